@@ -1,0 +1,62 @@
+"""Bazel's own rule sets, from Debian's packages, and the CUDA toolkit where there is one."""
+
+def _link_all(ctx, folder, leave_out = []):
+    for entry in ctx.path(folder).readdir():
+        if entry.basename not in leave_out:
+            ctx.symlink(entry, entry.basename)
+
+def _rules_cc_impl(ctx):
+    """rules_cc 0.0.4, with two loads mended that Bazel 4 cannot follow."""
+    root = "/usr/share/bazel/rules/cc"
+    _link_all(ctx, root, ["cc", "WORKSPACE"])
+    for path in ctx.execute(["find", "cc", "-type", "f"], working_directory = root).stdout.split("\n"):
+        if not path:
+            continue
+        text = ctx.read(root + "/" + path)
+        text = text.replace('"find_cpp_toolchain", "use_cpp_toolchain"', '"find_cpp_toolchain"')
+        text = text.replace("use_cpp_toolchain()", '["@bazel_tools//tools/cpp:toolchain_type"]')
+        ctx.file(path, text, executable = False)
+    ctx.file("WORKSPACE", 'workspace(name = "rules_cc")\n')
+
+_rules_cc = repository_rule(implementation = _rules_cc_impl, local = True)
+
+def _debian_tools_impl(ctx):
+    """Programs that run during a build."""
+    ctx.symlink("/usr/bin/protoc", "protoc")
+    ctx.file("BUILD", 'exports_files(["protoc"], visibility = ["//visibility:public"])\n')
+
+_debian_tools = repository_rule(implementation = _debian_tools_impl, local = True)
+
+def _no_coverage_impl(ctx):
+    """cc_test names this repository even when no coverage is asked for."""
+    ctx.file("BUILD", 'filegroup(name = "coverage_report_generator", ' +
+                      'visibility = ["//visibility:public"])\n')
+
+_no_coverage = repository_rule(implementation = _no_coverage_impl)
+
+def _cuda_toolkit_impl(ctx):
+    """The folder of the toolkit, as a constant; empty where there is none."""
+    home = ctx.os.environ.get("CUDA_HOME") or "/usr/local/cuda"
+    if not ctx.path(home + "/bin/nvcc").exists:
+        home = ""
+    ctx.file("BUILD", "")
+    ctx.file("defs.bzl", "CUDA_HOME = %r\n" % home)
+
+_cuda_toolkit = repository_rule(
+    implementation = _cuda_toolkit_impl,
+    environ = ["CUDA_HOME"],
+    local = True,
+)
+
+def weir_repositories():
+    """Declares every outside repository that a build of Weir loads."""
+    _rules_cc(name = "rules_cc")
+    _debian_tools(name = "debian_tools")
+    _no_coverage(name = "remote_coverage_tools")
+    _cuda_toolkit(name = "cuda_toolkit")
+    for name, path in {
+        "bazel_skylib": "/usr/share/bazel/tools/skylib",
+        "rules_java": "/usr/share/bazel/rules/java",
+        "rules_proto": "/usr/share/bazel/rules/proto",
+    }.items():
+        native.local_repository(name = name, path = path)
