@@ -9,9 +9,8 @@ def _rules_cc_impl(ctx):
     """rules_cc 0.0.4, with two loads mended that Bazel 4 cannot follow."""
     root = "/usr/share/bazel/rules/cc"
     _link_all(ctx, root, ["cc", "WORKSPACE"])
-    for path in ctx.execute(["find", "cc", "-type", "f"], working_directory = root).stdout.split("\n"):
-        if not path:
-            continue
+    found = ctx.execute(["find", "cc", "-type", "f"], working_directory = root).stdout
+    for path in found.strip().split("\n"):
         text = ctx.read(root + "/" + path)
         text = text.replace('"find_cpp_toolchain", "use_cpp_toolchain"', '"find_cpp_toolchain"')
         text = text.replace("use_cpp_toolchain()", '["@bazel_tools//tools/cpp:toolchain_type"]')
@@ -35,12 +34,21 @@ def _no_coverage_impl(ctx):
 _no_coverage = repository_rule(implementation = _no_coverage_impl)
 
 def _cuda_toolkit_impl(ctx):
-    """The folder of the toolkit, as a constant; empty where there is none."""
+    """Where the toolkit is (empty: nowhere), and its headers for sources that g++ compiles."""
     home = ctx.os.environ.get("CUDA_HOME") or "/usr/local/cuda"
-    if not ctx.path(home + "/bin/nvcc").exists:
+    if ctx.path(home + "/bin/nvcc").exists:
+        ctx.symlink(home + "/include", "include")
+    else:
         home = ""
-    ctx.file("BUILD", "")
     ctx.file("defs.bzl", "CUDA_HOME = %r\n" % home)
+    ctx.file("BUILD", """
+cc_library(
+    name = "headers",
+    hdrs = glob(["include/*.h", "include/*.hpp", "include/crt/*"], allow_empty = True),
+    includes = ["include"],
+    visibility = ["//visibility:public"],
+)
+""")
 
 _cuda_toolkit = repository_rule(
     implementation = _cuda_toolkit_impl,
