@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Everything that a change must pass, in one word: format, layering, wire formats, tests, sanitizers.
+# Prints PASS, FAIL or SKIP for each step and a summary; exits 1 when a step failed.
+#
+#   tools/check.sh                 all steps (the sanitizers build everything anew: up to an hour)
+#   tools/check.sh format tests    some: format layering wire tests asan ubsan tsan
+source "$(dirname "$0")/setup.sh"
+
+step_format() {
+  git ls-files -z -- '*.h' '*.cc' '*.cu' | xargs -0 -r clang-format --dry-run --Werror
+}
+step_layering() { python3 tests/layering_test.py; }
+step_wire() { python3 tests/proto/descriptor_check.py; }
+step_tests() { tools/test.sh; }
+step_asan() { tools/test.sh --config=asan //tests/...; }
+step_ubsan() { tools/test.sh --config=ubsan //tests/...; }
+step_tsan() { tools/test.sh --config=tsan //tests/core/... //tests/session/...; }
+
+steps=("$@")
+[ $# -gt 0 ] || steps=(format layering wire tests asan ubsan tsan)
+for step in "${steps[@]}"; do
+  declare -F "step_$step" >/dev/null || die "No step is called $step." "$(sed -n 6p tools/check.sh)"
+done
+
+install_packages
+summary=()
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for step in "${steps[@]}"; do
+  say "== $step"
+  started=$SECONDS
+  verdict=PASS
+  "step_$step" 2>&1 | tee "$log" || verdict=FAIL
+  if [ $verdict = FAIL ]; then failed=1; elif grep -q '^SKIP' "$log"; then verdict=SKIP; fi
+  say "$verdict $step"
+  summary+=("$(printf '%-4s  %-9s %4d s  %s' "$verdict" "$step" $((SECONDS - started)) \
+    "$(tail -n 1 "$log")")")
+done
+printf '\n'
+printf '%s\n' "${summary[@]}"
+exit $failed

@@ -1,0 +1,77 @@
+# Sourced by the scripts beside it: finds the project, talks with times, installs what is missing.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
+
+# Debian packages, all that a build and the tests need. clang-format serves tools/check.sh.
+readonly WEIR_PACKAGES=(
+  g++ git python3
+  bazel-bootstrap bazel-platforms bazel-rules-cc bazel-rules-java bazel-rules-proto bazel-skylib
+  libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgmock-dev libgtest-dev libhwy-dev
+  libleveldb-dev libprotobuf-dev nlohmann-json3-dev protobuf-compiler zlib1g-dev
+  clang-format
+)
+
+# Step by step, with the seconds since the start.
+say() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
+
+die() {
+  printf '[%4ds] %s\n' "$SECONDS" "$1" >&2
+  shift
+  [ $# -eq 0 ] || printf '        %s\n' "$@" >&2
+  exit 1
+}
+
+missing_packages() {
+  local installed
+  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${WEIR_PACKAGES[@]}" \
+    2>/dev/null | sed -n 's/ installed$//p' || true)
+  printf '%s\n' "${WEIR_PACKAGES[@]}" | grep -vxF -e "$installed" || true
+}
+
+# Runs apt-get as root; what it says goes to a log that is shown when it fails.
+apt_get() {
+  local log=$1 as_root=()
+  shift
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$log" 2>&1
+}
+
+install_packages() {
+  command -v dpkg-query >/dev/null ||
+    die "These scripts install Debian packages, and this is no Debian." \
+      "Use Debian 12, or install what these packages hold: ${WEIR_PACKAGES[*]}"
+  local missing log
+  missing=$(missing_packages | tr '\n' ' ')
+  if [ -z "${missing// /}" ]; then
+    say "All Debian packages are there."
+    return
+  fi
+  local by_hand="apt-get install --no-install-recommends $missing"
+  if [ "$(id -u)" != 0 ] && ! { command -v sudo >/dev/null && sudo -v; }; then
+    die "Some packages are missing, and neither root nor sudo can be used to install them." \
+      "Ask an administrator to run:" "  $by_hand" "and start this script again."
+  fi
+  log=$(mktemp)
+  say "Installing $(wc -w <<<"$missing") Debian packages (one to three minutes): $missing"
+  # shellcheck disable=SC2086
+  if ! { apt_get "$log" update && apt_get "$log" install -y --no-install-recommends $missing; }; then
+    tail -n 15 "$log" >&2
+    die "The packages could not be installed; the reason stands above. (Is there a network?)" \
+      "On a machine with a network, or with a Debian 12 mirror on disk, run as root:" \
+      "  apt-get update && $by_hand" "and start this script again. Full log: $log"
+  fi
+  rm -f "$log"
+  say "Packages installed."
+}
+
+# Debian's Bazel, on its own server, with a live display only where there is a terminal.
+bazel() {
+  local command=$1 display=()
+  shift
+  [ -t 2 ] || display=(--curses=no --color=no --show_progress_rate_limit=20)
+  /usr/bin/bazel "$command" "${display[@]}" "$@"
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs all tests. The last line counts test cases
+# (each TEST of a binary, each script), skipped ones apart: `N passed, N failed, N skipped`.
+#
+#   tools/test.sh                                      all of them
+#   tools/test.sh //tests/core/...                     some
+#   tools/test.sh --config=asan //tests/session/...    with options for Bazel
+source "$(dirname "$0")/setup.sh"
+
+what=("$@")
+[[ " $* " == *" //"* ]] || what+=(//...)
+
+install_packages
+say "Building and testing ${what[*]} (a first build takes about ten minutes on two cores)"
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+status=0
+bazel test --keep_going --test_output=errors --test_summary=terse \
+  --build_event_json_file="$events" "${what[@]}" || status=$?
+say "Done."
+python3 tools/test_report.py "$events" "$status"

@@ -1,0 +1,65 @@
+"""Counts the test cases of one `bazel test`, from its event file and the XML logs it names.
+
+  python3 tools/test_report.py EVENTS.json STATUS_OF_BAZEL
+
+Prints the failed cases, one a line, and at last `N passed, N failed` (and `, N skipped`). A test
+that was not built, or that died, counts as one failed case. Exits 1 when anything failed.
+"""
+
+import json
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+
+class Counts:
+    def __init__(self):
+        self.passed, self.skipped, self.failed = 0, [], []
+
+    def add_case(self, label, case):
+        name = "%s %s.%s" % (label, case.get("classname"), case.get("name"))
+        if case.find("failure") is not None or case.find("error") is not None:
+            self.failed.append(name)
+        elif case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed"):
+            self.skipped.append(name)
+        else:
+            self.passed += 1
+
+    def add_result(self, label, result):
+        """One run of one test (or one shard of it)."""
+        logs = {o["name"]: urllib.parse.urlparse(o.get("uri", "")).path
+                for o in result.get("testActionOutput", [])}
+        before = len(self.failed)
+        try:
+            for case in ElementTree.parse(logs.get("test.xml", "")).iter("testcase"):
+                self.add_case(label, case)
+        except (OSError, ElementTree.ParseError):
+            self.failed.append("%s: no readable test log" % label)
+        if result["status"] not in ("PASSED", "FLAKY") and len(self.failed) == before:
+            self.failed.append("%s: %s" % (label, result["status"].lower()))
+
+
+def main():
+    events, bazel_status = sys.argv[1], int(sys.argv[2])
+    counts, wanted, seen = Counts(), set(), set()
+    with open(events, encoding="utf-8") as f:
+        for event in map(json.loads, f):
+            configured = event.get("configured", {})
+            if configured.get("testSize"):
+                wanted.add(event["id"]["targetConfigured"]["label"])
+            if "testResult" in event:
+                label = event["id"]["testResult"]["label"]
+                seen.add(label)
+                counts.add_result(label, event["testResult"])
+    counts.failed += ["%s: not built" % label for label in sorted(wanted - seen)]
+    if bazel_status and not counts.failed:
+        counts.failed.append("bazel ended with status %d; its message stands above" % bazel_status)
+    for name in counts.failed:
+        print("FAILED  " + name)
+    line = "%d passed, %d failed" % (counts.passed, len(counts.failed))
+    print(line + (", %d skipped" % len(counts.skipped) if counts.skipped else ""))
+    return 1 if counts.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
