@@ -1,0 +1,111 @@
+#ifndef WEIR_CORE_ATTR_H_
+#define WEIR_CORE_ATTR_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "weir/core/dtype.h"
+#include "weir/core/shape.h"
+#include "weir/core/status.h"
+#include "weir/core/tensor.h"
+
+namespace weir {
+
+class AttrValue;
+using AttrMap = std::map<std::string, AttrValue, std::less<>>;
+
+// A function by name, with values for its attributes (NameAttrList on the wire).
+struct FunctionRef {
+  std::string name;
+  std::shared_ptr<const AttrMap> attrs;  // null when there are none
+  friend bool operator==(const FunctionRef& a, const FunctionRef& b);
+};
+
+// A symbol that a function's instantiation replaces (AttrValue.placeholder on the wire).
+struct AttrPlaceholder {
+  std::string name;
+  friend bool operator==(const AttrPlaceholder&, const AttrPlaceholder&) = default;
+};
+
+// The value of a node's attribute: one of TensorFlow's attribute kinds, or a list of one kind. An empty list has no kind
+// (EmptyList) until an op's signature gives it one; get<std::vector<T>> accepts it for every T.
+class AttrValue {
+ public:
+  struct EmptyList {
+    friend bool operator==(EmptyList, EmptyList) { return true; }
+  };
+  using Value =
+      std::variant<std::monostate, std::string, int64_t, float, bool, DataType, Shape, Tensor, FunctionRef,
+                   AttrPlaceholder, EmptyList, std::vector<std::string>, std::vector<int64_t>, std::vector<float>,
+                   std::vector<bool>, std::vector<DataType>, std::vector<Shape>, std::vector<Tensor>,
+                   std::vector<FunctionRef>>;
+
+  AttrValue() = default;
+  AttrValue(absl::string_view s) : value_(std::string(s)) {}
+  AttrValue(const char* s) : value_(std::string(s)) {}
+  AttrValue(std::string s) : value_(std::move(s)) {}
+  AttrValue(int i) : value_(static_cast<int64_t>(i)) {}
+  AttrValue(int64_t i) : value_(i) {}
+  AttrValue(float f) : value_(f) {}
+  AttrValue(bool b) : value_(b) {}
+  AttrValue(DataType t) : value_(t) {}
+  AttrValue(Shape s) : value_(std::move(s)) {}
+  AttrValue(Tensor t) : value_(std::move(t)) {}
+  AttrValue(FunctionRef f) : value_(std::move(f)) {}
+  AttrValue(AttrPlaceholder p) : value_(std::move(p)) {}
+  AttrValue(EmptyList e) : value_(e) {}
+  template <class T>
+  AttrValue(std::vector<T> list) : value_(std::move(list)) {
+    if (std::get<std::vector<T>>(value_).empty()) value_ = EmptyList{};
+  }
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(value_);
+  }
+  // Null if the value is of another kind.
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&value_);
+  }
+  const Value& value() const { return value_; }
+
+  friend bool operator==(const AttrValue& a, const AttrValue& b);
+  friend bool operator!=(const AttrValue& a, const AttrValue& b) { return !(a == b); }
+  // Text for messages and `weir graph show`: `DT_FLOAT`, `"SAME"`, `[1, 2]`, `<Tensor: float[2,3]>`.
+  std::string ToString() const;
+
+ private:
+  Value value_;
+};
+
+// What a signature says of one attribute, parsed from text such as
+//   "T: {half, float, double} = DT_FLOAT"   "dtype: type"   "N: int >= 1"   "padding: {'SAME', 'VALID'}"
+//   "shape: shape = {unknown_rank: true}"   "strides: list(int) >= 4"   "transpose_a: bool = false"   "f: func"
+//   "Tin: list({float, int32}) >= 1"        "T: {numbertype, quantizedtype}"   "T: realnumbertype"
+// Defaults: numbers, true/false, 'text', DT_NAMES, lists in [], shapes as "[2,?]" or {unknown_rank: true} or {},
+// and tensors as "tensor" (only ImageSummary has one).
+struct AttrSpec {
+  enum class Kind { kString, kInt, kFloat, kBool, kType, kShape, kTensor, kFunction };
+  std::string name;
+  Kind kind = Kind::kType;
+  bool is_list = false;
+  std::optional<int64_t> minimum;           // of the integer, or of the length of the list
+  DataTypes allowed_types;                  // empty: all
+  std::vector<std::string> allowed_strings; // empty: all
+  std::optional<AttrValue> default_value;
+
+  static absl::StatusOr<AttrSpec> Parse(absl::string_view text);
+  // The name of the kind on the wire: "type", "list(int)", ...
+  std::string TypeName() const;
+  // INVALID_ARGUMENT, naming the attribute, if `value` is of another kind or not allowed.
+  absl::Status Check(const AttrValue& value) const;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_ATTR_H_

@@ -1,0 +1,226 @@
+#include "weir/core/graph.h"
+
+#include <algorithm>
+#include <regex>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/shape_context.h"
+
+namespace weir {
+
+Graph& Output::graph() const { return node->graph(); }
+DataType Output::dtype() const {
+  return node == nullptr ? DT_INVALID : BaseType(node->output_type(index));
+}
+bool Output::is_ref() const { return node != nullptr && IsRef(node->output_type(index)); }
+const Shape& Output::shape() const {
+  static const Shape* const unknown = new Shape(Shape::UnknownRank());
+  return node == nullptr ? *unknown : node->output_shape(index);
+}
+int64_t Output::dim(int i) const {
+  const Shape& s = shape();
+  if (!s.has_rank() || i >= s.rank() || i < -s.rank()) return Shape::kUnknown;
+  return s.dim(i);
+}
+std::string Output::name() const { return node == nullptr ? "" : absl::StrCat(node->name(), ":", index); }
+std::string Operation::name() const { return node == nullptr ? "" : node->name(); }
+
+Graph::Graph(const OpRegistry& ops, GraphOptions options) : ops_(ops), options_(options) {}
+Graph::~Graph() = default;
+
+const absl::Status& Graph::Fail(const absl::Status& status) {
+  if (status_.ok()) status_ = status;
+  return status_;
+}
+
+absl::Status Graph::TakeStatus() { return std::exchange(status_, absl::OkStatus()); }
+
+Node* Graph::FindNode(absl::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
+  int index = 0;
+  absl::string_view node_name = name;
+  if (const size_t colon = name.rfind(':'); colon != absl::string_view::npos) {
+    node_name = name.substr(0, colon);
+    if (!absl::SimpleAtoi(name.substr(colon + 1), &index) || index < 0) {
+      return InvalidArgument("'", name, "' is not a tensor name; expected <node name>:<output index>");
+    }
+  }
+  Node* node = FindNode(node_name);
+  if (node == nullptr) {
+    return NotFound("Tensor '", name, "' not found: the graph has no node '", node_name, "'");
+  }
+  if (index >= node->num_outputs()) {
+    return OutOfRange("Tensor '", name, "' not found: node ", node->Label(), " has ", node->num_outputs(),
+                      " outputs");
+  }
+  return Output(node, index);
+}
+
+// Names are compared without case, but keep the case asked for. The counter of a base name remembers where to go on, so
+// that a thousand nodes of one name take a thousand look-ups, not half a million.
+std::string Graph::UniqueName(absl::string_view name, bool mark) {
+  const std::string base = absl::AsciiStrToLower(name);
+  if (mark) {
+    for (size_t slash = base.rfind('/'); slash != std::string::npos && slash > 0; slash = base.rfind('/', slash - 1)) {
+      if (!used_names_.try_emplace(base.substr(0, slash), 1).second) break;
+    }
+  }
+  const auto it = used_names_.find(base);
+  int i = it == used_names_.end() ? 0 : it->second;
+  if (i == 0) {
+    if (mark) used_names_[base] = 1;
+    return std::string(name);
+  }
+  std::string key;
+  do {
+    key = absl::StrCat(base, "_", i++);
+  } while (used_names_.contains(key));
+  if (mark) {
+    used_names_[base] = i;
+    used_names_[key] = 1;
+  }
+  return absl::StrCat(name, "_", i - 1);
+}
+
+absl::Status Graph::AddControlInput(Node* node, Node* control) {
+  if (node->graph_ != this || control->graph_ != this) {
+    return InvalidArgument("Control edge ", control->name(), " -> ", node->name(), " joins two graphs");
+  }
+  if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
+  auto& controls = node->control_inputs_;
+  if (std::find(controls.begin(), controls.end(), control) == controls.end()) controls.push_back(control);
+  return absl::OkStatus();
+}
+
+absl::Status Graph::SetInput(Node* node, int index, Output value) {
+  if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
+  if (index < 0 || index >= node->num_inputs()) {
+    return OutOfRange(node->Label(), " has ", node->num_inputs(), " inputs, not ", index + 1);
+  }
+  const DataType wanted = node->input_type(index);
+  if (value.dtype() != BaseType(wanted) || (IsRef(wanted) && !value.is_ref())) {
+    return InvalidArgument(node->Label(), ": input ", index, " expects ", DataTypeName(wanted), " but ", value.name(),
+                           " is ", DataTypeName(value.node->output_type(value.index)));
+  }
+  node->inputs_[index] = value;
+  return absl::OkStatus();
+}
+
+void Graph::SetAttr(Node* node, absl::string_view name, AttrValue value) {
+  node->attrs_.insert_or_assign(std::string(name), std::move(value));
+}
+
+absl::Status Graph::InferShapes(Node* node) {
+  const ShapeFn& fn = node->op().shape_fn();
+  if (!fn) return absl::OkStatus();
+  std::vector<Shape> shapes;
+  std::vector<const HandleData*> handles;
+  for (const Output& in : node->inputs()) {
+    shapes.push_back(in.shape());
+    handles.push_back(in.node == nullptr ? nullptr : in.node->output_handle(in.index));
+  }
+  ShapeContext context(*node, std::move(shapes), std::move(handles), GraphValues());
+  const auto located = [&](const absl::Status& s) {
+    std::vector<std::string> inputs;
+    for (const Output& in : node->inputs()) inputs.push_back(in.shape().ToString());
+    return absl::Status(s.code(), absl::StrCat(s.message(), " for node ", node->Label(), " with input shapes: ",
+                                               absl::StrJoin(inputs, ", "), "."));
+  };
+  if (absl::Status s = fn(context); !s.ok()) return located(s);
+  for (int i = 0; i < node->num_outputs(); ++i) {
+    absl::StatusOr<Shape> merged = node->outputs_[i].shape.MergeWith(context.outputs()[i]);
+    if (!merged.ok()) return located(merged.status());
+    node->outputs_[i].shape = *std::move(merged);
+    if (const auto& handle = context.output_handles()[i]) {
+      node->outputs_[i].handle = std::make_unique<HandleData>(*handle);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Graph::RefineShape(Output output, const Shape& shape) {
+  WEIR_ASSIGN_OR_RETURN(output.node->outputs_[output.index].shape, output.shape().MergeWith(shape));
+  return absl::OkStatus();
+}
+
+// Source: tf.compat.v1.get_seed. Both seeds zero would mean "not deterministic", so a deterministic pair of zeros becomes
+// (0, 2^31 - 1).
+std::pair<int64_t, int64_t> Graph::NextSeed(std::optional<int64_t> op_seed) {
+  constexpr int64_t kDefaultGraphSeed = 87654321;
+  constexpr int64_t kMaxSeed = (int64_t{1} << 31) - 1;
+  if (!seed_ && !op_seed) return {0, 0};
+  std::pair<int64_t, int64_t> seeds;
+  if (seed_) {
+    seeds = {*seed_, op_seed ? *op_seed : seeds_taken_++};
+  } else {
+    seeds = {kDefaultGraphSeed, *op_seed};
+  }
+  if (seeds.first == 0 && seeds.second == 0) seeds.second = kMaxSeed;
+  return seeds;
+}
+
+void Graph::AddToCollection(absl::string_view key, CollectionItem item) {
+  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  collections_[std::string(key)].push_back(std::move(item));
+}
+
+void Graph::AddToCollections(const std::vector<std::string>& keys, const CollectionItem& item) {
+  for (auto it = keys.begin(); it != keys.end(); ++it) {
+    if (std::find(keys.begin(), it, *it) == it) AddToCollection(*it, item);
+  }
+}
+
+namespace {
+
+std::string ItemName(const CollectionItem& item) {
+  if (const auto* output = std::get_if<Output>(&item)) return output->name();
+  if (const auto* op = std::get_if<Operation>(&item)) return op->name();
+  if (const auto* object = std::get_if<std::shared_ptr<CollectionObject>>(&item)) return (*object)->name();
+  return "";
+}
+
+}  // namespace
+
+std::vector<CollectionItem> Graph::collection(absl::string_view key, absl::string_view scope) const {
+  std::vector<CollectionItem> items;
+  {
+    const std::lock_guard<std::mutex> lock(collections_mutex_);
+    const auto it = collections_.find(key);
+    if (it == collections_.end()) return {};
+    items = it->second;
+  }
+  if (scope.empty()) return items;
+  const std::regex pattern(std::string(scope), std::regex::ECMAScript);
+  std::erase_if(items, [&](const CollectionItem& item) {
+    const std::string name = ItemName(item);
+    return name.empty() || !std::regex_search(name, pattern, std::regex_constants::match_continuous);
+  });
+  return items;
+}
+
+void Graph::ClearCollection(absl::string_view key) {
+  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  const auto it = collections_.find(key);
+  if (it != collections_.end()) collections_.erase(it);
+}
+
+void Graph::SetCollection(absl::string_view key, std::vector<CollectionItem> items) {
+  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  collections_[std::string(key)] = std::move(items);
+}
+
+std::vector<std::string> Graph::CollectionKeys() const {
+  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  std::vector<std::string> keys;
+  for (const auto& [key, items] : collections_) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace weir

@@ -1,0 +1,351 @@
+#ifndef WEIR_CORE_GRAPH_H_
+#define WEIR_CORE_GRAPH_H_
+
+#include <any>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <typeindex>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "weir/core/attr.h"
+#include "weir/core/op.h"
+
+namespace weir {
+
+class Graph;
+class Node;
+
+// One output of a node: what builders take and return. A value; valid while its graph lives. Builders that fail return
+// an invalid Output, and accept one: the error has stuck to the graph (Graph::status).
+struct Output {
+  Node* node = nullptr;
+  int index = 0;
+
+  Output() = default;
+  Output(Node* n, int i = 0) : node(n), index(i) {}
+  explicit operator bool() const { return node != nullptr; }
+  Graph& graph() const;
+  DataType dtype() const;            // base type; DT_INVALID if invalid
+  bool is_ref() const;
+  const Shape& shape() const;        // as far as inferred; unknown rank if invalid
+  int64_t dim(int i) const;          // -1 if unknown; negative i counts from the end
+  std::string name() const;          // "hidden/MatMul:0"
+  friend bool operator==(const Output& a, const Output& b) { return a.node == b.node && a.index == b.index; }
+  friend bool operator!=(const Output& a, const Output& b) { return !(a == b); }
+  template <class H>
+  friend H AbslHashValue(H h, const Output& o) {
+    return H::combine(std::move(h), o.node, o.index);
+  }
+};
+using Outputs = std::vector<Output>;
+
+// A node run for its effect: an initializer, a training step.
+struct Operation {
+  Node* node = nullptr;
+  Operation() = default;
+  Operation(Node* n) : node(n) {}
+  Operation(const Output& o) : node(o.node) {}
+  explicit operator bool() const { return node != nullptr; }
+  std::string name() const;
+  friend bool operator==(const Operation& a, const Operation& b) { return a.node == b.node; }
+};
+
+// What a resource output refers to, as far as known when the graph is built: shape rules of reads need it.
+struct HandleData {
+  DataType dtype = DT_INVALID;
+  Shape shape = Shape::UnknownRank();
+};
+
+// A node of a graph. Made by NodeBuilder or import, owned by its graph, at one address for the graph's life.
+class Node {
+ public:
+  const std::string& name() const { return name_; }
+  const OpSpec& op() const { return *op_; }
+  const std::string& op_name() const { return op_->name(); }
+  int id() const { return id_; }  // position in Graph::nodes()
+  Graph& graph() const { return *graph_; }
+
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  const Output& input(int i) const { return inputs_[i]; }
+  absl::Span<const Output> inputs() const { return inputs_; }
+  absl::Span<Node* const> control_inputs() const { return control_inputs_; }
+  // The type the signature asks for at input i, with reference types as such.
+  DataType input_type(int i) const { return input_types_[i]; }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
+  // With reference types as such.
+  DataType output_type(int i) const { return outputs_[i].type; }
+  const Shape& output_shape(int i) const { return outputs_[i].shape; }
+  const HandleData* output_handle(int i) const { return outputs_[i].handle.get(); }
+  Output output(int i = 0) const { return Output(const_cast<Node*>(this), i); }
+  // The inputs (outputs) that belong to an argument of the signature: [first, last). {0, 0} if there is no such one.
+  std::pair<int, int> InputRange(absl::string_view arg) const;
+  std::pair<int, int> OutputRange(absl::string_view arg) const;
+
+  // The device asked for, as text ("" for none). Where the node runs is the Plan's decision.
+  const std::string& device() const { return device_; }
+  // Every attribute of the signature has a value here, defaults included; `_class` and other marks as well.
+  const AttrMap& attrs() const { return attrs_; }
+  const AttrValue* FindAttr(absl::string_view name) const;
+  // The value of an attribute that the signature has with this type; a mismatch is a bug in the caller.
+  // Types: std::string, int64_t, float, bool, DataType, Shape, Tensor, FunctionRef, and vectors of them.
+  template <class T>
+  T attr(absl::string_view name) const;
+  // The same, or `fallback` if the attribute is absent or of another kind.
+  template <class T>
+  T attr_or(absl::string_view name, T fallback) const;
+  // Names from "loc:@x" entries of `_class`.
+  std::vector<std::string> colocations() const;
+  // "hidden/MatMul (MatMul)": how messages name a node.
+  std::string Label() const;
+
+ private:
+  friend class Graph;
+  friend class NodeBuilder;
+  struct OutputInfo {
+    DataType type = DT_INVALID;
+    Shape shape = Shape::UnknownRank();
+    std::unique_ptr<HandleData> handle;
+  };
+
+  Graph* graph_ = nullptr;
+  const OpSpec* op_ = nullptr;
+  int id_ = -1;
+  std::string name_, device_;
+  std::vector<Output> inputs_;
+  std::vector<DataType> input_types_;
+  std::vector<Node*> control_inputs_;
+  std::vector<OutputInfo> outputs_;
+  AttrMap attrs_;
+};
+
+// Anything that a collection holds beyond numbers, strings, tensors and ops: variables, savers, users' objects.
+class CollectionObject {
+ public:
+  virtual ~CollectionObject() = default;
+  virtual std::string name() const { return ""; }  // what `get_collection(key, scope)` filters by; "" has none
+};
+using CollectionItem =
+    std::variant<int64_t, float, std::string, Output, Operation, std::shared_ptr<CollectionObject>>;
+
+struct GraphOptions {
+  // The kind of variables where neither the call nor the scope says: resource variables, or (false) TensorFlow 1's
+  // reference variables.
+  bool use_resource = true;
+};
+
+struct GraphVersions {
+  int producer = 2474;
+  int min_consumer = 0;
+  std::vector<int> bad_consumers;
+};
+
+// A graph under construction: nodes in the order they were made, a stack of scopes that new nodes are made in
+// (core/scope.h), named collections, and the first error that happened. One graph is built by one thread at a time;
+// a graph that is no longer changed may be read, and sessions made of it, from many. Nodes live as long as the graph.
+class Graph {
+ public:
+  // A graph of the built-in ops. Inline, so that core itself does not depend on them.
+  explicit Graph(GraphOptions options = {}) : Graph(BuiltinOps(), options) {}
+  // A graph of these ops, which outlive it.
+  explicit Graph(const OpRegistry& ops, GraphOptions options = {});
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  const GraphOptions& options() const { return options_; }
+  const OpRegistry& ops() const { return ops_; }
+  GraphVersions& versions() { return versions_; }
+  const GraphVersions& versions() const { return versions_; }
+
+  // OK, or the first error of a builder, with the node's name, op and input shapes. Sessions refuse a graph with an error.
+  const absl::Status& status() const { return status_; }
+  // Keeps `status` if it is the first error. Returns status().
+  const absl::Status& Fail(const absl::Status& status);
+  // Forgets the error: for tests, and for builders that try something else.
+  absl::Status TakeStatus();
+
+  // No more nodes: adding one is FAILED_PRECONDITION.
+  void Finalize() { finalized_ = true; }
+  bool finalized() const { return finalized_; }
+
+  absl::Span<const std::unique_ptr<Node>> nodes() const { return nodes_; }
+  int num_nodes() const { return static_cast<int>(nodes_.size()); }
+  // Null if there is none.
+  Node* FindNode(absl::string_view name) const;
+  // "name:1", "name" (output 0). NOT_FOUND, or OUT_OF_RANGE naming how many outputs there are.
+  absl::StatusOr<Output> FindOutput(absl::string_view name) const;
+  // A name that no node or scope has yet, as TensorFlow makes it: `name`, `name_1`, ... (case ignored). Absolute: the
+  // current name scope is not applied. `mark` also takes the name.
+  std::string UniqueName(absl::string_view name, bool mark = true);
+
+  // Adds control edges, or replaces an input; the types must agree. For import (loops have back edges) and rewriting.
+  absl::Status AddControlInput(Node* node, Node* control);
+  absl::Status SetInput(Node* node, int index, Output value);
+  void SetAttr(Node* node, absl::string_view name, AttrValue value);
+  void SetDevice(Node* node, absl::string_view device) { node->device_ = std::string(device); }
+  // Infers output shapes anew from the inputs' shapes and merges them with what is known.
+  absl::Status InferShapes(Node* node);
+  // Sharpens what is known of an output's shape; INVALID_ARGUMENT if it contradicts.
+  absl::Status RefineShape(Output output, const Shape& shape);
+
+  // ---- scopes: the stack itself; users open scopes with the guards of core/scope.h.
+  const std::string& name_scope() const { return name_scope_; }  // "" or "a/b/" with the slash
+  void set_name_scope(std::string scope) { name_scope_ = std::move(scope); }
+  using DeviceFn = std::function<std::string(const Node&)>;
+  struct Context {
+    std::vector<DeviceFn> devices;                // outermost first; merged field by field, inner wins
+    std::vector<Node*> control_inputs;            // every new node gets them
+    std::vector<std::string> colocations;         // "loc:@x", given to every new node
+    std::vector<std::pair<std::string, AttrValue>> attrs;  // given to every new node
+    std::string container;
+  };
+  Context& context() { return context_; }
+
+  // ---- random seeds: the rule of TensorFlow's get_seed. Returns {seed, seed2} for an op with the given op-level seed.
+  void set_seed(std::optional<int64_t> seed) { seed_ = seed; }
+  std::optional<int64_t> seed() const { return seed_; }
+  std::pair<int64_t, int64_t> NextSeed(std::optional<int64_t> op_seed);
+
+  // ---- collections: named ordered lists, made on first use. Safe from many threads.
+  void AddToCollection(absl::string_view key, CollectionItem item);
+  // A repeated key counts once.
+  void AddToCollections(const std::vector<std::string>& keys, const CollectionItem& item);
+  // A copy; with `scope`, only items that have a name which matches it as a regular expression anchored at the start.
+  std::vector<CollectionItem> collection(absl::string_view key, absl::string_view scope = {}) const;
+  // Only the items of one kind, e.g. collection_as<Output>("losses").
+  template <class T>
+  std::vector<T> collection_as(absl::string_view key) const;
+  void ClearCollection(absl::string_view key);
+  void SetCollection(absl::string_view key, std::vector<CollectionItem> items);
+  std::vector<std::string> CollectionKeys() const;  // sorted
+
+  // The function library, as serialised FunctionDefLibrary bytes; kept for export, and for calls.
+  const std::string& function_library() const { return function_library_; }
+  void set_function_library(std::string bytes) { function_library_ = std::move(bytes); }
+
+  // A place where a layer above keeps its state for this graph (the variable store, ...): one T a graph, made on first use.
+  template <class T>
+  T& Extension() {
+    std::any& slot = extensions_[std::type_index(typeid(T))];
+    if (!slot.has_value()) slot = std::make_shared<T>();
+    return *std::any_cast<std::shared_ptr<T>&>(slot);
+  }
+
+ private:
+  friend class NodeBuilder;
+  const OpRegistry& ops_;
+  GraphOptions options_;
+  GraphVersions versions_;
+  absl::Status status_;
+  bool finalized_ = false;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  absl::flat_hash_map<absl::string_view, Node*> by_name_;
+  absl::flat_hash_map<std::string, int> used_names_;  // lower case -> last suffix tried
+  std::string name_scope_;
+  Context context_;
+  std::optional<int64_t> seed_;
+  int64_t seeds_taken_ = 0;
+  mutable std::mutex collections_mutex_;
+  std::map<std::string, std::vector<CollectionItem>, std::less<>> collections_;
+  std::string function_library_;
+  std::map<std::type_index, std::any> extensions_;
+};
+
+// Builds one node in the graph's current scopes:
+//   Node* n = NodeBuilder(g, "MatMul").Name("xw").Input(x).Input(w).Attr("transpose_b", true).Build();
+// Type attributes and list lengths are taken from the inputs. On an error (unknown op, wrong type, bad attribute, shapes
+// that do not fit) the graph's status is set and Build returns null.
+class NodeBuilder {
+ public:
+  NodeBuilder(Graph& graph, absl::string_view op) : graph_(graph), op_(op) {}
+
+  // Relative to the current name scope and made unique; a name that ends in '/' is absolute and final (it is the name of
+  // a scope just opened). Default: the op's name.
+  NodeBuilder& Name(absl::string_view name);
+  // The next argument: one tensor, or a list for "N * T" and list(type) arguments.
+  NodeBuilder& Input(const Output& value);
+  NodeBuilder& InputList(absl::Span<const Output> values);
+  NodeBuilder& Control(Node* node);
+  NodeBuilder& Attr(absl::string_view name, AttrValue value);
+  // Overrides the device scopes.
+  NodeBuilder& Device(absl::string_view device);
+  // Adds "loc:@name" and takes that node's device.
+  NodeBuilder& ColocateWith(const Node* node);
+  // Leaves out control inputs, devices and colocations of the current scopes (import uses names and edges as given).
+  NodeBuilder& Verbatim();
+
+  Node* Build();
+  // Output 0 of the built node, or an invalid Output.
+  Output BuildOutput() {
+    Node* n = Build();
+    return n == nullptr ? Output() : Output(n, 0);
+  }
+
+ private:
+  friend class GraphImporter;
+  absl::Status Make(std::unique_ptr<Node>* out);
+  Graph& graph_;
+  std::string op_, name_;
+  std::vector<std::vector<Output>> args_;
+  std::vector<bool> arg_is_list_;
+  std::vector<Node*> controls_;
+  std::vector<std::pair<std::string, AttrValue>> attrs_;
+  std::optional<std::string> device_;
+  std::vector<std::string> colocations_;
+  bool verbatim_ = false;
+};
+
+// The short form that builders of ops use. Arguments are Outputs, or lists of Outputs for list arguments; the graph is the
+// first valid Output's. An invalid input gives an invalid result without a second error.
+struct Arg {
+  Arg(const Output& o) : values{o}, is_list(false) {}
+  Arg(Outputs list) : values(std::move(list)), is_list(true) {}
+  Outputs values;
+  bool is_list;
+};
+using Attrs = std::vector<std::pair<absl::string_view, AttrValue>>;
+// The node, or null.
+Node* AddNode(absl::string_view op, std::vector<Arg> args, Attrs attrs = {}, absl::string_view name = {});
+// Output 0 of it.
+Output AddOp(absl::string_view op, std::vector<Arg> args, Attrs attrs = {}, absl::string_view name = {});
+// For ops without inputs.
+Node* AddNode(Graph& graph, absl::string_view op, std::vector<Arg> args, Attrs attrs = {},
+              absl::string_view name = {});
+
+// ---- implementation of the templates
+
+template <class T>
+T Node::attr(absl::string_view name) const {
+  const AttrValue* v = FindAttr(name);
+  assert(v != nullptr);
+  if (const T* p = v->get_if<T>()) return *p;
+  return T();
+}
+
+template <class T>
+T Node::attr_or(absl::string_view name, T fallback) const {
+  const AttrValue* v = FindAttr(name);
+  if (v == nullptr) return fallback;
+  const T* p = v->get_if<T>();
+  return p != nullptr ? *p : fallback;
+}
+
+template <class T>
+std::vector<T> Graph::collection_as(absl::string_view key) const {
+  std::vector<T> out;
+  for (const CollectionItem& item : collection(key)) {
+    if (const T* p = std::get_if<T>(&item)) out.push_back(*p);
+  }
+  return out;
+}
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_GRAPH_H_

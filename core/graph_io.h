@@ -1,0 +1,56 @@
+#ifndef WEIR_CORE_GRAPH_IO_H_
+#define WEIR_CORE_GRAPH_IO_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weir/core/graph.h"
+
+// Graphs to and from the wire: GraphDef, as binary bytes or as protobuf text.
+namespace weir::proto {
+class AttrValue;
+class GraphDef;
+class OpDef;
+class TensorProto;
+class TensorShapeProto;
+}  // namespace weir::proto
+
+namespace weir {
+
+struct ImportOptions {
+  std::string prefix;  // put before every name, with a '/' between; a name that is then taken is ALREADY_EXISTS
+  // "name:0" or "name" in the imported graph -> an existing output to use instead.
+  std::map<std::string, Output> input_map;
+  // Tensors and nodes to return, by their names in the imported graph.
+  std::vector<std::string> return_elements;
+};
+
+// Adds the nodes of a GraphDef: any order of nodes, cycles only through NextIteration. Missing default attributes are
+// filled in, attributes checked, shapes inferred (a shape rule that refuses is an error, with the node's name).
+// On an error the graph keeps the nodes it had: nothing is half imported. Returns `return_elements` (nodes as output 0).
+// Codes: INVALID_ARGUMENT malformed (with node), NOT_FOUND unknown op or missing input, ALREADY_EXISTS.
+absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def, const ImportOptions& options = {});
+// Reads a file: binary GraphDef, or text if the name ends in ".pbtxt".
+absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path, const ImportOptions& options = {});
+
+// The whole graph, nodes in order of creation, every attribute explicit as TensorFlow's Graph.as_graph_def.
+void ExportGraphDef(const Graph& graph, proto::GraphDef* def);
+std::string SerializeGraph(const Graph& graph);
+// Text form, as tf.io.write_graph.
+std::string GraphToText(const Graph& graph);
+
+// Values on the wire. From: INVALID_ARGUMENT for what cannot be a tensor (lengths that do not fit, unknown dims).
+absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto);
+// As TensorFlow's make_tensor_proto writes: typed fields for a single element and for strings, tensor_content for the
+// rest.
+void TensorToProto(const Tensor& tensor, proto::TensorProto* proto);
+absl::StatusOr<Shape> ShapeFromProto(const proto::TensorShapeProto& proto);
+void ShapeToProto(const Shape& shape, proto::TensorShapeProto* proto);
+absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& proto);
+void AttrToProto(const AttrValue& value, proto::AttrValue* proto);
+void OpToProto(const OpSpec& op, proto::OpDef* def);
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_GRAPH_IO_H_

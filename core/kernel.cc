@@ -1,0 +1,183 @@
+#include "weir/core/kernel.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <typeinfo>
+
+#include "absl/strings/str_join.h"
+
+namespace weir {
+
+bool Cancellation::OnCancel(std::function<void()> fn, int64_t* token) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cancelled()) return false;
+  *token = next_token_++;
+  callbacks_.emplace_back(*token, std::move(fn));
+  return true;
+}
+
+void Cancellation::Unregister(int64_t token) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const size_t erased = std::erase_if(callbacks_, [token](const auto& c) { return c.first == token; });
+    if (erased > 0) return;
+    if (!cancelled() || canceller_ == std::this_thread::get_id()) return;
+  }
+  const std::lock_guard<std::mutex> wait_for_callbacks(running_);
+}
+
+void Cancellation::Cancel(absl::Status why) {
+  const std::lock_guard<std::mutex> running(running_);
+  std::vector<std::pair<int64_t, std::function<void()>>> callbacks;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cancelled()) return;
+    why_ = std::move(why);
+    canceller_ = std::this_thread::get_id();
+    cancelled_.store(true, std::memory_order_release);
+    callbacks.swap(callbacks_);
+  }
+  for (auto& [token, fn] : callbacks) fn();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  canceller_ = std::thread::id();
+}
+
+absl::Status Cancellation::status() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return why_;
+}
+
+absl::StatusOr<Tensor*> KernelContext::AllocateSlot(int i, const Shape& shape) {
+  Tensor& slot = b_.slots[b_.outputs[i]];
+  const DataType type = BaseType(node_->output_type(i));
+  // A sole owner may be written again: the slot still holds what this kernel left here in an earlier step.
+  if (slot.dtype() == type && slot.shape() == shape && slot.OwnsBufferAlone()) return &slot;
+  slot = Tensor();
+  Allocator& allocator = IsPlain(type) && !host_output(i) ? device_->allocator() : HostAllocator();
+  WEIR_ASSIGN_OR_RETURN(slot, Tensor::Allocate(allocator, type, shape));
+  return &slot;
+}
+
+void KernelContext::SetOutput(int i, Tensor value) {
+  Tensor& slot = b_.slots[b_.outputs[i]];
+  if (value.buffer() && value.buffer()->transient() && !b_.aliases) {
+    absl::StatusOr<Tensor> owned = Own(value);
+    slot = owned.ok() ? *std::move(owned) : value.DeepCopy();
+  } else {
+    slot = std::move(value);
+  }
+}
+
+absl::StatusOr<Tensor> KernelContext::AllocateTemp(DataType dtype, const Shape& shape) {
+  return Tensor::Allocate(IsPlain(dtype) ? device_->allocator() : HostAllocator(), dtype, shape);
+}
+
+VariableState* KernelContext::variable_or_null(int i) const {
+  const Tensor& handle = input(i);
+  if (handle.dtype() != DT_RESOURCE || handle.num_elements() != 1) return nullptr;
+  Resource* resource = handle.data<ResourceHandle>()->resource.get();
+  if (resource == nullptr || typeid(*resource) != typeid(VariableState)) return nullptr;
+  return static_cast<VariableState*>(resource);
+}
+
+absl::StatusOr<std::shared_ptr<VariableState>> KernelContext::variable(int i) const {
+  if (variable_or_null(i) == nullptr) return WrongResource(i);
+  return std::static_pointer_cast<VariableState>(input(i).data<ResourceHandle>()->resource);
+}
+
+absl::Status KernelContext::WrongResource(int i) const {
+  const Tensor& handle = input(i);
+  if (handle.dtype() != DT_RESOURCE || handle.num_elements() != 1) {
+    return InvalidArgument("input ", i, " is ", handle.Description(), ", not a handle to a resource");
+  }
+  const ResourceHandle& h = *handle.data<ResourceHandle>();
+  if (h.resource == nullptr) {
+    return FailedPrecondition("input ", i, " is a handle to '", h.name, "', which does not exist");
+  }
+  return InvalidArgument("input ", i, " is a handle to ", h.resource->Describe(), ", which is of another type");
+}
+
+absl::StatusOr<Tensor> KernelContext::Own(const Tensor& value) const {
+  if (!value.buffer() || !value.buffer()->transient()) return value;
+  if (value.host_accessible() || !IsPlain(value.dtype())) return value.DeepCopy();
+  WEIR_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(device_->allocator(), value.dtype(), value.shape()));
+  WEIR_RETURN_IF_ERROR(device_->CopyOnDevice(value, copy));
+  return copy;
+}
+
+KernelDef& KernelRegistry::Add(absl::string_view op, Place place, TypeConstraints constraints, KernelFactory make) {
+  auto& defs = kernels_[std::string(op)];
+  defs.push_back(std::make_unique<KernelDef>());
+  KernelDef& def = *defs.back();
+  def.op = std::string(op);
+  def.place = place;
+  def.constraints = std::move(constraints);
+  def.make = std::move(make);
+  return def;
+}
+
+namespace {
+
+bool Satisfies(const Node& node, const TypeConstraints& constraints) {
+  for (const auto& [name, type] : constraints) {
+    const AttrValue* v = name.empty() ? node.FindAttr("T") : node.FindAttr(name);
+    if (v == nullptr && name.empty()) v = node.FindAttr("dtype");
+    const DataType* t = v == nullptr ? nullptr : v->get_if<DataType>();
+    if (t == nullptr || *t != type) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const KernelDef* KernelRegistry::Find(const Node& node, Place place) const {
+  if (const auto it = kernels_.find(node.op_name()); it != kernels_.end()) {
+    for (const auto& def : it->second) {
+      if (def->place == place && Satisfies(node, def->constraints)) return def.get();
+    }
+  }
+  return base_ == nullptr ? nullptr : base_->Find(node, place);
+}
+
+std::vector<const KernelDef*> KernelRegistry::KernelsOf(absl::string_view op) const {
+  std::vector<const KernelDef*> out;
+  if (const auto it = kernels_.find(op); it != kernels_.end()) {
+    for (const auto& def : it->second) out.push_back(def.get());
+  }
+  if (base_ != nullptr) {
+    for (const KernelDef* def : base_->KernelsOf(op)) out.push_back(def);
+  }
+  return out;
+}
+
+absl::Status KernelRegistry::NoKernel(const Node& node, Place place) const {
+  std::vector<std::string> types, registered;
+  for (const auto& [name, value] : node.attrs()) {
+    if (const DataType* t = value.get_if<DataType>()) types.push_back(absl::StrCat(name, "=", DataTypeName(*t)));
+  }
+  for (const KernelDef* def : KernelsOf(node.op_name())) {
+    std::vector<std::string> constraints;
+    for (const auto& [name, type] : def->constraints) {
+      constraints.push_back(absl::StrCat(name.empty() ? "T" : name, "=", DataTypeName(type)));
+    }
+    registered.push_back(
+        absl::StrCat(def->place == kCpu ? "CPU" : "GPU", " {", absl::StrJoin(constraints, ", "), "}"));
+  }
+  return Unimplemented("No OpKernel was registered to support Op '", node.op_name(), "' used by node ", node.name(),
+                       " with these attrs: [", absl::StrJoin(types, ", "), "] on ", place == kCpu ? "CPU" : "GPU",
+                       ". Registered kernels: ", registered.empty() ? "none" : absl::StrJoin(registered, "; "));
+}
+
+std::vector<std::string> KernelRegistry::Ops(Place place) const {
+  std::set<std::string> names;
+  if (base_ != nullptr) {
+    for (std::string& name : base_->Ops(place)) names.insert(std::move(name));
+  }
+  for (const auto& [op, defs] : kernels_) {
+    if (std::any_of(defs.begin(), defs.end(), [&](const auto& d) { return d->place == place; })) names.insert(op);
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace weir

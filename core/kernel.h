@@ -1,0 +1,258 @@
+#ifndef WEIR_CORE_KERNEL_H_
+#define WEIR_CORE_KERNEL_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "weir/core/device.h"
+#include "weir/core/graph.h"
+#include "weir/core/resource.h"
+#include "weir/core/thread_pool.h"
+
+namespace weir {
+
+class KernelContext;
+
+// Tells those who wait that a step is over: time-out, error elsewhere, session closed. Thread-safe.
+class Cancellation {
+ public:
+  // Runs `fn` when cancelled; false (and fn is not run) if that has happened already. `*token` unregisters it.
+  bool OnCancel(std::function<void()> fn, int64_t* token);
+  // Returns when `fn` will not run any more (it may be running on this very thread).
+  void Unregister(int64_t token);
+  void Cancel(absl::Status why);
+  bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+  absl::Status status() const;
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  mutable std::mutex mutex_;
+  absl::Status why_;
+  int64_t next_token_ = 0;
+  std::vector<std::pair<int64_t, std::function<void()>>> callbacks_;
+  std::mutex running_;         // held while callbacks run
+  std::thread::id canceller_;  // the thread that runs them
+};
+
+// What kernels of one step share.
+struct StepInfo {
+  int64_t step_id = 0;
+  ThreadPool* pool = nullptr;
+  ResourceMap* resources = nullptr;
+  Cancellation* cancellation = nullptr;
+};
+
+// What a kernel factory sees, once, when a Plan is made.
+struct KernelInit {
+  const Node& node;
+  Device& device;
+  ResourceMap& resources;
+  // Shapes of the inputs as far as the Plan knows them: a kernel may prepare for them, but must check at run time.
+  absl::Span<const Shape> input_shapes;
+
+  template <class T>
+  T attr(absl::string_view name) const {
+    return node.attr<T>(name);
+  }
+};
+
+// A computation ready to run: a closure made once from a node's attributes, run once a step. Three forms:
+//   synchronous   absl::Status(KernelContext&)            computes (or enqueues on the device's stream) and returns
+//   asynchronous  void(KernelContext&, Done)              may return early; calls done once, from any thread; for kernels
+//                                                         that wait (queues, remote calls): no thread is held
+//   constant      Tensor                                  the output is known already (Const, VarHandleOp): never run
+// A closure may be run by several steps at once; what it remembers must allow that.
+class Kernel {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  using Run = std::function<absl::Status(KernelContext&)>;
+  using RunAsync = std::function<void(KernelContext&, Done)>;
+
+  Kernel() = default;
+  template <class F, std::enable_if_t<std::is_invocable_r_v<absl::Status, F&, KernelContext&>, int> = 0>
+  Kernel(F run) : run_(std::move(run)) {}
+  template <class F, std::enable_if_t<std::is_invocable_r_v<void, F&, KernelContext&, Done>, int> = 0,
+            class = void>
+  Kernel(F run) : run_async_(std::move(run)) {}
+  static Kernel Constant(Tensor value) {
+    Kernel k;
+    k.constant_ = std::move(value);
+    return k;
+  }
+
+  const Run& run() const { return run_; }
+  const RunAsync& run_async() const { return run_async_; }
+  bool is_async() const { return static_cast<bool>(run_async_); }
+  const Tensor& constant() const { return constant_; }
+  bool is_constant() const { return constant_.initialized(); }
+
+ private:
+  Run run_;
+  RunAsync run_async_;
+  Tensor constant_;
+};
+
+// One run of a kernel: its inputs, its outputs, and where it runs. Valid until the kernel returns (or calls done).
+class KernelContext {
+ public:
+  // Where a node's values lie: `slots` is an array of values, `inputs` and `outputs` the positions of this node's.
+  // `planned` (may be null) holds, at the position of an output, the memory that the Plan has laid out for it.
+  struct Binding {
+    Tensor* slots = nullptr;
+    const Tensor* planned = nullptr;
+    uint8_t* dead = nullptr;
+    const int32_t* inputs = nullptr;
+    const int32_t* outputs = nullptr;
+    int32_t num_inputs = 0, num_outputs = 0;
+    // Bit i: output i stays in host memory (a shape, a handle) although the device has memory of its own.
+    uint64_t host_outputs = 0;
+    // Outputs may share an input's memory even if that is a step's arena: the Plan knows and keeps it alive.
+    bool aliases = false;
+  };
+  KernelContext(const Node& node, Device& device, const StepInfo& step, const Binding& b)
+      : node_(&node), device_(&device), step_(&step), b_(b) {}
+
+  const Node& node() const { return *node_; }
+  Device& device() const { return *device_; }
+  ThreadPool& pool() const { return *step_->pool; }
+  ResourceMap& resources() const { return *step_->resources; }
+  const StepInfo& step() const { return *step_; }
+  Cancellation* cancellation() const { return step_->cancellation; }
+
+  int num_inputs() const { return b_.num_inputs; }
+  int num_outputs() const { return b_.num_outputs; }
+  const Tensor& input(int i) const { return b_.slots[b_.inputs[i]]; }
+  template <class T>
+  const T* input_data(int i) const {
+    return input(i).template data<T>();
+  }
+  // True for the output of a branch not taken. Only kernels registered with AcceptsDead meet one.
+  bool input_is_dead(int i) const { return b_.dead[b_.inputs[i]] != 0; }
+
+  // The tensor to write output i into: the planned memory if the shape is as planned, else new memory. Its elements are
+  // uninitialised; for kernels registered InPlace it may be an input's memory, element for element.
+  absl::StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape) {
+    Tensor& slot = b_.slots[b_.outputs[i]];
+    if (b_.planned != nullptr) {
+      const Tensor& planned = b_.planned[b_.outputs[i]];
+      if (planned.initialized() && planned.shape() == shape) {
+        if (slot.raw() != planned.raw() || slot.shape() != shape) slot = planned;
+        return &slot;
+      }
+    }
+    return AllocateSlot(i, shape);
+  }
+  // Gives output i a tensor that exists already, without copying: an input (perhaps reshaped), a variable's value.
+  void SetOutput(int i, Tensor value);
+  // Output i belongs to a branch not taken.
+  void SetOutputDead(int i) { b_.dead[b_.outputs[i]] = 1; }
+  // Memory for intermediate results, on this device.
+  absl::StatusOr<Tensor> AllocateTemp(DataType dtype, const Shape& shape);
+
+  // The variable at input i: a resource handle, or a reference. FAILED_PRECONDITION if the handle is to nothing.
+  absl::StatusOr<std::shared_ptr<VariableState>> variable(int i) const;
+  // The same without the counted pointer, for the fast path; lives at least as long as this run.
+  VariableState* variable_or_null(int i) const;
+  // The resource of type T at input i; INVALID_ARGUMENT if it is of another type.
+  template <class T>
+  absl::StatusOr<std::shared_ptr<T>> resource(int i) const {
+    auto typed = std::dynamic_pointer_cast<T>(input(i).template data<ResourceHandle>()->resource);
+    if (typed == nullptr) return WrongResource(i);
+    return typed;
+  }
+  // The tensor itself if it may be kept beyond the step, else a copy of it: for kernels that store values (assign, push).
+  absl::StatusOr<Tensor> Own(const Tensor& value) const;
+
+  // InvalidArgument and the like with "op (node name): " in front come from the executor; kernels return plain messages.
+
+ private:
+  absl::StatusOr<Tensor*> AllocateSlot(int i, const Shape& shape);
+  absl::Status WrongResource(int i) const;
+  bool host_output(int i) const { return i < 64 && (b_.host_outputs >> i & 1) != 0; }
+
+  const Node* node_;
+  Device* device_;
+  const StepInfo* step_;
+  Binding b_;
+};
+
+using KernelFactory = std::function<absl::StatusOr<Kernel>(const KernelInit&)>;
+using TypeConstraints = std::vector<std::pair<std::string, DataType>>;
+
+// One kernel of an op for one place, and what a Plan must know to use it well.
+struct KernelDef {
+  std::string op;
+  Place place = kCpu;
+  TypeConstraints constraints;  // attribute -> type; attributes not named may have any
+  KernelFactory make;
+
+  // Inputs (by position) whose memory an output of the same byte size may take over: the kernel reads element i of them
+  // no later than it writes element i of the output.
+  std::vector<int> in_place;
+  // Output i may be a view of input aliases[i] (Identity, Reshape); -1 for none. Shorter: none.
+  std::vector<int> aliases;
+  // Arguments (by name) that stay in host memory on an accelerator: shapes, axes, handles.
+  std::vector<std::string> host_args;
+  // The kernel writes the variables at these inputs: the Plan runs it after other readers of theirs where it may.
+  std::vector<int> writes;
+  // Runs even if inputs are dead (Merge).
+  bool accepts_dead = false;
+  // Estimated nanoseconds on one thread; null: from the bytes that go in and out.
+  double (*cost)(const KernelInit&) = nullptr;
+
+  KernelDef& InPlace(std::vector<int> inputs) { in_place = std::move(inputs); return *this; }
+  KernelDef& Aliases(std::vector<int> inputs) { aliases = std::move(inputs); return *this; }
+  KernelDef& HostArgs(std::vector<std::string> names) { host_args = std::move(names); return *this; }
+  KernelDef& Writes(std::vector<int> inputs) { writes = std::move(inputs); return *this; }
+  KernelDef& AcceptsDead() { accepts_dead = true; return *this; }
+  KernelDef& Cost(double (*fn)(const KernelInit&)) { cost = fn; return *this; }
+};
+
+// Kernels by op and place. Filled by plain functions from one list (kernels/registry.cc); a user's registry is layered
+// over the built-in one. Not changed once a session uses it; look-ups are thread-safe.
+//
+//   r->Add("MatMul", kCpu, DT_FLOAT, MakeMatMul).Cost(MatMulCost);
+class KernelRegistry {
+ public:
+  explicit KernelRegistry(const KernelRegistry* base = nullptr) : base_(base) {}
+  KernelRegistry(const KernelRegistry&) = delete;
+  KernelRegistry& operator=(const KernelRegistry&) = delete;
+
+  // For any types.
+  KernelDef& Add(absl::string_view op, Place place, KernelFactory make) {
+    return Add(op, place, TypeConstraints{}, std::move(make));
+  }
+  // For one type of the op's attribute "T" ("dtype" where it has no T: the registry tries both).
+  KernelDef& Add(absl::string_view op, Place place, DataType type, KernelFactory make) {
+    return Add(op, place, TypeConstraints{{"", type}}, std::move(make));
+  }
+  // The reference is good until the next Add.
+  KernelDef& Add(absl::string_view op, Place place, TypeConstraints constraints, KernelFactory make);
+
+  // The kernel for this node; null if there is none. The constraint on "" is on "T", else "dtype".
+  const KernelDef* Find(const Node& node, Place place) const;
+  // Why Find gave null: UNIMPLEMENTED, naming the node, its types, and the kernels there are.
+  absl::Status NoKernel(const Node& node, Place place) const;
+  // Op names with a kernel for the place, sorted.
+  std::vector<std::string> Ops(Place place) const;
+  // The kernels of one op, all places.
+  std::vector<const KernelDef*> KernelsOf(absl::string_view op) const;
+
+ private:
+  const KernelRegistry* base_;
+  absl::flat_hash_map<std::string, std::vector<std::unique_ptr<KernelDef>>> kernels_;
+};
+
+// Every kernel that Weir ships. Defined in kernels/registry.cc, the one list of families.
+const KernelRegistry& BuiltinKernels();
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_KERNEL_H_

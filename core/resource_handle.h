@@ -1,0 +1,20 @@
+#ifndef WEIR_CORE_RESOURCE_HANDLE_H_
+#define WEIR_CORE_RESOURCE_HANDLE_H_
+
+#include <memory>
+#include <string>
+
+namespace weir {
+
+class Resource;  // core/resource.h
+
+// What an element of a DT_RESOURCE tensor holds: a name, and the resource itself once it was looked up.
+class ResourceHandle {
+ public:
+  std::string device, container, name;
+  std::shared_ptr<Resource> resource;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_RESOURCE_HANDLE_H_

@@ -1,0 +1,90 @@
+#include "weir/core/scope.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+
+namespace weir {
+
+namespace {
+
+bool IsNameChar(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || absl::string_view("_.\\/>-").find(c) != absl::string_view::npos;
+}
+
+bool IsScopeName(absl::string_view name, bool at_root) {
+  if (at_root && !(std::isalnum(static_cast<unsigned char>(name[0])) != 0 || name[0] == '.')) return false;
+  return std::all_of(name.begin(), name.end(), IsNameChar);
+}
+
+}  // namespace
+
+NameScope::NameScope(Graph& graph, absl::string_view name) : graph_(graph), saved_(graph.name_scope()) {
+  if (name.empty()) {
+    name_ = "";
+  } else if (!IsScopeName(name, saved_.empty() || absl::EndsWith(name, "/"))) {
+    graph.Fail(InvalidArgument("'", name, "' is not a valid scope name: it must match [A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*"));
+    name_ = saved_;
+  } else if (absl::EndsWith(name, "/")) {
+    name_ = std::string(name);
+  } else {
+    name_ = graph.UniqueName(absl::StrCat(saved_, name)) + "/";
+  }
+  graph.set_name_scope(name_);
+}
+
+NameScope::~NameScope() { graph_.set_name_scope(std::move(saved_)); }
+
+DeviceScope::DeviceScope(Graph& graph, absl::string_view device) : ContextScope(graph) {
+  if (device.empty()) {
+    graph.context().devices.clear();
+    return;
+  }
+  const absl::StatusOr<DeviceName> name = DeviceName::Parse(device);
+  if (!name.ok()) {
+    graph.Fail(name.status());
+    return;
+  }
+  graph.context().devices.push_back([text = name->ToString()](const Node&) { return text; });
+}
+
+DeviceScope::DeviceScope(Graph& graph, Graph::DeviceFn device) : ContextScope(graph) {
+  graph.context().devices.push_back(std::move(device));
+}
+
+ControlDependencies::ControlDependencies(Graph& graph, const std::vector<Operation>& ops) : ContextScope(graph) {
+  auto& controls = graph.context().control_inputs;
+  for (const Operation& op : ops) {
+    if (op && std::find(controls.begin(), controls.end(), op.node) == controls.end()) controls.push_back(op.node);
+  }
+}
+
+ClearControlDependencies::ClearControlDependencies(Graph& graph) : ContextScope(graph) {
+  graph.context().control_inputs.clear();
+}
+
+// Colocation decides the device, so outer device scopes do not apply inside.
+ColocateWith::ColocateWith(Graph& graph, Operation op, bool ignore_existing) : ContextScope(graph) {
+  Graph::Context& context = graph.context();
+  context.devices.clear();
+  if (ignore_existing) context.colocations.clear();
+  if (!op) return;
+  std::vector<std::string> names = op.node->colocations();
+  if (names.empty()) names.push_back(op.name());
+  for (const std::string& name : names) {
+    std::string mark = absl::StrCat("loc:@", name);
+    if (std::find(context.colocations.begin(), context.colocations.end(), mark) == context.colocations.end()) {
+      context.colocations.push_back(std::move(mark));
+    }
+  }
+}
+
+AttrScope::AttrScope(Graph& graph, absl::string_view name, AttrValue value) : ContextScope(graph) {
+  graph.context().attrs.emplace_back(std::string(name), std::move(value));
+}
+
+ContainerScope::ContainerScope(Graph& graph, absl::string_view container) : ContextScope(graph) {
+  graph.context().container = std::string(container);
+}
+
+}  // namespace weir

@@ -1,0 +1,107 @@
+#include "weir/core/shape.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+
+namespace weir {
+
+Shape Shape::UnknownRank() {
+  Shape s;
+  s.has_rank_ = false;
+  return s;
+}
+
+absl::StatusOr<Shape> Shape::Make(absl::Span<const int64_t> dims) {
+  if (dims.size() > kMaxRank) {
+    return InvalidArgument("Shape has rank ", dims.size(), "; at most ", kMaxRank, " is supported");
+  }
+  int64_t count = 1;
+  bool has_zero = false;
+  for (const int64_t d : dims) {
+    if (d < kUnknown) return InvalidArgument("Shape [", absl::StrJoin(dims, ","), "] has a negative dimension");
+    if (d == 0) has_zero = true;
+    if (d > 0 && !has_zero && __builtin_mul_overflow(count, d, &count)) {
+      return InvalidArgument("Shape [", absl::StrJoin(dims, ","), "] has too many elements");
+    }
+  }
+  return Shape(dims);
+}
+
+bool Shape::IsFullyDefined() const {
+  return has_rank_ && std::none_of(dims_.begin(), dims_.end(), [](int64_t d) { return d < 0; });
+}
+
+int64_t Shape::num_elements() const {
+  if (!has_rank_) return kUnknown;
+  int64_t n = 1;
+  for (const int64_t d : dims_) {
+    if (d < 0) return kUnknown;
+    n *= d;
+  }
+  return n;
+}
+
+bool Shape::IsCompatibleWith(const Shape& other) const { return MergeWith(other).ok(); }
+
+absl::StatusOr<Shape> Shape::MergeWith(const Shape& other) const {
+  if (!has_rank_) return other;
+  if (!other.has_rank_) return *this;
+  if (rank() != other.rank()) {
+    return InvalidArgument("Shapes ", ToString(), " and ", other.ToString(), " are incompatible: ranks differ");
+  }
+  Shape merged = *this;
+  for (int i = 0; i < rank(); ++i) {
+    if (dims_[i] < 0) {
+      merged.dims_[i] = other.dims_[i];
+    } else if (other.dims_[i] >= 0 && other.dims_[i] != dims_[i]) {
+      return InvalidArgument("Shapes ", ToString(), " and ", other.ToString(),
+                             " are incompatible: Dimension ", i, " is ", dims_[i], " and ", other.dims_[i]);
+    }
+  }
+  return merged;
+}
+
+Shape Shape::Sub(int begin, int end) const {
+  if (!has_rank_) return UnknownRank();
+  const auto clamp = [this](int i) { return std::clamp(i < 0 ? i + rank() : i, 0, rank()); };
+  const int b = clamp(begin), e = std::max(b, clamp(end));
+  return Shape(absl::MakeConstSpan(dims_).subspan(b, e - b));
+}
+
+Shape Shape::Concatenate(const Shape& tail) const {
+  if (!has_rank_ || !tail.has_rank_) return UnknownRank();
+  Shape out = *this;
+  out.dims_.insert(out.dims_.end(), tail.dims_.begin(), tail.dims_.end());
+  return out;
+}
+
+std::string Shape::ToString() const {
+  if (!has_rank_) return "<unknown>";
+  return absl::StrCat("[", absl::StrJoin(dims_, ",", [](std::string* out, int64_t d) {
+                        d < 0 ? absl::StrAppend(out, "?") : absl::StrAppend(out, d);
+                      }), "]");
+}
+
+absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
+  if (!a.has_rank() || !b.has_rank()) return Shape::UnknownRank();
+  const int rank = std::max(a.rank(), b.rank());
+  absl::InlinedVector<int64_t, 6> dims(rank);
+  for (int i = 1; i <= rank; ++i) {
+    const int64_t x = i <= a.rank() ? a.dim(-i) : 1;
+    const int64_t y = i <= b.rank() ? b.dim(-i) : 1;
+    int64_t& out = dims[rank - i];
+    if (x == y || y == 1) {
+      out = x;
+    } else if (x == 1) {
+      out = y;
+    } else if (x < 0 || y < 0) {
+      out = std::max(x, y);  // one is unknown, and can only be 1 or equal to the other
+    } else {
+      return InvalidArgument("Incompatible shapes: ", a.ToString(), " vs. ", b.ToString());
+    }
+  }
+  return Shape(dims);
+}
+
+}  // namespace weir

@@ -1,0 +1,70 @@
+#ifndef WEIR_CORE_STATUS_H_
+#define WEIR_CORE_STATUS_H_
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+// Errors are values everywhere in Weir. A message says what happened, where (node and op), the offending shapes,
+// types or names, and what to do about it; codes are the ones TensorFlow uses for the same mistake.
+namespace weir {
+
+// The same error with `context` put before its message. OK stays OK.
+absl::Status Annotate(const absl::Status& status, absl::string_view context);
+
+template <class... Args>
+absl::Status InvalidArgument(const Args&... args) {
+  return absl::InvalidArgumentError(absl::StrCat(args...));
+}
+template <class... Args>
+absl::Status NotFound(const Args&... args) {
+  return absl::NotFoundError(absl::StrCat(args...));
+}
+template <class... Args>
+absl::Status FailedPrecondition(const Args&... args) {
+  return absl::FailedPreconditionError(absl::StrCat(args...));
+}
+template <class... Args>
+absl::Status AlreadyExists(const Args&... args) {
+  return absl::AlreadyExistsError(absl::StrCat(args...));
+}
+template <class... Args>
+absl::Status OutOfRange(const Args&... args) {
+  return absl::OutOfRangeError(absl::StrCat(args...));
+}
+template <class... Args>
+absl::Status Unimplemented(const Args&... args) {
+  return absl::UnimplementedError(absl::StrCat(args...));
+}
+template <class... Args>
+absl::Status DataLoss(const Args&... args) {
+  return absl::DataLossError(absl::StrCat(args...));
+}
+template <class... Args>
+absl::Status Internal(const Args&... args) {
+  return absl::InternalError(absl::StrCat(args...));
+}
+
+}  // namespace weir
+
+#define WEIR_RETURN_IF_ERROR(expr)              \
+  do {                                          \
+    if (::absl::Status weir_status = (expr); !weir_status.ok()) { \
+      return weir_status;                       \
+    }                                           \
+  } while (false)
+
+#define WEIR_STATUS_CONCAT_INNER_(a, b) a##b
+#define WEIR_STATUS_CONCAT_(a, b) WEIR_STATUS_CONCAT_INNER_(a, b)
+#define WEIR_ASSIGN_OR_RETURN_IMPL_(statusor, lhs, expr) \
+  auto statusor = (expr);                                \
+  if (!statusor.ok()) return std::move(statusor).status(); \
+  lhs = std::move(statusor).value()
+// WEIR_ASSIGN_OR_RETURN(Tensor t, MakeTensor()): declares or assigns, or returns the error.
+#define WEIR_ASSIGN_OR_RETURN(lhs, expr) \
+  WEIR_ASSIGN_OR_RETURN_IMPL_(WEIR_STATUS_CONCAT_(weir_statusor_, __LINE__), lhs, expr)
+
+#endif  // WEIR_CORE_STATUS_H_

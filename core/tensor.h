@@ -1,0 +1,150 @@
+#ifndef WEIR_CORE_TENSOR_H_
+#define WEIR_CORE_TENSOR_H_
+
+#include <cassert>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "weir/core/allocator.h"
+#include "weir/core/dtype.h"
+#include "weir/core/shape.h"
+
+namespace weir {
+
+// An n-dimensional array: an element type, a fully known shape, and a counted buffer that several tensors may share.
+// Copying a tensor copies the handle, not the elements; DeepCopy copies the elements. Elements lie in row-major order
+// without gaps, 64-byte aligned unless the tensor is a slice or a view of foreign memory. A default-constructed tensor
+// has dtype DT_INVALID and no elements.
+//
+// Threads: different Tensor objects may be used from different threads even if they share a buffer, as long as nobody
+// writes to it; one object is for one thread at a time.
+class Tensor {
+ public:
+  Tensor() = default;
+  // Uninitialised elements in host memory (strings and handles are default-constructed). Running out of memory is fatal
+  // here; sizes that come from users or files go through Allocate.
+  Tensor(DataType dtype, Shape shape);
+  // RESOURCE_EXHAUSTED with dtype, shape and allocator when there is no room, INVALID_ARGUMENT for a shape that is not
+  // fully defined or whose byte size overflows.
+  static absl::StatusOr<Tensor> Allocate(Allocator& allocator, DataType dtype, const Shape& shape);
+  // A tensor over an existing buffer. `data` lies inside the buffer.
+  Tensor(DataType dtype, Shape shape, BufferPtr buffer, void* data);
+  // A view of memory that the caller keeps alive and unchanged while any copy of the tensor lives.
+  static Tensor View(DataType dtype, Shape shape, void* data);
+
+  // A scalar.
+  template <class T>
+  static Tensor Scalar(T value) {
+    Tensor t(DataTypeOf<T>::value, Shape());
+    *t.data<T>() = std::move(value);
+    return t;
+  }
+  static Tensor Scalar(const char* text) { return Scalar(std::string(text)); }
+  // A tensor of the given shape; `values` has as many elements.
+  template <class T>
+  static Tensor Of(const Shape& shape, absl::Span<const T> values) {
+    Tensor t(DataTypeOf<T>::value, shape);
+    assert(static_cast<int64_t>(values.size()) == t.num_elements());
+    std::copy(values.begin(), values.end(), t.data<T>());
+    return t;
+  }
+  template <class T>
+  static Tensor Of(const Shape& shape, std::initializer_list<T> values) {
+    return Of<T>(shape, absl::Span<const T>(values.begin(), values.size()));
+  }
+  // A vector.
+  template <class T>
+  static Tensor Vector(absl::Span<const T> values) {
+    return Of<T>(Shape({static_cast<int64_t>(values.size())}), values);
+  }
+  template <class T>
+  static Tensor Vector(std::initializer_list<T> values) {
+    return Vector<T>(absl::Span<const T>(values.begin(), values.size()));
+  }
+  // All elements zero, false, or empty.
+  static Tensor Zeros(DataType dtype, const Shape& shape);
+
+  DataType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  int64_t dim(int i) const { return shape_.dim(i); }
+  int64_t num_elements() const { return num_elements_; }
+  // Bytes of the elements in memory; for strings the size of the string objects.
+  size_t num_bytes() const { return static_cast<size_t>(num_elements_) * ElementSize(dtype_); }
+  // False only for a default-constructed or moved-from tensor.
+  bool initialized() const { return dtype_ != DT_INVALID; }
+
+  // Elements. The type must be that of the dtype (checked in debug builds).
+  template <class T>
+  T* data() {
+    assert(DataTypeOf<std::remove_const_t<T>>::value == dtype_);
+    return static_cast<T*>(data_);
+  }
+  template <class T>
+  const T* data() const {
+    assert(DataTypeOf<std::remove_const_t<T>>::value == dtype_);
+    return static_cast<const T*>(data_);
+  }
+  template <class T>
+  absl::Span<T> flat() {
+    return {data<T>(), static_cast<size_t>(num_elements_)};
+  }
+  template <class T>
+  absl::Span<const T> flat() const {
+    return {data<T>(), static_cast<size_t>(num_elements_)};
+  }
+  // The only element of a scalar (or one-element tensor).
+  template <class T>
+  const T& scalar() const {
+    assert(num_elements_ == 1);
+    return *data<T>();
+  }
+  void* raw() { return data_; }
+  const void* raw() const { return data_; }
+  // Element i of an integer tensor (any integer dtype) as int64: shapes, axes, indices.
+  int64_t IntAt(int64_t i) const;
+
+  // The same elements with another shape of the same count, without copying.
+  Tensor Reshaped(Shape shape) const;
+  // Rows [begin, end) of dimension 0, without copying. May not be 64-byte aligned.
+  Tensor Slice(int64_t begin, int64_t end) const;
+  // Row i of dimension 0 with that dimension removed, without copying.
+  Tensor Row(int64_t i) const;
+  // The same bits as another dtype of the same element size, without copying.
+  Tensor BitcastTo(DataType dtype) const;
+  // The same elements in host memory of their own.
+  Tensor DeepCopy() const;
+
+  const BufferPtr& buffer() const { return buffer_; }
+  bool SharesBufferWith(const Tensor& other) const {
+    return buffer_.get() != nullptr && buffer_.get() == other.buffer_.get();
+  }
+  bool host_accessible() const { return !buffer_ || buffer_->host_accessible(); }
+  // True if nobody else holds the buffer, so that the elements may be overwritten.
+  bool OwnsBufferAlone() const { return buffer_ && buffer_->unique() && !buffer_->transient(); }
+
+  // The way NumPy prints: `[[1. 2.]\n [3. 4.]]`, with `...` beyond `max_elements` (NumPy's threshold 1000, edge items 3).
+  std::string ToString(int64_t max_elements = 1000) const;
+  // "float[2,3]", for messages.
+  std::string Description() const;
+
+ private:
+  DataType dtype_ = DT_INVALID;
+  Shape shape_;
+  int64_t num_elements_ = 0;
+  void* data_ = nullptr;
+  BufferPtr buffer_;
+};
+
+// Equal in dtype, shape and every element, bit for bit for plain types (NaN equals the same NaN); strings by content.
+bool IdenticalTensors(const Tensor& a, const Tensor& b);
+
+using Tensors = std::vector<Tensor>;
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_TENSOR_H_

@@ -1,0 +1,64 @@
+#ifndef WEIR_CORE_THREAD_POOL_H_
+#define WEIR_CORE_THREAD_POOL_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+
+namespace weir {
+
+// The one pool of threads of a process or session: kernels split loops over it, the executor runs tasks on it. The
+// calling thread always works too, so a pool of one thread starts none. Work may start more work; a thread that waits
+// for a loop it started helps with that loop, never with foreign work, so nested loops do not deadlock.
+class ThreadPool {
+ public:
+  // `num_threads` counts the caller: 1 runs everything inline. 0 takes the number of processors this process may use.
+  explicit ThreadPool(int num_threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return num_threads_; }
+
+  // Runs `fn` on some thread of the pool, soon. Inline if the pool has one thread.
+  void Schedule(std::function<void()> fn);
+
+  // Calls body(begin, end) for pieces that together cover [0, n), on several threads at once, and returns when all are
+  // done. `cost` is an estimate of nanoseconds per index: loops under about 20 us run inline, pieces are not smaller
+  // than about 10 us and not more than a few a thread. Pieces begin at multiples of `align`.
+  void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body, int64_t align = 1);
+
+  // Calls body(i) for i in [0, n), each on its own, several at once: for a few big pieces that the caller cut itself.
+  void ForEach(int n, absl::FunctionRef<void(int)> body);
+
+ private:
+  struct Loop;
+  void Worker();
+  void Share(Loop& loop);
+  static void RunLoop(Loop& loop);
+
+  const int num_threads_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> queue_;
+  std::vector<Loop*> loops_;               // running loops that still have pieces
+  std::atomic<uint64_t> posted_{0};        // bumped with each piece of news; what idle threads spin on
+  int sleeping_ = 0;
+  bool stop_ = false;
+};
+
+// The pool that sessions use unless told otherwise: one thread a processor. Made on first use.
+ThreadPool& DefaultThreadPool();
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_THREAD_POOL_H_

@@ -1,0 +1,13 @@
+#include "weir/kernels/registry.h"
+
+namespace weir {
+
+const KernelRegistry& BuiltinKernels() {
+  static const KernelRegistry* const registry = [] {
+    auto* kernels = new KernelRegistry;
+    return kernels;
+  }();
+  return *registry;
+}
+
+}  // namespace weir

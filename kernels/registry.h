@@ -1,0 +1,12 @@
+#ifndef WEIR_KERNELS_REGISTRY_H_
+#define WEIR_KERNELS_REGISTRY_H_
+
+#include "weir/core/kernel.h"
+
+// The families of kernels. Each function adds the kernels of one source file (or a few); kernels/registry.cc calls them
+// all, once, for BuiltinKernels().
+namespace weir {
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_REGISTRY_H_

@@ -1,0 +1,13 @@
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+const OpRegistry& BuiltinOps() {
+  static const OpRegistry* const registry = [] {
+    auto* ops = new OpRegistry;
+    return ops;
+  }();
+  return *registry;
+}
+
+}  // namespace weir

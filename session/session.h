@@ -1,0 +1,119 @@
+#ifndef WEIR_SESSION_SESSION_H_
+#define WEIR_SESSION_SESSION_H_
+
+#include <chrono>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/core/graph.h"
+#include "weir/core/kernel.h"
+#include "weir/core/tensor.h"
+
+namespace weir {
+
+class Plan;
+
+struct SessionOptions {
+  // Threads that kernels and the executor use, the calling one included; 0: one a processor.
+  int num_threads = 0;
+  // A node whose device is missing, or has no kernel for it, goes to the CPU, with a line in the log; off: an error.
+  bool allow_soft_placement = true;
+  // Prints `name: (Op): /job:.../device:...` for every node when a Plan is made.
+  bool log_device_placement = false;
+  // Optimisations by name that are not to be applied: "constant_folding", "memory_plan", "in_place", "parallel_tasks".
+  // Results do not depend on them beyond rounding.
+  std::set<std::string> disable;
+  // Default time limit of a run; zero is none.
+  std::chrono::milliseconds operation_timeout{0};
+  // Kernels to use; null for the built-in ones.
+  const KernelRegistry* kernels = nullptr;
+  // Devices besides the CPU; null for every GPU that can be used. Shared with nobody else while the session lives.
+  std::function<std::vector<std::unique_ptr<Device>>()> make_devices;
+};
+
+// How long one node took in a traced run.
+struct NodeTrace {
+  std::string node, op, device;
+  int64_t start_ns = 0, end_ns = 0;  // on the steady clock
+  int thread = 0;
+  std::vector<std::string> output_shapes;
+};
+
+struct RunOptions {
+  std::chrono::milliseconds timeout{0};      // zero: the session's default
+  std::vector<NodeTrace>* trace = nullptr;   // filled with one record a node, if given
+};
+
+using Feed = std::pair<Output, Tensor>;
+using Feeds = std::vector<Feed>;
+
+// A step made ready: feeds, fetches and targets are bound, and a call looks nothing up. Made by Session::Prepare; valid
+// while the session lives, cheap to copy, safe to call from many threads.
+class Step {
+ public:
+  // `feeds` in the order given to Prepare. On success `fetches` holds the fetched tensors in order (it is resized; reuse it
+  // between calls). On an error no fetch is returned, and variables keep whatever was assigned before it.
+  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches) const;
+  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) const;
+
+ private:
+  friend class Session;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Runs parts of a graph, and holds the state (variables, queues, ...) that outlives a run. The graph outlives the session;
+// nodes added to it later can be run too. Safe to use from many threads. Movable.
+class Session {
+ public:
+  // The graph's own error if it has one. State is new: every variable is uninitialised.
+  static absl::StatusOr<Session> Create(const Graph& graph, SessionOptions options = {});
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Runs the part of the graph that the fetches and targets need. Feeds replace the tensors they name. Returns the
+  // fetched values in order; they never change afterwards.
+  //   INVALID_ARGUMENT     feed of the wrong dtype or shape, fed twice, placeholder not fed, element of another graph
+  //   FAILED_PRECONDITION  uninitialised variable
+  //   CANCELLED            session closed;  DEADLINE_EXCEEDED  took too long (the session stays usable)
+  absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches, const std::vector<Operation>& targets = {},
+                              const RunOptions& options = {});
+  absl::StatusOr<Tensors> Run(const Outputs& fetches) { return Run(Feeds{}, fetches); }
+  // Runs one operation for its effect.
+  absl::Status Run(Operation target);
+  // By name: "x:0" (or "x"), "train". NOT_FOUND for names the graph does not have.
+  absl::StatusOr<Tensors> Run(const std::vector<std::pair<std::string, Tensor>>& feeds,
+                              const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+                              const RunOptions& options = {});
+
+  absl::StatusOr<Step> Prepare(const Outputs& feeds, const Outputs& fetches,
+                               const std::vector<Operation>& targets = {});
+
+  const Graph& graph() const;
+  ResourceMap& resources();
+  // CPU first.
+  std::vector<Device*> devices() const;
+  ThreadPool& pool();
+  // Forgets the state in these containers (empty: the default one).
+  void Reset(const std::vector<std::string>& containers = {});
+  // Ends running steps with CANCELLED, and every later call too.
+  void Close();
+
+ private:
+  friend class Step;
+  struct Impl;
+  explicit Session(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_SESSION_H_
