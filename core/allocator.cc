@@ -1,0 +1,177 @@
+#include "weir/core/allocator.h"
+
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "weir/core/resource_handle.h"
+#include "weir/core/variant.h"
+
+namespace weir {
+
+namespace {
+
+// Freed blocks of 16 KiB to 64 MiB wait in lists, one for each size class, and go out again last in
+// first out. There are four classes to a doubling, so that a block is at most a quarter larger than
+// what was asked for. A list is threaded through the free blocks themselves and has a lock of its
+// own, so threads that work on different sizes do not meet. Smaller blocks are left to malloc,
+// which has caches for each thread; larger ones go back to the system. Sanitizer builds keep
+// nothing, because a block that is kept hides its misuse.
+class CachingAllocator final : public Allocator {
+ public:
+  absl::string_view name() const override { return "cpu"; }
+
+  void* Allocate(size_t bytes) override {
+    if (bytes > kMaxBytes) return nullptr;
+    const int size_class = SizeClass(bytes);
+    const size_t block = size_class < 0 ? bytes : ClassBytes(size_class);
+    void* data = size_class < 0 ? nullptr : TakeCached(size_class);
+    if (data == nullptr) data = SystemAllocate(block);
+    if (data == nullptr) {
+      DropCache();
+      data = SystemAllocate(block);
+    }
+    if (data != nullptr) in_use_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    return data;
+  }
+
+  void Deallocate(void* data, size_t bytes) override {
+    if (data == nullptr) return;
+    in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+    const int size_class = SizeClass(bytes);
+    if (size_class < 0 || !Keep(data, size_class)) std::free(data);
+  }
+
+  int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kMaxBytes = size_t{1} << 47;
+  static constexpr int kSmallestLog = 14, kLargestLog = 26;  // 16 KiB, 64 MiB
+  static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
+  static constexpr int64_t kCapacity = int64_t{256} << 20;
+
+  struct FreeBlock {
+    FreeBlock* next;
+  };
+  struct FreeList {
+    std::mutex mutex;
+    FreeBlock* head = nullptr;
+  };
+
+  // Class 4k + j holds blocks of 16 KiB * 2^k * (1 + j/4).
+  static size_t ClassBytes(int c) {
+    return ((size_t{4} + static_cast<size_t>(c % 4)) << (kSmallestLog - 2)) << (c / 4);
+  }
+
+  // The smallest class that holds `bytes`; -1 if such blocks are not kept.
+  static int SizeClass(size_t bytes) {
+#ifdef WEIR_SANITIZED
+    return -1;
+#endif
+    if (bytes < (size_t{1} << kSmallestLog) || bytes > (size_t{1} << kLargestLog)) return -1;
+    const int log = std::bit_width(bytes) - 1;
+    const size_t quarter = size_t{1} << (log - 2);
+    const int j = static_cast<int>((bytes - (size_t{1} << log) + quarter - 1) / quarter);
+    return (log - kSmallestLog) * 4 + j;
+  }
+
+  static void* SystemAllocate(size_t bytes) {
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  }
+
+  void* TakeCached(int size_class) {
+    FreeList& list = lists_[size_class];
+    std::lock_guard<std::mutex> lock(list.mutex);
+    FreeBlock* block = list.head;
+    if (block == nullptr) return nullptr;
+    list.head = block->next;
+    cached_.fetch_sub(static_cast<int64_t>(ClassBytes(size_class)), std::memory_order_relaxed);
+    return block;
+  }
+
+  // False if that would keep too much.
+  bool Keep(void* data, int size_class) {
+    const int64_t bytes = static_cast<int64_t>(ClassBytes(size_class));
+    if (cached_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCapacity) {
+      cached_.fetch_sub(bytes, std::memory_order_relaxed);
+      return false;
+    }
+    FreeList& list = lists_[size_class];
+    std::lock_guard<std::mutex> lock(list.mutex);
+    list.head = new (data) FreeBlock{list.head};
+    return true;
+  }
+
+  void DropCache() {
+    for (int c = 0; c < kClasses; ++c) {
+      while (void* block = TakeCached(c)) std::free(block);
+    }
+  }
+
+  std::array<FreeList, kClasses> lists_;
+  std::atomic<int64_t> cached_{0};
+  std::atomic<int64_t> in_use_{0};
+};
+
+// Calls f.operator()<T>() if the elements of `dtype` are objects of class T.
+template <class F>
+void DispatchObject(DataType dtype, F&& f) {
+  DispatchType(dtype, List<std::string, ResourceHandle, Variant>{}, f);
+}
+
+}  // namespace
+
+Allocator& HostAllocator() {
+  static CachingAllocator& allocator = *new CachingAllocator;
+  return allocator;
+}
+
+Buffer* Buffer::New(Allocator& allocator, DataType dtype, int64_t count) {
+  assert(count >= 0 && ElementSize(dtype) > 0);
+  assert(IsPlain(dtype) || allocator.host_accessible());
+  size_t bytes;
+  if (__builtin_mul_overflow(static_cast<size_t>(count), ElementSize(dtype), &bytes))
+    return nullptr;
+  void* data = allocator.Allocate(bytes);
+  if (data == nullptr) return nullptr;
+  DispatchObject(dtype, [&]<class T>() {
+    std::uninitialized_value_construct_n(static_cast<T*>(data), count);
+  });
+  Buffer* buffer = new Buffer;
+  buffer->dtype_ = dtype;
+  buffer->data_ = data;
+  buffer->bytes_ = bytes;
+  buffer->count_ = count;
+  buffer->allocator_ = &allocator;
+  return buffer;
+}
+
+Buffer* Buffer::Wrap(void* data, size_t bytes, Allocator* allocator, void (*release)(void*),
+                     void* arg, bool transient) {
+  Buffer* buffer = new Buffer;
+  buffer->data_ = data;
+  buffer->bytes_ = bytes;
+  buffer->allocator_ = allocator;
+  buffer->release_ = release;
+  buffer->release_arg_ = arg;
+  buffer->transient_ = transient;
+  return buffer;
+}
+
+void Buffer::Delete() {
+  if (dtype_ != DT_INVALID) {  // not wrapped
+    DispatchObject(dtype_, [this]<class T>() { std::destroy_n(static_cast<T*>(data_), count_); });
+    allocator_->Deallocate(data_, bytes_);
+  } else if (release_ != nullptr) {
+    release_(release_arg_);
+  }
+  delete this;
+}
+
+}  // namespace weir
