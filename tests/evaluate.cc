@@ -1,0 +1,192 @@
+#include "weir/tests/evaluate.h"
+
+#include <future>
+#include <memory>
+#include <set>
+
+#include "absl/container/flat_hash_map.h"
+#include "weir/core/device.h"
+#include "weir/core/thread_pool.h"
+
+namespace weir {
+
+namespace {
+
+// Every value that was computed or fed lies in `slots_`, an output of a node at a fixed position, so that kernels see
+// the same kind of array that an executor gives them.
+class Evaluator {
+ public:
+  Evaluator(const std::vector<std::pair<Output, Tensor>>& feeds, ResourceMap* resources)
+      : device_(NewCpuDevice()), resources_(resources) {
+    for (const auto& [output, tensor] : feeds) fed_[output] = tensor;
+  }
+
+  absl::Status Run(const std::vector<Node*>& wanted) {
+    Sort(wanted);
+    for (const Node* node : order_) {
+      first_slot_[node] = static_cast<int32_t>(slots_.size());
+      slots_.resize(slots_.size() + node->num_outputs());
+    }
+    for (const auto& [output, tensor] : fed_) {
+      if (first_slot_.contains(output.node)) slots_[Slot(output)] = tensor;
+    }
+    // Values that references were turned into; more come while nodes run, so the array is made large enough at once.
+    size_t num_inputs = 0;
+    for (const Node* node : order_) num_inputs += node->num_inputs();
+    slots_.reserve(slots_.size() + num_inputs);
+    dead_.assign(slots_.capacity(), 0);
+    for (const Node* node : order_) {
+      if (const absl::Status s = RunNode(*node); !s.ok()) {
+        return Annotate(s, absl::StrCat(node->op_name(), " (", node->name(), "): "));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tensor> Fetch(const Output& output) {
+    if (const auto it = fed_.find(output); it != fed_.end()) return it->second;
+    const Tensor& t = slots_[Slot(output)];
+    return output.is_ref() ? Dereference(t) : t;
+  }
+
+ private:
+  bool IsFed(const Output& output) const { return fed_.contains(output); }
+  int32_t Slot(const Output& output) const { return first_slot_.at(output.node) + output.index; }
+
+  // Depth first, without recursion: a node enters `order_` when everything before it has.
+  void Sort(const std::vector<Node*>& wanted) {
+    enum class Mark { kOpen, kDone };
+    absl::flat_hash_map<const Node*, Mark> marks;
+    std::vector<const Node*> stack(wanted.rbegin(), wanted.rend());
+    while (!stack.empty()) {
+      const Node* node = stack.back();
+      const auto [it, fresh] = marks.emplace(node, Mark::kOpen);
+      if (!fresh) {
+        stack.pop_back();
+        if (it->second == Mark::kOpen) order_.push_back(node);
+        it->second = Mark::kDone;
+        continue;
+      }
+      if (AllOutputsFed(*node)) continue;
+      for (const Node* control : node->control_inputs()) {
+        if (!marks.contains(control)) stack.push_back(control);
+      }
+      for (const Output& input : node->inputs()) {
+        if (IsFed(input)) {
+          needs_slot_.insert(input.node);
+        } else if (!marks.contains(input.node)) {
+          stack.push_back(input.node);
+        }
+      }
+    }
+    for (const Node* node : needs_slot_) {
+      if (!marks.contains(node)) order_.insert(order_.begin(), node);
+    }
+  }
+
+  bool AllOutputsFed(const Node& node) const {
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      if (!IsFed(node.output(i))) return false;
+    }
+    return node.num_outputs() > 0;
+  }
+
+  static absl::StatusOr<Tensor> Dereference(const Tensor& handle) {
+    if (handle.dtype() != DT_RESOURCE) return handle;
+    auto variable = std::dynamic_pointer_cast<VariableState>(handle.data<ResourceHandle>()->resource);
+    if (variable == nullptr) return InvalidArgument("a reference to something that is not a variable");
+    return variable->Read();
+  }
+
+  absl::Status RunNode(const Node& node) {
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      // A node with a fed output is not run; its other outputs stay empty.
+      if (IsFed(node.output(i))) return absl::OkStatus();
+    }
+    const KernelRegistry& kernels = BuiltinKernels();
+    const KernelDef* def = kernels.Find(node, kCpu);
+    if (def == nullptr) return kernels.NoKernel(node, kCpu);
+
+    std::vector<int32_t> inputs, outputs;
+    std::vector<Shape> input_shapes;
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      const Output& from = node.input(i);
+      input_shapes.push_back(from.shape());
+      inputs.push_back(Slot(from));
+      if (from.is_ref() && !IsRef(node.input_type(i))) {
+        WEIR_ASSIGN_OR_RETURN(Tensor value, Dereference(slots_[Slot(from)]));
+        inputs.back() = static_cast<int32_t>(slots_.size());
+        slots_.push_back(std::move(value));
+      }
+      if (!slots_[inputs.back()].initialized()) return InvalidArgument("input ", i, " has no value");
+    }
+    for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(Slot(node.output(i)));
+
+    WEIR_ASSIGN_OR_RETURN(Kernel kernel, def->make(KernelInit{node, *device_, *resources_, input_shapes}));
+    if (kernel.is_constant()) {
+      slots_[outputs[0]] = kernel.constant();
+      return absl::OkStatus();
+    }
+    const StepInfo step{.step_id = 1, .pool = &DefaultThreadPool(), .resources = resources_, .cancellation = &cancellation_};
+    KernelContext context(node, *device_, step,
+                          {.slots = slots_.data(),
+                           .dead = dead_.data(),
+                           .inputs = inputs.data(),
+                           .outputs = outputs.data(),
+                           .num_inputs = static_cast<int32_t>(inputs.size()),
+                           .num_outputs = static_cast<int32_t>(outputs.size())});
+    if (!kernel.is_async()) return kernel.run()(context);
+    std::promise<absl::Status> result;
+    kernel.run_async()(context, [&](absl::Status s) { result.set_value(std::move(s)); });
+    return result.get_future().get();
+  }
+
+  std::unique_ptr<Device> device_;
+  ResourceMap* resources_;
+  Cancellation cancellation_;
+  absl::flat_hash_map<Output, Tensor> fed_;
+  std::vector<const Node*> order_;
+  std::set<const Node*> needs_slot_;
+  absl::flat_hash_map<const Node*, int32_t> first_slot_;
+  std::vector<Tensor> slots_;
+  std::vector<uint8_t> dead_;
+};
+
+}  // namespace
+
+absl::StatusOr<Tensors> Evaluate(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds,
+                                 const Outputs& fetches, ResourceMap* resources) {
+  WEIR_RETURN_IF_ERROR(graph.status());
+  ResourceMap own;
+  Evaluator evaluator(feeds, resources == nullptr ? &own : resources);
+  std::vector<Node*> wanted;
+  for (const Output& fetch : fetches) {
+    if (!fetch) return InvalidArgument("a fetch is no output of the graph");
+    wanted.push_back(fetch.node);
+  }
+  WEIR_RETURN_IF_ERROR(evaluator.Run(wanted));
+  Tensors results;
+  for (const Output& fetch : fetches) {
+    WEIR_ASSIGN_OR_RETURN(Tensor value, evaluator.Fetch(fetch));
+    results.push_back(std::move(value));
+  }
+  return results;
+}
+
+absl::StatusOr<Tensors> Evaluate(const Graph& graph, const Outputs& fetches, ResourceMap* resources) {
+  return Evaluate(graph, std::vector<std::pair<Output, Tensor>>{}, fetches, resources);
+}
+
+absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& targets, ResourceMap* resources) {
+  WEIR_RETURN_IF_ERROR(graph.status());
+  ResourceMap own;
+  Evaluator evaluator({}, resources == nullptr ? &own : resources);
+  std::vector<Node*> wanted;
+  for (const Operation& target : targets) {
+    if (!target) return InvalidArgument("a target is no operation of the graph");
+    wanted.push_back(target.node);
+  }
+  return evaluator.Run(wanted);
+}
+
+}  // namespace weir

@@ -1,0 +1,71 @@
+#include <map>
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "weir/core/kernel.h"
+#include "weir/core/op.h"
+
+namespace weir {
+
+namespace {
+
+// Ops that no row of the sweep can show, and where they are tested instead.
+const std::map<std::string, std::string>& TestedElsewhere() {
+  static const auto* const reasons = new std::map<std::string, std::string>{};
+  return *reasons;
+}
+
+// The ops of all rows, from the names of the sweep's tests: "Math/OpSweepTest.MatchesReference/Concat_axis1".
+std::set<std::string> OpsWithRows() {
+  std::set<std::string> ops;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    if (std::string(suite.name()).find("OpSweepTest") == std::string::npos) continue;
+    for (int k = 0; k < suite.total_test_count(); ++k) {
+      std::string name = suite.GetTestInfo(k)->name();
+      name = name.substr(name.find('/') + 1);
+      ops.insert(name.substr(0, name.find('_', 1)));
+    }
+  }
+  return ops;
+}
+
+}  // namespace
+
+TEST(CoverageTest, EveryKernelHasAnOp) {
+  for (const std::string& op : BuiltinKernels().Ops(kCpu)) {
+    EXPECT_NE(BuiltinOps().Find(op), nullptr) << op << " has a kernel for the CPU but no record";
+  }
+}
+
+TEST(CoverageTest, EveryOpHasAKernel) {
+  const std::vector<std::string> with_kernel = BuiltinKernels().Ops(kCpu);
+  const std::set<std::string> known(with_kernel.begin(), with_kernel.end());
+  for (const OpSpec* op : BuiltinOps().All()) {
+    EXPECT_TRUE(known.contains(op->name())) << op->name() << " has no kernel for the CPU";
+  }
+}
+
+TEST(CoverageTest, EveryOpHasARowOrAReason) {
+  const std::set<std::string> with_rows = OpsWithRows();
+  for (const OpSpec* op : BuiltinOps().All()) {
+    EXPECT_TRUE(with_rows.contains(op->name()) || TestedElsewhere().contains(op->name()))
+        << op->name() << " has no row in tests/kernels/*_cases.cc and no reason in " << __FILE__;
+  }
+}
+
+TEST(CoverageTest, ReasonsAreForOpsThatExistAndHaveNoRow) {
+  const std::set<std::string> with_rows = OpsWithRows();
+  for (const auto& [op, reason] : TestedElsewhere()) {
+    EXPECT_NE(BuiltinOps().Find(op), nullptr) << op;
+    EXPECT_FALSE(with_rows.contains(op)) << op << " has a row now";
+  }
+}
+
+TEST(CoverageTest, EveryOpIsDocumented) {
+  for (const OpSpec* op : BuiltinOps().All()) EXPECT_FALSE(op->doc().empty()) << op->name();
+}
+
+}  // namespace weir
