@@ -22,7 +22,7 @@ for step in "${steps[@]}"; do
   declare -F "step_$step" >/dev/null || die "No step is called $step." "$(sed -n 6p tools/check.sh)"
 done
 
-install_packages
+install_packages clang-format
 summary=()
 failed=0
 log=$(mktemp)

@@ -6,13 +6,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 
-# Debian packages, all that a build and the tests need. clang-format serves tools/check.sh.
-readonly WEIR_PACKAGES=(
+# Debian packages, all that a build and the tests need.
+WEIR_PACKAGES=(
   g++ git python3
   bazel-bootstrap bazel-platforms bazel-rules-cc bazel-rules-java bazel-rules-proto bazel-skylib
   libabsl-dev libbenchmark-dev libcli11-dev libdnnl-dev libgmock-dev libgtest-dev libhwy-dev
   libleveldb-dev libprotobuf-dev nlohmann-json3-dev protobuf-compiler zlib1g-dev
-  clang-format
 )
 
 # Step by step, with the seconds since the start.
@@ -40,7 +39,9 @@ apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$log" 2>&1
 }
 
+# Its arguments are packages wanted beyond the list.
 install_packages() {
+  WEIR_PACKAGES+=("$@")
   command -v dpkg-query >/dev/null ||
     die "These scripts install Debian packages, and this is no Debian." \
       "Use Debian 12, or install what these packages hold: ${WEIR_PACKAGES[*]}"

@@ -17,7 +17,10 @@ class Counts:
         self.passed, self.skipped, self.failed = 0, [], []
 
     def add_case(self, label, case):
+        # Bazel writes the log of a script, and of a program that died: one case without a class.
         name = "%s %s.%s" % (label, case.get("classname"), case.get("name"))
+        if not case.get("classname"):
+            name = label + " as a whole: its log stands above"
         if case.find("failure") is not None or case.find("error") is not None:
             self.failed.append(name)
         elif case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed"):
