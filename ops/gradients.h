@@ -30,9 +30,8 @@ struct GradientSources {
 // What an x gets that no y depends on.
 enum class UnconnectedGradients { kNone, kZero };
 
-// How several gradients of one tensor are summed. kAddN waits for all of them; kTree adds pairs ("Add" nodes in a binary
-// tree: less memory is alive at once); kAccumulateN uses AccumulateNV2.
-enum class Aggregation { kAddN, kTree, kAccumulateN };
+// How several gradients of one tensor are summed: all by one AddN, or pair by pair, so that each may be freed early.
+enum class Aggregation { kAddN, kTree };
 
 struct GradientsOptions {
   // What to start from: one for each y, none where ones are meant. Empty: ones for every y.
@@ -54,9 +53,9 @@ struct GradientsOptions {
 // ops that are not differentiable; a variable may be given itself, or one of its reads. May be applied to its own results
 // (second derivatives).
 //
-// Errors (they stick to the graph, and nothing is returned): UNIMPLEMENTED for an op between ys and xs that has no
-// gradient rule, naming it and the way it lies on; INVALID_ARGUMENT for a y that is not floating-point, or a grad_y of
-// another type or shape.
+// Errors stick to the graph, and every Grad is none then: UNIMPLEMENTED for an op between ys and xs that has no gradient
+// rule, naming it and the path it lies on; INVALID_ARGUMENT for a y that is not numeric, a complex y without a grad_y, a
+// grad_y of another kind of number, grad_ys of another count than ys.
 Grads Gradients(const Outputs& ys, const GradientSources& xs, const GradientsOptions& options = {});
 
 // The same, with rows summed into dense tensors; an invalid Output where there is no gradient.

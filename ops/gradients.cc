@@ -1,0 +1,402 @@
+#include "weir/ops/gradients.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/gradient_util.h"
+#include "weir/ops/variables.h"
+
+namespace weir {
+
+// Reverse-mode differentiation of a graph.
+//
+// First the nodes that matter are found: those that some x reaches through differentiable tensors and that reach some y.
+// They are walked from the ys to the xs. A node waits until every consumer of its outputs that matters has been
+// differentiated; then what arrived at each output is summed, the rule of its op is asked for the gradients of its
+// inputs, and these are handed on. The walk ends at the xs (unless one x depends on another), at nodes whose op is not
+// differentiable, and where no gradient arrives.
+//
+// All of it is a queue and arrays indexed by node id: linear in the part of the graph behind the ys, and no recursion,
+// so that chains of a hundred thousand nodes are fine. The order of the walk, the scopes and the names of the nodes it
+// makes are those of TensorFlow's tf.gradients, so that graphs can be compared node by node.
+//
+// A path through the outputs of integer or string type carries no gradient. Outputs of a visited node that got none,
+// but could have, get zeros, since rules may rely on them.
+namespace {
+
+class Backprop {
+ public:
+  Backprop(Graph& graph, const Outputs& ys, const Outputs& xs, const GradientsOptions& options)
+      : graph_(graph), ys_(ys), xs_(xs), options_(options) {}
+
+  absl::StatusOr<Grads> Run();
+
+ private:
+  enum Mark : uint8_t { kBehindY = 1, kReached = 2, kBetween = 4, kQueued = 8, kStop = 16 };
+
+  absl::Status Check() const;
+  void FindNodesBetween();
+  void FindStops();
+  absl::Status Start();
+  absl::StatusOr<Grad> InitialGrad(int i);
+  absl::Status Visit(Node* node);
+  absl::StatusOr<Grads> Differentiate(Node* node, Grads dys);
+  absl::Status HandOn(Node* node, Grads dxs);
+  Grads TakeGrads(Node* node);
+  Grad Sum(Node* node, const Grads& parts);
+  absl::Status NoGradient(const Node* node) const;
+  std::vector<std::string> PathTo(const Node* from, const std::function<bool(const Node*)>& done,
+                                  bool towards_ys) const;
+  Grads Results();
+
+  bool Has(const Node* node, Mark mark) const { return (marks_[node->id()] & mark) != 0; }
+  void Set(const Node* node, Mark mark) { marks_[node->id()] |= mark; }
+
+  Graph& graph_;
+  const Outputs& ys_;
+  const Outputs& xs_;
+  const GradientsOptions& options_;
+  std::vector<uint8_t> marks_;
+  std::vector<int> pending_;                // consumers between that have not been visited, by node id
+  std::vector<Node*> between_;
+  std::vector<std::vector<Grads>> arrived_;  // by node id and output
+  std::vector<std::vector<Grad>> summed_;    // the same once the node was visited
+  std::deque<Node*> queue_;
+};
+
+absl::Status Backprop::Check() const {
+  if (!options_.grad_ys.empty() && options_.grad_ys.size() != ys_.size()) {
+    return InvalidArgument("Gradients: length mismatch, ", options_.grad_ys.size(), " grad_ys for ", ys_.size(),
+                           " ys");
+  }
+  for (const Outputs* list : {&ys_, &xs_, &options_.stop_gradients.outputs}) {
+    for (const Output& o : *list) {
+      if (!o) return InvalidArgument("Gradients: an invalid output was given (did a builder fail?)");
+      if (&o.graph() != &graph_) return InvalidArgument("Gradients: ", o.name(), " belongs to another graph");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Backwards from the ys, so that the cost is that of their part of the graph; then forwards from the xs inside of it.
+void Backprop::FindNodesBetween() {
+  const int num_nodes = graph_.num_nodes();
+  marks_.assign(num_nodes, 0);
+  pending_.assign(num_nodes, 0);
+  arrived_.resize(num_nodes);
+  summed_.resize(num_nodes);
+  std::vector<Node*> behind;
+  const auto add = [&](Node* node) {
+    if (Has(node, kBehindY)) return;
+    Set(node, kBehindY);
+    behind.push_back(node);
+  };
+  for (const Output& y : ys_) add(y.node);
+  for (size_t i = 0; i < behind.size(); ++i) {
+    for (const Output& in : behind[i]->inputs()) add(in.node);
+  }
+
+  std::vector<std::vector<Node*>> consumers(num_nodes);
+  for (Node* node : behind) {
+    for (const Output& in : node->inputs()) {
+      if (IsTrainable(in.dtype())) consumers[in.node->id()].push_back(node);
+    }
+  }
+  std::vector<Node*> reached;
+  const auto reach = [&](Node* node) {
+    if (!Has(node, kBehindY) || Has(node, kReached)) return;
+    Set(node, kReached);
+    reached.push_back(node);
+  };
+  for (const Output& x : xs_) reach(x.node);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    for (Node* consumer : consumers[reached[i]->id()]) reach(consumer);
+  }
+
+  const auto between = [&](Node* node) {
+    if (!Has(node, kReached) || Has(node, kBetween)) return;
+    Set(node, kBetween);
+    between_.push_back(node);
+  };
+  for (const Output& y : ys_) between(y.node);
+  for (size_t i = 0; i < between_.size(); ++i) {
+    for (const Output& in : between_[i]->inputs()) between(in.node);
+  }
+  for (const Node* node : between_) {
+    for (const Output& in : node->inputs()) {
+      if (Has(in.node, kBetween)) ++pending_[in.node->id()];
+    }
+  }
+}
+
+// An x is where the walk ends, unless it depends on another x itself.
+void Backprop::FindStops() {
+  for (const Output& x : xs_) {
+    const auto inputs = x.node->inputs();
+    const bool depends_on_x = std::any_of(inputs.begin(), inputs.end(),
+                                          [&](const Output& in) { return pending_[in.node->id()] > 0; });
+    if (!depends_on_x) Set(x.node, kStop);
+  }
+  for (const Output& stop : options_.stop_gradients.outputs) Set(stop.node, kStop);
+}
+
+absl::StatusOr<Grad> Backprop::InitialGrad(int i) {
+  const Output& y = ys_[i];
+  const std::string name = absl::StrCat("grad_ys_", i);
+  const Grad given = options_.grad_ys.empty() ? Grad() : options_.grad_ys[i];
+  if (given.none()) {
+    if (IsComplex(y.dtype())) {
+      return InvalidArgument("Gradients of complex tensors (", y.name(), ") must set grad_ys");
+    }
+    if (!IsFloating(y.dtype()) && !IsInteger(y.dtype())) {
+      return InvalidArgument("Gradients: ", y.name(), " has type ", DataTypeName(y.dtype()),
+                             " and must be numeric to obtain a default gradient");
+    }
+    return Grad(Ones(graph_, ShapeTensor(y), y.dtype(), name));
+  }
+  const DataType type = given.is_slices() ? given.slices().values.dtype() : given.dense().dtype();
+  const bool fits = IsComplex(y.dtype()) ? IsComplex(type)
+                    : y.dtype() == DT_VARIANT || y.dtype() == DT_RESOURCE ? type != DT_RESOURCE
+                                                                          : IsFloating(type) || IsInteger(type);
+  if (!fits) {
+    return InvalidArgument("Gradient type ", DataTypeName(type), " generated for tensor ", y.name(), " with type ",
+                           DataTypeName(y.dtype()), ": both must be real or both complex");
+  }
+  if (!given.is_slices()) return Grad(AddOp("Identity", {given.dense()}, {}, name));
+  IndexedSlices slices = given.slices();
+  slices.indices = AddOp("Identity", {slices.indices}, {}, name + "_indices");
+  slices.values = AddOp("Identity", {slices.values}, {}, name + "_values");
+  if (slices.dense_shape) slices.dense_shape = AddOp("Identity", {slices.dense_shape}, {}, name + "_shape");
+  return Grad(slices);
+}
+
+absl::Status Backprop::Start() {
+  for (size_t i = 0; i < ys_.size(); ++i) {
+    std::optional<ColocateWith> colocate;
+    if (options_.colocate_gradients_with_ops) colocate.emplace(graph_, ys_[i].node);
+    WEIR_ASSIGN_OR_RETURN(Grad grad, InitialGrad(static_cast<int>(i)));
+    auto& arrived = arrived_[ys_[i].node->id()];
+    arrived.resize(ys_[i].node->num_outputs());
+    arrived[ys_[i].index].push_back(grad);
+  }
+  for (const Output& y : ys_) {
+    if (pending_[y.node->id()] == 0 && Has(y.node, kBetween) && !Has(y.node, kQueued)) {
+      Set(y.node, kQueued);
+      queue_.push_back(y.node);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A sum is placed with its first part, whatever scope is open: the parts come from all over the graph.
+Grad Backprop::Sum(Node* node, const Grads& parts) {
+  if (parts.empty()) return Grad();
+  if (parts.size() == 1) return parts[0];
+  const bool any_slices = std::any_of(parts.begin(), parts.end(), [](const Grad& g) { return g.is_slices(); });
+  if (any_slices) return SumWithRows(graph_, parts);
+  Outputs dense;
+  for (const Grad& part : parts) dense.push_back(part.dense());
+  if (options_.aggregation == Aggregation::kTree) {
+    const NameScope scope(graph_, node->name() + "_gradient_sum");
+    Output sum = dense[0];
+    for (size_t i = 1; i < dense.size(); ++i) sum = AddOp("AddN", {Outputs{sum, dense[i]}});
+    return Grad(sum);
+  }
+  const ColocateWith colocate(graph_, dense[0].node, /*ignore_existing=*/true);
+  return Grad(AddOp("AddN", {dense}));
+}
+
+Grads Backprop::TakeGrads(Node* node) {
+  auto& arrived = arrived_[node->id()];
+  arrived.resize(node->num_outputs());
+  Grads& sums = summed_[node->id()];
+  for (const Grads& parts : arrived) sums.push_back(Sum(node, parts));
+  std::vector<Grads>().swap(arrived);
+  return sums;
+}
+
+absl::StatusOr<Grads> Backprop::Differentiate(Node* node, Grads dys) {
+  for (int i = 0; i < node->num_outputs(); ++i) {
+    if (dys[i].none() && IsTrainable(node->output(i).dtype())) dys[i] = Grad(ZerosForOutput(node->output(i)));
+  }
+  const NameScope scope(graph_, node->name() + "_grad");
+  GradContext context(*node, std::move(dys));
+  Grads dxs = node->op().gradient_fn()(context);
+  WEIR_RETURN_IF_ERROR(graph_.status());
+  if (static_cast<int>(dxs.size()) > node->num_inputs()) {
+    return Internal("Num gradients ", dxs.size(), " generated for op ", node->Label(), " do not match num inputs ",
+                    node->num_inputs());
+  }
+  const auto count = std::count_if(dxs.begin(), dxs.end(), [](const Grad& g) { return !g.none(); });
+  if (options_.gate_gradients && count > 1) {
+    const ColocateWith nowhere(graph_, Operation(), /*ignore_existing=*/true);
+    dxs = GateGrads(graph_, dxs);
+  }
+  return dxs;
+}
+
+absl::Status Backprop::HandOn(Node* node, Grads dxs) {
+  for (size_t i = 0; i < dxs.size(); ++i) {
+    if (dxs[i].none()) continue;
+    const Output in = node->input(static_cast<int>(i));
+    if (!dxs[i].is_slices() && in.dtype() != DT_RESOURCE) {
+      if (absl::Status s = graph_.RefineShape(dxs[i].dense(), in.shape()); !s.ok()) {
+        return InvalidArgument("Incompatible shapes between op input and calculated input gradient. Forward operation: ",
+                               node->Label(), ". Input index: ", i, ". Original input shape: ", in.shape().ToString(),
+                               ". Calculated input gradient shape: ", dxs[i].dense().shape().ToString());
+      }
+    }
+    if (in.node->id() >= static_cast<int>(arrived_.size())) continue;
+    auto& arrived = arrived_[in.node->id()];
+    arrived.resize(in.node->num_outputs());
+    arrived[in.index].push_back(dxs[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Backprop::Visit(Node* node) {
+  {
+    std::optional<ColocateWith> colocate;
+    if (options_.colocate_gradients_with_ops) colocate.emplace(graph_, node);
+    Grads dys = TakeGrads(node);
+    const bool any = std::any_of(dys.begin(), dys.end(), [](const Grad& g) { return !g.none(); });
+    if (any && !Has(node, kStop) && !node->op().not_differentiable()) {
+      if (!node->op().gradient_fn()) return NoGradient(node);
+      WEIR_ASSIGN_OR_RETURN(Grads dxs, Differentiate(node, std::move(dys)));
+      WEIR_RETURN_IF_ERROR(HandOn(node, std::move(dxs)));
+    }
+  }
+  for (const Output& in : node->inputs()) {
+    if (--pending_[in.node->id()] == 0 && Has(in.node, kBetween)) queue_.push_back(in.node);
+  }
+  return absl::OkStatus();
+}
+
+// Names on a shortest way from `from` to a node that satisfies `done`, along the nodes between.
+std::vector<std::string> Backprop::PathTo(const Node* from, const std::function<bool(const Node*)>& done,
+                                          bool towards_ys) const {
+  absl::flat_hash_map<const Node*, std::vector<const Node*>> edges;
+  for (const Node* node : between_) {
+    for (const Output& in : node->inputs()) {
+      if (!Has(in.node, kBetween)) continue;
+      if (towards_ys) {
+        edges[in.node].push_back(node);
+      } else {
+        edges[node].push_back(in.node);
+      }
+    }
+  }
+  absl::flat_hash_map<const Node*, const Node*> came_from{{from, nullptr}};
+  std::deque<const Node*> queue{from};
+  while (!queue.empty()) {
+    const Node* node = queue.front();
+    queue.pop_front();
+    if (done(node)) {
+      std::vector<std::string> names;
+      for (; node != nullptr; node = came_from[node]) names.push_back(node->name());
+      return names;
+    }
+    for (const Node* next : edges[node]) {
+      if (came_from.try_emplace(next, node).second) queue.push_back(next);
+    }
+  }
+  return {from->name()};
+}
+
+absl::Status Backprop::NoGradient(const Node* node) const {
+  const auto is_one_of = [](const Outputs& list) {
+    return [&list](const Node* n) {
+      return std::any_of(list.begin(), list.end(), [&](const Output& o) { return o.node == n; });
+    };
+  };
+  std::vector<std::string> path = PathTo(node, is_one_of(ys_), /*towards_ys=*/true);
+  std::vector<std::string> to_x = PathTo(node, is_one_of(xs_), /*towards_ys=*/false);
+  path.insert(path.end(), to_x.rbegin() + 1, to_x.rend());
+  constexpr size_t kShown = 12;
+  if (path.size() > kShown) path.erase(path.begin() + kShown / 2, path.end() - kShown / 2);
+  return Unimplemented("No gradient defined for operation '", node->name(), "' (op type: ", node->op_name(),
+                       "), which lies between ys and xs: ", absl::StrJoin(path, " <- "),
+                       ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
+}
+
+Grads Backprop::Results() {
+  Grads results;
+  for (const Output& x : xs_) {
+    Grads& sums = summed_[x.node->id()];
+    if (sums.empty()) TakeGrads(x.node);
+    results.push_back(sums[x.index]);
+  }
+  return results;
+}
+
+absl::StatusOr<Grads> Backprop::Run() {
+  WEIR_RETURN_IF_ERROR(Check());
+  WEIR_RETURN_IF_ERROR(graph_.status());
+  FindNodesBetween();
+  Grads results;
+  {
+    const NameScope scope(graph_, options_.name);
+    WEIR_RETURN_IF_ERROR(Start());
+    FindStops();
+    while (!queue_.empty()) {
+      Node* node = queue_.front();
+      queue_.pop_front();
+      WEIR_RETURN_IF_ERROR(Visit(node));
+    }
+    results = Results();
+  }
+  if (options_.unconnected_gradients == UnconnectedGradients::kZero) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i].none()) results[i] = Grad(ZerosForOutput(xs_[i]));
+    }
+  }
+  WEIR_RETURN_IF_ERROR(graph_.status());
+  return results;
+}
+
+}  // namespace
+
+GradientSource::GradientSource(const Variable& variable) : output(variable.handle()) {}
+
+GradientSources::GradientSources(std::initializer_list<GradientSource> sources) {
+  for (const GradientSource& source : sources) outputs.push_back(source.output);
+}
+
+GradientSources::GradientSources(const std::vector<Variable>& variables) {
+  for (const Variable& variable : variables) outputs.push_back(variable.handle());
+}
+
+Grads Gradients(const Outputs& ys, const GradientSources& xs, const GradientsOptions& options) {
+  const Grads none(xs.outputs.size());
+  Graph* graph = nullptr;
+  for (const Outputs* list : {&ys, &xs.outputs}) {
+    for (const Output& o : *list) {
+      if (graph == nullptr && o) graph = &o.graph();
+    }
+  }
+  if (graph == nullptr) return none;
+  absl::StatusOr<Grads> grads = Backprop(*graph, ys, xs.outputs, options).Run();
+  if (grads.ok()) return *std::move(grads);
+  graph->Fail(grads.status());
+  return none;
+}
+
+Outputs DenseGradients(const Outputs& ys, const GradientSources& xs, const GradientsOptions& options) {
+  Outputs dense;
+  for (const Grad& grad : Gradients(ys, xs, options)) dense.push_back(DenseGradient(grad));
+  return dense;
+}
+
+Output DenseGradient(const Grad& grad) {
+  if (!grad.is_slices()) return grad.dense();
+  return RowsToDense(grad.slices());
+}
+
+Output GradContext::dy(int i) { return DenseGradient(dys_[i]); }
+
+}  // namespace weir
