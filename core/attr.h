@@ -88,7 +88,7 @@ class AttrValue {
 //   "shape: shape = {unknown_rank: true}"   "strides: list(int) >= 4"   "transpose_a: bool = false"   "f: func"
 //   "Tin: list({float, int32}) >= 1"        "T: {numbertype, quantizedtype}"   "T: realnumbertype"
 // Defaults: numbers, true/false, 'text', DT_NAMES, lists in [], shapes as "[2,?]" or {unknown_rank: true} or {},
-// and tensors as "tensor" (only ImageSummary has one).
+// and integer tensors as "{ dtype: DT_UINT8 tensor_shape { dim { size: 1 } } int_val: 255 }" (only ImageSummary has one).
 struct AttrSpec {
   enum class Kind { kString, kInt, kFloat, kBool, kType, kShape, kTensor, kFunction };
   std::string name;

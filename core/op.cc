@@ -1,0 +1,272 @@
+#include "weir/core/op.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace weir {
+
+namespace {
+
+[[noreturn]] void Die(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::abort();
+}
+
+// "x: T", "x: N * T", "x: Ref(T)", "x: float". What a name other than a type's stands for is
+// settled when the record is complete (ResolveArg), because attributes may be declared after the
+// arguments that use them.
+absl::StatusOr<ArgSpec> ParseArg(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits(':', 1));
+  ArgSpec arg;
+  arg.name = std::string(absl::StripAsciiWhitespace(parts.first));
+  absl::string_view type = absl::StripAsciiWhitespace(parts.second);
+  if (arg.name.empty() || type.empty())
+    return InvalidArgument("Bad argument \"", text, "\": expected '<name>: <type>'");
+  if (absl::ConsumePrefix(&type, "Ref(")) {
+    if (!absl::ConsumeSuffix(&type, ")"))
+      return InvalidArgument("Bad argument \"", text, "\": expected ')'");
+    arg.is_ref = true;
+  }
+  if (const size_t star = type.find('*'); star != absl::string_view::npos) {
+    arg.number_attr = std::string(absl::StripAsciiWhitespace(type.substr(0, star)));
+    type = type.substr(star + 1);
+  }
+  type = absl::StripAsciiWhitespace(type);
+  arg.type = DataTypeFromName(type);
+  if (arg.type == DT_INVALID) arg.type_attr = std::string(type);
+  return arg;
+}
+
+// Checks the attributes that an argument names, and tells types from lists of types.
+absl::Status ResolveArg(const OpSpec& op, ArgSpec* arg) {
+  if (!arg->number_attr.empty()) {
+    const AttrSpec* number = op.FindAttr(arg->number_attr);
+    if (number == nullptr || number->kind != AttrSpec::Kind::kInt || number->is_list) {
+      return InvalidArgument("Argument '", arg->name, "' needs an int attribute '",
+                             arg->number_attr, "'");
+    }
+  }
+  if (arg->type_attr.empty()) return absl::OkStatus();
+  const AttrSpec* type = op.FindAttr(arg->type_attr);
+  if (type == nullptr || type->kind != AttrSpec::Kind::kType) {
+    return InvalidArgument("Argument '", arg->name, "' needs a type attribute '", arg->type_attr,
+                           "'");
+  }
+  if (!type->is_list) return absl::OkStatus();
+  if (!arg->number_attr.empty()) {
+    return InvalidArgument("Argument '", arg->name, "' has a number and a list of types");
+  }
+  arg->type_list_attr = std::exchange(arg->type_attr, "");
+  return absl::OkStatus();
+}
+
+std::string ArgText(const ArgSpec& arg) {
+  std::string type = !arg.type_list_attr.empty() ? arg.type_list_attr
+                     : !arg.type_attr.empty()    ? arg.type_attr
+                                                 : DataTypeName(arg.type);
+  if (!arg.number_attr.empty()) type = absl::StrCat(arg.number_attr, " * ", type);
+  if (arg.is_ref) type = absl::StrCat("Ref(", type, ")");
+  return absl::StrCat(arg.name, ": ", type);
+}
+
+std::string ArgsText(const std::vector<ArgSpec>& args) {
+  return absl::StrJoin(args, ", ", [](std::string* out, const ArgSpec& a) { *out += ArgText(a); });
+}
+
+std::string AttrText(const AttrSpec& attr) {
+  std::string allowed;
+  if (!attr.allowed_types.empty()) {
+    allowed = absl::StrJoin(attr.allowed_types, ", ",
+                            [](std::string* out, DataType t) { *out += DataTypeName(t); });
+  } else if (!attr.allowed_strings.empty()) {
+    allowed = absl::StrCat("'", absl::StrJoin(attr.allowed_strings, "', '"), "'");
+  }
+  std::string type = attr.TypeName();
+  if (!allowed.empty())
+    type = attr.is_list ? absl::StrCat("list({", allowed, "})") : absl::StrCat("{", allowed, "}");
+  std::string text = absl::StrCat(attr.name, ": ", type);
+  if (attr.minimum) absl::StrAppend(&text, " >= ", *attr.minimum);
+  if (attr.default_value) absl::StrAppend(&text, " = ", attr.default_value->ToString());
+  return text;
+}
+
+// How many letters must be changed, added or removed to make `b` of `a`, case ignored; `limit` if
+// it is that many or more.
+int EditDistance(absl::string_view a, absl::string_view b, int limit) {
+  if (std::abs(static_cast<int>(a.size()) - static_cast<int>(b.size())) >= limit) return limit;
+  std::vector<int> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = std::exchange(row[0], static_cast<int>(i));
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int change =
+          diagonal + (absl::ascii_tolower(a[i - 1]) != absl::ascii_tolower(b[j - 1]) ? 1 : 0);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return std::min(row.back(), limit);
+}
+
+}  // namespace
+
+void OpSpec::ParseArgs(absl::string_view text, std::vector<ArgSpec>* out) {
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    absl::StatusOr<ArgSpec> arg = ParseArg(part);
+    if (arg.ok()) {
+      out->push_back(*std::move(arg));
+    } else if (status_.ok()) {
+      status_ = arg.status();
+    }
+  }
+}
+
+OpSpec& OpSpec::In(absl::string_view args) {
+  ParseArgs(args, &inputs_);
+  return *this;
+}
+
+OpSpec& OpSpec::Out(absl::string_view args) {
+  ParseArgs(args, &outputs_);
+  return *this;
+}
+
+OpSpec& OpSpec::Attr(absl::string_view attr) {
+  absl::StatusOr<AttrSpec> spec = AttrSpec::Parse(attr);
+  if (spec.ok()) {
+    attrs_.push_back(*std::move(spec));
+  } else if (status_.ok()) {
+    status_ = spec.status();
+  }
+  return *this;
+}
+
+OpSpec& OpSpec::Stateful() {
+  stateful_ = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Commutative() {
+  commutative_ = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Aggregate() {
+  aggregate_ = true;
+  return *this;
+}
+
+OpSpec& OpSpec::AllowsUninitializedInput() {
+  allows_uninitialized_input_ = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Deprecated(int version, absl::string_view explanation) {
+  deprecated_version_ = version;
+  deprecation_ = std::string(explanation);
+  return *this;
+}
+
+OpSpec& OpSpec::InferShape(ShapeFn fn) {
+  shape_fn_ = std::move(fn);
+  return *this;
+}
+
+OpSpec& OpSpec::Gradient(GradientFn fn) {
+  gradient_fn_ = std::move(fn);
+  return *this;
+}
+
+OpSpec& OpSpec::NotDifferentiable() {
+  not_differentiable_ = true;
+  return *this;
+}
+
+OpSpec& OpSpec::Doc(absl::string_view text) {
+  doc_ = std::string(text);
+  return *this;
+}
+
+const AttrSpec* OpSpec::FindAttr(absl::string_view name) const {
+  for (const AttrSpec& attr : attrs_) {
+    if (attr.name == name) return &attr;
+  }
+  return nullptr;
+}
+
+std::string OpSpec::Signature() const {
+  std::string text = absl::StrCat(name_, "(", ArgsText(inputs_), ") -> (", ArgsText(outputs_), ")");
+  for (const AttrSpec& attr : attrs_) absl::StrAppend(&text, "; ", AttrText(attr));
+  return text;
+}
+
+void OpRegistry::Add(OpSpec spec) {
+  const std::string name = spec.name();
+  const auto check = [&name](const absl::Status& status) {
+    if (!status.ok()) Die(Annotate(status, absl::StrCat("OpRegistry::Add: op '", name, "'")));
+  };
+  check(spec.status_);
+  absl::flat_hash_set<absl::string_view> attr_names;
+  for (const AttrSpec& attr : spec.attrs_) {
+    if (!attr_names.insert(attr.name).second)
+      check(InvalidArgument("Attribute '", attr.name, "' is declared twice"));
+  }
+  for (ArgSpec& arg : spec.inputs_) check(ResolveArg(spec, &arg));
+  for (ArgSpec& arg : spec.outputs_) check(ResolveArg(spec, &arg));
+  if (Find(name) != nullptr) check(AlreadyExists("It is registered already"));
+  ops_.emplace(name, std::make_unique<const OpSpec>(std::move(spec)));
+}
+
+const OpSpec* OpRegistry::Find(absl::string_view name) const {
+  for (const OpRegistry* registry = this; registry != nullptr; registry = registry->base_) {
+    const auto it = registry->ops_.find(name);
+    if (it != registry->ops_.end()) return it->second.get();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<const OpSpec*> OpRegistry::Lookup(absl::string_view name) const {
+  if (const OpSpec* spec = Find(name)) return spec;
+  constexpr int kTooFar = 4;
+  constexpr size_t kSuggestions = 3, kLongestName = 100;
+  std::vector<std::pair<int, absl::string_view>> close;
+  if (name.size() <= kLongestName) {
+    const int limit = std::min(kTooFar, 1 + static_cast<int>(name.size()) / 2);
+    for (const OpSpec* spec : All()) {
+      const int distance = EditDistance(name, spec->name(), limit);
+      if (distance < limit) close.emplace_back(distance, spec->name());
+    }
+  }
+  std::sort(close.begin(), close.end());
+  if (close.size() > kSuggestions) close.resize(kSuggestions);
+  const std::string hint =
+      close.empty() ? ""
+                    : absl::StrCat(" Did you mean ",
+                                   absl::StrJoin(close, " or ",
+                                                 [](std::string* out, const auto& c) {
+                                                   absl::StrAppend(out, "'", c.second, "'");
+                                                 }),
+                                   "?");
+  return NotFound("Op type not registered '", name.substr(0, kLongestName), "'.", hint);
+}
+
+std::vector<const OpSpec*> OpRegistry::All() const {
+  std::vector<const OpSpec*> all;
+  for (const OpRegistry* registry = this; registry != nullptr; registry = registry->base_) {
+    for (const auto& [name, spec] : registry->ops_) all.push_back(spec.get());
+  }
+  std::sort(all.begin(), all.end(),
+            [](const OpSpec* a, const OpSpec* b) { return a->name() < b->name(); });
+  return all;
+}
+
+}  // namespace weir
