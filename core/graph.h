@@ -107,6 +107,7 @@ class Node {
 
  private:
   friend class Graph;
+  friend class GraphImporter;
   friend class NodeBuilder;
   struct OutputInfo {
     DataType type = DT_INVALID;
@@ -239,6 +240,7 @@ class Graph {
   }
 
  private:
+  friend class GraphImporter;
   friend class NodeBuilder;
   const OpRegistry& ops_;
   GraphOptions options_;
@@ -289,8 +291,16 @@ class NodeBuilder {
   }
 
  private:
-  friend class GraphImporter;
+  bool HasFinalName() const { return !name_.empty() && name_.back() == '/'; }
+  std::string RequestedName() const;
   absl::Status Make(std::unique_ptr<Node>* out);
+  absl::Status SetName(Node* node) const;
+  absl::Status CheckInputs(const OpSpec& op) const;
+  absl::Status SetAttrs(Node* node);
+  void SetControls(Node* node) const;
+  absl::Status SetPlace(Node* node) const;
+  absl::Status Locate(const absl::Status& status) const;
+
   Graph& graph_;
   std::string op_, name_;
   std::vector<std::vector<Output>> args_;

@@ -1,0 +1,453 @@
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "weir/core/graph.h"
+#include "weir/core/scope.h"
+#include "weir/core/signature.h"
+
+namespace weir {
+
+namespace {
+
+constexpr absl::string_view kColocationPrefix = "loc:@";
+
+// TensorFlow's Python names, which its messages about argument types use.
+std::string PythonName(DataType type) {
+  switch (BaseType(type)) {
+    case DT_HALF:
+      return "float16";
+    case DT_FLOAT:
+      return "float32";
+    case DT_DOUBLE:
+      return "float64";
+    default:
+      return DataTypeName(BaseType(type));
+  }
+}
+
+std::string PythonNames(absl::Span<const DataType> types) {
+  return absl::StrJoin(types, ", ", [](std::string* out, DataType t) { *out += PythonName(t); });
+}
+
+DataTypes TypesOf(absl::Span<const Output> values) {
+  DataTypes types;
+  for (const Output& v : values) types.push_back(v.dtype());
+  return types;
+}
+
+// Derives attributes from the arguments of a node under construction, and remembers which argument
+// settled each.
+class ArgMatcher {
+ public:
+  ArgMatcher(const OpSpec& op, AttrMap* attrs) : op_(op), attrs_(attrs) {}
+
+  absl::Status Match(const ArgSpec& arg, absl::Span<const Output> values) {
+    if (arg.is_ref) {
+      for (const Output& v : values) {
+        if (!v.is_ref()) {
+          return InvalidArgument(Subject(arg), " requires l-value input: ", v.name(),
+                                 " is no reference to a variable");
+        }
+      }
+    }
+    const DataTypes types = TypesOf(values);
+    if (!arg.type_list_attr.empty()) return MatchTypeList(arg, types);
+    if (!arg.number_attr.empty()) WEIR_RETURN_IF_ERROR(MatchLength(arg, types));
+    if (types.empty()) return absl::OkStatus();
+    if (std::any_of(types.begin(), types.end(), [&](DataType t) { return t != types[0]; })) {
+      return InvalidArgument("Tensors in list passed to '", arg.name, "' of '", op_.name(),
+                             "' Op have types [", PythonNames(types), "] that don't all match.");
+    }
+    return arg.type_attr.empty() ? MatchFixedType(arg, types[0]) : MatchType(arg, types[0]);
+  }
+
+ private:
+  std::string Subject(const ArgSpec& arg) const {
+    return absl::StrCat("Input '", arg.name, "' of '", op_.name(), "' Op");
+  }
+
+  // What an attribute's value comes from: " of argument 'a'", or nothing if the caller gave it.
+  const std::string* Source(const std::string& attr) const {
+    const auto it = sources_.find(attr);
+    return it == sources_.end() ? nullptr : &it->second;
+  }
+
+  absl::Status MatchFixedType(const ArgSpec& arg, DataType type) const {
+    if (type == arg.type) return absl::OkStatus();
+    return InvalidArgument(Subject(arg), " has type ", PythonName(type),
+                           " that does not match expected type of ", PythonName(arg.type), ".");
+  }
+
+  absl::Status MatchType(const ArgSpec& arg, DataType type) {
+    const auto [it, is_new] = attrs_->try_emplace(arg.type_attr, type);
+    if (is_new) {
+      sources_[arg.type_attr] = arg.name;
+      return CheckAllowed(arg, *op_.FindAttr(arg.type_attr), type);
+    }
+    const DataType* wanted = it->second.get_if<DataType>();
+    if (wanted == nullptr || *wanted == type) return absl::OkStatus();
+    const std::string* source = Source(arg.type_attr);
+    if (source == nullptr) {
+      return InvalidArgument(Subject(arg), " has type ", PythonName(type),
+                             " that does not match expected type of ", PythonName(*wanted), ".");
+    }
+    return InvalidArgument(Subject(arg), " has type ", PythonName(type),
+                           " that does not match type ", PythonName(*wanted), " of argument '",
+                           *source, "'.");
+  }
+
+  static absl::Status CheckAllowed(const ArgSpec& arg, const AttrSpec& attr, DataType type) {
+    const DataTypes& allowed = attr.allowed_types;
+    if (allowed.empty() || std::find(allowed.begin(), allowed.end(), type) != allowed.end()) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument("Value passed to parameter '", arg.name, "' has DataType ",
+                           PythonName(type),
+                           " not in list of allowed values: ", PythonNames(allowed));
+  }
+
+  absl::Status MatchTypeList(const ArgSpec& arg, const DataTypes& types) {
+    const auto [it, is_new] = attrs_->try_emplace(arg.type_list_attr, AttrValue(types));
+    if (is_new) {
+      sources_[arg.type_list_attr] = arg.name;
+      return absl::OkStatus();
+    }
+    const DataTypes* wanted = it->second.get_if<DataTypes>();
+    if (it->second == AttrValue(types)) return absl::OkStatus();
+    const std::string* source = Source(arg.type_list_attr);
+    return InvalidArgument(
+        Subject(arg), " has type list of ", PythonNames(types), " that does not match type list ",
+        wanted == nullptr ? "" : PythonNames(*wanted),
+        source == nullptr ? "" : absl::StrCat(" of argument '", *source, "'"), ".");
+  }
+
+  absl::Status MatchLength(const ArgSpec& arg, const DataTypes& types) {
+    const int64_t length = static_cast<int64_t>(types.size());
+    const auto [it, is_new] = attrs_->try_emplace(arg.number_attr, length);
+    if (is_new) sources_[arg.number_attr] = arg.name;
+    const int64_t* wanted = it->second.get_if<int64_t>();
+    if (wanted == nullptr || *wanted == length) return absl::OkStatus();
+    const std::string* source = Source(arg.number_attr);
+    return InvalidArgument("List argument '", arg.name, "' to '", op_.name(), "' Op with length ",
+                           length, " must match length ", *wanted,
+                           source == nullptr ? "" : absl::StrCat(" of argument '", *source, "'"),
+                           ".");
+  }
+
+  const OpSpec& op_;
+  AttrMap* attrs_;
+  std::map<std::string, std::string> sources_;
+};
+
+std::pair<int, int> FindRange(absl::Span<const ArgSpec> args, const AttrMap& attrs,
+                              absl::string_view name) {
+  int begin = 0;
+  for (const ArgSpec& arg : args) {
+    const int end = begin + static_cast<int>(ArgLength(arg, attrs));
+    if (arg.name == name) return {begin, end};
+    begin = end;
+  }
+  return {0, 0};
+}
+
+// Inner scopes win field by field; each function sees the device that the scopes inside it have
+// settled.
+absl::Status MergeDevices(const std::vector<Graph::DeviceFn>& devices, Graph& graph, Node* node) {
+  for (auto fn = devices.rbegin(); fn != devices.rend(); ++fn) {
+    WEIR_ASSIGN_OR_RETURN(DeviceName merged, DeviceName::Parse((*fn)(*node)));
+    WEIR_ASSIGN_OR_RETURN(const DeviceName inner, DeviceName::Parse(node->device()));
+    merged.MergeFrom(inner);
+    graph.SetDevice(node, merged.ToString());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::pair<int, int> Node::InputRange(absl::string_view arg) const {
+  return FindRange(op_->inputs(), attrs_, arg);
+}
+
+std::pair<int, int> Node::OutputRange(absl::string_view arg) const {
+  return FindRange(op_->outputs(), attrs_, arg);
+}
+
+const AttrValue* Node::FindAttr(absl::string_view name) const {
+  const auto it = attrs_.find(name);
+  return it == attrs_.end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> Node::colocations() const {
+  std::vector<std::string> names;
+  const AttrValue* marks = FindAttr("_class");
+  const auto* list = marks == nullptr ? nullptr : marks->get_if<std::vector<std::string>>();
+  if (list == nullptr) return names;
+  for (absl::string_view mark : *list) {
+    if (absl::ConsumePrefix(&mark, kColocationPrefix)) names.emplace_back(mark);
+  }
+  return names;
+}
+
+std::string Node::Label() const { return absl::StrCat(name_, " (", op_name(), ")"); }
+
+NodeBuilder& NodeBuilder::Name(absl::string_view name) {
+  name_ = std::string(name);
+  return *this;
+}
+
+NodeBuilder& NodeBuilder::Input(const Output& value) {
+  args_.push_back({value});
+  arg_is_list_.push_back(false);
+  return *this;
+}
+
+NodeBuilder& NodeBuilder::InputList(absl::Span<const Output> values) {
+  args_.emplace_back(values.begin(), values.end());
+  arg_is_list_.push_back(true);
+  return *this;
+}
+
+NodeBuilder& NodeBuilder::Control(Node* node) {
+  if (node != nullptr) controls_.push_back(node);
+  return *this;
+}
+
+NodeBuilder& NodeBuilder::Attr(absl::string_view name, AttrValue value) {
+  attrs_.emplace_back(std::string(name), std::move(value));
+  return *this;
+}
+
+NodeBuilder& NodeBuilder::Device(absl::string_view device) {
+  device_ = std::string(device);
+  return *this;
+}
+
+NodeBuilder& NodeBuilder::ColocateWith(const Node* node) {
+  if (node == nullptr) return *this;
+  std::vector<std::string> names = node->colocations();
+  if (names.empty()) names.push_back(node->name());
+  for (const std::string& name : names) {
+    colocations_.push_back(absl::StrCat(kColocationPrefix, name));
+  }
+  return *this;
+}
+
+NodeBuilder& NodeBuilder::Verbatim() {
+  verbatim_ = true;
+  return *this;
+}
+
+std::string NodeBuilder::RequestedName() const {
+  if (name_.empty()) return absl::StrCat(graph_.name_scope(), op_);
+  if (HasFinalName()) return name_.substr(0, name_.size() - 1);
+  return absl::StrCat(graph_.name_scope(), name_);
+}
+
+Node* NodeBuilder::Build() {
+  if (graph_.finalized()) {
+    graph_.Fail(FailedPrecondition("Graph is finalized and cannot be modified."));
+    return nullptr;
+  }
+  std::unique_ptr<Node> node;
+  absl::Status status = Make(&node);
+  status = status.ok() ? graph_.InferShapes(node.get()) : Locate(status);
+  if (!status.ok()) {
+    graph_.Fail(status);
+    return nullptr;
+  }
+  if (HasFinalName()) {
+    graph_.used_names_.try_emplace(absl::AsciiStrToLower(node->name_), 1);
+  } else {
+    graph_.UniqueName(RequestedName());
+  }
+  graph_.by_name_[node->name_] = node.get();
+  graph_.nodes_.push_back(std::move(node));
+  return graph_.nodes_.back().get();
+}
+
+absl::Status NodeBuilder::Locate(const absl::Status& status) const {
+  std::string inputs;
+  for (const Outputs& arg : args_) {
+    for (const Output& in : arg) {
+      absl::StrAppend(&inputs, inputs.empty() ? "" : ", ", DataTypeName(in.dtype()),
+                      in.shape().ToString());
+    }
+  }
+  if (!inputs.empty()) inputs = absl::StrCat(" (inputs: ", inputs, ")");
+  return absl::Status(status.code(),
+                      absl::StrCat(RequestedName(), " (", op_, "): ", status.message(), inputs));
+}
+
+// Everything but shapes. The graph is not touched.
+absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out) {
+  WEIR_ASSIGN_OR_RETURN(const OpSpec* op, graph_.ops().Lookup(op_));
+  if (op->deprecated_version() > 0 && graph_.versions().producer >= op->deprecated_version()) {
+    return Unimplemented("Op ", op_, " is not available in GraphDef version ",
+                         graph_.versions().producer, ". It has been removed in version ",
+                         op->deprecated_version(), ". ", op->deprecation(), ".");
+  }
+  auto node = std::make_unique<Node>();
+  node->graph_ = &graph_;
+  node->op_ = op;
+  node->id_ = graph_.num_nodes();
+  WEIR_RETURN_IF_ERROR(SetName(node.get()));
+  WEIR_RETURN_IF_ERROR(CheckInputs(*op));
+  WEIR_RETURN_IF_ERROR(SetAttrs(node.get()));
+  WEIR_ASSIGN_OR_RETURN(node->input_types_,
+                        ArgTypes(*op, op->inputs(), node->attrs_, kMaxNodeArity));
+  WEIR_ASSIGN_OR_RETURN(const DataTypes output_types,
+                        ArgTypes(*op, op->outputs(), node->attrs_, kMaxNodeArity));
+  for (const Outputs& arg : args_) {
+    node->inputs_.insert(node->inputs_.end(), arg.begin(), arg.end());
+  }
+  node->outputs_.resize(output_types.size());
+  for (size_t i = 0; i < output_types.size(); ++i) node->outputs_[i].type = output_types[i];
+  SetControls(node.get());
+  WEIR_RETURN_IF_ERROR(SetPlace(node.get()));
+  *out = std::move(node);
+  return absl::OkStatus();
+}
+
+absl::Status NodeBuilder::SetName(Node* node) const {
+  const std::string name = RequestedName();
+  if (!IsNodeName(name)) {
+    return InvalidArgument("'", name, "' is not a valid node name: it must match ",
+                           "[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
+  }
+  node->name_ = HasFinalName() ? name : graph_.UniqueName(name, /*mark=*/false);
+  if (graph_.FindNode(node->name_) != nullptr) {
+    return InvalidArgument("Duplicate node name in graph: '", node->name_, "'");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
+  if (args_.size() != op.inputs().size()) {
+    return InvalidArgument("Op takes ", op.inputs().size(), " arguments, but got ", args_.size(),
+                           "; Op<", op.Signature(), ">");
+  }
+  for (size_t i = 0; i < args_.size(); ++i) {
+    const ArgSpec& arg = op.inputs()[i];
+    if (IsListArg(arg) != arg_is_list_[i]) {
+      return InvalidArgument("Expected ", IsListArg(arg) ? "list" : "single tensor", " for '",
+                             arg.name, "' argument to '", op.name(), "' Op, not ",
+                             IsListArg(arg) ? "a single tensor" : "a list", ".");
+    }
+    for (const Output& in : args_[i]) {
+      if (!in) {
+        return InvalidArgument("Input '", arg.name, "' of '", op.name(),
+                               "' Op is an invalid Output");
+      }
+      if (&in.graph() != &graph_) {
+        return InvalidArgument("Input '", arg.name, "' of '", op.name(), "' Op: ", in.name(),
+                               " must be from the same graph");
+      }
+      if (in.index < 0 || in.index >= in.node->num_outputs()) {
+        return OutOfRange("Node ", in.node->Label(), " (type: '", in.node->op_name(),
+                          "', num of outputs: ", in.node->num_outputs(), ") does not have output ",
+                          in.index);
+      }
+    }
+  }
+  for (const Node* control : controls_) {
+    if (&control->graph() != &graph_) {
+      return InvalidArgument("Control input ", control->name(), " must be from the same graph");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The caller's attributes first, then what the inputs settle, then the scopes' attributes and the
+// defaults.
+absl::Status NodeBuilder::SetAttrs(Node* node) {
+  const OpSpec& op = node->op();
+  AttrMap& attrs = node->attrs_;
+  for (auto& [name, value] : attrs_) attrs.insert_or_assign(name, value);
+  ArgMatcher matcher(op, &attrs);
+  for (size_t i = 0; i < args_.size(); ++i) {
+    WEIR_RETURN_IF_ERROR(matcher.Match(op.inputs()[i], args_[i]));
+  }
+  const Graph::Context& context = graph_.context();
+  for (auto it = context.attrs.rbegin(); it != context.attrs.rend(); ++it) attrs.insert(*it);
+  WEIR_RETURN_IF_ERROR(CompleteAttrs(op, &attrs));
+  if (!context.container.empty() && op.FindAttr("container") != nullptr) {
+    AttrValue& container = attrs["container"];
+    if (container == AttrValue("")) container = AttrValue(context.container);
+  }
+  return absl::OkStatus();
+}
+
+void NodeBuilder::SetControls(Node* node) const {
+  const auto add = [node](Node* control) {
+    auto& controls = node->control_inputs_;
+    if (std::find(controls.begin(), controls.end(), control) == controls.end()) {
+      controls.push_back(control);
+    }
+  };
+  if (!verbatim_)
+    std::for_each(graph_.context().control_inputs.begin(), graph_.context().control_inputs.end(),
+                  add);
+  std::for_each(controls_.begin(), controls_.end(), add);
+}
+
+// Device and colocation marks: the device is the one given, else that of the op placed with, else
+// the scopes'.
+absl::Status NodeBuilder::SetPlace(Node* node) const {
+  std::set<std::string> marks(colocations_.begin(), colocations_.end());
+  if (!verbatim_) {
+    const Graph::Context& context = graph_.context();
+    WEIR_RETURN_IF_ERROR(MergeDevices(context.devices, graph_, node));
+    marks.insert(context.colocations.begin(), context.colocations.end());
+  }
+  for (absl::string_view mark : marks) {
+    const Node* other =
+        absl::ConsumePrefix(&mark, kColocationPrefix) ? graph_.FindNode(mark) : nullptr;
+    if (other != nullptr && !other->device().empty()) node->device_ = other->device();
+  }
+  if (device_) {
+    WEIR_RETURN_IF_ERROR(DeviceName::Parse(*device_).status());
+    node->device_ = *device_;
+  }
+  if (marks.empty()) return absl::OkStatus();
+  AttrValue& attr = node->attrs_["_class"];
+  if (const auto* given = attr.get_if<std::vector<std::string>>()) {
+    marks.insert(given->begin(), given->end());
+  }
+  attr = AttrValue(std::vector<std::string>(marks.begin(), marks.end()));
+  return absl::OkStatus();
+}
+
+Node* AddNode(Graph& graph, absl::string_view op, std::vector<Arg> args, Attrs attrs,
+              absl::string_view name) {
+  NodeBuilder builder(graph, op);
+  builder.Name(name);
+  for (const Arg& arg : args) {
+    if (arg.is_list) {
+      builder.InputList(arg.values);
+    } else {
+      builder.Input(arg.values[0]);
+    }
+  }
+  for (auto& [attr, value] : attrs) builder.Attr(attr, std::move(value));
+  return builder.Build();
+}
+
+Node* AddNode(absl::string_view op, std::vector<Arg> args, Attrs attrs, absl::string_view name) {
+  for (const Arg& arg : args) {
+    for (const Output& value : arg.values) {
+      if (value) return AddNode(value.graph(), op, std::move(args), std::move(attrs), name);
+    }
+  }
+  return nullptr;
+}
+
+Output AddOp(absl::string_view op, std::vector<Arg> args, Attrs attrs, absl::string_view name) {
+  Node* node = AddNode(op, std::move(args), std::move(attrs), name);
+  return node == nullptr ? Output() : Output(node, 0);
+}
+
+}  // namespace weir
