@@ -1,0 +1,20 @@
+#ifndef WEIR_KERNELS_GPU_H_
+#define WEIR_KERNELS_GPU_H_
+
+#include <memory>
+#include <vector>
+
+#include "weir/core/device.h"
+#include "weir/core/kernel.h"
+
+namespace weir {
+
+// The GPUs that can be used, as "/device:GPU:0" and so on: none without a driver, or in a build without CUDA.
+std::vector<std::unique_ptr<Device>> GpuDevices();
+
+// The kernels of every GPU family; adds nothing in a build without CUDA.
+void AddGpuKernels(KernelRegistry* kernels);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_GPU_H_

@@ -1,0 +1,45 @@
+#include "weir/kernels/variable_access.h"
+
+#include <algorithm>
+
+namespace weir {
+
+absl::StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, int count, DataType dtype) {
+  LockedVariables out;
+  for (int i = 0; i < count; ++i) {
+    VariableState* state = c.variable_or_null(i);
+    if (state == nullptr) return c.variable(i).status();
+    if (state->dtype() != dtype) {
+      return InvalidArgument("Trying to access variable ", state->name(), " with wrong dtype. Expected ",
+                             DataTypeName(state->dtype()), " got ", DataTypeName(dtype));
+    }
+    out.states_.push_back(state);
+  }
+  absl::InlinedVector<VariableState*, 4> order = out.states_;
+  if (order.size() > 1) {
+    std::sort(order.begin(), order.end());
+    order.erase(std::unique(order.begin(), order.end()), order.end());
+  }
+  for (VariableState* state : order) out.locks_.emplace_back(state->mutex());
+  return out;
+}
+
+absl::Status LockedVariables::CheckInitialized(const KernelContext& c, int i) const {
+  return (*this)[i].initialized() ? absl::OkStatus() : UninitializedVariable(c, i, (*this)[i]);
+}
+
+absl::StatusOr<Tensor*> LockedVariables::Writable(const KernelContext& c, int i) const {
+  WEIR_RETURN_IF_ERROR(CheckInitialized(c, i));
+  return (*this)[i].Writable(c.device());
+}
+
+absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable) {
+  if (c.node().input_type(i) != DT_RESOURCE) return variable.Uninitialized();
+  const ResourceHandle& handle = *c.input(i).data<ResourceHandle>();
+  const absl::string_view container = handle.container.empty() ? ResourceMap::kDefaultContainer : handle.container;
+  return FailedPrecondition("Error while reading resource variable ", variable.name(), " from Container: ", container,
+                            ". This could mean that the variable was uninitialized. Not found: Resource ", container,
+                            "/", variable.name(), " does not exist. Run its initializer first.");
+}
+
+}  // namespace weir

@@ -1,0 +1,36 @@
+#ifndef WEIR_KERNELS_VARIABLE_ACCESS_H_
+#define WEIR_KERNELS_VARIABLE_ACCESS_H_
+
+#include <mutex>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "weir/core/kernel.h"
+
+namespace weir {
+
+// The variables at the first inputs of a kernel, locked until this goes out of scope. The kernels of reference and of
+// resource variables differ only in the words of the error for a variable without a value.
+class LockedVariables {
+ public:
+  // Locks inputs [0, count), each variable once, in an order that is the same for all kernels, so that two of them cannot
+  // wait for each other. INVALID_ARGUMENT for an input that is no variable or of another dtype than `dtype`.
+  static absl::StatusOr<LockedVariables> Lock(const KernelContext& c, int count, DataType dtype);
+
+  VariableState& operator[](int i) const { return *states_[static_cast<size_t>(i)]; }
+  // FAILED_PRECONDITION, in TensorFlow's words, if variable i has no value.
+  absl::Status CheckInitialized(const KernelContext& c, int i) const;
+  // Its value, ready to be written.
+  absl::StatusOr<Tensor*> Writable(const KernelContext& c, int i) const;
+
+ private:
+  absl::InlinedVector<VariableState*, 4> states_;
+  absl::InlinedVector<std::unique_lock<std::mutex>, 4> locks_;
+};
+
+// The error for reading variable i of a kernel, which has no value.
+absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_VARIABLE_ACCESS_H_

@@ -1,0 +1,354 @@
+#include "weir/session/executor.h"
+
+#include <algorithm>
+#include <thread>
+
+// How a step runs. Everything was decided by the plan: the items of a task are called one after another, and all that is
+// left to do between two of them is to look at a status and a flag or two. A step reads no protobuf, hashes nothing, and
+// takes no lock that another step wants.
+//
+// A plan of a single task runs on the calling thread (its big kernels split their loops over the pool). With several
+// tasks, each has a counter of those it waits for; the task that brings a counter to zero posts its successor to the
+// frame's queue, where the caller and helpers from the pool pick work up. An asynchronous item leaves its task standing:
+// whoever calls `done` posts the rest of the task, so waiting holds no thread.
+//
+// Branches. Switch marks the outputs of the branch not taken dead; an item with a dead input (or dead control input)
+// is skipped and its outputs are dead; Merge takes the one that is alive. The static order needs no more: by the time
+// Merge runs, both branches have been decided. Loops will run by frames of their own (docs/how_a_run_works.md).
+//
+// Errors. The first one is kept, with the node's name, op and device. In a sequence the step ends at once; with tasks the
+// remaining items are skipped, waiters are told through the Cancellation, and the step ends when every task has been
+// counted off. Then all values the frame holds are dropped, so that the next step starts clean.
+namespace weir {
+
+struct Executor::Frame {
+  std::vector<Tensor> slots, planned;
+  std::vector<uint8_t> dead;
+  std::vector<KernelContext> contexts;
+  StepInfo step;
+  std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
+  std::optional<Clock::time_point> deadline;
+  std::vector<NodeTrace>* trace = nullptr;
+  std::mutex trace_mutex;
+
+  std::unique_ptr<std::atomic<int32_t>[]> waits_for;  // by task
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::pair<int32_t, int32_t>> posted;     // task, item to go on with
+  int32_t tasks_left = 0;
+  std::atomic<bool> failed{false};
+  absl::Status status;
+};
+
+Executor::Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources)
+    : plan_(std::move(plan)), pool_(pool), resources_(resources) {
+  sequential_ = plan_->tasks.size() == 1 && std::none_of(plan_->items.begin(), plan_->items.end(), [](const Item& i) {
+    return i.kernel.is_async();
+  });
+}
+
+Executor::~Executor() {
+  while (jobs_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+}
+
+std::unique_ptr<Executor::Frame> Executor::NewFrame() {
+  auto frame = std::make_unique<Frame>();
+  frame->slots.resize(plan_->num_slots);
+  frame->planned.resize(plan_->num_slots);
+  frame->dead.assign(plan_->num_dead_slots, 0);
+  frame->step = StepInfo{.pool = &pool_, .resources = &resources_, .cancellation = frame->cancellation.get()};
+  for (const auto& [device, bytes] : plan_->arenas) {
+    void* memory = device->allocator().Allocate(bytes);
+    if (memory == nullptr) return nullptr;
+    struct Arena {
+      Allocator* allocator;
+      void* memory;
+      size_t bytes;
+    };
+    const auto release = [](void* arg) {
+      auto* arena = static_cast<Arena*>(arg);
+      arena->allocator->Deallocate(arena->memory, arena->bytes);
+      delete arena;
+    };
+    const BufferPtr arena(Buffer::Wrap(memory, bytes, &device->allocator(), release,
+                                       new Arena{&device->allocator(), memory, bytes}, /*transient=*/true));
+    for (const Plan::Placement& p : plan_->placements) {
+      if (p.device == device) {
+        frame->planned[p.slot] = Tensor(p.dtype, p.shape, arena, static_cast<char*>(memory) + p.offset);
+      }
+    }
+  }
+  for (const auto& [slot, value] : plan_->constants) frame->slots[slot] = value;
+  frame->contexts.reserve(plan_->items.size());
+  for (const Item& item : plan_->items) {
+    frame->contexts.emplace_back(
+        *item.node, *item.device, frame->step,
+        KernelContext::Binding{.slots = frame->slots.data(), .planned = frame->planned.data(),
+                               .dead = frame->dead.data(), .inputs = plan_->indices.data() + item.inputs,
+                               .outputs = plan_->indices.data() + item.outputs, .num_inputs = item.num_inputs,
+                               .num_outputs = item.num_outputs, .host_outputs = item.host_outputs,
+                               .aliases = item.aliases});
+  }
+  frame->waits_for = std::make_unique<std::atomic<int32_t>[]>(plan_->tasks.size());
+  return frame;
+}
+
+Executor::Frame* Executor::Acquire() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      Frame* frame = idle_.back();
+      idle_.pop_back();
+      return frame;
+    }
+  }
+  std::unique_ptr<Frame> frame = NewFrame();
+  if (frame == nullptr) return nullptr;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  frames_.push_back(std::move(frame));
+  return frames_.back().get();
+}
+
+void Executor::Release(Frame* frame) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(frame);
+}
+
+void Executor::Cancel(const absl::Status& why) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& frame : frames_) {
+    if (std::find(idle_.begin(), idle_.end(), frame.get()) == idle_.end()) frame->cancellation->Cancel(why);
+  }
+}
+
+absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
+                           int64_t step_id) {
+  Frame* frame = Acquire();
+  if (frame == nullptr) return absl::ResourceExhaustedError("No memory for the values of a step");
+  frame->step.step_id = step_id;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (plan_->feed_slots[i] >= 0) frame->slots[plan_->feed_slots[i]] = feeds[i];
+  }
+  absl::Status status = RunFrame(*frame, options);
+  if (status.ok()) status = TakeFetches(*frame, fetches);
+  const std::vector<int32_t>& empty = status.ok() ? plan_->reset_slots : plan_->dynamic_slots;
+  for (const int32_t slot : empty) frame->slots[slot] = Tensor();
+  if (plan_->may_have_dead) std::fill(frame->dead.begin(), frame->dead.end(), 0);
+  if (frame->cancellation->cancelled()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    frame->cancellation = std::make_unique<Cancellation>();
+    frame->step.cancellation = frame->cancellation.get();
+  }
+  Release(frame);
+  return status;
+}
+
+absl::Status Executor::RunFrame(Frame& frame, const RunOptions& options) {
+  frame.deadline.reset();
+  if (options.timeout.count() > 0) frame.deadline = Clock::now() + options.timeout;
+  frame.trace = options.trace;
+  if (sequential_) {
+    return options.trace != nullptr ? RunSequence<true>(frame, options) : RunSequence<false>(frame, options);
+  }
+  RunTasks(frame, options);
+  return std::exchange(frame.status, absl::OkStatus());
+}
+
+namespace {
+
+absl::Status TimedOut(const RunOptions& options) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("The step took longer than its time limit of ", options.timeout.count(), " ms"));
+}
+
+}  // namespace
+
+template <bool kTrace>
+absl::Status Executor::RunSequence(Frame& frame, const RunOptions& options) {
+  const int32_t count = static_cast<int32_t>(plan_->items.size());
+  for (int32_t i = 0; i < count; ++i) {
+    if (frame.cancellation->cancelled()) return frame.cancellation->status();
+    if (frame.deadline && Clock::now() > *frame.deadline) return TimedOut(options);
+    const Clock::time_point start = kTrace ? Clock::now() : Clock::time_point();
+    if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
+    if (kTrace) Trace(frame, i, start);
+  }
+  return absl::OkStatus();
+}
+
+// A synchronous item, start to end.
+inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
+  const Item& item = plan_->items[i];
+  if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
+  if (item.dead_slot < 0 || !SkipDead(frame, item)) {
+    if (absl::Status s = item.kernel.run()(frame.contexts[i]); !s.ok()) return Located(item, s);
+  }
+  if (item.num_releases_after > 0) {
+    Empty(frame, item.releases + item.num_releases_before, item.num_releases_after);
+  }
+  return absl::OkStatus();
+}
+
+bool Executor::SkipDead(Frame& frame, const Item& item) const {
+  const int32_t* indices = plan_->indices.data();
+  bool dead = false;
+  if (!item.accepts_dead) {
+    for (int k = 0; k < item.num_inputs; ++k) dead = dead || frame.dead[indices[item.inputs + k]] != 0;
+  }
+  for (int k = 0; k < item.num_dead_controls; ++k) dead = dead || frame.dead[indices[item.dead_controls + k]] != 0;
+  frame.dead[item.dead_slot] = dead ? 1 : 0;
+  if (dead) {
+    for (int k = 0; k < item.num_outputs; ++k) frame.dead[indices[item.outputs + k]] = 1;
+  }
+  return dead;
+}
+
+void Executor::Empty(Frame& frame, int32_t offset, int count) const {
+  for (int k = 0; k < count; ++k) frame.slots[plan_->indices[offset + k]] = Tensor();
+}
+
+absl::Status Executor::Located(const Item& item, const absl::Status& status) const {
+  std::string where = absl::StrCat(item.node->op_name(), " (node ", item.node->name());
+  if (!item.device->is_host()) absl::StrAppend(&where, ", ", item.device->text());
+  return Annotate(status, absl::StrCat(where, ")"));
+}
+
+void Executor::Trace(Frame& frame, int32_t i, Clock::time_point start) const {
+  const Item& item = plan_->items[i];
+  const auto ns = [](Clock::time_point t) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
+  };
+  NodeTrace record{.node = item.node->name(), .op = item.node->op_name(), .device = item.device->text(),
+                   .start_ns = ns(start), .end_ns = ns(Clock::now())};
+  for (int k = 0; k < item.num_outputs; ++k) {
+    record.output_shapes.push_back(frame.slots[plan_->indices[item.outputs + k]].Description());
+  }
+  const std::lock_guard<std::mutex> lock(frame.trace_mutex);
+  record.thread = static_cast<int>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 10007);
+  frame.trace->push_back(std::move(record));
+}
+
+// ---- several tasks
+
+void Executor::RunTasks(Frame& frame, const RunOptions& options) {
+  frame.tasks_left = static_cast<int32_t>(plan_->tasks.size());
+  frame.failed.store(false, std::memory_order_relaxed);
+  for (size_t t = 0; t < plan_->tasks.size(); ++t) {
+    frame.waits_for[t].store(plan_->tasks[t].num_predecessors, std::memory_order_relaxed);
+  }
+  RunTask(frame, 0, plan_->tasks[0].begin);
+  std::unique_lock<std::mutex> lock(frame.mutex);
+  while (frame.tasks_left > 0) {
+    lock.unlock();
+    const bool ran = RunPosted(frame);
+    lock.lock();
+    if (ran || frame.tasks_left == 0 || !frame.posted.empty()) continue;
+    if (!frame.deadline) {
+      frame.changed.wait(lock);
+    } else if (frame.changed.wait_until(lock, *frame.deadline) == std::cv_status::timeout) {
+      frame.deadline.reset();
+      lock.unlock();
+      Fail(frame, TimedOut(options));
+      lock.lock();
+    }
+  }
+  if (frame.cancellation->cancelled() && frame.status.ok()) frame.status = frame.cancellation->status();
+}
+
+bool Executor::RunPosted(Frame& frame) {
+  std::pair<int32_t, int32_t> work;
+  {
+    const std::lock_guard<std::mutex> lock(frame.mutex);
+    if (frame.posted.empty()) return false;
+    work = frame.posted.front();
+    frame.posted.pop_front();
+  }
+  RunTask(frame, work.first, work.second);
+  return true;
+}
+
+void Executor::Post(Frame& frame, int32_t task, int32_t item) {
+  {
+    const std::lock_guard<std::mutex> lock(frame.mutex);
+    frame.posted.emplace_back(task, item);
+    frame.changed.notify_all();
+  }
+  if (pool_.num_threads() == 1) return;
+  jobs_.fetch_add(1, std::memory_order_relaxed);
+  pool_.Schedule([this, &frame] {
+    RunPosted(frame);
+    jobs_.fetch_sub(1, std::memory_order_release);
+  });
+}
+
+void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
+  const Task& task = plan_->tasks[t];
+  for (int32_t i = first; i < task.end; ++i) {
+    if (frame.failed.load(std::memory_order_acquire)) break;
+    if (frame.cancellation->cancelled()) {
+      Fail(frame, frame.cancellation->status());
+      break;
+    }
+    const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
+    if (plan_->items[i].kernel.is_async()) {
+      if (!StartAsync(frame, t, i)) return;
+    } else if (absl::Status s = RunItem(frame, i); !s.ok()) {
+      Fail(frame, s);
+    }
+    if (frame.trace != nullptr) Trace(frame, i, start);
+  }
+  FinishTask(frame, t);
+}
+
+// True if the item has finished already and the task may go on; otherwise `done` posts the rest of the task. Which of the
+// two comes second, the return of the kernel or the call of `done`, goes on: the exchange decides.
+bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
+  const Item& item = plan_->items[i];
+  if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
+  if (item.dead_slot >= 0 && SkipDead(frame, item)) return true;
+  const auto second = std::make_shared<std::atomic<bool>>(false);
+  item.kernel.run_async()(frame.contexts[i], [this, &frame, t, i, second](absl::Status s) {
+    const Item& done_item = plan_->items[i];
+    if (!s.ok()) {
+      Fail(frame, Located(done_item, s));
+    } else if (done_item.num_releases_after > 0) {
+      Empty(frame, done_item.releases + done_item.num_releases_before, done_item.num_releases_after);
+    }
+    if (second->exchange(true, std::memory_order_acq_rel)) Post(frame, t, i + 1);
+  });
+  return second->exchange(true, std::memory_order_acq_rel);
+}
+
+void Executor::FinishTask(Frame& frame, int32_t t) {
+  for (const int32_t s : plan_->tasks[t].successors) {
+    if (frame.waits_for[s].fetch_sub(1, std::memory_order_acq_rel) == 1) Post(frame, s, plan_->tasks[s].begin);
+  }
+  const std::lock_guard<std::mutex> lock(frame.mutex);
+  if (--frame.tasks_left == 0) frame.changed.notify_all();
+}
+
+void Executor::Fail(Frame& frame, const absl::Status& status) {
+  {
+    const std::lock_guard<std::mutex> lock(frame.mutex);
+    if (frame.status.ok()) frame.status = status;
+    frame.failed.store(true, std::memory_order_release);
+  }
+  frame.cancellation->Cancel(status);
+}
+
+absl::Status Executor::TakeFetches(Frame& frame, Tensors* fetches) const {
+  const size_t count = fetches == nullptr ? 0 : plan_->fetch_slots.size();
+  if (fetches != nullptr) fetches->resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const int32_t slot = plan_->fetch_slots[i];
+    if (frame.dead[slot] != 0) {
+      return InvalidArgument("Retval[", i, "] does not have value: the fetched tensor is in a branch that was not taken");
+    }
+    const Tensor& value = frame.slots[slot];
+    (*fetches)[i] = value.buffer() && value.buffer()->transient() ? value.DeepCopy() : value;
+  }
+  for (const int32_t slot : plan_->fetch_reset_slots) frame.slots[slot] = Tensor();
+  return absl::OkStatus();
+}
+
+}  // namespace weir

@@ -1,0 +1,68 @@
+#ifndef WEIR_SESSION_EXECUTOR_H_
+#define WEIR_SESSION_EXECUTOR_H_
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "weir/session/plan.h"
+
+namespace weir {
+
+// Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the values of its nodes, its
+// arena, and a context per kernel, all made once and used again by later steps.
+class Executor {
+ public:
+  Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  const Plan& plan() const { return *plan_; }
+  // `feeds` have the shapes that the plan was made for. `step_id` is any number that tells steps apart.
+  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options, int64_t step_id);
+  // Ends the steps in flight with this error.
+  void Cancel(const absl::Status& why);
+
+ private:
+  struct Frame;
+  using Clock = std::chrono::steady_clock;
+
+  Frame* Acquire();
+  std::unique_ptr<Frame> NewFrame();
+  void Release(Frame* frame);
+
+  absl::Status RunFrame(Frame& frame, const RunOptions& options);
+  template <bool kTrace>
+  absl::Status RunSequence(Frame& frame, const RunOptions& options);
+  absl::Status RunItem(Frame& frame, int32_t item);
+  void RunTasks(Frame& frame, const RunOptions& options);
+  void RunTask(Frame& frame, int32_t task, int32_t item);
+  bool StartAsync(Frame& frame, int32_t task, int32_t item);
+  void FinishTask(Frame& frame, int32_t task);
+  void Post(Frame& frame, int32_t task, int32_t item);
+  bool RunPosted(Frame& frame);
+  void Fail(Frame& frame, const absl::Status& status);
+
+  bool SkipDead(Frame& frame, const Item& item) const;
+  absl::Status Located(const Item& item, const absl::Status& status) const;
+  void Empty(Frame& frame, int32_t offset, int count) const;
+  void Trace(Frame& frame, int32_t item, Clock::time_point start) const;
+  absl::Status TakeFetches(Frame& frame, Tensors* fetches) const;
+
+  const std::unique_ptr<const Plan> plan_;
+  ThreadPool& pool_;
+  ResourceMap& resources_;
+  bool sequential_ = true;  // one task without asynchronous items: no counting, no waiting
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<Frame*> idle_;
+  std::atomic<int> jobs_{0};  // helpers handed to the pool and not yet back
+};
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_EXECUTOR_H_

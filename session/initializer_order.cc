@@ -1,0 +1,133 @@
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
+#include "weir/session/plan.h"
+
+// Initializers in dependency order. A graph puts no order among initializers: `init` is one NoOp that depends on all of
+// them. Yet the initial value of one variable may read another one, guarded by "is it initialised?" (initialized_value)
+// or not. So in a step that runs several initializers, whatever reads variable u on behalf of v's initial value (the read,
+// and the guard) is made to run after u's initializer, if that is in the step. Both then see the same value, random draws
+// included, and an imported graph of TensorFlow's initialises right as well.
+//
+// The initializer of variable `w` is the assignment named `w/Assign`, which is how TensorFlow names it; other assignments
+// get no order from this pass, so a step that swaps two variables stays legal. Variables that need each other are an
+// error that names them.
+namespace weir {
+
+namespace {
+
+class InitializerOrder {
+ public:
+  explicit InitializerOrder(PlanGraph& plan) : plan_(plan) {}
+
+  absl::Status Run() {
+    FindInitializers();
+    if (initializer_of_.size() < 2) return absl::OkStatus();
+    for (const auto& [variable, initializer] : initializers_) CollectReads(variable, initializer);
+    if (reads_.empty()) return absl::OkStatus();
+    WEIR_RETURN_IF_ERROR(CheckCycles());
+    for (const Read& read : reads_) {
+      auto& controls = plan_.nodes[read.reader].controls;
+      const int initializer = initializer_of_[read.variable];
+      if (std::find(controls.begin(), controls.end(), initializer) == controls.end()) controls.push_back(initializer);
+    }
+    return SortTopologically(plan_);
+  }
+
+ private:
+  struct Read {
+    int reader, variable, on_behalf_of;
+  };
+
+  bool IsVariable(int node) const {
+    if (plan_.nodes[node].kind != PlanNode::Kind::kOp) return false;
+    const std::string& op = plan_.nodes[node].node->op_name();
+    return op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
+  }
+
+  void FindInitializers() {
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.kind != PlanNode::Kind::kOp || n.inputs.size() < 2) continue;
+      if (n.node->op_name() != "Assign" && n.node->op_name() != "AssignVariableOp") continue;
+      const int variable = n.inputs[0].node;
+      if (!IsVariable(variable) || n.node->name() != plan_.nodes[variable].node->name() + "/Assign") continue;
+      if (initializer_of_.emplace(variable, static_cast<int>(i)).second) {
+        initializers_.emplace_back(variable, static_cast<int>(i));
+      }
+    }
+  }
+
+  // Walks back from the initial value of `variable` to everything that looks at another variable.
+  void CollectReads(int variable, int initializer) {
+    std::vector<int> stack;
+    absl::flat_hash_set<int> seen;
+    const auto push = [&](int node) {
+      if (!IsVariable(node) && seen.insert(node).second) stack.push_back(node);
+    };
+    const PlanNode& init = plan_.nodes[initializer];
+    for (size_t k = 1; k < init.inputs.size(); ++k) push(init.inputs[k].node);
+    while (!stack.empty()) {
+      const int reader = stack.back();
+      stack.pop_back();
+      for (const PlanValue& in : plan_.nodes[reader].inputs) {
+        if (in.node != variable && initializer_of_.contains(in.node)) reads_.push_back({reader, in.node, variable});
+        push(in.node);
+      }
+      for (const int control : plan_.nodes[reader].controls) push(control);
+    }
+  }
+
+  // Depth-first over "needs", by variables; a variable met again while still open closes a cycle.
+  absl::Status CheckCycles() const {
+    absl::flat_hash_map<int, std::vector<int>> needs;
+    for (const Read& read : reads_) needs[read.on_behalf_of].push_back(read.variable);
+    absl::flat_hash_map<int, int> state;  // 1: open, 2: done
+    for (const auto& [root, ignored] : initializers_) {
+      if (state[root] != 0) continue;
+      std::vector<std::pair<int, size_t>> path = {{root, 0}};
+      state[root] = 1;
+      while (!path.empty()) {
+        const int v = path.back().first;
+        const auto it = needs.find(v);
+        if (it == needs.end() || path.back().second == it->second.size()) {
+          state[v] = 2;
+          path.pop_back();
+          continue;
+        }
+        const int next = it->second[path.back().second++];
+        if (state[next] == 1) return Cycle(path, next);
+        if (state[next] == 0) {
+          state[next] = 1;
+          path.emplace_back(next, 0);
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Cycle(const std::vector<std::pair<int, size_t>>& path, int again) const {
+    std::vector<std::string> names;
+    bool inside = false;
+    for (const auto& [v, next] : path) {
+      inside = inside || v == again;
+      if (inside) names.push_back(plan_.nodes[v].node->name());
+    }
+    names.push_back(plan_.nodes[again].node->name());
+    return FailedPrecondition("The initial values of these variables need each other, so none can be initialised first: ",
+                              absl::StrJoin(names, " -> "));
+  }
+
+  PlanGraph& plan_;
+  absl::flat_hash_map<int, int> initializer_of_;  // variable -> initializer
+  std::vector<std::pair<int, int>> initializers_;
+  std::vector<Read> reads_;
+};
+
+}  // namespace
+
+absl::Status OrderInitializers(PlanGraph& plan) { return InitializerOrder(plan).Run(); }
+
+}  // namespace weir

@@ -1,0 +1,154 @@
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "weir/core/shape_context.h"
+#include "weir/session/plan.h"
+
+namespace weir {
+
+namespace {
+
+// The runtime's own ops. Their nodes only carry types; they are shared by all plans.
+class InternalNodes {
+ public:
+  InternalNodes() : graph_(Register(&ops_)) {}
+
+  const Node& Get(absl::string_view op, DataType dtype) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Node*& node = nodes_[{std::string(op), dtype}];
+    if (node == nullptr) {
+      Node* source = NodeBuilder(graph_, "_Source").Attr("T", dtype).Build();
+      node = NodeBuilder(graph_, op).Name(op).Input(source->output()).Build();
+    }
+    return *node;
+  }
+
+ private:
+  static const OpRegistry& Register(OpRegistry* ops) {
+    ops->Add(OpSpec("_Source").Out("y: T").Attr("T: type").InferShape(UnknownShape).Doc("Stands for any value."));
+    ops->Add(OpSpec("_Read").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc("Value of a reference."));
+    ops->Add(OpSpec("_Copy").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc("Copy between devices."));
+    return *ops;
+  }
+
+  std::mutex mutex_;
+  OpRegistry ops_;
+  Graph graph_;
+  std::map<std::pair<std::string, DataType>, const Node*> nodes_;
+};
+
+DataType TypeOf(const PlanGraph& plan, const PlanValue& v) {
+  const PlanNode& n = plan.nodes[v.node];
+  return n.kind == PlanNode::Kind::kOp ? n.node->output_type(v.output) : BaseType(n.node->output_type(0));
+}
+
+// True if the argument that position `i` belongs to is named in the kernel's list of host arguments.
+bool IsHostArgument(const Node& node, const KernelDef& def, int i, bool input) {
+  for (const std::string& name : def.host_args) {
+    const auto [first, last] = input ? node.InputRange(name) : node.OutputRange(name);
+    if (i >= first && i < last) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const Node& InternalNode(absl::string_view op, DataType dtype) {
+  static InternalNodes* const nodes = new InternalNodes;
+  return nodes->Get(op, dtype);
+}
+
+// An op that takes a value is handed a reference (TensorFlow 1's `w` itself, not `w/read`). It gets the value by a read of
+// its own that runs when all the op's other inputs are there: the latest moment that the graph's edges order, so it sees
+// every assignment that they put before the op. A fetched reference is read after everything else in the step that the
+// fetch depends on, which is the node that made it.
+void InsertReads(PlanGraph& plan) {
+  const size_t count = plan.nodes.size();
+  const auto read = [&](const PlanValue& ref, const PlanNode* consumer) {
+    PlanNode node;
+    node.kind = PlanNode::Kind::kRead;
+    node.node = &InternalNode("_Read", BaseType(TypeOf(plan, ref)));
+    node.device = plan.nodes[ref.node].device;
+    node.shapes = {plan.nodes[ref.node].node->output_shape(ref.output)};
+    node.inputs.push_back(ref);
+    if (consumer != nullptr) {
+      for (const PlanValue& other : consumer->inputs) {
+        if (other.node != ref.node && other.node < static_cast<int>(count)) node.controls.push_back(other.node);
+      }
+      for (const int control : consumer->controls) node.controls.push_back(control);
+    }
+    return node;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (plan.nodes[i].kind != PlanNode::Kind::kOp) continue;
+    const int num_inputs = static_cast<int>(plan.nodes[i].inputs.size());
+    for (int k = 0; k < num_inputs; ++k) {
+      const PlanValue value = plan.nodes[i].inputs[k];
+      if (!IsRef(TypeOf(plan, value)) || IsRef(plan.nodes[i].node->input_type(k))) continue;
+      PlanNode node = read(value, &plan.nodes[i]);
+      plan.nodes[i].inputs[k] = PlanValue{static_cast<int>(plan.nodes.size()), 0};
+      plan.nodes.push_back(std::move(node));
+    }
+  }
+  for (PlanValue& fetch : plan.fetches) {
+    if (!IsRef(TypeOf(plan, fetch))) continue;
+    PlanNode node = read(fetch, nullptr);
+    fetch = PlanValue{static_cast<int>(plan.nodes.size()), 0};
+    plan.nodes.push_back(std::move(node));
+  }
+}
+
+// A tensor that is needed on another device than it lies on is copied there once. Handles and references never travel:
+// placement has put their users beside them. Arguments that a kernel keeps in host memory lie on the CPU.
+void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
+  if (env.devices.size() == 1) return;
+  Device* const host = env.devices[0].get();
+  absl::flat_hash_map<std::tuple<int, int, Device*>, int> copies;
+  const auto lies_on = [&](const PlanValue& v) {
+    const PlanNode& n = plan.nodes[v.node];
+    if (!IsPlain(TypeOf(plan, v))) return host;
+    if (n.kind != PlanNode::Kind::kOp) return n.kind == PlanNode::Kind::kFeed ? host : n.device;
+    return n.def != nullptr && IsHostArgument(*n.node, *n.def, v.output, false) ? host : n.device;
+  };
+  const auto on = [&](const PlanValue& v, Device* wanted) {
+    const DataType type = TypeOf(plan, v);
+    Device* from = lies_on(v);
+    if (from == wanted || !IsPlain(type) || IsRef(type) || (from->is_host() && wanted->is_host())) return v;
+    auto [it, inserted] = copies.try_emplace(std::make_tuple(v.node, v.output, wanted), -1);
+    if (inserted) {
+      PlanValue source = v;
+      if (!from->is_host() && !wanted->is_host()) {  // between accelerators, by way of the host
+        PlanNode to_host;
+        to_host.kind = PlanNode::Kind::kCopy;
+        to_host.node = &InternalNode("_Copy", type);
+        to_host.device = host;
+        to_host.inputs.push_back(v);
+        source = PlanValue{static_cast<int>(plan.nodes.size()), 0};
+        plan.nodes.push_back(std::move(to_host));
+      }
+      PlanNode node;
+      node.kind = PlanNode::Kind::kCopy;
+      node.node = &InternalNode("_Copy", type);
+      node.device = wanted;
+      node.inputs.push_back(source);
+      it->second = static_cast<int>(plan.nodes.size());
+      plan.nodes.push_back(std::move(node));
+    }
+    return PlanValue{it->second, 0};
+  };
+  const size_t count = plan.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (plan.nodes[i].kind != PlanNode::Kind::kOp) continue;
+    for (int k = 0; k < static_cast<int>(plan.nodes[i].inputs.size()); ++k) {
+      const PlanNode& n = plan.nodes[i];
+      Device* wanted = IsHostArgument(*n.node, *n.def, k, true) ? host : n.device;
+      const PlanValue moved = on(n.inputs[k], wanted);
+      plan.nodes[i].inputs[k] = moved;
+    }
+  }
+  for (PlanValue& fetch : plan.fetches) fetch = on(fetch, host);
+}
+
+}  // namespace weir

@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "weir/session/plan.h"
+
+// Where values lie. Every value whose shape is known before the step gets a place in an arena that a step in flight owns,
+// so a step allocates nothing for it. Values that share memory by construction (an Identity, a Reshape) form a class with
+// one place, which lives from the class's first definition to its last use.
+//
+// The arena is cut into blocks. Walking the static order, a new value takes over
+//   1. the block of an input that dies with this very node, if the kernel may write over it (in place);
+//   2. else the smallest block that fits and whose last tenant is dead, unless that would waste more than half of it;
+//   3. else a new block.
+// "Dead" must hold for every interleaving of parallel tasks: all users of the old tenant come before the new value's node,
+// by their order in one task or by the order of tasks. The latter is looked up in a bit matrix of which task comes after
+// which. Values that leave the step (fetched ones and what they share memory with) get memory of their own; so do values of
+// unknown size, strings and handles. Values kept by a variable or a queue are copied by the kernel that keeps them.
+namespace weir {
+
+namespace {
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const PlanGraph& graph, const ScheduledOrder& s, const PlanEnvironment& env, Plan* plan)
+      : graph_(graph), s_(s), env_(env), plan_(*plan) {}
+
+  void Run() {
+    FindClasses();
+    FindReachable();
+    for (const int i : s_.order) {
+      Expire(s_.position[i]);
+      for (int k = 0; k < graph_.nodes[i].num_outputs(); ++k) PlaceOutput(i, k);
+    }
+    LayOut();
+  }
+
+ private:
+  struct Class {
+    bool escapes = false;
+    int last_position = -1;
+    std::vector<std::pair<int, int>> users;  // task -> last position in it
+    int block = -1;
+  };
+  struct Block {
+    Device* device;
+    size_t bytes;
+    int tenant;  // class
+  };
+
+  int32_t slot(int node, int output) const { return s_.slot_of[node] + output; }
+
+  int AliasedInput(const PlanNode& n, int output) const {
+    if (n.def == nullptr || output >= static_cast<int>(n.def->aliases.size())) return -1;
+    const int k = n.def->aliases[output];
+    return k < static_cast<int>(n.inputs.size()) ? k : -1;
+  }
+
+  void FindClasses() {
+    class_of_.assign(plan_.num_slots, -1);
+    const auto use = [&](int c, int node) {
+      const int position = s_.position[node], task = s_.task_of[node];
+      Class& cls = classes_[c];
+      cls.last_position = std::max(cls.last_position, position);
+      for (auto& [t, p] : cls.users) {
+        if (t == task) {
+          p = std::max(p, position);
+          return;
+        }
+      }
+      cls.users.emplace_back(task, position);
+    };
+    for (const int i : s_.order) {
+      const PlanNode& n = graph_.nodes[i];
+      for (const PlanValue& v : n.inputs) {
+        if (const int c = class_of_[slot(v.node, v.output)]; c >= 0) use(c, i);
+      }
+      for (int k = 0; k < n.num_outputs(); ++k) {
+        int& c = class_of_[slot(i, k)];
+        if (const int in = AliasedInput(n, k); in >= 0) {
+          c = class_of_[slot(n.inputs[in].node, n.inputs[in].output)];
+        } else {
+          c = static_cast<int>(classes_.size());
+          classes_.emplace_back();
+        }
+        if (c >= 0) use(c, i);
+      }
+    }
+    for (const int32_t s : plan_.fetch_slots) {
+      if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
+    }
+  }
+
+  void FindReachable() {
+    const size_t n = s_.task_predecessors.size();
+    if (n < 2) return;
+    before_.assign(n, std::vector<bool>(n, false));
+    for (size_t t = 1; t < n; ++t) {  // predecessors have smaller numbers
+      before_[t][0] = true;
+      for (const int p : s_.task_predecessors[t]) {
+        before_[t][p] = true;
+        for (size_t q = 0; q < n; ++q) {
+          if (before_[p][q]) before_[t][q] = true;
+        }
+      }
+    }
+  }
+
+  // True if every user of the class has finished when node i starts; `self` allows node i itself to be one.
+  bool DeadBefore(const Class& c, int i, bool self) const {
+    const int task = s_.task_of[i], position = s_.position[i];
+    return std::all_of(c.users.begin(), c.users.end(), [&](const std::pair<int, int>& u) {
+      if (u.first == task) return u.second < position || (self && u.second == position);
+      return before_[task][u.first];
+    });
+  }
+
+  bool CanPlace(const PlanNode& n, int k) const {
+    if (n.kind == PlanNode::Kind::kRead) return false;
+    if (n.kind == PlanNode::Kind::kOp) {
+      if (n.node->op_name() == "ReadVariableOp" || AliasedInput(n, k) >= 0) return false;
+      if (!IsPlain(n.node->output_type(k)) || IsRef(n.node->output_type(k))) return false;
+      for (const std::string& name : n.def->host_args) {
+        const auto [first, last] = n.node->OutputRange(name);
+        if (k >= first && k < last && !n.device->is_host()) return false;
+      }
+    }
+    return n.shapes[k].IsFullyDefined() && Bytes(n, k) > 0;
+  }
+
+  static DataType TypeOf(const PlanNode& n, int k) { return n.node->output_type(k); }
+  static size_t Bytes(const PlanNode& n, int k) {
+    return static_cast<size_t>(n.shapes[k].num_elements()) * ElementSize(TypeOf(n, k));
+  }
+
+  void PlaceOutput(int i, int k) {
+    const PlanNode& n = graph_.nodes[i];
+    const int c = class_of_[slot(i, k)];
+    if (c < 0 || classes_[c].escapes || !CanPlace(n, k)) return;
+    const size_t bytes = (Bytes(n, k) + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
+    int block = InPlace(i, k);
+    if (block < 0) block = Reuse(i, n.device, bytes);
+    if (block < 0) {
+      block = static_cast<int>(blocks_.size());
+      blocks_.push_back({n.device, bytes, c});
+    }
+    blocks_[block].tenant = c;
+    classes_[c].block = block;
+    expiry_.push({classes_[c].last_position, block, c});
+    plan_.placements.push_back({slot(i, k), n.device, static_cast<size_t>(block), TypeOf(n, k), n.shapes[k]});
+  }
+
+  int InPlace(int i, int k) const {
+    const PlanNode& n = graph_.nodes[i];
+    if (n.def == nullptr || !env_.enabled("in_place")) return -1;
+    for (const int in : n.def->in_place) {
+      if (in >= static_cast<int>(n.inputs.size())) continue;
+      const PlanValue& v = n.inputs[in];
+      const int c = class_of_[slot(v.node, v.output)];
+      if (c < 0 || classes_[c].block < 0 || blocks_[classes_[c].block].tenant != c) continue;
+      const PlanNode& producer = graph_.nodes[v.node];
+      if (producer.device != n.device || !DeadBefore(classes_[c], i, true)) continue;
+      if (!producer.shapes[v.output].IsFullyDefined() || Bytes(producer, v.output) != Bytes(n, k)) continue;
+      bool read_otherwise = false;
+      for (size_t other = 0; other < n.inputs.size(); ++other) {
+        const bool listed = std::find(n.def->in_place.begin(), n.def->in_place.end(), static_cast<int>(other)) !=
+                            n.def->in_place.end();
+        read_otherwise |= !listed && class_of_[slot(n.inputs[other].node, n.inputs[other].output)] == c;
+      }
+      if (!read_otherwise) return classes_[c].block;
+    }
+    return -1;
+  }
+
+  // Blocks whose tenant is over by the static order; parallel tasks are asked about one by one.
+  void Expire(int position) {
+    while (!expiry_.empty() && expiry_.top().position < position) {
+      const Expiry e = expiry_.top();
+      expiry_.pop();
+      if (blocks_[e.block].tenant == e.tenant) free_.emplace(blocks_[e.block].bytes, e.block);
+    }
+  }
+
+  int Reuse(int i, Device* device, size_t bytes) {
+    constexpr int kMaxTries = 16;
+    constexpr size_t kSmall = 4096;
+    int tries = 0;
+    for (auto it = free_.lower_bound(bytes); it != free_.end() && ++tries <= kMaxTries; ++it) {
+      if (it->first > std::max(2 * bytes, kSmall)) break;
+      const Block& block = blocks_[it->second];
+      if (block.device != device || !DeadBefore(classes_[block.tenant], i, false)) continue;
+      const int found = it->second;
+      free_.erase(it);
+      return found;
+    }
+    return -1;
+  }
+
+  // Blocks become offsets, device by device.
+  void LayOut() {
+    std::vector<size_t> offsets(blocks_.size());
+    std::map<Device*, size_t> used;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      offsets[b] = used[blocks_[b].device];
+      used[blocks_[b].device] += blocks_[b].bytes;
+    }
+    for (Plan::Placement& p : plan_.placements) p.offset = offsets[p.offset];
+    plan_.arenas.assign(used.begin(), used.end());
+  }
+
+  struct Expiry {
+    int position, block, tenant;
+    bool operator<(const Expiry& o) const { return position > o.position; }
+  };
+
+  const PlanGraph& graph_;
+  const ScheduledOrder& s_;
+  const PlanEnvironment& env_;
+  Plan& plan_;
+  std::vector<int> class_of_;  // by slot; -1: not a value of this step's own (constants, feeds)
+  std::vector<Class> classes_;
+  std::vector<Block> blocks_;
+  std::vector<std::vector<bool>> before_;  // [task][other]: other comes before task
+  std::priority_queue<Expiry> expiry_;
+  std::multimap<size_t, int> free_;
+};
+
+}  // namespace
+
+void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env, Plan* plan) {
+  if (env.enabled("memory_plan")) MemoryPlanner(graph, scheduled, env, plan).Run();
+}
+
+}  // namespace weir

@@ -1,0 +1,72 @@
+#include "weir/session/plan.h"
+
+#include <queue>
+
+// The table of contents of the runtime: what happens to a graph before it runs.
+namespace weir {
+
+absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env) {
+  WEIR_ASSIGN_OR_RETURN(PlanGraph plan, Prune(request, env.graph));
+  WEIR_RETURN_IF_ERROR(Place(plan, env));
+  WEIR_RETURN_IF_ERROR(OrderInitializers(plan));
+  InsertReads(plan);
+  InsertCopies(plan, env);
+  WEIR_RETURN_IF_ERROR(SortTopologically(plan));
+  return plan;
+}
+
+absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph, absl::Span<const Shape> feed_shapes,
+                                                        const PlanEnvironment& env) {
+  auto plan = std::make_unique<Plan>();
+  plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
+  WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
+  WEIR_RETURN_IF_ERROR(Schedule(graph, env, plan.get()));
+  return std::unique_ptr<const Plan>(std::move(plan));
+}
+
+// Kahn's algorithm, lowest number first: a plan that is in order already stays as it is.
+absl::Status SortTopologically(PlanGraph& plan) {
+  const int count = static_cast<int>(plan.nodes.size());
+  std::vector<int> pending(count, 0), renumbered(count, -1);
+  std::vector<std::vector<int>> successors(count);
+  for (int i = 0; i < count; ++i) {
+    const auto depend = [&](int on) {
+      ++pending[i];
+      successors[on].push_back(i);
+    };
+    for (const PlanValue& v : plan.nodes[i].inputs) depend(v.node);
+    for (const int control : plan.nodes[i].controls) depend(control);
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int i = 0; i < count; ++i) {
+    if (pending[i] == 0) ready.push(i);
+  }
+  std::vector<PlanNode> sorted;
+  sorted.reserve(count);
+  while (!ready.empty()) {
+    const int i = ready.top();
+    ready.pop();
+    renumbered[i] = static_cast<int>(sorted.size());
+    sorted.push_back(std::move(plan.nodes[i]));
+    for (const int s : successors[i]) {
+      if (--pending[s] == 0) ready.push(s);
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    if (renumbered[i] < 0) return InvalidArgument("Node ", plan.nodes[i].node->Label(), " is on a cycle");
+  }
+  plan.nodes = std::move(sorted);
+  for (PlanNode& n : plan.nodes) {
+    for (PlanValue& v : n.inputs) v.node = renumbered[v.node];
+    for (int& control : n.controls) control = renumbered[control];
+  }
+  const auto renumber = [&](PlanValue& v) {
+    if (v.node >= 0) v.node = renumbered[v.node];
+  };
+  for (PlanValue& v : plan.feeds) renumber(v);
+  for (PlanValue& v : plan.fetches) renumber(v);
+  for (int& target : plan.targets) target = renumbered[target];
+  return absl::OkStatus();
+}
+
+}  // namespace weir

@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "weir/session/plan.h"
+
+// Which nodes does a step need? Walking backwards from fetches and targets, along data and control edges, and stopping at
+// fed tensors. The walk is a depth-first search that leaves a node when all it needs has been left, so the nodes come out
+// in topological order. It keeps its own stack: graphs are deep, and may be hostile.
+//
+// A cycle can only be a loop of old control flow (through NextIteration); anything else was refused at import.
+namespace weir {
+
+namespace {
+
+class Pruner {
+ public:
+  Pruner(const PlanRequest& request, const Graph& graph) : request_(request), graph_(graph) {}
+
+  absl::StatusOr<PlanGraph> Run() {
+    WEIR_RETURN_IF_ERROR(CheckRequest());
+    for (size_t i = 0; i < request_.feeds.size(); ++i) {
+      if (!feeds_.emplace(request_.feeds[i], -1).second) {
+        return InvalidArgument("Tensor '", request_.feeds[i].name(), "' is fed more than once");
+      }
+    }
+    for (const Output& fetch : request_.fetches) {
+      WEIR_ASSIGN_OR_RETURN(const PlanValue value, Need(fetch));
+      plan_.fetches.push_back(value);
+    }
+    for (const Operation& target : request_.targets) {
+      WEIR_RETURN_IF_ERROR(Visit(target.node));
+      plan_.targets.push_back(ids_[target.node->id()]);
+    }
+    for (const Output& feed : request_.feeds) {
+      const int id = feeds_[feed];
+      plan_.feeds.push_back(PlanValue{id, 0});
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  absl::Status CheckRequest() const {
+    const auto check = [&](const Node* node, absl::string_view what) {
+      if (node == nullptr) return InvalidArgument("A ", what, " of the step is not a valid element of a graph");
+      if (&node->graph() != &graph_) {
+        return InvalidArgument("The ", what, " '", node->name(), "' is not an element of this session's graph");
+      }
+      return absl::OkStatus();
+    };
+    for (const Output& o : request_.feeds) WEIR_RETURN_IF_ERROR(check(o.node, "feed"));
+    for (const Output& o : request_.fetches) WEIR_RETURN_IF_ERROR(check(o.node, "fetch"));
+    for (const Operation& o : request_.targets) WEIR_RETURN_IF_ERROR(check(o.node, "target"));
+    return absl::OkStatus();
+  }
+
+  // The plan's value for a tensor, its producer visited.
+  absl::StatusOr<PlanValue> Need(const Output& value) {
+    if (const auto fed = feeds_.find(value); fed != feeds_.end()) return PlanValue{FeedNode(value), 0};
+    WEIR_RETURN_IF_ERROR(Visit(value.node));
+    return PlanValue{ids_[value.node->id()], value.index};
+  }
+
+  int FeedNode(const Output& value) {
+    int& id = feeds_[value];
+    if (id < 0) {
+      id = static_cast<int>(plan_.nodes.size());
+      PlanNode node;
+      node.kind = PlanNode::Kind::kFeed;
+      node.node = value.node;
+      node.shapes = {value.shape()};
+      plan_.nodes.push_back(std::move(node));
+    }
+    return id;
+  }
+
+  static constexpr int kUnseen = -1, kOpen = -2;
+
+  absl::Status Visit(const Node* root) {
+    if (ids_.empty()) ids_.resize(graph_.num_nodes(), kUnseen);
+    if (ids_[root->id()] >= 0) return absl::OkStatus();
+    struct Entry {
+      const Node* node;
+      int next;  // inputs, then controls
+    };
+    std::vector<Entry> stack = {{root, 0}};
+    ids_[root->id()] = kOpen;
+    while (!stack.empty()) {
+      Entry& top = stack.back();
+      const Node* node = top.node;
+      const int num_inputs = node->num_inputs();
+      const int total = num_inputs + static_cast<int>(node->control_inputs().size());
+      if (top.next == total) {
+        Leave(node);
+        stack.pop_back();
+        continue;
+      }
+      const int i = top.next++;
+      const Node* needed = i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
+      if (i < num_inputs && feeds_.contains(node->input(i))) continue;
+      int& id = ids_[needed->id()];
+      if (id == kOpen) {
+        if (node->op_name() == "Merge" || node->op_name() == "RefMerge") {
+          return Unimplemented("Node ", node->Label(), " is part of a while loop: loops are not supported yet");
+        }
+        return InvalidArgument("Node ", node->Label(), " is on a cycle with ", needed->Label());
+      }
+      if (id == kUnseen) {
+        id = kOpen;
+        stack.push_back({needed, 0});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Leave(const Node* node) {
+    PlanNode p;
+    p.node = node;
+    for (const Output& in : node->inputs()) {
+      p.inputs.push_back(feeds_.contains(in) ? PlanValue{FeedNode(in), 0} : PlanValue{ids_[in.node->id()], in.index});
+    }
+    for (const Node* control : node->control_inputs()) p.controls.push_back(ids_[control->id()]);
+    ids_[node->id()] = static_cast<int>(plan_.nodes.size());
+    plan_.nodes.push_back(std::move(p));
+  }
+
+  const PlanRequest& request_;
+  const Graph& graph_;
+  PlanGraph plan_;
+  std::vector<int> ids_;  // by node id: position in the plan
+  absl::flat_hash_map<Output, int> feeds_;
+};
+
+}  // namespace
+
+absl::StatusOr<PlanGraph> Prune(const PlanRequest& request, const Graph& graph) {
+  return Pruner(request, graph).Run();
+}
+
+}  // namespace weir

@@ -1,0 +1,253 @@
+#include "weir/session/session.h"
+
+#include <mutex>
+
+#include "absl/container/flat_hash_map.h"
+#include "weir/kernels/gpu.h"
+#include "weir/session/executor.h"
+#include "weir/session/plan.h"
+
+namespace weir {
+
+namespace {
+
+constexpr size_t kMaxShapeVariants = 16;
+
+}  // namespace
+
+struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
+  Impl(const Graph& g, SessionOptions o) : graph(g), options(std::move(o)) {}
+
+  const Graph& graph;
+  SessionOptions options;
+  std::unique_ptr<ThreadPool> own_pool;
+  ThreadPool* pool = nullptr;
+  std::vector<std::unique_ptr<Device>> devices;
+  ResourceMap resources;
+  std::atomic<bool> closed{false};
+  std::atomic<int64_t> next_step_id{1};
+
+  // Prepared steps by what they were asked for: nodes and output numbers of feeds, fetches and targets.
+  using Key = std::vector<std::pair<const Node*, int>>;
+  std::mutex mutex;
+  absl::flat_hash_map<Key, std::shared_ptr<Step::Impl>> steps;
+
+  PlanEnvironment environment() {
+    return PlanEnvironment{graph, options.kernels != nullptr ? *options.kernels : BuiltinKernels(), devices, resources,
+                           *pool, options};
+  }
+  absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
+};
+
+// A step has one Executor for each set of feed shapes it has met, and one for any shapes once there are too many.
+struct Step::Impl {
+  Session::Impl* session = nullptr;
+  PlanRequest request;
+  PlanGraph graph;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Executor>> executors;
+  std::unique_ptr<Executor> any_shapes;
+  std::atomic<Executor*> latest{nullptr};
+
+  static bool Fits(const Executor& executor, absl::Span<const Tensor> feeds) {
+    const std::vector<Shape>& shapes = executor.plan().feed_shapes;
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      if (feeds[i].shape() != shapes[i]) return false;
+    }
+    return true;
+  }
+
+  absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const {
+    if (feeds.size() != request.feeds.size()) {
+      return InvalidArgument("The step takes ", request.feeds.size(), " feeds but got ", feeds.size());
+    }
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      const Output& to = request.feeds[i];
+      if (feeds[i].dtype() != to.dtype()) {
+        return InvalidArgument("Tensor '", to.name(), "' is of type ", DataTypeName(to.dtype()),
+                               " but the value fed for it is of type ", DataTypeName(feeds[i].dtype()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckFeedShapes(absl::Span<const Tensor> feeds) const {
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      const Output& to = request.feeds[i];
+      if (!to.shape().IsCompatibleWith(feeds[i].shape())) {
+        return InvalidArgument("Cannot feed value of shape ", feeds[i].shape().ToString(), " for Tensor '", to.name(),
+                               "', which has shape ", to.shape().ToString());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Executor*> Find(absl::Span<const Tensor> feeds) {
+    Executor* recent = latest.load(std::memory_order_acquire);
+    if (recent != nullptr && Fits(*recent, feeds)) return recent;
+    WEIR_RETURN_IF_ERROR(CheckFeedShapes(feeds));
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (const auto& e : executors) {
+      if (!Fits(*e, feeds)) continue;
+      latest.store(e.get(), std::memory_order_release);
+      return e.get();
+    }
+    const bool any = executors.size() >= kMaxShapeVariants;
+    if (any && any_shapes != nullptr) return any_shapes.get();
+    std::vector<Shape> shapes;
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      shapes.push_back(any ? request.feeds[i].shape() : feeds[i].shape());
+    }
+    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan, CompilePlan(graph, shapes, session->environment()));
+    auto executor = std::make_unique<Executor>(std::move(plan), *session->pool, session->resources);
+    Executor* made = executor.get();
+    if (any) {
+      any_shapes = std::move(executor);
+    } else {
+      executors.push_back(std::move(executor));
+      latest.store(made, std::memory_order_release);
+    }
+    return made;
+  }
+
+  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) {
+    if (session->closed.load(std::memory_order_acquire)) return absl::CancelledError("Session has been closed.");
+    WEIR_RETURN_IF_ERROR(CheckFeeds(feeds));
+    WEIR_ASSIGN_OR_RETURN(Executor * executor, Find(feeds));
+    const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
+    return executor->Run(feeds, fetches, options, id);
+  }
+
+  void Cancel(const absl::Status& why) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (const auto& e : executors) e->Cancel(why);
+    if (any_shapes != nullptr) any_shapes->Cancel(why);
+  }
+};
+
+absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches) const {
+  RunOptions options;
+  options.timeout = impl_->session->options.operation_timeout;
+  return impl_->Run(feeds, fetches, options);
+}
+
+absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) const {
+  if (options.timeout.count() > 0) return impl_->Run(feeds, fetches, options);
+  RunOptions with_default = options;
+  with_default.timeout = impl_->session->options.operation_timeout;
+  return impl_->Run(feeds, fetches, with_default);
+}
+
+absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest request) {
+  if (closed.load(std::memory_order_acquire)) return absl::CancelledError("Session has been closed.");
+  WEIR_RETURN_IF_ERROR(graph.status());
+  Key key;
+  for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
+  key.emplace_back(nullptr, 0);
+  for (const Output& o : request.fetches) key.emplace_back(o.node, o.index);
+  key.emplace_back(nullptr, 0);
+  for (const Operation& o : request.targets) key.emplace_back(o.node, 0);
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<Step::Impl>& slot = steps[key];
+  if (slot == nullptr) {
+    auto step = std::make_shared<Step::Impl>();
+    step->session = this;
+    absl::StatusOr<PlanGraph> plan = PreparePlan(request, environment());
+    if (!plan.ok()) {
+      steps.erase(key);
+      return plan.status();
+    }
+    step->graph = *std::move(plan);
+    step->request = std::move(request);
+    slot = std::move(step);
+  }
+  return slot;
+}
+
+Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() {
+  if (impl_ != nullptr) Close();
+}
+
+absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {
+  WEIR_RETURN_IF_ERROR(graph.status());
+  auto impl = std::make_shared<Impl>(graph, std::move(options));
+  if (impl->options.num_threads > 0) {
+    impl->own_pool = std::make_unique<ThreadPool>(impl->options.num_threads);
+    impl->pool = impl->own_pool.get();
+  } else {
+    impl->pool = &DefaultThreadPool();
+  }
+  impl->devices.push_back(NewCpuDevice());
+  auto others = impl->options.make_devices ? impl->options.make_devices() : GpuDevices();
+  for (auto& device : others) impl->devices.push_back(std::move(device));
+  return Session(std::move(impl));
+}
+
+absl::StatusOr<Tensors> Session::Run(const Feeds& feeds, const Outputs& fetches,
+                                     const std::vector<Operation>& targets, const RunOptions& options) {
+  PlanRequest request{.fetches = fetches, .targets = targets};
+  Tensors values;
+  for (const auto& [to, value] : feeds) {
+    request.feeds.push_back(to);
+    values.push_back(value);
+  }
+  Step step;
+  WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare(std::move(request)));
+  Tensors results;
+  WEIR_RETURN_IF_ERROR(step.Run(values, &results, options));
+  return results;
+}
+
+absl::Status Session::Run(Operation target) { return Run(Feeds{}, Outputs{}, {target}).status(); }
+
+absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Tensor>>& feeds,
+                                     const std::vector<std::string>& fetches,
+                                     const std::vector<std::string>& targets, const RunOptions& options) {
+  Feeds outputs_fed;
+  Outputs fetched;
+  std::vector<Operation> run;
+  for (const auto& [name, value] : feeds) {
+    WEIR_ASSIGN_OR_RETURN(const Output output, impl_->graph.FindOutput(name));
+    outputs_fed.emplace_back(output, value);
+  }
+  for (const std::string& name : fetches) {
+    WEIR_ASSIGN_OR_RETURN(const Output output, impl_->graph.FindOutput(name));
+    fetched.push_back(output);
+  }
+  for (const std::string& name : targets) {
+    Node* node = impl_->graph.FindNode(name);
+    if (node == nullptr) return NotFound("Target '", name, "' not found: the graph has no node of that name");
+    run.emplace_back(node);
+  }
+  return Run(outputs_fed, fetched, run, options);
+}
+
+absl::StatusOr<Step> Session::Prepare(const Outputs& feeds, const Outputs& fetches,
+                                      const std::vector<Operation>& targets) {
+  Step step;
+  WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare(PlanRequest{feeds, fetches, targets}));
+  return step;
+}
+
+const Graph& Session::graph() const { return impl_->graph; }
+ResourceMap& Session::resources() { return impl_->resources; }
+ThreadPool& Session::pool() { return *impl_->pool; }
+
+std::vector<Device*> Session::devices() const {
+  std::vector<Device*> out;
+  for (const auto& device : impl_->devices) out.push_back(device.get());
+  return out;
+}
+
+void Session::Reset(const std::vector<std::string>& containers) { impl_->resources.Reset(containers); }
+
+void Session::Close() {
+  if (impl_->closed.exchange(true)) return;
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  for (const auto& [key, step] : impl_->steps) step->Cancel(absl::CancelledError("Session has been closed."));
+}
+
+}  // namespace weir

@@ -1,0 +1,241 @@
+#include <algorithm>
+
+#include "weir/core/shape_context.h"
+#include "weir/session/plan.h"
+
+// What is known once the shapes of the feeds are: most shapes, and with them the values of the small integer ops that
+// spell shapes out (Shape, Pack, StridedSlice, BroadcastGradientArgs in every gradient). One walk in topological order
+// infers each node's shapes, makes its kernel, and, if all that it computes is known, computes it here: constant folding
+// is not a pass of its own but what happens to a node whose inputs are constant. Nodes that nobody needs any more are then
+// dropped, except those with effects.
+//
+// Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge. An error of a kernel
+// during folding is not reported here: the node stays, and reports it when (and only if) it runs. So does a shape rule that
+// refuses: the kernel's own check speaks.
+namespace weir {
+
+namespace {
+
+constexpr size_t kMaxFoldedBytes = size_t{10} << 20;
+
+// Shape rules see the plan's constants instead of the graph's.
+class PlanValues : public ShapeContext::Values {
+ public:
+  PlanValues(const PlanGraph& plan) : plan_(plan) {}
+  void set_current(const PlanNode* node) { current_ = node; }
+
+  const Tensor* value(const Node&, int i) override {
+    const PlanValue& v = current_->inputs[i];
+    const PlanNode& n = plan_.nodes[v.node];
+    return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
+  }
+  Shape value_as_shape(const Node& node, int i) override {
+    const Tensor* t = value(node, i);
+    if (t == nullptr) return GraphValues().value_as_shape(node, i);
+    if (!IsInteger(t->dtype()) || t->num_elements() > Shape::kMaxRank) return Shape::UnknownRank();
+    std::vector<int64_t> dims(t->num_elements());
+    for (size_t k = 0; k < dims.size(); ++k) dims[k] = std::max<int64_t>(-1, t->IntAt(static_cast<int64_t>(k)));
+    return Shape(dims);
+  }
+
+ private:
+  const PlanGraph& plan_;
+  const PlanNode* current_ = nullptr;
+};
+
+class Specializer {
+ public:
+  Specializer(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env)
+      : plan_(plan), env_(env), values_(plan), fold_(env.enabled("constant_folding")) {
+    for (size_t i = 0; i < plan.feeds.size(); ++i) {
+      if (plan.feeds[i].node >= 0) plan.nodes[plan.feeds[i].node].shapes = {feed_shapes[i]};
+    }
+    step_.pool = &env.pool;
+    step_.resources = &env.resources;
+  }
+
+  absl::Status Run() {
+    for (PlanNode& n : plan_.nodes) {
+      MarkDead(n);
+      if (n.kind == PlanNode::Kind::kOp) {
+        WEIR_RETURN_IF_ERROR(Op(n));
+      } else if (n.kind != PlanNode::Kind::kFeed) {
+        n.shapes = {plan_.nodes[n.inputs[0].node].shapes[n.inputs[0].output]};
+      }
+    }
+    DropUnneeded();
+    return absl::OkStatus();
+  }
+
+ private:
+  void MarkDead(PlanNode& n) const {
+    if (n.kind == PlanNode::Kind::kFeed) return;
+    const auto dead = [&](int id) { return plan_.nodes[id].may_be_dead; };
+    const bool any_control = std::any_of(n.controls.begin(), n.controls.end(), dead);
+    if (n.def != nullptr && n.def->accepts_dead) {
+      n.may_be_dead = any_control || std::all_of(n.inputs.begin(), n.inputs.end(),
+                                                 [&](const PlanValue& v) { return dead(v.node); });
+      return;
+    }
+    const bool is_switch = n.kind == PlanNode::Kind::kOp &&
+                           (n.node->op_name() == "Switch" || n.node->op_name() == "RefSwitch");
+    n.may_be_dead = is_switch || any_control || std::any_of(n.inputs.begin(), n.inputs.end(),
+                                                            [&](const PlanValue& v) { return dead(v.node); });
+  }
+
+  absl::Status Op(PlanNode& n) {
+    std::vector<Shape> inputs;
+    std::vector<const HandleData*> handles;
+    inputs.reserve(n.inputs.size());
+    for (const PlanValue& v : n.inputs) {
+      const PlanNode& producer = plan_.nodes[v.node];
+      inputs.push_back(producer.is_constant(v.output) && IsPlain(producer.constants[v.output].dtype())
+                           ? producer.constants[v.output].shape()
+                           : producer.shapes[v.output]);
+      handles.push_back(producer.kind == PlanNode::Kind::kOp ? producer.node->output_handle(v.output) : nullptr);
+    }
+    InferShapes(n, inputs, handles);
+    if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs)) return absl::OkStatus();
+    const KernelInit init{*n.node, *n.device, env_.resources, inputs};
+    absl::StatusOr<Kernel> kernel = n.def->make(init);
+    if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
+    n.kernel = n.device->Wrap(init, *std::move(kernel));
+    n.cost_ns = n.def->cost != nullptr ? n.def->cost(init) : CostByBytes(n, inputs);
+    if (n.kernel.is_constant()) {
+      if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
+    } else if (fold_ && Foldable(n)) {
+      Fold(n);
+    }
+    return absl::OkStatus();
+  }
+
+  void InferShapes(PlanNode& n, const std::vector<Shape>& inputs, const std::vector<const HandleData*>& handles) {
+    n.shapes.clear();
+    for (int i = 0; i < n.node->num_outputs(); ++i) n.shapes.push_back(n.node->output_shape(i));
+    if (!n.node->op().shape_fn()) return;
+    values_.set_current(&n);
+    ShapeContext context(*n.node, inputs, handles, values_);
+    if (!n.node->op().shape_fn()(context).ok()) return;
+    for (int i = 0; i < n.node->num_outputs(); ++i) {
+      absl::StatusOr<Shape> merged = n.shapes[i].MergeWith(context.outputs()[i]);
+      n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
+    }
+  }
+
+  static double CostByBytes(const PlanNode& n, const std::vector<Shape>& inputs) {
+    constexpr double kNsPerByte = 0.12, kNsPerNode = 50;
+    double bytes = 0;
+    const auto add = [&](const Shape& shape, DataType type) {
+      const int64_t count = shape.num_elements();
+      if (count > 0) bytes += static_cast<double>(count) * static_cast<double>(ElementSize(BaseType(type)));
+    };
+    for (size_t i = 0; i < inputs.size(); ++i) add(inputs[i], n.node->input_type(static_cast<int>(i)));
+    for (int i = 0; i < n.node->num_outputs(); ++i) add(n.shapes[i], n.node->output_type(i));
+    return kNsPerNode + kNsPerByte * bytes;
+  }
+
+  // Shape, ShapeN, Size and Rank of a tensor whose shape is known do not need the tensor.
+  bool FoldShapeOf(PlanNode& n, const std::vector<Shape>& inputs) {
+    const std::string& op = n.node->op_name();
+    const bool shape = op == "Shape" || op == "ShapeN";
+    if (!shape && op != "Size" && op != "Rank") return false;
+    std::vector<Tensor> results;
+    for (const Shape& s : inputs) {
+      if (op == "Rank" ? !s.has_rank() : !s.IsFullyDefined()) return false;
+      std::vector<int64_t> values = shape ? std::vector<int64_t>(s.dims().begin(), s.dims().end())
+                                          : std::vector<int64_t>{op == "Rank" ? s.rank() : s.num_elements()};
+      const Shape result = shape ? Shape({s.rank()}) : Shape();
+      if (n.node->output_type(0) == DT_INT64) {
+        results.push_back(Tensor::Of<int64_t>(result, absl::MakeConstSpan(values)));
+        continue;
+      }
+      for (const int64_t v : values) {
+        if (v > INT32_MAX) return false;
+      }
+      const std::vector<int32_t> narrow(values.begin(), values.end());
+      results.push_back(Tensor::Of<int32_t>(result, absl::MakeConstSpan(narrow)));
+    }
+    n.constants = std::move(results);
+    return true;
+  }
+
+  bool Foldable(const PlanNode& n) const {
+    if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful() || n.kernel.is_async()) return false;
+    if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.device->is_host() || !n.def->writes.empty()) return false;
+    size_t bytes = 0;
+    for (const PlanValue& v : n.inputs) {
+      const PlanNode& producer = plan_.nodes[v.node];
+      if (!producer.is_constant(v.output) || producer.constants[v.output].dtype() == DT_RESOURCE) return false;
+    }
+    for (int i = 0; i < n.node->num_outputs(); ++i) {
+      const DataType type = n.node->output_type(i);
+      if (IsRef(type) || type == DT_RESOURCE || type == DT_VARIANT) return false;
+      const int64_t count = n.shapes[i].num_elements();
+      if (count < 0) return false;
+      bytes += static_cast<size_t>(count) * ElementSize(type);
+    }
+    return bytes <= kMaxFoldedBytes;
+  }
+
+  void Fold(PlanNode& n) {
+    const int num_inputs = static_cast<int>(n.inputs.size()), num_outputs = n.node->num_outputs();
+    std::vector<Tensor> slots(num_inputs + num_outputs);
+    std::vector<int32_t> indices(slots.size());
+    std::vector<uint8_t> dead(slots.size(), 0);
+    for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int32_t>(i);
+    for (int i = 0; i < num_inputs; ++i) slots[i] = plan_.nodes[n.inputs[i].node].constants[n.inputs[i].output];
+    const KernelContext::Binding binding{.slots = slots.data(), .dead = dead.data(), .inputs = indices.data(),
+                                         .outputs = indices.data() + num_inputs, .num_inputs = num_inputs,
+                                         .num_outputs = num_outputs};
+    KernelContext context(*n.node, *n.device, step_, binding);
+    if (!n.kernel.run()(context).ok()) return;
+    for (int i = 0; i < num_outputs; ++i) {
+      if (!slots[num_inputs + i].initialized() || dead[num_inputs + i] != 0) return;
+    }
+    n.constants.assign(slots.begin() + num_inputs, slots.end());
+    for (int i = 0; i < num_outputs; ++i) n.shapes[i] = n.constants[i].shape();
+  }
+
+  // Effects stay, even if nothing needs their outputs any more; looking at a variable is none.
+  static bool HasEffect(const PlanNode& n) {
+    if (n.kind != PlanNode::Kind::kOp || n.kernel.is_constant()) return false;
+    return (n.node->op().stateful() && n.node->op_name() != "ReadVariableOp") || !n.def->writes.empty();
+  }
+
+  void DropUnneeded() {
+    std::vector<int> stack;
+    for (PlanNode& n : plan_.nodes) n.removed = true;
+    const auto need = [&](int id) {
+      if (id >= 0 && plan_.nodes[id].removed) {
+        plan_.nodes[id].removed = false;
+        stack.push_back(id);
+      }
+    };
+    for (const PlanValue& v : plan_.fetches) need(v.node);
+    for (const int target : plan_.targets) need(target);
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      if (HasEffect(plan_.nodes[i])) need(static_cast<int>(i));
+    }
+    while (!stack.empty()) {
+      const PlanNode& n = plan_.nodes[stack.back()];
+      stack.pop_back();
+      if (!n.constants.empty() && n.is_constant(0)) continue;
+      for (const PlanValue& v : n.inputs) need(v.node);
+      for (const int control : n.controls) need(control);
+    }
+  }
+
+  PlanGraph& plan_;
+  const PlanEnvironment& env_;
+  PlanValues values_;
+  const bool fold_;
+  StepInfo step_;
+};
+
+}  // namespace
+
+absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env) {
+  return Specializer(plan, feed_shapes, env).Run();
+}
+
+}  // namespace weir
