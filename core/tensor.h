@@ -29,17 +29,17 @@ class Tensor {
   Tensor& operator=(const Tensor&) = default;
   Tensor(Tensor&& o) noexcept
       : dtype_(std::exchange(o.dtype_, DT_INVALID)),
-        shape_(std::exchange(o.shape_, Shape())),
+        shape_(std::move(o.shape_)),
         num_elements_(std::exchange(o.num_elements_, 0)),
         data_(std::exchange(o.data_, nullptr)),
         buffer_(std::move(o.buffer_)) {}
   Tensor& operator=(Tensor&& o) noexcept {
-    Tensor moved(std::move(o));
-    std::swap(dtype_, moved.dtype_);
-    std::swap(shape_, moved.shape_);
-    std::swap(num_elements_, moved.num_elements_);
-    std::swap(data_, moved.data_);
-    std::swap(buffer_, moved.buffer_);
+    if (this == &o) return *this;
+    dtype_ = std::exchange(o.dtype_, DT_INVALID);
+    shape_ = std::move(o.shape_);
+    num_elements_ = std::exchange(o.num_elements_, 0);
+    data_ = std::exchange(o.data_, nullptr);
+    buffer_ = std::move(o.buffer_);
     return *this;
   }
   // Uninitialised elements in host memory (strings and handles are default-constructed). Running out of memory is fatal

@@ -26,6 +26,7 @@ _COPTS = [
     "-Wno-unused-parameter",
     "-Wno-missing-field-initializers",
     "-Wno-sign-compare",
+    "-Wno-maybe-uninitialized",  # GCC 12 sees ghosts in absl::InlinedVector
 ]
 
 # Each folder may include what stands before it; tests see everything.
@@ -42,6 +43,7 @@ def weir_cc_library(name, copts = [], **kwargs):
         name = name,
         copts = _COPTS + copts,
         include_prefix = "weir/" + native.package_name(),
+        linkstatic = True,  # nothing links shared, so nothing is compiled twice
         **kwargs
     )
 
