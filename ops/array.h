@@ -1,0 +1,301 @@
+#ifndef WEIR_OPS_ARRAY_H_
+#define WEIR_OPS_ARRAY_H_
+
+#include <complex>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weir/core/graph.h"
+
+// Builders that make, describe, cut, join and rearrange tensors: TensorFlow's array_ops. Each adds the nodes that the
+// Python function of that name adds, under the same names, and returns what it returns; the last argument is the name.
+// Errors (a rank or an axis that cannot fit) stick to the graph, and give an invalid Output.
+namespace weir {
+
+// An integer argument (shape, axis, sizes): a tensor, or a literal, which becomes a Const named "<node>/<argument>" of
+// type int32 (int64 where int32 cannot hold it).
+//   Reshape(x, {-1, 784});  Reshape(x, ShapeTensor(y));  Concat({a, b}, 1);  Pad(x, {{1, 1}, {0, 2}})
+class Ints {
+ public:
+  Ints() = default;                                             // an empty vector
+  Ints(Output tensor) : tensor_(tensor), is_tensor_(true) {}
+  Ints(int64_t scalar) : values_{scalar}, is_scalar_(true) {}
+  Ints(int scalar) : Ints(static_cast<int64_t>(scalar)) {}
+  Ints(std::initializer_list<int64_t> list) : values_(list) {}
+  Ints(std::vector<int64_t> list) : values_(std::move(list)) {}
+  Ints(const Shape& shape) : values_(shape.dims().begin(), shape.dims().end()) {}
+  Ints(std::initializer_list<std::pair<int64_t, int64_t>> rows) : columns_(2) {  // a matrix of two columns
+    for (const auto& [a, b] : rows) values_.insert(values_.end(), {a, b});
+  }
+
+  bool is_tensor() const { return is_tensor_; }
+  const Output& tensor() const { return tensor_; }
+  const std::vector<int64_t>& values() const { return values_; }
+  // The tensor, or a Const of this name holding the literal. `dtype` is for the literal: DT_INVALID chooses.
+  Output In(Graph& graph, absl::string_view name, DataType dtype = DT_INVALID) const;
+
+ private:
+  Output tensor_;
+  std::vector<int64_t> values_;
+  bool is_tensor_ = false, is_scalar_ = false;
+  int columns_ = 0;
+};
+
+// ---- constants
+
+// A one-element tensor of any numeric or boolean dtype with this value, converted (true, 1, 1.0, 1+0i). INVALID_ARGUMENT
+// for other dtypes.
+absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value);
+
+Output Const(Graph& graph, Tensor value, absl::string_view name = {});
+// A scalar of the C++ type's dtype: Const(g, 1.5f), Const(g, int64_t{3}).
+template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16> ||
+           std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>)
+Output Const(Graph& graph, T value, absl::string_view name = {}) {
+  return Const(graph, Tensor::Scalar<T>(value), name);
+}
+inline Output Const(Graph& graph, const char* text, absl::string_view name = {}) {
+  return Const(graph, Tensor::Scalar(text), name);
+}
+inline Output Const(Graph& graph, std::string text, absl::string_view name = {}) {
+  return Const(graph, Tensor::Scalar(std::move(text)), name);
+}
+// A vector: Const(g, {1.f, 2.f}), Const<int64_t>(g, {1, 2}).
+template <class T>
+Output Const(Graph& graph, std::initializer_list<T> values, absl::string_view name = {}) {
+  return Const(graph, Tensor::Vector<T>(values), name);
+}
+template <class T>
+Output Const(Graph& graph, const std::vector<T>& values, absl::string_view name = {}) {
+  return Const(graph, Tensor::Vector<T>(absl::Span<const T>(values)), name);
+}
+// The elements of a tensor of this shape: Const<float>(g, {2, 2}, {1, 2, 3, 4}).
+template <class T>
+Output Const(Graph& graph, const Shape& shape, std::initializer_list<T> values, absl::string_view name = {}) {
+  return Const(graph, Tensor::Of<T>(shape, values), name);
+}
+// A scalar of the given dtype, converted from `value`; what a Python literal becomes beside a tensor.
+Output ConstOf(Graph& graph, DataType dtype, double value, absl::string_view name = {});
+// A scalar of the dtype of `like`.
+Output ConstLike(Output like, double value, absl::string_view name = {});
+
+// A tensor that is fed. The shape may be partly or wholly unknown (Shape::UnknownRank()).
+Output Placeholder(Graph& graph, DataType dtype, const Shape& shape = Shape::UnknownRank(), absl::string_view name = {});
+// Like `input`, unless it is fed; what is fed must fit `shape`.
+Output PlaceholderWithDefault(Output input, const Shape& shape, absl::string_view name = {});
+
+// Tensors of zeros and ones: a Const "zeros" if the shape is a literal of under 1,000 elements, else a Fill.
+Output Zeros(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT, absl::string_view name = {});
+Output Ones(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT, absl::string_view name = {});
+// Zeros or ones of the shape of `like`; `dtype` DT_INVALID: its dtype as well. With `optimize` a static shape makes them
+// constants (what Python does by default).
+Output ZerosLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {}, bool optimize = true);
+Output OnesLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {}, bool optimize = true);
+// `value`, a scalar, everywhere in a tensor of shape `dims`.
+Output Fill(const Ints& dims, Output value, absl::string_view name = {});
+
+// ---- the same elements
+
+Output Identity(Output x, absl::string_view name = {});
+Outputs IdentityN(const Outputs& xs, absl::string_view name = {});
+Output Snapshot(Output x, absl::string_view name = {});
+Output DeepCopy(Output x, absl::string_view name = {});
+// x; no gradient goes through.
+Output StopGradient(Output x, absl::string_view name = {});
+// x; asking for a gradient through it is an error that shows `message`.
+Output PreventGradient(Output x, absl::string_view message, absl::string_view name = {});
+Output GuaranteeConst(Output x, absl::string_view name = {});
+// x, whose shape must fit `shape` when run; sharpens the static shape.
+Output EnsureShape(Output x, const Shape& shape, absl::string_view name = {});
+// x; INVALID_ARGUMENT "<message> : Tensor had NaN values" when run, if it has a NaN or an infinity.
+Output CheckNumerics(Output x, absl::string_view message, absl::string_view name = {});
+// The bits of x as another dtype. Sizes may differ: the last dimension is added, removed or scaled.
+Output Bitcast(Output x, DataType type, absl::string_view name = {});
+
+// ---- shapes
+
+// The shape of x as a vector, the number of its elements, the number of its dimensions. A Const where it is static;
+// `optimize` false always makes the node.
+Output ShapeTensor(Output x, DataType out_type = DT_INT32, absl::string_view name = {}, bool optimize = true);
+Output Size(Output x, DataType out_type = DT_INT32, absl::string_view name = {}, bool optimize = true);
+Output Rank(Output x, absl::string_view name = {}, bool optimize = true);
+Outputs ShapeN(const Outputs& xs, DataType out_type = DT_INT32, absl::string_view name = {});
+
+// The elements of x in another shape; one dimension may be -1.
+Output Reshape(Output x, const Ints& shape, absl::string_view name = {});
+// A dimension of 1 put in before `axis` (-1: at the end).
+Output ExpandDims(Output x, const Ints& axis, absl::string_view name = {});
+// Without these dimensions, which must be 1; without all that are 1 if none is named.
+Output Squeeze(Output x, std::vector<int64_t> axes = {}, absl::string_view name = {});
+
+Output BroadcastTo(Output x, const Ints& shape, absl::string_view name = {});
+Output BroadcastDynamicShape(Output s0, Output s1, absl::string_view name = {});  // BroadcastArgs
+struct BroadcastReductions {
+  Output r0, r1;  // dimensions along which the gradient of argument 0 (1) is summed
+};
+BroadcastReductions BroadcastGradientArgs(Output s0, Output s1, absl::string_view name = {});
+
+// ---- cutting and joining
+
+// NumPy's basic indexing, for StridedSlice: x[1:3, ..., newaxis, 0] is
+//   StridedSlice(x, {Index::Range(1, 3), Index::Ellipsis(), Index::NewAxis(), 0})
+class Index {
+ public:
+  Index(int64_t at) : kind_(kAt), begin_(at) {}
+  Index(int at) : Index(static_cast<int64_t>(at)) {}
+  Index(Output at) : kind_(kAt), begin_tensor_(at) {}
+  static Index Range(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step = 1) {
+    Index i(0);
+    i.kind_ = kRange;
+    i.begin_ = begin.value_or(0);
+    i.end_ = end.value_or(0);
+    i.has_begin_ = begin.has_value();
+    i.has_end_ = end.has_value();
+    i.step_ = step;
+    return i;
+  }
+  // Bounds known only when run: scalar integer tensors; an invalid Output leaves the bound open.
+  static Index Between(Output begin, Output end, int64_t step = 1) {
+    Index i = Range(std::nullopt, std::nullopt, step);
+    i.begin_tensor_ = begin;
+    i.end_tensor_ = end;
+    i.has_begin_ = static_cast<bool>(begin);
+    i.has_end_ = static_cast<bool>(end);
+    return i;
+  }
+  static Index All() { return Range(std::nullopt, std::nullopt); }
+  static Index Ellipsis() { return Special(kEllipsis); }
+  static Index NewAxis() { return Special(kNewAxis); }
+
+ private:
+  friend struct IndexReader;  // array_slicing.cc
+  enum Kind { kAt, kRange, kEllipsis, kNewAxis };
+  static Index Special(Kind kind) {
+    Index i(0);
+    i.kind_ = kind;
+    return i;
+  }
+  Kind kind_;
+  int64_t begin_ = 0, end_ = 0, step_ = 1;
+  bool has_begin_ = true, has_end_ = true;
+  Output begin_tensor_, end_tensor_;
+};
+Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_view name = {});
+struct StridedSliceOptions {
+  int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
+};
+Output StridedSlice(Output x, Output begin, Output end, Output strides, const StridedSliceOptions& options,
+                    absl::string_view name = {});
+Output StridedSliceGrad(Output shape, Output begin, Output end, Output strides, Output dy,
+                        const StridedSliceOptions& options, absl::string_view name = {});
+// `size` elements from `begin` on in each dimension; a size of -1 takes all that are left.
+Output Slice(Output x, const Ints& begin, const Ints& size, absl::string_view name = {});
+
+// Joined along a dimension that exists already (one tensor: an Identity).
+Output Concat(const Outputs& xs, const Ints& axis, absl::string_view name = {});
+Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name = {});
+// `num` equal parts; or parts of the sizes given, one of which may be -1. The number of sizes must be static.
+Outputs Split(Output x, int64_t num, const Ints& axis = 0, absl::string_view name = {});
+Outputs SplitV(Output x, const Ints& sizes, const Ints& axis = 0, absl::string_view name = {});
+// Joined along a new dimension, and taken apart along one (`num` -1: its static extent).
+Output Stack(const Outputs& xs, int64_t axis = 0, absl::string_view name = {});
+Outputs Unstack(Output x, int64_t axis = 0, int64_t num = -1, absl::string_view name = {});
+Output Tile(Output x, const Ints& multiples, absl::string_view name = {});
+
+// ---- gathering and scattering
+
+struct GatherOptions {
+  int64_t axis = 0;
+  int64_t batch_dims = 0;
+};
+// Slices of `params` along an axis, one for each index. The gradient with respect to params is IndexedSlices.
+Output Gather(Output params, const Ints& indices, const GatherOptions& options = {}, absl::string_view name = {});
+Output GatherV2(Output params, Output indices, Output axis, int64_t batch_dims = 0, absl::string_view name = {});
+// Slices addressed by the rows of the last dimension of `indices`.
+Output GatherNd(Output params, const Ints& indices, absl::string_view name = {});
+// A tensor of this shape, zero but for `updates` at `indices`; what falls on one place adds up.
+Output ScatterNd(const Ints& indices, Output updates, const Ints& shape, absl::string_view name = {});
+Output TensorScatterUpdate(Output tensor, Output indices, Output updates, absl::string_view name = {});
+Output TensorScatterAdd(Output tensor, Output indices, Output updates, absl::string_view name = {});
+Output TensorScatterSub(Output tensor, Output indices, Output updates, absl::string_view name = {});
+Output TensorScatterMin(Output tensor, Output indices, Output updates, absl::string_view name = {});
+Output TensorScatterMax(Output tensor, Output indices, Output updates, absl::string_view name = {});
+
+struct OneHotOptions {
+  double on_value = 1, off_value = 0;
+  DataType dtype = DT_FLOAT;
+  int64_t axis = -1;
+};
+Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options = {}, absl::string_view name = {});
+// The coordinates of the elements that are true (not zero), a row each, in row-major order.
+Output Where(Output condition, absl::string_view name = {});
+
+struct UniqueResult {
+  Output y, idx, count;  // count only with UniqueWithCounts
+};
+// The distinct elements of a vector in order of first appearance, and where each element went.
+UniqueResult Unique(Output x, DataType out_idx = DT_INT32, absl::string_view name = {});
+UniqueResult UniqueWithCounts(Output x, DataType out_idx = DT_INT32, absl::string_view name = {});
+struct ListDiffResult {
+  Output out, idx;
+};
+// The elements of x that are not in y, and their positions.
+ListDiffResult ListDiff(Output x, Output y, DataType out_idx = DT_INT32, absl::string_view name = {});
+
+struct TopKResult {
+  Output values, indices;
+};
+// The k largest elements along the last dimension; equal ones in order of index.
+TopKResult TopK(Output x, const Ints& k, bool sorted = true, absl::string_view name = {});
+// Whether the score of the target is among the k largest of its row.
+Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_view name = {});
+
+// ---- rearranging
+
+// Dimension i of the result is dimension perm[i] of x; without perm they are reversed.
+Output Transpose(Output x, absl::string_view name = {});
+Output Transpose(Output x, const Ints& perm, absl::string_view name = {});
+Output ConjugateTranspose(Output x, const Ints& perm, absl::string_view name = {});
+Output InvertPermutation(Output x, absl::string_view name = {});
+Output Reverse(Output x, const Ints& axes, absl::string_view name = {});
+// Reverses the first lengths[b] elements along seq_dim, for each b along batch_dim.
+Output ReverseSequence(Output x, Output lengths, int64_t seq_dim, int64_t batch_dim = 0, absl::string_view name = {});
+Output Roll(Output x, const Ints& shift, const Ints& axis, absl::string_view name = {});
+
+// Rows of `paddings` give what is put before and after each dimension: zeros, `value`, or a mirror image.
+Output Pad(Output x, const Ints& paddings, absl::string_view name = {});
+Output PadV2(Output x, const Ints& paddings, double value, absl::string_view name = {});
+enum class MirrorMode { kReflect, kSymmetric };
+Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_view name = {});
+
+Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings, absl::string_view name = {});
+Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops, absl::string_view name = {});
+Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format = "NHWC", absl::string_view name = {});
+Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format = "NHWC", absl::string_view name = {});
+
+// ---- diagonals
+
+// A tensor of twice the rank with `diagonal` on its diagonal, and back.
+Output Diag(Output diagonal, absl::string_view name = {});
+Output DiagPart(Output x, absl::string_view name = {});
+struct MatrixDiagOptions {
+  Ints k = 0;  // diagonal offset, or {lowest, highest}
+  Ints num_rows = -1, num_cols = -1;
+  double padding_value = 0;
+  std::string align = "RIGHT_LEFT";
+};
+// Matrices in the last two dimensions, with the diagonals given in the last one(s).
+Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options = {}, absl::string_view name = {});
+Output MatrixDiagPart(Output x, const MatrixDiagOptions& options = {}, absl::string_view name = {});
+Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options = {}, absl::string_view name = {});
+// Zero outside num_lower subdiagonals and num_upper superdiagonals (-1: all).
+Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper, absl::string_view name = {});
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_ARRAY_H_

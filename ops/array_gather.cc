@@ -1,0 +1,538 @@
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+
+namespace weir {
+
+namespace {
+
+// ---- shape rules
+
+absl::Status GatherShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape params, c.WithRankAtLeast(0, 1));
+  if (params.has_rank() && c.input(1).has_rank()) c.set_output(0, c.input(1).Concatenate(params.Sub(1)));
+  return absl::OkStatus();
+}
+
+absl::Status GatherV2Shape(ShapeContext& c) {
+  const Shape &params = c.input(0), &indices = c.input(1);
+  WEIR_RETURN_IF_ERROR(c.WithRank(2, 0).status());
+  WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1).status());
+  int64_t batch_dims = c.attr<int64_t>("batch_dims");
+  if (indices.has_rank()) {
+    if (batch_dims < -indices.rank() || batch_dims > indices.rank()) {
+      return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ", indices.rank(), "], but got ",
+                             batch_dims);
+    }
+    if (batch_dims < 0) batch_dims += indices.rank();
+  }
+  if (!params.has_rank() || !indices.has_rank()) return absl::OkStatus();
+  const int rank = params.rank() + indices.rank() - 1 - static_cast<int>(batch_dims);
+  const auto axis = KnownInts(c, 2);
+  if (!axis.has_value()) {
+    c.set_output(0, UnknownDims(rank));
+    return absl::OkStatus();
+  }
+  WEIR_ASSIGN_OR_RETURN(const int at, CheckedAxis((*axis)[0], params.rank()));
+  if (batch_dims > at) {
+    return InvalidArgument("batch_dims (", batch_dims, ") must be less than or equal to axis (", at, ")");
+  }
+  for (int i = 0; i < batch_dims; ++i) {
+    absl::StatusOr<int64_t> merged = MergeDims(params.dim(i), indices.dim(i));
+    if (!merged.ok()) {
+      return InvalidArgument("params.shape[", i, "]: ", params.dim(i), " should be equal to indices.shape[", i,
+                             "]: ", indices.dim(i));
+    }
+  }
+  const Shape middle = indices.Sub(static_cast<int>(batch_dims), indices.rank());
+  c.set_output(0, params.Sub(0, at).Concatenate(middle).Concatenate(params.Sub(at + 1)));
+  return absl::OkStatus();
+}
+
+absl::Status GatherNdShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRankAtLeast(1, 1));
+  const Shape& params = c.input(0);
+  if (!params.has_rank() || !indices.has_rank() || indices.dim(-1) < 0) return absl::OkStatus();
+  if (indices.dim(-1) > params.rank()) {
+    return InvalidArgument("indices.shape[-1] must be <= params.rank, but saw indices.shape[-1] = ", indices.dim(-1),
+                           " and params.rank = ", params.rank());
+  }
+  c.set_output(0, indices.Sub(0, indices.rank() - 1).Concatenate(params.Sub(static_cast<int>(indices.dim(-1)))));
+  return absl::OkStatus();
+}
+
+// updates.shape must be indices.shape[:-1] + shape[indices.shape[-1]:].
+absl::Status CheckScatter(const Shape& indices, const Shape& updates, const Shape& shape) {
+  if (!indices.has_rank() || !updates.has_rank() || !shape.has_rank() || indices.rank() == 0) return absl::OkStatus();
+  const int64_t depth = indices.dim(-1);
+  if (depth < 0) return absl::OkStatus();
+  if (depth > shape.rank()) {
+    return InvalidArgument("indices.shape[-1] must be <= the rank of the output, but is ", depth, " for shape ",
+                           shape.ToString());
+  }
+  const Shape expected = indices.Sub(0, indices.rank() - 1).Concatenate(shape.Sub(static_cast<int>(depth)));
+  if (updates.IsCompatibleWith(expected)) return absl::OkStatus();
+  return InvalidArgument("updates must have shape ", expected.ToString(), " for indices of shape ", indices.ToString(),
+                         " and an output of shape ", shape.ToString(), ", but have shape ", updates.ToString());
+}
+
+absl::Status ScatterNdShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Shape shape, c.InputAsShape(2, false));
+  WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1).status());
+  WEIR_RETURN_IF_ERROR(CheckScatter(c.input(0), c.input(1), shape));
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status TensorScatterShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(1, 1).status());
+  WEIR_RETURN_IF_ERROR(CheckScatter(c.input(1), c.input(2), c.input(0)));
+  c.set_output(0, c.input(0));
+  return absl::OkStatus();
+}
+
+absl::Status OneHotShape(ShapeContext& c) {
+  for (int i = 1; i < 4; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  Shape out = c.input(0);
+  const int64_t axis = c.attr<int64_t>("axis");
+  if (axis < -1) return InvalidArgument("axis must be >= -1, but is ", axis);
+  if (!out.has_rank()) return absl::OkStatus();
+  if (axis > out.rank()) {
+    return InvalidArgument("Expected axis to be -1 or between [0, ", out.rank() + 1, ").  But received: ", axis);
+  }
+  const auto depth = KnownInts(c, 1);
+  if (depth.has_value() && (*depth)[0] < 0) return InvalidArgument("depth must be non-negative, got: ", (*depth)[0]);
+  out.InsertDim(axis < 0 ? out.rank() : static_cast<int>(axis), depth.has_value() ? (*depth)[0] : Shape::kUnknown);
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status WhereShape(ShapeContext& c) {
+  c.set_output(0, Shape({Shape::kUnknown, c.input(0).rank()}));
+  return absl::OkStatus();
+}
+
+absl::Status UniqueShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape x, c.WithRank(0, 1));
+  c.set_output(0, Shape({Shape::kUnknown}));
+  c.set_output(1, x);
+  if (c.num_outputs() == 3) c.set_output(2, Shape({Shape::kUnknown}));
+  return absl::OkStatus();
+}
+
+absl::Status UniqueV2Shape(ShapeContext& c) {
+  const auto axis = KnownInts(c, 1);
+  Shape y = UnknownDims(c.input(0).rank());
+  int64_t extent = Shape::kUnknown;
+  if (axis.has_value() && c.input(0).has_rank()) {
+    if (axis->size() > 1) return InvalidArgument("axis does not support input tensors larger than 1 elements");
+    if (axis->empty()) {
+      if (c.input(0).rank() != 1) return InvalidArgument("unique expects a 1D vector when no axis is given");
+      extent = c.input(0).dim(0);
+    } else {
+      WEIR_ASSIGN_OR_RETURN(const int at, CheckedAxis((*axis)[0], c.input(0).rank()));
+      y = c.input(0);
+      y.set_dim(at, Shape::kUnknown);
+      extent = c.input(0).dim(at);
+    }
+  }
+  c.set_output(0, std::move(y));
+  c.set_output(1, Shape({extent}));
+  if (c.num_outputs() == 3) c.set_output(2, Shape({Shape::kUnknown}));
+  return absl::OkStatus();
+}
+
+absl::Status ListDiffShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  c.set_all_outputs(Shape({Shape::kUnknown}));
+  return absl::OkStatus();
+}
+
+absl::Status TopShape(ShapeContext& c, int64_t k) {
+  WEIR_ASSIGN_OR_RETURN(Shape out, c.WithRankAtLeast(0, 1));
+  if (!out.has_rank()) return absl::OkStatus();
+  if (k >= 0 && out.dim(-1) >= 0 && out.dim(-1) < k) {
+    return InvalidArgument("input must have last dimension >= k = ", k, " but is ", out.dim(-1));
+  }
+  out.set_dim(out.rank() - 1, k);
+  c.set_all_outputs(out);
+  return absl::OkStatus();
+}
+
+absl::Status TopKShape(ShapeContext& c) { return TopShape(c, c.attr<int64_t>("k")); }
+
+absl::Status TopKV2Shape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  const auto k = KnownInts(c, 1);
+  if (k.has_value() && (*k)[0] < 0) return InvalidArgument("Need k >= 0, got ", (*k)[0]);
+  return TopShape(c, k.has_value() ? (*k)[0] : Shape::kUnknown);
+}
+
+absl::Status InTopKShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape predictions, c.WithRank(0, 2));
+  WEIR_ASSIGN_OR_RETURN(const Shape targets, c.WithRank(1, 1));
+  WEIR_ASSIGN_OR_RETURN(const int64_t rows, MergeDims(predictions.dim(0), targets.dim(0)));
+  c.set_output(0, Shape({rows}));
+  return absl::OkStatus();
+}
+
+// ---- gradients
+
+// Shape of a tensor, made beside it.
+Output ColocatedShape(Output x) {
+  ColocateWith beside(x.graph(), x.node);
+  return ShapeTensor(x);
+}
+
+// The rows that were gathered along dimension 0, with the indices they came from.
+Grads RowsGradient(GradContext& g, Output params_shape, Output size) {
+  const Output tail = StridedSlice(params_shape, {Index::Range(1, std::nullopt)});
+  const Output values = Reshape(g.dy(), Concat({size, tail}, 0));
+  return {IndexedSlices{values, Reshape(g.x(1), size), params_shape}};
+}
+
+Grads GatherGradient(GradContext& g) {
+  const Output shape = ColocatedShape(g.x(0));
+  return RowsGradient(g, shape, ExpandDims(Size(g.x(1)), 0));
+}
+
+// indices + the offset of each batch, so that they address the flattened batches.
+Output BatchIndices(Output params_shape, Output indices, int64_t batch_dims) {
+  Graph& g = indices.graph();
+  const DataType type = indices.dtype();
+  const Output shape = CastOp(params_shape, type);
+  Output stride = Ones(g, Shape(), type), out = indices;
+  for (int64_t dim = batch_dims; dim > 0; --dim) {
+    const Output extent = StridedSlice(shape, {dim - 1});
+    stride = MulOp(stride, StridedSlice(shape, {dim}));
+    const Output start = Zeros(g, Shape(), type), step = Ones(g, Shape(), type);
+    const Output offsets = MulOp(RangeOp(g, start, extent, step), stride);
+    const Output before = Ones(g, {dim - 1}, type);
+    const Output after = Tile(Ones(g, {1}, type), ExpandDims(SubOp(Rank(indices), Ints(dim).In(g, "sub/y")), 0));
+    out = AddV2Op(out, Reshape(offsets, Concat({before, ExpandDims(extent, 0), after}, 0)));
+  }
+  return out;
+}
+
+// The sum of `values`, whose gathered dimension comes right after the batches, into rows of params.
+Output BatchGatherSum(Output params_shape, Output values, Output indices, int64_t batch_dims, Output extent) {
+  const Output size = ExpandDims(Size(indices), 0);
+  Output outer, flat_shape;
+  if (batch_dims > 0) {
+    const Output shape = ShapeTensor(values);
+    outer = StridedSlice(shape, {Index::Range(std::nullopt, batch_dims)});
+    const Output inner = StridedSlice(shape, {Index::Range(batch_dims + 1, std::nullopt)});
+    flat_shape = Concat({Ints({-1}).In(values.graph(), "concat/values_0"), inner}, 0);
+    extent = MulOp(extent, ProdOp(outer, Ints({0})));
+    indices = BatchIndices(params_shape, indices, batch_dims);
+    values = Reshape(values, flat_shape);
+  }
+  const Output sum = UnsortedSegmentSumOp(values, Reshape(indices, size), extent);
+  return batch_dims > 0 ? Reshape(sum, Concat({outer, flat_shape}, 0)) : sum;
+}
+
+// Along another axis than the first: the gathered dimension is moved in front of the others (behind the batches), rows
+// are summed there, and it is moved back.
+Grads InnerAxisGradient(GradContext& g, Output params_shape, int64_t batch_dims) {
+  Graph& graph = g.graph();
+  const Output axis = CastOp(g.x(2), DT_INT32), indices = g.x(1);
+  const Output outer = StridedSlice(params_shape, {Index::Between({}, axis)});
+  const Output from_axis = StridedSlice(params_shape, {Index::Between(axis, {})});
+  const Output inner = StridedSlice(from_axis, {Index::Range(1, std::nullopt)});
+  const Output values_shape = Concat({outer, Ints({-1}).In(graph, "concat/values_1"), inner}, 0);
+  const Output num_dims = Size(values_shape), axis_dims = Size(outer);
+  const Output batches = RangeOp(graph, 0, batch_dims, 1), before = RangeOp(graph, batch_dims, axis_dims, 1);
+  const Output next = AddV2Op(axis_dims, Const(graph, 1, "add/y"));
+  const Output after = RangeOp(graph, next, num_dims, 1);
+  const Output values = Reshape(g.dy(), values_shape);
+  const Output perm = Concat({batches, ExpandDims(axis_dims, 0), before, after}, 0);
+  const Output moved = Transpose(values, perm), moved_shape = Gather(params_shape, perm);
+  const Output extent = StridedSlice(params_shape, {axis});
+  const Output sum = BatchGatherSum(moved_shape, moved, indices, batch_dims, extent);
+  const Output shifted = AddV2Op(before, Const(graph, 1, "add/y"));
+  const Output back = Concat({batches, shifted, Ints({batch_dims}).In(graph, "concat/values_2"), after}, 0);
+  return {Reshape(Transpose(sum, back), ShapeTensor(g.x(0)))};
+}
+
+Grads GatherV2Gradient(GradContext& g) {
+  const Output shape = ColocatedShape(g.x(0));
+  const Output size = ExpandDims(Size(g.x(1)), 0);
+  const Node* axis = g.x(2).node;
+  const bool is_rows = axis->op_name() == "Const" && axis->attr<Tensor>("value").IntAt(0) == 0;
+  if (is_rows) return RowsGradient(g, shape, size);
+  int64_t batch_dims = g.attr<int64_t>("batch_dims");
+  if (batch_dims < 0) {
+    if (!g.x(1).shape().has_rank()) {
+      g.graph().Fail(InvalidArgument("the gradient of ", g.node().Label(),
+                                     " needs the rank of its indices, because batch_dims is negative: use EnsureShape"));
+      return {};
+    }
+    batch_dims += g.x(1).shape().rank();
+  }
+  return InnerAxisGradient(g, shape, batch_dims);
+}
+
+Grads GatherNdGradient(GradContext& g) {
+  const Output indices = g.x(1), shape = ShapeTensor(g.x(0), indices.dtype());
+  if (indices.shape().rank() == 2 && indices.dim(1) == 1) {
+    return {IndexedSlices{g.dy(), Squeeze(indices, {-1}), shape}};
+  }
+  return {ScatterNd(indices, g.dy(), shape)};
+}
+
+Grads ScatterNdGradient(GradContext& g) { return {Grad(), GatherNd(g.dy(), g.x(0))}; }
+Grads ScatterNdAddGradient(GradContext& g) { return {g.dy(), Grad(), GatherNd(g.dy(), g.x(1))}; }
+
+Grads TensorScatterUpdateGradient(GradContext& g) {
+  const Output updates = GatherNd(g.dy(), g.x(1));
+  return {TensorScatterUpdate(Identity(g.dy()), g.x(1), ZerosLike(g.x(2), g.dy().dtype())), Grad(), updates};
+}
+
+Grads TensorScatterAddGradient(GradContext& g) {
+  const Output updates = GatherNd(g.dy(), g.x(1));
+  return {Identity(g.dy()), Grad(), updates};
+}
+
+Grads TensorScatterSubGradient(GradContext& g) {
+  const Output updates = GatherNd(g.dy(), g.x(1));
+  return {Identity(g.dy()), Grad(), AddOp("Neg", {updates})};
+}
+
+// Where several elements are the smallest (largest), they share the gradient.
+Grads TensorScatterExtremeGradient(GradContext& g) {
+  const Output x = g.x(0), indices = g.x(1), y = g.x(2), out = g.y(), dy = g.dy();
+  const Output x_wins = CastOp(AddOp("Equal", {x, out}), dy.dtype());
+  const Output y_wins = CastOp(AddOp("Equal", {y, GatherNd(out, indices)}), dy.dtype());
+  const Output y_count = ScatterNd(indices, y_wins, ShapeTensor(x, indices.dtype()));
+  const Output winners = AddV2Op(x_wins, y_count);
+  const Output dx = AddOp("RealDiv", {MulOp(dy, x_wins), winners}, {}, "truediv");
+  const Output share = GatherNd(AddOp("RealDiv", {dy, winners}, {}, "truediv"), indices);
+  return {dx, Grad(), MulOp(share, y_wins)};
+}
+
+// [-1, a] or [a] as a vector.
+Output PackAfter(Output a, bool minus_one) {
+  if (!a) return {};
+  if (!minus_one) return AddOp("Pack", {Outputs{a}}, {}, "ScatterNd/shape");
+  NameScope scope(a.graph(), "stack");
+  return AddOp("Pack", {Outputs{Ints(-1).In(a.graph(), "0", a.dtype()), a}}, {}, scope.name());
+}
+
+// The last extent of a shape, as int64.
+Output LastExtent(Output shape) {
+  const Output wide = CastOp(shape, DT_INT64);
+  return Gather(wide, SubOp(Size(shape), Const(shape.graph(), 1, "sub/y")));
+}
+
+// The indices of the winners in the flattened input take the gradient; the rest gets zeros.
+Grads TopKGradient(GradContext& g) {
+  Graph& graph = g.graph();
+  const Output in_shape = ShapeTensor(g.x(0)), winners_shape = ShapeTensor(g.y(1));
+  const Output rows = Reshape(g.y(1), PackAfter(LastExtent(winners_shape), true));
+  const Output row_length = LastExtent(in_shape);
+  const Output num_rows = CastOp(StridedSlice(ShapeTensor(rows), {0}), DT_INT64);
+  const Output limit = MulOp(num_rows, row_length);
+  const Output start = ConstOf(graph, DT_INT64, 0, "range/start");
+  const Output offsets = CastOp(ExpandDims(RangeOp(graph, start, limit, row_length), -1), rows.dtype());
+  const Output flat = Reshape(AddV2Op(rows, offsets), {-1});
+  const Output column = ExpandDims(flat, -1), updates = Reshape(g.dy(0), {-1});
+  const Output count = CastOp(ProdOp(in_shape, Ints({0})), rows.dtype());
+  return {Reshape(ScatterNd(column, updates, PackAfter(count, false)), in_shape)};
+}
+
+}  // namespace
+
+void AddArrayGatherOps(OpRegistry* ops) {
+  ops->Add(OpSpec("Gather")
+               .In("params: Tparams, indices: Tindices")
+               .Out("output: Tparams")
+               .Attr("validate_indices: bool = true")
+               .Attr("Tparams: type")
+               .Attr("Tindices: {int32, int64}")
+               .InferShape(GatherShape)
+               .Gradient(GatherGradient)
+               .Doc("Slices of `params` along its first dimension, one for each index."));
+  ops->Add(OpSpec("GatherV2")
+               .In("params: Tparams, indices: Tindices, axis: Taxis")
+               .Out("output: Tparams")
+               .Attr("batch_dims: int = 0")
+               .Attr("Tparams: type")
+               .Attr("Tindices: {int16, int32, int64}")
+               .Attr("Taxis: {int32, int64}")
+               .InferShape(GatherV2Shape)
+               .Gradient(GatherV2Gradient)
+               .Doc("Slices of `params` along `axis`, one for each index; the first `batch_dims` dimensions "
+                    "of both go in step."));
+  ops->Add(OpSpec("GatherNd")
+               .In("params: Tparams, indices: Tindices")
+               .Out("output: Tparams")
+               .Attr("Tparams: type")
+               .Attr("Tindices: {int16, int32, int64}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(GatherNdShape)
+               .Gradient(GatherNdGradient)
+               .Doc("Slices of `params`, addressed by the last dimension of `indices`."));
+  ops->Add(OpSpec("ScatterNd")
+               .In("indices: Tindices, updates: T, shape: Tindices")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tindices: {int16, int32, int64}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(ScatterNdShape)
+               .Gradient(ScatterNdGradient)
+               .Doc("Zeros of shape `shape` with `updates` added at `indices`."));
+  ops->Add(OpSpec("ScatterNdNonAliasingAdd")
+               .In("input: T, indices: Tindices, updates: T")
+               .Out("output: T")
+               .Attr("T: {numbertype, bool}")
+               .Attr("Tindices: {int32, int64}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(TensorScatterShape)
+               .Gradient(ScatterNdAddGradient)
+               .Doc("The input with `updates` added at `indices`."));
+  ops->Add(OpSpec("TensorScatterUpdate")
+               .In("tensor: T, indices: Tindices, updates: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tindices: {int16, int32, int64, uint16}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(TensorScatterShape)
+               .Gradient(TensorScatterUpdateGradient)
+               .Doc("The tensor with `updates` in place of what was at `indices`."));
+  ops->Add(OpSpec("TensorScatterAdd")
+               .In("tensor: T, indices: Tindices, updates: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tindices: {int32, int64}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(TensorScatterShape)
+               .Gradient(TensorScatterAddGradient)
+               .Doc("The tensor with `updates` added at `indices`."));
+  ops->Add(OpSpec("TensorScatterSub")
+               .In("tensor: T, indices: Tindices, updates: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tindices: {int32, int64}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(TensorScatterShape)
+               .Gradient(TensorScatterSubGradient)
+               .Doc("The tensor with `updates` subtracted at `indices`."));
+  ops->Add(OpSpec("TensorScatterMin")
+               .In("tensor: T, indices: Tindices, updates: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tindices: {int32, int64}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(TensorScatterShape)
+               .Gradient(TensorScatterExtremeGradient)
+               .Doc("The tensor with the minimum of itself and `updates` at `indices`."));
+  ops->Add(OpSpec("TensorScatterMax")
+               .In("tensor: T, indices: Tindices, updates: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tindices: {int32, int64}")
+               .Attr("bad_indices_policy: string = ''")
+               .InferShape(TensorScatterShape)
+               .Gradient(TensorScatterExtremeGradient)
+               .Doc("The tensor with the maximum of itself and `updates` at `indices`."));
+  ops->Add(OpSpec("OneHot")
+               .In("indices: TI, depth: int32, on_value: T, off_value: T")
+               .Out("output: T")
+               .Attr("axis: int = -1")
+               .Attr("T: type")
+               .Attr("TI: {uint8, int8, int32, int64} = DT_INT64")
+               .InferShape(OneHotShape)
+               .NotDifferentiable()
+               .Doc("A new dimension of extent `depth`, with on_value at the index and off_value elsewhere."));
+  ops->Add(OpSpec("Where")
+               .In("input: T")
+               .Out("index: int64")
+               .Attr("T: {numbertype, bool} = DT_BOOL")
+               .InferShape(WhereShape)
+               .NotDifferentiable()
+               .Doc("The coordinates of the elements that are not zero, a row each, in row-major order."));
+  ops->Add(OpSpec("Unique")
+               .In("x: T")
+               .Out("y: T, idx: out_idx")
+               .Attr("T: type")
+               .Attr("out_idx: {int32, int64} = DT_INT32")
+               .InferShape(UniqueShape)
+               .NotDifferentiable()
+               .Doc("The distinct elements of a vector in order of first appearance, and where each element "
+                    "went."));
+  ops->Add(OpSpec("UniqueWithCounts")
+               .In("x: T")
+               .Out("y: T, idx: out_idx, count: out_idx")
+               .Attr("T: type")
+               .Attr("out_idx: {int32, int64} = DT_INT32")
+               .InferShape(UniqueShape)
+               .NotDifferentiable()
+               .Doc("Unique, and how often each distinct element appears."));
+  ops->Add(OpSpec("UniqueV2")
+               .In("x: T, axis: Taxis")
+               .Out("y: T, idx: out_idx")
+               .Attr("T: type")
+               .Attr("Taxis: {int32, int64} = DT_INT64")
+               .Attr("out_idx: {int32, int64} = DT_INT32")
+               .InferShape(UniqueV2Shape)
+               .NotDifferentiable()
+               .Doc("The distinct slices along an axis in order of first appearance, and where each slice "
+                    "went."));
+  ops->Add(OpSpec("UniqueWithCountsV2")
+               .In("x: T, axis: Taxis")
+               .Out("y: T, idx: out_idx, count: out_idx")
+               .Attr("T: type")
+               .Attr("Taxis: {int32, int64} = DT_INT64")
+               .Attr("out_idx: {int32, int64} = DT_INT32")
+               .InferShape(UniqueV2Shape)
+               .NotDifferentiable()
+               .Doc("UniqueV2, and how often each distinct slice appears."));
+  ops->Add(OpSpec("ListDiff")
+               .In("x: T, y: T")
+               .Out("out: T, idx: out_idx")
+               .Attr("T: type")
+               .Attr("out_idx: {int32, int64} = DT_INT32")
+               .InferShape(ListDiffShape)
+               .NotDifferentiable()
+               .Doc("The elements of x that are not in y, and their positions in x."));
+  ops->Add(OpSpec("TopK")
+               .In("input: T")
+               .Out("values: T, indices: int32")
+               .Attr("k: int >= 0")
+               .Attr("sorted: bool = true")
+               .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+                     "uint32, uint64}")
+               .Deprecated(7, "TopKV2 takes k as an input")
+               .InferShape(TopKShape)
+               .Gradient(TopKGradient)
+               .Doc("The k largest elements along the last dimension, and their indices."));
+  ops->Add(OpSpec("TopKV2")
+               .In("input: T, k: Tk")
+               .Out("values: T, indices: index_type")
+               .Attr("sorted: bool = true")
+               .Attr("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+                     "uint32, uint64}")
+               .Attr("Tk: {int16, int32, int64} = DT_INT32")
+               .Attr("index_type: {int16, int32, int64} = DT_INT32")
+               .InferShape(TopKV2Shape)
+               .Gradient(TopKGradient)
+               .Doc("The k largest elements along the last dimension, and their indices; of equal elements "
+                    "the one with the smaller index comes first."));
+  ops->Add(OpSpec("InTopK")
+               .In("predictions: float, targets: T")
+               .Out("precision: bool")
+               .Attr("k: int")
+               .Attr("T: {int32, int64} = DT_INT32")
+               .InferShape(InTopKShape)
+               .Doc("Whether the score of the target is among the k largest of its row; ties with the k-th "
+                    "count as in."));
+  ops->Add(OpSpec("InTopKV2")
+               .In("predictions: float, targets: T, k: T")
+               .Out("precision: bool")
+               .Attr("T: {int32, int64} = DT_INT32")
+               .InferShape(InTopKShape)
+               .Doc("Whether the score of the target is among the k largest of its row; ties with the k-th "
+                    "count as in."));
+}
+
+}  // namespace weir
