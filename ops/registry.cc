@@ -5,6 +5,10 @@ namespace weir {
 const OpRegistry& BuiltinOps() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
+    AddNnOps(ops);
+    AddStateOps(ops);
+    AddSummaryOps(ops);
+    AddTrainingOps(ops);
     return ops;
   }();
   return *registry;

@@ -1,0 +1,194 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/nn_gradients.h"
+#include "weir/ops/nn_internal.h"
+#include "weir/ops/window.h"
+
+namespace weir {
+namespace {
+
+struct ConvAttributes {
+  DataLayout layout;
+  std::string padding;
+  std::vector<int64_t> strides, dilations, explicit_paddings;
+};
+
+absl::StatusOr<ConvAttributes> ReadAttributes(const Node& node) {
+  ConvAttributes a;
+  WEIR_ASSIGN_OR_RETURN(a.layout, ParseDataFormat(node.attr<std::string>("data_format")));
+  a.padding = node.attr<std::string>("padding");
+  a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
+  a.dilations = node.attr_or<std::vector<int64_t>>("dilations", {});
+  a.explicit_paddings = node.attr_or<std::vector<int64_t>>("explicit_paddings", {});
+  WEIR_RETURN_IF_ERROR(CheckWindowAttrs(a.layout, a.padding, a.strides, a.dilations, a.explicit_paddings));
+  return a;
+}
+
+// The shape of a convolution's result; `depth` is its number of channels.
+absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter, int64_t depth) {
+  Shape out(std::vector<int64_t>(a.layout.rank, -1));
+  out.set_dim(a.layout.batch, input.dim(a.layout.batch));
+  out.set_dim(a.layout.channel, depth);
+  for (int i = 0; i < a.layout.num_spatial(); ++i) {
+    const int dim = a.layout.spatial + i;
+    Window w = WindowAlong(dim, a.strides, a.dilations, a.explicit_paddings);
+    w.input = input.dim(dim);
+    w.size = filter.dim(i);
+    WEIR_RETURN_IF_ERROR(Slide(a.padding, &w));
+    out.set_dim(dim, w.output);
+  }
+  return out;
+}
+
+absl::Status ConvShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, a.layout.rank));
+  WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, a.layout.rank));
+  const int64_t in_depth = input.dim(a.layout.channel), filter_depth = filter.dim(-2), out_depth = filter.dim(-1);
+  if (in_depth >= 0 && filter_depth > 0) {
+    if (in_depth % filter_depth != 0) {
+      return InvalidArgument("Depth of input (", in_depth, ") is not a multiple of input depth of filter (",
+                             filter_depth, ")");
+    }
+    const int64_t groups = in_depth / filter_depth;
+    if (out_depth > 0 && groups > 0 && out_depth % groups != 0) {
+      return InvalidArgument("Depth of output (", out_depth, ") is not a multiple of the number of groups (", groups,
+                             ")");
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(a, input, filter, out_depth));
+  c.set_output(0, out);
+  return absl::OkStatus();
+}
+
+absl::Status DepthwiseShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, 4));
+  WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, 4));
+  WEIR_ASSIGN_OR_RETURN(const int64_t channels, MergeDims(input.dim(a.layout.channel), filter.dim(2)));
+  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(a, input, filter, MulDims(channels, filter.dim(3))));
+  c.set_output(0, out);
+  return absl::OkStatus();
+}
+
+// The image's sizes are spelled out; two of them are the height and the width only.
+absl::Status BackpropInputShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, a.layout.rank));
+  WEIR_ASSIGN_OR_RETURN(const Shape dy, c.WithRank(2, a.layout.rank));
+  WEIR_ASSIGN_OR_RETURN(Shape sizes, c.InputAsShape(0, false));
+  if (!sizes.has_rank()) sizes = Shape(std::vector<int64_t>(a.layout.rank, -1));
+  if (sizes.rank() == a.layout.num_spatial()) {
+    Shape full(std::vector<int64_t>(a.layout.rank, -1));
+    full.set_dim(a.layout.batch, dy.dim(a.layout.batch));
+    full.set_dim(a.layout.channel, filter.dim(-2));
+    for (int i = 0; i < sizes.rank(); ++i) full.set_dim(a.layout.spatial + i, sizes.dim(i));
+    sizes = full;
+  }
+  if (sizes.rank() != a.layout.rank) {
+    return InvalidArgument("Shape must be rank ", a.layout.rank, " but is rank ", sizes.rank(), " for input_sizes");
+  }
+  WEIR_ASSIGN_OR_RETURN(const int64_t batch, MergeDims(sizes.dim(a.layout.batch), dy.dim(a.layout.batch)));
+  sizes.set_dim(a.layout.batch, batch);
+  c.set_output(0, sizes);
+  return absl::OkStatus();
+}
+
+absl::Status BackpropFilterShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(Shape sizes, c.InputAsShape(1, false));
+  if (!sizes.has_rank()) sizes = Shape(std::vector<int64_t>(a.layout.rank, -1));
+  if (sizes.rank() != a.layout.rank) {
+    return InvalidArgument("Shape must be rank ", a.layout.rank, " but is rank ", sizes.rank(), " for filter_sizes");
+  }
+  c.set_output(0, sizes);
+  return absl::OkStatus();
+}
+
+constexpr char kPadding[] = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
+constexpr char kExplicit[] = "explicit_paddings: list(int) = []";
+constexpr char kFormat[] = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
+constexpr char kDilations[] = "dilations: list(int) = [1, 1, 1, 1]";
+constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
+
+OpSpec Conv2DFamily(absl::string_view op, absl::string_view in, absl::string_view types) {
+  OpSpec spec(op);
+  spec.In(in).Out("output: T").Attr(types).Attr("strides: list(int)").Attr("use_cudnn_on_gpu: bool = true");
+  spec.Attr(kPadding).Attr(kExplicit).Attr(kFormat).Attr(kDilations);
+  return spec;
+}
+
+OpSpec DepthwiseFamily(absl::string_view op, absl::string_view in) {
+  OpSpec spec(op);
+  spec.In(in).Out("output: T").Attr(kFloats).Attr("strides: list(int)");
+  spec.Attr(kPadding).Attr(kExplicit).Attr(kFormat).Attr(kDilations);
+  return spec;
+}
+
+OpSpec Conv3DFamily(absl::string_view op, absl::string_view in) {
+  OpSpec spec(op);
+  spec.In(in).Out("output: T").Attr(kFloats).Attr("strides: list(int) >= 5").Attr("padding: {'SAME', 'VALID'}");
+  spec.Attr("data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'").Attr("dilations: list(int) = [1, 1, 1, 1, 1]");
+  return spec;
+}
+
+constexpr char kForward[] = "input: T, filter: T";
+constexpr char kBackpropInput[] = "input_sizes: int32, filter: T, out_backprop: T";
+constexpr char kBackpropFilter[] = "input: T, filter_sizes: int32, out_backprop: T";
+
+void AddConv2D(OpRegistry* ops) {
+  ops->Add(Conv2DFamily("Conv2D", kForward, "T: {half, bfloat16, float, double, int32}")
+               .InferShape(ConvShape)
+               .Gradient(ConvGradient)
+               .Doc("Cross-correlation of a batch of images with filters [height, width, in, out]. If the images have "
+                    "more channels than `in`, both are divided into groups."));
+  ops->Add(Conv2DFamily("Conv2DBackpropInput", kBackpropInput, "T: {half, bfloat16, float, double, int32}")
+               .InferShape(BackpropInputShape)
+               .Gradient(ConvBackpropInputGradient)
+               .Doc("The gradient of Conv2D with respect to the images, whose shape input_sizes spells out."));
+  ops->Add(Conv2DFamily("Conv2DBackpropFilter", kBackpropFilter, kFloats)
+               .InferShape(BackpropFilterShape)
+               .Gradient(ConvBackpropFilterGradient)
+               .Doc("The gradient of Conv2D with respect to the filter, whose shape filter_sizes spells out."));
+}
+
+void AddDepthwise(OpRegistry* ops) {
+  ops->Add(DepthwiseFamily("DepthwiseConv2dNative", kForward)
+               .InferShape(DepthwiseShape)
+               .Gradient(ConvGradient)
+               .Doc("Convolves each channel with filters of its own, [height, width, channels, multiplier]; result "
+                    "channel c * multiplier + m is channel c under its filter m."));
+  ops->Add(DepthwiseFamily("DepthwiseConv2dNativeBackpropInput", kBackpropInput)
+               .InferShape(BackpropInputShape)
+               .Gradient(ConvBackpropInputGradient)
+               .Doc("The gradient of DepthwiseConv2dNative with respect to the images."));
+  ops->Add(DepthwiseFamily("DepthwiseConv2dNativeBackpropFilter", kBackpropFilter)
+               .InferShape(BackpropFilterShape)
+               .Gradient(ConvBackpropFilterGradient)
+               .Doc("The gradient of DepthwiseConv2dNative with respect to the filter."));
+}
+
+void AddConv3D(OpRegistry* ops) {
+  ops->Add(Conv3DFamily("Conv3D", kForward)
+               .InferShape(ConvShape)
+               .Gradient(ConvGradient)
+               .Doc("Cross-correlation of a batch of volumes with filters [depth, height, width, in, out]."));
+  ops->Add(Conv3DFamily("Conv3DBackpropInputV2", "input_sizes: Tshape, filter: T, out_backprop: T")
+               .Attr("Tshape: {int32, int64} = DT_INT32")
+               .InferShape(BackpropInputShape)
+               .Gradient(ConvBackpropInputGradient)
+               .Doc("The gradient of Conv3D with respect to the volumes."));
+  ops->Add(Conv3DFamily("Conv3DBackpropFilterV2", kBackpropFilter)
+               .InferShape(BackpropFilterShape)
+               .Gradient(ConvBackpropFilterGradient)
+               .Doc("The gradient of Conv3D with respect to the filter."));
+}
+
+}  // namespace
+
+void AddConvOps(OpRegistry* ops) {
+  AddConv2D(ops);
+  AddDepthwise(ops);
+  AddConv3D(ops);
+}
+
+}  // namespace weir

@@ -1,0 +1,121 @@
+#include "weir/core/scope.h"
+#include "weir/ops/nn.h"
+
+namespace weir {
+namespace {
+
+Output Op(absl::string_view op, Output a, Output b, absl::string_view name) { return AddOp(op, {a, b}, {}, name); }
+
+Output CastTo(Output x, DataType type) { return AddOp("Cast", {x}, {{"DstT", type}}); }
+bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
+
+// x - 1 as a node: "Sub", "Sub/y".
+Output MinusOne(Output x, absl::string_view name) {
+  NameScope scope(x.graph(), name);
+  return Op("Sub", x, ConstLike(x, 1, "y"), scope.name());
+}
+
+// shape[begin : begin + size], both given as scalars or constants: "Slice", "Slice/begin", "Slice/size".
+Output SliceOf(Output shape, const Output& begin, const Output& size) {
+  Graph& g = shape.graph();
+  NameScope scope(g, "Slice");
+  const auto vector = [&](const Output& scalar, int32_t otherwise, absl::string_view name) {
+    return scalar ? AddOp("Pack", {Outputs{scalar}}, {}, name) : Const<int32_t>(g, {otherwise}, name);
+  };
+  Output b = vector(begin, 0, "begin"), s = vector(size, 1, "size");
+  return AddOp("Slice", {shape, b, s}, {}, scope.name());
+}
+
+// x with all but the last dimension made one.
+Output Flattened(Output x) {
+  Graph& g = x.graph();
+  Output rank = Rank(x);
+  Output sizes = ShapeTensor(x);
+  Output classes = SliceOf(sizes, MinusOne(rank, "Sub"), Output());
+  Output shape;
+  {
+    NameScope scope(g, "concat");
+    Output first = Const<int32_t>(g, {-1}, "values_0"), axis = Const<int32_t>(g, 0, "axis");
+    shape = AddOp("ConcatV2", {Outputs{first, classes}, axis}, {}, scope.name());
+  }
+  return Reshape(x, shape);
+}
+
+CrossEntropyResult TwoOutputs(Node* node) {
+  if (node == nullptr) return {};
+  return {node->output(0), node->output(1)};
+}
+
+}  // namespace
+
+Output Softmax(Output logits, absl::string_view name) { return AddOp("Softmax", {logits}, {}, name); }
+Output LogSoftmax(Output logits, absl::string_view name) { return AddOp("LogSoftmax", {logits}, {}, name); }
+
+CrossEntropyResult SoftmaxCrossEntropyWithLogits(Output features, Output labels, absl::string_view name) {
+  return TwoOutputs(AddNode("SoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
+}
+
+CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output labels, absl::string_view name) {
+  return TwoOutputs(AddNode("SparseSoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
+}
+
+// Matrices go to the op as they are; other ranks are flattened to [-1, classes] and the loss is reshaped back.
+Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name) {
+  if (!logits || !labels) return Output();
+  Graph& g = logits.graph();
+  NameScope scope(g, name.empty() ? "SparseSoftmaxCrossEntropyWithLogits" : name);
+  const DataType type = logits.dtype();
+  if (IsNarrow(type)) logits = CastTo(logits, DT_FLOAT);
+  if (!logits) return Output();
+  Output shape = ShapeTensor(labels);
+  Output loss;
+  if (logits.shape().rank() == 2) {
+    loss = SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss;
+  } else {
+    Output classes_at = MinusOne(Rank(logits), "sub");
+    Output classes = StridedSlice(ShapeTensor(logits), {Index(classes_at)});
+    Output flat;
+    {
+      NameScope reshape(g, "Reshape");
+      Output sizes = AddOp("Pack", {Outputs{Const<int32_t>(g, -1, "shape/0"), classes}}, {}, "shape");
+      flat = AddOp("Reshape", {logits, sizes}, {}, reshape.name());
+    }
+    Output flat_labels = Reshape(labels, {-1});
+    loss = Reshape(SparseSoftmaxCrossEntropyWithLogits(flat, flat_labels).loss, shape);
+  }
+  return IsNarrow(type) ? CastTo(loss, type) : loss;
+}
+
+Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name) {
+  if (!logits || !labels) return Output();
+  Graph& g = logits.graph();
+  NameScope scope(g, name.empty() ? "softmax_cross_entropy_with_logits" : name);
+  const DataType type = logits.dtype();
+  if (IsNarrow(type)) {
+    logits = CastTo(logits, DT_FLOAT);
+    labels = CastTo(labels, DT_FLOAT);
+  }
+  if (!logits || !labels) return Output();
+  Output rank = Rank(logits);
+  Output shape = ShapeTensor(logits);
+  Output flat_logits = Flattened(logits), flat_labels = Flattened(labels);
+  Output loss = SoftmaxCrossEntropyWithLogits(flat_logits, flat_labels, scope.name()).loss;
+  if (!loss) return Output();
+  Output without_classes = SliceOf(shape, Output(), MinusOne(rank, "Sub"));
+  loss = Reshape(loss, without_classes);
+  return IsNarrow(type) ? CastTo(loss, type) : loss;
+}
+
+// max(x, 0) - x * z + log(1 + exp(-|x|)): no exponent is positive.
+Output SigmoidCrossEntropy(Output logits, Output labels, absl::string_view name) {
+  if (!logits || !labels) return Output();
+  NameScope scope(logits.graph(), name.empty() ? "logistic_loss" : name);
+  Output zeros = ZerosLike(logits);
+  Output positive = AddOp("GreaterEqual", {logits, zeros});
+  Output relu = AddOp("Select", {positive, logits, zeros});
+  Output minus_abs = AddOp("Select", {positive, AddOp("Neg", {logits}), logits});
+  Output linear = Op("Sub", relu, Op("Mul", logits, labels, "mul"), "sub");
+  return Op("AddV2", linear, AddOp("Log1p", {AddOp("Exp", {minus_abs})}), scope.name());
+}
+
+}  // namespace weir

@@ -1,0 +1,259 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/nn_gradients.h"
+#include "weir/ops/nn_internal.h"
+#include "weir/ops/window.h"
+
+namespace weir {
+namespace {
+
+// Window sizes or strides: an attribute, or (V2) an input whose value may not be known yet (empty then).
+std::vector<int64_t> Extents(ShapeContext& c, absl::string_view name) {
+  const std::pair<int, int> range = c.node().InputRange(name);
+  if (range.first == range.second) return c.node().attr_or<std::vector<int64_t>>(name, {});
+  const Tensor* value = c.input_value(range.first);
+  std::vector<int64_t> out;
+  for (int64_t i = 0; value != nullptr && i < value->num_elements(); ++i) out.push_back(value->IntAt(i));
+  return out;
+}
+
+// The shape of what pools `input`. A dimension whose window and stride are not known yet is unknown.
+absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
+  WEIR_ASSIGN_OR_RETURN(const DataLayout layout, ParseDataFormat(c.node().attr_or<std::string>("data_format", "NHWC")));
+  const std::string padding = c.attr<std::string>("padding");
+  const std::vector<int64_t> ksize = Extents(c, "ksize"), strides = Extents(c, "strides");
+  const std::vector<int64_t> pads = c.node().attr_or<std::vector<int64_t>>("explicit_paddings", {});
+  Shape out(std::vector<int64_t>(layout.rank, -1));
+  if (ksize.empty() || strides.empty()) {
+    if (c.node().InputRange("ksize").first != c.node().InputRange("ksize").second) return out;
+  }
+  if (static_cast<int>(ksize.size()) != layout.rank || static_cast<int>(strides.size()) != layout.rank) {
+    return InvalidArgument("Sliding window ksize and strides fields must specify ", layout.rank, " dimensions");
+  }
+  if (padding == "EXPLICIT" && pads.size() != 2 * ksize.size()) {
+    return InvalidArgument("explicit_paddings attribute must contain ", 2 * ksize.size(), " values, but got: ",
+                           pads.size());
+  }
+  for (int dim = 0; dim < layout.rank; ++dim) {
+    if (ksize[dim] <= 0) {
+      return InvalidArgument("Sliding window ksize must be positive. The specified ksize of dimension ", dim, " is ",
+                             ksize[dim]);
+    }
+    Window w = WindowAlong(dim, strides, {}, padding == "EXPLICIT" ? pads : std::vector<int64_t>());
+    w.input = input.dim(dim);
+    w.size = ksize[dim];
+    WEIR_RETURN_IF_ERROR(Slide(padding, &w));
+    out.set_dim(dim, w.output);
+  }
+  return out;
+}
+
+int RankOf(const ShapeContext& c) {
+  const std::string format = c.node().attr_or<std::string>("data_format", "NHWC");
+  return static_cast<int>(format.size()) == 5 ? 5 : 4;
+}
+
+absl::Status PoolShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, RankOf(c)));
+  WEIR_ASSIGN_OR_RETURN(const Shape out, Pooled(c, input));
+  c.set_all_outputs(out);
+  return absl::OkStatus();
+}
+
+// The gradient has the shape of the pooled images, the first input.
+absl::Status MaxPoolGradShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, RankOf(c)));
+  c.set_output(0, input);
+  return absl::OkStatus();
+}
+
+absl::Status MaxPoolGradGradShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, RankOf(c)));
+  WEIR_ASSIGN_OR_RETURN(Shape out, Pooled(c, input));
+  WEIR_ASSIGN_OR_RETURN(const Shape orig_output, c.WithRank(1, RankOf(c)));
+  if (c.node().op_name() != "MaxPoolGradGradWithArgmax") {
+    WEIR_ASSIGN_OR_RETURN(out, out.MergeWith(orig_output));
+  }
+  c.set_output(0, out);
+  return absl::OkStatus();
+}
+
+absl::Status AvgPoolGradShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Shape sizes, c.InputAsShape(0, false));
+  if (!sizes.has_rank()) sizes = Shape(std::vector<int64_t>(RankOf(c), -1));
+  if (sizes.rank() != RankOf(c)) {
+    return InvalidArgument("Shape must be rank ", RankOf(c), " but is rank ", sizes.rank(), " for orig_input_shape");
+  }
+  c.set_output(0, sizes);
+  return absl::OkStatus();
+}
+
+constexpr char kSameValid[] = "padding: {'SAME', 'VALID'}";
+constexpr char kAllPaddings[] = "padding: {'SAME', 'VALID', 'EXPLICIT'}";
+constexpr char kExplicit[] = "explicit_paddings: list(int) = []";
+constexpr char kFormat[] = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
+constexpr char kFormat3D[] = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'";
+constexpr char kFormatVect[] = "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'";
+constexpr char kMaxPoolTypes[] =
+    "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT";
+constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
+
+OpSpec& Sizes(OpSpec& spec, int rank) {
+  return spec.Attr(absl::StrCat("ksize: list(int) >= ", rank)).Attr(absl::StrCat("strides: list(int) >= ", rank));
+}
+
+void AddMaxPool(OpRegistry* ops) {
+  OpSpec pool("MaxPool");
+  pool.In("input: T").Out("output: T").Attr(kMaxPoolTypes);
+  ops->Add(Sizes(pool, 4)
+               .Attr(kAllPaddings)
+               .Attr(kExplicit)
+               .Attr(kFormatVect)
+               .InferShape(PoolShape)
+               .Gradient(MaxPoolGradient)
+               .Doc("The maximum of each window of the images."));
+  ops->Add(OpSpec("MaxPoolV2")
+               .In("input: T, ksize: int32, strides: int32")
+               .Out("output: T")
+               .Attr(kMaxPoolTypes)
+               .Attr(kSameValid)
+               .Attr(kFormatVect)
+               .InferShape(PoolShape)
+               .Gradient(MaxPoolGradient)
+               .Doc("MaxPool with windows and strides that may be computed."));
+  constexpr char kTensors[] = "orig_input: T, orig_output: T, grad: T";
+  OpSpec grad("MaxPoolGrad");
+  grad.In(kTensors).Out("output: T");
+  ops->Add(Sizes(grad, 4)
+               .Attr(kAllPaddings)
+               .Attr(kExplicit)
+               .Attr(kFormat)
+               .Attr("T: realnumbertype = DT_FLOAT")
+               .InferShape(MaxPoolGradShape)
+               .Gradient(MaxPoolGradGradient)
+               .Doc("The gradient of MaxPool: each goes to the first maximum of its window."));
+  ops->Add(OpSpec("MaxPoolGradV2")
+               .In("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32")
+               .Out("output: T")
+               .Attr(kSameValid)
+               .Attr(kFormat)
+               .Attr("T: realnumbertype = DT_FLOAT")
+               .InferShape(MaxPoolGradShape)
+               .Gradient(MaxPoolGradGradient)
+               .Doc("MaxPoolGrad with windows and strides that may be computed."));
+  OpSpec grad_grad("MaxPoolGradGrad");
+  grad_grad.In(kTensors).Out("output: T");
+  ops->Add(Sizes(grad_grad, 4)
+               .Attr(kSameValid)
+               .Attr(kFormat)
+               .Attr("T: realnumbertype")
+               .InferShape(MaxPoolGradGradShape)
+               .Gradient(MaxPoolGradGradGradient)
+               .Doc("The gradient of MaxPoolGrad: picks `grad` where the first maximum of each window is."));
+  ops->Add(OpSpec("MaxPoolGradGradV2")
+               .In("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32")
+               .Out("output: T")
+               .Attr(kSameValid)
+               .Attr(kFormat)
+               .Attr("T: realnumbertype")
+               .InferShape(MaxPoolGradGradShape)
+               .Gradient(MaxPoolGradGradGradient)
+               .Doc("MaxPoolGradGrad with windows and strides that may be computed."));
+}
+
+void AddArgmaxPool(OpRegistry* ops) {
+  constexpr char kBatch[] = "include_batch_in_index: bool = false";
+  OpSpec pool("MaxPoolWithArgmax");
+  pool.In("input: T").Out("output: T, argmax: Targmax");
+  ops->Add(Sizes(pool, 4)
+               .Attr("Targmax: {int32, int64} = DT_INT64")
+               .Attr(kSameValid)
+               .Attr(kBatch)
+               .Attr("T: realnumbertype")
+               .InferShape(PoolShape)
+               .Gradient(MaxPoolWithArgmaxGradient)
+               .Doc("MaxPool that also says where each maximum was, as an index into the flattened image (or batch)."));
+  OpSpec grad("MaxPoolGradWithArgmax");
+  grad.In("input: T, grad: T, argmax: Targmax").Out("output: T");
+  ops->Add(Sizes(grad, 4)
+               .Attr(kSameValid)
+               .Attr(kBatch)
+               .Attr("Targmax: {int32, int64}")
+               .Attr("T: realnumbertype")
+               .InferShape(MaxPoolGradShape)
+               .Doc("The gradient of MaxPoolWithArgmax: adds each element of `grad` where argmax says."));
+  OpSpec grad_grad("MaxPoolGradGradWithArgmax");
+  grad_grad.In("input: T, grad: T, argmax: Targmax").Out("output: T");
+  ops->Add(Sizes(grad_grad, 4)
+               .Attr(kSameValid)
+               .Attr(kBatch)
+               .Attr("Targmax: {int32, int64}")
+               .Attr("T: realnumbertype")
+               .InferShape(MaxPoolGradGradShape)
+               .Doc("Picks the elements of `grad` where argmax says."));
+}
+
+void AddPool3D(OpRegistry* ops) {
+  OpSpec pool("MaxPool3D");
+  pool.In("input: T").Out("output: T");
+  ops->Add(Sizes(pool, 5)
+               .Attr(kSameValid)
+               .Attr(kFormat3D)
+               .Attr("T: {half, bfloat16, float}")
+               .InferShape(PoolShape)
+               .Gradient(MaxPoolGradient)
+               .Doc("The maximum of each window of the volumes."));
+  OpSpec grad("MaxPool3DGrad");
+  grad.In("orig_input: TInput, orig_output: TInput, grad: T").Out("output: T");
+  ops->Add(Sizes(grad, 5)
+               .Attr(kSameValid)
+               .Attr(kFormat3D)
+               .Attr("T: {half, bfloat16, float} = DT_FLOAT")
+               .Attr("TInput: {half, bfloat16, float} = DT_FLOAT")
+               .InferShape(MaxPoolGradShape)
+               .Gradient(MaxPoolGradGradient)
+               .Doc("The gradient of MaxPool3D."));
+  OpSpec grad_grad("MaxPool3DGradGrad");
+  grad_grad.In("orig_input: T, orig_output: T, grad: T").Out("output: T");
+  ops->Add(Sizes(grad_grad, 5)
+               .Attr(kSameValid)
+               .Attr(kFormat3D)
+               .Attr("T: realnumbertype")
+               .InferShape(MaxPoolGradGradShape)
+               .Gradient(MaxPoolGradGradGradient)
+               .Doc("The gradient of MaxPool3DGrad."));
+}
+
+// AvgPool and AvgPool3D, and their gradients.
+void AddAvgPool(OpRegistry* ops, const std::string& op, absl::string_view value, int rank) {
+  const char* format = rank == 4 ? kFormat : kFormat3D;
+  OpSpec pool(op);
+  pool.In(absl::StrCat(value, ": T")).Out("output: T");
+  ops->Add(Sizes(pool, rank)
+               .Attr(kSameValid)
+               .Attr(format)
+               .Attr(kFloats)
+               .InferShape(PoolShape)
+               .Gradient(AvgPoolGradient)
+               .Doc("The mean of each window; what is padded does not count."));
+  OpSpec grad(op + "Grad");
+  grad.In("orig_input_shape: int32, grad: T").Out("output: T");
+  ops->Add(Sizes(grad, rank)
+               .Attr(kSameValid)
+               .Attr(format)
+               .Attr(kFloats)
+               .InferShape(AvgPoolGradShape)
+               .Gradient(AvgPoolGradGradient)
+               .Doc("The gradient of the average pooling: each element is spread over its window."));
+}
+
+}  // namespace
+
+void AddPoolOps(OpRegistry* ops) {
+  AddMaxPool(ops);
+  AddArgmaxPool(ops);
+  AddPool3D(ops);
+  AddAvgPool(ops, "AvgPool", "value", 4);
+  AddAvgPool(ops, "AvgPool3D", "input", 5);
+}
+
+}  // namespace weir

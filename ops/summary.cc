@@ -1,0 +1,128 @@
+#include "weir/ops/summary.h"
+
+#include <functional>
+
+#include "absl/strings/ascii.h"
+#include "weir/core/scope.h"
+#include "weir/core/shape_context.h"
+#include "weir/ops/array.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+namespace summary {
+namespace {
+
+std::string Clean(absl::string_view name) {
+  std::string out;
+  for (char ch : name) {
+    const bool allowed = absl::ascii_isalnum(ch) || ch == '-' || ch == '/' || ch == '_' || ch == '.';
+    if (out.empty() && ch == '/') continue;
+    out.push_back(allowed ? ch : '_');
+  }
+  return out;
+}
+
+// Opens the summary's scope, lets `make` build the node (called like the scope) with the tag it is given, and files it.
+Output Make(absl::string_view name, const Output& value, const Options& options,
+            const std::function<Output(const std::string& tag, const std::string& node_name)>& make) {
+  if (!value) return Output();
+  Graph& g = value.graph();
+  const std::string family = Clean(options.family), base = Clean(name);
+  NameScope scope(g, family.empty() ? base : absl::StrCat(family, "/", base));
+  std::string tag = scope.name();
+  while (!tag.empty() && tag.back() == '/') tag.pop_back();
+  if (!family.empty()) tag = absl::StrCat(family, "/", tag);
+  Output node = make(tag, scope.name());
+  if (node) g.AddToCollections(options.collections, node);
+  return node;
+}
+
+}  // namespace
+
+Output Scalar(absl::string_view name, Output tensor, const Options& options) {
+  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
+    return AddOp("ScalarSummary", {Const(tensor.graph(), tag, "tags"), tensor}, {}, node_name);
+  });
+}
+
+Output Histogram(absl::string_view name, Output values, const Options& options) {
+  return Make(name, values, options, [&](const std::string& tag, const std::string& node_name) {
+    return AddOp("HistogramSummary", {Const(values.graph(), tag, "tag"), values}, {}, node_name);
+  });
+}
+
+Output Image(absl::string_view name, Output tensor, int64_t max_outputs, const Options& options) {
+  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
+    return AddOp("ImageSummary", {Const(tensor.graph(), tag, "tag"), tensor}, {{"max_images", max_outputs}}, node_name);
+  });
+}
+
+Output Audio(absl::string_view name, Output tensor, float sample_rate, int64_t max_outputs, const Options& options) {
+  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
+    Output rate = Const(tensor.graph(), sample_rate, "sample_rate");
+    return AddOp("AudioSummaryV2", {Const(tensor.graph(), tag, "tag"), tensor, rate}, {{"max_outputs", max_outputs}},
+                 node_name);
+  });
+}
+
+Output Text(absl::string_view name, Output tensor, const Options& options) {
+  return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
+    Output tags = Const(tensor.graph(), tag, "tag");
+    // SummaryMetadata { plugin_data { plugin_name: "text" } }
+    Output metadata = Const(tensor.graph(), std::string("\n\x06\n\x04text"), "serialized_summary_metadata");
+    return AddOp("TensorSummaryV2", {tags, tensor, metadata}, {}, node_name);
+  });
+}
+
+Output Merge(const Outputs& inputs, absl::string_view name) {
+  if (inputs.empty() || !inputs[0]) return Output();
+  NameScope scope(inputs[0].graph(), name.empty() ? "Merge" : name);
+  return AddOp("MergeSummary", {inputs}, {}, name);
+}
+
+Output MergeAll(Graph& graph, absl::string_view key) { return Merge(graph.collection_as<Output>(key)); }
+
+}  // namespace summary
+
+namespace {
+
+// A scalar, whatever the inputs are.
+OpSpec Summary(absl::string_view op, absl::string_view in) {
+  OpSpec spec(op);
+  spec.In(in).Out("summary: string").InferShape(ScalarShape).NotDifferentiable();
+  return spec;
+}
+
+}  // namespace
+
+void AddSummaryOps(OpRegistry* ops) {
+  ops->Add(Summary("ScalarSummary", "tags: string, values: T")
+               .Attr("T: realnumbertype")
+               .Doc("A Summary with one number for each tag."));
+  ops->Add(Summary("HistogramSummary", "tag: string, values: T")
+               .Attr("T: realnumbertype = DT_FLOAT")
+               .Doc("A Summary with the distribution of the values."));
+  ops->Add(Summary("MergeSummary", "inputs: N * string")
+               .Attr("N: int >= 1")
+               .Doc("One Summary with the values of all inputs, whose tags must differ."));
+  ops->Add(Summary("ImageSummary", "tag: string, tensor: T")
+               .Attr("max_images: int >= 1 = 3")
+               .Attr("T: {uint8, float, half, double} = DT_FLOAT")
+               .Attr("bad_color: tensor = tensor")
+               .Doc("A Summary with images as PNG, one for each of the first max_images of the batch. Floating images "
+                    "are scaled to 0..255; pixels that are not finite get bad_color."));
+  ops->Add(Summary("AudioSummaryV2", "tag: string, tensor: float, sample_rate: float")
+               .Attr("max_outputs: int >= 1 = 3")
+               .Doc("A Summary with sounds as WAV, one for each of the first max_outputs of the batch."));
+  ops->Add(Summary("TensorSummary", "tensor: T")
+               .Attr("T: type")
+               .Attr("description: string = ''")
+               .Attr("labels: list(string) = []")
+               .Attr("display_name: string = ''")
+               .Doc("A Summary with a tensor and no tag."));
+  ops->Add(Summary("TensorSummaryV2", "tag: string, tensor: T, serialized_summary_metadata: string")
+               .Attr("T: type")
+               .Doc("A Summary with a tensor, a tag and metadata for the one who shows it."));
+}
+
+}  // namespace weir
