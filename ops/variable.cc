@@ -1,0 +1,313 @@
+#include "weir/ops/variable.h"
+
+#include "absl/strings/str_join.h"
+#include "weir/core/scope.h"
+#include "weir/ops/collections.h"
+#include "weir/ops/variable_store.h"
+
+namespace weir {
+
+PlaceWith::PlaceWith(Graph& graph, const Node* node, bool ignore_existing) : ContextScope(graph) {
+  Graph::Context& context = graph.context();
+  context.devices.clear();
+  if (ignore_existing) context.colocations.clear();
+  if (node == nullptr) return;
+  std::erase_if(context.attrs, [](const auto& attr) { return attr.first == "_class"; });
+  std::vector<std::string> names = node->colocations();
+  if (names.empty()) names.push_back(node->name());
+  for (const std::string& name : names) context.colocations.push_back(absl::StrCat("loc:@", name));
+}
+
+namespace {
+
+std::vector<std::string> LocationOf(absl::string_view op_name) { return {absl::StrCat("loc:@", op_name)}; }
+
+// Creation, step by step. Every step leaves `g` failed, and returns false, if something is wrong.
+class VariableMaking {
+ public:
+  VariableMaking(Graph& g, const Initializer& initial_value, const VariableOptions& options)
+      : g_(g), initial_value_(initial_value), o_(options), info_(std::make_shared<VariableInfo>()) {}
+
+  Variable Make() {
+    if (!initial_value_) return Fail("initial_value must be specified; a variable needs one, or a VariableDef");
+    if (!CheckOptions()) return {};
+    const ClearControlDependencies no_controls(g_);
+    const NameScope scope(g_, o_.name.empty() ? "Variable" : o_.name);
+    scope_ = scope.name();
+    info_->op = scope_.substr(0, scope_.size() - 1);
+    info_->is_resource = o_.use_resource.value_or(g_.options().use_resource);
+    if (!MakeInitialValue() || !DecideShape() || !MakeStorage()) return {};
+    if (!(info_->is_resource ? FinishResource() : FinishRef())) return {};
+    VariableStore::Of(g_).by_storage[info_->handle.node] = info_;
+    std::shared_ptr<CollectionObject> item = info_;
+    g_.AddToCollections(collections_, item);
+    return Variable(info_);
+  }
+
+ private:
+  Variable Fail(absl::string_view why) {
+    g_.Fail(InvalidArgument("Variable '", o_.name.empty() ? "Variable" : o_.name, "': ", why));
+    return {};
+  }
+
+  bool CheckOptions();
+  bool MakeInitialValue();
+  bool DecideShape();
+  bool MakeStorage();
+  bool FinishRef();
+  bool FinishResource();
+
+  Graph& g_;
+  const Initializer& initial_value_;
+  const VariableOptions& o_;
+  std::shared_ptr<VariableInfo> info_;
+  std::vector<std::string> collections_;
+  std::string scope_;  // "a/w/"
+};
+
+bool VariableMaking::CheckOptions() {
+  const int synchronization = static_cast<int>(o_.synchronization), aggregation = static_cast<int>(o_.aggregation);
+  if (synchronization < 0 || synchronization > 3) {
+    return static_cast<bool>(Fail(absl::StrCat("Invalid variable synchronization mode: ", synchronization)));
+  }
+  if (aggregation < 0 || aggregation > 3) {
+    return static_cast<bool>(Fail(absl::StrCat("Invalid variable aggregation mode: ", aggregation)));
+  }
+  const bool on_read = o_.synchronization == VariableSynchronization::kOnRead;
+  if (on_read && o_.trainable.value_or(false)) {
+    return static_cast<bool>(Fail("Synchronization value can be set to kOnRead only for non-trainable variables"));
+  }
+  info_->trainable = o_.trainable.value_or(!on_read);
+  info_->synchronization = o_.synchronization;
+  info_->aggregation = o_.aggregation;
+  info_->constraint = o_.constraint;
+  info_->validate_shape = o_.validate_shape;
+  info_->caching_device = o_.caching_device;
+  collections_ = o_.collections.value_or(std::vector<std::string>{collections::kGlobalVariables});
+  if (info_->trainable) collections_.push_back(collections::kTrainableVariables);
+  return true;
+}
+
+// Nodes made here belong with the variable, which does not exist yet: so they get its mark as an attribute. A plain tensor
+// is taken as it is; a literal of a reference variable becomes "w/initial_value", without mark, as in TensorFlow.
+bool VariableMaking::MakeInitialValue() {
+  Output& value = info_->initial_value;
+  const bool callable = initial_value_.kind() != Initializer::Kind::kTensor;
+  if (!callable && !info_->is_resource) {
+    value = initial_value_.tensor().In(g_, o_.dtype, "initial_value");
+  } else {
+    const AttrScope mark(g_, "_class", LocationOf(info_->op));
+    const NameScope inner(g_, "Initializer");
+    const DeviceScope anywhere(g_, "");
+    if (initial_value_.kind() == Initializer::Kind::kCallable) {
+      value = TensorArg(initial_value_.callable()()).In(g_, o_.dtype);
+    } else if (initial_value_.kind() == Initializer::Kind::kShaped) {
+      const DataType dtype = o_.dtype == DT_INVALID ? DT_FLOAT : o_.dtype;
+      value = initial_value_.shaped()({g_, o_.shape.value_or(Shape()), dtype});
+    } else {
+      value = initial_value_.tensor().In(g_, o_.dtype, "initial_value");
+    }
+  }
+  if (!value) {
+    if (g_.status().ok()) Fail("the initializer gave no tensor");
+    return false;
+  }
+  info_->dtype = value.dtype();
+  return true;
+}
+
+bool VariableMaking::DecideShape() {
+  const Shape& given = info_->initial_value.shape();
+  if (o_.shape) {
+    if (!o_.shape->IsCompatibleWith(given)) {
+      Fail(absl::StrCat("the initial value's shape ", given.ToString(), " is not compatible with the explicitly supplied ",
+                        "`shape` argument ", o_.shape->ToString()));
+      return false;
+    }
+    info_->shape = *o_.shape;
+  } else {
+    info_->shape = info_->is_resource || o_.validate_shape ? given : Shape::UnknownRank();
+  }
+  if (o_.validate_shape && !info_->is_resource && !given.IsFullyDefined()) {
+    Fail(absl::StrCat("initial_value must have a shape specified: ", info_->initial_value.name(), " has shape ",
+                      given.ToString(), "; give it a static shape, or set validate_shape to false"));
+    return false;
+  }
+  return true;
+}
+
+bool VariableMaking::MakeStorage() {
+  std::optional<AttrScope> mark;
+  if (info_->is_resource || initial_value_.kind() != Initializer::Kind::kTensor) {
+    mark.emplace(g_, "_class", LocationOf(info_->op));
+  }
+  Attrs attrs = {{"dtype", info_->dtype}, {"shape", info_->shape}};
+  if (info_->is_resource) {
+    attrs.emplace_back("shared_name", info_->op);
+    attrs.emplace_back("debug_name", scope_);
+  }
+  Node* node = AddNode(g_, info_->is_resource ? "VarHandleOp" : "VariableV2", {}, std::move(attrs), scope_);
+  if (node == nullptr) return false;
+  info_->handle = node->output();
+  return true;
+}
+
+bool VariableMaking::FinishRef() {
+  Node* storage = info_->handle.node;
+  const Output start = GuardInitialValue(info_->initial_value, scope_);
+  if (!start) return false;
+  {
+    const PlaceWith place(g_, storage);
+    info_->initializer = AddNode("Assign", {info_->handle, start}, {{"validate_shape", o_.validate_shape}});
+  }
+  if (o_.caching_device) {
+    const DeviceScope cache(g_, *o_.caching_device);
+    info_->snapshot = AddOp("Identity", {info_->handle}, {}, "read");
+    info_->cached = true;
+  } else {
+    const PlaceWith place(g_, storage);
+    info_->snapshot = AddOp("Identity", {info_->handle}, {}, "read");
+  }
+  return info_->initializer && info_->snapshot;
+}
+
+bool VariableMaking::FinishResource() {
+  Node* storage = info_->handle.node;
+  {
+    const NameScope inner(g_, "IsInitialized");
+    AddOp("VarIsInitializedOp", {info_->handle});
+  }
+  const Output start = GuardInitialValue(info_->initial_value, scope_);
+  if (!start) return false;
+  {
+    const PlaceWith nothing(g_, nullptr, true);
+    info_->initializer = NodeBuilder(g_, "AssignVariableOp")
+                             .Name("Assign")
+                             .Input(info_->handle)
+                             .Input(start)
+                             .Device(storage->device())
+                             .Build();
+  }
+  const NameScope inner(g_, "Read");
+  info_->snapshot = NodeBuilder(g_, "ReadVariableOp")
+                        .Input(info_->handle)
+                        .Attr("dtype", info_->dtype)
+                        .Device(storage->device())
+                        .BuildOutput();
+  if (o_.caching_device && info_->snapshot) {
+    const PlaceWith nothing(g_, nullptr, true);
+    const DeviceScope cache(g_, *o_.caching_device);
+    info_->snapshot = AddOp("Identity", {info_->snapshot});
+    info_->cached = true;
+  }
+  return info_->initializer && info_->snapshot;
+}
+
+}  // namespace
+
+Variable MakeVariable(Graph& graph, const Initializer& initial_value, const VariableOptions& options) {
+  // Creators are asked from the innermost outwards; the last step makes the variable.
+  const std::vector<VariableCreator> creators = VariableStore::Of(graph).creators;
+  std::function<Variable(size_t, Graph&, const Initializer&, const VariableOptions&)> ask =
+      [&](size_t left, Graph& g, const Initializer& value, const VariableOptions& o) -> Variable {
+    if (left == 0) return VariableMaking(g, value, o).Make();
+    const VariableMaker next = [&ask, left](Graph& g2, const Initializer& v2, const VariableOptions& o2) {
+      return ask(left - 1, g2, v2, o2);
+    };
+    return creators[left - 1](next, g, value, o);
+  };
+  return ask(creators.size(), graph, initial_value, options);
+}
+
+Variable MakeVariable(Output initial_value, const VariableOptions& options) {
+  if (!initial_value) return {};
+  return MakeVariable(initial_value.graph(), initial_value, options);
+}
+
+// A resource variable's value is read among the new variable's nodes, a reference variable's shared read is taken as it is.
+Initializer::Initializer(const Variable& variable) {
+  if (variable.is_resource()) {
+    value_ = Callable([variable] { return variable.value(); });
+  } else {
+    value_ = TensorArg(variable.value());
+  }
+}
+
+std::string SaveSliceInfo::Spec() const {
+  std::vector<std::string> ranges;
+  for (size_t i = 0; i < var_offset.size(); ++i) ranges.push_back(absl::StrCat(var_offset[i], ",", var_shape[i]));
+  return absl::StrCat(absl::StrJoin(full_shape, " "), " ", absl::StrJoin(ranges, ":"));
+}
+
+const Shape& Variable::shape() const {
+  static const Shape* const unknown = new Shape(Shape::UnknownRank());
+  return info_ ? info_->shape : *unknown;
+}
+
+void Variable::set_shape(const Shape& shape) {
+  if (!info_) return;
+  absl::StatusOr<Shape> merged = info_->shape.MergeWith(shape);
+  if (!merged.ok()) {
+    graph().Fail(Annotate(merged.status(), absl::StrCat("set_shape of variable ", name(), ": ")));
+    return;
+  }
+  info_->shape = *merged;
+  graph().Fail(graph().RefineShape(info_->snapshot, *merged));
+  if (!info_->is_resource) graph().Fail(graph().RefineShape(info_->handle, *merged));
+}
+
+std::string Variable::ToString() const {
+  if (!info_) return "<tf.Variable: invalid>";
+  std::string shape = "<unknown>";
+  if (info_->shape.has_rank()) {
+    std::vector<std::string> dims;
+    for (const int64_t d : info_->shape.dims()) dims.push_back(d < 0 ? "None" : absl::StrCat(d));
+    shape = absl::StrCat("(", absl::StrJoin(dims, ", "), dims.size() == 1 ? ",)" : ")");
+  }
+  const absl::string_view dtype = info_->dtype == DT_FLOAT    ? "float32"
+                                  : info_->dtype == DT_DOUBLE ? "float64"
+                                  : info_->dtype == DT_HALF   ? "float16"
+                                                              : "";
+  return absl::StrCat("<tf.Variable '", name(), "' shape=", shape, " dtype=",
+                      dtype.empty() ? DataTypeName(info_->dtype) : dtype, info_->is_resource ? "" : "_ref", ">");
+}
+
+Output Variable::value() const {
+  if (!info_) return {};
+  if (!info_->is_resource || info_->cached) return info_->snapshot;
+  const PlaceWith nothing(graph(), nullptr, true);
+  return AddOp("ReadVariableOp", {info_->handle}, {{"dtype", info_->dtype}});
+}
+
+Output Variable::read_value() const {
+  if (!info_) return {};
+  if (!info_->is_resource) return AddOp("Identity", {info_->handle}, {}, "read");
+  Output read;
+  {
+    const NameScope scope(graph(), "Read");
+    read = AddOp("ReadVariableOp", {info_->handle}, {{"dtype", info_->dtype}});
+  }
+  return AddOp("Identity", {read});
+}
+
+Output Variable::is_initialized(absl::string_view name) const {
+  if (!info_) return {};
+  if (info_->is_resource) return AddOp("VarIsInitializedOp", {info_->handle}, {}, name);
+  const PlaceWith place(graph(), info_->handle.node);
+  return AddOp("IsVariableInitialized", {info_->handle}, {}, name);
+}
+
+Output Variable::SparseRead(Output indices, absl::string_view name) const {
+  if (!info_ || !indices) return {};
+  if (!info_->is_resource) return Gather(value(), indices, {}, name);
+  return AddOp("ResourceGather", {info_->handle, indices}, {{"dtype", info_->dtype}}, name.empty() ? "Gather" : name);
+}
+
+Output Variable::GatherNd(Output indices, absl::string_view name) const {
+  if (!info_ || !indices) return {};
+  if (!info_->is_resource) return weir::GatherNd(value(), indices, name);
+  return AddOp("Identity", {AddOp("ResourceGatherNd", {info_->handle, indices}, {{"dtype", info_->dtype}},
+                                  name.empty() ? "GatherNd" : name)});
+}
+
+}  // namespace weir

@@ -1,0 +1,158 @@
+// A variable's initial value that reads another variable. TensorFlow runs initializers in any order, so for reference
+// variables it rewrites the value: each variable v that it reads becomes
+//     cond(is_variable_initialized(v), read(v), v's initial value)
+// and the nodes between v and the value are made once more on top of that, named "<node>_<new variable>". Weir's sessions
+// order initializers themselves, and need none of this; the graph is the same so that TensorFlow can run it too. Resource
+// variables are left as they are, as in TensorFlow.
+//
+// The walk goes up from the initial value in post-order, without recursion, because graphs may be deep. It stops at
+// variables, and at nodes that are safe on an uninitialised variable. A value with a cycle in it (a loop) stays as it is.
+
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_replace.h"
+#include "weir/core/scope.h"
+#include "weir/ops/collections.h"
+#include "weir/ops/variable_store.h"
+#include "weir/ops/variables.h"
+
+namespace weir {
+
+namespace {
+
+bool IsRefStorage(const Node& n) { return n.op_name() == "VariableV2" || n.op_name() == "Variable"; }
+
+bool StopsWalk(const Node& n) {
+  const std::string& op = n.op_name();
+  return IsRefStorage(n) || op == "IsVariableInitialized" || op == "VarIsInitializedOp" || op == "ReadVariableOp" ||
+         op == "VarHandleOp" || op == "If";
+}
+
+// The nodes that `root` is computed from, inputs first; empty if there is a cycle.
+std::vector<Node*> PostOrder(Node* root) {
+  enum State : char { kOpen = 1, kDone };
+  absl::flat_hash_map<Node*, State> states;
+  std::vector<Node*> order;
+  std::vector<std::pair<Node*, int>> stack = {{root, 0}};
+  states[root] = kOpen;
+  while (!stack.empty()) {
+    auto& [node, next] = stack.back();
+    if (next == node->num_inputs() || StopsWalk(*node)) {
+      states[node] = kDone;
+      order.push_back(node);
+      stack.pop_back();
+      continue;
+    }
+    Node* input = node->input(next++).node;
+    const auto [it, is_new] = states.try_emplace(input, kOpen);
+    if (is_new) {
+      stack.emplace_back(input, 0);
+    } else if (it->second == kOpen) {
+      return {};
+    }
+  }
+  return order;
+}
+
+Variable ListedVariable(Graph& g, const Node* storage) {
+  for (const char* key : {collections::kGlobalVariables, collections::kLocalVariables}) {
+    for (const Variable& v : VariablesIn(g, key)) {
+      if (v.handle().node == storage) return v;
+    }
+  }
+  return {};
+}
+
+// `node` once more, on other inputs. Null if that cannot be, because it wants a reference.
+Node* Remake(const Node& node, const Outputs& inputs, const std::string& name) {
+  const OpSpec& spec = node.op();
+  NodeBuilder builder(node.graph(), node.op_name() == "RefSwitch" ? "Switch" : node.op_name());
+  builder.Name(name);
+  for (const ArgSpec& arg : spec.inputs()) {
+    const auto [first, last] = node.InputRange(arg.name);
+    if (arg.is_ref && node.op_name() != "RefSwitch" && !inputs[first].is_ref()) return nullptr;
+    if (arg.number_attr.empty() && arg.type_list_attr.empty()) {
+      builder.Input(inputs[first]);
+    } else {
+      builder.InputList(absl::MakeSpan(inputs).subspan(first, last - first));
+    }
+  }
+  for (Node* control : node.control_inputs()) builder.Control(control);
+  for (const auto& [key, value] : node.attrs()) builder.Attr(key, value);
+  return builder.Build();
+}
+
+// What cond() makes for a tensor from outside: a Switch beside that tensor.
+Output SwitchOn(Output data, Output pred, const std::string& name) {
+  const PlaceWith place(data.graph(), data.node, true);
+  Node* node = AddNode(data.is_ref() ? "RefSwitch" : "Switch", {data, pred}, {}, name);
+  if (node == nullptr) return {};
+  return node->output(0);
+}
+
+}  // namespace
+
+Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
+  Graph& g = initial_value.graph();
+  absl::flat_hash_map<const Node*, Node*> replaced;
+  for (Node* node : PostOrder(initial_value.node)) {
+    if (IsRefStorage(*node)) {
+      const Variable v = ListedVariable(g, node);
+      if (!v) continue;
+      const Output guarded = v.initialized_value();
+      if (!guarded) return {};
+      replaced[node] = guarded.node;
+      continue;
+    }
+    if (StopsWalk(*node)) continue;
+    Outputs inputs(node->inputs().begin(), node->inputs().end());
+    bool changed = false;
+    for (Output& in : inputs) {
+      if (const auto it = replaced.find(in.node); it != replaced.end()) {
+        in.node = it->second;
+        changed = true;
+      }
+    }
+    if (!changed) continue;
+    const std::string name = absl::StrReplaceAll(absl::StrCat(node->name(), "_", name_scope), {{":", "_"}});
+    if (Node* again = Remake(*node, inputs, name); again != nullptr) replaced[node] = again;
+  }
+  if (!g.status().ok()) return {};
+  const auto it = replaced.find(initial_value.node);
+  return it == replaced.end() ? initial_value : Output(it->second, initial_value.index);
+}
+
+// The nodes that TensorFlow's cond makes for cond(is_initialized, read_value, initial_value), under its names.
+Output Variable::initialized_value() const {
+  if (!info_ || !info_->initial_value) return {};
+  Graph& g = graph();
+  const ClearControlDependencies no_controls(g);
+  const Output pred = is_initialized();
+  if (!pred) return {};
+  const NameScope scope(g, "cond");
+  Node* pivot = AddNode("Switch", {pred, pred});
+  if (pivot == nullptr) return {};
+  const Output when_true = AddOp("Identity", {pivot->output(1)}, {}, "switch_t");
+  const Output when_false = AddOp("Identity", {pivot->output(0)}, {}, "switch_f");
+  const Output pred_id = AddOp("Identity", {pred}, {}, "pred_id");
+  if (!when_true || !when_false || !pred_id) return {};
+  Output read;
+  if (info_->is_resource) {
+    const std::string name = absl::StrCat(scope.name(), "Read/ReadVariableOp");
+    const Output handle = SwitchOn(info_->handle, pred_id, name + "/Switch/");
+    if (!handle) return {};
+    const Output value = AddOp("ReadVariableOp", {Output(handle.node, 1)}, {{"dtype", info_->dtype}}, name + "/");
+    if (value) g.Fail(g.RefineShape(value, info_->shape));
+    read = AddOp("Identity", {value});
+  } else {
+    const std::string name = absl::StrCat(scope.name(), "read");
+    const Output ref = SwitchOn(info_->handle, pred_id, name + "/Switch/");
+    if (!ref) return {};
+    read = AddOp("Identity", {Output(ref.node, 1)}, {}, name + "/");
+  }
+  const Output start = SwitchOn(info_->initial_value, pred_id, "");
+  return read && start ? AddOp("Merge", {Outputs{start, read}}) : Output();
+}
+
+}  // namespace weir

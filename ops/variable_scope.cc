@@ -1,0 +1,280 @@
+#include "weir/ops/variable_scope.h"
+
+#include <regex>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "weir/ops/collections.h"
+#include "weir/ops/variable_store.h"
+
+namespace weir {
+
+namespace {
+
+std::string Join(absl::string_view prefix, absl::string_view name) {
+  if (prefix.empty()) return std::string(name);
+  return name.empty() ? std::string(prefix) : absl::StrCat(prefix, "/", name);
+}
+
+// The innermost getter is asked first; its `next` asks the outer one.
+CustomGetter Compose(const CustomGetter& inner, const CustomGetter& outer) {
+  if (!inner || !outer) return inner ? inner : outer;
+  return [inner, outer](const VariableGetter& next, Graph& g, absl::string_view name, const VariableOptions& options) {
+    const VariableGetter through_outer = [&outer, &next](Graph& g2, absl::string_view name2, const VariableOptions& o2) {
+      return outer(next, g2, name2, o2);
+    };
+    return inner(through_outer, g, name, options);
+  };
+}
+
+void ApplyOptions(const VariableScopeOptions& options, VariableScopeInfo* scope) {
+  if (options.initializer) scope->initializer = options.initializer;
+  if (options.regularizer) scope->regularizer = options.regularizer;
+  if (options.constraint) scope->constraint = options.constraint;
+  if (options.caching_device) scope->caching_device = options.caching_device;
+  if (options.dtype != DT_INVALID) scope->dtype = options.dtype;
+  if (options.use_resource) scope->use_resource = options.use_resource;
+  scope->custom_getter = Compose(options.custom_getter, scope->custom_getter);
+}
+
+// The first of "d", "d_1", ... that was not opened yet inside the current variable scope.
+std::string UniqueScope(const VariableStore& store, absl::string_view name) {
+  const std::string full = Join(store.scope->name, name);
+  const auto count = [&](const std::string& key) {
+    const auto it = store.scope_counts.find(key);
+    return it == store.scope_counts.end() ? 0 : it->second;
+  };
+  if (count(full) == 0) return std::string(name);
+  int i = 1;
+  while (count(absl::StrCat(full, "_", i)) > 0) ++i;
+  return absl::StrCat(name, "_", i);
+}
+
+}  // namespace
+
+VariableScope::VariableScope(Graph& graph, absl::string_view name, const VariableScopeOptions& options)
+    : graph_(graph), saved_(VariableStore::Of(graph).scope) {
+  OpenNameScope(name, options);
+  Extend(name, options);
+}
+
+VariableScope::VariableScope(Graph& graph, const VariableScopeOptions& options)
+    : graph_(graph), saved_(VariableStore::Of(graph).scope) {
+  if (options.default_name.empty()) {
+    graph.Fail(InvalidArgument("VariableScope: If default_name is empty then a name or a scope is required"));
+  } else if (options.reuse == Reuse::kReuse) {
+    graph.Fail(InvalidArgument("VariableScope: reuse cannot be used without a name or a scope (default_name is '",
+                               options.default_name, "')"));
+  }
+  OpenNameScope(options.default_name, options);
+  Extend(UniqueScope(VariableStore::Of(graph), options.default_name), options);
+}
+
+VariableScope::VariableScope(Graph& graph, const VariableScopeRef& scope, const VariableScopeOptions& options)
+    : graph_(graph), saved_(VariableStore::Of(graph).scope), by_object_(true) {
+  const std::vector<std::string> parts = absl::StrSplit(scope->name, '/');
+  OpenNameScope(parts.back(), options);
+  saved_counts_ = VariableStore::Of(graph).scope_counts;
+  VariableScopeInfo info = *scope;
+  if (options.reuse && *options.reuse != Reuse::kCreate) info.reuse = *options.reuse;
+  Enter(std::move(info), options);
+}
+
+void VariableScope::OpenNameScope(absl::string_view name, const VariableScopeOptions& options) {
+  if (options.auxiliary_name_scope && !name.empty()) name_scope_.emplace(graph_, name);
+}
+
+// The enclosing scope, prolonged by `name`. Reuse can be switched on, but not back off, further in.
+void VariableScope::Extend(absl::string_view name, const VariableScopeOptions& options) {
+  VariableScopeInfo info = *saved_;
+  info.name = Join(saved_->name, name);
+  info.original_name_scope = graph_.name_scope();
+  const Reuse asked = options.reuse.value_or(Reuse::kCreate);
+  if (asked != Reuse::kCreate && info.reuse != Reuse::kReuse) info.reuse = asked;
+  Enter(std::move(info), options);
+}
+
+void VariableScope::Enter(VariableScopeInfo scope, const VariableScopeOptions& options) {
+  VariableStore& store = VariableStore::Of(graph_);
+  ApplyOptions(options, &scope);
+  ++store.scope_counts[scope.name];
+  scope_ = std::make_shared<VariableScopeInfo>(std::move(scope));
+  store.scope = scope_;
+}
+
+// A scope that was prolonged forgets which scopes were opened inside it; one that was jumped into leaves no trace.
+VariableScope::~VariableScope() {
+  VariableStore& store = VariableStore::Of(graph_);
+  if (by_object_) {
+    store.scope_counts = std::move(saved_counts_);
+  } else {
+    const std::string prefix = scope_->name + "/";
+    for (auto it = store.scope_counts.lower_bound(prefix);
+         it != store.scope_counts.end() && absl::StartsWith(it->first, prefix);) {
+      it = store.scope_counts.erase(it);
+    }
+  }
+  store.scope = std::move(saved_);
+}
+
+VariableScopeRef CurrentVariableScope(Graph& graph) { return VariableStore::Of(graph).scope; }
+
+VariableCreatorScope::VariableCreatorScope(Graph& graph, VariableCreator creator) : graph_(graph) {
+  VariableStore::Of(graph).creators.push_back(std::move(creator));
+}
+
+VariableCreatorScope::~VariableCreatorScope() { VariableStore::Of(graph_).creators.pop_back(); }
+
+namespace {
+
+// One request, after scopes have had their say: shares the variable of that full name, or makes it.
+class VariableRequest {
+ public:
+  VariableRequest(Graph& g, absl::string_view name, const VariableOptions& options, const std::source_location& where)
+      : g_(g), name_(name), o_(options), where_(where), store_(VariableStore::Of(g)) {}
+
+  Variable Get() {
+    const absl::StatusOr<Variable> variable = Find();
+    if (!variable.ok()) {
+      g_.Fail(variable.status());
+      return {};
+    }
+    return *variable;
+  }
+
+ private:
+  absl::StatusOr<Variable> Find() {
+    const Reuse reuse = o_.reuse.value_or(Reuse::kCreate);
+    const auto it = store_.variables.find(name_);
+    if (it == store_.variables.end()) {
+      if (reuse != Reuse::kReuse) return Create();
+      return NotFound("Variable ", name_, " does not exist, or was not created with GetVariable. Did you mean to set ",
+                      "Reuse::kAuto (AUTO_REUSE) in VariableScope?");
+    }
+    if (reuse == Reuse::kCreate) {
+      return AlreadyExists("Variable ", name_, " already exists, disallowed. Did you mean to set Reuse::kReuse or ",
+                           "Reuse::kAuto (AUTO_REUSE) in VariableScope? It was made at ", it->second.made_at, " as ",
+                           it->second.variable.ToString());
+    }
+    return Share(it->second.variable);
+  }
+
+  absl::StatusOr<Variable> Share(const Variable& found) const {
+    if (o_.shape && !o_.shape->IsCompatibleWith(found.shape())) {
+      return InvalidArgument("Trying to share variable ", name_, ", but specified shape ", o_.shape->ToString(),
+                             " and found shape ", found.shape().ToString(), ".");
+    }
+    if (o_.dtype != DT_INVALID && o_.dtype != found.dtype()) {
+      return InvalidArgument("Trying to share variable ", name_, ", but specified dtype ", DataTypeName(o_.dtype),
+                             " and found dtype ", DataTypeName(found.dtype()), ".");
+    }
+    return found;
+  }
+
+  absl::StatusOr<Initializer> DefaultInitializer(DataType dtype) const {
+    if (IsFloating(dtype)) return GlorotUniform();
+    if (IsInteger(dtype) || dtype == DT_BOOL || dtype == DT_STRING) return Zeros();
+    return InvalidArgument("An initializer for variable ", name_, " of ", DataTypeName(dtype), " is required");
+  }
+
+  absl::Status CheckName() const {
+    static const std::regex* const pattern = new std::regex("[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
+    if (std::regex_match(name_, *pattern)) return absl::OkStatus();
+    return InvalidArgument("'", name_, "' is not a valid variable name: it must match ",
+                           "[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
+  }
+
+  // The initializer of the new variable, and in `made` the options to make it with.
+  absl::StatusOr<Initializer> StartOf(VariableOptions* made) const {
+    const DataType dtype = o_.dtype == DT_INVALID ? CurrentVariableScope(g_)->dtype : o_.dtype;
+    Initializer start = o_.initializer;
+    if (!start) {
+      WEIR_ASSIGN_OR_RETURN(start, DefaultInitializer(dtype));
+    }
+    if (start.kind() == Initializer::Kind::kTensor && o_.shape) {
+      return InvalidArgument("If initializer is a constant, do not specify shape (variable ", name_, ", shape ",
+                             o_.shape->ToString(), ").");
+    }
+    if (start.kind() != Initializer::Kind::kShaped) return start;
+    if (!o_.shape || !o_.shape->IsFullyDefined()) {
+      return InvalidArgument("Shape of a new variable (", name_, ") must be fully defined, but instead was ",
+                             o_.shape ? o_.shape->ToString() : "<unknown>", ".");
+    }
+    made->dtype = dtype;
+    return start;
+  }
+
+  absl::StatusOr<Variable> Create() {
+    WEIR_RETURN_IF_ERROR(CheckName());
+    VariableOptions made = o_;
+    WEIR_ASSIGN_OR_RETURN(const Initializer start, StartOf(&made));
+    made.name = name_;
+    const Variable variable = MakeVariable(g_, start, made);
+    if (!variable) return variable;
+    const absl::string_view file = where_.file_name();
+    store_.variables[name_] = {variable, absl::StrCat(file, ":", where_.line())};
+    if (o_.regularizer) Regularize(variable);
+    return variable;
+  }
+
+  void Regularize(const Variable& variable) {
+    const ClearControlDependencies no_controls(g_);
+    const PlaceWith place(g_, variable.handle().node);
+    const NameScope scope(g_, absl::StrCat(name_, "/Regularizer/"));
+    const Output loss = o_.regularizer(variable.value());
+    if (loss) g_.AddToCollection(collections::kRegularizationLosses, loss);
+  }
+
+  Graph& g_;
+  const std::string name_;
+  const VariableOptions& o_;
+  const std::source_location& where_;
+  VariableStore& store_;
+};
+
+}  // namespace
+
+Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options, std::source_location where) {
+  const VariableScopeRef scope = CurrentVariableScope(graph);
+  if (!options.reuse) options.reuse = scope->reuse;
+  if (!options.initializer) options.initializer = scope->initializer;
+  if (!options.regularizer) options.regularizer = scope->regularizer;
+  if (!options.constraint) options.constraint = scope->constraint;
+  if (!options.caching_device) options.caching_device = scope->caching_device;
+  if (!options.use_resource) options.use_resource = scope->use_resource;
+  const CustomGetter getter = Compose(options.custom_getter, scope->custom_getter);
+  // "" is the scope's own name: "a/", which opens the name scope "a/" again and gives the op "a".
+  const std::string full_name = scope->name.empty() ? std::string(name) : absl::StrCat(scope->name, "/", name);
+
+  const NameScope root(graph, "");
+  const VariableGetter make = [where](Graph& g, absl::string_view full, const VariableOptions& o) {
+    return VariableRequest(g, full, o, where).Get();
+  };
+  return getter ? getter(make, graph, full_name, options) : make(graph, full_name, options);
+}
+
+Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, VariableOptions options,
+                     std::source_location where) {
+  options.shape = shape;
+  return GetVariable(graph, name, std::move(options), where);
+}
+
+Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, Initializer initializer,
+                     std::source_location where) {
+  return GetVariable(graph, name, VariableOptions{.shape = shape, .initializer = std::move(initializer)}, where);
+}
+
+Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options, std::source_location where) {
+  options.trainable = false;
+  if (!options.collections) options.collections.emplace();
+  options.collections->push_back(collections::kLocalVariables);
+  return GetVariable(graph, name, std::move(options), where);
+}
+
+Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape, VariableOptions options,
+                          std::source_location where) {
+  options.shape = shape;
+  return GetLocalVariable(graph, name, std::move(options), where);
+}
+
+}  // namespace weir
