@@ -5,6 +5,9 @@ namespace weir {
 const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
+    AddScatterCpu(kernels);
+    AddStateCpu(kernels);
+    AddTrainingCpu(kernels);
     return kernels;
   }();
   return *registry;

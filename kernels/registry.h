@@ -7,6 +7,10 @@
 // all, once, for BuiltinKernels().
 namespace weir {
 
+void AddScatterCpu(KernelRegistry* r);  // scatter_cpu.cc
+
+void AddStateCpu(KernelRegistry* r);  // state.cc
+void AddTrainingCpu(KernelRegistry* r);  // training_cpu.cc
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_REGISTRY_H_

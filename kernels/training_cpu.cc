@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <vector>
+
+#include "weir/kernels/registry.h"
+#include "weir/kernels/row_update.h"
+#include "weir/kernels/training.h"
+#include "weir/kernels/variable_access.h"
+#include "weir/ops/training.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/training_cpu.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+// Update rules on the CPU. A rule's elements are independent, so a dense update is one loop over [0, n) that threads
+// share, with vectors in it; a sparse one applies the same loop to rows, one after the other for each row of the variable,
+// so that an index which comes twice is two updates. Variables are updated in place and stay locked meanwhile.
+
+#ifndef WEIR_KERNELS_TRAINING_CPU_ONCE_
+#define WEIR_KERNELS_TRAINING_CPU_ONCE_
+namespace weir {
+
+// A stretch of elements to update.
+struct UpdateSpan {
+  void* var;
+  void* slots[3];
+  const void* grad;
+  int64_t count;
+
+  UpdateSpan At(int64_t var_offset, int64_t grad_offset, int64_t n, size_t size) const {
+    const auto move = [size](const void* p, int64_t by) {
+      return p == nullptr ? nullptr : static_cast<char*>(const_cast<void*>(p)) + static_cast<size_t>(by) * size;
+    };
+    return {move(var, var_offset),
+            {move(slots[0], var_offset), move(slots[1], var_offset), move(slots[2], var_offset)},
+            move(grad, grad_offset),
+            n};
+  }
+};
+
+}  // namespace weir
+#endif  // WEIR_KERNELS_TRAINING_CPU_ONCE_
+
+HWY_BEFORE_NAMESPACE();
+namespace weir {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+namespace functor {
+#include "weir/kernels/training-inl.h"
+}  // namespace functor
+
+template <class D>
+struct VectorMath {
+  using V = hn::Vec<D>;
+  using T = hn::TFromD<D>;
+  static V Set(double x) { return hn::Set(D(), static_cast<T>(x)); }
+  static V Sqrt(V x) { return hn::Sqrt(x); }
+  static V Abs(V x) { return hn::Abs(x); }
+  static V Max(V x, V y) { return hn::Max(x, y); }
+  static V Min(V x, V y) { return hn::Min(x, y); }
+  static V WithSign(V x, V s) {
+    const V zero = hn::Zero(D());
+    return hn::IfThenElse(hn::Gt(s, zero), x, hn::IfThenElse(hn::Lt(s, zero), hn::Neg(x), zero));
+  }
+};
+
+// One vector of elements, wherever they are.
+template <class D, class Rule, class T>
+HWY_INLINE void UpdateAt(const Rule& rule, T* var, T* const* slots, const T* grad, int64_t i) {
+  const D d;
+  hn::Vec<D> x = hn::LoadU(d, var + i);
+  hn::Vec<D> s[Rule::kSlots > 0 ? Rule::kSlots : 1];
+  for (int k = 0; k < Rule::kSlots; ++k) s[k] = hn::LoadU(d, slots[k] + i);
+  rule(hn::LoadU(d, grad + i), x, s);
+  hn::StoreU(x, d, var + i);
+  for (int k = 0; k < Rule::kSlots; ++k) hn::StoreU(s[k], d, slots[k] + i);
+}
+
+template <template <class> class Rule, class T>
+void UpdateVectors(const UpdateScalars& scalars, const UpdateSpan& span) {
+  using D = hn::ScalableTag<T>;
+  using One = hn::CappedTag<T, 1>;
+  const Rule<VectorMath<D>> rule(scalars);
+  const Rule<VectorMath<One>> rest(scalars);
+  T* var = static_cast<T*>(span.var);
+  T* const slots[3] = {static_cast<T*>(span.slots[0]), static_cast<T*>(span.slots[1]), static_cast<T*>(span.slots[2])};
+  const T* grad = static_cast<const T*>(span.grad);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
+  int64_t i = 0;
+  for (; i + lanes <= span.count; i += lanes) UpdateAt<D>(rule, var, slots, grad, i);
+  for (; i < span.count; ++i) UpdateAt<One>(rest, var, slots, grad, i);
+}
+
+template <template <class> class Rule>
+void UpdateFloats(bool wide, const UpdateScalars& scalars, const UpdateSpan& span) {
+  if (wide) {
+    UpdateVectors<Rule, double>(scalars, span);
+  } else {
+    UpdateVectors<Rule, float>(scalars, span);
+  }
+}
+
+// By position in UpdateRules().
+void UpdateByRule(int rule, bool wide, const UpdateScalars& scalars, const UpdateSpan& span) {
+  switch (rule) {
+    case 0: return UpdateFloats<functor::GradientDescent>(wide, scalars, span);
+    case 1: return UpdateFloats<functor::ProximalGradientDescent>(wide, scalars, span);
+    case 2: return UpdateFloats<functor::Adadelta>(wide, scalars, span);
+    case 3: return UpdateFloats<functor::Adagrad>(wide, scalars, span);
+    case 4: return UpdateFloats<functor::AdagradV2>(wide, scalars, span);
+    case 5: return UpdateFloats<functor::AdagradDA>(wide, scalars, span);
+    case 6: return UpdateFloats<functor::ProximalAdagrad>(wide, scalars, span);
+    case 7: return UpdateFloats<functor::Ftrl>(wide, scalars, span);
+    case 8: return UpdateFloats<functor::FtrlV2>(wide, scalars, span);
+    case 9: return UpdateFloats<functor::Momentum>(wide, scalars, span);
+    case 10: return UpdateFloats<functor::KerasMomentum>(wide, scalars, span);
+    case 11: return UpdateFloats<functor::Adam>(wide, scalars, span);
+    case 12: return UpdateFloats<functor::AdamWithAmsgrad>(wide, scalars, span);
+    case 13: return UpdateFloats<functor::AdaMax>(wide, scalars, span);
+    case 14: return UpdateFloats<functor::RMSProp>(wide, scalars, span);
+    case 15: return UpdateFloats<functor::CenteredRMSProp>(wide, scalars, span);
+    case 16: return UpdateFloats<functor::AddSign>(wide, scalars, span);
+    case 17: return UpdateFloats<functor::PowerSign>(wide, scalars, span);
+    default: return;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weir
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir {
+
+HWY_EXPORT(UpdateByRule);
+
+namespace {
+
+// Types that are computed in another one: half and bfloat16 in float. And rules that need pow.
+template <template <class> class Rule, class T, class C>
+void UpdateScalarwise(const UpdateScalars& scalars, const UpdateSpan& span) {
+  const Rule<ScalarMath<C>> rule(scalars);
+  T* var = static_cast<T*>(span.var);
+  const T* grad = static_cast<const T*>(span.grad);
+  for (int64_t i = 0; i < span.count; ++i) {
+    C x = static_cast<C>(var[i]);
+    C s[3] = {};
+    for (int k = 0; k < rule.kSlots; ++k) s[k] = static_cast<C>(static_cast<T*>(span.slots[k])[i]);
+    rule(static_cast<C>(grad[i]), x, s);
+    var[i] = T(x);
+    for (int k = 0; k < rule.kSlots; ++k) static_cast<T*>(span.slots[k])[i] = T(s[k]);
+  }
+}
+
+using SpanFn = void (*)(const UpdateScalars&, const UpdateSpan&);
+
+template <class T>
+SpanFn NarrowRule(int rule) {
+  static constexpr SpanFn kRules[] = {
+      UpdateScalarwise<functor::GradientDescent, T, float>,
+      UpdateScalarwise<functor::ProximalGradientDescent, T, float>,
+      UpdateScalarwise<functor::Adadelta, T, float>,
+      UpdateScalarwise<functor::Adagrad, T, float>,
+      UpdateScalarwise<functor::AdagradV2, T, float>,
+      UpdateScalarwise<functor::AdagradDA, T, float>,
+      UpdateScalarwise<functor::ProximalAdagrad, T, float>,
+      UpdateScalarwise<functor::Ftrl, T, float>,
+      UpdateScalarwise<functor::FtrlV2, T, float>,
+      UpdateScalarwise<functor::Momentum, T, float>,
+      UpdateScalarwise<functor::KerasMomentum, T, float>,
+      UpdateScalarwise<functor::Adam, T, float>,
+      UpdateScalarwise<functor::AdamWithAmsgrad, T, float>,
+      UpdateScalarwise<functor::AdaMax, T, float>,
+      UpdateScalarwise<functor::RMSProp, T, float>,
+      UpdateScalarwise<functor::CenteredRMSProp, T, float>,
+      UpdateScalarwise<functor::AddSign, T, float>,
+      UpdateScalarwise<functor::PowerSign, T, float>,
+  };
+  return kRules[rule];
+}
+
+template <class T, class C>
+SpanFn PowerRule(bool shrinkage) {
+  return shrinkage ? UpdateScalarwise<functor::FtrlV2Power, T, C> : UpdateScalarwise<functor::FtrlPower, T, C>;
+}
+
+struct UpdateConfig {
+  int rule;  // position in UpdateRules()
+  int num_variables;
+  int grad, indices, global_step;  // positions of inputs; -1 for none
+  int num_inputs;
+  bool is_ref, flag, update_slots;
+  DataType type;
+};
+
+// Ftrl's last scalar is lr_power.
+bool NeedsPower(const UpdateConfig& config, const UpdateScalars& s) {
+  const absl::string_view name = UpdateRules()[config.rule].name;
+  return (name == "Ftrl" && s.at[3] != -0.5) || (name == "FtrlV2" && s.at[4] != -0.5);
+}
+
+void Update(const UpdateConfig& config, bool power, const UpdateScalars& scalars, const UpdateSpan& span) {
+  const bool shrinkage = power && UpdateRules()[config.rule].name == "FtrlV2";
+  switch (config.type) {
+    case DT_FLOAT:
+      if (power) return PowerRule<float, float>(shrinkage)(scalars, span);
+      return HWY_DYNAMIC_DISPATCH(UpdateByRule)(config.rule, false, scalars, span);
+    case DT_DOUBLE:
+      if (power) return PowerRule<double, double>(shrinkage)(scalars, span);
+      return HWY_DYNAMIC_DISPATCH(UpdateByRule)(config.rule, true, scalars, span);
+    case DT_HALF:
+      return (power ? PowerRule<half, float>(shrinkage) : NarrowRule<half>(config.rule))(scalars, span);
+    default:
+      return (power ? PowerRule<bfloat16, float>(shrinkage) : NarrowRule<bfloat16>(config.rule))(scalars, span);
+  }
+}
+
+double ScalarOf(const Tensor& t) {
+  double value = 0;
+  DispatchType(t.dtype(), Floats{}, [&]<class T>() { value = static_cast<double>(static_cast<float>(*t.data<T>())); });
+  return t.dtype() == DT_DOUBLE ? *t.data<double>() : value;
+}
+
+absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const KernelContext& c) {
+  UpdateScalars s;
+  s.flag = config.flag;
+  s.update_slots = config.update_slots;
+  int n = 0;
+  for (int i = config.num_variables; i < config.num_inputs; ++i) {
+    if (i == config.grad || i == config.indices) continue;
+    const Tensor& t = c.input(i);
+    if (t.num_elements() != 1) {
+      return InvalidArgument(c.node().op().inputs()[static_cast<size_t>(i)].name, " is not a scalar: ",
+                             t.shape().ToString());
+    }
+    if (i == config.global_step) {
+      s.global_step = *t.data<int64_t>();
+    } else {
+      s.at[n++] = ScalarOf(t);
+    }
+  }
+  return s;
+}
+
+absl::Status CheckShapes(const UpdateConfig& config, const KernelContext& c, const LockedVariables& locked) {
+  const std::vector<ArgSpec>& args = c.node().op().inputs();
+  const Shape& shape = locked[0].value().shape();
+  for (int i = 1; i < config.num_variables; ++i) {
+    const Shape& slot = locked[i].value().shape();
+    if (slot != shape) {
+      return InvalidArgument("var and ", args[static_cast<size_t>(i)].name, " do not have the same shape",
+                             shape.ToString(), " ", slot.ToString());
+    }
+  }
+  const Shape& grad = c.input(config.grad).shape();
+  if (config.indices < 0) {
+    if (grad == shape) return absl::OkStatus();
+    return InvalidArgument("var and ", args[static_cast<size_t>(config.grad)].name, " do not have the same shape",
+                           shape.ToString(), " ", grad.ToString());
+  }
+  const Shape& indices = c.input(config.indices).shape();
+  if (shape.rank() < 1) return InvalidArgument("var must be at least 1 dimensional");
+  if (indices.rank() != 1) return InvalidArgument("indices must be one-dimensional, got ", indices.ToString());
+  if (grad.rank() != shape.rank() || grad.dim(0) != indices.dim(0) || grad.Sub(1) != shape.Sub(1)) {
+    return InvalidArgument("grad must be the same size as indices in the first dimension and as var in the others: ",
+                           "grad ", grad.ToString(), ", indices ", indices.ToString(), ", var ", shape.ToString());
+  }
+  return absl::OkStatus();
+}
+
+// See CombineRows: a thread owns some rows of the variable, so that repeated indices are applied in order.
+void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t width,
+                absl::FunctionRef<void(int64_t row, int64_t i)> update) {
+  constexpr int64_t kWorthThreads = 1 << 14;  // elements
+  const int threads = pool.num_threads();
+  if (threads <= 1 || static_cast<int64_t>(rows.size()) * width < kWorthThreads || width < 8) {
+    for (size_t i = 0; i < rows.size(); ++i) update(rows[i], static_cast<int64_t>(i));
+    return;
+  }
+  pool.ForEach(threads, [&](int t) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] % threads == t) update(rows[i], static_cast<int64_t>(i));
+    }
+  });
+}
+
+absl::Status Run(const UpdateConfig& config, KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const LockedVariables locked, LockedVariables::Lock(c, config.num_variables, config.type));
+  for (int i = 0; i < config.num_variables; ++i) WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, i));
+  WEIR_RETURN_IF_ERROR(CheckShapes(config, c, locked));
+  WEIR_ASSIGN_OR_RETURN(const UpdateScalars scalars, ReadScalars(config, c));
+  const Shape shape = locked[0].value().shape();
+  std::vector<int64_t> rows;
+  if (config.indices >= 0) {
+    WEIR_ASSIGN_OR_RETURN(rows, RowIndices(c.input(config.indices), shape.dim(0)));
+  }
+  UpdateSpan span{nullptr, {nullptr, nullptr, nullptr}, c.input(config.grad).raw(), shape.num_elements()};
+  for (int i = 0; i < config.num_variables; ++i) {
+    WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, i));
+    (i == 0 ? span.var : span.slots[i - 1]) = value->raw();
+  }
+  const size_t size = ElementSize(config.type);
+  const bool power = NeedsPower(config, scalars);
+  if (config.indices >= 0) {
+    const int64_t width = shape.Sub(1).num_elements();
+    UpdateRows(c.pool(), rows, width, [&](int64_t row, int64_t i) {
+      Update(config, power, scalars, span.At(row * width, i * width, width, size));
+    });
+  } else {
+    const double cost = (power || size == 2 ? 10.0 : 0.3) * (1 + config.num_variables);
+    c.pool().ParallelFor(
+        span.count, cost,
+        [&](int64_t begin, int64_t end) {
+          Update(config, power, scalars, span.At(begin, begin, end - begin, size));
+        },
+        64);
+  }
+  if (config.is_ref) c.SetOutput(0, c.input(0));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, int rule) {
+  UpdateConfig config{.rule = rule, .grad = -1, .indices = -1, .global_step = -1};
+  const std::vector<ArgSpec>& args = init.node.op().inputs();
+  config.num_variables = 1 + static_cast<int>(UpdateRules()[rule].slots.size());
+  config.num_inputs = static_cast<int>(args.size());
+  for (int i = config.num_variables; i < config.num_inputs; ++i) {
+    const std::string& name = args[static_cast<size_t>(i)].name;
+    if (IsGradientArg(name)) config.grad = i;
+    if (name == "indices") config.indices = i;
+    if (name == "global_step") config.global_step = i;
+  }
+  config.is_ref = init.node.num_outputs() > 0;
+  config.flag = init.node.attr_or("use_nesterov", false) || init.node.attr_or("multiply_linear_by_lr", false);
+  config.update_slots = init.node.attr_or("update_slots", true);
+  config.type = init.attr<DataType>("T");
+  return Kernel([config](KernelContext& c) -> absl::Status { return Run(config, c); });
+}
+
+void AddRule(KernelRegistry* r, absl::string_view op, int rule, int num_variables) {
+  std::vector<int> writes;
+  for (int i = 0; i < num_variables; ++i) writes.push_back(i);
+  for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}) {
+    r->Add(op, kCpu, type, [rule](const KernelInit& init) { return MakeUpdate(init, rule); }).Writes(writes);
+  }
+}
+
+}  // namespace
+
+void AddTrainingCpu(KernelRegistry* r) {
+  const std::vector<UpdateRule>& rules = UpdateRules();
+  for (int i = 0; i < static_cast<int>(rules.size()); ++i) {
+    const int num_variables = 1 + static_cast<int>(rules[i].slots.size());
+    for (const absl::string_view kind : {"", "Resource"}) {
+      if (kind.empty() && !rules[i].has_ref) continue;
+      AddRule(r, absl::StrCat(kind, "Apply", rules[i].name), i, num_variables);
+      if (rules[i].has_sparse) AddRule(r, absl::StrCat(kind, "SparseApply", rules[i].name), i, num_variables);
+    }
+  }
+}
+
+}  // namespace weir
+#endif  // HWY_ONCE
