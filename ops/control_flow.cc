@@ -1,0 +1,273 @@
+#include "weir/ops/control_flow.h"
+
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/gradient_util.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+Operation NoOp(Graph& graph, absl::string_view name) { return Operation(AddNode(graph, "NoOp", {}, {}, name)); }
+
+Operation Group(Graph& graph, const std::vector<Operation>& ops, absl::string_view name) {
+  return GroupOps(graph, ops, name.empty() ? "group_deps" : name);
+}
+
+Output WithDependencies(const std::vector<Operation>& ops, Output x, absl::string_view name) {
+  if (!x) return {};
+  const ColocateWith beside(x.graph(), x.node);
+  const ControlDependencies after(x.graph(), ops);
+  return Identity(x, name.empty() ? "control_dependency" : name);
+}
+
+Outputs Tuple(Graph& graph, const Outputs& tensors) {
+  Outputs out;
+  for (const Grad& g : GateGrads(graph, Grads(tensors.begin(), tensors.end()))) out.push_back(g.dense());
+  return out;
+}
+
+Operation ControlTrigger(Graph& graph, absl::string_view name) {
+  return Operation(AddNode(graph, "ControlTrigger", {}, {}, name));
+}
+
+SwitchResult Switch(Output data, Output pred, absl::string_view name) {
+  const Outputs sides = AllOutputs(AddNode("Switch", {data, pred}, {}, name), 2);
+  return {sides[0], sides[1]};
+}
+
+MergeResult Merge(const Outputs& inputs, absl::string_view name) {
+  const Outputs r = AllOutputs(AddNode("Merge", {inputs}, {}, name), 2);
+  return {r[0], r[1]};
+}
+
+Output Enter(Output data, absl::string_view frame_name, const EnterOptions& options, absl::string_view name) {
+  return AddOp("Enter", {data},
+               {{"frame_name", frame_name},
+                {"is_constant", options.is_constant},
+                {"parallel_iterations", options.parallel_iterations}},
+               name);
+}
+
+Output Exit(Output data, absl::string_view name) { return AddOp("Exit", {data}, {}, name); }
+Output NextIteration(Output data, absl::string_view name) { return AddOp("NextIteration", {data}, {}, name); }
+Output LoopCond(Output input, absl::string_view name) { return AddOp("LoopCond", {input}, {}, name); }
+
+Operation Assert(Output condition, const Outputs& data, int64_t summarize, absl::string_view name) {
+  return Operation(AddNode("Assert", {condition, data}, {{"summarize", summarize}}, name));
+}
+
+Output Print(Output x, const Outputs& data, const PrintOptions& options, absl::string_view name) {
+  return AddOp("Print", {x, data},
+               {{"message", options.message}, {"first_n", options.first_n}, {"summarize", options.summarize}}, name);
+}
+
+Operation PrintV2(Output text, absl::string_view output_stream, absl::string_view end, absl::string_view name) {
+  return Operation(AddNode("PrintV2", {text}, {{"output_stream", output_stream}, {"end", end}}, name));
+}
+
+namespace {
+
+// ---- shape rules
+
+absl::Status SwitchShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  return IdentityShape(c);
+}
+
+// What all inputs agree on. Back edges of loops are not there yet when the node is made; they come as unknown shapes.
+absl::Status MergeShape(ShapeContext& c) {
+  Shape out = c.input(0);
+  for (int i = 1; i < c.num_inputs() && out.has_rank(); ++i) {
+    const Shape& in = c.input(i);
+    if (in.rank() != out.rank()) out = Shape::UnknownRank();
+    for (int d = 0; d < out.rank(); ++d) {
+      if (in.dim(d) != out.dim(d)) out.set_dim(d, Shape::kUnknown);
+    }
+  }
+  c.set_output(0, std::move(out));
+  if (c.handle(0) != nullptr) c.set_output_handle(0, *c.handle(0));
+  c.set_output(1, Shape());
+  return absl::OkStatus();
+}
+
+absl::Status RefSelectShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  for (int i = 2; i < c.num_inputs(); ++i) {
+    if (c.input(i) != c.input(1)) return absl::OkStatus();
+  }
+  return PassShape(c, 1, 0);
+}
+
+// A loop variable may change its shape from one iteration to the next; a constant of the loop may not.
+absl::Status EnterShape(ShapeContext& c) {
+  if (c.attr<bool>("is_constant")) return IdentityShape(c);
+  if (c.handle(0) != nullptr) c.set_output_handle(0, *c.handle(0));
+  return absl::OkStatus();
+}
+
+absl::Status LoopCondShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  c.set_output(0, Shape());
+  return absl::OkStatus();
+}
+
+absl::Status AssertShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
+absl::Status PrintV2Shape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
+
+// ---- gradients
+
+// Each side's gradient exists only if that side was taken, even where it does not depend on the value.
+Grads SwitchGradient(GradContext& g) {
+  const Output pred = g.x(1);
+  const Output on_false = Switch(g.dy(0), pred).on_false, on_true = Switch(g.dy(1), pred).on_true;
+  return {Merge({on_false, on_true}).output};
+}
+
+// The gradient goes back to the input that was alive.
+Grads MergeGradient(GradContext& g) {
+  Grads out;
+  for (int i = 0; i < g.num_inputs(); ++i) {
+    const Output index = Const(g.graph(), i, "Equal/y");
+    const Output chosen = AddOp("Equal", {g.y(1), index});
+    out.push_back(Switch(g.dy(0), chosen).on_true);
+  }
+  return out;
+}
+
+}  // namespace
+
+void AddControlFlowOps(OpRegistry* ops) {
+  ops->Add(OpSpec("NoOp")
+               .InferShape(NoOutputs)
+               .Doc("Does nothing; waits for its control inputs."));
+  ops->Add(OpSpec("ControlTrigger")
+               .InferShape(NoOutputs)
+               .NotDifferentiable()
+               .Doc("Does nothing; runs when its control inputs have, dead or not."));
+  ops->Add(OpSpec("Assert")
+               .In("condition: bool, data: T")
+               .Attr("T: list(type) >= 1")
+               .Attr("summarize: int = 3")
+               .Stateful()
+               .InferShape(AssertShape)
+               .NotDifferentiable()
+               .Doc("INVALID_ARGUMENT, showing `data`, if `condition` is false."));
+  ops->Add(OpSpec("Print")
+               .In("input: T, data: U")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("U: list(type) >= 0")
+               .Attr("message: string = ''")
+               .Attr("first_n: int = -1")
+               .Attr("summarize: int = 3")
+               .Stateful()
+               .InferShape(IdentityShape)
+               .Gradient(PassGradient)
+               .Doc("The input; writes `data` to stderr when run."));
+  ops->Add(OpSpec("PrintV2")
+               .In("input: string")
+               .Attr("output_stream: string = 'stderr'")
+               .Attr("end: string = '\n'")
+               .Stateful()
+               .InferShape(PrintV2Shape)
+               .NotDifferentiable()
+               .Doc("Writes a string and `end` to stderr, stdout or a file."));
+  ops->Add(OpSpec("Switch")
+               .In("data: T, pred: bool")
+               .Out("output_false: T, output_true: T")
+               .Attr("T: type")
+               .InferShape(SwitchShape)
+               .Gradient(SwitchGradient)
+               .Doc("Passes `data` to one of two outputs; the other one is dead."));
+  ops->Add(OpSpec("RefSwitch")
+               .In("data: Ref(T), pred: bool")
+               .Out("output_false: Ref(T), output_true: Ref(T)")
+               .Attr("T: type")
+               .AllowsUninitializedInput()
+               .InferShape(SwitchShape)
+               .Gradient(SwitchGradient)
+               .Doc("Passes a reference to one of two outputs; the other one is dead."));
+  ops->Add(OpSpec("Merge")
+               .In("inputs: N * T")
+               .Out("output: T, value_index: int32")
+               .Attr("T: type")
+               .Attr("N: int >= 1")
+               .InferShape(MergeShape)
+               .Gradient(MergeGradient)
+               .Doc("The first of its inputs that is alive, and its number."));
+  ops->Add(OpSpec("RefMerge")
+               .In("inputs: Ref(N * T)")
+               .Out("output: Ref(T), value_index: int32")
+               .Attr("T: type")
+               .Attr("N: int >= 1")
+               .InferShape(MergeShape)
+               .Gradient(MergeGradient)
+               .Doc("The first of its inputs that is alive, a reference, and its number."));
+  ops->Add(OpSpec("RefSelect")
+               .In("index: int32, inputs: Ref(N * T)")
+               .Out("output: Ref(T)")
+               .Attr("T: type")
+               .Attr("N: int >= 1")
+               .InferShape(RefSelectShape)
+               .Doc("The reference with this index."));
+  ops->Add(OpSpec("RefIdentity")
+               .In("input: Ref(T)")
+               .Out("output: Ref(T)")
+               .Attr("T: type")
+               .AllowsUninitializedInput()
+               .InferShape(IdentityShape)
+               .Gradient(PassGradient)
+               .Doc("The reference itself."));
+  ops->Add(OpSpec("Enter")
+               .In("data: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("frame_name: string")
+               .Attr("is_constant: bool = false")
+               .Attr("parallel_iterations: int = 10")
+               .InferShape(EnterShape)
+               .Doc("Makes a value available in the loop frame `frame_name`."));
+  ops->Add(OpSpec("Exit")
+               .In("data: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .InferShape(IdentityShape)
+               .Doc("Makes a value of a loop frame available outside of it."));
+  ops->Add(OpSpec("NextIteration")
+               .In("data: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .InferShape(IdentityShape)
+               .Gradient(PassGradient)
+               .Doc("Makes a value available to the next iteration of its loop."));
+  ops->Add(OpSpec("LoopCond")
+               .In("input: bool")
+               .Out("output: bool")
+               .InferShape(LoopCondShape)
+               .NotDifferentiable()
+               .Doc("The input; marks the condition of a loop."));
+  ops->Add(OpSpec("RefEnter")
+               .In("data: Ref(T)")
+               .Out("output: Ref(T)")
+               .Attr("T: type")
+               .Attr("frame_name: string")
+               .Attr("is_constant: bool = false")
+               .Attr("parallel_iterations: int = 10")
+               .InferShape(EnterShape)
+               .Doc("Makes a reference available in the loop frame `frame_name`."));
+  ops->Add(OpSpec("RefExit")
+               .In("data: Ref(T)")
+               .Out("output: Ref(T)")
+               .Attr("T: type")
+               .InferShape(IdentityShape)
+               .Doc("Makes a reference in a loop frame available outside of it."));
+  ops->Add(OpSpec("RefNextIteration")
+               .In("data: Ref(T)")
+               .Out("output: Ref(T)")
+               .Attr("T: type")
+               .InferShape(IdentityShape)
+               .Gradient(PassGradient)
+               .Doc("Makes a reference available to the next iteration of its loop."));
+}
+
+}  // namespace weir
