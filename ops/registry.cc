@@ -5,6 +5,9 @@ namespace weir {
 const OpRegistry& BuiltinOps() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
+    AddArrayOps(ops);
+    AddControlFlowOps(ops);
+    AddDataFlowOps(ops);
     AddNnOps(ops);
     AddStateOps(ops);
     AddSummaryOps(ops);
