@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
@@ -382,16 +383,14 @@ absl::Status NodeBuilder::SetAttrs(Node* node) {
 }
 
 void NodeBuilder::SetControls(Node* node) const {
-  const auto add = [node](Node* control) {
-    auto& controls = node->control_inputs_;
-    if (std::find(controls.begin(), controls.end(), control) == controls.end()) {
-      controls.push_back(control);
-    }
+  absl::flat_hash_set<const Node*> seen;
+  const auto add = [&](Node* control) {
+    if (seen.insert(control).second) node->control_inputs_.push_back(control);
   };
-  if (!verbatim_)
-    std::for_each(graph_.context().control_inputs.begin(), graph_.context().control_inputs.end(),
-                  add);
-  std::for_each(controls_.begin(), controls_.end(), add);
+  if (!verbatim_) {
+    for (Node* control : graph_.context().control_inputs) add(control);
+  }
+  for (Node* control : controls_) add(control);
 }
 
 // Device and colocation marks: the device is the one given, else that of the op placed with, else

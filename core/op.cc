@@ -124,8 +124,8 @@ void OpSpec::ParseArgs(absl::string_view text, std::vector<ArgSpec>* out) {
     absl::StatusOr<ArgSpec> arg = ParseArg(part);
     if (arg.ok()) {
       out->push_back(*std::move(arg));
-    } else if (status_.ok()) {
-      status_ = arg.status();
+    } else {
+      status_.Update(arg.status());
     }
   }
 }
@@ -144,8 +144,8 @@ OpSpec& OpSpec::Attr(absl::string_view attr) {
   absl::StatusOr<AttrSpec> spec = AttrSpec::Parse(attr);
   if (spec.ok()) {
     attrs_.push_back(*std::move(spec));
-  } else if (status_.ok()) {
-    status_ = spec.status();
+  } else {
+    status_.Update(spec.status());
   }
   return *this;
 }
@@ -209,21 +209,24 @@ std::string OpSpec::Signature() const {
   return text;
 }
 
-void OpRegistry::Add(OpSpec spec) {
-  const std::string name = spec.name();
-  const auto check = [&name](const absl::Status& status) {
-    if (!status.ok()) Die(Annotate(status, absl::StrCat("OpRegistry::Add: op '", name, "'")));
-  };
-  check(spec.status_);
-  absl::flat_hash_set<absl::string_view> attr_names;
-  for (const AttrSpec& attr : spec.attrs_) {
-    if (!attr_names.insert(attr.name).second)
-      check(InvalidArgument("Attribute '", attr.name, "' is declared twice"));
+const absl::Status& OpSpec::Resolve() {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const AttrSpec& attr : attrs_) {
+    if (!names.insert(attr.name).second) {
+      status_.Update(InvalidArgument("Attribute '", attr.name, "' is declared twice"));
+    }
   }
-  for (ArgSpec& arg : spec.inputs_) check(ResolveArg(spec, &arg));
-  for (ArgSpec& arg : spec.outputs_) check(ResolveArg(spec, &arg));
-  if (Find(name) != nullptr) check(AlreadyExists("It is registered already"));
-  ops_.emplace(name, std::make_unique<const OpSpec>(std::move(spec)));
+  for (ArgSpec& arg : inputs_) status_.Update(ResolveArg(*this, &arg));
+  for (ArgSpec& arg : outputs_) status_.Update(ResolveArg(*this, &arg));
+  return status_;
+}
+
+void OpRegistry::Add(OpSpec spec) {
+  std::string name = spec.name();
+  absl::Status status = spec.Resolve();
+  if (Find(name) != nullptr) status.Update(AlreadyExists("It is registered already"));
+  if (!status.ok()) Die(Annotate(status, absl::StrCat("OpRegistry::Add: op '", name, "'")));
+  ops_.emplace(std::move(name), std::make_unique<const OpSpec>(std::move(spec)));
 }
 
 const OpSpec* OpRegistry::Find(absl::string_view name) const {

@@ -86,6 +86,8 @@ class OpSpec {
   std::string Signature() const;
   // The first mistake made while the record was written (a bad attribute text, say); OpRegistry::Add fails on it.
   const absl::Status& status() const { return status_; }
+  // Settles which attributes the arguments name, once all are declared, and returns status(). OpRegistry::Add calls it.
+  const absl::Status& Resolve();
 
  private:
   friend class OpRegistry;

@@ -108,11 +108,11 @@ class Tensor {
   }
   template <class T>
   absl::Span<T> flat() {
-    return {data<T>(), static_cast<size_t>(num_elements_)};
+    return absl::Span<T>(data<T>(), static_cast<size_t>(num_elements_));
   }
   template <class T>
   absl::Span<const T> flat() const {
-    return {data<T>(), static_cast<size_t>(num_elements_)};
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements_));
   }
   // The only element of a scalar (or one-element tensor).
   template <class T>

@@ -1,0 +1,535 @@
+#include <algorithm>
+#include <queue>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "weir/core/graph_io.h"
+#include "weir/core/proto_values.h"
+#include "weir/core/signature.h"
+#include "weir/proto/graph.pb.h"
+
+namespace weir {
+
+namespace {
+
+// The newest GraphDef version that Weir understands: that of the newest TensorFlow it was checked
+// against.
+constexpr int kConsumerVersion = 2474;
+// Outputs that all nodes of one import may have, beyond what its bytes justify.
+constexpr int64_t kSpareOutputs = kMaxNodeArity;
+constexpr absl::string_view kColocationPrefix = "loc:@";
+constexpr absl::string_view kOutputShapes = "_output_shapes";
+
+// Records of library functions that nodes call as if they were ops. They live as long as the graph.
+struct FunctionOps {
+  absl::flat_hash_map<std::string, std::unique_ptr<const OpSpec>> ops;
+};
+
+// An input as NodeDef spells it: "name", "name:k" or "^name".
+struct InputName {
+  absl::string_view node;
+  int index = 0;
+  bool control = false;
+};
+
+InputName ParseInput(absl::string_view text) {
+  InputName input{text};
+  if (absl::ConsumePrefix(&input.node, "^")) {
+    input.control = true;
+    return input;
+  }
+  const size_t colon = text.rfind(':');
+  if (colon == absl::string_view::npos || colon + 1 == text.size()) return input;
+  const absl::string_view digits = text.substr(colon + 1);
+  const bool is_number = std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit);
+  if (is_number && absl::SimpleAtoi(digits, &input.index)) input.node = text.substr(0, colon);
+  return input;
+}
+
+absl::Status CheckVersions(const proto::VersionDef& versions) {
+  if (versions.producer() < 0) {
+    return InvalidArgument("GraphDef producer version ", versions.producer(),
+                           " below min producer 0 supported by Weir");
+  }
+  if (versions.min_consumer() > kConsumerVersion) {
+    return InvalidArgument("GraphDef min consumer version ", versions.min_consumer(),
+                           " above current version ", kConsumerVersion,
+                           " for Weir.  Please upgrade Weir.");
+  }
+  for (const int bad : versions.bad_consumers()) {
+    if (bad == kConsumerVersion) {
+      return InvalidArgument("GraphDef disallows consumer version ", bad,
+                             ".  Please upgrade Weir: this version is likely buggy.");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Imports in four steps: names are checked and indexed; inputs are resolved to nodes of the
+// GraphDef or to outputs of the graph (input_map); nodes are added in topological order, the lowest
+// position first, so that a GraphDef in order stays in order; and the back edges of loops, which
+// the order leaves out, are closed. The only edges left out are those from a NextIteration to a
+// Merge: whatever waits for ever after that is a cycle, and an error. Until the end the graph's
+// name table, versions and library are untouched, so a failed import only has to drop the nodes it
+// added.
+class GraphImporter {
+ public:
+  GraphImporter(Graph& graph, const proto::GraphDef& def, const ImportOptions& options)
+      : graph_(graph), def_(def), options_(options), first_new_(graph.num_nodes()) {
+    prefix_ = options.prefix;
+    while (absl::EndsWith(prefix_, "/")) prefix_.pop_back();
+    if (!prefix_.empty()) prefix_ += '/';
+    outputs_left_ = kSpareOutputs + static_cast<int64_t>(def.ByteSizeLong());
+  }
+
+  absl::StatusOr<Outputs> Run() {
+    if (graph_.finalized()) {
+      return FailedPrecondition("Graph is finalized and cannot be modified.");
+    }
+    absl::StatusOr<Outputs> returned = Import();
+    if (!returned.ok()) {
+      DropNodes();
+      return returned;
+    }
+    Commit();
+    return returned;
+  }
+
+ private:
+  // One input of one node of the GraphDef: output `index` of its node `def`, or of `mapped`.
+  struct Edge {
+    int def = -1;
+    int index = 0;
+    Node* mapped = nullptr;
+    bool control = false;
+    bool back = false;
+  };
+
+  absl::StatusOr<Outputs> Import() {
+    WEIR_RETURN_IF_ERROR(CheckVersions(def_.versions()));
+    IndexFunctions();
+    WEIR_RETURN_IF_ERROR(IndexNames());
+    WEIR_RETURN_IF_ERROR(ResolveInputs());
+    WEIR_ASSIGN_OR_RETURN(const std::vector<int> order, Order());
+    nodes_.assign(def_.node_size(), nullptr);
+    for (const int i : order) {
+      const absl::Status status = AddNode(i);
+      if (!status.ok()) return AtNode(i, status);
+    }
+    for (const int i : order) WEIR_RETURN_IF_ERROR(CloseLoops(i));
+    return FindReturned();
+  }
+
+  absl::Status AtNode(int i, const absl::Status& status) const {
+    const proto::NodeDef& node = def_.node(i);
+    return Annotate(status, absl::StrCat("Node '", node.name(), "' (", node.op(), ")"));
+  }
+
+  void IndexFunctions() {
+    for (const proto::FunctionDef& function : def_.library().function()) {
+      functions_.try_emplace(function.signature().name(), &function.signature());
+    }
+  }
+
+  absl::Status IndexNames() {
+    by_name_.reserve(def_.node_size());
+    for (int i = 0; i < def_.node_size(); ++i) {
+      const std::string& name = def_.node(i).name();
+      if (!IsNodeName(prefix_.empty() ? name : prefix_ + name) || name.empty()) {
+        return InvalidArgument("Node '", name, "': Node name contains invalid characters");
+      }
+      if (!by_name_.try_emplace(name, i).second) {
+        return InvalidArgument("Node '", name, "' is not unique");
+      }
+      if (graph_.FindNode(prefix_ + name) != nullptr) {
+        return AlreadyExists("Node name '", prefix_, name, "' already exists in the Graph");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ResolveInputs() {
+    for (const auto& [name, output] : options_.input_map) {
+      if (!output || &output.graph() != &graph_) {
+        return InvalidArgument("input_map['", name, "'] is not an output of the graph");
+      }
+      map_[MapKey(ParseInput(name))] = output;
+    }
+    absl::flat_hash_set<std::pair<absl::string_view, int>> used;
+    edges_begin_.push_back(0);
+    for (const proto::NodeDef& node : def_.node()) {
+      bool after_control = false;
+      for (const std::string& text : node.input()) {
+        const InputName input = ParseInput(text);
+        if (after_control && !input.control) {
+          return InvalidArgument("Node '", node.name(),
+                                 "': Control dependencies must come after regular dependencies");
+        }
+        after_control = input.control;
+        WEIR_ASSIGN_OR_RETURN(edges_.emplace_back(), ResolveInput(node, input));
+        if (edges_.back().mapped != nullptr) used.insert(MapKey(input));
+      }
+      edges_begin_.push_back(edges_.size());
+    }
+    for (const auto& [key, output] : map_) {
+      if (!used.contains(key) && !by_name_.contains(key.first)) {
+        return InvalidArgument("Attempted to map inputs that were not found in graph_def: [",
+                               key.first, ":", key.second, "]");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static std::pair<absl::string_view, int> MapKey(const InputName& input) {
+    return {input.node, input.control ? -1 : input.index};
+  }
+
+  absl::StatusOr<Edge> ResolveInput(const proto::NodeDef& node, const InputName& input) const {
+    Edge edge;
+    edge.control = input.control;
+    edge.index = input.index;
+    if (!map_.empty()) {
+      const auto mapped = map_.find(MapKey(input));
+      if (mapped != map_.end()) {
+        edge.mapped = mapped->second.node;
+        edge.index = mapped->second.index;
+        return edge;
+      }
+    }
+    const auto it = by_name_.find(input.node);
+    if (it == by_name_.end()) {
+      return InvalidArgument("Node '", node.name(), "': Unknown input node '", input.node, "'");
+    }
+    edge.def = it->second;
+    edge.back = !edge.control && IsMerge(node) && IsNextIteration(def_.node(edge.def));
+    return edge;
+  }
+
+  static bool IsMerge(const proto::NodeDef& node) {
+    return node.op() == "Merge" || node.op() == "RefMerge";
+  }
+  static bool IsNextIteration(const proto::NodeDef& node) {
+    return node.op() == "NextIteration" || node.op() == "RefNextIteration";
+  }
+
+  absl::Span<const Edge> EdgesOf(int i) const {
+    return absl::MakeConstSpan(edges_).subspan(edges_begin_[i],
+                                               edges_begin_[i + 1] - edges_begin_[i]);
+  }
+
+  static bool MustPrecede(const Edge& edge) { return edge.mapped == nullptr && !edge.back; }
+
+  // Positions in the order in which nodes can be added.
+  absl::StatusOr<std::vector<int>> Order() const {
+    const int n = def_.node_size();
+    std::vector<int> waiting(n, 0);
+    std::vector<size_t> begin(n + 1, 0);
+    for (const Edge& edge : edges_) {
+      if (MustPrecede(edge)) ++begin[edge.def + 1];
+    }
+    for (int i = 0; i < n; ++i) begin[i + 1] += begin[i];
+    std::vector<int> consumers(begin[n]);
+    std::vector<size_t> next = begin;
+    for (int i = 0; i < n; ++i) {
+      for (const Edge& edge : EdgesOf(i)) {
+        if (!MustPrecede(edge)) continue;
+        ++waiting[i];
+        consumers[next[edge.def]++] = i;
+      }
+    }
+    std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
+    for (int i = 0; i < n; ++i) {
+      if (waiting[i] == 0) ready.push(i);
+    }
+    std::vector<int> order;
+    order.reserve(n);
+    while (!ready.empty()) {
+      const int i = ready.top();
+      ready.pop();
+      order.push_back(i);
+      for (size_t c = begin[i]; c < begin[i + 1]; ++c) {
+        if (--waiting[consumers[c]] == 0) ready.push(consumers[c]);
+      }
+    }
+    if (static_cast<int>(order.size()) < n) return CycleError(waiting, n - order.size());
+    return order;
+  }
+
+  // Walks backwards among the nodes that wait until one comes again.
+  absl::Status CycleError(const std::vector<int>& waiting, size_t count) const {
+    const auto blocked = [&](const Edge& e) { return MustPrecede(e) && waiting[e.def] > 0; };
+    int at =
+        static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; }) -
+                         waiting.begin());
+    std::vector<int> position(def_.node_size(), -1);
+    std::vector<int> path;
+    while (position[at] < 0) {
+      position[at] = static_cast<int>(path.size());
+      path.push_back(at);
+      const absl::Span<const Edge> edges = EdgesOf(at);
+      at = std::find_if(edges.begin(), edges.end(), blocked)->def;
+    }
+    path.erase(path.begin(), path.begin() + position[at]);
+    path.push_back(at);
+    std::reverse(path.begin(), path.end());
+    constexpr size_t kMostNamed = 10;
+    const size_t left_out = path.size() > kMostNamed ? path.size() - kMostNamed : 0;
+    path.resize(path.size() - left_out);
+    return InvalidArgument(
+        count, count == 1 ? " node" : " nodes", " in a cycle: ",
+        absl::StrJoin(path, " -> ",
+                      [this](std::string* out, int i) { *out += def_.node(i).name(); }),
+        left_out > 0 ? " -> ..." : "");
+  }
+
+  absl::StatusOr<const OpSpec*> LookupOp(const std::string& name) {
+    if (const OpSpec* op = graph_.ops().Find(name)) return op;
+    const auto function = functions_.find(name);
+    if (function == functions_.end()) return graph_.ops().Lookup(name);
+    auto& known = graph_.Extension<FunctionOps>().ops;
+    auto it = known.find(name);
+    if (it == known.end()) {
+      WEIR_ASSIGN_OR_RETURN(OpSpec op, OpFromProto(*function->second));
+      it = known.emplace(name, std::make_unique<const OpSpec>(std::move(op))).first;
+    }
+    return it->second.get();
+  }
+
+  absl::Status AddNode(int i) {
+    const proto::NodeDef& def = def_.node(i);
+    auto node = std::make_unique<Node>();
+    WEIR_ASSIGN_OR_RETURN(node->op_, LookupOp(def.op()));
+    const OpSpec& op = *node->op_;
+    if (op.deprecated_version() > 0 && def_.versions().producer() >= op.deprecated_version()) {
+      return Unimplemented("Op ", op.name(), " is not available in GraphDef version ",
+                           def_.versions().producer(), ". It has been removed in version ",
+                           op.deprecated_version(), ". ", op.deprecation(), ".");
+    }
+    node->graph_ = &graph_;
+    node->id_ = graph_.num_nodes();
+    node->name_ = prefix_ + def.name();
+    node->device_ = def.device();
+    WEIR_RETURN_IF_ERROR(SetAttrs(def, node.get()));
+    WEIR_RETURN_IF_ERROR(SetOutputs(node.get()));
+    WEIR_RETURN_IF_ERROR(SetInputs(i, node.get()));
+    WEIR_RETURN_IF_ERROR(graph_.InferShapes(node.get()));
+    WEIR_RETURN_IF_ERROR(RefineShapes(def, node.get()));
+    nodes_[i] = node.get();
+    graph_.by_name_[node->name_] = node.get();
+    graph_.nodes_.push_back(std::move(node));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetAttrs(const proto::NodeDef& def, Node* node) {
+    for (const auto& [name, value] : def.attr()) {
+      if (name == kOutputShapes) continue;
+      absl::StatusOr<AttrValue> attr = AttrFromProto(value, &expansion_left_);
+      if (!attr.ok()) return Annotate(attr.status(), absl::StrCat("attr '", name, "'"));
+      node->attrs_.emplace(name, *std::move(attr));
+    }
+    WEIR_RETURN_IF_ERROR(CompleteAttrs(*node->op_, &node->attrs_));
+    const auto mark = node->attrs_.find("_class");
+    if (mark == node->attrs_.end()) return absl::OkStatus();
+    const auto* given = mark->second.get_if<std::vector<std::string>>();
+    if (given == nullptr) return absl::OkStatus();
+    std::vector<std::string> marks = *given;
+    for (std::string& text : marks) {
+      absl::string_view other = text;
+      if (!absl::ConsumePrefix(&other, kColocationPrefix)) continue;
+      if (!by_name_.contains(other)) {
+        return InvalidArgument("Node '", def.name(),
+                               "' expects to be colocated with unknown node '", other, "'");
+      }
+      text = absl::StrCat(kColocationPrefix, prefix_, other);
+    }
+    mark->second = AttrValue(std::move(marks));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetOutputs(Node* node) {
+    WEIR_ASSIGN_OR_RETURN(const DataTypes types,
+                          ArgTypes(*node->op_, node->op_->outputs(), node->attrs_,
+                                   std::min(kMaxNodeArity, outputs_left_)));
+    outputs_left_ -= static_cast<int64_t>(types.size());
+    node->outputs_.resize(types.size());
+    for (size_t k = 0; k < types.size(); ++k) node->outputs_[k].type = types[k];
+    return absl::OkStatus();
+  }
+
+  absl::Status SetInputs(int i, Node* node) {
+    const OpSpec& op = *node->op_;
+    WEIR_ASSIGN_OR_RETURN(node->input_types_,
+                          ArgTypes(op, op.inputs(), node->attrs_, kMaxNodeArity));
+    absl::flat_hash_set<const Node*> controls;
+    for (const Edge& edge : EdgesOf(i)) {
+      if (edge.control) {
+        Node* const source = Source(edge);
+        if (controls.insert(source).second) node->control_inputs_.push_back(source);
+        continue;
+      }
+      node->inputs_.emplace_back();
+      if (node->inputs_.size() > node->input_types_.size()) continue;
+      if (edge.back) continue;
+      const int k = node->num_inputs() - 1;
+      WEIR_ASSIGN_OR_RETURN(node->inputs_[k], CheckedSource(edge, *node, k));
+    }
+    if (node->inputs_.size() == node->input_types_.size()) return absl::OkStatus();
+    return InvalidArgument(
+        "NodeDef expected inputs '",
+        absl::StrJoin(node->input_types_, ", ",
+                      [](std::string* out, DataType t) { *out += DataTypeName(t); }),
+        "' do not match ", node->num_inputs(), " inputs specified; Op<", op.Signature(), ">");
+  }
+
+  Node* Source(const Edge& edge) const {
+    return edge.mapped != nullptr ? edge.mapped : nodes_[edge.def];
+  }
+
+  // The output that an edge comes from, fit to be input k.
+  absl::StatusOr<Output> CheckedSource(const Edge& edge, const Node& node, int k) const {
+    Node* const source = Source(edge);
+    if (edge.index >= source->num_outputs()) {
+      return InvalidArgument("Connecting to invalid output ", edge.index, " of source node ",
+                             source->name(), " which has ", source->num_outputs(), " outputs.");
+    }
+    const DataType wanted = node.input_type(k), given = source->output_type(edge.index);
+    if (BaseType(wanted) != BaseType(given) || (IsRef(wanted) && !IsRef(given))) {
+      return InvalidArgument("Input ", k, " of node ", node.name(), " was passed ",
+                             DataTypeName(given), " from ", source->name(), ":", edge.index,
+                             " incompatible with expected ", DataTypeName(wanted), ".");
+    }
+    return Output(source, edge.index);
+  }
+
+  absl::Status RefineShapes(const proto::NodeDef& def, Node* node) {
+    const auto it = def.attr().find(std::string(kOutputShapes));
+    if (it == def.attr().end()) return absl::OkStatus();
+    const auto& shapes = it->second.list().shape();
+    if (shapes.empty() && node->num_outputs() > 0) return absl::OkStatus();
+    if (shapes.size() != node->num_outputs()) {
+      return InvalidArgument("Node '", node->name(), "' has ", node->num_outputs(),
+                             " outputs but the _output_shapes attribute specifies shapes for ",
+                             shapes.size(), " outputs");
+    }
+    for (int k = 0; k < node->num_outputs(); ++k) {
+      WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeFromProto(shapes.Get(k)));
+      const absl::Status status = graph_.RefineShape(node->output(k), shape);
+      if (!status.ok()) {
+        return InvalidArgument("Node '", node->name(), "' has an _output_shapes attribute ",
+                               "inconsistent with the GraphDef for output #", k, ": ",
+                               status.message());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CloseLoops(int i) {
+    const absl::Span<const Edge> edges = EdgesOf(i);
+    for (size_t k = 0; k < edges.size(); ++k) {
+      if (!edges[k].back) continue;
+      Node* const merge = nodes_[i];
+      absl::StatusOr<Output> source = CheckedSource(edges[k], *merge, static_cast<int>(k));
+      if (!source.ok()) return AtNode(i, source.status());
+      merge->inputs_[k] = *source;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Outputs> FindReturned() const {
+    Outputs out;
+    for (const std::string& name : options_.return_elements) {
+      const InputName element = ParseInput(name);
+      const bool is_tensor = element.node.size() != name.size();
+      const auto mapped = map_.find(MapKey(element));
+      if (is_tensor && mapped != map_.end()) {
+        out.push_back(mapped->second);
+        continue;
+      }
+      const auto it = by_name_.find(element.node);
+      Node* const node = it == by_name_.end() ? nullptr : nodes_[it->second];
+      if (node == nullptr || element.control ||
+          (is_tensor && element.index >= node->num_outputs())) {
+        return InvalidArgument("Requested return_element '", name, "' not found in graph_def.");
+      }
+      out.emplace_back(node, element.index);
+    }
+    return out;
+  }
+
+  void DropNodes() {
+    for (int i = first_new_; i < graph_.num_nodes(); ++i) {
+      graph_.by_name_.erase(graph_.nodes_[i]->name_);
+    }
+    graph_.nodes_.resize(first_new_);
+  }
+
+  void Commit() {
+    for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
+    MergeVersions();
+    MergeLibrary();
+  }
+
+  // Takes the name and the scopes it lies in.
+  void MarkName(absl::string_view name) {
+    const std::string lower = absl::AsciiStrToLower(name);
+    graph_.used_names_.try_emplace(lower, 1);
+    for (size_t slash = lower.rfind('/'); slash != std::string::npos && slash > 0;
+         slash = lower.rfind('/', slash - 1)) {
+      if (!graph_.used_names_.try_emplace(lower.substr(0, slash), 1).second) return;
+    }
+  }
+
+  void MergeVersions() {
+    GraphVersions& mine = graph_.versions();
+    const proto::VersionDef& other = def_.versions();
+    mine.producer = first_new_ == 0 ? other.producer() : std::min(mine.producer, other.producer());
+    mine.min_consumer = std::max(mine.min_consumer, other.min_consumer());
+    for (const int bad : other.bad_consumers()) {
+      auto& list = mine.bad_consumers;
+      if (std::find(list.begin(), list.end(), bad) == list.end()) list.push_back(bad);
+    }
+  }
+
+  // Functions that the graph has already stay as they are.
+  void MergeLibrary() {
+    if (def_.library().ByteSizeLong() == 0) return;
+    proto::FunctionDefLibrary library;
+    if (!library.ParseFromString(graph_.function_library())) library.Clear();
+    absl::flat_hash_set<std::string> known;
+    for (const auto& function : library.function()) known.insert(function.signature().name());
+    for (const auto& function : def_.library().function()) {
+      if (known.insert(function.signature().name()).second) *library.add_function() = function;
+    }
+    library.mutable_gradient()->MergeFrom(def_.library().gradient());
+    library.mutable_registered_gradients()->MergeFrom(def_.library().registered_gradients());
+    graph_.set_function_library(library.SerializeAsString());
+  }
+
+  Graph& graph_;
+  const proto::GraphDef& def_;
+  const ImportOptions& options_;
+  const int first_new_;
+  std::string prefix_;
+  int64_t outputs_left_ = 0;
+  int64_t expansion_left_ = kExpansionBudget;
+  absl::flat_hash_map<absl::string_view, const proto::OpDef*> functions_;
+  absl::flat_hash_map<absl::string_view, int> by_name_;  // to positions in the GraphDef
+  absl::flat_hash_map<std::pair<absl::string_view, int>, Output> map_;  // index -1: control
+  std::vector<Edge> edges_;          // of all nodes, one after another
+  std::vector<size_t> edges_begin_;  // where those of node i begin
+  std::vector<Node*> nodes_;         // by position in the GraphDef
+};
+
+absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
+                                       const ImportOptions& options) {
+  return GraphImporter(graph, def, options).Run();
+}
+
+}  // namespace weir

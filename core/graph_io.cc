@@ -1,0 +1,109 @@
+#include "weir/core/graph_io.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+#include "weir/core/file.h"
+#include "weir/proto/graph.pb.h"
+
+namespace weir {
+
+namespace {
+
+// Keeps the first error of a text, with its place.
+class FirstError final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text_.empty())
+      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+absl::Status ParseText(const std::string& text, proto::GraphDef* def) {
+  constexpr int kDeepestNesting = 100;  // the limit of the binary parser
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.SetRecursionLimit(kDeepestNesting);
+  if (parser.ParseFromString(text, def)) return absl::OkStatus();
+  return InvalidArgument("Error parsing text-format GraphDef: ", error.text());
+}
+
+absl::Status ParseBinary(const std::string& bytes, proto::GraphDef* def) {
+  if (bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max()) &&
+      def->ParseFromString(bytes)) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("Error parsing GraphDef: Wire format was corrupt (", bytes.size(),
+                         " bytes)");
+}
+
+void NodeToProto(const Node& node, proto::NodeDef* def) {
+  def->set_name(node.name());
+  def->set_op(node.op_name());
+  def->set_device(node.device());
+  for (const Output& in : node.inputs()) {
+    def->add_input(in.index == 0 ? in.node->name() : in.name());
+  }
+  std::vector<std::string> controls;
+  for (const Node* control : node.control_inputs()) controls.push_back("^" + control->name());
+  std::sort(controls.begin(), controls.end());
+  for (std::string& control : controls) def->add_input(std::move(control));
+  for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
+}
+
+}  // namespace
+
+absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
+                                        const ImportOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  proto::GraphDef def;
+  const absl::Status parsed =
+      absl::EndsWith(path, ".pbtxt") ? ParseText(bytes, &def) : ParseBinary(bytes, &def);
+  if (!parsed.ok()) return Annotate(parsed, path);
+  return ImportGraphDef(graph, def, options);
+}
+
+void ExportGraphDef(const Graph& graph, proto::GraphDef* def) {
+  def->Clear();
+  for (const auto& node : graph.nodes()) NodeToProto(*node, def->add_node());
+  const GraphVersions& versions = graph.versions();
+  def->mutable_versions()->set_producer(versions.producer);
+  def->mutable_versions()->set_min_consumer(versions.min_consumer);
+  for (const int bad : versions.bad_consumers) def->mutable_versions()->add_bad_consumers(bad);
+  if (!graph.function_library().empty()) {
+    def->mutable_library()->ParseFromString(graph.function_library());
+  }
+}
+
+// Equal graphs give equal bytes: maps are written in the order of their keys.
+std::string SerializeGraph(const Graph& graph) {
+  proto::GraphDef def;
+  ExportGraphDef(graph, &def);
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  def.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+std::string GraphToText(const Graph& graph) {
+  proto::GraphDef def;
+  ExportGraphDef(graph, &def);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(def, &text);
+  return text;
+}
+
+}  // namespace weir

@@ -1,0 +1,22 @@
+#ifndef WEIR_CORE_PROTO_VALUES_H_
+#define WEIR_CORE_PROTO_VALUES_H_
+
+#include "weir/core/graph_io.h"
+
+// The conversions of graph_io.h with a limit, for sources that read whole graphs from untrusted
+// bytes.
+namespace weir {
+
+// A few bytes on the wire may stand for a large tensor, because the last value repeats. `budget` is
+// how many bytes such tensors may still take; what they take is subtracted, and RESOURCE_EXHAUSTED
+// comes back when it is not enough.
+inline constexpr int64_t kExpansionBudget = int64_t{1} << 31;
+absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto, int64_t* budget);
+absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& proto, int64_t* budget);
+
+// The record of a function's signature, so that a node may call the function as an op.
+absl::StatusOr<OpSpec> OpFromProto(const proto::OpDef& def);
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_PROTO_VALUES_H_
