@@ -1,0 +1,156 @@
+#include "weir/core/bundle_reader.h"
+
+#include <algorithm>
+
+#include "weir/core/bundle_commit.h"
+#include "weir/core/file.h"
+
+namespace weir {
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const std::string& prefix) {
+  if (prefix.empty()) return InvalidArgument("the path of a checkpoint is empty");
+  if (Files().Exists(internal::BundleIndexName(prefix))) return internal::BundleReader::Open(prefix);
+  return internal::OpenCheckpointV1(prefix);
+}
+
+namespace internal {
+
+absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix) {
+  return NotFound("Key ", name, " not found in checkpoint ", prefix);
+}
+
+absl::StatusOr<Tensor> AssembleSlices(DataType dtype, const Shape& full, const Box& want,
+                                      const std::vector<TensorSlice>& parts,
+                                      absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read,
+                                      absl::string_view what) {
+  // The parts that matter, and whether each element comes exactly once: no two overlap, and the counts add up.
+  std::vector<const TensorSlice*> needed;
+  std::vector<Box> overlaps;
+  const int64_t wanted = want.num_elements();
+  int64_t covered = 0;
+  for (const TensorSlice& part : parts) {
+    std::optional<Box> overlap = IntersectBoxes(ResolveSlice(part, full), want);
+    if (!overlap || wanted == 0) continue;
+    covered += std::min(overlap->num_elements(), wanted - covered + 1);
+    needed.push_back(&part);
+    overlaps.push_back(*std::move(overlap));
+  }
+  if (covered != wanted || !AreDisjoint(overlaps)) {
+    return DataLoss(what, ": the ", parts.size(), " stored slices of shape ", full.ToString(),
+                    covered > wanted || covered == wanted ? " overlap" : " do not cover what is to be read");
+  }
+  Tensor out;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    // Read before memory is asked for the whole: a damaged index may promise more than there is.
+    WEIR_ASSIGN_OR_RETURN(const Tensor part, read(*needed[i]));
+    if (!out.initialized()) {
+      WEIR_ASSIGN_OR_RETURN(out, Tensor::Allocate(HostAllocator(), dtype, Shape(want.size)));
+    }
+    CopyBox(part, ResolveSlice(*needed[i], full), overlaps[i], want, &out);
+  }
+  if (!out.initialized()) return Tensor::Allocate(HostAllocator(), dtype, Shape(want.size));
+  return out;
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::string& prefix) {
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(BundleIndexName(prefix)));
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> index, TableReader::Open(std::move(file)));
+  std::unique_ptr<BundleReader> reader(new BundleReader(prefix, std::move(index)));
+  WEIR_ASSIGN_OR_RETURN(const std::optional<std::string> header, reader->index_->Get(""));
+  if (!header) return DataLoss(reader->index_->path(), ": Unable to find the header entry");
+  WEIR_ASSIGN_OR_RETURN(reader->header_, ParseBundleHeader(*header, reader->index_->path()));
+  reader->data_suffix_ = LiveDataSuffix(prefix);
+  return reader;
+}
+
+absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_view key) {
+  std::optional<std::string> bytes;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    WEIR_ASSIGN_OR_RETURN(bytes, index_->Get(key));
+  }
+  if (!bytes || key.empty()) return std::nullopt;
+  WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(*bytes, key, index_->path()));
+  return entry;
+}
+
+absl::StatusOr<BundleEntry> BundleReader::Entry(absl::string_view name) {
+  WEIR_ASSIGN_OR_RETURN(std::optional<BundleEntry> entry, Lookup(name));
+  if (!entry) return KeyNotFound(name, prefix_);
+  return *std::move(entry);
+}
+
+absl::StatusOr<std::vector<CheckpointTensor>> BundleReader::List() {
+  std::vector<CheckpointTensor> tensors;
+  std::lock_guard<std::mutex> lock(mutex_);
+  WEIR_RETURN_IF_ERROR(index_->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
+    if (key.empty() || key[0] == '\0') return absl::OkStatus();  // the header, and parts of tensors
+    WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(value, key, index_->path()));
+    tensors.push_back({std::string(key), entry.dtype, std::move(entry.shape), std::move(entry.slices)});
+    return absl::OkStatus();
+  }));
+  return tensors;
+}
+
+absl::StatusOr<CheckpointTensor> BundleReader::Find(absl::string_view name) {
+  WEIR_ASSIGN_OR_RETURN(BundleEntry entry, Entry(name));
+  return CheckpointTensor{std::string(name), entry.dtype, std::move(entry.shape), std::move(entry.slices)};
+}
+
+absl::StatusOr<const ReadableFile*> BundleReader::DataFile(int shard) {
+  if (shard >= header_.num_shards) {
+    return DataLoss(index_->path(), ": an entry is in shard ", shard, " of ", header_.num_shards);
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<ReadableFile>& file = data_[shard];
+  if (file == nullptr) {
+    const std::string path = BundleDataName(prefix_, shard, header_.num_shards);
+    absl::StatusOr<std::unique_ptr<ReadableFile>> opened = Files().Open(path + data_suffix_);
+    if (absl::IsNotFound(opened.status()) && !data_suffix_.empty()) opened = Files().Open(path);
+    if (!opened.ok()) return opened.status();
+    file = *std::move(opened);
+  }
+  return file.get();
+}
+
+absl::StatusOr<Tensor> BundleReader::ReadStored(absl::string_view key, const BundleEntry& entry) {
+  WEIR_ASSIGN_OR_RETURN(const ReadableFile* file, DataFile(entry.shard));
+  return ReadTensorData(*file, entry, header_.big_endian, key);
+}
+
+absl::StatusOr<Tensor> BundleReader::ReadParts(absl::string_view name, const BundleEntry& entry, const Box& want) {
+  const auto read = [&](const TensorSlice& slice) -> absl::StatusOr<Tensor> {
+    const std::string key = EncodeSliceKey(name, slice);
+    WEIR_ASSIGN_OR_RETURN(const std::optional<BundleEntry> part, Lookup(key));
+    if (!part) return DataLoss(index_->path(), ": no entry for ", DescribeBundleKey(key));
+    if (part->dtype != entry.dtype || part->shape != *slice.ShapeIn(entry.shape)) {
+      return DataLoss(index_->path(), ": the entry of ", DescribeBundleKey(key), " says ", DataTypeName(part->dtype),
+                      part->shape.ToString(), ", which is not that slice of ", DataTypeName(entry.dtype),
+                      entry.shape.ToString());
+    }
+    return ReadStored(key, *part);
+  };
+  return AssembleSlices(entry.dtype, entry.shape, want, entry.slices, read,
+                        absl::StrCat(index_->path(), ": tensor ", name));
+}
+
+absl::StatusOr<Tensor> BundleReader::Read(absl::string_view name) {
+  WEIR_ASSIGN_OR_RETURN(const BundleEntry entry, Entry(name));
+  if (entry.slices.empty()) return ReadStored(name, entry);
+  return ReadParts(name, entry, ResolveSlice(TensorSlice::Full(entry.shape.rank()), entry.shape));
+}
+
+absl::StatusOr<Tensor> BundleReader::ReadSlice(absl::string_view name, const TensorSlice& slice) {
+  WEIR_ASSIGN_OR_RETURN(const BundleEntry entry, Entry(name));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, slice.ShapeIn(entry.shape));
+  if (shape == entry.shape) return Read(name);
+  const Box want = ResolveSlice(slice, entry.shape);
+  if (!entry.slices.empty()) return ReadParts(name, entry, want);
+  WEIR_ASSIGN_OR_RETURN(const Tensor whole, ReadStored(name, entry));
+  WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), entry.dtype, shape));
+  CopyBox(whole, ResolveSlice(TensorSlice::Full(entry.shape.rank()), entry.shape), want, want, &out);
+  return out;
+}
+
+}  // namespace internal
+}  // namespace weir

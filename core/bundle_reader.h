@@ -1,0 +1,60 @@
+#ifndef WEIR_CORE_BUNDLE_READER_H_
+#define WEIR_CORE_BUNDLE_READER_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "weir/core/bundle.h"
+#include "weir/core/bundle_format.h"
+#include "weir/core/table.h"
+
+// The two kinds of CheckpointReader, and what they share.
+namespace weir::internal {
+
+// Puts a tensor (or the box `want` of it) together from the parts that overlap it. `read` gives the elements of a part.
+// DATA_LOSS, with `what`, if parts overlap each other or do not cover it.
+absl::StatusOr<Tensor> AssembleSlices(DataType dtype, const Shape& full, const Box& want,
+                                      const std::vector<TensorSlice>& parts,
+                                      absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read,
+                                      absl::string_view what);
+
+// V2. Looks up keys under a lock, and reads data without.
+class BundleReader : public CheckpointReader {
+ public:
+  static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& prefix);
+  absl::StatusOr<std::vector<CheckpointTensor>> List() override;
+  absl::StatusOr<CheckpointTensor> Find(absl::string_view name) override;
+  absl::StatusOr<Tensor> Read(absl::string_view name) override;
+  absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) override;
+
+ private:
+  BundleReader(const std::string& prefix, std::unique_ptr<TableReader> index)
+      : prefix_(prefix), index_(std::move(index)) {}
+  absl::StatusOr<std::optional<BundleEntry>> Lookup(absl::string_view key);
+  absl::StatusOr<BundleEntry> Entry(absl::string_view name);
+  absl::StatusOr<const ReadableFile*> DataFile(int shard);
+  // The elements stored under a key of its own.
+  absl::StatusOr<Tensor> ReadStored(absl::string_view key, const BundleEntry& entry);
+  absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry, const Box& want);
+
+  const std::string prefix_;
+  std::string data_suffix_;
+  BundleHeader header_;
+  std::mutex mutex_;  // guards the two below
+  const std::unique_ptr<TableReader> index_;
+  std::map<int, std::unique_ptr<ReadableFile>> data_;
+};
+
+// V1: see checkpoint_v1.cc.
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpointV1(const std::string& pattern);
+
+absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix);
+
+}  // namespace weir::internal
+
+#endif  // WEIR_CORE_BUNDLE_READER_H_

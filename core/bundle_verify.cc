@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "weir/core/bundle.h"
+#include "weir/core/bundle_commit.h"
+#include "weir/core/bundle_format.h"
+#include "weir/core/file.h"
+#include "weir/core/table.h"
+
+namespace weir {
+namespace {
+
+using internal::BundleDataName;
+using internal::BundleEntry;
+using internal::DescribeBundleKey;
+
+class Verifier {
+ public:
+  explicit Verifier(const std::string& prefix) : prefix_(prefix), index_path_(internal::BundleIndexName(prefix)) {}
+
+  absl::StatusOr<BundleReport> Run() {
+    WEIR_RETURN_IF_ERROR(ReadIndex());
+    CheckSlices();
+    for (int shard = 0; shard < header_.num_shards; ++shard) CheckShard(shard);
+    for (const auto& [key, entry] : entries_) {
+      if (key[0] != '\0') ++report_.tensors;
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void Problem(const std::string& file, uint64_t offset, uint64_t size, std::string name, std::string message) {
+    report_.problems.push_back({file, offset, size, std::move(name), std::move(message)});
+  }
+
+  absl::Status ReadIndex() {
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(index_path_));
+    bool has_header = false;
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TableProblem> problems,
+                          ScanTable(*file, [&](absl::string_view key, absl::string_view value) {
+                            const absl::Status status = key.empty() ? SetHeader(value, &has_header) : AddEntry(key, value);
+                            if (status.ok()) return;
+                            Problem(index_path_, 0, 0, DescribeBundleKey(key), std::string(status.message()));
+                          }));
+    uint64_t damaged = 0;
+    for (const TableProblem& p : problems) {
+      Problem(index_path_, p.offset, p.size, "", p.message);
+      damaged += p.size;
+    }
+    report_.index_bytes = static_cast<int64_t>(file->size() - std::min(damaged, file->size()));
+    if (!has_header) {
+      Problem(index_path_, 0, 0, "", absl::StrCat(index_path_, ": Unable to find the header entry"));
+      GuessShards();
+    }
+    suffix_ = internal::LiveDataSuffix(prefix_);
+    return absl::OkStatus();
+  }
+
+  absl::Status SetHeader(absl::string_view value, bool* has_header) {
+    WEIR_ASSIGN_OR_RETURN(header_, internal::ParseBundleHeader(value, index_path_));
+    *has_header = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status AddEntry(absl::string_view key, absl::string_view value) {
+    WEIR_ASSIGN_OR_RETURN(BundleEntry entry, internal::ParseBundleEntry(value, key, index_path_));
+    entries_.emplace(std::string(key), std::move(entry));
+    return absl::OkStatus();
+  }
+
+  // Without a header the names of the data files say how many there are.
+  void GuessShards() {
+    const auto paths = MatchFiles(prefix_ + ".data-00000-of-?????");
+    if (!paths.ok() || paths->size() != 1) return;
+    const std::string count = paths->front().substr(paths->front().size() - 5);
+    header_.num_shards = std::max(1, static_cast<int>(std::strtol(count.c_str(), nullptr, 10)));
+  }
+
+  // Every tensor that is stored in parts has all of them, and every part belongs to a tensor.
+  void CheckSlices() {
+    std::map<std::string, bool, std::less<>> claimed;
+    for (const auto& [key, entry] : entries_) {
+      if (entry.slices.empty()) continue;
+      int64_t covered = 0;
+      std::vector<Box> boxes;
+      for (const TensorSlice& slice : entry.slices) {
+        const std::string part = EncodeSliceKey(key, slice);
+        const auto found = entries_.find(part);
+        if (found == entries_.end()) {
+          Problem(index_path_, 0, 0, key, absl::StrCat(index_path_, ": no entry for ", DescribeBundleKey(part)));
+        } else if (found->second.dtype != entry.dtype || found->second.shape != *slice.ShapeIn(entry.shape)) {
+          Problem(index_path_, 0, 0, key,
+                  absl::StrCat(index_path_, ": the entry of ", DescribeBundleKey(part), " does not fit the tensor"));
+        }
+        claimed[part] = true;
+        boxes.push_back(ResolveSlice(slice, entry.shape));
+        covered += std::min(boxes.back().num_elements(), entry.shape.num_elements() - covered + 1);
+      }
+      if (covered != entry.shape.num_elements() || !AreDisjoint(boxes)) {
+        Problem(index_path_, 0, 0, key, absl::StrCat(index_path_, ": the slices of tensor ", key,
+                                                     " overlap or do not cover it"));
+      }
+    }
+    for (const auto& [key, entry] : entries_) {
+      if (entry.slices.empty() && entry.shard >= header_.num_shards) {
+        Problem(index_path_, 0, 0, DescribeBundleKey(key),
+                absl::StrCat(index_path_, ": ", DescribeBundleKey(key), " is in shard ", entry.shard, " of ",
+                             header_.num_shards));
+      }
+      if (key[0] == '\0' && !claimed[key]) {
+        Problem(index_path_, 0, 0, DescribeBundleKey(key),
+                absl::StrCat(index_path_, ": ", DescribeBundleKey(key), " belongs to no tensor"));
+      }
+    }
+  }
+
+  void CheckShard(int shard) {
+    std::string path = BundleDataName(prefix_, shard, header_.num_shards);
+    if (Files().Exists(path + suffix_)) path += suffix_;
+    const absl::StatusOr<std::unique_ptr<ReadableFile>> file = Files().Open(path);
+    if (!file.ok()) return Problem(path, 0, 0, "", std::string(file.status().message()));
+    std::vector<const std::pair<const std::string, BundleEntry>*> inside;
+    for (const auto& item : entries_) {
+      if (item.second.slices.empty() && item.second.shard == shard) inside.push_back(&item);
+    }
+    std::sort(inside.begin(), inside.end(), [](const auto* a, const auto* b) {
+      return std::tie(a->second.offset, a->second.size) < std::tie(b->second.offset, b->second.size);
+    });
+    int64_t end = 0;
+    for (const auto* item : inside) {
+      const BundleEntry& entry = item->second;
+      CheckGap(path, end, entry.offset, DescribeBundleKey(item->first));
+      end = std::max(end, entry.offset + entry.size);
+      const absl::Status status = internal::CheckTensorData(**file, entry, header_.big_endian, item->first);
+      if (status.ok()) {
+        report_.data_bytes += entry.size;
+      } else {
+        Problem(path, static_cast<uint64_t>(entry.offset), static_cast<uint64_t>(entry.size),
+                DescribeBundleKey(item->first), std::string(status.message()));
+      }
+    }
+    if (static_cast<uint64_t>(end) < (*file)->size()) CheckGap(path, end, static_cast<int64_t>((*file)->size()), "");
+  }
+
+  void CheckGap(const std::string& path, int64_t end, int64_t next, const std::string& name) {
+    if (next > end) {
+      Problem(path, static_cast<uint64_t>(end), static_cast<uint64_t>(next - end), "",
+              absl::StrCat(path, ": ", next - end, " bytes at offset ", end, " belong to no tensor"));
+    } else if (next < end) {
+      Problem(path, static_cast<uint64_t>(next), static_cast<uint64_t>(end - next), name,
+              absl::StrCat(path, ": tensor ", name, " at offset ", next, " overlaps the one before it"));
+    }
+  }
+
+  const std::string prefix_, index_path_;
+  std::string suffix_;
+  internal::BundleHeader header_;
+  std::map<std::string, BundleEntry, std::less<>> entries_;
+  BundleReport report_;
+};
+
+}  // namespace
+
+absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix) { return Verifier(prefix).Run(); }
+
+}  // namespace weir

@@ -1,0 +1,94 @@
+#include "weir/core/checkpoint_state.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "weir/core/file.h"
+#include "weir/proto/checkpoint_state.pb.h"
+
+namespace weir {
+namespace {
+
+bool IsAbsolute(const std::string& path) { return !path.empty() && path[0] == '/'; }
+
+// `path` as seen from `directory`; as it is if there is no way to say it.
+std::string RelativeTo(const std::string& path, const std::string& directory) {
+  if (IsAbsolute(path) != IsAbsolute(directory)) return path;
+  const auto from = std::filesystem::path(directory).lexically_normal();
+  const std::string relative = std::filesystem::path(path).lexically_normal().lexically_relative(from).string();
+  return relative.empty() ? path : relative;
+}
+
+// Keeps the first complaint of the parser instead of printing it.
+class ErrorKeeper : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory, const std::string& filename) {
+  const std::string path = JoinPath(directory, filename);
+  WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  proto::CheckpointState p;
+  google::protobuf::TextFormat::Parser parser;
+  ErrorKeeper errors;
+  parser.RecordErrorsTo(&errors);
+  parser.AllowUnknownField(true);
+  if (!parser.ParseFromString(text, &p)) return DataLoss(path, ": ", errors.text());
+  if (p.model_checkpoint_path().empty()) return DataLoss(path, ": no model_checkpoint_path");
+  CheckpointState state;
+  state.model_checkpoint_path = JoinPath(directory, p.model_checkpoint_path());
+  for (const std::string& each : p.all_model_checkpoint_paths()) {
+    state.all_model_checkpoint_paths.push_back(JoinPath(directory, each));
+  }
+  state.all_model_checkpoint_timestamps = {p.all_model_checkpoint_timestamps().begin(),
+                                           p.all_model_checkpoint_timestamps().end()};
+  state.last_preserved_timestamp = p.last_preserved_timestamp();
+  return state;
+}
+
+absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state, bool relative,
+                                  const std::string& filename) {
+  std::vector<std::string>& all = state.all_model_checkpoint_paths;
+  if (all.empty() || all.back() != state.model_checkpoint_path) all.push_back(state.model_checkpoint_path);
+  if (!state.all_model_checkpoint_timestamps.empty() && state.all_model_checkpoint_timestamps.size() != all.size()) {
+    return InvalidArgument("there are ", all.size(), " checkpoints and ",
+                           state.all_model_checkpoint_timestamps.size(), " timestamps");
+  }
+  const auto written = [&](const std::string& path) {
+    return IsAbsolute(path) && !relative ? path : RelativeTo(path, directory);
+  };
+  proto::CheckpointState p;
+  p.set_model_checkpoint_path(written(state.model_checkpoint_path));
+  for (const std::string& path : all) p.add_all_model_checkpoint_paths(written(path));
+  for (const double t : state.all_model_checkpoint_timestamps) p.add_all_model_checkpoint_timestamps(t);
+  p.set_last_preserved_timestamp(state.last_preserved_timestamp);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(p, &text);
+  return WriteFileAtomically(JoinPath(directory, filename), text);
+}
+
+bool CheckpointExists(const std::string& prefix) {
+  if (Files().Exists(prefix + ".index")) return true;
+  const auto found = MatchFiles(prefix);
+  return found.ok() && std::any_of(found->begin(), found->end(),
+                                   [](const std::string& path) { return !Files().IsDirectory(path); });
+}
+
+absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory, const std::string& filename) {
+  WEIR_ASSIGN_OR_RETURN(const CheckpointState state, ReadCheckpointState(directory, filename));
+  if (CheckpointExists(state.model_checkpoint_path)) return state.model_checkpoint_path;
+  return NotFound(JoinPath(directory, filename), " names the checkpoint ", state.model_checkpoint_path,
+                  ", which is not there");
+}
+
+}  // namespace weir

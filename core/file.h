@@ -1,0 +1,130 @@
+#ifndef WEIR_CORE_FILE_H_
+#define WEIR_CORE_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/core/status.h"
+
+// Files: a thin layer over the operating system that tests replace to cut writes short, drop what was not synced, or stop
+// the process. Errors carry the path, and the code that fits errno: NOT_FOUND, PERMISSION_DENIED, ALREADY_EXISTS,
+// RESOURCE_EXHAUSTED (disk full), FAILED_PRECONDITION (a directory where a file is wanted, or the other way round).
+namespace weir {
+
+// A file being written, from its start. For one thread at a time. Every Append is one system call: see BufferedFile.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual absl::Status Append(absl::string_view data) = 0;
+  // Returns when what was appended would survive a power failure (if the directory entry does: SyncDirectory).
+  virtual absl::Status Sync() = 0;
+  // Must be called, and once; destroying an open file gives up its errors.
+  virtual absl::Status Close() = 0;
+};
+
+// A file open for reading at any place. Safe to use from many threads.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  const std::string& path() const { return path_; }
+  // When it was opened. 0 for things without a size (pipes, /proc).
+  uint64_t size() const { return size_; }
+  // Exactly `size` bytes from `offset` on; DATA_LOSS if the file ends before.
+  absl::Status Read(uint64_t offset, size_t size, char* out) const;
+  // Up to `size` bytes; fewer only at the end of the file.
+  virtual absl::StatusOr<size_t> ReadSome(uint64_t offset, size_t size, char* out) const = 0;
+
+ protected:
+  ReadableFile(std::string path, uint64_t size) : path_(std::move(path)), size_(size) {}
+
+ private:
+  const std::string path_;
+  const uint64_t size_;
+};
+
+// What Weir asks of a file system. Thread-safe.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  // Makes the file, or empties the one there is.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
+  // Replaces `to` in one step.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // A second name for the same file. ALREADY_EXISTS if `to` is taken.
+  virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+  // Makes names made, removed or renamed in a directory durable.
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;
+  virtual absl::Status MakeDirectory(const std::string& path) = 0;
+  // An empty one.
+  virtual absl::Status RemoveDirectory(const std::string& path) = 0;
+  // Names in a directory, sorted, without "." and "..".
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
+  virtual bool Exists(const std::string& path) = 0;
+  virtual bool IsDirectory(const std::string& path) = 0;
+};
+
+// The file system everything goes through: the operating system's, unless replaced.
+FileSystem& Files();
+// Replaces it while in scope, for the whole process. For tests; nothing may be reading or writing when it starts or ends.
+class ScopedFileSystem {
+ public:
+  explicit ScopedFileSystem(FileSystem* files);
+  ~ScopedFileSystem();
+  ScopedFileSystem(const ScopedFileSystem&) = delete;
+  ScopedFileSystem& operator=(const ScopedFileSystem&) = delete;
+
+ private:
+  FileSystem* saved_;
+};
+
+// Collects small pieces into large writes; large pieces go straight through. An error sticks: every later call returns
+// it. Closes without syncing when destroyed.
+class BufferedFile {
+ public:
+  static constexpr size_t kCapacity = size_t{1} << 18;
+  explicit BufferedFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+  ~BufferedFile();
+  BufferedFile(const BufferedFile&) = delete;
+  BufferedFile& operator=(const BufferedFile&) = delete;
+
+  absl::Status Append(absl::string_view data);
+  // Hands everything to the operating system.
+  absl::Status Flush();
+  absl::Status Sync();
+  absl::Status Close();
+  // Bytes appended so far.
+  uint64_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<WritableFile> file_;
+  std::string buffer_;
+  uint64_t size_ = 0;
+  absl::Status status_;
+};
+
+// "a/b" for "a/b/c", "." for "c", "/" for "/c".
+std::string DirectoryOf(absl::string_view path);
+// "c" for "a/b/c".
+absl::string_view BaseName(absl::string_view path);
+// With one '/' between; an absolute `path` is returned as it is.
+std::string JoinPath(absl::string_view directory, absl::string_view path);
+
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+// Makes missing parents too.
+absl::Status MakeDirectories(const std::string& path);
+// Replaces the file's contents so that after a crash there are the old or the new ones: writes aside, syncs, renames,
+// syncs the directory.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
+// Paths that match a pattern with *, ?, and [...] in any component (none of them matches a '/'), sorted. A pattern
+// without them gives itself if it exists.
+absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern);
+// A name for a file that is renamed to `path` when complete: `path` and a random suffix, ".tempstate<number>".
+std::string TemporaryName(absl::string_view path);
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_FILE_H_

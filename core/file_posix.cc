@@ -1,0 +1,165 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "weir/core/file.h"
+
+// The operating system's files.
+namespace weir {
+namespace {
+
+absl::Status Failed(absl::string_view what, absl::string_view path) {
+  return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
+}
+
+// Calls again what a signal has interrupted.
+template <class F>
+auto Retry(F&& call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result == -1 && errno == EINTR);
+  return result;
+}
+
+class PosixWritableFile : public WritableFile {
+ public:
+  PosixWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~PosixWritableFile() override {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  absl::Status Append(absl::string_view data) override {
+    while (!data.empty()) {
+      const ssize_t n = Retry([&] { return write(fd_, data.data(), data.size()); });
+      if (n < 0) return Failed("cannot write", path_);
+      data.remove_prefix(static_cast<size_t>(n));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync() override {
+    return Retry([&] { return fdatasync(fd_); }) == 0 ? absl::OkStatus() : Failed("cannot sync", path_);
+  }
+
+  absl::Status Close() override {
+    const int result = close(fd_);
+    fd_ = -1;
+    return result == 0 ? absl::OkStatus() : Failed("cannot close", path_);
+  }
+
+ private:
+  const std::string path_;
+  int fd_;
+};
+
+class PosixReadableFile : public ReadableFile {
+ public:
+  PosixReadableFile(const std::string& path, uint64_t size, int fd) : ReadableFile(path, size), fd_(fd) {}
+  ~PosixReadableFile() override { close(fd_); }
+
+  absl::StatusOr<size_t> ReadSome(uint64_t offset, size_t size, char* out) const override {
+    size_t got = 0;
+    if (offset > static_cast<uint64_t>(INT64_MAX) - size) return got;
+    while (got < size) {
+      const ssize_t n = Retry([&] { return pread(fd_, out + got, size - got, static_cast<off_t>(offset + got)); });
+      if (n < 0) return Failed("cannot read", path());
+      if (n == 0) break;
+      got += static_cast<size_t>(n);
+    }
+    return got;
+  }
+
+ private:
+  const int fd_;
+};
+
+class PosixFileSystem : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    const int fd = Retry([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+    if (fd < 0) return Failed("cannot create", path);
+    return std::make_unique<PosixWritableFile>(path, fd);
+  }
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+    if (fd < 0) return Failed("cannot open", path);
+    struct stat info;
+    if (fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
+      if (S_ISDIR(info.st_mode)) errno = EISDIR;
+      const absl::Status status = Failed("cannot open", path);
+      close(fd);
+      return status;
+    }
+    const uint64_t size = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+    return std::make_unique<PosixReadableFile>(path, size, fd);
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
+                                                 : Failed(absl::StrCat("cannot rename ", from, " to"), to);
+  }
+
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    return link(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
+                                               : Failed(absl::StrCat("cannot link ", from, " as"), to);
+  }
+
+  absl::Status Remove(const std::string& path) override {
+    return unlink(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove", path);
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (fd < 0) return Failed("cannot open directory", path);
+    const int result = Retry([&] { return fsync(fd); });
+    // Some file systems cannot sync a directory, and say EINVAL.
+    const absl::Status status = result == 0 || errno == EINVAL ? absl::OkStatus() : Failed("cannot sync", path);
+    close(fd);
+    return status;
+  }
+
+  absl::Status MakeDirectory(const std::string& path) override {
+    return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus() : Failed("cannot make directory", path);
+  }
+
+  absl::Status RemoveDirectory(const std::string& path) override {
+    return rmdir(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove directory", path);
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    DIR* directory = opendir(path.c_str());
+    if (directory == nullptr) return Failed("cannot list", path);
+    std::vector<std::string> names;
+    while (const dirent* entry = readdir(directory)) {
+      const absl::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    closedir(directory);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  bool Exists(const std::string& path) override { return access(path.c_str(), F_OK) == 0; }
+
+  bool IsDirectory(const std::string& path) override {
+    struct stat info;
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  }
+};
+
+}  // namespace
+
+FileSystem& PosixFiles();
+FileSystem& PosixFiles() {
+  static PosixFileSystem* const files = new PosixFileSystem;
+  return *files;
+}
+
+}  // namespace weir

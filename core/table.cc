@@ -1,0 +1,219 @@
+#include "weir/core/table.h"
+
+#include <algorithm>
+
+#include "weir/core/coding.h"
+#include "weir/core/crc32c.h"
+#include "weir/core/table_block.h"
+
+namespace weir {
+
+using internal::BlockCursor;
+
+struct TableReader::Block {
+  BlockHandle handle;
+  std::string contents;
+};
+
+TableReader::TableReader(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
+TableReader::~TableReader() = default;
+
+namespace {
+
+absl::Status BadBlock(absl::string_view path, uint64_t offset) {
+  return DataLoss(path, ": bad entry in block at offset ", offset);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::unique_ptr<ReadableFile> file) {
+  WEIR_ASSIGN_OR_RETURN(const internal::Footer footer, internal::ReadFooter(*file));
+  WEIR_ASSIGN_OR_RETURN(const std::string contents, internal::ReadBlock(*file, footer.index));
+  std::unique_ptr<TableReader> table(new TableReader(std::move(file)));
+  size_t key_bytes = 0;
+  BlockCursor entry(contents);
+  for (; entry.valid(); entry.Next()) {
+    absl::string_view value = entry.value();
+    BlockHandle handle;
+    // Keys of an index are not compressed in sound files, so together they are not longer than the block.
+    key_bytes += entry.key().size();
+    if (!internal::GetBlockHandle(&value, &handle) || key_bytes > contents.size()) {
+      return BadBlock(table->path(), footer.index.offset);
+    }
+    table->index_.emplace_back(entry.key(), handle);
+  }
+  if (!entry.sound()) return BadBlock(table->path(), footer.index.offset);
+  return table;
+}
+
+absl::StatusOr<const TableReader::Block*> TableReader::Load(const BlockHandle& handle) {
+  if (loaded_ == nullptr || loaded_->handle != handle) {
+    loaded_ = nullptr;
+    WEIR_ASSIGN_OR_RETURN(std::string contents, internal::ReadBlock(*file_, handle));
+    loaded_ = std::make_unique<Block>(Block{handle, std::move(contents)});
+  }
+  return loaded_.get();
+}
+
+absl::StatusOr<std::optional<std::string>> TableReader::Get(absl::string_view key) {
+  const auto found = std::lower_bound(index_.begin(), index_.end(), key,
+                                      [](const auto& entry, absl::string_view k) { return entry.first < k; });
+  if (found == index_.end()) return std::nullopt;
+  WEIR_ASSIGN_OR_RETURN(const Block* block, Load(found->second));
+  BlockCursor entry(block->contents);
+  entry.Seek(key);
+  if (!entry.sound()) return BadBlock(path(), block->handle.offset);
+  if (!entry.valid() || entry.key() != key) return std::nullopt;
+  return std::string(entry.value());
+}
+
+absl::Status TableReader::ForEach(Visitor visit) {
+  for (const auto& [last, handle] : index_) {
+    WEIR_ASSIGN_OR_RETURN(const Block* block, Load(handle));
+    BlockCursor entry(block->contents);
+    for (; entry.valid(); entry.Next()) WEIR_RETURN_IF_ERROR(visit(entry.key(), entry.value()));
+    if (!entry.sound()) return BadBlock(path(), handle.offset);
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// A table is blocks without gaps, and the place and size of each is written in the index block alone. While that one is
+// sound, the others can be read independently of each other, and any byte between them is an error.
+//
+// Without it blocks are found by their checksums: the first begins at 0, the next where one ends. Where does one end? A
+// block of n bytes is followed by a byte that its checksum covers too and by the masked checksum. So the bytes are fed
+// to the checksum one by one, and after each the four bytes that follow are compared with what the checksum is now; a
+// chance agreement has odds of 2^-32 a byte. One pass over the file finds all blocks up to the first damaged one.
+class Scanner {
+ public:
+  Scanner(const ReadableFile& file, absl::FunctionRef<void(absl::string_view, absl::string_view)> visit)
+      : file_(file), visit_(visit) {}
+
+  absl::StatusOr<std::vector<TableProblem>> Run() {
+    const absl::StatusOr<internal::Footer> footer = internal::ReadFooter(file_);
+    if (!footer.ok()) {
+      const uint64_t size = std::min(file_.size(), internal::kFooterSize);
+      Problem(file_.size() - size, size, footer.status());
+      return WithoutIndex(file_.size() - size);
+    }
+    const absl::StatusOr<std::string> index = internal::ReadBlock(file_, footer->index);
+    if (!index.ok()) {
+      Problem(footer->index.offset, footer->index.size + BlockHandle::kTrailer, index.status());
+      return WithoutIndex(std::min(footer->index.offset, file_.size() - internal::kFooterSize));
+    }
+    return WithIndex(*footer, *index);
+  }
+
+ private:
+  void Problem(uint64_t offset, uint64_t size, const absl::Status& status) {
+    problems_.push_back({offset, size, std::string(status.message())});
+  }
+
+  void VisitBlock(uint64_t offset, const std::string& contents) {
+    BlockCursor entry(contents);
+    for (; entry.valid(); entry.Next()) {
+      if (any_ && entry.key() <= absl::string_view(last_key_)) {
+        Problem(offset, contents.size(), BadBlock(file_.path(), offset));
+        return;
+      }
+      any_ = true;
+      last_key_ = std::string(entry.key());
+      visit_(entry.key(), entry.value());
+    }
+    if (!entry.sound()) Problem(offset, contents.size(), BadBlock(file_.path(), offset));
+  }
+
+  absl::StatusOr<std::vector<TableProblem>> WithIndex(const internal::Footer& footer, const std::string& index) {
+    uint64_t end = 0;
+    BlockCursor entry(index);
+    for (; entry.valid(); entry.Next()) {
+      absl::string_view value = entry.value();
+      BlockHandle handle;
+      if (!internal::GetBlockHandle(&value, &handle)) break;
+      Expect(&end, handle, "data block");
+      const absl::StatusOr<std::string> contents = internal::ReadBlock(file_, handle);
+      if (contents.ok()) {
+        VisitBlock(handle.offset, *contents);
+      } else {
+        Problem(handle.offset, handle.size + BlockHandle::kTrailer, contents.status());
+      }
+    }
+    if (entry.valid() || !entry.sound()) {
+      Problem(footer.index.offset, footer.index.size, BadBlock(file_.path(), footer.index.offset));
+    }
+    Expect(&end, footer.metaindex, "metaindex block");
+    const absl::Status meta = internal::ReadBlock(file_, footer.metaindex).status();
+    if (!meta.ok()) Problem(footer.metaindex.offset, footer.metaindex.size + BlockHandle::kTrailer, meta);
+    Expect(&end, footer.index, "index block");
+    Expect(&end, {file_.size() - internal::kFooterSize, 0}, "footer");
+    return std::move(problems_);
+  }
+
+  // Notes bytes between the end of the last part and this one.
+  void Expect(uint64_t* end, const BlockHandle& handle, absl::string_view what) {
+    if (handle.offset > *end) {
+      Problem(*end, handle.offset - *end,
+              DataLoss(file_.path(), ": ", handle.offset - *end, " bytes at offset ", *end, " belong to nothing"));
+    } else if (handle.offset < *end) {
+      Problem(handle.offset, *end - handle.offset,
+              DataLoss(file_.path(), ": the ", what, " at offset ", handle.offset, " overlaps what is before it"));
+    }
+    *end = std::max(*end, handle.offset + handle.size + BlockHandle::kTrailer);
+  }
+
+  absl::StatusOr<std::vector<TableProblem>> WithoutIndex(uint64_t end) {
+    std::string bytes(end, '\0');
+    WEIR_RETURN_IF_ERROR(file_.Read(0, end, bytes.data()));
+    uint64_t start = 0;
+    uint32_t crc = 0;
+    for (uint64_t i = 0; i + 4 < end; ++i) {
+      crc = ExtendCrc32c(crc, &bytes[i], 1);
+      if (i == start || MaskCrc32c(crc) != LoadFixed32(&bytes[i + 1])) continue;
+      const BlockHandle handle{start, i - start};
+      const absl::StatusOr<std::string> contents = internal::ReadBlock(file_, handle);
+      if (contents.ok() && !IsIndex(*contents)) VisitBlock(start, *contents);
+      found_.push_back(handle);
+      i += 4;
+      start = i + 1;
+      crc = 0;
+    }
+    if (start < end) {
+      Problem(start, end - start,
+              DataLoss(file_.path(), ": no sound block is found from offset ", start, " on (", end - start, " bytes)"));
+    }
+    return std::move(problems_);
+  }
+
+  // True if every value is the handle of a block found before.
+  bool IsIndex(const std::string& contents) const {
+    BlockCursor entry(contents);
+    size_t count = 0;
+    for (; entry.valid(); entry.Next(), ++count) {
+      absl::string_view value = entry.value();
+      BlockHandle handle;
+      if (!internal::GetBlockHandle(&value, &handle) || !value.empty() || count >= found_.size() ||
+          !(found_[count] == handle)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const ReadableFile& file_;
+  const absl::FunctionRef<void(absl::string_view, absl::string_view)> visit_;
+  std::vector<TableProblem> problems_;
+  std::vector<BlockHandle> found_;
+  std::string last_key_;
+  bool any_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<TableProblem>> ScanTable(
+    const ReadableFile& file, absl::FunctionRef<void(absl::string_view key, absl::string_view value)> visit) {
+  return Scanner(file, visit).Run();
+}
+
+}  // namespace weir

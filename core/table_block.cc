@@ -1,0 +1,128 @@
+#include "weir/core/table_block.h"
+
+#include "absl/strings/str_format.h"
+#include "weir/core/coding.h"
+#include "weir/core/crc32c.h"
+#include "weir/core/snappy.h"
+
+namespace weir::internal {
+namespace {
+
+constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
+
+}  // namespace
+
+bool GetBlockHandle(absl::string_view* in, BlockHandle* handle) {
+  return GetVarint64(in, &handle->offset) && GetVarint64(in, &handle->size);
+}
+
+absl::StatusOr<Footer> ReadFooter(const ReadableFile& file) {
+  if (file.size() < kFooterSize) {
+    return DataLoss(file.path(), ": the file is too short to be an sstable: ", file.size(), " bytes");
+  }
+  char bytes[kFooterSize];
+  WEIR_RETURN_IF_ERROR(file.Read(file.size() - kFooterSize, kFooterSize, bytes));
+  const uint64_t magic = LoadFixed64(bytes + kFooterSize - 8);
+  if (magic != kMagic) {
+    return DataLoss(file.path(), ": not an sstable (bad magic number) at offset ", file.size() - 8,
+                    absl::StrFormat(": found %016x, expected %016x", magic, kMagic));
+  }
+  Footer footer;
+  absl::string_view in(bytes, kFooterSize - 8);
+  if (!GetBlockHandle(&in, &footer.metaindex) || !GetBlockHandle(&in, &footer.index)) {
+    return DataLoss(file.path(), ": bad block handle in the footer at offset ", file.size() - kFooterSize);
+  }
+  for (const char c : in) {
+    if (c != 0) return DataLoss(file.path(), ": bytes that are not zero in the footer at offset ", file.size() - kFooterSize);
+  }
+  return footer;
+}
+
+absl::StatusOr<std::string> ReadBlock(const ReadableFile& file, const BlockHandle& handle) {
+  const uint64_t size = file.size();
+  if (handle.offset > size || handle.size > size - handle.offset ||
+      size - handle.offset - handle.size < BlockHandle::kTrailer) {
+    return DataLoss(file.path(), ": block at offset ", handle.offset, " of ", handle.size,
+                    " bytes lies beyond the end of the file (", size, " bytes): the file is truncated or damaged");
+  }
+  std::string bytes(handle.size + BlockHandle::kTrailer, '\0');
+  WEIR_RETURN_IF_ERROR(file.Read(handle.offset, bytes.size(), bytes.data()));
+  const uint32_t stored = LoadFixed32(bytes.data() + handle.size + 1);
+  const uint32_t computed = MaskCrc32c(ExtendCrc32c(0, bytes.data(), handle.size + 1));
+  if (stored != computed) {
+    return DataLoss(file.path(), ": block checksum mismatch at offset ", handle.offset, " (", handle.size,
+                    " bytes): ", absl::StrFormat("stored %08x, computed %08x", stored, computed));
+  }
+  const char compression = bytes[handle.size];
+  bytes.resize(handle.size);
+  if (compression == 0) return bytes;
+  std::string unpacked;
+  if (compression == 1 && SnappyDecompress(bytes, &unpacked)) return unpacked;
+  return DataLoss(file.path(), ": block at offset ", handle.offset,
+                  compression == 1 ? ": corrupted compressed block contents" : ": unknown compression ",
+                  compression == 1 ? "" : absl::StrCat(static_cast<int>(static_cast<uint8_t>(compression))));
+}
+
+BlockCursor::BlockCursor(absl::string_view contents) : contents_(contents) {
+  if (contents.size() < 4 || contents.size() > UINT32_MAX) {
+    Fail();
+    return;
+  }
+  const auto size = static_cast<uint32_t>(contents.size());
+  num_restarts_ = LoadFixed32(contents.data() + size - 4);
+  if (num_restarts_ > (size - 4) / 4) {
+    Fail();
+    return;
+  }
+  entries_end_ = size - 4 - 4 * num_restarts_;
+  Decode();
+}
+
+void BlockCursor::Fail() {
+  sound_ = valid_ = false;
+  entries_end_ = num_restarts_ = position_ = 0;
+}
+
+void BlockCursor::Next() { Decode(); }
+
+// An entry: length of what its key shares with the key before, length of the rest of the key, length of the value, the
+// rest of the key, the value.
+void BlockCursor::Decode() {
+  valid_ = false;
+  if (position_ >= entries_end_) return;
+  absl::string_view in = contents_.substr(position_, entries_end_ - position_);
+  uint32_t shared, rest, value;
+  if (!GetVarint32(&in, &shared) || !GetVarint32(&in, &rest) || !GetVarint32(&in, &value) || shared > key_.size() ||
+      uint64_t{rest} + value > in.size()) {
+    return Fail();
+  }
+  key_.resize(shared);
+  key_.append(in.data(), rest);
+  value_ = in.substr(rest, value);
+  position_ = static_cast<uint32_t>(value_.data() + value - contents_.data());
+  valid_ = true;
+}
+
+uint32_t BlockCursor::Restart(uint32_t i) const {
+  const uint32_t at = LoadFixed32(contents_.data() + entries_end_ + 4 * i);
+  return at < entries_end_ ? at : entries_end_;
+}
+
+void BlockCursor::Seek(absl::string_view key) {
+  // The last restart point whose key is less than `key`; keys there are stored whole.
+  uint32_t low = 0, high = num_restarts_;
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    position_ = Restart(middle);
+    key_.clear();
+    Decode();
+    if (!sound_) return;
+    (valid_ && this->key() < key ? low : high) = middle;
+  }
+  position_ = num_restarts_ > 0 ? Restart(low) : entries_end_;
+  key_.clear();
+  for (Decode(); valid_ && this->key() < key; Decode()) {
+  }
+}
+
+}  // namespace weir::internal
