@@ -8,6 +8,7 @@ const OpRegistry& BuiltinOps() {
     AddArrayOps(ops);
     AddControlFlowOps(ops);
     AddDataFlowOps(ops);
+    AddMathOps(ops);
     AddNnOps(ops);
     AddStateOps(ops);
     AddSummaryOps(ops);

@@ -1,0 +1,295 @@
+#ifndef WEIR_OPS_MATH_H_
+#define WEIR_OPS_MATH_H_
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "weir/core/graph.h"
+#include "weir/ops/array.h"
+
+// Builders of arithmetic: TensorFlow's math_ops. Each adds the nodes that the Python function of that name adds, under the
+// same names; the last argument is the name. Element-wise functions of two tensors broadcast as NumPy does; the two must
+// have one dtype. Errors (dtypes, shapes) stick to the graph, and give an invalid Output.
+namespace weir {
+
+// An argument of an element-wise function: a tensor, or a number, which becomes a Const "<node>/y" (or x) of the other
+// argument's dtype. Something that converts to Output (a variable) is a tensor.
+class Operand {
+ public:
+  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Operand(T number) : number_(static_cast<double>(number)), is_number_(true) {}
+  template <class T, std::enable_if_t<!std::is_arithmetic_v<T> && std::is_convertible_v<const T&, Output>, int> = 0>
+  Operand(const T& tensor) : tensor_(tensor) {}
+  bool is_number() const { return is_number_; }
+  double number() const { return number_; }
+  const Output& tensor() const { return tensor_; }
+
+ private:
+  Output tensor_;
+  double number_ = 0;
+  bool is_number_ = false;
+};
+
+// ---- arithmetic on two tensors, and its operators: x + y is "add", x - y "sub", x * y "mul", x / y "truediv", x % y "mod".
+
+Output Add(const Operand& x, const Operand& y, absl::string_view name = {});  // AddV2
+Output Subtract(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Multiply(const Operand& x, const Operand& y, absl::string_view name = {});
+// True division: integers become float64 first (8- and 16-bit ones float32).
+Output Divide(const Operand& x, const Operand& y, absl::string_view name = {});
+Output RealDiv(const Operand& x, const Operand& y, absl::string_view name = {});
+// Rounds towards minus infinity; towards zero.
+Output FloorDiv(const Operand& x, const Operand& y, absl::string_view name = {});
+Output TruncateDiv(const Operand& x, const Operand& y, absl::string_view name = {});
+// 0 where y is 0; where x is 0 even if y is infinite or NaN (MulNoNan: where y is 0).
+Output DivNoNan(const Operand& x, const Operand& y, absl::string_view name = {});
+Output MulNoNan(const Operand& x, const Operand& y, absl::string_view name = {});
+// The remainder with the sign of y; with the sign of x.
+Output FloorMod(const Operand& x, const Operand& y, absl::string_view name = {});
+Output TruncateMod(const Operand& x, const Operand& y, absl::string_view name = {});
+// x to the power y. Integers must not have negative exponents.
+Output Pow(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Maximum(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Minimum(const Operand& x, const Operand& y, absl::string_view name = {});
+Output SquaredDifference(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Atan2(const Operand& y, const Operand& x, absl::string_view name = {});
+// x / y, x log(y), x log(1 + y); 0 where x is 0.
+Output Xdivy(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Xlogy(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Xlog1py(const Operand& x, const Operand& y, absl::string_view name = {});
+// The incomplete gamma functions P(a, x) and Q(a, x), the Hurwitz zeta function, and derivative a of the digamma function.
+Output Igamma(const Operand& a, const Operand& x, absl::string_view name = {});
+Output Igammac(const Operand& a, const Operand& x, absl::string_view name = {});
+Output Zeta(const Operand& x, const Operand& q, absl::string_view name = {});
+Output Polygamma(const Operand& a, const Operand& x, absl::string_view name = {});
+// A number times a tensor: Const "scalar" and Mul.
+Output ScalarMul(double scalar, Output x, absl::string_view name = {});
+
+// ---- comparison, logic and bits; the results of comparisons are bool
+
+// `incompatible_shape_error` false: shapes that do not broadcast give the scalar false (true for NotEqual).
+Output Equal(const Operand& x, const Operand& y, absl::string_view name = {}, bool incompatible_shape_error = true);
+Output NotEqual(const Operand& x, const Operand& y, absl::string_view name = {}, bool incompatible_shape_error = true);
+Output Less(const Operand& x, const Operand& y, absl::string_view name = {});
+Output LessEqual(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Greater(const Operand& x, const Operand& y, absl::string_view name = {});
+Output GreaterEqual(const Operand& x, const Operand& y, absl::string_view name = {});
+// |x - y| < tolerance; no broadcasting.
+Output ApproximateEqual(Output x, Output y, float tolerance = 1e-5f, absl::string_view name = {});
+Output LogicalAnd(Output x, Output y, absl::string_view name = {});
+Output LogicalOr(Output x, Output y, absl::string_view name = {});
+Output LogicalXor(Output x, Output y, absl::string_view name = "LogicalXor");
+Output LogicalNot(Output x, absl::string_view name = {});
+Output BitwiseAnd(const Operand& x, const Operand& y, absl::string_view name = {});
+Output BitwiseOr(const Operand& x, const Operand& y, absl::string_view name = {});
+Output BitwiseXor(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Invert(Output x, absl::string_view name = {});
+Output LeftShift(const Operand& x, const Operand& y, absl::string_view name = {});
+Output RightShift(const Operand& x, const Operand& y, absl::string_view name = {});
+
+namespace internal {
+// Argument types of the operators: at least one is an Output (or converts to one), the other may be a number.
+template <class A, class B>
+concept OperandPair =
+    (std::is_same_v<A, Output> && (std::is_arithmetic_v<B> || std::is_convertible_v<const B&, Output>)) ||
+    (std::is_same_v<B, Output> && (std::is_arithmetic_v<A> || std::is_convertible_v<const A&, Output>));
+Output BinaryOperator(const char* op, const char* name, const Operand& x, const Operand& y);
+}  // namespace internal
+
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator+(const A& x, const B& y) { return internal::BinaryOperator("AddV2", "add", x, y); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator-(const A& x, const B& y) { return internal::BinaryOperator("Sub", "sub", x, y); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator*(const A& x, const B& y) { return internal::BinaryOperator("Mul", "mul", x, y); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator/(const A& x, const B& y) { return Divide(x, y, "truediv"); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator%(const A& x, const B& y) { return internal::BinaryOperator("FloorMod", "mod", x, y); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator<(const A& x, const B& y) { return Less(x, y); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator<=(const A& x, const B& y) { return LessEqual(x, y); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator>(const A& x, const B& y) { return Greater(x, y); }
+template <class A, class B>
+  requires internal::OperandPair<A, B>
+Output operator>=(const A& x, const B& y) { return GreaterEqual(x, y); }
+Output operator-(const Output& x);
+// Logical on bool, bitwise on integers. There is no operator! (it tells whether an Output is valid): see LogicalNot.
+Output operator&(const Output& x, const Output& y);
+Output operator|(const Output& x, const Output& y);
+Output operator^(const Output& x, const Output& y);
+
+// ---- functions of one tensor, element by element
+
+Output Abs(Output x, absl::string_view name = {});  // ComplexAbs for complex numbers
+Output Negative(Output x, absl::string_view name = {});
+Output Sign(Output x, absl::string_view name = {});
+Output Reciprocal(Output x, absl::string_view name = {});
+Output Square(Output x, absl::string_view name = {});
+Output Sqrt(Output x, absl::string_view name = {});
+Output Rsqrt(Output x, absl::string_view name = {});  // 1 / sqrt(x)
+Output Exp(Output x, absl::string_view name = {});
+Output Expm1(Output x, absl::string_view name = {});  // exp(x) - 1
+Output Log(Output x, absl::string_view name = {});
+Output Log1p(Output x, absl::string_view name = {});  // log(1 + x)
+Output Sin(Output x, absl::string_view name = {});
+Output Cos(Output x, absl::string_view name = {});
+Output Tan(Output x, absl::string_view name = {});
+Output Asin(Output x, absl::string_view name = {});
+Output Acos(Output x, absl::string_view name = {});
+Output Atan(Output x, absl::string_view name = {});
+Output Sinh(Output x, absl::string_view name = {});
+Output Cosh(Output x, absl::string_view name = {});
+Output Tanh(Output x, absl::string_view name = {});
+Output Asinh(Output x, absl::string_view name = {});
+Output Acosh(Output x, absl::string_view name = {});
+Output Atanh(Output x, absl::string_view name = {});
+Output Sigmoid(Output x, absl::string_view name = {});  // 1 / (1 + exp(-x))
+Output LogSigmoid(Output x, absl::string_view name = "LogSigmoid");
+Output Erf(Output x, absl::string_view name = {});
+Output Erfc(Output x, absl::string_view name = {});
+Output Erfinv(Output x, absl::string_view name = {});
+Output Ndtri(Output x, absl::string_view name = {});  // the normal distribution's quantile
+Output Lgamma(Output x, absl::string_view name = {});  // log |gamma(x)|
+Output Digamma(Output x, absl::string_view name = {});
+Output Floor(Output x, absl::string_view name = {});
+Output Ceil(Output x, absl::string_view name = {});
+Output Round(Output x, absl::string_view name = {});  // halves to even
+Output Rint(Output x, absl::string_view name = {});   // the same, floating types only
+Output IsNan(Output x, absl::string_view name = {});
+Output IsInf(Output x, absl::string_view name = {});
+Output IsFinite(Output x, absl::string_view name = {});
+// Of real numbers: themselves, themselves, and zeros.
+Output Conj(Output x, absl::string_view name = {});
+Output Real(Output x, absl::string_view name = {});
+Output Imag(Output x, absl::string_view name = {});
+Output Angle(Output x, absl::string_view name = {});
+Output Complex(Output real, Output imag, absl::string_view name = {});
+// x itself if it has that dtype already.
+Output Cast(Output x, DataType dtype, absl::string_view name = {});
+Output SaturateCast(Output x, DataType dtype, absl::string_view name = "saturate_cast");
+// The index of the interval between boundaries (ascending) that x falls in.
+Output Bucketize(Output x, std::vector<float> boundaries, absl::string_view name = {});
+
+// y (the value of the function) and dy give the gradient with respect to its argument.
+Output SigmoidGrad(Output y, Output dy, absl::string_view name = {});
+Output TanhGrad(Output y, Output dy, absl::string_view name = {});
+Output SqrtGrad(Output y, Output dy, absl::string_view name = {});
+Output RsqrtGrad(Output y, Output dy, absl::string_view name = {});
+Output ReciprocalGrad(Output y, Output dy, absl::string_view name = {});
+
+// ---- choosing
+
+// t where the condition holds, else e. Select does not broadcast, but takes a vector of conditions for the rows (or one
+// condition); SelectV2 broadcasts all three.
+Output Select(Output condition, Output t, Output e, absl::string_view name = {});
+Output SelectV2(Output condition, const Operand& t, const Operand& e, absl::string_view name = {});
+// min(max(x, low), high), as Minimum "clip_by_value/Minimum" and Maximum "clip_by_value".
+Output ClipByValue(Output x, const Operand& low, const Operand& high, absl::string_view name = "clip_by_value");
+
+// ---- sums of many tensors
+
+// One tensor: itself (with a name: an Identity). INVALID_ARGUMENT for none.
+Output AddN(const Outputs& inputs, absl::string_view name = {});
+Output AccumulateN(const Outputs& inputs, absl::string_view name = {});
+
+// ---- reductions. `axes`: one dimension or several, negative ones count from the end; without them all. Without keep_dims
+// the dimensions go, with it they stay with extent 1.
+
+Output ReduceSum(Output x);
+Output ReduceSum(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceMean(Output x);
+Output ReduceMean(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceProd(Output x);
+Output ReduceProd(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceMax(Output x);
+Output ReduceMax(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceMin(Output x);
+Output ReduceMin(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceAll(Output x);
+Output ReduceAll(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceAny(Output x);
+Output ReduceAny(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceEuclideanNorm(Output x);
+Output ReduceEuclideanNorm(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+// log(sum(exp(x))) without overflow.
+Output ReduceLogsumexp(Output x, const Ints& axes, bool keep_dims = false,
+                       absl::string_view name = "ReduceLogSumExp");
+Output ReduceVariance(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = "reduce_variance");
+Output ReduceStd(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = "reduce_std");
+Output CountNonzero(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = "count_nonzero");
+// All dimensions of x: a Const "Const" where the rank is static, else Rank and Range. What the short forms above pass.
+Output AllAxes(Output x);
+
+// The index of the largest (smallest) element along an axis; the first of equals.
+Output ArgMax(Output x, const Ints& axis, DataType output_type = DT_INT64, absl::string_view name = {});
+Output ArgMin(Output x, const Ints& axis, DataType output_type = DT_INT64, absl::string_view name = {});
+
+struct CumulativeOptions {
+  bool exclusive = false;  // element i without x[i] itself
+  bool reverse = false;    // from the end
+};
+Output Cumsum(Output x, const Ints& axis = 0, const CumulativeOptions& options = {}, absl::string_view name = {});
+Output Cumprod(Output x, const Ints& axis = 0, const CumulativeOptions& options = {}, absl::string_view name = {});
+Output CumulativeLogsumexp(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
+                           absl::string_view name = {});
+
+// start, start + delta, ... up to but without limit. Literals become Consts "range/start" and so on.
+Output Range(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta = 1, absl::string_view name = "range");
+Output Range(Output start, Output limit, Output delta, absl::string_view name = {});
+// `num` values from start to stop, both included.
+Output LinSpace(Output start, Output stop, const Ints& num, absl::string_view name = {});
+
+// ---- matrices
+
+struct MatMulOptions {
+  bool transpose_a = false, transpose_b = false;
+  bool adjoint_a = false, adjoint_b = false;  // conjugated too
+  std::string name = {};
+};
+// The matrix product; of stacks of matrices (BatchMatMulV2, whose leading dimensions broadcast) if an argument has more
+// than two dimensions.
+Output MatMul(Output a, Output b, const MatMulOptions& options = {});
+// Sums products over these axes of a and b (as many of each); static shapes.
+Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<int64_t> axes_b,
+                 absl::string_view name = "Tensordot");
+// The vector product of three-vectors in the last dimension.
+Output Cross(Output a, Output b, absl::string_view name = {});
+
+// ---- segments: rows of `data` with equal ids are combined into one row. Sorted ids (0, 0, 1, 3) for Segment*; any order
+// and a given number of segments for UnsortedSegment*, where negative ids are dropped; SparseSegment* takes rows
+// `indices` of data.
+
+Output SegmentSum(Output data, Output segment_ids, absl::string_view name = {});
+Output SegmentMean(Output data, Output segment_ids, absl::string_view name = {});
+Output SegmentProd(Output data, Output segment_ids, absl::string_view name = {});
+Output SegmentMin(Output data, Output segment_ids, absl::string_view name = {});
+Output SegmentMax(Output data, Output segment_ids, absl::string_view name = {});
+Output UnsortedSegmentSum(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
+Output UnsortedSegmentProd(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
+Output UnsortedSegmentMin(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
+Output UnsortedSegmentMax(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
+Output SparseSegmentSum(Output data, Output indices, Output segment_ids, absl::string_view name = {});
+Output SparseSegmentMean(Output data, Output indices, Output segment_ids, absl::string_view name = {});
+Output SparseSegmentSqrtN(Output data, Output indices, Output segment_ids, absl::string_view name = {});
+
+// How often each of 0 ... size - 1 is in `values`, weighted if weights are not empty.
+Output Bincount(Output values, Output size, Output weights, absl::string_view name = {});
+// How many values fall in each of nbins equal parts of value_range (two numbers); what is outside counts at the ends.
+Output HistogramFixedWidth(Output values, Output value_range, const Ints& nbins = 100, DataType dtype = DT_INT32,
+                           absl::string_view name = {});
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_MATH_H_

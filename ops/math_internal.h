@@ -1,0 +1,43 @@
+#ifndef WEIR_OPS_MATH_INTERNAL_H_
+#define WEIR_OPS_MATH_INTERNAL_H_
+
+#include "weir/core/gradient.h"
+#include "weir/core/op.h"
+#include "weir/core/shape_context.h"
+#include "weir/ops/math.h"
+
+// What the sources of the math family share.
+namespace weir {
+
+// The parts of AddMathOps, a source file each.
+void AddUnaryMathOps(OpRegistry* ops);    // math_unary.cc
+void AddBinaryMathOps(OpRegistry* ops);   // math_binary.cc
+void AddReductionOps(OpRegistry* ops);    // math_reduction.cc
+void AddMatMulOps(OpRegistry* ops);       // math_matmul.cc
+void AddSegmentOps(OpRegistry* ops);      // math_segment.cc
+
+// Scalars that Python makes with constant_op (named "Const"), not as an operand.
+Output ScalarConst(const Output& like, double value);
+// Zeros (ones) with the shape and type of x, as Python's zeros_like: a constant where the shape is static.
+Output ZerosOf(const Output& x);
+Output OnesOf(const Output& x);
+// The shape of x as an int32 vector, "Shape": a constant where it is static.
+Output ShapeVector(const Output& x);
+
+// The two gradients of a broadcasting op, summed over the dimensions that were broadcast: what Python calls
+// _ReduceGradientArgs. `shortcut` leaves the Shape nodes out when both shapes are static and equal.
+Grads ReduceGradientArgs(GradContext& g, Output gx, Output gy, bool shortcut = true);
+// The older form: axes first, then (for each gradient, after it was computed) Sum and Reshape.
+struct BroadcastAxes {
+  Output sx, sy, rx, ry;
+};
+BroadcastAxes AxesOfBroadcast(const Output& x, const Output& y);
+Output SumTo(Output gradient, Output axes, Output shape);
+
+// The types lists of signatures.
+inline constexpr char kFloatTypes[] = "T: {bfloat16, half, float, double}";
+inline constexpr char kFloatComplexTypes[] = "T: {bfloat16, half, float, double, complex64, complex128}";
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_MATH_INTERNAL_H_

@@ -1,0 +1,232 @@
+#include "weir/core/scope.h"
+#include "weir/ops/math_internal.h"
+
+namespace weir {
+
+namespace {
+
+// ---- shapes
+
+absl::Status SegmentShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape data, c.WithRankAtLeast(0, 1));
+  WEIR_ASSIGN_OR_RETURN(const Shape ids, c.WithRank(1, 1));
+  WEIR_RETURN_IF_ERROR(MergeDims(data.dim(0), ids.dim(0)).status());
+  if (data.has_rank()) c.set_output(0, Shape({Shape::kUnknown}).Concatenate(data.Sub(1)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> CountAt(ShapeContext& c, int i, absl::string_view what) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  const Tensor* value = c.input_value(i);
+  if (value == nullptr || value->num_elements() != 1) return Shape::kUnknown;
+  const int64_t n = value->IntAt(0);
+  if (n < 0) return InvalidArgument(what, " must be non-negative: ", n);
+  return n;
+}
+
+absl::Status UnsortedSegmentShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t n, CountAt(c, 2, "num_segments"));
+  const Shape &data = c.input(0), &ids = c.input(1);
+  if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
+  if (ids.rank() > data.rank()) {
+    return InvalidArgument("segment_ids of shape ", ids.ToString(), " is no prefix of data's shape ", data.ToString());
+  }
+  WEIR_RETURN_IF_ERROR(data.Sub(0, ids.rank()).MergeWith(ids).status());
+  c.set_output(0, Shape({n}).Concatenate(data.Sub(ids.rank())));
+  return absl::OkStatus();
+}
+
+absl::Status CheckSparse(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(1, 1));
+  WEIR_ASSIGN_OR_RETURN(const Shape ids, c.WithRank(2, 1));
+  return MergeDims(indices.dim(0), ids.dim(0)).status();
+}
+
+absl::Status SparseSegmentShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(CheckSparse(c));
+  if (c.input(0).has_rank()) c.set_output(0, Shape({Shape::kUnknown}).Concatenate(c.input(0).Sub(1)));
+  return absl::OkStatus();
+}
+
+// With the number of rows of the result as input 3: segments, or (gradients) rows of what was gathered from.
+absl::Status SparseSegmentRowsShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(CheckSparse(c));
+  WEIR_ASSIGN_OR_RETURN(const int64_t n, CountAt(c, 3, "the number of rows"));
+  if (c.input(0).has_rank()) c.set_output(0, Shape({n}).Concatenate(c.input(0).Sub(1)));
+  return absl::OkStatus();
+}
+
+// ---- gradients
+
+Output Rows(Output data, Output ids) { return Gather(data, ids); }
+
+Grads SegmentSumGradient(GradContext& g) { return {Rows(g.dy(), g.x(1)), Grad()}; }
+
+// Ones in the shape of the ids, with a dimension of 1 for each further dimension of the data: what counts the rows of a
+// segment when it is summed.
+Grads SegmentMeanGradient(GradContext& g) {
+  const Output rank = Rank(g.x(0));
+  const Output ids_shape = ShapeVector(g.x(1));
+  const Output trailing = ExpandDims(rank - 1, 0);
+  const Output shape = Concat({ids_shape, Fill(trailing, ConstOf(g.graph(), DT_INT32, 1, "ones/Const"), "ones")}, 0);
+  const Output ones = Fill(shape, ConstLike(g.dy(), 1, "ones/Const"), "ones");
+  return {Rows(g.dy() / SegmentSum(ones, g.x(1)), g.x(1)), Grad()};
+}
+
+// Shared equally by all elements of a segment that attain the extreme value.
+Grads SegmentExtremeGradient(GradContext& g) {
+  const Output data = g.x(0), ids = g.x(1);
+  const Output zeros = ZerosOf(data);
+  const Output hits = Equal(data, Rows(g.y(), ids));
+  const Output count = SegmentSum(Cast(hits, g.dy().dtype()), ids);
+  const Output shared = Rows(g.dy() / count, ids);
+  return {SelectV2(hits, shared, zeros), Grad()};
+}
+
+// A segment's product divided by the element; an element that is the only zero of its segment gets the product of the
+// others, and with two zeros nothing gets anything.
+Grads SegmentProdGradient(GradContext& g) {
+  const Output data = g.x(0), ids = g.x(1);
+  const Output is_zero = Equal(data, 0);
+  const Output zeros_in = SegmentSum(Cast(is_zero, DT_INT32), ids);
+  const Output dy = SelectV2(Greater(zeros_in, 1), ZerosOf(g.dy()), g.dy());
+  const Output nonzero = SelectV2(is_zero, OnesOf(data), data);
+  const Output nonzero_product = SegmentProd(nonzero, ids);
+  const Output product = Rows(g.y(), ids);
+  const Output others = Rows(nonzero_product, ids);
+  const Output slope = SelectV2(is_zero, others, product / nonzero);
+  return {Rows(dy, ids) * slope, Grad()};
+}
+
+// For unsorted segments: rows of `data` by id, zeros where the id is negative.
+struct Gathered {
+  Output rows, safe_ids, is_positive;
+};
+Gathered GatherDropNegatives(Output data, Output ids, Output safe_ids = {}, Output is_positive = {}) {
+  Graph& graph = data.graph();
+  if (!safe_ids) safe_ids = Maximum(ids, ZerosOf(ids));
+  const Output rows = Rows(data, safe_ids);
+  if (!is_positive) {
+    is_positive = GreaterEqual(ids, 0);
+    // Broadcast along the dimensions that the ids do not have.
+    const Output shape = ShapeVector(is_positive), extra = Rank(rows) - Rank(is_positive);
+    const Output ones =
+        Fill(Stack({extra}, 0, "ones/packed"), ConstOf(graph, DT_INT32, 1, "ones/Const"), "ones");
+    is_positive = Reshape(is_positive, Concat({shape, ones}, 0));
+    is_positive = LogicalAnd(is_positive, OnesLike(rows, DT_BOOL), "and");
+  }
+  return {SelectV2(is_positive, rows, ZerosOf(rows)), safe_ids, is_positive};
+}
+
+Grads UnsortedSegmentSumGradient(GradContext& g) { return {GatherDropNegatives(g.dy(), g.x(1)).rows, Grad(), Grad()}; }
+
+Grads UnsortedSegmentExtremeGradient(GradContext& g) {
+  const Output data = g.x(0), ids = g.x(1);
+  const Gathered best = GatherDropNegatives(g.y(), ids);
+  const Output hits = LogicalAnd(Equal(data, best.rows), best.is_positive);
+  const Output count = UnsortedSegmentSum(Cast(hits, g.dy().dtype()), ids, g.x(2));
+  const Gathered shared = GatherDropNegatives(g.dy() / count, ids, best.safe_ids, best.is_positive);
+  return {SelectV2(hits, shared.rows, ZerosOf(shared.rows)), Grad(), Grad()};
+}
+
+Grads UnsortedSegmentProdGradient(GradContext& g) {
+  const Output data = g.x(0), ids = g.x(1), num = g.x(2);
+  const Output is_zero = Equal(data, 0);
+  const Output zeros_in = UnsortedSegmentSum(Cast(is_zero, DT_INT32), ids, num);
+  const Output dy = SelectV2(Greater(zeros_in, 1), ZerosOf(g.dy()), g.dy());
+  const Output nonzero = SelectV2(is_zero, OnesOf(data), data);
+  const Output nonzero_product = UnsortedSegmentProd(nonzero, ids, num);
+  const Output safe_ids = Maximum(ids, ZerosOf(ids));
+  const Output product = Rows(g.y(), safe_ids), others = Rows(nonzero_product, safe_ids);
+  const Output slope = SelectV2(is_zero, others, product / nonzero);
+  return {GatherDropNegatives(dy, ids, safe_ids).rows * slope, Grad(), Grad()};
+}
+
+Output FirstDim(Output x) { return StridedSlice(ShapeVector(x), {Index(0)}); }
+
+// `op` scatters the rows of dy back. With sparse_gradient the rows stay rows.
+template <int kInputs>
+GradientFn SparseSegmentGradient(const char* op) {
+  return [op](GradContext& g) -> Grads {
+    Grads out(kInputs);
+    const Output rows = FirstDim(g.x(0));
+    out[0] = AddOp(op, {g.dy(), g.x(1), g.x(2), rows});
+    return out;
+  };
+}
+
+// The gradient of scattering is gathering.
+template <bool kSqrt, bool kScaled>
+Grads SparseSegmentGradGradient(GradContext& g) {
+  const char* op = !kScaled ? "SparseSegmentSum" : kSqrt ? "SparseSegmentSqrtN" : "SparseSegmentMean";
+  Output sums = AddOp(absl::StrCat(op, "WithNumSegments"), {g.dy(), g.x(1), g.x(2), FirstDim(g.x(0))});
+  return {sums};
+}
+
+constexpr char kRealTypes[] =
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
+constexpr char kNumSegments[] = "Tnumsegments: {int32, int64} = DT_INT32";
+
+OpSpec SegmentSpec(absl::string_view op, absl::string_view types) {
+  return OpSpec(op).In("data: T, segment_ids: Tindices").Out("output: T").Attr(types).Attr("Tindices: {int32, int64}")
+      .InferShape(SegmentShape);
+}
+
+OpSpec UnsortedSpec(absl::string_view op, absl::string_view types, absl::string_view indices) {
+  return OpSpec(op).In("data: T, segment_ids: Tindices, num_segments: Tnumsegments").Out("output: T").Attr(types)
+      .Attr(indices).Attr(kNumSegments).InferShape(UnsortedSegmentShape);
+}
+
+void AddSparse(OpRegistry* ops, const std::string& kind, absl::string_view types, const GradientFn& gradient,
+               const GradientFn& gradient_n, const GradientFn& second, absl::string_view doc) {
+  constexpr char kIdx[] = "Tidx: {int32, int64} = DT_INT32", kIds[] = "Tsegmentids: {int32, int64} = DT_INT32";
+  const std::string op = "SparseSegment" + kind;
+  ops->Add(OpSpec(op).In("data: T, indices: Tidx, segment_ids: Tsegmentids").Out("output: T").Attr(types).Attr(kIdx)
+               .Attr(kIds).Attr("sparse_gradient: bool = false").InferShape(SparseSegmentShape).Gradient(gradient)
+               .Doc(doc));
+  ops->Add(OpSpec(op + "WithNumSegments")
+               .In("data: T, indices: Tidx, segment_ids: Tsegmentids, num_segments: Tnumsegments").Out("output: T")
+               .Attr(types).Attr(kIdx).Attr(kNumSegments).Attr(kIds).Attr("sparse_gradient: bool = false")
+               .InferShape(SparseSegmentRowsShape).Gradient(gradient_n)
+               .Doc(absl::StrCat(doc, " The number of segments is given.")));
+  ops->Add(OpSpec(op + "Grad").In("grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32")
+               .Out("output: T").Attr(kFloatTypes).Attr(kIdx).Attr(kIds).InferShape(SparseSegmentRowsShape)
+               .Gradient(second).Doc(absl::StrCat("The gradient of ", op, " with respect to its data.")));
+}
+
+}  // namespace
+
+void AddSegmentOps(OpRegistry* ops) {
+  const char* const all = "T: numbertype";
+  ops->Add(SegmentSpec("SegmentSum", all).Gradient(SegmentSumGradient).Doc("Rows with equal (sorted) ids, summed."));
+  ops->Add(SegmentSpec("SegmentMean", all).Gradient(SegmentMeanGradient).Doc("The mean of rows with equal (sorted) ids."));
+  ops->Add(SegmentSpec("SegmentProd", all).Gradient(SegmentProdGradient)
+               .Doc("The product of rows with equal (sorted) ids; 1 for ids that are skipped."));
+  ops->Add(SegmentSpec("SegmentMin", kRealTypes).Gradient(SegmentExtremeGradient)
+               .Doc("The smallest elements of rows with equal (sorted) ids; 0 for ids that are skipped."));
+  ops->Add(SegmentSpec("SegmentMax", kRealTypes).Gradient(SegmentExtremeGradient)
+               .Doc("The largest elements of rows with equal (sorted) ids; 0 for ids that are skipped."));
+  const char* const ids = "Tindices: {int32, int64}";
+  ops->Add(UnsortedSpec("UnsortedSegmentSum", all, "Tindices: {int16, int32, int64}")
+               .Gradient(UnsortedSegmentSumGradient).Doc("Rows with equal ids, summed. Negative ids are dropped."));
+  ops->Add(UnsortedSpec("UnsortedSegmentProd", all, ids).Gradient(UnsortedSegmentProdGradient)
+               .Doc("The product of rows with equal ids; 1 where there is none. Negative ids are dropped."));
+  ops->Add(UnsortedSpec("UnsortedSegmentMin", kRealTypes, ids).Gradient(UnsortedSegmentExtremeGradient)
+               .Doc("The smallest elements of rows with equal ids; the type's largest value where there is none. Negative "
+                    "ids are dropped."));
+  ops->Add(UnsortedSpec("UnsortedSegmentMax", kRealTypes, ids).Gradient(UnsortedSegmentExtremeGradient)
+               .Doc("The largest elements of rows with equal ids; the type's lowest value where there is none. Negative "
+                    "ids are dropped."));
+  AddSparse(ops, "Sum", kRealTypes, SparseSegmentGradient<3>("SparseSegmentSumGrad"),
+            SparseSegmentGradient<4>("SparseSegmentSumGrad"), SparseSegmentGradGradient<false, false>,
+            "Rows data[indices] with equal (sorted) ids, summed.");
+  AddSparse(ops, "Mean", kFloatTypes, SparseSegmentGradient<3>("SparseSegmentMeanGrad"),
+            SparseSegmentGradient<4>("SparseSegmentMeanGrad"), SparseSegmentGradGradient<false, true>,
+            "The mean of rows data[indices] with equal (sorted) ids.");
+  AddSparse(ops, "SqrtN", kFloatTypes, SparseSegmentGradient<3>("SparseSegmentSqrtNGrad"),
+            SparseSegmentGradient<4>("SparseSegmentSqrtNGrad"), SparseSegmentGradGradient<true, true>,
+            "The sum of rows data[indices] with equal (sorted) ids, divided by the square root of their number.");
+}
+
+}  // namespace weir
