@@ -5,6 +5,8 @@ namespace weir {
 const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
+    AddRandomCpu(kernels);
+    AddSamplingCpu(kernels);
     AddScatterCpu(kernels);
     AddStateCpu(kernels);
     AddTrainingCpu(kernels);

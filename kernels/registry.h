@@ -7,6 +7,8 @@
 // all, once, for BuiltinKernels().
 namespace weir {
 
+void AddRandomCpu(KernelRegistry* r);  // random_cpu.cc
+void AddSamplingCpu(KernelRegistry* r);  // sampling_cpu.cc
 void AddScatterCpu(KernelRegistry* r);  // scatter_cpu.cc
 
 void AddStateCpu(KernelRegistry* r);  // state.cc

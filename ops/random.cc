@@ -38,8 +38,8 @@ struct StreamStart {
 StreamStart StartStream(Graph& g, Output seed, absl::string_view alg_name) {
   Node* start = AddNode("StatelessRandomGetKeyCounter", {seed}, {{"Tseed", seed.dtype()}});
   if (start == nullptr) return {};
-  constexpr int32_t kPhilox = 1;
-  return {start->output(0), start->output(1), Const(g, kPhilox, alg_name)};
+  constexpr int32_t kAutoSelect = 3;
+  return {start->output(0), start->output(1), Const(g, kAutoSelect, alg_name)};
 }
 
 Output StatelessNormalLike(absl::string_view op, Output seed, const Ints& shape, const RandomNormalOptions& o,

@@ -10,6 +10,7 @@ const OpRegistry& BuiltinOps() {
     AddDataFlowOps(ops);
     AddMathOps(ops);
     AddNnOps(ops);
+    AddRandomOps(ops);
     AddStateOps(ops);
     AddSummaryOps(ops);
     AddTrainingOps(ops);

@@ -1,0 +1,240 @@
+// Tensors of random numbers; the streams are described in philox.h.
+
+#include <algorithm>
+#include <random>
+
+#include "weir/kernels/philox.h"
+#include "weir/kernels/random_stream.h"
+#include "weir/kernels/registry.h"
+
+namespace weir {
+
+std::shared_ptr<RandomStream> RandomStream::Of(const KernelInit& init) {
+  // A container of its own: resetting the session's variables does not turn the generators back.
+  constexpr char kContainer[] = "random streams";
+  const std::string& name = init.node.name();
+  return init.resources.LookupOrCreate<RandomStream>(kContainer, name, [&] {
+    uint64_t seed = static_cast<uint64_t>(init.attr<int64_t>("seed"));
+    uint64_t seed2 = static_cast<uint64_t>(init.attr<int64_t>("seed2"));
+    if (seed == 0 && seed2 == 0) {
+      std::random_device device;
+      seed = device() | uint64_t{device()} << 32;
+      seed2 = device() | uint64_t{device()} << 32;
+    }
+    return std::make_shared<RandomStream>(name, Philox(seed, seed2));
+  });
+}
+
+absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i) {
+  const Tensor& dims = c.input(i);
+  if (dims.rank() != 1 || !IsInteger(dims.dtype())) {
+    return InvalidArgument("shape must be a vector of {int32,int64}, got shape ", dims.shape().ToString());
+  }
+  absl::InlinedVector<int64_t, 8> extents;
+  for (int64_t d = 0; d < dims.num_elements(); ++d) {
+    extents.push_back(dims.IntAt(d));
+    if (extents.back() < 0) return InvalidArgument("Dimension ", extents.back(), " must be >= 0");
+  }
+  return Shape::Make(extents);
+}
+
+absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i) {
+  const Tensor& seed = c.input(i);
+  if (seed.shape() != Shape({2})) return InvalidArgument("seed must have shape [2], not ", seed.shape().ToString());
+  return PhiloxFromSeed(static_cast<uint64_t>(seed.IntAt(0)), static_cast<uint64_t>(seed.IntAt(1)));
+}
+
+namespace {
+
+template <class Samples>
+void Fill(ThreadPool& pool, const Philox& stream, Samples distribution, typename Samples::Sample* out, int64_t n) {
+  constexpr int kGroup = Samples::kGroup;
+  using Sample = typename Samples::Sample;
+  // Group g, whole: straight into the output where it fits.
+  const auto put = [&](auto& source, int64_t g) {
+    const int64_t at = g * kGroup;
+    if (at + kGroup <= n) {
+      distribution(source, out + at);
+    } else {
+      Sample group[kGroup];
+      distribution(source, group);
+      std::copy_n(group, n - at, out + at);
+    }
+  };
+  pool.ParallelFor((n + kGroup - 1) / kGroup, Samples::kCost, [&](int64_t begin, int64_t end) {
+    Philox local = stream;
+    if constexpr (Samples::kRejects) {
+      constexpr uint64_t kBlocks = kGroup * kReservedPerSample / 4;
+      local.Skip(begin * kBlocks);
+      for (int64_t g = begin; g < end; ++g, local.Skip(kBlocks)) {
+        PhiloxWords words(local);
+        put(words, g);
+      }
+    } else {
+      local.Skip(begin);
+      for (int64_t g = begin; g < end; ++g) {
+        uint32_t block[4];
+        local(block);
+        const uint32_t* words = block;
+        put(words, g);
+      }
+    }
+  });
+}
+
+// Output 0, of the shape that input 0 spells out, filled; `start(samples)` gives the stream.
+template <class Samples, class Start>
+absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Start& start) {
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, 0));
+  WEIR_ASSIGN_OR_RETURN(Tensor* out, c.AllocateOutput(0, shape));
+  const int64_t n = out->num_elements();
+  if (n == 0) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const Philox stream, start(n));
+  Fill(c.pool(), stream, distribution, out->data<typename Samples::Sample>(), n);
+  return absl::OkStatus();
+}
+
+template <class Samples>
+absl::StatusOr<Kernel> MakeStateful(const KernelInit& init) {
+  return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
+    return FillOutput(c, Samples(), [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
+  });
+}
+
+template <class Samples>
+absl::Status RunFromSeed(KernelContext& c) {
+  return FillOutput(c, Samples(), [&](int64_t) { return SeedInput(c, 1); });
+}
+
+// Inputs 1, 2 and 3 of the V2 ops: key, counter and algorithm.
+absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c) {
+  const Tensor &key = c.input(1), &counter = c.input(2), &alg = c.input(3);
+  if (alg.num_elements() != 1) return InvalidArgument("algorithm must be of shape [], not ", alg.shape().ToString());
+  constexpr int kPhilox = 1, kAutoSelect = 3;
+  const int algorithm = alg.scalar<int32_t>();
+  if (algorithm != kPhilox && algorithm != kAutoSelect) {
+    return InvalidArgument("Unsupported algorithm id: ", algorithm, " (1 is Philox, 3 the device's choice)");
+  }
+  if (key.shape() != Shape({1})) return InvalidArgument("key must have shape [1], not ", key.shape().ToString());
+  if (counter.rank() != 1 || counter.dim(0) < 2) {
+    return InvalidArgument("counter must be a vector of at least 2 elements for the Philox algorithm, not of shape ",
+                           counter.shape().ToString());
+  }
+  const uint64_t* words = counter.data<uint64_t>();
+  return Philox(key.data<uint64_t>()[0], words[0], words[1]);
+}
+
+template <class Samples>
+absl::Status RunFromKey(KernelContext& c) {
+  return FillOutput(c, Samples(), [&](int64_t) { return KeyCounterInputs(c); });
+}
+
+// ---- integers in [minval, maxval), which are inputs `first` and `first + 1`
+
+template <class T>
+absl::StatusOr<IntegerSamples<T>> RangeInputs(const KernelContext& c, int first) {
+  const Tensor &low = c.input(first), &high = c.input(first + 1);
+  if (low.rank() != 0) return InvalidArgument("minval must be 0-D, got shape ", low.shape().ToString());
+  if (high.rank() != 0) return InvalidArgument("maxval must be 0-D, got shape ", high.shape().ToString());
+  const T lo = low.scalar<T>(), hi = high.scalar<T>();
+  if (lo >= hi) return InvalidArgument("Need minval < maxval, got ", lo, " >= ", hi);
+  using Word = std::make_unsigned_t<T>;
+  return IntegerSamples<T>{static_cast<Word>(lo), static_cast<Word>(static_cast<Word>(hi) - static_cast<Word>(lo))};
+}
+
+template <class T, class Start>
+absl::Status FillRange(KernelContext& c, int first, const Start& start) {
+  absl::StatusOr<IntegerSamples<T>> range = RangeInputs<T>(c, first);
+  if (!range.ok()) {
+    // An empty output needs no range.
+    WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, 0));
+    if (shape.num_elements() != 0) return range.status();
+    range = IntegerSamples<T>();
+  }
+  return FillOutput(c, *range, start);
+}
+
+template <class T>
+absl::StatusOr<Kernel> MakeStatefulRange(const KernelInit& init) {
+  return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
+    return FillRange<T>(c, 1, [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
+  });
+}
+
+template <class T>
+absl::Status RunRangeFromSeed(KernelContext& c) {
+  return FillRange<T>(c, 2, [&](int64_t) { return SeedInput(c, 1); });
+}
+
+template <class T>
+absl::Status RunRangeFromKey(KernelContext& c) {
+  return FillRange<T>(c, 4, [&](int64_t) { return KeyCounterInputs(c); });
+}
+
+absl::Status RunGetKeyCounter(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Philox stream, SeedInput(c, 0));
+  WEIR_ASSIGN_OR_RETURN(Tensor* key, c.AllocateOutput(0, Shape({1})));
+  key->data<uint64_t>()[0] = stream.key();
+  WEIR_ASSIGN_OR_RETURN(Tensor* counter, c.AllocateOutput(1, Shape({2})));
+  counter->data<uint64_t>()[0] = stream.counter_low();
+  counter->data<uint64_t>()[1] = stream.counter_high();
+  if (c.num_outputs() > 2) c.SetOutput(2, Tensor::Scalar<int32_t>(1));
+  return absl::OkStatus();
+}
+
+KernelFactory Stateless(absl::Status (*run)(KernelContext&)) {
+  return [run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); };
+}
+
+}  // namespace
+
+void AddRandomCpu(KernelRegistry* r) {
+  const std::vector<std::string> shape = {"shape"}, seed = {"shape", "seed"}, key = {"shape", "key", "counter", "alg"};
+  const auto with_range = [](std::vector<std::string> args) {
+    args.insert(args.end(), {"minval", "maxval"});
+    return args;
+  };
+  const auto add = [r](absl::string_view op, TypeConstraints types, const std::vector<std::string>& host_args,
+                       KernelFactory make) {
+    r->Add(op, kCpu, std::move(types), std::move(make)).HostArgs(host_args);
+  };
+  const auto add_floats = [&]<class... Ts>(List<Ts...>) {
+    (
+        [&] {
+          const TypeConstraints types = {{"dtype", DataTypeOf<Ts>::value}};
+          add("RandomUniform", types, shape, MakeStateful<UniformSamples<Ts>>);
+          add("RandomStandardNormal", types, shape, MakeStateful<NormalSamples<Ts>>);
+          add("TruncatedNormal", types, shape, MakeStateful<TruncatedNormalSamples<Ts>>);
+          add("StatelessRandomUniform", types, seed, Stateless(RunFromSeed<UniformSamples<Ts>>));
+          add("StatelessRandomNormal", types, seed, Stateless(RunFromSeed<NormalSamples<Ts>>));
+          add("StatelessTruncatedNormal", types, seed, Stateless(RunFromSeed<TruncatedNormalSamples<Ts>>));
+          add("StatelessRandomUniformV2", types, key, Stateless(RunFromKey<UniformSamples<Ts>>));
+          add("StatelessRandomNormalV2", types, key, Stateless(RunFromKey<NormalSamples<Ts>>));
+          add("StatelessTruncatedNormalV2", types, key, Stateless(RunFromKey<TruncatedNormalSamples<Ts>>));
+        }(),
+        ...);
+  };
+  const auto add_integers = [&]<class... Ts>(List<Ts...>) {
+    (
+        [&] {
+          const DataType type = DataTypeOf<Ts>::value;
+          if constexpr (std::is_signed_v<Ts>) {
+            add("RandomUniformInt", {{"Tout", type}}, with_range(shape), MakeStatefulRange<Ts>);
+            add("StatelessRandomUniformInt", {{"dtype", type}}, with_range(seed), Stateless(RunRangeFromSeed<Ts>));
+          }
+          add("StatelessRandomUniformIntV2", {{"dtype", type}}, with_range(key), Stateless(RunRangeFromKey<Ts>));
+          add("StatelessRandomUniformFullInt", {{"dtype", type}}, seed, Stateless(RunFromSeed<IntegerSamples<Ts>>));
+          add("StatelessRandomUniformFullIntV2", {{"dtype", type}}, key, Stateless(RunFromKey<IntegerSamples<Ts>>));
+        }(),
+        ...);
+  };
+  add_floats(Floats{});
+  add_integers(List<int32_t, int64_t, uint32_t, uint64_t>{});
+  add("StatelessRandomGetKeyCounter", {}, {"seed"}, Stateless(RunGetKeyCounter));
+  add("StatelessRandomGetKeyCounterAlg", {}, {"seed"}, Stateless(RunGetKeyCounter));
+  add("StatelessRandomGetAlg", {}, {}, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel::Constant(Tensor::Scalar<int32_t>(1));
+  });
+}
+
+}  // namespace weir

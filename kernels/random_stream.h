@@ -1,0 +1,47 @@
+#ifndef WEIR_KERNELS_RANDOM_STREAM_H_
+#define WEIR_KERNELS_RANDOM_STREAM_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/philox.h"
+
+namespace weir {
+
+// The generator of one stateful random node in one session: every run draws where the last one stopped, whichever Plan
+// the node is in. Seeds (0, 0) start it somewhere unpredictable. Thread-safe.
+class RandomStream : public Resource {
+ public:
+  // The stream of `init`'s node, by its attributes seed and seed2.
+  static std::shared_ptr<RandomStream> Of(const KernelInit& init);
+
+  RandomStream(std::string name, Philox start) : name_(std::move(name)), next_(start) {}
+  std::string Describe() const override { return "random stream of '" + name_ + "'"; }
+
+  // Where this run draws from, with `blocks` blocks to itself.
+  Philox Reserve(uint64_t blocks) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Philox start = next_;
+    next_.Skip(blocks);
+    return start;
+  }
+  // For that many samples of a distribution.
+  Philox ReserveSamples(int64_t samples) { return Reserve(static_cast<uint64_t>(samples * kReservedPerSample)); }
+
+ private:
+  const std::string name_;
+  std::mutex mutex_;
+  Philox next_;
+};
+
+// The shape that input i, an integer vector, spells out. INVALID_ARGUMENT if it does not.
+absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i);
+
+// The stream that a stateless op's seed (input i, two integers) stands for.
+absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_RANDOM_STREAM_H_
