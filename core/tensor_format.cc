@@ -71,18 +71,30 @@ Digits RoundedDigits(double x, int precision) {
   return ParseScientific(absl::string_view(buf, end.ptr - buf));
 }
 
+bool NamesHalf(const Digits& d, half wanted) {
+  const int last_place = d.exponent - static_cast<int>(d.digits.size()) + 1;
+  const std::string text = absl::StrCat(d.digits, "e", last_place);
+  float value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return half(value) == wanted;
+}
+
+// A power of two has more room above than below, so the next decimal above may name it when the
+// nearest does not.
+Digits ShortestHalfDigits(double x) {
+  const half wanted(static_cast<float>(x));
+  for (int precision = 0;; ++precision) {
+    const Digits nearest = RoundedDigits(x, precision);
+    if (NamesHalf(nearest, wanted)) return nearest;
+    const double nudge = 0.4999 * std::pow(10.0, nearest.exponent - precision);
+    const Digits above = RoundedDigits(x + nudge, precision);
+    if (NamesHalf(above, wanted)) return above;
+  }
+}
+
 // The fewest digits that name the non-negative, finite x in its type.
 Digits ShortestDigits(double x, FloatType type) {
-  if (type == FloatType::kHalf) {
-    for (int precision = 0;; ++precision) {
-      const Digits d = RoundedDigits(x, precision);
-      const std::string text =
-          absl::StrCat(d.digits, "e", d.exponent - static_cast<int>(d.digits.size()) + 1);
-      float back = 0;
-      std::from_chars(text.data(), text.data() + text.size(), back);
-      if (half(back) == half(static_cast<float>(x))) return d;
-    }
-  }
+  if (type == FloatType::kHalf) return ShortestHalfDigits(x);
   char buf[64];
   const auto end = type == FloatType::kFloat
                        ? std::to_chars(buf, buf + sizeof(buf), static_cast<float>(x),
@@ -122,6 +134,9 @@ std::string Scientific(double x, FloatType type, int precision, int min_fraction
                        int exponent_digits, bool plus) {
   Digits d = ShortestDigits(std::fabs(x), type);
   if (static_cast<int>(d.digits.size()) - 1 > precision) d = RoundedDigits(std::fabs(x), precision);
+  if (static_cast<int>(d.digits.size()) - 1 < min_fraction) {
+    d = RoundedDigits(std::fabs(x), min_fraction);  // digits of the exact value, not zeros
+  }
   std::string fraction = d.digits.substr(1);
   if (static_cast<int>(fraction.size()) < min_fraction) fraction.resize(min_fraction, '0');
   return absl::StrCat(SignOf(x, plus), d.digits.substr(0, 1), ".", fraction, "e",
@@ -403,10 +418,13 @@ Format FormatFor(const Tensor& t, const std::vector<int64_t>& shown) {
       return [data = t.data<bfloat16>()](int64_t i) {
         return absl::StrFormat("%g", static_cast<float>(data[i]));
       };
+    // Only the low half of the byte counts.
     case DT_INT4:
-      return CarrierFormat<int4>(t);
+      return [data = t.data<int4>()](int64_t i) {
+        return absl::StrCat(((data[i].value & 15) ^ 8) - 8);
+      };
     case DT_UINT4:
-      return CarrierFormat<uint4>(t);
+      return [data = t.data<uint4>()](int64_t i) { return absl::StrCat(data[i].value & 15); };
     case DT_STRING:
     case DT_RESOURCE:
     case DT_VARIANT:
