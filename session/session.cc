@@ -201,8 +201,6 @@ absl::StatusOr<Tensors> Session::Run(const Feeds& feeds, const Outputs& fetches,
   return results;
 }
 
-absl::Status Session::Run(Operation target) { return Run(Feeds{}, Outputs{}, {target}).status(); }
-
 absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Tensor>>& feeds,
                                      const std::vector<std::string>& fetches,
                                      const std::vector<std::string>& targets, const RunOptions& options) {

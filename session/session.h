@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -87,8 +88,11 @@ class Session {
   absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches, const std::vector<Operation>& targets = {},
                               const RunOptions& options = {});
   absl::StatusOr<Tensors> Run(const Outputs& fetches) { return Run(Feeds{}, fetches); }
-  // Runs one operation for its effect.
-  absl::Status Run(Operation target);
+  // Runs one operation for its effect. (A template, so that `Run({y})` is a fetch of y and nothing else.)
+  template <class T, std::enable_if_t<std::is_same_v<T, Operation>, int> = 0>
+  absl::Status Run(const T& target) {
+    return Run(Feeds{}, Outputs{}, std::vector<Operation>{target}).status();
+  }
   // By name: "x:0" (or "x"), "train". NOT_FOUND for names the graph does not have.
   absl::StatusOr<Tensors> Run(const std::vector<std::pair<std::string, Tensor>>& feeds,
                               const std::vector<std::string>& fetches, const std::vector<std::string>& targets,

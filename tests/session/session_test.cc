@@ -1,0 +1,426 @@
+#include "weir/session/session.h"
+
+#include <atomic>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/shape_context.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/math.h"
+#include "weir/ops/registry.h"
+#include "weir/ops/variables.h"
+
+namespace weir {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Session Start(const Graph& graph, SessionOptions options = {}) {
+  absl::StatusOr<Session> session = Session::Create(graph, std::move(options));
+  EXPECT_TRUE(session.ok()) << session.status();
+  return *std::move(session);
+}
+
+std::vector<float> Floats(const Tensor& t) { return {t.flat<float>().begin(), t.flat<float>().end()}; }
+
+TEST(Session, ComputesWhatIsFetched) {
+  Graph g;
+  const Output x = Const(g, {1.f, 2.f, 3.f});
+  const Output y = x * 2.f + 1.f;
+  Session session = Start(g);
+  const auto out = session.Run({y});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(Floats((*out)[0]), ElementsAre(3, 5, 7));
+}
+
+TEST(Session, FeedReplacesAnyTensor) {
+  Graph g;
+  const Output x = Const(g, {1.f, 2.f});
+  const Output middle = Square(x);
+  const Output y = middle + 1.f;
+  Session session = Start(g);
+  const auto out = session.Run({{middle, Tensor::Vector<float>({10, 20})}}, {y});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(Floats((*out)[0]), ElementsAre(11, 21));
+}
+
+TEST(Session, FetchOfAFeedIsTheFeed) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));
+  Session session = Start(g);
+  const auto out = session.Run({{x, Tensor::Vector<float>({4, 5})}}, {x, x});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(Floats((*out)[1]), ElementsAre(4, 5));
+}
+
+TEST(Session, RunsAgainWithOtherFeedShapes) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));
+  const Output y = ReduceSum(x * 2.f);
+  Session session = Start(g);
+  for (int n = 0; n < 40; ++n) {  // more shapes than the session keeps plans for
+    Tensor value(DT_FLOAT, Shape({n}));
+    for (int i = 0; i < n; ++i) value.data<float>()[i] = 1;
+    const auto out = session.Run({{x, value}}, {y});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].scalar<float>(), 2.f * static_cast<float>(n));
+  }
+}
+
+TEST(Session, BadFeedsAreInvalidArguments) {
+  Graph g;
+  Graph other;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({2}), "x");
+  const Output y = x + 1.f;
+  const Output foreign = Placeholder(other, DT_FLOAT, Shape({2}), "x");
+  Session session = Start(g);
+  const Tensor good = Tensor::Vector<float>({1, 2});
+  const auto expect_invalid = [&](const Feeds& feeds, const std::string& words) {
+    const absl::Status s = session.Run(feeds, {y}).status();
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr(words));
+  };
+  expect_invalid({{x, Tensor::Vector<float>({1, 2, 3})}}, "Cannot feed value of shape [3] for Tensor 'x:0'");
+  expect_invalid({{x, Tensor::Vector<int32_t>({1, 2})}}, "x:0");
+  expect_invalid({{x, good}, {x, good}}, "fed more than once");
+  expect_invalid({{foreign, good}}, "not an element of this session's graph");
+  expect_invalid({}, "x");  // a placeholder that nobody feeds
+  EXPECT_TRUE(session.Run({{x, good}}, {y}).ok());
+}
+
+TEST(Session, UnknownNamesAreNotFound) {
+  Graph g;
+  Const(g, 1.f, "c");
+  Session session = Start(g);
+  EXPECT_EQ(session.Run({}, {"nope:0"}, {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(session.Run({}, {"c:1"}, {}).status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(session.Run({}, {}, {"nope"}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(session.Run({}, {"c:0", "c"}, {"c"}).ok());
+}
+
+TEST(Session, GraphErrorComesBackFromCreate) {
+  Graph g;
+  MatMul(Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))), Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))));
+  const absl::StatusOr<Session> session = Session::Create(g);
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("MatMul"));
+}
+
+TEST(Session, KernelErrorsNameTheNode) {
+  Graph g;
+  const Output x = Placeholder(g, DT_INT32, Shape({-1}));
+  const Output y = FloorDiv(x, Const(g, {0}), "ratio");
+  Session session = Start(g);
+  const absl::Status s = session.Run({{x, Tensor::Vector<int32_t>({1})}}, {y}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(s.message()), HasSubstr("ratio"));
+}
+
+TEST(Session, FetchOfUninitializedVariableNamesIt) {
+  for (const bool resource : {true, false}) {
+    Graph g(GraphOptions{.use_resource = resource});
+    const Variable v = GetVariable(g, "weights", Shape({2}), Zeros());
+    Session session = Start(g);
+    const absl::Status s = session.Run({v.value()}).status();
+    EXPECT_EQ(s.code(), absl::StatusCode::kFailedPrecondition) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr("weights"));
+  }
+}
+
+TEST(Session, FetchedValuesNeverChange) {
+  for (const bool resource : {true, false}) {
+    Graph g(GraphOptions{.use_resource = resource});
+    const Variable v = GetVariable(g, "v", Shape({3}), Zeros());
+    const Operation init = GlobalVariablesInitializer(g);
+    const Output value = v.value();
+    const Operation add = Operation(v.AssignAdd(Const(g, {1.f, 1.f, 1.f})));
+    Session session = Start(g);
+    ASSERT_TRUE(session.Run(init).ok());
+    const auto before = session.Run({value});
+    ASSERT_TRUE(before.ok()) << before.status();
+    ASSERT_TRUE(session.Run(add).ok());
+    ASSERT_TRUE(session.Run(add).ok());
+    EXPECT_THAT(Floats((*before)[0]), ElementsAre(0, 0, 0));
+    EXPECT_THAT(Floats((*session.Run({value}))[0]), ElementsAre(2, 2, 2));
+  }
+}
+
+TEST(Session, UnorderedReadComesBeforeTheWrite) {
+  for (const bool resource : {true, false}) {
+    Graph g(GraphOptions{.use_resource = resource});
+    const Variable v = GetVariable(g, "v", Shape({}), Zeros());
+    const Operation init = GlobalVariablesInitializer(g);
+    const Operation add = Operation(v.AssignAdd(Const(g, 1.f)));  // made before the reader
+    const Output doubled = v.value() * 2.f;
+    Session session = Start(g);
+    ASSERT_TRUE(session.Run(init).ok());
+    for (int i = 0; i < 5; ++i) {
+      const auto out = session.Run({}, {doubled}, {add});
+      ASSERT_TRUE(out.ok()) << out.status();
+      EXPECT_EQ((*out)[0].scalar<float>(), 2.f * static_cast<float>(i));
+    }
+  }
+}
+
+TEST(Session, ReadAfterAssignSeesTheUpdate) {
+  for (const bool resource : {true, false}) {
+    Graph g(GraphOptions{.use_resource = resource});
+    const Variable v = GetVariable(g, "v", Shape({}), Zeros());
+    const Operation init = GlobalVariablesInitializer(g);
+    const Output updated = v.AssignAdd(Const(g, 1.f));
+    Output after;
+    {
+      ControlDependencies wait(g, {Operation(updated)});
+      after = v.read_value();
+    }
+    Session session = Start(g);
+    ASSERT_TRUE(session.Run(init).ok());
+    EXPECT_EQ((*session.Run({after}))[0].scalar<float>(), 1);
+    EXPECT_EQ((*session.Run({after}))[0].scalar<float>(), 2);
+  }
+}
+
+// Whatever order the initializers were made in, and whether the read is guarded or not, one initial value that needs
+// another variable sees the value which that variable is given in the same step.
+TEST(Session, InitializersRunInDependencyOrder) {
+  for (const bool resource : {true, false}) {
+    for (const bool guarded : {true, false}) {
+      Graph g(GraphOptions{.use_resource = resource});
+      const Variable a = GetVariable(g, "a", Shape({4}), RandomUniformInitializer());
+      const Variable b = MakeVariable(g, guarded ? a.initialized_value() : a.value(), {.name = "b"});
+      const Variable c = MakeVariable(g, guarded ? b.initialized_value() : b.value(), {.name = "c"});
+      const Output va = a.value(), vb = b.value(), vc = c.value();
+      const Operation init = GlobalVariablesInitializer(g);
+      ASSERT_TRUE(g.status().ok()) << g.status();
+      Session session = Start(g);
+      for (int round = 0; round < 2; ++round) {  // the second time all have values already, and get new ones
+        const absl::Status s = session.Run(init);
+        ASSERT_TRUE(s.ok()) << s;
+        const auto out = session.Run({va, vb, vc});
+        ASSERT_TRUE(out.ok()) << out.status();
+        EXPECT_TRUE(IdenticalTensors((*out)[0], (*out)[1]));
+        EXPECT_TRUE(IdenticalTensors((*out)[0], (*out)[2]));
+      }
+    }
+  }
+}
+
+TEST(Session, InitializerCycleNamesItsMembers) {
+  Graph g;
+  const Variable a = MakeVariable(g, Const(g, 1.f), {.name = "alpha"});
+  const Variable b = MakeVariable(g, a.value() + 1.f, {.name = "beta"});
+  // Close the cycle as an imported graph could: the initial value of alpha becomes a function of beta.
+  ASSERT_TRUE(g.SetInput(a.initializer().node, 1, b.value() * 2.f).ok());
+  const Operation init = GlobalVariablesInitializer(g);
+  Session session = Start(g);
+  const absl::Status s = session.Run(init);
+  EXPECT_EQ(s.code(), absl::StatusCode::kFailedPrecondition) << s;
+  EXPECT_THAT(std::string(s.message()), HasSubstr("alpha"));
+  EXPECT_THAT(std::string(s.message()), HasSubstr("beta"));
+}
+
+TEST(Session, SwitchRunsOneBranchOnly) {
+  Graph g;
+  const Output pred = Placeholder(g, DT_BOOL, Shape());
+  const Output x = Const(g, 3);
+  const SwitchResult branch = Switch(x, pred);
+  // The branch not taken would divide by zero.
+  const Output bad = FloorDiv(branch.on_true, Const(g, 0));
+  const Output good = branch.on_false + 1;
+  const Output merged = Merge({good, bad}).output;
+  Session session = Start(g);
+  const auto out = session.Run({{pred, Tensor::Scalar(false)}}, {merged});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].scalar<int32_t>(), 4);
+  EXPECT_FALSE(session.Run({{pred, Tensor::Scalar(true)}}, {merged}).ok());
+  EXPECT_EQ(session.Run({{pred, Tensor::Scalar(false)}}, {bad}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Session, PreparedStepRunsFromManyThreads) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));
+  const Output y = ReduceSum(Square(x) + x);
+  Session session = Start(g);
+  const auto step = session.Prepare({x}, {y});
+  ASSERT_TRUE(step.ok()) << step.status();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t) {
+    threads.emplace_back([&, t] {
+      Tensors out;
+      for (int i = 0; i < 200; ++i) {
+        const Tensor in = Tensor::Vector<float>({static_cast<float>(t), static_cast<float>(i)});
+        const float want = static_cast<float>(t * t + t + i * i + i);
+        if (!step->Run({in}, &out).ok() || out[0].scalar<float>() != want) ++wrong;
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Session, ClosedSessionIsCancelled) {
+  Graph g;
+  const Output x = Const(g, 1.f);
+  Session session = Start(g);
+  ASSERT_TRUE(session.Run({x}).ok());
+  session.Close();
+  EXPECT_EQ(session.Run({x}).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(Session, NodesAddedLaterCanBeRun) {
+  Graph g;
+  const Output x = Const(g, 2.f);
+  Session session = Start(g);
+  ASSERT_TRUE(session.Run({x}).ok());
+  const Output y = x * 4.f;
+  EXPECT_EQ((*session.Run({y}))[0].scalar<float>(), 8);
+}
+
+// An op of the test's own whose kernel waits until it is told to go on.
+struct Gate {
+  std::mutex mutex;
+  std::vector<Kernel::Done> waiting;
+  std::atomic<int> started{0};
+
+  void Open(const absl::Status& s = absl::OkStatus()) {
+    std::vector<Kernel::Done> done;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      done.swap(waiting);
+    }
+    for (auto& d : done) d(s);
+  }
+};
+
+class WaitingOps : public ::testing::Test {
+ protected:
+  WaitingOps() : ops_(&BuiltinOps()), kernels_(&BuiltinKernels()) {
+    ops_.Add(OpSpec("Wait").In("x: T").Out("y: T").Attr("T: type").Stateful().InferShape(SameShape).Doc("Waits."));
+    kernels_.Add("Wait", kCpu, [this](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([this](KernelContext& c, Kernel::Done done) {
+        c.SetOutput(0, c.input(0));
+        // A waiter that is cancelled answers with the reason; the flag lets only one of the two call done.
+        auto once = std::make_shared<std::atomic<bool>>(false);
+        auto finish = [done, once](const absl::Status& s) {
+          if (!once->exchange(true)) done(s);
+        };
+        int64_t token = 0;
+        Cancellation* cancellation = c.cancellation();
+        {
+          const std::lock_guard<std::mutex> lock(gate_.mutex);
+          gate_.waiting.push_back(finish);
+        }
+        ++gate_.started;
+        if (!cancellation->OnCancel([finish, cancellation] { finish(absl::CancelledError("gave up waiting")); },
+                                    &token)) {
+          finish(absl::CancelledError("gave up waiting"));
+        }
+      });
+    });
+  }
+  Output Wait(Output x) { return AddOp("Wait", {x}); }
+
+  Gate gate_;
+  OpRegistry ops_;
+  KernelRegistry kernels_;
+};
+
+TEST_F(WaitingOps, WaitingHoldsNoThread) {
+  Graph g(ops_);
+  Outputs waits;
+  for (int i = 0; i < 8; ++i) waits.push_back(Wait(Const(g, static_cast<float>(i))) + 1.f);
+  const Output sum = AddN(waits);
+  Session session = Start(g, {.num_threads = 2, .kernels = &kernels_});
+  std::thread opener([&] {
+    while (gate_.started < 8) std::this_thread::yield();  // all eight wait at once, on two threads
+    gate_.Open();
+  });
+  const auto out = session.Run({sum});
+  opener.join();
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].scalar<float>(), 28 + 8);
+}
+
+TEST_F(WaitingOps, TimeoutEndsTheStepAndLeavesTheSessionUsable) {
+  Graph g(ops_);
+  const Output x = Const(g, 1.f);
+  const Output y = Wait(x);
+  Session session = Start(g, {.kernels = &kernels_});
+  const absl::Status s =
+      session.Run(Feeds{}, {y}, {}, RunOptions{.timeout = std::chrono::milliseconds(50)}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kDeadlineExceeded) << s;
+  EXPECT_TRUE(session.Run({x}).ok());
+}
+
+TEST_F(WaitingOps, CloseEndsRunningSteps) {
+  Graph g(ops_);
+  const Output y = Wait(Const(g, 1.f));
+  Session session = Start(g, {.kernels = &kernels_});
+  absl::Status s;
+  std::thread runner([&] { s = session.Run({y}).status(); });
+  while (gate_.started < 1) std::this_thread::yield();
+  session.Close();
+  runner.join();
+  EXPECT_EQ(s.code(), absl::StatusCode::kCancelled) << s;
+}
+
+TEST_F(WaitingOps, ErrorOfAWaitingKernelNamesTheNode) {
+  Graph g(ops_);
+  const Output y = AddOp("Wait", {Const(g, 1.f)}, {}, "slow");
+  Session session = Start(g, {.kernels = &kernels_});
+  std::thread opener([&] {
+    while (gate_.started < 1) std::this_thread::yield();
+    gate_.Open(absl::InternalError("broken"));
+  });
+  const absl::Status s = session.Run({y}).status();
+  opener.join();
+  EXPECT_EQ(s.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(s.message()), HasSubstr("slow"));
+}
+
+TEST(Placement, MissingDeviceFallsBackOrIsAnError) {
+  Graph g;
+  Output y;
+  {
+    DeviceScope gpu(g, "/device:GPU:7");
+    y = Square(Const(g, 3.f), "far");
+  }
+  Session soft = Start(g);
+  EXPECT_EQ((*soft.Run({y}))[0].scalar<float>(), 9);
+  Session hard = Start(g, {.allow_soft_placement = false});
+  const absl::Status s = hard.Run({y}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+  EXPECT_THAT(std::string(s.message()), HasSubstr("GPU:7"));
+}
+
+TEST(Placement, LogNamesEveryNode) {
+  Graph g;
+  const Output y = Square(Const(g, 3.f, "three"), "nine");
+  Session session = Start(g, {.log_device_placement = true});
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(session.Run({y}).ok());
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("nine: (Square): /job:localhost/replica:0/task:0/device:CPU:0"));
+  EXPECT_THAT(log, HasSubstr("three: (Const): /job:localhost"));
+}
+
+TEST(Session, TraceHasARecordForEachNode) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));
+  const Output y = Exp(Square(x, "square"), "exp");
+  Session session = Start(g);
+  std::vector<NodeTrace> trace;
+  ASSERT_TRUE(session.Run({{x, Tensor::Vector<float>({1, 2})}}, {y}, {}, RunOptions{.trace = &trace}).ok());
+  ASSERT_EQ(trace.size(), 2u);
+  EXPECT_EQ(trace[0].node, "square");
+  EXPECT_EQ(trace[1].op, "Exp");
+  EXPECT_LE(trace[0].start_ns, trace[0].end_ns);
+  EXPECT_THAT(trace[1].output_shapes, ElementsAre("float[2]"));
+}
+
+}  // namespace
+}  // namespace weir
