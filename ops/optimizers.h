@@ -1,0 +1,266 @@
+#ifndef WEIR_OPS_OPTIMIZERS_H_
+#define WEIR_OPS_OPTIMIZERS_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/ops/optimizer.h"
+
+// TensorFlow 1's optimizers (tf.train.*Optimizer). Each is made with its hyperparameters and used through Optimizer:
+//
+//   Operation train = Adam(1e-3).Minimize(loss, {.global_step = step});
+//
+// A hyperparameter is a number or a tensor (a schedule, a placeholder); formulas are in the docs of the ops that they build
+// (ops/training.cc).
+namespace weir {
+
+// One argument of an update rule: the constant it becomes in the optimizer's scope (empty: one beside each update), and the
+// op's argument it is for.
+struct Hyperparameter {
+  std::string name;      // "learning_rate"
+  std::string argument;  // "lr"
+  TensorArg value;
+};
+
+// A slot of an update rule.
+struct SlotSpec {
+  std::string name;      // GetSlot's
+  std::string argument;  // the op's
+  double initial = 0;
+};
+
+// An optimizer that is one update op for each variable: (Resource)(Sparse)Apply<rule>. What most of those below are; and a
+// way to use the rules without a class of their own (AdaMax, AddSign, PowerSign).
+class RuleOptimizer : public Optimizer {
+ public:
+  RuleOptimizer(std::string name, std::string rule, std::vector<Hyperparameter> hyperparameters,
+                std::vector<SlotSpec> slots, bool use_locking = false, bool use_nesterov = false);
+
+ protected:
+  void CreateSlots(const Variables& variables) override;
+  void Prepare(Graph& graph) override;
+  Operation ApplyDense(const Output& grad, const Variable& variable) override;
+  Operation ApplySparse(const IndexedSlices& grad, const Variable& variable) override;
+  // The tensor for an argument of the op, cast to the variable's type.
+  Output Get(absl::string_view argument, const Variable& variable) const;
+  // What Prepare has made, by argument.
+  using Tensors = std::map<std::string, Output, std::less<>>;
+  const Tensors& tensors() const { return tensors_; }
+  void set_tensors(Tensors tensors) { tensors_ = std::move(tensors); }
+
+ private:
+  virtual Output GlobalStep(const Variable& variable) const { return Output(); }
+  Operation Apply(const Output& grad, const Output* indices, const Variable& variable);
+
+  const std::string rule_;
+  const std::vector<Hyperparameter> hyperparameters_;
+  const std::vector<SlotSpec> slots_;
+  const bool use_nesterov_;
+  Tensors tensors_;
+};
+
+struct GradientDescentOptions {
+  bool use_locking = false;
+  std::string name = "GradientDescent";
+};
+// Rows of a sparse gradient are scattered straight into the variable.
+class GradientDescent : public RuleOptimizer {
+ public:
+  explicit GradientDescent(TensorArg learning_rate, GradientDescentOptions options = {});
+
+ protected:
+  Operation ApplySparseDuplicateIndices(const IndexedSlices& grad, const Variable& variable) override;
+};
+
+struct MomentumOptions {
+  bool use_nesterov = false;
+  bool use_locking = false;
+  std::string name = "Momentum";
+};
+class Momentum : public RuleOptimizer {
+ public:
+  Momentum(TensorArg learning_rate, TensorArg momentum, MomentumOptions options = {});
+};
+
+struct AdagradOptions {
+  double initial_accumulator_value = 0.1;  // > 0
+  bool use_locking = false;
+  std::string name = "Adagrad";
+};
+class Adagrad : public RuleOptimizer {
+ public:
+  explicit Adagrad(TensorArg learning_rate, AdagradOptions options = {});
+
+ protected:
+  void CreateSlots(const Variables& variables) override;
+
+ private:
+  const double initial_accumulator_value_;
+};
+
+struct AdadeltaOptions {
+  TensorArg learning_rate = 0.001;
+  TensorArg rho = 0.95;
+  TensorArg epsilon = 1e-8;
+  bool use_locking = false;
+  std::string name = "Adadelta";
+};
+class Adadelta : public RuleOptimizer {
+ public:
+  explicit Adadelta(AdadeltaOptions options = {});
+};
+
+struct RMSPropOptions {
+  TensorArg decay = 0.9;
+  TensorArg momentum = 0.0;
+  TensorArg epsilon = 1e-10;
+  bool use_locking = false;
+  bool centered = false;
+  std::string name = "RMSProp";
+};
+class RMSProp : public RuleOptimizer {
+ public:
+  explicit RMSProp(TensorArg learning_rate, RMSPropOptions options = {});
+};
+
+struct FtrlOptions {
+  double learning_rate_power = -0.5;             // <= 0
+  double initial_accumulator_value = 0.1;        // >= 0
+  double l1_regularization_strength = 0;         // >= 0
+  double l2_regularization_strength = 0;         // >= 0
+  bool use_locking = false;
+  std::string name = "Ftrl";
+  std::string accum_name = {}, linear_name = {};  // default: name
+  double l2_shrinkage_regularization_strength = 0;  // >= 0; above 0 the V2 ops are built
+  double beta = 0;
+};
+class Ftrl : public RuleOptimizer {
+ public:
+  explicit Ftrl(TensorArg learning_rate, FtrlOptions options = {});
+
+ protected:
+  void CreateSlots(const Variables& variables) override;
+  void Prepare(Graph& graph) override;
+
+ private:
+  const TensorArg learning_rate_;
+  const FtrlOptions options_;
+};
+
+struct ProximalOptions {
+  double l1_regularization_strength = 0;
+  double l2_regularization_strength = 0;
+  bool use_locking = false;
+  std::string name = "ProximalGradientDescent";
+};
+class ProximalGradientDescent : public RuleOptimizer {
+ public:
+  explicit ProximalGradientDescent(TensorArg learning_rate, ProximalOptions options = {});
+};
+
+struct ProximalAdagradOptions {
+  double initial_accumulator_value = 0.1;  // > 0
+  double l1_regularization_strength = 0;
+  double l2_regularization_strength = 0;
+  bool use_locking = false;
+  std::string name = "ProximalAdagrad";
+};
+class ProximalAdagrad : public RuleOptimizer {
+ public:
+  explicit ProximalAdagrad(TensorArg learning_rate, ProximalAdagradOptions options = {});
+
+ protected:
+  void CreateSlots(const Variables& variables) override;
+
+ private:
+  const double initial_accumulator_value_;
+};
+
+struct AdagradDAOptions {
+  double initial_gradient_squared_accumulator_value = 0.1;  // > 0
+  double l1_regularization_strength = 0;
+  double l2_regularization_strength = 0;
+  bool use_locking = false;
+  std::string name = "AdagradDA";
+};
+// Computes the variable anew from the sums of all gradients, so it needs the step's number: pass the same `global_step` to
+// Minimize, which counts it.
+class AdagradDA : public RuleOptimizer {
+ public:
+  AdagradDA(TensorArg learning_rate, Variable global_step, AdagradDAOptions options = {});
+
+ protected:
+  void CreateSlots(const Variables& variables) override;
+  void Prepare(Graph& graph) override;
+
+ private:
+  Output GlobalStep(const Variable& variable) const override;
+
+  const Variable global_step_;
+  const double initial_gradient_squared_accumulator_value_;
+  Output step_on_worker_;
+};
+
+struct AdamOptions {
+  TensorArg beta1 = 0.9;
+  TensorArg beta2 = 0.999;
+  TensorArg epsilon = 1e-8;
+  bool use_locking = false;
+  std::string name = "Adam";
+};
+// A sparse gradient decays the moments of all rows, but only the sum of squares of its own rows grows: as in TensorFlow,
+// the cost is that of the whole variable.
+class Adam : public Optimizer {
+ public:
+  explicit Adam(TensorArg learning_rate = 0.001, AdamOptions options = {});
+
+ protected:
+  void CreateSlots(const Variables& variables) override;
+  void Prepare(Graph& graph) override;
+  Operation ApplyDense(const Output& grad, const Variable& variable) override;
+  Operation ApplySparse(const IndexedSlices& grad, const Variable& variable) override;
+  Operation Finish(Graph& graph, const std::vector<Operation>& updates, absl::string_view name) override;
+
+ private:
+  Output Power(const Variable& variable, absl::string_view name) const;
+  Output DecayAndScatter(const Variable& slot, const Output& decay, const Output& rows, const Output& indices) const;
+
+  const TensorArg learning_rate_;
+  const AdamOptions options_;
+  Output learning_rate_tensor_, beta1_, beta2_, epsilon_;
+};
+
+struct AdamWOptions {
+  TensorArg learning_rate = 0.001;
+  TensorArg beta1 = 0.9;
+  TensorArg beta2 = 0.999;
+  TensorArg epsilon = 1e-8;
+  // Variables to decay; default all.
+  std::optional<Variables> decay_var_list = {};
+  bool use_locking = false;
+  std::string name = "AdamW";
+};
+// Adam with decoupled weight decay (Loshchilov and Hutter 2017): each step first takes weight_decay * var off the variable
+// (not scaled by the learning rate), then makes Adam's step. Of a sparse gradient only the rows touched decay.
+class AdamW : public Adam {
+ public:
+  explicit AdamW(TensorArg weight_decay, AdamWOptions options = {});
+
+ protected:
+  void Prepare(Graph& graph) override;
+  Operation ApplyDense(const Output& grad, const Variable& variable) override;
+  Operation ApplySparse(const IndexedSlices& grad, const Variable& variable) override;
+
+ private:
+  bool Decays(const Variable& variable) const;
+
+  const TensorArg weight_decay_;
+  const std::optional<Variables> decay_var_list_;
+  Output weight_decay_tensor_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_OPTIMIZERS_H_
