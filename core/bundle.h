@@ -65,7 +65,7 @@ struct CheckpointTensor {
 class CheckpointReader {
  public:
   virtual ~CheckpointReader() = default;
-  // `prefix` as the checkpoint was saved with; of V1, the file, or a pattern of its shards ("P-?????-of-00002").
+  // `prefix` as the checkpoint was saved with; of V1, the file, or a pattern of its shards ("P-*-of-00002").
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& prefix);
 
   // Sorted by name.

@@ -5,6 +5,7 @@ namespace weir {
 const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
+    AddIoCpu(kernels);
     AddRandomCpu(kernels);
     AddSamplingCpu(kernels);
     AddScatterCpu(kernels);

@@ -7,6 +7,7 @@
 // all, once, for BuiltinKernels().
 namespace weir {
 
+void AddIoCpu(KernelRegistry* r);        // io.cc
 void AddRandomCpu(KernelRegistry* r);  // random_cpu.cc
 void AddSamplingCpu(KernelRegistry* r);  // sampling_cpu.cc
 void AddScatterCpu(KernelRegistry* r);  // scatter_cpu.cc

@@ -8,6 +8,7 @@ const OpRegistry& BuiltinOps() {
     AddArrayOps(ops);
     AddControlFlowOps(ops);
     AddDataFlowOps(ops);
+    AddIoOps(ops);
     AddMathOps(ops);
     AddNnOps(ops);
     AddRandomOps(ops);

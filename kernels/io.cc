@@ -1,0 +1,258 @@
+#include <regex.h>
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/bundle.h"
+#include "weir/core/file.h"
+#include "weir/kernels/registry.h"
+
+// Checkpoints, files and strings. All on the host.
+namespace weir {
+namespace {
+
+absl::StatusOr<std::string> ScalarString(KernelContext& c, int i, absl::string_view what) {
+  const Tensor& t = c.input(i);
+  if (t.dtype() == DT_STRING && t.num_elements() == 1) return t.scalar<std::string>();
+  return InvalidArgument(what, " must be a single string, not ", t.Description());
+}
+
+// Input i as `count` strings.
+absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, int64_t count, absl::string_view what) {
+  const Tensor& t = c.input(i);
+  if (t.dtype() == DT_STRING && t.rank() == 1 && t.num_elements() == count) return t.flat<std::string>();
+  return InvalidArgument(what, " must be a vector of ", count, " strings, one for each tensor, not ", t.Description());
+}
+
+// ---- Saving.
+
+absl::Status AddTensor(BundleWriter* writer, const std::string& name, const std::string& spec, const Tensor& tensor) {
+  if (spec.empty()) return writer->Add(name, tensor);
+  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(spec));
+  if (parsed.slice_shape != tensor.shape()) {
+    return InvalidArgument("Slice in shape_and_slice specification does not match the shape of the tensor to save: ",
+                           spec, ", tensor ", name, ": ", tensor.shape().ToString());
+  }
+  return writer->AddSlice(name, parsed.shape, parsed.slice, tensor);
+}
+
+absl::Status Save(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, ScalarString(c, 0, "prefix"));
+  const int count = c.num_inputs() - 3;
+  WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
+  WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(prefix));
+  for (int i = 0; i < count; ++i) WEIR_RETURN_IF_ERROR(AddTensor(writer.get(), names[i], specs[i], c.input(3 + i)));
+  return writer->Finish();
+}
+
+absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
+  const bool delete_old_dirs = init.attr<bool>("delete_old_dirs");
+  const bool allow_missing = init.attr<bool>("allow_missing_files");
+  return Kernel([=](KernelContext& c) -> absl::Status {
+    const Tensor& prefixes = c.input(0);
+    if (prefixes.dtype() != DT_STRING || prefixes.rank() != 1) {
+      return InvalidArgument("checkpoint_prefixes must be a vector of strings, not ", prefixes.Description());
+    }
+    WEIR_ASSIGN_OR_RETURN(const std::string destination, ScalarString(c, 1, "destination_prefix"));
+    WEIR_RETURN_IF_ERROR(MergeBundles(prefixes.flat<std::string>(), destination, allow_missing));
+    if (!delete_old_dirs) return absl::OkStatus();
+    std::set<std::string> directories;
+    for (const std::string& prefix : prefixes.flat<std::string>()) directories.insert(DirectoryOf(prefix));
+    directories.erase(DirectoryOf(destination));
+    // One that is not empty holds something else, and stays.
+    for (const std::string& directory : directories) Files().RemoveDirectory(directory).IgnoreError();
+    return absl::OkStatus();
+  });
+}
+
+// ---- Restoring.
+
+absl::StatusOr<Tensor> ReadTensor(CheckpointReader& reader, const std::string& name, const std::string& spec,
+                                  DataType dtype) {
+  WEIR_ASSIGN_OR_RETURN(const CheckpointTensor stored, reader.Find(name));
+  if (stored.dtype != dtype) {
+    return InvalidArgument("tensor_name = ", name, "; expected dtype ", DataTypeName(dtype),
+                           " does not equal original dtype ", DataTypeName(stored.dtype));
+  }
+  if (spec.empty()) return reader.Read(name);
+  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(spec));
+  if (parsed.shape != stored.shape) {
+    return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ", parsed.shape.ToString(),
+                           " does not match the shape stored in checkpoint: ", stored.shape.ToString());
+  }
+  return reader.ReadSlice(name, parsed.slice);
+}
+
+absl::StatusOr<Kernel> MakeRestore(const KernelInit& init) {
+  const auto dtypes = init.attr<DataTypes>("dtypes");
+  return Kernel([dtypes](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::string prefix, ScalarString(c, 0, "prefix"));
+    const int count = c.num_outputs();
+    WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
+    WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(prefix));
+    std::vector<absl::StatusOr<Tensor>> read(static_cast<size_t>(count), absl::StatusOr<Tensor>(Tensor()));
+    c.pool().ForEach(count, [&](int i) { read[i] = ReadTensor(*reader, names[i], specs[i], dtypes[i]); });
+    for (const absl::StatusOr<Tensor>& tensor : read) WEIR_RETURN_IF_ERROR(tensor.status());
+    for (int i = 0; i < count; ++i) c.SetOutput(i, *std::move(read[i]));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeRestoreOne(const KernelInit& init) {
+  const auto dtype = init.attr<DataType>("dt");
+  return Kernel([dtype](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::string pattern, ScalarString(c, 0, "file_pattern"));
+    WEIR_ASSIGN_OR_RETURN(const std::string name, ScalarString(c, 1, "tensor_name"));
+    std::string spec;
+    if (c.num_inputs() == 3) {
+      WEIR_ASSIGN_OR_RETURN(spec, ScalarString(c, 2, "shape_and_slice"));
+    }
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(pattern));
+    WEIR_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*reader, name, spec, dtype));
+    c.SetOutput(0, std::move(tensor));
+    return absl::OkStatus();
+  });
+}
+
+// ---- Files and strings.
+
+absl::Status SetString(KernelContext& c, std::string value) {
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
+  *out->data<std::string>() = std::move(value);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int32_t> ScalarInt(KernelContext& c, int i, absl::string_view what) {
+  const Tensor& t = c.input(i);
+  if (t.dtype() == DT_INT32 && t.num_elements() == 1) return t.scalar<int32_t>();
+  return InvalidArgument(what, " must be a single int32, not ", t.Description());
+}
+
+absl::Status ShardedName(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarString(c, 0, "basename"));
+  WEIR_ASSIGN_OR_RETURN(const int32_t shard, ScalarInt(c, 1, "shard"));
+  WEIR_ASSIGN_OR_RETURN(const int32_t num_shards, ScalarInt(c, 2, "num_shards"));
+  return SetString(c, absl::StrFormat("%s-%05d-of-%05d", basename, shard, num_shards));
+}
+
+absl::Status ShardedSpec(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarString(c, 0, "basename"));
+  WEIR_ASSIGN_OR_RETURN(const int32_t num_shards, ScalarInt(c, 1, "num_shards"));
+  return SetString(c, absl::StrFormat("%s-%s-of-%05d", basename, std::string(5, '?'), num_shards));
+}
+
+absl::Status Read(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ScalarString(c, 0, "filename"));
+  WEIR_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
+  return SetString(c, std::move(contents));
+}
+
+absl::Status Write(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ScalarString(c, 0, "filename"));
+  WEIR_ASSIGN_OR_RETURN(const std::string contents, ScalarString(c, 1, "contents"));
+  WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, Files().Create(path));
+  WEIR_RETURN_IF_ERROR(file->Append(contents));
+  return file->Close();
+}
+
+absl::Status Match(KernelContext& c) {
+  std::set<std::string> found;
+  for (const std::string& pattern : c.input(0).flat<std::string>()) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern));
+    found.insert(paths.begin(), paths.end());
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({static_cast<int64_t>(found.size())})));
+  std::copy(found.begin(), found.end(), out->data<std::string>());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeJoin(const KernelInit& init) {
+  const auto separator = init.attr<std::string>("separator");
+  return Kernel([separator](KernelContext& c) -> absl::Status {
+    Shape shape;
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      const Shape& each = c.input(i).shape();
+      if (each.IsScalar() || each == shape) continue;
+      if (!shape.IsScalar()) {
+        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " vs. ", each.ToString());
+      }
+      shape = each;
+    }
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+    std::vector<absl::string_view> parts(static_cast<size_t>(c.num_inputs()));
+    for (int64_t k = 0; k < out->num_elements(); ++k) {
+      for (int i = 0; i < c.num_inputs(); ++i) {
+        parts[i] = c.input_data<std::string>(i)[c.input(i).shape().IsScalar() ? 0 : k];
+      }
+      out->data<std::string>()[k] = absl::StrJoin(parts, separator);
+    }
+    return absl::OkStatus();
+  });
+}
+
+// A compiled POSIX expression.
+class Regex {
+ public:
+  Regex() = default;
+  ~Regex() {
+    if (compiled_) regfree(&regex_);
+  }
+  Regex(const Regex&) = delete;
+  Regex& operator=(const Regex&) = delete;
+
+  absl::Status Compile(const std::string& pattern) {
+    const int code = regcomp(&regex_, absl::StrCat("^(", pattern, ")$").c_str(), REG_EXTENDED | REG_NOSUB);
+    compiled_ = code == 0;
+    if (compiled_) return absl::OkStatus();
+    char why[128];
+    regerror(code, &regex_, why, sizeof(why));
+    return InvalidArgument("Invalid pattern: ", pattern, ", error: ", why);
+  }
+  bool Matches(const std::string& text) const { return regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0; }
+
+ private:
+  regex_t regex_;
+  bool compiled_ = false;
+};
+
+absl::StatusOr<Kernel> MakeFullMatch(const KernelInit& init) {
+  const auto regex = std::make_shared<Regex>();
+  WEIR_RETURN_IF_ERROR(regex->Compile(init.attr<std::string>("pattern")));
+  return Kernel([regex](KernelContext& c) -> absl::Status {
+    const Tensor& in = c.input(0);
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+    std::transform(in.flat<std::string>().begin(), in.flat<std::string>().end(), out->data<bool>(),
+                   [&](const std::string& text) { return regex->Matches(text); });
+    return absl::OkStatus();
+  });
+}
+
+// A kernel that needs nothing of its node.
+template <absl::Status (*kRun)(KernelContext&)>
+absl::StatusOr<Kernel> Plain(const KernelInit&) {
+  return Kernel(kRun);
+}
+
+}  // namespace
+
+void AddIoCpu(KernelRegistry* r) {
+  r->Add("SaveV2", kCpu, Plain<Save>);
+  r->Add("RestoreV2", kCpu, MakeRestore);
+  r->Add("MergeV2Checkpoints", kCpu, MakeMerge);
+  r->Add("Restore", kCpu, MakeRestoreOne);
+  r->Add("RestoreSlice", kCpu, MakeRestoreOne);
+  r->Add("ShardedFilename", kCpu, Plain<ShardedName>);
+  r->Add("ShardedFilespec", kCpu, Plain<ShardedSpec>);
+  r->Add("ReadFile", kCpu, Plain<Read>);
+  r->Add("WriteFile", kCpu, Plain<Write>);
+  r->Add("MatchingFiles", kCpu, Plain<Match>);
+  r->Add("StringJoin", kCpu, MakeJoin);
+  r->Add("StaticRegexFullMatch", kCpu, MakeFullMatch);
+}
+
+}  // namespace weir

@@ -1,0 +1,198 @@
+#include "weir/core/bundle_commit.h"
+
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/bundle.h"
+#include "weir/core/file.h"
+#include "weir/tests/io/test_files.h"
+
+// What is left of a checkpoint when writing the next one stops, at every operation on files, by a power failure or a kill.
+namespace weir {
+namespace {
+
+using testing::MakeTempDirectory;
+using testing::MemoryFileSystem;
+
+// Elements of the n-th checkpoint: its number.
+Tensor Numbered(int n) {
+  Tensor tensor(DT_INT32, Shape({70000}));
+  for (int32_t& x : tensor.flat<int32_t>()) x = n;
+  return tensor;
+}
+
+absl::Status SaveOne(const std::string& prefix, int n) {
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(prefix));
+  WEIR_RETURN_IF_ERROR(writer->Add("a", Numbered(n)));
+  WEIR_RETURN_IF_ERROR(writer->Add("b", Numbered(n)));
+  return writer->Finish();
+}
+
+absl::Status SaveMerged(const std::string& prefix, int n) {
+  std::vector<std::string> parts;
+  for (const char* name : {"a", "b"}) {
+    parts.push_back(absl::StrCat(prefix, "_temp/part-", name));
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(parts.back()));
+    WEIR_RETURN_IF_ERROR(writer->Add(name, Numbered(n)));
+    WEIR_RETURN_IF_ERROR(writer->Finish());
+  }
+  return MergeBundles(parts, prefix);
+}
+
+// The number of the checkpoint at `prefix`, which is whole; -1 otherwise.
+int NumberAt(const std::string& prefix) {
+  const auto reader = CheckpointReader::Open(prefix);
+  if (!reader.ok()) return -1;
+  const auto a = (*reader)->Read("a"), b = (*reader)->Read("b");
+  if (!a.ok() || !b.ok()) return -1;
+  const int n = a->data<int32_t>()[0];
+  return IdenticalTensors(*a, Numbered(n)) && IdenticalTensors(*b, *a) ? n : -1;
+}
+
+using Save = absl::Status (*)(const std::string&, int);
+constexpr MemoryFileSystem::Survivors kSurvivors[] = {
+    MemoryFileSystem::Survivors::kSyncedOnly, MemoryFileSystem::Survivors::kNamesButNotBytes,
+    MemoryFileSystem::Survivors::kEverything, MemoryFileSystem::Survivors::kOneNameOfTwo};
+
+class Commit : public ::testing::TestWithParam<Save> {};
+
+TEST_P(Commit, APowerFailureAtAnyOperationLeavesTheOldOrTheNewOne) {
+  const Save save = GetParam();
+  for (int stop = 0;; ++stop) {
+    MemoryFileSystem files;
+    int total;
+    bool done;
+    {
+      ScopedFileSystem scope(&files);
+      ASSERT_TRUE(save("/m", 1).ok());
+      const int before = files.operations();
+      files.set_stop_after(before + stop);
+      done = save("/m", 2).ok();
+      total = files.operations() - before;
+    }
+    for (const auto survivors : kSurvivors) {
+      const auto after = files.AfterPowerFailure(survivors);
+      ScopedFileSystem scope(after.get());
+      const int n = NumberAt("/m");
+      EXPECT_TRUE(n == 2 || (n == 1 && !done)) << "stopped after " << stop << " operations: " << n;
+      // Life goes on: the next save works, and it survives a second failure too.
+      const auto again = after->AfterPowerFailure(MemoryFileSystem::Survivors::kEverything);
+      again->set_stop_after(stop / 2);
+      {
+        ScopedFileSystem inner(again.get());
+        save("/m", 3).IgnoreError();
+      }
+      const auto twice = again->AfterPowerFailure(survivors);
+      {
+        ScopedFileSystem inner(twice.get());
+        const int m = NumberAt("/m");
+        EXPECT_TRUE(m == n || m == 3) << "stopped after " << stop << ", then " << stop / 2 << ": " << m;
+      }
+      ASSERT_TRUE(save("/m", 4).ok());
+      EXPECT_EQ(NumberAt("/m"), 4);
+      EXPECT_TRUE(VerifyBundle("/m")->problems.empty());
+    }
+    if (total < stop) break;
+  }
+}
+
+TEST_P(Commit, EqualCheckpointsOverEachOtherStayReadable) {
+  for (int stop = 0; stop < 60; ++stop) {
+    MemoryFileSystem files;
+    {
+      ScopedFileSystem scope(&files);
+      ASSERT_TRUE(GetParam()("/m", 1).ok());
+      files.set_stop_after(files.operations() + stop);
+      GetParam()("/m", 1).IgnoreError();
+    }
+    for (const auto survivors : kSurvivors) {
+      const auto after = files.AfterPowerFailure(survivors);
+      ScopedFileSystem scope(after.get());
+      EXPECT_EQ(NumberAt("/m"), 1) << stop;
+    }
+  }
+}
+
+// The operating system's files, with a process that is killed after a number of operations; the last Append is half done.
+class DeadlyFiles : public FileSystem {
+ public:
+  DeadlyFiles(FileSystem* base, int operations) : base_(base), left_(operations) {}
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override { return base_->Open(path); }
+  absl::Status Rename(const std::string& a, const std::string& b) override { Count(); return base_->Rename(a, b); }
+  absl::Status Link(const std::string& a, const std::string& b) override { Count(); return base_->Link(a, b); }
+  absl::Status Remove(const std::string& path) override { Count(); return base_->Remove(path); }
+  absl::Status SyncDirectory(const std::string& path) override { Count(); return base_->SyncDirectory(path); }
+  absl::Status MakeDirectory(const std::string& path) override { Count(); return base_->MakeDirectory(path); }
+  absl::Status RemoveDirectory(const std::string& path) override { Count(); return base_->RemoveDirectory(path); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return base_->List(path); }
+  bool Exists(const std::string& path) override { return base_->Exists(path); }
+  bool IsDirectory(const std::string& path) override { return base_->IsDirectory(path); }
+
+  bool last() const { return left_ == 0; }
+  void Count() {
+    if (left_-- == 0) kill(getpid(), SIGKILL);
+  }
+
+ private:
+  FileSystem* const base_;
+  int left_;
+};
+
+class DeadlyFile : public WritableFile {
+ public:
+  DeadlyFile(DeadlyFiles* files, std::unique_ptr<WritableFile> base) : files_(files), base_(std::move(base)) {}
+  absl::Status Append(absl::string_view data) override {
+    if (files_->last()) base_->Append(data.substr(0, data.size() / 2)).IgnoreError();
+    files_->Count();
+    return base_->Append(data);
+  }
+  absl::Status Sync() override {
+    files_->Count();
+    return base_->Sync();
+  }
+  absl::Status Close() override { return base_->Close(); }
+
+ private:
+  DeadlyFiles* const files_;
+  const std::unique_ptr<WritableFile> base_;
+};
+
+absl::StatusOr<std::unique_ptr<WritableFile>> DeadlyFiles::Create(const std::string& path) {
+  Count();
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, base_->Create(path));
+  return std::make_unique<DeadlyFile>(this, std::move(file));
+}
+
+TEST_P(Commit, AKillAtAnyWriteLeavesTheOldOrTheNewOne) {
+  const std::string prefix = MakeTempDirectory("commit") + "/m";
+  ASSERT_TRUE(GetParam()(prefix, 1).ok());
+  int expected = 1;
+  bool finished = false;
+  for (int operations = 0; !finished; ++operations) {
+    const int next = expected + 1;
+    const pid_t child = fork();
+    if (child == 0) {
+      DeadlyFiles files(&Files(), operations);
+      ScopedFileSystem scope(&files);
+      _exit(GetParam()(prefix, next).ok() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    finished = WIFEXITED(status);
+    ASSERT_TRUE(finished ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGKILL);
+    const int found = NumberAt(prefix);
+    ASSERT_TRUE(found == next || (found == expected && !finished)) << "killed after " << operations << ": " << found;
+    expected = found;
+  }
+  EXPECT_GT(expected, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Commit, ::testing::Values(SaveOne, SaveMerged),
+                         [](const auto& info) { return info.param == SaveOne ? "OneFile" : "Merged"; });
+
+}  // namespace
+}  // namespace weir

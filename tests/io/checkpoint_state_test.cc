@@ -1,0 +1,83 @@
+#include "weir/core/checkpoint_state.h"
+
+#include <unistd.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/file.h"
+#include "weir/tests/io/test_files.h"
+
+namespace weir {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::MakeTempDirectory;
+using testing::MemoryFileSystem;
+using testing::ReadBytes;
+using testing::WriteBytes;
+
+TEST(CheckpointState, HasTheBytesOfTensorFlow) {
+  MemoryFileSystem files;
+  ASSERT_TRUE(files.MakeDirectory("/train").ok());
+  {
+    ScopedFileSystem scope(&files);
+    ASSERT_TRUE(WriteCheckpointState("/train", {.model_checkpoint_path = "/train/m \"2\"",
+                                                .all_model_checkpoint_paths = {"/m-1", "/train/m \"2\""}},
+                                     true).ok());
+  }
+  EXPECT_EQ(*files.Contents("/train/checkpoint"), ReadBytes("tests/io/golden/state_made_relative.txt"));
+
+  const std::string dir = MakeTempDirectory("state");
+  ASSERT_EQ(chdir(dir.c_str()), 0);
+  ASSERT_TRUE(MakeDirectories("train").ok());
+  ASSERT_TRUE(WriteCheckpointState("train", {.model_checkpoint_path = "train/m-2",
+                                             .all_model_checkpoint_paths = {"train/m-1", "train/m-2"}}).ok());
+  EXPECT_EQ(ReadBytes("train/checkpoint"),
+            "model_checkpoint_path: \"m-2\"\nall_model_checkpoint_paths: \"m-1\"\n"
+            "all_model_checkpoint_paths: \"m-2\"\n");
+  const auto state = ReadCheckpointState("train");
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->model_checkpoint_path, "train/m-2");
+  EXPECT_THAT(state->all_model_checkpoint_paths, ElementsAre("train/m-1", "train/m-2"));
+}
+
+TEST(CheckpointState, TheNewestIsAddedToTheList) {
+  const std::string dir = MakeTempDirectory("state");
+  ASSERT_TRUE(WriteCheckpointState(dir, {.model_checkpoint_path = dir + "/b",
+                                         .all_model_checkpoint_paths = {dir + "/a"}}).ok());
+  EXPECT_THAT(ReadCheckpointState(dir)->all_model_checkpoint_paths, ElementsAre(dir + "/a", dir + "/b"));
+}
+
+TEST(CheckpointState, TimestampsComeWithEveryPathOrNone) {
+  const std::string dir = MakeTempDirectory("state");
+  CheckpointState state{.model_checkpoint_path = dir + "/a", .all_model_checkpoint_timestamps = {1.5},
+                        .last_preserved_timestamp = 2};
+  ASSERT_TRUE(WriteCheckpointState(dir, state).ok());
+  EXPECT_THAT(ReadCheckpointState(dir)->all_model_checkpoint_timestamps, ElementsAre(1.5));
+  EXPECT_EQ(ReadCheckpointState(dir)->last_preserved_timestamp, 2);
+  state.all_model_checkpoint_timestamps = {1, 2, 3};
+  EXPECT_TRUE(absl::IsInvalidArgument(WriteCheckpointState(dir, state)));
+}
+
+TEST(LatestCheckpoint, IsTheNewestIfItIsThere) {
+  const std::string dir = MakeTempDirectory("state");
+  EXPECT_TRUE(absl::IsNotFound(LatestCheckpoint(dir).status()));
+  ASSERT_TRUE(WriteCheckpointState(dir, {.model_checkpoint_path = dir + "/m-1"}).ok());
+  EXPECT_THAT(LatestCheckpoint(dir).status().message(), HasSubstr("m-1"));
+  WriteBytes(dir + "/m-1.index", "");
+  EXPECT_EQ(*LatestCheckpoint(dir), dir + "/m-1");
+}
+
+TEST(CheckpointState, TextThatCannotBeParsedIsDataLossWithTheLine) {
+  const std::string dir = MakeTempDirectory("state");
+  WriteBytes(dir + "/checkpoint", "model_checkpoint_path: \"a\"\nnonsense");
+  const auto state = ReadCheckpointState(dir);
+  EXPECT_TRUE(absl::IsDataLoss(state.status()));
+  EXPECT_THAT(state.status().message(), HasSubstr("line 2"));
+  WriteBytes(dir + "/checkpoint", "");
+  EXPECT_TRUE(absl::IsDataLoss(ReadCheckpointState(dir).status()));
+}
+
+}  // namespace
+}  // namespace weir

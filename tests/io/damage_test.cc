@@ -1,0 +1,160 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/bundle.h"
+#include "weir/core/file.h"
+#include "weir/tests/io/test_files.h"
+
+// Checkpoints with every byte changed and cut at every length: an error or the truth, never anything else.
+namespace weir {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MemoryFileSystem;
+using testing::PatternStrings;
+using testing::PatternTensor;
+using testing::ReadBytes;
+
+constexpr char kGolden[] = "tests/io/golden/";
+
+// A small checkpoint with all kinds of entries, in memory.
+class Damage : public ::testing::Test {
+ protected:
+  Damage() : scope_(&files_) {
+    whole_ = PatternTensor(DT_FLOAT, Shape({4, 2}), 3);
+    const auto writer = BundleWriter::Create("/m");
+    EXPECT_TRUE((*writer)->Add("floats", PatternTensor(DT_FLOAT, Shape({3, 2}), 1)).ok());
+    EXPECT_TRUE((*writer)->Add("none", PatternTensor(DT_FLOAT, Shape({0}), 1)).ok());
+    EXPECT_TRUE((*writer)->AddSlice("parts", whole_.shape(), *TensorSlice::Parse("0,1:-"), whole_.Slice(0, 1)).ok());
+    EXPECT_TRUE((*writer)->AddSlice("parts", whole_.shape(), *TensorSlice::Parse("1,3:-"), whole_.Slice(1, 4)).ok());
+    EXPECT_TRUE((*writer)->Add("strings", PatternStrings(Shape({3}), 1)).ok());
+    EXPECT_TRUE((*writer)->Finish().ok());
+    for (const auto& tensor : Names()) truth_.push_back(*(*CheckpointReader::Open("/m"))->Read(tensor));
+  }
+
+  static std::vector<std::string> Names() { return {"floats", "none", "parts", "strings"}; }
+
+  // Reads everything; each tensor is an error or the truth. How many were errors.
+  int ReadAll() {
+    const auto reader = CheckpointReader::Open("/m");
+    if (!reader.ok()) {
+      EXPECT_TRUE(absl::IsDataLoss(reader.status())) << reader.status();
+      return static_cast<int>(Names().size());
+    }
+    (*reader)->List().IgnoreError();
+    int errors = 0;
+    for (size_t i = 0; i < truth_.size(); ++i) {
+      const auto read = (*reader)->Read(Names()[i]);
+      if (read.ok()) {
+        EXPECT_TRUE(IdenticalTensors(*read, truth_[i])) << Names()[i];
+      } else {
+        EXPECT_TRUE(absl::IsDataLoss(read.status())) << read.status();
+        ++errors;
+      }
+    }
+    return errors;
+  }
+
+  MemoryFileSystem files_;
+  ScopedFileSystem scope_;
+  Tensor whole_;
+  Tensors truth_;
+};
+
+TEST_F(Damage, EveryChangedByteOfTheDataIsFoundAndNamed) {
+  std::string* data = files_.Contents("/m.data-00000-of-00001");
+  const std::string sound = *data;
+  for (size_t i = 0; i < sound.size(); ++i) {
+    for (const int bit : {0, 3, 7}) {
+      (*data)[i] = static_cast<char>(sound[i] ^ (1 << bit));
+      EXPECT_EQ(ReadAll(), 1) << i;
+      const auto report = VerifyBundle("/m");
+      ASSERT_EQ(report->problems.size(), 1u) << i;
+      EXPECT_LE(report->problems[0].offset, i);
+      EXPECT_GT(report->problems[0].offset + report->problems[0].size, i);
+      EXPECT_FALSE(report->problems[0].name.empty());
+    }
+    (*data)[i] = sound[i];
+  }
+}
+
+TEST_F(Damage, EveryChangedBitOfTheIndexIsFound) {
+  std::string* index = files_.Contents("/m.index");
+  const std::string sound = *index;
+  for (size_t i = 0; i < sound.size() * 8; ++i) {
+    *index = sound;
+    (*index)[i / 8] ^= static_cast<char>(1 << i % 8);
+    ReadAll();
+    EXPECT_FALSE(VerifyBundle("/m")->problems.empty()) << "bit " << i;
+  }
+}
+
+TEST_F(Damage, EveryCutIsFound) {
+  for (const char* path : {"/m.index", "/m.data-00000-of-00001"}) {
+    std::string* bytes = files_.Contents(path);
+    const std::string sound = *bytes;
+    for (size_t size = 0; size < sound.size(); ++size) {
+      *bytes = sound.substr(0, size);
+      EXPECT_GT(ReadAll(), 0) << path << " " << size;
+      EXPECT_FALSE(VerifyBundle("/m")->problems.empty()) << path << " " << size;
+    }
+    *bytes = sound + "x";
+    EXPECT_FALSE(VerifyBundle("/m")->problems.empty()) << path;
+    *bytes = sound;
+  }
+  EXPECT_EQ(ReadAll(), 0);
+  EXPECT_TRUE(VerifyBundle("/m")->problems.empty());
+}
+
+TEST_F(Damage, TheMessageHasFileTensorOffsetAndBothChecksums) {
+  (*files_.Contents("/m.data-00000-of-00001"))[30] ^= 1;
+  const absl::Status status = (*CheckpointReader::Open("/m"))->Read("parts").status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  for (const char* word : {"/m.data-00000-of-00001", "parts, slice 0,1:-", "offset 24", "Checksum does not match: stored ",
+                           "calculated on the restored bytes "}) {
+    EXPECT_THAT(status.message(), HasSubstr(word));
+  }
+}
+
+TEST_F(Damage, SoundTensorsAreStillReadFromADamagedFile) {
+  (*files_.Contents("/m.data-00000-of-00001"))[0] ^= 1;
+  EXPECT_TRUE(absl::IsDataLoss((*CheckpointReader::Open("/m"))->Read("floats").status()));
+  EXPECT_TRUE((*CheckpointReader::Open("/m"))->Read("strings").ok());
+}
+
+TEST_F(Damage, EveryChangedByteOfAV1FileGivesAnErrorOrTheTruth) {
+  ASSERT_TRUE(files_.Create("/v1").ok());
+  const std::string sound = [] {
+    ScopedFileSystem real(nullptr);
+    return ReadBytes(absl::StrCat(kGolden, "v1"));
+  }();
+  std::string* bytes = files_.Contents("/v1");
+  *bytes = sound;
+  Tensors truth;
+  std::vector<std::string> names;
+  {
+    const auto reader = CheckpointReader::Open("/v1");
+    ASSERT_TRUE(reader.ok());
+    const auto list = (*reader)->List();
+    for (const CheckpointTensor& t : *list) {
+      names.push_back(t.name);
+      truth.push_back(*(*reader)->Read(t.name));
+    }
+  }
+  for (size_t i = 0; i < 2 * sound.size(); ++i) {
+    *bytes = sound;
+    if (i < sound.size()) {
+      (*bytes)[i] ^= static_cast<char>(1 << i % 8);
+    } else {
+      bytes->resize(i - sound.size());
+    }
+    const auto reader = CheckpointReader::Open("/v1");
+    if (!reader.ok()) continue;
+    for (size_t k = 0; k < names.size(); ++k) {
+      const auto read = (*reader)->Read(names[k]);
+      EXPECT_TRUE(!read.ok() || IdenticalTensors(*read, truth[k])) << i << " " << names[k];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,134 @@
+#include "weir/core/file.h"
+
+#include <sys/stat.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/tests/io/test_files.h"
+
+namespace weir {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::MakeTempDirectory;
+using testing::MemoryFileSystem;
+using testing::ReadBytes;
+using testing::WriteBytes;
+
+TEST(File, ErrorsNameThePathAndHaveTheCodeOfErrno) {
+  const std::string dir = MakeTempDirectory("file");
+  const auto missing = Files().Open(dir + "/none");
+  EXPECT_TRUE(absl::IsNotFound(missing.status()));
+  EXPECT_THAT(missing.status().message(), HasSubstr(dir + "/none"));
+  EXPECT_TRUE(absl::IsNotFound(Files().Create(dir + "/none/x").status()));
+  EXPECT_TRUE(absl::IsNotFound(Files().Rename(dir + "/a", dir + "/b")));
+  EXPECT_TRUE(absl::IsAlreadyExists(Files().MakeDirectory(dir)));
+  EXPECT_FALSE(Files().Open(dir).ok());
+  EXPECT_FALSE(Files().Create(dir).ok());
+}
+
+TEST(File, ReadsAtAnyPlaceAndSaysWhereTheFileEnds) {
+  const std::string path = MakeTempDirectory("file") + "/f";
+  WriteBytes(path, "0123456789");
+  const auto file = Files().Open(path);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ((*file)->size(), 10u);
+  char bytes[10];
+  ASSERT_TRUE((*file)->Read(3, 4, bytes).ok());
+  EXPECT_EQ(absl::string_view(bytes, 4), "3456");
+  const absl::Status past = (*file)->Read(8, 4, bytes);
+  EXPECT_TRUE(absl::IsDataLoss(past));
+  EXPECT_THAT(past.message(), HasSubstr("ends at offset 10"));
+  EXPECT_EQ(*(*file)->ReadSome(UINT64_MAX - 2, 8, bytes), 0u);
+}
+
+TEST(BufferedFile, SmallPiecesBecomeOneWriteAndLargeOnesKeepTheirOrder) {
+  MemoryFileSystem files;
+  BufferedFile file(*files.Create("/f"));
+  const int before = files.operations();
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(file.Append("ab").ok());
+  EXPECT_EQ(files.operations(), before);
+  const std::string large(BufferedFile::kCapacity + 1, 'x');
+  ASSERT_TRUE(file.Append(large).ok());
+  ASSERT_TRUE(file.Append("end").ok());
+  ASSERT_TRUE(file.Close().ok());
+  EXPECT_EQ(files.operations(), before + 3);
+  EXPECT_EQ(file.size(), 2000 + large.size() + 3);
+  EXPECT_EQ(files.Contents("/f")->substr(1998), "ab" + large + "end");
+}
+
+TEST(BufferedFile, AnErrorSticks) {
+  MemoryFileSystem files;
+  BufferedFile file(*files.Create("/f"));
+  ASSERT_TRUE(file.Append("x").ok());
+  files.set_stop_after(files.operations());
+  EXPECT_FALSE(file.Flush().ok());
+  files.set_stop_after(-1);
+  EXPECT_FALSE(file.Append("y").ok());
+  EXPECT_FALSE(file.Sync().ok());
+  EXPECT_FALSE(file.Close().ok());
+}
+
+TEST(Paths, AreTakenApartAndPutTogether) {
+  EXPECT_EQ(DirectoryOf("a/b/c"), "a/b");
+  EXPECT_EQ(DirectoryOf("c"), ".");
+  EXPECT_EQ(DirectoryOf("/c"), "/");
+  EXPECT_EQ(BaseName("a/b/c"), "c");
+  EXPECT_EQ(BaseName("c"), "c");
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a/", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a", "/b"), "/b");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+}
+
+TEST(ReadFile, ReadsFilesThatHaveNoSize) {
+  const auto text = ReadFile("/proc/self/status");
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("Pid:"));
+}
+
+TEST(MakeDirectories, MakesParentsAndAcceptsWhatIsThere) {
+  const std::string dir = MakeTempDirectory("file") + "/a/b/c";
+  EXPECT_TRUE(MakeDirectories(dir).ok());
+  EXPECT_TRUE(MakeDirectories(dir).ok());
+  EXPECT_TRUE(Files().IsDirectory(dir));
+  WriteBytes(dir + "/f", "");
+  EXPECT_FALSE(MakeDirectories(dir + "/f").ok());
+}
+
+TEST(MatchFiles, WildcardsStayWithinOneComponent) {
+  const std::string dir = MakeTempDirectory("file");
+  ASSERT_TRUE(MakeDirectories(dir + "/x1/deep").ok());
+  ASSERT_TRUE(MakeDirectories(dir + "/x2").ok());
+  for (const char* name : {"/x1/a-00", "/x1/a-01", "/x2/a-00", "/x1/deep/a-00", "/b"}) WriteBytes(dir + name, "");
+  EXPECT_THAT(*MatchFiles(dir + "/x*/a-0?"), ElementsAre(dir + "/x1/a-00", dir + "/x1/a-01", dir + "/x2/a-00"));
+  EXPECT_THAT(*MatchFiles(dir + "/x[2-9]/*"), ElementsAre(dir + "/x2/a-00"));
+  EXPECT_THAT(*MatchFiles(dir + "/b"), ElementsAre(dir + "/b"));
+  EXPECT_THAT(*MatchFiles(dir + "/c"), ElementsAre());
+  EXPECT_THAT(*MatchFiles(dir + "/none/*"), ElementsAre());
+}
+
+TEST(WriteFileAtomically, LeavesTheOldOrTheNewContentsWhereverItStops) {
+  for (int stop = 0; stop < 20; ++stop) {
+    MemoryFileSystem files;
+    {
+      ScopedFileSystem scope(&files);
+      ASSERT_TRUE(WriteFileAtomically("/f", "old").ok());
+      files.set_stop_after(files.operations() + stop);
+      const bool done = WriteFileAtomically("/f", "new").ok();
+      files.set_stop_after(-1);
+      for (const auto survivors :
+           {MemoryFileSystem::Survivors::kSyncedOnly, MemoryFileSystem::Survivors::kNamesButNotBytes,
+            MemoryFileSystem::Survivors::kEverything, MemoryFileSystem::Survivors::kOneNameOfTwo}) {
+        const auto after = files.AfterPowerFailure(survivors);
+        const std::string* contents = after->Contents("/f");
+        ASSERT_NE(contents, nullptr) << stop;
+        EXPECT_TRUE(*contents == "new" || (!done && *contents == "old")) << stop << " " << *contents;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir

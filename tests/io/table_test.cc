@@ -1,0 +1,187 @@
+#include "weir/core/table.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "leveldb/db.h"
+#include "leveldb/env.h"
+#include "leveldb/table_builder.h"
+#include "weir/core/snappy.h"
+#include "weir/core/table_writer.h"
+#include "weir/tests/io/test_files.h"
+
+namespace weir {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MakeTempDirectory;
+using testing::ReadBytes;
+using testing::WriteBytes;
+
+std::string Key(int i) { return absl::StrCat("key/", 100000 + i); }
+std::string Value(int i) { return std::string(static_cast<size_t>(i % 97), static_cast<char>('a' + i % 26)); }
+
+std::string WriteTable(int entries) {
+  const std::string path = MakeTempDirectory("table") + "/t";
+  BufferedFile file(*Files().Create(path));
+  TableWriter table(&file);
+  for (int i = 0; i < entries; ++i) EXPECT_TRUE(table.Add(Key(i), Value(i)).ok());
+  EXPECT_TRUE(table.Finish().ok());
+  EXPECT_TRUE(file.Close().ok());
+  return path;
+}
+
+absl::StatusOr<std::unique_ptr<TableReader>> OpenTable(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(path));
+  return TableReader::Open(std::move(file));
+}
+
+// Entries that ScanTable visits, and its problems.
+int Scan(const std::string& path, std::vector<TableProblem>* problems) {
+  const auto file = Files().Open(path);
+  int visited = 0;
+  *problems = *ScanTable(**file, [&](absl::string_view key, absl::string_view value) { ++visited; });
+  return visited;
+}
+
+constexpr int kEntries = 12000;  // some 700 KiB, three blocks
+
+TEST(Table, FindsEveryKeyAndNoOthers) {
+  const auto table = OpenTable(WriteTable(kEntries));
+  ASSERT_TRUE(table.ok()) << table.status();
+  for (int i = 0; i < kEntries; i += 7) {
+    const auto value = (*table)->Get(Key(i));
+    ASSERT_TRUE(value.ok() && value->has_value()) << i;
+    EXPECT_EQ(**value, Value(i));
+    EXPECT_EQ(*(*table)->Get(Key(i) + "x"), std::nullopt);
+  }
+  EXPECT_EQ(*(*table)->Get(""), std::nullopt);
+  EXPECT_EQ(*(*table)->Get("zzz"), std::nullopt);
+  int next = 0;
+  EXPECT_TRUE((*table)->ForEach([&](absl::string_view key, absl::string_view value) {
+    EXPECT_EQ(key, Key(next));
+    EXPECT_EQ(value, Value(next++));
+    return absl::OkStatus();
+  }).ok());
+  EXPECT_EQ(next, kEntries);
+}
+
+TEST(Table, AnEmptyTableIsATable) {
+  const auto table = OpenTable(WriteTable(0));
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(*(*table)->Get("a"), std::nullopt);
+}
+
+TEST(TableWriter, RefusesKeysOutOfOrder) {
+  BufferedFile file(*Files().Create(MakeTempDirectory("table") + "/t"));
+  TableWriter table(&file);
+  EXPECT_TRUE(table.Add("b", "").ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Add("b", "")));
+  EXPECT_TRUE(absl::IsInvalidArgument(table.Add("a", "")));
+  EXPECT_TRUE(table.Add("c", "").ok());
+}
+
+TEST(Table, DamageIsNamedWithFileOffsetAndChecksums) {
+  const std::string path = WriteTable(kEntries);
+  std::string bytes = ReadBytes(path);
+  bytes[300000] ^= 1;
+  WriteBytes(path, bytes);
+  const auto table = OpenTable(path);
+  ASSERT_TRUE(table.ok());
+  const absl::Status status =
+      (*table)->ForEach([](absl::string_view, absl::string_view) { return absl::OkStatus(); });
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(status.message(), HasSubstr(path + ": block checksum mismatch at offset 26"));
+  EXPECT_THAT(status.message(), HasSubstr("stored "));
+  EXPECT_THAT(status.message(), HasSubstr("computed "));
+  EXPECT_TRUE((*table)->Get(Key(0)).ok());
+}
+
+TEST(ScanTable, AccountsForEveryByteOfASoundTable) {
+  std::vector<TableProblem> problems;
+  EXPECT_EQ(Scan(WriteTable(kEntries), &problems), kEntries);
+  EXPECT_TRUE(problems.empty());
+}
+
+TEST(ScanTable, ReadsTheBlocksBesideADamagedOne) {
+  const std::string path = WriteTable(kEntries);
+  std::string bytes = ReadBytes(path);
+  bytes[300000] ^= 1;
+  WriteBytes(path, bytes);
+  std::vector<TableProblem> problems;
+  const int visited = Scan(path, &problems);
+  EXPECT_GT(visited, kEntries / 4);
+  EXPECT_LT(visited, kEntries);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_LE(problems[0].offset, 300000u);
+  EXPECT_GT(problems[0].offset + problems[0].size, 300000u);
+}
+
+TEST(ScanTable, FindsTheBlocksWithoutFooterAndIndex) {
+  const std::string path = WriteTable(kEntries);
+  const std::string bytes = ReadBytes(path);
+  for (const size_t cut : {size_t{1}, size_t{48}, size_t{60}, size_t{100}}) {
+    WriteBytes(path, bytes.substr(0, bytes.size() - cut));
+    std::vector<TableProblem> problems;
+    EXPECT_EQ(Scan(path, &problems), kEntries) << cut;
+    EXPECT_FALSE(problems.empty());
+  }
+  std::string damaged = bytes;
+  damaged[bytes.size() - 60] ^= 1;  // in the index block
+  WriteBytes(path, damaged);
+  std::vector<TableProblem> problems;
+  EXPECT_EQ(Scan(path, &problems), kEntries);
+  EXPECT_FALSE(problems.empty());
+}
+
+TEST(ScanTable, NoticesBytesThatBelongToNothing) {
+  const std::string path = WriteTable(10);
+  const std::string bytes = ReadBytes(path);
+  WriteBytes(path, bytes.substr(0, bytes.size() - 48) + "extra" + bytes.substr(bytes.size() - 48));
+  std::vector<TableProblem> problems;
+  EXPECT_EQ(Scan(path, &problems), 10);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].size, 5u);
+}
+
+TEST(Table, ReadsSnappyBlocks) {
+  const std::string path = MakeTempDirectory("table") + "/snappy";
+  leveldb::WritableFile* file = nullptr;
+  ASSERT_TRUE(leveldb::Env::Default()->NewWritableFile(path, &file).ok());
+  leveldb::Options options;
+  options.compression = leveldb::kSnappyCompression;
+  {
+    leveldb::TableBuilder builder(options, file);
+    for (int i = 0; i < 2000; ++i) builder.Add(Key(i), Value(i));
+    ASSERT_TRUE(builder.Finish().ok());
+  }
+  ASSERT_TRUE(file->Close().ok());
+  delete file;
+  ASSERT_LT(ReadBytes(path).size(), 60000u) << "LevelDB without Snappy would need more";
+  const auto table = OpenTable(path);
+  ASSERT_TRUE(table.ok()) << table.status();
+  for (int i = 0; i < 2000; ++i) {
+    const auto value = (*table)->Get(Key(i));
+    ASSERT_TRUE(value.ok()) << value.status();
+    EXPECT_EQ(value->value_or("none"), Value(i));
+  }
+}
+
+// The examples of the format's description: literals, copies that overlap themselves, and what must be refused.
+TEST(Snappy, LiteralsAndCopies) {
+  std::string out;
+  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x03\x08" "abc", 5), &out));
+  EXPECT_EQ(out, "abc");
+  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x08\x04" "ab" "\x09\x02", 6), &out));  // 6 bytes from 2 back
+  EXPECT_EQ(out, "abababab");
+  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x05\x00" "a" "\x0e\x01\x00", 6), &out));
+  EXPECT_EQ(out, "aaaaa");
+  for (const absl::string_view bad :
+       {absl::string_view("", 0), absl::string_view("\x03\x08" "ab", 4), absl::string_view("\x02\x08" "abc", 5),
+        absl::string_view("\x08\x04" "ab" "\x09\x03", 6), absl::string_view("\x08\x04" "ab" "\x09\x00", 6),
+        absl::string_view("\xff\xff\xff\xff\x0f\x00" "a", 7), absl::string_view("\x05\xfc\xff\xff\xff\xff" "a", 7)}) {
+    EXPECT_FALSE(SnappyDecompress(bad, &out));
+  }
+}
+
+}  // namespace
+}  // namespace weir
