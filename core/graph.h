@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "weir/core/attr.h"
 #include "weir/core/op.h"
@@ -200,9 +201,15 @@ class Graph {
   const std::string& name_scope() const { return name_scope_; }  // "" or "a/b/" with the slash
   void set_name_scope(std::string scope) { name_scope_ = std::move(scope); }
   using DeviceFn = std::function<std::string(const Node&)>;
+  // New nodes run after `controls`. One that reads a member of the group, or one of `controls`, does so anyway and gets no
+  // edge of its own (as in TensorFlow, whose graphs ours must equal).
+  struct ControlGroup {
+    std::vector<Node*> controls;
+    absl::flat_hash_set<const Node*> members;  // made in the scope so far
+  };
   struct Context {
     std::vector<DeviceFn> devices;                // outermost first; merged field by field, inner wins
-    std::vector<Node*> control_inputs;            // every new node gets them
+    std::vector<std::shared_ptr<ControlGroup>> control_groups;  // one a scope of control dependencies
     std::vector<std::string> colocations;         // "loc:@x", given to every new node
     std::vector<std::pair<std::string, AttrValue>> attrs;  // given to every new node
     std::string container;

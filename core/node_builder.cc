@@ -265,6 +265,9 @@ Node* NodeBuilder::Build() {
   } else {
     graph_.UniqueName(RequestedName());
   }
+  if (!verbatim_) {
+    for (const auto& group : graph_.context().control_groups) group->members.insert(node.get());
+  }
   graph_.by_name_[node->name_] = node.get();
   graph_.nodes_.push_back(std::move(node));
   return graph_.nodes_.back().get();
@@ -383,12 +386,19 @@ absl::Status NodeBuilder::SetAttrs(Node* node) {
 }
 
 void NodeBuilder::SetControls(Node* node) const {
-  absl::flat_hash_set<const Node*> seen;
+  absl::flat_hash_set<const Node*> sources, seen;
+  for (const Output& in : node->inputs_) sources.insert(in.node);
   const auto add = [&](Node* control) {
     if (seen.insert(control).second) node->control_inputs_.push_back(control);
   };
   if (!verbatim_) {
-    for (Node* control : graph_.context().control_inputs) add(control);
+    for (const auto& group : graph_.context().control_groups) {
+      const auto is_member = [&](const Node* source) { return group->members.contains(source); };
+      if (std::any_of(sources.begin(), sources.end(), is_member)) continue;
+      for (Node* control : group->controls) {
+        if (!sources.contains(control)) add(control);
+      }
+    }
   }
   for (Node* control : controls_) add(control);
 }

@@ -52,15 +52,17 @@ DeviceScope::DeviceScope(Graph& graph, Graph::DeviceFn device) : ContextScope(gr
   graph.context().devices.push_back(std::move(device));
 }
 
-ControlDependencies::ControlDependencies(Graph& graph, const std::vector<Operation>& ops) : ContextScope(graph) {
-  auto& controls = graph.context().control_inputs;
+ControlDependencies::ControlDependencies(Graph& graph, const std::vector<Operation>& ops)
+    : ContextScope(graph) {
+  auto group = std::make_shared<Graph::ControlGroup>();
   for (const Operation& op : ops) {
-    if (op && std::find(controls.begin(), controls.end(), op.node) == controls.end()) controls.push_back(op.node);
+    if (op) group->controls.push_back(op.node);
   }
+  if (!group->controls.empty()) graph.context().control_groups.push_back(std::move(group));
 }
 
 ClearControlDependencies::ClearControlDependencies(Graph& graph) : ContextScope(graph) {
-  graph.context().control_inputs.clear();
+  graph.context().control_groups.clear();
 }
 
 // Colocation decides the device, so outer device scopes do not apply inside.
