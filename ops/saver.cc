@@ -1,0 +1,263 @@
+#include "weir/ops/saver.h"
+
+#include <algorithm>
+#include <map>
+
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/io.h"
+#include "weir/ops/math.h"
+#include "weir/ops/state.h"
+#include "weir/proto/saver.pb.h"
+
+namespace weir {
+
+void SaverDef::ToProto(proto::SaverDef* proto) const {
+  proto->Clear();
+  proto->set_filename_tensor_name(filename_tensor_name);
+  proto->set_save_tensor_name(save_tensor_name);
+  proto->set_restore_op_name(restore_op_name);
+  proto->set_max_to_keep(max_to_keep);
+  proto->set_sharded(sharded);
+  proto->set_keep_checkpoint_every_n_hours(keep_checkpoint_every_n_hours);
+  proto->set_version(static_cast<proto::SaverDef::CheckpointFormatVersion>(version));
+}
+
+SaverDef SaverDef::FromProto(const proto::SaverDef& proto) {
+  SaverDef def;
+  def.filename_tensor_name = proto.filename_tensor_name();
+  def.save_tensor_name = proto.save_tensor_name();
+  def.restore_op_name = proto.restore_op_name();
+  def.max_to_keep = proto.max_to_keep();
+  def.sharded = proto.sharded();
+  def.keep_checkpoint_every_n_hours = proto.keep_checkpoint_every_n_hours();
+  def.version = proto.version();
+  return def;
+}
+
+NamedVariables NameVariables(const Variables& variables) {
+  NamedVariables named;
+  for (const Variable& v : variables) {
+    if (!v) continue;
+    named.emplace_back(v.save_slice() ? v.save_slice()->full_name : v.op_name(), v);
+  }
+  return named;
+}
+
+namespace {
+
+absl::Status CheckNames(const NamedVariables& variables) {
+  if (variables.empty()) return InvalidArgument("No variables to save");
+  std::map<std::string, bool> whole;  // name -> not a slice
+  std::map<const Node*, std::string> names;
+  for (const auto& [name, v] : variables) {
+    if (!v) return InvalidArgument("Saver: the variable for '", name, "' is invalid");
+    const auto [before, is_new] = whole.emplace(name, !v.save_slice());
+    if (!is_new && (before->second || !v.save_slice())) {
+      return InvalidArgument("At least two variables have the same name: ", name);
+    }
+    if (!names.emplace(v.handle().node, name).second) {
+      return InvalidArgument("The same saveable will be restored with two names: ", name, " and ",
+                             names[v.handle().node], " for variable ", v.op_name());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Adds the nodes of one saver, with its name scope open.
+class SaverGraph {
+ public:
+  SaverGraph(Graph& graph, const SaverGraphOptions& options) : graph_(graph), options_(options) {}
+
+  SaverDef Build(const NamedVariables& variables) {
+    const Output path = Path();
+    Output saved;
+    Operation restored;
+    if (options_.sharded) {
+      const std::vector<NamedVariables> shards = ByDevice(variables);
+      saved = SaveShards(path, shards);
+      restored = RestoreShards(path, shards);
+    } else {
+      saved = Save(path, variables);
+      restored = Group(graph_, Restore(path, variables), "restore_all");
+    }
+    SaverDef def;
+    if (!path || !saved || !restored) return def;  // the graph has the error
+    def.filename_tensor_name = path.name();
+    def.save_tensor_name = saved.name();
+    def.restore_op_name = restored.name();
+    def.sharded = options_.sharded;
+    return def;
+  }
+
+ private:
+  Output Path() {
+    const NameScope scope(graph_, "filename");
+    const Output fallback = PlaceholderWithDefault(Const(graph_, options_.filename, "input"), Shape(), scope.name());
+    const NameScope outside(graph_, ParentOf(scope.name()));
+    return PlaceholderWithDefault(fallback, Shape(), "Const");
+  }
+
+  // "a/b/" for "a/b/c/".
+  static std::string ParentOf(absl::string_view scope) {
+    scope.remove_suffix(1);
+    const size_t slash = scope.rfind('/');
+    return slash == absl::string_view::npos ? "" : std::string(scope.substr(0, slash + 1));
+  }
+
+  // The vectors of names and slices that SaveV2 and RestoreV2 take, in the scope of the op.
+  std::pair<Output, Output> Keys(const NamedVariables& variables) {
+    std::vector<std::string> names, slices;
+    for (const auto& [name, v] : variables) {
+      names.push_back(name);
+      slices.push_back(v.save_slice() ? v.save_slice()->Spec() : "");
+    }
+    const Output names_node = Const(graph_, names, "tensor_names");
+    return {names_node, Const(graph_, slices, "shape_and_slices")};
+  }
+
+  // What SaveV2 takes of a variable: the reference itself, or the read that was made with it.
+  Output Value(const Variable& v) {
+    if (!v.is_resource()) return v.handle();
+    if (v.info()->snapshot && !v.info()->cached) return v.info()->snapshot;
+    const DeviceScope device(graph_, v.device());
+    return ReadVariableOp(v.handle(), v.dtype());
+  }
+
+  // The path, once everything is saved there.
+  Output Save(Output path, const NamedVariables& variables) {
+    Outputs values;
+    for (const auto& [name, v] : variables) values.push_back(Value(v));
+    Operation save;
+    {
+      const NameScope scope(graph_, "SaveV2");
+      const auto [names, slices] = Keys(variables);
+      save = SaveV2(path, names, slices, values, scope.name());
+    }
+    return WithDependencies({save}, path);
+  }
+
+  std::vector<Operation> Restore(Output path, const NamedVariables& variables) {
+    Outputs values;
+    {
+      const DeviceScope device(graph_, "/device:CPU:0");
+      const NameScope scope(graph_, "RestoreV2");
+      const auto [names, slices] = Keys(variables);
+      DataTypes dtypes;
+      for (const auto& [name, v] : variables) dtypes.push_back(v.dtype());
+      values = RestoreV2(path, names, slices, dtypes, scope.name());
+    }
+    std::vector<Operation> assigns;
+    for (size_t i = 0; i < variables.size(); ++i) assigns.push_back(AssignTo(variables[i].second, values[i]));
+    return assigns;
+  }
+
+  Operation AssignTo(const Variable& v, Output value) {
+    if (options_.reshape && v.shape().IsFullyDefined()) value = Reshaped(value, v.shape());
+    if (!v.is_resource()) {
+      const ColocateWith beside(graph_, Operation(v.handle().node));
+      const bool validate = !options_.reshape && v.shape().IsFullyDefined();
+      return AddOp("Assign", {v.handle(), value}, {{"use_locking", true}, {"validate_shape", validate}});
+    }
+    const DeviceScope device(graph_, v.device());
+    return AssignVariableOp(v.handle(), Identity(value));
+  }
+
+  Output Reshaped(Output value, const Shape& shape) {
+    const NameScope scope(graph_, "Reshape");
+    std::vector<int32_t> dims(shape.dims().begin(), shape.dims().end());
+    const Output target = Const(graph_, Tensor::Vector<int32_t>(dims), "shape");
+    return AddOp("Reshape", {value, target}, {}, scope.name());
+  }
+
+  // Groups in the order of device names.
+  static std::vector<NamedVariables> ByDevice(const NamedVariables& variables) {
+    std::map<std::string, NamedVariables> groups;
+    for (const auto& item : variables) groups[item.second.device()].push_back(item);
+    std::vector<NamedVariables> shards;
+    for (auto& [device, group] : groups) shards.push_back(std::move(group));
+    return shards;
+  }
+
+  // The device's host.
+  static std::string HostOf(const NamedVariables& shard) {
+    absl::StatusOr<DeviceName> device = DeviceName::Parse(shard[0].second.device());
+    if (!device.ok()) return "/device:CPU:0";
+    device->type = "CPU";
+    device->id = 0;
+    return device->ToString();
+  }
+
+  // Where the shards are written before they are merged: "<path>_temp/part", and on object stores beside the path.
+  Output TemporaryPath(Output path) {
+    const DeviceScope device(graph_, "/device:CPU:*");
+    const Output is_object_store = StaticRegexFullMatch(path, "^s3://.*");
+    const Output beside = Const(graph_, ".part"), below = Const(graph_, "_temp/part");
+    return StringJoin({path, Select(is_object_store, beside, below)});
+  }
+
+  Output SaveShards(Output path, const std::vector<NamedVariables>& shards) {
+    const Output temporary = TemporaryPath(path);
+    const Output count = Const(graph_, static_cast<int32_t>(shards.size()), "num_shards");
+    Outputs prefixes;
+    std::vector<Operation> saved;
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const DeviceScope device(graph_, HostOf(shards[i]));
+      Output prefix;
+      {
+        const NameScope scope(graph_, "ShardedFilename");
+        const Output shard = Const(graph_, static_cast<int32_t>(i), "shard");
+        prefix = ShardedFilename(temporary, shard, count, scope.name());
+      }
+      prefixes.push_back(prefix);
+      saved.push_back(Save(prefix, shards[i]));
+    }
+    const DeviceScope device(graph_, HostOf(shards.back()));
+    return Merge(path, prefixes, saved);
+  }
+
+  Output Merge(Output path, const Outputs& prefixes, std::vector<Operation> saved) {
+    Operation merge;
+    {
+      const NameScope scope(graph_, "MergeV2Checkpoints");
+      Output list;
+      {
+        const ControlDependencies after(graph_, saved);
+        list = Stack(prefixes, 0, "checkpoint_prefixes");
+      }
+      merge = MergeV2Checkpoints(list, path, true, false, scope.name());
+    }
+    saved.insert(saved.begin(), merge);
+    const ControlDependencies after(graph_, saved);
+    return Identity(path);
+  }
+
+  Operation RestoreShards(Output path, const std::vector<NamedVariables>& shards) {
+    std::vector<Operation> restored;
+    for (const NamedVariables& shard : shards) {
+      const DeviceScope device(graph_, shard[0].second.device());
+      restored.push_back(Group(graph_, Restore(path, shard), "restore_shard"));
+    }
+    return Group(graph_, restored, "restore_all");
+  }
+
+  Graph& graph_;
+  const SaverGraphOptions& options_;
+};
+
+}  // namespace
+
+absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables, const SaverGraphOptions& options) {
+  WEIR_RETURN_IF_ERROR(graph.status());
+  WEIR_RETURN_IF_ERROR(CheckNames(variables));
+  std::stable_sort(variables.begin(), variables.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const ClearControlDependencies clear(graph);
+  const NameScope scope(graph, options.name);
+  SaverDef def = SaverGraph(graph, options).Build(variables);
+  WEIR_RETURN_IF_ERROR(graph.status());
+  return def;
+}
+
+}  // namespace weir
