@@ -89,11 +89,12 @@ Output LeftShift(const Operand& x, const Operand& y, absl::string_view name = {}
 Output RightShift(const Operand& x, const Operand& y, absl::string_view name = {});
 
 namespace internal {
-// Argument types of the operators: at least one is an Output (or converts to one), the other may be a number.
+// Argument types of the operators: at least one is an Output or converts to one (a variable), the other may be a number.
+template <class T>
+concept TensorOperand = std::is_class_v<T> && std::is_convertible_v<const T&, Output>;
 template <class A, class B>
-concept OperandPair =
-    (std::is_same_v<A, Output> && (std::is_arithmetic_v<B> || std::is_convertible_v<const B&, Output>)) ||
-    (std::is_same_v<B, Output> && (std::is_arithmetic_v<A> || std::is_convertible_v<const A&, Output>));
+concept OperandPair = (TensorOperand<A> && (std::is_arithmetic_v<B> || TensorOperand<B>)) ||
+                      (std::is_arithmetic_v<A> && TensorOperand<B>);
 Output BinaryOperator(const char* op, const char* name, const Operand& x, const Operand& y);
 }  // namespace internal
 

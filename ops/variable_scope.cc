@@ -259,11 +259,6 @@ Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, V
   return GetVariable(graph, name, std::move(options), where);
 }
 
-Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, Initializer initializer,
-                     std::source_location where) {
-  return GetVariable(graph, name, VariableOptions{.shape = shape, .initializer = std::move(initializer)}, where);
-}
-
 Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options, std::source_location where) {
   options.trainable = false;
   if (!options.collections) options.collections.emplace();

@@ -110,8 +110,12 @@ class VariableCreatorScope {
 //                     name; a shape or dtype that does not fit the existing variable
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, VariableOptions options = {},
                      std::source_location where = std::source_location::current());
-Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, Initializer initializer,
-                     std::source_location where = std::source_location::current());
+// The short form: GetVariable(g, "w", {784, 10}, GlorotUniform()). (A template, so that `{.dtype = ...}` means options.)
+template <class T, std::enable_if_t<std::is_convertible_v<const T&, Initializer>, int> = 0>
+Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, const T& initializer,
+                     std::source_location where = std::source_location::current()) {
+  return GetVariable(graph, name, shape, VariableOptions{.initializer = initializer}, where);
+}
 // The shape comes from `options` or from the initializer.
 Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
                      std::source_location where = std::source_location::current());

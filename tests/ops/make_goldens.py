@@ -112,12 +112,12 @@ def scopes():
 @program
 def reads_and_arithmetic():
     w = tf.Variable([1.0, 2.0], name="w")
-    tf.identity(w, name="a")
+    tf.identity(w.value(), name="a")
     w.value()
     w.read_value()
     with tf.name_scope("n"):
         w.read_value()
-        tf.identity(w, name="b")
+        tf.identity(w.value(), name="b")
     w + 1.0
     w[0]
 
@@ -215,16 +215,12 @@ def unknown_shapes():
 @program
 def caching():
     w = tf.Variable([1.0], name="w", caching_device="/cpu:0")
-    tf.identity(w, name="a")
+    tf.identity(w.value(), name="a")
     with tf.device("/gpu:1"):
         v = tf.Variable([1.0], name="v")
-    tf.identity(v, name="b")
+        tf.identity(v.value(), name="b")
+        w.assign_add([3.0])
     v.assign([2.0])
-
-
-@program
-def regularized():
-    tf.get_variable("w", [2], regularizer=lambda t: tf.reduce_sum(t), initializer=tf.zeros_initializer())
 
 
 def main():
@@ -238,6 +234,7 @@ def main():
                 build()
             with open(os.path.join(folder, f"{name}_{kind}.pbtxt"), "w") as out:
                 for node in graph.as_graph_def().node:
+                    node.attr.pop("_has_manual_control_dependencies", None)  # TensorFlow 2's own mark
                     out.write("node { %s }\n" % text_format.MessageToString(node, as_one_line=True))
 
 

@@ -1,0 +1,323 @@
+// Small programs, built as make_goldens.py builds them with TensorFlow: the graphs must agree node by node.
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "google/protobuf/text_format.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+#include "weir/core/graph_io.h"
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/math.h"
+#include "weir/ops/random.h"
+#include "weir/ops/variables.h"
+#include "weir/proto/graph.pb.h"
+
+namespace weir {
+namespace {
+
+void VariableOfConstant(Graph& g) {
+  MakeVariable(g, {1.0, 2.0}, {.name = "w"});
+  MakeVariable(g, 3, {.name = "w", .trainable = false});
+}
+
+void VariableInScopes(Graph& g) {
+  {
+    const NameScope scope(g, "n");
+    MakeVariable(g, 1.0);
+    MakeVariable(g, 2.0);
+  }
+  const VariableScope scope(g, "s");
+  MakeVariable(g, 3.0, {.name = "v"});
+  GetVariable(g, "v", {2});
+}
+
+void DefaultInitializers(Graph& g) {
+  GetVariable(g, "f", {4, 6});
+  GetVariable(g, "i", {3}, {.dtype = DT_INT32});
+  GetVariable(g, "b", {2}, {.dtype = DT_BOOL});
+  GetVariable(g, "d", {3, 3, 4, 8}, {.dtype = DT_DOUBLE});
+}
+
+void InitializerKinds(Graph& g) {
+  g.set_seed(7);
+  using Scaling = VarianceScalingOptions;
+  const std::pair<const char*, Initializer> rows[] = {
+      {"zeros", Zeros()},
+      {"ones", Ones()},
+      {"constant", Constant(0.5)},
+      {"constant_list", Constant({1.0, 2.0, 3.0})},
+      {"uniform", RandomUniformInitializer(-1, 2)},
+      {"normal", RandomNormalInitializer(1, 0.5)},
+      {"truncated", TruncatedNormalInitializer(0, 0.1f, 3)},
+      {"unit_scaling", UniformUnitScaling(1.5)},
+      {"scaling", VarianceScaling({.scale = 2, .mode = Scaling::kFanOut, .distribution = Scaling::kUniform})},
+      {"scaling_normal", VarianceScaling()},
+      {"scaling_untruncated",
+       VarianceScaling({.mode = Scaling::kFanAvg, .distribution = Scaling::kUntruncatedNormal})},
+      {"glorot_normal", GlorotNormal()},
+      {"he_uniform", HeUniform()},
+      {"lecun_normal", LecunNormal()},
+  };
+  for (const auto& [name, initializer] : rows) GetVariable(g, name, {3, 2}, initializer);
+  GetVariable(g, "big_zeros", {50, 30}, Zeros());
+  GetVariable(g, "big_ones", {50, 30}, Ones());
+}
+
+void OrthogonalAndIdentity(Graph& g) {
+  g.set_seed(7);
+  GetVariable(g, "square", {3, 3}, Orthogonal());
+  GetVariable(g, "wide", {2, 2, 6}, Orthogonal(2));
+  GetVariable(g, "eye", {3, 3}, Identity());
+  GetVariable(g, "wide_eye", {2, 4}, Identity(2.0f));
+}
+
+void LiteralAndCallableInitializers(Graph& g) {
+  GetVariable(g, "literal", {.initializer = Literal{1, 2}});
+  const auto fill = [&g](float value) {
+    const NameScope scope(g, "Fill");
+    const Output dims = Const<int32_t>(g, {2}, "dims");
+    return AddOp("Fill", {dims, Const(g, value, "value")}, {}, scope.name());
+  };
+  GetVariable(g, "tensor", {.initializer = fill(3)});
+  GetVariable(g, "callable", {.initializer = [&] { return fill(3); }});
+  MakeVariable(g, [&] { return fill(4); }, {.name = "made"});
+  const ControlDependencies after(g, {NoOp(g, "before")});
+  MakeVariable(g, [&] { return fill(5); }, {.name = "apart"});
+  GetVariable(g, "also_apart", {2}, Zeros());
+}
+
+void Scopes(Graph& g) {
+  for (int i = 0; i < 2; ++i) {
+    const VariableScope foo(g, "foo");
+    Const(g, 1.0f, "c");
+  }
+  VariableScopeRef captured;
+  {
+    const VariableScope bar(g, "bar");
+    captured = bar.scope();
+    GetVariable(g, "v", {1}, Zeros());
+    const VariableScope baz(g, "baz", {.default_name = "no"});
+    GetVariable(g, "v", {1}, Zeros());
+    const VariableScope again(g, captured, Reuse::kReuse);
+    Const(g, 2.0f, "c");
+    GetVariable(g, "v", {1});
+  }
+  for (int i = 0; i < 2; ++i) {
+    const VariableScope layer(g, {.default_name = "layer"});
+    GetVariable(g, "v", {1}, Zeros());
+  }
+  const VariableScope plain(g, captured, {.auxiliary_name_scope = false});
+  Const(g, 3.0f, "c");
+  const NameScope original(g, captured->original_name_scope);
+  Const(g, 4.0f, "c");
+}
+
+void ReadsAndArithmetic(Graph& g) {
+  const Variable w = MakeVariable(g, {1.0, 2.0}, {.name = "w"});
+  Identity(w.value(), "a");
+  w.value();
+  w.read_value();
+  {
+    const NameScope scope(g, "n");
+    w.read_value();
+    Identity(w.value(), "b");
+  }
+  w + 1.0f;
+  w.Slice({0});
+}
+
+void Writes(Graph& g) {
+  const Variable w = MakeVariable(g, {1.0, 2.0}, {.name = "w"});
+  w.Assign({3.0, 4.0});
+  w.AssignAdd({3.0, 4.0});
+  w.AssignSub({3.0, 4.0}, {.use_locking = true});
+  w.Assign({5.0, 6.0}, {.read_value = false});
+  Assign(w, {7.0, 8.0});
+  w.AssignAdd({7.0, 8.0});
+  w.AssignSub({7.0, 8.0});
+  const NameScope scope(g, "n");
+  w.Assign(Const(g, {9.f, 10.f}, "nine"));
+}
+
+void Scatters(Graph& g) {
+  const Variable w = MakeVariable(g, {{1.0, 2.0}, {3.0, 4.0}}, {.name = "w"});
+  const Output i = Const<int32_t>(g, {1}, "i");
+  const Output v = Const<float>(g, Shape({1, 2}), {5, 6}, "v");
+  const IndexedSlices rows = {.values = v, .indices = i};
+  w.ScatterAdd(rows);
+  w.ScatterSub(rows);
+  w.ScatterUpdate(rows);
+  w.ScatterMul(rows);
+  w.ScatterDiv(rows);
+  w.ScatterMin(rows);
+  w.ScatterMax(rows);
+  w.ScatterAdd(rows);
+  w.ScatterUpdate(rows, {.use_locking = true});
+  const Output ii = Const<int32_t>(g, Shape({1, 1}), {1}, "ii");
+  w.ScatterNdAdd(ii, v);
+  w.ScatterNdSub(ii, v);
+  w.ScatterNdUpdate(ii, v);
+}
+
+void Slices(Graph& g) {
+  const Variable w = MakeVariable(g, {{1.0, 2.0}, {3.0, 4.0}}, {.name = "w"});
+  w.Slice({Index::Range(0, 1), 1}).Assign({5.0});
+  w.Slice({Index::Ellipsis(), Index::NewAxis(), Index::Range(std::nullopt, std::nullopt, -1)});
+}
+
+void Counting(Graph& g) { MakeVariable(g, 0, {.name = "w"}).CountUpTo(3); }
+
+void Initializing(Graph& g) {
+  const Variable a = MakeVariable(g, {1.0, 2.0}, {.name = "a"});
+  GetVariable(g, "b", {2}, {.trainable = false, .collections = {{collections::kLocalVariables}}});
+  GlobalVariablesInitializer(g);
+  LocalVariablesInitializer(g);
+  VariablesInitializer(g, {a}, "some");
+  GlobalVariablesInitializer(g);
+  IsVariableInitialized(a);
+  ReportUninitializedVariables(g);
+  AssertVariablesInitialized(g);
+  VariablesInitializer(g, {});
+}
+
+void InitializedValues(Graph& g) {
+  const Variable a = MakeVariable(g, RandomUniform(g, {2}, {.seed = 1}), {.name = "a"});
+  MakeVariable(g, a.initialized_value() * 2.0f, {.name = "b"});
+  MakeVariable(g, a, {.name = "c"});
+  MakeVariable(g, [&] { return a.initialized_value(); }, {.name = "d"});
+}
+
+void GlobalSteps(Graph& g) {
+  GetOrCreateGlobalStep(g);
+  GetOrCreateGlobalStep(g);
+}
+
+void UnknownShapes(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, Shape::UnknownRank(), "x");
+  MakeVariable(g, x, {.name = "w", .validate_shape = false});
+  const auto unknown = [&g] {
+    const NameScope scope(g, "PlaceholderWithDefault");
+    return AddOp("PlaceholderWithDefault", {Const(g, {1.0f}, "input")}, {{"shape", Shape({-1})}}, scope.name());
+  };
+  GetVariable(g, "v", {.initializer = unknown, .validate_shape = false});
+}
+
+void Caching(Graph& g) {
+  const Variable w = MakeVariable(g, {1.0}, {.name = "w", .caching_device = "/cpu:0"});
+  Identity(w.value(), "a");
+  Variable v;
+  {
+    const DeviceScope device(g, "/gpu:1");
+    v = MakeVariable(g, {1.0}, {.name = "v"});
+    Identity(v.value(), "b");
+    w.AssignAdd({3.0});
+  }
+  v.Assign({2.0});
+}
+
+struct Program {
+  const char* name;
+  void (*build)(Graph&);
+};
+const Program kPrograms[] = {
+    {"variable_of_constant", VariableOfConstant},
+    {"variable_in_scopes", VariableInScopes},
+    {"default_initializers", DefaultInitializers},
+    {"initializer_kinds", InitializerKinds},
+    {"orthogonal_and_identity", OrthogonalAndIdentity},
+    {"literal_and_callable_initializers", LiteralAndCallableInitializers},
+    {"scopes", Scopes},
+    {"reads_and_arithmetic", ReadsAndArithmetic},
+    {"writes", Writes},
+    {"scatters", Scatters},
+    {"slices", Slices},
+    {"counting", Counting},
+    {"initializing", Initializing},
+    {"initialized_values", InitializedValues},
+    {"global_steps", GlobalSteps},
+    {"unknown_shapes", UnknownShapes},
+    {"caching", Caching},
+};
+
+std::map<std::string, proto::NodeDef> ByName(const proto::GraphDef& def) {
+  std::map<std::string, proto::NodeDef> nodes;
+  for (const proto::NodeDef& node : def.node()) nodes[node.name()] = node;
+  return nodes;
+}
+
+bool SameAttr(const proto::AttrValue& a, const proto::AttrValue& b) {
+  if (!a.has_tensor() || !b.has_tensor()) return google::protobuf::util::MessageDifferencer::Equals(a, b);
+  const auto x = TensorFromProto(a.tensor()), y = TensorFromProto(b.tensor());
+  return x.ok() && y.ok() && IdenticalTensors(*x, *y);
+}
+
+void ExpectSameNode(const proto::NodeDef& got, const proto::NodeDef& want) {
+  SCOPED_TRACE(want.ShortDebugString());
+  EXPECT_EQ(got.op(), want.op());
+  EXPECT_EQ(got.device(), want.device());
+  std::vector<std::string> inputs[2];
+  std::set<std::string> controls[2];
+  for (int i = 0; i < 2; ++i) {
+    for (const std::string& in : (i == 0 ? got : want).input()) {
+      if (in[0] == '^') {
+        controls[i].insert(in);
+      } else {
+        inputs[i].push_back(in);
+      }
+    }
+  }
+  EXPECT_EQ(inputs[0], inputs[1]);
+  EXPECT_EQ(controls[0], controls[1]);
+  for (const auto& [key, value] : want.attr()) {
+    const auto it = got.attr().find(key);
+    if (it == got.attr().end()) {
+      ADD_FAILURE() << "no attribute " << key;
+    } else {
+      EXPECT_TRUE(SameAttr(it->second, value)) << key << ": " << it->second.ShortDebugString();
+    }
+  }
+  for (const auto& [key, value] : got.attr()) {
+    EXPECT_TRUE(want.attr().contains(key)) << "extra attribute " << key << ": " << value.ShortDebugString();
+  }
+}
+
+class VariableGoldens : public testing::TestWithParam<std::tuple<Program, bool>> {};
+
+TEST_P(VariableGoldens, GraphIsTensorFlowsNodeByNode) {
+  const auto& [program, use_resource] = GetParam();
+  Graph g({.use_resource = use_resource});
+  program.build(g);
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  proto::GraphDef got_def, want_def;
+  ExportGraphDef(g, &got_def);
+  const std::string path = absl::StrCat("tests/ops/golden/", program.name, use_resource ? "_res" : "_ref", ".pbtxt");
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text.str(), &want_def)) << path;
+  ASSERT_GT(want_def.node_size(), 0) << path;
+  const auto got = ByName(got_def), want = ByName(want_def);
+  for (const auto& [name, node] : want) {
+    const auto it = got.find(name);
+    if (it == got.end()) {
+      ADD_FAILURE() << "missing: " << node.ShortDebugString();
+    } else {
+      ExpectSameNode(it->second, node);
+    }
+  }
+  for (const auto& [name, node] : got) {
+    EXPECT_TRUE(want.contains(name)) << "extra: " << node.ShortDebugString();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, VariableGoldens, testing::Combine(testing::ValuesIn(kPrograms), testing::Bool()),
+                         [](const auto& info) {
+                           return absl::StrCat(std::get<0>(info.param).name, std::get<1>(info.param) ? "_res" : "_ref");
+                         });
+
+}  // namespace
+}  // namespace weir
