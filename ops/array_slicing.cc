@@ -156,8 +156,9 @@ absl::StatusOr<std::optional<ResolvedSlice>> KnownSlice(ShapeContext& c, int fir
   }
   const auto strides = KnownInts(c, first + 2);
   if (!shape.has_rank() || !strides.has_value()) return std::optional<ResolvedSlice>();
-  WEIR_ASSIGN_OR_RETURN(ResolvedSlice slice, ResolveSlice(shape, KnownInts(c, first), KnownInts(c, first + 1), *strides,
-                                                          SliceMasks(c.node())));
+  const auto begin = KnownInts(c, first), end = KnownInts(c, first + 1);
+  const KnownBounds from = begin ? KnownBounds(*begin) : std::nullopt, to = end ? KnownBounds(*end) : std::nullopt;
+  WEIR_ASSIGN_OR_RETURN(ResolvedSlice slice, ResolveSlice(shape, from, to, *strides, SliceMasks(c.node())));
   return std::optional<ResolvedSlice>(std::move(slice));
 }
 

@@ -119,13 +119,6 @@ absl::Status TakeShape(ShapeContext& c) {
   return UnknownShape(c);
 }
 
-absl::Status TakeSparseShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-  c.set_output(0, Shape({Shape::kUnknown}));
-  c.set_output(2, Shape({Shape::kUnknown}));
-  return absl::OkStatus();
-}
-
 absl::Status TemporaryVariableShape(ShapeContext& c) {
   c.set_output(0, c.attr<Shape>("shape"));
   return absl::OkStatus();
@@ -206,7 +199,7 @@ void AddDataFlowOps(OpRegistry* ops) {
                .In("handle: Ref(string), new_global_step: int64")
                .InferShape(ApplyShape)
                .NotDifferentiable()
-               .Doc("Sets the step of the accumulator, which may not go back."));
+               .Doc("Sets the step of the accumulator."));
   ops->Add(OpSpec("AccumulatorTakeGradient")
                .In("handle: Ref(string), num_required: int32")
                .Out("average: dtype")
@@ -245,7 +238,7 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(ApplyShape)
                .NotDifferentiable()
-               .Doc("Sets the step of the accumulator, which may not go back."));
+               .Doc("Sets the step of the accumulator."));
   ops->Add(OpSpec("ResourceAccumulatorTakeGradient")
                .In("handle: resource, num_required: int32")
                .Out("average: dtype")
@@ -255,32 +248,6 @@ void AddDataFlowOps(OpRegistry* ops) {
                .NotDifferentiable()
                .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts anew, one step "
                     "further."));
-  ops->Add(OpSpec("SparseConditionalAccumulator")
-               .Out("handle: Ref(string)")
-               .Attr("dtype: numbertype")
-               .Attr("shape: shape")
-               .Attr("container: string = ''")
-               .Attr("shared_name: string = ''")
-               .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-               .Stateful()
-               .InferShape(AccumulatorShape)
-               .NotDifferentiable()
-               .Doc("Adds up gradients that are rows of a tensor over several steps; stale ones are dropped."));
-  ops->Add(OpSpec("SparseAccumulatorApplyGradient")
-               .In("handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64")
-               .Attr("dtype: numbertype")
-               .Attr("has_known_shape: bool")
-               .InferShape(ApplyShape)
-               .NotDifferentiable()
-               .Doc("Adds a gradient of rows, unless its step is smaller than the accumulator's."));
-  ops->Add(OpSpec("SparseAccumulatorTakeGradient")
-               .In("handle: Ref(string), num_required: int32")
-               .Out("indices: int64, values: dtype, shape: int64")
-               .Attr("dtype: numbertype")
-               .InferShape(TakeSparseShape)
-               .NotDifferentiable()
-               .Doc("The mean (or sum) of the gradients row by row, once `num_required` are there; starts "
-                    "anew, one step further."));
   ops->Add(OpSpec("TemporaryVariable")
                .Out("ref: Ref(dtype)")
                .Attr("shape: shape")

@@ -17,8 +17,7 @@ class Resolver {
  public:
   Resolver(const Shape& input, const StridedSliceOptions& masks) : input_(input), masks_(masks) {}
 
-  absl::Status Spread(const std::vector<int64_t>* begin, const std::vector<int64_t>* end,
-                      absl::Span<const int64_t> strides);
+  absl::Status Spread(KnownBounds begin, KnownBounds end, absl::Span<const int64_t> strides);
   absl::Status Bound(int i, ResolvedSlice* out) const;
   absl::StatusOr<ResolvedSlice> Finish() const;
 
@@ -32,12 +31,11 @@ class Resolver {
 
   const Shape& input_;
   const StridedSliceOptions& masks_;
-  std::vector<Range> ranges_;
-  std::vector<int> gather_;
+  absl::InlinedVector<Range, 6> ranges_;
+  absl::InlinedVector<int, 8> gather_;
 };
 
-absl::Status Resolver::Spread(const std::vector<int64_t>* begin, const std::vector<int64_t>* end,
-                              absl::Span<const int64_t> strides) {
+absl::Status Resolver::Spread(KnownBounds begin, KnownBounds end, absl::Span<const int64_t> strides) {
   const int n = static_cast<int>(strides.size()), rank = input_.rank();
   int ellipsis = -1, new_after = 0;
   for (int i = 0; i < n; ++i) {
@@ -64,10 +62,10 @@ absl::Status Resolver::Spread(const std::vector<int64_t>* begin, const std::vect
       }
       Range r;
       r.stride = strides[i];
-      r.begin_known = begin != nullptr;
-      r.end_known = end != nullptr;
-      if (begin != nullptr) r.begin = (*begin)[i];
-      if (end != nullptr) r.end = (*end)[i];
+      r.begin_known = begin.has_value();
+      r.end_known = end.has_value();
+      if (begin.has_value()) r.begin = (*begin)[i];
+      if (end.has_value()) r.end = (*end)[i];
       r.is_index = Bit(masks_.shrink_axis_mask, i);
       r.open_begin = !r.is_index && Bit(masks_.begin_mask, i);
       r.open_end = !r.is_index && Bit(masks_.end_mask, i);
@@ -119,8 +117,7 @@ absl::StatusOr<ResolvedSlice> Resolver::Finish() const {
 
 }  // namespace
 
-absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, const std::optional<std::vector<int64_t>>& begin,
-                                           const std::optional<std::vector<int64_t>>& end,
+absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin, KnownBounds end,
                                            absl::Span<const int64_t> strides, const StridedSliceOptions& masks) {
   if (strides.size() > kMaxIndices) {
     return InvalidArgument("at most ", kMaxIndices, " indices are possible, but there are ", strides.size());
@@ -131,7 +128,7 @@ absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, const std::option
                            end.has_value() ? end->size() : strides.size(), " and ", strides.size(), " elements");
   }
   Resolver resolver(input, masks);
-  WEIR_RETURN_IF_ERROR(resolver.Spread(begin ? &*begin : nullptr, end ? &*end : nullptr, strides));
+  WEIR_RETURN_IF_ERROR(resolver.Spread(begin, end, strides));
   return resolver.Finish();
 }
 

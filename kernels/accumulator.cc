@@ -1,0 +1,222 @@
+#include "weir/kernels/accumulator.h"
+
+#include <algorithm>
+
+#include "weir/kernels/accumulate.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
+
+namespace weir {
+
+namespace {
+
+void AddInto(const Tensor& from, Tensor* to) {
+  DispatchType(from.dtype(), Numbers{}, [&]<class T>() {
+    for (int64_t i = 0; i < from.num_elements(); ++i) to->data<T>()[i] = Add(to->data<T>()[i], from.data<T>()[i]);
+  });
+}
+
+void DivideBy(int64_t n, Tensor* t) {
+  DispatchType(t->dtype(), Numbers{}, [&]<class T>() {
+    for (T& v : t->flat<T>()) {
+      if constexpr (std::is_integral_v<T>) {
+        v = static_cast<T>(static_cast<int64_t>(v) / n);
+      } else {
+        v /= T(static_cast<float>(n));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void AccumulatorState::Clear() {
+  Ready ready;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    sum_ = Tensor();
+    count_ = 0;
+    for (Waiter& w : waiters_) ready.emplace_back(std::move(w), absl::CancelledError(Describe() + " was cleared"));
+    waiters_.clear();
+  }
+  Finish(std::move(ready));
+}
+
+absl::Status AccumulatorState::Apply(int64_t local_step, const Tensor& gradient) {
+  Ready ready;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (local_step < step_) return absl::OkStatus();
+    if (!shape_.IsCompatibleWith(gradient.shape())) {
+      return InvalidArgument("Shape mismatch: the accumulator ", name_, " has shape ", shape_.ToString(),
+                             ", the gradient ", gradient.shape().ToString());
+    }
+    if (count_ == 0) {
+      sum_ = gradient.DeepCopy();
+    } else if (sum_.shape() != gradient.shape()) {
+      return InvalidArgument("Shape mismatch: the sum has shape ", sum_.shape().ToString(), ", the gradient ",
+                             gradient.shape().ToString());
+    } else {
+      AddInto(gradient, &sum_);
+    }
+    ++count_;
+    ready = Serve();
+  }
+  Finish(std::move(ready));
+  return absl::OkStatus();
+}
+
+void AccumulatorState::Take(int64_t required, Cancellation* cancellation,
+                            std::function<void(absl::StatusOr<Tensor>)> done) {
+  Ready ready;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const int64_t id = next_id_++;
+    int64_t token = -1;
+    if (cancellation != nullptr &&
+        !cancellation->OnCancel([this, id, cancellation] { GiveUp(id, cancellation->status()); }, &token)) {
+      ready.emplace_back(Waiter{id, required, -1, nullptr, std::move(done)}, cancellation->status());
+    } else {
+      waiters_.push_back({id, required, token, cancellation, std::move(done)});
+      ready = Serve();
+    }
+  }
+  Finish(std::move(ready));
+}
+
+int64_t AccumulatorState::count() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return count_;
+}
+
+void AccumulatorState::SetStep(int64_t step) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  step_ = step;
+}
+
+AccumulatorState::Ready AccumulatorState::Serve() {
+  Ready ready;
+  while (!waiters_.empty() && count_ >= waiters_.front().required) {
+    ready.emplace_back(std::move(waiters_.front()), TakeSum());
+    waiters_.pop_front();
+  }
+  return ready;
+}
+
+absl::StatusOr<Tensor> AccumulatorState::TakeSum() {
+  if (mean_) DivideBy(count_, &sum_);
+  count_ = 0;
+  ++step_;
+  return std::move(sum_);
+}
+
+// A waiter is not in the queue any more, so its cancellation finds nothing to do while it is unregistered here.
+void AccumulatorState::Finish(Ready ready) {
+  for (auto& [waiter, result] : ready) {
+    if (waiter.cancellation != nullptr) waiter.cancellation->Unregister(waiter.token);
+    waiter.done(std::move(result));
+  }
+}
+
+void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
+  std::function<void(absl::StatusOr<Tensor>)> done;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = std::find_if(waiters_.begin(), waiters_.end(), [id](const Waiter& w) { return w.id == id; });
+    if (it == waiters_.end()) return;
+    done = std::move(it->done);
+    waiters_.erase(it);
+  }
+  done(why);
+}
+
+namespace {
+
+absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
+  const Node& node = init.node;
+  const DataType dtype = init.attr<DataType>("dtype");
+  if (!DispatchType(dtype, Numbers{}, []<class T>() {})) {
+    return Unimplemented("gradients of type ", DataTypeName(dtype), " cannot be accumulated");
+  }
+  const Shape shape = init.attr<Shape>("shape");
+  const bool mean = init.attr<std::string>("reduction_type") == "MEAN";
+  ResourceHandle handle;
+  handle.device = init.device.text();
+  handle.container = init.attr<std::string>("container");
+  handle.name = init.attr<std::string>("shared_name");
+  if (handle.name.empty()) handle.name = node.name();
+  const auto state = init.resources.LookupOrCreate<AccumulatorState>(
+      handle.container, handle.name,
+      [&] { return std::make_shared<AccumulatorState>(handle.name, dtype, shape, mean); });
+  if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
+    return InvalidArgument("Shared conditional accumulator '", handle.name, "' was made with type ",
+                           DataTypeName(state->dtype()), " and shape ", state->shape().ToString(), ", not ",
+                           DataTypeName(dtype), " and ", shape.ToString());
+  }
+  handle.resource = state;
+  return Kernel::Constant(Tensor::Scalar(std::move(handle)));
+}
+
+absl::Status Apply(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const auto state, c.resource<AccumulatorState>(0));
+  WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadInt(c.input(1), "local_step"));
+  if (c.input(2).dtype() != state->dtype()) {
+    return InvalidArgument("Expected gradient of type ", DataTypeName(state->dtype()), " but got ",
+                           DataTypeName(c.input(2).dtype()));
+  }
+  return state->Apply(step, c.input(2));
+}
+
+void Take(KernelContext& c, DataType dtype, Kernel::Done done) {
+  const auto state = c.resource<AccumulatorState>(0);
+  if (!state.ok()) return done(state.status());
+  const absl::StatusOr<int64_t> required = ReadInt(c.input(1), "num_required");
+  if (!required.ok()) return done(required.status());
+  if (*required <= 0) return done(InvalidArgument("Argument num_required must be positive, but is ", *required));
+  if ((*state)->dtype() != dtype) {
+    return done(InvalidArgument("the accumulator has type ", DataTypeName((*state)->dtype()), ", not ",
+                                DataTypeName(dtype)));
+  }
+  (*state)->Take(*required, c.cancellation(), [&c, done = std::move(done), keep = *state](absl::StatusOr<Tensor> sum) {
+    if (sum.ok()) c.SetOutput(0, *std::move(sum));
+    done(sum.status());
+  });
+}
+
+absl::Status Count(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const auto state, c.resource<AccumulatorState>(0));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
+  *out->data<int32_t>() = static_cast<int32_t>(state->count());
+  return absl::OkStatus();
+}
+
+absl::Status SetStep(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const auto state, c.resource<AccumulatorState>(0));
+  WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadInt(c.input(1), "new_global_step"));
+  state->SetStep(step);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeApply(const KernelInit&) { return Kernel(&Apply); }
+absl::StatusOr<Kernel> MakeCount(const KernelInit&) { return Kernel(&Count); }
+absl::StatusOr<Kernel> MakeSetStep(const KernelInit&) { return Kernel(&SetStep); }
+
+absl::StatusOr<Kernel> MakeTake(const KernelInit& init) {
+  const DataType dtype = init.attr<DataType>("dtype");
+  return Kernel([dtype](KernelContext& c, Kernel::Done done) -> void { Take(c, dtype, std::move(done)); });
+}
+
+}  // namespace
+
+void AddAccumulatorKernels(KernelRegistry* r) {
+  for (const char* prefix : {"", "Resource"}) {
+    const auto name = [&](const char* op) { return absl::StrCat(prefix, op); };
+    r->Add(name("ConditionalAccumulator"), kCpu, MakeAccumulator).HostArgs({"handle"});
+    r->Add(name("AccumulatorApplyGradient"), kCpu, MakeApply).HostArgs({"handle", "local_step", "gradient"});
+    r->Add(name("AccumulatorTakeGradient"), kCpu, MakeTake).HostArgs({"handle", "num_required", "average"});
+    r->Add(name("AccumulatorNumAccumulated"), kCpu, MakeCount).HostArgs({"handle", "num_accumulated"});
+    r->Add(name("AccumulatorSetGlobalStep"), kCpu, MakeSetStep).HostArgs({"handle", "new_global_step"});
+  }
+}
+
+}  // namespace weir

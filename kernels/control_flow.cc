@@ -1,0 +1,146 @@
+#include <cstdio>
+#include <memory>
+
+#include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
+#include "weir/kernels/summarize.h"
+
+// Nodes that order, choose, check and print. Which branch is dead is told to the executor by SetOutputDead; all kernels but
+// Merge are not run when an input is dead.
+namespace weir {
+
+namespace {
+
+absl::Status NoOp(KernelContext&) { return absl::OkStatus(); }
+absl::StatusOr<Kernel> MakeNoOp(const KernelInit&) { return Kernel(&NoOp); }
+
+absl::Status Switch(KernelContext& c) {
+  const Tensor& pred = c.input(1);
+  if (pred.num_elements() != 1) {
+    return InvalidArgument("The second input must be a scalar, but it has shape ", pred.shape().ToString());
+  }
+  const int side = *pred.data<bool>() ? 1 : 0;
+  c.SetOutput(side, c.input(0));
+  c.SetOutputDead(1 - side);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeSwitch(const KernelInit&) { return Kernel(&Switch); }
+
+// An output shares memory with one input at most as far as the Plan knows, so the value chosen is copied if it lies in the
+// step's arena.
+absl::Status Merge(KernelContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (c.input_is_dead(i)) continue;
+    const Tensor& in = c.input(i);
+    WEIR_RETURN_IF_ERROR(OutputRun(c, 0, in, 0, in.shape()));
+    WEIR_ASSIGN_OR_RETURN(Tensor * index, c.AllocateOutput(1, Shape()));
+    *index->data<int32_t>() = i;
+    return absl::OkStatus();
+  }
+  c.SetOutputDead(0);
+  c.SetOutputDead(1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeMerge(const KernelInit&) { return Kernel(&Merge); }
+
+absl::Status RefSelect(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(0), "index"));
+  if (index < 0 || index >= c.num_inputs() - 1) {
+    return InvalidArgument("Index must be in the range [0, ", c.num_inputs() - 1, ") but got ", index);
+  }
+  c.SetOutput(0, c.input(static_cast<int>(index) + 1));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeRefSelect(const KernelInit&) { return Kernel(&RefSelect); }
+
+absl::Status RefIdentity(KernelContext& c) {
+  c.SetOutput(0, c.input(0));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeRefIdentity(const KernelInit&) { return Kernel(&RefIdentity); }
+
+absl::StatusOr<Kernel> MakeAssert(const KernelInit& init) {
+  const int64_t summarize = init.attr<int64_t>("summarize");
+  return Kernel([summarize](KernelContext& c) -> absl::Status {
+    const Tensor& condition = c.input(0);
+    if (condition.num_elements() != 1) {
+      return InvalidArgument("In[0] should be a scalar: ", condition.shape().ToString());
+    }
+    if (*condition.data<bool>()) return absl::OkStatus();
+    std::string message = "assertion failed: ";
+    for (int i = 1; i < c.num_inputs(); ++i) {
+      absl::StrAppend(&message, i > 1 ? " " : "", "[", Summarize(c.input(i), summarize), "]");
+    }
+    return absl::InvalidArgumentError(message);
+  });
+}
+
+absl::StatusOr<Kernel> MakePrint(const KernelInit& init) {
+  const std::string message = init.attr<std::string>("message");
+  const int64_t first_n = init.attr<int64_t>("first_n"), summarize = init.attr<int64_t>("summarize");
+  const auto calls = std::make_shared<std::atomic<int64_t>>(0);
+  return Kernel([=](KernelContext& c) -> absl::Status {
+    c.SetOutput(0, c.input(0));
+    if (first_n >= 0 && calls->fetch_add(1) >= first_n) return absl::OkStatus();
+    std::string line = message;
+    for (int i = 1; i < c.num_inputs(); ++i) absl::StrAppend(&line, "[", Summarize(c.input(i), summarize), "]");
+    line += "\n";
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    return absl::OkStatus();
+  });
+}
+
+constexpr absl::string_view kFilePrefix = "file://";
+
+absl::Status WriteText(const std::string& stream, const std::string& text) {
+  std::FILE* file = stream == "stdout" ? stdout : stderr;
+  const bool to_file = absl::string_view(stream).substr(0, kFilePrefix.size()) == kFilePrefix;
+  if (to_file) {
+    const std::string path = stream.substr(kFilePrefix.size());
+    file = std::fopen(path.c_str(), "ae");
+    if (file == nullptr) return FailedPrecondition("Could not open file ", path, " for appending");
+  }
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool flushed = (to_file ? std::fclose(file) : std::fflush(file)) == 0;
+  return written && flushed ? absl::OkStatus() : DataLoss("Could not write to ", stream);
+}
+
+absl::StatusOr<Kernel> MakePrintV2(const KernelInit& init) {
+  const std::string stream = init.attr<std::string>("output_stream"), end = init.attr<std::string>("end");
+  const bool known = stream == "stdout" || stream == "stderr" || stream == "log(info)" || stream == "log(warning)" ||
+                     stream == "log(error)" || stream.compare(0, kFilePrefix.size(), kFilePrefix.data()) == 0;
+  if (!known) {
+    return InvalidArgument("Unknown output stream: ", stream,
+                           ", Valid streams are: stdout, stderr, log(info), log(warning), log(error), file://<path>");
+  }
+  return Kernel([stream, end](KernelContext& c) -> absl::Status {
+    if (c.input(0).num_elements() != 1) {
+      return InvalidArgument("input must be a scalar, but has shape ", c.input(0).shape().ToString());
+    }
+    return WriteText(stream, *c.input(0).data<std::string>() + end);
+  });
+}
+
+double Tiny(const KernelInit&) { return 20; }
+
+}  // namespace
+
+void AddControlFlowKernels(KernelRegistry* r) {
+  r->Add("NoOp", kCpu, MakeNoOp).Cost(Tiny);
+  r->Add("ControlTrigger", kCpu, MakeNoOp).AcceptsDead().Cost(Tiny);
+  r->Add("Switch", kCpu, MakeSwitch).Aliases({0, 0}).HostArgs({"pred"}).Cost(Tiny);
+  r->Add("RefSwitch", kCpu, MakeSwitch).HostArgs({"pred"}).Cost(Tiny);
+  r->Add("Merge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"});
+  r->Add("RefMerge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"}).Cost(Tiny);
+  r->Add("RefSelect", kCpu, MakeRefSelect).HostArgs({"index"}).Cost(Tiny);
+  r->Add("RefIdentity", kCpu, MakeRefIdentity).Cost(Tiny);
+  r->Add("Assert", kCpu, MakeAssert).HostArgs({"condition", "data"});
+  r->Add("Print", kCpu, MakePrint).Aliases({0}).HostArgs({"input", "data", "output"});
+  r->Add("PrintV2", kCpu, MakePrintV2).HostArgs({"input"});
+}
+
+}  // namespace weir

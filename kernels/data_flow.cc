@@ -1,0 +1,148 @@
+#include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
+
+// Rows sorted into bins, rows put back together, and variables of one step.
+namespace weir {
+
+namespace {
+
+// ---- DynamicPartition
+
+// Partition numbers checked and counted; then every slice goes to the next place in its partition.
+absl::Status DynamicPartition(KernelContext& c) {
+  const Tensor &data = c.input(0), &partitions = c.input(1);
+  const int n = c.num_outputs(), prefix = partitions.rank();
+  if (data.rank() < prefix || data.shape().Sub(0, prefix) != partitions.shape()) {
+    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ", data.shape().ToString(),
+                           ", partitions.shape = ", partitions.shape().ToString());
+  }
+  const int32_t* of = partitions.data<int32_t>();
+  std::vector<int64_t> counts(static_cast<size_t>(n));
+  for (int64_t i = 0; i < partitions.num_elements(); ++i) {
+    if (of[i] < 0 || of[i] >= n) return InvalidArgument("partitions[", i, "] = ", of[i], " is not in [0, ", n, ")");
+    ++counts[static_cast<size_t>(of[i])];
+  }
+  std::vector<Tensor*> outputs;
+  for (int p = 0; p < n; ++p) {
+    Shape shape({counts[static_cast<size_t>(p)]});
+    for (int i = prefix; i < data.rank(); ++i) shape.AddDim(data.dim(i));
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(p, shape));
+    outputs.push_back(out);
+  }
+  if (data.num_elements() == 0) return absl::OkStatus();
+  const int64_t slice = data.num_elements() / partitions.num_elements();
+  std::vector<int64_t> next(static_cast<size_t>(n));
+  for (int64_t i = 0; i < partitions.num_elements(); ++i) {
+    const size_t p = static_cast<size_t>(of[i]);
+    CopyElements(data.dtype(), ElementAt(data, i * slice), ElementAt(*outputs[p], next[p]++ * slice), slice);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeDynamicPartition(const KernelInit&) { return Kernel(&DynamicPartition); }
+
+// ---- DynamicStitch
+
+absl::Status CheckPieces(KernelContext& c, int n, Shape* tail, int64_t* rows) {
+  for (int i = 0; i < n; ++i) {
+    const Tensor &indices = c.input(i), &data = c.input(n + i);
+    const int prefix = indices.rank();
+    if (data.rank() < prefix || data.shape().Sub(0, prefix) != indices.shape()) {
+      return InvalidArgument("data[", i, "].shape = ", data.shape().ToString(), " does not start with indices[", i,
+                             "].shape = ", indices.shape().ToString());
+    }
+    const Shape own = data.shape().Sub(prefix);
+    if (i == 0) *tail = own;
+    if (own != *tail) {
+      return InvalidArgument("Need data[0].shape[", c.input(0).rank(), ":] = data[", i, "].shape[", prefix,
+                             ":], got data[0].shape = ", c.input(n).shape().ToString(), ", data[", i,
+                             "].shape = ", data.shape().ToString());
+    }
+    for (int64_t k = 0; k < indices.num_elements(); ++k) {
+      const int32_t index = indices.data<int32_t>()[k];
+      if (index < 0) return InvalidArgument("indices[", i, "] is out of range: it has the element ", index);
+      *rows = std::max<int64_t>(*rows, int64_t{index} + 1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DynamicStitch(KernelContext& c) {
+  const int n = c.num_inputs() / 2;
+  Shape tail;
+  int64_t rows = 0;
+  WEIR_RETURN_IF_ERROR(CheckPieces(c, n, &tail, &rows));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(Shape({rows}).Concatenate(tail).dims()));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  std::vector<bool> written(static_cast<size_t>(rows));
+  const int64_t slice = tail.num_elements();
+  int64_t left = rows;
+  for (int i = 0; i < n; ++i) {
+    const Tensor &indices = c.input(i), &data = c.input(n + i);
+    for (int64_t k = 0; k < indices.num_elements(); ++k) {
+      const int64_t row = indices.data<int32_t>()[k];
+      CopyElements(data.dtype(), ElementAt(data, k * slice), ElementAt(*out, row * slice), slice);
+      left -= written[static_cast<size_t>(row)] ? 0 : 1;
+      written[static_cast<size_t>(row)] = true;
+    }
+  }
+  for (int64_t row = 0; left > 0 && row < rows; ++row) {
+    if (written[static_cast<size_t>(row)]) continue;
+    --left;
+    Tensor gap = out->Slice(row, row + 1);
+    ClearElements(c.pool(), gap);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeDynamicStitch(const KernelInit&) { return Kernel(&DynamicStitch); }
+
+// ---- temporary variables
+
+// A new variable in every step, which the handle keeps alive as long as the step needs it.
+absl::StatusOr<Kernel> MakeTemporaryVariable(const KernelInit& init) {
+  const DataType dtype = init.attr<DataType>("dtype");
+  const Shape shape = init.attr<Shape>("shape");
+  if (!shape.IsFullyDefined()) {
+    return InvalidArgument("the shape of a temporary variable must be fully defined, not ", shape.ToString());
+  }
+  std::string name = init.attr<std::string>("var_name");
+  if (name.empty()) name = init.node.name();
+  return Kernel([=](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(Tensor value, c.AllocateTemp(dtype, shape));
+    if (value.host_accessible()) ClearElements(c.pool(), value);
+    const auto state = std::make_shared<VariableState>(name, dtype, shape);
+    {
+      const std::lock_guard<std::mutex> lock(state->mutex());
+      state->Set(std::move(value));
+    }
+    ResourceHandle handle;
+    handle.name = name;
+    handle.resource = state;
+    c.SetOutput(0, Tensor::Scalar(std::move(handle)));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DestroyTemporaryVariable(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> v, c.variable(0));
+  WEIR_ASSIGN_OR_RETURN(Tensor value, v->Read());
+  v->Clear();
+  c.SetOutput(0, std::move(value));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeDestroyTemporaryVariable(const KernelInit&) { return Kernel(&DestroyTemporaryVariable); }
+
+}  // namespace
+
+void AddDataFlowKernels(KernelRegistry* r) {
+  r->Add("DynamicPartition", kCpu, MakeDynamicPartition);
+  r->Add("DynamicStitch", kCpu, MakeDynamicStitch);
+  r->Add("ParallelDynamicStitch", kCpu, MakeDynamicStitch);
+  r->Add("TemporaryVariable", kCpu, MakeTemporaryVariable);
+  r->Add("DestroyTemporaryVariable", kCpu, MakeDestroyTemporaryVariable).Writes({0});
+}
+
+}  // namespace weir

@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <atomic>
+
+#include "weir/kernels/accumulate.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
+
+// Scattering slices into a tensor: ScatterNd and the TensorScatter ops. (Scattering into variables is in scatter_cpu.cc.)
+namespace weir {
+
+namespace {
+
+enum class Combine { kUpdate, kAdd, kSub, kMin, kMax };
+
+template <Combine kHow, class T>
+void CombineRun(const T* from, int64_t n, T* to) {
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (kHow == Combine::kAdd) to[i] = Add(to[i], from[i]);
+    if constexpr (kHow == Combine::kSub) to[i] = Subtract(to[i], from[i]);
+    if constexpr (kHow == Combine::kMin) to[i] = std::min(to[i], from[i]);
+    if constexpr (kHow == Combine::kMax) to[i] = std::max(to[i], from[i]);
+  }
+}
+
+// Where slices go: row r of the indices names the slice of `inner` elements at offsets[r].
+struct Slices {
+  std::vector<int64_t> offsets;
+  int64_t inner = 1;
+};
+
+// Checks shapes and every index. With `ignore_bad`, a row out of range has offset -1.
+absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, const Shape& shape, bool ignore_bad) {
+  if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
+  const int64_t depth = indices.dim(-1);
+  const Shape outer = indices.shape().Sub(0, indices.rank() - 1);
+  if (depth > shape.rank()) {
+    return InvalidArgument("index innermost dimension length must be <= the output's rank; saw: ", depth, " vs. ",
+                           shape.rank());
+  }
+  const Shape tail = shape.Sub(static_cast<int>(depth));
+  if (updates.shape() != outer.Concatenate(tail)) {
+    return InvalidArgument("Must have updates.shape = indices.shape[:-1] + shape[indices.shape[-1]:], got ",
+                           "updates.shape: ", updates.shape().ToString(), ", indices.shape: ",
+                           indices.shape().ToString(), ", shape: ", shape.ToString());
+  }
+  Slices slices;
+  if (updates.num_elements() == 0) return slices;
+  if (shape.num_elements() == 0) {
+    return InvalidArgument("Indices and updates specified for empty output of shape ", shape.ToString());
+  }
+  slices.inner = tail.num_elements();
+  const Dims strides = StridesOf(shape);
+  const int64_t rows = outer.num_elements();
+  slices.offsets.resize(static_cast<size_t>(rows));
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t offset = 0;
+    for (int64_t d = 0; d < depth; ++d) {
+      const int64_t index = indices.IntAt(r * depth + d);
+      if (index < 0 || index >= shape.dim(static_cast<int>(d))) {
+        if (!ignore_bad) {
+          return InvalidArgument("indices[", r, "] = ", index, " at position ", d, " does not index into shape ",
+                                 shape.ToString());
+        }
+        offset = -1;
+        break;
+      }
+      offset += index * strides[d];
+    }
+    slices.offsets[static_cast<size_t>(r)] = offset;
+  }
+  return slices;
+}
+
+// Equal rows must be combined in order, so rows are not split over threads; their elements are, if there are many.
+template <Combine kHow, class T>
+void Apply(ThreadPool& pool, const Slices& slices, const Tensor& updates, Tensor* out) {
+  constexpr int64_t kWide = 64;
+  const T* from = updates.data<T>();
+  T* to = out->data<T>();
+  const auto apply = [&](int64_t begin, int64_t end) {
+    for (size_t r = 0; r < slices.offsets.size(); ++r) {
+      if (slices.offsets[r] < 0) continue;
+      const T* row = from + static_cast<int64_t>(r) * slices.inner;
+      CombineRun<kHow>(row + begin, end - begin, to + slices.offsets[r] + begin);
+    }
+  };
+  if (slices.inner < kWide) {
+    apply(0, slices.inner);
+  } else {
+    pool.ParallelFor(slices.inner, static_cast<double>(slices.offsets.size()), apply, kWide);
+  }
+}
+
+void Replace(const Slices& slices, const Tensor& updates, Tensor* out) {
+  for (size_t r = 0; r < slices.offsets.size(); ++r) {
+    if (slices.offsets[r] < 0) continue;
+    CopyElements(updates.dtype(), ElementAt(updates, static_cast<int64_t>(r) * slices.inner),
+                 ElementAt(*out, slices.offsets[r]), slices.inner);
+  }
+}
+
+using Addable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                     uint64_t, std::complex<float>, std::complex<double>, bool>;
+
+// Combines the updates into `out`, which holds the tensor already.
+using Combiner = void (*)(ThreadPool&, const Slices&, const Tensor&, Tensor*);
+
+template <Combine kHow, class Types>
+absl::StatusOr<Combiner> FindCombiner(DataType type, Types types) {
+  Combiner found = nullptr;
+  DispatchType(type, types, [&]<class T>() { found = &Apply<kHow, T>; });
+  if (found == nullptr) return Unimplemented("no arithmetic for elements of type ", DataTypeName(type));
+  return found;
+}
+
+absl::StatusOr<Combiner> CombinerOf(Combine how, DataType type) {
+  switch (how) {
+    case Combine::kAdd: return FindCombiner<Combine::kAdd>(type, Addable{});
+    case Combine::kSub: return FindCombiner<Combine::kSub>(type, Numbers{});
+    case Combine::kMin: return FindCombiner<Combine::kMin>(type, RealNumbers{});
+    case Combine::kMax: return FindCombiner<Combine::kMax>(type, RealNumbers{});
+    case Combine::kUpdate: break;
+  }
+  return Combiner(+[](ThreadPool&, const Slices& s, const Tensor& updates, Tensor* out) { Replace(s, updates, out); });
+}
+
+absl::StatusOr<bool> IgnoresBad(const KernelInit& init) {
+  const std::string policy = init.node.attr_or<std::string>("bad_indices_policy", "");
+  if (policy != "" && policy != "DEFAULT" && policy != "ERROR" && policy != "IGNORE") {
+    return InvalidArgument("Unknown bad_indices_policy: ", policy, ", use ERROR or IGNORE");
+  }
+  return policy == "IGNORE";
+}
+
+absl::StatusOr<Kernel> MakeScatterNd(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBad(init));
+  const DataType type = init.attr<DataType>("T");
+  // Strings add up by joining; only one string at a place makes sense, and it replaces the empty one.
+  WEIR_ASSIGN_OR_RETURN(const Combiner combine, CombinerOf(IsPlain(type) ? Combine::kAdd : Combine::kUpdate, type));
+  return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
+    if (c.input(2).rank() != 1) return InvalidArgument("shape must be a vector, got ", c.input(2).shape().ToString());
+    WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(2))));
+    WEIR_ASSIGN_OR_RETURN(const Slices slices, ReadSlices(c.input(0), c.input(1), shape, ignore_bad));
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+    ClearElements(c.pool(), *out);
+    combine(c.pool(), slices, c.input(1), out);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeTensorScatter(const KernelInit& init, Combine how) {
+  WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBad(init));
+  WEIR_ASSIGN_OR_RETURN(const Combiner combine, CombinerOf(how, init.attr<DataType>("T")));
+  return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
+    const Tensor& in = c.input(0);
+    WEIR_ASSIGN_OR_RETURN(const Slices slices, ReadSlices(c.input(1), c.input(2), in.shape(), ignore_bad));
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+    if (out->raw() != in.raw()) CopyElements(in.dtype(), in.raw(), out->raw(), in.num_elements());
+    combine(c.pool(), slices, c.input(2), out);
+    return absl::OkStatus();
+  });
+}
+
+template <Combine kHow>
+absl::StatusOr<Kernel> Make(const KernelInit& init) {
+  return MakeTensorScatter(init, kHow);
+}
+
+}  // namespace
+
+void AddScatterNdCpu(KernelRegistry* r) {
+  r->Add("ScatterNd", kCpu, MakeScatterNd).HostArgs({"shape"});
+  r->Add("ScatterNdNonAliasingAdd", kCpu, Make<Combine::kAdd>).InPlace({0});
+  r->Add("TensorScatterUpdate", kCpu, Make<Combine::kUpdate>).InPlace({0});
+  r->Add("TensorScatterAdd", kCpu, Make<Combine::kAdd>).InPlace({0});
+  r->Add("TensorScatterSub", kCpu, Make<Combine::kSub>).InPlace({0});
+  r->Add("TensorScatterMin", kCpu, Make<Combine::kMin>).InPlace({0});
+  r->Add("TensorScatterMax", kCpu, Make<Combine::kMax>).InPlace({0});
+}
+
+}  // namespace weir

@@ -1,0 +1,281 @@
+#include "weir/kernels/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weir/core/resource_handle.h"
+#include "weir/core/variant.h"
+
+namespace weir {
+
+namespace {
+
+using Objects = List<std::string, ResourceHandle, Variant>;
+
+// Nanoseconds to move one element that lies alone (a cache line for each), and one byte in a run.
+constexpr double kScatteredCost = 1.0;
+constexpr double kByteCost = 0.05;
+constexpr int64_t kTile = 16;
+
+// Calls f.operator()<U>() with a type that moves like dtype.
+template <class F>
+void DispatchMover(DataType dtype, F&& f) {
+  if (IsPlain(dtype)) {
+    DispatchSize(ElementSize(dtype), std::forward<F>(f));
+  } else {
+    DispatchType(dtype, Objects{}, std::forward<F>(f));
+  }
+}
+
+// How the copy runs. First the grid is simplified: dimensions of extent 1 go, and neighbours that both sides walk in one
+// stride become one. The last dimension (of the destination) is then the inner loop: a run of bytes, a fill, or single
+// steps. If the source's own run lies along another dimension (a transpose), the two are walked together in square tiles,
+// so that each cache line fetched is used whole while it is there. What remains outside is counted through as one index
+// and split over the pool; a lone run, and the tiles of one big transpose, are split as well.
+class Grid {
+ public:
+  explicit Grid(const StridedCopy& copy) {
+    empty_ = std::find(copy.extents.begin(), copy.extents.end(), 0) != copy.extents.end();
+    for (size_t i = 0; i < copy.extents.size() && !empty_; ++i) {
+      const Dim d{copy.extents[i], copy.from_strides[i], copy.to_strides[i]};
+      if (d.extent == 1) continue;
+      if (!dims_.empty() && dims_.back().from == d.from * d.extent && dims_.back().to == d.to * d.extent) {
+        dims_.back() = {dims_.back().extent * d.extent, d.from, d.to};
+      } else {
+        dims_.push_back(d);
+      }
+    }
+  }
+
+  template <class T>
+  void Run(ThreadPool& pool, const T* from, T* to) {
+    if (empty_) return;
+    if (dims_.empty()) {
+      *to = *from;
+      return;
+    }
+    inner_ = dims_.back();
+    dims_.pop_back();
+    TakeTileDim();
+    if (tiled_) {
+      RunTiled(pool, from, to);
+    } else if (dims_.empty() && inner_.to == 1) {
+      const double cost = inner_.from == 1 ? kByteCost * sizeof(T) : kScatteredCost;
+      pool.ParallelFor(inner_.extent, cost, [&](int64_t begin, int64_t end) {
+        Line(from + begin * inner_.from, to + begin, inner_.from, 1, end - begin);
+      }, 64);
+    } else {
+      RunLines(pool, from, to);
+    }
+  }
+
+ private:
+  struct Dim {
+    int64_t extent, from, to;
+  };
+  // Steps through the outer dimensions, last one fastest.
+  struct Position {
+    Dims index;
+    int64_t from = 0, to = 0;
+  };
+
+  int64_t OuterCount() const {
+    int64_t n = 1;
+    for (const Dim& d : dims_) n *= d.extent;
+    return n;
+  }
+
+  Position At(int64_t flat) const {
+    Position p;
+    p.index.resize(dims_.size());
+    for (size_t i = dims_.size(); i-- > 0;) {
+      p.index[i] = flat % dims_[i].extent;
+      flat /= dims_[i].extent;
+      p.from += p.index[i] * dims_[i].from;
+      p.to += p.index[i] * dims_[i].to;
+    }
+    return p;
+  }
+
+  void Advance(Position& p) const {
+    for (size_t i = dims_.size(); i-- > 0;) {
+      p.from += dims_[i].from;
+      p.to += dims_[i].to;
+      if (++p.index[i] < dims_[i].extent) return;
+      p.from -= dims_[i].from * dims_[i].extent;
+      p.to -= dims_[i].to * dims_[i].extent;
+      p.index[i] = 0;
+    }
+  }
+
+  // Finds the source's run, if it is not the inner dimension and both are long enough to tile.
+  void TakeTileDim() {
+    if (inner_.to != 1 || inner_.from == 1 || inner_.from == 0 || inner_.extent < 4) return;
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      if (dims_[i].from == 1 && dims_[i].extent >= 4) {
+        tile_ = dims_[i];
+        tiled_ = true;
+        dims_.erase(dims_.begin() + i);
+        return;
+      }
+    }
+  }
+
+  template <class T>
+  static void Line(const T* from, T* to, int64_t from_stride, int64_t to_stride, int64_t n) {
+    if (from_stride == 1 && to_stride == 1) {
+      if constexpr (std::is_trivially_copyable_v<T>) {
+        if (n <= 8) {
+          for (int64_t k = 0; k < n; ++k) to[k] = from[k];
+        } else {
+          std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+        }
+      } else {
+        std::copy_n(from, n, to);
+      }
+    } else if (from_stride == 0 && to_stride == 1) {
+      std::fill_n(to, n, *from);
+    } else {
+      for (int64_t k = 0; k < n; ++k) to[k * to_stride] = from[k * from_stride];
+    }
+  }
+
+  template <class T>
+  void RunLines(ThreadPool& pool, const T* from, T* to) const {
+    const bool run = inner_.to == 1 && (inner_.from == 1 || inner_.from == 0);
+    const double cost = 3 + static_cast<double>(inner_.extent) * (run ? kByteCost * sizeof(T) : kScatteredCost);
+    pool.ParallelFor(OuterCount(), cost, [&](int64_t begin, int64_t end) {
+      Position p = At(begin);
+      for (int64_t i = begin; i < end; ++i) {
+        Line(from + p.from, to + p.to, inner_.from, inner_.to, inner_.extent);
+        Advance(p);
+      }
+    });
+  }
+
+  template <class T>
+  void Tile(const T* from, T* to, int64_t rows, int64_t cols) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t k = 0; k < cols; ++k) to[r * tile_.to + k] = from[r + k * inner_.from];
+    }
+  }
+
+  template <class T>
+  void RunTiled(ThreadPool& pool, const T* from, T* to) const {
+    const int64_t strips = (tile_.extent + kTile - 1) / kTile;
+    const double cost = kScatteredCost * static_cast<double>(inner_.extent * std::min(kTile, tile_.extent));
+    pool.ParallelFor(OuterCount() * strips, cost, [&](int64_t begin, int64_t end) {
+      Position p = At(begin / strips);
+      int64_t strip = begin % strips;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = strip * kTile, rows = std::min(kTile, tile_.extent - row);
+        for (int64_t col = 0; col < inner_.extent; col += kTile) {
+          Tile(from + p.from + row + col * inner_.from, to + p.to + row * tile_.to + col, rows,
+               std::min(kTile, inner_.extent - col));
+        }
+        if (++strip == strips) {
+          strip = 0;
+          Advance(p);
+        }
+      }
+    });
+  }
+
+  absl::InlinedVector<Dim, 6> dims_;
+  Dim inner_{}, tile_{};
+  bool tiled_ = false, empty_ = false;
+};
+
+}  // namespace
+
+void StridedCopy::Run(ThreadPool& pool, DataType dtype, const void* from, void* to) const {
+  Grid grid(*this);
+  DispatchMover(dtype, [&]<class T>() { grid.Run(pool, static_cast<const T*>(from), static_cast<T*>(to)); });
+}
+
+Dims StridesOf(absl::Span<const int64_t> dims) {
+  Dims strides(dims.size());
+  uint64_t stride = 1;  // wraps around only for tensors without elements
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(dims[i]);
+  }
+  return strides;
+}
+
+void CopyElements(DataType dtype, const void* from, void* to, int64_t count) {
+  if (count == 0) return;
+  if (IsPlain(dtype)) {
+    std::memcpy(to, from, static_cast<size_t>(count) * ElementSize(dtype));
+    return;
+  }
+  DispatchType(dtype, Objects{},
+               [&]<class T>() { std::copy_n(static_cast<const T*>(from), count, static_cast<T*>(to)); });
+}
+
+void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to, int64_t count) {
+  DispatchMover(dtype, [&]<class T>() {
+    const T element = *static_cast<const T*>(value);
+    pool.ParallelFor(count, kByteCost * sizeof(T), [&](int64_t begin, int64_t end) {
+      std::fill(static_cast<T*>(to) + begin, static_cast<T*>(to) + end, element);
+    }, 64);
+  });
+}
+
+void ClearElements(ThreadPool& pool, Tensor& t) {
+  if (IsPlain(t.dtype())) {
+    const int64_t bytes = static_cast<int64_t>(t.num_bytes());
+    pool.ParallelFor(bytes, kByteCost, [&](int64_t begin, int64_t end) {
+      std::memset(static_cast<char*>(t.raw()) + begin, 0, static_cast<size_t>(end - begin));
+    }, 4096);
+    return;
+  }
+  DispatchType(t.dtype(), Objects{}, [&]<class T>() { std::fill_n(t.data<T>(), t.num_elements(), T()); });
+}
+
+Dims ReadInts(const Tensor& t) {
+  const int64_t n = t.num_elements();
+  if (t.dtype() == DT_INT32) return Dims(t.data<int32_t>(), t.data<int32_t>() + n);
+  if (t.dtype() == DT_INT64) return Dims(t.data<int64_t>(), t.data<int64_t>() + n);
+  Dims out(n);
+  for (int64_t i = 0; i < n; ++i) out[i] = t.IntAt(i);
+  return out;
+}
+
+absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument) {
+  if (t.num_elements() != 1) {
+    return InvalidArgument(argument, " must be a scalar, but has shape ", t.shape().ToString());
+  }
+  return t.dtype() == DT_INT32 ? *t.data<int32_t>() : t.IntAt(0);
+}
+
+absl::StatusOr<int> ReadAxis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    return InvalidArgument("axis ", axis, " must be in the range [", -rank, ", ", rank, ")");
+  }
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin, const Shape& shape) {
+  char* data = static_cast<char*>(const_cast<void*>(ElementAt(input, begin)));
+  const bool aligned = reinterpret_cast<uintptr_t>(data) % Allocator::kAlignment == 0;
+  if (aligned && input.buffer() && !input.buffer()->transient()) {
+    c.SetOutput(i, Tensor(input.dtype(), shape, input.buffer(), data));
+    return absl::OkStatus();
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(i, shape));
+  StridedCopy copy;
+  copy.AddDim(out->num_elements(), 1, 1);
+  copy.Run(c.pool(), input.dtype(), data, out->raw());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims) {
+  WEIR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
+  if (!shape.IsFullyDefined()) {
+    return InvalidArgument("shape must be fully defined, with no negative dimension, but is ", shape.ToString());
+  }
+  return shape;
+}
+
+}  // namespace weir
