@@ -277,8 +277,9 @@ absl::Status NodeBuilder::Locate(const absl::Status& status) const {
   std::string inputs;
   for (const Outputs& arg : args_) {
     for (const Output& in : arg) {
-      absl::StrAppend(&inputs, inputs.empty() ? "" : ", ", DataTypeName(in.dtype()),
-                      in.shape().ToString());
+      const bool exists = in && in.index >= 0 && in.index < in.node->num_outputs();
+      absl::StrAppend(&inputs, inputs.empty() ? "" : ", ",
+                      exists ? DataTypeName(in.dtype()) + in.shape().ToString() : "invalid");
     }
   }
   if (!inputs.empty()) inputs = absl::StrCat(" (inputs: ", inputs, ")");

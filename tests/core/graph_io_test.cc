@@ -1,0 +1,401 @@
+#include "weir/core/graph_io.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "weir/proto/graph.pb.h"
+#include "weir/tests/core/test_ops.h"
+
+namespace weir {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+proto::GraphDef Def(const std::string& text) {
+  proto::GraphDef def;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &def)) << text;
+  if (!def.has_versions()) def.mutable_versions()->set_producer(2474);
+  return def;
+}
+
+// Text of one node. Types are written with their attribute: "T=DT_FLOAT".
+std::string NodeText(const std::string& name, const std::string& op,
+                     const std::vector<std::string>& inputs, const std::string& type_attr = "") {
+  std::string text = absl::StrCat("node { name: '", name, "' op: '", op, "'");
+  for (const std::string& input : inputs) absl::StrAppend(&text, " input: '", input, "'");
+  if (!type_attr.empty()) {
+    const size_t equals = type_attr.find('=');
+    absl::StrAppend(&text, " attr { key: '", type_attr.substr(0, equals),
+                    "' value { type: ", type_attr.substr(equals + 1), " } }");
+  }
+  return text + " }\n";
+}
+std::string X(const std::string& name = "x") {
+  return NodeText(name, "Placeholder", {}, "dtype=DT_FLOAT");
+}
+std::string Id(const std::string& name, const std::vector<std::string>& inputs) {
+  return NodeText(name, "Identity", inputs, "T=DT_FLOAT");
+}
+
+std::vector<std::string> Names(const Graph& g) {
+  std::vector<std::string> names;
+  for (const auto& node : g.nodes()) names.push_back(node->name());
+  return names;
+}
+
+TEST(ImportGraphDef, TakesNodesInAnyOrderAndFillsInDefaults) {
+  Graph g(TestOps());
+  const proto::GraphDef def = Def(NodeText("y", "MatMul", {"x", "x:0", "^c"}, "T=DT_FLOAT") + X() +
+                                  NodeText("c", "NoOp", {}));
+  const auto result = ImportGraphDef(g, def);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(Names(g), ElementsAre("x", "c", "y"));
+  const Node* y = g.FindNode("y");
+  EXPECT_EQ(y->attr<bool>("transpose_a"), false);
+  EXPECT_EQ(y->input(1).node->name(), "x");
+  EXPECT_EQ(y->control_inputs()[0]->name(), "c");
+  EXPECT_EQ(g.UniqueName("Y"), "Y_1") << "imported names are taken";
+}
+
+TEST(ImportGraphDef, KeepsTheOrderOfAGraphInOrder) {
+  Graph g(TestOps());
+  ASSERT_TRUE(
+      ImportGraphDef(g, Def(X("b") + X("a") + Id("d", {"a"}) + Id("c", {"b"}) + X("e"))).ok());
+  EXPECT_THAT(Names(g), ElementsAre("b", "a", "d", "c", "e"));
+}
+
+TEST(ImportGraphDef, InfersShapesAndTakesRecordedOnes) {
+  Graph g(TestOps());
+  const proto::GraphDef def =
+      Def("node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } }"
+          "  attr { key: 'shape' value { shape { dim { size: 2 } dim { size: -1 } } } }"
+          "  attr { key: '_output_shapes' value { list { shape { dim { size: -1 } dim { size: 3 } "
+          "} } } } }" +
+          Id("y", {"x"}));
+  ASSERT_TRUE(ImportGraphDef(g, def).ok());
+  EXPECT_EQ(g.FindNode("y")->output_shape(0), Shape({2, 3}));
+  EXPECT_EQ(g.FindNode("x")->FindAttr("_output_shapes"), nullptr);
+}
+
+TEST(ImportGraphDef, LoopsCloseThroughNextIteration) {
+  Graph g(TestOps());
+  const proto::GraphDef def =
+      Def(X() +
+          "node { name: 'enter' op: 'Enter' input: 'x' attr { key: 'T' value { type: DT_FLOAT } }"
+          " attr { key: 'frame_name' value { s: 'f' } } }"
+          "node { name: 'merge' op: 'Merge' input: 'enter' input: 'next' attr { key: 'T' value { "
+          "type: DT_FLOAT } }"
+          " attr { key: 'N' value { i: 2 } } }" +
+          Id("body", {"merge"}) + NodeText("next", "NextIteration", {"body"}, "T=DT_FLOAT"));
+  const auto result = ImportGraphDef(g, def);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(g.FindNode("merge")->input(1).node, g.FindNode("next"));
+  proto::GraphDef back;
+  ExportGraphDef(g, &back);
+  Graph again(TestOps());
+  EXPECT_TRUE(ImportGraphDef(again, back).ok());
+  EXPECT_EQ(SerializeGraph(again), SerializeGraph(g));
+}
+
+TEST(ImportGraphDef, BackEdgesAreCheckedToo) {
+  Graph g(TestOps());
+  const proto::GraphDef def = Def(X() + NodeText("i", "Placeholder", {}, "dtype=DT_INT32") +
+                                  "node { name: 'merge' op: 'Merge' input: 'x' input: 'next' attr "
+                                  "{ key: 'T' value { type: DT_FLOAT } }"
+                                  " attr { key: 'N' value { i: 2 } } }" +
+                                  NodeText("next", "NextIteration", {"i"}, "T=DT_INT32"));
+  const absl::Status status = ImportGraphDef(g, def).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(),
+              HasSubstr("was passed int32 from next:0 incompatible with expected float"));
+  EXPECT_EQ(g.num_nodes(), 0);
+}
+
+TEST(ImportGraphDef, ErrorsHaveTensorFlowsCodesAndNameTheNode) {
+  const auto kInvalid = absl::StatusCode::kInvalidArgument;
+  const struct {
+    std::string def;
+    absl::StatusCode code;
+    const char* message;
+  } kCases[] = {
+      {X("bad name!"), kInvalid, "Node 'bad name!': Node name contains invalid characters"},
+      {X(""), kInvalid, "Node name contains invalid characters"},
+      {X() + X(), kInvalid, "Node 'x' is not unique"},
+      {Id("z", {"nothing_here"}), kInvalid, "Node 'z': Unknown input node 'nothing_here'"},
+      {Id("z", {"^nothing_here"}), kInvalid, "Unknown input node 'nothing_here'"},
+      {X() + Id("z", {"x:1"}), kInvalid,
+       "Connecting to invalid output 1 of source node x which has 1 outputs."},
+      {X() + Id("z", {"x:-1"}), kInvalid, "Unknown input node 'x:-1'"},
+      {X() + Id("z", {"x:99999999999"}), kInvalid, "Unknown input node"},
+      {X() + Id("z", {"^x", "x"}), kInvalid,
+       "Control dependencies must come after regular dependencies"},
+      {Id("a", {"b"}) + Id("b", {"a"}), kInvalid, "2 nodes in a cycle: "},
+      {Id("a", {"a"}), kInvalid, "1 node in a cycle: a -> a"},
+      {NodeText("a", "NoOp", {"^b"}) + NodeText("b", "NoOp", {"^a"}), kInvalid,
+       "2 nodes in a cycle"},
+      {NodeText("r", "Relu9000", {}), absl::StatusCode::kNotFound,
+       "Op type not registered 'Relu9000'"},
+      {X() + NodeText("y", "MatMul", {"x"}, "T=DT_FLOAT"), kInvalid,
+       "NodeDef expected inputs 'float, float' do not match 1 inputs specified; Op<MatMul("},
+      {X() + Id("y", {"x", "x"}), kInvalid, "do not match 2 inputs specified"},
+      {NodeText("w", "Const", {}), kInvalid, "missing attr 'value' from Op<Const("},
+      {NodeText("w", "Identity", {}, "T=DT_INVALID"), kInvalid, "has type invalid"},
+      {X() + NodeText("y", "MatMul", {"x", "x"}, "transpose_a=DT_FLOAT"), kInvalid,
+       "for attr 'transpose_a'"},
+      {X() + NodeText("y", "Identity", {"x"}, "T=DT_INT32"), kInvalid,
+       "Input 0 of node y was passed float from x:0 incompatible with expected int32."},
+      {X() + NodeText("y", "Assign", {"x", "x"}, "T=DT_FLOAT"), kInvalid,
+       "incompatible with expected float_ref"},
+      {X() + NodeText("y", "OldAdd", {"x", "x"}, "T=DT_FLOAT"), absl::StatusCode::kUnimplemented,
+       "It has been removed in version 9"},
+      {"node { name: 'c' op: 'NoOp' attr { key: '_class' value { list { s: 'loc:@gone' } } } }",
+       kInvalid, "expects to be colocated with unknown node 'gone'"},
+      {"node { name: 'c' op: 'NoOp' attr { key: 'axis' value { i: 1 } } }", kInvalid,
+       "attr 'axis' not in Op<NoOp"},
+      {"node { name: 'c' op: 'Split' input: ['i', 'x'] attr { key: 'T' value { type: DT_FLOAT } }"
+       " attr { key: 'num_split' value { i: 1000000000000 } } }" +
+           X() + NodeText("i", "Placeholder", {}, "dtype=DT_INT32"),
+       kInvalid, "num_split"},
+      {"versions { producer: 2474 min_consumer: 1000000 }", kInvalid,
+       "min consumer version 1000000 above current"},
+      {"versions { producer: 2474 bad_consumers: 2474 }", kInvalid,
+       "disallows consumer version 2474"},
+      {"versions { producer: -1 }", kInvalid, "below min producer"},
+  };
+  for (const auto& c : kCases) {
+    Graph g(TestOps());
+    ASSERT_TRUE(Placeholder(g, DT_FLOAT, Shape(), "kept"));
+    const absl::Status status = ImportGraphDef(g, Def(c.def)).status();
+    EXPECT_EQ(status.code(), c.code) << c.def << status;
+    EXPECT_THAT(status.message(), HasSubstr(c.message));
+    EXPECT_EQ(g.num_nodes(), 1) << "nothing is half imported";
+    EXPECT_EQ(g.FindNode("x"), nullptr);
+    EXPECT_EQ(g.UniqueName("x"), "x") << "no name is taken";
+    EXPECT_TRUE(g.status().ok()) << "the error is the caller's";
+  }
+}
+
+TEST(ImportGraphDef, ConstBytesThatDoNotFitNameTheNode) {
+  Graph g(TestOps());
+  const absl::Status status =
+      ImportGraphDef(
+          g, Def("node { name: 'w' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }"
+                 " attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: "
+                 "3 } }"
+                 " tensor_content: 'abc' } } } }"))
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("Node 'w'"), HasSubstr("Cannot parse tensor from proto")));
+}
+
+TEST(ImportGraphDef, ManyTensorsShareOneLimitOfExpansion) {
+  Graph g(TestOps());
+  std::string text;
+  for (int i = 0; i < 30; ++i) {
+    absl::StrAppend(&text, "node { name: 'w", i,
+                    "' op: 'Const' attr { key: 'dtype' value { type: DT_VARIANT } }",
+                    " attr { key: 'value' value { tensor { dtype: DT_VARIANT tensor_shape { dim { "
+                    "size: 1000000 } } } } } }");
+  }
+  EXPECT_EQ(ImportGraphDef(g, Def(text)).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(g.num_nodes(), 0);
+}
+
+TEST(ImportGraphDef, PrefixNamesNodesAndColocations) {
+  Graph g(TestOps());
+  const proto::GraphDef def = Def(
+      X() + "node { name: 'c' op: 'NoOp' attr { key: '_class' value { list { s: 'loc:@x' } } } }");
+  ASSERT_TRUE(ImportGraphDef(g, def, {.prefix = "import"}).ok());
+  EXPECT_THAT(Names(g), ElementsAre("import/x", "import/c"));
+  EXPECT_THAT(g.FindNode("import/c")->colocations(), ElementsAre("import/x"));
+  EXPECT_EQ(g.UniqueName("import"), "import_1");
+  const absl::Status again = ImportGraphDef(g, def, {.prefix = "import/"}).status();
+  EXPECT_EQ(again.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(again.message(), HasSubstr("'import/x' already exists"));
+}
+
+TEST(ImportGraphDef, InputMapReplacesTensors) {
+  Graph g(TestOps());
+  const Output mine = Placeholder(g, DT_FLOAT, Shape({7}), "mine");
+  ImportOptions options;
+  options.prefix = "in";
+  options.input_map = {{"x:0", mine}, {"ghost", mine}};
+  options.return_elements = {"y:0", "z", "x:0"};
+  const auto result = ImportGraphDef(g, Def(X() + Id("y", {"x"}) + Id("z", {"ghost:0"})), options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(g.FindNode("in/y")->input(0), mine);
+  EXPECT_EQ(g.FindNode("in/z")->output_shape(0), Shape({7}));
+  EXPECT_THAT(*result, ElementsAre(Output(g.FindNode("in/y")), Output(g.FindNode("in/z")), mine));
+}
+
+TEST(ImportGraphDef, NamesThatAreNotThereAreErrors) {
+  Graph g(TestOps());
+  const Output mine = Placeholder(g, DT_FLOAT, Shape(), "mine");
+  const auto message = [&g](const ImportOptions& options) {
+    const absl::Status status = ImportGraphDef(g, Def(X()), options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(g.num_nodes(), 1);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message({.input_map = {{"nope:0", mine}}}),
+              HasSubstr("inputs that were not found in graph_def: [nope:0]"));
+  EXPECT_THAT(message({.return_elements = {"x:1"}}), HasSubstr("'x:1' not found"));
+  EXPECT_THAT(message({.return_elements = {"nope"}}), HasSubstr("'nope' not found"));
+  EXPECT_THAT(message({.input_map = {{"x", Output()}}}), HasSubstr("input_map['x']"));
+}
+
+TEST(ImportGraphDef, FinalizedGraphIsLeftAlone) {
+  Graph g(TestOps());
+  g.Finalize();
+  EXPECT_EQ(ImportGraphDef(g, Def(X())).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ImportGraphDef, LibraryFunctionsMayBeCalledAsOps) {
+  Graph g(TestOps());
+  const proto::GraphDef def =
+      Def("library { function { signature { name: 'Twice' input_arg { name: 'x' type: DT_FLOAT }"
+          " output_arg { name: 'y' type: DT_FLOAT } } ret { key: 'y' value: 'x' } } }" +
+          X() + NodeText("call", "Twice", {"x"}));
+  const auto result = ImportGraphDef(g, def);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(g.FindNode("call")->output_type(0), DT_FLOAT);
+  proto::GraphDef back;
+  ExportGraphDef(g, &back);
+  EXPECT_EQ(back.library().DebugString(), def.library().DebugString());
+}
+
+TEST(ImportGraphDef, VersionsOfTwoGraphsMeet) {
+  Graph g(TestOps());
+  ASSERT_TRUE(ImportGraphDef(g, Def(X("a") + "versions { producer: 1000 min_consumer: 5 }")).ok());
+  EXPECT_EQ(g.versions().producer, 1000);
+  ASSERT_TRUE(
+      ImportGraphDef(g, Def(X("b") + "versions { producer: 24 min_consumer: 3 bad_consumers: 7 }"))
+          .ok());
+  EXPECT_EQ(g.versions().producer, 24);
+  EXPECT_EQ(g.versions().min_consumer, 5);
+  EXPECT_THAT(g.versions().bad_consumers, ElementsAre(7));
+}
+
+TEST(ImportGraphDef, LongChainsAndWideNodesNeedNoRecursion) {
+  std::string text;
+  constexpr int kNodes = 3000;
+  for (int i = kNodes - 1; i > 0; --i) text += Id(absl::StrCat("n", i), {absl::StrCat("n", i - 1)});
+  text += X("n0");
+  std::vector<std::string> controls;
+  for (int i = 0; i < kNodes; ++i) controls.push_back(absl::StrCat("^n", i));
+  text += NodeText("all", "NoOp", controls);
+  Graph g(TestOps());
+  ASSERT_TRUE(ImportGraphDef(g, Def(text)).ok());
+  EXPECT_EQ(g.FindNode("all")->control_inputs().size(), static_cast<size_t>(kNodes));
+  EXPECT_EQ(g.nodes()[1]->name(), "n1");
+}
+
+TEST(ExportGraphDef, WritesInputsAndEveryAttribute) {
+  Graph g(TestOps());
+  const Output x = Placeholder(g, DT_FLOAT, Shape({2, 2}), "x");
+  Node* b = AddNode(g, "NoOp", {}, {}, "b");
+  Node* a = AddNode(g, "NoOp", {}, {}, "a");
+  Node* both = AddNode("IdentityN", {Outputs{x, x}}, {}, "both");
+  NodeBuilder(g, "MatMul")
+      .Name("y")
+      .Input(x)
+      .Input(both->output(1))
+      .Control(b)
+      .Control(a)
+      .Device("/cpu:0")
+      .Build();
+  proto::GraphDef def;
+  ExportGraphDef(g, &def);
+  ASSERT_EQ(def.node_size(), 5);
+  const proto::NodeDef& y = def.node(4);
+  EXPECT_THAT(y.input(), ElementsAre("x", "both:1", "^a", "^b"));
+  EXPECT_EQ(y.device(), "/cpu:0");
+  EXPECT_EQ(y.attr().size(), 3u);
+  EXPECT_EQ(y.attr().at("T").type(), proto::DT_FLOAT);
+  EXPECT_FALSE(y.attr().at("transpose_a").b());
+  EXPECT_EQ(def.versions().producer(), 2474);
+}
+
+TEST(ExportGraphDef, ImportOfAnExportIsTheSameGraph) {
+  Graph g(TestOps());
+  const Output x = Placeholder(g, DT_FLOAT, Shape({2, -1}), "x");
+  const Output c = Constant(g, Tensor::Of<float>(Shape({2, 2}), {1, 2, 3, 4}));
+  const Output v = NodeBuilder(g, "VariableV2")
+                       .Attr("dtype", DT_FLOAT)
+                       .Attr("shape", Shape({2, 2}))
+                       .BuildOutput();
+  AddOp("Assign", {v, c});
+  AddOp("AddN", {Outputs{x, x, v}});
+  NodeBuilder(g, "NoOp").Control(c.node).ColocateWith(v.node).Build();
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  proto::GraphDef def;
+  ASSERT_TRUE(def.ParseFromString(SerializeGraph(g)));
+  Graph back(TestOps());
+  ASSERT_TRUE(ImportGraphDef(back, def).ok());
+  EXPECT_EQ(SerializeGraph(back), SerializeGraph(g));
+  EXPECT_EQ(GraphToText(back), GraphToText(g));
+}
+
+class GraphFile : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& bytes) {
+    const std::string path = testing::TempDir() + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+};
+
+TEST_F(GraphFile, BinaryAndTextGiveTheSameGraph) {
+  const proto::GraphDef def = Def(X() + Id("y", {"x"}));
+  Graph binary(TestOps()), text(TestOps());
+  ASSERT_TRUE(ImportGraphFile(binary, Write("graph.pb", def.SerializeAsString())).ok());
+  ASSERT_TRUE(ImportGraphFile(text, Write("graph.pbtxt", GraphToText(binary))).ok());
+  EXPECT_EQ(SerializeGraph(binary), SerializeGraph(text));
+}
+
+TEST_F(GraphFile, DamagedFilesAreInvalidAndNamed) {
+  Graph g(TestOps());
+  const std::string bytes = Def(X() + Id("y", {"x"})).SerializeAsString();
+  const auto import = [&g, this](const std::string& name, const std::string& content) {
+    const absl::Status status = ImportGraphFile(g, Write(name, content)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(status.message(), HasSubstr(name));
+    return std::string(status.message());
+  };
+  import("cut.pb", bytes.substr(0, bytes.size() - 1));
+  import("garbage.pb", "\x01\x02not a protobuf");
+  EXPECT_THAT(import("bad.pbtxt", "node {\n  nome: 'x'\n}"), HasSubstr("line 2"));
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "node { attr { value { func { ";
+  import("deep.pbtxt", deep);
+  EXPECT_EQ(ImportGraphFile(g, testing::TempDir() + "absent.pb").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+// Any change of one byte gives a graph or an error, and an error leaves the graph empty.
+TEST(ImportGraphDef, SurvivesEveryFlippedByte) {
+  const std::string bytes =
+      Def(X() + Id("y", {"x"}) + NodeText("m", "MatMul", {"x", "y", "^c"}, "T=DT_FLOAT") +
+          NodeText("c", "NoOp", {}))
+          .SerializeAsString();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (const unsigned char flip : {0x01, 0x80, 0xff}) {
+      std::string damaged = bytes;
+      damaged[i] = static_cast<char>(damaged[i] ^ flip);
+      proto::GraphDef def;
+      if (!def.ParseFromString(damaged)) continue;
+      Graph g(TestOps());
+      const bool imported = ImportGraphDef(g, def).ok();
+      EXPECT_TRUE(imported || g.num_nodes() == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir
