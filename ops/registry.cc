@@ -9,6 +9,7 @@ const OpRegistry& BuiltinOps() {
     AddControlFlowOps(ops);
     AddDataFlowOps(ops);
     AddIoOps(ops);
+    AddLinalgOps(ops);
     AddMathOps(ops);
     AddNnOps(ops);
     AddRandomOps(ops);

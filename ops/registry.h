@@ -11,6 +11,7 @@ void AddArrayOps(OpRegistry* ops);        // array.cc
 void AddControlFlowOps(OpRegistry* ops);  // control_flow.cc
 void AddDataFlowOps(OpRegistry* ops);     // data_flow.cc
 void AddIoOps(OpRegistry* ops);           // io.cc
+void AddLinalgOps(OpRegistry* ops);      // linalg.cc
 void AddMathOps(OpRegistry* ops);         // math.cc
 void AddNnOps(OpRegistry* ops);           // nn.cc
 void AddRandomOps(OpRegistry* ops);       // random.cc

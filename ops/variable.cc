@@ -274,7 +274,8 @@ std::string Variable::ToString() const {
 
 Output Variable::value() const {
   if (!info_) return {};
-  if (!info_->is_resource || info_->cached) return info_->snapshot;
+  if ((!info_->is_resource || info_->cached) && info_->snapshot) return info_->snapshot;
+  if (!info_->is_resource) return read_value();
   const PlaceWith nothing(graph(), nullptr, true);
   return AddOp("ReadVariableOp", {info_->handle}, {{"dtype", info_->dtype}});
 }

@@ -1,0 +1,32 @@
+// Rows for the ops around random numbers whose results are few enough to write down, as TensorFlow gives them. The random
+// tensors themselves are compared bit for bit in tests/ops/random_test.cc.
+
+#include "tests/kernels/op_case.h"
+
+namespace weir {
+namespace {
+
+constexpr uint64_t kKey = 10413732777507651514u, kCounter = 17830669156045600267u;
+
+std::vector<OpCase> RandomCases() {
+  return {
+      OpCase("StatelessRandomGetKeyCounter")
+          .Input(Tensor::Vector<int64_t>({1, 2}))
+          .Types({DT_INT64})
+          .Reference([](const Node&, const Tensors&) {
+            return Tensors{Tensor::Vector<uint64_t>({kKey}), Tensor::Vector<uint64_t>({0, kCounter})};
+          }),
+      OpCase("StatelessRandomGetKeyCounterAlg")
+          .Input(Tensor::Vector<int64_t>({1, 2}))
+          .Types({DT_INT64})
+          .Reference([](const Node&, const Tensors&) {
+            return Tensors{Tensor::Vector<uint64_t>({kKey}), Tensor::Vector<uint64_t>({0, kCounter}),
+                           Tensor::Scalar<int32_t>(1)};
+          }),
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, OpSweepTest, testing::ValuesIn(RandomCases()), OpCaseName);
+
+}  // namespace
+}  // namespace weir
