@@ -119,6 +119,8 @@ class GraphImporter {
     WEIR_RETURN_IF_ERROR(ResolveInputs());
     WEIR_ASSIGN_OR_RETURN(const std::vector<int> order, Order());
     nodes_.assign(def_.node_size(), nullptr);
+    graph_.nodes_.reserve(first_new_ + order.size());
+    graph_.by_name_.reserve(first_new_ + order.size());
     for (const int i : order) {
       const absl::Status status = AddNode(i);
       if (!status.ok()) return AtNode(i, status);
@@ -471,6 +473,7 @@ class GraphImporter {
   }
 
   void Commit() {
+    graph_.used_names_.reserve(graph_.used_names_.size() + def_.node_size());
     for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
     MergeVersions();
     MergeLibrary();

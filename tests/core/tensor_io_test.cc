@@ -2,6 +2,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/proto_values.h"
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
 #include "weir/proto/attr_value.pb.h"
@@ -163,6 +164,17 @@ TEST(TensorFromProto, AFewBytesCannotAskForUnlimitedMemory) {
                             long_text, "'"))
           .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(TensorFromProto, TensorsOfOneGraphShareALimit) {
+  proto::TensorProto p;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "dtype: DT_FLOAT tensor_shape { dim { size: 10 } } float_val: 1", &p));
+  int64_t budget = 80;
+  EXPECT_TRUE(TensorFromProto(p, &budget).ok());
+  EXPECT_EQ(budget, 44);
+  EXPECT_TRUE(TensorFromProto(p, &budget).ok());
+  EXPECT_EQ(TensorFromProto(p, &budget).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(TensorFromProto, HandlesAndVariantsKeepTheirParts) {
