@@ -76,6 +76,11 @@ class CheckpointReader {
   virtual absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) = 0;
 };
 
+// What RestoreV2 reads: tensor `name`, which must have this dtype, or the part of it that `shape_and_slice` says
+// ("7 2 3,2:0,2"; empty: all). INVALID_ARGUMENT, naming tensor and both sides, if the checkpoint has another dtype or shape.
+absl::StatusOr<Tensor> ReadFromCheckpoint(CheckpointReader& reader, const std::string& name,
+                                          const std::string& shape_and_slice, DataType dtype);
+
 // Something wrong with a bundle: in bytes [offset, offset + size) of a file, or with the tensor `name` (or both).
 struct BundleProblem {
   std::string file;

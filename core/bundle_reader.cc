@@ -13,6 +13,22 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const s
   return internal::OpenCheckpointV1(prefix);
 }
 
+absl::StatusOr<Tensor> ReadFromCheckpoint(CheckpointReader& reader, const std::string& name,
+                                          const std::string& shape_and_slice, DataType dtype) {
+  WEIR_ASSIGN_OR_RETURN(const CheckpointTensor stored, reader.Find(name));
+  if (stored.dtype != dtype) {
+    return InvalidArgument("tensor_name = ", name, "; expected dtype ", DataTypeName(dtype),
+                           " does not equal original dtype ", DataTypeName(stored.dtype));
+  }
+  if (shape_and_slice.empty()) return reader.Read(name);
+  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(shape_and_slice));
+  if (parsed.shape != stored.shape) {
+    return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ", parsed.shape.ToString(),
+                           " does not match the shape stored in checkpoint: ", stored.shape.ToString());
+  }
+  return reader.ReadSlice(name, parsed.slice);
+}
+
 namespace internal {
 
 absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix) {

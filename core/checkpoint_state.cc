@@ -91,4 +91,18 @@ absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory, const
                   ", which is not there");
 }
 
+absl::Status RemoveCheckpoint(const std::string& prefix) {
+  std::vector<std::string> paths = {prefix + ".index", prefix + ".index.previous", prefix + ".meta"};
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(DirectoryOf(prefix)));
+  const std::string data = absl::StrCat(BaseName(prefix), ".data-");
+  for (const std::string& name : names) {
+    if (name.compare(0, data.size(), data) == 0) paths.push_back(JoinPath(DirectoryOf(prefix), name));
+  }
+  for (const std::string& path : paths) {
+    const absl::Status removed = Files().Remove(path);
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace weir

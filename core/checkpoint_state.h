@@ -33,6 +33,10 @@ absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory, const
 // True if there is a checkpoint with this prefix (or of V1, under this name or pattern), by its file's presence alone.
 bool CheckpointExists(const std::string& prefix);
 
+// Removes the files of a checkpoint of V2 and its meta graph, the index first: what is half removed is no checkpoint.
+// Missing files are no error.
+absl::Status RemoveCheckpoint(const std::string& prefix);
+
 }  // namespace weir
 
 #endif  // WEIR_CORE_CHECKPOINT_STATE_H_

@@ -94,9 +94,9 @@ class Scanner {
   absl::StatusOr<std::vector<TableProblem>> Run() {
     const absl::StatusOr<internal::Footer> footer = internal::ReadFooter(file_);
     if (!footer.ok()) {
-      const uint64_t size = std::min(file_.size(), internal::kFooterSize);
-      Problem(file_.size() - size, size, footer.status());
-      return WithoutIndex(file_.size() - size);
+      // It may be cut off, so what stands at its place may be anything.
+      Problem(file_.size(), 0, footer.status());
+      return WithoutIndex(file_.size());
     }
     const absl::StatusOr<std::string> index = internal::ReadBlock(file_, footer->index);
     if (!index.ok()) {

@@ -70,22 +70,6 @@ absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
 
 // ---- Restoring.
 
-absl::StatusOr<Tensor> ReadTensor(CheckpointReader& reader, const std::string& name, const std::string& spec,
-                                  DataType dtype) {
-  WEIR_ASSIGN_OR_RETURN(const CheckpointTensor stored, reader.Find(name));
-  if (stored.dtype != dtype) {
-    return InvalidArgument("tensor_name = ", name, "; expected dtype ", DataTypeName(dtype),
-                           " does not equal original dtype ", DataTypeName(stored.dtype));
-  }
-  if (spec.empty()) return reader.Read(name);
-  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(spec));
-  if (parsed.shape != stored.shape) {
-    return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ", parsed.shape.ToString(),
-                           " does not match the shape stored in checkpoint: ", stored.shape.ToString());
-  }
-  return reader.ReadSlice(name, parsed.slice);
-}
-
 absl::StatusOr<Kernel> MakeRestore(const KernelInit& init) {
   const auto dtypes = init.attr<DataTypes>("dtypes");
   return Kernel([dtypes](KernelContext& c) -> absl::Status {
@@ -95,7 +79,7 @@ absl::StatusOr<Kernel> MakeRestore(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
     WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(prefix));
     std::vector<absl::StatusOr<Tensor>> read(static_cast<size_t>(count), absl::StatusOr<Tensor>(Tensor()));
-    c.pool().ForEach(count, [&](int i) { read[i] = ReadTensor(*reader, names[i], specs[i], dtypes[i]); });
+    c.pool().ForEach(count, [&](int i) { read[i] = ReadFromCheckpoint(*reader, names[i], specs[i], dtypes[i]); });
     for (const absl::StatusOr<Tensor>& tensor : read) WEIR_RETURN_IF_ERROR(tensor.status());
     for (int i = 0; i < count; ++i) c.SetOutput(i, *std::move(read[i]));
     return absl::OkStatus();
@@ -112,7 +96,7 @@ absl::StatusOr<Kernel> MakeRestoreOne(const KernelInit& init) {
       WEIR_ASSIGN_OR_RETURN(spec, ScalarString(c, 2, "shape_and_slice"));
     }
     WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(pattern));
-    WEIR_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(*reader, name, spec, dtype));
+    WEIR_ASSIGN_OR_RETURN(Tensor tensor, ReadFromCheckpoint(*reader, name, spec, dtype));
     c.SetOutput(0, std::move(tensor));
     return absl::OkStatus();
   });

@@ -29,6 +29,12 @@ struct SaverDef {
   friend bool operator==(const SaverDef&, const SaverDef&) = default;
 };
 
+// A saver in a collection ("savers").
+struct SaverItem : public CollectionObject {
+  explicit SaverItem(SaverDef d) : def(std::move(d)) {}
+  SaverDef def;
+};
+
 struct SaverGraphOptions {
   // Each device writes a data file of its own, several at once.
   bool sharded = false;

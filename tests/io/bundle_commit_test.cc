@@ -8,12 +8,14 @@
 #include "gtest/gtest.h"
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
+#include "weir/tests/io/deadly_files.h"
 #include "weir/tests/io/test_files.h"
 
 // What is left of a checkpoint when writing the next one stops, at every operation on files, by a power failure or a kill.
 namespace weir {
 namespace {
 
+using testing::DeadlyFiles;
 using testing::MakeTempDirectory;
 using testing::MemoryFileSystem;
 
@@ -114,57 +116,6 @@ TEST_P(Commit, EqualCheckpointsOverEachOtherStayReadable) {
       EXPECT_EQ(NumberAt("/m"), 1) << stop;
     }
   }
-}
-
-// The operating system's files, with a process that is killed after a number of operations; the last Append is half done.
-class DeadlyFiles : public FileSystem {
- public:
-  DeadlyFiles(FileSystem* base, int operations) : base_(base), left_(operations) {}
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override { return base_->Open(path); }
-  absl::Status Rename(const std::string& a, const std::string& b) override { Count(); return base_->Rename(a, b); }
-  absl::Status Link(const std::string& a, const std::string& b) override { Count(); return base_->Link(a, b); }
-  absl::Status Remove(const std::string& path) override { Count(); return base_->Remove(path); }
-  absl::Status SyncDirectory(const std::string& path) override { Count(); return base_->SyncDirectory(path); }
-  absl::Status MakeDirectory(const std::string& path) override { Count(); return base_->MakeDirectory(path); }
-  absl::Status RemoveDirectory(const std::string& path) override { Count(); return base_->RemoveDirectory(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return base_->List(path); }
-  bool Exists(const std::string& path) override { return base_->Exists(path); }
-  bool IsDirectory(const std::string& path) override { return base_->IsDirectory(path); }
-
-  bool last() const { return left_ == 0; }
-  void Count() {
-    if (left_-- == 0) kill(getpid(), SIGKILL);
-  }
-
- private:
-  FileSystem* const base_;
-  int left_;
-};
-
-class DeadlyFile : public WritableFile {
- public:
-  DeadlyFile(DeadlyFiles* files, std::unique_ptr<WritableFile> base) : files_(files), base_(std::move(base)) {}
-  absl::Status Append(absl::string_view data) override {
-    if (files_->last()) base_->Append(data.substr(0, data.size() / 2)).IgnoreError();
-    files_->Count();
-    return base_->Append(data);
-  }
-  absl::Status Sync() override {
-    files_->Count();
-    return base_->Sync();
-  }
-  absl::Status Close() override { return base_->Close(); }
-
- private:
-  DeadlyFiles* const files_;
-  const std::unique_ptr<WritableFile> base_;
-};
-
-absl::StatusOr<std::unique_ptr<WritableFile>> DeadlyFiles::Create(const std::string& path) {
-  Count();
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, base_->Create(path));
-  return std::make_unique<DeadlyFile>(this, std::move(file));
 }
 
 TEST_P(Commit, AKillAtAnyWriteLeavesTheOldOrTheNewOne) {

@@ -1,0 +1,118 @@
+#include "weir/session/saver.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_format.h"
+#include "weir/core/file.h"
+#include "weir/ops/variables.h"
+#include "weir/session/meta_graph.h"
+
+namespace weir {
+namespace {
+
+double Now() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+}  // namespace
+
+Saver::Saver(SaverDef def) : def_(std::move(def)), keep_seconds_(def_.keep_checkpoint_every_n_hours * 3600.0) {
+  next_kept_ = Now() + keep_seconds_;
+}
+
+absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
+  NamedVariables variables = options.named;
+  if (variables.empty()) variables = NameVariables(options.variables ? *options.variables : GlobalVariables(graph));
+  SaverGraphOptions nodes;
+  nodes.sharded = options.sharded;
+  nodes.reshape = options.reshape;
+  nodes.name = options.name;
+  WEIR_ASSIGN_OR_RETURN(SaverDef def, BuildSaverGraph(graph, std::move(variables), nodes));
+  def.max_to_keep = options.max_to_keep;
+  def.keep_checkpoint_every_n_hours = static_cast<float>(options.keep_checkpoint_every_n_hours);
+  Saver saver(std::move(def));
+  saver.pad_step_number_ = options.pad_step_number;
+  saver.save_relative_paths_ = options.save_relative_paths;
+  return saver;
+}
+
+Saver Saver::FromDef(const SaverDef& def) { return Saver(def); }
+
+absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
+  if (path.empty()) return InvalidArgument("no path specified to save to");
+  if (BaseName(path) == options.latest_filename) {
+    return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename, "' and '", path, "'");
+  }
+  if (!Files().IsDirectory(DirectoryOf(path))) {
+    return NotFound("Parent directory of ", path, " doesn't exist, can't save.");
+  }
+  std::string prefix = path;
+  if (options.global_step) {
+    prefix += pad_step_number_ ? absl::StrFormat("-%08d", *options.global_step) : absl::StrCat("-", *options.global_step);
+  }
+  WEIR_ASSIGN_OR_RETURN(const Tensors saved, session.Run({{def_.filename_tensor_name, Tensor::Scalar(prefix)}},
+                                                         {def_.save_tensor_name}, {}));
+  if (saved[0].dtype() != DT_STRING || saved[0].num_elements() != 1) {
+    return InvalidArgument(def_.save_tensor_name, " gives no path but ", saved[0].Description());
+  }
+  prefix = saved[0].scalar<std::string>();
+  if (options.write_meta_graph) {
+    WEIR_RETURN_IF_ERROR(WriteMetaGraph(session.graph(), prefix + ".meta", {.saver = def_}));
+  }
+  Record(prefix);
+  if (options.write_state) WEIR_RETURN_IF_ERROR(WriteState(prefix, options));
+  WEIR_RETURN_IF_ERROR(RemoveOldest());
+  return prefix;
+}
+
+void Saver::Record(const std::string& path) {
+  std::erase_if(kept_, [&](const Kept& k) { return k.path == path; });
+  kept_.push_back({path, Now()});
+  if (def_.max_to_keep <= 0) return;
+  while (kept_.size() > static_cast<size_t>(def_.max_to_keep)) {
+    to_remove_.push_back(kept_.front());
+    kept_.erase(kept_.begin());
+  }
+}
+
+absl::Status Saver::WriteState(const std::string& path, const SaveOptions& options) const {
+  return WriteCheckpointState(DirectoryOf(path),
+                              {.model_checkpoint_path = path, .all_model_checkpoint_paths = last_checkpoints()},
+                              save_relative_paths_, options.latest_filename);
+}
+
+// After the state file has been written without them. The first checkpoint that comes up for removal after each period
+// stays.
+absl::Status Saver::RemoveOldest() {
+  while (!to_remove_.empty()) {
+    const Kept oldest = to_remove_.front();
+    to_remove_.erase(to_remove_.begin());
+    if (oldest.time > next_kept_) {
+      next_kept_ += keep_seconds_;
+      continue;
+    }
+    WEIR_RETURN_IF_ERROR(RemoveCheckpoint(oldest.path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Saver::Restore(Session& session, const std::string& path) const {
+  return RestoreVariables(session, def_, path);
+}
+
+std::vector<std::string> Saver::last_checkpoints() const {
+  std::vector<std::string> paths;
+  for (const Kept& k : kept_) paths.push_back(k.path);
+  return paths;
+}
+
+void Saver::RecoverLastCheckpoints(const std::vector<std::string>& paths) {
+  kept_.clear();
+  for (const std::string& path : paths) {
+    if (CheckpointExists(path)) kept_.push_back({path, Now()});
+  }
+}
+
+}  // namespace weir
