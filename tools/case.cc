@@ -1,0 +1,136 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weir/core/kernel.h"
+#include "weir/tools/case_runner.h"
+#include "weir/tools/cli.h"
+#include "weir/tools/process_pool.h"
+
+// weir case: runs conformance cases, each in a process of its own.
+namespace weir::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CaseCommandOptions {
+  std::vector<std::string> roots;
+  CaseOptions run;
+  int jobs = 0;
+  double limit_s = 120;
+  bool json = false, verbose = false;
+};
+
+// A result on its way from the process it was made in.
+std::string Packed(const CaseResult& result) {
+  return Json{{"outcome", result.outcome}, {"why", result.why}, {"more", result.more},
+              {"notes", result.notes}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+CaseResult Unpacked(const ProcessResult& process) {
+  CaseResult out;
+  const Json json = Json::parse(process.output, nullptr, false);
+  if (!process.death.empty() || !json.is_object()) {
+    out.outcome = CaseResult::kFailed;
+    out.why = process.death.empty() ? "its process gave no result" : process.death;
+    return out;
+  }
+  out.outcome = json["outcome"].get<CaseResult::Outcome>();
+  out.why = json["why"];
+  out.more = json["more"].get<std::vector<std::string>>();
+  out.notes = json["notes"].get<std::vector<std::string>>();
+  return out;
+}
+
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text;
+}
+
+constexpr const char* kWords[] = {"PASS", "FAIL", "SKIP"};
+
+void PrintResult(const std::string& folder, const CaseResult& result,
+                 const CaseCommandOptions& options, Console& console) {
+  static constexpr Style kStyles[] = {Style::kGood, Style::kBad, Style::kNote};
+  console.out << console.Paint(kStyles[result.outcome], kWords[result.outcome]) << " " << folder;
+  if (!result.why.empty()) console.out << ": " << OneLine(result.why);
+  if (!result.more.empty()) console.out << " (and " << result.more.size() << " more)";
+  for (const std::string& note : result.notes) {
+    console.out << " " << console.Paint(Style::kDim, "[" + note + "]");
+  }
+  console.out << "\n";
+  for (size_t i = 0; options.verbose && i < result.more.size(); ++i) {
+    console.out << "     " << OneLine(result.more[i]) << "\n";
+  }
+  console.out.flush();
+}
+
+int RunCases(const CaseCommandOptions& options, Console& console) {
+  const auto folders = FindCases(options.roots);
+  if (!folders.ok()) return Fail(console, folders.status());
+  BuiltinOps();  // made once here, not once in each process
+  BuiltinKernels();
+  const int jobs = options.jobs > 0 ? options.jobs
+                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  CaseOptions run = options.run;
+  if (run.num_threads == 0 && jobs > 1) run.num_threads = 2;  // several threads, but not all processors for each
+  int count[3] = {};
+  Json json = Json::array();
+  RunInProcesses(
+      static_cast<int>(folders->size()), jobs,
+      std::chrono::milliseconds(static_cast<int64_t>(options.limit_s * 1000)),
+      [&](int i) { return Packed(RunCase((*folders)[i], run)); },
+      [&](int i, const ProcessResult& process) {
+        const CaseResult result = Unpacked(process);
+        ++count[result.outcome];
+        if (!options.json) return PrintResult((*folders)[i], result, options, console);
+        json.push_back({{"case", (*folders)[i]},
+                        {"outcome", kWords[result.outcome]},
+                        {"why", result.why},
+                        {"more", result.more},
+                        {"notes", result.notes}});
+      });
+  if (options.json) {
+    console.out << Json{{"passed", count[CaseResult::kPassed]},
+                        {"failed", count[CaseResult::kFailed]},
+                        {"skipped", count[CaseResult::kSkipped]},
+                        {"cases", std::move(json)}}
+                       .dump(1, ' ', false, Json::error_handler_t::replace)
+                << "\n";
+  } else {
+    console.out << count[CaseResult::kPassed] << " passed, " << count[CaseResult::kFailed] << " failed";
+    if (count[CaseResult::kSkipped] > 0) console.out << ", " << count[CaseResult::kSkipped] << " skipped";
+    console.out << "\n";
+  }
+  return count[CaseResult::kFailed] == 0 ? kOk : kNo;
+}
+
+}  // namespace
+
+void AddCaseCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<CaseCommandOptions>();
+  CLI::App* command = AddCommand(
+      app, "case", "Run conformance cases: graphs with the answers that another runtime gave",
+      "  weir case cases/training cases/nn --jobs 2");
+  command->add_option("DIR", options->roots, "folders with a case.json in them or below")->required();
+  command->add_option("--jobs,-j", options->jobs, "cases at a time; default: as many as processors");
+  command->add_option("--threads", options->run.num_threads, "threads of each session");
+  command->add_option("--disable", options->run.disable, "optimisations to leave out, by name")
+      ->delimiter(',');
+  command->add_option("--limit", options->limit_s, "seconds that a case may take")
+      ->check(CLI::Range(0.001, 86400.0));
+  command->add_flag("--verbose,-v", options->verbose, "all complaints about a case, not only the first");
+  command->add_flag("--json", options->json, "for programs");
+  command->callback(
+      [=] { *action = [=](Console& console) { return RunCases(*options, console); }; });
+}
+
+}  // namespace weir::tools

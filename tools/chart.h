@@ -1,0 +1,30 @@
+#ifndef WEIR_TOOLS_CHART_H_
+#define WEIR_TOOLS_CHART_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/tools/cli.h"
+
+namespace weir::tools {
+
+// A line of a chart: points in the order they are joined. Points that are not finite leave a gap.
+struct ChartLine {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+};
+
+struct ChartOptions {
+  std::string title, x_title;
+  int width = 80, height = 16;  // in characters, axes included
+  bool log_y = false;           // points that are not positive leave a gap
+};
+
+// Draws lines with Braille dots (eight a character) between axes, and below them a legend: each line's least, greatest and
+// last value. Several lines are told apart by colour; without colour each is drawn with a letter of its own.
+void DrawChart(const std::vector<ChartLine>& lines, const ChartOptions& options, Console& console);
+
+}  // namespace weir::tools
+
+#endif  // WEIR_TOOLS_CHART_H_

@@ -1,0 +1,186 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weir/core/bundle.h"
+#include "weir/core/checkpoint_state.h"
+#include "weir/core/file.h"
+#include "weir/core/npy.h"
+#include "weir/tools/cli.h"
+#include "weir/tools/text_table.h"
+
+// weir ckpt ls|show|verify: looks into checkpoints without a graph.
+namespace weir::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CkptOptions {
+  std::string prefix, tensor, slice, npy;
+  bool json = false;
+};
+
+// A folder stands for the newest checkpoint in it.
+absl::StatusOr<std::string> PrefixOf(const std::string& path) {
+  if (Files().IsDirectory(path) && !CheckpointExists(path)) return LatestCheckpoint(path);
+  return path;
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(path));
+  return CheckpointReader::Open(prefix);
+}
+
+// ---- ls
+
+std::vector<std::string> SliceTexts(const CheckpointTensor& tensor) {
+  std::vector<std::string> out;
+  for (const TensorSlice& slice : tensor.slices) out.push_back(slice.ToString());
+  return out;
+}
+
+absl::Status Ls(const CkptOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(auto reader, Open(options.prefix));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader->List());
+  TextTable table({"tensor", "dtype", "shape", ">bytes", ">parts"});
+  Json json = Json::array();
+  int64_t total = 0, elements = 0;
+  for (const CheckpointTensor& tensor : tensors) {
+    const int64_t count = tensor.shape.num_elements();
+    const int64_t bytes =
+        IsPlain(tensor.dtype) ? count * static_cast<int64_t>(ElementSize(tensor.dtype)) : 0;
+    total += bytes;
+    elements += count;
+    table.Row({tensor.name, DataTypeName(tensor.dtype), tensor.shape.ToString(),
+               IsPlain(tensor.dtype) ? WithCommas(bytes) : "",
+               tensor.slices.empty() ? "" : absl::StrCat(tensor.slices.size())});
+    json.push_back({{"name", tensor.name},
+                    {"dtype", DataTypeName(tensor.dtype)},
+                    {"shape", std::vector<int64_t>(tensor.shape.dims().begin(), tensor.shape.dims().end())},
+                    {"slices", SliceTexts(tensor)}});
+  }
+  if (options.json) {
+    console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+    return absl::OkStatus();
+  }
+  table.Print(console);
+  console.out << tensors.size() << " tensors, " << WithCommas(elements) << " elements, "
+              << HumanBytes(total) << "\n";
+  return absl::OkStatus();
+}
+
+// ---- show
+
+absl::StatusOr<Tensor> ReadTensor(const CkptOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(auto reader, Open(options.prefix));
+  if (options.slice.empty()) return reader->Read(options.tensor);
+  WEIR_ASSIGN_OR_RETURN(const TensorSlice slice, TensorSlice::Parse(options.slice));
+  return reader->ReadSlice(options.tensor, slice);
+}
+
+absl::Status Show(const CkptOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(const Tensor tensor, ReadTensor(options));
+  if (!options.npy.empty()) {
+    WEIR_RETURN_IF_ERROR(WriteNpy(options.npy, tensor));
+    console.out << tensor.Description() << " written to " << options.npy << "\n";
+    return absl::OkStatus();
+  }
+  console.out << console.Paint(Style::kBold, options.tensor) << " "
+              << console.Paint(Style::kDim, tensor.Description()) << "\n" << tensor.ToString() << "\n";
+  return absl::OkStatus();
+}
+
+// ---- verify
+
+Json ProblemToJson(const BundleProblem& problem) {
+  return {{"file", problem.file},     {"offset", problem.offset}, {"size", problem.size},
+          {"tensor", problem.name}, {"message", problem.message}};
+}
+
+std::string ProblemToText(const BundleProblem& problem) {
+  std::string where = problem.file;
+  if (problem.size > 0) {
+    absl::StrAppend(&where, " bytes [", problem.offset, ", ", problem.offset + problem.size, ")");
+  }
+  if (!problem.name.empty()) absl::StrAppend(&where, " tensor '", problem.name, "'");
+  return absl::StrCat(where, ": ", problem.message);
+}
+
+absl::StatusOr<bool> Verify(const CkptOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(options.prefix));
+  WEIR_ASSIGN_OR_RETURN(const BundleReport report, VerifyBundle(prefix));
+  const bool sound = report.problems.empty();
+  if (options.json) {
+    Json problems = Json::array();
+    for (const BundleProblem& problem : report.problems) problems.push_back(ProblemToJson(problem));
+    const Json out = {{"checkpoint", prefix},
+                      {"sound", sound},
+                      {"tensors", report.tensors},
+                      {"index_bytes", report.index_bytes},
+                      {"data_bytes", report.data_bytes},
+                      {"problems", std::move(problems)}};
+    console.out << out.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+    return sound;
+  }
+  for (const BundleProblem& problem : report.problems) {
+    console.out << console.Paint(Style::kBad, "DAMAGED ") << ProblemToText(problem) << "\n";
+  }
+  console.out << console.Paint(sound ? Style::kGood : Style::kBad, sound ? "OK" : "DAMAGED") << " "
+              << prefix << ": " << report.tensors << " tensors, " << WithCommas(report.index_bytes)
+              << " bytes of index and " << WithCommas(report.data_bytes) << " of data are sound";
+  if (!sound) console.out << ", " << report.problems.size() << " problems";
+  console.out << "\n";
+  return sound;
+}
+
+int VerifyStatus(const CkptOptions& options, Console& console) {
+  const absl::StatusOr<bool> sound = Verify(options, console);
+  if (!sound.ok()) return Fail(console, sound.status());
+  return *sound ? kOk : kNo;
+}
+
+template <absl::Status (*kCommand)(const CkptOptions&, Console&)>
+int StatusOf(const CkptOptions& options, Console& console) {
+  const absl::Status status = kCommand(options, console);
+  return status.ok() ? kOk : Fail(console, status);
+}
+
+}  // namespace
+
+void AddCkptCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<CkptOptions>();
+  CLI::App* ckpt = AddCommand(app, "ckpt", "List, show and verify checkpoints",
+                              "  weir ckpt verify runs/digits/model-500");
+  ckpt->require_subcommand(1);
+  const auto add = [&](const char* name, const char* description, const char* example,
+                       int (*command)(const CkptOptions&, Console&)) {
+    CLI::App* part = AddCommand(*ckpt, name, description, example);
+    part->add_option("CHECKPOINT", options->prefix,
+                     "its prefix, or a folder, which stands for the newest checkpoint in it")
+        ->required();
+    part->callback([=] { *action = [=](Console& console) { return command(*options, console); }; });
+    return part;
+  };
+
+  CLI::App* ls = add("ls", "List the tensors", "  weir ckpt ls runs/digits", StatusOf<Ls>);
+  ls->add_flag("--json", options->json, "for programs");
+
+  CLI::App* show = add("show", "Print a tensor, or a part of it",
+                       "  weir ckpt show runs/digits/model-500 hidden/w --slice 0,3:-",
+                       StatusOf<Show>);
+  show->add_option("TENSOR", options->tensor, "its name, as ls prints it")->required();
+  show->add_option("--slice", options->slice,
+                   "start,length of each dimension, with ':' between; '-' is all of one");
+  show->add_option("--npy", options->npy, "write it to this file for numpy.load");
+
+  CLI::App* verify = add("verify",
+                         "Check every byte of index and data, and name what is damaged (exit status 1)",
+                         "  weir ckpt verify runs/digits/model-500", VerifyStatus);
+  verify->add_flag("--json", options->json, "for programs");
+}
+
+}  // namespace weir::tools

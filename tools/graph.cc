@@ -1,0 +1,330 @@
+#include <regex.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "weir/core/file.h"
+#include "weir/core/graph.h"
+#include "weir/core/graph_io.h"
+#include "weir/core/kernel.h"
+#include "weir/proto/meta_graph.pb.h"
+#include "weir/tools/cli.h"
+#include "weir/tools/graph_diff.h"
+#include "weir/tools/graph_dot.h"
+#include "weir/tools/graph_file.h"
+#include "weir/tools/text_table.h"
+
+// weir graph show|ops|diff|dot: looks at graphs as they are in their files; none is run.
+namespace weir::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct GraphOptions {
+  std::string file, other, name, out;
+  std::vector<std::string> tags, ignore;
+  bool json = false;
+};
+
+// POSIX, not std::regex, which overflows the stack on a name of a megabyte.
+absl::StatusOr<std::function<bool(const proto::NodeDef&)>> NameFilter(const std::string& pattern) {
+  if (pattern.empty()) return [](const proto::NodeDef&) { return true; };
+  const std::shared_ptr<regex_t> regex(new regex_t, [](regex_t* r) {
+    regfree(r);
+    delete r;
+  });
+  if (const int error = regcomp(regex.get(), pattern.c_str(), REG_EXTENDED | REG_NOSUB)) {
+    char why[128];
+    regerror(error, regex.get(), why, sizeof(why));
+    *regex = {};
+    return InvalidArgument("--name '", pattern, "' is no regular expression: ", why);
+  }
+  return [regex](const proto::NodeDef& node) {
+    return regexec(regex.get(), node.name().c_str(), 0, nullptr, 0) == 0;
+  };
+}
+
+// ---- show
+
+// Types and shapes of the outputs, by importing the graph; nothing if it cannot be imported.
+class OutputTypes {
+ public:
+  explicit OutputTypes(const proto::GraphDef& def) { status_ = ImportGraphDef(graph_, def).status(); }
+  const absl::Status& status() const { return status_; }
+
+  std::vector<std::string> Of(const std::string& name) const {
+    std::vector<std::string> out;
+    const Node* node = status_.ok() ? graph_.FindNode(name) : nullptr;
+    for (int i = 0; node != nullptr && i < node->num_outputs(); ++i) {
+      const Shape& shape = node->output_shape(i);
+      out.push_back(absl::StrCat(DataTypeName(node->output_type(i)),
+                                 shape.has_rank() ? shape.ToString() : "[...]"));
+    }
+    return out;
+  }
+
+ private:
+  Graph graph_;
+  absl::Status status_;
+};
+
+std::map<std::string, std::string> AttributeTexts(const proto::NodeDef& node) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, value] : node.attr()) {
+    if (name == "_output_shapes") continue;
+    const absl::StatusOr<AttrValue> parsed = AttrFromProto(value);
+    out[name] = parsed.ok() ? parsed->ToString() : "(unreadable)";
+  }
+  return out;
+}
+
+Json NodeToJson(const proto::NodeDef& node, const OutputTypes& types) {
+  return {{"name", node.name()},
+          {"op", node.op()},
+          {"inputs", std::vector<std::string>(node.input().begin(), node.input().end())},
+          {"device", node.device()},
+          {"attributes", AttributeTexts(node)},
+          {"outputs", types.Of(node.name())}};
+}
+
+void PrintNode(const proto::NodeDef& node, const OutputTypes& types, Console& console) {
+  console.out << console.Paint(Style::kBold, node.name()) << " = " << node.op() << "("
+              << absl::StrJoin(node.input(), ", ") << ")";
+  const std::vector<std::string> outputs = types.Of(node.name());
+  if (!outputs.empty()) {
+    console.out << console.Paint(Style::kGood, " -> " + absl::StrJoin(outputs, ", "));
+  }
+  std::vector<std::string> marks;
+  for (const auto& [name, text] : AttributeTexts(node)) marks.push_back(name + "=" + text);
+  if (!node.device().empty()) marks.push_back("device=" + node.device());
+  if (!marks.empty()) {
+    console.out << "\n    " << console.Paint(Style::kDim, absl::StrJoin(marks, " "));
+  }
+  console.out << "\n";
+}
+
+int Show(const GraphOptions& options, Console& console) {
+  proto::MetaGraphDef meta;
+  const auto kind = ReadGraphFile(options.file, options.tags, &meta);
+  if (!kind.ok()) return Fail(console, kind.status());
+  const auto keep = NameFilter(options.name);
+  if (!keep.ok()) return Fail(console, keep.status());
+  const proto::GraphDef& def = meta.graph_def();
+  const OutputTypes types(def);
+  Json nodes = Json::array();
+  int shown = 0;
+  for (const proto::NodeDef& node : def.node()) {
+    if (!(*keep)(node)) continue;
+    ++shown;
+    if (options.json) {
+      nodes.push_back(NodeToJson(node, types));
+    } else {
+      PrintNode(node, types, console);
+    }
+  }
+  if (options.json) {
+    const Json out = {{"producer", def.versions().producer()},
+                      {"functions", def.library().function_size()},
+                      {"nodes", std::move(nodes)}};
+    console.out << out.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+    return kOk;
+  }
+  console.out << console.Paint(
+      Style::kDim, absl::StrCat(shown, " of ", def.node_size(), " nodes, ",
+                                def.library().function_size(), " functions, producer ",
+                                def.versions().producer())) << "\n";
+  if (!types.status().ok()) {
+    console.err << "weir: shapes are not shown, for the graph cannot be imported: "
+                << types.status().ToString() << "\n";
+  }
+  return kOk;
+}
+
+// ---- ops
+
+struct OpCount {
+  int nodes = 0, in_functions = 0, without_kernel = 0;
+};
+
+// Counts nodes whose types no CPU kernel takes: known only if the graph can be imported.
+void CountMissingKernels(const proto::GraphDef& def, std::map<std::string, OpCount>* ops) {
+  Graph graph;
+  if (!ImportGraphDef(graph, def).ok()) return;
+  for (const auto& node : graph.nodes()) {
+    if (BuiltinKernels().Find(*node, kCpu) == nullptr) ++(*ops)[node->op_name()].without_kernel;
+  }
+}
+
+std::string Lack(const std::string& op, const OpCount& count, const std::set<std::string>& functions) {
+  if (functions.count(op) > 0) return "";
+  if (BuiltinOps().Find(op) == nullptr) return "unknown op";
+  if (BuiltinKernels().KernelsOf(op).empty()) return "no kernel";
+  if (count.without_kernel == 0) return "";
+  return absl::StrCat("no kernel for the types of ", count.without_kernel);
+}
+
+int Ops(const GraphOptions& options, Console& console) {
+  proto::MetaGraphDef meta;
+  const auto kind = ReadGraphFile(options.file, options.tags, &meta);
+  if (!kind.ok()) return Fail(console, kind.status());
+  const proto::GraphDef& def = meta.graph_def();
+  std::map<std::string, OpCount> ops;
+  std::set<std::string> functions;
+  for (const proto::NodeDef& node : def.node()) ++ops[node.op()].nodes;
+  for (const proto::FunctionDef& function : def.library().function()) {
+    functions.insert(function.signature().name());
+    for (const proto::NodeDef& node : function.node_def()) ++ops[node.op()].in_functions;
+  }
+  CountMissingKernels(def, &ops);
+
+  std::vector<std::pair<std::string, OpCount>> sorted(ops.begin(), ops.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.nodes + a.second.in_functions > b.second.nodes + b.second.in_functions;
+  });
+  TextTable table({">nodes", ">in functions", "op", "lacks"});
+  Json json = Json::array();
+  int lacking = 0;
+  for (const auto& [op, count] : sorted) {
+    const std::string lack = Lack(op, count, functions);
+    lacking += !lack.empty();
+    table.Row({absl::StrCat(count.nodes), absl::StrCat(count.in_functions), op, lack});
+    json.push_back({{"op", op}, {"nodes", count.nodes}, {"in_functions", count.in_functions},
+                    {"lacks", lack}});
+  }
+  if (options.json) {
+    console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    table.Print(console);
+    console.out << ops.size() << " ops, " << lacking << " of them lack something\n";
+  }
+  return lacking == 0 ? kOk : kNo;
+}
+
+// ---- diff
+
+void PrintDifference(const GraphDifference& difference, Console& console) {
+  int count[3] = {};
+  for (const NodeDifference& node : difference.nodes) {
+    ++count[node.kind];
+    if (node.kind == NodeDifference::kChanged) {
+      console.out << console.Paint(Style::kNote, "~ " + node.node) << "\n";
+      for (const std::string& detail : node.details) console.out << "    " << detail << "\n";
+    } else {
+      const bool first = node.kind == NodeDifference::kOnlyInFirst;
+      console.out << console.Paint(first ? Style::kBad : Style::kGood,
+                                   absl::StrCat(first ? "- " : "+ ", node.node, " (",
+                                                node.details[0], ")")) << "\n";
+    }
+  }
+  for (const std::string& function : difference.functions) {
+    console.out << console.Paint(Style::kNote, "~ function ") << function << "\n";
+  }
+  console.out << count[NodeDifference::kOnlyInFirst] << " nodes only in the first, "
+              << count[NodeDifference::kOnlyInSecond] << " only in the second, "
+              << count[NodeDifference::kChanged] << " changed\n";
+}
+
+Json DifferenceToJson(const GraphDifference& difference) {
+  static constexpr const char* kKinds[] = {"only_in_first", "only_in_second", "changed"};
+  Json nodes = Json::array();
+  for (const NodeDifference& node : difference.nodes) {
+    nodes.push_back({{"node", node.node}, {"kind", kKinds[node.kind]}, {"details", node.details}});
+  }
+  return {{"equal", difference.empty()}, {"nodes", nodes}, {"functions", difference.functions}};
+}
+
+int Diff(const GraphOptions& options, Console& console) {
+  proto::MetaGraphDef first, second;
+  for (const auto& [file, meta] : {std::pair(&options.file, &first), {&options.other, &second}}) {
+    const auto kind = ReadGraphFile(*file, options.tags, meta);
+    if (!kind.ok()) return Fail(console, kind.status());
+  }
+  const GraphDifference difference =
+      DiffGraphs(first.graph_def(), second.graph_def(),
+                 std::set<std::string>(options.ignore.begin(), options.ignore.end()));
+  if (options.json) {
+    console.out << DifferenceToJson(difference).dump(1, ' ', false, Json::error_handler_t::replace)
+                << "\n";
+  } else if (difference.empty()) {
+    console.out << "The graphs are the same: " << first.graph_def().node_size() << " nodes\n";
+  } else {
+    PrintDifference(difference, console);
+  }
+  return difference.empty() ? kOk : kNo;
+}
+
+// ---- dot
+
+int Dot(const GraphOptions& options, Console& console) {
+  proto::MetaGraphDef meta;
+  const auto kind = ReadGraphFile(options.file, options.tags, &meta);
+  if (!kind.ok()) return Fail(console, kind.status());
+  const auto keep = NameFilter(options.name);
+  if (!keep.ok()) return Fail(console, keep.status());
+  const std::string dot = GraphToDot(meta.graph_def(), *keep);
+  if (options.out.empty()) {
+    console.out << dot;
+    return kOk;
+  }
+  const absl::Status written = WriteFileAtomically(options.out, dot);
+  return written.ok() ? kOk : Fail(console, written);
+}
+
+using Command = int (*)(const GraphOptions&, Console&);
+
+CLI::App* AddGraphPart(CLI::App& graph, const char* name, const char* description,
+                       const char* example, Command command, Action* action,
+                       const std::shared_ptr<GraphOptions>& options) {
+  CLI::App* app = AddCommand(graph, name, description, example);
+  app->add_option("GRAPH", options->file,
+                  "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+      ->required();
+  app->add_option("--tags", options->tags, "which meta graph of a SavedModel")->delimiter(',');
+  app->callback([=] { *action = [=](Console& console) { return command(*options, console); }; });
+  return app;
+}
+
+}  // namespace
+
+void AddGraphCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<GraphOptions>();
+  CLI::App* graph =
+      AddCommand(app, "graph", "Show, compare and draw graphs", "  weir graph ops model.meta");
+  graph->require_subcommand(1);
+  const auto add = [&](const char* name, const char* description, const char* example,
+                       Command command) {
+    return AddGraphPart(*graph, name, description, example, command, action, options);
+  };
+
+  CLI::App* show = add("show", "Print the nodes: inputs, attributes, inferred shapes",
+                       "  weir graph show model.meta --name 'hidden/.*'", Show);
+  show->add_option("--name", options->name, "only nodes whose name matches this regular expression");
+  show->add_flag("--json", options->json, "for programs");
+
+  CLI::App* ops = add("ops", "Count the ops, and name those that Weir cannot run (exit status 1)",
+                      "  weir graph ops saved_model_dir", Ops);
+  ops->add_flag("--json", options->json, "for programs");
+
+  CLI::App* diff = add("diff", "Compare two graphs node by node (exit status 1 if they differ)",
+                       "  weir graph diff mine.pb theirs.pb --ignore device,_output_shapes", Diff);
+  diff->add_option("OTHER", options->other, "the second graph")->required();
+  diff->add_option("--ignore", options->ignore, "attributes not to compare; also: device")
+      ->delimiter(',');
+  diff->add_flag("--json", options->json, "for programs");
+
+  CLI::App* dot = add("dot", "Write the graph in Graphviz's language",
+                      "  weir graph dot model.pb | dot -Tsvg -o model.svg", Dot);
+  dot->add_option("--name", options->name, "only nodes whose name matches this regular expression");
+  dot->add_option("--out,-o", options->out, "the file to write; default: print it");
+}
+
+}  // namespace weir::tools

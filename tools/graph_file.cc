@@ -1,0 +1,120 @@
+#include "weir/tools/graph_file.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/file.h"
+#include "weir/proto/graph.pb.h"
+#include "weir/proto/meta_graph.pb.h"
+#include "weir/proto/saved_model.pb.h"
+
+namespace weir::tools {
+
+namespace {
+
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Empty if `text` was parsed, else why not.
+std::string ParseText(const std::string& text, google::protobuf::Message* out) {
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (parser.ParseFromString(text, out)) return "";
+  return error.text().empty() ? "not protobuf text" : error.text();
+}
+
+// Any message may parse as any other: fields that are unknown are kept. A graph has nodes with names
+// and ops, or functions.
+bool LooksLikeGraph(const proto::GraphDef& def) {
+  if (def.node_size() == 0) {
+    return def.library().function_size() > 0 || def.has_versions() || def.ByteSizeLong() == 0;
+  }
+  return std::any_of(def.node().begin(), def.node().end(), [](const proto::NodeDef& node) {
+    return !node.op().empty() && !node.name().empty();
+  });
+}
+
+bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
+  return meta.has_graph_def() && LooksLikeGraph(meta.graph_def()) && meta.graph_def().node_size() > 0;
+}
+
+absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::MetaGraphDef* meta) {
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  const bool is_text = absl::EndsWith(path, ".pbtxt");
+  std::string why_no_graph;
+  if (is_text) {
+    why_no_graph = ParseText(bytes, meta->mutable_graph_def());
+  } else if (!meta->mutable_graph_def()->ParseFromString(bytes)) {
+    why_no_graph = "the bytes are no protobuf message of that type";
+  }
+  if (why_no_graph.empty() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+  meta->Clear();
+  const bool parsed = is_text ? ParseText(bytes, meta).empty() : meta->ParseFromString(bytes);
+  if (parsed && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
+  if (why_no_graph.empty()) why_no_graph = "no node has a name and an op";
+  return InvalidArgument(path, " is neither a GraphDef (", why_no_graph, ") nor a MetaGraphDef");
+}
+
+std::string TagsOf(const proto::MetaGraphDef& meta) {
+  return absl::StrCat("{", absl::StrJoin(meta.meta_info_def().tags(), ","), "}");
+}
+
+absl::Status ParseSavedModel(const std::string& path, const std::vector<std::string>& tags,
+                             proto::MetaGraphDef* meta) {
+  proto::SavedModel model;
+  const std::string binary = JoinPath(path, "saved_model.pb"), text = binary + "txt";
+  if (Files().Exists(binary)) {
+    WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(binary));
+    if (!model.ParseFromString(bytes)) return InvalidArgument(binary, " is not a SavedModel");
+  } else {
+    WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(text));
+    const std::string why = ParseText(bytes, &model);
+    if (!why.empty()) return InvalidArgument(text, ":", why);
+  }
+  const std::set<std::string> wanted(tags.begin(), tags.end());
+  std::vector<std::string> known;
+  for (proto::MetaGraphDef& candidate : *model.mutable_meta_graphs()) {
+    const auto& has = candidate.meta_info_def().tags();
+    known.push_back(TagsOf(candidate));
+    if (tags.empty() ? model.meta_graphs_size() == 1
+                     : wanted == std::set<std::string>(has.begin(), has.end())) {
+      meta->Swap(&candidate);
+      return absl::OkStatus();
+    }
+  }
+  return NotFound(path, tags.empty() ? " has not one meta graph" : " has no meta graph with these tags",
+                  "; choose by --tags one of ", absl::StrJoin(known, " "));
+}
+
+}  // namespace
+
+absl::StatusOr<GraphFileKind> ReadGraphFile(const std::string& path,
+                                            const std::vector<std::string>& tags,
+                                            proto::MetaGraphDef* meta) {
+  if (!Files().IsDirectory(path)) return ParseGraphFile(path, meta);
+  WEIR_RETURN_IF_ERROR(ParseSavedModel(path, tags, meta));
+  return GraphFileKind::kSavedModel;
+}
+
+absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path) {
+  if (Files().IsDirectory(path)) return GraphFileKind::kSavedModel;
+  proto::MetaGraphDef meta;
+  return ParseGraphFile(path, &meta);
+}
+
+}  // namespace weir::tools

@@ -1,0 +1,90 @@
+#include "weir/tools/model.h"
+
+#include <utility>
+
+#include "weir/core/graph_io.h"
+#include "weir/ops/variables.h"
+#include "weir/proto/meta_graph.pb.h"
+#include "weir/session/saver.h"
+
+namespace weir::tools {
+
+namespace {
+
+absl::StatusOr<Model> LoadSaved(const std::string& path, const ModelOptions& options) {
+  if (!options.device.empty()) {
+    return Unimplemented("A SavedModel is loaded with the devices that its nodes ask for");
+  }
+  WEIR_ASSIGN_OR_RETURN(LoadedModel loaded, LoadSavedModel(path, options.tags, options.session));
+  Model model;
+  model.graph = std::move(loaded.graph);
+  model.meta = std::move(loaded.meta);
+  model.session = std::move(loaded.session);
+  return model;
+}
+
+// A handle onto a node that stores a variable, with a read of its own.
+Variable HandleOf(Node* storage) {
+  auto info = std::make_shared<VariableInfo>();
+  info->op = storage->name();
+  info->handle = storage->output();
+  info->is_resource = storage->op_name() == "VarHandleOp";
+  info->dtype = storage->attr_or<DataType>("dtype", DT_INVALID);
+  info->shape = storage->attr_or<Shape>("shape", Shape::UnknownRank());
+  if (!info->is_resource) info->snapshot = AddOp("Identity", {info->handle}, {}, info->op + "/read");
+  return Variable(std::move(info));
+}
+
+absl::StatusOr<SaverDef> SaverByName(Graph& graph) {
+  Variables variables;
+  for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
+    Node* node = graph.nodes()[i].get();
+    const std::string& op = node->op_name();
+    if (op == "VarHandleOp" || op == "VariableV2" || op == "Variable") variables.push_back(HandleOf(node));
+  }
+  return BuildSaverGraph(graph, NameVariables(variables));
+}
+
+absl::StatusOr<SaverDef> SaverOf(Model& model) {
+  if (model.meta.saver) return *model.meta.saver;
+  SaverDef def;
+  if (model.graph->FindNode("save/restore_all") != nullptr &&
+      model.graph->FindNode("save/Const") != nullptr) {
+    def.filename_tensor_name = "save/Const:0";
+    def.restore_op_name = "save/restore_all";
+    return def;
+  }
+  return SaverByName(*model.graph);
+}
+
+}  // namespace
+
+absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
+                                const ModelOptions& options) {
+  if (kind == GraphFileKind::kSavedModel) return LoadSaved(path, options);
+  Model model;
+  model.graph = std::make_unique<Graph>();
+  if (kind == GraphFileKind::kGraph) {
+    WEIR_RETURN_IF_ERROR(ImportGraphFile(*model.graph, path).status());
+  } else {
+    auto file = std::make_shared<proto::MetaGraphDef>();
+    WEIR_RETURN_IF_ERROR(ReadGraphFile(path, options.tags, file.get()).status());
+    WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, *file));
+    model.file = std::move(file);
+  }
+  for (const auto& node : model.graph->nodes()) {
+    if (!options.device.empty() && node->device().empty()) {
+      model.graph->SetDevice(node.get(), options.device);
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, options.session));
+  model.session = std::make_unique<Session>(std::move(session));
+  return model;
+}
+
+absl::Status RestoreModel(Model& model, const std::string& prefix) {
+  WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
+  return RestoreVariables(*model.session, def, prefix);
+}
+
+}  // namespace weir::tools

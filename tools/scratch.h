@@ -1,0 +1,27 @@
+#ifndef WEIR_TOOLS_SCRATCH_H_
+#define WEIR_TOOLS_SCRATCH_H_
+
+#include <string>
+
+#include "weir/core/status.h"
+
+namespace weir::tools {
+
+// A folder under the system's one for temporary files, with all that is in it removed at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder() = default;
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  absl::Status Create();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace weir::tools
+
+#endif  // WEIR_TOOLS_SCRATCH_H_

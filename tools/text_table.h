@@ -1,0 +1,35 @@
+#ifndef WEIR_TOOLS_TEXT_TABLE_H_
+#define WEIR_TOOLS_TEXT_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/tools/cli.h"
+
+namespace weir::tools {
+
+// Rows of cells, printed in columns as wide as their widest cell. A column whose title begins with '>' is aligned to the
+// right. Titles are dim, and left out if all are empty.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> titles);
+  // As many cells as there are titles.
+  void Row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void Print(Console& console) const;
+
+ private:
+  std::string Line(const std::vector<std::string>& cells, const std::vector<size_t>& widths) const;
+
+  std::vector<std::string> titles_;
+  std::vector<bool> right_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "1,234,567"
+std::string WithCommas(int64_t n);
+// "12.3 MB"
+std::string HumanBytes(int64_t bytes);
+
+}  // namespace weir::tools
+
+#endif  // WEIR_TOOLS_TEXT_TABLE_H_
