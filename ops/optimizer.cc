@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/gradient_util.h"
+#include "weir/ops/slots.h"
 #include "weir/ops/variables.h"
 
 namespace weir {
@@ -181,22 +181,7 @@ Variable Optimizer::MakeSlot(const Variable& variable, absl::string_view slot_na
                              const Initializer& initializer) {
   Variable& slot = slots_[std::string(slot_name)][variable.handle().node];
   if (slot) return slot;
-  Graph& graph = variable.graph();
-  const std::string prefix = absl::StrCat(variable.op_name(), "/", op_name);
-  const VariableScope scope(graph, {.default_name = prefix});
-  const ColocateWith place(graph, variable.handle().node);
-  VariableOptions options{.initializer = initializer,
-                          .dtype = variable.dtype(),
-                          .trainable = false,
-                          .validate_shape = variable.shape().IsFullyDefined(),
-                          .use_resource = variable.is_resource()};
-  if (initializer.kind() == Initializer::Kind::kShaped) options.shape = variable.shape();
-  slot = GetVariable(graph, "", options);
-  if (slot && variable.save_slice()) {
-    SaveSliceInfo part = *variable.save_slice();
-    part.full_name += std::string(absl::StripPrefix(slot.op_name(), variable.op_name()));
-    slot.info()->save_slice = part;
-  }
+  slot = CreateSlot(variable, op_name, initializer);
   return slot;
 }
 

@@ -1,0 +1,73 @@
+#ifndef WEIR_OPS_SCHEDULES_H_
+#define WEIR_OPS_SCHEDULES_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/ops/literal.h"
+
+// Learning rates that change with the step (tf.train.*_decay): scalars to give to an optimizer. `global_step` is a scalar of
+// any integer or floating type; the other arguments are numbers or scalars. The result has the type of the learning rate.
+namespace weir {
+
+struct DecayOptions {
+  bool staircase = false;  // step / decay_steps is rounded down
+  std::string name = {};
+};
+// learning_rate * decay_rate ^ (step / decay_steps)
+Output ExponentialDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
+                        const TensorArg& decay_rate, const DecayOptions& options = {});
+// learning_rate * exp(-decay_rate * step / decay_steps)
+Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
+                       const TensorArg& decay_rate, const DecayOptions& options = {});
+// learning_rate / (1 + decay_rate * step / decay_steps)
+Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
+                        const TensorArg& decay_rate, const DecayOptions& options = {});
+
+struct PolynomialDecayOptions {
+  TensorArg end_learning_rate = 0.0001;
+  TensorArg power = 1.0;
+  // After decay_steps the decay starts again with a longer period, instead of staying at the end.
+  bool cycle = false;
+  std::string name = {};
+};
+// (learning_rate - end) * (1 - min(step, decay_steps) / decay_steps) ^ power + end
+Output PolynomialDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
+                       const PolynomialDecayOptions& options = {});
+
+// values[0] up to and including step boundaries[0], values[1] up to boundaries[1], ..., values.back() afterwards.
+// INVALID_ARGUMENT on the graph unless there is one value more than boundaries, and boundaries ascend.
+Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries, const std::vector<double>& values,
+                         absl::string_view name = {});
+
+struct CosineDecayOptions {
+  double alpha = 0;  // the lowest rate, as a fraction of learning_rate
+  std::string name = {};
+};
+// learning_rate * ((1 - alpha) * (1 + cos(pi * min(step, decay_steps) / decay_steps)) / 2 + alpha)
+Output CosineDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
+                   const CosineDecayOptions& options = {});
+
+struct LinearCosineDecayOptions {
+  double num_periods = 0.5;
+  double alpha = 0;
+  double beta = 0.001;
+  std::string name = {};
+};
+// learning_rate * ((alpha + 1 - f) * (1 + cos(2 * pi * num_periods * f)) / 2 + beta), f = min(step, decay_steps) / decay_steps
+Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
+                         const LinearCosineDecayOptions& options = {});
+
+struct CosineDecayRestartsOptions {
+  double t_mul = 2.0;  // each period is longer than the last by this factor
+  double m_mul = 1.0;  // and starts from a rate smaller by this one
+  double alpha = 0;
+  std::string name = {};
+};
+// Cosine decay that starts again after each period (SGDR, Loshchilov and Hutter 2016).
+Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step, const TensorArg& first_decay_steps,
+                           const CosineDecayRestartsOptions& options = {});
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_SCHEDULES_H_
