@@ -92,7 +92,7 @@ WEIR_HD inline Philox PhiloxFromSeed(uint64_t seed0, uint64_t seed1) {
 // ---- numbers in [0, 1): random mantissa bits under the exponent of 1, minus 1.
 
 WEIR_HD inline float UnitFloat(uint32_t x) { return internal::FloatFromBits(0x3f800000u | (x & 0x7fffffu)) - 1.0f; }
-WEIR_HD inline double UnitDouble(uint32_t low, uint32_t high) {
+WEIR_HD inline double UnitDouble(uint32_t high, uint32_t low) {
   const uint64_t bits = uint64_t{0x3ff} << 52 | uint64_t{high & 0xfffffu} << 32 | low;
 #ifdef __CUDA_ARCH__
   return __longlong_as_double(static_cast<long long>(bits)) - 1.0;
@@ -140,7 +140,7 @@ struct UniformSamples {
   using Sample = T;
   static constexpr int kGroup = 4;
   static constexpr bool kRejects = false;
-  static constexpr double kCost = 8;  // nanoseconds a group
+  static constexpr double kCost = 4;  // nanoseconds a group
   WEIR_HD void operator()(const uint32_t block[4], T* out) const {
     for (int i = 0; i < 4; ++i) out[i] = Convert(block[i], T());
   }
@@ -153,7 +153,7 @@ struct UniformSamples<double> {
   using Sample = double;
   static constexpr int kGroup = 2;
   static constexpr bool kRejects = false;
-  static constexpr double kCost = 8;
+  static constexpr double kCost = 4;
   WEIR_HD void operator()(const uint32_t block[4], double* out) const {
     out[0] = UnitDouble(block[0], block[1]);
     out[1] = UnitDouble(block[2], block[3]);
@@ -167,7 +167,7 @@ struct IntegerSamples {
   using Word = std::make_unsigned_t<T>;
   static constexpr int kGroup = 16 / sizeof(T);
   static constexpr bool kRejects = false;
-  static constexpr double kCost = 12;
+  static constexpr double kCost = 8;
   Word low = 0, range = 0;
   WEIR_HD void operator()(const uint32_t block[4], T* out) const {
     for (int i = 0; i < kGroup; ++i) {

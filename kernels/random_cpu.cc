@@ -4,6 +4,7 @@
 #include <random>
 
 #include "weir/kernels/philox.h"
+#include "weir/kernels/philox_words.h"
 #include "weir/kernels/random_stream.h"
 #include "weir/kernels/registry.h"
 
@@ -46,38 +47,63 @@ absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i) {
 
 namespace {
 
+// Group g, whole: straight into the output where it fits.
+template <class Samples, class Source>
+void PutGroup(const Samples& distribution, Source& source, int64_t g, typename Samples::Sample* out, int64_t n) {
+  constexpr int kGroup = Samples::kGroup;
+  const int64_t at = g * kGroup;
+  if (at + kGroup <= n) {
+    distribution(source, out + at);
+  } else {
+    typename Samples::Sample group[kGroup];
+    distribution(source, group);
+    std::copy_n(group, n - at, out + at);
+  }
+}
+
+// Groups [begin, end) of a distribution that takes words until it is satisfied.
+template <class Samples>
+void FillRejecting(Philox stream, const Samples& distribution, int64_t begin, int64_t end,
+                   typename Samples::Sample* out, int64_t n) {
+  constexpr uint64_t kBlocks = Samples::kGroup * kReservedPerSample / 4;
+  stream.Skip(begin * kBlocks);
+  for (int64_t g = begin; g < end; ++g, stream.Skip(kBlocks)) {
+    PhiloxWords words(stream);
+    PutGroup(distribution, words, g, out, n);
+  }
+}
+
+// Groups [begin, end), one block each; many blocks are made at a time.
+template <class Samples>
+void FillBlocks(Philox stream, const Samples& distribution, int64_t begin, int64_t end,
+                typename Samples::Sample* out, int64_t n) {
+  constexpr int64_t kBatch = 128;
+  uint32_t words[4 * kBatch];
+  stream.Skip(begin);
+  while (begin < end) {
+    const int64_t batch = std::min(kBatch, end - begin);
+    PhiloxBlocks(stream, batch, words);
+    stream.Skip(batch);
+    for (const uint32_t* block = words; begin < end && block < words + 4 * batch; block += 4) {
+      PutGroup(distribution, block, begin++, out, n);
+    }
+  }
+}
+
 template <class Samples>
 void Fill(ThreadPool& pool, const Philox& stream, Samples distribution, typename Samples::Sample* out, int64_t n) {
   constexpr int kGroup = Samples::kGroup;
-  using Sample = typename Samples::Sample;
-  // Group g, whole: straight into the output where it fits.
-  const auto put = [&](auto& source, int64_t g) {
-    const int64_t at = g * kGroup;
-    if (at + kGroup <= n) {
-      distribution(source, out + at);
-    } else {
-      Sample group[kGroup];
-      distribution(source, group);
-      std::copy_n(group, n - at, out + at);
-    }
-  };
   pool.ParallelFor((n + kGroup - 1) / kGroup, Samples::kCost, [&](int64_t begin, int64_t end) {
-    Philox local = stream;
     if constexpr (Samples::kRejects) {
-      constexpr uint64_t kBlocks = kGroup * kReservedPerSample / 4;
-      local.Skip(begin * kBlocks);
-      for (int64_t g = begin; g < end; ++g, local.Skip(kBlocks)) {
-        PhiloxWords words(local);
-        put(words, g);
-      }
-    } else {
+      FillRejecting(stream, distribution, begin, end, out, n);
+    } else if constexpr (std::is_same_v<Samples, UniformSamples<float>>) {
+      Philox local = stream;
       local.Skip(begin);
-      for (int64_t g = begin; g < end; ++g) {
-        uint32_t block[4];
-        local(block);
-        const uint32_t* words = block;
-        put(words, g);
-      }
+      const int64_t whole = std::min(end, n / kGroup);
+      PhiloxUnitFloats(local, whole - begin, out + begin * kGroup);
+      if (whole < end) FillBlocks(stream, distribution, whole, end, out, n);
+    } else {
+      FillBlocks(stream, distribution, begin, end, out, n);
     }
   });
 }

@@ -69,8 +69,8 @@ void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream,
       sums[j] = total;
     }
     for (int64_t s = 0; s < samples; ++s) {
-      const uint32_t low = words(), high = words();
-      const double wanted = UnitDouble(low, high) * total;
+      const uint32_t high = words(), low = words();
+      const double wanted = UnitDouble(high, low) * total;
       out->data<Index>()[r * samples + s] =
           static_cast<Index>(std::upper_bound(sums.begin(), sums.end(), wanted) - sums.begin());
     }
