@@ -422,12 +422,10 @@ absl::Status NodeBuilder::SetPlace(Node* node) const {
     WEIR_RETURN_IF_ERROR(DeviceName::Parse(*device_).status());
     node->device_ = *device_;
   }
-  if (marks.empty()) return absl::OkStatus();
-  AttrValue& attr = node->attrs_["_class"];
-  if (const auto* given = attr.get_if<std::vector<std::string>>()) {
-    marks.insert(given->begin(), given->end());
+  // As in TensorFlow, these marks replace a `_class` that came as an attribute.
+  if (!marks.empty()) {
+    node->attrs_["_class"] = AttrValue(std::vector<std::string>(marks.begin(), marks.end()));
   }
-  attr = AttrValue(std::vector<std::string>(marks.begin(), marks.end()));
   return absl::OkStatus();
 }
 

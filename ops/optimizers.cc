@@ -226,7 +226,12 @@ void AdagradDA::Prepare(Graph& graph) {
     return;
   }
   const ColocateWith place(graph, rate.node);
-  step_on_worker_ = Identity(global_step_.value()) + 1;
+  Output step;
+  {
+    const NameScope scope(graph, "Identity");
+    step = Identity(global_step_.value(), scope.name());
+  }
+  step_on_worker_ = step + 1;
 }
 
 Output AdagradDA::GlobalStep(const Variable& variable) const { return Identity(step_on_worker_); }
