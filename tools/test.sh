@@ -10,6 +10,12 @@ source "$(dirname "$0")/setup.sh"
 what=("$@")
 [[ " $* " == *" //"* ]] || what+=(//...)
 
+# Recorded conformance cases, if they lie beside the project; tests/tools/cases_test.cc runs them.
+if [ -z "${WEIR_CASES:-}" ] && [ -d ../shared/cases ]; then
+  WEIR_CASES=$(cd ../shared/cases && pwd)
+  export WEIR_CASES
+fi
+
 install_packages
 say "Building and testing ${what[*]} (a first build takes about ten minutes on two cores)"
 events=$(mktemp)
