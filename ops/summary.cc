@@ -108,7 +108,8 @@ void AddSummaryOps(OpRegistry* ops) {
   ops->Add(Summary("ImageSummary", "tag: string, tensor: T")
                .Attr("max_images: int >= 1 = 3")
                .Attr("T: {uint8, float, half, double} = DT_FLOAT")
-               .Attr("bad_color: tensor = tensor")
+               .Attr("bad_color: tensor = { dtype: DT_UINT8 tensor_shape { dim { size: 4 } } "
+                     "int_val: 255 int_val: 0 int_val: 0 int_val: 255 }")
                .Doc("A Summary with images as PNG, one for each of the first max_images of the batch. Floating images "
                     "are scaled to 0..255; pixels that are not finite get bad_color."));
   ops->Add(Summary("AudioSummaryV2", "tag: string, tensor: float, sample_rate: float")
