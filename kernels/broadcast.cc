@@ -1,0 +1,109 @@
+#include "weir/kernels/broadcast.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weir/core/dtype.h"
+
+namespace weir {
+
+Broadcast::Broadcast(const Shape& result, absl::Span<const Shape* const> arguments) {
+  const int rank = result.rank(), count = static_cast<int>(arguments.size());
+  strides_.resize(count);
+  // From the innermost dimension out; `running` is the stride the next dimension of an argument has.
+  absl::InlinedVector<int64_t, 3> running(count, 1);
+  for (int i = 1; i <= rank; ++i) {
+    const int64_t extent = result.dim(-i);
+    if (extent == 1) continue;
+    absl::InlinedVector<int64_t, 3> stride(count, 0);
+    for (int k = 0; k < count; ++k) {
+      const int64_t own = i <= arguments[k]->rank() ? arguments[k]->dim(-i) : 1;
+      if (own != 1) {
+        stride[k] = running[k];
+        running[k] *= own;
+      }
+    }
+    bool merges = !dims_.empty();
+    for (int k = 0; merges && k < count; ++k) {
+      const int64_t inner = strides_[k].back();
+      merges = (stride[k] == 0) == (inner == 0) && (stride[k] == 0 || stride[k] == inner * dims_.back());
+    }
+    if (merges) {
+      dims_.back() *= extent;
+    } else {
+      dims_.push_back(extent);
+      for (int k = 0; k < count; ++k) strides_[k].push_back(stride[k]);
+    }
+  }
+  std::reverse(dims_.begin(), dims_.end());
+  for (int k = 0; k < count; ++k) {
+    std::reverse(strides_[k].begin(), strides_[k].end());
+    int64_t dense = 1;
+    bool is_dense = true, is_constant = true;
+    for (int i = static_cast<int>(dims_.size()) - 1; i >= 0; --i) {
+      is_dense &= strides_[k][i] == dense;
+      is_constant &= strides_[k][i] == 0;
+      dense *= dims_[i];
+    }
+    kinds_.push_back(is_dense ? Kind::kDense : is_constant ? Kind::kConstant : Kind::kStrided);
+  }
+}
+
+void FillElements(void* out, const void* value, size_t size, int64_t n) {
+  DispatchSize(size, [&]<class U>() {
+    U v;
+    std::memcpy(&v, value, sizeof v);
+    std::fill_n(static_cast<U*>(out), n, v);
+  });
+}
+
+void Broadcast::Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n, void* out) const {
+  const auto& strides = strides_[argument];
+  const char* const from = static_cast<const char*>(data);
+  char* to = static_cast<char*>(out);
+  if (dims_.empty()) {
+    std::memcpy(to, from, size * n);
+    return;
+  }
+  absl::InlinedVector<int64_t, 6> index(dims_.size());
+  int64_t rest = begin, offset = 0;
+  for (int i = rank() - 1; i >= 0; --i) {
+    index[i] = rest % dims_[i];
+    rest /= dims_[i];
+    offset += index[i] * strides[i];
+  }
+  const int last = rank() - 1;
+  while (n > 0) {
+    const int64_t run = std::min(n, dims_[last] - index[last]);
+    if (strides[last] == 0) {
+      FillElements(to, from + offset * size, size, run);
+    } else {
+      std::memcpy(to, from + offset * size, run * size);  // the innermost stride is 0 or 1
+    }
+    to += run * size;
+    n -= run;
+    index[last] += run;
+    offset += run * strides[last];
+    for (int i = last; i > 0 && index[i] == dims_[i]; --i) {
+      offset += strides[i - 1] - index[i] * strides[i];
+      index[i] = 0;
+      ++index[i - 1];
+    }
+  }
+}
+
+const void* Broadcast::Tile(int argument, const void* data, size_t size, int64_t begin, int64_t n, void* buffer) const {
+  switch (kinds_[argument]) {
+    case Kind::kDense:
+      return static_cast<const char*>(data) + begin * size;
+    case Kind::kConstant:
+      FillElements(buffer, data, size, n);
+      return buffer;
+    case Kind::kStrided:
+      break;
+  }
+  Gather(argument, data, size, begin, n, buffer);
+  return buffer;
+}
+
+}  // namespace weir

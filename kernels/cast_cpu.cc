@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <bit>
+#include <complex>
+#include <cstring>
+#include <limits>
+
+#include "weir/kernels/registry.h"
+
+// Conversions between all numeric types. 16-bit floats go through float, so that 13 types and not 15 are crossed with each
+// other. Floating-point numbers that an integer cannot hold become what x86's conversion gives, as in TensorFlow: the
+// lowest int32 or int64, cut to the width of the type.
+namespace weir {
+
+namespace {
+
+using CastFn = void (*)(const void* from, void* to, int64_t n);
+
+template <class I, class F>
+I Whole(F x) {
+  constexpr F kLow = static_cast<F>(std::numeric_limits<I>::min());
+  // -low is 2^31 or 2^63, the first value that is too large; NaN fails both comparisons.
+  return x >= kLow && x < -kLow ? static_cast<I>(x) : std::numeric_limits<I>::min();
+}
+
+template <class To, class From>
+To Convert(From x) {
+  if constexpr (std::is_same_v<From, std::complex<float>> || std::is_same_v<From, std::complex<double>>) {
+    if constexpr (std::is_same_v<To, std::complex<float>> || std::is_same_v<To, std::complex<double>>) return To(x);
+    else if constexpr (std::is_same_v<To, bool>) return x != From(0);
+    else return Convert<To>(x.real());
+  } else if constexpr (std::is_same_v<To, std::complex<float>>) {
+    return To(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, std::complex<double>>) {
+    return To(static_cast<double>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if constexpr (std::is_same_v<To, uint64_t>) {
+      return x >= From(9223372036854775808.0) && x < From(18446744073709551616.0) ? static_cast<uint64_t>(x)
+                                                                                  : static_cast<uint64_t>(Whole<int64_t>(x));
+    } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, uint32_t>) {
+      return static_cast<To>(Whole<int64_t>(x));
+    } else {
+      return static_cast<To>(Whole<int32_t>(x));
+    }
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <class From, class To>
+void CastLoop(const void* from, void* to, int64_t n) {
+  const From* x = static_cast<const From*>(from);
+  To* y = static_cast<To*>(to);
+  for (int64_t i = 0; i < n; ++i) y[i] = Convert<To>(x[i]);
+}
+
+template <class Narrow>
+void WidenLoop(const void* from, void* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) static_cast<float*>(to)[i] = static_cast<const Narrow*>(from)[i];
+}
+template <class Narrow>
+void NarrowLoop(const void* from, void* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) static_cast<Narrow*>(to)[i] = Narrow(static_cast<const float*>(from)[i]);
+}
+
+using CastTypes = List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bool,
+                       std::complex<float>, std::complex<double>>;
+
+template <class From, class... Tos>
+CastFn LoopFrom(DataType to, List<Tos...>) {
+  CastFn fn = nullptr;
+  ((DataTypeOf<Tos>::value == to ? void(fn = CastLoop<From, Tos>) : void()), ...);
+  return fn;
+}
+template <class... Froms>
+CastFn FindLoop(DataType from, DataType to, List<Froms...> all) {
+  CastFn fn = nullptr;
+  ((DataTypeOf<Froms>::value == from ? void(fn = LoopFrom<Froms>(to, all)) : void()), ...);
+  return fn;
+}
+
+// Clears the low bits of the mantissa that the narrower type does not have, so that the rounding that follows finds
+// nothing to round.
+void Truncate(DataType from, int dropped_bits, void* data, int64_t n) {
+  if (from == DT_FLOAT) {
+    const uint32_t mask = ~((uint32_t{1} << dropped_bits) - 1);
+    for (int64_t i = 0; i < n; ++i) {
+      float& x = static_cast<float*>(data)[i];
+      x = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & mask);
+    }
+  } else {
+    const uint64_t mask = ~((uint64_t{1} << dropped_bits) - 1);
+    for (int64_t i = 0; i < n; ++i) {
+      double& x = static_cast<double*>(data)[i];
+      x = std::bit_cast<double>(std::bit_cast<uint64_t>(x) & mask);
+    }
+  }
+}
+
+int MantissaBits(DataType t) {
+  switch (t) {
+    case DT_HALF: return 10;
+    case DT_BFLOAT16: return 7;
+    case DT_FLOAT: return 23;
+    case DT_DOUBLE: return 52;
+    default: return 0;
+  }
+}
+
+// Up to three steps: widen, convert (with truncation before it), narrow. Tiles keep what is between in the cache.
+struct Caster {
+  DataType from, to;
+  CastFn widen = nullptr, convert = nullptr, narrow = nullptr;
+  int dropped_bits = 0;
+
+  void Run(const char* x, char* y, int64_t n) const {
+    if (widen == nullptr && narrow == nullptr && dropped_bits == 0) return convert(x, y, n);
+    constexpr int64_t kTile = 512;
+    alignas(64) char wide[kTile * 16];
+    alignas(64) char converted[kTile * 16];
+    const size_t in = ElementSize(from), out = ElementSize(to);
+    for (int64_t i = 0; i < n; i += kTile) {
+      const int64_t m = std::min(kTile, n - i);
+      const void* source = x + i * in;
+      if (widen != nullptr) {
+        widen(source, wide, m);
+        source = wide;
+      }
+      if (dropped_bits > 0) {
+        if (source != wide) std::memcpy(wide, source, m * in);
+        source = wide;
+        Truncate(from, dropped_bits, wide, m);
+      }
+      void* const target = narrow == nullptr ? y + i * out : converted;
+      convert(source, target, m);
+      if (narrow != nullptr) narrow(converted, y + i * out, m);
+    }
+  }
+
+  absl::Status operator()(KernelContext& c) const {
+    const Tensor& x = c.input(0);
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.shape()));
+    const char* const source = static_cast<const char*>(x.raw());
+    char* const target = static_cast<char*>(out->raw());
+    const size_t in = ElementSize(from), size = ElementSize(to);
+    c.pool().ParallelFor(
+        x.num_elements(), 0.4, [&](int64_t b, int64_t e) { Run(source + b * in, target + b * size, e - b); }, 64);
+    return absl::OkStatus();
+  }
+};
+
+DataType WideType(DataType t) { return t == DT_HALF || t == DT_BFLOAT16 ? DT_FLOAT : t; }
+
+absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
+  Caster cast{init.attr<DataType>("SrcT"), init.attr<DataType>("DstT")};
+  if (cast.from == cast.to) {
+    return Kernel([](KernelContext& c) -> absl::Status {
+      c.SetOutput(0, c.input(0));
+      return absl::OkStatus();
+    });
+  }
+  cast.convert = FindLoop(WideType(cast.from), WideType(cast.to), CastTypes{});
+  if (cast.convert == nullptr) {
+    return Unimplemented("Cast ", DataTypeName(cast.from), " to ", DataTypeName(cast.to), " is not supported");
+  }
+  if (cast.from == DT_HALF) cast.widen = WidenLoop<half>;
+  if (cast.from == DT_BFLOAT16) cast.widen = WidenLoop<bfloat16>;
+  if (cast.to == DT_HALF) cast.narrow = NarrowLoop<half>;
+  if (cast.to == DT_BFLOAT16) cast.narrow = NarrowLoop<bfloat16>;
+  if (init.attr<bool>("Truncate") && MantissaBits(cast.to) > 0 && (cast.from == DT_FLOAT || cast.from == DT_DOUBLE)) {
+    cast.dropped_bits = std::max(0, MantissaBits(cast.from) - MantissaBits(cast.to));
+  }
+  return Kernel(cast);
+}
+
+}  // namespace
+
+void AddCastCpu(KernelRegistry* r) {
+  for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {
+    const DataType t = static_cast<DataType>(type);
+    // The same type, whatever it is: no copy.
+    r->Add("Cast", kCpu, TypeConstraints{{"SrcT", t}, {"DstT", t}}, MakeCast).Aliases({0});
+  }
+  r->Add("Cast", kCpu, MakeCast).InPlace({0});
+}
+
+}  // namespace weir

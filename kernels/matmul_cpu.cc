@@ -1,0 +1,372 @@
+#include "weir/kernels/matmul.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <complex>
+#include <vector>
+
+#include "dnnl.h"
+#include "weir/kernels/broadcast.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/scalar_math.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul_cpu.cc"
+#include "weir/kernels/highway_targets.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+// Float products go to oneDNN, which is called with one thread on pieces that the pool's threads take: oneDNN's own team of
+// threads would stand beside ours, and both would be slow. A product is cut by columns where it has enough of them (the
+// pieces then share A, which stays in the cache), else by rows. 16-bit floats are widened to float first.
+//
+// Other types, and products too small to be worth oneDNN's set-up, are computed here: four rows of B at a time are added,
+// scaled, to a row of C, so that the inner loop runs along memory whatever the type.
+HWY_BEFORE_NAMESPACE();
+namespace weir {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// c[0 ... n) += sum over i < 4 of a[i] * b[i * ldb ...]
+template <class T>
+HWY_INLINE void AddFourRows(const T* a, const T* b, int64_t ldb, T* c, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto a0 = hn::Set(d, a[0]), a1 = hn::Set(d, a[1]), a2 = hn::Set(d, a[2]), a3 = hn::Set(d, a[3]);
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    auto v = hn::LoadU(d, c + j);
+    v = hn::MulAdd(a0, hn::LoadU(d, b + j), v);
+    v = hn::MulAdd(a1, hn::LoadU(d, b + ldb + j), v);
+    v = hn::MulAdd(a2, hn::LoadU(d, b + 2 * ldb + j), v);
+    v = hn::MulAdd(a3, hn::LoadU(d, b + 3 * ldb + j), v);
+    hn::StoreU(v, d, c + j);
+  }
+  for (; j < n; ++j) c[j] += a[0] * b[j] + a[1] * b[ldb + j] + a[2] * b[2 * ldb + j] + a[3] * b[3 * ldb + j];
+}
+
+template <class T>
+HWY_INLINE void AddOneRow(T a, const T* b, T* c, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto v = hn::Set(d, a);
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) hn::StoreU(hn::MulAdd(v, hn::LoadU(d, b + j), hn::LoadU(d, c + j)), d, c + j);
+  for (; j < n; ++j) c[j] += a * b[j];
+}
+
+// Rows [begin, end) of C = A B, none transposed. Blocks of B of about 64 KiB are used for all rows while they are in the
+// cache.
+template <class T>
+void VectorRows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
+  constexpr int64_t kColumns = 256, kDepth = 32768 / sizeof(T) / kColumns * 4;
+  for (int64_t i = begin; i < end; ++i) std::fill_n(c + i * n, n, T(0));
+  for (int64_t p = 0; p < k; p += kDepth) {
+    const int64_t p_end = std::min(k, p + kDepth);
+    for (int64_t j = 0; j < n; j += kColumns) {
+      const int64_t width = std::min(kColumns, n - j);
+      for (int64_t i = begin; i < end; ++i) {
+        T* const row = c + i * n + j;
+        int64_t q = p;
+        for (; q + 4 <= p_end; q += 4) AddFourRows(a + i * k + q, b + q * n + j, n, row, width);
+        for (; q < p_end; ++q) AddOneRow(a[i * k + q], b + q * n + j, row, width);
+      }
+    }
+  }
+}
+
+void FloatRows(const float* a, const float* b, float* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
+  VectorRows(a, b, c, begin, end, n, k);
+}
+void DoubleRows(const double* a, const double* b, double* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
+  VectorRows(a, b, c, begin, end, n, k);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weir
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir {
+namespace {
+
+HWY_EXPORT(FloatRows);
+HWY_EXPORT(DoubleRows);
+
+template <class T>
+T Conjugated(T x, bool conjugate) {
+  if constexpr (ScalarMath<T>::kComplex) return conjugate ? std::conj(x) : x;
+  else return x;
+}
+
+template <class T>
+T Product(T x, T y) {
+  // Written out: the library's complex product also repairs infinities, slowly.
+  if constexpr (ScalarMath<T>::kComplex) {
+    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+  } else {
+    return ScalarMath<T>::Mul(x, y);
+  }
+}
+
+template <class T>
+void Rows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
+  if constexpr (std::is_same_v<T, float>) {
+    HWY_DYNAMIC_DISPATCH(FloatRows)(a, b, c, begin, end, n, k);
+  } else if constexpr (std::is_same_v<T, double>) {
+    HWY_DYNAMIC_DISPATCH(DoubleRows)(a, b, c, begin, end, n, k);
+  } else {
+    for (int64_t i = begin; i < end; ++i) {
+      T* const row = c + i * n;
+      std::fill_n(row, n, T(0));
+      for (int64_t p = 0; p < k; ++p) {
+        const T factor = a[i * k + p];
+        const T* const other = b + p * n;
+        for (int64_t j = 0; j < n; ++j) row[j] = ScalarMath<T>::Add(row[j], Product(factor, other[j]));
+      }
+    }
+  }
+}
+
+// The matrix as it is meant: not transposed, not conjugated. In blocks, so that both sides stay in the cache.
+template <class T>
+std::vector<T> Straightened(const T* x, int64_t rows, int64_t columns, bool transposed, bool conjugate) {
+  std::vector<T> out(rows * columns);
+  constexpr int64_t kBlock = 16;
+  if (!transposed) {
+    for (int64_t i = 0; i < rows * columns; ++i) out[i] = Conjugated(x[i], conjugate);
+    return out;
+  }
+  for (int64_t i = 0; i < rows; i += kBlock) {
+    for (int64_t j = 0; j < columns; j += kBlock) {
+      for (int64_t r = i; r < std::min(rows, i + kBlock); ++r) {
+        for (int64_t s = j; s < std::min(columns, j + kBlock); ++s) out[r * columns + s] = Conjugated(x[s * rows + r], conjugate);
+      }
+    }
+  }
+  return out;
+}
+
+template <class T>
+void PlainMatMul(ThreadPool& pool, const MatMulArgs& m, const T* a, const T* b, T* c) {
+  std::vector<T> straight_a, straight_b;
+  const bool conjugates = ScalarMath<T>::kComplex;
+  if (m.transpose_a || (conjugates && m.conjugate_a)) {
+    straight_a = Straightened(a, m.m, m.k, m.transpose_a, m.conjugate_a);
+    a = straight_a.data();
+  }
+  if (m.transpose_b || (conjugates && m.conjugate_b)) {
+    straight_b = Straightened(b, m.k, m.n, m.transpose_b, m.conjugate_b);
+    b = straight_b.data();
+  }
+  const double cost = (sizeof(T) > 8 ? 1.0 : 0.15) * static_cast<double>(m.n * m.k);
+  pool.ParallelFor(m.m, cost, [&](int64_t begin, int64_t end) { Rows(a, b, c, begin, end, m.n, m.k); });
+}
+
+// One piece of a float product, on this thread.
+void Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t m,
+           int64_t n) {
+  const int saved = omp_get_max_threads();
+  if (saved != 1) omp_set_num_threads(1);
+  dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, n, g.k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
+  if (saved != 1) omp_set_num_threads(saved);
+}
+
+constexpr double kSmallProduct = 32 * 32 * 32;
+
+void FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b, float* c) {
+  const double flops = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (flops <= kSmallProduct && !g.transpose_b) return PlainMatMul<float>(pool, g, a, b, c);
+  const int64_t lda = g.transpose_a ? g.m : g.k, ldb = g.transpose_b ? g.k : g.n;
+  // About 0.02 ns a multiplication and addition.
+  const bool by_columns = g.n >= 64 * pool.num_threads() || g.n >= g.m;
+  if (by_columns) {
+    pool.ParallelFor(
+        g.n, 0.02 * static_cast<double>(g.m) * static_cast<double>(g.k),
+        [&](int64_t begin, int64_t end) {
+          Sgemm(g, a, lda, b + (g.transpose_b ? begin * ldb : begin), ldb, c + begin, g.n, g.m, end - begin);
+        },
+        /*align=*/16);
+  } else {
+    pool.ParallelFor(
+        g.m, 0.02 * static_cast<double>(g.n) * static_cast<double>(g.k),
+        [&](int64_t begin, int64_t end) {
+          Sgemm(g, a + (g.transpose_a ? begin : begin * lda), lda, b, ldb, c + begin * g.n, g.n, end - begin, g.n);
+        },
+        /*align=*/8);
+  }
+}
+
+template <class T>
+std::vector<float> Widened(ThreadPool& pool, const T* x, int64_t n) {
+  std::vector<float> out(n);
+  pool.ParallelFor(n, 0.5, [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) out[i] = x[i];
+  });
+  return out;
+}
+
+template <class T>
+void NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, const T* b, T* c) {
+  const std::vector<float> wide_a = Widened(pool, a, g.m * g.k), wide_b = Widened(pool, b, g.k * g.n);
+  std::vector<float> wide_c(g.m * g.n);
+  FloatMatMul(pool, g, wide_a.data(), wide_b.data(), wide_c.data());
+  pool.ParallelFor(g.m * g.n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) c[i] = T(wide_c[i]);
+  });
+}
+
+}  // namespace
+
+bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, const void* a, const void* b, void* c) {
+  if (g.m == 0 || g.n == 0) return true;
+  return DispatchType(type, MatMulTypes{}, [&]<class T>() {
+    const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+    T* const z = static_cast<T*>(c);
+    if (g.k == 0) {
+      std::fill_n(z, g.m * g.n, T(0.0f));
+    } else if constexpr (std::is_same_v<T, float>) {
+      FloatMatMul(pool, g, x, y, z);
+    } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+      NarrowMatMul(pool, g, x, y, z);
+    } else {
+      PlainMatMul(pool, g, x, y, z);
+    }
+  });
+}
+
+namespace {
+
+struct MatMulKernel {
+  DataType type;
+  bool transpose_a, transpose_b;
+
+  absl::Status operator()(KernelContext& c) const {
+    const Tensor &a = c.input(0), &b = c.input(1);
+    if (a.rank() != 2) return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
+    if (b.rank() != 2) return InvalidArgument("In[1] is not a matrix. Instead it has shape ", b.shape().ToString());
+    const int64_t k = a.dim(transpose_a ? 0 : 1);
+    if (k != b.dim(transpose_b ? 1 : 0)) {
+      return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(), ", In[1]: ", b.shape().ToString(),
+                             transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "");
+    }
+    const MatMulArgs args{.m = a.dim(transpose_a ? 1 : 0), .n = b.dim(transpose_b ? 0 : 1), .k = k,
+                          .transpose_a = transpose_a, .transpose_b = transpose_b};
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({args.m, args.n})));
+    RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
+    return absl::OkStatus();
+  }
+};
+
+// Products of the matrices in the last two dimensions, one for each element of the broadcast leading ones. With many
+// small products the threads take whole products, with few large ones they share each.
+struct BatchMatMulKernel {
+  DataType type;
+  bool adj_x, adj_y, broadcasts;
+
+  absl::Status operator()(KernelContext& c) const {
+    const Tensor &x = c.input(0), &y = c.input(1);
+    if (x.rank() < 2) return InvalidArgument("In[0] ndims must be >= 2: ", x.rank());
+    if (y.rank() < 2) return InvalidArgument("In[1] ndims must be >= 2: ", y.rank());
+    const Shape batch_x = x.shape().Sub(0, x.rank() - 2), batch_y = y.shape().Sub(0, y.rank() - 2);
+    if (!broadcasts && batch_x != batch_y) {
+      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ", x.shape().ToString(), " vs. ",
+                             y.shape().ToString());
+    }
+    const absl::StatusOr<Shape> batch = BroadcastShapes(batch_x, batch_y);
+    if (!batch.ok()) {
+      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ", x.shape().ToString(), " vs. ",
+                             y.shape().ToString());
+    }
+    const auto rows = [](const Tensor& t) { return t.dim(t.rank() - 2); };
+    const auto columns = [](const Tensor& t) { return t.dim(t.rank() - 1); };
+    const MatMulArgs args{.m = adj_x ? columns(x) : rows(x), .n = adj_y ? rows(y) : columns(y),
+                          .k = adj_x ? rows(x) : columns(x), .transpose_a = adj_x, .transpose_b = adj_y,
+                          .conjugate_a = adj_x, .conjugate_b = adj_y};
+    if (args.k != (adj_y ? columns(y) : rows(y))) {
+      return InvalidArgument("Matrix size-incompatible: In[0]: ", x.shape().ToString(), ", In[1]: ", y.shape().ToString());
+    }
+    Shape shape = *batch;
+    shape.AddDim(args.m);
+    shape.AddDim(args.n);
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    RunBatch(c.pool(), args, batch_x, batch_y, *batch, x, y, out);
+    return absl::OkStatus();
+  }
+
+  void RunBatch(ThreadPool& pool, const MatMulArgs& args, const Shape& batch_x, const Shape& batch_y, const Shape& batch,
+                const Tensor& x, const Tensor& y, Tensor* out) const {
+    // Which matrix of x and of y makes matrix i of the result.
+    const int64_t count = batch.num_elements();
+    std::vector<int64_t> at_x(count), at_y(count);
+    const Shape* const shapes[] = {&batch_x, &batch_y};
+    const Broadcast layout(batch, shapes);
+    const auto spread = [&](int k, const Shape& from, std::vector<int64_t>* at) {
+      std::vector<int64_t> positions(from.num_elements());
+      for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
+      layout.Gather(k, positions.data(), sizeof(int64_t), 0, count, at->data());
+    };
+    spread(0, batch_x, &at_x);
+    spread(1, batch_y, &at_y);
+    const int64_t size = static_cast<int64_t>(ElementSize(type));
+    const auto one = [&](int64_t i) {
+      RunMatMul(pool, type, args, static_cast<const char*>(x.raw()) + at_x[i] * args.m * args.k * size,
+                static_cast<const char*>(y.raw()) + at_y[i] * args.k * args.n * size,
+                static_cast<char*>(out->raw()) + i * args.m * args.n * size);
+    };
+    const double cost = 100 + 0.03 * static_cast<double>(args.m * args.n) * static_cast<double>(args.k);
+    if (count < 2 * pool.num_threads()) {
+      for (int64_t i = 0; i < count; ++i) one(i);
+      return;
+    }
+    pool.ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) one(i);
+    });
+  }
+};
+
+// Multiplications times the time of one; unknown extents count as 64.
+double MatMulCost(const KernelInit& init) {
+  double product = 0.03;
+  const auto extent = [](const Shape& s, int i) { return static_cast<double>(s.dim(i) < 0 ? 64 : s.dim(i)); };
+  const Shape &a = init.input_shapes[0], &b = init.input_shapes[1];
+  if (a.rank() < 2 || b.rank() < 2) return 10000;
+  for (int i = 0; i < a.rank(); ++i) product *= extent(a, i);
+  const bool transposed = init.node.attr_or<bool>("transpose_b", false) || init.node.attr_or<bool>("adj_y", false);
+  return 300 + product * extent(b, transposed ? -2 : -1);
+}
+
+// BatchMatMulV3 with one type for all is BatchMatMulV2.
+absl::StatusOr<Kernel> MakeBatchV3(const KernelInit& init) {
+  const DataType type = init.attr<DataType>("Tout");
+  if (init.attr<DataType>("Ta") != type || init.attr<DataType>("Tb") != type) {
+    return Unimplemented("BatchMatMulV3 of ", DataTypeName(init.attr<DataType>("Ta")), " and ",
+                         DataTypeName(init.attr<DataType>("Tb")), " into ", DataTypeName(type), " is not supported");
+  }
+  return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"), init.attr<bool>("adj_y"), true});
+}
+
+template <class... Ts>
+void AddTypes(KernelRegistry* r, List<Ts...>) {
+  for (const DataType type : {DataTypeOf<Ts>::value...}) {
+    r->Add("MatMul", kCpu, type, [type](const KernelInit& init) -> absl::StatusOr<Kernel> {
+       return Kernel(MatMulKernel{type, init.attr<bool>("transpose_a"), init.attr<bool>("transpose_b")});
+     }).Cost(MatMulCost);
+    for (const char* op : {"BatchMatMul", "BatchMatMulV2"}) {
+      const bool broadcasts = op[11] != '\0';
+      r->Add(op, kCpu, type, [=](const KernelInit& init) -> absl::StatusOr<Kernel> {
+         return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"), init.attr<bool>("adj_y"), broadcasts});
+       }).Cost(MatMulCost);
+    }
+    r->Add("BatchMatMulV3", kCpu, TypeConstraints{{"Tout", type}}, MakeBatchV3).Cost(MatMulCost);
+  }
+}
+
+}  // namespace
+
+void AddMatMulCpu(KernelRegistry* r) { AddTypes(r, MatMulTypes{}); }
+
+}  // namespace weir
+#endif  // HWY_ONCE

@@ -1,0 +1,232 @@
+#include "weir/kernels/reduce.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/container/inlined_vector.h"
+#include "weir/kernels/registry.h"
+
+// After merging, the dimensions alternate between kept (K) and reduced (R). Whatever their number, memory is read in order
+// of address: the innermost dimension is a run, which either goes into one accumulator (it is reduced: `row`) or into as
+// many side by side (it is kept: `columns`).
+//
+//   ... K R   the results are split over threads; each gathers its rows.
+//   ... R K   likewise, but a result is a whole run of accumulators.
+//
+// Threads share the work by the outer kept dimensions when there are enough of them. Otherwise (a sum over everything, or
+// over the rows of a matrix) they share the outermost reduced dimension, each with accumulators of its own, which are
+// merged in order at the end, so that the result depends on the number of threads only by rounding.
+namespace weir {
+
+namespace {
+
+constexpr double kMinTask = 20000;  // nanoseconds
+
+int64_t Product(const std::vector<int64_t>& v) {
+  return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
+// The dimensions but the innermost run, split into kept and reduced ones, with their strides in elements.
+struct Loops {
+  std::vector<int64_t> kept, kept_strides, reduced, reduced_strides;
+  int64_t run = 1;             // elements next to each other
+  bool run_is_reduced = true;
+  int64_t kept_count = 1, reduced_count = 1;
+};
+
+Loops MakeLoops(const ReductionPlan& plan) {
+  Loops loops;
+  const int n = static_cast<int>(plan.dims.size());
+  int64_t stride = 1;
+  for (int i = n - 1; i >= 0; --i) {
+    const bool reduced = plan.first_is_reduced == (i % 2 == 0);
+    if (i == n - 1) {
+      loops.run = plan.dims[i];
+      loops.run_is_reduced = reduced;
+    } else {
+      (reduced ? loops.reduced : loops.kept).insert((reduced ? loops.reduced : loops.kept).begin(), plan.dims[i]);
+      auto& strides = reduced ? loops.reduced_strides : loops.kept_strides;
+      strides.insert(strides.begin(), stride);
+    }
+    stride *= plan.dims[i];
+  }
+  loops.kept_count = Product(loops.kept);
+  loops.reduced_count = Product(loops.reduced);
+  return loops;
+}
+
+int64_t OffsetOf(int64_t index, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
+  int64_t offset = 0;
+  for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) {
+    offset += index % dims[i] * strides[i];
+    index /= dims[i];
+  }
+  return offset;
+}
+
+// Reduced positions [begin, end) below the kept position at `base` go into acc; of a kept run only [from, from + width).
+void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t begin, int64_t end, int64_t from,
+                int64_t width, void* acc) {
+  for (int64_t k = begin; k < end; ++k) {
+    const char* x = base + (OffsetOf(k, loops.reduced, loops.reduced_strides) + from) * r.in_size;
+    if (loops.run_is_reduced) {
+      r.row(x, loops.run, acc);
+    } else {
+      r.columns(x, width, acc);
+    }
+  }
+}
+
+// Accumulators on the stack when they are few.
+using Accumulators = absl::InlinedVector<char, 512>;
+
+void ReduceKept(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, const char* x, char* y) {
+  const int64_t width = loops.run_is_reduced ? 1 : loops.run;
+  const double cost = r.cost * static_cast<double>(count) * width;
+  pool.ParallelFor(loops.kept_count, cost, [&](int64_t begin, int64_t end) {
+    alignas(16) Accumulators acc(width * r.acc_size);
+    for (int64_t k = begin; k < end; ++k) {
+      r.init(acc.data(), width);
+      Accumulate(r, loops, x + OffsetOf(k, loops.kept, loops.kept_strides) * r.in_size, 0, loops.reduced_count, 0, width,
+                 acc.data());
+      r.finish(acc.data(), width, count, y + k * width * r.out_size);
+    }
+  });
+}
+
+// One matrix, its rows summed: threads take columns.
+void ReduceColumns(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, const char* x, char* y) {
+  const double cost = r.cost * static_cast<double>(count);
+  pool.ParallelFor(
+      loops.run, cost,
+      [&](int64_t begin, int64_t end) {
+        Accumulators acc((end - begin) * r.acc_size);
+        r.init(acc.data(), end - begin);
+        Accumulate(r, loops, x, 0, loops.reduced_count, begin, end - begin, acc.data());
+        r.finish(acc.data(), end - begin, count, y + begin * r.out_size);
+      },
+      /*align=*/64);
+}
+
+// Few results, long sums: pieces of the sum, merged afterwards. `pieces` cut the run itself where nothing else is reduced.
+void ReducePieces(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, int pieces, const char* x, char* y) {
+  const int64_t width = loops.run_is_reduced ? 1 : loops.run;
+  const bool cut_run = loops.reduced_count == 1;
+  const int64_t length = cut_run ? loops.run : loops.reduced_count;
+  std::vector<char> partial(pieces * width * r.acc_size);
+  r.init(partial.data(), pieces * width);
+  pool.ForEach(pieces, [&](int p) {
+    char* const acc = partial.data() + p * width * r.acc_size;
+    const int64_t begin = length * p / pieces, end = length * (p + 1) / pieces;
+    if (cut_run) {
+      r.row(x + begin * r.in_size, end - begin, acc);
+    } else {
+      Accumulate(r, loops, x, begin, end, 0, width, acc);
+    }
+  });
+  for (int p = 1; p < pieces; ++p) r.merge(partial.data() + p * width * r.acc_size, width, partial.data());
+  r.finish(partial.data(), width, count, y);
+}
+
+}  // namespace
+
+absl::StatusOr<ReductionPlan> PlanReduction(const Shape& x, const Tensor& axes, bool keep_dims) {
+  if (axes.rank() > 1) {
+    return InvalidArgument("The reduction axes must be a scalar or a vector, but have shape ", axes.shape().ToString());
+  }
+  absl::InlinedVector<bool, 8> reduced(x.rank(), false);
+  for (int64_t i = 0; i < axes.num_elements(); ++i) {
+    const int64_t a = axes.IntAt(i);
+    if (a < -x.rank() || a >= x.rank()) {
+      return InvalidArgument("Invalid reduction dimension (", a, " for input with ", x.rank(), " dimension(s)");
+    }
+    const int64_t axis = a < 0 ? a + x.rank() : a;
+    if (reduced[axis]) {
+      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ", axis);
+    }
+    reduced[axis] = true;
+  }
+  ReductionPlan plan;
+  bool last_reduced = false;
+  for (int i = 0; i < x.rank(); ++i) {
+    const int64_t extent = x.dim(i);
+    if (reduced[i]) plan.count *= extent;
+    if (!reduced[i]) plan.out.AddDim(extent);
+    if (reduced[i] && keep_dims) plan.out.AddDim(1);
+    if (extent == 1) continue;
+    if (plan.dims.empty()) {
+      plan.first_is_reduced = reduced[i];
+      plan.dims.push_back(extent);
+    } else if (reduced[i] == last_reduced) {
+      plan.dims.back() *= extent;
+    } else {
+      plan.dims.push_back(extent);
+    }
+    last_reduced = reduced[i];
+  }
+  return plan;
+}
+
+void Reduce(ThreadPool& pool, const Reducer& r, const ReductionPlan& plan, const void* x, void* y) {
+  const char* const in = static_cast<const char*>(x);
+  char* const out = static_cast<char*>(y);
+  const int64_t results = plan.out.num_elements();
+  if (results == 0) return;
+  if (plan.dims.empty() || plan.count == 0) {
+    // One element a result, or none.
+    Accumulators acc(results * r.acc_size);
+    r.init(acc.data(), results);
+    if (plan.count != 0) r.columns(in, results, acc.data());
+    r.finish(acc.data(), results, plan.count, out);
+    return;
+  }
+  const Loops loops = MakeLoops(plan);
+  const double total = r.cost * static_cast<double>(results) * static_cast<double>(plan.count);
+  const int threads = pool.num_threads();
+  if (total < 2 * kMinTask || threads == 1 || loops.kept_count >= 4 * threads) {
+    return ReduceKept(pool, r, loops, plan.count, in, out);
+  }
+  if (loops.kept_count == 1) {
+    if (!loops.run_is_reduced && loops.run >= 64 * threads) return ReduceColumns(pool, r, loops, plan.count, in, out);
+    const int64_t length = loops.reduced_count == 1 ? loops.run : loops.reduced_count;
+    const int pieces = static_cast<int>(
+        std::min<double>({static_cast<double>(length), 2.0 * threads, std::max(1.0, total / kMinTask)}));
+    return ReducePieces(pool, r, loops, plan.count, pieces, in, out);
+  }
+  ReduceKept(pool, r, loops, plan.count, in, out);
+}
+
+namespace {
+
+struct ReductionKernel {
+  const Reducer* reducer;
+  bool keep_dims;
+
+  absl::Status operator()(KernelContext& c) const {
+    const Tensor &x = c.input(0), &axes = c.input(1);
+    WEIR_ASSIGN_OR_RETURN(const ReductionPlan plan, PlanReduction(x.shape(), axes, keep_dims));
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, plan.out));
+    Reduce(c.pool(), *reducer, plan, x.raw(), out->raw());
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+void AddReduceCpu(KernelRegistry* r) {
+  for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm", "All", "Any"}) {
+    for (int t = DT_FLOAT; t <= DT_UINT64; ++t) {
+      const DataType type = static_cast<DataType>(t);
+      const Reducer* reducer = FindReducer(op, type);
+      if (reducer == nullptr) continue;
+      const bool typed = type != DT_BOOL;
+      r->Add(op, kCpu, typed ? TypeConstraints{{"T", type}} : TypeConstraints{},
+             [reducer](const KernelInit& init) -> absl::StatusOr<Kernel> {
+               return Kernel(ReductionKernel{reducer, init.attr<bool>("keep_dims")});
+             })
+          .HostArgs({"reduction_indices"});
+    }
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,290 @@
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "absl/container/flat_hash_map.h"
+#include "weir/kernels/reduce.h"
+#include "weir/kernels/scalar_math.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reducers_cpu.cc"
+#include "weir/kernels/highway_targets.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+// The reducers. Floating-point sums and products accumulate in double: a run of floats is summed in float vectors over at
+// most kBlock elements, and the blocks in double, so that long sums lose nothing. Integers accumulate modulo 2^64 and are
+// cut to their width at the end, which is the same as wrapping around all the way.
+
+#ifndef WEIR_KERNELS_REDUCERS_ONCE_
+#define WEIR_KERNELS_REDUCERS_ONCE_
+namespace weir {
+// Reductions of a run of floats or doubles, for the instruction set of this machine.
+struct RowFunctions {
+  double (*sum_f32)(const float*, int64_t);
+  double (*sum_f64)(const double*, int64_t);
+  double (*squares_f32)(const float*, int64_t);
+  double (*squares_f64)(const double*, int64_t);
+  float (*max_f32)(const float*, int64_t);
+  double (*max_f64)(const double*, int64_t);
+  float (*min_f32)(const float*, int64_t);
+  double (*min_f64)(const double*, int64_t);
+};
+}  // namespace weir
+#endif  // WEIR_KERNELS_REDUCERS_ONCE_
+
+HWY_BEFORE_NAMESPACE();
+namespace weir {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct SumOf {
+  static constexpr double kNeutral = 0;
+  template <class V>
+  static HWY_INLINE V Step(V acc, V x) { return hn::Add(acc, x); }
+  template <class V>
+  static HWY_INLINE V Merge(V a, V b) { return hn::Add(a, b); }
+  static double One(double acc, double x) { return acc + x; }
+};
+struct SquaresOf : SumOf {
+  template <class V>
+  static HWY_INLINE V Step(V acc, V x) { return hn::MulAdd(x, x, acc); }
+  static double One(double acc, double x) { return acc + x * x; }
+};
+struct MaxOf {
+  static constexpr double kNeutral = -std::numeric_limits<double>::infinity();
+  template <class V>
+  static HWY_INLINE V Step(V acc, V x) {
+    // NaN stays: an accumulator that is NaN is not smaller, and a NaN comes in because it is not smaller or equal.
+    return hn::IfThenElse(hn::Or(hn::Gt(acc, x), hn::Ne(acc, acc)), acc, x);
+  }
+  template <class V>
+  static HWY_INLINE V Merge(V a, V b) { return Step(a, b); }
+  static double One(double acc, double x) { return acc > x || acc != acc ? acc : x; }
+};
+struct MinOf {
+  static constexpr double kNeutral = std::numeric_limits<double>::infinity();
+  template <class V>
+  static HWY_INLINE V Step(V acc, V x) {
+    return hn::IfThenElse(hn::Or(hn::Lt(acc, x), hn::Ne(acc, acc)), acc, x);
+  }
+  template <class V>
+  static HWY_INLINE V Merge(V a, V b) { return Step(a, b); }
+  static double One(double acc, double x) { return acc < x || acc != acc ? acc : x; }
+};
+
+template <class F, class T, class R>
+R RowLoop(const T* x, int64_t n) {
+  constexpr int64_t kBlock = 4096;
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  double total = F::kNeutral;
+  HWY_ALIGN T parts[hn::MaxLanes(d)];
+  int64_t i = 0;
+  while (n - i >= lanes) {
+    const int64_t end = std::min(n, i + kBlock);
+    auto a0 = hn::Set(d, static_cast<T>(F::kNeutral)), a1 = a0, a2 = a0, a3 = a0;
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      a0 = F::Step(a0, hn::LoadU(d, x + i));
+      a1 = F::Step(a1, hn::LoadU(d, x + i + lanes));
+      a2 = F::Step(a2, hn::LoadU(d, x + i + 2 * lanes));
+      a3 = F::Step(a3, hn::LoadU(d, x + i + 3 * lanes));
+    }
+    for (; i + lanes <= end; i += lanes) a0 = F::Step(a0, hn::LoadU(d, x + i));
+    hn::Store(F::Merge(F::Merge(a0, a1), F::Merge(a2, a3)), d, parts);
+    double block = F::kNeutral;
+    for (int64_t k = 0; k < lanes; ++k) {
+      if constexpr (std::is_base_of_v<SumOf, F>) block += parts[k];
+      else block = F::One(block, parts[k]);
+    }
+    if constexpr (std::is_base_of_v<SumOf, F>) total += block;
+    else total = F::One(total, block);
+  }
+  for (; i < n; ++i) total = F::One(total, x[i]);
+  return static_cast<R>(total);
+}
+
+void GetRowFunctions(RowFunctions* f) {
+  *f = {RowLoop<SumOf, float, double>,     RowLoop<SumOf, double, double>, RowLoop<SquaresOf, float, double>,
+        RowLoop<SquaresOf, double, double>, RowLoop<MaxOf, float, float>,   RowLoop<MaxOf, double, double>,
+        RowLoop<MinOf, float, float>,      RowLoop<MinOf, double, double>};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weir
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir {
+namespace {
+
+HWY_EXPORT(GetRowFunctions);
+
+const RowFunctions& Rows() {
+  static const RowFunctions functions = [] {
+    RowFunctions f;
+    HWY_DYNAMIC_DISPATCH(GetRowFunctions)(&f);
+    return f;
+  }();
+  return functions;
+}
+
+// What sums and products of T accumulate in.
+template <class T>
+struct Accumulator {
+  using type = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+};
+template <class T>
+struct Accumulator<std::complex<T>> {
+  using type = std::complex<double>;
+};
+
+template <class T>
+struct SumReduction {
+  using Acc = typename Accumulator<T>::type;
+  static Acc Neutral() { return Acc(0); }
+  static Acc Value(T x) { return static_cast<Acc>(x); }
+  static Acc Merge(Acc a, Acc b) { return a + b; }
+  static T Result(Acc a, int64_t) { return static_cast<T>(a); }
+  static Acc Row(const T* x, int64_t n) {
+    if constexpr (std::is_same_v<T, float>) return Rows().sum_f32(x, n);
+    if constexpr (std::is_same_v<T, double>) return Rows().sum_f64(x, n);
+    Acc acc(0);
+    for (int64_t i = 0; i < n; ++i) acc += Value(x[i]);
+    return acc;
+  }
+};
+
+template <class T>
+struct MeanReduction : SumReduction<T> {
+  using Acc = typename Accumulator<T>::type;
+  static T Result(Acc a, int64_t count) {
+    if constexpr (std::is_integral_v<T>) {
+      if (count == 0) return T(0);
+      if constexpr (std::is_signed_v<T>) return static_cast<T>(static_cast<int64_t>(a) / count);
+      else return static_cast<T>(a / static_cast<uint64_t>(count));
+    } else {
+      return static_cast<T>(a / static_cast<double>(count));
+    }
+  }
+};
+
+template <class T>
+struct ProdReduction : SumReduction<T> {
+  using Acc = typename Accumulator<T>::type;
+  static Acc Neutral() { return Acc(1); }
+  static Acc Merge(Acc a, Acc b) { return a * b; }
+  static Acc Row(const T* x, int64_t n) {
+    Acc acc(1);
+    for (int64_t i = 0; i < n; ++i) acc *= SumReduction<T>::Value(x[i]);
+    return acc;
+  }
+};
+
+template <class T>
+struct NormReduction : SumReduction<T> {
+  using Acc = typename Accumulator<T>::type;
+  static Acc Value(T x) {
+    const Acc v = static_cast<Acc>(x);
+    if constexpr (ScalarMath<T>::kComplex) return std::norm(v);
+    else return v * v;
+  }
+  static T Result(Acc a, int64_t) {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(std::sqrt(static_cast<double>(a)));
+    else return static_cast<T>(std::sqrt(a));
+  }
+  static Acc Row(const T* x, int64_t n) {
+    if constexpr (std::is_same_v<T, float>) return Rows().squares_f32(x, n);
+    if constexpr (std::is_same_v<T, double>) return Rows().squares_f64(x, n);
+    Acc acc(0);
+    for (int64_t i = 0; i < n; ++i) acc += Value(x[i]);
+    return acc;
+  }
+};
+
+template <class T, bool kMax>
+struct ExtremeReduction {
+  // 16-bit floats compare as floats.
+  using Acc = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+  using Limits = std::numeric_limits<Acc>;
+  static Acc Neutral() {
+    if constexpr (Limits::has_infinity) return kMax ? -Limits::infinity() : Limits::infinity();
+    else return kMax ? Limits::lowest() : Limits::max();
+  }
+  static Acc Value(T x) { return static_cast<Acc>(x); }
+  static Acc Merge(Acc a, Acc b) { return kMax ? ScalarMath<Acc>::Max(a, b) : ScalarMath<Acc>::Min(a, b); }
+  static T Result(Acc a, int64_t) { return static_cast<T>(a); }
+  static Acc Row(const T* x, int64_t n) {
+    if constexpr (std::is_same_v<T, float>) return kMax ? Rows().max_f32(x, n) : Rows().min_f32(x, n);
+    if constexpr (std::is_same_v<T, double>) return kMax ? Rows().max_f64(x, n) : Rows().min_f64(x, n);
+    Acc acc = Neutral();
+    for (int64_t i = 0; i < n; ++i) acc = Merge(acc, Value(x[i]));
+    return acc;
+  }
+};
+template <class T>
+using MaxReduction = ExtremeReduction<T, true>;
+template <class T>
+using MinReduction = ExtremeReduction<T, false>;
+
+template <class F, class T>
+Reducer MakeReducer() {
+  using Acc = typename F::Acc;
+  Reducer r;
+  r.in_size = r.out_size = sizeof(T);
+  r.acc_size = sizeof(Acc);
+  r.init = [](void* acc, int64_t n) { std::fill_n(static_cast<Acc*>(acc), n, F::Neutral()); };
+  r.row = [](const void* x, int64_t n, void* acc) {
+    Acc& a = *static_cast<Acc*>(acc);
+    a = F::Merge(a, F::Row(static_cast<const T*>(x), n));
+  };
+  r.columns = [](const void* xs, int64_t n, void* acc) {
+    const T* x = static_cast<const T*>(xs);
+    Acc* a = static_cast<Acc*>(acc);
+    for (int64_t i = 0; i < n; ++i) a[i] = F::Merge(a[i], F::Value(x[i]));
+  };
+  r.merge = [](const void* other, int64_t n, void* acc) {
+    const Acc* x = static_cast<const Acc*>(other);
+    Acc* a = static_cast<Acc*>(acc);
+    for (int64_t i = 0; i < n; ++i) a[i] = F::Merge(a[i], x[i]);
+  };
+  r.finish = [](const void* acc, int64_t n, int64_t count, void* ys) {
+    const Acc* a = static_cast<const Acc*>(acc);
+    T* y = static_cast<T*>(ys);
+    for (int64_t i = 0; i < n; ++i) y[i] = F::Result(a[i], count);
+  };
+  r.cost = sizeof(T) >= 8 ? 0.4f : 0.2f;
+  if (!std::is_same_v<T, float> && !std::is_same_v<T, double>) r.cost = 1;
+  return r;
+}
+
+using Table = absl::flat_hash_map<std::pair<std::string, int>, Reducer>;
+
+template <template <class> class F, class... Ts>
+void AddReducers(Table* table, const char* op, List<Ts...>) {
+  (table->emplace(std::pair<std::string, int>(op, DataTypeOf<Ts>::value), MakeReducer<F<Ts>, Ts>()), ...);
+}
+
+}  // namespace
+
+const Reducer* FindReducer(absl::string_view op, DataType type) {
+  static const Table* const table = [] {
+    auto* t = new Table;
+    AddReducers<SumReduction>(t, "Sum", Numbers{});
+    AddReducers<MeanReduction>(t, "Mean", Numbers{});
+    AddReducers<ProdReduction>(t, "Prod", Numbers{});
+    AddReducers<NormReduction>(t, "EuclideanNorm", Numbers{});
+    AddReducers<MaxReduction>(t, "Max", RealNumbers{});
+    AddReducers<MinReduction>(t, "Min", RealNumbers{});
+    // true is 1 and false 0: all of them is the least, any of them the greatest.
+    t->emplace(std::pair<std::string, int>("All", DT_BOOL), MakeReducer<MinReduction<uint8_t>, uint8_t>());
+    t->emplace(std::pair<std::string, int>("Any", DT_BOOL), MakeReducer<MaxReduction<uint8_t>, uint8_t>());
+    (*t)[{"All", DT_BOOL}].init = [](void* acc, int64_t n) { std::fill_n(static_cast<uint8_t*>(acc), n, uint8_t{1}); };
+    return t;
+  }();
+  const auto it = table->find(std::pair<std::string, int>(std::string(op), type));
+  return it == table->end() ? nullptr : &it->second;
+}
+
+}  // namespace weir
+#endif  // HWY_ONCE

@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <vector>
+
+#include "weir/kernels/registry.h"
+#include "weir/kernels/scalar_math.h"
+
+// Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first dimension). Sorted ids
+// make each segment a range of rows; unsorted ones are combined in order, by threads that take columns.
+namespace weir {
+
+namespace {
+
+// 16-bit floats are combined in float.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+template <class T>
+struct SumRows {
+  using Acc = Wide<T>;
+  static Acc Neutral() { return Acc(0); }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Add(a, x); }
+  static Acc Scaled(Acc a, int64_t) { return a; }
+};
+template <class T>
+struct MeanRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Scaled(Acc a, int64_t n) {
+    if constexpr (std::is_integral_v<Acc>) return static_cast<Acc>(static_cast<double>(a) / static_cast<double>(n));
+    else if constexpr (ScalarMath<Acc>::kComplex) return a / static_cast<typename Acc::value_type>(n);
+    else return a / static_cast<Acc>(n);
+  }
+};
+template <class T>
+struct SqrtNRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Scaled(Acc a, int64_t n) { return static_cast<Acc>(a / std::sqrt(static_cast<double>(n))); }
+};
+template <class T>
+struct ProdRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Neutral() { return Acc(1); }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Mul(a, x); }
+};
+template <class T>
+struct MaxRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Neutral() {
+    return std::is_same_v<T, half> ? Acc(-65504) : std::is_same_v<T, bfloat16> ? Acc(-3.38953139e38f)
+                                                                               : std::numeric_limits<Acc>::lowest();
+  }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Max(a, x); }
+};
+template <class T>
+struct MinRows : SumRows<T> {
+  using Acc = Wide<T>;
+  static Acc Neutral() {
+    return std::is_same_v<T, half> ? Acc(65504) : std::is_same_v<T, bfloat16> ? Acc(3.38953139e38f)
+                                                                              : std::numeric_limits<Acc>::max();
+  }
+  static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Min(a, x); }
+};
+
+int64_t IdOf(const Tensor& ids, int64_t i) { return ids.IntAt(i); }
+
+int64_t WidthOf(const Shape& shape, int from) {
+  int64_t width = 1;
+  for (int i = from; i < shape.rank(); ++i) width *= shape.dim(i);
+  return width;
+}
+
+// Where each segment's rows begin: segments 0 ... count - 1, and the end of the last one.
+struct Segments {
+  std::vector<int64_t> first;
+  int64_t count = 0;
+};
+
+// `count` -1: one more than the last id.
+absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
+  const int64_t n = ids.num_elements();
+  if (count < 0) count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
+  Segments out;
+  // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before this is called.
+  out.count = count;
+  int64_t last = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t id = IdOf(ids, i);
+    if (id < 0 || id < last) return InvalidArgument("segment ids are not increasing: ", last, " is followed by ", id);
+    if (id >= count) {
+      return InvalidArgument("segment id ", id, " out of range [0, ", count, "), possibly because 'segment_ids' input is not sorted.");
+    }
+    last = id;
+  }
+  out.first.resize(count + 1);
+  int64_t row = 0;
+  for (int64_t s = 0; s < count; ++s) {
+    out.first[s] = row;
+    while (row < n && IdOf(ids, row) == s) ++row;
+  }
+  out.first[count] = n;
+  return out;
+}
+
+// Rows [first, last) of the list, combined into `out`. `source` gives the row of the data that row i of the list is.
+template <class F, class T, class Source>
+void CombineRows(const T* data, int64_t width, int64_t first, int64_t last, Source source, T fill, T* out) {
+  using Acc = typename F::Acc;
+  if (first == last) {
+    std::fill_n(out, width, fill);
+    return;
+  }
+  constexpr int64_t kBlock = 256;
+  Acc acc[kBlock];
+  for (int64_t j = 0; j < width; j += kBlock) {
+    const int64_t m = std::min(kBlock, width - j);
+    const T* x = data + source(first) * width + j;
+    for (int64_t i = 0; i < m; ++i) acc[i] = static_cast<Acc>(x[i]);
+    for (int64_t r = first + 1; r < last; ++r) {
+      x = data + source(r) * width + j;
+      for (int64_t i = 0; i < m; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
+    }
+    for (int64_t i = 0; i < m; ++i) out[j + i] = static_cast<T>(F::Scaled(acc[i], last - first));
+  }
+}
+
+Shape RowsShape(const Shape& data, int64_t rows, int from = 1) {
+  Shape shape = data.Sub(from);
+  shape.InsertDim(0, rows);
+  return shape;
+}
+
+// ---- SegmentSum and its kin
+
+template <class F, class T>
+absl::Status RunSegment(KernelContext& c, T fill) {
+  const Tensor &data = c.input(0), &ids = c.input(1);
+  if (ids.rank() != 1) return InvalidArgument("segment_ids should be a vector, but has shape ", ids.shape().ToString());
+  if (data.rank() < 1 || data.dim(0) != ids.dim(0)) {
+    return InvalidArgument("segment_ids should be the same size as dimension 0 of input; shapes are ", ids.shape().ToString(),
+                           " and ", data.shape().ToString());
+  }
+  const int64_t n = ids.num_elements(), count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
+  if (count < 0) return InvalidArgument("segment ids must be >= 0");
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const Segments segments, SortedSegments(ids, count));
+  const int64_t width = WidthOf(data.shape(), 1);
+  const T* const x = data.data<T>();
+  T* const y = out->data<T>();
+  const double cost = 10 + static_cast<double>(data.num_elements()) / std::max<double>(1, static_cast<double>(count));
+  c.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      CombineRows<F, T>(x, width, segments.first[s], segments.first[s + 1], [](int64_t r) { return r; }, fill, y + s * width);
+    }
+  });
+  return absl::OkStatus();
+}
+
+template <template <class> class F, class... Ts>
+void AddSegments(KernelRegistry* r, const char* op, double fill, List<Ts...>) {
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value,
+          [fill](const KernelInit&) -> absl::StatusOr<Kernel> {
+            const Ts value = static_cast<Ts>(static_cast<float>(fill));
+            return Kernel([value](KernelContext& c) { return RunSegment<F<Ts>, Ts>(c, value); });
+          }),
+   ...);
+}
+
+// ---- UnsortedSegmentSum and its kin
+
+template <class F, class T>
+absl::Status RunUnsorted(KernelContext& c) {
+  using Acc = typename F::Acc;
+  const Tensor &data = c.input(0), &ids = c.input(1), &num = c.input(2);
+  if (num.num_elements() != 1) return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().ToString());
+  const int64_t count = num.IntAt(0);
+  if (count < 0) return InvalidArgument("num_segments must be non-negative, but got: ", count);
+  if (ids.rank() > data.rank() || data.shape().Sub(0, ids.rank()) != ids.shape()) {
+    return InvalidArgument("data.shape = ", data.shape().ToString(), " does not start with segment_ids.shape = ",
+                           ids.shape().ToString());
+  }
+  const int64_t rows = ids.num_elements(), width = WidthOf(data.shape(), ids.rank());
+  for (int64_t i = 0; i < rows; ++i) {
+    if (IdOf(ids, i) >= count) {
+      return InvalidArgument("segment_ids[", i, "] = ", IdOf(ids, i), " is out of range [0, ", count, ")");
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count, ids.rank())));
+  const T* const x = data.data<T>();
+  T* const y = out->data<T>();
+  const double cost = static_cast<double>(rows + count);
+  c.pool().ParallelFor(
+      width, cost,
+      [&](int64_t begin, int64_t end) {
+        const int64_t m = end - begin;
+        if constexpr (std::is_same_v<Acc, T>) {
+          for (int64_t s = 0; s < count; ++s) std::fill_n(y + s * width + begin, m, F::Neutral());
+          for (int64_t r = 0; r < rows; ++r) {
+            const int64_t s = IdOf(ids, r);
+            if (s < 0) continue;
+            T* const to = y + s * width + begin;
+            const T* const from = x + r * width + begin;
+            for (int64_t i = 0; i < m; ++i) to[i] = F::Step(to[i], from[i]);
+          }
+        } else {
+          std::vector<Acc> acc(count * m, F::Neutral());
+          for (int64_t r = 0; r < rows; ++r) {
+            const int64_t s = IdOf(ids, r);
+            if (s < 0) continue;
+            for (int64_t i = 0; i < m; ++i) acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * width + begin + i]));
+          }
+          for (int64_t s = 0; s < count; ++s) {
+            for (int64_t i = 0; i < m; ++i) y[s * width + begin + i] = static_cast<T>(acc[s * m + i]);
+          }
+        }
+      },
+      /*align=*/16);
+  return absl::OkStatus();
+}
+
+template <template <class> class F, class... Ts>
+void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value,
+          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunUnsorted<F<Ts>, Ts>); })
+       .HostArgs({"num_segments"}),
+   ...);
+}
+
+// ---- SparseSegmentSum and its kin
+
+absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor& ids) {
+  if (indices.rank() != 1) return InvalidArgument("indices should be a vector, but has shape ", indices.shape().ToString());
+  if (ids.rank() != 1) return InvalidArgument("segment_ids should be a vector, but has shape ", ids.shape().ToString());
+  if (indices.dim(0) != ids.dim(0)) {
+    return InvalidArgument("segment_ids and indices should have same size, but have ", ids.dim(0), " and ", indices.dim(0));
+  }
+  if (data.rank() < 1) return InvalidArgument("data must be at least rank 1");
+  return absl::OkStatus();
+}
+
+template <class F, class T>
+absl::Status RunSparse(KernelContext& c) {
+  const Tensor &data = c.input(0), &indices = c.input(1), &ids = c.input(2);
+  WEIR_RETURN_IF_ERROR(CheckSparse(data, indices, ids));
+  const int64_t n = ids.num_elements();
+  int64_t count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
+  if (c.num_inputs() == 4) {
+    if (c.input(3).num_elements() != 1) return InvalidArgument("num_segments should be a scalar");
+    count = c.input(3).IntAt(0);
+  }
+  if (count < 0) return InvalidArgument("segment ids must be >= 0");
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t row = IdOf(indices, i);
+    if (row < 0 || row >= data.dim(0)) {
+      return InvalidArgument("Bad: indices[", i, "] == ", row, " out of range [0, ", data.dim(0), ")");
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const Segments segments, SortedSegments(ids, count));
+  const int64_t width = WidthOf(data.shape(), 1);
+  const T* const x = data.data<T>();
+  T* const y = out->data<T>();
+  const auto source = [&](int64_t r) { return IdOf(indices, r); };
+  c.pool().ParallelFor(count, 10 + static_cast<double>(n * width) / std::max<double>(1, static_cast<double>(count)),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t s = begin; s < end; ++s) {
+                           CombineRows<F, T>(x, width, segments.first[s], segments.first[s + 1], source, T(0.0f),
+                                             y + s * width);
+                         }
+                       });
+  return absl::OkStatus();
+}
+
+enum class Scale { kNone, kMean, kSqrtN };
+
+// The gradient: row ids[i] of `grad`, divided as the forward op divided it, is added to row indices[i] of the result.
+template <class T>
+absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
+  using Acc = Wide<T>;
+  const Tensor &grad = c.input(0), &indices = c.input(1), &ids = c.input(2);
+  WEIR_RETURN_IF_ERROR(CheckSparse(grad, indices, ids));
+  if (c.input(3).num_elements() != 1) return InvalidArgument("output_dim0 should be a scalar");
+  const int64_t rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
+  if (rows < 0) return InvalidArgument("output_dim0 must be non-negative, but got ", rows);
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(grad.shape(), rows)));
+  std::vector<int64_t> sizes(segments, 0);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t s = IdOf(ids, i), row = IdOf(indices, i);
+    if (s < 0 || s >= segments) return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
+    if (row < 0 || row >= rows) return InvalidArgument("Index ", row, " out of range [0, ", rows, ").");
+    ++sizes[s];
+  }
+  const int64_t width = WidthOf(grad.shape(), 1);
+  std::vector<Acc> acc(rows * width, Acc(0));
+  const T* const x = grad.data<T>();
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t s = IdOf(ids, i), row = IdOf(indices, i);
+    const double size = static_cast<double>(sizes[s]);
+    const Acc factor = static_cast<Acc>(scale == Scale::kNone ? 1 : scale == Scale::kMean ? 1 / size : 1 / std::sqrt(size));
+    for (int64_t j = 0; j < width; ++j) acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
+  }
+  T* const y = out->data<T>();
+  for (int64_t i = 0; i < rows * width; ++i) y[i] = static_cast<T>(acc[i]);
+  return absl::OkStatus();
+}
+
+template <template <class> class F, class... Ts>
+void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
+  for (const char* suffix : {"", "WithNumSegments"}) {
+    (r->Add(op + suffix, kCpu, DataTypeOf<Ts>::value,
+            [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunSparse<F<Ts>, Ts>); })
+         .HostArgs({"num_segments"}),
+     ...);
+  }
+}
+template <class... Ts>
+void AddSparseGrad(KernelRegistry* r, const char* op, Scale scale, List<Ts...>) {
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value,
+          [scale](const KernelInit&) -> absl::StatusOr<Kernel> {
+            return Kernel([scale](KernelContext& c) { return RunSparseGrad<Ts>(c, scale); });
+          })
+       .HostArgs({"output_dim0"}),
+   ...);
+}
+
+}  // namespace
+
+void AddSegmentCpu(KernelRegistry* r) {
+  AddSegments<SumRows>(r, "SegmentSum", 0, Numbers{});
+  AddSegments<MeanRows>(r, "SegmentMean", 0, Numbers{});
+  AddSegments<ProdRows>(r, "SegmentProd", 1, Numbers{});
+  AddSegments<MaxRows>(r, "SegmentMax", 0, RealNumbers{});
+  AddSegments<MinRows>(r, "SegmentMin", 0, RealNumbers{});
+  AddUnsorted<SumRows>(r, "UnsortedSegmentSum", Numbers{});
+  AddUnsorted<ProdRows>(r, "UnsortedSegmentProd", Numbers{});
+  AddUnsorted<MaxRows>(r, "UnsortedSegmentMax", RealNumbers{});
+  AddUnsorted<MinRows>(r, "UnsortedSegmentMin", RealNumbers{});
+  AddSparse<SumRows>(r, "SparseSegmentSum", RealNumbers{});
+  AddSparse<MeanRows>(r, "SparseSegmentMean", Floats{});
+  AddSparse<SqrtNRows>(r, "SparseSegmentSqrtN", Floats{});
+  AddSparseGrad(r, "SparseSegmentSumGrad", Scale::kNone, Floats{});
+  AddSparseGrad(r, "SparseSegmentMeanGrad", Scale::kMean, Floats{});
+  AddSparseGrad(r, "SparseSegmentSqrtNGrad", Scale::kSqrtN, Floats{});
+}
+
+}  // namespace weir

@@ -1,0 +1,112 @@
+#ifndef WEIR_KERNELS_SPAN_LOOPS_H_
+#define WEIR_KERNELS_SPAN_LOOPS_H_
+
+#include <type_traits>
+
+#include "weir/core/dtype.h"
+#include "weir/kernels/scalar_math.h"
+#include "weir/kernels/spans.h"
+
+// Loops over single elements for functors, and entries for the types that vectors are not used for. The compiler
+// vectorises the simple ones.
+namespace weir {
+
+template <class F>
+constexpr double SpanCost() {
+  if constexpr (requires { F::kCost; }) return F::kCost;
+  else return 0.2;
+}
+
+template <class F, class T>
+void UnaryScalarLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, double) {
+  const T* x = static_cast<const T*>(xs);
+  T* y = static_cast<T*>(ys);
+  for (int64_t i = 0; i < n; ++i) y[i] = F::template Apply<ScalarMath<T>>(x[i]);
+}
+template <class F, class T>
+void BinaryScalarLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+  const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+  T* z = static_cast<T*>(zs);
+  for (int64_t i = 0; i < n; ++i) z[i] = F::template Apply<ScalarMath<T>>(x[i], y[i]);
+}
+// For functions with a result of another type: Apply(x), Apply(x, y) without M.
+template <class F, class T>
+void UnaryPlainLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, double) {
+  using R = decltype(F::Apply(T()));
+  const T* x = static_cast<const T*>(xs);
+  R* y = static_cast<R*>(ys);
+  for (int64_t i = 0; i < n; ++i) y[i] = F::Apply(x[i]);
+}
+template <class F, class T>
+void BinaryPlainLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+  using R = decltype(F::Apply(T(), T()));
+  const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+  R* z = static_cast<R*>(zs);
+  for (int64_t i = 0; i < n; ++i) z[i] = F::Apply(x[i], y[i]);
+}
+
+namespace internal {
+
+template <class T>
+inline constexpr bool kIsNarrowFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+template <class T>
+inline constexpr bool kHasVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+template <class F, class T, bool kFloatsToo>
+void AddUnaryType(SpanTable* t) {
+  if constexpr (!kIsNarrowFloat<T> && (kFloatsToo || !kHasVectors<T>)) {
+    const double scale = IsComplex(DataTypeOf<T>::value) ? 10 : 1;
+    t->AddUnary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, UnaryScalarLoop<F, T>, scale * SpanCost<F>());
+  }
+}
+template <class F, class T, bool kFloatsToo>
+void AddBinaryType(SpanTable* t) {
+  if constexpr (!kIsNarrowFloat<T> && (kFloatsToo || !kHasVectors<T>)) {
+    const double scale = IsComplex(DataTypeOf<T>::value) ? 4 : 1;
+    t->AddBinary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, BinaryScalarLoop<F, T>, scale * SpanCost<F>());
+  }
+}
+// The 16-bit floats of a list, which go through the entry for float: it must be there already.
+template <class F, class... Ts>
+void WidenUnary(SpanTable* t, List<Ts...>) {
+  ((kIsNarrowFloat<Ts> ? t->WidenUnary(F::kOp, DataTypeOf<Ts>::value) : void()), ...);
+}
+template <class F, class... Ts>
+void WidenBinary(SpanTable* t, List<Ts...>) {
+  ((kIsNarrowFloat<Ts> ? t->WidenBinary(F::kOp, DataTypeOf<Ts>::value) : void()), ...);
+}
+template <class F, bool kFloatsToo, class... Ts>
+void AddUnaryTypes(SpanTable* t, List<Ts...> types) {
+  (AddUnaryType<F, Ts, kFloatsToo>(t), ...);
+  WidenUnary<F>(t, types);
+}
+template <class F, bool kFloatsToo, class... Ts>
+void AddBinaryTypes(SpanTable* t, List<Ts...> types) {
+  (AddBinaryType<F, Ts, kFloatsToo>(t), ...);
+  WidenBinary<F>(t, types);
+}
+
+}  // namespace internal
+
+// Every type of F::Types but float and double, whose entries (from vectors) are there already.
+template <class... Fs>
+void AddUnaryOtherTypes(SpanTable* t) {
+  (internal::AddUnaryTypes<Fs, false>(t, typename Fs::Types()), ...);
+}
+template <class... Fs>
+void AddBinaryOtherTypes(SpanTable* t) {
+  (internal::AddBinaryTypes<Fs, false>(t, typename Fs::Types()), ...);
+}
+// Every type of F::Types, element by element: for functions that have no vector form.
+template <class... Fs>
+void AddUnaryScalars(SpanTable* t) {
+  (internal::AddUnaryTypes<Fs, true>(t, typename Fs::Types()), ...);
+}
+template <class... Fs>
+void AddBinaryScalars(SpanTable* t) {
+  (internal::AddBinaryTypes<Fs, true>(t, typename Fs::Types()), ...);
+}
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_SPAN_LOOPS_H_

@@ -1,0 +1,267 @@
+#include "weir/kernels/spans.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weir/kernels/broadcast.h"
+#include "weir/kernels/registry.h"
+
+// A whole tensor is one call of its span if it is small, else pieces on several threads. A binary op whose arguments have
+// one shape is the same; otherwise the result is computed in tiles of kTile elements, and an argument that is repeated is
+// first spelled out for the tile in a buffer on the stack. So a span needs no notion of broadcasting, the buffers stay in
+// the first-level cache, and one loop per function and type is all that is compiled.
+namespace weir {
+
+namespace {
+
+constexpr int64_t kTile = 512;
+constexpr int64_t kSmall = 4096;
+constexpr size_t kMaxElement = 16;
+
+// 16-bit floats: widened to float tile by tile, computed, and rounded back.
+template <class T>
+void Widen(const void* from, float* to, int64_t n) {
+  const T* x = static_cast<const T*>(from);
+  for (int64_t i = 0; i < n; ++i) to[i] = x[i];
+}
+template <class T>
+void Narrow(const float* from, void* to, int64_t n) {
+  T* y = static_cast<T*>(to);
+  for (int64_t i = 0; i < n; ++i) y[i] = T(from[i]);
+}
+
+template <class T>
+void UnaryThroughFloat(const UnarySpan& self, const void* x, void* y, int64_t n, double p) {
+  alignas(64) float buffer[kTile];
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = std::min(kTile, n - i);
+    Widen<T>(static_cast<const T*>(x) + i, buffer, m);
+    if (self.out_size != sizeof(T)) {
+      self.wide->run(*self.wide, buffer, static_cast<char*>(y) + i * self.out_size, m, p);
+    } else {
+      self.wide->run(*self.wide, buffer, buffer, m, p);
+      Narrow<T>(buffer, static_cast<T*>(y) + i, m);
+    }
+  }
+}
+
+template <class T>
+void BinaryThroughFloat(const BinarySpan& self, const void* x, const void* y, void* z, int64_t n, double p) {
+  alignas(64) float a[kTile];
+  alignas(64) float b[kTile];
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = std::min(kTile, n - i);
+    Widen<T>(static_cast<const T*>(x) + i, a, m);
+    Widen<T>(static_cast<const T*>(y) + i, b, m);
+    if (self.out_size != sizeof(T)) {
+      self.wide->run(*self.wide, a, b, static_cast<char*>(z) + i * self.out_size, m, p);
+    } else {
+      self.wide->run(*self.wide, a, b, a, m, p);
+      Narrow<T>(a, static_cast<T*>(z) + i, m);
+    }
+  }
+}
+
+struct UnaryKernel {
+  const UnarySpan* span;
+  double p;
+  absl::Status operator()(KernelContext& c) const { return RunUnary(c, *span, p); }
+};
+struct BinaryKernel {
+  const BinarySpan* span;
+  double p;
+  absl::Status operator()(KernelContext& c) const { return RunBinary(c, *span, p); }
+};
+
+const char* At(const Tensor& t, int64_t i, size_t size) { return static_cast<const char*>(t.raw()) + i * size; }
+
+void RunEqualShapes(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x, const Tensor& y, Tensor* z) {
+  const int64_t n = z->num_elements();
+  if (n <= kSmall) {
+    if (n > 0) span.run(span, x.raw(), y.raw(), z->raw(), n, p);
+    return;
+  }
+  char* const out = static_cast<char*>(z->raw());
+  pool.ParallelFor(
+      n, span.cost,
+      [&](int64_t begin, int64_t end) {
+        span.run(span, At(x, begin, span.in_size), At(y, begin, span.in_size), out + begin * span.out_size, end - begin, p);
+      },
+      /*align=*/64);
+}
+
+void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x, const Tensor& y, Tensor* z) {
+  const Shape* const shapes[] = {&x.shape(), &y.shape()};
+  const Broadcast layout(z->shape(), shapes);
+  const int64_t n = z->num_elements();
+  char* const out = static_cast<char*>(z->raw());
+  const auto tiles = [&](int64_t begin, int64_t end) {
+    alignas(64) char buffers[2][kTile * kMaxElement];
+    const Tensor* const args[] = {&x, &y};
+    for (int k = 0; k < 2; ++k) {
+      if (layout.kind(k) != Broadcast::Kind::kConstant) continue;
+      FillElements(buffers[k], args[k]->raw(), span.in_size, std::min(kTile, end - begin));
+    }
+    for (int64_t i = begin; i < end; i += kTile) {
+      const int64_t m = std::min(kTile, end - i);
+      const void* at[2];
+      for (int k = 0; k < 2; ++k) {
+        at[k] = layout.kind(k) == Broadcast::Kind::kConstant
+                    ? buffers[k]
+                    : layout.Tile(k, args[k]->raw(), span.in_size, i, m, buffers[k]);
+      }
+      span.run(span, at[0], at[1], out + i * span.out_size, m, p);
+    }
+  };
+  if (n <= kSmall) {
+    tiles(0, n);
+  } else {
+    pool.ParallelFor(n, span.cost + 0.1, tiles, kTile);
+  }
+}
+
+double ParamOf(const char* param, const Node& node) { return param == nullptr ? 0 : node.attr_or<float>(param, 0); }
+
+}  // namespace
+
+absl::Status RunUnary(KernelContext& c, const UnarySpan& span, double p) {
+  const Tensor& x = c.input(0);
+  const int64_t n = x.num_elements();
+  const absl::StatusOr<Tensor*> out = c.AllocateOutput(0, x.shape());
+  if (!out.ok()) return out.status();
+  void* const y = (*out)->raw();
+  if (n <= kSmall) {
+    if (n > 0) span.run(span, x.raw(), y, n, p);
+    return absl::OkStatus();
+  }
+  c.pool().ParallelFor(
+      n, span.cost,
+      [&](int64_t begin, int64_t end) {
+        span.run(span, At(x, begin, span.in_size), static_cast<char*>(y) + begin * span.out_size, end - begin, p);
+      },
+      /*align=*/64);
+  return absl::OkStatus();
+}
+
+absl::Status RunBinary(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x, const Tensor& y, Tensor* z) {
+  if (span.check != nullptr) WEIR_RETURN_IF_ERROR(span.check(x, y));
+  if (x.num_elements() == y.num_elements() && z->num_elements() == x.num_elements()) {
+    RunEqualShapes(pool, span, p, x, y, z);
+  } else if (z->num_elements() > 0) {
+    RunTiles(pool, span, p, x, y, z);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunBinary(KernelContext& c, const BinarySpan& span, double p) {
+  const Tensor &x = c.input(0), &y = c.input(1);
+  if (x.shape() == y.shape()) {
+    if (span.check != nullptr) WEIR_RETURN_IF_ERROR(span.check(x, y));
+    const absl::StatusOr<Tensor*> out = c.AllocateOutput(0, x.shape());
+    if (!out.ok()) return out.status();
+    RunEqualShapes(c.pool(), span, p, x, y, *out);
+    return absl::OkStatus();
+  }
+  if (!span.broadcasts) {
+    return InvalidArgument("Inputs must have the same shape, but are ", x.shape().ToString(), " and ",
+                           y.shape().ToString());
+  }
+  // A scalar beside a tensor is common enough to skip the general rule.
+  if (y.rank() == 0 || x.rank() == 0) {
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, y.rank() == 0 ? x.shape() : y.shape()));
+    return RunBinary(c.pool(), span, p, x, y, out);
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(x.shape(), y.shape()));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
+  return RunBinary(c.pool(), span, p, x, y, out);
+}
+
+UnarySpan& SpanTable::AddUnary(const char* op, DataType in, DataType out, UnarySpan::Fn run, double cost) {
+  unary_.push_back(std::make_unique<Entry<UnarySpan>>(Entry<UnarySpan>{op, in, {}}));
+  UnarySpan& span = unary_.back()->span;
+  span.run = run;
+  span.in_size = static_cast<uint8_t>(ElementSize(in));
+  span.out_size = static_cast<uint8_t>(ElementSize(out));
+  span.cost = static_cast<float>(cost);
+  unary_index_[{op, in}] = &span;
+  return span;
+}
+
+BinarySpan& SpanTable::AddBinary(const char* op, DataType in, DataType out, BinarySpan::Fn run, double cost) {
+  binary_.push_back(std::make_unique<Entry<BinarySpan>>(Entry<BinarySpan>{op, in, {}}));
+  BinarySpan& span = binary_.back()->span;
+  span.run = run;
+  span.in_size = static_cast<uint8_t>(ElementSize(in));
+  span.out_size = static_cast<uint8_t>(ElementSize(out));
+  span.cost = static_cast<float>(cost);
+  binary_index_[{op, in}] = &span;
+  return span;
+}
+
+void SpanTable::WidenUnary(const char* op, DataType type) {
+  const UnarySpan* wide = FindUnary(op, DT_FLOAT);
+  const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
+  UnarySpan& span = AddUnary(op, type, out, type == DT_HALF ? UnaryThroughFloat<half> : UnaryThroughFloat<bfloat16>,
+                             wide->cost + 1);
+  span.wide = wide;
+  span.param = wide->param;
+}
+
+void SpanTable::WidenBinary(const char* op, DataType type) {
+  const BinarySpan* wide = FindBinary(op, DT_FLOAT);
+  const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
+  BinarySpan& span = AddBinary(op, type, out, type == DT_HALF ? BinaryThroughFloat<half> : BinaryThroughFloat<bfloat16>,
+                               wide->cost + 1);
+  span.wide = wide;
+  span.broadcasts = wide->broadcasts;
+  span.param = wide->param;
+}
+
+UnarySpan* SpanTable::FindUnary(absl::string_view op, DataType type) const {
+  const auto it = unary_index_.find({std::string(op), type});
+  return it == unary_index_.end() ? nullptr : it->second;
+}
+
+BinarySpan* SpanTable::FindBinary(absl::string_view op, DataType type) const {
+  const auto it = binary_index_.find({std::string(op), type});
+  return it == binary_index_.end() ? nullptr : it->second;
+}
+
+void SpanTable::AddKernels(KernelRegistry* r) const {
+  for (const auto& entry : unary_) {
+    const UnarySpan* span = &entry->span;
+    const bool typed = BuiltinOps().Find(entry->op) == nullptr || BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
+    const TypeConstraints constraints = typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
+    KernelDef& def = r->Add(entry->op, kCpu, constraints, [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
+      return Kernel(UnaryKernel{span, ParamOf(span->param, init.node)});
+    });
+    if (span->in_size == span->out_size) def.InPlace({0});
+  }
+  for (const auto& entry : binary_) {
+    const BinarySpan* span = &entry->span;
+    if (span->own_kernel) continue;
+    const bool typed = BuiltinOps().Find(entry->op) == nullptr || BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
+    const TypeConstraints constraints = typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
+    KernelDef& def = r->Add(entry->op, kCpu, constraints, [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
+      return Kernel(BinaryKernel{span, ParamOf(span->param, init.node)});
+    });
+    if (span->in_size == span->out_size) def.InPlace({0, 1});
+  }
+}
+
+const SpanTable& Spans() {
+  static const SpanTable* const table = [] {
+    auto* t = new SpanTable;
+    AddActivationSpans(t);
+    AddMathSpans(t);
+    AddTranscendentalSpans(t);
+    AddCompareSpans(t);
+    AddSpecialSpans(t);
+    return t;
+  }();
+  return *table;
+}
+
+void AddSpanKernels(KernelRegistry* r) { Spans().AddKernels(r); }
+
+}  // namespace weir

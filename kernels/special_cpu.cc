@@ -1,0 +1,62 @@
+#include <cmath>
+
+#include "weir/kernels/span_loops.h"
+#include "weir/kernels/spans.h"
+#include "weir/kernels/special_functions.h"
+
+// Functions that are computed one element at a time, in double: gamma functions, error functions, quantiles.
+namespace weir {
+
+namespace {
+
+template <double (*kFunction)(double), class T>
+void UnaryLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, double) {
+  const T* x = static_cast<const T*>(xs);
+  T* y = static_cast<T*>(ys);
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(kFunction(x[i]));
+}
+template <double (*kFunction)(double, double), class T>
+void BinaryLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+  const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+  T* z = static_cast<T*>(zs);
+  for (int64_t i = 0; i < n; ++i) z[i] = static_cast<T>(kFunction(x[i], y[i]));
+}
+
+template <double (*kFunction)(double)>
+void AddUnary(SpanTable* t, const char* op, double cost) {
+  t->AddUnary(op, DT_FLOAT, DT_FLOAT, UnaryLoop<kFunction, float>, cost);
+  t->AddUnary(op, DT_DOUBLE, DT_DOUBLE, UnaryLoop<kFunction, double>, cost);
+  t->WidenUnary(op, DT_HALF);
+  t->WidenUnary(op, DT_BFLOAT16);
+}
+template <double (*kFunction)(double, double)>
+void AddBinary(SpanTable* t, const char* op, double cost, bool narrow) {
+  t->AddBinary(op, DT_FLOAT, DT_FLOAT, BinaryLoop<kFunction, float>, cost);
+  t->AddBinary(op, DT_DOUBLE, DT_DOUBLE, BinaryLoop<kFunction, double>, cost);
+  if (!narrow) return;
+  t->WidenBinary(op, DT_HALF);
+  t->WidenBinary(op, DT_BFLOAT16);
+}
+
+double Erf(double x) { return std::erf(x); }
+double Erfc(double x) { return std::erfc(x); }
+double Atan2(double y, double x) { return std::atan2(y, x); }
+
+}  // namespace
+
+void AddSpecialSpans(SpanTable* t) {
+  AddUnary<Lgamma>(t, "Lgamma", 20);
+  AddUnary<Digamma>(t, "Digamma", 40);
+  AddUnary<Erf>(t, "Erf", 10);
+  AddUnary<Erfc>(t, "Erfc", 15);
+  AddUnary<Erfinv>(t, "Erfinv", 150);
+  AddUnary<Ndtri>(t, "Ndtri", 150);
+  AddBinary<Atan2>(t, "Atan2", 20, /*narrow=*/true);
+  AddBinary<Igamma>(t, "Igamma", 300, /*narrow=*/true);
+  AddBinary<Igammac>(t, "Igammac", 300, /*narrow=*/true);
+  AddBinary<IgammaGradA>(t, "IgammaGradA", 500, /*narrow=*/false);
+  AddBinary<Zeta>(t, "Zeta", 500, /*narrow=*/false);
+  AddBinary<Polygamma>(t, "Polygamma", 500, /*narrow=*/false);
+}
+
+}  // namespace weir
