@@ -93,7 +93,7 @@ Operation ExponentialMovingAverage::Apply(const Variables& variables) {
   return Update(graph, items, false);
 }
 
-Operation ExponentialMovingAverage::Apply(const Outputs& tensors) {
+Operation ExponentialMovingAverage::ApplyToTensors(const Outputs& tensors) {
   std::vector<std::pair<Variable, Output>> items;
   for (const Output& t : tensors) {
     if (!t) return {};

@@ -37,7 +37,7 @@ class ExponentialMovingAverage {
 
   // Makes the shadow variables that do not exist yet, and returns the op that updates all of these.
   Operation Apply(const Variables& variables);
-  Operation Apply(const Outputs& tensors);
+  Operation ApplyToTensors(const Outputs& tensors);
   // The same for all trainable variables.
   Operation Apply(Graph& graph);
 
