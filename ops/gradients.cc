@@ -101,12 +101,20 @@ void Backprop::FindNodesBetween() {
     for (const Output& in : behind[i]->inputs()) add(in.node);
   }
 
-  std::vector<std::vector<Node*>> consumers(num_nodes);
-  for (Node* node : behind) {
-    for (const Output& in : node->inputs()) {
-      if (IsTrainable(in.dtype())) consumers[in.node->id()].push_back(node);
+  // The consumers of node i are consumers[first[i]] to consumers[first[i + 1] - 1].
+  std::vector<int> first(num_nodes + 2, 0);
+  const auto for_each_edge = [&](const auto& fn) {
+    for (Node* node : behind) {
+      for (const Output& in : node->inputs()) {
+        if (IsTrainable(in.dtype())) fn(in.node->id(), node);
+      }
     }
-  }
+  };
+  for_each_edge([&](int from, Node*) { ++first[from + 2]; });
+  for (int i = 2; i < num_nodes + 2; ++i) first[i] += first[i - 1];
+  std::vector<Node*> consumers(first[num_nodes + 1]);
+  for_each_edge([&](int from, Node* to) { consumers[first[from + 1]++] = to; });
+
   std::vector<Node*> reached;
   const auto reach = [&](Node* node) {
     if (!Has(node, kBehindY) || Has(node, kReached)) return;
@@ -115,7 +123,8 @@ void Backprop::FindNodesBetween() {
   };
   for (const Output& x : xs_) reach(x.node);
   for (size_t i = 0; i < reached.size(); ++i) {
-    for (Node* consumer : consumers[reached[i]->id()]) reach(consumer);
+    const int id = reached[i]->id();
+    for (int k = first[id]; k < first[id + 1]; ++k) reach(consumers[k]);
   }
 
   const auto between = [&](Node* node) {
