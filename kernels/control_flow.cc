@@ -56,12 +56,14 @@ absl::Status RefSelect(KernelContext& c) {
 
 absl::StatusOr<Kernel> MakeRefSelect(const KernelInit&) { return Kernel(&RefSelect); }
 
-absl::Status RefIdentity(KernelContext& c) {
+// A reference stays as it is; so does a value in a loop: entering and leaving a frame and going round in it is the
+// executor's business.
+absl::Status Pass(KernelContext& c) {
   c.SetOutput(0, c.input(0));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeRefIdentity(const KernelInit&) { return Kernel(&RefIdentity); }
+absl::StatusOr<Kernel> MakePass(const KernelInit&) { return Kernel(&Pass); }
 
 absl::StatusOr<Kernel> MakeAssert(const KernelInit& init) {
   const int64_t summarize = init.attr<int64_t>("summarize");
@@ -137,7 +139,12 @@ void AddControlFlowKernels(KernelRegistry* r) {
   r->Add("Merge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"});
   r->Add("RefMerge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"}).Cost(Tiny);
   r->Add("RefSelect", kCpu, MakeRefSelect).HostArgs({"index"}).Cost(Tiny);
-  r->Add("RefIdentity", kCpu, MakeRefIdentity).Cost(Tiny);
+  for (const char* op : {"Enter", "Exit", "NextIteration", "LoopCond"}) {
+    r->Add(op, kCpu, MakePass).Aliases({0}).Cost(Tiny);
+  }
+  for (const char* op : {"RefIdentity", "RefEnter", "RefExit", "RefNextIteration"}) {
+    r->Add(op, kCpu, MakePass).Cost(Tiny);
+  }
   r->Add("Assert", kCpu, MakeAssert).HostArgs({"condition", "data"});
   r->Add("Print", kCpu, MakePrint).Aliases({0}).HostArgs({"input", "data", "output"});
   r->Add("PrintV2", kCpu, MakePrintV2).HostArgs({"input"});

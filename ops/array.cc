@@ -415,10 +415,10 @@ Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_vi
   return AddOp("InTopKV2", {predictions, targets, k.In(predictions.graph(), "k", targets.dtype())}, {}, scope.name());
 }
 
-Output Transpose(Output x, absl::string_view name) {
+Output Transpose(Output x) {
   if (!x) return {};
   Graph& g = x.graph();
-  NodeScope scope(g, name, "transpose");
+  const NameScope scope(g, "transpose");
   if (!x.shape().has_rank()) {
     const Output last = SubOp(Rank(x), Const(g, 1, "sub/y"));
     return AddOp("Transpose", {x, RangeOp(g, last, -1, -1, "Range")}, {}, scope.name());

@@ -258,7 +258,7 @@ Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_vi
 // ---- rearranging
 
 // Dimension i of the result is dimension perm[i] of x; without perm they are reversed.
-Output Transpose(Output x, absl::string_view name = {});
+Output Transpose(Output x);
 Output Transpose(Output x, const Ints& perm, absl::string_view name = {});
 Output ConjugateTranspose(Output x, const Ints& perm, absl::string_view name = {});
 Output InvertPermutation(Output x, absl::string_view name = {});
