@@ -77,8 +77,11 @@ absl::StatusOr<Variable> Variable::FromProto(Graph& graph, const proto::Variable
                            info->is_resource ? "resource" : "reference", " variable");
   }
   if (info->dtype == DT_INVALID) info->dtype = BaseType(type);
-  WEIR_ASSIGN_OR_RETURN(const Output initializer, Find(graph, prefix, def.initializer_name()));
-  info->initializer = initializer;
+  const std::string initializer = prefix + def.initializer_name();
+  info->initializer = graph.FindNode(initializer);
+  if (!info->initializer) {
+    return NotFound("The name '", initializer, "' refers to an Operation not in the graph.");
+  }
   if (!def.initial_value_name().empty()) {
     WEIR_ASSIGN_OR_RETURN(info->initial_value, Find(graph, prefix, def.initial_value_name()));
   }

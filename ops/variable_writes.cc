@@ -18,9 +18,12 @@ Output AfterWrite(const Variable& v, Node* write, const WriteOptions& options) {
 // A node that writes `v`: `ref_op` with its place and lock if it is a reference variable, else `resource_op`.
 class WriteNode {
  public:
+  // Writes of a cached variable come after the read that is cached, so that it is one value.
   WriteNode(const Variable& v, absl::string_view ref_op, const WriteOptions& options)
       : v_(v), options_(options), op_(v.is_resource() ? absl::StrCat("Resource", ref_op) : std::string(ref_op)),
-        name_(options.name.empty() ? op_ : options.name) {}
+        name_(options.name.empty() ? op_ : options.name) {
+    if (v.is_resource() && v.info()->cached) after_.emplace(v.graph(), std::vector<Operation>{v.info()->snapshot});
+  }
 
   WriteNode& op(absl::string_view op) {
     op_ = std::string(op);
@@ -52,6 +55,7 @@ class WriteNode {
     for (auto& [name, value] : attrs_) builder.Attr(name, std::move(value));
     Node* node = builder.Build();
     place.reset();
+    after_.reset();
     return AfterWrite(v_, node, options_);
   }
 
@@ -60,6 +64,7 @@ class WriteNode {
   const WriteOptions& options_;
   std::string op_, name_;
   std::vector<std::pair<std::string, AttrValue>> attrs_;
+  std::optional<ControlDependencies> after_;
 };
 
 Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions& options, absl::string_view op) {

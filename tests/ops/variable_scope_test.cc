@@ -135,7 +135,7 @@ TEST(VariableScope, PassesItsDefaultsOn) {
   Graph g;
   int regularized = 0;
   const VariableScope a(g, "a",
-                        {.initializer = Constant(2.0),
+                        {.initializer = Constant(2),
                          .regularizer = [&](Output v) { ++regularized; return ReduceSum(v); },
                          .constraint = [](Output v) { return v; },
                          .dtype = DT_DOUBLE,
