@@ -24,6 +24,7 @@ constexpr int kConsumerVersion = 2474;
 constexpr int64_t kSpareOutputs = kMaxNodeArity;
 constexpr absl::string_view kColocationPrefix = "loc:@";
 constexpr absl::string_view kOutputShapes = "_output_shapes";
+constexpr absl::string_view kValueError = "_value_error";
 
 // Records of library functions that nodes call as if they were ops. They live as long as the graph.
 struct FunctionOps {
@@ -321,7 +322,8 @@ class GraphImporter {
     WEIR_RETURN_IF_ERROR(SetAttrs(def, node.get()));
     WEIR_RETURN_IF_ERROR(SetOutputs(node.get()));
     WEIR_RETURN_IF_ERROR(SetInputs(i, node.get()));
-    WEIR_RETURN_IF_ERROR(graph_.InferShapes(node.get()));
+    if (node->FindAttr(kValueError) == nullptr)
+      WEIR_RETURN_IF_ERROR(graph_.InferShapes(node.get()));
     WEIR_RETURN_IF_ERROR(RefineShapes(def, node.get()));
     nodes_[i] = node.get();
     graph_.by_name_[node->name_] = node.get();
@@ -333,6 +335,10 @@ class GraphImporter {
     for (const auto& [name, value] : def.attr()) {
       if (name == kOutputShapes) continue;
       absl::StatusOr<AttrValue> attr = AttrFromProto(value, &expansion_left_);
+      if (absl::IsInvalidArgument(attr.status()) && IsConstValue(*node, name, value)) {
+        node->attrs_.emplace(kValueError, attr.status().message());
+        attr = AttrValue(Tensor());
+      }
       if (!attr.ok()) return Annotate(attr.status(), absl::StrCat("attr '", name, "'"));
       node->attrs_.emplace(name, *std::move(attr));
     }
@@ -353,6 +359,13 @@ class GraphImporter {
     }
     mark->second = AttrValue(std::move(marks));
     return absl::OkStatus();
+  }
+
+  // As in TensorFlow, a constant whose bytes are damaged is an error of the runs that need it, not
+  // of the graph.
+  static bool IsConstValue(const Node& node, absl::string_view name,
+                           const proto::AttrValue& value) {
+    return node.op_name() == "Const" && name == "value" && value.has_tensor();
   }
 
   absl::Status SetOutputs(Node* node) {

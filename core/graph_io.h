@@ -28,8 +28,12 @@ struct ImportOptions {
 
 // Adds the nodes of a GraphDef: any order of nodes, cycles only through NextIteration. Missing default attributes are
 // filled in, attributes checked, shapes inferred (a shape rule that refuses is an error, with the node's name).
+// A Const whose bytes make no tensor gets an uninitialized value and the reason in the attribute `_value_error`: runs that
+// need it fail. A function of the library may be called as if it were an op.
 // On an error the graph keeps the nodes it had: nothing is half imported. Returns `return_elements` (nodes as output 0).
-// Codes: INVALID_ARGUMENT malformed (with node), NOT_FOUND unknown op or missing input, ALREADY_EXISTS.
+// Codes: INVALID_ARGUMENT malformed (with node, missing inputs as well), NOT_FOUND unknown op, ALREADY_EXISTS, UNIMPLEMENTED for
+// an op that graphs of that version may no longer use, RESOURCE_EXHAUSTED for tensors or outputs out of all proportion to
+// the bytes.
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def, const ImportOptions& options = {});
 // Reads a file: binary GraphDef, or text if the name ends in ".pbtxt".
 absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path, const ImportOptions& options = {});

@@ -100,13 +100,13 @@ namespace {
 
 // A vector (or scalar) of integers some of which are known. Shapes in graphs are spelled out by short chains of a few ops
 // (Shape, StridedSlice, Pack, ConcatV2, arithmetic); this evaluates such a chain as far as constants and static shapes
-// reach, with -1 for "unknown", and gives up (nullopt) at any other op. The depth is bounded, so hostile graphs cost
-// little.
-constexpr int kMaxDepth = 24;
+// reach, with -1 for "unknown", and gives up (nullopt) at any other op. The number of nodes visited is bounded, so hostile graphs
+// (where paths double at every node) cost little.
+constexpr int kMaxVisits = 256;
 constexpr int64_t kMaxElements = Shape::kMaxRank;
 using Ints = std::optional<std::vector<int64_t>>;
 
-Ints Evaluate(const Output& value, int depth);
+Ints Evaluate(const Output& value, int& visits);
 Ints One(int64_t value) { return std::vector<int64_t>{value}; }
 
 Ints ConstantInts(const Node& node) {
@@ -118,19 +118,19 @@ Ints ConstantInts(const Node& node) {
   return out;
 }
 
-Ints Concatenated(const Node& node, int first, int last, int depth) {
+Ints Concatenated(const Node& node, int first, int last, int& visits) {
   std::vector<int64_t> out;
   for (int i = first; i < last; ++i) {
-    const Ints part = Evaluate(node.input(i), depth);
+    const Ints part = Evaluate(node.input(i), visits);
     if (!part || out.size() + part->size() > kMaxElements) return std::nullopt;
     out.insert(out.end(), part->begin(), part->end());
   }
   return out;
 }
 
-Ints Sliced(const Node& node, int depth) {
-  const Ints x = Evaluate(node.input(0), depth), begin = Evaluate(node.input(1), depth),
-             end = Evaluate(node.input(2), depth), strides = Evaluate(node.input(3), depth);
+Ints Sliced(const Node& node, int& visits) {
+  const Ints x = Evaluate(node.input(0), visits), begin = Evaluate(node.input(1), visits),
+             end = Evaluate(node.input(2), visits), strides = Evaluate(node.input(3), visits);
   if (!x || !begin || !end || !strides || begin->size() != 1 || end->size() != 1 || strides->size() != 1) {
     return std::nullopt;
   }
@@ -148,8 +148,8 @@ Ints Sliced(const Node& node, int depth) {
   return std::vector<int64_t>(x->begin() + from, x->begin() + std::max(from, to));
 }
 
-Ints Combined(const Node& node, int depth) {
-  Ints a = Evaluate(node.input(0), depth), b = Evaluate(node.input(1), depth);
+Ints Combined(const Node& node, int& visits) {
+  Ints a = Evaluate(node.input(0), visits), b = Evaluate(node.input(1), visits);
   if (!a || !b) return std::nullopt;
   if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return std::nullopt;
   const size_t n = a->size() == 1 ? b->size() : a->size();
@@ -179,8 +179,8 @@ Ints Combined(const Node& node, int depth) {
   return out;
 }
 
-Ints Evaluate(const Output& value, int depth) {
-  if (value.node == nullptr || depth > kMaxDepth || value.shape().rank() > 1) return std::nullopt;
+Ints Evaluate(const Output& value, int& visits) {
+  if (value.node == nullptr || --visits < 0 || value.shape().rank() > 1) return std::nullopt;
   const Node& node = *value.node;
   const std::string& op = node.op_name();
   if (op == "Const") return ConstantInts(node);
@@ -192,14 +192,14 @@ Ints Evaluate(const Output& value, int depth) {
   if (op == "Rank" && node.input(0).shape().has_rank()) return One(node.input(0).shape().rank());
   if (op == "Size") return One(node.input(0).shape().num_elements());
   if (op == "Identity" || op == "Cast") {
-    return IsInteger(node.input(0).dtype()) ? Evaluate(node.input(0), depth + 1) : std::nullopt;
+    return IsInteger(node.input(0).dtype()) ? Evaluate(node.input(0), visits) : std::nullopt;
   }
-  if (op == "Pack" && node.input(0).shape().IsScalar()) return Concatenated(node, 0, node.num_inputs(), depth + 1);
-  if (op == "ConcatV2") return Concatenated(node, 0, node.num_inputs() - 1, depth + 1);
-  if (op == "StridedSlice" && node.num_inputs() == 4) return Sliced(node, depth + 1);
+  if (op == "Pack" && node.input(0).shape().IsScalar()) return Concatenated(node, 0, node.num_inputs(), visits);
+  if (op == "ConcatV2") return Concatenated(node, 0, node.num_inputs() - 1, visits);
+  if (op == "StridedSlice" && node.num_inputs() == 4) return Sliced(node, visits);
   if (op == "AddV2" || op == "Add" || op == "Sub" || op == "Mul" || op == "FloorDiv" || op == "Maximum" ||
       op == "Minimum") {
-    return Combined(node, depth + 1);
+    return Combined(node, visits);
   }
   return std::nullopt;
 }
@@ -210,11 +210,13 @@ class BuildTimeValues : public ShapeContext::Values {
     const Node* producer = node.input(i).node;
     if (producer == nullptr || producer->op_name() != "Const") return nullptr;
     const AttrValue* attr = producer->FindAttr("value");
-    return attr == nullptr ? nullptr : attr->get_if<Tensor>();
+    const Tensor* value = attr == nullptr ? nullptr : attr->get_if<Tensor>();
+    return value == nullptr || !value->initialized() ? nullptr : value;
   }
 
   Shape value_as_shape(const Node& node, int i) override {
-    const Ints ints = Evaluate(node.input(i), 0);
+    int visits = kMaxVisits;
+    const Ints ints = Evaluate(node.input(i), visits);
     if (ints) {
       std::vector<int64_t> dims = *ints;
       for (int64_t& d : dims) d = std::max<int64_t>(d, -1);

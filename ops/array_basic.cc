@@ -93,6 +93,9 @@ namespace {
 
 absl::Status ConstShape(ShapeContext& c) {
   const Tensor value = c.attr<Tensor>("value");
+  if (!value.initialized()) {  // as an import left it that could not read the bytes
+    return InvalidArgument(c.node().attr_or<std::string>("_value_error", "Const without a value"));
+  }
   if (value.dtype() != c.attr<DataType>("dtype")) {
     return InvalidArgument("Const of type ", DataTypeName(c.attr<DataType>("dtype")), " has a value of type ",
                            DataTypeName(value.dtype()));

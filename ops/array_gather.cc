@@ -258,7 +258,8 @@ Grads GatherV2Gradient(GradContext& g) {
   const Output shape = ColocatedShape(g.x(0));
   const Output size = ExpandDims(Size(g.x(1)), 0);
   const Node* axis = g.x(2).node;
-  const bool is_rows = axis->op_name() == "Const" && axis->attr<Tensor>("value").IntAt(0) == 0;
+  const Tensor constant = axis->op_name() == "Const" ? axis->attr<Tensor>("value") : Tensor();
+  const bool is_rows = constant.num_elements() == 1 && constant.IntAt(0) == 0;
   if (is_rows) return RowsGradient(g, shape, size);
   int64_t batch_dims = g.attr<int64_t>("batch_dims");
   if (batch_dims < 0) {

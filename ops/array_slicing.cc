@@ -470,7 +470,7 @@ Grads JoinedGradient(GradContext& g, int first, int last, int axis_input) {
     for (int i = first; i < last; ++i) values.push_back(g.x(i));
     const Output axis = ModOp(g.x(axis_input), Rank(values[0]));
     const Node* axis_node = g.x(axis_input).node;
-    const bool is_static = axis_node->op_name() == "Const";
+    const bool is_static = axis_node->op_name() == "Const" && axis_node->attr<Tensor>("value").num_elements() == 1;
     if (g.dy_grad().is_slices() && is_static && values[0].shape().has_rank()) {
       const int64_t at = axis_node->attr<Tensor>("value").IntAt(0);
       parts = JoinedSlicesGradients(g, values, axis, at == 0 || at == -values[0].shape().rank());

@@ -180,18 +180,21 @@ TEST(ImportGraphDef, ErrorsHaveTensorFlowsCodesAndNameTheNode) {
   }
 }
 
-TEST(ImportGraphDef, ConstBytesThatDoNotFitNameTheNode) {
+TEST(ImportGraphDef, ADamagedConstantIsAnErrorOfTheRunsThatNeedIt) {
   Graph g(TestOps());
-  const absl::Status status =
-      ImportGraphDef(
-          g, Def("node { name: 'w' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }"
-                 " attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: "
-                 "3 } }"
-                 " tensor_content: 'abc' } } } }"))
-          .status();
+  const auto imported = ImportGraphDef(
+      g, Def("node { name: 'w' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }"
+             " attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { "
+             "dim { size: 3 } } tensor_content: 'abc' } } } }" +
+             Id("y", {"w"})));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  Node* const w = g.FindNode("w");
+  EXPECT_FALSE(w->output_shape(0).has_rank());
+  const absl::Status status = g.InferShapes(w);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(),
-              AllOf(HasSubstr("Node 'w'"), HasSubstr("Cannot parse tensor from proto")));
+              AllOf(HasSubstr("w (Const)"), HasSubstr("Cannot parse tensor from proto"),
+                    HasSubstr("only 3 bytes")));
 }
 
 TEST(ImportGraphDef, PrefixNamesNodesAndColocations) {

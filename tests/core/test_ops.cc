@@ -7,7 +7,9 @@ namespace weir {
 namespace {
 
 absl::Status ConstShape(ShapeContext& c) {
-  c.set_output(0, c.attr<Tensor>("value").shape());
+  const Tensor value = c.attr<Tensor>("value");
+  if (!value.initialized()) return InvalidArgument(c.attr<std::string>("_value_error"));
+  c.set_output(0, value.shape());
   return absl::OkStatus();
 }
 
