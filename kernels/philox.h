@@ -7,16 +7,19 @@
 
 #include "weir/core/numeric_types.h"
 
-// Random numbers: the Philox 4x32-10 generator and the distributions made of it, number for number those of TensorFlow.
-// Source of the generator: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Random numbers: the Philox 4x32-10 generator and the distributions made of it, number for number
+// those of TensorFlow. Source of the generator: Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011.
 //
-// The generator is a cipher applied to a counter: block i of a stream is the encryption, under the stream's key, of
-// counter + i. So any thread can start anywhere, and what a tensor holds does not depend on how the work was split.
-// A distribution turns blocks of four 32-bit words into a group of kGroup samples:
-//   - most take a fixed number of words: group g of a tensor is made of block g (counted from the call's first block);
-//   - a truncated normal rejects samples and so takes words until it is satisfied: group g has 256 words for each of its
-//     samples, from block g * kGroup * 64 on. (In the long run it needs about 1.1.)
-// A stateful op moves its stream on by 256 blocks for every sample of every call, whatever was used.
+// The generator is a cipher applied to a counter: block i of a stream is the encryption, under the
+// stream's key, of counter + i. So any thread can start anywhere, and what a tensor holds does not
+// depend on how the work was split. A distribution turns blocks of four 32-bit words into a group
+// of kGroup samples:
+//   - most take a fixed number of words: group g of a tensor is made of block g, counted from the
+//     call's first block;
+//   - a truncated normal rejects samples and so takes words until it is satisfied: group g has 256
+//     words for each of its samples, from block g * kGroup * 64 on. (In the long run it needs 1.1.)
+// A stateful op moves its stream on by 256 blocks for each sample of each call, used or not.
 namespace weir {
 
 inline constexpr int64_t kReservedPerSample = 256;
@@ -82,7 +85,8 @@ class PhiloxWords {
   int used_ = 4;
 };
 
-// What a stateless op's seed becomes: both halves are scrambled, so that it does not matter which one varies.
+// What a stateless op's seed becomes: both halves are scrambled, so that it does not matter which
+// one varies.
 WEIR_HD inline Philox PhiloxFromSeed(uint64_t seed0, uint64_t seed1) {
   uint32_t mix[4];
   Philox(uint64_t{0x02461e293ec8f720}, seed0, seed1)(mix);
@@ -91,7 +95,9 @@ WEIR_HD inline Philox PhiloxFromSeed(uint64_t seed0, uint64_t seed1) {
 
 // ---- numbers in [0, 1): random mantissa bits under the exponent of 1, minus 1.
 
-WEIR_HD inline float UnitFloat(uint32_t x) { return internal::FloatFromBits(0x3f800000u | (x & 0x7fffffu)) - 1.0f; }
+WEIR_HD inline float UnitFloat(uint32_t x) {
+  return internal::FloatFromBits(0x3f800000u | (x & 0x7fffffu)) - 1.0f;
+}
 WEIR_HD inline double UnitDouble(uint32_t high, uint32_t low) {
   const uint64_t bits = uint64_t{0x3ff} << 52 | uint64_t{high & 0xfffffu} << 32 | low;
 #ifdef __CUDA_ARCH__
@@ -111,7 +117,8 @@ WEIR_HD inline bfloat16 UnitBfloat16(uint32_t x) {
   return bfloat16(float(b) - 1.0f);
 }
 
-// ---- pairs of normal numbers. Source: Box and Muller, 1958. The argument of the logarithm is kept off zero.
+// ---- pairs of normal numbers. Source: Box and Muller, 1958. The argument of the logarithm is kept
+// off zero.
 
 WEIR_HD inline void NormalPair(uint32_t x0, uint32_t x1, float out[2]) {
   constexpr double kTwoPi = 6.283185307179586476925286766559;
@@ -133,7 +140,8 @@ WEIR_HD inline void NormalPair(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x
   out[1] *= radius;
 }
 
-// ---- distributions: operator() turns one block (or, kRejects, a stream of words) into kGroup samples of type Sample.
+// ---- distributions: operator() turns one block (or, kRejects, a stream of words) into kGroup
+// samples of type Sample.
 
 template <class T>
 struct UniformSamples {

@@ -9,8 +9,8 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Lane i of the vectors works on block i: the rounds are those of Philox::operator(), and the four words of all lanes are
-// interleaved as they are stored.
+// Lane i of the vectors works on block i: the rounds are those of Philox::operator(), and the four
+// words of all lanes are interleaved as they are stored.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
@@ -53,7 +53,8 @@ HWY_INLINE int64_t Rounds(const Philox& stream, int64_t blocks, const Store& sto
     const V carry = hn::IfThenElseZero(hn::Lt(c0, start), hn::Set(d, 1));
     V c1 = hn::Add(hn::Set(d, static_cast<uint32_t>(counter >> 32)), carry);
     V c2 = high2, c3 = high3;
-    uint32_t k0 = static_cast<uint32_t>(stream.key()), k1 = static_cast<uint32_t>(stream.key() >> 32);
+    uint32_t k0 = static_cast<uint32_t>(stream.key()),
+             k1 = static_cast<uint32_t>(stream.key() >> 32);
     for (int round = 0; round < 10; ++round) {
       V a_high, a_low, b_high, b_low;
       Multiply(c0, m0, &a_high, &a_low);
@@ -104,7 +105,8 @@ namespace {
 
 // The vectors do not carry into the counter's upper half, which happens once in 2^64 blocks.
 bool Carries(const Philox& stream, int64_t blocks) {
-  return stream.counter_low() > std::numeric_limits<uint64_t>::max() - static_cast<uint64_t>(blocks);
+  return stream.counter_low() >
+         std::numeric_limits<uint64_t>::max() - static_cast<uint64_t>(blocks);
 }
 
 // The blocks that are left, one by one.
@@ -121,12 +123,14 @@ void Rest(Philox stream, int64_t done, int64_t blocks, T* out, const Convert& co
 }  // namespace
 
 void PhiloxBlocks(const Philox& stream, int64_t blocks, uint32_t* out) {
-  const int64_t done = Carries(stream, blocks) ? 0 : HWY_DYNAMIC_DISPATCH(Blocks)(stream, blocks, out);
+  const int64_t done =
+      Carries(stream, blocks) ? 0 : HWY_DYNAMIC_DISPATCH(Blocks)(stream, blocks, out);
   Rest(stream, done, blocks, out, [](uint32_t x) { return x; });
 }
 
 void PhiloxUnitFloats(const Philox& stream, int64_t blocks, float* out) {
-  const int64_t done = Carries(stream, blocks) ? 0 : HWY_DYNAMIC_DISPATCH(UnitFloats)(stream, blocks, out);
+  const int64_t done =
+      Carries(stream, blocks) ? 0 : HWY_DYNAMIC_DISPATCH(UnitFloats)(stream, blocks, out);
   Rest(stream, done, blocks, out, [](uint32_t x) { return UnitFloat(x); });
 }
 

@@ -17,13 +17,15 @@ T Conjugate(T x) {
   }
 }
 
-// Q R = A by Householder's reflections. Source: Golub and Van Loan, "Matrix Computations", section 5.2.
+// Q R = A by Householder's reflections. Source: Golub and Van Loan, "Matrix Computations",
+// section 5.2.
 //
-// Reflection k, H = I - tau v v*, turns the part of column k from the diagonal down into (beta, 0, ..., 0); it changes
-// nothing above row k. v has a 1 in front, the rest of it is kept in the place of the zeros it makes, as LAPACK does. beta
-// is real, and of the sign that avoids cancellation in c - beta. R is what remains of A; Q is the product of the adjoint
-// reflections, multiplied out onto the first columns of the identity from the last to the first, so that column j is
-// touched by reflections up to j only.
+// Reflection k, H = I - tau v v*, turns the part of column k from the diagonal down into (beta, 0,
+// ..., 0); it changes nothing above row k. v has a 1 in front, the rest of it is kept in the place
+// of the zeros it makes, as LAPACK does. beta is real, and of the sign that avoids cancellation in
+// c - beta. R is what remains of A; Q is the product of the adjoint reflections, multiplied out
+// onto the first columns of the identity from the last to the first, so that column j is touched by
+// reflections up to j only.
 template <class T>
 class Householder {
  public:
@@ -102,12 +104,13 @@ absl::StatusOr<Kernel> MakeQr(const KernelInit& init) {
     }
     const int64_t m = input.dim(-2), n = input.dim(-1), inner = full ? m : std::min(m, n);
     const Shape batch = input.shape().Sub(0, -2);
-    WEIR_ASSIGN_OR_RETURN(Tensor* q, c.AllocateOutput(0, batch.Concatenate({m, inner})));
-    WEIR_ASSIGN_OR_RETURN(Tensor* r, c.AllocateOutput(1, batch.Concatenate({inner, n})));
+    WEIR_ASSIGN_OR_RETURN(Tensor * q, c.AllocateOutput(0, batch.Concatenate({m, inner})));
+    WEIR_ASSIGN_OR_RETURN(Tensor * r, c.AllocateOutput(1, batch.Concatenate({inner, n})));
     const double cost = 4.0 * static_cast<double>(m * n) * static_cast<double>(inner);
     c.pool().ParallelFor(batch.num_elements(), cost, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        Factor(input.data<T>() + b * m * n, m, n, inner, q->data<T>() + b * m * inner, r->data<T>() + b * inner * n);
+        Factor(input.data<T>() + b * m * n, m, n, inner, q->data<T>() + b * m * inner,
+               r->data<T>() + b * inner * n);
       }
     });
     return absl::OkStatus();

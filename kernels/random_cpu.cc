@@ -29,7 +29,8 @@ std::shared_ptr<RandomStream> RandomStream::Of(const KernelInit& init) {
 absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i) {
   const Tensor& dims = c.input(i);
   if (dims.rank() != 1 || !IsInteger(dims.dtype())) {
-    return InvalidArgument("shape must be a vector of {int32,int64}, got shape ", dims.shape().ToString());
+    return InvalidArgument("shape must be a vector of {int32,int64}, got shape ",
+                           dims.shape().ToString());
   }
   absl::InlinedVector<int64_t, 8> extents;
   for (int64_t d = 0; d < dims.num_elements(); ++d) {
@@ -41,7 +42,8 @@ absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i) {
 
 absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i) {
   const Tensor& seed = c.input(i);
-  if (seed.shape() != Shape({2})) return InvalidArgument("seed must have shape [2], not ", seed.shape().ToString());
+  if (seed.shape() != Shape({2}))
+    return InvalidArgument("seed must have shape [2], not ", seed.shape().ToString());
   return PhiloxFromSeed(static_cast<uint64_t>(seed.IntAt(0)), static_cast<uint64_t>(seed.IntAt(1)));
 }
 
@@ -49,7 +51,8 @@ namespace {
 
 // Group g, whole: straight into the output where it fits.
 template <class Samples, class Source>
-void PutGroup(const Samples& distribution, Source& source, int64_t g, typename Samples::Sample* out, int64_t n) {
+void PutGroup(const Samples& distribution, Source& source, int64_t g, typename Samples::Sample* out,
+              int64_t n) {
   constexpr int kGroup = Samples::kGroup;
   const int64_t at = g * kGroup;
   if (at + kGroup <= n) {
@@ -91,7 +94,8 @@ void FillBlocks(Philox stream, const Samples& distribution, int64_t begin, int64
 }
 
 template <class Samples>
-void Fill(ThreadPool& pool, const Philox& stream, Samples distribution, typename Samples::Sample* out, int64_t n) {
+void Fill(ThreadPool& pool, const Philox& stream, Samples distribution,
+          typename Samples::Sample* out, int64_t n) {
   constexpr int kGroup = Samples::kGroup;
   pool.ParallelFor((n + kGroup - 1) / kGroup, Samples::kCost, [&](int64_t begin, int64_t end) {
     if constexpr (Samples::kRejects) {
@@ -112,7 +116,7 @@ void Fill(ThreadPool& pool, const Philox& stream, Samples distribution, typename
 template <class Samples, class Start>
 absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Start& start) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, 0));
-  WEIR_ASSIGN_OR_RETURN(Tensor* out, c.AllocateOutput(0, shape));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   const int64_t n = out->num_elements();
   if (n == 0) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const Philox stream, start(n));
@@ -123,7 +127,8 @@ absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Sta
 template <class Samples>
 absl::StatusOr<Kernel> MakeStateful(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
-    return FillOutput(c, Samples(), [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
+    return FillOutput(c, Samples(),
+                      [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
   });
 }
 
@@ -135,16 +140,20 @@ absl::Status RunFromSeed(KernelContext& c) {
 // Inputs 1, 2 and 3 of the V2 ops: key, counter and algorithm.
 absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c) {
   const Tensor &key = c.input(1), &counter = c.input(2), &alg = c.input(3);
-  if (alg.num_elements() != 1) return InvalidArgument("algorithm must be of shape [], not ", alg.shape().ToString());
+  if (alg.num_elements() != 1)
+    return InvalidArgument("algorithm must be of shape [], not ", alg.shape().ToString());
   constexpr int kPhilox = 1, kAutoSelect = 3;
   const int algorithm = alg.scalar<int32_t>();
   if (algorithm != kPhilox && algorithm != kAutoSelect) {
-    return InvalidArgument("Unsupported algorithm id: ", algorithm, " (1 is Philox, 3 the device's choice)");
+    return InvalidArgument("Unsupported algorithm id: ", algorithm,
+                           " (1 is Philox, 3 the device's choice)");
   }
-  if (key.shape() != Shape({1})) return InvalidArgument("key must have shape [1], not ", key.shape().ToString());
+  if (key.shape() != Shape({1}))
+    return InvalidArgument("key must have shape [1], not ", key.shape().ToString());
   if (counter.rank() != 1 || counter.dim(0) < 2) {
-    return InvalidArgument("counter must be a vector of at least 2 elements for the Philox algorithm, not of shape ",
-                           counter.shape().ToString());
+    return InvalidArgument(
+        "counter must be a vector of at least 2 elements for the Philox algorithm, not of shape ",
+        counter.shape().ToString());
   }
   const uint64_t* words = counter.data<uint64_t>();
   return Philox(key.data<uint64_t>()[0], words[0], words[1]);
@@ -160,12 +169,15 @@ absl::Status RunFromKey(KernelContext& c) {
 template <class T>
 absl::StatusOr<IntegerSamples<T>> RangeInputs(const KernelContext& c, int first) {
   const Tensor &low = c.input(first), &high = c.input(first + 1);
-  if (low.rank() != 0) return InvalidArgument("minval must be 0-D, got shape ", low.shape().ToString());
-  if (high.rank() != 0) return InvalidArgument("maxval must be 0-D, got shape ", high.shape().ToString());
+  if (low.rank() != 0)
+    return InvalidArgument("minval must be 0-D, got shape ", low.shape().ToString());
+  if (high.rank() != 0)
+    return InvalidArgument("maxval must be 0-D, got shape ", high.shape().ToString());
   const T lo = low.scalar<T>(), hi = high.scalar<T>();
   if (lo >= hi) return InvalidArgument("Need minval < maxval, got ", lo, " >= ", hi);
   using Word = std::make_unsigned_t<T>;
-  return IntegerSamples<T>{static_cast<Word>(lo), static_cast<Word>(static_cast<Word>(hi) - static_cast<Word>(lo))};
+  return IntegerSamples<T>{static_cast<Word>(lo),
+                           static_cast<Word>(static_cast<Word>(hi) - static_cast<Word>(lo))};
 }
 
 template <class T, class Start>
@@ -183,7 +195,8 @@ absl::Status FillRange(KernelContext& c, int first, const Start& start) {
 template <class T>
 absl::StatusOr<Kernel> MakeStatefulRange(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) {
-    return FillRange<T>(c, 1, [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
+    return FillRange<T>(
+        c, 1, [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
   });
 }
 
@@ -199,9 +212,9 @@ absl::Status RunRangeFromKey(KernelContext& c) {
 
 absl::Status RunGetKeyCounter(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Philox stream, SeedInput(c, 0));
-  WEIR_ASSIGN_OR_RETURN(Tensor* key, c.AllocateOutput(0, Shape({1})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * key, c.AllocateOutput(0, Shape({1})));
   key->data<uint64_t>()[0] = stream.key();
-  WEIR_ASSIGN_OR_RETURN(Tensor* counter, c.AllocateOutput(1, Shape({2})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * counter, c.AllocateOutput(1, Shape({2})));
   counter->data<uint64_t>()[0] = stream.counter_low();
   counter->data<uint64_t>()[1] = stream.counter_high();
   if (c.num_outputs() > 2) c.SetOutput(2, Tensor::Scalar<int32_t>(1));
@@ -215,13 +228,14 @@ KernelFactory Stateless(absl::Status (*run)(KernelContext&)) {
 }  // namespace
 
 void AddRandomCpu(KernelRegistry* r) {
-  const std::vector<std::string> shape = {"shape"}, seed = {"shape", "seed"}, key = {"shape", "key", "counter", "alg"};
+  const std::vector<std::string> shape = {"shape"}, seed = {"shape", "seed"},
+                                 key = {"shape", "key", "counter", "alg"};
   const auto with_range = [](std::vector<std::string> args) {
     args.insert(args.end(), {"minval", "maxval"});
     return args;
   };
-  const auto add = [r](absl::string_view op, TypeConstraints types, const std::vector<std::string>& host_args,
-                       KernelFactory make) {
+  const auto add = [r](absl::string_view op, TypeConstraints types,
+                       const std::vector<std::string>& host_args, KernelFactory make) {
     r->Add(op, kCpu, std::move(types), std::move(make)).HostArgs(host_args);
   };
   const auto add_floats = [&]<class... Ts>(List<Ts...>) {
@@ -233,10 +247,12 @@ void AddRandomCpu(KernelRegistry* r) {
           add("TruncatedNormal", types, shape, MakeStateful<TruncatedNormalSamples<Ts>>);
           add("StatelessRandomUniform", types, seed, Stateless(RunFromSeed<UniformSamples<Ts>>));
           add("StatelessRandomNormal", types, seed, Stateless(RunFromSeed<NormalSamples<Ts>>));
-          add("StatelessTruncatedNormal", types, seed, Stateless(RunFromSeed<TruncatedNormalSamples<Ts>>));
+          add("StatelessTruncatedNormal", types, seed,
+              Stateless(RunFromSeed<TruncatedNormalSamples<Ts>>));
           add("StatelessRandomUniformV2", types, key, Stateless(RunFromKey<UniformSamples<Ts>>));
           add("StatelessRandomNormalV2", types, key, Stateless(RunFromKey<NormalSamples<Ts>>));
-          add("StatelessTruncatedNormalV2", types, key, Stateless(RunFromKey<TruncatedNormalSamples<Ts>>));
+          add("StatelessTruncatedNormalV2", types, key,
+              Stateless(RunFromKey<TruncatedNormalSamples<Ts>>));
         }(),
         ...);
   };
@@ -246,11 +262,15 @@ void AddRandomCpu(KernelRegistry* r) {
           const DataType type = DataTypeOf<Ts>::value;
           if constexpr (std::is_signed_v<Ts>) {
             add("RandomUniformInt", {{"Tout", type}}, with_range(shape), MakeStatefulRange<Ts>);
-            add("StatelessRandomUniformInt", {{"dtype", type}}, with_range(seed), Stateless(RunRangeFromSeed<Ts>));
+            add("StatelessRandomUniformInt", {{"dtype", type}}, with_range(seed),
+                Stateless(RunRangeFromSeed<Ts>));
           }
-          add("StatelessRandomUniformIntV2", {{"dtype", type}}, with_range(key), Stateless(RunRangeFromKey<Ts>));
-          add("StatelessRandomUniformFullInt", {{"dtype", type}}, seed, Stateless(RunFromSeed<IntegerSamples<Ts>>));
-          add("StatelessRandomUniformFullIntV2", {{"dtype", type}}, key, Stateless(RunFromKey<IntegerSamples<Ts>>));
+          add("StatelessRandomUniformIntV2", {{"dtype", type}}, with_range(key),
+              Stateless(RunRangeFromKey<Ts>));
+          add("StatelessRandomUniformFullInt", {{"dtype", type}}, seed,
+              Stateless(RunFromSeed<IntegerSamples<Ts>>));
+          add("StatelessRandomUniformFullIntV2", {{"dtype", type}}, key,
+              Stateless(RunFromKey<IntegerSamples<Ts>>));
         }(),
         ...);
   };

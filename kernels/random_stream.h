@@ -10,8 +10,9 @@
 
 namespace weir {
 
-// The generator of one stateful random node in one session: every run draws where the last one stopped, whichever Plan
-// the node is in. Seeds (0, 0) start it somewhere unpredictable. Thread-safe.
+// The generator of one stateful random node in one session: every run draws where the last one
+// stopped, whichever Plan the node is in. Seeds (0, 0) start it somewhere unpredictable.
+// Thread-safe.
 class RandomStream : public Resource {
  public:
   // The stream of `init`'s node, by its attributes seed and seed2.
@@ -28,7 +29,9 @@ class RandomStream : public Resource {
     return start;
   }
   // For that many samples of a distribution.
-  Philox ReserveSamples(int64_t samples) { return Reserve(static_cast<uint64_t>(samples * kReservedPerSample)); }
+  Philox ReserveSamples(int64_t samples) {
+    return Reserve(static_cast<uint64_t>(samples * kReservedPerSample));
+  }
 
  private:
   const std::string name_;

@@ -17,14 +17,16 @@ void CopyRows(const Tensor& from, const std::vector<int64_t>& order, Tensor* to)
   const int64_t row = from.num_elements() / from.dim(0);
   if (from.dtype() == DT_STRING) {
     for (size_t i = 0; i < order.size(); ++i) {
-      std::copy_n(from.data<std::string>() + order[i] * row, row, to->data<std::string>() + i * row);
+      std::copy_n(from.data<std::string>() + order[i] * row, row,
+                  to->data<std::string>() + i * row);
     }
     return;
   }
   const size_t bytes = row * ElementSize(from.dtype());
   const char* source = static_cast<const char*>(from.raw());
   char* target = static_cast<char*>(to->raw());
-  for (size_t i = 0; i < order.size(); ++i) std::copy_n(source + order[i] * bytes, bytes, target + i * bytes);
+  for (size_t i = 0; i < order.size(); ++i)
+    std::copy_n(source + order[i] * bytes, bytes, target + i * bytes);
 }
 
 // Fisher and Yates: element i changes places with one of those that are left, itself included.
@@ -42,15 +44,17 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
     PhiloxWords words(stream->Reserve(static_cast<uint64_t>((n - 1 + 3) / 4)));
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
-    for (int64_t i = 0; i + 1 < n; ++i) std::swap(order[i], order[i + words() % static_cast<uint32_t>(n - i)]);
-    WEIR_ASSIGN_OR_RETURN(Tensor* out, c.AllocateOutput(0, value.shape()));
+    for (int64_t i = 0; i + 1 < n; ++i)
+      std::swap(order[i], order[i + words() % static_cast<uint32_t>(n - i)]);
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, value.shape()));
     CopyRows(value, order, out);
     return absl::OkStatus();
   });
 }
 
-// For each row, the running sum of exp(logit - max) is built once; a sample is the first column whose sum exceeds a uniform
-// number times the total. Infinite and NaN logits count for nothing. One stream serves all rows in turn, two words a sample.
+// For each row, the running sum of exp(logit - max) is built once; a sample is the first column
+// whose sum exceeds a uniform number times the total. Infinite and NaN logits count for nothing.
+// One stream serves all rows in turn, two words a sample.
 template <class T, class Index>
 void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream, Tensor* out) {
   const int64_t rows = logits.dim(0), classes = logits.dim(1);
@@ -81,12 +85,15 @@ void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream,
 template <class Start>
 absl::Status RunMultinomial(KernelContext& c, const Start& start) {
   const Tensor &logits = c.input(0), &count = c.input(1);
-  if (logits.rank() != 2) return InvalidArgument("logits should be a matrix, got shape ", logits.shape().ToString());
-  if (count.rank() != 0) return InvalidArgument("num_samples should be a scalar, got shape ", count.shape().ToString());
+  if (logits.rank() != 2)
+    return InvalidArgument("logits should be a matrix, got shape ", logits.shape().ToString());
+  if (count.rank() != 0)
+    return InvalidArgument("num_samples should be a scalar, got shape ", count.shape().ToString());
   const int64_t rows = logits.dim(0), samples = count.scalar<int32_t>();
   if (samples < 0) return InvalidArgument("num_samples should be nonnegative, got ", samples);
-  if (logits.dim(1) <= 0) return InvalidArgument("num_classes should be positive, got ", logits.dim(1));
-  WEIR_ASSIGN_OR_RETURN(Tensor* out, c.AllocateOutput(0, Shape({rows, samples})));
+  if (logits.dim(1) <= 0)
+    return InvalidArgument("num_classes should be positive, got ", logits.dim(1));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({rows, samples})));
   if (out->num_elements() == 0) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const Philox stream, start(rows, samples));
   DispatchType(logits.dtype(), RealNumbers{}, [&]<class T>() {

@@ -1,7 +1,8 @@
 #ifndef WEIR_OPS_COLLECTIONS_H_
 #define WEIR_OPS_COLLECTIONS_H_
 
-// The names of the collections that Weir itself fills or reads (TensorFlow's GraphKeys). Any other string is a collection too.
+// The names of the collections that Weir itself fills or reads (TensorFlow's GraphKeys). Any other
+// string is a collection too.
 namespace weir::collections {
 
 inline constexpr char kGlobalVariables[] = "variables";

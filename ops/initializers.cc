@@ -13,18 +13,22 @@ namespace {
 
 Initializer Uniform(double min, double max, Seed seed) {
   return [=](const InitializerArgs& a) {
-    return RandomUniform(a.graph, a.shape, {.min = min, .max = max, .dtype = a.dtype, .seed = seed});
+    return RandomUniform(a.graph, a.shape,
+                         {.min = min, .max = max, .dtype = a.dtype, .seed = seed});
   };
 }
 
 bool CheckFloating(const InitializerArgs& a, absl::string_view what) {
   if (IsFloating(a.dtype)) return true;
-  a.graph.Fail(InvalidArgument("Initializer ", what, ": Expected floating point type, got ", DataTypeName(a.dtype)));
+  a.graph.Fail(InvalidArgument("Initializer ", what, ": Expected floating point type, got ",
+                               DataTypeName(a.dtype)));
   return false;
 }
 
 // The full variable's shape, where only a part of it is initialised.
-const Shape& ScalingShape(const InitializerArgs& a) { return a.partition ? a.partition->full_shape : a.shape; }
+const Shape& ScalingShape(const InitializerArgs& a) {
+  return a.partition ? a.partition->full_shape : a.shape;
+}
 
 struct Fans {
   double in = 1, out = 1;
@@ -32,18 +36,21 @@ struct Fans {
 
 Fans ComputeFans(const Shape& shape) {
   if (shape.rank() == 0) return {};
-  if (shape.rank() == 1) return {static_cast<double>(shape.dim(0)), static_cast<double>(shape.dim(0))};
+  if (shape.rank() == 1)
+    return {static_cast<double>(shape.dim(0)), static_cast<double>(shape.dim(0))};
   double receptive_field = 1;
   for (int i = 0; i < shape.rank() - 2; ++i) receptive_field *= static_cast<double>(shape.dim(i));
   return {shape.dim(-2) * receptive_field, shape.dim(-1) * receptive_field};
 }
 
-// Fills `shape` row by row, repeating the last value. INVALID_ARGUMENT if there are more values than elements.
+// Fills `shape` row by row, repeating the last value. INVALID_ARGUMENT if there are more values
+// than elements.
 absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
   const int64_t given = values.num_elements(), wanted = shape.num_elements();
   if (given == wanted) return values.Reshaped(shape);
   if (given > wanted) {
-    return InvalidArgument("Too many elements provided. Needed at most ", wanted, ", but received ", given);
+    return InvalidArgument("Too many elements provided. Needed at most ", wanted, ", but received ",
+                           given);
   }
   if (given == 0) return InvalidArgument("Constant: no value for ", wanted, " elements");
   WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), values.dtype(), shape));
@@ -54,7 +61,8 @@ absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
     const size_t size = ElementSize(values.dtype());
     const char* from = static_cast<const char*>(values.raw());
     char* to = static_cast<char*>(out.raw());
-    for (int64_t i = 0; i < wanted; ++i) std::copy_n(from + std::min(i, given - 1) * size, size, to + i * size);
+    for (int64_t i = 0; i < wanted; ++i)
+      std::copy_n(from + std::min(i, given - 1) * size, size, to + i * size);
   }
   return out;
 }
@@ -62,7 +70,8 @@ absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
 Output MakeConstant(const InitializerArgs& a, const Literal& value, bool verify_shape) {
   absl::StatusOr<Tensor> values = value.Make(a.dtype);
   if (values.ok() && verify_shape && values->shape() != a.shape) {
-    values = InvalidArgument("Expected Tensor's shape: ", a.shape.ToString(), ", got ", values->shape().ToString(), ".");
+    values = InvalidArgument("Expected Tensor's shape: ", a.shape.ToString(), ", got ",
+                             values->shape().ToString(), ".");
   }
   if (values.ok()) values = Stretch(*values, a.shape);
   if (values.ok()) return Const(a.graph, *std::move(values));
@@ -70,14 +79,16 @@ Output MakeConstant(const InitializerArgs& a, const Literal& value, bool verify_
   return {};
 }
 
-// gain * Q, where Q R = A for a random matrix A and the diagonal of R is made positive, so that Q is uniformly distributed.
-// Source: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2014.
+// gain * Q, where Q R = A for a random matrix A and the diagonal of R is made positive, so that Q
+// is uniformly distributed. Source: Saxe et al., "Exact solutions to the nonlinear dynamics of
+// learning in deep linear neural networks", 2014.
 Output MakeOrthogonal(const InitializerArgs& a, float gain, Seed seed) {
   if (!CheckFloating(a, "Orthogonal")) return {};
   Graph& g = a.graph;
   if (a.shape.rank() < 2) {
-    g.Fail(InvalidArgument("The tensor to initialize must be at least two-dimensional, but its shape is ",
-                           a.shape.ToString()));
+    g.Fail(InvalidArgument(
+        "The tensor to initialize must be at least two-dimensional, but its shape is ",
+        a.shape.ToString()));
     return {};
   }
   int64_t rows = 1;
@@ -103,8 +114,9 @@ Output MakeIdentity(const InitializerArgs& a, float gain) {
   if (!CheckFloating(a, "Identity")) return {};
   Graph& g = a.graph;
   if (a.shape.rank() != 2) {
-    g.Fail(InvalidArgument("Identity matrix initializer can only be used for 2D matrices, not for shape ",
-                           a.shape.ToString()));
+    g.Fail(InvalidArgument(
+        "Identity matrix initializer can only be used for 2D matrices, not for shape ",
+        a.shape.ToString()));
     return {};
   }
   const int64_t rows = a.shape.dim(0), columns = a.shape.dim(1);
@@ -119,7 +131,8 @@ Output MakeIdentity(const InitializerArgs& a, float gain) {
   return AddOp("Mul", {ConstOf(g, a.dtype, gain, "x"), eye}, {}, scope.name());
 }
 
-// Cutting a normal distribution at two deviations makes its deviation smaller by this factor; source: TensorFlow.
+// Cutting a normal distribution at two deviations makes its deviation smaller by this factor;
+// source: TensorFlow.
 constexpr double kTruncatedDeviation = .87962566103423978;
 
 Output MakeScaled(const InitializerArgs& a, const VarianceScalingOptions& o) {
@@ -130,18 +143,24 @@ Output MakeScaled(const InitializerArgs& a, const VarianceScalingOptions& o) {
     return {};
   }
   const Fans fans = ComputeFans(ScalingShape(a));
-  const double n = o.mode == Options::kFanIn ? fans.in : o.mode == Options::kFanOut ? fans.out : (fans.in + fans.out) / 2;
+  const double n = o.mode == Options::kFanIn    ? fans.in
+                   : o.mode == Options::kFanOut ? fans.out
+                                                : (fans.in + fans.out) / 2;
   const double variance = o.scale / std::max(1., n);
   switch (o.distribution) {
     case Options::kTruncatedNormal:
-      return TruncatedNormal(a.graph, a.shape,
-                             {.stddev = std::sqrt(variance) / kTruncatedDeviation, .dtype = a.dtype, .seed = o.seed});
+      return TruncatedNormal(
+          a.graph, a.shape,
+          {.stddev = std::sqrt(variance) / kTruncatedDeviation, .dtype = a.dtype, .seed = o.seed});
     case Options::kUntruncatedNormal:
-      return RandomNormal(a.graph, a.shape, {.stddev = std::sqrt(variance), .dtype = a.dtype, .seed = o.seed});
-    case Options::kUniform: break;
+      return RandomNormal(a.graph, a.shape,
+                          {.stddev = std::sqrt(variance), .dtype = a.dtype, .seed = o.seed});
+    case Options::kUniform:
+      break;
   }
   const double limit = std::sqrt(3 * variance);
-  return RandomUniform(a.graph, a.shape, {.min = -limit, .max = limit, .dtype = a.dtype, .seed = o.seed});
+  return RandomUniform(a.graph, a.shape,
+                       {.min = -limit, .max = limit, .dtype = a.dtype, .seed = o.seed});
 }
 
 }  // namespace
@@ -158,19 +177,23 @@ Initializer Constant(Literal value, bool verify_shape) {
   return [=](const InitializerArgs& a) { return MakeConstant(a, value, verify_shape); };
 }
 
-Initializer RandomUniformInitializer(float min, float max, Seed seed) { return Uniform(min, max, seed); }
+Initializer RandomUniformInitializer(float min, float max, Seed seed) {
+  return Uniform(min, max, seed);
+}
 
 Initializer RandomNormalInitializer(float mean, float stddev, Seed seed) {
   return [=](const InitializerArgs& a) {
     if (!CheckFloating(a, "RandomNormal")) return Output();
-    return RandomNormal(a.graph, a.shape, {.mean = mean, .stddev = stddev, .dtype = a.dtype, .seed = seed});
+    return RandomNormal(a.graph, a.shape,
+                        {.mean = mean, .stddev = stddev, .dtype = a.dtype, .seed = seed});
   };
 }
 
 Initializer TruncatedNormalInitializer(float mean, float stddev, Seed seed) {
   return [=](const InitializerArgs& a) {
     if (!CheckFloating(a, "TruncatedNormal")) return Output();
-    return TruncatedNormal(a.graph, a.shape, {.mean = mean, .stddev = stddev, .dtype = a.dtype, .seed = seed});
+    return TruncatedNormal(a.graph, a.shape,
+                           {.mean = mean, .stddev = stddev, .dtype = a.dtype, .seed = seed});
   };
 }
 
@@ -181,7 +204,8 @@ Initializer UniformUnitScaling(float factor, Seed seed) {
     double input_size = 1;
     for (int i = 0; i + 1 < shape.rank(); ++i) input_size *= static_cast<double>(shape.dim(i));
     const double limit = std::sqrt(3 / std::max(input_size, 1.)) * factor;
-    return RandomUniform(a.graph, a.shape, {.min = -limit, .max = limit, .dtype = a.dtype, .seed = seed});
+    return RandomUniform(a.graph, a.shape,
+                         {.min = -limit, .max = limit, .dtype = a.dtype, .seed = seed});
   };
 }
 
@@ -193,18 +217,28 @@ namespace {
 
 using Scaling = VarianceScalingOptions;
 
-Initializer Scaled(double scale, Scaling::Mode mode, Scaling::Distribution distribution, Seed seed) {
-  return VarianceScaling({.scale = scale, .mode = mode, .distribution = distribution, .seed = seed});
+Initializer Scaled(double scale, Scaling::Mode mode, Scaling::Distribution distribution,
+                   Seed seed) {
+  return VarianceScaling(
+      {.scale = scale, .mode = mode, .distribution = distribution, .seed = seed});
 }
 
 }  // namespace
 
-Initializer GlorotUniform(Seed seed) { return Scaled(1, Scaling::kFanAvg, Scaling::kUniform, seed); }
-Initializer GlorotNormal(Seed seed) { return Scaled(1, Scaling::kFanAvg, Scaling::kTruncatedNormal, seed); }
+Initializer GlorotUniform(Seed seed) {
+  return Scaled(1, Scaling::kFanAvg, Scaling::kUniform, seed);
+}
+Initializer GlorotNormal(Seed seed) {
+  return Scaled(1, Scaling::kFanAvg, Scaling::kTruncatedNormal, seed);
+}
 Initializer HeUniform(Seed seed) { return Scaled(2, Scaling::kFanIn, Scaling::kUniform, seed); }
-Initializer HeNormal(Seed seed) { return Scaled(2, Scaling::kFanIn, Scaling::kTruncatedNormal, seed); }
+Initializer HeNormal(Seed seed) {
+  return Scaled(2, Scaling::kFanIn, Scaling::kTruncatedNormal, seed);
+}
 Initializer LecunUniform(Seed seed) { return Scaled(1, Scaling::kFanIn, Scaling::kUniform, seed); }
-Initializer LecunNormal(Seed seed) { return Scaled(1, Scaling::kFanIn, Scaling::kTruncatedNormal, seed); }
+Initializer LecunNormal(Seed seed) {
+  return Scaled(1, Scaling::kFanIn, Scaling::kTruncatedNormal, seed);
+}
 
 Initializer Orthogonal(float gain, Seed seed) {
   return [=](const InitializerArgs& a) { return MakeOrthogonal(a, gain, seed); };

@@ -30,7 +30,8 @@ struct InitializerArgs {
 };
 
 // How a variable gets its initial value. A value type, made implicitly of
-//   - an initializer object: Zeros(), GlorotUniform(), ..., or any callable (const InitializerArgs&) -> Output;
+//   - an initializer object: Zeros(), GlorotUniform(), ..., or any callable that takes a
+//     const InitializerArgs& and returns an Output;
 //   - a callable without arguments, () -> Output, which decides the shape itself;
 //   - a tensor of the graph (or a variable), or a literal.
 // A default-constructed one stands for "none given".
@@ -49,7 +50,8 @@ class Initializer {
       value_ = Callable(from);
     } else {
       static_assert(std::is_convertible_v<const T&, TensorArg>,
-                    "an initializer is a tensor, a literal, () -> Output or (const InitializerArgs&) -> Output");
+                    "an initializer is a tensor, a literal, () -> Output or (const "
+                    "InitializerArgs&) -> Output");
       value_ = TensorArg(from);
     }
   }
@@ -76,22 +78,29 @@ using Seed = std::optional<int64_t>;
 // All elements zero (false, empty), or one.
 Initializer Zeros();
 Initializer Ones();
-// A scalar, or a list: row by row, its last value repeated. With `verify_shape` a list of another shape is INVALID_ARGUMENT.
+// A scalar, or a list: row by row, its last value repeated. With `verify_shape` a list of another
+// shape is INVALID_ARGUMENT.
 Initializer Constant(Literal value, bool verify_shape = false);
 // Uniform in [min, max).
 Initializer RandomUniformInitializer(float min = 0, float max = 1, Seed seed = {});
 Initializer RandomNormalInitializer(float mean = 0, float stddev = 1, Seed seed = {});
 // Normal, redrawn beyond two standard deviations.
 Initializer TruncatedNormalInitializer(float mean = 0, float stddev = 1, Seed seed = {});
-// Uniform in +-sqrt(3 / input size) * factor, the input size being the product of all dimensions but the last.
+// Uniform in +-sqrt(3 / input size) * factor, the input size being the product of all dimensions
+// but the last.
 Initializer UniformUnitScaling(float factor = 1, Seed seed = {});
 
-// Samples of variance scale / n, where n is the number of inputs, of outputs, or their mean. For rank 2 these are rows and
-// columns; above that the last two dimensions times the product of the others; rank 1 has n for both.
+// Samples of variance scale / n, where n is the number of inputs, of outputs, or their mean. For
+// rank 2 these are rows and columns; above that the last two dimensions times the product of the
+// others; rank 1 has n for both.
 struct VarianceScalingOptions {
   double scale = 1;
   enum Mode { kFanIn, kFanOut, kFanAvg } mode = kFanIn;
-  enum Distribution { kTruncatedNormal, kUntruncatedNormal, kUniform } distribution = kTruncatedNormal;
+  enum Distribution {
+    kTruncatedNormal,
+    kUntruncatedNormal,
+    kUniform
+  } distribution = kTruncatedNormal;
   Seed seed = {};
 };
 Initializer VarianceScaling(const VarianceScalingOptions& options = {});
@@ -102,8 +111,8 @@ Initializer HeNormal(Seed seed = {});       // variance 2 / in
 Initializer LecunUniform(Seed seed = {});   // limit sqrt(3 / in)
 Initializer LecunNormal(Seed seed = {});    // variance 1 / in
 
-// A random matrix with orthogonal rows or columns (whichever are fewer), times gain; more than two dimensions are taken as
-// one matrix with the last as columns.
+// A random matrix with orthogonal rows or columns (whichever are fewer), times gain; more than two
+// dimensions are taken as one matrix with the last as columns.
 Initializer Orthogonal(float gain = 1, Seed seed = {});
 // gain on the diagonal of a matrix.
 Initializer Identity(float gain = 1);

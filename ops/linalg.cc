@@ -11,7 +11,9 @@ absl::Status QrShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRankAtLeast(0, 2));
   if (!input.has_rank()) return absl::OkStatus();
   const int64_t m = input.dim(-2), n = input.dim(-1);
-  const int64_t inner = c.attr<bool>("full_matrices") ? m : m < 0 || n < 0 ? Shape::kUnknown : std::min(m, n);
+  const int64_t inner = c.attr<bool>("full_matrices") ? m
+                        : m < 0 || n < 0              ? Shape::kUnknown
+                                                      : std::min(m, n);
   const Shape batch = input.Sub(0, -2);
   c.set_output(0, batch.Concatenate({m, inner}));
   c.set_output(1, batch.Concatenate({inner, n}));
@@ -27,7 +29,8 @@ void AddLinalgOps(OpRegistry* ops) {
                .Attr("full_matrices: bool = false")
                .Attr("T: {double, float, half, complex64, complex128}")
                .InferShape(QrShape)
-               .Doc("Writes each matrix in the last two dimensions as a unitary matrix q times an upper triangular r."));
+               .Doc("Writes each matrix in the last two dimensions as a unitary matrix q times an "
+                    "upper triangular r."));
 }
 
 }  // namespace weir

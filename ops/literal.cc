@@ -11,7 +11,8 @@ namespace {
 
 using complex128 = std::complex<double>;
 
-// The wide type in which elements of `t` are converted: bool, int64, uint64, double, complex128 or string.
+// The wide type in which elements of `t` are converted: bool, int64, uint64, double, complex128 or
+// string.
 DataType WideType(DataType t) {
   if (IsFloating(t)) return DT_DOUBLE;
   if (IsComplex(t)) return DT_COMPLEX128;
@@ -23,11 +24,16 @@ DataType WideType(DataType t) {
 // How much a wide type can hold; a list takes the greatest of its items'.
 int Rank(DataType wide) {
   switch (wide) {
-    case DT_INT64: return 1;
-    case DT_UINT64: return 2;
-    case DT_DOUBLE: return 3;
-    case DT_COMPLEX128: return 4;
-    default: return 0;
+    case DT_INT64:
+      return 1;
+    case DT_UINT64:
+      return 2;
+    case DT_DOUBLE:
+      return 3;
+    case DT_COMPLEX128:
+      return 4;
+    default:
+      return 0;
   }
 }
 
@@ -62,14 +68,15 @@ bool ConvertElement(From from, To* to) {
 template <class From>
 bool ConvertTo(const Tensor& from, Tensor* to) {
   bool ok = true;
-  const bool known = DispatchType(to->dtype(), List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t,
-                                                    uint8_t, uint16_t, uint32_t, uint64_t, std::complex<float>,
-                                                    complex128>{},
-                                  [&]<class To>() {
-                                    for (int64_t i = 0; i < from.num_elements() && ok; ++i) {
-                                      ok = ConvertElement<To, From>(from.data<From>()[i], to->data<To>() + i);
-                                    }
-                                  });
+  const bool known =
+      DispatchType(to->dtype(),
+                   List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t,
+                        uint8_t, uint16_t, uint32_t, uint64_t, std::complex<float>, complex128>{},
+                   [&]<class To>() {
+                     for (int64_t i = 0; i < from.num_elements() && ok; ++i) {
+                       ok = ConvertElement<To, From>(from.data<From>()[i], to->data<To>() + i);
+                     }
+                   });
   return known && ok;
 }
 
@@ -82,25 +89,27 @@ bool Convert(const Tensor& from, DataType type, Tensor* to) {
   if (from.dtype() == DT_STRING || type == DT_STRING) return false;
   *to = Tensor(type, from.shape());
   bool ok = false;
-  DispatchType(from.dtype(), List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                                  uint16_t, uint32_t, uint64_t, std::complex<float>, complex128>{},
-               [&]<class From>() {
-                 if constexpr (std::is_same_v<From, bool>) {
-                   ok = false;
-                 } else if constexpr (std::is_same_v<From, std::complex<float>>) {
-                   Tensor wide(DT_COMPLEX128, from.shape());
-                   std::copy_n(from.data<From>(), from.num_elements(), wide.data<complex128>());
-                   ok = type == DT_COMPLEX128 && (*to = wide, true);
-                 } else if constexpr (std::is_integral_v<From> || std::is_same_v<From, complex128>) {
-                   ok = ConvertTo<From>(from, to);
-                 } else {
-                   Tensor wide(DT_DOUBLE, from.shape());
-                   for (int64_t i = 0; i < from.num_elements(); ++i) {
-                     wide.data<double>()[i] = static_cast<double>(from.data<From>()[i]);
-                   }
-                   ok = ConvertTo<double>(wide, to);
-                 }
-               });
+  DispatchType(
+      from.dtype(),
+      List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
+           uint16_t, uint32_t, uint64_t, std::complex<float>, complex128>{},
+      [&]<class From>() {
+        if constexpr (std::is_same_v<From, bool>) {
+          ok = false;
+        } else if constexpr (std::is_same_v<From, std::complex<float>>) {
+          Tensor wide(DT_COMPLEX128, from.shape());
+          std::copy_n(from.data<From>(), from.num_elements(), wide.data<complex128>());
+          ok = type == DT_COMPLEX128 && (*to = wide, true);
+        } else if constexpr (std::is_integral_v<From> || std::is_same_v<From, complex128>) {
+          ok = ConvertTo<From>(from, to);
+        } else {
+          Tensor wide(DT_DOUBLE, from.shape());
+          for (int64_t i = 0; i < from.num_elements(); ++i) {
+            wide.data<double>()[i] = static_cast<double>(from.data<From>()[i]);
+          }
+          ok = ConvertTo<double>(wide, to);
+        }
+      });
   return ok;
 }
 
@@ -109,7 +118,8 @@ void CopyElements(const Tensor& from, int64_t at, Tensor* to) {
     std::copy_n(from.data<std::string>(), from.num_elements(), to->data<std::string>() + at);
   } else if (from.num_bytes() > 0) {
     const size_t size = ElementSize(from.dtype());
-    std::copy_n(static_cast<const char*>(from.raw()), from.num_bytes(), static_cast<char*>(to->raw()) + at * size);
+    std::copy_n(static_cast<const char*>(from.raw()), from.num_bytes(),
+                static_cast<char*>(to->raw()) + at * size);
   }
 }
 
@@ -126,8 +136,8 @@ Literal::Literal(std::initializer_list<Literal> items) : untyped_(true) {
     if (status_.ok()) status_ = item.status_;
     if (!status_.ok()) return;
     if (item.shape() != first.shape()) {
-      status_ = InvalidArgument("a literal list has items of different shapes, ", first.shape().ToString(), " and ",
-                                item.shape().ToString());
+      status_ = InvalidArgument("a literal list has items of different shapes, ",
+                                first.shape().ToString(), " and ", item.shape().ToString());
       return;
     }
     if (const DataType wide = WideType(item.tensor_.dtype()); Rank(wide) > Rank(type)) type = wide;
@@ -138,7 +148,8 @@ Literal::Literal(std::initializer_list<Literal> items) : untyped_(true) {
   for (const Literal& item : items) {
     Tensor wide;
     if (!Convert(item.tensor_, type, &wide)) {
-      status_ = InvalidArgument("a literal list mixes ", DataTypeName(type), " and ", DataTypeName(item.tensor_.dtype()));
+      status_ = InvalidArgument("a literal list mixes ", DataTypeName(type), " and ",
+                                DataTypeName(item.tensor_.dtype()));
       return;
     }
     CopyElements(wide, at, &tensor_);
@@ -153,17 +164,20 @@ absl::StatusOr<Tensor> Literal::Make(DataType wanted) const {
   if (wanted == DT_INVALID) {
     if (!untyped_) return tensor_;
     switch (tensor_.dtype()) {
-      case DT_DOUBLE: wanted = DT_FLOAT; break;
+      case DT_DOUBLE:
+        wanted = DT_FLOAT;
+        break;
       case DT_INT64:
         if (Convert(tensor_, DT_INT32, &out)) return out;
         return tensor_;
-      default: return tensor_;
+      default:
+        return tensor_;
     }
   }
   if (Convert(tensor_, wanted, &out)) return out;
   const DataType own = untyped_ ? Make()->dtype() : tensor_.dtype();
-  return InvalidArgument("Expected ", DataTypeName(wanted), ", but got ", tensor_.ToString(8), " of type ",
-                         DataTypeName(own), "; it does not convert without loss");
+  return InvalidArgument("Expected ", DataTypeName(wanted), ", but got ", tensor_.ToString(8),
+                         " of type ", DataTypeName(own), "; it does not convert without loss");
 }
 
 Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) const {
@@ -180,7 +194,8 @@ Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) cons
   }
   if (wanted != DT_INVALID && output_.dtype() != BaseType(wanted)) {
     graph.Fail(InvalidArgument("Tensor conversion requested dtype ", DataTypeName(BaseType(wanted)),
-                               " for Tensor with dtype ", DataTypeName(output_.dtype()), ": ", output_.name()));
+                               " for Tensor with dtype ", DataTypeName(output_.dtype()), ": ",
+                               output_.name()));
     return Output();
   }
   return output_;

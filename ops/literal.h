@@ -13,18 +13,21 @@
 
 namespace weir {
 
-// A constant as a programmer writes it, before it has got its final type: a number, a text, a (nested) list of them, or a
-// Tensor. Alone it takes the type that TensorFlow gives the same text in Python: floating -> float32, integers -> int32, or
-// int64 when a value does not fit, bool -> bool, complex -> complex128, text -> string. A Tensor and a std::vector keep their
-// type. Where a type is asked for, the values are converted, if that loses no more than precision: 1.5 is no int32.
+// A constant as a programmer writes it, before it has got its final type: a number, a text, a
+// (nested) list of them, or a Tensor. Alone it takes the type that TensorFlow gives the same text
+// in Python: floating -> float32, integers -> int32, or int64 when a value does not fit, bool ->
+// bool, complex -> complex128, text -> string. A Tensor and a std::vector keep their type. Where a
+// type is asked for, the values are converted, if that loses no more than precision: 1.5 is no
+// int32.
 class Literal {
  private:
   // How numbers are held until Make.
   template <class T>
   using Widest = std::conditional_t<
       std::is_same_v<T, bool> || std::is_same_v<T, std::string>, T,
-      std::conditional_t<std::is_floating_point_v<T>, double,
-                         std::conditional_t<std::is_unsigned_v<T> && sizeof(T) == 8, uint64_t, int64_t>>>;
+      std::conditional_t<
+          std::is_floating_point_v<T>, double,
+          std::conditional_t<std::is_unsigned_v<T> && sizeof(T) == 8, uint64_t, int64_t>>>;
   template <class T>
   static Tensor Vector(const std::vector<T>& items) {
     Tensor out(DataTypeOf<T>::value, Shape({static_cast<int64_t>(items.size())}));
@@ -41,11 +44,12 @@ class Literal {
   Literal(Tensor tensor) : tensor_(std::move(tensor)) {}
   // A list, or a list of lists; all of one shape, else the error shows in Make.
   Literal(std::initializer_list<Literal> items);
-  template <class T, std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, std::string>, int> = 0>
+  template <class T,
+            std::enable_if_t<std::is_arithmetic_v<T> || std::is_same_v<T, std::string>, int> = 0>
   Literal(const std::vector<T>& items) : tensor_(Vector(items)) {}
 
-  // The tensor of its own type (`wanted` DT_INVALID) or of the type wanted. INVALID_ARGUMENT naming both types if the
-  // values cannot be of that type.
+  // The tensor of its own type (`wanted` DT_INVALID) or of the type wanted. INVALID_ARGUMENT naming
+  // both types if the values cannot be of that type.
   absl::StatusOr<Tensor> Make(DataType wanted = DT_INVALID) const;
   // True for numbers and lists, which have no type of their own; false for typed ones.
   bool untyped() const { return untyped_; }
@@ -57,22 +61,27 @@ class Literal {
   absl::Status status_;
 };
 
-// A tensor of the graph, or a literal that becomes a Const when its type is known. What functions take that accept either.
+// A tensor of the graph, or a literal that becomes a Const when its type is known. What functions
+// take that accept either.
 class TensorArg {
  public:
-  template <class T, std::enable_if_t<std::is_convertible_v<const T&, Output> && !std::is_same_v<T, std::nullptr_t> &&
-                                          !std::is_arithmetic_v<T>, int> = 0>
+  template <class T,
+            std::enable_if_t<std::is_convertible_v<const T&, Output> &&
+                                 !std::is_same_v<T, std::nullptr_t> && !std::is_arithmetic_v<T>,
+                             int> = 0>
   TensorArg(const T& tensor) : output_(tensor) {}
   template <class T, std::enable_if_t<!std::is_convertible_v<const T&, Output> &&
-                                          std::is_convertible_v<const T&, Literal>, int> = 0>
+                                          std::is_convertible_v<const T&, Literal>,
+                                      int> = 0>
   TensorArg(const T& literal) : literal_(Literal(literal)) {}
   TensorArg(std::initializer_list<Literal> items) : literal_(Literal(items)) {}
 
   bool is_literal() const { return literal_.has_value(); }
   const Literal& literal() const { return *literal_; }
   const Output& output() const { return output_; }
-  // The tensor: itself, or a new Const named `name`, of type `wanted` (DT_INVALID: its own). A tensor of another type, or a
-  // literal that does not convert, fails the graph with INVALID_ARGUMENT naming both types.
+  // The tensor: itself, or a new Const named `name`, of type `wanted` (DT_INVALID: its own). A
+  // tensor of another type, or a literal that does not convert, fails the graph with
+  // INVALID_ARGUMENT naming both types.
   Output In(Graph& graph, DataType wanted = DT_INVALID, absl::string_view name = "Const") const;
 
  private:

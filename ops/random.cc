@@ -8,8 +8,8 @@ namespace weir {
 
 namespace {
 
-Output StatefulNode(Graph& g, absl::string_view op, Output shape, DataType dtype, std::optional<int64_t> seed,
-                    absl::string_view name = {}) {
+Output StatefulNode(Graph& g, absl::string_view op, Output shape, DataType dtype,
+                    std::optional<int64_t> seed, absl::string_view name = {}) {
   const auto [seed1, seed2] = g.NextSeed(seed);
   return AddOp(op, {shape}, {{"dtype", dtype}, {"seed", seed1}, {"seed2", seed2}}, name);
 }
@@ -28,9 +28,12 @@ Output NormalLike(Graph& g, absl::string_view op, const Ints& shape, const Rando
   return ScaleAndShift(StatefulNode(g, op, dims, o.dtype, o.seed), stddev, mean, scope);
 }
 
-absl::string_view OrElse(absl::string_view name, absl::string_view fallback) { return name.empty() ? fallback : name; }
+absl::string_view OrElse(absl::string_view name, absl::string_view fallback) {
+  return name.empty() ? fallback : name;
+}
 
-// Key and counter that the Philox stream of a stateless op starts from, and the number of the algorithm.
+// Key and counter that the Philox stream of a stateless op starts from, and the number of the
+// algorithm.
 struct StreamStart {
   Output key, counter, alg;
 };
@@ -42,15 +45,16 @@ StreamStart StartStream(Graph& g, Output seed, absl::string_view alg_name) {
   return {start->output(0), start->output(1), Const(g, kAutoSelect, alg_name)};
 }
 
-Output StatelessNormalLike(absl::string_view op, Output seed, const Ints& shape, const RandomNormalOptions& o,
-                           absl::string_view name) {
+Output StatelessNormalLike(absl::string_view op, Output seed, const Ints& shape,
+                           const RandomNormalOptions& o, absl::string_view name) {
   if (!seed) return {};
   Graph& g = seed.graph();
   const NameScope scope(g, name);
   const Output dims = shape.In(g, "shape");
   const Output mean = ConstOf(g, o.dtype, o.mean, "mean");
   const Output stddev = ConstOf(g, o.dtype, o.stddev, "stddev");
-  const StreamStart start = StartStream(g, seed, absl::StrCat(op, "/alg"));  // takes "op" as a scope
+  const StreamStart start =
+      StartStream(g, seed, absl::StrCat(op, "/alg"));  // takes "op" as a scope
   const Output sample = AddOp(op, {dims, start.key, start.counter, start.alg}, {{"dtype", o.dtype}},
                               absl::StrCat(scope.name(), op, "/"));
   return ScaleAndShift(sample, stddev, mean, scope);
@@ -58,7 +62,8 @@ Output StatelessNormalLike(absl::string_view op, Output seed, const Ints& shape,
 
 }  // namespace
 
-Output RandomUniform(Graph& g, const Ints& shape, const RandomUniformOptions& o, absl::string_view name) {
+Output RandomUniform(Graph& g, const Ints& shape, const RandomUniformOptions& o,
+                     absl::string_view name) {
   const NameScope scope(g, OrElse(name, "random_uniform"));
   const Output dims = shape.In(g, "shape");
   const bool integer = IsInteger(o.dtype);
@@ -73,18 +78,21 @@ Output RandomUniform(Graph& g, const Ints& shape, const RandomUniformOptions& o,
   }
   if (integer) {
     const auto [seed1, seed2] = g.NextSeed(o.seed);
-    return AddOp("RandomUniformInt", {dims, min, max}, {{"seed", seed1}, {"seed2", seed2}}, scope.name());
+    return AddOp("RandomUniformInt", {dims, min, max}, {{"seed", seed1}, {"seed2", seed2}},
+                 scope.name());
   }
   const Output sample = StatefulNode(g, "RandomUniform", dims, o.dtype, o.seed);
   if (!o.min) return o.max ? AddOp("Mul", {sample, max}) : sample;
   return ScaleAndShift(sample, AddOp("Sub", {max, min}, {}, "sub"), min, scope);
 }
 
-Output RandomNormal(Graph& g, const Ints& shape, const RandomNormalOptions& options, absl::string_view name) {
+Output RandomNormal(Graph& g, const Ints& shape, const RandomNormalOptions& options,
+                    absl::string_view name) {
   return NormalLike(g, "RandomStandardNormal", shape, options, OrElse(name, "random_normal"));
 }
 
-Output TruncatedNormal(Graph& g, const Ints& shape, const RandomNormalOptions& options, absl::string_view name) {
+Output TruncatedNormal(Graph& g, const Ints& shape, const RandomNormalOptions& options,
+                       absl::string_view name) {
   return NormalLike(g, "TruncatedNormal", shape, options, OrElse(name, "truncated_normal"));
 }
 
@@ -94,42 +102,48 @@ Output RandomShuffle(Output value, std::optional<int64_t> seed, absl::string_vie
   return AddOp("RandomShuffle", {value}, {{"seed", seed1}, {"seed2", seed2}}, name);
 }
 
-Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOptions& o, absl::string_view name) {
+Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOptions& o,
+                   absl::string_view name) {
   if (!logits) return {};
   Graph& g = logits.graph();
   const NameScope scope(g, OrElse(name, "multinomial"));
   const Output count = num_samples.In(g, "Multinomial/num_samples");
   const auto [seed1, seed2] = g.NextSeed(o.seed);
   // The constant has taken the name "Multinomial" as a scope, so it is given as final.
-  return AddOp("Multinomial", {logits, count}, {{"seed", seed1}, {"seed2", seed2}, {"output_dtype", o.output_dtype}},
+  return AddOp("Multinomial", {logits, count},
+               {{"seed", seed1}, {"seed2", seed2}, {"output_dtype", o.output_dtype}},
                absl::StrCat(scope.name(), "Multinomial/"));
 }
 
-Output StatelessRandomUniform(Output seed, const Ints& shape, const RandomUniformOptions& o, absl::string_view name) {
+Output StatelessRandomUniform(Output seed, const Ints& shape, const RandomUniformOptions& o,
+                              absl::string_view name) {
   if (!seed) return {};
   Graph& g = seed.graph();
   const NameScope scope(g, OrElse(name, "stateless_random_uniform"));
   const Output dims = shape.In(g, "shape");
   if (IsInteger(o.dtype) && !o.max) {  // every value of the type
     const StreamStart start = StartStream(g, seed, "alg");
-    return AddOp("StatelessRandomUniformFullIntV2", {dims, start.key, start.counter, start.alg}, {{"dtype", o.dtype}},
-                 scope.name());
+    return AddOp("StatelessRandomUniformFullIntV2", {dims, start.key, start.counter, start.alg},
+                 {{"dtype", o.dtype}}, scope.name());
   }
   const Output min = ConstOf(g, o.dtype, o.min.value_or(0), "min");
   const Output max = ConstOf(g, o.dtype, o.max.value_or(1), "max");
   if (IsInteger(o.dtype)) {
     const StreamStart start = StartStream(g, seed, "alg");
-    return AddOp("StatelessRandomUniformIntV2", {dims, start.key, start.counter, start.alg, min, max}, {}, scope.name());
+    return AddOp("StatelessRandomUniformIntV2",
+                 {dims, start.key, start.counter, start.alg, min, max}, {}, scope.name());
   }
   const StreamStart start = StartStream(g, seed, "StatelessRandomUniformV2/alg");
-  const Output sample = AddOp("StatelessRandomUniformV2", {dims, start.key, start.counter, start.alg},
-                              {{"dtype", o.dtype}}, absl::StrCat(scope.name(), "StatelessRandomUniformV2/"));
+  const Output sample =
+      AddOp("StatelessRandomUniformV2", {dims, start.key, start.counter, start.alg},
+            {{"dtype", o.dtype}}, absl::StrCat(scope.name(), "StatelessRandomUniformV2/"));
   return ScaleAndShift(sample, AddOp("Sub", {max, min}, {}, "sub"), min, scope);
 }
 
 Output StatelessRandomNormal(Output seed, const Ints& shape, const RandomNormalOptions& options,
                              absl::string_view name) {
-  return StatelessNormalLike("StatelessRandomNormalV2", seed, shape, options, OrElse(name, "stateless_random_normal"));
+  return StatelessNormalLike("StatelessRandomNormalV2", seed, shape, options,
+                             OrElse(name, "stateless_random_normal"));
 }
 
 Output StatelessTruncatedNormal(Output seed, const Ints& shape, const RandomNormalOptions& options,
@@ -143,7 +157,8 @@ Output StatelessTruncatedNormal(Output seed, const Ints& shape, const RandomNorm
 namespace {
 
 constexpr char kFloats[] = "dtype: {half, bfloat16, float, double}";
-constexpr char kLogits[] = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
+constexpr char kLogits[] =
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 
 absl::Status StatelessShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape seed, c.WithRank(1, 1));
@@ -224,7 +239,8 @@ void AddStatelessInts(OpRegistry* ops) {
                .NotDifferentiable()
                .Doc("Integers drawn uniformly from [minval, maxval), from a seed alone."));
   ops->Add(OpSpec("StatelessRandomUniformIntV2")
-               .In("shape: Tshape, key: uint64, counter: uint64, alg: int32, minval: dtype, maxval: dtype")
+               .In("shape: Tshape, key: uint64, counter: uint64, alg: int32, minval: dtype, "
+                   "maxval: dtype")
                .Out("output: dtype")
                .Attr("dtype: {int32, int64, uint32, uint64}")
                .Attr("Tshape: {int32, int64} = DT_INT32")
@@ -240,14 +256,15 @@ void AddStatelessInts(OpRegistry* ops) {
                .InferShape(StatelessShape)
                .NotDifferentiable()
                .Doc("Integers drawn uniformly from all values of the type, from a seed alone."));
-  ops->Add(OpSpec("StatelessRandomUniformFullIntV2")
-               .In("shape: Tshape, key: uint64, counter: uint64, alg: int32")
-               .Out("output: dtype")
-               .Attr("dtype: {int32, int64, uint32, uint64} = DT_UINT64")
-               .Attr("Tshape: {int32, int64} = DT_INT32")
-               .InferShape(KeyCounterShape)
-               .NotDifferentiable()
-               .Doc("Integers drawn uniformly from all values of the type, from a key and a counter."));
+  ops->Add(
+      OpSpec("StatelessRandomUniformFullIntV2")
+          .In("shape: Tshape, key: uint64, counter: uint64, alg: int32")
+          .Out("output: dtype")
+          .Attr("dtype: {int32, int64, uint32, uint64} = DT_UINT64")
+          .Attr("Tshape: {int32, int64} = DT_INT32")
+          .InferShape(KeyCounterShape)
+          .NotDifferentiable()
+          .Doc("Integers drawn uniformly from all values of the type, from a key and a counter."));
   ops->Add(OpSpec("StatelessMultinomial")
                .In("logits: T, num_samples: int32, seed: Tseed")
                .Out("output: output_dtype")
@@ -256,17 +273,20 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr("output_dtype: {int32, int64} = DT_INT64")
                .InferShape(MultinomialShape)
                .NotDifferentiable()
-               .Doc("Column numbers drawn for each row of unnormalised log-probabilities, from a seed alone."));
+               .Doc("Column numbers drawn for each row of unnormalised log-probabilities, from a "
+                    "seed alone."));
 }
 
 void AddStreamStarts(OpRegistry* ops) {
-  ops->Add(OpSpec("StatelessRandomGetKeyCounter")
-               .In("seed: Tseed")
-               .Out("key: uint64, counter: uint64")
-               .Attr("Tseed: {int32, int64} = DT_INT64")
-               .InferShape(GetKeyCounterShape)
-               .NotDifferentiable()
-               .Doc("Scrambles a seed of two integers into the key and the counter of a Philox stream."));
+  ops->Add(
+      OpSpec("StatelessRandomGetKeyCounter")
+          .In("seed: Tseed")
+          .Out("key: uint64, counter: uint64")
+          .Attr("Tseed: {int32, int64} = DT_INT64")
+          .InferShape(GetKeyCounterShape)
+          .NotDifferentiable()
+          .Doc(
+              "Scrambles a seed of two integers into the key and the counter of a Philox stream."));
   ops->Add(OpSpec("StatelessRandomGetAlg")
                .Out("alg: int32")
                .Stateful()
@@ -286,8 +306,10 @@ void AddStreamStarts(OpRegistry* ops) {
 
 void AddRandomOps(OpRegistry* ops) {
   AddStateful(ops, "RandomUniform", "Numbers drawn uniformly from [0, 1).");
-  AddStateful(ops, "RandomStandardNormal", "Numbers drawn from the normal distribution of mean 0 and deviation 1.");
-  AddStateful(ops, "TruncatedNormal", "Normal numbers, drawn again while they lie beyond two standard deviations.");
+  AddStateful(ops, "RandomStandardNormal",
+              "Numbers drawn from the normal distribution of mean 0 and deviation 1.");
+  AddStateful(ops, "TruncatedNormal",
+              "Normal numbers, drawn again while they lie beyond two standard deviations.");
   ops->Add(OpSpec("RandomUniformInt")
                .In("shape: T, minval: Tout, maxval: Tout")
                .Out("output: Tout")
@@ -321,7 +343,8 @@ void AddRandomOps(OpRegistry* ops) {
                .NotDifferentiable()
                .Doc("Column numbers drawn for each row of unnormalised log-probabilities."));
   AddStateless(ops, "StatelessRandomUniform", "Numbers drawn uniformly from [0, 1).");
-  AddStateless(ops, "StatelessRandomNormal", "Numbers drawn from the normal distribution of mean 0 and deviation 1.");
+  AddStateless(ops, "StatelessRandomNormal",
+               "Numbers drawn from the normal distribution of mean 0 and deviation 1.");
   AddStateless(ops, "StatelessTruncatedNormal",
                "Normal numbers, drawn again while they lie beyond two standard deviations.");
   AddStatelessInts(ops);

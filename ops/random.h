@@ -6,9 +6,10 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Builders of random tensors: TensorFlow's random_ops and stateless_random_ops, with its node names and its streams: the same
-// seeds give the same numbers. The seeds of a stateful op come from Graph::NextSeed: the graph's seed and the op's; with
-// neither, every session draws numbers of its own.
+// Builders of random tensors: TensorFlow's random_ops and stateless_random_ops, with its node names
+// and its streams: the same seeds give the same numbers. The seeds of a stateful op come from
+// Graph::NextSeed: the graph's seed and the op's; with neither, every session draws numbers of its
+// own.
 namespace weir {
 
 struct RandomUniformOptions {
@@ -25,7 +26,8 @@ struct RandomNormalOptions {
   DataType dtype = DT_FLOAT;
   std::optional<int64_t> seed = {};
 };
-Output RandomNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& options = {}, absl::string_view name = {});
+Output RandomNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& options = {},
+                    absl::string_view name = {});
 // Values beyond two standard deviations are drawn again.
 Output TruncatedNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& options = {},
                        absl::string_view name = {});
@@ -42,11 +44,13 @@ Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOpti
                    absl::string_view name = {});
 
 // Stateless: the result depends on `seed`, a vector of two integers, alone.
-Output StatelessRandomUniform(Output seed, const Ints& shape, const RandomUniformOptions& options = {},
+Output StatelessRandomUniform(Output seed, const Ints& shape,
+                              const RandomUniformOptions& options = {},
                               absl::string_view name = {});
-Output StatelessRandomNormal(Output seed, const Ints& shape, const RandomNormalOptions& options = {},
-                             absl::string_view name = {});
-Output StatelessTruncatedNormal(Output seed, const Ints& shape, const RandomNormalOptions& options = {},
+Output StatelessRandomNormal(Output seed, const Ints& shape,
+                             const RandomNormalOptions& options = {}, absl::string_view name = {});
+Output StatelessTruncatedNormal(Output seed, const Ints& shape,
+                                const RandomNormalOptions& options = {},
                                 absl::string_view name = {});
 
 }  // namespace weir

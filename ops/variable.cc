@@ -1,5 +1,7 @@
 #include "weir/ops/variable.h"
 
+#include <cstdio>
+
 #include "absl/strings/str_join.h"
 #include "weir/core/scope.h"
 #include "weir/ops/collections.h"
@@ -20,19 +22,25 @@ PlaceWith::PlaceWith(Graph& graph, const Node* node, bool ignore_existing) : Con
 
 namespace {
 
-std::vector<std::string> LocationOf(absl::string_view op_name) { return {absl::StrCat("loc:@", op_name)}; }
+std::vector<std::string> LocationOf(absl::string_view op_name) {
+  return {absl::StrCat("loc:@", op_name)};
+}
 
 // Creation, step by step. Every step leaves `g` failed, and returns false, if something is wrong.
 class VariableMaking {
  public:
   VariableMaking(Graph& g, const Initializer& initial_value, const VariableOptions& options)
-      : g_(g), initial_value_(initial_value), o_(options), info_(std::make_shared<VariableInfo>()) {}
+      : g_(g),
+        initial_value_(initial_value),
+        o_(options),
+        info_(std::make_shared<VariableInfo>()) {}
 
   Variable Make() {
-    if (!initial_value_) return Fail("initial_value must be specified; a variable needs one, or a VariableDef");
     if (!CheckOptions()) return {};
     const ClearControlDependencies no_controls(g_);
+    const bool was_ok = g_.status().ok();
     const NameScope scope(g_, o_.name.empty() ? "Variable" : o_.name);
+    if (was_ok && !g_.status().ok()) return {};  // a bad name
     scope_ = scope.name();
     info_->op = scope_.substr(0, scope_.size() - 1);
     info_->is_resource = o_.use_resource.value_or(g_.options().use_resource);
@@ -45,9 +53,10 @@ class VariableMaking {
   }
 
  private:
-  Variable Fail(absl::string_view why) {
+  // False.
+  bool Fail(absl::string_view why) {
     g_.Fail(InvalidArgument("Variable '", o_.name.empty() ? "Variable" : o_.name, "': ", why));
-    return {};
+    return false;
   }
 
   bool CheckOptions();
@@ -66,16 +75,20 @@ class VariableMaking {
 };
 
 bool VariableMaking::CheckOptions() {
-  const int synchronization = static_cast<int>(o_.synchronization), aggregation = static_cast<int>(o_.aggregation);
+  if (!initial_value_) {
+    return Fail("initial_value must be specified; a variable needs one, or a VariableDef");
+  }
+  const int synchronization = static_cast<int>(o_.synchronization),
+            aggregation = static_cast<int>(o_.aggregation);
   if (synchronization < 0 || synchronization > 3) {
-    return static_cast<bool>(Fail(absl::StrCat("Invalid variable synchronization mode: ", synchronization)));
+    return Fail(absl::StrCat("Invalid variable synchronization mode: ", synchronization));
   }
   if (aggregation < 0 || aggregation > 3) {
-    return static_cast<bool>(Fail(absl::StrCat("Invalid variable aggregation mode: ", aggregation)));
+    return Fail(absl::StrCat("Invalid variable aggregation mode: ", aggregation));
   }
   const bool on_read = o_.synchronization == VariableSynchronization::kOnRead;
   if (on_read && o_.trainable.value_or(false)) {
-    return static_cast<bool>(Fail("Synchronization value can be set to kOnRead only for non-trainable variables"));
+    return Fail("Synchronization value can be set to kOnRead only for non-trainable variables");
   }
   info_->trainable = o_.trainable.value_or(!on_read);
   info_->synchronization = o_.synchronization;
@@ -84,12 +97,19 @@ bool VariableMaking::CheckOptions() {
   info_->validate_shape = o_.validate_shape;
   info_->caching_device = o_.caching_device;
   collections_ = o_.collections.value_or(std::vector<std::string>{collections::kGlobalVariables});
-  if (info_->trainable) collections_.push_back(collections::kTrainableVariables);
+  if (info_->trainable) {
+    if (collections_ == std::vector<std::string>{collections::kLocalVariables}) {
+      std::fprintf(stderr, "weir: variable '%s' is in local_variables only, but trainable\n",
+                   o_.name.c_str());
+    }
+    collections_.push_back(collections::kTrainableVariables);
+  }
   return true;
 }
 
-// Nodes made here belong with the variable, which does not exist yet: so they get its mark as an attribute. A plain tensor
-// is taken as it is; a literal of a reference variable becomes "w/initial_value", without mark, as in TensorFlow.
+// Nodes made here belong with the variable, which does not exist yet: so they get its mark as an
+// attribute. A plain tensor is taken as it is; a literal of a reference variable becomes
+// "w/initial_value", without mark, as in TensorFlow.
 bool VariableMaking::MakeInitialValue() {
   Output& value = info_->initial_value;
   const bool callable = initial_value_.kind() != Initializer::Kind::kTensor;
@@ -120,18 +140,18 @@ bool VariableMaking::DecideShape() {
   const Shape& given = info_->initial_value.shape();
   if (o_.shape) {
     if (!o_.shape->IsCompatibleWith(given)) {
-      Fail(absl::StrCat("the initial value's shape ", given.ToString(), " is not compatible with the explicitly supplied ",
-                        "`shape` argument ", o_.shape->ToString()));
-      return false;
+      return Fail(absl::StrCat("the initial value's shape ", given.ToString(),
+                               " is not compatible with the explicitly supplied `shape` argument ",
+                               o_.shape->ToString()));
     }
     info_->shape = *o_.shape;
   } else {
     info_->shape = info_->is_resource || o_.validate_shape ? given : Shape::UnknownRank();
   }
   if (o_.validate_shape && !info_->is_resource && !given.IsFullyDefined()) {
-    Fail(absl::StrCat("initial_value must have a shape specified: ", info_->initial_value.name(), " has shape ",
-                      given.ToString(), "; give it a static shape, or set validate_shape to false"));
-    return false;
+    return Fail(absl::StrCat(
+        "initial_value must have a shape specified: ", info_->initial_value.name(), " has shape ",
+        given.ToString(), "; give it a static shape, or set validate_shape to false"));
   }
   return true;
 }
@@ -146,7 +166,8 @@ bool VariableMaking::MakeStorage() {
     attrs.emplace_back("shared_name", info_->op);
     attrs.emplace_back("debug_name", scope_);
   }
-  Node* node = AddNode(g_, info_->is_resource ? "VarHandleOp" : "VariableV2", {}, std::move(attrs), scope_);
+  Node* node =
+      AddNode(g_, info_->is_resource ? "VarHandleOp" : "VariableV2", {}, std::move(attrs), scope_);
   if (node == nullptr) return false;
   info_->handle = node->output();
   return true;
@@ -158,7 +179,8 @@ bool VariableMaking::FinishRef() {
   if (!start) return false;
   {
     const PlaceWith place(g_, storage);
-    info_->initializer = AddNode("Assign", {info_->handle, start}, {{"validate_shape", o_.validate_shape}});
+    info_->initializer =
+        AddNode("Assign", {info_->handle, start}, {{"validate_shape", o_.validate_shape}});
   }
   if (o_.caching_device) {
     const DeviceScope cache(g_, *o_.caching_device);
@@ -205,13 +227,15 @@ bool VariableMaking::FinishResource() {
 
 }  // namespace
 
-Variable MakeVariable(Graph& graph, const Initializer& initial_value, const VariableOptions& options) {
+Variable MakeVariable(Graph& graph, const Initializer& initial_value,
+                      const VariableOptions& options) {
   // Creators are asked from the innermost outwards; the last step makes the variable.
   const std::vector<VariableCreator> creators = VariableStore::Of(graph).creators;
   std::function<Variable(size_t, Graph&, const Initializer&, const VariableOptions&)> ask =
       [&](size_t left, Graph& g, const Initializer& value, const VariableOptions& o) -> Variable {
     if (left == 0) return VariableMaking(g, value, o).Make();
-    const VariableMaker next = [&ask, left](Graph& g2, const Initializer& v2, const VariableOptions& o2) {
+    const VariableMaker next = [&ask, left](Graph& g2, const Initializer& v2,
+                                            const VariableOptions& o2) {
       return ask(left - 1, g2, v2, o2);
     };
     return creators[left - 1](next, g, value, o);
@@ -224,7 +248,8 @@ Variable MakeVariable(Output initial_value, const VariableOptions& options) {
   return MakeVariable(initial_value.graph(), initial_value, options);
 }
 
-// A resource variable's value is read among the new variable's nodes, a reference variable's shared read is taken as it is.
+// A resource variable's value is read among the new variable's nodes, a reference variable's shared
+// read is taken as it is.
 Initializer::Initializer(const Variable& variable) {
   if (variable.is_resource()) {
     value_ = Callable([variable] { return variable.value(); });
@@ -235,7 +260,8 @@ Initializer::Initializer(const Variable& variable) {
 
 std::string SaveSliceInfo::Spec() const {
   std::vector<std::string> ranges;
-  for (size_t i = 0; i < var_offset.size(); ++i) ranges.push_back(absl::StrCat(var_offset[i], ",", var_shape[i]));
+  for (size_t i = 0; i < var_offset.size(); ++i)
+    ranges.push_back(absl::StrCat(var_offset[i], ",", var_shape[i]));
   return absl::StrCat(absl::StrJoin(full_shape, " "), " ", absl::StrJoin(ranges, ":"));
 }
 
@@ -268,8 +294,9 @@ std::string Variable::ToString() const {
                                   : info_->dtype == DT_DOUBLE ? "float64"
                                   : info_->dtype == DT_HALF   ? "float16"
                                                               : "";
-  return absl::StrCat("<tf.Variable '", name(), "' shape=", shape, " dtype=",
-                      dtype.empty() ? DataTypeName(info_->dtype) : dtype, info_->is_resource ? "" : "_ref", ">");
+  return absl::StrCat("<tf.Variable '", name(), "' shape=", shape,
+                      " dtype=", dtype.empty() ? DataTypeName(info_->dtype) : dtype,
+                      info_->is_resource ? "" : "_ref", ">");
 }
 
 Output Variable::value() const {
@@ -301,14 +328,15 @@ Output Variable::is_initialized(absl::string_view name) const {
 Output Variable::SparseRead(Output indices, absl::string_view name) const {
   if (!info_ || !indices) return {};
   if (!info_->is_resource) return Gather(value(), indices, {}, name);
-  return AddOp("ResourceGather", {info_->handle, indices}, {{"dtype", info_->dtype}}, name.empty() ? "Gather" : name);
+  return AddOp("ResourceGather", {info_->handle, indices}, {{"dtype", info_->dtype}},
+               name.empty() ? "Gather" : name);
 }
 
 Output Variable::GatherNd(Output indices, absl::string_view name) const {
   if (!info_ || !indices) return {};
   if (!info_->is_resource) return weir::GatherNd(value(), indices, name);
-  return AddOp("Identity", {AddOp("ResourceGatherNd", {info_->handle, indices}, {{"dtype", info_->dtype}},
-                                  name.empty() ? "GatherNd" : name)});
+  return AddOp("Identity", {AddOp("ResourceGatherNd", {info_->handle, indices},
+                                  {{"dtype", info_->dtype}}, name.empty() ? "GatherNd" : name)});
 }
 
 }  // namespace weir

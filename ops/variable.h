@@ -30,7 +30,8 @@ struct SaveSliceInfo {
   std::string Spec() const;
 };
 
-// What is known of a variable in a graph. Shared by all handles to it, and by the collections it is in.
+// What is known of a variable in a graph. Shared by all handles to it, and by the collections it is
+// in.
 struct VariableInfo : public CollectionObject {
   std::string op;  // "hidden/w"
   Output handle;   // the storage node's output: a reference, or a resource
@@ -52,29 +53,35 @@ struct VariableInfo : public CollectionObject {
   std::string name() const override { return op + ":0"; }
 };
 
-// Options of the functions that write a variable. Designated initialisers: `v.AssignAdd(1, {.use_locking = true})`.
+// Options of the functions that write a variable. Designated initialisers: `v.AssignAdd(1,
+// {.use_locking = true})`.
 struct WriteOptions {
-  // Reference variables: the kernel holds the lock while it writes (resource variables always do). Unset: as TensorFlow
-  // has it, which is false for Assign and Scatter, true for ScatterNd and for the free function Assign.
+  // Reference variables: the kernel holds the lock while it writes (resource variables always do).
+  // Unset: as TensorFlow has it, which is false for Assign and Scatter, true for ScatterNd and for
+  // the free function Assign.
   std::optional<bool> use_locking = {};
   // False: the result is the writing node, without a read after it.
   bool read_value = true;
-  // Assign to a reference variable: false lets the value have another shape, which the variable then takes.
+  // Assign to a reference variable: false lets the value have another shape, which the variable
+  // then takes.
   bool validate_shape = true;
   std::string name = {};
 };
 
 class VariableSlice;
 
-// A handle to a variable of a graph: state that outlives a run. A cheap value; it does not own the state, which lives in the
-// session. Converts to its value wherever a tensor is taken. A default-constructed (or failed) handle is invalid, and what
-// is made of it is invalid too, without a second error. Valid while the graph lives.
+// A handle to a variable of a graph: state that outlives a run. A cheap value; it does not own the
+// state, which lives in the session. Converts to its value wherever a tensor is taken. A
+// default-constructed (or failed) handle is invalid, and what is made of it is invalid too, without
+// a second error. Valid while the graph lives.
 //
-// Two kinds, with the same functions: resource variables (VarHandleOp; each read is a snapshot, a new node) and reference
-// variables (VariableV2; one read node shared by all), as TensorFlow 1 had them by default.
+// Two kinds, with the same functions: resource variables (VarHandleOp; each read is a snapshot, a
+// new node) and reference variables (VariableV2; one read node shared by all), as TensorFlow 1 had
+// them by default.
 //
-// Functions that write return the value after the write (an Output, which is also an Operation); errors stick to the graph:
-// INVALID_ARGUMENT for a value of another type or of a shape that can never fit, naming the variable and both.
+// Functions that write return the value after the write (an Output, which is also an Operation);
+// errors stick to the graph: INVALID_ARGUMENT for a value of another type or of a shape that can
+// never fit, naming the variable and both.
 class Variable {
  public:
   Variable() = default;
@@ -106,13 +113,14 @@ class Variable {
   // "<tf.Variable 'hidden/w:0' shape=(784, 10) dtype=float32>"
   std::string ToString() const;
 
-  // The value as a tensor. Reference: the one read that all share; resource: a new read in the current name scope, or the
-  // cached one.
+  // The value as a tensor. Reference: the one read that all share; resource: a new read in the
+  // current name scope, or the cached one.
   Output value() const;
   operator Output() const { return value(); }
   // A new read that runs after the current control dependencies.
   Output read_value() const;
-  // The value if there is one by then, else the initial value: safe in other variables' initial values.
+  // The value if there is one by then, else the initial value: safe in other variables' initial
+  // values.
   Output initialized_value() const;
   // A bool scalar.
   Output is_initialized(absl::string_view name = {}) const;
@@ -124,8 +132,8 @@ class Variable {
   Output AssignAdd(const TensorArg& delta, const WriteOptions& options = {}) const;
   Output AssignSub(const TensorArg& delta, const WriteOptions& options = {}) const;
 
-  // Row indices[i] is combined with values[i]. Repeated indices all count; for Update one of them wins. INVALID_ARGUMENT
-  // from the step if an index is out of range.
+  // Row indices[i] is combined with values[i]. Repeated indices all count; for Update one of them
+  // wins. INVALID_ARGUMENT from the step if an index is out of range.
   Output ScatterAdd(const IndexedSlices& rows, const WriteOptions& options = {}) const;
   Output ScatterSub(const IndexedSlices& rows, const WriteOptions& options = {}) const;
   Output ScatterUpdate(const IndexedSlices& rows, const WriteOptions& options = {}) const;
@@ -142,15 +150,18 @@ class Variable {
   // ScatterUpdate along the last axis of `indices`, separately for all leading dimensions.
   Output BatchScatterUpdate(const IndexedSlices& rows, const WriteOptions& options = {}) const;
 
-  // Returns the value, then adds one; OUT_OF_RANGE "Reached limit of ..." from the step at the limit. int32 and int64.
+  // Returns the value, then adds one; OUT_OF_RANGE "Reached limit of ..." from the step at the
+  // limit. int32 and int64.
   Output CountUpTo(int64_t limit, absl::string_view name = {}) const;
 
-  // v.Slice({Index::Range(0, 2), 1}): part of the value, as NumPy indexes; `.Assign(x)` on it writes that part.
+  // v.Slice({Index::Range(0, 2), 1}): part of the value, as NumPy indexes; `.Assign(x)` on it
+  // writes that part.
   VariableSlice Slice(const std::vector<Index>& indices) const;
 
   // The wire form; names without `export_scope`. False if the variable lies outside that scope.
   bool ToProto(proto::VariableDef* def, absl::string_view export_scope = {}) const;
-  // A handle onto nodes that the graph has already, under `import_scope`; adds no node. NOT_FOUND naming what is missing.
+  // A handle onto nodes that the graph has already, under `import_scope`; adds no node. NOT_FOUND
+  // naming what is missing.
   static absl::StatusOr<Variable> FromProto(Graph& graph, const proto::VariableDef& def,
                                             absl::string_view import_scope = {});
 
@@ -191,18 +202,22 @@ enum class Reuse {
   kAuto,    // absent: make it; present: share it
 };
 
-// Asks for a variable by its full name. A custom getter gets the next one outwards, and may change name and options before
-// it calls it.
+// Asks for a variable by its full name. A custom getter gets the next one outwards, and may change
+// name and options before it calls it.
 struct VariableOptions;
-using VariableGetter = std::function<Variable(Graph&, absl::string_view name, const VariableOptions&)>;
-using CustomGetter =
-    std::function<Variable(const VariableGetter& next, Graph&, absl::string_view name, const VariableOptions&)>;
+using VariableGetter =
+    std::function<Variable(Graph&, absl::string_view name, const VariableOptions&)>;
+using CustomGetter = std::function<Variable(const VariableGetter& next, Graph&,
+                                            absl::string_view name, const VariableOptions&)>;
 
-// Options of MakeVariable and GetVariable. What is not set comes from the variable scope, then from the graph.
+// Options of MakeVariable and GetVariable. What is not set comes from the variable scope, then from
+// the graph.
 struct VariableOptions {
-  // The static shape. MakeVariable: may be less specific than the initial value's. GetVariable: same as its argument.
+  // The static shape. MakeVariable: may be less specific than the initial value's. GetVariable:
+  // same as its argument.
   std::optional<Shape> shape = {};
-  // MakeVariable: "Variable" if empty; made unique in the current name scope. GetVariable has it as an argument.
+  // MakeVariable: "Variable" if empty; made unique in the current name scope. GetVariable has it as
+  // an argument.
   std::string name = {};
   // GetVariable only.
   Initializer initializer = {};
@@ -226,10 +241,13 @@ struct VariableOptions {
   std::optional<Reuse> reuse = {};
 };
 
-// tf.Variable: a new variable that starts as `initial_value`: a tensor of this graph, a literal, or a callable without
-// arguments that builds the tensor (the right form inside loops and branches). The dtype is the value's unless given.
-//   INVALID_ARGUMENT  value of another dtype or shape than asked for; shape of the value unknown while validate_shape
-Variable MakeVariable(Graph& graph, const Initializer& initial_value, const VariableOptions& options = {});
+// tf.Variable: a new variable that starts as `initial_value`: a tensor of this graph, a literal, or
+// a callable without arguments that builds the tensor (the right form inside loops and branches).
+// The dtype is the value's unless given.
+// INVALID_ARGUMENT if the value has another dtype or shape than asked for, or (reference variables,
+// unless validate_shape is false) an unknown shape.
+Variable MakeVariable(Graph& graph, const Initializer& initial_value,
+                      const VariableOptions& options = {});
 // The graph is that of the value.
 Variable MakeVariable(Output initial_value, const VariableOptions& options = {});
 

@@ -1,12 +1,14 @@
-// A variable's initial value that reads another variable. TensorFlow runs initializers in any order, so for reference
-// variables it rewrites the value: each variable v that it reads becomes
+// A variable's initial value that reads another variable. TensorFlow runs initializers in any
+// order, so for reference variables it rewrites the value: each variable v that it reads becomes
 //     cond(is_variable_initialized(v), read(v), v's initial value)
-// and the nodes between v and the value are made once more on top of that, named "<node>_<new variable>". Weir's sessions
-// order initializers themselves, and need none of this; the graph is the same so that TensorFlow can run it too. Resource
-// variables are left as they are, as in TensorFlow.
+// and the nodes between v and the value are made once more on top of that, named "<node>_<new
+// variable>". Weir's sessions order initializers themselves, and need none of this; the graph is
+// the same so that TensorFlow can run it too. Resource variables are left as they are, as in
+// TensorFlow.
 //
-// The walk goes up from the initial value in post-order, without recursion, because graphs may be deep. It stops at
-// variables, and at nodes that are safe on an uninitialised variable. A value with a cycle in it (a loop) stays as it is.
+// The walk goes up from the initial value in post-order, without recursion, because graphs may be
+// deep. It stops at variables, and at nodes that are safe on an uninitialised variable. A value
+// with a cycle in it (a loop) stays as it is.
 
 #include <vector>
 
@@ -21,12 +23,14 @@ namespace weir {
 
 namespace {
 
-bool IsRefStorage(const Node& n) { return n.op_name() == "VariableV2" || n.op_name() == "Variable"; }
+bool IsRefStorage(const Node& n) {
+  return n.op_name() == "VariableV2" || n.op_name() == "Variable";
+}
 
 bool StopsWalk(const Node& n) {
   const std::string& op = n.op_name();
-  return IsRefStorage(n) || op == "IsVariableInitialized" || op == "VarIsInitializedOp" || op == "ReadVariableOp" ||
-         op == "VarHandleOp" || op == "If";
+  return IsRefStorage(n) || op == "IsVariableInitialized" || op == "VarIsInitializedOp" ||
+         op == "ReadVariableOp" || op == "VarHandleOp" || op == "If";
 }
 
 // The nodes that `root` is computed from, inputs first; empty if there is a cycle.
@@ -115,7 +119,8 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
       }
     }
     if (!changed) continue;
-    const std::string name = absl::StrReplaceAll(absl::StrCat(node->name(), "_", name_scope), {{":", "_"}});
+    const std::string name =
+        absl::StrReplaceAll(absl::StrCat(node->name(), "_", name_scope), {{":", "_"}});
     if (Node* again = Remake(*node, inputs, name); again != nullptr) replaced[node] = again;
   }
   if (!g.status().ok()) return {};
@@ -123,7 +128,8 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
   return it == replaced.end() ? initial_value : Output(it->second, initial_value.index);
 }
 
-// The nodes that TensorFlow's cond makes for cond(is_initialized, read_value, initial_value), under its names.
+// The nodes that TensorFlow's cond makes for cond(is_initialized, read_value, initial_value), under
+// its names.
 Output Variable::initialized_value() const {
   if (!info_ || !info_->initial_value) return {};
   Graph& g = graph();
@@ -142,7 +148,8 @@ Output Variable::initialized_value() const {
     const std::string name = absl::StrCat(scope.name(), "Read/ReadVariableOp");
     const Output handle = SwitchOn(info_->handle, pred_id, name + "/Switch/");
     if (!handle) return {};
-    const Output value = AddOp("ReadVariableOp", {Output(handle.node, 1)}, {{"dtype", info_->dtype}}, name + "/");
+    const Output value =
+        AddOp("ReadVariableOp", {Output(handle.node, 1)}, {{"dtype", info_->dtype}}, name + "/");
     if (value) g.Fail(g.RefineShape(value, info_->shape));
     read = AddOp("Identity", {value});
   } else {

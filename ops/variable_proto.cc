@@ -10,7 +10,8 @@ namespace {
 
 // Ends with a slash, or is empty.
 std::string ScopePrefix(absl::string_view scope) {
-  return scope.empty() || absl::EndsWith(scope, "/") ? std::string(scope) : absl::StrCat(scope, "/");
+  return scope.empty() || absl::EndsWith(scope, "/") ? std::string(scope)
+                                                     : absl::StrCat(scope, "/");
 }
 
 absl::StatusOr<Output> Find(const Graph& graph, absl::string_view prefix, absl::string_view name) {
@@ -31,7 +32,8 @@ absl::StatusOr<std::optional<SaveSliceInfo>> SliceFromProto(const proto::Variabl
   info.var_shape.assign(from.var_shape().begin(), from.var_shape().end());
   const size_t rank = info.full_shape.size();
   if (info.var_offset.size() != rank || info.var_shape.size() != rank) {
-    return InvalidArgument("VariableDef of ", def.variable_name(), ": save_slice_info_def has shapes of different ranks");
+    return InvalidArgument("VariableDef of ", def.variable_name(),
+                           ": save_slice_info_def has shapes of different ranks");
   }
   return std::optional<SaveSliceInfo>(std::move(info));
 }

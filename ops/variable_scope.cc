@@ -19,8 +19,10 @@ std::string Join(absl::string_view prefix, absl::string_view name) {
 // The innermost getter is asked first; its `next` asks the outer one.
 CustomGetter Compose(const CustomGetter& inner, const CustomGetter& outer) {
   if (!inner || !outer) return inner ? inner : outer;
-  return [inner, outer](const VariableGetter& next, Graph& g, absl::string_view name, const VariableOptions& options) {
-    const VariableGetter through_outer = [&outer, &next](Graph& g2, absl::string_view name2, const VariableOptions& o2) {
+  return [inner, outer](const VariableGetter& next, Graph& g, absl::string_view name,
+                        const VariableOptions& options) {
+    const VariableGetter through_outer = [&outer, &next](Graph& g2, absl::string_view name2,
+                                                         const VariableOptions& o2) {
       return outer(next, g2, name2, o2);
     };
     return inner(through_outer, g, name, options);
@@ -52,7 +54,8 @@ std::string UniqueScope(const VariableStore& store, absl::string_view name) {
 
 }  // namespace
 
-VariableScope::VariableScope(Graph& graph, absl::string_view name, const VariableScopeOptions& options)
+VariableScope::VariableScope(Graph& graph, absl::string_view name,
+                             const VariableScopeOptions& options)
     : graph_(graph), saved_(VariableStore::Of(graph).scope) {
   OpenNameScope(name, options);
   Extend(name, options);
@@ -61,16 +64,19 @@ VariableScope::VariableScope(Graph& graph, absl::string_view name, const Variabl
 VariableScope::VariableScope(Graph& graph, const VariableScopeOptions& options)
     : graph_(graph), saved_(VariableStore::Of(graph).scope) {
   if (options.default_name.empty()) {
-    graph.Fail(InvalidArgument("VariableScope: If default_name is empty then a name or a scope is required"));
+    graph.Fail(InvalidArgument(
+        "VariableScope: If default_name is empty then a name or a scope is required"));
   } else if (options.reuse == Reuse::kReuse) {
-    graph.Fail(InvalidArgument("VariableScope: reuse cannot be used without a name or a scope (default_name is '",
-                               options.default_name, "')"));
+    graph.Fail(InvalidArgument(
+        "VariableScope: reuse cannot be used without a name or a scope (default_name is '",
+        options.default_name, "')"));
   }
   OpenNameScope(options.default_name, options);
   Extend(UniqueScope(VariableStore::Of(graph), options.default_name), options);
 }
 
-VariableScope::VariableScope(Graph& graph, const VariableScopeRef& scope, const VariableScopeOptions& options)
+VariableScope::VariableScope(Graph& graph, const VariableScopeRef& scope,
+                             const VariableScopeOptions& options)
     : graph_(graph), saved_(VariableStore::Of(graph).scope), by_object_(true) {
   const std::vector<std::string> parts = absl::StrSplit(scope->name, '/');
   OpenNameScope(parts.back(), options);
@@ -102,7 +108,8 @@ void VariableScope::Enter(VariableScopeInfo scope, const VariableScopeOptions& o
   store.scope = scope_;
 }
 
-// A scope that was prolonged forgets which scopes were opened inside it; one that was jumped into leaves no trace.
+// A scope that was prolonged forgets which scopes were opened inside it; one that was jumped into
+// leaves no trace.
 VariableScope::~VariableScope() {
   VariableStore& store = VariableStore::Of(graph_);
   if (by_object_) {
@@ -130,7 +137,8 @@ namespace {
 // One request, after scopes have had their say: shares the variable of that full name, or makes it.
 class VariableRequest {
  public:
-  VariableRequest(Graph& g, absl::string_view name, const VariableOptions& options, const std::source_location& where)
+  VariableRequest(Graph& g, absl::string_view name, const VariableOptions& options,
+                  const std::source_location& where)
       : g_(g), name_(name), o_(options), where_(where), store_(VariableStore::Of(g)) {}
 
   Variable Get() {
@@ -148,25 +156,29 @@ class VariableRequest {
     const auto it = store_.variables.find(name_);
     if (it == store_.variables.end()) {
       if (reuse != Reuse::kReuse) return Create();
-      return NotFound("Variable ", name_, " does not exist, or was not created with GetVariable. Did you mean to set ",
+      return NotFound("Variable ", name_,
+                      " does not exist, or was not created with GetVariable. Did you mean to set ",
                       "Reuse::kAuto (AUTO_REUSE) in VariableScope?");
     }
     if (reuse == Reuse::kCreate) {
-      return AlreadyExists("Variable ", name_, " already exists, disallowed. Did you mean to set Reuse::kReuse or ",
-                           "Reuse::kAuto (AUTO_REUSE) in VariableScope? It was made at ", it->second.made_at, " as ",
-                           it->second.variable.ToString());
+      return AlreadyExists("Variable ", name_,
+                           " already exists, disallowed. Did you mean to set Reuse::kReuse or ",
+                           "Reuse::kAuto (AUTO_REUSE) in VariableScope? It was made at ",
+                           it->second.made_at, " as ", it->second.variable.ToString());
     }
     return Share(it->second.variable);
   }
 
   absl::StatusOr<Variable> Share(const Variable& found) const {
     if (o_.shape && !o_.shape->IsCompatibleWith(found.shape())) {
-      return InvalidArgument("Trying to share variable ", name_, ", but specified shape ", o_.shape->ToString(),
-                             " and found shape ", found.shape().ToString(), ".");
+      return InvalidArgument("Trying to share variable ", name_, ", but specified shape ",
+                             o_.shape->ToString(), " and found shape ", found.shape().ToString(),
+                             ".");
     }
     if (o_.dtype != DT_INVALID && o_.dtype != found.dtype()) {
-      return InvalidArgument("Trying to share variable ", name_, ", but specified dtype ", DataTypeName(o_.dtype),
-                             " and found dtype ", DataTypeName(found.dtype()), ".");
+      return InvalidArgument("Trying to share variable ", name_, ", but specified dtype ",
+                             DataTypeName(o_.dtype), " and found dtype ",
+                             DataTypeName(found.dtype()), ".");
     }
     return found;
   }
@@ -174,7 +186,8 @@ class VariableRequest {
   absl::StatusOr<Initializer> DefaultInitializer(DataType dtype) const {
     if (IsFloating(dtype)) return GlorotUniform();
     if (IsInteger(dtype) || dtype == DT_BOOL || dtype == DT_STRING) return Zeros();
-    return InvalidArgument("An initializer for variable ", name_, " of ", DataTypeName(dtype), " is required");
+    return InvalidArgument("An initializer for variable ", name_, " of ", DataTypeName(dtype),
+                           " is required");
   }
 
   absl::Status CheckName() const {
@@ -192,12 +205,13 @@ class VariableRequest {
       WEIR_ASSIGN_OR_RETURN(start, DefaultInitializer(dtype));
     }
     if (start.kind() == Initializer::Kind::kTensor && o_.shape) {
-      return InvalidArgument("If initializer is a constant, do not specify shape (variable ", name_, ", shape ",
-                             o_.shape->ToString(), ").");
+      return InvalidArgument("If initializer is a constant, do not specify shape (variable ", name_,
+                             ", shape ", o_.shape->ToString(), ").");
     }
     if (start.kind() != Initializer::Kind::kShaped) return start;
     if (!o_.shape || !o_.shape->IsFullyDefined()) {
-      return InvalidArgument("Shape of a new variable (", name_, ") must be fully defined, but instead was ",
+      return InvalidArgument("Shape of a new variable (", name_,
+                             ") must be fully defined, but instead was ",
                              o_.shape ? o_.shape->ToString() : "<unknown>", ".");
     }
     made->dtype = dtype;
@@ -234,7 +248,8 @@ class VariableRequest {
 
 }  // namespace
 
-Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options, std::source_location where) {
+Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
+                     std::source_location where) {
   const VariableScopeRef scope = CurrentVariableScope(graph);
   if (!options.reuse) options.reuse = scope->reuse;
   if (!options.initializer) options.initializer = scope->initializer;
@@ -244,7 +259,8 @@ Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions optio
   if (!options.use_resource) options.use_resource = scope->use_resource;
   const CustomGetter getter = Compose(options.custom_getter, scope->custom_getter);
   // "" is the scope's own name: "a/", which opens the name scope "a/" again and gives the op "a".
-  const std::string full_name = scope->name.empty() ? std::string(name) : absl::StrCat(scope->name, "/", name);
+  const std::string full_name =
+      scope->name.empty() ? std::string(name) : absl::StrCat(scope->name, "/", name);
 
   const NameScope root(graph, "");
   const VariableGetter make = [where](Graph& g, absl::string_view full, const VariableOptions& o) {
@@ -253,21 +269,22 @@ Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions optio
   return getter ? getter(make, graph, full_name, options) : make(graph, full_name, options);
 }
 
-Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, VariableOptions options,
-                     std::source_location where) {
+Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
+                     VariableOptions options, std::source_location where) {
   options.shape = shape;
   return GetVariable(graph, name, std::move(options), where);
 }
 
-Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options, std::source_location where) {
+Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options,
+                          std::source_location where) {
   options.trainable = false;
   if (!options.collections) options.collections.emplace();
   options.collections->push_back(collections::kLocalVariables);
   return GetVariable(graph, name, std::move(options), where);
 }
 
-Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape, VariableOptions options,
-                          std::source_location where) {
+Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape,
+                          VariableOptions options, std::source_location where) {
   options.shape = shape;
   return GetLocalVariable(graph, name, std::move(options), where);
 }

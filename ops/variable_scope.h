@@ -46,16 +46,21 @@ struct VariableScopeOptions {
 };
 
 // Opens a variable scope until the end of the block:
-//   VariableScope scope(g, "conv1");            // by name: variables "conv1/...", ops "conv1/...", "conv1_1/...", ...
-//   VariableScope scope(g, captured, {.reuse = Reuse::kReuse});   // by object: its absolute prefix, wherever this is
-//   VariableScope scope(g, {.default_name = "layer"});            // "layer", "layer_1", ...: the first not opened yet
-// INVALID_ARGUMENT on the graph: neither name nor default name; only a default name while reusing; bad characters.
+//   VariableScope scope(g, "conv1");
+//     by name: variables are "conv1/...", ops "conv1/...", "conv1_1/...", ...
+//   VariableScope scope(g, captured, {.reuse = Reuse::kReuse});
+//     by object: its absolute prefix, wherever this is
+//   VariableScope scope(g, {.default_name = "layer"});
+//     "layer", "layer_1", ...: the first not opened yet
+// INVALID_ARGUMENT on the graph: neither name nor default name; only a default name while reusing;
+// bad characters.
 class VariableScope {
  public:
   VariableScope(Graph& graph, absl::string_view name, const VariableScopeOptions& options = {});
   VariableScope(Graph& graph, absl::string_view name, Reuse reuse)
       : VariableScope(graph, name, VariableScopeOptions{.reuse = reuse}) {}
-  VariableScope(Graph& graph, const VariableScopeRef& scope, const VariableScopeOptions& options = {});
+  VariableScope(Graph& graph, const VariableScopeRef& scope,
+                const VariableScopeOptions& options = {});
   VariableScope(Graph& graph, const VariableScopeRef& scope, Reuse reuse)
       : VariableScope(graph, scope, VariableScopeOptions{.reuse = reuse}) {}
   VariableScope(Graph& graph, const VariableScopeOptions& options);
@@ -86,11 +91,13 @@ class VariableScope {
 // The scope that GetVariable uses now; the root one has an empty name.
 VariableScopeRef CurrentVariableScope(Graph& graph);
 
-// While it lives, `creator` is asked for every new variable of the graph, by MakeVariable or GetVariable; it may change the
-// arguments and calls `next` for the next creator outwards. The innermost is asked first.
-using VariableMaker = std::function<Variable(Graph&, const Initializer& initial_value, const VariableOptions&)>;
-using VariableCreator = std::function<Variable(const VariableMaker& next, Graph&, const Initializer& initial_value,
-                                               const VariableOptions&)>;
+// While it lives, `creator` is asked for every new variable of the graph, by MakeVariable or
+// GetVariable; it may change the arguments and calls `next` for the next creator outwards. The
+// innermost is asked first.
+using VariableMaker =
+    std::function<Variable(Graph&, const Initializer& initial_value, const VariableOptions&)>;
+using VariableCreator = std::function<Variable(
+    const VariableMaker& next, Graph&, const Initializer& initial_value, const VariableOptions&)>;
 class VariableCreatorScope {
  public:
   VariableCreatorScope(Graph& graph, VariableCreator creator);
@@ -102,15 +109,18 @@ class VariableCreatorScope {
   Graph& graph_;
 };
 
-// tf.get_variable: the variable "<variable scope>/<name>", made or shared as the scope's reuse state says. Name scopes play
-// no part. An error sticks to the graph and gives an invalid Variable:
+// tf.get_variable: the variable "<variable scope>/<name>", made or shared as the scope's reuse
+// state says. Name scopes play no part. An error sticks to the graph and gives an invalid Variable:
 //   ALREADY_EXISTS    it exists and reuse is off (the message says where it was made)
 //   NOT_FOUND         it does not exist and reuse is on
-//   INVALID_ARGUMENT  no shape and no initializer; shape not fully known; shape given beside a tensor or literal; a bad
-//                     name; a shape or dtype that does not fit the existing variable
-Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, VariableOptions options = {},
+//   INVALID_ARGUMENT  no shape and no initializer; shape not fully known; shape given beside a
+//                     tensor or literal; a bad name; a shape or dtype that does not fit the
+//                     existing variable
+Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
+                     VariableOptions options = {},
                      std::source_location where = std::source_location::current());
-// The short form: GetVariable(g, "w", {784, 10}, GlorotUniform()). (A template, so that `{.dtype = ...}` means options.)
+// The short form: GetVariable(g, "w", {784, 10}, GlorotUniform()). (A template, so that `{.dtype =
+// ...}` means options.)
 template <class T, std::enable_if_t<std::is_convertible_v<const T&, Initializer>, int> = 0>
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, const T& initializer,
                      std::source_location where = std::source_location::current()) {
@@ -120,7 +130,8 @@ Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, c
 Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
                      std::source_location where = std::source_location::current());
 // In collection "local_variables", and not trainable.
-Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape, VariableOptions options = {},
+Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape,
+                          VariableOptions options = {},
                           std::source_location where = std::source_location::current());
 Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options,
                           std::source_location where = std::source_location::current());

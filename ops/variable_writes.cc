@@ -7,7 +7,8 @@ namespace weir {
 
 namespace {
 
-// The value of a resource variable after `write`; of a reference variable, and without a read, the write itself.
+// The value of a resource variable after `write`; of a reference variable, and without a read, the
+// write itself.
 Output AfterWrite(const Variable& v, Node* write, const WriteOptions& options) {
   if (write == nullptr) return {};
   if (!v.is_resource() || !options.read_value) return Output(write);
@@ -15,14 +16,18 @@ Output AfterWrite(const Variable& v, Node* write, const WriteOptions& options) {
   return AddOp("ReadVariableOp", {v.handle()}, {{"dtype", v.dtype()}});
 }
 
-// A node that writes `v`: `ref_op` with its place and lock if it is a reference variable, else `resource_op`.
+// A node that writes `v`: `ref_op` with its place and lock if it is a reference variable, else
+// `resource_op`.
 class WriteNode {
  public:
   // Writes of a cached variable come after the read that is cached, so that it is one value.
   WriteNode(const Variable& v, absl::string_view ref_op, const WriteOptions& options)
-      : v_(v), options_(options), op_(v.is_resource() ? absl::StrCat("Resource", ref_op) : std::string(ref_op)),
+      : v_(v),
+        options_(options),
+        op_(v.is_resource() ? absl::StrCat("Resource", ref_op) : std::string(ref_op)),
         name_(options.name.empty() ? op_ : options.name) {
-    if (v.is_resource() && v.info()->cached) after_.emplace(v.graph(), std::vector<Operation>{v.info()->snapshot});
+    if (v.is_resource() && v.info()->cached)
+      after_.emplace(v.graph(), std::vector<Operation>{v.info()->snapshot});
   }
 
   WriteNode& op(absl::string_view op) {
@@ -34,8 +39,11 @@ class WriteNode {
     attrs_.emplace_back(std::string(name), std::move(value));
     return *this;
   }
-  WriteNode& locking(bool fallback) { return attr("use_locking", options_.use_locking.value_or(fallback)); }
-  // The value to write: a literal becomes "Assign/value" beside a reference, "Const" beside a resource.
+  WriteNode& locking(bool fallback) {
+    return attr("use_locking", options_.use_locking.value_or(fallback));
+  }
+  // The value to write: a literal becomes "Assign/value" beside a reference, "Const" beside a
+  // resource.
   Output Value(const TensorArg& value) {
     if (v_.is_resource() || !value.is_literal()) return value.In(v_.graph(), v_.dtype());
     // The node's own name is taken as a scope by its constant, so it is settled first.
@@ -67,7 +75,8 @@ class WriteNode {
   std::optional<ControlDependencies> after_;
 };
 
-Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions& options, absl::string_view op) {
+Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions& options,
+                   absl::string_view op) {
   if (!v) return {};
   WriteNode node(v, op, options);
   if (v.is_resource()) node.op(absl::StrCat(op, "VariableOp"));
@@ -77,15 +86,16 @@ Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions
   return node.Build({value});
 }
 
-Output Scatter(const Variable& v, const IndexedSlices& rows, const WriteOptions& options, absl::string_view op) {
+Output Scatter(const Variable& v, const IndexedSlices& rows, const WriteOptions& options,
+               absl::string_view op) {
   if (!v) return {};
   WriteNode node(v, op, options);
   if (!v.is_resource()) node.locking(false);
   return node.Build({rows.indices, rows.values});
 }
 
-Output ScatterNdWrite(const Variable& v, Output indices, Output updates, const WriteOptions& options,
-                      absl::string_view op) {
+Output ScatterNdWrite(const Variable& v, Output indices, Output updates,
+                      const WriteOptions& options, absl::string_view op) {
   if (!v) return {};
   return WriteNode(v, op, options).locking(true).Build({indices, updates});
 }
@@ -94,8 +104,9 @@ Output ScatterNdWrite(const Variable& v, Output indices, Output updates, const W
 
 bool CheckAssignable(const Variable& v, Output value) {
   if (v.shape().IsCompatibleWith(value.shape())) return true;
-  v.graph().Fail(InvalidArgument("Cannot assign value to variable '", v.name(), "': Shape mismatch. The variable shape ",
-                                 v.shape().ToString(), ", and the assigned value shape ", value.shape().ToString(),
+  v.graph().Fail(InvalidArgument("Cannot assign value to variable '", v.name(),
+                                 "': Shape mismatch. The variable shape ", v.shape().ToString(),
+                                 ", and the assigned value shape ", value.shape().ToString(),
                                  " are incompatible."));
   return false;
 }
@@ -105,7 +116,9 @@ Output Variable::Assign(const TensorArg& value, const WriteOptions& options) con
   WriteNode node(*this, "Assign", options);
   if (info_->is_resource) node.op("AssignVariableOp");
   const Output tensor = node.Value(value);
-  if (!tensor || ((options.validate_shape || info_->is_resource) && !CheckAssignable(*this, tensor))) return {};
+  if (!tensor ||
+      ((options.validate_shape || info_->is_resource) && !CheckAssignable(*this, tensor)))
+    return {};
   if (info_->is_resource) {
     node.attr("validate_shape", info_->validate_shape && info_->shape.IsFullyDefined());
   } else {
@@ -154,7 +167,8 @@ Output Variable::ScatterNdAdd(Output indices, Output updates, const WriteOptions
 Output Variable::ScatterNdSub(Output indices, Output updates, const WriteOptions& options) const {
   return ScatterNdWrite(*this, indices, updates, options, "ScatterNdSub");
 }
-Output Variable::ScatterNdUpdate(Output indices, Output updates, const WriteOptions& options) const {
+Output Variable::ScatterNdUpdate(Output indices, Output updates,
+                                 const WriteOptions& options) const {
   return ScatterNdWrite(*this, indices, updates, options, "ScatterNdUpdate");
 }
 Output Variable::ScatterNdMax(Output indices, Output updates, const WriteOptions& options) const {
@@ -164,14 +178,15 @@ Output Variable::ScatterNdMin(Output indices, Output updates, const WriteOptions
   return ScatterNdWrite(*this, indices, updates, options, "ScatterNdMin");
 }
 
-// ScatterNdUpdate at full indices: beside the given index of the last dimension stand the positions along all others, each
-// a range along its dimension, broadcast over the rest.
+// ScatterNdUpdate at full indices: beside the given index of the last dimension stand the positions
+// along all others, each a range along its dimension, broadcast over the rest.
 Output Variable::BatchScatterUpdate(const IndexedSlices& rows, const WriteOptions& options) const {
   if (!info_ || !rows.indices || !rows.values) return {};
   Graph& g = graph();
   const int rank = rows.indices.shape().rank();
   if (rank < 1) {
-    g.Fail(InvalidArgument("BatchScatterUpdate of ", name(), ": the rank of indices must be known and at least 1, got ",
+    g.Fail(InvalidArgument("BatchScatterUpdate of ", name(),
+                           ": the rank of indices must be known and at least 1, got ",
                            rows.indices.shape().ToString()));
     return {};
   }
@@ -184,7 +199,8 @@ Output Variable::BatchScatterUpdate(const IndexedSlices& rows, const WriteOption
     Output range;
     {
       const NameScope scope(g, "Range");
-      range = AddOp("Range", {Const(g, int32_t{0}, "start"), extent, Const(g, int32_t{1}, "delta")}, {}, scope.name());
+      range = AddOp("Range", {Const(g, int32_t{0}, "start"), extent, Const(g, int32_t{1}, "delta")},
+                    {}, scope.name());
     }
     Outputs dims(rank + 1);
     for (int i = 0; i <= rank; ++i) dims[i] = i == d ? extent : Const(g, int32_t{1});
@@ -199,7 +215,8 @@ Output Variable::BatchScatterUpdate(const IndexedSlices& rows, const WriteOption
 Output Variable::CountUpTo(int64_t limit, absl::string_view name) const {
   if (!info_) return {};
   if (info_->is_resource) {
-    return AddOp("ResourceCountUpTo", {info_->handle}, {{"limit", limit}, {"T", info_->dtype}}, name);
+    return AddOp("ResourceCountUpTo", {info_->handle}, {{"limit", limit}, {"T", info_->dtype}},
+                 name);
   }
   const PlaceWith place(graph(), info_->handle.node);
   return AddOp("CountUpTo", {info_->handle}, {{"limit", limit}}, name);
@@ -209,14 +226,16 @@ VariableSlice Variable::Slice(const std::vector<Index>& indices) const {
   return VariableSlice(*this, info_ ? StridedSlice(value(), indices) : Output());
 }
 
-// The bounds and masks are those of the slice that was read; the node stands beside it, "strided_slice/_assign".
+// The bounds and masks are those of the slice that was read; the node stands beside it,
+// "strided_slice/_assign".
 Output VariableSlice::Assign(const TensorArg& value, const WriteOptions& options) const {
   if (!variable_ || !slice_) return {};
   const Node& read = *slice_.node;
   WriteOptions named = options;
   if (named.name.empty()) named.name = absl::StrCat(read.name(), "/_assign/");
   WriteNode node(variable_, "StridedSliceAssign", named);
-  for (const char* mask : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+  for (const char* mask :
+       {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
     node.attr(mask, read.attr<int64_t>(mask));
   }
   const Output tensor = node.Value(value);

@@ -16,12 +16,15 @@ Variables DefaultList(const Graph& graph, const std::optional<Variables>& given)
   return all;
 }
 
-// The elements of a vector where the mask (of the same static length) is true, as TensorFlow's boolean_mask builds it for
-// any rank: the masked dimensions are flattened to one, and the rest kept.
+// The elements of a vector where the mask (of the same static length) is true, as TensorFlow's
+// boolean_mask builds it for any rank: the masked dimensions are flattened to one, and the rest
+// kept.
 Output BooleanMask(Output values, Output mask, absl::string_view name) {
   Graph& g = values.graph();
   const NameScope scope(g, name);
-  const auto shape_part = [&](const Index& part) { return StridedSlice(ShapeTensor(values), {part}); };
+  const auto shape_part = [&](const Index& part) {
+    return StridedSlice(ShapeTensor(values), {part});
+  };
   const Output masked = shape_part(Index::Range(0, 1));
   const Output axis = Const(g, {int32_t{0}}, "Prod/reduction_indices");
   const Output size = AddOp("Prod", {masked, axis}, {}, absl::StrCat(scope.name(), "Prod/"));
@@ -46,7 +49,8 @@ Variables VariablesIn(const Graph& graph, absl::string_view collection, absl::st
   for (const CollectionItem& item : graph.collection(collection, scope)) {
     const auto* object = std::get_if<std::shared_ptr<CollectionObject>>(&item);
     if (object == nullptr) continue;
-    if (auto info = std::dynamic_pointer_cast<VariableInfo>(*object)) variables.emplace_back(std::move(info));
+    if (auto info = std::dynamic_pointer_cast<VariableInfo>(*object))
+      variables.emplace_back(std::move(info));
   }
   return variables;
 }
@@ -84,12 +88,17 @@ Operation VariablesInitializer(Graph& graph, const Variables& variables, absl::s
   return GroupOps(graph, initializers, name);
 }
 
-Operation GlobalVariablesInitializer(Graph& graph) { return VariablesInitializer(graph, GlobalVariables(graph)); }
-Operation LocalVariablesInitializer(Graph& graph) { return VariablesInitializer(graph, LocalVariables(graph)); }
+Operation GlobalVariablesInitializer(Graph& graph) {
+  return VariablesInitializer(graph, GlobalVariables(graph));
+}
+Operation LocalVariablesInitializer(Graph& graph) {
+  return VariablesInitializer(graph, LocalVariables(graph));
+}
 
 Output IsVariableInitialized(const Variable& variable) { return variable.is_initialized(); }
 
-Output ReportUninitializedVariables(Graph& graph, const std::optional<Variables>& variables, absl::string_view name) {
+Output ReportUninitializedVariables(Graph& graph, const std::optional<Variables>& variables,
+                                    absl::string_view name) {
   const Variables list = DefaultList(graph, variables);
   const NameScope scope(graph, name);
   std::vector<std::string> names;
@@ -136,7 +145,8 @@ Variable GetGlobalStep(Graph& graph) {
   const Variables listed = VariablesIn(graph, collections::kGlobalStep);
   if (listed.size() == 1) return listed[0];
   if (!listed.empty()) {
-    graph.Fail(InvalidArgument("Multiple tensors in global_step collection: ", listed[0].name(), ", ", listed[1].name()));
+    graph.Fail(InvalidArgument("Multiple tensors in global_step collection: ", listed[0].name(),
+                               ", ", listed[1].name()));
     return {};
   }
   return FindVariable(graph, graph.FindNode(collections::kGlobalStep));

@@ -28,7 +28,9 @@ Tensor RandomMatrix(DataType type, const Shape& shape, uint32_t seed) {
 }
 
 Complex At(const Tensor& t, int64_t i) {
-  return t.dtype() == DT_FLOAT ? t.data<float>()[i] : t.dtype() == DT_DOUBLE ? t.data<double>()[i] : t.data<Complex>()[i];
+  return t.dtype() == DT_FLOAT    ? t.data<float>()[i]
+         : t.dtype() == DT_DOUBLE ? t.data<double>()[i]
+                                  : t.data<Complex>()[i];
 }
 
 struct Factors {
@@ -48,7 +50,8 @@ void ExpectFactors(const Tensor& a, bool full, double tolerance) {
   SCOPED_TRACE(testing::Message() << a.Description() << (full ? " full" : ""));
   const auto qr = Qr(a, full);
   ASSERT_TRUE(qr.ok()) << qr.status();
-  const int64_t m = a.dim(-2), n = a.dim(-1), k = full ? m : std::min(m, n), batches = a.num_elements() / (m * n);
+  const int64_t m = a.dim(-2), n = a.dim(-1), k = full ? m : std::min(m, n),
+                batches = a.num_elements() / (m * n);
   for (int64_t b = 0; b < batches; ++b) {
     const auto q = [&](int64_t i, int64_t j) { return At(qr->q, b * m * k + i * k + j); };
     const auto r = [&](int64_t i, int64_t j) { return At(qr->r, b * k * n + i * n + j); };
@@ -71,10 +74,13 @@ void ExpectFactors(const Tensor& a, bool full, double tolerance) {
 }
 
 TEST(Qr, FactorsEveryShapeAndType) {
-  const std::pair<DataType, double> types[] = {{DT_FLOAT, 1e-5}, {DT_DOUBLE, 1e-13}, {DT_COMPLEX128, 1e-13}};
+  const std::pair<DataType, double> types[] = {
+      {DT_FLOAT, 1e-5}, {DT_DOUBLE, 1e-13}, {DT_COMPLEX128, 1e-13}};
   for (const auto& [type, tolerance] : types) {
-    for (const Shape& shape : {Shape{1, 1}, Shape{5, 5}, Shape{7, 3}, Shape{3, 7}, Shape{2, 3, 4, 4}}) {
-      for (const bool full : {false, true}) ExpectFactors(RandomMatrix(type, shape, 17), full, tolerance);
+    for (const Shape& shape :
+         {Shape{1, 1}, Shape{5, 5}, Shape{7, 3}, Shape{3, 7}, Shape{2, 3, 4, 4}}) {
+      for (const bool full : {false, true})
+        ExpectFactors(RandomMatrix(type, shape, 17), full, tolerance);
     }
   }
 }
@@ -92,7 +98,8 @@ TEST(Qr, EmptyMatricesGiveEmptyFactors) {
 }
 
 TEST(Qr, VectorsAreInvalid) {
-  EXPECT_EQ(Qr(Tensor::Vector<float>({1, 2}), false).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Qr(Tensor::Vector<float>({1, 2}), false).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Rows for the ops around random numbers whose results are few enough to write down, as TensorFlow gives them. The random
-// tensors themselves are compared bit for bit in tests/ops/random_test.cc.
+// Rows for the ops around random numbers whose results are few enough to write down, as TensorFlow
+// gives them. The random tensors themselves are compared bit for bit in tests/ops/random_test.cc.
 
 #include "tests/kernels/op_case.h"
 
@@ -14,14 +14,15 @@ std::vector<OpCase> RandomCases() {
           .Input(Tensor::Vector<int64_t>({1, 2}))
           .Types({DT_INT64})
           .Reference([](const Node&, const Tensors&) {
-            return Tensors{Tensor::Vector<uint64_t>({kKey}), Tensor::Vector<uint64_t>({0, kCounter})};
+            return Tensors{Tensor::Vector<uint64_t>({kKey}),
+                           Tensor::Vector<uint64_t>({0, kCounter})};
           }),
       OpCase("StatelessRandomGetKeyCounterAlg")
           .Input(Tensor::Vector<int64_t>({1, 2}))
           .Types({DT_INT64})
           .Reference([](const Node&, const Tensors&) {
-            return Tensors{Tensor::Vector<uint64_t>({kKey}), Tensor::Vector<uint64_t>({0, kCounter}),
-                           Tensor::Scalar<int32_t>(1)};
+            return Tensors{Tensor::Vector<uint64_t>({kKey}),
+                           Tensor::Vector<uint64_t>({0, kCounter}), Tensor::Scalar<int32_t>(1)};
           }),
   };
 }

@@ -24,7 +24,8 @@ class InitializersTest : public testing::Test {
     EXPECT_TRUE(out.ok()) << out.status();
     return out.ok() ? (*out)[0] : Tensor::Zeros(dtype, shape);
   }
-  void ExpectInvalid(const Initializer& initializer, const Shape& shape, DataType dtype, absl::string_view part) {
+  void ExpectInvalid(const Initializer& initializer, const Shape& shape, DataType dtype,
+                     absl::string_view part) {
     EXPECT_FALSE(initializer.shaped()({g, shape, dtype}));
     const absl::Status status = g.TakeStatus();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -68,8 +69,8 @@ TEST_F(InitializersTest, ZerosAndOnesHaveEveryType) {
 }
 
 TEST_F(InitializersTest, RandomOnesNeedFloatingTypes) {
-  for (const Initializer& i : {RandomNormalInitializer(), TruncatedNormalInitializer(), UniformUnitScaling(),
-                               VarianceScaling(), Orthogonal(), Identity()}) {
+  for (const Initializer& i : {RandomNormalInitializer(), TruncatedNormalInitializer(),
+                               UniformUnitScaling(), VarianceScaling(), Orthogonal(), Identity()}) {
     ExpectInvalid(i, {2, 2}, DT_INT32, "Expected floating point type, got int32");
   }
   ExpectInvalid(VarianceScaling({.scale = -1}), {2}, DT_FLOAT, "positive");
@@ -99,7 +100,8 @@ TEST_F(InitializersTest, OrthogonalMatricesAreOrthogonal) {
       for (int64_t j = 0; j < n; ++j) {
         double dot = 0;
         for (int64_t k = 0; k < length; ++k) {
-          dot += by_rows ? v[i * columns + k] * v[j * columns + k] : v[k * columns + i] * v[k * columns + j];
+          dot += by_rows ? v[i * columns + k] * v[j * columns + k]
+                         : v[k * columns + i] * v[k * columns + j];
         }
         EXPECT_NEAR(dot, i == j ? 4 : 0, 1e-12) << shape.ToString();
       }

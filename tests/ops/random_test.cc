@@ -27,7 +27,8 @@ Output Ramp(Graph& g, const Shape& shape) {
 // The node that the golden's row describes, with the seeds that make_random_goldens.py uses.
 Output GoldenNode(Graph& g, const RandomGolden& row) {
   const std::string op = row.op;
-  const bool stateless = op.rfind("Stateless", 0) == 0, v2 = op.size() > 2 && op.substr(op.size() - 2) == "V2";
+  const bool stateless = op.rfind("Stateless", 0) == 0,
+             v2 = op.size() > 2 && op.substr(op.size() - 2) == "V2";
   const DataType dtype = DataTypeFromName(std::string(row.dtype) == "float16"   ? "half"
                                           : std::string(row.dtype) == "float32" ? "float"
                                           : std::string(row.dtype) == "float64" ? "double"
@@ -62,7 +63,8 @@ Output GoldenNode(Graph& g, const RandomGolden& row) {
 
 TEST(Random, StreamsAreTensorFlowsBitForBitOverTwoRuns) {
   for (const RandomGolden& row : RandomGoldens()) {
-    SCOPED_TRACE(testing::Message() << row.op << " " << row.dtype << " of " << row.shape.size() << " dims");
+    SCOPED_TRACE(testing::Message()
+                 << row.op << " " << row.dtype << " of " << row.shape.size() << " dims");
     Graph g;
     const Output node = GoldenNode(g, row);
     ASSERT_TRUE(g.status().ok()) << g.status();
@@ -110,15 +112,18 @@ TEST(Random, StatelessBuildersHaveTensorFlowsNodes) {
   EXPECT_EQ(StatelessRandomNormal(seed, {3}).name(), "stateless_random_normal:0");
   EXPECT_NE(g.FindNode("stateless_random_normal/StatelessRandomNormalV2"), nullptr);
   EXPECT_NE(g.FindNode("stateless_random_normal/StatelessRandomNormalV2/alg"), nullptr);
-  EXPECT_EQ(StatelessRandomUniform(seed, {3}, {.dtype = DT_INT32}).node->op_name(), "StatelessRandomUniformFullIntV2");
-  const auto out = Evaluate(g, {StatelessRandomUniform(seed, {3}), StatelessTruncatedNormal(seed, {3})});
+  EXPECT_EQ(StatelessRandomUniform(seed, {3}, {.dtype = DT_INT32}).node->op_name(),
+            "StatelessRandomUniformFullIntV2");
+  const auto out =
+      Evaluate(g, {StatelessRandomUniform(seed, {3}), StatelessTruncatedNormal(seed, {3})});
   ASSERT_TRUE(out.ok()) << out.status();
 }
 
 TEST(Random, ShapesAreInferredFromConstants) {
   Graph g;
   EXPECT_EQ(RandomNormal(g, {2, 3}).shape(), Shape({2, 3}));
-  EXPECT_EQ(Multinomial(Const<float>(g, Shape({2, 4}), {0, 0, 0, 0, 0, 0, 0, 0}), 5).shape(), Shape({2, 5}));
+  EXPECT_EQ(Multinomial(Const<float>(g, Shape({2, 4}), {0, 0, 0, 0, 0, 0, 0, 0}), 5).shape(),
+            Shape({2, 5}));
 }
 
 absl::Status RunError(Graph& g, Output node) {
@@ -135,11 +140,13 @@ TEST(Random, BadArgumentsAreInvalid) {
     Graph g;
     const Output shape = Placeholder(g, DT_INT32, {1});
     const Output node = AddOp("RandomUniform", {shape}, {{"dtype", DT_FLOAT}});
-    expect(Evaluate(g, {{shape, Tensor::Vector<int32_t>({-2})}}, {node}).status(), "Dimension -2 must be >= 0");
+    expect(Evaluate(g, {{shape, Tensor::Vector<int32_t>({-2})}}, {node}).status(),
+           "Dimension -2 must be >= 0");
   }
   {
     Graph g;
-    expect(RunError(g, RandomUniform(g, {2}, {.min = 3, .max = 3, .dtype = DT_INT32})), "Need minval < maxval, got 3 >= 3");
+    expect(RunError(g, RandomUniform(g, {2}, {.min = 3, .max = 3, .dtype = DT_INT32})),
+           "Need minval < maxval, got 3 >= 3");
   }
   {
     Graph g;
@@ -148,16 +155,19 @@ TEST(Random, BadArgumentsAreInvalid) {
   {
     Graph g;
     const Output alg = Const(g, int32_t{2});
-    expect(RunError(g, AddOp("StatelessRandomUniformV2", {Const<int32_t>(g, {2}), Const<uint64_t>(g, {3}),
-                                                          Const<uint64_t>(g, {5, 6}), alg})),
+    expect(RunError(g, AddOp("StatelessRandomUniformV2",
+                             {Const<int32_t>(g, {2}), Const<uint64_t>(g, {3}),
+                              Const<uint64_t>(g, {5, 6}), alg})),
            "Unsupported algorithm id: 2");
   }
   {
     Graph g;
     const Output logits = Placeholder(g, DT_FLOAT);
     const Output node = AddOp("Multinomial", {logits, Const(g, int32_t{3})});
-    expect(Evaluate(g, {{logits, Tensor(DT_FLOAT, Shape({2, 0}))}}, {node}).status(), "num_classes should be positive");
-    expect(Evaluate(g, {{logits, Tensor(DT_FLOAT, Shape({2}))}}, {node}).status(), "logits should be a matrix");
+    expect(Evaluate(g, {{logits, Tensor(DT_FLOAT, Shape({2, 0}))}}, {node}).status(),
+           "num_classes should be positive");
+    expect(Evaluate(g, {{logits, Tensor(DT_FLOAT, Shape({2}))}}, {node}).status(),
+           "logits should be a matrix");
   }
 }
 
@@ -174,13 +184,15 @@ TEST(Random, ShuffleKeepsStringsAndRows) {
   const auto out = Evaluate(g, {RandomShuffle(words, 3), RandomShuffle(Ramp(g, {1, 3}), 3)});
   ASSERT_TRUE(out.ok()) << out.status();
   const auto shuffled = (*out)[0].flat<std::string>();
-  EXPECT_EQ(std::set<std::string>(shuffled.begin(), shuffled.end()), (std::set<std::string>{"a", "b", "c", "d"}));
+  EXPECT_EQ(std::set<std::string>(shuffled.begin(), shuffled.end()),
+            (std::set<std::string>{"a", "b", "c", "d"}));
   EXPECT_EQ((*out)[1].shape(), Shape({1, 3}));
 }
 
 TEST(Random, NormalsHaveTheMomentsOfANormalDistribution) {
   Graph g;
-  const auto out = Evaluate(g, {RandomNormal(g, {100000}, {.seed = 1}), TruncatedNormal(g, {100000}, {.seed = 1})});
+  const auto out = Evaluate(
+      g, {RandomNormal(g, {100000}, {.seed = 1}), TruncatedNormal(g, {100000}, {.seed = 1})});
   ASSERT_TRUE(out.ok()) << out.status();
   const double deviations[] = {1, 0.87962566};
   for (int k = 0; k < 2; ++k) {

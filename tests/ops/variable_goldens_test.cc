@@ -1,4 +1,5 @@
-// Small programs, built as make_goldens.py builds them with TensorFlow: the graphs must agree node by node.
+// Small programs, built as make_goldens.py builds them with TensorFlow: the graphs must agree node
+// by node.
 
 #include <fstream>
 #include <map>
@@ -55,7 +56,8 @@ void InitializerKinds(Graph& g) {
       {"normal", RandomNormalInitializer(1, 0.5)},
       {"truncated", TruncatedNormalInitializer(0, 0.1f, 3)},
       {"unit_scaling", UniformUnitScaling(1.5)},
-      {"scaling", VarianceScaling({.scale = 2, .mode = Scaling::kFanOut, .distribution = Scaling::kUniform})},
+      {"scaling",
+       VarianceScaling({.scale = 2, .mode = Scaling::kFanOut, .distribution = Scaling::kUniform})},
       {"scaling_normal", VarianceScaling()},
       {"scaling_untruncated",
        VarianceScaling({.mode = Scaling::kFanAvg, .distribution = Scaling::kUntruncatedNormal})},
@@ -202,7 +204,8 @@ void UnknownShapes(Graph& g) {
   MakeVariable(g, x, {.name = "w", .validate_shape = false});
   const auto unknown = [&g] {
     const NameScope scope(g, "PlaceholderWithDefault");
-    return AddOp("PlaceholderWithDefault", {Const(g, {1.0f}, "input")}, {{"shape", Shape({-1})}}, scope.name());
+    return AddOp("PlaceholderWithDefault", {Const(g, {1.0f}, "input")}, {{"shape", Shape({-1})}},
+                 scope.name());
   };
   GetVariable(g, "v", {.initializer = unknown, .validate_shape = false});
 }
@@ -251,7 +254,8 @@ std::map<std::string, proto::NodeDef> ByName(const proto::GraphDef& def) {
 }
 
 bool SameAttr(const proto::AttrValue& a, const proto::AttrValue& b) {
-  if (!a.has_tensor() || !b.has_tensor()) return google::protobuf::util::MessageDifferencer::Equals(a, b);
+  if (!a.has_tensor() || !b.has_tensor())
+    return google::protobuf::util::MessageDifferencer::Equals(a, b);
   const auto x = TensorFromProto(a.tensor()), y = TensorFromProto(b.tensor());
   return x.ok() && y.ok() && IdenticalTensors(*x, *y);
 }
@@ -282,7 +286,8 @@ void ExpectSameNode(const proto::NodeDef& got, const proto::NodeDef& want) {
     }
   }
   for (const auto& [key, value] : got.attr()) {
-    EXPECT_TRUE(want.attr().contains(key)) << "extra attribute " << key << ": " << value.ShortDebugString();
+    EXPECT_TRUE(want.attr().contains(key))
+        << "extra attribute " << key << ": " << value.ShortDebugString();
   }
 }
 
@@ -295,7 +300,8 @@ TEST_P(VariableGoldens, GraphIsTensorFlowsNodeByNode) {
   ASSERT_TRUE(g.status().ok()) << g.status();
   proto::GraphDef got_def, want_def;
   ExportGraphDef(g, &got_def);
-  const std::string path = absl::StrCat("tests/ops/golden/", program.name, use_resource ? "_res" : "_ref", ".pbtxt");
+  const std::string path =
+      absl::StrCat("tests/ops/golden/", program.name, use_resource ? "_res" : "_ref", ".pbtxt");
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text.str(), &want_def)) << path;
@@ -314,9 +320,11 @@ TEST_P(VariableGoldens, GraphIsTensorFlowsNodeByNode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, VariableGoldens, testing::Combine(testing::ValuesIn(kPrograms), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(Programs, VariableGoldens,
+                         testing::Combine(testing::ValuesIn(kPrograms), testing::Bool()),
                          [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param).name, std::get<1>(info.param) ? "_res" : "_ref");
+                           return absl::StrCat(std::get<0>(info.param).name,
+                                               std::get<1>(info.param) ? "_res" : "_ref");
                          });
 
 }  // namespace

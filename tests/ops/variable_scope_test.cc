@@ -136,7 +136,11 @@ TEST(VariableScope, PassesItsDefaultsOn) {
   int regularized = 0;
   const VariableScope a(g, "a",
                         {.initializer = Constant(2),
-                         .regularizer = [&](Output v) { ++regularized; return ReduceSum(v); },
+                         .regularizer =
+                             [&](Output v) {
+                               ++regularized;
+                               return ReduceSum(v);
+                             },
                          .constraint = [](Output v) { return v; },
                          .dtype = DT_DOUBLE,
                          .use_resource = false});
@@ -166,7 +170,8 @@ TEST(GetVariable, FollowsTheDecisionTable) {
   Graph g;
   const Variable v = GetVariable(g, "v", {1});
   EXPECT_FALSE(GetVariable(g, "v", {1}));
-  ExpectError(g, absl::StatusCode::kAlreadyExists, {"Variable v already exists", "variable_scope_test.cc:"});
+  ExpectError(g, absl::StatusCode::kAlreadyExists,
+              {"Variable v already exists", "variable_scope_test.cc:"});
   {
     const VariableScope root(g, "", Reuse::kReuse);
     EXPECT_EQ(GetVariable(g, "v", {1}), v);
@@ -237,7 +242,8 @@ TEST(GetVariable, CustomGettersRunInnermostFirst) {
   Graph g;
   std::vector<std::string> calls;
   const auto getter = [&calls](std::string tag) -> CustomGetter {
-    return [&calls, tag](const VariableGetter& next, Graph& graph, absl::string_view name, const VariableOptions& o) {
+    return [&calls, tag](const VariableGetter& next, Graph& graph, absl::string_view name,
+                         const VariableOptions& o) {
       calls.push_back(absl::StrCat(tag, ":", name));
       VariableOptions changed = o;
       changed.trainable = false;
@@ -256,7 +262,8 @@ TEST(VariableCreatorScope, WrapsBothWaysOfMakingVariables) {
   Graph g;
   std::vector<std::string> calls;
   const auto creator = [&calls](std::string tag) -> VariableCreator {
-    return [&calls, tag](const VariableMaker& next, Graph& graph, const Initializer& value, const VariableOptions& o) {
+    return [&calls, tag](const VariableMaker& next, Graph& graph, const Initializer& value,
+                         const VariableOptions& o) {
       calls.push_back(tag);
       VariableOptions changed = o;
       changed.name += tag;

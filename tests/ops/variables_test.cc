@@ -17,7 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-void ExpectStatus(const absl::Status& status, absl::StatusCode code, const std::vector<std::string>& parts) {
+void ExpectStatus(const absl::Status& status, absl::StatusCode code,
+                  const std::vector<std::string>& parts) {
   EXPECT_EQ(status.code(), code) << status;
   for (const std::string& part : parts) EXPECT_THAT(std::string(status.message()), HasSubstr(part));
 }
@@ -61,9 +62,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, VariablesTest, testing::Bool(),
 
 TEST_P(VariablesTest, HasTheOptionsItWasMadeWith) {
   const NameScope scope(g, "n");
-  const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "w", .trainable = false,
-                                                  .synchronization = VariableSynchronization::kOnRead,
-                                                  .aggregation = VariableAggregation::kSum});
+  const Variable v = MakeVariable(g, {1.0, 2.0},
+                                  {.name = "w",
+                                   .trainable = false,
+                                   .synchronization = VariableSynchronization::kOnRead,
+                                   .aggregation = VariableAggregation::kSum});
   EXPECT_EQ(v.name(), "n/w:0");
   EXPECT_EQ(v.op_name(), "n/w");
   EXPECT_EQ(v.dtype(), DT_FLOAT);
@@ -91,7 +94,8 @@ TEST_P(VariablesTest, LiteralsTakeTensorFlowsTypes) {
 }
 
 TEST_P(VariablesTest, BadInitialValuesAreInvalid) {
-  const auto expect = [&](const Initializer& value, const VariableOptions& options, std::vector<std::string> parts) {
+  const auto expect = [&](const Initializer& value, const VariableOptions& options,
+                          std::vector<std::string> parts) {
     EXPECT_FALSE(MakeVariable(g, value, options));
     ExpectStatus(g.TakeStatus(), kInvalid, parts);
   };
@@ -101,8 +105,10 @@ TEST_P(VariablesTest, BadInitialValuesAreInvalid) {
   expect(Literal{{1, 2}, {3}}, {}, {"[2]", "[1]"});
   expect(Const(g, 1.0f), {.dtype = DT_DOUBLE}, {"double", "float", "Const:0"});
   expect(Literal{1, 2}, {.shape = Shape({3})}, {"[2]", "[3]"});
-  expect(1.0, {.trainable = true, .synchronization = VariableSynchronization::kOnRead}, {"non-trainable"});
-  expect(1.0, {.name = "w", .synchronization = static_cast<VariableSynchronization>(9)}, {"9", "'w'"});
+  expect(1.0, {.trainable = true, .synchronization = VariableSynchronization::kOnRead},
+         {"non-trainable"});
+  expect(1.0, {.name = "w", .synchronization = static_cast<VariableSynchronization>(9)},
+         {"9", "'w'"});
   expect(1.0, {.aggregation = static_cast<VariableAggregation>(7)}, {"7"});
   expect(1.0, {.name = "a b"}, {"a b"});
 }
@@ -111,7 +117,8 @@ TEST_P(VariablesTest, OnlyReferenceVariablesNeedAStaticShape) {
   const Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x");
   const Variable v = MakeVariable(g, x, {.name = "v"});
   EXPECT_EQ(static_cast<bool>(v), GetParam());
-  if (!GetParam()) ExpectStatus(g.TakeStatus(), kInvalid, {"x:0", "initial_value must have a shape specified"});
+  if (!GetParam())
+    ExpectStatus(g.TakeStatus(), kInvalid, {"x:0", "initial_value must have a shape specified"});
 }
 
 TEST_P(VariablesTest, CollectionsHoldWhatTheyAreAskedToHold) {
@@ -129,7 +136,8 @@ TEST_P(VariablesTest, ActiveControlDependenciesDoNotAttach) {
   const ControlDependencies after(g, {before});
   const Variable v = MakeVariable(g, {1.0, 2.0});
   for (const auto& node : g.nodes()) EXPECT_TRUE(node->control_inputs().empty()) << node->name();
-  EXPECT_EQ(v.read_value().node->control_inputs().empty(), GetParam());  // resource: on the read behind the Identity
+  EXPECT_EQ(v.read_value().node->control_inputs().empty(),
+            GetParam());  // resource: on the read behind the Identity
   const Output read = v.read_value();
   const Node* reader = GetParam() ? read.node->input(0).node : read.node;
   ASSERT_EQ(reader->control_inputs().size(), 1u);
@@ -139,7 +147,8 @@ TEST_P(VariablesTest, TextForm) {
   const std::string ref = GetParam() ? "" : "_ref";
   EXPECT_EQ(MakeVariable(g, {{1.0}, {2.0}}, {.name = "w"}).ToString(),
             "<tf.Variable 'w:0' shape=(2, 1) dtype=float32" + ref + ">");
-  EXPECT_EQ(MakeVariable(g, {1, 2}, {.name = "i"}).ToString(), "<tf.Variable 'i:0' shape=(2,) dtype=int32" + ref + ">");
+  EXPECT_EQ(MakeVariable(g, {1, 2}, {.name = "i"}).ToString(),
+            "<tf.Variable 'i:0' shape=(2,) dtype=int32" + ref + ">");
   const Output x = Placeholder(g, DT_STRING);
   EXPECT_EQ(MakeVariable(g, x, {.name = "s", .validate_shape = false}).ToString(),
             "<tf.Variable 's:0' shape=<unknown> dtype=string" + ref + ">");
@@ -198,7 +207,8 @@ TEST_P(VariablesTest, ScattersRows) {
   EXPECT_THAT(Doubles(v.ScatterSub(rows)), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(Doubles(v.ScatterMax(rows)), ElementsAre(1, 2, 3, 4, 30, 40));
   const Output indices = Const<int32_t>(g, Shape({2, 2}), {0, 1, 2, 0});
-  EXPECT_THAT(Doubles(v.ScatterNdUpdate(indices, Const(g, {-1.f, -2.f}))), ElementsAre(1, -1, 3, 4, -2, 40));
+  EXPECT_THAT(Doubles(v.ScatterNdUpdate(indices, Const(g, {-1.f, -2.f}))),
+              ElementsAre(1, -1, 3, 4, -2, 40));
   EXPECT_THAT(Doubles(v.SparseRead(Const<int32_t>(g, {1}))), ElementsAre(3, 4));
   EXPECT_THAT(Doubles(v.GatherNd(Const<int32_t>(g, Shape({1, 2}), {1, 1}))), ElementsAre(4));
 }
@@ -215,7 +225,8 @@ TEST_P(VariablesTest, SlicesReadAndWrite) {
   const Variable v = MakeVariable(g, {{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   Initialize();
   EXPECT_THAT(Doubles(v.Slice({1, Index::Range(0, 2)})), ElementsAre(4, 5));
-  EXPECT_THAT(Doubles(v.Slice({Index::Ellipsis(), 0}).Assign({7, 8})), ElementsAre(7, 2, 3, 8, 5, 6));
+  EXPECT_THAT(Doubles(v.Slice({Index::Ellipsis(), 0}).Assign({7, 8})),
+              ElementsAre(7, 2, 3, 8, 5, 6));
 }
 
 TEST_P(VariablesTest, CountsUpToALimit) {
@@ -290,7 +301,8 @@ TEST_P(VariablesTest, SurvivesTheWire) {
   EXPECT_EQ(def.variable_name(), "v:0");
   EXPECT_TRUE(Variable::FromProto(g, def, "s").ok());
   EXPECT_FALSE(v.ToProto(&again, "other"));
-  ExpectStatus(Variable::FromProto(g, def, "other").status(), absl::StatusCode::kNotFound, {"other/v:0"});
+  ExpectStatus(Variable::FromProto(g, def, "other").status(), absl::StatusCode::kNotFound,
+               {"other/v:0"});
 }
 
 TEST_P(VariablesTest, HandlesOfNothingGiveNothing) {
