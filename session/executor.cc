@@ -3,22 +3,25 @@
 #include <algorithm>
 #include <thread>
 
-// How a step runs. Everything was decided by the plan: the items of a task are called one after another, and all that is
-// left to do between two of them is to look at a status and a flag or two. A step reads no protobuf, hashes nothing, and
-// takes no lock that another step wants.
+// How a step runs. Everything was decided by the plan: the items of a task are called one after
+// another, and all that is left to do between two of them is to look at a status and a flag or two.
+// A step reads no protobuf, hashes nothing, and takes no lock that another step wants.
 //
-// A plan of a single task runs on the calling thread (its big kernels split their loops over the pool). With several
-// tasks, each has a counter of those it waits for; the task that brings a counter to zero posts its successor to the
-// frame's queue, where the caller and helpers from the pool pick work up. An asynchronous item leaves its task standing:
-// whoever calls `done` posts the rest of the task, so waiting holds no thread.
+// A plan of a single task runs on the calling thread (its big kernels split their loops over the
+// pool). With several tasks, each has a counter of those it waits for; the task that brings a
+// counter to zero posts its successor to the frame's queue, where the caller and helpers from the
+// pool pick work up. An asynchronous item leaves its task standing: whoever calls `done` posts the
+// rest of the task, so waiting holds no thread.
 //
-// Branches. Switch marks the outputs of the branch not taken dead; an item with a dead input (or dead control input)
-// is skipped and its outputs are dead; Merge takes the one that is alive. The static order needs no more: by the time
-// Merge runs, both branches have been decided. Loops will run by frames of their own (docs/how_a_run_works.md).
+// Branches. Switch marks the outputs of the branch not taken dead; an item with a dead input (or
+// dead control input) is skipped and its outputs are dead; Merge takes the one that is alive. The
+// static order needs no more: by the time Merge runs, both branches have been decided. Loops will
+// run by frames of their own (docs/how_a_run_works.md).
 //
-// Errors. The first one is kept, with the node's name, op and device. In a sequence the step ends at once; with tasks the
-// remaining items are skipped, waiters are told through the Cancellation, and the step ends when every task has been
-// counted off. Then all values the frame holds are dropped, so that the next step starts clean.
+// Errors. The first one is kept, with the node's name, op and device. In a sequence the step ends
+// at once; with tasks the remaining items are skipped, waiters are told through the Cancellation,
+// and the step ends when every task has been counted off. Then all values the frame holds are
+// dropped, so that the next step starts clean.
 namespace weir {
 
 struct Executor::Frame {
@@ -34,7 +37,7 @@ struct Executor::Frame {
   std::unique_ptr<std::atomic<int32_t>[]> waits_for;  // by task
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::pair<int32_t, int32_t>> posted;     // task, item to go on with
+  std::deque<std::pair<int32_t, int32_t>> posted;  // task, item to go on with
   int32_t tasks_left = 0;
   std::atomic<bool> failed{false};
   absl::Status status;
@@ -42,9 +45,9 @@ struct Executor::Frame {
 
 Executor::Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources)
     : plan_(std::move(plan)), pool_(pool), resources_(resources) {
-  sequential_ = plan_->tasks.size() == 1 && std::none_of(plan_->items.begin(), plan_->items.end(), [](const Item& i) {
-    return i.kernel.is_async();
-  });
+  sequential_ =
+      plan_->tasks.size() == 1 && std::none_of(plan_->items.begin(), plan_->items.end(),
+                                               [](const Item& i) { return i.kernel.is_async(); });
 }
 
 Executor::~Executor() {
@@ -56,7 +59,8 @@ std::unique_ptr<Executor::Frame> Executor::NewFrame() {
   frame->slots.resize(plan_->num_slots);
   frame->planned.resize(plan_->num_slots);
   frame->dead.assign(plan_->num_dead_slots, 0);
-  frame->step = StepInfo{.pool = &pool_, .resources = &resources_, .cancellation = frame->cancellation.get()};
+  frame->step =
+      StepInfo{.pool = &pool_, .resources = &resources_, .cancellation = frame->cancellation.get()};
   for (const auto& [device, bytes] : plan_->arenas) {
     void* memory = device->allocator().Allocate(bytes);
     if (memory == nullptr) return nullptr;
@@ -71,10 +75,12 @@ std::unique_ptr<Executor::Frame> Executor::NewFrame() {
       delete arena;
     };
     const BufferPtr arena(Buffer::Wrap(memory, bytes, &device->allocator(), release,
-                                       new Arena{&device->allocator(), memory, bytes}, /*transient=*/true));
+                                       new Arena{&device->allocator(), memory, bytes},
+                                       /*transient=*/true));
     for (const Plan::Placement& p : plan_->placements) {
       if (p.device == device) {
-        frame->planned[p.slot] = Tensor(p.dtype, p.shape, arena, static_cast<char*>(memory) + p.offset);
+        frame->planned[p.slot] =
+            Tensor(p.dtype, p.shape, arena, static_cast<char*>(memory) + p.offset);
       }
     }
   }
@@ -83,10 +89,14 @@ std::unique_ptr<Executor::Frame> Executor::NewFrame() {
   for (const Item& item : plan_->items) {
     frame->contexts.emplace_back(
         *item.node, *item.device, frame->step,
-        KernelContext::Binding{.slots = frame->slots.data(), .planned = frame->planned.data(),
-                               .dead = frame->dead.data(), .inputs = plan_->indices.data() + item.inputs,
-                               .outputs = plan_->indices.data() + item.outputs, .num_inputs = item.num_inputs,
-                               .num_outputs = item.num_outputs, .host_outputs = item.host_outputs,
+        KernelContext::Binding{.slots = frame->slots.data(),
+                               .planned = frame->planned.data(),
+                               .dead = frame->dead.data(),
+                               .inputs = plan_->indices.data() + item.inputs,
+                               .outputs = plan_->indices.data() + item.outputs,
+                               .num_inputs = item.num_inputs,
+                               .num_outputs = item.num_outputs,
+                               .host_outputs = item.host_outputs,
                                .aliases = item.aliases});
   }
   frame->waits_for = std::make_unique<std::atomic<int32_t>[]>(plan_->tasks.size());
@@ -117,12 +127,13 @@ void Executor::Release(Frame* frame) {
 void Executor::Cancel(const absl::Status& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& frame : frames_) {
-    if (std::find(idle_.begin(), idle_.end(), frame.get()) == idle_.end()) frame->cancellation->Cancel(why);
+    if (std::find(idle_.begin(), idle_.end(), frame.get()) == idle_.end())
+      frame->cancellation->Cancel(why);
   }
 }
 
-absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
-                           int64_t step_id) {
+absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
+                           const RunOptions& options, int64_t step_id) {
   Frame* frame = Acquire();
   if (frame == nullptr) return absl::ResourceExhaustedError("No memory for the values of a step");
   frame->step.step_id = step_id;
@@ -148,7 +159,8 @@ absl::Status Executor::RunFrame(Frame& frame, const RunOptions& options) {
   if (options.timeout.count() > 0) frame.deadline = Clock::now() + options.timeout;
   frame.trace = options.trace;
   if (sequential_) {
-    return options.trace != nullptr ? RunSequence<true>(frame, options) : RunSequence<false>(frame, options);
+    return options.trace != nullptr ? RunSequence<true>(frame, options)
+                                    : RunSequence<false>(frame, options);
   }
   RunTasks(frame, options);
   return std::exchange(frame.status, absl::OkStatus());
@@ -193,9 +205,11 @@ bool Executor::SkipDead(Frame& frame, const Item& item) const {
   const int32_t* indices = plan_->indices.data();
   bool dead = false;
   if (!item.accepts_dead) {
-    for (int k = 0; k < item.num_inputs; ++k) dead = dead || frame.dead[indices[item.inputs + k]] != 0;
+    for (int k = 0; k < item.num_inputs; ++k)
+      dead = dead || frame.dead[indices[item.inputs + k]] != 0;
   }
-  for (int k = 0; k < item.num_dead_controls; ++k) dead = dead || frame.dead[indices[item.dead_controls + k]] != 0;
+  for (int k = 0; k < item.num_dead_controls; ++k)
+    dead = dead || frame.dead[indices[item.dead_controls + k]] != 0;
   frame.dead[item.dead_slot] = dead ? 1 : 0;
   if (dead) {
     for (int k = 0; k < item.num_outputs; ++k) frame.dead[indices[item.outputs + k]] = 1;
@@ -218,13 +232,17 @@ void Executor::Trace(Frame& frame, int32_t i, Clock::time_point start) const {
   const auto ns = [](Clock::time_point t) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
   };
-  NodeTrace record{.node = item.node->name(), .op = item.node->op_name(), .device = item.device->text(),
-                   .start_ns = ns(start), .end_ns = ns(Clock::now())};
+  NodeTrace record{.node = item.node->name(),
+                   .op = item.node->op_name(),
+                   .device = item.device->text(),
+                   .start_ns = ns(start),
+                   .end_ns = ns(Clock::now())};
   for (int k = 0; k < item.num_outputs; ++k) {
     record.output_shapes.push_back(frame.slots[plan_->indices[item.outputs + k]].Description());
   }
   const std::lock_guard<std::mutex> lock(frame.trace_mutex);
-  record.thread = static_cast<int>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 10007);
+  record.thread =
+      static_cast<int>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 10007);
   frame.trace->push_back(std::move(record));
 }
 
@@ -252,7 +270,8 @@ void Executor::RunTasks(Frame& frame, const RunOptions& options) {
       lock.lock();
     }
   }
-  if (frame.cancellation->cancelled() && frame.status.ok()) frame.status = frame.cancellation->status();
+  if (frame.cancellation->cancelled() && frame.status.ok())
+    frame.status = frame.cancellation->status();
 }
 
 bool Executor::RunPosted(Frame& frame) {
@@ -300,8 +319,9 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
   FinishTask(frame, t);
 }
 
-// True if the item has finished already and the task may go on; otherwise `done` posts the rest of the task. Which of the
-// two comes second, the return of the kernel or the call of `done`, goes on: the exchange decides.
+// True if the item has finished already and the task may go on; otherwise `done` posts the rest of
+// the task. Which of the two comes second, the return of the kernel or the call of `done`, goes on:
+// the exchange decides.
 bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
@@ -312,7 +332,8 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
     if (!s.ok()) {
       Fail(frame, Located(done_item, s));
     } else if (done_item.num_releases_after > 0) {
-      Empty(frame, done_item.releases + done_item.num_releases_before, done_item.num_releases_after);
+      Empty(frame, done_item.releases + done_item.num_releases_before,
+            done_item.num_releases_after);
     }
     if (second->exchange(true, std::memory_order_acq_rel)) Post(frame, t, i + 1);
   });
@@ -321,7 +342,8 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
 
 void Executor::FinishTask(Frame& frame, int32_t t) {
   for (const int32_t s : plan_->tasks[t].successors) {
-    if (frame.waits_for[s].fetch_sub(1, std::memory_order_acq_rel) == 1) Post(frame, s, plan_->tasks[s].begin);
+    if (frame.waits_for[s].fetch_sub(1, std::memory_order_acq_rel) == 1)
+      Post(frame, s, plan_->tasks[s].begin);
   }
   const std::lock_guard<std::mutex> lock(frame.mutex);
   if (--frame.tasks_left == 0) frame.changed.notify_all();
@@ -342,7 +364,9 @@ absl::Status Executor::TakeFetches(Frame& frame, Tensors* fetches) const {
   for (size_t i = 0; i < count; ++i) {
     const int32_t slot = plan_->fetch_slots[i];
     if (frame.dead[slot] != 0) {
-      return InvalidArgument("Retval[", i, "] does not have value: the fetched tensor is in a branch that was not taken");
+      return InvalidArgument(
+          "Retval[", i,
+          "] does not have value: the fetched tensor is in a branch that was not taken");
     }
     const Tensor& value = frame.slots[slot];
     (*fetches)[i] = value.buffer() && value.buffer()->transient() ? value.DeepCopy() : value;

@@ -12,8 +12,9 @@
 
 namespace weir {
 
-// Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the values of its nodes, its
-// arena, and a context per kernel, all made once and used again by later steps.
+// Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the
+// values of its nodes, its arena, and a context per kernel, all made once and used again by later
+// steps.
 class Executor {
  public:
   Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources);
@@ -22,8 +23,10 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   const Plan& plan() const { return *plan_; }
-  // `feeds` have the shapes that the plan was made for. `step_id` is any number that tells steps apart.
-  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options, int64_t step_id);
+  // `feeds` have the shapes that the plan was made for. `step_id` is any number that tells steps
+  // apart.
+  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
+                   int64_t step_id);
   // Ends the steps in flight with this error.
   void Cancel(const absl::Status& why);
 

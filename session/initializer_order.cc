@@ -5,15 +5,16 @@
 #include "absl/strings/str_join.h"
 #include "weir/session/plan.h"
 
-// Initializers in dependency order. A graph puts no order among initializers: `init` is one NoOp that depends on all of
-// them. Yet the initial value of one variable may read another one, guarded by "is it initialised?" (initialized_value)
-// or not. So in a step that runs several initializers, whatever reads variable u on behalf of v's initial value (the read,
-// and the guard) is made to run after u's initializer, if that is in the step. Both then see the same value, random draws
+// Initializers in dependency order. A graph puts no order among initializers: `init` is one NoOp
+// that depends on all of them. Yet the initial value of one variable may read another one, guarded
+// by "is it initialised?" (initialized_value) or not. So in a step that runs several initializers,
+// whatever reads variable u on behalf of v's initial value (the read, and the guard) is made to run
+// after u's initializer, if that is in the step. Both then see the same value, random draws
 // included, and an imported graph of TensorFlow's initialises right as well.
 //
-// The initializer of variable `w` is the assignment named `w/Assign`, which is how TensorFlow names it; other assignments
-// get no order from this pass, so a step that swaps two variables stays legal. Variables that need each other are an
-// error that names them.
+// The initializer of variable `w` is the assignment named `w/Assign`, which is how TensorFlow names
+// it; other assignments get no order from this pass, so a step that swaps two variables stays
+// legal. Variables that need each other are an error that names them.
 namespace weir {
 
 namespace {
@@ -31,7 +32,8 @@ class InitializerOrder {
     for (const Read& read : reads_) {
       auto& controls = plan_.nodes[read.reader].controls;
       const int initializer = initializer_of_[read.variable];
-      if (std::find(controls.begin(), controls.end(), initializer) == controls.end()) controls.push_back(initializer);
+      if (std::find(controls.begin(), controls.end(), initializer) == controls.end())
+        controls.push_back(initializer);
     }
     return SortTopologically(plan_);
   }
@@ -53,7 +55,8 @@ class InitializerOrder {
       if (n.kind != PlanNode::Kind::kOp || n.inputs.size() < 2) continue;
       if (n.node->op_name() != "Assign" && n.node->op_name() != "AssignVariableOp") continue;
       const int variable = n.inputs[0].node;
-      if (!IsVariable(variable) || n.node->name() != plan_.nodes[variable].node->name() + "/Assign") continue;
+      if (!IsVariable(variable) || n.node->name() != plan_.nodes[variable].node->name() + "/Assign")
+        continue;
       if (initializer_of_.emplace(variable, static_cast<int>(i)).second) {
         initializers_.emplace_back(variable, static_cast<int>(i));
       }
@@ -73,7 +76,8 @@ class InitializerOrder {
       const int reader = stack.back();
       stack.pop_back();
       for (const PlanValue& in : plan_.nodes[reader].inputs) {
-        if (in.node != variable && initializer_of_.contains(in.node)) reads_.push_back({reader, in.node, variable});
+        if (in.node != variable && initializer_of_.contains(in.node))
+          reads_.push_back({reader, in.node, variable});
         push(in.node);
       }
       for (const int control : plan_.nodes[reader].controls) push(control);
@@ -116,8 +120,9 @@ class InitializerOrder {
       if (inside) names.push_back(plan_.nodes[v].node->name());
     }
     names.push_back(plan_.nodes[again].node->name());
-    return FailedPrecondition("The initial values of these variables need each other, so none can be initialised first: ",
-                              absl::StrJoin(names, " -> "));
+    return FailedPrecondition(
+        "The initial values of these variables need each other, so none can be initialised first: ",
+        absl::StrJoin(names, " -> "));
   }
 
   PlanGraph& plan_;

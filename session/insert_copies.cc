@@ -27,9 +27,15 @@ class InternalNodes {
 
  private:
   static const OpRegistry& Register(OpRegistry* ops) {
-    ops->Add(OpSpec("_Source").Out("y: T").Attr("T: type").InferShape(UnknownShape).Doc("Stands for any value."));
-    ops->Add(OpSpec("_Read").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc("Value of a reference."));
-    ops->Add(OpSpec("_Copy").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc("Copy between devices."));
+    ops->Add(OpSpec("_Source")
+                 .Out("y: T")
+                 .Attr("T: type")
+                 .InferShape(UnknownShape)
+                 .Doc("Stands for any value."));
+    ops->Add(OpSpec("_Read").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc(
+        "Value of a reference."));
+    ops->Add(OpSpec("_Copy").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc(
+        "Copy between devices."));
     return *ops;
   }
 
@@ -41,10 +47,12 @@ class InternalNodes {
 
 DataType TypeOf(const PlanGraph& plan, const PlanValue& v) {
   const PlanNode& n = plan.nodes[v.node];
-  return n.kind == PlanNode::Kind::kOp ? n.node->output_type(v.output) : BaseType(n.node->output_type(0));
+  return n.kind == PlanNode::Kind::kOp ? n.node->output_type(v.output)
+                                       : BaseType(n.node->output_type(0));
 }
 
-// True if the argument that position `i` belongs to is named in the kernel's list of host arguments.
+// True if the argument that position `i` belongs to is named in the kernel's list of host
+// arguments.
 bool IsHostArgument(const Node& node, const KernelDef& def, int i, bool input) {
   for (const std::string& name : def.host_args) {
     const auto [first, last] = input ? node.InputRange(name) : node.OutputRange(name);
@@ -60,10 +68,11 @@ const Node& InternalNode(absl::string_view op, DataType dtype) {
   return nodes->Get(op, dtype);
 }
 
-// An op that takes a value is handed a reference (TensorFlow 1's `w` itself, not `w/read`). It gets the value by a read of
-// its own that runs when all the op's other inputs are there: the latest moment that the graph's edges order, so it sees
-// every assignment that they put before the op. A fetched reference is read after everything else in the step that the
-// fetch depends on, which is the node that made it.
+// An op that takes a value is handed a reference (TensorFlow 1's `w` itself, not `w/read`). It gets
+// the value by a read of its own that runs when all the op's other inputs are there: the latest
+// moment that the graph's edges order, so it sees every assignment that they put before the op. A
+// fetched reference is read after everything else in the step that the fetch depends on, which is
+// the node that made it.
 void InsertReads(PlanGraph& plan) {
   const size_t count = plan.nodes.size();
   const auto read = [&](const PlanValue& ref, const PlanNode* consumer) {
@@ -75,7 +84,8 @@ void InsertReads(PlanGraph& plan) {
     node.inputs.push_back(ref);
     if (consumer != nullptr) {
       for (const PlanValue& other : consumer->inputs) {
-        if (other.node != ref.node && other.node < static_cast<int>(count)) node.controls.push_back(other.node);
+        if (other.node != ref.node && other.node < static_cast<int>(count))
+          node.controls.push_back(other.node);
       }
       for (const int control : consumer->controls) node.controls.push_back(control);
     }
@@ -100,8 +110,9 @@ void InsertReads(PlanGraph& plan) {
   }
 }
 
-// A tensor that is needed on another device than it lies on is copied there once. Handles and references never travel:
-// placement has put their users beside them. Arguments that a kernel keeps in host memory lie on the CPU.
+// A tensor that is needed on another device than it lies on is copied there once. Handles and
+// references never travel: placement has put their users beside them. Arguments that a kernel keeps
+// in host memory lie on the CPU.
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
   if (env.devices.size() == 1) return;
   Device* const host = env.devices[0].get();
@@ -115,7 +126,8 @@ void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
   const auto on = [&](const PlanValue& v, Device* wanted) {
     const DataType type = TypeOf(plan, v);
     Device* from = lies_on(v);
-    if (from == wanted || !IsPlain(type) || IsRef(type) || (from->is_host() && wanted->is_host())) return v;
+    if (from == wanted || !IsPlain(type) || IsRef(type) || (from->is_host() && wanted->is_host()))
+      return v;
     auto [it, inserted] = copies.try_emplace(std::make_tuple(v.node, v.output, wanted), -1);
     if (inserted) {
       PlanValue source = v;

@@ -4,25 +4,31 @@
 
 #include "weir/session/plan.h"
 
-// Where values lie. Every value whose shape is known before the step gets a place in an arena that a step in flight owns,
-// so a step allocates nothing for it. Values that share memory by construction (an Identity, a Reshape) form a class with
-// one place, which lives from the class's first definition to its last use.
+// Where values lie. Every value whose shape is known before the step gets a place in an arena that
+// a step in flight owns, so a step allocates nothing for it. Values that share memory by
+// construction (an Identity, a Reshape) form a class with one place, which lives from the class's
+// first definition to its last use.
 //
 // The arena is cut into blocks. Walking the static order, a new value takes over
-//   1. the block of an input that dies with this very node, if the kernel may write over it (in place);
-//   2. else the smallest block that fits and whose last tenant is dead, unless that would waste more than half of it;
+//   1. the block of an input that dies with this very node, if the kernel may write over it (in
+//   place);
+//   2. else the smallest block that fits and whose last tenant is dead, unless that would waste
+//   more than half of it;
 //   3. else a new block.
-// "Dead" must hold for every interleaving of parallel tasks: all users of the old tenant come before the new value's node,
-// by their order in one task or by the order of tasks. The latter is looked up in a bit matrix of which task comes after
-// which. Values that leave the step (fetched ones and what they share memory with) get memory of their own; so do values of
-// unknown size, strings and handles. Values kept by a variable or a queue are copied by the kernel that keeps them.
+// "Dead" must hold for every interleaving of parallel tasks: all users of the old tenant come
+// before the new value's node, by their order in one task or by the order of tasks. The latter is
+// looked up in a bit matrix of which task comes after which. Values that leave the step (fetched
+// ones and what they share memory with) get memory of their own; so do values of unknown size,
+// strings and handles. Values kept by a variable or a queue are copied by the kernel that keeps
+// them.
 namespace weir {
 
 namespace {
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const PlanGraph& graph, const ScheduledOrder& s, const PlanEnvironment& env, Plan* plan)
+  MemoryPlanner(const PlanGraph& graph, const ScheduledOrder& s, const PlanEnvironment& env,
+                Plan* plan)
       : graph_(graph), s_(s), env_(env), plan_(*plan) {}
 
   void Run() {
@@ -106,7 +112,8 @@ class MemoryPlanner {
     }
   }
 
-  // True if every user of the class has finished when node i starts; `self` allows node i itself to be one.
+  // True if every user of the class has finished when node i starts; `self` allows node i itself to
+  // be one.
   bool DeadBefore(const Class& c, int i, bool self) const {
     const int task = s_.task_of[i], position = s_.position[i];
     return std::all_of(c.users.begin(), c.users.end(), [&](const std::pair<int, int>& u) {
@@ -137,7 +144,8 @@ class MemoryPlanner {
     const PlanNode& n = graph_.nodes[i];
     const int c = class_of_[slot(i, k)];
     if (c < 0 || classes_[c].escapes || !CanPlace(n, k)) return;
-    const size_t bytes = (Bytes(n, k) + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
+    const size_t bytes =
+        (Bytes(n, k) + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
     int block = InPlace(i, k);
     if (block < 0) block = Reuse(i, n.device, bytes);
     if (block < 0) {
@@ -147,7 +155,8 @@ class MemoryPlanner {
     blocks_[block].tenant = c;
     classes_[c].block = block;
     expiry_.push({classes_[c].last_position, block, c});
-    plan_.placements.push_back({slot(i, k), n.device, static_cast<size_t>(block), TypeOf(n, k), n.shapes[k]});
+    plan_.placements.push_back(
+        {slot(i, k), n.device, static_cast<size_t>(block), TypeOf(n, k), n.shapes[k]});
   }
 
   int InPlace(int i, int k) const {
@@ -160,12 +169,14 @@ class MemoryPlanner {
       if (c < 0 || classes_[c].block < 0 || blocks_[classes_[c].block].tenant != c) continue;
       const PlanNode& producer = graph_.nodes[v.node];
       if (producer.device != n.device || !DeadBefore(classes_[c], i, true)) continue;
-      if (!producer.shapes[v.output].IsFullyDefined() || Bytes(producer, v.output) != Bytes(n, k)) continue;
+      if (!producer.shapes[v.output].IsFullyDefined() || Bytes(producer, v.output) != Bytes(n, k))
+        continue;
       bool read_otherwise = false;
       for (size_t other = 0; other < n.inputs.size(); ++other) {
-        const bool listed = std::find(n.def->in_place.begin(), n.def->in_place.end(), static_cast<int>(other)) !=
-                            n.def->in_place.end();
-        read_otherwise |= !listed && class_of_[slot(n.inputs[other].node, n.inputs[other].output)] == c;
+        const bool listed = std::find(n.def->in_place.begin(), n.def->in_place.end(),
+                                      static_cast<int>(other)) != n.def->in_place.end();
+        read_otherwise |=
+            !listed && class_of_[slot(n.inputs[other].node, n.inputs[other].output)] == c;
       }
       if (!read_otherwise) return classes_[c].block;
     }
@@ -227,7 +238,8 @@ class MemoryPlanner {
 
 }  // namespace
 
-void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env, Plan* plan) {
+void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
+                Plan* plan) {
   if (env.enabled("memory_plan")) MemoryPlanner(graph, scheduled, env, plan).Run();
 }
 

@@ -14,12 +14,15 @@
 namespace weir {
 namespace {
 
-bool IsText(absl::string_view path) { return absl::EndsWith(path, ".pbtxt") || absl::EndsWith(path, ".txt"); }
+bool IsText(absl::string_view path) {
+  return absl::EndsWith(path, ".pbtxt") || absl::EndsWith(path, ".txt");
+}
 
 constexpr const char* kVariableCollections[] = {
-    collections::kGlobalVariables,  collections::kTrainableVariables, collections::kLocalVariables,
-    collections::kModelVariables,   collections::kMetricVariables,    collections::kMovingAverageVariables,
-    collections::kGlobalStep,       collections::kTrainableResourceVariables};
+    collections::kGlobalVariables, collections::kTrainableVariables,
+    collections::kLocalVariables,  collections::kModelVariables,
+    collections::kMetricVariables, collections::kMovingAverageVariables,
+    collections::kGlobalStep,      collections::kTrainableResourceVariables};
 
 bool HoldsVariables(absl::string_view key) {
   return std::any_of(std::begin(kVariableCollections), std::end(kVariableCollections),
@@ -71,12 +74,14 @@ bool ItemToProto(const CollectionItem& item, proto::CollectionDef* def) {
   return false;
 }
 
-void ExportCollections(const Graph& graph, proto::MetaGraphDef* def, std::vector<std::string>* dropped) {
+void ExportCollections(const Graph& graph, proto::MetaGraphDef* def,
+                       std::vector<std::string>* dropped) {
   for (const std::string& key : graph.CollectionKeys()) {
     proto::CollectionDef collection;
     const std::vector<CollectionItem> items = graph.collection(key);
     if (items.empty()) continue;
-    if (std::all_of(items.begin(), items.end(), [&](const auto& item) { return ItemToProto(item, &collection); })) {
+    if (std::all_of(items.begin(), items.end(),
+                    [&](const auto& item) { return ItemToProto(item, &collection); })) {
       (*def->mutable_collection_def())[key] = std::move(collection);
     } else if (dropped != nullptr) {
       dropped->push_back(key);
@@ -108,7 +113,8 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
   ExportGraphDef(graph, def->mutable_graph_def());
   std::map<std::string, const OpSpec*> used;
   for (const std::unique_ptr<Node>& node : graph.nodes()) used[node->op_name()] = &node->op();
-  for (const auto& [name, op] : used) OpToProto(*op, def->mutable_meta_info_def()->mutable_stripped_op_list()->add_op());
+  for (const auto& [name, op] : used)
+    OpToProto(*op, def->mutable_meta_info_def()->mutable_stripped_op_list()->add_op());
   for (const std::string& tag : options.tags) def->mutable_meta_info_def()->add_tags(tag);
   if (options.clear_devices) {
     for (proto::NodeDef& node : *def->mutable_graph_def()->mutable_node()) node.clear_device();
@@ -120,7 +126,8 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
   ExportCollections(graph, def, dropped);
 }
 
-absl::Status WriteMetaGraph(const Graph& graph, const std::string& path, const MetaGraphOptions& options) {
+absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
+                            const MetaGraphOptions& options) {
   proto::MetaGraphDef def;
   ExportMetaGraph(graph, options, &def);
   std::string bytes;
@@ -137,14 +144,16 @@ namespace {
 
 class CollectionImporter {
  public:
-  CollectionImporter(Graph& graph, std::string prefix) : graph_(graph), prefix_(std::move(prefix)) {}
+  CollectionImporter(Graph& graph, std::string prefix)
+      : graph_(graph), prefix_(std::move(prefix)) {}
 
   absl::Status Import(const std::string& key, const proto::CollectionDef& def) {
     switch (def.kind_case()) {
       case proto::CollectionDef::kNodeList:
         return ImportNodes(key, def.node_list());
       case proto::CollectionDef::kBytesList:
-        return HoldsVariables(key) ? ImportVariables(key, def.bytes_list()) : ImportBytes(key, def.bytes_list());
+        return HoldsVariables(key) ? ImportVariables(key, def.bytes_list())
+                                   : ImportBytes(key, def.bytes_list());
       case proto::CollectionDef::kInt64List:
         for (const int64_t value : def.int64_list().value()) graph_.AddToCollection(key, value);
         return absl::OkStatus();
@@ -165,17 +174,20 @@ class CollectionImporter {
         graph_.AddToCollection(key, output);
       } else {
         Node* node = graph_.FindNode(full);
-        if (node == nullptr) return NotFound("collection '", key, "' names the node '", full, "', which is not there");
+        if (node == nullptr)
+          return NotFound("collection '", key, "' names the node '", full, "', which is not there");
         graph_.AddToCollection(key, Operation(node));
       }
     }
     return absl::OkStatus();
   }
 
-  absl::Status ImportVariables(const std::string& key, const proto::CollectionDef::BytesList& list) {
+  absl::Status ImportVariables(const std::string& key,
+                               const proto::CollectionDef::BytesList& list) {
     for (const std::string& bytes : list.value()) {
       proto::VariableDef def;
-      if (!def.ParseFromString(bytes)) return DataLoss("collection '", key, "' has a malformed VariableDef");
+      if (!def.ParseFromString(bytes))
+        return DataLoss("collection '", key, "' has a malformed VariableDef");
       std::shared_ptr<VariableInfo>& info = variables_[def.variable_name()];
       if (info == nullptr) {
         WEIR_ASSIGN_OR_RETURN(const Variable variable, Variable::FromProto(graph_, def, prefix_));
@@ -210,8 +222,8 @@ MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
   MetaGraph meta;
   if (def.has_saver_def()) {
     meta.saver = SaverDef::FromProto(def.saver_def());
-    for (std::string* name :
-         {&meta.saver->filename_tensor_name, &meta.saver->save_tensor_name, &meta.saver->restore_op_name}) {
+    for (std::string* name : {&meta.saver->filename_tensor_name, &meta.saver->save_tensor_name,
+                              &meta.saver->restore_op_name}) {
       *name = prefix + *name;
     }
   }
@@ -222,7 +234,8 @@ MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
     to.method_name = from.method_name();
   }
   meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());
-  for (const auto& asset : def.asset_file_def()) meta.assets[prefix + asset.tensor_info().name()] = asset.filename();
+  for (const auto& asset : def.asset_file_def())
+    meta.assets[prefix + asset.tensor_info().name()] = asset.filename();
   return meta;
 }
 
@@ -243,7 +256,8 @@ absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDe
   CollectionImporter collections(graph, prefix);
   std::map<std::string, const proto::CollectionDef*> sorted;
   for (const auto& [key, collection] : def.collection_def()) sorted[key] = &collection;
-  for (const auto& [key, collection] : sorted) WEIR_RETURN_IF_ERROR(collections.Import(key, *collection));
+  for (const auto& [key, collection] : sorted)
+    WEIR_RETURN_IF_ERROR(collections.Import(key, *collection));
   return Describe(def, prefix);
 }
 

@@ -14,8 +14,8 @@ namespace weir::proto {
 class MetaGraphDef;
 }
 
-// Graphs with what belongs to them: collections, savers, signatures (MetaGraphDef on the wire, the `.meta` file beside a
-// checkpoint), and SavedModel directories, which add variables and assets.
+// Graphs with what belongs to them: collections, savers, signatures (MetaGraphDef on the wire, the
+// `.meta` file beside a checkpoint), and SavedModel directories, which add variables and assets.
 namespace weir {
 
 // A function of a model: names of tensors ("x:0") by the names of its arguments and results.
@@ -30,27 +30,31 @@ struct MetaGraphOptions {
   std::vector<std::string> tags = {};
   bool clear_devices = false;
 };
-// The graph, its collections, and the signatures of the ops it uses. Collections of variables, savers, numbers, strings,
-// tensors and ops are kept; of those with other or mixed things, `dropped` (if given) gets the names.
+// The graph, its collections, and the signatures of the ops it uses. Collections of variables,
+// savers, numbers, strings, tensors and ops are kept; of those with other or mixed things,
+// `dropped` (if given) gets the names.
 void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto::MetaGraphDef* def,
                      std::vector<std::string>* dropped = nullptr);
 // To a file, which is replaced in one step; as text if the name ends in ".pbtxt" or ".txt".
-absl::Status WriteMetaGraph(const Graph& graph, const std::string& path, const MetaGraphOptions& options = {});
+absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
+                            const MetaGraphOptions& options = {});
 
 struct ImportMetaGraphOptions {
   // Put before every name, with a '/' between.
   std::string import_scope = {};
   bool clear_devices = false;
 };
-// What a meta graph says besides the graph and its collections. Names have the import scope in front.
+// What a meta graph says besides the graph and its collections. Names have the import scope in
+// front.
 struct MetaGraph {
   std::optional<SaverDef> saver;
   std::map<std::string, Signature> signatures;
   std::vector<std::string> tags;
   std::map<std::string, std::string> assets;  // tensor -> file in the directory assets/
 };
-// Adds the nodes, and what the collections hold: variables as handles onto these nodes. Errors are those of ImportGraphDef,
-// and NOT_FOUND for a variable or a collected node that is not there; then the graph may have the nodes already.
+// Adds the nodes, and what the collections hold: variables as handles onto these nodes. Errors are
+// those of ImportGraphDef, and NOT_FOUND for a variable or a collected node that is not there; then
+// the graph may have the nodes already.
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
                                           const ImportMetaGraphOptions& options = {});
 absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& path,
@@ -62,9 +66,11 @@ struct LoadedModel {
   MetaGraph meta;
   std::unique_ptr<Session> session;
 };
-// Reads a SavedModel directory: the one meta graph with exactly these tags (none given: the only one there is), its
-// variables, its init op. NOT_FOUND for a directory that is none, or tags it does not have (the message lists them).
-absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory, const std::vector<std::string>& tags,
+// Reads a SavedModel directory: the one meta graph with exactly these tags (none given: the only
+// one there is), its variables, its init op. NOT_FOUND for a directory that is none, or tags it
+// does not have (the message lists them).
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
+                                           const std::vector<std::string>& tags,
                                            SessionOptions options = {});
 
 }  // namespace weir

@@ -6,11 +6,13 @@
 #include "weir/core/scope.h"
 #include "weir/session/plan.h"
 
-// Placement. Nodes that must share a device form groups: those with a common "loc:@name" mark, and those joined by a
-// reference or a resource handle (an update works on the variable's own memory). A group takes the merged device of all
-// its members' requests; among the devices that match, an accelerator goes before the CPU, and every member must have a
-// kernel for it. A group without such a device goes to the CPU if soft placement is on, with a line in the log, and is an
-// error otherwise. Groups are a union-find over plan nodes; one pass collects the requests, one decides, one assigns.
+// Placement. Nodes that must share a device form groups: those with a common "loc:@name" mark, and
+// those joined by a reference or a resource handle (an update works on the variable's own memory).
+// A group takes the merged device of all its members' requests; among the devices that match, an
+// accelerator goes before the CPU, and every member must have a kernel for it. A group without such
+// a device goes to the CPU if soft placement is on, with a line in the log, and is an error
+// otherwise. Groups are a union-find over plan nodes; one pass collects the requests, one decides,
+// one assigns.
 namespace weir {
 
 namespace {
@@ -19,7 +21,8 @@ bool IsHandle(DataType type) { return IsRef(type) || type == DT_RESOURCE; }
 
 class Placer {
  public:
-  Placer(PlanGraph& plan, const PlanEnvironment& env) : plan_(plan), env_(env), parent_(plan.nodes.size()) {
+  Placer(PlanGraph& plan, const PlanEnvironment& env)
+      : plan_(plan), env_(env), parent_(plan.nodes.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
@@ -67,7 +70,8 @@ class Placer {
       const int id = static_cast<int>(i);
       for (const PlanValue& in : n.inputs) {
         const PlanNode& producer = plan_.nodes[in.node];
-        if (producer.kind == PlanNode::Kind::kOp && IsHandle(producer.node->output_type(in.output))) {
+        if (producer.kind == PlanNode::Kind::kOp &&
+            IsHandle(producer.node->output_type(in.output))) {
           const auto k = static_cast<int>(&in - n.inputs.data());
           if (IsHandle(n.node->input_type(k))) Unite(in.node, id);
         }
@@ -90,9 +94,9 @@ class Placer {
       if (n.node->device().empty()) continue;
       WEIR_ASSIGN_OR_RETURN(const DeviceName request, DeviceName::Parse(n.node->device()));
       if (!request.Matches(group.request) && !env_.options.allow_soft_placement) {
-        return InvalidArgument("Cannot colocate nodes ", group.requester->Label(), " and ", n.node->Label(),
-                               ": they ask for devices '", group.requester->device(), "' and '", n.node->device(),
-                               "'");
+        return InvalidArgument("Cannot colocate nodes ", group.requester->Label(), " and ",
+                               n.node->Label(), ": they ask for devices '",
+                               group.requester->device(), "' and '", n.node->device(), "'");
       }
       DeviceName merged = request;
       merged.MergeFrom(group.request);  // what was asked first wins
@@ -123,8 +127,9 @@ class Placer {
       return absl::OkStatus();
     }
     if (!env_.options.allow_soft_placement) return CannotAssign(*group);
-    std::fprintf(stderr, "weir: %s asked for %s, which is missing or has no kernel for it; using %s\n",
-                 group->requester->Label().c_str(), group->request.ToString().c_str(), cpu->text().c_str());
+    std::fprintf(
+        stderr, "weir: %s asked for %s, which is missing or has no kernel for it; using %s\n",
+        group->requester->Label().c_str(), group->request.ToString().c_str(), cpu->text().c_str());
     group->device = cpu;
     return absl::OkStatus();
   }
@@ -138,14 +143,16 @@ class Placer {
         const Node& node = *plan_.nodes[member].node;
         if (env_.kernels.Find(node, device->place()) == nullptr) {
           return InvalidArgument("Cannot assign a device for operation ", group.requester->name(),
-                                 ": Could not satisfy explicit device specification '", group.requester->device(),
-                                 "'. ", env_.kernels.NoKernel(node, device->place()).message());
+                                 ": Could not satisfy explicit device specification '",
+                                 group.requester->device(), "'. ",
+                                 env_.kernels.NoKernel(node, device->place()).message());
         }
       }
     }
-    return InvalidArgument("Cannot assign a device for operation ", group.requester->name(), ": node ",
-                           group.requester->Label(), " was explicitly assigned to ", group.request.ToString(),
-                           " but available devices are [ ", absl::StrJoin(names, ", "),
+    return InvalidArgument("Cannot assign a device for operation ", group.requester->name(),
+                           ": node ", group.requester->Label(), " was explicitly assigned to ",
+                           group.request.ToString(), " but available devices are [ ",
+                           absl::StrJoin(names, ", "),
                            " ]. Make sure the device specification refers to a valid device.");
   }
 

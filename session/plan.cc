@@ -15,7 +15,8 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   return plan;
 }
 
-absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph, absl::Span<const Shape> feed_shapes,
+absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
+                                                        absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env) {
   auto plan = std::make_unique<Plan>();
   plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
@@ -53,7 +54,8 @@ absl::Status SortTopologically(PlanGraph& plan) {
     }
   }
   for (int i = 0; i < count; ++i) {
-    if (renumbered[i] < 0) return InvalidArgument("Node ", plan.nodes[i].node->Label(), " is on a cycle");
+    if (renumbered[i] < 0)
+      return InvalidArgument("Node ", plan.nodes[i].node->Label(), " is on a cycle");
   }
   plan.nodes = std::move(sorted);
   for (PlanNode& n : plan.nodes) {

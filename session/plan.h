@@ -12,15 +12,16 @@
 
 // From a graph to a step that is ready to run. The passes, in order:
 //
-//   Prune             feeds, fetches, targets -> the nodes they need                               prune.cc
-//   Place             a device and a kernel for every node; colocations                            place.cc
-//   OrderInitializers variables whose initial values read others are initialised after them        initializer_order.cc
-//   InsertReads       a value where an op takes the value of a reference                           insert_copies.cc
-//   InsertCopies      a copy wherever a tensor crosses devices                                     insert_copies.cc
+//   Prune             feeds, fetches, targets -> the nodes they need prune.cc Place             a
+//   device and a kernel for every node; colocations                            place.cc
+//   OrderInitializers variables whose initial values read others are initialised after them
+//   initializer_order.cc InsertReads       a value where an op takes the value of a reference
+//   insert_copies.cc InsertCopies      a copy wherever a tensor crosses devices insert_copies.cc
 //   -- what follows is done once for each set of feed shapes --
-//   Specialize        shapes, constants and kernels, as far as they are known before the step      specialize.cc
-//   Schedule          one static order; tasks that may run side by side                            schedule.cc
-//   PlanMemory        where in the step's arena each value lies; what is overwritten in place      memory_plan.cc
+//   Specialize        shapes, constants and kernels, as far as they are known before the step
+//   specialize.cc Schedule          one static order; tasks that may run side by side schedule.cc
+//   PlanMemory        where in the step's arena each value lies; what is overwritten in place
+//   memory_plan.cc
 //
 // and executor.cc runs the result. Each pass is one function from plan to plan.
 namespace weir {
@@ -43,7 +44,8 @@ struct PlanNode {
   Kind kind = Kind::kOp;
   bool may_be_dead = false;  // may stand in a branch that is not taken
   bool removed = false;
-  // The graph's node; for kRead and kCopy a node of the runtime's own that carries the types; for kFeed the node fed.
+  // The graph's node; for kRead and kCopy a node of the runtime's own that carries the types; for
+  // kFeed the node fed.
   const Node* node = nullptr;
   absl::InlinedVector<PlanValue, 3> inputs;
   absl::InlinedVector<int, 1> controls;
@@ -51,8 +53,9 @@ struct PlanNode {
   const KernelDef* def = nullptr;  // null for feeds, reads and copies
 
   // Known after Specialize.
-  std::vector<Shape> shapes;      // by output
-  std::vector<Tensor> constants;  // by output; empty, or uninitialised tensors where nothing is known
+  std::vector<Shape> shapes;  // by output
+  std::vector<Tensor>
+      constants;  // by output; empty, or uninitialised tensors where nothing is known
   Kernel kernel;
   double cost_ns = 0;
 
@@ -95,13 +98,15 @@ absl::Status OrderInitializers(PlanGraph& plan);
 void InsertReads(PlanGraph& plan);
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
 // `feed_shapes`: by feed; unknown shapes are allowed.
-absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env);
+absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
+                        const PlanEnvironment& env);
 
-// A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives for ever.
+// A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives
+// for ever.
 const Node& InternalNode(absl::string_view op, DataType dtype);
 
-// Puts the nodes into topological order again, dropping removed ones, after a pass has added edges or nodes. A cycle is
-// INVALID_ARGUMENT naming a node on it.
+// Puts the nodes into topological order again, dropping removed ones, after a pass has added edges
+// or nodes. A cycle is INVALID_ARGUMENT naming a node on it.
 absl::Status SortTopologically(PlanGraph& plan);
 
 // ---- the executable form
@@ -113,11 +118,11 @@ struct Item {
   Kernel kernel;
   int32_t inputs = 0, outputs = 0;  // offsets into Plan::indices
   int16_t num_inputs = 0, num_outputs = 0;
-  int32_t dead_controls = 0;        // offset; slots of control inputs that may be dead
+  int32_t dead_controls = 0;  // offset; slots of control inputs that may be dead
   int16_t num_dead_controls = 0;
   int16_t num_releases_before = 0, num_releases_after = 0;
-  int32_t releases = 0;             // offset; slots emptied before this item runs, then those emptied after it
-  int32_t dead_slot = -1;           // where the item's own deadness is noted; -1 if it cannot be dead
+  int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
+  int32_t dead_slot = -1;  // where the item's own deadness is noted; -1 if it cannot be dead
   uint64_t host_outputs = 0;
   bool aliases = false;
   bool accepts_dead = false;
@@ -125,25 +130,27 @@ struct Item {
 
 // Items run one after another by one thread; tasks wait for others by counting down.
 struct Task {
-  int32_t begin = 0, end = 0;        // items
+  int32_t begin = 0, end = 0;  // items
   int32_t num_predecessors = 0;
   std::vector<int32_t> successors;
 };
 
-// A step compiled for one set of feed shapes. Immutable; run by many threads, each with a Frame of its own.
+// A step compiled for one set of feed shapes. Immutable; run by many threads, each with a Frame of
+// its own.
 class Plan {
  public:
   std::vector<Shape> feed_shapes;
   std::vector<Item> items;
   std::vector<int32_t> indices;
-  std::vector<Task> tasks;           // tasks[0] runs first, on the calling thread; alone if it is the only one
+  std::vector<Task>
+      tasks;  // tasks[0] runs first, on the calling thread; alone if it is the only one
   int32_t num_slots = 0;
-  int32_t num_dead_slots = 0;        // slots, then one for each item that may be dead
-  std::vector<int32_t> feed_slots;   // by feed; -1: not needed
-  std::vector<int32_t> fetch_slots;  // by fetch
+  int32_t num_dead_slots = 0;              // slots, then one for each item that may be dead
+  std::vector<int32_t> feed_slots;         // by feed; -1: not needed
+  std::vector<int32_t> fetch_slots;        // by fetch
   std::vector<int32_t> fetch_reset_slots;  // those that are no constants: emptied once fetched
   std::vector<std::pair<int32_t, Tensor>> constants;  // slot -> value, there before the first step
-  std::vector<int32_t> reset_slots;    // emptied when the step is over
+  std::vector<int32_t> reset_slots;                   // emptied when the step is over
   std::vector<int32_t> dynamic_slots;  // all that are emptied some time; after an error all at once
   bool may_have_dead = false;
 
@@ -161,19 +168,21 @@ class Plan {
 
 absl::Status Schedule(const PlanGraph& graph, const PlanEnvironment& env, Plan* plan);
 
-// Called by Schedule with the order it has found: `order` lists plan nodes, `task_of` their task, `slot_of[n]` the first
-// slot of node n.
+// Called by Schedule with the order it has found: `order` lists plan nodes, `task_of` their task,
+// `slot_of[n]` the first slot of node n.
 struct ScheduledOrder {
   std::vector<int> order;
-  std::vector<int> position;           // by plan node; -1 if it is not run
-  std::vector<int> task_of;            // by plan node
+  std::vector<int> position;  // by plan node; -1 if it is not run
+  std::vector<int> task_of;   // by plan node
   std::vector<std::vector<int>> task_predecessors;
-  std::vector<int32_t> slot_of;        // by plan node
+  std::vector<int32_t> slot_of;  // by plan node
 };
-void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env, Plan* plan);
+void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
+                Plan* plan);
 
 // All passes after InsertCopies.
-absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph, absl::Span<const Shape> feed_shapes,
+absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
+                                                        absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env);
 // All passes before.
 absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env);

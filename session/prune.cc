@@ -4,11 +4,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "weir/session/plan.h"
 
-// Which nodes does a step need? Walking backwards from fetches and targets, along data and control edges, and stopping at
-// fed tensors. The walk is a depth-first search that leaves a node when all it needs has been left, so the nodes come out
-// in topological order. It keeps its own stack: graphs are deep, and may be hostile.
+// Which nodes does a step need? Walking backwards from fetches and targets, along data and control
+// edges, and stopping at fed tensors. The walk is a depth-first search that leaves a node when all
+// it needs has been left, so the nodes come out in topological order. It keeps its own stack:
+// graphs are deep, and may be hostile.
 //
-// A cycle can only be a loop of old control flow (through NextIteration); anything else was refused at import.
+// A cycle can only be a loop of old control flow (through NextIteration); anything else was refused
+// at import.
 namespace weir {
 
 namespace {
@@ -42,9 +44,11 @@ class Pruner {
  private:
   absl::Status CheckRequest() const {
     const auto check = [&](const Node* node, absl::string_view what) {
-      if (node == nullptr) return InvalidArgument("A ", what, " of the step is not a valid element of a graph");
+      if (node == nullptr)
+        return InvalidArgument("A ", what, " of the step is not a valid element of a graph");
       if (&node->graph() != &graph_) {
-        return InvalidArgument("The ", what, " '", node->name(), "' is not an element of this session's graph");
+        return InvalidArgument("The ", what, " '", node->name(),
+                               "' is not an element of this session's graph");
       }
       return absl::OkStatus();
     };
@@ -56,7 +60,8 @@ class Pruner {
 
   // The plan's value for a tensor, its producer visited.
   absl::StatusOr<PlanValue> Need(const Output& value) {
-    if (const auto fed = feeds_.find(value); fed != feeds_.end()) return PlanValue{FeedNode(value), 0};
+    if (const auto fed = feeds_.find(value); fed != feeds_.end())
+      return PlanValue{FeedNode(value), 0};
     WEIR_RETURN_IF_ERROR(Visit(value.node));
     return PlanValue{ids_[value.node->id()], value.index};
   }
@@ -96,12 +101,14 @@ class Pruner {
         continue;
       }
       const int i = top.next++;
-      const Node* needed = i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
+      const Node* needed =
+          i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
       if (i < num_inputs && feeds_.contains(node->input(i))) continue;
       int& id = ids_[needed->id()];
       if (id == kOpen) {
         if (node->op_name() == "Merge" || node->op_name() == "RefMerge") {
-          return Unimplemented("Node ", node->Label(), " is part of a while loop: loops are not supported yet");
+          return Unimplemented("Node ", node->Label(),
+                               " is part of a while loop: loops are not supported yet");
         }
         return InvalidArgument("Node ", node->Label(), " is on a cycle with ", needed->Label());
       }
@@ -117,7 +124,8 @@ class Pruner {
     PlanNode p;
     p.node = node;
     for (const Output& in : node->inputs()) {
-      p.inputs.push_back(feeds_.contains(in) ? PlanValue{FeedNode(in), 0} : PlanValue{ids_[in.node->id()], in.index});
+      p.inputs.push_back(feeds_.contains(in) ? PlanValue{FeedNode(in), 0}
+                                             : PlanValue{ids_[in.node->id()], in.index});
     }
     for (const Node* control : node->control_inputs()) p.controls.push_back(ids_[control->id()]);
     ids_[node->id()] = static_cast<int>(plan_.nodes.size());

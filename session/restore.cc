@@ -8,17 +8,20 @@
 
 namespace weir {
 
-// Restoring, all or nothing. The restore op of a graph depends on one node that reads (RestoreV2), or on several if the
-// saver is sharded, and each assignment runs as soon as its value is there: an error in the second node would come when
-// the variables of the first are overwritten already, and a shape that does not fit is found by the assignment itself.
+// Restoring, all or nothing. The restore op of a graph depends on one node that reads (RestoreV2),
+// or on several if the saver is sharded, and each assignment runs as soon as its value is there: an
+// error in the second node would come when the variables of the first are overwritten already, and
+// a shape that does not fit is found by the assignment itself.
 //
-// So the reading is taken out of the step. The inputs of the reading nodes (path, names, slices) are fetched, the tensors
-// read here, and compared with the variables they flow to. Then the restore op runs with the outputs of the reading nodes
-// fed; what is left of the step are assignments that have been checked. Each tensor is read once.
+// So the reading is taken out of the step. The inputs of the reading nodes (path, names, slices)
+// are fetched, the tensors read here, and compared with the variables they flow to. Then the
+// restore op runs with the outputs of the reading nodes fed; what is left of the step are
+// assignments that have been checked. Each tensor is read once.
 namespace {
 
 bool Reads(const Node& node) {
-  return node.op_name() == "RestoreV2" || node.op_name() == "RestoreSlice" || node.op_name() == "Restore";
+  return node.op_name() == "RestoreV2" || node.op_name() == "RestoreSlice" ||
+         node.op_name() == "Restore";
 }
 
 // The reading nodes that `target` depends on.
@@ -46,25 +49,29 @@ struct Wanted {
   absl::Status status;
 };
 
-absl::StatusOr<std::vector<Wanted>> ListWanted(Session& session, const std::vector<Node*>& readers, Output filename,
-                                               const std::string& path) {
+absl::StatusOr<std::vector<Wanted>> ListWanted(Session& session, const std::vector<Node*>& readers,
+                                               Output filename, const std::string& path) {
   Outputs fetches;
-  for (const Node* node : readers) fetches.insert(fetches.end(), node->inputs().begin(), node->inputs().end());
-  WEIR_ASSIGN_OR_RETURN(const Tensors values, session.Run({{filename, Tensor::Scalar(path)}}, fetches));
+  for (const Node* node : readers)
+    fetches.insert(fetches.end(), node->inputs().begin(), node->inputs().end());
+  WEIR_ASSIGN_OR_RETURN(const Tensors values,
+                        session.Run({{filename, Tensor::Scalar(path)}}, fetches));
   std::vector<Wanted> wanted;
   size_t next = 0;
   for (const Node* node : readers) {
     const Tensor* in = &values[next];
     next += static_cast<size_t>(node->num_inputs());
     for (int i = 0; i < node->num_inputs(); ++i) {
-      if (in[i].dtype() != DT_STRING || in[i].num_elements() != (i == 0 ? 1 : node->num_outputs())) {
+      if (in[i].dtype() != DT_STRING ||
+          in[i].num_elements() != (i == 0 ? 1 : node->num_outputs())) {
         return InvalidArgument(node->Label(), ": input ", i, " is ", in[i].Description(), " for ",
                                node->num_outputs(), " tensors");
       }
     }
     for (int k = 0; k < node->num_outputs(); ++k) {
       wanted.push_back({node->output(k), in[0].scalar<std::string>(), in[1].data<std::string>()[k],
-                        node->num_inputs() > 2 ? in[2].data<std::string>()[k] : "", Tensor(), absl::OkStatus()});
+                        node->num_inputs() > 2 ? in[2].data<std::string>()[k] : "", Tensor(),
+                        absl::OkStatus()});
     }
   }
   return wanted;
@@ -79,7 +86,8 @@ absl::Status ReadAll(Session& session, std::vector<Wanted>* wanted) {
   }
   session.pool().ForEach(static_cast<int>(wanted->size()), [&](int i) {
     Wanted& w = (*wanted)[i];
-    absl::StatusOr<Tensor> value = ReadFromCheckpoint(*readers[w.path], w.name, w.slice, w.output.dtype());
+    absl::StatusOr<Tensor> value =
+        ReadFromCheckpoint(*readers[w.path], w.name, w.slice, w.output.dtype());
     w.status = value.status();
     if (value.ok()) w.value = *std::move(value);
   });
@@ -103,9 +111,10 @@ absl::Status CheckAssignment(const Node& assign, const Flowing& value) {
     return absl::OkStatus();
   }
   if (declared.IsCompatibleWith(value.shape)) return absl::OkStatus();
-  return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ", declared.ToString(),
-                         " rhs shape= ", value.shape.ToString(), ": variable ", target.node->name(),
-                         " cannot take tensor ", value.name, " of the checkpoint; nothing was restored");
+  return InvalidArgument(
+      "Assign requires shapes of both tensors to match. lhs shape= ", declared.ToString(),
+      " rhs shape= ", value.shape.ToString(), ": variable ", target.node->name(),
+      " cannot take tensor ", value.name, " of the checkpoint; nothing was restored");
 }
 
 // Follows the values to the assignments.
@@ -118,7 +127,8 @@ absl::Status CheckShapes(const Graph& graph, const std::vector<Wanted>& wanted) 
     for (const std::unique_ptr<Node>& node : graph.nodes()) {
       const bool passes = node->op_name() == "Identity" || node->op_name() == "Reshape";
       const int from = passes ? 0 : 1;
-      if ((!passes && node->op_name() != "Assign" && node->op_name() != "AssignVariableOp")) continue;
+      if ((!passes && node->op_name() != "Assign" && node->op_name() != "AssignVariableOp"))
+        continue;
       const auto found = flowing.find(node->input(from));
       if (found == flowing.end()) continue;
       Flowing value = found->second;
@@ -129,8 +139,9 @@ absl::Status CheckShapes(const Graph& graph, const std::vector<Wanted>& wanted) 
       if (node->op_name() == "Reshape") {
         const Shape& target = node->output_shape(0);
         if (target.IsFullyDefined() && target.num_elements() != value.shape.num_elements()) {
-          return InvalidArgument("tensor ", value.name, " of the checkpoint has shape ", value.shape.ToString(),
-                                 ", which cannot be reshaped to ", target.ToString(), "; nothing was restored");
+          return InvalidArgument("tensor ", value.name, " of the checkpoint has shape ",
+                                 value.shape.ToString(), ", which cannot be reshaped to ",
+                                 target.ToString(), "; nothing was restored");
         }
         value.shape = target;
       }
@@ -145,16 +156,22 @@ absl::Status CheckShapes(const Graph& graph, const std::vector<Wanted>& wanted) 
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path) {
   if (path.empty()) return InvalidArgument("Can't load save_path when it is empty");
   std::string pattern = path;
-  if (def.version == 1 && def.sharded && !CheckpointExists(pattern)) pattern += "-?????" "-of-?????";
-  if (!CheckpointExists(pattern)) return NotFound("The passed save_path is not a valid checkpoint: ", path);
+  if (def.version == 1 && def.sharded && !CheckpointExists(pattern))
+    pattern +=
+        "-?????"
+        "-of-?????";
+  if (!CheckpointExists(pattern))
+    return NotFound("The passed save_path is not a valid checkpoint: ", path);
   const Graph& graph = session.graph();
   WEIR_ASSIGN_OR_RETURN(const Output filename, graph.FindOutput(def.filename_tensor_name));
   Node* restore = graph.FindNode(def.restore_op_name);
-  if (restore == nullptr) return NotFound("the graph has no restore op '", def.restore_op_name, "'");
+  if (restore == nullptr)
+    return NotFound("the graph has no restore op '", def.restore_op_name, "'");
   const std::vector<Node*> readers = ReadersBefore(restore);
   Feeds feeds = {{filename, Tensor::Scalar(pattern)}};
   if (!readers.empty()) {
-    WEIR_ASSIGN_OR_RETURN(std::vector<Wanted> wanted, ListWanted(session, readers, filename, pattern));
+    WEIR_ASSIGN_OR_RETURN(std::vector<Wanted> wanted,
+                          ListWanted(session, readers, filename, pattern));
     WEIR_RETURN_IF_ERROR(ReadAll(session, &wanted));
     WEIR_RETURN_IF_ERROR(CheckShapes(graph, wanted));
     for (Wanted& w : wanted) feeds.emplace_back(w.output, std::move(w.value));

@@ -13,24 +13,29 @@ namespace {
 constexpr char kInitOp[] = "__saved_model_init_op";
 
 absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* model) {
-  const std::string binary = JoinPath(directory, "saved_model.pb"), text = JoinPath(directory, "saved_model.pbtxt");
+  const std::string binary = JoinPath(directory, "saved_model.pb"),
+                    text = JoinPath(directory, "saved_model.pbtxt");
   const bool is_text = !Files().Exists(binary) && Files().Exists(text);
   if (!is_text && !Files().Exists(binary)) {
-    return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ", directory);
+    return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ",
+                    directory);
   }
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(is_text ? text : binary));
   const bool parsed = is_text ? google::protobuf::TextFormat::ParseFromString(bytes, model)
                               : model->ParseFromString(bytes);
-  return parsed ? absl::OkStatus() : DataLoss(is_text ? text : binary, ": not a SavedModel, or damaged");
+  return parsed ? absl::OkStatus()
+                : DataLoss(is_text ? text : binary, ": not a SavedModel, or damaged");
 }
 
 std::vector<std::string> TagsOf(const proto::MetaGraphDef& def) {
-  std::vector<std::string> tags(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());
+  std::vector<std::string> tags(def.meta_info_def().tags().begin(),
+                                def.meta_info_def().tags().end());
   std::sort(tags.begin(), tags.end());
   return tags;
 }
 
-absl::StatusOr<const proto::MetaGraphDef*> Choose(const proto::SavedModel& model, std::vector<std::string> tags,
+absl::StatusOr<const proto::MetaGraphDef*> Choose(const proto::SavedModel& model,
+                                                  std::vector<std::string> tags,
                                                   const std::string& directory) {
   if (tags.empty() && model.meta_graphs_size() == 1) return &model.meta_graphs(0);
   std::sort(tags.begin(), tags.end());
@@ -39,15 +44,17 @@ absl::StatusOr<const proto::MetaGraphDef*> Choose(const proto::SavedModel& model
     if (TagsOf(def) == tags) return &def;
     available.push_back(absl::StrCat("{ ", absl::StrJoin(TagsOf(def), ", "), " }"));
   }
-  return NotFound("Could not find meta graph def matching supplied tags: { ", absl::StrJoin(tags, ", "), " } in ",
-                  directory, ", which has: ", absl::StrJoin(available, ", "));
+  return NotFound("Could not find meta graph def matching supplied tags: { ",
+                  absl::StrJoin(tags, ", "), " } in ", directory,
+                  ", which has: ", absl::StrJoin(available, ", "));
 }
 
 // The op that makes tables and the like ready, if the model has one.
 Operation InitOp(const LoadedModel& model) {
   const auto signature = model.meta.signatures.find(kInitOp);
   if (signature != model.meta.signatures.end() && !signature->second.outputs.empty()) {
-    const absl::StatusOr<Output> output = model.graph->FindOutput(signature->second.outputs.begin()->second);
+    const absl::StatusOr<Output> output =
+        model.graph->FindOutput(signature->second.outputs.begin()->second);
     if (output.ok()) return Operation(output->node);
     return Operation(model.graph->FindNode(signature->second.outputs.begin()->second));
   }
@@ -73,7 +80,8 @@ absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
 
 }  // namespace
 
-absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory, const std::vector<std::string>& tags,
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
+                                           const std::vector<std::string>& tags,
                                            SessionOptions options) {
   proto::SavedModel saved;
   WEIR_RETURN_IF_ERROR(ReadSavedModel(directory, &saved));

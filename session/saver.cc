@@ -18,13 +18,15 @@ double Now() {
 
 }  // namespace
 
-Saver::Saver(SaverDef def) : def_(std::move(def)), keep_seconds_(def_.keep_checkpoint_every_n_hours * 3600.0) {
+Saver::Saver(SaverDef def)
+    : def_(std::move(def)), keep_seconds_(def_.keep_checkpoint_every_n_hours * 3600.0) {
   next_kept_ = Now() + keep_seconds_;
 }
 
 absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
   NamedVariables variables = options.named;
-  if (variables.empty()) variables = NameVariables(options.variables ? *options.variables : GlobalVariables(graph));
+  if (variables.empty())
+    variables = NameVariables(options.variables ? *options.variables : GlobalVariables(graph));
   SaverGraphOptions nodes;
   nodes.sharded = options.sharded;
   nodes.reshape = options.reshape;
@@ -40,20 +42,24 @@ absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
 
 Saver Saver::FromDef(const SaverDef& def) { return Saver(def); }
 
-absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path, const SaveOptions& options) {
+absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path,
+                                        const SaveOptions& options) {
   if (path.empty()) return InvalidArgument("no path specified to save to");
   if (BaseName(path) == options.latest_filename) {
-    return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename, "' and '", path, "'");
+    return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename,
+                           "' and '", path, "'");
   }
   if (!Files().IsDirectory(DirectoryOf(path))) {
     return NotFound("Parent directory of ", path, " doesn't exist, can't save.");
   }
   std::string prefix = path;
   if (options.global_step) {
-    prefix += pad_step_number_ ? absl::StrFormat("-%08d", *options.global_step) : absl::StrCat("-", *options.global_step);
+    prefix += pad_step_number_ ? absl::StrFormat("-%08d", *options.global_step)
+                               : absl::StrCat("-", *options.global_step);
   }
-  WEIR_ASSIGN_OR_RETURN(const Tensors saved, session.Run({{def_.filename_tensor_name, Tensor::Scalar(prefix)}},
-                                                         {def_.save_tensor_name}, {}));
+  WEIR_ASSIGN_OR_RETURN(const Tensors saved,
+                        session.Run({{def_.filename_tensor_name, Tensor::Scalar(prefix)}},
+                                    {def_.save_tensor_name}, {}));
   if (saved[0].dtype() != DT_STRING || saved[0].num_elements() != 1) {
     return InvalidArgument(def_.save_tensor_name, " gives no path but ", saved[0].Description());
   }
@@ -78,13 +84,14 @@ void Saver::Record(const std::string& path) {
 }
 
 absl::Status Saver::WriteState(const std::string& path, const SaveOptions& options) const {
-  return WriteCheckpointState(DirectoryOf(path),
-                              {.model_checkpoint_path = path, .all_model_checkpoint_paths = last_checkpoints()},
-                              save_relative_paths_, options.latest_filename);
+  return WriteCheckpointState(
+      DirectoryOf(path),
+      {.model_checkpoint_path = path, .all_model_checkpoint_paths = last_checkpoints()},
+      save_relative_paths_, options.latest_filename);
 }
 
-// After the state file has been written without them. The first checkpoint that comes up for removal after each period
-// stays.
+// After the state file has been written without them. The first checkpoint that comes up for
+// removal after each period stays.
 absl::Status Saver::RemoveOldest() {
   while (!to_remove_.empty()) {
     const Kept oldest = to_remove_.front();

@@ -43,30 +43,34 @@ struct SaveOptions {
   bool write_meta_graph = true;
 };
 
-// Saves variables to checkpoints in TensorFlow's format and restores them, and keeps the newest few.
+// Saves variables to checkpoints in TensorFlow's format and restores them, and keeps the newest
+// few.
 //
 //   Saver saver = *Saver::Create(graph);                    // once, after all variables are made
 //   saver.Save(session, "train/model", {.global_step = 100});
 //   saver.Restore(session, *LatestCheckpoint("train"));     // instead of running initializers
 //
-// A checkpoint and its mention in the state file appear in one step each, the state file last, so that after a crash
-// LatestCheckpoint names a complete checkpoint. For one thread at a time.
+// A checkpoint and its mention in the state file appear in one step each, the state file last, so
+// that after a crash LatestCheckpoint names a complete checkpoint. For one thread at a time.
 class Saver {
  public:
-  // Adds the nodes to the graph. INVALID_ARGUMENT if there is nothing to save, for two variables of one name, and for one
-  // variable under two names.
+  // Adds the nodes to the graph. INVALID_ARGUMENT if there is nothing to save, for two variables of
+  // one name, and for one variable under two names.
   static absl::StatusOr<Saver> Create(Graph& graph, const SaverOptions& options = {});
   // A saver of a graph that has its nodes already (from ImportMetaGraph).
   static Saver FromDef(const SaverDef& def);
 
-  // Writes a checkpoint; returns its path, which Restore takes. Then removes the oldest checkpoint, if there are too many.
+  // Writes a checkpoint; returns its path, which Restore takes. Then removes the oldest checkpoint,
+  // if there are too many.
   //   INVALID_ARGUMENT     empty path, or one that is the state file's
   //   NOT_FOUND            the directory does not exist (path)
   //   FAILED_PRECONDITION  a variable has no value (name)
-  absl::StatusOr<std::string> Save(Session& session, const std::string& path, const SaveOptions& options = {});
+  absl::StatusOr<std::string> Save(Session& session, const std::string& path,
+                                   const SaveOptions& options = {});
 
-  // Gives all variables their values from a checkpoint; they need not be initialised before. All or nothing: everything is
-  // read and checked before the first variable is written, so after an error every variable is as it was.
+  // Gives all variables their values from a checkpoint; they need not be initialised before. All or
+  // nothing: everything is read and checked before the first variable is written, so after an error
+  // every variable is as it was.
   //   INVALID_ARGUMENT  empty path; a variable of another dtype or shape than stored (name, both)
   //   NOT_FOUND         no such checkpoint; "Key <name> not found in checkpoint"
   //   DATA_LOSS         damaged: file, tensor, offset, checksums
@@ -75,7 +79,8 @@ class Saver {
   const SaverDef& def() const { return def_; }
   // Oldest first: those that this saver has written and not removed.
   std::vector<std::string> last_checkpoints() const;
-  // Counts checkpoints of an earlier process in: oldest first; those that are not there are left out. After a restart:
+  // Counts checkpoints of an earlier process in: oldest first; those that are not there are left
+  // out. After a restart:
   //   saver.RecoverLastCheckpoints(ReadCheckpointState("train")->all_model_checkpoint_paths);
   void RecoverLastCheckpoints(const std::vector<std::string>& paths);
 
@@ -97,8 +102,8 @@ class Saver {
   std::vector<Kept> to_remove_;
 };
 
-// What Saver::Restore does, for graphs with a SaverDef: reads all that the graph's restore nodes ask for, checks it against
-// the variables, and then runs the restore op with the tensors fed.
+// What Saver::Restore does, for graphs with a SaverDef: reads all that the graph's restore nodes
+// ask for, checks it against the variables, and then runs the restore op with the tensors fed.
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path);
 
 }  // namespace weir

@@ -6,18 +6,21 @@
 
 // One static order, and which parts of it may run side by side.
 //
-// The order is topological (Kahn's algorithm, earliest node of the graph first, which keeps the depth-first order of the
-// pruner and so short lifetimes), with one addition: a node that writes a variable waits, where it can, until every node
-// that uses a value read from that variable has been put into the order. The write then finds the buffer unshared and
-// works in place; written too early it would have to copy the variable first. Edges from those users to the writer keep
-// that order when tasks run in parallel. It is a preference only: when nothing but such writers is ready, the first goes.
+// The order is topological (Kahn's algorithm, earliest node of the graph first, which keeps the
+// depth-first order of the pruner and so short lifetimes), with one addition: a node that writes a
+// variable waits, where it can, until every node that uses a value read from that variable has been
+// put into the order. The write then finds the buffer unshared and works in place; written too
+// early it would have to copy the variable first. Edges from those users to the writer keep that
+// order when tasks run in parallel. It is a preference only: when nothing but such writers is
+// ready, the first goes.
 //
-// Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that; so only nodes worth
-// more (kHeavyNs, or asynchronous ones, which wait) start tasks, and light nodes join the task that makes their inputs.
-// Task 0 holds everything light that needs nothing heavy, and runs first. A node joins a task only if all it needs is in
-// that task or in tasks it depends on already, and a task that another one depends on is closed: so the tasks form a graph
-// without cycles, and a task depends on others only at its beginning. Where two heavy nodes need the same value, each gets
-// a task of its own.
+// Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that;
+// so only nodes worth more (kHeavyNs, or asynchronous ones, which wait) start tasks, and light
+// nodes join the task that makes their inputs. Task 0 holds everything light that needs nothing
+// heavy, and runs first. A node joins a task only if all it needs is in that task or in tasks it
+// depends on already, and a task that another one depends on is closed: so the tasks form a graph
+// without cycles, and a task depends on others only at its beginning. Where two heavy nodes need
+// the same value, each gets a task of its own.
 namespace weir {
 
 namespace {
@@ -69,7 +72,8 @@ class Scheduler {
     for (const PlanValue& v : graph_.fetches) plan_.fetch_slots.push_back(slot(v));
   }
 
-  // For each node: the variable whose reference or handle its output 0 is, and the variable whose value it shares.
+  // For each node: the variable whose reference or handle its output 0 is, and the variable whose
+  // value it shares.
   void FindVariables() {
     handle_of_.assign(count_, -1);
     value_of_.assign(count_, -1);
@@ -111,9 +115,10 @@ class Scheduler {
   void Order() {
     std::vector<int> pending(count_, 0);
     std::vector<std::vector<int>> successors(count_);
-    std::vector<int> readers(count_, 0);              // by variable: users of its value not yet in the order
-    std::vector<std::vector<int>> users(count_);      // by variable: those in the order
-    std::vector<std::vector<int>> waiting(count_);    // by variable: ready writers that wait for readers
+    std::vector<int> readers(count_, 0);  // by variable: users of its value not yet in the order
+    std::vector<std::vector<int>> users(count_);  // by variable: those in the order
+    std::vector<std::vector<int>> waiting(
+        count_);  // by variable: ready writers that wait for readers
     extra_predecessors_.assign(count_, {});
     for (int i = 0; i < count_; ++i) {
       if (!runs(i)) continue;
@@ -215,7 +220,8 @@ class Scheduler {
   bool Partition(const std::vector<int>& heavy_users) {
     auto& preds = scheduled_.task_predecessors;
     std::vector<bool> closed = {false};
-    std::map<std::vector<int>, int> light_after;  // set of tasks -> an open task that follows just these
+    std::map<std::vector<int>, int>
+        light_after;  // set of tasks -> an open task that follows just these
     const auto new_task = [&](const std::vector<int>& after) {
       for (const int t : after) closed[t] = true;
       preds.push_back(after);
@@ -314,9 +320,9 @@ class Scheduler {
     plan_.items.push_back(std::move(item));
   }
 
-  // Values that do not lie in the arena hold memory of their own, or a variable's: they are dropped as soon as the order
-  // says that nobody needs them. Users in several tasks finish in no known order; such a value goes when the variable it
-  // shares is written, or else when the step ends.
+  // Values that do not lie in the arena hold memory of their own, or a variable's: they are dropped
+  // as soon as the order says that nobody needs them. Users in several tasks finish in no known
+  // order; such a value goes when the variable it shares is written, or else when the step ends.
   void EmitReleases(const std::vector<int>& item_of) {
     std::vector<bool> keep(plan_.num_slots, false);
     for (const Plan::Placement& p : plan_.placements) keep[p.slot] = true;
@@ -343,7 +349,8 @@ class Scheduler {
           after[item_of[last]].push_back(s);
         } else {
           plan_.reset_slots.push_back(s);
-          if (const int writer = WriterAfter(value_of_[i], users[s]); writer >= 0) before[item_of[writer]].push_back(s);
+          if (const int writer = WriterAfter(value_of_[i], users[s]); writer >= 0)
+            before[item_of[writer]].push_back(s);
         }
       }
     }
@@ -357,8 +364,8 @@ class Scheduler {
     }
   }
 
-  // The user that runs last, if the order of all users is known; an unused value is dropped by the node that made it.
-  // -1 if it is not known, or for feeds that nobody uses.
+  // The user that runs last, if the order of all users is known; an unused value is dropped by the
+  // node that made it. -1 if it is not known, or for feeds that nobody uses.
   int LastUser(const std::vector<int>& users, int producer) const {
     if (users.empty()) return runs(producer) ? producer : -1;
     const int task = scheduled_.task_of[users[0]];

@@ -27,19 +27,23 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::atomic<bool> closed{false};
   std::atomic<int64_t> next_step_id{1};
 
-  // Prepared steps by what they were asked for: nodes and output numbers of feeds, fetches and targets.
+  // Prepared steps by what they were asked for: nodes and output numbers of feeds, fetches and
+  // targets.
   using Key = std::vector<std::pair<const Node*, int>>;
   std::mutex mutex;
   absl::flat_hash_map<Key, std::shared_ptr<Step::Impl>> steps;
 
   PlanEnvironment environment() {
-    return PlanEnvironment{graph, options.kernels != nullptr ? *options.kernels : BuiltinKernels(), devices, resources,
-                           *pool, options};
+    return PlanEnvironment{
+        graph,   options.kernels != nullptr ? *options.kernels : BuiltinKernels(),
+        devices, resources,
+        *pool,   options};
   }
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
 };
 
-// A step has one Executor for each set of feed shapes it has met, and one for any shapes once there are too many.
+// A step has one Executor for each set of feed shapes it has met, and one for any shapes once there
+// are too many.
 struct Step::Impl {
   Session::Impl* session = nullptr;
   PlanRequest request;
@@ -59,13 +63,15 @@ struct Step::Impl {
 
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const {
     if (feeds.size() != request.feeds.size()) {
-      return InvalidArgument("The step takes ", request.feeds.size(), " feeds but got ", feeds.size());
+      return InvalidArgument("The step takes ", request.feeds.size(), " feeds but got ",
+                             feeds.size());
     }
     for (size_t i = 0; i < feeds.size(); ++i) {
       const Output& to = request.feeds[i];
       if (feeds[i].dtype() != to.dtype()) {
         return InvalidArgument("Tensor '", to.name(), "' is of type ", DataTypeName(to.dtype()),
-                               " but the value fed for it is of type ", DataTypeName(feeds[i].dtype()));
+                               " but the value fed for it is of type ",
+                               DataTypeName(feeds[i].dtype()));
       }
     }
     return absl::OkStatus();
@@ -75,8 +81,9 @@ struct Step::Impl {
     for (size_t i = 0; i < feeds.size(); ++i) {
       const Output& to = request.feeds[i];
       if (!to.shape().IsCompatibleWith(feeds[i].shape())) {
-        return InvalidArgument("Cannot feed value of shape ", feeds[i].shape().ToString(), " for Tensor '", to.name(),
-                               "', which has shape ", to.shape().ToString());
+        return InvalidArgument("Cannot feed value of shape ", feeds[i].shape().ToString(),
+                               " for Tensor '", to.name(), "', which has shape ",
+                               to.shape().ToString());
       }
     }
     return absl::OkStatus();
@@ -98,7 +105,8 @@ struct Step::Impl {
     for (size_t i = 0; i < feeds.size(); ++i) {
       shapes.push_back(any ? request.feeds[i].shape() : feeds[i].shape());
     }
-    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan, CompilePlan(graph, shapes, session->environment()));
+    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan,
+                          CompilePlan(graph, shapes, session->environment()));
     auto executor = std::make_unique<Executor>(std::move(plan), *session->pool, session->resources);
     Executor* made = executor.get();
     if (any) {
@@ -111,7 +119,8 @@ struct Step::Impl {
   }
 
   absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) {
-    if (session->closed.load(std::memory_order_acquire)) return absl::CancelledError("Session has been closed.");
+    if (session->closed.load(std::memory_order_acquire))
+      return absl::CancelledError("Session has been closed.");
     WEIR_RETURN_IF_ERROR(CheckFeeds(feeds));
     WEIR_ASSIGN_OR_RETURN(Executor * executor, Find(feeds));
     const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
@@ -131,7 +140,8 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches) const {
   return impl_->Run(feeds, fetches, options);
 }
 
-absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) const {
+absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
+                       const RunOptions& options) const {
   if (options.timeout.count() > 0) return impl_->Run(feeds, fetches, options);
   RunOptions with_default = options;
   with_default.timeout = impl_->session->options.operation_timeout;
@@ -139,7 +149,8 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches, const R
 }
 
 absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest request) {
-  if (closed.load(std::memory_order_acquire)) return absl::CancelledError("Session has been closed.");
+  if (closed.load(std::memory_order_acquire))
+    return absl::CancelledError("Session has been closed.");
   WEIR_RETURN_IF_ERROR(graph.status());
   Key key;
   for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
@@ -187,7 +198,8 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
 }
 
 absl::StatusOr<Tensors> Session::Run(const Feeds& feeds, const Outputs& fetches,
-                                     const std::vector<Operation>& targets, const RunOptions& options) {
+                                     const std::vector<Operation>& targets,
+                                     const RunOptions& options) {
   PlanRequest request{.fetches = fetches, .targets = targets};
   Tensors values;
   for (const auto& [to, value] : feeds) {
@@ -203,7 +215,8 @@ absl::StatusOr<Tensors> Session::Run(const Feeds& feeds, const Outputs& fetches,
 
 absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Tensor>>& feeds,
                                      const std::vector<std::string>& fetches,
-                                     const std::vector<std::string>& targets, const RunOptions& options) {
+                                     const std::vector<std::string>& targets,
+                                     const RunOptions& options) {
   Feeds outputs_fed;
   Outputs fetched;
   std::vector<Operation> run;
@@ -217,7 +230,8 @@ absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Te
   }
   for (const std::string& name : targets) {
     Node* node = impl_->graph.FindNode(name);
-    if (node == nullptr) return NotFound("Target '", name, "' not found: the graph has no node of that name");
+    if (node == nullptr)
+      return NotFound("Target '", name, "' not found: the graph has no node of that name");
     run.emplace_back(node);
   }
   return Run(outputs_fed, fetched, run, options);
@@ -240,12 +254,15 @@ std::vector<Device*> Session::devices() const {
   return out;
 }
 
-void Session::Reset(const std::vector<std::string>& containers) { impl_->resources.Reset(containers); }
+void Session::Reset(const std::vector<std::string>& containers) {
+  impl_->resources.Reset(containers);
+}
 
 void Session::Close() {
   if (impl_->closed.exchange(true)) return;
   const std::lock_guard<std::mutex> lock(impl_->mutex);
-  for (const auto& [key, step] : impl_->steps) step->Cancel(absl::CancelledError("Session has been closed."));
+  for (const auto& [key, step] : impl_->steps)
+    step->Cancel(absl::CancelledError("Session has been closed."));
 }
 
 }  // namespace weir

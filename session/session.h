@@ -24,18 +24,20 @@ class Plan;
 struct SessionOptions {
   // Threads that kernels and the executor use, the calling one included; 0: one a processor.
   int num_threads = 0;
-  // A node whose device is missing, or has no kernel for it, goes to the CPU, with a line in the log; off: an error.
+  // A node whose device is missing, or has no kernel for it, goes to the CPU, with a line in the
+  // log; off: an error.
   bool allow_soft_placement = true;
   // Prints `name: (Op): /job:.../device:...` for every node when a Plan is made.
   bool log_device_placement = false;
-  // Optimisations by name that are not to be applied: "constant_folding", "memory_plan", "in_place", "parallel_tasks".
-  // Results do not depend on them beyond rounding.
+  // Optimisations by name that are not to be applied: "constant_folding", "memory_plan",
+  // "in_place", "parallel_tasks". Results do not depend on them beyond rounding.
   std::set<std::string> disable;
   // Default time limit of a run; zero is none.
   std::chrono::milliseconds operation_timeout{0};
   // Kernels to use; null for the built-in ones.
   const KernelRegistry* kernels = nullptr;
-  // Devices besides the CPU; null for every GPU that can be used. Shared with nobody else while the session lives.
+  // Devices besides the CPU; null for every GPU that can be used. Shared with nobody else while the
+  // session lives.
   std::function<std::vector<std::unique_ptr<Device>>()> make_devices;
 };
 
@@ -48,21 +50,23 @@ struct NodeTrace {
 };
 
 struct RunOptions {
-  std::chrono::milliseconds timeout{0};      // zero: the session's default
-  std::vector<NodeTrace>* trace = nullptr;   // filled with one record a node, if given
+  std::chrono::milliseconds timeout{0};     // zero: the session's default
+  std::vector<NodeTrace>* trace = nullptr;  // filled with one record a node, if given
 };
 
 using Feed = std::pair<Output, Tensor>;
 using Feeds = std::vector<Feed>;
 
-// A step made ready: feeds, fetches and targets are bound, and a call looks nothing up. Made by Session::Prepare; valid
-// while the session lives, cheap to copy, safe to call from many threads.
+// A step made ready: feeds, fetches and targets are bound, and a call looks nothing up. Made by
+// Session::Prepare; valid while the session lives, cheap to copy, safe to call from many threads.
 class Step {
  public:
-  // `feeds` in the order given to Prepare. On success `fetches` holds the fetched tensors in order (it is resized; reuse it
-  // between calls). On an error no fetch is returned, and variables keep whatever was assigned before it.
+  // `feeds` in the order given to Prepare. On success `fetches` holds the fetched tensors in order
+  // (it is resized; reuse it between calls). On an error no fetch is returned, and variables keep
+  // whatever was assigned before it.
   absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches) const;
-  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) const;
+  absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches,
+                   const RunOptions& options) const;
 
  private:
   friend class Session;
@@ -70,8 +74,9 @@ class Step {
   std::shared_ptr<Impl> impl_;
 };
 
-// Runs parts of a graph, and holds the state (variables, queues, ...) that outlives a run. The graph outlives the session;
-// nodes added to it later can be run too. Safe to use from many threads. Movable.
+// Runs parts of a graph, and holds the state (variables, queues, ...) that outlives a run. The
+// graph outlives the session; nodes added to it later can be run too. Safe to use from many
+// threads. Movable.
 class Session {
  public:
   // The graph's own error if it has one. State is new: every variable is uninitialised.
@@ -80,22 +85,25 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Runs the part of the graph that the fetches and targets need. Feeds replace the tensors they name. Returns the
-  // fetched values in order; they never change afterwards.
-  //   INVALID_ARGUMENT     feed of the wrong dtype or shape, fed twice, placeholder not fed, element of another graph
-  //   FAILED_PRECONDITION  uninitialised variable
-  //   CANCELLED            session closed;  DEADLINE_EXCEEDED  took too long (the session stays usable)
-  absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches, const std::vector<Operation>& targets = {},
+  // Runs the part of the graph that the fetches and targets need. Feeds replace the tensors they
+  // name. Returns the fetched values in order; they never change afterwards.
+  //   INVALID_ARGUMENT     feed of the wrong dtype or shape, fed twice, placeholder not fed,
+  //   element of another graph FAILED_PRECONDITION  uninitialised variable CANCELLED session
+  //   closed;  DEADLINE_EXCEEDED  took too long (the session stays usable)
+  absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
+                              const std::vector<Operation>& targets = {},
                               const RunOptions& options = {});
   absl::StatusOr<Tensors> Run(const Outputs& fetches) { return Run(Feeds{}, fetches); }
-  // Runs one operation for its effect. (A template, so that `Run({y})` is a fetch of y and nothing else.)
+  // Runs one operation for its effect. (A template, so that `Run({y})` is a fetch of y and nothing
+  // else.)
   template <class T, std::enable_if_t<std::is_same_v<T, Operation>, int> = 0>
   absl::Status Run(const T& target) {
     return Run(Feeds{}, Outputs{}, std::vector<Operation>{target}).status();
   }
   // By name: "x:0" (or "x"), "train". NOT_FOUND for names the graph does not have.
   absl::StatusOr<Tensors> Run(const std::vector<std::pair<std::string, Tensor>>& feeds,
-                              const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+                              const std::vector<std::string>& fetches,
+                              const std::vector<std::string>& targets,
                               const RunOptions& options = {});
 
   absl::StatusOr<Step> Prepare(const Outputs& feeds, const Outputs& fetches,

@@ -3,15 +3,16 @@
 #include "weir/core/shape_context.h"
 #include "weir/session/plan.h"
 
-// What is known once the shapes of the feeds are: most shapes, and with them the values of the small integer ops that
-// spell shapes out (Shape, Pack, StridedSlice, BroadcastGradientArgs in every gradient). One walk in topological order
-// infers each node's shapes, makes its kernel, and, if all that it computes is known, computes it here: constant folding
-// is not a pass of its own but what happens to a node whose inputs are constant. Nodes that nobody needs any more are then
+// What is known once the shapes of the feeds are: most shapes, and with them the values of the
+// small integer ops that spell shapes out (Shape, Pack, StridedSlice, BroadcastGradientArgs in
+// every gradient). One walk in topological order infers each node's shapes, makes its kernel, and,
+// if all that it computes is known, computes it here: constant folding is not a pass of its own but
+// what happens to a node whose inputs are constant. Nodes that nobody needs any more are then
 // dropped, except those with effects.
 //
-// Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge. An error of a kernel
-// during folding is not reported here: the node stays, and reports it when (and only if) it runs. So does a shape rule that
-// refuses: the kernel's own check speaks.
+// Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge.
+// An error of a kernel during folding is not reported here: the node stays, and reports it when
+// (and only if) it runs. So does a shape rule that refuses: the kernel's own check speaks.
 namespace weir {
 
 namespace {
@@ -34,7 +35,8 @@ class PlanValues : public ShapeContext::Values {
     if (t == nullptr) return GraphValues().value_as_shape(node, i);
     if (!IsInteger(t->dtype()) || t->num_elements() > Shape::kMaxRank) return Shape::UnknownRank();
     std::vector<int64_t> dims(t->num_elements());
-    for (size_t k = 0; k < dims.size(); ++k) dims[k] = std::max<int64_t>(-1, t->IntAt(static_cast<int64_t>(k)));
+    for (size_t k = 0; k < dims.size(); ++k)
+      dims[k] = std::max<int64_t>(-1, t->IntAt(static_cast<int64_t>(k)));
     return Shape(dims);
   }
 
@@ -79,8 +81,9 @@ class Specializer {
     }
     const bool is_switch = n.kind == PlanNode::Kind::kOp &&
                            (n.node->op_name() == "Switch" || n.node->op_name() == "RefSwitch");
-    n.may_be_dead = is_switch || any_control || std::any_of(n.inputs.begin(), n.inputs.end(),
-                                                            [&](const PlanValue& v) { return dead(v.node); });
+    n.may_be_dead = is_switch || any_control ||
+                    std::any_of(n.inputs.begin(), n.inputs.end(),
+                                [&](const PlanValue& v) { return dead(v.node); });
   }
 
   absl::Status Op(PlanNode& n) {
@@ -89,13 +92,16 @@ class Specializer {
     inputs.reserve(n.inputs.size());
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
-      inputs.push_back(producer.is_constant(v.output) && IsPlain(producer.constants[v.output].dtype())
+      inputs.push_back(producer.is_constant(v.output) &&
+                               IsPlain(producer.constants[v.output].dtype())
                            ? producer.constants[v.output].shape()
                            : producer.shapes[v.output]);
-      handles.push_back(producer.kind == PlanNode::Kind::kOp ? producer.node->output_handle(v.output) : nullptr);
+      handles.push_back(
+          producer.kind == PlanNode::Kind::kOp ? producer.node->output_handle(v.output) : nullptr);
     }
     InferShapes(n, inputs, handles);
-    if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs)) return absl::OkStatus();
+    if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs))
+      return absl::OkStatus();
     const KernelInit init{*n.node, *n.device, env_.resources, inputs};
     absl::StatusOr<Kernel> kernel = n.def->make(init);
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
@@ -109,7 +115,8 @@ class Specializer {
     return absl::OkStatus();
   }
 
-  void InferShapes(PlanNode& n, const std::vector<Shape>& inputs, const std::vector<const HandleData*>& handles) {
+  void InferShapes(PlanNode& n, const std::vector<Shape>& inputs,
+                   const std::vector<const HandleData*>& handles) {
     n.shapes.clear();
     for (int i = 0; i < n.node->num_outputs(); ++i) n.shapes.push_back(n.node->output_shape(i));
     if (!n.node->op().shape_fn()) return;
@@ -127,9 +134,11 @@ class Specializer {
     double bytes = 0;
     const auto add = [&](const Shape& shape, DataType type) {
       const int64_t count = shape.num_elements();
-      if (count > 0) bytes += static_cast<double>(count) * static_cast<double>(ElementSize(BaseType(type)));
+      if (count > 0)
+        bytes += static_cast<double>(count) * static_cast<double>(ElementSize(BaseType(type)));
     };
-    for (size_t i = 0; i < inputs.size(); ++i) add(inputs[i], n.node->input_type(static_cast<int>(i)));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      add(inputs[i], n.node->input_type(static_cast<int>(i)));
     for (int i = 0; i < n.node->num_outputs(); ++i) add(n.shapes[i], n.node->output_type(i));
     return kNsPerNode + kNsPerByte * bytes;
   }
@@ -142,8 +151,9 @@ class Specializer {
     std::vector<Tensor> results;
     for (const Shape& s : inputs) {
       if (op == "Rank" ? !s.has_rank() : !s.IsFullyDefined()) return false;
-      std::vector<int64_t> values = shape ? std::vector<int64_t>(s.dims().begin(), s.dims().end())
-                                          : std::vector<int64_t>{op == "Rank" ? s.rank() : s.num_elements()};
+      std::vector<int64_t> values =
+          shape ? std::vector<int64_t>(s.dims().begin(), s.dims().end())
+                : std::vector<int64_t>{op == "Rank" ? s.rank() : s.num_elements()};
       const Shape result = shape ? Shape({s.rank()}) : Shape();
       if (n.node->output_type(0) == DT_INT64) {
         results.push_back(Tensor::Of<int64_t>(result, absl::MakeConstSpan(values)));
@@ -160,12 +170,16 @@ class Specializer {
   }
 
   bool Foldable(const PlanNode& n) const {
-    if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful() || n.kernel.is_async()) return false;
-    if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.device->is_host() || !n.def->writes.empty()) return false;
+    if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful() || n.kernel.is_async())
+      return false;
+    if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.device->is_host() ||
+        !n.def->writes.empty())
+      return false;
     size_t bytes = 0;
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
-      if (!producer.is_constant(v.output) || producer.constants[v.output].dtype() == DT_RESOURCE) return false;
+      if (!producer.is_constant(v.output) || producer.constants[v.output].dtype() == DT_RESOURCE)
+        return false;
     }
     for (int i = 0; i < n.node->num_outputs(); ++i) {
       const DataType type = n.node->output_type(i);
@@ -183,9 +197,13 @@ class Specializer {
     std::vector<int32_t> indices(slots.size());
     std::vector<uint8_t> dead(slots.size(), 0);
     for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int32_t>(i);
-    for (int i = 0; i < num_inputs; ++i) slots[i] = plan_.nodes[n.inputs[i].node].constants[n.inputs[i].output];
-    const KernelContext::Binding binding{.slots = slots.data(), .dead = dead.data(), .inputs = indices.data(),
-                                         .outputs = indices.data() + num_inputs, .num_inputs = num_inputs,
+    for (int i = 0; i < num_inputs; ++i)
+      slots[i] = plan_.nodes[n.inputs[i].node].constants[n.inputs[i].output];
+    const KernelContext::Binding binding{.slots = slots.data(),
+                                         .dead = dead.data(),
+                                         .inputs = indices.data(),
+                                         .outputs = indices.data() + num_inputs,
+                                         .num_inputs = num_inputs,
                                          .num_outputs = num_outputs};
     KernelContext context(*n.node, *n.device, step_, binding);
     if (!n.kernel.run()(context).ok()) return;
@@ -199,7 +217,8 @@ class Specializer {
   // Effects stay, even if nothing needs their outputs any more; looking at a variable is none.
   static bool HasEffect(const PlanNode& n) {
     if (n.kind != PlanNode::Kind::kOp || n.kernel.is_constant()) return false;
-    return (n.node->op().stateful() && n.node->op_name() != "ReadVariableOp") || !n.def->writes.empty();
+    return (n.node->op().stateful() && n.node->op_name() != "ReadVariableOp") ||
+           !n.def->writes.empty();
   }
 
   void DropUnneeded() {
@@ -234,7 +253,8 @@ class Specializer {
 
 }  // namespace
 
-absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env) {
+absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
+                        const PlanEnvironment& env) {
   return Specializer(plan, feed_shapes, env).Run();
 }
 

@@ -1,0 +1,38 @@
+#ifndef WEIR_EXAMPLES_DIGITS_DATASET_H_
+#define WEIR_EXAMPLES_DIGITS_DATASET_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weir/core/status.h"
+#include "weir/core/tensor.h"
+
+namespace weir::digits {
+
+inline constexpr int kSide = 8, kPixels = kSide * kSide, kClasses = 10;
+
+// Images with their labels: float [n, 8, 8, 1] in 0..1, and int64 [n].
+struct Examples {
+  Tensor images, labels;
+  int64_t size() const { return labels.num_elements(); }
+  // Those at these positions, in this order.
+  Examples Pick(const std::vector<int64_t>& positions) const;
+};
+
+struct Dataset {
+  Examples train, test;
+};
+
+// Reads the gzipped CSV file and splits it, shuffled with a fixed seed, into four fifths to train
+// on and one to test with. NOT_FOUND if there is no such file, DATA_LOSS if it is not what it
+// should be.
+absl::StatusOr<Dataset> LoadDigits(const std::string& path);
+
+// The order in which an epoch visits n examples: the same for the same epoch, so that a resumed run
+// goes on as it would have.
+std::vector<int64_t> EpochOrder(int64_t n, int64_t epoch);
+
+}  // namespace weir::digits
+
+#endif  // WEIR_EXAMPLES_DIGITS_DATASET_H_

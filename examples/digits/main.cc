@@ -1,0 +1,146 @@
+// Trains a small convolutional network on handwritten digits, saves it as it goes, and shows what
+// it got wrong.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "examples/digits/dataset.h"
+#include "examples/digits/network.h"
+#include "examples/digits/report.h"
+#include "weir/session/weir.h"
+
+namespace weir::digits {
+namespace {
+
+struct Flags {
+  std::string data = "examples/data/digits/digits.csv.gz";
+  std::string directory = "runs/digits";
+  std::string device;
+  int64_t epochs = 60, batch = 64;
+  uint64_t seed = 1;
+  bool resume = false, evaluate = false;
+};
+
+constexpr float kDropout = 0.3f;
+
+struct Evaluation {
+  Tensor predictions;
+  float accuracy = 0;
+};
+
+absl::StatusOr<Evaluation> Evaluate(Session& session, const Network& net, const Examples& test) {
+  WEIR_ASSIGN_OR_RETURN(const Tensors out,
+                        session.Run({{net.image, test.images}, {net.label, test.labels}},
+                                    {net.prediction, net.accuracy}));
+  return Evaluation{out[0], out[1].scalar<float>()};
+}
+
+// Trains from the step that the session is at to the last one.
+absl::Status Train(Session& session, const Network& net, const Flags& flags, const Examples& train,
+                   int64_t last_step, Saver& saver) {
+  WEIR_ASSIGN_OR_RETURN(const auto events, EventWriter::Create(flags.directory));
+  WEIR_RETURN_IF_ERROR(events->AddGraph(SerializeGraph(session.graph())));
+  WEIR_ASSIGN_OR_RETURN(const Step step, session.Prepare({net.image, net.label, net.dropout},
+                                                         {net.loss, net.accuracy}, {net.train}));
+  WEIR_ASSIGN_OR_RETURN(const Tensors start, session.Run({net.global_step.value()}));
+  const int64_t first_step = start[0].scalar<int64_t>(),
+                steps_per_epoch = train.size() / flags.batch;
+  Progress progress(first_step, last_step);
+  Tensors out;
+  for (int64_t s = first_step; s < last_step;) {
+    const std::vector<int64_t> order = EpochOrder(train.size(), s / steps_per_epoch);
+    for (int64_t b = s % steps_per_epoch; b < steps_per_epoch && s < last_step; ++b) {
+      const Examples batch =
+          train.Pick({order.begin() + b * flags.batch, order.begin() + (b + 1) * flags.batch});
+      WEIR_RETURN_IF_ERROR(step.Run({batch.images, batch.labels, Tensor::Scalar(kDropout)}, &out));
+      progress.Show(++s, out[0].scalar<float>(), out[1].scalar<float>());
+      if (s % 100 == 0 || s == last_step) {
+        WEIR_ASSIGN_OR_RETURN(
+            const Tensors summary,
+            session.Run({{net.image, batch.images}, {net.label, batch.labels}}, {net.summaries}));
+        WEIR_RETURN_IF_ERROR(events->AddSummary(summary[0].scalar<std::string>(), s));
+      }
+    }
+    const bool tenth = s / steps_per_epoch % 10 == 0;
+    if (tenth || s == last_step) {
+      WEIR_RETURN_IF_ERROR(
+          saver.Save(session, flags.directory + "/model", {.global_step = s}).status());
+    }
+  }
+  progress.Finish();
+  return events->Close();
+}
+
+absl::Status Run(const Flags& flags) {
+  WEIR_ASSIGN_OR_RETURN(const Dataset data, LoadDigits(flags.data));
+  if (flags.batch < 1 || flags.batch > data.train.size()) {
+    return InvalidArgument("--batch must be between 1 and ", data.train.size());
+  }
+  const int64_t last_step = flags.epochs * (data.train.size() / flags.batch);
+  Graph graph;
+  graph.set_seed(static_cast<int64_t>(flags.seed));
+  const DeviceScope device(graph, flags.device);
+  const Network net = BuildNetwork(graph, last_step);
+  WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(graph, {.max_to_keep = 3}));
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph));
+
+  if (flags.resume || flags.evaluate) {
+    WEIR_ASSIGN_OR_RETURN(const std::string checkpoint, LatestCheckpoint(flags.directory));
+    WEIR_RETURN_IF_ERROR(saver.Restore(session, checkpoint));
+    WEIR_ASSIGN_OR_RETURN(const CheckpointState state, ReadCheckpointState(flags.directory));
+    saver.RecoverLastCheckpoints(state.all_model_checkpoint_paths);
+    std::printf("Restored %s\n", checkpoint.c_str());
+  } else {
+    WEIR_RETURN_IF_ERROR(session.Run(net.init));
+  }
+  if (!flags.evaluate) {
+    std::printf("Training on %lld images, testing on %lld\n",
+                static_cast<long long>(data.train.size()),
+                static_cast<long long>(data.test.size()));
+    WEIR_RETURN_IF_ERROR(Train(session, net, flags, data.train, last_step, saver));
+    WEIR_RETURN_IF_ERROR(WriteFileAtomically(flags.directory + "/graph.pbtxt", GraphToText(graph)));
+  }
+  WEIR_ASSIGN_OR_RETURN(const Evaluation result, Evaluate(session, net, data.test));
+  PrintConfusion(data.test.labels, result.predictions);
+  PrintMisread(data.test, result.predictions);
+  std::printf("\nAccuracy on %lld held-back images: %.4f%%\n",
+              static_cast<long long>(data.test.size()), 100 * result.accuracy);
+  if (flags.evaluate) return absl::OkStatus();
+  std::printf(
+      "\nNext:\n"
+      "  bazel-bin/examples/digits/digits --evaluate              the same accuracy, from the "
+      "checkpoint\n"
+      "  bazel-bin/examples/digits/digits --resume --epochs %lld  train on\n"
+      "  bazel-bin/tools/weir events plot %s              the loss curve\n"
+      "  bazel-bin/tools/weir ckpt ls %s/model-%lld     what was saved\n"
+      "  tensorboard --logdir %s                          curves, histograms, the graph\n",
+      static_cast<long long>(2 * flags.epochs), flags.directory.c_str(), flags.directory.c_str(),
+      static_cast<long long>(last_step), flags.directory.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace weir::digits
+
+int main(int argc, char** argv) {
+  weir::digits::Flags flags;
+  CLI::App app(
+      "Trains a convolutional network on 1,797 handwritten digits.\nExample: digits --epochs 20 "
+      "--dir /tmp/digits");
+  app.add_option("--data", flags.data, "gzipped CSV file of images and labels")
+      ->capture_default_str();
+  app.add_option("--dir", flags.directory, "where checkpoints and events go")
+      ->capture_default_str();
+  app.add_option("--epochs", flags.epochs, "passes over the training images, in all")
+      ->capture_default_str();
+  app.add_option("--batch", flags.batch, "images a step")->capture_default_str();
+  app.add_option("--seed", flags.seed, "of initial values and dropout")->capture_default_str();
+  app.add_option("--device", flags.device, "\"/gpu:0\"; default: the best there is");
+  app.add_flag("--resume", flags.resume, "go on from the last checkpoint in --dir");
+  app.add_flag("--evaluate", flags.evaluate, "only test the last checkpoint in --dir");
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = weir::digits::Run(flags);
+  if (!status.ok()) std::fprintf(stderr, "digits: %s\n", status.ToString().c_str());
+  return status.ok() ? 0 : 1;
+}
