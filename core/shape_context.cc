@@ -5,8 +5,8 @@
 
 namespace weir {
 
-ShapeContext::ShapeContext(const Node& node, std::vector<Shape> inputs, std::vector<const HandleData*> handles,
-                           Values& values)
+ShapeContext::ShapeContext(const Node& node, std::vector<Shape> inputs,
+                           std::vector<const HandleData*> handles, Values& values)
     : node_(node),
       inputs_(std::move(inputs)),
       handles_(std::move(handles)),
@@ -17,10 +17,12 @@ ShapeContext::ShapeContext(const Node& node, std::vector<Shape> inputs, std::vec
 absl::StatusOr<Shape> ShapeContext::InputAsShape(int i, bool minus_one_is_unknown) {
   const Shape& vector = input(i);
   if (vector.has_rank() && vector.rank() > 1) {
-    return InvalidArgument("Shape must be rank 1 but is rank ", vector.rank(), " for the shape at input ", i);
+    return InvalidArgument("Shape must be rank 1 but is rank ", vector.rank(),
+                           " for the shape at input ", i);
   }
-  if (vector.dim(0) > Shape::kMaxRank && vector.rank() == 1) {
-    return InvalidArgument("Shape has rank ", vector.dim(0), "; at most ", Shape::kMaxRank, " is supported");
+  if (vector.rank() == 1 && vector.dim(0) > Shape::kMaxRank) {
+    return InvalidArgument("Shape has rank ", vector.dim(0), "; at most ", Shape::kMaxRank,
+                           " is supported");
   }
   const Shape shape = values_.value_as_shape(node_, i);
   if (const Tensor* value = values_.value(node_, i)) {
@@ -35,7 +37,9 @@ absl::StatusOr<Shape> ShapeContext::InputAsShape(int i, bool minus_one_is_unknow
   return shape;
 }
 
-void ShapeContext::set_all_outputs(const Shape& shape) { std::fill(outputs_.begin(), outputs_.end(), shape); }
+void ShapeContext::set_all_outputs(const Shape& shape) {
+  std::fill(outputs_.begin(), outputs_.end(), shape);
+}
 
 absl::StatusOr<Shape> ShapeContext::WithRank(int i, int rank) const {
   const Shape& s = inputs_[i];
@@ -98,10 +102,11 @@ absl::Status ShapeFromInput0(ShapeContext& c) {
 
 namespace {
 
-// A vector (or scalar) of integers some of which are known. Shapes in graphs are spelled out by short chains of a few ops
-// (Shape, StridedSlice, Pack, ConcatV2, arithmetic); this evaluates such a chain as far as constants and static shapes
-// reach, with -1 for "unknown", and gives up (nullopt) at any other op. The number of nodes visited is bounded, so hostile graphs
-// (where paths double at every node) cost little.
+// A vector (or scalar) of integers some of which are known. Shapes in graphs are spelled out by
+// short chains of a few ops (Shape, StridedSlice, Pack, ConcatV2, arithmetic); this evaluates such
+// a chain as far as constants and static shapes reach, with -1 for "unknown", and gives up
+// (nullopt) at any other op. The number of nodes visited is bounded, so hostile graphs (where paths
+// double at every node) cost little.
 constexpr int kMaxVisits = 256;
 constexpr int64_t kMaxElements = Shape::kMaxRank;
 using Ints = std::optional<std::vector<int64_t>>;
@@ -112,7 +117,8 @@ Ints One(int64_t value) { return std::vector<int64_t>{value}; }
 Ints ConstantInts(const Node& node) {
   const AttrValue* attr = node.FindAttr("value");
   const Tensor* t = attr == nullptr ? nullptr : attr->get_if<Tensor>();
-  if (t == nullptr || !IsInteger(t->dtype()) || t->rank() > 1 || t->num_elements() > kMaxElements) return std::nullopt;
+  if (t == nullptr || !IsInteger(t->dtype()) || t->rank() > 1 || t->num_elements() > kMaxElements)
+    return std::nullopt;
   std::vector<int64_t> out(t->num_elements());
   for (size_t i = 0; i < out.size(); ++i) out[i] = t->IntAt(i);
   return out;
@@ -131,10 +137,12 @@ Ints Concatenated(const Node& node, int first, int last, int& visits) {
 Ints Sliced(const Node& node, int& visits) {
   const Ints x = Evaluate(node.input(0), visits), begin = Evaluate(node.input(1), visits),
              end = Evaluate(node.input(2), visits), strides = Evaluate(node.input(3), visits);
-  if (!x || !begin || !end || !strides || begin->size() != 1 || end->size() != 1 || strides->size() != 1) {
+  if (!x || !begin || !end || !strides || begin->size() != 1 || end->size() != 1 ||
+      strides->size() != 1) {
     return std::nullopt;
   }
-  if (node.attr_or<int64_t>("ellipsis_mask", 0) != 0 || node.attr_or<int64_t>("new_axis_mask", 0) != 0) {
+  if (node.attr_or<int64_t>("ellipsis_mask", 0) != 0 ||
+      node.attr_or<int64_t>("new_axis_mask", 0) != 0) {
     return std::nullopt;
   }
   const int64_t n = static_cast<int64_t>(x->size()), stride = (*strides)[0];
@@ -143,8 +151,10 @@ Ints Sliced(const Node& node, int& visits) {
   const int64_t b = at((*begin)[0]);
   if (shrink) return b >= 0 && b < n ? One((*x)[b]) : std::nullopt;
   if (stride != 1) return std::nullopt;
-  const int64_t from = node.attr_or<int64_t>("begin_mask", 0) == 1 ? 0 : std::clamp<int64_t>(b, 0, n);
-  const int64_t to = node.attr_or<int64_t>("end_mask", 0) == 1 ? n : std::clamp<int64_t>(at((*end)[0]), from, n);
+  const int64_t from =
+      node.attr_or<int64_t>("begin_mask", 0) == 1 ? 0 : std::clamp<int64_t>(b, 0, n);
+  const int64_t to =
+      node.attr_or<int64_t>("end_mask", 0) == 1 ? n : std::clamp<int64_t>(at((*end)[0]), from, n);
   return std::vector<int64_t>(x->begin() + from, x->begin() + std::max(from, to));
 }
 
@@ -194,11 +204,12 @@ Ints Evaluate(const Output& value, int& visits) {
   if (op == "Identity" || op == "Cast") {
     return IsInteger(node.input(0).dtype()) ? Evaluate(node.input(0), visits) : std::nullopt;
   }
-  if (op == "Pack" && node.input(0).shape().IsScalar()) return Concatenated(node, 0, node.num_inputs(), visits);
+  if (op == "Pack" && node.input(0).shape().IsScalar())
+    return Concatenated(node, 0, node.num_inputs(), visits);
   if (op == "ConcatV2") return Concatenated(node, 0, node.num_inputs() - 1, visits);
   if (op == "StridedSlice" && node.num_inputs() == 4) return Sliced(node, visits);
-  if (op == "AddV2" || op == "Add" || op == "Sub" || op == "Mul" || op == "FloorDiv" || op == "Maximum" ||
-      op == "Minimum") {
+  if (op == "AddV2" || op == "Add" || op == "Sub" || op == "Mul" || op == "FloorDiv" ||
+      op == "Maximum" || op == "Minimum") {
     return Combined(node, visits);
   }
   return std::nullopt;
