@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 
 // CRC-32C (Castagnoli), the checksum of checkpoints, records and tables. Uses the processor's instruction where there
-// is one, about 15 GB/s a core; else tables.
+// is one, some 10 GB/s a core; else tables.
 namespace weir {
 
 // The checksum of what `crc` covers followed by `data`; start with 0.

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
+#include "weir/core/scope.h"
 #include "weir/ops/variables.h"
 #include "weir/session/saver.h"
 #include "weir/tests/io/deadly_files.h"
@@ -23,7 +24,11 @@ constexpr int kElements = 100000;  // more than a buffer: written in pieces
 absl::Status Train(const std::string& dir, bool sharded, int steps) {
   Graph g;
   const Variable v = MakeVariable(g, Tensor::Zeros(DT_INT32, Shape({kElements})), {.name = "v"});
-  const Variable w = MakeVariable(g, Tensor::Zeros(DT_INT32, Shape({3})), {.name = "w"});
+  Variable w;
+  {
+    const DeviceScope another(g, "/cpu:0");  // a shard of its own
+    w = MakeVariable(g, Tensor::Zeros(DT_INT32, Shape({3})), {.name = "w"});
+  }
   const std::vector<Operation> step = {v.AssignAdd(Ones(g, Shape({kElements}), DT_INT32)),
                                        w.AssignAdd(Ones(g, Shape({3}), DT_INT32))};
   const Operation init = GlobalVariablesInitializer(g);

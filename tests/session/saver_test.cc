@@ -324,7 +324,8 @@ class Retention : public ::testing::Test {
 
   std::vector<std::string> Indexes() {
     std::vector<std::string> found;
-    for (const std::string& name : *Files().List(dir_)) {
+    const std::vector<std::string> names = *Files().List(dir_);
+    for (const std::string& name : names) {
       if (name.find(".index") != std::string::npos) found.push_back(name);
     }
     return found;
