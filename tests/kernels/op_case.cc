@@ -50,6 +50,13 @@ OpCase& OpCase::List(std::vector<Shape> shapes, Range range) {
   inputs_.push_back({.shapes = std::move(shapes), .is_list = true, .range = range});
   return *this;
 }
+OpCase& OpCase::GivenList(Tensors values) {
+  InputSpec list{.type = values[0].dtype(), .is_list = true, .value = values[0]};
+  for (const Tensor& t : values) list.shapes.push_back(t.shape());
+  list.values = std::move(values);
+  inputs_.push_back(std::move(list));
+  return *this;
+}
 OpCase& OpCase::TypeAttr(absl::string_view name) {
   type_attr_ = std::string(name);
   return *this;
@@ -427,10 +434,11 @@ class OpCaseRunner {
     for (size_t k = 0; k < c_.inputs_.size(); ++k) {
       const OpCase::InputSpec& input = c_.inputs_[k];
       const std::vector<Shape> of_input = shapes.empty() ? input.shapes : std::vector<Shape>{shapes[k]};
-      for (const Shape& shape : of_input) {
+      for (size_t j = 0; j < of_input.size(); ++j) {
+        const Shape& shape = of_input[j];
         out.owner.push_back(static_cast<int>(k));
         if (input.value.initialized()) {
-          out.values.push_back(input.value);
+          out.values.push_back(input.values.empty() ? input.value : input.values[j]);
         } else if (specials) {
           out.values.push_back(
               FromComplex(type, shape, std::vector<complex128>(Specials().begin(), Specials().end())));

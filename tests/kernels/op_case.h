@@ -67,6 +67,8 @@ class OpCase {
   OpCase& Input(Tensor value);
   // A list argument of the swept type: one random tensor a shape.
   OpCase& List(std::vector<Shape> shapes, Range range = {});
+  // A list argument of given values, which the graph sees as constants.
+  OpCase& GivenList(Tensors values);
   // The type attribute that is swept; default "T", or the op's only type attribute.
   OpCase& TypeAttr(absl::string_view name);
   // The types to sweep. Default: those that the signature allows and the CPU has kernels for, and at least one.
@@ -105,6 +107,7 @@ class OpCase {
     bool is_list = false;
     Range range;
     Tensor value;                  // if given
+    Tensors values;                // of a list, if given
   };
 
   std::string op_, label_, type_attr_;

@@ -1,0 +1,535 @@
+#include "weir/ops/array.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/data_flow.h"
+#include "weir/ops/gradients.h"
+#include "weir/ops/state.h"
+#include "weir/tests/evaluate.h"
+
+namespace weir {
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor I32(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
+Tensor F32(std::initializer_list<float> values) { return Tensor::Vector<float>(values); }
+
+std::vector<std::string> NamesOf(const Graph& g) {
+  std::vector<std::string> names;
+  for (const auto& n : g.nodes()) names.push_back(n->op_name() + " " + n->name());
+  return names;
+}
+
+// What a kernel says to inputs that the graph could not know to be wrong: every input is fed, its
+// shape unknown.
+absl::Status RunFed(absl::string_view op, const Tensors& inputs, const Attrs& attrs = {},
+                    bool list_first = false) {
+  Graph g;
+  NodeBuilder builder(g, op);
+  std::vector<std::pair<Output, Tensor>> feeds;
+  for (const Tensor& t : inputs) feeds.emplace_back(Placeholder(g, t.dtype()), t);
+  size_t next = 0;
+  if (list_first) {
+    Outputs list;
+    for (; next + 1 < feeds.size(); ++next) list.push_back(feeds[next].first);
+    builder.InputList(list);
+  }
+  for (; next < feeds.size(); ++next) builder.Input(feeds[next].first);
+  for (const auto& [name, value] : attrs) builder.Attr(name, value);
+  Node* node = builder.Build();
+  if (node == nullptr) return absl::InternalError(g.status().ToString());
+  Outputs fetches;
+  for (int i = 0; i < node->num_outputs(); ++i) fetches.push_back(node->output(i));
+  return Evaluate(g, feeds, fetches).status();
+}
+
+struct BadInput {
+  const char* op;
+  Tensors inputs;
+  Attrs attrs;
+  const char* message;
+  bool list_first = false;
+};
+
+Tensor Ones(const Shape& shape) {
+  Tensor t = Tensor::Zeros(DT_FLOAT, shape);
+  for (float& v : t.flat<float>()) v = 1;
+  return t;
+}
+
+std::vector<BadInput> BadShapes() {
+  const Tensor m = Ones({2, 3}), v = Ones({4}), s = Tensor::Scalar(1.0f);
+  return {
+      {"Reshape", {m, I32({4, -1})}, {}, "requires a multiple of 4"},
+      {"Reshape", {m, I32({-1, -1})}, {}, "Only one input size may be -1"},
+      {"Reshape", {m, I32({7})}, {}, "6 values, but the requested shape has 7"},
+      {"Reshape", {m, I32({-2, 3})}, {}, "must be non-negative"},
+      {"Reshape", {Ones({0}), I32({-1, 0})}, {}, "cannot infer the missing input size"},
+      {"Reshape",
+       {m, Tensor::Vector<int64_t>({int64_t{1} << 40, int64_t{1} << 40})},
+       {},
+       "too many elements"},
+      {"ExpandDims",
+       {m, Tensor::Scalar<int32_t>(4)},
+       {},
+       "Tried to expand dim index 4 for tensor with 2 dimensions"},
+      {"ExpandDims", {m, I32({0, 1})}, {}, "scalar"},
+      {"Squeeze",
+       {m},
+       {{"squeeze_dims", std::vector<int64_t>{1}}},
+       "expected a dimension of 1, got 3"},
+      {"Squeeze", {m}, {{"squeeze_dims", std::vector<int64_t>{5}}}, "squeeze dim index 5"},
+      {"Fill", {I32({-1}), s}, {}, "fully defined"},
+      {"Fill", {I32({2}), v}, {}, "value must be a scalar"},
+      {"BroadcastTo", {m, I32({2, 4})}, {}, "Incompatible shapes: [2,3] vs. [2,4]"},
+      {"BroadcastTo", {m, I32({3})}, {}, "Incompatible shapes"},
+      {"BroadcastArgs", {I32({2}), I32({3})}, {}, "Incompatible shapes: [2] vs. [3]"},
+      {"BroadcastGradientArgs",
+       {I32({2, 2}), I32({3, 2})},
+       {},
+       "Incompatible shapes: [2,2] vs. [3,2]"},
+      {"Bitcast", {Ones({3})}, {{"type", DT_DOUBLE}}, "must be 2"},
+      {"EnsureShape",
+       {m},
+       {{"shape", Shape({3, 3})}},
+       "is not compatible with expected shape [3,3]"},
+      {"Slice", {m, I32({0, 4}), I32({1, 1})}, {}, "Expected begin[1] in [0, 3], but got 4"},
+      {"Slice", {m, I32({0, 1}), I32({1, 3})}, {}, "Expected size[1] in [0, 2], but got 3"},
+      {"Slice", {m, I32({0}), I32({1})}, {}, "1-D tensors of size 2"},
+      {"StridedSlice", {m, I32({0}), I32({1}), I32({0})}, {}, "strides[0] must be non-zero"},
+      {"StridedSlice",
+       {m, I32({2}), I32({3}), I32({1})},
+       {{"shrink_axis_mask", 1}},
+       "slice index 2 of dimension 0 out of bounds"},
+      {"StridedSlice",
+       {m, I32({0, 0, 0}), I32({1, 1, 1}), I32({1, 1, 1})},
+       {},
+       "input has only 2 dims"},
+      {"StridedSlice",
+       {m, I32({0, 0}), I32({1, 1}), I32({1, 1})},
+       {{"ellipsis_mask", 3}},
+       "Multiple ellipses"},
+      {"StridedSlice", {m, I32({0, 0}), I32({1}), I32({1})}, {}, "1D equal size tensors"},
+      {"StridedSliceGrad", {I32({4}), I32({0}), I32({2}), I32({1}), v}, {}, "instead of [2]"},
+      {"TensorStridedSliceUpdate",
+       {v, I32({0}), I32({2}), I32({1}), Ones({3})},
+       {},
+       "cannot be assigned to a slice"},
+  };
+}
+
+std::vector<BadInput> BadJoins() {
+  const Tensor m = Ones({2, 3}), v = Ones({4}), zero = Tensor::Scalar<int32_t>(0),
+               nine = Tensor::Scalar<int32_t>(9);
+  return {
+      {"ConcatV2", {m, Ones({2, 4}), zero}, {}, "Dimension 1 in both shapes must be equal", true},
+      {"ConcatV2", {m, v, zero}, {}, "Ranks of all input tensors should match", true},
+      {"ConcatV2", {m, m, nine}, {}, "in the range [-2, 2), but got 9", true},
+      {"Split", {zero, Ones({5})}, {{"num_split", 2}}, "evenly divide the split dimension"},
+      {"Split", {nine, v}, {{"num_split", 2}}, "axis 9 must be in the range [-1, 1)"},
+      {"SplitV", {v, I32({3, 3}), zero}, {{"num_split", 2}}, "split_dim exactly"},
+      {"SplitV", {v, I32({1, 1}), zero}, {{"num_split", 2}}, "are left over"},
+      {"SplitV", {v, I32({-1, -1}), zero}, {{"num_split", 2}}, "size_splits[1] = -1"},
+      {"Unpack", {m}, {{"num", 5}}, "must equal 5"},
+      {"Tile", {m, I32({1})}, {}, "vector of length 2"},
+      {"Tile", {m, I32({1, -1})}, {}, "Expected multiples[1] >= 0"},
+      {"Tile", {m, Tensor::Vector<int64_t>({int64_t{1} << 62, 4})}, {}, ""},
+      {"Transpose", {m, I32({0, 0})}, {}, "0 is duplicated"},
+      {"Transpose", {m, I32({0, 2})}, {}, "2 is out of range"},
+      {"Transpose", {m, I32({0})}, {}, "expects a vector of size 2"},
+      {"InvertPermutation", {I32({0, 2})}, {}, "2 is not between 0 and 2"},
+      {"InvertPermutation", {I32({0, 0})}, {}, "0 is duplicated"},
+      {"ReverseV2", {m, I32({0, -2})}, {}, "specified more than once"},
+      {"ReverseV2", {m, I32({2})}, {}, "out of valid range"},
+      {"Reverse", {m, Tensor::Vector<bool>({true})}, {}, "length equal to input rank"},
+      {"ReverseSequence", {m, Tensor::Vector<int64_t>({4, 0})}, {{"seq_dim", 1}}, "seq_lens has 4"},
+      {"ReverseSequence",
+       {m, Tensor::Vector<int64_t>({1})},
+       {{"seq_dim", 1}},
+       "Length of seq_lens"},
+      {"Roll", {v, I32({1, 2}), I32({0})}, {}, "same size"},
+      {"Pad", {v, Tensor::Of<int32_t>({1, 2}, {-1, 0})}, {}, "Paddings must be non-negative"},
+      {"Pad", {v, Tensor::Of<int32_t>({2, 1}, {1, 0})}, {}, "matrix with 2 columns"},
+      {"MirrorPad",
+       {v, Tensor::Of<int32_t>({1, 2}, {4, 0})},
+       {{"mode", "REFLECT"}},
+       "paddings must be less than"},
+      {"MirrorPad",
+       {v, Tensor::Of<int32_t>({1, 2}, {5, 0})},
+       {{"mode", "SYMMETRIC"}},
+       "no greater than"},
+      {"MirrorPadGrad",
+       {v, Tensor::Of<int32_t>({1, 2}, {3, 3})},
+       {{"mode", "SYMMETRIC"}},
+       "Total paddings"},
+      {"SpaceToBatchND",
+       {m, I32({2}), Tensor::Of<int32_t>({1, 2}, {0, 0})},
+       {},
+       "is not divisible by block_shape[0]=2"},
+      {"SpaceToBatchND",
+       {m, I32({0}), Tensor::Of<int32_t>({1, 2}, {0, 0})},
+       {},
+       "must be positive"},
+      {"BatchToSpaceND",
+       {m, I32({3}), Tensor::Of<int32_t>({1, 2}, {0, 0})},
+       {},
+       "not divisible by product"},
+      {"BatchToSpaceND",
+       {m, I32({2}), Tensor::Of<int32_t>({1, 2}, {4, 4})},
+       {},
+       "must be non-negative"},
+      {"SpaceToDepth",
+       {Ones({1, 3, 4, 1})},
+       {{"block_size", 2}},
+       "should be divisible by block_size"},
+      {"DepthToSpace", {Ones({1, 2, 2, 3})}, {{"block_size", 2}}, "should be divisible by: 4"},
+      {"DepthToSpace", {m}, {{"block_size", 2}}, "Input rank should be 4"},
+  };
+}
+
+std::vector<BadInput> BadIndices() {
+  const Tensor m = Ones({2, 3}), v = Ones({4}), zero = Tensor::Scalar<int32_t>(0),
+               nine = Tensor::Scalar<int32_t>(9);
+  const Tensor pairs = Tensor::Of<int32_t>({1, 2}, {1, 7});
+  return {
+      {"GatherV2", {v, I32({1, 4}), zero}, {}, "indices[1] = 4 is not in [0, 4)"},
+      {"GatherV2",
+       {v, Tensor::Of<int32_t>({1, 2}, {0, -1}), zero},
+       {},
+       "indices[0,1] = -1 is not in [0, 4)"},
+      {"GatherV2", {Ones({3, 0}), I32({3}), zero}, {}, "indices[0] = 3 is not in [0, 3)"},
+      {"GatherV2", {v, I32({1}), nine}, {}, "Expected axis in the range [-1, 1), but got 9"},
+      {"GatherV2", {m, I32({0}), zero}, {{"batch_dims", 1}}, "must be less than or equal to axis"},
+      {"Gather", {v, I32({9})}, {}, "indices[0] = 9 is not in [0, 4)"},
+      {"GatherNd", {m, pairs}, {}, "indices[0] = [1, 7] does not index into param shape [2,3]"},
+      {"GatherNd", {v, pairs}, {}, "index innermost dimension length must be <= params rank"},
+      {"ScatterNd", {pairs, Ones({1}), I32({2, 3})}, {}, "does not index into shape [2,3]"},
+      {"ScatterNd", {pairs, Ones({2}), I32({2, 9})}, {}, "Must have updates.shape"},
+      {"ScatterNd", {pairs, Ones({1}), I32({-2, 9})}, {}, "negative dimension"},
+      {"TensorScatterUpdate", {m, pairs, Ones({1})}, {}, "does not index into shape"},
+      {"OneHot",
+       {I32({0}), Tensor::Scalar<int32_t>(-1), Ones({}), Ones({})},
+       {},
+       "depth must be non-negative"},
+      {"Unique", {m}, {}, "expects a 1D vector"},
+      {"ListDiff", {m, v}, {}, "x should be a 1D vector"},
+      {"TopKV2", {v, nine}, {}, "Had 4, needed 9"},
+      {"TopKV2", {v, Tensor::Scalar<int32_t>(-1)}, {}, "Need k >= 0"},
+      {"InTopKV2", {m, I32({0}), zero}, {}, "must match length of targets"},
+      {"DiagPart", {m}, {}, "halves of its shape equal"},
+      {"MatrixDiagPart", {v}, {}, "at least 2-dim"},
+      {"MatrixDiagPartV3", {m, nine, Ones({})}, {}, "must be between"},
+      {"MatrixDiagPartV3", {m, I32({1, 0}), Ones({})}, {}, "must not be larger"},
+      {"MatrixDiagV3", {v, I32({0, 1}), zero, zero, Ones({})}, {}, "number of diagonals provided"},
+      {"MatrixDiagV3",
+       {v, zero, Tensor::Scalar<int32_t>(2), nine, Ones({})},
+       {},
+       "number of rows is too small"},
+      {"MatrixSetDiagV3", {m, v, zero}, {}, "expected [2], got [4]"},
+      {"MatrixBandPart", {m, nine, nine}, {}, "num_lower must be"},
+      {"DynamicPartition",
+       {v, I32({0, 1, 2, 0})},
+       {{"num_partitions", 2}},
+       "partitions[2] = 2 is not in [0, 2)"},
+      {"DynamicPartition",
+       {v, I32({0})},
+       {{"num_partitions", 2}},
+       "must start with partitions.shape"},
+  };
+}
+
+class BadInputTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputTest, IsAnInvalidArgumentThatSaysWhy) {
+  const BadInput& bad = GetParam();
+  const absl::Status status = RunFed(bad.op, bad.inputs, bad.attrs, bad.list_first);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument)
+      << bad.op << ": " << status.ToString();
+  EXPECT_THAT(std::string(status.message()), HasSubstr(bad.message)) << bad.op;
+}
+
+std::string OpName(const testing::TestParamInfo<BadInput>& info) {
+  return std::string(info.param.op) + "_" + std::to_string(info.index);
+}
+INSTANTIATE_TEST_SUITE_P(Shapes, BadInputTest, testing::ValuesIn(BadShapes()), OpName);
+INSTANTIATE_TEST_SUITE_P(Joins, BadInputTest, testing::ValuesIn(BadJoins()), OpName);
+INSTANTIATE_TEST_SUITE_P(Indices, BadInputTest, testing::ValuesIn(BadIndices()), OpName);
+
+}  // namespace
+
+// ---- running
+
+TEST(Array, AnUnfedPlaceholderIsNamed) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 3}, "image");
+  const absl::Status status = Evaluate(g, {x}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(
+          "You must feed a value for placeholder tensor 'image' with dtype float and shape [?,3]"));
+}
+
+TEST(Array, CheckNumericsTellsWhatIsWrong) {
+  const float inf = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(
+      std::string(RunFed("CheckNumerics", {F32({1, nan})}, {{"message", "loss"}}).message()),
+      HasSubstr("loss : Tensor had NaN values"));
+  EXPECT_THAT(
+      std::string(RunFed("CheckNumericsV2", {F32({-inf, nan})}, {{"message", "loss"}}).message()),
+      HasSubstr("loss : Tensor had -Inf and NaN values"));
+}
+
+TEST(Array, ReshapesAndRowSlicesShareTheFedMemory) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {32, 16});
+  const Outputs parts = Split(x, 2);
+  const Tensor fed = Ones({32, 16});
+  const Outputs fetches = {Reshape(x, {-1}), ExpandDims(x, 0), StopGradient(x),
+                           Slice(x, {16, 0}, {8, -1}), parts[1]};
+  const absl::StatusOr<Tensors> got = Evaluate(g, {{x, fed}}, fetches);
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (const Tensor& t : *got) EXPECT_TRUE(t.SharesBufferWith(fed));
+  EXPECT_EQ((*got)[4].raw(), fed.data<float>() + 16 * 16);
+}
+
+TEST(Array, ASliceThatWouldLieUnalignedIsCopied) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {8});
+  const Tensor fed = Ones({8});
+  const absl::StatusOr<Tensors> got = Evaluate(g, {{x, fed}}, {Slice(x, {1}, {3})});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_FALSE((*got)[0].SharesBufferWith(fed));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>((*got)[0].raw()) % Allocator::kAlignment, 0);
+}
+
+TEST(Array, SliceAssignmentsWriteTheVariableAndLeaveEarlierReadsAlone) {
+  Graph g;
+  ResourceMap resources;
+  const Output v = VarHandleOp(g, DT_FLOAT, {4});
+  const Operation init = AssignVariableOp(v, Const(g, {1.f, 2.f, 3.f, 4.f}));
+  const Output zero = Const(g, {1}), end = Const(g, {3}), one = Const(g, {1});
+  const Node* assign = AddNode("ResourceStridedSliceAssign", {v, zero, end, one, Const(g, 9.f)});
+  const Output read = ReadVariableOp(v, DT_FLOAT);
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  ASSERT_TRUE(EvaluateTargets(g, {init}, &resources).ok());
+  const absl::StatusOr<Tensors> before = Evaluate(g, {read}, &resources);
+  ASSERT_TRUE(before.ok()) << before.status();
+  const absl::Status assigned =
+      EvaluateTargets(g, {Operation(const_cast<Node*>(assign))}, &resources);
+  ASSERT_TRUE(assigned.ok()) << assigned;
+  const absl::StatusOr<Tensors> after = Evaluate(g, {read}, &resources);
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_THAT((*before)[0].flat<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT((*after)[0].flat<float>(), ElementsAre(1, 9, 9, 4));
+}
+
+TEST(Array, AMinusZeroEqualsZeroAndANanEqualsNothing) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Graph g;
+  const absl::StatusOr<Tensors> got = Evaluate(g, {Unique(Const(g, {0.f, -0.f, nan, nan})).idx});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<int32_t>(), ElementsAre(0, 0, 1, 2));
+}
+
+TEST(Array, UniqueAlongAnAxisComparesWholeSlices) {
+  Graph g;
+  const Output x = Const<int32_t>(g, {2, 4}, {1, 2, 1, 2, 3, 4, 3, 5}),
+               axis = Const<int64_t>(g, {1});
+  Node* n = AddNode("UniqueWithCountsV2", {x, axis});
+  ASSERT_NE(n, nullptr) << g.status();
+  const absl::StatusOr<Tensors> got = Evaluate(g, {n->output(0), n->output(1), n->output(2)});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<int32_t>(), ElementsAre(1, 2, 2, 3, 4, 5));
+  EXPECT_THAT((*got)[1].flat<int32_t>(), ElementsAre(0, 1, 0, 2));
+  EXPECT_THAT((*got)[2].flat<int32_t>(), ElementsAre(2, 1, 1));
+}
+
+// Ops that only graphs of older versions may use.
+TEST(Array, DeprecatedOpsRunInOldGraphs) {
+  Graph g;
+  g.versions().producer = 2;
+  const Output x = Const<float>(g, {2, 2}, {4, 1, 2, 3});
+  const Output sum = AddOp("TileGrad", {x, Const(g, {1, 2})});
+  Node* top = AddNode("TopK", {x}, {{"k", 1}});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const absl::StatusOr<Tensors> got = Evaluate(g, {sum, top->output(0), top->output(1)});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<float>(), ElementsAre(5, 5));
+  EXPECT_THAT((*got)[1].flat<float>(), ElementsAre(4, 3));
+  EXPECT_THAT((*got)[2].flat<int32_t>(), ElementsAre(0, 1));
+}
+
+// ---- building
+
+TEST(ArrayBuilders, NameTheirNodesAsPythonDoes) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 3}, "x");
+  StridedSlice(x, {0});
+  Zeros(g, {2, 3});
+  Zeros(g, {2000, 3}, DT_FLOAT, "q");
+  ZerosLike(x);
+  OnesLike(x);
+  Concat({x, x}, 1);
+  Gather(x, {0, 1});
+  Transpose(x);
+  ShapeTensor(Const(g, {1.f, 2.f}));
+  EXPECT_TRUE(g.status().ok()) << g.status();
+  EXPECT_THAT(
+      NamesOf(g),
+      ElementsAre("Placeholder x", "Const strided_slice/stack", "Const strided_slice/stack_1",
+                  "Const strided_slice/stack_2", "StridedSlice strided_slice", "Const zeros",
+                  "Const q/shape_as_tensor", "Const q/Const", "Fill q", "ZerosLike zeros_like",
+                  "Shape ones_like/Shape", "Const ones_like/Const", "Fill ones_like",
+                  "Const concat/axis", "ConcatV2 concat", "Const GatherV2/indices",
+                  "Const GatherV2/axis", "GatherV2 GatherV2", "Const transpose/perm",
+                  "Transpose transpose", "Const Const", "Const Shape"));
+}
+
+TEST(ArrayBuilders, IndexingWithTensorsPacksThem) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {4, 5}, "x"), i = Placeholder(g, DT_INT32, {}, "i");
+  const Output y = StridedSlice(x, {i, Index::Range(1, std::nullopt, 2)});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  EXPECT_EQ(y.shape().ToString(), "[?]");
+  EXPECT_NE(g.FindNode("strided_slice/stack/1"), nullptr);
+  EXPECT_EQ(g.FindNode("strided_slice/stack")->op_name(), "Pack");
+  EXPECT_EQ(g.FindNode("strided_slice/stack_2")->op_name(), "Const");
+  Tensor fed = Tensor::Zeros(DT_FLOAT, {4, 5});
+  for (int k = 0; k < 20; ++k) fed.data<float>()[k] = static_cast<float>(k);
+  const absl::StatusOr<Tensors> got =
+      Evaluate(g, {{x, fed}, {i, Tensor::Scalar<int32_t>(-2)}}, {y});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<float>(), ElementsAre(11, 13));
+}
+
+TEST(ArrayBuilders, ConstantsTakeTheTypeOfWhatTheyStandBeside) {
+  Graph g;
+  const Output half_x = Placeholder(g, DT_HALF, {}), int_x = Placeholder(g, DT_INT64, {});
+  EXPECT_EQ(ConstLike(half_x, 0.5).dtype(), DT_HALF);
+  EXPECT_EQ(ConstLike(int_x, 3).node->attr<Tensor>("value").scalar<int64_t>(), 3);
+  EXPECT_EQ(Ints(int64_t{1} << 40).In(g, "big").dtype(), DT_INT64);
+  EXPECT_EQ(Ints({1, 2}).In(g, "small").dtype(), DT_INT32);
+  EXPECT_FALSE(ConstOf(g, DT_STRING, 1));
+  EXPECT_FALSE(g.TakeStatus().ok());
+}
+
+TEST(ArrayShapes, FollowFromConstants) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 6}), any = Placeholder(g, DT_FLOAT),
+               n = Placeholder(g, DT_INT32, {});
+  EXPECT_EQ(Reshape(x, {-1, 2, 3}).shape().ToString(), "[?,2,3]");
+  EXPECT_EQ(Reshape(Placeholder(g, DT_FLOAT, {4, 6}), {8, -1}).shape().ToString(), "[8,3]");
+  EXPECT_EQ(
+      StridedSlice(x, {Index::All(), Index::Range(1, 5, 2), Index::NewAxis()}).shape().ToString(),
+      "[?,2,1]");
+  EXPECT_EQ(StridedSlice(x, {Index::Between({}, n), 0}).shape().ToString(), "[?]");
+  EXPECT_EQ(Slice(x, {0, 2}, {-1, 3}).shape().ToString(), "[?,3]");
+  EXPECT_EQ(Concat({x, x}, -1).shape().ToString(), "[?,12]");
+  EXPECT_EQ(Concat({x, x}, n).shape().ToString(), "[?,?]");
+  EXPECT_EQ(Transpose(x).shape().ToString(), "[6,?]");
+  EXPECT_EQ(Transpose(x, Placeholder(g, DT_INT32, {2})).shape().ToString(), "[?,?]");
+  EXPECT_EQ(Pad(x, {{0, 1}, {2, 2}}).shape().ToString(), "[?,10]");
+  EXPECT_EQ(Tile(x, {2, 2}).shape().ToString(), "[?,12]");
+  EXPECT_EQ(Gather(x, {1, 2, 3}, {.axis = 1}).shape().ToString(), "[?,3]");
+  EXPECT_EQ(OneHot(Placeholder(g, DT_INT32, {-1}), 10).shape().ToString(), "[?,10]");
+  EXPECT_EQ(Unstack(x, 1).size(), 6u);
+  EXPECT_EQ(Stack({x, x}, 1).shape().ToString(), "[?,2,6]");
+  EXPECT_EQ(Squeeze(Placeholder(g, DT_FLOAT, {1, -1, 1}), {0}).shape().ToString(), "[?,1]");
+  EXPECT_EQ(Where(x).shape().ToString(), "[?,2]");
+  EXPECT_EQ(TopK(x, 2).values.shape().ToString(), "[?,2]");
+  EXPECT_EQ(EnsureShape(any, {2, -1}).shape().ToString(), "[2,?]");
+  EXPECT_FALSE(Fill(n, Const(g, 0.f)));
+  EXPECT_FALSE(g.TakeStatus().ok());
+  EXPECT_EQ(Fill(Placeholder(g, DT_INT32, {2}), Const(g, 0.f)).shape().ToString(), "[?,?]");
+  EXPECT_TRUE(g.status().ok()) << g.status();
+}
+
+TEST(ArrayShapes, RefuseWhatCanNeverBeRight) {
+  const std::vector<std::function<Output(Graph&, Output)>> mistakes = {
+      [](Graph& g, Output x) { return Reshape(x, {5}); },
+      [](Graph& g, Output x) { return StridedSlice(x, {7}); },
+      [](Graph& g, Output x) {
+        return Concat({x, Placeholder(g, DT_FLOAT, {2, 2})}, 0);
+      },
+      [](Graph& g, Output x) {
+        return Transpose(x, {0, 0});
+      },
+      [](Graph& g, Output x) { return Squeeze(x, {0}); },
+      [](Graph& g, Output x) { return Gather(x, {0}, {.axis = 2}); },
+      [](Graph& g, Output x) { return Split(x, 2, 1)[0]; },
+      [](Graph& g, Output x) { return TopK(x, 4).values; },
+      [](Graph& g, Output x) {
+        return Pad(x, {{1, 1}});
+      },
+  };
+  for (size_t i = 0; i < mistakes.size(); ++i) {
+    Graph g;
+    EXPECT_FALSE(mistakes[i](g, Placeholder(g, DT_FLOAT, {2, 3}))) << "mistake " << i;
+    EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument)
+        << "mistake " << i << ": " << g.status();
+  }
+}
+
+// ---- gradients
+
+TEST(ArrayGradients, OfAGatherAreRows) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 3}), i = Placeholder(g, DT_INT32, {-1});
+  const Grads grads = Gradients({Gather(x, i)}, Outputs{x});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  ASSERT_TRUE(grads[0].is_slices());
+  EXPECT_EQ(grads[0].slices().values.node->name(), "gradients/GatherV2_grad/Reshape");
+  EXPECT_EQ(grads[0].slices().indices.node->name(), "gradients/GatherV2_grad/Reshape_1");
+}
+
+TEST(ArrayGradients, OfRowsThroughAConcatStayRows) {
+  Graph g;
+  const Output a = Placeholder(g, DT_FLOAT, {2, 2}, "a"), b = Placeholder(g, DT_FLOAT, {3, 2}, "b");
+  const Output y = Gather(Concat({a, b}, 0), {4, 0, 1, 4});
+  const Grads grads = Gradients({y}, Outputs{a, b});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  ASSERT_TRUE(grads[0].is_slices());
+  ASSERT_TRUE(grads[1].is_slices());
+  const Outputs fetches = {grads[0].slices().indices, grads[1].slices().indices,
+                           DenseGradient(grads[1])};
+  const absl::StatusOr<Tensors> got = Evaluate(g, {{a, Ones({2, 2})}, {b, Ones({3, 2})}}, fetches);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<int32_t>(), ElementsAre(0, 1));
+  EXPECT_THAT((*got)[1].flat<int32_t>(), ElementsAre(2, 2));
+  EXPECT_THAT((*got)[2].flat<float>(), ElementsAre(0, 0, 0, 0, 2, 2));
+}
+
+TEST(ArrayGradients, OfRowsThroughAConcatOfColumnsStayRows) {
+  Graph g;
+  const Output a = Placeholder(g, DT_FLOAT, {3, 2}, "a"), b = Placeholder(g, DT_FLOAT, {3, 1}, "b");
+  const Output y = Gather(Concat({a, b}, 1), {2, 0, 2});
+  const Grads grads = Gradients({y}, Outputs{a, b});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  ASSERT_TRUE(grads[1].is_slices());
+  const absl::StatusOr<Tensors> got = Evaluate(g, {{a, Ones({3, 2})}, {b, Ones({3, 1})}},
+                                               {DenseGradient(grads[0]), DenseGradient(grads[1])});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<float>(), ElementsAre(1, 1, 0, 0, 2, 2));
+  EXPECT_THAT((*got)[1].flat<float>(), ElementsAre(1, 0, 2));
+}
+
+TEST(ArrayGradients, StopAtStopGradientAndFailAtPreventGradient) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {2});
+  EXPECT_FALSE(DenseGradients({StopGradient(x)}, Outputs{x})[0]);
+  EXPECT_TRUE(g.status().ok()) << g.status();
+  DenseGradients({PreventGradient(x, "not twice")}, Outputs{x});
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("not twice"));
+}
+
+}  // namespace weir
