@@ -7,7 +7,8 @@
 
 namespace weir {
 
-// Sums and differences of two elements. Integers wrap around, as on any machine, without being undefined in C++.
+// Sums and differences of two elements. Integers wrap around, as on any machine, without being
+// undefined in C++.
 template <class T>
 inline T Add(T a, T b) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

@@ -12,7 +12,8 @@ namespace {
 
 void AddInto(const Tensor& from, Tensor* to) {
   DispatchType(from.dtype(), Numbers{}, [&]<class T>() {
-    for (int64_t i = 0; i < from.num_elements(); ++i) to->data<T>()[i] = Add(to->data<T>()[i], from.data<T>()[i]);
+    for (int64_t i = 0; i < from.num_elements(); ++i)
+      to->data<T>()[i] = Add(to->data<T>()[i], from.data<T>()[i]);
   });
 }
 
@@ -36,7 +37,8 @@ void AccumulatorState::Clear() {
     const std::lock_guard<std::mutex> lock(mutex_);
     sum_ = Tensor();
     count_ = 0;
-    for (Waiter& w : waiters_) ready.emplace_back(std::move(w), absl::CancelledError(Describe() + " was cleared"));
+    for (Waiter& w : waiters_)
+      ready.emplace_back(std::move(w), absl::CancelledError(Describe() + " was cleared"));
     waiters_.clear();
   }
   Finish(std::move(ready));
@@ -48,14 +50,14 @@ absl::Status AccumulatorState::Apply(int64_t local_step, const Tensor& gradient)
     const std::lock_guard<std::mutex> lock(mutex_);
     if (local_step < step_) return absl::OkStatus();
     if (!shape_.IsCompatibleWith(gradient.shape())) {
-      return InvalidArgument("Shape mismatch: the accumulator ", name_, " has shape ", shape_.ToString(),
-                             ", the gradient ", gradient.shape().ToString());
+      return InvalidArgument("Shape mismatch: the accumulator ", name_, " has shape ",
+                             shape_.ToString(), ", the gradient ", gradient.shape().ToString());
     }
     if (count_ == 0) {
       sum_ = gradient.DeepCopy();
     } else if (sum_.shape() != gradient.shape()) {
-      return InvalidArgument("Shape mismatch: the sum has shape ", sum_.shape().ToString(), ", the gradient ",
-                             gradient.shape().ToString());
+      return InvalidArgument("Shape mismatch: the sum has shape ", sum_.shape().ToString(),
+                             ", the gradient ", gradient.shape().ToString());
     } else {
       AddInto(gradient, &sum_);
     }
@@ -74,8 +76,10 @@ void AccumulatorState::Take(int64_t required, Cancellation* cancellation,
     const int64_t id = next_id_++;
     int64_t token = -1;
     if (cancellation != nullptr &&
-        !cancellation->OnCancel([this, id, cancellation] { GiveUp(id, cancellation->status()); }, &token)) {
-      ready.emplace_back(Waiter{id, required, -1, nullptr, std::move(done)}, cancellation->status());
+        !cancellation->OnCancel([this, id, cancellation] { GiveUp(id, cancellation->status()); },
+                                &token)) {
+      ready.emplace_back(Waiter{id, required, -1, nullptr, std::move(done)},
+                         cancellation->status());
     } else {
       waiters_.push_back({id, required, token, cancellation, std::move(done)});
       ready = Serve();
@@ -110,7 +114,8 @@ absl::StatusOr<Tensor> AccumulatorState::TakeSum() {
   return std::move(sum_);
 }
 
-// A waiter is not in the queue any more, so its cancellation finds nothing to do while it is unregistered here.
+// A waiter is not in the queue any more, so its cancellation finds nothing to do while it is
+// unregistered here.
 void AccumulatorState::Finish(Ready ready) {
   for (auto& [waiter, result] : ready) {
     if (waiter.cancellation != nullptr) waiter.cancellation->Unregister(waiter.token);
@@ -122,7 +127,8 @@ void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
   std::function<void(absl::StatusOr<Tensor>)> done;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto it = std::find_if(waiters_.begin(), waiters_.end(), [id](const Waiter& w) { return w.id == id; });
+    const auto it = std::find_if(waiters_.begin(), waiters_.end(),
+                                 [id](const Waiter& w) { return w.id == id; });
     if (it == waiters_.end()) return;
     done = std::move(it->done);
     waiters_.erase(it);
@@ -150,8 +156,8 @@ absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
       [&] { return std::make_shared<AccumulatorState>(handle.name, dtype, shape, mean); });
   if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
     return InvalidArgument("Shared conditional accumulator '", handle.name, "' was made with type ",
-                           DataTypeName(state->dtype()), " and shape ", state->shape().ToString(), ", not ",
-                           DataTypeName(dtype), " and ", shape.ToString());
+                           DataTypeName(state->dtype()), " and shape ", state->shape().ToString(),
+                           ", not ", DataTypeName(dtype), " and ", shape.ToString());
   }
   handle.resource = state;
   return Kernel::Constant(Tensor::Scalar(std::move(handle)));
@@ -172,15 +178,17 @@ void Take(KernelContext& c, DataType dtype, Kernel::Done done) {
   if (!state.ok()) return done(state.status());
   const absl::StatusOr<int64_t> required = ReadInt(c.input(1), "num_required");
   if (!required.ok()) return done(required.status());
-  if (*required <= 0) return done(InvalidArgument("Argument num_required must be positive, but is ", *required));
+  if (*required <= 0)
+    return done(InvalidArgument("Argument num_required must be positive, but is ", *required));
   if ((*state)->dtype() != dtype) {
-    return done(InvalidArgument("the accumulator has type ", DataTypeName((*state)->dtype()), ", not ",
-                                DataTypeName(dtype)));
+    return done(InvalidArgument("the accumulator has type ", DataTypeName((*state)->dtype()),
+                                ", not ", DataTypeName(dtype)));
   }
-  (*state)->Take(*required, c.cancellation(), [&c, done = std::move(done), keep = *state](absl::StatusOr<Tensor> sum) {
-    if (sum.ok()) c.SetOutput(0, *std::move(sum));
-    done(sum.status());
-  });
+  (*state)->Take(*required, c.cancellation(),
+                 [&c, done = std::move(done), keep = *state](absl::StatusOr<Tensor> sum) {
+                   if (sum.ok()) c.SetOutput(0, *std::move(sum));
+                   done(sum.status());
+                 });
 }
 
 absl::Status Count(KernelContext& c) {
@@ -203,7 +211,8 @@ absl::StatusOr<Kernel> MakeSetStep(const KernelInit&) { return Kernel(&SetStep);
 
 absl::StatusOr<Kernel> MakeTake(const KernelInit& init) {
   const DataType dtype = init.attr<DataType>("dtype");
-  return Kernel([dtype](KernelContext& c, Kernel::Done done) -> void { Take(c, dtype, std::move(done)); });
+  return Kernel(
+      [dtype](KernelContext& c, Kernel::Done done) -> void { Take(c, dtype, std::move(done)); });
 }
 
 }  // namespace
@@ -212,10 +221,14 @@ void AddAccumulatorKernels(KernelRegistry* r) {
   for (const char* prefix : {"", "Resource"}) {
     const auto name = [&](const char* op) { return absl::StrCat(prefix, op); };
     r->Add(name("ConditionalAccumulator"), kCpu, MakeAccumulator).HostArgs({"handle"});
-    r->Add(name("AccumulatorApplyGradient"), kCpu, MakeApply).HostArgs({"handle", "local_step", "gradient"});
-    r->Add(name("AccumulatorTakeGradient"), kCpu, MakeTake).HostArgs({"handle", "num_required", "average"});
-    r->Add(name("AccumulatorNumAccumulated"), kCpu, MakeCount).HostArgs({"handle", "num_accumulated"});
-    r->Add(name("AccumulatorSetGlobalStep"), kCpu, MakeSetStep).HostArgs({"handle", "new_global_step"});
+    r->Add(name("AccumulatorApplyGradient"), kCpu, MakeApply)
+        .HostArgs({"handle", "local_step", "gradient"});
+    r->Add(name("AccumulatorTakeGradient"), kCpu, MakeTake)
+        .HostArgs({"handle", "num_required", "average"});
+    r->Add(name("AccumulatorNumAccumulated"), kCpu, MakeCount)
+        .HostArgs({"handle", "num_accumulated"});
+    r->Add(name("AccumulatorSetGlobalStep"), kCpu, MakeSetStep)
+        .HostArgs({"handle", "new_global_step"});
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace weir {
 
-// The state of a ConditionalAccumulator: a sum of gradients, how many they are, a step below which gradients are stale, and
-// those who wait for enough of them. Thread-safe.
+// The state of a ConditionalAccumulator: a sum of gradients, how many they are, a step below which
+// gradients are stale, and those who wait for enough of them. Thread-safe.
 class AccumulatorState : public Resource {
  public:
   AccumulatorState(std::string name, DataType dtype, Shape shape, bool mean)
@@ -21,11 +21,14 @@ class AccumulatorState : public Resource {
   DataType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  // Adds a gradient, or drops it if it is stale. INVALID_ARGUMENT for another shape than the accumulator's or the sum's.
+  // Adds a gradient, or drops it if it is stale. INVALID_ARGUMENT for another shape than the
+  // accumulator's or the sum's.
   absl::Status Apply(int64_t local_step, const Tensor& gradient);
-  // Calls `done` with the mean or sum once `required` gradients are there, in the order of the calls; or with the reason
-  // for giving up when `cancellation` is cancelled. After it the sum is empty, and the step one further.
-  void Take(int64_t required, Cancellation* cancellation, std::function<void(absl::StatusOr<Tensor>)> done);
+  // Calls `done` with the mean or sum once `required` gradients are there, in the order of the
+  // calls; or with the reason for giving up when `cancellation` is cancelled. After it the sum is
+  // empty, and the step one further.
+  void Take(int64_t required, Cancellation* cancellation,
+            std::function<void(absl::StatusOr<Tensor>)> done);
   int64_t count();
   void SetStep(int64_t step);
 

@@ -5,8 +5,8 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/summarize.h"
 
-// Nodes that order, choose, check and print. Which branch is dead is told to the executor by SetOutputDead; all kernels but
-// Merge are not run when an input is dead.
+// Nodes that order, choose, check and print. Which branch is dead is told to the executor by
+// SetOutputDead; all kernels but Merge are not run when an input is dead.
 namespace weir {
 
 namespace {
@@ -17,7 +17,8 @@ absl::StatusOr<Kernel> MakeNoOp(const KernelInit&) { return Kernel(&NoOp); }
 absl::Status Switch(KernelContext& c) {
   const Tensor& pred = c.input(1);
   if (pred.num_elements() != 1) {
-    return InvalidArgument("The second input must be a scalar, but it has shape ", pred.shape().ToString());
+    return InvalidArgument("The second input must be a scalar, but it has shape ",
+                           pred.shape().ToString());
   }
   const int side = *pred.data<bool>() ? 1 : 0;
   c.SetOutput(side, c.input(0));
@@ -27,8 +28,8 @@ absl::Status Switch(KernelContext& c) {
 
 absl::StatusOr<Kernel> MakeSwitch(const KernelInit&) { return Kernel(&Switch); }
 
-// An output shares memory with one input at most as far as the Plan knows, so the value chosen is copied if it lies in the
-// step's arena.
+// An output shares memory with one input at most as far as the Plan knows, so the value chosen is
+// copied if it lies in the step's arena.
 absl::Status Merge(KernelContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (c.input_is_dead(i)) continue;
@@ -48,7 +49,8 @@ absl::StatusOr<Kernel> MakeMerge(const KernelInit&) { return Kernel(&Merge); }
 absl::Status RefSelect(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(0), "index"));
   if (index < 0 || index >= c.num_inputs() - 1) {
-    return InvalidArgument("Index must be in the range [0, ", c.num_inputs() - 1, ") but got ", index);
+    return InvalidArgument("Index must be in the range [0, ", c.num_inputs() - 1, ") but got ",
+                           index);
   }
   c.SetOutput(0, c.input(static_cast<int>(index) + 1));
   return absl::OkStatus();
@@ -56,8 +58,8 @@ absl::Status RefSelect(KernelContext& c) {
 
 absl::StatusOr<Kernel> MakeRefSelect(const KernelInit&) { return Kernel(&RefSelect); }
 
-// A reference stays as it is; so does a value in a loop: entering and leaving a frame and going round in it is the
-// executor's business.
+// A reference stays as it is; so does a value in a loop: entering and leaving a frame and going
+// round in it is the executor's business.
 absl::Status Pass(KernelContext& c) {
   c.SetOutput(0, c.input(0));
   return absl::OkStatus();
@@ -83,13 +85,15 @@ absl::StatusOr<Kernel> MakeAssert(const KernelInit& init) {
 
 absl::StatusOr<Kernel> MakePrint(const KernelInit& init) {
   const std::string message = init.attr<std::string>("message");
-  const int64_t first_n = init.attr<int64_t>("first_n"), summarize = init.attr<int64_t>("summarize");
+  const int64_t first_n = init.attr<int64_t>("first_n"),
+                summarize = init.attr<int64_t>("summarize");
   const auto calls = std::make_shared<std::atomic<int64_t>>(0);
   return Kernel([=](KernelContext& c) -> absl::Status {
     c.SetOutput(0, c.input(0));
     if (first_n >= 0 && calls->fetch_add(1) >= first_n) return absl::OkStatus();
     std::string line = message;
-    for (int i = 1; i < c.num_inputs(); ++i) absl::StrAppend(&line, "[", Summarize(c.input(i), summarize), "]");
+    for (int i = 1; i < c.num_inputs(); ++i)
+      absl::StrAppend(&line, "[", Summarize(c.input(i), summarize), "]");
     line += "\n";
     std::fwrite(line.data(), 1, line.size(), stderr);
     return absl::OkStatus();
@@ -112,16 +116,20 @@ absl::Status WriteText(const std::string& stream, const std::string& text) {
 }
 
 absl::StatusOr<Kernel> MakePrintV2(const KernelInit& init) {
-  const std::string stream = init.attr<std::string>("output_stream"), end = init.attr<std::string>("end");
-  const bool known = stream == "stdout" || stream == "stderr" || stream == "log(info)" || stream == "log(warning)" ||
-                     stream == "log(error)" || stream.compare(0, kFilePrefix.size(), kFilePrefix.data()) == 0;
+  const std::string stream = init.attr<std::string>("output_stream"),
+                    end = init.attr<std::string>("end");
+  const bool known = stream == "stdout" || stream == "stderr" || stream == "log(info)" ||
+                     stream == "log(warning)" || stream == "log(error)" ||
+                     stream.compare(0, kFilePrefix.size(), kFilePrefix.data()) == 0;
   if (!known) {
-    return InvalidArgument("Unknown output stream: ", stream,
-                           ", Valid streams are: stdout, stderr, log(info), log(warning), log(error), file://<path>");
+    return InvalidArgument(
+        "Unknown output stream: ", stream,
+        ", Valid streams are: stdout, stderr, log(info), log(warning), log(error), file://<path>");
   }
   return Kernel([stream, end](KernelContext& c) -> absl::Status {
     if (c.input(0).num_elements() != 1) {
-      return InvalidArgument("input must be a scalar, but has shape ", c.input(0).shape().ToString());
+      return InvalidArgument("input must be a scalar, but has shape ",
+                             c.input(0).shape().ToString());
     }
     return WriteText(stream, *c.input(0).data<std::string>() + end);
   });

@@ -13,13 +13,15 @@ absl::Status DynamicPartition(KernelContext& c) {
   const Tensor &data = c.input(0), &partitions = c.input(1);
   const int n = c.num_outputs(), prefix = partitions.rank();
   if (data.rank() < prefix || data.shape().Sub(0, prefix) != partitions.shape()) {
-    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ", data.shape().ToString(),
-                           ", partitions.shape = ", partitions.shape().ToString());
+    return InvalidArgument(
+        "data.shape must start with partitions.shape, got data.shape = ", data.shape().ToString(),
+        ", partitions.shape = ", partitions.shape().ToString());
   }
   const int32_t* of = partitions.data<int32_t>();
   std::vector<int64_t> counts(static_cast<size_t>(n));
   for (int64_t i = 0; i < partitions.num_elements(); ++i) {
-    if (of[i] < 0 || of[i] >= n) return InvalidArgument("partitions[", i, "] = ", of[i], " is not in [0, ", n, ")");
+    if (of[i] < 0 || of[i] >= n)
+      return InvalidArgument("partitions[", i, "] = ", of[i], " is not in [0, ", n, ")");
     ++counts[static_cast<size_t>(of[i])];
   }
   std::vector<Tensor*> outputs;
@@ -34,7 +36,8 @@ absl::Status DynamicPartition(KernelContext& c) {
   std::vector<int64_t> next(static_cast<size_t>(n));
   for (int64_t i = 0; i < partitions.num_elements(); ++i) {
     const size_t p = static_cast<size_t>(of[i]);
-    CopyElements(data.dtype(), ElementAt(data, i * slice), ElementAt(*outputs[p], next[p]++ * slice), slice);
+    CopyElements(data.dtype(), ElementAt(data, i * slice),
+                 ElementAt(*outputs[p], next[p]++ * slice), slice);
   }
   return absl::OkStatus();
 }
@@ -48,19 +51,21 @@ absl::Status CheckPieces(KernelContext& c, int n, Shape* tail, int64_t* rows) {
     const Tensor &indices = c.input(i), &data = c.input(n + i);
     const int prefix = indices.rank();
     if (data.rank() < prefix || data.shape().Sub(0, prefix) != indices.shape()) {
-      return InvalidArgument("data[", i, "].shape = ", data.shape().ToString(), " does not start with indices[", i,
+      return InvalidArgument("data[", i, "].shape = ", data.shape().ToString(),
+                             " does not start with indices[", i,
                              "].shape = ", indices.shape().ToString());
     }
     const Shape own = data.shape().Sub(prefix);
     if (i == 0) *tail = own;
     if (own != *tail) {
-      return InvalidArgument("Need data[0].shape[", c.input(0).rank(), ":] = data[", i, "].shape[", prefix,
-                             ":], got data[0].shape = ", c.input(n).shape().ToString(), ", data[", i,
-                             "].shape = ", data.shape().ToString());
+      return InvalidArgument("Need data[0].shape[", c.input(0).rank(), ":] = data[", i, "].shape[",
+                             prefix, ":], got data[0].shape = ", c.input(n).shape().ToString(),
+                             ", data[", i, "].shape = ", data.shape().ToString());
     }
     for (int64_t k = 0; k < indices.num_elements(); ++k) {
       const int32_t index = indices.data<int32_t>()[k];
-      if (index < 0) return InvalidArgument("indices[", i, "] is out of range: it has the element ", index);
+      if (index < 0)
+        return InvalidArgument("indices[", i, "] is out of range: it has the element ", index);
       *rows = std::max<int64_t>(*rows, int64_t{index} + 1);
     }
   }
@@ -105,7 +110,8 @@ absl::StatusOr<Kernel> MakeTemporaryVariable(const KernelInit& init) {
   const DataType dtype = init.attr<DataType>("dtype");
   const Shape shape = init.attr<Shape>("shape");
   if (!shape.IsFullyDefined()) {
-    return InvalidArgument("the shape of a temporary variable must be fully defined, not ", shape.ToString());
+    return InvalidArgument("the shape of a temporary variable must be fully defined, not ",
+                           shape.ToString());
   }
   std::string name = init.attr<std::string>("var_name");
   if (name.empty()) name = init.node.name();
@@ -133,7 +139,9 @@ absl::Status DestroyTemporaryVariable(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeDestroyTemporaryVariable(const KernelInit&) { return Kernel(&DestroyTemporaryVariable); }
+absl::StatusOr<Kernel> MakeDestroyTemporaryVariable(const KernelInit&) {
+  return Kernel(&DestroyTemporaryVariable);
+}
 
 }  // namespace
 

@@ -3,9 +3,10 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Diagonals. Diagonal k of a matrix begins at row max(-k, 0), column max(k, 0), and steps by columns + 1 elements, so every
-// one is a strided copy. A band of several is stored row by row from the highest k to the lowest; the rows have the length
-// of the longest, and shorter diagonals lie at the left or at the right end of theirs, as `align` says.
+// Diagonals. Diagonal k of a matrix begins at row max(-k, 0), column max(k, 0), and steps by
+// columns + 1 elements, so every one is a strided copy. A band of several is stored row by row from
+// the highest k to the lowest; the rows have the length of the longest, and shorter diagonals lie
+// at the left or at the right end of theirs, as `align` says.
 namespace weir {
 
 namespace {
@@ -18,7 +19,9 @@ struct Band {
   int64_t begin_row(int64_t k) const { return std::max<int64_t>(-k, 0); }
   int64_t begin_col(int64_t k) const { return std::max<int64_t>(k, 0); }
   int64_t length(int64_t k) const { return std::min(rows - begin_row(k), cols - begin_col(k)); }
-  int64_t max_length() const { return std::min(rows + std::min<int64_t>(high, 0), cols - std::max<int64_t>(low, 0)); }
+  int64_t max_length() const {
+    return std::min(rows + std::min<int64_t>(high, 0), cols - std::max<int64_t>(low, 0));
+  }
   int64_t count() const { return high - low + 1; }
   // Where diagonal k begins among the stored ones.
   int64_t stored_at(int64_t k) const {
@@ -31,22 +34,26 @@ struct Alignment {
   bool super_left = true, sub_left = true;
 };
 
-// "RIGHT_LEFT": superdiagonals right, subdiagonals left. Versions before V3 have none, and align left.
+// "RIGHT_LEFT": superdiagonals right, subdiagonals left. Versions before V3 have none, and align
+// left.
 Alignment ReadAlignment(const KernelInit& init) {
   const std::string align = init.node.attr_or<std::string>("align", "LEFT_LEFT");
-  return {align.compare(0, 4, "LEFT") == 0, align.size() > 4 && align.compare(align.size() - 4, 4, "LEFT") == 0};
+  return {align.compare(0, 4, "LEFT") == 0,
+          align.size() > 4 && align.compare(align.size() - 4, 4, "LEFT") == 0};
 }
 
 absl::Status ReadOffsets(const Tensor& k, Band* band) {
   const Dims values = ReadInts(k);
   if (k.rank() > 1 || values.empty() || values.size() > 2) {
-    return InvalidArgument("diag_index must be a scalar or vector with one or two elements, received shape ",
-                           k.shape().ToString());
+    return InvalidArgument(
+        "diag_index must be a scalar or vector with one or two elements, received shape ",
+        k.shape().ToString());
   }
   band->low = values.front();
   band->high = values.back();
   if (band->low > band->high) {
-    return InvalidArgument("lower_diag_index must not be larger than upper_diag_index: ", band->low, " > ", band->high);
+    return InvalidArgument("lower_diag_index must not be larger than upper_diag_index: ", band->low,
+                           " > ", band->high);
   }
   return absl::OkStatus();
 }
@@ -54,13 +61,15 @@ absl::Status ReadOffsets(const Tensor& k, Band* band) {
 absl::Status CheckInMatrix(const Band& b) {
   const auto fits = [&](int64_t k) { return (-b.rows < k && k < b.cols) || k == 0; };
   if (fits(b.low) && fits(b.high)) return absl::OkStatus();
-  return InvalidArgument("lower_diag_index and upper_diag_index must be between ", -b.rows, " and ", b.cols,
-                         " (exclusive): ", b.low, ", ", b.high);
+  return InvalidArgument("lower_diag_index and upper_diag_index must be between ", -b.rows, " and ",
+                         b.cols, " (exclusive): ", b.low, ", ", b.high);
 }
 
-// The band of the matrices in the last two dimensions of `shape`, at the offsets in `k` (null: the main diagonal).
+// The band of the matrices in the last two dimensions of `shape`, at the offsets in `k` (null: the
+// main diagonal).
 absl::StatusOr<Band> ReadBand(const Shape& shape, const Tensor* k, Alignment align) {
-  if (shape.rank() < 2) return InvalidArgument("input must be at least 2-dim, received shape: ", shape.ToString());
+  if (shape.rank() < 2)
+    return InvalidArgument("input must be at least 2-dim, received shape: ", shape.ToString());
   Band band{shape.dim(-2), shape.dim(-1), 0, 0, align.super_left, align.sub_left};
   if (k != nullptr) WEIR_RETURN_IF_ERROR(ReadOffsets(*k, &band));
   WEIR_RETURN_IF_ERROR(CheckInMatrix(band));
@@ -76,11 +85,12 @@ Shape StoredShape(const Shape& batch, const Band& band) {
 }
 
 // Copies all diagonals of the band between matrices and stored diagonals.
-void CopyBand(ThreadPool& pool, const Band& band, int64_t batch, DataType dtype, const Tensor& from, Tensor* to,
-              bool to_matrix) {
+void CopyBand(ThreadPool& pool, const Band& band, int64_t batch, DataType dtype, const Tensor& from,
+              Tensor* to, bool to_matrix) {
   const int64_t matrix = band.rows * band.cols, stored = band.count() * band.max_length();
   for (int64_t k = band.low; k <= band.high; ++k) {
-    const int64_t in_matrix = band.begin_row(k) * band.cols + band.begin_col(k), in_stored = band.stored_at(k);
+    const int64_t in_matrix = band.begin_row(k) * band.cols + band.begin_col(k),
+                  in_stored = band.stored_at(k);
     StridedCopy copy;
     copy.AddDim(batch, to_matrix ? stored : matrix, to_matrix ? matrix : stored);
     copy.AddDim(band.length(k), to_matrix ? 1 : band.cols + 1, to_matrix ? band.cols + 1 : 1);
@@ -104,34 +114,40 @@ absl::Status ReadMatrixSize(KernelContext& c, int64_t length, Band* band) {
   const int64_t least_cols = length + std::max<int64_t>(band->low, 0);
   band->rows = rows == -1 ? (cols == -1 ? std::max(least_rows, least_cols) : least_rows) : rows;
   band->cols = cols == -1 ? (rows == -1 ? std::max(least_rows, least_cols) : least_cols) : cols;
-  if (band->rows < least_rows) return InvalidArgument("The number of rows is too small: ", band->rows, " < ", least_rows);
+  if (band->rows < least_rows)
+    return InvalidArgument("The number of rows is too small: ", band->rows, " < ", least_rows);
   if (band->cols < least_cols) {
     return InvalidArgument("The number of columns is too small: ", band->cols, " < ", least_cols);
   }
   if (band->rows != least_rows && band->cols != least_cols) {
-    return InvalidArgument("The number of rows or columns is not consistent with the specified d_lower, d_upper, and ",
-                           "diagonal: ", band->rows, " by ", band->cols, " for diagonals of length ", length);
+    return InvalidArgument(
+        "The number of rows or columns is not consistent with the specified d_lower, d_upper, and ",
+        "diagonal: ", band->rows, " by ", band->cols, " for diagonals of length ", length);
   }
   return absl::OkStatus();
 }
 
 absl::Status MatrixDiag(KernelContext& c, Alignment align) {
   const Tensor& in = c.input(0);
-  if (in.rank() < 1) return InvalidArgument("diagonal must be at least 1-dim, received shape: ", in.shape().ToString());
+  if (in.rank() < 1)
+    return InvalidArgument("diagonal must be at least 1-dim, received shape: ",
+                           in.shape().ToString());
   Band band{in.dim(-1), in.dim(-1), 0, 0, align.super_left, align.sub_left};
   const bool general = c.num_inputs() == 5;
   if (general) {
     WEIR_RETURN_IF_ERROR(ReadOffsets(c.input(1), &band));
     WEIR_RETURN_IF_ERROR(CheckPadding(c.input(4)));
     if (band.count() > 1 && (in.rank() < 2 || in.dim(-2) != band.count())) {
-      return InvalidArgument("The number of diagonals provided in the input does not match the lower_diag_index and ",
-                             "upper_diag_index range: shape ", in.shape().ToString(), " for ", band.count());
+      return InvalidArgument(
+          "The number of diagonals provided in the input does not match the lower_diag_index and ",
+          "upper_diag_index range: shape ", in.shape().ToString(), " for ", band.count());
     }
     WEIR_RETURN_IF_ERROR(ReadMatrixSize(c, in.dim(-1), &band));
     WEIR_RETURN_IF_ERROR(CheckInMatrix(band));
   }
   const Shape batch = in.shape().Sub(0, in.rank() - (band.count() > 1 ? 2 : 1));
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(batch.Concatenate(Shape({band.rows, band.cols})).dims()));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape,
+                        CheckedShape(batch.Concatenate(Shape({band.rows, band.cols})).dims()));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (general) {
     FillElements(c.pool(), in.dtype(), c.input(4).raw(), out->raw(), out->num_elements());
@@ -154,7 +170,8 @@ absl::StatusOr<Kernel> MakeMatrixDiag(const KernelInit& init) {
 absl::Status MatrixDiagPart(KernelContext& c, Alignment align) {
   const Tensor& in = c.input(0);
   const bool general = c.num_inputs() == 3;
-  WEIR_ASSIGN_OR_RETURN(const Band band, ReadBand(in.shape(), general ? &c.input(1) : nullptr, align));
+  WEIR_ASSIGN_OR_RETURN(const Band band,
+                        ReadBand(in.shape(), general ? &c.input(1) : nullptr, align));
   const Shape batch = in.shape().Sub(0, in.rank() - 2);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, StoredShape(batch, band)));
   if (general) {
@@ -163,7 +180,8 @@ absl::Status MatrixDiagPart(KernelContext& c, Alignment align) {
       FillElements(c.pool(), in.dtype(), c.input(2).raw(), out->raw(), out->num_elements());
     }
   }
-  if (in.num_elements() > 0) CopyBand(c.pool(), band, batch.num_elements(), in.dtype(), in, out, false);
+  if (in.num_elements() > 0)
+    CopyBand(c.pool(), band, batch.num_elements(), in.dtype(), in, out, false);
   return absl::OkStatus();
 }
 
@@ -176,16 +194,19 @@ absl::StatusOr<Kernel> MakeMatrixDiagPart(const KernelInit& init) {
 
 absl::Status MatrixSetDiag(KernelContext& c, Alignment align) {
   const Tensor &in = c.input(0), &diagonal = c.input(1);
-  WEIR_ASSIGN_OR_RETURN(const Band band, ReadBand(in.shape(), c.num_inputs() == 3 ? &c.input(2) : nullptr, align));
+  WEIR_ASSIGN_OR_RETURN(const Band band,
+                        ReadBand(in.shape(), c.num_inputs() == 3 ? &c.input(2) : nullptr, align));
   const Shape batch = in.shape().Sub(0, in.rank() - 2);
   if (const Shape expected = StoredShape(batch, band); diagonal.shape() != expected) {
-    return InvalidArgument("Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape[-1] ",
-                           "is not equal to the longest diagonal in the range: expected ", expected.ToString(),
-                           ", got ", diagonal.shape().ToString());
+    return InvalidArgument(
+        "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape[-1] ",
+        "is not equal to the longest diagonal in the range: expected ", expected.ToString(),
+        ", got ", diagonal.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   if (out->raw() != in.raw()) CopyElements(in.dtype(), in.raw(), out->raw(), in.num_elements());
-  if (in.num_elements() > 0) CopyBand(c.pool(), band, batch.num_elements(), in.dtype(), diagonal, out, true);
+  if (in.num_elements() > 0)
+    CopyBand(c.pool(), band, batch.num_elements(), in.dtype(), diagonal, out, true);
   return absl::OkStatus();
 }
 
@@ -200,12 +221,15 @@ absl::Status MatrixBandPart(KernelContext& c) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(const int64_t below, ReadInt(c.input(1), "num_lower"));
   WEIR_ASSIGN_OR_RETURN(const int64_t above, ReadInt(c.input(2), "num_upper"));
-  if (in.rank() < 2) return InvalidArgument("input must be at least 2-dim, received shape: ", in.shape().ToString());
+  if (in.rank() < 2)
+    return InvalidArgument("input must be at least 2-dim, received shape: ", in.shape().ToString());
   const int64_t rows = in.dim(-2), cols = in.dim(-1);
-  if (below > rows) return InvalidArgument("num_lower must be negative or less or equal to number of rows (", rows,
-                                           ") got: ", below);
-  if (above > cols) return InvalidArgument("num_upper must be negative or less or equal to number of columns (", cols,
-                                           ") got: ", above);
+  if (below > rows)
+    return InvalidArgument("num_lower must be negative or less or equal to number of rows (", rows,
+                           ") got: ", below);
+  if (above > cols)
+    return InvalidArgument("num_upper must be negative or less or equal to number of columns (",
+                           cols, ") got: ", above);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return absl::OkStatus();
   const int64_t lines = in.num_elements() / cols;
@@ -216,10 +240,13 @@ absl::Status MatrixBandPart(KernelContext& c) {
       const int64_t first = below < 0 ? 0 : std::clamp<int64_t>(row - below, 0, cols);
       const int64_t last = above < 0 ? cols : std::clamp<int64_t>(row + above + 1, first, cols);
       const auto clear = [&](int64_t from, int64_t to) {
-        for (int64_t k = from; k < to; ++k) CopyElements(in.dtype(), zero.raw(), ElementAt(*out, at + k), 1);
+        for (int64_t k = from; k < to; ++k)
+          CopyElements(in.dtype(), zero.raw(), ElementAt(*out, at + k), 1);
       };
       clear(0, first);
-      if (out->raw() != in.raw()) CopyElements(in.dtype(), ElementAt(in, at + first), ElementAt(*out, at + first), last - first);
+      if (out->raw() != in.raw())
+        CopyElements(in.dtype(), ElementAt(in, at + first), ElementAt(*out, at + first),
+                     last - first);
       clear(last, cols);
     }
   });
@@ -248,8 +275,10 @@ absl::Status DiagPart(KernelContext& c) {
   const Tensor& in = c.input(0);
   const int half = in.rank() / 2;
   if (in.rank() == 0 || in.rank() % 2 != 0 || in.shape().Sub(0, half) != in.shape().Sub(half)) {
-    return InvalidArgument("The rank of the tensor should be even and positive, and the halves of its shape equal, got ",
-                           "shape ", in.shape().ToString());
+    return InvalidArgument(
+        "The rank of the tensor should be even and positive, and the halves of its shape equal, "
+        "got ",
+        "shape ", in.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape().Sub(0, half)));
   const int64_t n = out->num_elements();
@@ -271,14 +300,17 @@ void AddDiagCpu(KernelRegistry* r) {
   r->Add("MatrixDiag", kCpu, MakeMatrixDiag);
   r->Add("MatrixDiagPart", kCpu, MakeMatrixDiagPart);
   r->Add("MatrixSetDiag", kCpu, MakeMatrixSetDiag).InPlace({0});
-  for (const char* op : {"MatrixDiagV2", "MatrixDiagV3"}) r->Add(op, kCpu, MakeMatrixDiag).HostArgs(sizes);
+  for (const char* op : {"MatrixDiagV2", "MatrixDiagV3"})
+    r->Add(op, kCpu, MakeMatrixDiag).HostArgs(sizes);
   for (const char* op : {"MatrixDiagPartV2", "MatrixDiagPartV3"}) {
     r->Add(op, kCpu, MakeMatrixDiagPart).HostArgs({"k", "padding_value"});
   }
   for (const char* op : {"MatrixSetDiagV2", "MatrixSetDiagV3"}) {
     r->Add(op, kCpu, MakeMatrixSetDiag).HostArgs({"k"}).InPlace({0});
   }
-  r->Add("MatrixBandPart", kCpu, MakeMatrixBandPart).HostArgs({"num_lower", "num_upper"}).InPlace({0});
+  r->Add("MatrixBandPart", kCpu, MakeMatrixBandPart)
+      .HostArgs({"num_lower", "num_upper"})
+      .InPlace({0});
 }
 
 }  // namespace weir

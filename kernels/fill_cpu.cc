@@ -10,8 +10,10 @@ namespace {
 
 absl::Status Fill(KernelContext& c) {
   const Tensor &dims = c.input(0), &value = c.input(1);
-  if (dims.rank() != 1) return InvalidArgument("dims must be a vector, got shape ", dims.shape().ToString());
-  if (value.num_elements() != 1) return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
+  if (dims.rank() != 1)
+    return InvalidArgument("dims must be a vector, got shape ", dims.shape().ToString());
+  if (value.num_elements() != 1)
+    return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(dims)));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   FillElements(c.pool(), out->dtype(), value.raw(), out->raw(), out->num_elements());
@@ -21,7 +23,8 @@ absl::Status Fill(KernelContext& c) {
 absl::StatusOr<Kernel> MakeFill(const KernelInit&) { return Kernel(&Fill); }
 
 absl::Status ZerosLike(KernelContext& c) {
-  if (c.input(0).dtype() == DT_RESOURCE) return InvalidArgument("there is no zero of type resource");
+  if (c.input(0).dtype() == DT_RESOURCE)
+    return InvalidArgument("there is no zero of type resource");
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, c.input(0).shape()));
   ClearElements(c.pool(), *out);
   return absl::OkStatus();
@@ -29,8 +32,9 @@ absl::Status ZerosLike(KernelContext& c) {
 
 absl::StatusOr<Kernel> MakeZerosLike(const KernelInit&) { return Kernel(&ZerosLike); }
 
-using OneTypes = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                      uint64_t, std::complex<float>, std::complex<double>, bool>;
+using OneTypes =
+    List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+         uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool>;
 
 template <class T>
 absl::Status OnesLike(KernelContext& c) {
@@ -42,13 +46,16 @@ absl::Status OnesLike(KernelContext& c) {
 
 absl::StatusOr<Kernel> MakeOnesLike(const KernelInit& init) {
   Kernel kernel;
-  DispatchType(init.attr<DataType>("T"), OneTypes{}, [&]<class T>() { kernel = Kernel(&OnesLike<T>); });
+  DispatchType(init.attr<DataType>("T"), OneTypes{},
+               [&]<class T>() { kernel = Kernel(&OnesLike<T>); });
   return kernel;
 }
 
-// Elements are zero whether `init` asks for it or not: no run shows what another one left in memory.
+// Elements are zero whether `init` asks for it or not: no run shows what another one left in
+// memory.
 absl::Status Empty(KernelContext& c) {
-  if (c.input(0).rank() != 1) return InvalidArgument("shape must be a vector, got ", c.input(0).shape().ToString());
+  if (c.input(0).rank() != 1)
+    return InvalidArgument("shape must be a vector, got ", c.input(0).shape().ToString());
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(0))));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   ClearElements(c.pool(), *out);
@@ -75,7 +82,9 @@ int FindBad(const T* x, int64_t n) {
 std::string Describe(int bad, bool with_sign) {
   if (!with_sign) return bad == kNan ? "NaN" : (bad & kNan) != 0 ? "Inf and NaN" : "Inf";
   std::string out;
-  const auto add = [&](const char* text) { absl::StrAppend(&out, out.empty() ? "" : " and ", text); };
+  const auto add = [&](const char* text) {
+    absl::StrAppend(&out, out.empty() ? "" : " and ", text);
+  };
   if ((bad & kNegativeInf) != 0) add("-Inf");
   if ((bad & kPositiveInf) != 0) add("+Inf");
   if ((bad & kNan) != 0) add("NaN");
@@ -93,7 +102,8 @@ absl::StatusOr<Kernel> MakeCheckNumerics(const KernelInit& init) {
         if (const int found = FindBad(in.data<T>() + begin, end - begin); found != 0) bad |= found;
       });
     });
-    if (bad != 0) return InvalidArgument(message, " : Tensor had ", Describe(bad, with_sign), " values");
+    if (bad != 0)
+      return InvalidArgument(message, " : Tensor had ", Describe(bad, with_sign), " values");
     c.SetOutput(0, in);
     return absl::OkStatus();
   });
@@ -106,7 +116,8 @@ void AddFillCpu(KernelRegistry* r) {
   r->Add("ZerosLike", kCpu, MakeZerosLike).InPlace({0});
   r->Add("OnesLike", kCpu, MakeOnesLike).InPlace({0});
   r->Add("Empty", kCpu, MakeEmpty).HostArgs({"shape"});
-  for (const char* op : {"CheckNumerics", "CheckNumericsV2"}) r->Add(op, kCpu, MakeCheckNumerics).Aliases({0});
+  for (const char* op : {"CheckNumerics", "CheckNumericsV2"})
+    r->Add(op, kCpu, MakeCheckNumerics).Aliases({0});
 }
 
 }  // namespace weir

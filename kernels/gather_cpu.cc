@@ -6,8 +6,8 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Gathering slices by index. Indices are checked in the same pass that uses them, so that nothing is read twice; an index
-// out of range ends the kernel with its position and value.
+// Gathering slices by index. Indices are checked in the same pass that uses them, so that nothing
+// is read twice; an index out of range ends the kernel with its position and value.
 namespace weir {
 
 namespace {
@@ -28,7 +28,8 @@ void KeepSmallest(std::atomic<int64_t>* smallest, int64_t value) {
 
 // Copies the slices; returns the position of an index that is out of range, or -1.
 template <class Index, class T>
-int64_t GatherSlices(ThreadPool& pool, const GatherGrid& g, const T* params, const Index* indices, T* out) {
+int64_t GatherSlices(ThreadPool& pool, const GatherGrid& g, const T* params, const Index* indices,
+                     T* out) {
   std::atomic<int64_t> bad{kFirstBad};
   const double cost = 2 + 0.1 * static_cast<double>(g.inner) * sizeof(T);
   pool.ParallelFor(g.batch * g.outer * g.count, cost, [&](int64_t begin, int64_t end) {
@@ -44,7 +45,8 @@ int64_t GatherSlices(ThreadPool& pool, const GatherGrid& g, const T* params, con
       if (g.inner == 1) {
         out[i] = *from;
       } else if constexpr (std::is_trivially_copyable_v<T>) {
-        std::memcpy(static_cast<void*>(out + i * g.inner), from, static_cast<size_t>(g.inner) * sizeof(T));
+        std::memcpy(static_cast<void*>(out + i * g.inner), from,
+                    static_cast<size_t>(g.inner) * sizeof(T));
       } else {
         std::copy_n(from, g.inner, out + i * g.inner);
       }
@@ -58,10 +60,12 @@ int64_t GatherSlices(ThreadPool& pool, const GatherGrid& g, const T* params, con
 }
 
 template <class Index>
-int64_t GatherAny(ThreadPool& pool, const GatherGrid& g, const Tensor& params, const Tensor& indices, Tensor* out) {
+int64_t GatherAny(ThreadPool& pool, const GatherGrid& g, const Tensor& params,
+                  const Tensor& indices, Tensor* out) {
   int64_t bad = -1;
   const auto run = [&]<class T>() {
-    bad = GatherSlices(pool, g, static_cast<const T*>(params.raw()), indices.data<Index>(), static_cast<T*>(out->raw()));
+    bad = GatherSlices(pool, g, static_cast<const T*>(params.raw()), indices.data<Index>(),
+                       static_cast<T*>(out->raw()));
   };
   if (IsPlain(params.dtype())) {
     DispatchSize(ElementSize(params.dtype()), run);
@@ -76,7 +80,8 @@ std::string IndexText(const Tensor& indices, int64_t position) {
   const Dims strides = StridesOf(indices.shape());
   std::string text = "indices[";
   for (int i = 0; i < indices.rank(); ++i) {
-    absl::StrAppend(&text, i > 0 ? "," : "", position / strides[i] % std::max<int64_t>(indices.dim(i), 1));
+    absl::StrAppend(&text, i > 0 ? "," : "",
+                    position / strides[i] % std::max<int64_t>(indices.dim(i), 1));
   }
   return absl::StrCat(text, "] = ", indices.IntAt(position));
 }
@@ -98,9 +103,10 @@ absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
     for (int i = axis + 1; i < params.rank(); ++i) g.inner *= params.dim(i);
     for (int i = batch_dims; i < indices.rank(); ++i) g.count *= indices.dim(i);
   }
-  const int64_t bad = indices.dtype() == DT_INT32   ? GatherAny<int32_t>(c.pool(), g, params, indices, out)
-                      : indices.dtype() == DT_INT64 ? GatherAny<int64_t>(c.pool(), g, params, indices, out)
-                                                    : GatherAny<int16_t>(c.pool(), g, params, indices, out);
+  const int64_t bad =
+      indices.dtype() == DT_INT32   ? GatherAny<int32_t>(c.pool(), g, params, indices, out)
+      : indices.dtype() == DT_INT64 ? GatherAny<int64_t>(c.pool(), g, params, indices, out)
+                                    : GatherAny<int16_t>(c.pool(), g, params, indices, out);
   if (bad < 0) return absl::OkStatus();
   return InvalidArgument(IndexText(indices, bad), " is not in [0, ", params.dim(axis), ")");
 }
@@ -115,21 +121,23 @@ absl::Status GatherV2(KernelContext& c, int64_t batch_dims) {
   if (params.rank() == 0) return InvalidArgument("params must be at least 1 dimensional");
   WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(2), "axis"));
   if (named < -params.rank() || named >= params.rank()) {
-    return InvalidArgument("Expected axis in the range [", -params.rank(), ", ", params.rank(), "), but got ", named);
+    return InvalidArgument("Expected axis in the range [", -params.rank(), ", ", params.rank(),
+                           "), but got ", named);
   }
   const int axis = static_cast<int>(named < 0 ? named + params.rank() : named);
   if (batch_dims < -indices.rank() || batch_dims > indices.rank()) {
-    return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ", indices.rank(), "], but got ",
-                           batch_dims);
+    return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ",
+                           indices.rank(), "], but got ", batch_dims);
   }
   const int batches = static_cast<int>(batch_dims < 0 ? batch_dims + indices.rank() : batch_dims);
   if (batches > axis) {
-    return InvalidArgument("batch_dims (", batches, ") must be less than or equal to axis (", axis, ").");
+    return InvalidArgument("batch_dims (", batches, ") must be less than or equal to axis (", axis,
+                           ").");
   }
   for (int i = 0; i < batches; ++i) {
     if (params.dim(i) != indices.dim(i)) {
-      return InvalidArgument("params.shape[", i, "]: ", params.dim(i), " should be equal to indices.shape[", i,
-                             "]: ", indices.dim(i));
+      return InvalidArgument("params.shape[", i, "]: ", params.dim(i),
+                             " should be equal to indices.shape[", i, "]: ", indices.dim(i));
     }
   }
   return Gather(c, axis, batches);
@@ -151,8 +159,8 @@ absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
   if (indices.rank() == 0) return InvalidArgument("indices must be at least a vector");
   const int depth = static_cast<int>(std::min<int64_t>(indices.dim(-1), params.rank() + 1));
   if (depth > params.rank()) {
-    return InvalidArgument("index innermost dimension length must be <= params rank; saw: ", indices.dim(-1), " vs. ",
-                           params.rank());
+    return InvalidArgument("index innermost dimension length must be <= params rank; saw: ",
+                           indices.dim(-1), " vs. ", params.rank());
   }
   Shape shape = indices.shape().Sub(0, indices.rank() - 1);
   for (int i = depth; i < params.rank(); ++i) shape.AddDim(params.dim(i));
@@ -189,7 +197,8 @@ absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
   });
   if (bad == kFirstBad || ignore_bad) return absl::OkStatus();
   std::string row;
-  for (int d = 0; d < depth; ++d) absl::StrAppend(&row, d > 0 ? ", " : "", indices.IntAt(bad * depth + d));
+  for (int d = 0; d < depth; ++d)
+    absl::StrAppend(&row, d > 0 ? ", " : "", indices.IntAt(bad * depth + d));
   return InvalidArgument("indices[", bad.load(), "] = [", row, "] does not index into param shape ",
                          params.shape().ToString());
 }

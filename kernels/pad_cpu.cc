@@ -13,14 +13,16 @@ struct Border {
 
 absl::StatusOr<Border> ReadPaddings(const Tensor& paddings, int rank) {
   if (paddings.rank() != 2 || paddings.dim(1) != 2 || paddings.dim(0) != rank) {
-    return InvalidArgument("paddings must be a matrix with 2 columns and a row for each of the ", rank,
-                           " dimensions of the input, but has shape ", paddings.shape().ToString());
+    return InvalidArgument("paddings must be a matrix with 2 columns and a row for each of the ",
+                           rank, " dimensions of the input, but has shape ",
+                           paddings.shape().ToString());
   }
   const Dims values = ReadInts(paddings);
   Border border;
   for (int i = 0; i < rank; ++i) {
     if (values[2 * i] < 0 || values[2 * i + 1] < 0) {
-      return InvalidArgument("Paddings must be non-negative: ", values[2 * i], " ", values[2 * i + 1]);
+      return InvalidArgument("Paddings must be non-negative: ", values[2 * i], " ",
+                             values[2 * i + 1]);
     }
     border.before.push_back(values[2 * i]);
     border.after.push_back(values[2 * i + 1]);
@@ -45,7 +47,8 @@ absl::StatusOr<Shape> PaddedShape(const Shape& in, const Border& border) {
 void CopyInterior(ThreadPool& pool, const Tensor& in, const Border& border, Tensor* out) {
   if (in.num_elements() == 0) return;
   const Dims to = StridesOf(out->shape());
-  StridedCopy copy{Dims(in.shape().dims().begin(), in.shape().dims().end()), StridesOf(in.shape()), to};
+  StridedCopy copy{Dims(in.shape().dims().begin(), in.shape().dims().end()), StridesOf(in.shape()),
+                   to};
   int64_t offset = 0;
   for (int i = 0; i < in.rank(); ++i) offset += border.before[i] * to[i];
   copy.Run(pool, in.dtype(), in.raw(), ElementAt(*out, offset));
@@ -57,7 +60,8 @@ absl::Status Pad(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, PaddedShape(in.shape(), border));
   if (shape == in.shape()) return OutputRun(c, 0, in, 0, shape);
   if (c.num_inputs() == 3 && c.input(2).num_elements() != 1) {
-    return InvalidArgument("Constant_values must be a scalar, but has shape ", c.input(2).shape().ToString());
+    return InvalidArgument("Constant_values must be a scalar, but has shape ",
+                           c.input(2).shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (c.num_inputs() == 3) {
@@ -74,29 +78,32 @@ absl::StatusOr<Kernel> MakePad(const KernelInit&) { return Kernel(&Pad); }
 // ---- mirrors
 
 // REFLECT leaves out the border element itself (offset 1), SYMMETRIC repeats it (offset 0).
-int64_t MirrorOffset(const KernelInit& init) { return init.attr<std::string>("mode") == "REFLECT" ? 1 : 0; }
+int64_t MirrorOffset(const KernelInit& init) {
+  return init.attr<std::string>("mode") == "REFLECT" ? 1 : 0;
+}
 
 absl::Status CheckMirror(const Border& border, const Shape& inner, int64_t offset) {
   for (int i = 0; i < inner.rank(); ++i) {
     const int64_t limit = inner.dim(i) - offset;
     if (border.before[i] > limit || border.after[i] > limit) {
       return InvalidArgument("paddings must be ", offset == 0 ? "no greater than" : "less than",
-                             " the dimension size: ", border.before[i], ", ", border.after[i], " not ",
-                             offset == 0 ? "no greater than " : "less than ", inner.dim(i));
+                             " the dimension size: ", border.before[i], ", ", border.after[i],
+                             " not ", offset == 0 ? "no greater than " : "less than ",
+                             inner.dim(i));
     }
   }
   return absl::OkStatus();
 }
 
-// One mirrored border of a tensor: `extent` slices along a dimension, read backwards from position `from` on, go to
-// position `to` and on.
+// One mirrored border of a tensor: `extent` slices along a dimension, read backwards from position
+// `from` on, go to position `to` and on.
 struct Mirror {
   int dim;
   int64_t from, to, extent;
 };
 
-// The borders in the order that builds a padded tensor up: those of the last dimension first, over the interior of all
-// others; each next dimension then mirrors what is there already.
+// The borders in the order that builds a padded tensor up: those of the last dimension first, over
+// the interior of all others; each next dimension then mirrors what is there already.
 std::vector<Mirror> MirrorsOf(const Shape& inner, const Border& border, int64_t offset) {
   std::vector<Mirror> mirrors;
   for (int d = inner.rank() - 1; d >= 0; --d) {
@@ -107,7 +114,8 @@ std::vector<Mirror> MirrorsOf(const Shape& inner, const Border& border, int64_t 
   return mirrors;
 }
 
-// The grid of a mirror: full extents in the dimensions already built up (those after `dim`), interior ones before it.
+// The grid of a mirror: full extents in the dimensions already built up (those after `dim`),
+// interior ones before it.
 struct MirrorGrid {
   Dims extents, from_strides, strides;
   int64_t from = 0, to = 0;
@@ -134,7 +142,8 @@ absl::Status MirrorPad(KernelContext& c, int64_t offset) {
   CopyInterior(c.pool(), in, border, out);
   for (const Mirror& m : MirrorsOf(in.shape(), border, offset)) {
     MirrorGrid grid(shape, in.shape(), border, m);
-    StridedCopy copy{std::move(grid.extents), std::move(grid.from_strides), std::move(grid.strides)};
+    StridedCopy copy{std::move(grid.extents), std::move(grid.from_strides),
+                     std::move(grid.strides)};
     copy.Run(c.pool(), in.dtype(), ElementAt(*out, grid.from), ElementAt(*out, grid.to));
   }
   return absl::OkStatus();
@@ -174,8 +183,8 @@ absl::Status MirrorPadGrad(KernelContext& c, int64_t offset) {
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t limit = in.dim(i);
     if (border.before[i] > limit || border.after[i] > limit - border.before[i]) {
-      return InvalidArgument("Total paddings must be no greater than the dimension size: ", border.before[i], " and ",
-                             border.after[i], " of ", limit);
+      return InvalidArgument("Total paddings must be no greater than the dimension size: ",
+                             border.before[i], " and ", border.after[i], " of ", limit);
     }
     inner.AddDim(limit - border.before[i] - border.after[i]);
   }
@@ -185,7 +194,8 @@ absl::Status MirrorPadGrad(KernelContext& c, int64_t offset) {
   WEIR_ASSIGN_OR_RETURN(Tensor sums, c.AllocateTemp(in.dtype(), in.shape()));
   CopyElements(in.dtype(), in.raw(), sums.raw(), in.num_elements());
   const std::vector<Mirror> mirrors = MirrorsOf(inner, border, offset);
-  for (size_t i = mirrors.size(); i-- > 0;) Unmirror(MirrorGrid(in.shape(), inner, border, mirrors[i]), sums.data<T>());
+  for (size_t i = mirrors.size(); i-- > 0;)
+    Unmirror(MirrorGrid(in.shape(), inner, border, mirrors[i]), sums.data<T>());
   const Dims strides = StridesOf(in.shape());
   StridedCopy copy{Dims(inner.dims().begin(), inner.dims().end()), strides, StridesOf(inner)};
   int64_t begin = 0;
@@ -199,7 +209,8 @@ absl::StatusOr<Kernel> MakeMirrorPadGrad(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T");
   Kernel kernel;
   const bool found = DispatchType(type, Numbers{}, [&]<class T>() {
-    kernel = Kernel([offset](KernelContext& c) -> absl::Status { return MirrorPadGrad<T>(c, offset); });
+    kernel =
+        Kernel([offset](KernelContext& c) -> absl::Status { return MirrorPadGrad<T>(c, offset); });
   });
   if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be added");
   return kernel;

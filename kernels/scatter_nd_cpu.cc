@@ -5,7 +5,8 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Scattering slices into a tensor: ScatterNd and the TensorScatter ops. (Scattering into variables is in scatter_cpu.cc.)
+// Scattering slices into a tensor: ScatterNd and the TensorScatter ops. (Scattering into variables
+// is in scatter_cpu.cc.)
 namespace weir {
 
 namespace {
@@ -29,24 +30,27 @@ struct Slices {
 };
 
 // Checks shapes and every index. With `ignore_bad`, a row out of range has offset -1.
-absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, const Shape& shape, bool ignore_bad) {
+absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, const Shape& shape,
+                                  bool ignore_bad) {
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector");
   const int64_t depth = indices.dim(-1);
   const Shape outer = indices.shape().Sub(0, indices.rank() - 1);
   if (depth > shape.rank()) {
-    return InvalidArgument("index innermost dimension length must be <= the output's rank; saw: ", depth, " vs. ",
-                           shape.rank());
+    return InvalidArgument("index innermost dimension length must be <= the output's rank; saw: ",
+                           depth, " vs. ", shape.rank());
   }
   const Shape tail = shape.Sub(static_cast<int>(depth));
   if (updates.shape() != outer.Concatenate(tail)) {
-    return InvalidArgument("Must have updates.shape = indices.shape[:-1] + shape[indices.shape[-1]:], got ",
-                           "updates.shape: ", updates.shape().ToString(), ", indices.shape: ",
-                           indices.shape().ToString(), ", shape: ", shape.ToString());
+    return InvalidArgument(
+        "Must have updates.shape = indices.shape[:-1] + shape[indices.shape[-1]:], got ",
+        "updates.shape: ", updates.shape().ToString(),
+        ", indices.shape: ", indices.shape().ToString(), ", shape: ", shape.ToString());
   }
   Slices slices;
   if (updates.num_elements() == 0) return slices;
   if (shape.num_elements() == 0) {
-    return InvalidArgument("Indices and updates specified for empty output of shape ", shape.ToString());
+    return InvalidArgument("Indices and updates specified for empty output of shape ",
+                           shape.ToString());
   }
   slices.inner = tail.num_elements();
   const Dims strides = StridesOf(shape);
@@ -58,8 +62,8 @@ absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, 
       const int64_t index = indices.IntAt(r * depth + d);
       if (index < 0 || index >= shape.dim(static_cast<int>(d))) {
         if (!ignore_bad) {
-          return InvalidArgument("indices[", r, "] = ", index, " at position ", d, " does not index into shape ",
-                                 shape.ToString());
+          return InvalidArgument("indices[", r, "] = ", index, " at position ", d,
+                                 " does not index into shape ", shape.ToString());
         }
         offset = -1;
         break;
@@ -71,7 +75,8 @@ absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, 
   return slices;
 }
 
-// Equal rows must be combined in order, so rows are not split over threads; their elements are, if there are many.
+// Equal rows must be combined in order, so rows are not split over threads; their elements are, if
+// there are many.
 template <Combine kHow, class T>
 void Apply(ThreadPool& pool, const Slices& slices, const Tensor& updates, Tensor* out) {
   constexpr int64_t kWide = 64;
@@ -99,8 +104,8 @@ void Replace(const Slices& slices, const Tensor& updates, Tensor* out) {
   }
 }
 
-using Addable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                     uint64_t, std::complex<float>, std::complex<double>, bool>;
+using Addable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                     uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool>;
 
 // Combines the updates into `out`, which holds the tensor already.
 using Combiner = void (*)(ThreadPool&, const Slices&, const Tensor&, Tensor*);
@@ -109,19 +114,27 @@ template <Combine kHow, class Types>
 absl::StatusOr<Combiner> FindCombiner(DataType type, Types types) {
   Combiner found = nullptr;
   DispatchType(type, types, [&]<class T>() { found = &Apply<kHow, T>; });
-  if (found == nullptr) return Unimplemented("no arithmetic for elements of type ", DataTypeName(type));
+  if (found == nullptr)
+    return Unimplemented("no arithmetic for elements of type ", DataTypeName(type));
   return found;
 }
 
 absl::StatusOr<Combiner> CombinerOf(Combine how, DataType type) {
   switch (how) {
-    case Combine::kAdd: return FindCombiner<Combine::kAdd>(type, Addable{});
-    case Combine::kSub: return FindCombiner<Combine::kSub>(type, Numbers{});
-    case Combine::kMin: return FindCombiner<Combine::kMin>(type, RealNumbers{});
-    case Combine::kMax: return FindCombiner<Combine::kMax>(type, RealNumbers{});
-    case Combine::kUpdate: break;
+    case Combine::kAdd:
+      return FindCombiner<Combine::kAdd>(type, Addable{});
+    case Combine::kSub:
+      return FindCombiner<Combine::kSub>(type, Numbers{});
+    case Combine::kMin:
+      return FindCombiner<Combine::kMin>(type, RealNumbers{});
+    case Combine::kMax:
+      return FindCombiner<Combine::kMax>(type, RealNumbers{});
+    case Combine::kUpdate:
+      break;
   }
-  return Combiner(+[](ThreadPool&, const Slices& s, const Tensor& updates, Tensor* out) { Replace(s, updates, out); });
+  return Combiner(+[](ThreadPool&, const Slices& s, const Tensor& updates, Tensor* out) {
+    Replace(s, updates, out);
+  });
 }
 
 absl::StatusOr<bool> IgnoresBad(const KernelInit& init) {
@@ -135,12 +148,16 @@ absl::StatusOr<bool> IgnoresBad(const KernelInit& init) {
 absl::StatusOr<Kernel> MakeScatterNd(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBad(init));
   const DataType type = init.attr<DataType>("T");
-  // Strings add up by joining; only one string at a place makes sense, and it replaces the empty one.
-  WEIR_ASSIGN_OR_RETURN(const Combiner combine, CombinerOf(IsPlain(type) ? Combine::kAdd : Combine::kUpdate, type));
+  // Strings add up by joining; only one string at a place makes sense, and it replaces the empty
+  // one.
+  WEIR_ASSIGN_OR_RETURN(const Combiner combine,
+                        CombinerOf(IsPlain(type) ? Combine::kAdd : Combine::kUpdate, type));
   return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
-    if (c.input(2).rank() != 1) return InvalidArgument("shape must be a vector, got ", c.input(2).shape().ToString());
+    if (c.input(2).rank() != 1)
+      return InvalidArgument("shape must be a vector, got ", c.input(2).shape().ToString());
     WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(2))));
-    WEIR_ASSIGN_OR_RETURN(const Slices slices, ReadSlices(c.input(0), c.input(1), shape, ignore_bad));
+    WEIR_ASSIGN_OR_RETURN(const Slices slices,
+                          ReadSlices(c.input(0), c.input(1), shape, ignore_bad));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     ClearElements(c.pool(), *out);
     combine(c.pool(), slices, c.input(1), out);
@@ -153,7 +170,8 @@ absl::StatusOr<Kernel> MakeTensorScatter(const KernelInit& init, Combine how) {
   WEIR_ASSIGN_OR_RETURN(const Combiner combine, CombinerOf(how, init.attr<DataType>("T")));
   return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
     const Tensor& in = c.input(0);
-    WEIR_ASSIGN_OR_RETURN(const Slices slices, ReadSlices(c.input(1), c.input(2), in.shape(), ignore_bad));
+    WEIR_ASSIGN_OR_RETURN(const Slices slices,
+                          ReadSlices(c.input(1), c.input(2), in.shape(), ignore_bad));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
     if (out->raw() != in.raw()) CopyElements(in.dtype(), in.raw(), out->raw(), in.num_elements());
     combine(c.pool(), slices, c.input(2), out);

@@ -3,7 +3,8 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Ops that hand a tensor on as it is or in another shape, and ops that tell shapes. None of them touches an element.
+// Ops that hand a tensor on as it is or in another shape, and ops that tell shapes. None of them
+// touches an element.
 namespace weir {
 
 namespace {
@@ -25,11 +26,13 @@ absl::StatusOr<Kernel> MakeConst(const KernelInit& init) {
 }
 
 absl::StatusOr<Kernel> MakePlaceholder(const KernelInit& init) {
-  std::string message = absl::StrCat("You must feed a value for placeholder tensor '", init.node.name(),
-                                     "' with dtype ", DataTypeName(init.attr<DataType>("dtype")));
+  std::string message =
+      absl::StrCat("You must feed a value for placeholder tensor '", init.node.name(),
+                   "' with dtype ", DataTypeName(init.attr<DataType>("dtype")));
   const Shape shape = init.attr<Shape>("shape");
   if (shape.rank() > 0) absl::StrAppend(&message, " and shape ", shape.ToString());
-  return Kernel([message](KernelContext&) -> absl::Status { return absl::InvalidArgumentError(message); });
+  return Kernel(
+      [message](KernelContext&) -> absl::Status { return absl::InvalidArgumentError(message); });
 }
 
 absl::Status DeepCopy(KernelContext& c) {
@@ -47,7 +50,8 @@ absl::StatusOr<Kernel> MakeEnsureShape(const KernelInit& init) {
   const Shape expected = init.attr<Shape>("shape");
   return Kernel([expected](KernelContext& c) -> absl::Status {
     if (!expected.IsCompatibleWith(c.input(0).shape())) {
-      return InvalidArgument("Shape of tensor ", c.node().input(0).name(), " ", c.input(0).shape().ToString(),
+      return InvalidArgument("Shape of tensor ", c.node().input(0).name(), " ",
+                             c.input(0).shape().ToString(),
                              " is not compatible with expected shape ", expected.ToString(), ".");
     }
     c.SetOutput(0, c.input(0));
@@ -61,8 +65,9 @@ absl::Status Bitcast(KernelContext& c, DataType to) {
   Shape shape = in.shape();
   if (from_size < to_size) {
     if (shape.rank() == 0 || shape.dim(-1) != to_size / from_size) {
-      return InvalidArgument("Cannot bitcast from ", DataTypeName(in.dtype()), " to ", DataTypeName(to), ": the last ",
-                             "dimension of ", shape.ToString(), " must be ", to_size / from_size);
+      return InvalidArgument("Cannot bitcast from ", DataTypeName(in.dtype()), " to ",
+                             DataTypeName(to), ": the last ", "dimension of ", shape.ToString(),
+                             " must be ", to_size / from_size);
     }
     shape.RemoveDim(shape.rank() - 1);
   } else if (from_size > to_size) {
@@ -86,7 +91,8 @@ absl::Status WriteInts(absl::Span<const int64_t> values, Tensor* out) {
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] > std::numeric_limits<int32_t>::max()) {
-      return InvalidArgument("out_type is int32, but ", values[i], " needs int64: set out_type to int64");
+      return InvalidArgument("out_type is int32, but ", values[i],
+                             " needs int64: set out_type to int64");
     }
     out->data<int32_t>()[i] = static_cast<int32_t>(values[i]);
   }
@@ -127,7 +133,8 @@ absl::Status Reshape(KernelContext& c) {
   int unknown = -1;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == -1) {
-      if (unknown >= 0) return InvalidArgument("Only one input size may be -1, not both ", unknown, " and ", i);
+      if (unknown >= 0)
+        return InvalidArgument("Only one input size may be -1, not both ", unknown, " and ", i);
       unknown = static_cast<int>(i);
     } else if (dims[i] < 0) {
       return InvalidArgument("Size ", i, " must be non-negative, not ", dims[i]);
@@ -137,8 +144,9 @@ absl::Status Reshape(KernelContext& c) {
   }
   if (unknown >= 0) {
     if (product == 0) {
-      return InvalidArgument("Reshape cannot infer the missing input size for an empty tensor unless all specified ",
-                             "input sizes are non-zero");
+      return InvalidArgument(
+          "Reshape cannot infer the missing input size for an empty tensor unless all specified ",
+          "input sizes are non-zero");
     }
     if (in.num_elements() % product != 0) {
       return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(),
@@ -157,7 +165,8 @@ absl::Status ExpandDims(KernelContext& c) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(const int64_t dim, ReadInt(c.input(1), "'dim'"));
   if (dim < -in.rank() - 1 || dim > in.rank()) {
-    return InvalidArgument("Tried to expand dim index ", dim, " for tensor with ", in.rank(), " dimensions.");
+    return InvalidArgument("Tried to expand dim index ", dim, " for tensor with ", in.rank(),
+                           " dimensions.");
   }
   Shape shape = in.shape();
   shape.InsertDim(static_cast<int>(dim < 0 ? dim + in.rank() + 1 : dim), 1);
@@ -170,11 +179,13 @@ absl::Status Squeeze(KernelContext& c, absl::Span<const int64_t> axes) {
   absl::InlinedVector<bool, 8> drop(in.rank(), false);
   for (const int64_t axis : axes) {
     if (axis < -in.rank() || axis >= in.rank()) {
-      return InvalidArgument("Tried to squeeze dim index ", axis, " for tensor with ", in.rank(), " dimensions.");
+      return InvalidArgument("Tried to squeeze dim index ", axis, " for tensor with ", in.rank(),
+                             " dimensions.");
     }
     const int i = static_cast<int>(axis < 0 ? axis + in.rank() : axis);
     if (in.dim(i) != 1) {
-      return InvalidArgument("Can not squeeze dim[", i, "], expected a dimension of 1, got ", in.dim(i));
+      return InvalidArgument("Can not squeeze dim[", i, "], expected a dimension of 1, got ",
+                             in.dim(i));
     }
     drop[i] = true;
   }
@@ -197,7 +208,8 @@ absl::StatusOr<Kernel> MakeSqueeze(const KernelInit& init) {
 // ---- shapes of broadcasts
 
 absl::StatusOr<Dims> ReadShapeVector(const Tensor& t, int i) {
-  if (t.rank() != 1) return InvalidArgument("In[", i, "] must be a vector, but has shape ", t.shape().ToString());
+  if (t.rank() != 1)
+    return InvalidArgument("In[", i, "] must be a vector, but has shape ", t.shape().ToString());
   Dims dims = ReadInts(t);
   for (const int64_t d : dims) {
     if (d < 0) return InvalidArgument("In[", i, "] must be a shape, but has the element ", d);
@@ -206,7 +218,9 @@ absl::StatusOr<Dims> ReadShapeVector(const Tensor& t, int i) {
 }
 
 // Extent `i` from the back, 1 beyond the front.
-int64_t FromBack(const Dims& dims, size_t i) { return i < dims.size() ? dims[dims.size() - 1 - i] : 1; }
+int64_t FromBack(const Dims& dims, size_t i) {
+  return i < dims.size() ? dims[dims.size() - 1 - i] : 1;
+}
 
 absl::Status BroadcastArgs(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Dims a, ReadShapeVector(c.input(0), 0));
@@ -216,8 +230,8 @@ absl::Status BroadcastArgs(KernelContext& c) {
   for (size_t i = 0; i < n; ++i) {
     const int64_t x = FromBack(a, i), y = FromBack(b, i);
     if (x != y && x != 1 && y != 1) {
-      return InvalidArgument("Incompatible shapes: ", Shape(absl::MakeConstSpan(a)).ToString(), " vs. ",
-                             Shape(absl::MakeConstSpan(b)).ToString());
+      return InvalidArgument("Incompatible shapes: ", Shape(absl::MakeConstSpan(a)).ToString(),
+                             " vs. ", Shape(absl::MakeConstSpan(b)).ToString());
     }
     out[n - 1 - i] = x == 1 ? y : x;
   }
@@ -225,8 +239,9 @@ absl::Status BroadcastArgs(KernelContext& c) {
   return WriteInts(out, r);
 }
 
-// Where one argument has extent 1 (or no such dimension) and the other more, its gradient is summed. Where both have 1 it
-// makes no difference; TensorFlow names the dimension in both lists then, unless the two shapes are equal.
+// Where one argument has extent 1 (or no such dimension) and the other more, its gradient is
+// summed. Where both have 1 it makes no difference; TensorFlow names the dimension in both lists
+// then, unless the two shapes are equal.
 absl::Status BroadcastGradientArgs(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Dims a, ReadShapeVector(c.input(0), 0));
   WEIR_ASSIGN_OR_RETURN(const Dims b, ReadShapeVector(c.input(1), 1));
@@ -235,20 +250,24 @@ absl::Status BroadcastGradientArgs(KernelContext& c) {
   for (size_t i = n; i-- > 0;) {
     const int64_t x = FromBack(a, i), y = FromBack(b, i), dim = static_cast<int64_t>(n - 1 - i);
     if (x != y && x != 1 && y != 1) {
-      return InvalidArgument("Incompatible shapes: ", Shape(absl::MakeConstSpan(a)).ToString(), " vs. ",
-                             Shape(absl::MakeConstSpan(b)).ToString());
+      return InvalidArgument("Incompatible shapes: ", Shape(absl::MakeConstSpan(a)).ToString(),
+                             " vs. ", Shape(absl::MakeConstSpan(b)).ToString());
     }
     if (x == 1) reduce_a.push_back(dim);
     if (y == 1) reduce_b.push_back(dim);
   }
-  WEIR_ASSIGN_OR_RETURN(Tensor * r0, c.AllocateOutput(0, Shape({static_cast<int64_t>(reduce_a.size())})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * r0,
+                        c.AllocateOutput(0, Shape({static_cast<int64_t>(reduce_a.size())})));
   WEIR_RETURN_IF_ERROR(WriteInts(reduce_a, r0));
-  WEIR_ASSIGN_OR_RETURN(Tensor * r1, c.AllocateOutput(1, Shape({static_cast<int64_t>(reduce_b.size())})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * r1,
+                        c.AllocateOutput(1, Shape({static_cast<int64_t>(reduce_b.size())})));
   return WriteInts(reduce_b, r1);
 }
 
 absl::StatusOr<Kernel> MakeBroadcastArgs(const KernelInit&) { return Kernel(&BroadcastArgs); }
-absl::StatusOr<Kernel> MakeBroadcastGradientArgs(const KernelInit&) { return Kernel(&BroadcastGradientArgs); }
+absl::StatusOr<Kernel> MakeBroadcastGradientArgs(const KernelInit&) {
+  return Kernel(&BroadcastGradientArgs);
+}
 
 double Tiny(const KernelInit&) { return 20; }
 
@@ -257,7 +276,8 @@ double Tiny(const KernelInit&) { return 20; }
 void AddShapeOps(KernelRegistry* r) {
   r->Add("Const", kCpu, MakeConst);
   for (const char* op : {"Placeholder", "PlaceholderV2"}) r->Add(op, kCpu, MakePlaceholder);
-  for (const char* op : {"Identity", "StopGradient", "PreventGradient", "GuaranteeConst", "PlaceholderWithDefault"}) {
+  for (const char* op : {"Identity", "StopGradient", "PreventGradient", "GuaranteeConst",
+                         "PlaceholderWithDefault"}) {
     r->Add(op, kCpu, MakePass).Aliases({0}).Cost(Tiny);
   }
   constexpr int kManyOutputs = 64;
@@ -276,7 +296,9 @@ void AddShapeOps(KernelRegistry* r) {
   r->Add("ExpandDims", kCpu, MakeExpandDims).Aliases({0}).HostArgs({"dim"}).Cost(Tiny);
   r->Add("Squeeze", kCpu, MakeSqueeze).Aliases({0}).Cost(Tiny);
   r->Add("BroadcastArgs", kCpu, MakeBroadcastArgs).HostArgs({"s0", "s1", "r0"}).Cost(Tiny);
-  r->Add("BroadcastGradientArgs", kCpu, MakeBroadcastGradientArgs).HostArgs({"s0", "s1", "r0", "r1"}).Cost(Tiny);
+  r->Add("BroadcastGradientArgs", kCpu, MakeBroadcastGradientArgs)
+      .HostArgs({"s0", "s1", "r0", "r1"})
+      .Cost(Tiny);
 }
 
 }  // namespace weir

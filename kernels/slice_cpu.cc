@@ -20,10 +20,10 @@ bool IsRun(const Shape& in, absl::Span<const int64_t> size) {
 
 absl::Status Slice(KernelContext& c) {
   const Tensor &in = c.input(0), &begin_tensor = c.input(1), &size_tensor = c.input(2);
-  if (begin_tensor.rank() != 1 || size_tensor.rank() != 1 || begin_tensor.num_elements() != in.rank() ||
-      size_tensor.num_elements() != in.rank()) {
-    return InvalidArgument("Expected begin and size arguments to be 1-D tensors of size ", in.rank(),
-                           ", but got shapes ", begin_tensor.shape().ToString(), " and ",
+  if (begin_tensor.rank() != 1 || size_tensor.rank() != 1 ||
+      begin_tensor.num_elements() != in.rank() || size_tensor.num_elements() != in.rank()) {
+    return InvalidArgument("Expected begin and size arguments to be 1-D tensors of size ",
+                           in.rank(), ", but got shapes ", begin_tensor.shape().ToString(), " and ",
                            size_tensor.shape().ToString(), " instead.");
   }
   const Dims begin = ReadInts(begin_tensor);
@@ -38,7 +38,8 @@ absl::Status Slice(KernelContext& c) {
     }
     if (size[i] == -1) size[i] = extent - begin[i];
     if (size[i] < 0 || size[i] > extent - begin[i]) {
-      return InvalidArgument("Expected size[", i, "] in [0, ", extent - begin[i], "], but got ", size[i]);
+      return InvalidArgument("Expected size[", i, "] in [0, ", extent - begin[i], "], but got ",
+                             size[i]);
     }
     out_shape.AddDim(size[i]);
     offset += begin[i] * strides[i];
@@ -60,12 +61,14 @@ absl::StatusOr<ResolvedSlice> ReadSlice(KernelContext& c, int first, const Shape
                                         const StridedSliceOptions& masks) {
   for (int i = first; i < first + 3; ++i) {
     if (c.input(i).rank() != 1 || c.input(i).num_elements() != c.input(first).num_elements()) {
-      return InvalidArgument("Expected begin, end, and strides to be 1D equal size tensors, but got shapes ",
-                             c.input(first).shape().ToString(), ", ", c.input(first + 1).shape().ToString(), ", and ",
-                             c.input(first + 2).shape().ToString(), " instead.");
+      return InvalidArgument(
+          "Expected begin, end, and strides to be 1D equal size tensors, but got shapes ",
+          c.input(first).shape().ToString(), ", ", c.input(first + 1).shape().ToString(), ", and ",
+          c.input(first + 2).shape().ToString(), " instead.");
     }
   }
-  const Dims begin = ReadInts(c.input(first)), end = ReadInts(c.input(first + 1)), strides = ReadInts(c.input(first + 2));
+  const Dims begin = ReadInts(c.input(first)), end = ReadInts(c.input(first + 1)),
+             strides = ReadInts(c.input(first + 2));
   return ResolveSlice(shape, absl::MakeConstSpan(begin), absl::MakeConstSpan(end), strides, masks);
 }
 
@@ -86,7 +89,8 @@ absl::Status StridedSlice(KernelContext& c, const StridedSliceOptions& masks) {
   WEIR_ASSIGN_OR_RETURN(const ResolvedSlice slice, ReadSlice(c, 1, in.shape(), masks));
   if (slice.final_shape.num_elements() == 0) return c.AllocateOutput(0, slice.final_shape).status();
   Dims strides = StridesOf(in.shape());
-  const bool unit = std::all_of(slice.stride.begin(), slice.stride.end(), [](int64_t s) { return s == 1; });
+  const bool unit =
+      std::all_of(slice.stride.begin(), slice.stride.end(), [](int64_t s) { return s == 1; });
   const bool is_run = in.rank() == 0 || (unit && IsRun(in.shape(), slice.size));
   const int64_t offset = ApplySlice(slice, &strides);
   if (is_run) return OutputRun(c, 0, in, offset, slice.final_shape);
@@ -102,12 +106,14 @@ absl::StatusOr<Kernel> MakeStridedSlice(const KernelInit& init) {
 }
 
 absl::Status StridedSliceGrad(KernelContext& c, const StridedSliceOptions& masks) {
-  if (c.input(0).rank() != 1) return InvalidArgument("shape must be 1-D, got ", c.input(0).shape().ToString());
+  if (c.input(0).rank() != 1)
+    return InvalidArgument("shape must be 1-D, got ", c.input(0).shape().ToString());
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(0))));
   WEIR_ASSIGN_OR_RETURN(const ResolvedSlice slice, ReadSlice(c, 1, shape, masks));
   const Tensor& dy = c.input(4);
   if (dy.shape() != slice.final_shape) {
-    return InvalidArgument("shape of dy was ", dy.shape().ToString(), " instead of ", slice.final_shape.ToString());
+    return InvalidArgument("shape of dy was ", dy.shape().ToString(), " instead of ",
+                           slice.final_shape.ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   ClearElements(c.pool(), *out);
@@ -124,17 +130,20 @@ absl::StatusOr<Kernel> MakeStridedSliceGrad(const KernelInit& init) {
   return Kernel([masks](KernelContext& c) -> absl::Status { return StridedSliceGrad(c, masks); });
 }
 
-// Puts `value`, broadcast to the slice's shape, into the slice of `target`. The value's dimensions are those of the final
-// shape; the strides are laid over the dimensions of the target, where new axes have none and single indices have extent 1.
-absl::Status AssignSlice(KernelContext& c, const ResolvedSlice& slice, const Tensor& value, Tensor* target) {
+// Puts `value`, broadcast to the slice's shape, into the slice of `target`. The value's dimensions
+// are those of the final shape; the strides are laid over the dimensions of the target, where new
+// axes have none and single indices have extent 1.
+absl::Status AssignSlice(KernelContext& c, const ResolvedSlice& slice, const Tensor& value,
+                         Tensor* target) {
   const Shape& final_shape = slice.final_shape;
   absl::StatusOr<Shape> together = BroadcastShapes(value.shape(), final_shape);
   if (!together.ok() || *together != final_shape) {
-    return InvalidArgument("the value of shape ", value.shape().ToString(), " cannot be assigned to a slice of shape ",
-                           final_shape.ToString());
+    return InvalidArgument("the value of shape ", value.shape().ToString(),
+                           " cannot be assigned to a slice of shape ", final_shape.ToString());
   }
   if (final_shape.num_elements() == 0) return absl::OkStatus();
-  // The value in the final shape, repeated where it must be; then the final shape and the sizes have the same elements.
+  // The value in the final shape, repeated where it must be; then the final shape and the sizes
+  // have the same elements.
   Tensor full = value;
   if (value.shape() != final_shape) {
     WEIR_ASSIGN_OR_RETURN(full, c.AllocateTemp(value.dtype(), final_shape));
@@ -168,7 +177,9 @@ absl::Status AssignToVariable(KernelContext& c, const StridedSliceOptions& masks
 absl::StatusOr<Kernel> MakeSliceAssign(const KernelInit& init) {
   const StridedSliceOptions masks = SliceMasks(init.node);
   const DataType dtype = init.attr<DataType>("T");
-  return Kernel([masks, dtype](KernelContext& c) -> absl::Status { return AssignToVariable(c, masks, dtype); });
+  return Kernel([masks, dtype](KernelContext& c) -> absl::Status {
+    return AssignToVariable(c, masks, dtype);
+  });
 }
 
 absl::Status TensorSliceUpdate(KernelContext& c, const StridedSliceOptions& masks) {
@@ -190,7 +201,8 @@ void AddSliceCpu(KernelRegistry* r) {
   const std::vector<std::string> bounds = {"begin", "end", "strides"};
   r->Add("Slice", kCpu, MakeSlice).HostArgs({"begin", "size"});
   r->Add("StridedSlice", kCpu, MakeStridedSlice).HostArgs(bounds);
-  r->Add("StridedSliceGrad", kCpu, MakeStridedSliceGrad).HostArgs({"shape", "begin", "end", "strides"});
+  r->Add("StridedSliceGrad", kCpu, MakeStridedSliceGrad)
+      .HostArgs({"shape", "begin", "end", "strides"});
   r->Add("StridedSliceAssign", kCpu, MakeSliceAssign).HostArgs(bounds).Writes({0});
   r->Add("ResourceStridedSliceAssign", kCpu, MakeSliceAssign).HostArgs(bounds).Writes({0});
   r->Add("TensorStridedSliceUpdate", kCpu, MakeTensorSliceUpdate).HostArgs(bounds).InPlace({0});

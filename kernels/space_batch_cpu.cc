@@ -18,39 +18,45 @@ absl::Status CheckBlocks(const Dims& borders, const Shape& in, Blocks* blocks) {
     return InvalidArgument("input rank should be >= ", n + 1, " instead of ", in.rank());
   }
   for (size_t i = 0; i < n; ++i) {
-    if (blocks->size[i] < 1) return InvalidArgument("All values in block_shape must be positive, got ", blocks->size[i]);
+    if (blocks->size[i] < 1)
+      return InvalidArgument("All values in block_shape must be positive, got ", blocks->size[i]);
     if (__builtin_mul_overflow(blocks->product, blocks->size[i], &blocks->product)) {
       return InvalidArgument("Product of block sizes overflows");
     }
-    if (borders[2 * i] < 0 || borders[2 * i + 1] < 0) return InvalidArgument("Paddings must be non-negative");
+    if (borders[2 * i] < 0 || borders[2 * i + 1] < 0)
+      return InvalidArgument("Paddings must be non-negative");
     blocks->before.push_back(borders[2 * i]);
     blocks->after.push_back(borders[2 * i + 1]);
   }
   return absl::OkStatus();
 }
 
-// The block sizes and borders of the -ND ops (inputs 1 and 2) or, if block_size > 0, of the two-dimensional ones.
+// The block sizes and borders of the -ND ops (inputs 1 and 2) or, if block_size > 0, of the
+// two-dimensional ones.
 absl::StatusOr<Blocks> ReadBlocks(KernelContext& c, int64_t block_size) {
   Blocks blocks;
   const Tensor& borders = c.input(block_size > 0 ? 1 : 2);
   if (block_size > 0) {
-    if (c.input(0).rank() != 4) return InvalidArgument("Input rank should be 4 instead of ", c.input(0).rank());
+    if (c.input(0).rank() != 4)
+      return InvalidArgument("Input rank should be 4 instead of ", c.input(0).rank());
     blocks.size = {block_size, block_size};
   } else {
-    if (c.input(1).rank() != 1) return InvalidArgument("block_shape must be a vector, got ", c.input(1).shape().ToString());
+    if (c.input(1).rank() != 1)
+      return InvalidArgument("block_shape must be a vector, got ", c.input(1).shape().ToString());
     blocks.size = ReadInts(c.input(1));
   }
-  if (borders.rank() != 2 || borders.dim(0) != static_cast<int64_t>(blocks.size.size()) || borders.dim(1) != 2) {
-    return InvalidArgument("paddings and crops must have shape [", blocks.size.size(), ", 2], but have ",
-                           borders.shape().ToString());
+  if (borders.rank() != 2 || borders.dim(0) != static_cast<int64_t>(blocks.size.size()) ||
+      borders.dim(1) != 2) {
+    return InvalidArgument("paddings and crops must have shape [", blocks.size.size(),
+                           ", 2], but have ", borders.shape().ToString());
   }
   WEIR_RETURN_IF_ERROR(CheckBlocks(ReadInts(borders), c.input(0).shape(), &blocks));
   return blocks;
 }
 
-// Each position within a block is a batch of its own; the elements at that position, in all blocks, form a grid with the
-// block's stride in space. `space` is the uncut tensor, whose first (last) borders only exist in the padded one, so the
-// grid is clipped to what lies in it.
+// Each position within a block is a batch of its own; the elements at that position, in all blocks,
+// form a grid with the block's stride in space. `space` is the uncut tensor, whose first (last)
+// borders only exist in the padded one, so the grid is clipped to what lies in it.
 class BlockCopier {
  public:
   BlockCopier(const Blocks& blocks, const Tensor& space, const Tensor& batch)
@@ -77,7 +83,8 @@ class BlockCopier {
   bool Grid(int64_t b, bool to_batch, StridedCopy* copy, int64_t* space, int64_t* batch) const {
     const size_t n = blocks_.size.size();
     const auto add = [&](int64_t extent, int64_t space_stride, int64_t batch_stride) {
-      copy->AddDim(extent, to_batch ? space_stride : batch_stride, to_batch ? batch_stride : space_stride);
+      copy->AddDim(extent, to_batch ? space_stride : batch_stride,
+                   to_batch ? batch_stride : space_stride);
     };
     *batch = b * space_shape_.dim(0) * batch_strides_[0];
     add(space_shape_.dim(0), space_strides_[0], batch_strides_[0]);
@@ -85,7 +92,8 @@ class BlockCopier {
     for (size_t i = n; i-- > 0; b /= blocks_.size[i]) position[i] = b % blocks_.size[i];
     for (size_t i = 0; i < n; ++i) {
       const int d = static_cast<int>(i) + 1;
-      // Block k of the padded tensor has this position at k * size + position - before of the unpadded one.
+      // Block k of the padded tensor has this position at k * size + position - before of the
+      // unpadded one.
       const int64_t size = blocks_.size[i], shift = position[i] - blocks_.before[i];
       const int64_t first = shift >= 0 ? 0 : (-shift + size - 1) / size;
       const int64_t room = space_shape_.dim(d) - shift;
@@ -110,7 +118,8 @@ absl::Status SpaceToBatch(KernelContext& c, int64_t block_size) {
   WEIR_ASSIGN_OR_RETURN(const Blocks blocks, ReadBlocks(c, block_size));
   const Tensor& in = c.input(0);
   Dims dims(in.shape().dims().begin(), in.shape().dims().end());
-  if (__builtin_mul_overflow(dims[0], blocks.product, &dims[0])) return InvalidArgument("the batch dimension overflows");
+  if (__builtin_mul_overflow(dims[0], blocks.product, &dims[0]))
+    return InvalidArgument("the batch dimension overflows");
   for (size_t i = 0; i < blocks.size.size(); ++i) {
     int64_t& extent = dims[i + 1];
     if (__builtin_add_overflow(extent, blocks.before[i], &extent) ||
@@ -118,8 +127,8 @@ absl::Status SpaceToBatch(KernelContext& c, int64_t block_size) {
       return InvalidArgument("padded_shape[", i, "] overflows");
     }
     if (extent % blocks.size[i] != 0) {
-      return InvalidArgument("padded_shape[", i, "]=", extent, " is not divisible by block_shape[", i,
-                             "]=", blocks.size[i]);
+      return InvalidArgument("padded_shape[", i, "]=", extent, " is not divisible by block_shape[",
+                             i, "]=", blocks.size[i]);
     }
     extent /= blocks.size[i];
   }
@@ -136,8 +145,8 @@ absl::Status BatchToSpace(KernelContext& c, int64_t block_size) {
   const Tensor& in = c.input(0);
   Dims dims(in.shape().dims().begin(), in.shape().dims().end());
   if (dims[0] % blocks.product != 0) {
-    return InvalidArgument("Input batch dimension (", dims[0], ") is not divisible by product of block sizes (",
-                           blocks.product, ")");
+    return InvalidArgument("Input batch dimension (", dims[0],
+                           ") is not divisible by product of block sizes (", blocks.product, ")");
   }
   dims[0] /= blocks.product;
   for (size_t i = 0; i < blocks.size.size(); ++i) {
@@ -146,8 +155,8 @@ absl::Status BatchToSpace(KernelContext& c, int64_t block_size) {
       return InvalidArgument("the uncropped shape overflows");
     }
     if (blocks.before[i] > extent || blocks.after[i] > extent - blocks.before[i]) {
-      return InvalidArgument("cropped_shape[", i, "] must be non-negative: ", extent, " - ", blocks.before[i], " - ",
-                             blocks.after[i]);
+      return InvalidArgument("cropped_shape[", i, "] must be non-negative: ", extent, " - ",
+                             blocks.before[i], " - ", blocks.after[i]);
     }
     dims[i + 1] = extent - blocks.before[i] - blocks.after[i];
   }
@@ -160,18 +169,20 @@ absl::Status BatchToSpace(KernelContext& c, int64_t block_size) {
 
 absl::StatusOr<Kernel> MakeSpaceToBatch(const KernelInit& init) {
   const int64_t block_size = init.node.attr_or<int64_t>("block_size", 0);
-  return Kernel([block_size](KernelContext& c) -> absl::Status { return SpaceToBatch(c, block_size); });
+  return Kernel(
+      [block_size](KernelContext& c) -> absl::Status { return SpaceToBatch(c, block_size); });
 }
 
 absl::StatusOr<Kernel> MakeBatchToSpace(const KernelInit& init) {
   const int64_t block_size = init.node.attr_or<int64_t>("block_size", 0);
-  return Kernel([block_size](KernelContext& c) -> absl::Status { return BatchToSpace(c, block_size); });
+  return Kernel(
+      [block_size](KernelContext& c) -> absl::Status { return BatchToSpace(c, block_size); });
 }
 
 // ---- depth
 
-// The dimensions of an image batch: batch, height, width, channels. NCHW_VECT_C keeps 4 channels together in a fifth
-// dimension `inner`, which moves along.
+// The dimensions of an image batch: batch, height, width, channels. NCHW_VECT_C keeps 4 channels
+// together in a fifth dimension `inner`, which moves along.
 struct Image {
   int64_t batch, height, width, channels, inner;
   Dims strides;  // of the five
@@ -185,19 +196,22 @@ Shape ImageShape(const std::string& format, const Image& i) {
 
 absl::StatusOr<Image> ReadImage(const std::string& format, const Shape& s) {
   const int rank = format == "NCHW_VECT_C" ? 5 : 4;
-  if (s.rank() != rank) return InvalidArgument("Input rank should be ", rank, " instead of ", s.rank());
+  if (s.rank() != rank)
+    return InvalidArgument("Input rank should be ", rank, " instead of ", s.rank());
   if (format == "NHWC") return Image{s.dim(0), s.dim(1), s.dim(2), s.dim(3), 1, {}};
-  if (rank == 5 && s.dim(4) != 4) return InvalidArgument("the last dimension of NCHW_VECT_C must be 4, not ", s.dim(4));
+  if (rank == 5 && s.dim(4) != 4)
+    return InvalidArgument("the last dimension of NCHW_VECT_C must be 4, not ", s.dim(4));
   return Image{s.dim(0), s.dim(2), s.dim(3), s.dim(1), rank == 5 ? 4 : 1, {}};
 }
 
 void SetStrides(const std::string& format, Image* i) {
   const Dims s = StridesOf(ImageShape(format, *i));
-  i->strides = format == "NHWC" ? Dims{s[0], s[1], s[2], s[3], 0} : Dims{s[0], s[2], s[3], s[1], i->inner > 1 ? 1 : 0};
+  i->strides = format == "NHWC" ? Dims{s[0], s[1], s[2], s[3], 0}
+                                : Dims{s[0], s[2], s[3], s[1], i->inner > 1 ? 1 : 0};
 }
 
-// Channel (y * block + x) * C + c of a pixel is channel c of the pixel at (y, x) in its block. With packed channels the
-// packs of four move like single ones.
+// Channel (y * block + x) * C + c of a pixel is channel c of the pixel at (y, x) in its block. With
+// packed channels the packs of four move like single ones.
 absl::Status MoveDepth(KernelContext& c, int64_t block, const std::string& format, bool to_depth) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(Image from, ReadImage(format, in.shape()));
@@ -214,9 +228,11 @@ absl::Status MoveDepth(KernelContext& c, int64_t block, const std::string& forma
     }
   } else {
     if (from.channels % (block * block) != 0) {
-      return InvalidArgument("Input depth dimension ", from.channels, " should be divisible by: ", block * block);
+      return InvalidArgument("Input depth dimension ", from.channels,
+                             " should be divisible by: ", block * block);
     }
-    if (__builtin_mul_overflow(to.height, block, &to.height) || __builtin_mul_overflow(to.width, block, &to.width)) {
+    if (__builtin_mul_overflow(to.height, block, &to.height) ||
+        __builtin_mul_overflow(to.width, block, &to.width)) {
       return InvalidArgument("the height or width of the result overflows");
     }
     to.channels /= block * block;
@@ -229,7 +245,8 @@ absl::Status MoveDepth(KernelContext& c, int64_t block, const std::string& forma
   const Image &space = to_depth ? from : to, &depth = to_depth ? to : from;
   StridedCopy copy;
   const auto add = [&](int64_t extent, int64_t space_stride, int64_t depth_stride) {
-    copy.AddDim(extent, to_depth ? space_stride : depth_stride, to_depth ? depth_stride : space_stride);
+    copy.AddDim(extent, to_depth ? space_stride : depth_stride,
+                to_depth ? depth_stride : space_stride);
   };
   const Dims &s = space.strides, &d = depth.strides;
   add(space.batch, s[0], d[0]);
@@ -248,8 +265,10 @@ absl::StatusOr<Kernel> MakeMoveDepth(const KernelInit& init) {
   const int64_t block = init.attr<int64_t>("block_size");
   const std::string format = init.attr<std::string>("data_format");
   const bool to_depth = init.node.op_name() == "SpaceToDepth";
-  if (block < 2 || block > kMaxBlock) return InvalidArgument("Block size should be > 1 and sensible: ", block);
-  return Kernel([=](KernelContext& c) -> absl::Status { return MoveDepth(c, block, format, to_depth); });
+  if (block < 2 || block > kMaxBlock)
+    return InvalidArgument("Block size should be > 1 and sensible: ", block);
+  return Kernel(
+      [=](KernelContext& c) -> absl::Status { return MoveDepth(c, block, format, to_depth); });
 }
 
 }  // namespace

@@ -27,11 +27,12 @@ void DispatchMover(DataType dtype, F&& f) {
   }
 }
 
-// How the copy runs. First the grid is simplified: dimensions of extent 1 go, and neighbours that both sides walk in one
-// stride become one. The last dimension (of the destination) is then the inner loop: a run of bytes, a fill, or single
-// steps. If the source's own run lies along another dimension (a transpose), the two are walked together in square tiles,
-// so that each cache line fetched is used whole while it is there. What remains outside is counted through as one index
-// and split over the pool; a lone run, and the tiles of one big transpose, are split as well.
+// How the copy runs. First the grid is simplified: dimensions of extent 1 go, and neighbours that
+// both sides walk in one stride become one. The last dimension (of the destination) is then the
+// inner loop: a run of bytes, a fill, or single steps. If the source's own run lies along another
+// dimension (a transpose), the two are walked together in square tiles, so that each cache line
+// fetched is used whole while it is there. What remains outside is counted through as one index and
+// split over the pool; a lone run, and the tiles of one big transpose, are split as well.
 class Grid {
  public:
   explicit Grid(const StridedCopy& copy) {
@@ -39,7 +40,8 @@ class Grid {
     for (size_t i = 0; i < copy.extents.size() && !empty_; ++i) {
       const Dim d{copy.extents[i], copy.from_strides[i], copy.to_strides[i]};
       if (d.extent == 1) continue;
-      if (!dims_.empty() && dims_.back().from == d.from * d.extent && dims_.back().to == d.to * d.extent) {
+      if (!dims_.empty() && dims_.back().from == d.from * d.extent &&
+          dims_.back().to == d.to * d.extent) {
         dims_.back() = {dims_.back().extent * d.extent, d.from, d.to};
       } else {
         dims_.push_back(d);
@@ -61,9 +63,12 @@ class Grid {
       RunTiled(pool, from, to);
     } else if (dims_.empty() && inner_.to == 1) {
       const double cost = inner_.from == 1 ? kByteCost * sizeof(T) : kScatteredCost;
-      pool.ParallelFor(inner_.extent, cost, [&](int64_t begin, int64_t end) {
-        Line(from + begin * inner_.from, to + begin, inner_.from, 1, end - begin);
-      }, 64);
+      pool.ParallelFor(
+          inner_.extent, cost,
+          [&](int64_t begin, int64_t end) {
+            Line(from + begin * inner_.from, to + begin, inner_.from, 1, end - begin);
+          },
+          64);
     } else {
       RunLines(pool, from, to);
     }
@@ -143,7 +148,8 @@ class Grid {
   template <class T>
   void RunLines(ThreadPool& pool, const T* from, T* to) const {
     const bool run = inner_.to == 1 && (inner_.from == 1 || inner_.from == 0);
-    const double cost = 3 + static_cast<double>(inner_.extent) * (run ? kByteCost * sizeof(T) : kScatteredCost);
+    const double cost =
+        3 + static_cast<double>(inner_.extent) * (run ? kByteCost * sizeof(T) : kScatteredCost);
     pool.ParallelFor(OuterCount(), cost, [&](int64_t begin, int64_t end) {
       Position p = At(begin);
       for (int64_t i = begin; i < end; ++i) {
@@ -163,7 +169,8 @@ class Grid {
   template <class T>
   void RunTiled(ThreadPool& pool, const T* from, T* to) const {
     const int64_t strips = (tile_.extent + kTile - 1) / kTile;
-    const double cost = kScatteredCost * static_cast<double>(inner_.extent * std::min(kTile, tile_.extent));
+    const double cost =
+        kScatteredCost * static_cast<double>(inner_.extent * std::min(kTile, tile_.extent));
     pool.ParallelFor(OuterCount() * strips, cost, [&](int64_t begin, int64_t end) {
       Position p = At(begin / strips);
       int64_t strip = begin % strips;
@@ -190,7 +197,8 @@ class Grid {
 
 void StridedCopy::Run(ThreadPool& pool, DataType dtype, const void* from, void* to) const {
   Grid grid(*this);
-  DispatchMover(dtype, [&]<class T>() { grid.Run(pool, static_cast<const T*>(from), static_cast<T*>(to)); });
+  DispatchMover(
+      dtype, [&]<class T>() { grid.Run(pool, static_cast<const T*>(from), static_cast<T*>(to)); });
 }
 
 Dims StridesOf(absl::Span<const int64_t> dims) {
@@ -209,28 +217,36 @@ void CopyElements(DataType dtype, const void* from, void* to, int64_t count) {
     std::memcpy(to, from, static_cast<size_t>(count) * ElementSize(dtype));
     return;
   }
-  DispatchType(dtype, Objects{},
-               [&]<class T>() { std::copy_n(static_cast<const T*>(from), count, static_cast<T*>(to)); });
+  DispatchType(dtype, Objects{}, [&]<class T>() {
+    std::copy_n(static_cast<const T*>(from), count, static_cast<T*>(to));
+  });
 }
 
 void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to, int64_t count) {
   DispatchMover(dtype, [&]<class T>() {
     const T element = *static_cast<const T*>(value);
-    pool.ParallelFor(count, kByteCost * sizeof(T), [&](int64_t begin, int64_t end) {
-      std::fill(static_cast<T*>(to) + begin, static_cast<T*>(to) + end, element);
-    }, 64);
+    pool.ParallelFor(
+        count, kByteCost * sizeof(T),
+        [&](int64_t begin, int64_t end) {
+          std::fill(static_cast<T*>(to) + begin, static_cast<T*>(to) + end, element);
+        },
+        64);
   });
 }
 
 void ClearElements(ThreadPool& pool, Tensor& t) {
   if (IsPlain(t.dtype())) {
     const int64_t bytes = static_cast<int64_t>(t.num_bytes());
-    pool.ParallelFor(bytes, kByteCost, [&](int64_t begin, int64_t end) {
-      std::memset(static_cast<char*>(t.raw()) + begin, 0, static_cast<size_t>(end - begin));
-    }, 4096);
+    pool.ParallelFor(
+        bytes, kByteCost,
+        [&](int64_t begin, int64_t end) {
+          std::memset(static_cast<char*>(t.raw()) + begin, 0, static_cast<size_t>(end - begin));
+        },
+        4096);
     return;
   }
-  DispatchType(t.dtype(), Objects{}, [&]<class T>() { std::fill_n(t.data<T>(), t.num_elements(), T()); });
+  DispatchType(t.dtype(), Objects{},
+               [&]<class T>() { std::fill_n(t.data<T>(), t.num_elements(), T()); });
 }
 
 Dims ReadInts(const Tensor& t) {
@@ -256,7 +272,8 @@ absl::StatusOr<int> ReadAxis(int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin, const Shape& shape) {
+absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin,
+                       const Shape& shape) {
   char* data = static_cast<char*>(const_cast<void*>(ElementAt(input, begin)));
   const bool aligned = reinterpret_cast<uintptr_t>(data) % Allocator::kAlignment == 0;
   if (aligned && input.buffer() && !input.buffer()->transient()) {
@@ -273,7 +290,8 @@ absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t beg
 absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims) {
   WEIR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
   if (!shape.IsFullyDefined()) {
-    return InvalidArgument("shape must be fully defined, with no negative dimension, but is ", shape.ToString());
+    return InvalidArgument("shape must be fully defined, with no negative dimension, but is ",
+                           shape.ToString());
   }
   return shape;
 }

@@ -13,8 +13,9 @@ using Dims = absl::InlinedVector<int64_t, 6>;
 
 // A copy between two rectangular grids of elements: for every index vector i below `extents`,
 //   to[sum of i * to_strides] = from[sum of i * from_strides].
-// Strides count elements; those of the source may be zero (broadcasting), and either may be negative (reversal). Dimensions
-// go in any order; the quickest is the order in memory of the destination.
+// Strides count elements; those of the source may be zero (broadcasting), and either may be
+// negative (reversal). Dimensions go in any order; the quickest is the order in memory of the
+// destination.
 struct StridedCopy {
   Dims extents, from_strides, to_strides;
   void AddDim(int64_t extent, int64_t from_stride, int64_t to_stride) {
@@ -23,8 +24,9 @@ struct StridedCopy {
     to_strides.push_back(to_stride);
   }
 
-  // `from` and `to` are the places of index vector 0, which must be such that nothing outside the two tensors is touched.
-  // The grids must not overlap, except where an element is copied onto itself.
+  // `from` and `to` are the places of index vector 0, which must be such that nothing outside the
+  // two tensors is touched. The grids must not overlap, except where an element is copied onto
+  // itself.
   void Run(ThreadPool& pool, DataType dtype, const void* from, void* to) const;
 };
 
@@ -51,14 +53,17 @@ void ClearElements(ThreadPool& pool, Tensor& t);
 
 // The elements of an integer tensor.
 Dims ReadInts(const Tensor& t);
-// The only element of an integer tensor; INVALID_ARGUMENT naming the argument if there is not exactly one.
+// The only element of an integer tensor; INVALID_ARGUMENT naming the argument if there is not
+// exactly one.
 absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument);
 // `axis` counted from the front; INVALID_ARGUMENT if it is outside [-rank, rank).
 absl::StatusOr<int> ReadAxis(int64_t axis, int rank);
-// Output i is elements [begin, begin + shape.num_elements()) of `input`: a view of them where that is possible and aligned
-// (the input's memory is not the step's arena), else a copy.
-absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin, const Shape& shape);
-// INVALID_ARGUMENT if the element count of the shape overflows; sizes that come from data go through it.
+// Output i is elements [begin, begin + shape.num_elements()) of `input`: a view of them where that
+// is possible and aligned (the input's memory is not the step's arena), else a copy.
+absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin,
+                       const Shape& shape);
+// INVALID_ARGUMENT if the element count of the shape overflows; sizes that come from data go
+// through it.
 absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims);
 
 }  // namespace weir

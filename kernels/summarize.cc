@@ -27,7 +27,8 @@ std::string ElementText(const T& v) {
     return absl::CEscape(v);
   } else if constexpr (std::is_integral_v<T>) {
     return absl::StrCat(static_cast<int64_t>(v));
-  } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+  } else if constexpr (std::is_same_v<T, std::complex<float>> ||
+                       std::is_same_v<T, std::complex<double>>) {
     return absl::StrCat("(", ShortestNumber(v.real()), ",", ShortestNumber(v.imag()), ")");
   } else if constexpr (std::is_same_v<T, ResourceHandle>) {
     return absl::StrCat("<resource ", v.name, ">");
@@ -79,8 +80,9 @@ class Writer {
   std::string out_;
 };
 
-using Printable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                       uint64_t, std::complex<float>, std::complex<double>, bool, std::string, ResourceHandle, Variant>;
+using Printable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                       uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>,
+                       bool, std::string, ResourceHandle, Variant>;
 
 }  // namespace
 

@@ -7,8 +7,8 @@
 
 namespace weir {
 
-// The first `limit` elements (negative: all) of a tensor on one line, the way TensorFlow's Assert and Print show them:
-// "1 2 3..." for a vector or a scalar, "[1 2][3 4]" for a matrix.
+// The first `limit` elements (negative: all) of a tensor on one line, the way TensorFlow's Assert
+// and Print show them: "1 2 3..." for a vector or a scalar, "[1 2][3 4]" for a matrix.
 std::string Summarize(const Tensor& t, int64_t limit);
 
 }  // namespace weir

@@ -10,13 +10,16 @@ namespace weir {
 
 namespace {
 
-// Larger values come first; equal ones in order of index. A NaN is larger than any number, as in TensorFlow's order.
+// Larger values come first; equal ones in order of index. A NaN is larger than any number, as in
+// TensorFlow's order.
 template <class T>
 struct Larger {
   const T* row;
   static bool IsNan(const T& v) {
-    if constexpr (std::is_integral_v<T>) return false;
-    else return std::isnan(static_cast<double>(v));
+    if constexpr (std::is_integral_v<T>)
+      return false;
+    else
+      return std::isnan(static_cast<double>(v));
   }
   bool operator()(int32_t a, int32_t b) const {
     const T &x = row[a], &y = row[b];
@@ -30,9 +33,14 @@ struct Larger {
 
 void WriteIndex(Tensor* t, int64_t i, int32_t value) {
   switch (t->dtype()) {
-    case DT_INT16: t->data<int16_t>()[i] = static_cast<int16_t>(value); break;
-    case DT_INT64: t->data<int64_t>()[i] = value; break;
-    default: t->data<int32_t>()[i] = value;
+    case DT_INT16:
+      t->data<int16_t>()[i] = static_cast<int16_t>(value);
+      break;
+    case DT_INT64:
+      t->data<int64_t>()[i] = value;
+      break;
+    default:
+      t->data<int32_t>()[i] = value;
   }
 }
 
@@ -78,11 +86,15 @@ absl::Status TopK(KernelContext& c, int64_t k) {
 
 absl::Status CheckTopK(const Tensor& in, int64_t k, DataType index_type) {
   if (k < 0) return InvalidArgument("Need k >= 0, got ", k);
-  if (in.rank() < 1) return InvalidArgument("input must be >= 1-D, got shape ", in.shape().ToString());
+  if (in.rank() < 1)
+    return InvalidArgument("input must be >= 1-D, got shape ", in.shape().ToString());
   const int64_t n = in.dim(-1);
   if (n < k) return InvalidArgument("input must have at least k columns. Had ", n, ", needed ", k);
-  const int64_t limit = index_type == DT_INT16 ? std::numeric_limits<int16_t>::max() : std::numeric_limits<int32_t>::max();
-  if (n > limit) return InvalidArgument("rows of ", n, " elements are too long for indices of type ", DataTypeName(index_type));
+  const int64_t limit = index_type == DT_INT16 ? std::numeric_limits<int16_t>::max()
+                                               : std::numeric_limits<int32_t>::max();
+  if (n > limit)
+    return InvalidArgument("rows of ", n, " elements are too long for indices of type ",
+                           DataTypeName(index_type));
   return absl::OkStatus();
 }
 
@@ -105,16 +117,20 @@ absl::StatusOr<Kernel> MakeTopK(const KernelInit& init) {
   return kernel;
 }
 
-// Among the k largest are all that have less than k larger ones; a target that is out of range or not finite never is.
+// Among the k largest are all that have less than k larger ones; a target that is out of range or
+// not finite never is.
 absl::Status InTopK(KernelContext& c, int64_t k) {
   const Tensor &predictions = c.input(0), &targets = c.input(1);
   if (predictions.rank() != 2) {
-    return InvalidArgument("predictions must be 2-dimensional, got shape ", predictions.shape().ToString());
+    return InvalidArgument("predictions must be 2-dimensional, got shape ",
+                           predictions.shape().ToString());
   }
-  if (targets.rank() != 1) return InvalidArgument("targets must be 1-dimensional, got ", targets.shape().ToString());
+  if (targets.rank() != 1)
+    return InvalidArgument("targets must be 1-dimensional, got ", targets.shape().ToString());
   const int64_t rows = predictions.dim(0), classes = predictions.dim(1);
   if (targets.dim(0) != rows) {
-    return InvalidArgument("First dimension of predictions ", rows, " must match length of targets ", targets.dim(0));
+    return InvalidArgument("First dimension of predictions ", rows,
+                           " must match length of targets ", targets.dim(0));
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({rows})));
   c.pool().ParallelFor(rows, 1.0 * static_cast<double>(classes), [&](int64_t begin, int64_t end) {

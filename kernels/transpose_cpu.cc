@@ -2,7 +2,8 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Reordering and repeating: transposes, reversals, rolls, tiles and broadcasts, each one strided copy or a few.
+// Reordering and repeating: transposes, reversals, rolls, tiles and broadcasts, each one strided
+// copy or a few.
 namespace weir {
 
 namespace {
@@ -18,7 +19,9 @@ absl::Status ReadPermutation(const Tensor& t, int rank, Dims* perm) {
     const int64_t given = p;
     if (p < 0) p += rank;
     if (p < 0 || p >= rank) return InvalidArgument(given, " is out of range [0 .. ", rank, ")");
-    if (seen[p]) return InvalidArgument(p, " is duplicated in the permutation, so another dimension is missing from it");
+    if (seen[p])
+      return InvalidArgument(
+          p, " is duplicated in the permutation, so another dimension is missing from it");
     seen[p] = true;
   }
   return absl::OkStatus();
@@ -46,7 +49,8 @@ absl::Status Transpose(KernelContext& c, bool conjugate) {
   copy.to_strides = StridesOf(shape);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   copy.Run(c.pool(), in.dtype(), in.raw(), out->raw());
-  if (conjugate) DispatchType(in.dtype(), Complexes{}, [&]<class T>() { ConjugateInPlace<T>(c.pool(), out); });
+  if (conjugate)
+    DispatchType(in.dtype(), Complexes{}, [&]<class T>() { ConjugateInPlace<T>(c.pool(), out); });
   return absl::OkStatus();
 }
 
@@ -58,7 +62,8 @@ absl::StatusOr<Kernel> MakeTranspose(const KernelInit& init) {
 template <class T>
 absl::Status InvertPermutation(KernelContext& c) {
   const Tensor& in = c.input(0);
-  if (in.rank() != 1) return InvalidArgument("invert_permutation expects a 1D vector, got ", in.shape().ToString());
+  if (in.rank() != 1)
+    return InvalidArgument("invert_permutation expects a 1D vector, got ", in.shape().ToString());
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   const int64_t n = in.num_elements();
   T* inverse = out->data<T>();
@@ -99,19 +104,21 @@ absl::Status ReverseDims(KernelContext& c, const Flags& reversed) {
 absl::Status Reverse(KernelContext& c) {
   const Tensor& dims = c.input(1);
   if (dims.rank() != 1 || dims.num_elements() != c.input(0).rank()) {
-    return InvalidArgument("'dims' must have length equal to input rank ", c.input(0).rank(), ", but has shape ",
-                           dims.shape().ToString());
+    return InvalidArgument("'dims' must have length equal to input rank ", c.input(0).rank(),
+                           ", but has shape ", dims.shape().ToString());
   }
   return ReverseDims(c, Flags(dims.data<bool>(), dims.data<bool>() + dims.num_elements()));
 }
 
 absl::Status ReverseV2(KernelContext& c) {
   const int rank = c.input(0).rank();
-  if (c.input(1).rank() != 1) return InvalidArgument("axis must be a vector, got ", c.input(1).shape().ToString());
+  if (c.input(1).rank() != 1)
+    return InvalidArgument("axis must be a vector, got ", c.input(1).shape().ToString());
   Flags reversed(rank, false);
   for (const int64_t named : ReadInts(c.input(1))) {
     if (named < -rank || named >= rank) {
-      return InvalidArgument("'axis'[", named, "] is out of valid range [", -rank, ", ", rank - 1, "]");
+      return InvalidArgument("'axis'[", named, "] is out of valid range [", -rank, ", ", rank - 1,
+                             "]");
     }
     const int64_t axis = named < 0 ? named + rank : named;
     if (reversed[axis]) return InvalidArgument("axis ", axis, " specified more than once.");
@@ -125,18 +132,21 @@ absl::StatusOr<Kernel> MakeReverseV2(const KernelInit&) { return Kernel(&Reverse
 
 absl::Status ReverseSequence(KernelContext& c, int64_t seq_dim, int64_t batch_dim) {
   const Tensor &in = c.input(0), &lengths_tensor = c.input(1);
-  if (seq_dim < 0 || seq_dim >= in.rank() || batch_dim < 0 || batch_dim >= in.rank() || seq_dim == batch_dim) {
+  if (seq_dim < 0 || seq_dim >= in.rank() || batch_dim < 0 || batch_dim >= in.rank() ||
+      seq_dim == batch_dim) {
     return InvalidArgument("seq_dim ", seq_dim, " and batch_dim ", batch_dim,
-                           " must be two different dimensions of the input of shape ", in.shape().ToString());
+                           " must be two different dimensions of the input of shape ",
+                           in.shape().ToString());
   }
   const int seq = static_cast<int>(seq_dim), batch = static_cast<int>(batch_dim);
   if (lengths_tensor.rank() != 1 || lengths_tensor.num_elements() != in.dim(batch)) {
-    return InvalidArgument("Length of seq_lens != input.dims(", batch, "), (", lengths_tensor.shape().ToString(),
-                           " vs. ", in.dim(batch), ")");
+    return InvalidArgument("Length of seq_lens != input.dims(", batch, "), (",
+                           lengths_tensor.shape().ToString(), " vs. ", in.dim(batch), ")");
   }
   const Dims lengths = ReadInts(lengths_tensor), strides = StridesOf(in.shape());
   for (const int64_t n : lengths) {
-    if (n < 0 || n > in.dim(seq)) return InvalidArgument("seq_lens has ", n, ", which is not in [0, ", in.dim(seq), "]");
+    if (n < 0 || n > in.dim(seq))
+      return InvalidArgument("seq_lens has ", n, ", which is not in [0, ", in.dim(seq), "]");
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   if (in.num_elements() == 0) return absl::OkStatus();
@@ -149,7 +159,8 @@ absl::Status ReverseSequence(KernelContext& c, int64_t seq_dim, int64_t batch_di
       tail.AddDim(i == seq ? extent - n : extent, strides[i], strides[i]);
     }
     const int64_t end = base + n * strides[seq];
-    if (n > 0) head.Run(c.pool(), in.dtype(), ElementAt(in, end - strides[seq]), ElementAt(*out, base));
+    if (n > 0)
+      head.Run(c.pool(), in.dtype(), ElementAt(in, end - strides[seq]), ElementAt(*out, base));
     if (n < in.dim(seq)) tail.Run(c.pool(), in.dtype(), ElementAt(in, end), ElementAt(*out, end));
   }
   return absl::OkStatus();
@@ -157,15 +168,16 @@ absl::Status ReverseSequence(KernelContext& c, int64_t seq_dim, int64_t batch_di
 
 absl::StatusOr<Kernel> MakeReverseSequence(const KernelInit& init) {
   const int64_t seq = init.attr<int64_t>("seq_dim"), batch = init.attr<int64_t>("batch_dim");
-  return Kernel([seq, batch](KernelContext& c) -> absl::Status { return ReverseSequence(c, seq, batch); });
+  return Kernel(
+      [seq, batch](KernelContext& c) -> absl::Status { return ReverseSequence(c, seq, batch); });
 }
 
 // ---- rolling
 
-// Copies the input shifted by shifts[i] (in [0, extent)) in each dimension: a dimension that is shifted falls in two
-// parts, so there are up to 2^d blocks.
-void RollBlocks(KernelContext& c, const Tensor& in, const Dims& shifts, int dim, StridedCopy* block, int64_t from,
-                int64_t to, Tensor* out) {
+// Copies the input shifted by shifts[i] (in [0, extent)) in each dimension: a dimension that is
+// shifted falls in two parts, so there are up to 2^d blocks.
+void RollBlocks(KernelContext& c, const Tensor& in, const Dims& shifts, int dim, StridedCopy* block,
+                int64_t from, int64_t to, Tensor* out) {
   if (dim == in.rank()) {
     block->Run(c.pool(), in.dtype(), ElementAt(in, from), ElementAt(*out, to));
     return;
@@ -182,8 +194,9 @@ absl::Status Roll(KernelContext& c) {
   const Tensor& in = c.input(0);
   if (in.rank() < 1) return InvalidArgument("input must be 1-D or higher");
   if (c.input(1).rank() > 1 || c.input(1).shape() != c.input(2).shape()) {
-    return InvalidArgument("shift and axis must be scalars or vectors of the same size, but have shapes ",
-                           c.input(1).shape().ToString(), " and ", c.input(2).shape().ToString());
+    return InvalidArgument(
+        "shift and axis must be scalars or vectors of the same size, but have shapes ",
+        c.input(1).shape().ToString(), " and ", c.input(2).shape().ToString());
   }
   const Dims given = ReadInts(c.input(1)), axes = ReadInts(c.input(2));
   Dims shifts(in.rank(), 0);
@@ -208,15 +221,17 @@ absl::Status Tile(KernelContext& c) {
   const Tensor& in = c.input(0);
   const Dims multiples = ReadInts(c.input(1));
   if (c.input(1).rank() != 1 || static_cast<int>(multiples.size()) != in.rank()) {
-    return InvalidArgument("Expected multiples argument to be a vector of length ", in.rank(), " but got shape ",
-                           c.input(1).shape().ToString());
+    return InvalidArgument("Expected multiples argument to be a vector of length ", in.rank(),
+                           " but got shape ", c.input(1).shape().ToString());
   }
   Dims dims;
   for (int i = 0; i < in.rank(); ++i) {
     int64_t extent = 0;
-    if (multiples[i] < 0) return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", multiples[i]);
+    if (multiples[i] < 0)
+      return InvalidArgument("Expected multiples[", i, "] >= 0, but got ", multiples[i]);
     if (__builtin_mul_overflow(multiples[i], in.dim(i), &extent)) {
-      return InvalidArgument("dimension ", i, " of the result overflows: ", multiples[i], " times ", in.dim(i));
+      return InvalidArgument("dimension ", i, " of the result overflows: ", multiples[i], " times ",
+                             in.dim(i));
     }
     dims.push_back(extent);
   }
@@ -238,11 +253,13 @@ absl::StatusOr<Kernel> MakeTile(const KernelInit&) { return Kernel(&Tile); }
 
 absl::Status BroadcastTo(KernelContext& c) {
   const Tensor& in = c.input(0);
-  if (c.input(1).rank() != 1) return InvalidArgument("shape must be a vector, got ", c.input(1).shape().ToString());
+  if (c.input(1).rank() != 1)
+    return InvalidArgument("shape must be a vector, got ", c.input(1).shape().ToString());
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(1))));
   absl::StatusOr<Shape> together = BroadcastShapes(in.shape(), shape);
   if (!together.ok() || *together != shape) {
-    return InvalidArgument("Incompatible shapes: ", in.shape().ToString(), " vs. ", shape.ToString());
+    return InvalidArgument("Incompatible shapes: ", in.shape().ToString(), " vs. ",
+                           shape.ToString());
   }
   if (shape == in.shape()) return OutputRun(c, 0, in, 0, shape);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
@@ -265,14 +282,14 @@ absl::Status TileGrad(KernelContext& c) {
   const Tensor& in = c.input(0);
   const Dims multiples = ReadInts(c.input(1));
   if (c.input(1).rank() != 1 || static_cast<int>(multiples.size()) != in.rank()) {
-    return InvalidArgument("Expected multiples argument to be a vector of length ", in.rank(), " but got shape ",
-                           c.input(1).shape().ToString());
+    return InvalidArgument("Expected multiples argument to be a vector of length ", in.rank(),
+                           " but got shape ", c.input(1).shape().ToString());
   }
   Shape shape;
   for (int i = 0; i < in.rank(); ++i) {
     if (multiples[i] < 1 || in.dim(i) % multiples[i] != 0) {
-      return InvalidArgument("Expected input_dim[", i, "] to be divisible by multiples[", i, "], but ", in.dim(i),
-                             " % ", multiples[i]);
+      return InvalidArgument("Expected input_dim[", i, "] to be divisible by multiples[", i,
+                             "], but ", in.dim(i), " % ", multiples[i]);
     }
     shape.AddDim(in.dim(i) / multiples[i]);
   }

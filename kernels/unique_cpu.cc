@@ -11,17 +11,19 @@ namespace weir {
 
 namespace {
 
-// Elements that can be looked up. Plain ones are looked up by their bits, but floats by value: -0 equals 0, and a NaN equals
-// nothing, itself included.
-using Keys = List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                  uint64_t, bool, std::string, std::complex<float>, std::complex<double>>;
+// Elements that can be looked up. Plain ones are looked up by their bits, but floats by value: -0
+// equals 0, and a NaN equals nothing, itself included.
+using Keys =
+    List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+         uint32_t, uint64_t, bool, std::string, std::complex<float>, std::complex<double>>;
 
 template <class T>
 struct KeyHash {
   size_t operator()(const T& v) const {
     if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
       return absl::Hash<float>()(v);
-    } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    } else if constexpr (std::is_same_v<T, std::complex<float>> ||
+                         std::is_same_v<T, std::complex<double>>) {
       return absl::Hash<std::pair<double, double>>()({v.real(), v.imag()});
     } else {
       return absl::Hash<T>()(v);
@@ -50,8 +52,9 @@ void WriteIndex(Tensor* t, int64_t i, int64_t value) {
 
 absl::Status CheckIndexable(int64_t n, DataType index_type) {
   if (index_type == DT_INT64 || n <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
-  return InvalidArgument("unique does not support input tensors larger than ", std::numeric_limits<int32_t>::max(),
-                         " elements with out_idx int32, got ", n);
+  return InvalidArgument("unique does not support input tensors larger than ",
+                         std::numeric_limits<int32_t>::max(), " elements with out_idx int32, got ",
+                         n);
 }
 
 // For each of `n` items the number of its class, and the first item of each class.
@@ -72,7 +75,8 @@ Classes ClassifyElements(const T* x, int64_t n) {
   return classes;
 }
 
-// Slices along an axis of a tensor seen as [outer, n, inner]: compared element by element, found by a hash of all of them.
+// Slices along an axis of a tensor seen as [outer, n, inner]: compared element by element, found by
+// a hash of all of them.
 template <class T>
 Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   Classes classes;
@@ -95,7 +99,8 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
     int64_t found = -1;
     for (const int64_t candidate : by_hash[hash]) {
       const int64_t other = classes.first[static_cast<size_t>(candidate)];
-      if (each([&](int64_t at) { return KeyEqual<T>()(x[at + i * inner], x[at + other * inner]); })) found = candidate;
+      if (each([&](int64_t at) { return KeyEqual<T>()(x[at + i * inner], x[at + other * inner]); }))
+        found = candidate;
       if (found >= 0) break;
     }
     if (found < 0) {
@@ -111,7 +116,8 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
 absl::Status OutputClasses(KernelContext& c, const Classes& classes, int axis) {
   const Tensor& in = c.input(0);
   Shape shape = in.shape();
-  const int64_t count = static_cast<int64_t>(classes.first.size()), n = static_cast<int64_t>(classes.of.size());
+  const int64_t count = static_cast<int64_t>(classes.first.size()),
+                n = static_cast<int64_t>(classes.of.size());
   shape.set_dim(axis, count);
   WEIR_ASSIGN_OR_RETURN(Tensor * y, c.AllocateOutput(0, shape));
   int64_t inner = 1, outer = 1;
@@ -119,7 +125,8 @@ absl::Status OutputClasses(KernelContext& c, const Classes& classes, int axis) {
   for (int i = axis + 1; i < in.rank(); ++i) inner *= in.dim(i);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t k = 0; k < count; ++k) {
-      CopyElements(in.dtype(), ElementAt(in, (o * n + classes.first[static_cast<size_t>(k)]) * inner),
+      CopyElements(in.dtype(),
+                   ElementAt(in, (o * n + classes.first[static_cast<size_t>(k)]) * inner),
                    ElementAt(*y, (o * count + k) * inner), inner);
     }
   }
@@ -139,14 +146,16 @@ absl::Status Unique(KernelContext& c, DataType index_type) {
   WEIR_RETURN_IF_ERROR(CheckIndexable(in.num_elements(), index_type));
   int axis = 0;
   if (c.num_inputs() == 1 || c.input(1).num_elements() == 0) {
-    if (in.rank() != 1) return InvalidArgument("unique expects a 1D vector, got shape ", in.shape().ToString());
+    if (in.rank() != 1)
+      return InvalidArgument("unique expects a 1D vector, got shape ", in.shape().ToString());
   } else {
     WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(1), "axis"));
     WEIR_ASSIGN_OR_RETURN(axis, ReadAxis(named, in.rank()));
   }
   if (in.rank() == 1) return OutputClasses(c, ClassifyElements(in.data<T>(), in.num_elements()), 0);
   if (in.num_elements() == 0) {
-    return InvalidArgument("unique along an axis of a tensor without elements, of shape ", in.shape().ToString());
+    return InvalidArgument("unique along an axis of a tensor without elements, of shape ",
+                           in.shape().ToString());
   }
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= in.dim(i);
@@ -158,7 +167,8 @@ absl::StatusOr<Kernel> MakeUnique(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T"), index_type = init.attr<DataType>("out_idx");
   Kernel kernel;
   const bool found = DispatchType(type, Keys{}, [&]<class T>() {
-    kernel = Kernel([index_type](KernelContext& c) -> absl::Status { return Unique<T>(c, index_type); });
+    kernel =
+        Kernel([index_type](KernelContext& c) -> absl::Status { return Unique<T>(c, index_type); });
   });
   if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be looked up");
   return kernel;
@@ -167,10 +177,13 @@ absl::StatusOr<Kernel> MakeUnique(const KernelInit& init) {
 template <class T>
 absl::Status ListDiff(KernelContext& c, DataType index_type) {
   const Tensor &x = c.input(0), &y = c.input(1);
-  if (x.rank() != 1) return InvalidArgument("x should be a 1D vector, got shape ", x.shape().ToString());
-  if (y.rank() != 1) return InvalidArgument("y should be a 1D vector, got shape ", y.shape().ToString());
+  if (x.rank() != 1)
+    return InvalidArgument("x should be a 1D vector, got shape ", x.shape().ToString());
+  if (y.rank() != 1)
+    return InvalidArgument("y should be a 1D vector, got shape ", y.shape().ToString());
   WEIR_RETURN_IF_ERROR(CheckIndexable(x.num_elements(), index_type));
-  const absl::flat_hash_set<T, KeyHash<T>, KeyEqual<T>> excluded(y.data<T>(), y.data<T>() + y.num_elements());
+  const absl::flat_hash_set<T, KeyHash<T>, KeyEqual<T>> excluded(y.data<T>(),
+                                                                 y.data<T>() + y.num_elements());
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.num_elements(); ++i) {
     if (!excluded.contains(x.data<T>()[i])) kept.push_back(i);
@@ -189,7 +202,8 @@ absl::StatusOr<Kernel> MakeListDiff(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T"), index_type = init.attr<DataType>("out_idx");
   Kernel kernel;
   const bool found = DispatchType(type, Keys{}, [&]<class T>() {
-    kernel = Kernel([index_type](KernelContext& c) -> absl::Status { return ListDiff<T>(c, index_type); });
+    kernel = Kernel(
+        [index_type](KernelContext& c) -> absl::Status { return ListDiff<T>(c, index_type); });
   });
   if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be looked up");
   return kernel;
@@ -197,8 +211,8 @@ absl::StatusOr<Kernel> MakeListDiff(const KernelInit& init) {
 
 // ---- Where
 
-using Tested = List<bool, float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                    uint64_t, std::complex<float>, std::complex<double>>;
+using Tested = List<bool, float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                    uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
 
 template <class T>
 bool IsTrue(const T& v) {
@@ -241,12 +255,13 @@ absl::Status OneHot(KernelContext& c, int64_t named) {
   WEIR_ASSIGN_OR_RETURN(const int64_t depth, ReadInt(c.input(1), "depth"));
   const Tensor &on = c.input(2), &off = c.input(3);
   if (on.num_elements() != 1 || off.num_elements() != 1) {
-    return InvalidArgument("on_value and off_value must be scalars, but have shapes ", on.shape().ToString(), " and ",
-                           off.shape().ToString());
+    return InvalidArgument("on_value and off_value must be scalars, but have shapes ",
+                           on.shape().ToString(), " and ", off.shape().ToString());
   }
   if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
   if (named < -1 || named > indices.rank()) {
-    return InvalidArgument("Expected axis to be -1 or between [0, ", indices.rank() + 1, ").  But received: ", named);
+    return InvalidArgument("Expected axis to be -1 or between [0, ", indices.rank() + 1,
+                           ").  But received: ", named);
   }
   const int axis = named < 0 ? indices.rank() : static_cast<int>(named);
   Dims dims(indices.shape().dims().begin(), indices.shape().dims().end());
@@ -260,7 +275,8 @@ absl::Status OneHot(KernelContext& c, int64_t named) {
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
     const int64_t index = indices.IntAt(i);
     if (index < 0 || index >= depth) continue;
-    CopyElements(out->dtype(), on.raw(), ElementAt(*out, (i / inner * depth + index) * inner + i % inner), 1);
+    CopyElements(out->dtype(), on.raw(),
+                 ElementAt(*out, (i / inner * depth + index) * inner + i % inner), 1);
   }
   return absl::OkStatus();
 }
@@ -274,7 +290,8 @@ absl::StatusOr<Kernel> MakeOneHot(const KernelInit& init) {
 
 void AddUniqueCpu(KernelRegistry* r) {
   for (const char* op : {"Unique", "UniqueWithCounts"}) r->Add(op, kCpu, MakeUnique);
-  for (const char* op : {"UniqueV2", "UniqueWithCountsV2"}) r->Add(op, kCpu, MakeUnique).HostArgs({"axis"});
+  for (const char* op : {"UniqueV2", "UniqueWithCountsV2"})
+    r->Add(op, kCpu, MakeUnique).HostArgs({"axis"});
   r->Add("ListDiff", kCpu, MakeListDiff);
   r->Add("Where", kCpu, MakeWhere);
   r->Add("OneHot", kCpu, MakeOneHot).HostArgs({"depth"});

@@ -10,8 +10,8 @@ namespace weir {
 
 namespace {
 
-// The scope that a Python wrapper opens under the name of the node it ends with: literals go inside, the node takes
-// `name()` itself.
+// The scope that a Python wrapper opens under the name of the node it ends with: literals go
+// inside, the node takes `name()` itself.
 class NodeScope : public NameScope {
  public:
   NodeScope(Graph& graph, absl::string_view name, absl::string_view fallback)
@@ -32,15 +32,16 @@ DataType TypeAmong(std::initializer_list<const Ints*> args) {
   return DT_INVALID;
 }
 
-Output WithInts(absl::string_view op, Output x, absl::string_view argument, const Ints& ints, absl::string_view name,
-                Attrs attrs = {}, absl::string_view default_name = {}) {
+Output WithInts(absl::string_view op, Output x, absl::string_view argument, const Ints& ints,
+                absl::string_view name, Attrs attrs = {}, absl::string_view default_name = {}) {
   if (!x) return {};
   NodeScope scope(x.graph(), name, default_name.empty() ? op : default_name);
   return AddOp(op, {x, ints.In(x.graph(), argument)}, std::move(attrs), scope.name());
 }
 
-Output WithTwoInts(absl::string_view op, Output x, absl::string_view name1, const Ints& ints1, absl::string_view name2,
-                   const Ints& ints2, absl::string_view name, bool same_type) {
+Output WithTwoInts(absl::string_view op, Output x, absl::string_view name1, const Ints& ints1,
+                   absl::string_view name2, const Ints& ints2, absl::string_view name,
+                   bool same_type) {
   if (!x) return {};
   NodeScope scope(x.graph(), name, op);
   const DataType type = same_type ? TypeAmong({&ints1, &ints2}) : DT_INVALID;
@@ -59,7 +60,8 @@ Tensor Repeated(const Tensor& element, const Shape& shape) {
   return all;
 }
 
-Output Filled(Graph& graph, const Ints& shape, DataType dtype, double value, absl::string_view name) {
+Output Filled(Graph& graph, const Ints& shape, DataType dtype, double value,
+              absl::string_view name) {
   constexpr int64_t kSmall = 1000;
   NameScope scope(graph, name);
   absl::StatusOr<Tensor> element =
@@ -81,7 +83,8 @@ Output Filled(Graph& graph, const Ints& shape, DataType dtype, double value, abs
   return AddOp("Fill", {dims, Const(graph, *std::move(element))}, {}, scope.name());
 }
 
-Output ScatterOp(absl::string_view op, Output tensor, Output indices, Output updates, absl::string_view name) {
+Output ScatterOp(absl::string_view op, Output tensor, Output indices, Output updates,
+                 absl::string_view name) {
   return AddOp(op, {tensor, indices, updates}, {}, name);
 }
 
@@ -103,7 +106,9 @@ Output Ints::In(Graph& graph, absl::string_view name, DataType dtype) const {
     }
   }
   const int64_t count = static_cast<int64_t>(values_.size());
-  const Shape shape = is_scalar_ ? Shape() : columns_ > 0 ? Shape({count / columns_, columns_}) : Shape({count});
+  const Shape shape = is_scalar_     ? Shape()
+                      : columns_ > 0 ? Shape({count / columns_, columns_})
+                                     : Shape({count});
   return Const(graph, IntTensor(values_, dtype, shape), name);
 }
 
@@ -114,7 +119,8 @@ absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value) {
     return t;
   }
   const bool done = DispatchType(dtype, Numbers{}, [&]<class T>() {
-    if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    if constexpr (std::is_same_v<T, std::complex<float>> ||
+                  std::is_same_v<T, std::complex<double>>) {
       *t.data<T>() = T(static_cast<typename T::value_type>(value));
     } else if constexpr (std::is_integral_v<T>) {
       *t.data<T>() = static_cast<T>(static_cast<int64_t>(value));
@@ -123,7 +129,8 @@ absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value) {
     }
     if constexpr (std::is_same_v<T, double>) *t.data<T>() = value;
   });
-  if (!done) return InvalidArgument("a number cannot become a constant of type ", DataTypeName(dtype));
+  if (!done)
+    return InvalidArgument("a number cannot become a constant of type ", DataTypeName(dtype));
   return t;
 }
 
@@ -167,7 +174,8 @@ Output ZerosLike(Output like, DataType dtype, absl::string_view name, bool optim
   const bool constant = optimize && like.shape().IsFullyDefined() && dtype != DT_VARIANT;
   NodeScope scope(like.graph(), name, "zeros_like");
   if (constant) return Zeros(like.graph(), like.shape(), dtype, scope.name());
-  if (dtype != like.dtype()) return Zeros(like.graph(), ShapeTensor(like, DT_INT32, {}, optimize), dtype, scope.name());
+  if (dtype != like.dtype())
+    return Zeros(like.graph(), ShapeTensor(like, DT_INT32, {}, optimize), dtype, scope.name());
   return AddOp("ZerosLike", {like}, {}, scope.name());
 }
 
@@ -200,13 +208,17 @@ Outputs IdentityN(const Outputs& xs, absl::string_view name) {
 
 Output Snapshot(Output x, absl::string_view name) { return AddOp("Snapshot", {x}, {}, name); }
 Output DeepCopy(Output x, absl::string_view name) { return AddOp("DeepCopy", {x}, {}, name); }
-Output StopGradient(Output x, absl::string_view name) { return AddOp("StopGradient", {x}, {}, name); }
+Output StopGradient(Output x, absl::string_view name) {
+  return AddOp("StopGradient", {x}, {}, name);
+}
 
 Output PreventGradient(Output x, absl::string_view message, absl::string_view name) {
   return AddOp("PreventGradient", {x}, {{"message", message}}, name);
 }
 
-Output GuaranteeConst(Output x, absl::string_view name) { return AddOp("GuaranteeConst", {x}, {}, name); }
+Output GuaranteeConst(Output x, absl::string_view name) {
+  return AddOp("GuaranteeConst", {x}, {}, name);
+}
 
 Output EnsureShape(Output x, const Shape& shape, absl::string_view name) {
   return AddOp("EnsureShape", {x}, {{"shape", shape}}, name);
@@ -216,7 +228,9 @@ Output CheckNumerics(Output x, absl::string_view message, absl::string_view name
   return AddOp("CheckNumerics", {x}, {{"message", message}}, name);
 }
 
-Output Bitcast(Output x, DataType type, absl::string_view name) { return AddOp("Bitcast", {x}, {{"type", type}}, name); }
+Output Bitcast(Output x, DataType type, absl::string_view name) {
+  return AddOp("Bitcast", {x}, {{"type", type}}, name);
+}
 
 Output ShapeTensor(Output x, DataType out_type, absl::string_view name, bool optimize) {
   if (!x) return {};
@@ -236,7 +250,8 @@ Output Size(Output x, DataType out_type, absl::string_view name, bool optimize) 
 
 Output Rank(Output x, absl::string_view name, bool optimize) {
   if (!x) return {};
-  if (optimize && x.shape().has_rank()) return Ints(x.shape().rank()).In(x.graph(), name.empty() ? "Rank" : name);
+  if (optimize && x.shape().has_rank())
+    return Ints(x.shape().rank()).In(x.graph(), name.empty() ? "Rank" : name);
   return AddOp("Rank", {x}, {}, name);
 }
 
@@ -292,7 +307,8 @@ Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
   const int64_t count = std::max<int64_t>(num, 0);
   if (!x) return Outputs(count);
   NodeScope scope(x.graph(), name, "split");
-  Node* n = AddNode("Split", {axis.In(x.graph(), "split_dim"), x}, {{"num_split", num}}, scope.name());
+  Node* n =
+      AddNode("Split", {axis.In(x.graph(), "split_dim"), x}, {{"num_split", num}}, scope.name());
   return AllOutputs(n, count);
 }
 
@@ -303,12 +319,14 @@ Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view 
   if (!lengths) return {};
   const int64_t count = lengths.shape().rank() == 1 ? lengths.dim(0) : -1;
   if (count < 0) {
-    g.Fail(InvalidArgument("SplitV: the number of parts must be known when the graph is built, but the sizes are ",
-                           lengths.name(), " of shape ", lengths.shape().ToString()));
+    g.Fail(InvalidArgument(
+        "SplitV: the number of parts must be known when the graph is built, but the sizes are ",
+        lengths.name(), " of shape ", lengths.shape().ToString()));
     return {};
   }
   NodeScope scope(g, name, "split");
-  Node* n = AddNode("SplitV", {x, lengths, axis.In(g, "split_dim")}, {{"num_split", count}}, scope.name());
+  Node* n = AddNode("SplitV", {x, lengths, axis.In(g, "split_dim")}, {{"num_split", count}},
+                    scope.name());
   return AllOutputs(n, count);
 }
 
@@ -323,8 +341,8 @@ Outputs Unstack(Output x, int64_t axis, int64_t num, absl::string_view name) {
     if (dim.ok()) num = x.dim(*dim);
   }
   if (num < 0) {
-    x.graph().Fail(InvalidArgument("Unstack: cannot infer the number of parts from shape ", x.shape().ToString(),
-                                   " along axis ", axis, "; give `num`"));
+    x.graph().Fail(InvalidArgument("Unstack: cannot infer the number of parts from shape ",
+                                   x.shape().ToString(), " along axis ", axis, "; give `num`"));
     return {};
   }
   Node* n = AddNode("Unpack", {x}, {{"num", num}, {"axis", axis}}, name.empty() ? "unstack" : name);
@@ -335,16 +353,18 @@ Output Tile(Output x, const Ints& multiples, absl::string_view name) {
   return WithInts("Tile", x, "multiples", multiples, name);
 }
 
-Output Gather(Output params, const Ints& indices, const GatherOptions& options, absl::string_view name) {
+Output Gather(Output params, const Ints& indices, const GatherOptions& options,
+              absl::string_view name) {
   if (!params) return {};
   Graph& g = params.graph();
   NodeScope scope(g, name, "GatherV2");
   const Output rows = indices.In(g, "indices");
-  return AddOp("GatherV2", {params, rows, Ints(options.axis).In(g, "axis")}, {{"batch_dims", options.batch_dims}},
-               scope.name());
+  return AddOp("GatherV2", {params, rows, Ints(options.axis).In(g, "axis")},
+               {{"batch_dims", options.batch_dims}}, scope.name());
 }
 
-Output GatherV2(Output params, Output indices, Output axis, int64_t batch_dims, absl::string_view name) {
+Output GatherV2(Output params, Output indices, Output axis, int64_t batch_dims,
+                absl::string_view name) {
   return AddOp("GatherV2", {params, indices, axis}, {{"batch_dims", batch_dims}}, name);
 }
 
@@ -377,16 +397,20 @@ Output TensorScatterMax(Output tensor, Output indices, Output updates, absl::str
   return ScatterOp("TensorScatterMax", tensor, indices, updates, name);
 }
 
-Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options, absl::string_view name) {
+Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options,
+              absl::string_view name) {
   if (!indices) return {};
   Graph& g = indices.graph();
   NodeScope scope(g, name, "one_hot");
   const Output on = ConstOf(g, options.dtype, options.on_value, "on_value");
   const Output off = ConstOf(g, options.dtype, options.off_value, "off_value");
-  return AddOp("OneHot", {indices, depth.In(g, "depth"), on, off}, {{"axis", options.axis}}, scope.name());
+  return AddOp("OneHot", {indices, depth.In(g, "depth"), on, off}, {{"axis", options.axis}},
+               scope.name());
 }
 
-Output Where(Output condition, absl::string_view name) { return AddOp("Where", {condition}, {}, name); }
+Output Where(Output condition, absl::string_view name) {
+  return AddOp("Where", {condition}, {}, name);
+}
 
 UniqueResult Unique(Output x, DataType out_idx, absl::string_view name) {
   const Outputs r = AllOutputs(AddNode("Unique", {x}, {{"out_idx", out_idx}}, name), 2);
@@ -412,7 +436,8 @@ Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_vi
   if (!predictions || !targets) return {};
   NodeScope outer(predictions.graph(), name, "in_top_k");
   NameScope scope(predictions.graph(), "InTopKV2");
-  return AddOp("InTopKV2", {predictions, targets, k.In(predictions.graph(), "k", targets.dtype())}, {}, scope.name());
+  return AddOp("InTopKV2", {predictions, targets, k.In(predictions.graph(), "k", targets.dtype())},
+               {}, scope.name());
 }
 
 Output Transpose(Output x) {
@@ -434,17 +459,22 @@ Output Transpose(Output x, const Ints& perm, absl::string_view name) {
 
 Output ConjugateTranspose(Output x, const Ints& perm, absl::string_view name) {
   const bool is_complex = IsComplex(x.dtype());
-  return WithInts(is_complex ? "ConjugateTranspose" : "Transpose", x, "perm", perm, name, {}, "transpose");
+  return WithInts(is_complex ? "ConjugateTranspose" : "Transpose", x, "perm", perm, name, {},
+                  "transpose");
 }
 
-Output InvertPermutation(Output x, absl::string_view name) { return AddOp("InvertPermutation", {x}, {}, name); }
+Output InvertPermutation(Output x, absl::string_view name) {
+  return AddOp("InvertPermutation", {x}, {}, name);
+}
 
 Output Reverse(Output x, const Ints& axes, absl::string_view name) {
   return WithInts("ReverseV2", x, "axis", axes, name);
 }
 
-Output ReverseSequence(Output x, Output lengths, int64_t seq_dim, int64_t batch_dim, absl::string_view name) {
-  return AddOp("ReverseSequence", {x, lengths}, {{"seq_dim", seq_dim}, {"batch_dim", batch_dim}}, name);
+Output ReverseSequence(Output x, Output lengths, int64_t seq_dim, int64_t batch_dim,
+                       absl::string_view name) {
+  return AddOp("ReverseSequence", {x, lengths}, {{"seq_dim", seq_dim}, {"batch_dim", batch_dim}},
+               name);
 }
 
 Output Roll(Output x, const Ints& shift, const Ints& axis, absl::string_view name) {
@@ -460,7 +490,8 @@ Output PadV2(Output x, const Ints& paddings, double value, absl::string_view nam
   Graph& g = x.graph();
   NodeScope scope(g, name, "PadV2");
   const Output widths = paddings.In(g, "paddings");
-  return AddOp("PadV2", {x, widths, ConstOf(g, x.dtype(), value, "constant_values")}, {}, scope.name());
+  return AddOp("PadV2", {x, widths, ConstOf(g, x.dtype(), value, "constant_values")}, {},
+               scope.name());
 }
 
 Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_view name) {
@@ -468,20 +499,27 @@ Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_v
                   {{"mode", mode == MirrorMode::kReflect ? "REFLECT" : "SYMMETRIC"}});
 }
 
-Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings, absl::string_view name) {
-  return WithTwoInts("SpaceToBatchND", x, "block_shape", block_shape, "paddings", paddings, name, false);
+Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings,
+                      absl::string_view name) {
+  return WithTwoInts("SpaceToBatchND", x, "block_shape", block_shape, "paddings", paddings, name,
+                     false);
 }
 
-Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops, absl::string_view name) {
+Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops,
+                      absl::string_view name) {
   return WithTwoInts("BatchToSpaceND", x, "block_shape", block_shape, "crops", crops, name, false);
 }
 
-Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format, absl::string_view name) {
-  return AddOp("SpaceToDepth", {x}, {{"block_size", block_size}, {"data_format", data_format}}, name);
+Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format,
+                    absl::string_view name) {
+  return AddOp("SpaceToDepth", {x}, {{"block_size", block_size}, {"data_format", data_format}},
+               name);
 }
 
-Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format, absl::string_view name) {
-  return AddOp("DepthToSpace", {x}, {{"block_size", block_size}, {"data_format", data_format}}, name);
+Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format,
+                    absl::string_view name) {
+  return AddOp("DepthToSpace", {x}, {{"block_size", block_size}, {"data_format", data_format}},
+               name);
 }
 
 Output Diag(Output diagonal, absl::string_view name) { return AddOp("Diag", {diagonal}, {}, name); }
@@ -494,7 +532,8 @@ Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options, absl::strin
   const Output k = options.k.In(g, "k"), rows = options.num_rows.In(g, "num_rows");
   const Output cols = options.num_cols.In(g, "num_cols");
   const Output padding = ConstOf(g, diagonal.dtype(), options.padding_value, "padding_value");
-  return AddOp("MatrixDiagV3", {diagonal, k, rows, cols, padding}, {{"align", options.align}}, scope.name());
+  return AddOp("MatrixDiagV3", {diagonal, k, rows, cols, padding}, {{"align", options.align}},
+               scope.name());
 }
 
 Output MatrixDiagPart(Output x, const MatrixDiagOptions& options, absl::string_view name) {
@@ -506,15 +545,18 @@ Output MatrixDiagPart(Output x, const MatrixDiagOptions& options, absl::string_v
   return AddOp("MatrixDiagPartV3", {x, k, padding}, {{"align", options.align}}, scope.name());
 }
 
-Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options, absl::string_view name) {
+Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options,
+                     absl::string_view name) {
   if (!x) return {};
   NodeScope scope(x.graph(), name, "set_diag");
-  return AddOp("MatrixSetDiagV3", {x, diagonal, options.k.In(x.graph(), "k")}, {{"align", options.align}},
-               scope.name());
+  return AddOp("MatrixSetDiagV3", {x, diagonal, options.k.In(x.graph(), "k")},
+               {{"align", options.align}}, scope.name());
 }
 
-Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper, absl::string_view name) {
-  return WithTwoInts("MatrixBandPart", x, "num_lower", num_lower, "num_upper", num_upper, name, true);
+Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper,
+                      absl::string_view name) {
+  return WithTwoInts("MatrixBandPart", x, "num_lower", num_lower, "num_upper", num_upper, name,
+                     true);
 }
 
 void AddArrayOps(OpRegistry* ops) {

@@ -11,31 +11,35 @@
 
 #include "weir/core/graph.h"
 
-// Builders that make, describe, cut, join and rearrange tensors: TensorFlow's array_ops. Each adds the nodes that the
-// Python function of that name adds, under the same names, and returns what it returns; the last argument is the name.
-// Errors (a rank or an axis that cannot fit) stick to the graph, and give an invalid Output.
+// Builders that make, describe, cut, join and rearrange tensors: TensorFlow's array_ops. Each adds
+// the nodes that the Python function of that name adds, under the same names, and returns what it
+// returns; the last argument is the name. Errors (a rank or an axis that cannot fit) stick to the
+// graph, and give an invalid Output.
 namespace weir {
 
-// An integer argument (shape, axis, sizes): a tensor, or a literal, which becomes a Const named "<node>/<argument>" of
-// type int32 (int64 where int32 cannot hold it).
-//   Reshape(x, {-1, 784});  Reshape(x, ShapeTensor(y));  Concat({a, b}, 1);  Pad(x, {{1, 1}, {0, 2}})
+// An integer argument (shape, axis, sizes): a tensor, or a literal, which becomes a Const named
+// "<node>/<argument>" of type int32 (int64 where int32 cannot hold it).
+//   Reshape(x, {-1, 784});  Reshape(x, ShapeTensor(y));  Concat({a, b}, 1);  Pad(x, {{1, 1}, {0,
+//   2}})
 class Ints {
  public:
-  Ints() = default;                                             // an empty vector
+  Ints() = default;  // an empty vector
   Ints(Output tensor) : tensor_(tensor), is_tensor_(true) {}
   Ints(int64_t scalar) : values_{scalar}, is_scalar_(true) {}
   Ints(int scalar) : Ints(static_cast<int64_t>(scalar)) {}
   Ints(std::initializer_list<int64_t> list) : values_(list) {}
   Ints(std::vector<int64_t> list) : values_(std::move(list)) {}
   Ints(const Shape& shape) : values_(shape.dims().begin(), shape.dims().end()) {}
-  Ints(std::initializer_list<std::pair<int64_t, int64_t>> rows) : columns_(2) {  // a matrix of two columns
+  Ints(std::initializer_list<std::pair<int64_t, int64_t>> rows)
+      : columns_(2) {  // a matrix of two columns
     for (const auto& [a, b] : rows) values_.insert(values_.end(), {a, b});
   }
 
   bool is_tensor() const { return is_tensor_; }
   const Output& tensor() const { return tensor_; }
   const std::vector<int64_t>& values() const { return values_; }
-  // The tensor, or a Const of this name holding the literal. `dtype` is for the literal: DT_INVALID chooses.
+  // The tensor, or a Const of this name holding the literal. `dtype` is for the literal: DT_INVALID
+  // chooses.
   Output In(Graph& graph, absl::string_view name, DataType dtype = DT_INVALID) const;
 
  private:
@@ -47,16 +51,16 @@ class Ints {
 
 // ---- constants
 
-// A one-element tensor of any numeric or boolean dtype with this value, converted (true, 1, 1.0, 1+0i). INVALID_ARGUMENT
-// for other dtypes.
+// A one-element tensor of any numeric or boolean dtype with this value, converted (true, 1, 1.0,
+// 1+0i). INVALID_ARGUMENT for other dtypes.
 absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value);
 
 Output Const(Graph& graph, Tensor value, absl::string_view name = {});
 // A scalar of the C++ type's dtype: Const(g, 1.5f), Const(g, int64_t{3}).
 template <class T>
-  requires(std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16> ||
-           std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>)
-Output Const(Graph& graph, T value, absl::string_view name = {}) {
+requires(std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16> ||
+         std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) Output
+    Const(Graph& graph, T value, absl::string_view name = {}) {
   return Const(graph, Tensor::Scalar<T>(value), name);
 }
 inline Output Const(Graph& graph, const char* text, absl::string_view name = {}) {
@@ -76,26 +80,34 @@ Output Const(Graph& graph, const std::vector<T>& values, absl::string_view name 
 }
 // The elements of a tensor of this shape: Const<float>(g, {2, 2}, {1, 2, 3, 4}).
 template <class T>
-Output Const(Graph& graph, const Shape& shape, std::initializer_list<T> values, absl::string_view name = {}) {
+Output Const(Graph& graph, const Shape& shape, std::initializer_list<T> values,
+             absl::string_view name = {}) {
   return Const(graph, Tensor::Of<T>(shape, values), name);
 }
-// A scalar of the given dtype, converted from `value`; what a Python literal becomes beside a tensor.
+// A scalar of the given dtype, converted from `value`; what a Python literal becomes beside a
+// tensor.
 Output ConstOf(Graph& graph, DataType dtype, double value, absl::string_view name = {});
 // A scalar of the dtype of `like`.
 Output ConstLike(Output like, double value, absl::string_view name = {});
 
 // A tensor that is fed. The shape may be partly or wholly unknown (Shape::UnknownRank()).
-Output Placeholder(Graph& graph, DataType dtype, const Shape& shape = Shape::UnknownRank(), absl::string_view name = {});
+Output Placeholder(Graph& graph, DataType dtype, const Shape& shape = Shape::UnknownRank(),
+                   absl::string_view name = {});
 // Like `input`, unless it is fed; what is fed must fit `shape`.
 Output PlaceholderWithDefault(Output input, const Shape& shape, absl::string_view name = {});
 
-// Tensors of zeros and ones: a Const "zeros" if the shape is a literal of under 1,000 elements, else a Fill.
-Output Zeros(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT, absl::string_view name = {});
-Output Ones(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT, absl::string_view name = {});
-// Zeros or ones of the shape of `like`; `dtype` DT_INVALID: its dtype as well. With `optimize` a static shape makes them
-// constants (what Python does by default).
-Output ZerosLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {}, bool optimize = true);
-Output OnesLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {}, bool optimize = true);
+// Tensors of zeros and ones: a Const "zeros" if the shape is a literal of under 1,000 elements,
+// else a Fill.
+Output Zeros(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT,
+             absl::string_view name = {});
+Output Ones(Graph& graph, const Ints& shape, DataType dtype = DT_FLOAT,
+            absl::string_view name = {});
+// Zeros or ones of the shape of `like`; `dtype` DT_INVALID: its dtype as well. With `optimize` a
+// static shape makes them constants (what Python does by default).
+Output ZerosLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {},
+                 bool optimize = true);
+Output OnesLike(Output like, DataType dtype = DT_INVALID, absl::string_view name = {},
+                bool optimize = true);
 // `value`, a scalar, everywhere in a tensor of shape `dims`.
 Output Fill(const Ints& dims, Output value, absl::string_view name = {});
 
@@ -119,10 +131,12 @@ Output Bitcast(Output x, DataType type, absl::string_view name = {});
 
 // ---- shapes
 
-// The shape of x as a vector, the number of its elements, the number of its dimensions. A Const where it is static;
-// `optimize` false always makes the node.
-Output ShapeTensor(Output x, DataType out_type = DT_INT32, absl::string_view name = {}, bool optimize = true);
-Output Size(Output x, DataType out_type = DT_INT32, absl::string_view name = {}, bool optimize = true);
+// The shape of x as a vector, the number of its elements, the number of its dimensions. A Const
+// where it is static; `optimize` false always makes the node.
+Output ShapeTensor(Output x, DataType out_type = DT_INT32, absl::string_view name = {},
+                   bool optimize = true);
+Output Size(Output x, DataType out_type = DT_INT32, absl::string_view name = {},
+            bool optimize = true);
 Output Rank(Output x, absl::string_view name = {}, bool optimize = true);
 Outputs ShapeN(const Outputs& xs, DataType out_type = DT_INT32, absl::string_view name = {});
 
@@ -189,8 +203,8 @@ Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_vi
 struct StridedSliceOptions {
   int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
 };
-Output StridedSlice(Output x, Output begin, Output end, Output strides, const StridedSliceOptions& options,
-                    absl::string_view name = {});
+Output StridedSlice(Output x, Output begin, Output end, Output strides,
+                    const StridedSliceOptions& options, absl::string_view name = {});
 Output StridedSliceGrad(Output shape, Output begin, Output end, Output strides, Output dy,
                         const StridedSliceOptions& options, absl::string_view name = {});
 // `size` elements from `begin` on in each dimension; a size of -1 takes all that are left.
@@ -199,7 +213,8 @@ Output Slice(Output x, const Ints& begin, const Ints& size, absl::string_view na
 // Joined along a dimension that exists already (one tensor: an Identity).
 Output Concat(const Outputs& xs, const Ints& axis, absl::string_view name = {});
 Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name = {});
-// `num` equal parts; or parts of the sizes given, one of which may be -1. The number of sizes must be static.
+// `num` equal parts; or parts of the sizes given, one of which may be -1. The number of sizes must
+// be static.
 Outputs Split(Output x, int64_t num, const Ints& axis = 0, absl::string_view name = {});
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis = 0, absl::string_view name = {});
 // Joined along a new dimension, and taken apart along one (`num` -1: its static extent).
@@ -213,14 +228,19 @@ struct GatherOptions {
   int64_t axis = 0;
   int64_t batch_dims = 0;
 };
-// Slices of `params` along an axis, one for each index. The gradient with respect to params is IndexedSlices.
-Output Gather(Output params, const Ints& indices, const GatherOptions& options = {}, absl::string_view name = {});
-Output GatherV2(Output params, Output indices, Output axis, int64_t batch_dims = 0, absl::string_view name = {});
+// Slices of `params` along an axis, one for each index. The gradient with respect to params is
+// IndexedSlices.
+Output Gather(Output params, const Ints& indices, const GatherOptions& options = {},
+              absl::string_view name = {});
+Output GatherV2(Output params, Output indices, Output axis, int64_t batch_dims = 0,
+                absl::string_view name = {});
 // Slices addressed by the rows of the last dimension of `indices`.
 Output GatherNd(Output params, const Ints& indices, absl::string_view name = {});
 // A tensor of this shape, zero but for `updates` at `indices`; what falls on one place adds up.
-Output ScatterNd(const Ints& indices, Output updates, const Ints& shape, absl::string_view name = {});
-Output TensorScatterUpdate(Output tensor, Output indices, Output updates, absl::string_view name = {});
+Output ScatterNd(const Ints& indices, Output updates, const Ints& shape,
+                 absl::string_view name = {});
+Output TensorScatterUpdate(Output tensor, Output indices, Output updates,
+                           absl::string_view name = {});
 Output TensorScatterAdd(Output tensor, Output indices, Output updates, absl::string_view name = {});
 Output TensorScatterSub(Output tensor, Output indices, Output updates, absl::string_view name = {});
 Output TensorScatterMin(Output tensor, Output indices, Output updates, absl::string_view name = {});
@@ -231,7 +251,8 @@ struct OneHotOptions {
   DataType dtype = DT_FLOAT;
   int64_t axis = -1;
 };
-Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options = {}, absl::string_view name = {});
+Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options = {},
+              absl::string_view name = {});
 // The coordinates of the elements that are true (not zero), a row each, in row-major order.
 Output Where(Output condition, absl::string_view name = {});
 
@@ -245,7 +266,8 @@ struct ListDiffResult {
   Output out, idx;
 };
 // The elements of x that are not in y, and their positions.
-ListDiffResult ListDiff(Output x, Output y, DataType out_idx = DT_INT32, absl::string_view name = {});
+ListDiffResult ListDiff(Output x, Output y, DataType out_idx = DT_INT32,
+                        absl::string_view name = {});
 
 struct TopKResult {
   Output values, indices;
@@ -264,19 +286,25 @@ Output ConjugateTranspose(Output x, const Ints& perm, absl::string_view name = {
 Output InvertPermutation(Output x, absl::string_view name = {});
 Output Reverse(Output x, const Ints& axes, absl::string_view name = {});
 // Reverses the first lengths[b] elements along seq_dim, for each b along batch_dim.
-Output ReverseSequence(Output x, Output lengths, int64_t seq_dim, int64_t batch_dim = 0, absl::string_view name = {});
+Output ReverseSequence(Output x, Output lengths, int64_t seq_dim, int64_t batch_dim = 0,
+                       absl::string_view name = {});
 Output Roll(Output x, const Ints& shift, const Ints& axis, absl::string_view name = {});
 
-// Rows of `paddings` give what is put before and after each dimension: zeros, `value`, or a mirror image.
+// Rows of `paddings` give what is put before and after each dimension: zeros, `value`, or a mirror
+// image.
 Output Pad(Output x, const Ints& paddings, absl::string_view name = {});
 Output PadV2(Output x, const Ints& paddings, double value, absl::string_view name = {});
 enum class MirrorMode { kReflect, kSymmetric };
 Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_view name = {});
 
-Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings, absl::string_view name = {});
-Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops, absl::string_view name = {});
-Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format = "NHWC", absl::string_view name = {});
-Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format = "NHWC", absl::string_view name = {});
+Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings,
+                      absl::string_view name = {});
+Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops,
+                      absl::string_view name = {});
+Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format = "NHWC",
+                    absl::string_view name = {});
+Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format = "NHWC",
+                    absl::string_view name = {});
 
 // ---- diagonals
 
@@ -290,11 +318,14 @@ struct MatrixDiagOptions {
   std::string align = "RIGHT_LEFT";
 };
 // Matrices in the last two dimensions, with the diagonals given in the last one(s).
-Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options = {}, absl::string_view name = {});
+Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options = {},
+                  absl::string_view name = {});
 Output MatrixDiagPart(Output x, const MatrixDiagOptions& options = {}, absl::string_view name = {});
-Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options = {}, absl::string_view name = {});
+Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options = {},
+                     absl::string_view name = {});
 // Zero outside num_lower subdiagonals and num_upper superdiagonals (-1: all).
-Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper, absl::string_view name = {});
+Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper,
+                      absl::string_view name = {});
 
 }  // namespace weir
 

@@ -29,6 +29,11 @@ std::optional<std::vector<int64_t>> KnownInts(ShapeContext& c, int i) {
   return out;
 }
 
+absl::StatusOr<Shape> RequestedShape(ShapeContext& c, int i) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(i, 1).status());
+  return c.InputAsShape(i, /*minus_one_is_unknown=*/false);
+}
+
 Shape UnknownDims(int64_t rank) {
   if (rank < 0 || rank > Shape::kMaxRank) return Shape::UnknownRank();
   return Shape(absl::Span<const int64_t>(std::vector<int64_t>(rank, Shape::kUnknown)));
@@ -45,9 +50,13 @@ Grads PassAllGradients(GradContext& g) {
 Grads ReshapeToInputGradient(GradContext& g) { return {Reshape(g.dy(), ShapeTensor(g.x()))}; }
 
 Output SubOp(Output a, Output b, absl::string_view name) { return AddOp("Sub", {a, b}, {}, name); }
-Output AddV2Op(Output a, Output b, absl::string_view name) { return AddOp("AddV2", {a, b}, {}, name); }
+Output AddV2Op(Output a, Output b, absl::string_view name) {
+  return AddOp("AddV2", {a, b}, {}, name);
+}
 Output MulOp(Output a, Output b, absl::string_view name) { return AddOp("Mul", {a, b}, {}, name); }
-Output ModOp(Output a, Output b, absl::string_view name) { return AddOp("FloorMod", {a, b}, {}, name); }
+Output ModOp(Output a, Output b, absl::string_view name) {
+  return AddOp("FloorMod", {a, b}, {}, name);
+}
 
 Output CastOp(Output x, DataType to) {
   return !x || x.dtype() == to ? x : AddOp("Cast", {x}, {{"DstT", to}}, {});
@@ -77,7 +86,8 @@ Output ProdOp(Output x, const Ints& axes) {
   return x ? AddOp("Prod", {x, axes.In(x.graph(), "Const")}) : Output();
 }
 
-Output RangeOp(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta, absl::string_view name) {
+Output RangeOp(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta,
+               absl::string_view name) {
   NameScope scope(graph, name);
   const Output a = start.In(graph, "start"), b = limit.In(graph, "limit");
   return AddOp("Range", {a, b, delta.In(graph, "delta")}, {}, scope.name());
@@ -97,8 +107,8 @@ absl::Status ConstShape(ShapeContext& c) {
     return InvalidArgument(c.node().attr_or<std::string>("_value_error", "Const without a value"));
   }
   if (value.dtype() != c.attr<DataType>("dtype")) {
-    return InvalidArgument("Const of type ", DataTypeName(c.attr<DataType>("dtype")), " has a value of type ",
-                           DataTypeName(value.dtype()));
+    return InvalidArgument("Const of type ", DataTypeName(c.attr<DataType>("dtype")),
+                           " has a value of type ", DataTypeName(value.dtype()));
   }
   c.set_output(0, value.shape());
   return absl::OkStatus();
@@ -113,7 +123,8 @@ absl::Status AttrShape(ShapeContext& c) {
 absl::Status PlaceholderShape(ShapeContext& c) {
   constexpr int kLastWithoutUnknownRank = 21;
   const Shape shape = c.attr<Shape>("shape");
-  const bool unknown = shape.rank() <= 0 && c.node().graph().versions().producer <= kLastWithoutUnknownRank;
+  const bool unknown =
+      shape.rank() <= 0 && c.node().graph().versions().producer <= kLastWithoutUnknownRank;
   c.set_output(0, unknown ? Shape::UnknownRank() : shape);
   return absl::OkStatus();
 }
@@ -138,15 +149,18 @@ absl::Status EnsureShapeShape(ShapeContext& c) {
 
 absl::Status BitcastShape(ShapeContext& c) {
   Shape shape = c.input(0);
-  const int64_t from = ElementSize(c.attr<DataType>("T")), to = ElementSize(c.attr<DataType>("type"));
+  const int64_t from = ElementSize(c.attr<DataType>("T")),
+                to = ElementSize(c.attr<DataType>("type"));
   if (!shape.has_rank()) return absl::OkStatus();
   if (from < to) {
     if (shape.rank() == 0) {
-      return InvalidArgument("Cannot bitcast a scalar of type ", DataTypeName(c.attr<DataType>("T")),
-                             " to the larger type ", DataTypeName(c.attr<DataType>("type")));
+      return InvalidArgument("Cannot bitcast a scalar of type ",
+                             DataTypeName(c.attr<DataType>("T")), " to the larger type ",
+                             DataTypeName(c.attr<DataType>("type")));
     }
     if (shape.dim(-1) >= 0 && shape.dim(-1) != to / from) {
-      return InvalidArgument("Cannot bitcast: the last dimension of ", shape.ToString(), " must be ", to / from);
+      return InvalidArgument("Cannot bitcast: the last dimension of ", shape.ToString(),
+                             " must be ", to / from);
     }
     shape.RemoveDim(shape.rank() - 1);
   } else if (from > to) {
@@ -189,11 +203,14 @@ absl::Status ReshapeShape(ShapeContext& c) {
   }
   const auto [in_product, in_unknown] = KnownProduct(in);
   const auto [out_product, out_unknown] = KnownProduct(out);
-  const bool fits = out_product > 0 ? in_product % out_product == 0 : in_product == 0 || out_unknown > 0;
+  const bool fits =
+      out_product > 0 ? in_product % out_product == 0 : in_product == 0 || out_unknown > 0;
   if (in_unknown == 0 && in_product >= 0 && out_product >= 0) {
     if (out_unknown == 0 ? in_product != out_product : !fits) {
-      return InvalidArgument("Cannot reshape a tensor with ", in_product, " elements to shape ", out.ToString(), " (",
-                             out_unknown == 0 ? absl::StrCat(out_product) : absl::StrCat("a multiple of ", out_product),
+      return InvalidArgument("Cannot reshape a tensor with ", in_product, " elements to shape ",
+                             out.ToString(), " (",
+                             out_unknown == 0 ? absl::StrCat(out_product)
+                                              : absl::StrCat("a multiple of ", out_product),
                              " elements)");
     }
     if (out_unknown == 1 && out_product > 0) {
@@ -210,7 +227,8 @@ absl::Status ExpandDimsShape(ShapeContext& c) {
   Shape shape = c.input(0);
   const auto axis = KnownInts(c, 1);
   if (c.input(1).has_rank() && c.input(1).IsFullyDefined() && c.input(1).num_elements() != 1) {
-    return InvalidArgument("'dim' input must be a tensor with a single value, but has shape ", c.input(1).ToString());
+    return InvalidArgument("'dim' input must be a tensor with a single value, but has shape ",
+                           c.input(1).ToString());
   }
   if (!shape.has_rank()) return absl::OkStatus();
   if (!axis.has_value() || axis->size() != 1) {
@@ -219,7 +237,8 @@ absl::Status ExpandDimsShape(ShapeContext& c) {
   }
   const int rank = shape.rank();
   if ((*axis)[0] < -rank - 1 || (*axis)[0] > rank) {
-    return InvalidArgument("dim ", (*axis)[0], " not in the interval [", -rank - 1, ", ", rank, "]");
+    return InvalidArgument("dim ", (*axis)[0], " not in the interval [", -rank - 1, ", ", rank,
+                           "]");
   }
   shape.InsertDim(static_cast<int>((*axis)[0] < 0 ? (*axis)[0] + rank + 1 : (*axis)[0]), 1);
   c.set_output(0, std::move(shape));
@@ -234,7 +253,8 @@ absl::Status SqueezeShape(ShapeContext& c) {
   for (int64_t axis : axes) {
     WEIR_ASSIGN_OR_RETURN(const int i, CheckedAxis(axis, in.rank()));
     if (in.dim(i) >= 0 && in.dim(i) != 1) {
-      return InvalidArgument("Can not squeeze dim[", i, "], expected a dimension of 1, got ", in.dim(i));
+      return InvalidArgument("Can not squeeze dim[", i, "], expected a dimension of 1, got ",
+                             in.dim(i));
     }
     drop[i] = true;
   }
@@ -247,17 +267,24 @@ absl::Status SqueezeShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status FillShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Shape shape, RequestedShape(c, 0));
+  c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
 absl::Status BroadcastToShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(Shape out, c.InputAsShape(1, false));
+  WEIR_ASSIGN_OR_RETURN(Shape out, RequestedShape(c, 1));
   if (out.has_rank() && c.input(0).has_rank()) {
     if (c.input(0).rank() > out.rank()) {
-      return InvalidArgument("Rank of input (", c.input(0).rank(), ") must be no greater than rank of output shape (",
-                             out.rank(), ")");
+      return InvalidArgument("Rank of input (", c.input(0).rank(),
+                             ") must be no greater than rank of output shape (", out.rank(), ")");
     }
     for (int i = 1; i <= c.input(0).rank(); ++i) {
       const int64_t from = c.input(0).dim(-i), to = out.dim(-i);
       if (from > 1 && to >= 0 && from != to) {
-        return InvalidArgument("Incompatible shapes: ", c.input(0).ToString(), " vs. ", out.ToString());
+        return InvalidArgument("Incompatible shapes: ", c.input(0).ToString(), " vs. ",
+                               out.ToString());
       }
     }
   }
@@ -288,8 +315,9 @@ Grads PreventGradientGradient(GradContext& g) {
 Grads EnsureShapeGradient(GradContext& g) { return {g.dy()}; }
 
 Grads CheckNumericsGradient(GradContext& g) {
-  const std::string message = absl::StrCat("Not a number (NaN) or infinity (Inf) values detected in gradient. ",
-                                           g.attr<std::string>("message"));
+  const std::string message =
+      absl::StrCat("Not a number (NaN) or infinity (Inf) values detected in gradient. ",
+                   g.attr<std::string>("message"));
   return {AddOp(g.node().op_name(), {g.dy()}, {{"message", message}})};
 }
 
@@ -370,14 +398,15 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .InferShape(SameShape)
                .NotDifferentiable()
                .Doc("The input; gradients end here."));
-  ops->Add(OpSpec("PreventGradient")
-               .In("input: T")
-               .Out("output: T")
-               .Attr("T: type")
-               .Attr("message: string = ''")
-               .InferShape(SameShape)
-               .Gradient(PreventGradientGradient)
-               .Doc("The input; asking for a gradient through it is an error that shows `message`."));
+  ops->Add(
+      OpSpec("PreventGradient")
+          .In("input: T")
+          .Out("output: T")
+          .Attr("T: type")
+          .Attr("message: string = ''")
+          .InferShape(SameShape)
+          .Gradient(PreventGradientGradient)
+          .Doc("The input; asking for a gradient through it is an error that shows `message`."));
   ops->Add(OpSpec("GuaranteeConst")
                .In("input: T")
                .Out("output: T")
@@ -417,18 +446,23 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(SameShape)
                .Gradient(CheckNumericsGradient)
-               .Doc("The input; INVALID_ARGUMENT with `message` if it has a NaN or an infinity, told apart by "
+               .Doc("The input; INVALID_ARGUMENT with `message` if it has a NaN or an infinity, "
+                    "told apart by "
                     "sign."));
-  ops->Add(OpSpec("Bitcast")
-               .In("input: T")
-               .Out("output: type")
-               .Attr("T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, "
-                     "uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
-               .Attr("type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, "
-                     "uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
-               .InferShape(BitcastShape)
-               .Doc("The same bits as another type; where the sizes differ, the last dimension is added, "
-                    "removed or scaled."));
+  ops->Add(
+      OpSpec("Bitcast")
+          .In("input: T")
+          .Out("output: type")
+          .Attr(
+              "T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, "
+              "uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
+          .Attr(
+              "type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, "
+              "uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
+          .InferShape(BitcastShape)
+          .Doc(
+              "The same bits as another type; where the sizes differ, the last dimension is added, "
+              "removed or scaled."));
   ops->Add(OpSpec("Shape")
                .In("input: T")
                .Out("output: out_type")
@@ -468,7 +502,8 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Attr("Tshape: {int32, int64} = DT_INT32")
                .InferShape(ReshapeShape)
                .Gradient(ReshapeGradient)
-               .Doc("The same elements in another shape; one dimension may be -1, and is then computed."));
+               .Doc("The same elements in another shape; one dimension may be -1, and is then "
+                    "computed."));
   ops->Add(OpSpec("ExpandDims")
                .In("input: T, dim: Tdim")
                .Out("output: T")
@@ -484,14 +519,15 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Attr("squeeze_dims: list(int) >= 0 = []")
                .InferShape(SqueezeShape)
                .Gradient(ReshapeToInputGradient)
-               .Doc("The input without the dimensions named in `squeeze_dims`, which must be 1; without all "
+               .Doc("The input without the dimensions named in `squeeze_dims`, which must be 1; "
+                    "without all "
                     "that are 1 if none is named."));
   ops->Add(OpSpec("Fill")
                .In("dims: index_type, value: T")
                .Out("output: T")
                .Attr("T: type")
                .Attr("index_type: {int32, int64} = DT_INT32")
-               .InferShape(ShapeFromInput0)
+               .InferShape(FillShape)
                .Gradient(FillGradient)
                .Doc("A tensor of shape `dims` with `value` everywhere."));
   ops->Add(OpSpec("ZerosLike")
@@ -501,21 +537,22 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .InferShape(SameShape)
                .NotDifferentiable()
                .Doc("Zeros of the shape and type of x."));
-  ops->Add(OpSpec("OnesLike")
-               .In("x: T")
-               .Out("y: T")
-               .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, "
-                     "int64, uint64, complex64, complex128, bool}")
-               .InferShape(SameShape)
-               .NotDifferentiable()
-               .Doc("Ones of the shape and type of x."));
+  ops->Add(
+      OpSpec("OnesLike")
+          .In("x: T")
+          .Out("y: T")
+          .Attr("T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, "
+                "int64, uint64, complex64, complex128, bool}")
+          .InferShape(SameShape)
+          .NotDifferentiable()
+          .Doc("Ones of the shape and type of x."));
   ops->Add(OpSpec("Empty")
                .In("shape: int32")
                .Out("output: dtype")
                .Attr("dtype: type")
                .Attr("init: bool = false")
                .Stateful()
-               .InferShape(ShapeFromInput0)
+               .InferShape(FillShape)
                .NotDifferentiable()
                .Doc("A tensor of this shape with arbitrary elements; zeros if `init`."));
   ops->Add(OpSpec("BroadcastTo")
@@ -539,7 +576,8 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(TwoVectorsShape)
                .NotDifferentiable()
-               .Doc("For arguments of shapes s0 and s1: the dimensions along which the gradient of each is "
+               .Doc("For arguments of shapes s0 and s1: the dimensions along which the gradient of "
+                    "each is "
                     "summed."));
 }
 

@@ -50,11 +50,13 @@ absl::StatusOr<std::optional<std::pair<int64_t, int64_t>>> KnownBand(ShapeContex
   const auto k = KnownInts(c, i);
   if (!k.has_value()) return Band();
   if (k->empty() || k->size() > 2) {
-    return InvalidArgument("diag_index must be a scalar or vector with one or two elements, received ", k->size(),
-                           " elements.");
+    return InvalidArgument(
+        "diag_index must be a scalar or vector with one or two elements, received ", k->size(),
+        " elements.");
   }
   if (k->front() > k->back()) {
-    return InvalidArgument("lower_diag_index is greater than upper_diag_index: ", k->front(), " > ", k->back());
+    return InvalidArgument("lower_diag_index is greater than upper_diag_index: ", k->front(), " > ",
+                           k->back());
   }
   return Band(std::in_place, k->front(), k->back());
 }
@@ -64,8 +66,8 @@ absl::StatusOr<int64_t> BandLength(int64_t rows, int64_t cols, int64_t low, int6
   if (rows < 0 || cols < 0) return Shape::kUnknown;
   const bool fits = (low > -rows && high < cols) || (low == 0 && high == 0);
   if (!fits) {
-    return InvalidArgument("lower_diag_index and upper_diag_index must lie in the matrix of ", rows, " by ", cols,
-                           ", but are ", low, " and ", high);
+    return InvalidArgument("lower_diag_index and upper_diag_index must lie in the matrix of ", rows,
+                           " by ", cols, ", but are ", low, " and ", high);
   }
   return std::min(rows + std::min<int64_t>(high, 0), cols - std::max<int64_t>(low, 0));
 }
@@ -77,8 +79,9 @@ absl::Status MatrixDiagV2Shape(ShapeContext& c) {
   if (!diagonal.has_rank() || !band.has_value()) return absl::OkStatus();
   const bool many = band->first < band->second;
   if (many && diagonal.rank() < 2) {
-    return InvalidArgument("diagonal must be at least 2-dim for a band of several diagonals, received shape: ",
-                           diagonal.ToString());
+    return InvalidArgument(
+        "diagonal must be at least 2-dim for a band of several diagonals, received shape: ",
+        diagonal.ToString());
   }
   const auto num_rows = KnownInts(c, 2), num_cols = KnownInts(c, 3);
   Shape out = diagonal.Sub(0, diagonal.rank() - (many ? 2 : 1));
@@ -95,8 +98,10 @@ absl::Status MatrixDiagV2Shape(ShapeContext& c) {
     } else if (cols == -1) {
       cols = least_cols;
     }
-    if (rows < least_rows) return InvalidArgument("num_rows is too small: ", rows, " < ", least_rows);
-    if (cols < least_cols) return InvalidArgument("num_cols is too small: ", cols, " < ", least_cols);
+    if (rows < least_rows)
+      return InvalidArgument("num_rows is too small: ", rows, " < ", least_rows);
+    if (cols < least_cols)
+      return InvalidArgument("num_cols is too small: ", cols, " < ", least_cols);
   }
   out.AddDim(rows);
   out.AddDim(cols);
@@ -109,7 +114,8 @@ absl::Status MatrixDiagPartV2Shape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(2, 0).status());
   WEIR_ASSIGN_OR_RETURN(const auto band, KnownBand(c, 1));
   if (!in.has_rank() || !band.has_value()) return absl::OkStatus();
-  WEIR_ASSIGN_OR_RETURN(const int64_t length, BandLength(in.dim(-2), in.dim(-1), band->first, band->second));
+  WEIR_ASSIGN_OR_RETURN(const int64_t length,
+                        BandLength(in.dim(-2), in.dim(-1), band->first, band->second));
   Shape out = in.Sub(0, in.rank() - 2);
   if (band->second > band->first) out.AddDim(band->second - band->first + 1);
   out.AddDim(length);
@@ -123,8 +129,9 @@ absl::Status CheckDiagonal(const Shape& in, const Shape& diagonal, int64_t low, 
   if (high > low) expected.AddDim(high - low + 1);
   expected.AddDim(length);
   if (!diagonal.IsCompatibleWith(expected)) {
-    return InvalidArgument("diagonal must have shape ", expected.ToString(), " for a matrix of shape ", in.ToString(),
-                           ", but has ", diagonal.ToString());
+    return InvalidArgument("diagonal must have shape ", expected.ToString(),
+                           " for a matrix of shape ", in.ToString(), ", but has ",
+                           diagonal.ToString());
   }
   return absl::OkStatus();
 }
@@ -177,7 +184,8 @@ Grads MatrixDiagPartV2Gradient(GradContext& g) {
   const std::string align = g.node().op_name() == "MatrixDiagPartV2" ? "LEFT_LEFT" : Align(g);
   const Shape& in = g.x(0).shape();
   if (in.has_rank() && in.dim(-1) >= 0 && in.dim(-2) >= 0) {
-    return {MatrixDiag(g.dy(), {.k = g.x(1), .num_rows = in.dim(-2), .num_cols = in.dim(-1), .align = align})};
+    return {MatrixDiag(
+        g.dy(), {.k = g.x(1), .num_rows = in.dim(-2), .num_cols = in.dim(-1), .align = align})};
   }
   return {MatrixSetDiag(ZerosLike(g.x(0)), g.dy(), {.k = g.x(1), .align = align})};
 }
@@ -200,13 +208,14 @@ Grads MatrixBandPartGradient(GradContext& g) { return {MatrixBandPart(g.dy(), g.
 }  // namespace
 
 void AddArrayDiagOps(OpRegistry* ops) {
-  ops->Add(OpSpec("Diag")
-               .In("diagonal: T")
-               .Out("output: T")
-               .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
-               .InferShape(DiagShape)
-               .Gradient(DiagGradient)
-               .Doc("A tensor of twice the rank with `diagonal` on its diagonal and zeros elsewhere."));
+  ops->Add(
+      OpSpec("Diag")
+          .In("diagonal: T")
+          .Out("output: T")
+          .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
+          .InferShape(DiagShape)
+          .Gradient(DiagGradient)
+          .Doc("A tensor of twice the rank with `diagonal` on its diagonal and zeros elsewhere."));
   ops->Add(OpSpec("DiagPart")
                .In("input: T")
                .Out("diagonal: T")
@@ -229,15 +238,17 @@ void AddArrayDiagOps(OpRegistry* ops) {
                .Gradient(MatrixDiagV2Gradient)
                .Doc("Matrices with `diagonal` on diagonals k (or k[0] to k[1]), aligned left, and "
                     "`padding_value` elsewhere."));
-  ops->Add(OpSpec("MatrixDiagV3")
-               .In("diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T")
-               .Out("output: T")
-               .Attr("T: type")
-               .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
-               .InferShape(MatrixDiagV2Shape)
-               .Gradient(MatrixDiagV2Gradient)
-               .Doc("Matrices with `diagonal` on diagonals k (or k[0] to k[1]) and `padding_value` elsewhere; "
-                    "shorter diagonals are aligned as `align` says (super-, then subdiagonals)."));
+  ops->Add(
+      OpSpec("MatrixDiagV3")
+          .In("diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T")
+          .Out("output: T")
+          .Attr("T: type")
+          .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
+          .InferShape(MatrixDiagV2Shape)
+          .Gradient(MatrixDiagV2Gradient)
+          .Doc("Matrices with `diagonal` on diagonals k (or k[0] to k[1]) and `padding_value` "
+               "elsewhere; "
+               "shorter diagonals are aligned as `align` says (super-, then subdiagonals)."));
   ops->Add(OpSpec("MatrixDiagPart")
                .In("input: T")
                .Out("diagonal: T")
@@ -251,17 +262,20 @@ void AddArrayDiagOps(OpRegistry* ops) {
                .Attr("T: type")
                .InferShape(MatrixDiagPartV2Shape)
                .Gradient(MatrixDiagPartV2Gradient)
-               .Doc("Diagonals k (or k[0] to k[1], from the highest) of matrices, shorter ones aligned left "
+               .Doc("Diagonals k (or k[0] to k[1], from the highest) of matrices, shorter ones "
+                    "aligned left "
                     "and filled up with `padding_value`."));
-  ops->Add(OpSpec("MatrixDiagPartV3")
-               .In("input: T, k: int32, padding_value: T")
-               .Out("diagonal: T")
-               .Attr("T: type")
-               .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
-               .InferShape(MatrixDiagPartV2Shape)
-               .Gradient(MatrixDiagPartV2Gradient)
-               .Doc("Diagonals k (or k[0] to k[1], from the highest) of matrices; shorter ones are aligned as "
-                    "`align` says and filled up with `padding_value`."));
+  ops->Add(
+      OpSpec("MatrixDiagPartV3")
+          .In("input: T, k: int32, padding_value: T")
+          .Out("diagonal: T")
+          .Attr("T: type")
+          .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
+          .InferShape(MatrixDiagPartV2Shape)
+          .Gradient(MatrixDiagPartV2Gradient)
+          .Doc("Diagonals k (or k[0] to k[1], from the highest) of matrices; shorter ones are "
+               "aligned as "
+               "`align` says and filled up with `padding_value`."));
   ops->Add(OpSpec("MatrixSetDiag")
                .In("input: T, diagonal: T")
                .Out("output: T")
@@ -276,14 +290,16 @@ void AddArrayDiagOps(OpRegistry* ops) {
                .InferShape(MatrixSetDiagV2Shape)
                .Gradient(MatrixSetDiagV2Gradient)
                .Doc("Matrices with diagonals k (or k[0] to k[1]) replaced, given aligned left."));
-  ops->Add(OpSpec("MatrixSetDiagV3")
-               .In("input: T, diagonal: T, k: int32")
-               .Out("output: T")
-               .Attr("T: type")
-               .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
-               .InferShape(MatrixSetDiagV2Shape)
-               .Gradient(MatrixSetDiagV2Gradient)
-               .Doc("Matrices with diagonals k (or k[0] to k[1]) replaced, given aligned as `align` says."));
+  ops->Add(
+      OpSpec("MatrixSetDiagV3")
+          .In("input: T, diagonal: T, k: int32")
+          .Out("output: T")
+          .Attr("T: type")
+          .Attr("align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'")
+          .InferShape(MatrixSetDiagV2Shape)
+          .Gradient(MatrixSetDiagV2Gradient)
+          .Doc("Matrices with diagonals k (or k[0] to k[1]) replaced, given aligned as `align` "
+               "says."));
   ops->Add(OpSpec("MatrixBandPart")
                .In("input: T, num_lower: Tindex, num_upper: Tindex")
                .Out("band: T")
@@ -291,7 +307,8 @@ void AddArrayDiagOps(OpRegistry* ops) {
                .Attr("Tindex: {int32, int64} = DT_INT64")
                .InferShape(MatrixBandPartShape)
                .Gradient(MatrixBandPartGradient)
-               .Doc("The input with zeros outside `num_lower` subdiagonals and `num_upper` superdiagonals; a "
+               .Doc("The input with zeros outside `num_lower` subdiagonals and `num_upper` "
+                    "superdiagonals; a "
                     "negative number keeps all."));
 }
 

@@ -9,7 +9,8 @@ namespace {
 
 absl::Status GatherShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape params, c.WithRankAtLeast(0, 1));
-  if (params.has_rank() && c.input(1).has_rank()) c.set_output(0, c.input(1).Concatenate(params.Sub(1)));
+  if (params.has_rank() && c.input(1).has_rank())
+    c.set_output(0, c.input(1).Concatenate(params.Sub(1)));
   return absl::OkStatus();
 }
 
@@ -20,8 +21,8 @@ absl::Status GatherV2Shape(ShapeContext& c) {
   int64_t batch_dims = c.attr<int64_t>("batch_dims");
   if (indices.has_rank()) {
     if (batch_dims < -indices.rank() || batch_dims > indices.rank()) {
-      return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ", indices.rank(), "], but got ",
-                             batch_dims);
+      return InvalidArgument("Expected batch_dims in the range [", -indices.rank(), ", ",
+                             indices.rank(), "], but got ", batch_dims);
     }
     if (batch_dims < 0) batch_dims += indices.rank();
   }
@@ -34,13 +35,14 @@ absl::Status GatherV2Shape(ShapeContext& c) {
   }
   WEIR_ASSIGN_OR_RETURN(const int at, CheckedAxis((*axis)[0], params.rank()));
   if (batch_dims > at) {
-    return InvalidArgument("batch_dims (", batch_dims, ") must be less than or equal to axis (", at, ")");
+    return InvalidArgument("batch_dims (", batch_dims, ") must be less than or equal to axis (", at,
+                           ")");
   }
   for (int i = 0; i < batch_dims; ++i) {
     absl::StatusOr<int64_t> merged = MergeDims(params.dim(i), indices.dim(i));
     if (!merged.ok()) {
-      return InvalidArgument("params.shape[", i, "]: ", params.dim(i), " should be equal to indices.shape[", i,
-                             "]: ", indices.dim(i));
+      return InvalidArgument("params.shape[", i, "]: ", params.dim(i),
+                             " should be equal to indices.shape[", i, "]: ", indices.dim(i));
     }
   }
   const Shape middle = indices.Sub(static_cast<int>(batch_dims), indices.rank());
@@ -53,30 +55,34 @@ absl::Status GatherNdShape(ShapeContext& c) {
   const Shape& params = c.input(0);
   if (!params.has_rank() || !indices.has_rank() || indices.dim(-1) < 0) return absl::OkStatus();
   if (indices.dim(-1) > params.rank()) {
-    return InvalidArgument("indices.shape[-1] must be <= params.rank, but saw indices.shape[-1] = ", indices.dim(-1),
-                           " and params.rank = ", params.rank());
+    return InvalidArgument("indices.shape[-1] must be <= params.rank, but saw indices.shape[-1] = ",
+                           indices.dim(-1), " and params.rank = ", params.rank());
   }
-  c.set_output(0, indices.Sub(0, indices.rank() - 1).Concatenate(params.Sub(static_cast<int>(indices.dim(-1)))));
+  c.set_output(0, indices.Sub(0, indices.rank() - 1)
+                      .Concatenate(params.Sub(static_cast<int>(indices.dim(-1)))));
   return absl::OkStatus();
 }
 
 // updates.shape must be indices.shape[:-1] + shape[indices.shape[-1]:].
 absl::Status CheckScatter(const Shape& indices, const Shape& updates, const Shape& shape) {
-  if (!indices.has_rank() || !updates.has_rank() || !shape.has_rank() || indices.rank() == 0) return absl::OkStatus();
+  if (!indices.has_rank() || !updates.has_rank() || !shape.has_rank() || indices.rank() == 0)
+    return absl::OkStatus();
   const int64_t depth = indices.dim(-1);
   if (depth < 0) return absl::OkStatus();
   if (depth > shape.rank()) {
-    return InvalidArgument("indices.shape[-1] must be <= the rank of the output, but is ", depth, " for shape ",
-                           shape.ToString());
+    return InvalidArgument("indices.shape[-1] must be <= the rank of the output, but is ", depth,
+                           " for shape ", shape.ToString());
   }
-  const Shape expected = indices.Sub(0, indices.rank() - 1).Concatenate(shape.Sub(static_cast<int>(depth)));
+  const Shape expected =
+      indices.Sub(0, indices.rank() - 1).Concatenate(shape.Sub(static_cast<int>(depth)));
   if (updates.IsCompatibleWith(expected)) return absl::OkStatus();
-  return InvalidArgument("updates must have shape ", expected.ToString(), " for indices of shape ", indices.ToString(),
-                         " and an output of shape ", shape.ToString(), ", but have shape ", updates.ToString());
+  return InvalidArgument("updates must have shape ", expected.ToString(), " for indices of shape ",
+                         indices.ToString(), " and an output of shape ", shape.ToString(),
+                         ", but have shape ", updates.ToString());
 }
 
 absl::Status ScatterNdShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(Shape shape, c.InputAsShape(2, false));
+  WEIR_ASSIGN_OR_RETURN(Shape shape, RequestedShape(c, 2));
   WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1).status());
   WEIR_RETURN_IF_ERROR(CheckScatter(c.input(0), c.input(1), shape));
   c.set_output(0, std::move(shape));
@@ -97,11 +103,14 @@ absl::Status OneHotShape(ShapeContext& c) {
   if (axis < -1) return InvalidArgument("axis must be >= -1, but is ", axis);
   if (!out.has_rank()) return absl::OkStatus();
   if (axis > out.rank()) {
-    return InvalidArgument("Expected axis to be -1 or between [0, ", out.rank() + 1, ").  But received: ", axis);
+    return InvalidArgument("Expected axis to be -1 or between [0, ", out.rank() + 1,
+                           ").  But received: ", axis);
   }
   const auto depth = KnownInts(c, 1);
-  if (depth.has_value() && (*depth)[0] < 0) return InvalidArgument("depth must be non-negative, got: ", (*depth)[0]);
-  out.InsertDim(axis < 0 ? out.rank() : static_cast<int>(axis), depth.has_value() ? (*depth)[0] : Shape::kUnknown);
+  if (depth.has_value() && (*depth)[0] < 0)
+    return InvalidArgument("depth must be non-negative, got: ", (*depth)[0]);
+  out.InsertDim(axis < 0 ? out.rank() : static_cast<int>(axis),
+                depth.has_value() ? (*depth)[0] : Shape::kUnknown);
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
@@ -124,9 +133,11 @@ absl::Status UniqueV2Shape(ShapeContext& c) {
   Shape y = UnknownDims(c.input(0).rank());
   int64_t extent = Shape::kUnknown;
   if (axis.has_value() && c.input(0).has_rank()) {
-    if (axis->size() > 1) return InvalidArgument("axis does not support input tensors larger than 1 elements");
+    if (axis->size() > 1)
+      return InvalidArgument("axis does not support input tensors larger than 1 elements");
     if (axis->empty()) {
-      if (c.input(0).rank() != 1) return InvalidArgument("unique expects a 1D vector when no axis is given");
+      if (c.input(0).rank() != 1)
+        return InvalidArgument("unique expects a 1D vector when no axis is given");
       extent = c.input(0).dim(0);
     } else {
       WEIR_ASSIGN_OR_RETURN(const int at, CheckedAxis((*axis)[0], c.input(0).rank()));
@@ -208,14 +219,16 @@ Output BatchIndices(Output params_shape, Output indices, int64_t batch_dims) {
     const Output start = Zeros(g, Shape(), type), step = Ones(g, Shape(), type);
     const Output offsets = MulOp(RangeOp(g, start, extent, step), stride);
     const Output before = Ones(g, {dim - 1}, type);
-    const Output after = Tile(Ones(g, {1}, type), ExpandDims(SubOp(Rank(indices), Ints(dim).In(g, "sub/y")), 0));
+    const Output after =
+        Tile(Ones(g, {1}, type), ExpandDims(SubOp(Rank(indices), Ints(dim).In(g, "sub/y")), 0));
     out = AddV2Op(out, Reshape(offsets, Concat({before, ExpandDims(extent, 0), after}, 0)));
   }
   return out;
 }
 
 // The sum of `values`, whose gathered dimension comes right after the batches, into rows of params.
-Output BatchGatherSum(Output params_shape, Output values, Output indices, int64_t batch_dims, Output extent) {
+Output BatchGatherSum(Output params_shape, Output values, Output indices, int64_t batch_dims,
+                      Output extent) {
   const Output size = ExpandDims(Size(indices), 0);
   Output outer, flat_shape;
   if (batch_dims > 0) {
@@ -231,8 +244,8 @@ Output BatchGatherSum(Output params_shape, Output values, Output indices, int64_
   return batch_dims > 0 ? Reshape(sum, Concat({outer, flat_shape}, 0)) : sum;
 }
 
-// Along another axis than the first: the gathered dimension is moved in front of the others (behind the batches), rows
-// are summed there, and it is moved back.
+// Along another axis than the first: the gathered dimension is moved in front of the others (behind
+// the batches), rows are summed there, and it is moved back.
 Grads InnerAxisGradient(GradContext& g, Output params_shape, int64_t batch_dims) {
   Graph& graph = g.graph();
   const Output axis = CastOp(g.x(2), DT_INT32), indices = g.x(1);
@@ -241,7 +254,8 @@ Grads InnerAxisGradient(GradContext& g, Output params_shape, int64_t batch_dims)
   const Output inner = StridedSlice(from_axis, {Index::Range(1, std::nullopt)});
   const Output values_shape = Concat({outer, Ints({-1}).In(graph, "concat/values_1"), inner}, 0);
   const Output num_dims = Size(values_shape), axis_dims = Size(outer);
-  const Output batches = RangeOp(graph, 0, batch_dims, 1), before = RangeOp(graph, batch_dims, axis_dims, 1);
+  const Output batches = RangeOp(graph, 0, batch_dims, 1),
+               before = RangeOp(graph, batch_dims, axis_dims, 1);
   const Output next = AddV2Op(axis_dims, Const(graph, 1, "add/y"));
   const Output after = RangeOp(graph, next, num_dims, 1);
   const Output values = Reshape(g.dy(), values_shape);
@@ -250,7 +264,8 @@ Grads InnerAxisGradient(GradContext& g, Output params_shape, int64_t batch_dims)
   const Output extent = StridedSlice(params_shape, {axis});
   const Output sum = BatchGatherSum(moved_shape, moved, indices, batch_dims, extent);
   const Output shifted = AddV2Op(before, Const(graph, 1, "add/y"));
-  const Output back = Concat({batches, shifted, Ints({batch_dims}).In(graph, "concat/values_2"), after}, 0);
+  const Output back =
+      Concat({batches, shifted, Ints({batch_dims}).In(graph, "concat/values_2"), after}, 0);
   return {Reshape(Transpose(sum, back), ShapeTensor(g.x(0)))};
 }
 
@@ -264,8 +279,9 @@ Grads GatherV2Gradient(GradContext& g) {
   int64_t batch_dims = g.attr<int64_t>("batch_dims");
   if (batch_dims < 0) {
     if (!g.x(1).shape().has_rank()) {
-      g.graph().Fail(InvalidArgument("the gradient of ", g.node().Label(),
-                                     " needs the rank of its indices, because batch_dims is negative: use EnsureShape"));
+      g.graph().Fail(InvalidArgument(
+          "the gradient of ", g.node().Label(),
+          " needs the rank of its indices, because batch_dims is negative: use EnsureShape"));
       return {};
     }
     batch_dims += g.x(1).shape().rank();
@@ -286,7 +302,8 @@ Grads ScatterNdAddGradient(GradContext& g) { return {g.dy(), Grad(), GatherNd(g.
 
 Grads TensorScatterUpdateGradient(GradContext& g) {
   const Output updates = GatherNd(g.dy(), g.x(1));
-  return {TensorScatterUpdate(Identity(g.dy()), g.x(1), ZerosLike(g.x(2), g.dy().dtype())), Grad(), updates};
+  return {TensorScatterUpdate(Identity(g.dy()), g.x(1), ZerosLike(g.x(2), g.dy().dtype())), Grad(),
+          updates};
 }
 
 Grads TensorScatterAddGradient(GradContext& g) {
@@ -334,7 +351,8 @@ Grads TopKGradient(GradContext& g) {
   const Output num_rows = CastOp(StridedSlice(ShapeTensor(rows), {0}), DT_INT64);
   const Output limit = MulOp(num_rows, row_length);
   const Output start = ConstOf(graph, DT_INT64, 0, "range/start");
-  const Output offsets = CastOp(ExpandDims(RangeOp(graph, start, limit, row_length), -1), rows.dtype());
+  const Output offsets =
+      CastOp(ExpandDims(RangeOp(graph, start, limit, row_length), -1), rows.dtype());
   const Output flat = Reshape(AddV2Op(rows, offsets), {-1});
   const Output column = ExpandDims(flat, -1), updates = Reshape(g.dy(0), {-1});
   const Output count = CastOp(ProdOp(in_shape, Ints({0})), rows.dtype());
@@ -362,7 +380,8 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("Taxis: {int32, int64}")
                .InferShape(GatherV2Shape)
                .Gradient(GatherV2Gradient)
-               .Doc("Slices of `params` along `axis`, one for each index; the first `batch_dims` dimensions "
+               .Doc("Slices of `params` along `axis`, one for each index; the first `batch_dims` "
+                    "dimensions "
                     "of both go in step."));
   ops->Add(OpSpec("GatherNd")
                .In("params: Tparams, indices: Tindices")
@@ -444,14 +463,16 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("TI: {uint8, int8, int32, int64} = DT_INT64")
                .InferShape(OneHotShape)
                .NotDifferentiable()
-               .Doc("A new dimension of extent `depth`, with on_value at the index and off_value elsewhere."));
+               .Doc("A new dimension of extent `depth`, with on_value at the index and off_value "
+                    "elsewhere."));
   ops->Add(OpSpec("Where")
                .In("input: T")
                .Out("index: int64")
                .Attr("T: {numbertype, bool} = DT_BOOL")
                .InferShape(WhereShape)
                .NotDifferentiable()
-               .Doc("The coordinates of the elements that are not zero, a row each, in row-major order."));
+               .Doc("The coordinates of the elements that are not zero, a row each, in row-major "
+                    "order."));
   ops->Add(OpSpec("Unique")
                .In("x: T")
                .Out("y: T, idx: out_idx")
@@ -459,7 +480,8 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueShape)
                .NotDifferentiable()
-               .Doc("The distinct elements of a vector in order of first appearance, and where each element "
+               .Doc("The distinct elements of a vector in order of first appearance, and where "
+                    "each element "
                     "went."));
   ops->Add(OpSpec("UniqueWithCounts")
                .In("x: T")
@@ -477,7 +499,8 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueV2Shape)
                .NotDifferentiable()
-               .Doc("The distinct slices along an axis in order of first appearance, and where each slice "
+               .Doc("The distinct slices along an axis in order of first appearance, and where "
+                    "each slice "
                     "went."));
   ops->Add(OpSpec("UniqueWithCountsV2")
                .In("x: T, axis: Taxis")
@@ -517,7 +540,8 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("index_type: {int16, int32, int64} = DT_INT32")
                .InferShape(TopKV2Shape)
                .Gradient(TopKGradient)
-               .Doc("The k largest elements along the last dimension, and their indices; of equal elements "
+               .Doc("The k largest elements along the last dimension, and their indices; of equal "
+                    "elements "
                     "the one with the smaller index comes first."));
   ops->Add(OpSpec("InTopK")
                .In("predictions: float, targets: T")
@@ -525,14 +549,16 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("k: int")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(InTopKShape)
-               .Doc("Whether the score of the target is among the k largest of its row; ties with the k-th "
+               .Doc("Whether the score of the target is among the k largest of its row; ties with "
+                    "the k-th "
                     "count as in."));
   ops->Add(OpSpec("InTopKV2")
                .In("predictions: float, targets: T, k: T")
                .Out("precision: bool")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(InTopKShape)
-               .Doc("Whether the score of the target is among the k largest of its row; ties with the k-th "
+               .Doc("Whether the score of the target is among the k largest of its row; ties with "
+                    "the k-th "
                     "count as in."));
 }
 

@@ -28,6 +28,9 @@ absl::Status IdentityShape(ShapeContext& c);
 absl::StatusOr<int> CheckedAxis(int64_t axis, int rank);
 // The integers of input i if they are known before the step.
 std::optional<std::vector<int64_t>> KnownInts(ShapeContext& c, int i);
+// The shape that the vector at input i spells out; INVALID_ARGUMENT if it is no vector, or if a
+// dimension is negative.
+absl::StatusOr<Shape> RequestedShape(ShapeContext& c, int i);
 // An unknown extent in each of `rank` dimensions; unknown rank for a negative one.
 Shape UnknownDims(int64_t rank);
 
@@ -50,7 +53,8 @@ Output SumOp(Output x, const Ints& axes, bool keep_dims = false);
 // All elements summed, over the dimensions Python lists for that.
 Output SumAll(Output x);
 Output ProdOp(Output x, const Ints& axes);
-Output RangeOp(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta, absl::string_view name = "range");
+Output RangeOp(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta,
+               absl::string_view name = "range");
 Output UnsortedSegmentSumOp(Output data, Output ids, Output num_segments);
 
 }  // namespace weir

@@ -12,8 +12,8 @@ absl::Status TransposeShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape perm_shape, c.WithRank(1, 1));
   const int64_t n = in.has_rank() ? in.rank() : perm_shape.dim(0);
   if (in.has_rank() && perm_shape.dim(0) >= 0 && perm_shape.dim(0) != in.rank()) {
-    return InvalidArgument("perm must have ", in.rank(), " elements, one for each dimension of ", in.ToString(),
-                           ", but has ", perm_shape.dim(0));
+    return InvalidArgument("perm must have ", in.rank(), " elements, one for each dimension of ",
+                           in.ToString(), ", but has ", perm_shape.dim(0));
   }
   Shape out = UnknownDims(n);
   const auto perm = KnownInts(c, 1);
@@ -22,7 +22,8 @@ absl::Status TransposeShape(ShapeContext& c) {
     for (int i = 0; i < out.rank(); ++i) {
       const int64_t p = (*perm)[i] < 0 ? (*perm)[i] + out.rank() : (*perm)[i];
       if (p < 0 || p >= out.rank()) {
-        return InvalidArgument("perm dim ", (*perm)[i], " is out of range of input rank ", out.rank());
+        return InvalidArgument("perm dim ", (*perm)[i], " is out of range of input rank ",
+                               out.rank());
       }
       if (seen[p]) return InvalidArgument(p, " is duplicated in perm");
       seen[p] = true;
@@ -42,7 +43,8 @@ absl::Status VectorShape(ShapeContext& c) {
 absl::Status ReverseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape dims, c.WithRank(1, 1));
   if (c.input(0).has_rank() && dims.dim(0) >= 0 && dims.dim(0) != c.input(0).rank()) {
-    return InvalidArgument("'dims' must have length equal to input rank ", c.input(0).rank(), " but has ", dims.dim(0));
+    return InvalidArgument("'dims' must have length equal to input rank ", c.input(0).rank(),
+                           " but has ", dims.dim(0));
   }
   return PassShape(c, 0, 0);
 }
@@ -66,9 +68,12 @@ absl::Status ReverseSequenceShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape lengths, c.WithRank(1, 1));
   if (!out.has_rank()) return absl::OkStatus();
   const int64_t seq = c.attr<int64_t>("seq_dim"), batch = c.attr<int64_t>("batch_dim");
-  if (batch < 0 || batch >= out.rank()) return InvalidArgument("batch_dim must be < input rank: ", batch, " vs. ", out.rank());
-  if (seq < 0 || seq >= out.rank()) return InvalidArgument("seq_dim must be < input rank: ", seq, " vs. ", out.rank());
-  WEIR_ASSIGN_OR_RETURN(const int64_t extent, MergeDims(out.dim(static_cast<int>(batch)), lengths.dim(0)));
+  if (batch < 0 || batch >= out.rank())
+    return InvalidArgument("batch_dim must be < input rank: ", batch, " vs. ", out.rank());
+  if (seq < 0 || seq >= out.rank())
+    return InvalidArgument("seq_dim must be < input rank: ", seq, " vs. ", out.rank());
+  WEIR_ASSIGN_OR_RETURN(const int64_t extent,
+                        MergeDims(out.dim(static_cast<int>(batch)), lengths.dim(0)));
   out.set_dim(static_cast<int>(batch), extent);
   c.set_output(0, std::move(out));
   return absl::OkStatus();
@@ -85,19 +90,21 @@ absl::Status RollShape(ShapeContext& c) {
 absl::Status PaddedShape(ShapeContext& c, int sign) {
   WEIR_ASSIGN_OR_RETURN(const Shape paddings, c.WithRank(1, 2));
   if (paddings.dim(1) >= 0 && paddings.dim(1) != 2) {
-    return InvalidArgument("paddings must be a matrix with 2 columns, but has shape ", paddings.ToString());
+    return InvalidArgument("paddings must be a matrix with 2 columns, but has shape ",
+                           paddings.ToString());
   }
   const Shape in = c.input(0).has_rank() ? c.input(0) : UnknownDims(paddings.dim(0));
   if (!in.has_rank()) return absl::OkStatus();
   if (paddings.dim(0) >= 0 && paddings.dim(0) != in.rank()) {
-    return InvalidArgument("The first dimension of paddings must be the rank of inputs ", paddings.ToString(), " ",
-                           in.ToString());
+    return InvalidArgument("The first dimension of paddings must be the rank of inputs ",
+                           paddings.ToString(), " ", in.ToString());
   }
   const auto widths = KnownInts(c, 1);
   Shape out = UnknownDims(in.rank());
   for (int i = 0; widths.has_value() && i < in.rank(); ++i) {
     const int64_t before = (*widths)[2 * i], after = (*widths)[2 * i + 1];
-    if (before < 0 || after < 0) return InvalidArgument("Paddings must be non-negative: ", before, ", ", after);
+    if (before < 0 || after < 0)
+      return InvalidArgument("Paddings must be non-negative: ", before, ", ", after);
     if (in.dim(i) >= 0) out.set_dim(i, std::max<int64_t>(in.dim(i) + sign * (before + after), 0));
   }
   c.set_output(0, std::move(out));
@@ -107,49 +114,58 @@ absl::Status PaddedShape(ShapeContext& c, int sign) {
 absl::Status PadShape(ShapeContext& c) { return PaddedShape(c, 1); }
 absl::Status MirrorPadGradShape(ShapeContext& c) { return PaddedShape(c, -1); }
 
-// Space moves into the batch (or back): extents i + 1 are divided (multiplied) by the block's, after padding (before
-// cropping).
+// Space moves into the batch (or back): extents i + 1 are divided (multiplied) by the block's,
+// after padding (before cropping).
 absl::Status SpaceBatchShape(ShapeContext& c, const std::optional<std::vector<int64_t>>& block,
-                             const std::optional<std::vector<int64_t>>& borders, int64_t num_blocks, bool to_batch) {
+                             const std::optional<std::vector<int64_t>>& borders, int64_t num_blocks,
+                             bool to_batch) {
   Shape out = c.input(0);
   if (!out.has_rank()) return absl::OkStatus();
   if (!block.has_value()) {
     Shape unknown = UnknownDims(out.rank());
-    for (int i = static_cast<int>(num_blocks) + 1; num_blocks >= 0 && i < out.rank(); ++i) unknown.set_dim(i, out.dim(i));
+    for (int i = static_cast<int>(num_blocks) + 1; num_blocks >= 0 && i < out.rank(); ++i)
+      unknown.set_dim(i, out.dim(i));
     c.set_output(0, std::move(unknown));
     return absl::OkStatus();
   }
   if (out.rank() < static_cast<int>(block->size()) + 1) {
-    return InvalidArgument("input rank should be >= ", block->size() + 1, " instead of ", out.rank());
+    return InvalidArgument("input rank should be >= ", block->size() + 1, " instead of ",
+                           out.rank());
   }
   int64_t product = 1;
   for (size_t i = 0; i < block->size(); ++i) {
     const int dim = static_cast<int>(i) + 1;
     const int64_t size = (*block)[i];
-    if (size < 1) return InvalidArgument("block_shape must be positive, but block_shape[", i, "] is ", size);
-    if (__builtin_mul_overflow(product, size, &product)) return InvalidArgument("block_shape is too large");
+    if (size < 1)
+      return InvalidArgument("block_shape must be positive, but block_shape[", i, "] is ", size);
+    if (__builtin_mul_overflow(product, size, &product))
+      return InvalidArgument("block_shape is too large");
     if (!borders.has_value() || out.dim(dim) < 0) {
       out.set_dim(dim, Shape::kUnknown);
       continue;
     }
     const int64_t before = (*borders)[2 * i], after = (*borders)[2 * i + 1];
-    if (before < 0 || after < 0) return InvalidArgument("paddings and crops cannot be negative: ", before, ", ", after);
+    if (before < 0 || after < 0)
+      return InvalidArgument("paddings and crops cannot be negative: ", before, ", ", after);
     int64_t extent = out.dim(dim);
     if (to_batch) {
       extent += before + after;
       if (extent % size != 0) {
-        return InvalidArgument("padded_shape[", i, "]=", extent, " is not divisible by block_shape[", i, "]=", size);
+        return InvalidArgument("padded_shape[", i, "]=", extent,
+                               " is not divisible by block_shape[", i, "]=", size);
       }
       extent /= size;
     } else {
       extent = extent * size - before - after;
-      if (extent < 0) return InvalidArgument("cropped_shape[", i, "]=", extent, " must be non-negative");
+      if (extent < 0)
+        return InvalidArgument("cropped_shape[", i, "]=", extent, " must be non-negative");
     }
     out.set_dim(dim, extent);
   }
   const int64_t batch = out.dim(0);
   if (!to_batch && batch >= 0 && batch % product != 0) {
-    return InvalidArgument("Input batch dimension (", batch, ") is not divisible by product of block sizes (", product, ")");
+    return InvalidArgument("Input batch dimension (", batch,
+                           ") is not divisible by product of block sizes (", product, ")");
   }
   out.set_dim(0, batch < 0 ? batch : to_batch ? batch * product : batch / product);
   c.set_output(0, std::move(out));
@@ -178,7 +194,8 @@ absl::Status SpaceBatch2dShape(ShapeContext& c, bool to_batch) {
 absl::Status SpaceToBatchShape(ShapeContext& c) { return SpaceBatch2dShape(c, true); }
 absl::Status BatchToSpaceShape(ShapeContext& c) { return SpaceBatch2dShape(c, false); }
 
-// Where height, width and channels are; the packed channels of NCHW_VECT_C are the last dimension, of extent 4.
+// Where height, width and channels are; the packed channels of NCHW_VECT_C are the last dimension,
+// of extent 4.
 struct ImageDims {
   int rank, height, width, channels;
 };
@@ -195,15 +212,18 @@ absl::Status SpaceDepthShape(ShapeContext& c, bool to_depth) {
   for (int dim : {at.height, at.width}) {
     const int64_t extent = out.dim(dim);
     if (to_depth && extent >= 0 && extent % block != 0) {
-      return InvalidArgument("Dimension size must be evenly divisible by ", block, " but is ", extent);
+      return InvalidArgument("Dimension size must be evenly divisible by ", block, " but is ",
+                             extent);
     }
     if (extent >= 0) out.set_dim(dim, to_depth ? extent / block : extent * block);
   }
   const int64_t depth = out.dim(at.channels);
   if (!to_depth && depth >= 0 && depth % (block * block) != 0) {
-    return InvalidArgument("Dimension size must be evenly divisible by ", block * block, " but is ", depth);
+    return InvalidArgument("Dimension size must be evenly divisible by ", block * block, " but is ",
+                           depth);
   }
-  if (depth >= 0) out.set_dim(at.channels, to_depth ? depth * block * block : depth / (block * block));
+  if (depth >= 0)
+    out.set_dim(at.channels, to_depth ? depth * block * block : depth / (block * block));
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
@@ -215,12 +235,15 @@ absl::Status DepthToSpaceShape(ShapeContext& c) { return SpaceDepthShape(c, fals
 
 Grads TransposeGradient(GradContext& g) { return {Transpose(g.dy(), InvertPermutation(g.x(1)))}; }
 
-Grads ConjugateTransposeGradient(GradContext& g) { return {ConjugateTranspose(g.dy(), InvertPermutation(g.x(1)))}; }
+Grads ConjugateTransposeGradient(GradContext& g) {
+  return {ConjugateTranspose(g.dy(), InvertPermutation(g.x(1)))};
+}
 
 Grads ReverseGradient(GradContext& g) { return {AddOp(g.node().op_name(), {g.dy(), g.x(1)})}; }
 
 Grads ReverseSequenceGradient(GradContext& g) {
-  return {ReverseSequence(g.dy(), g.x(1), g.attr<int64_t>("seq_dim"), g.attr<int64_t>("batch_dim"))};
+  return {
+      ReverseSequence(g.dy(), g.x(1), g.attr<int64_t>("seq_dim"), g.attr<int64_t>("batch_dim"))};
 }
 
 Grads RollGradient(GradContext& g) {
@@ -236,7 +259,8 @@ Grads PadGradient(GradContext& g) {
   Output column;
   {
     NameScope scope(graph, "stack");
-    column = AddOp("Pack", {Outputs{CastOp(rank, type), Ints(1).In(graph, "1", type)}}, {}, scope.name());
+    column = AddOp("Pack", {Outputs{CastOp(rank, type), Ints(1).In(graph, "1", type)}}, {},
+                   scope.name());
   }
   const Output before = Slice(g.x(1), {0, 0}, column);
   const Output begin = Reshape(before, {-1});
@@ -296,24 +320,28 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .InferShape(VectorShape)
                .NotDifferentiable()
                .Doc("The permutation that undoes x."));
-  ops->Add(OpSpec("Reverse")
-               .In("tensor: T, dims: bool")
-               .Out("output: T")
-               .Attr("T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, "
-                     "half, float, double, complex64, complex128, string}")
-               .InferShape(ReverseShape)
-               .Gradient(ReverseGradient)
-               .Doc("The tensor with the order of elements reversed along the dimensions where `dims` is "
-                    "true."));
-  ops->Add(OpSpec("ReverseV2")
-               .In("tensor: T, axis: Tidx")
-               .Out("output: T")
-               .Attr("Tidx: {int32, int64} = DT_INT32")
-               .Attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, "
-                     "half, float, double, complex64, complex128, string}")
-               .InferShape(ReverseV2Shape)
-               .Gradient(ReverseGradient)
-               .Doc("The tensor with the order of elements reversed along the dimensions named in `axis`."));
+  ops->Add(
+      OpSpec("Reverse")
+          .In("tensor: T, dims: bool")
+          .Out("output: T")
+          .Attr("T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, "
+                "half, float, double, complex64, complex128, string}")
+          .InferShape(ReverseShape)
+          .Gradient(ReverseGradient)
+          .Doc(
+              "The tensor with the order of elements reversed along the dimensions where `dims` is "
+              "true."));
+  ops->Add(
+      OpSpec("ReverseV2")
+          .In("tensor: T, axis: Tidx")
+          .Out("output: T")
+          .Attr("Tidx: {int32, int64} = DT_INT32")
+          .Attr("T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, "
+                "half, float, double, complex64, complex128, string}")
+          .InferShape(ReverseV2Shape)
+          .Gradient(ReverseGradient)
+          .Doc("The tensor with the order of elements reversed along the dimensions named in "
+               "`axis`."));
   ops->Add(OpSpec("ReverseSequence")
                .In("input: T, seq_lengths: Tlen")
                .Out("output: T")
@@ -325,24 +353,26 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Gradient(ReverseSequenceGradient)
                .Doc("Reverses the first seq_lengths[b] elements along `seq_dim`, for each b along "
                     "`batch_dim`."));
-  ops->Add(OpSpec("Roll")
-               .In("input: T, shift: Tshift, axis: Taxis")
-               .Out("output: T")
-               .Attr("T: type")
-               .Attr("Tshift: {int32, int64}")
-               .Attr("Taxis: {int32, int64}")
-               .InferShape(RollShape)
-               .Gradient(RollGradient)
-               .Doc("The input shifted along dimensions; what leaves at one end enters at the other."));
-  ops->Add(OpSpec("Pad")
-               .In("input: T, paddings: Tpaddings")
-               .Out("output: T")
-               .Attr("T: type")
-               .Attr("Tpaddings: {int32, int64} = DT_INT32")
-               .InferShape(PadShape)
-               .Gradient(PadGradient)
-               .Doc("The input with zeros around it, as many as `paddings` says before and after each "
-                    "dimension."));
+  ops->Add(
+      OpSpec("Roll")
+          .In("input: T, shift: Tshift, axis: Taxis")
+          .Out("output: T")
+          .Attr("T: type")
+          .Attr("Tshift: {int32, int64}")
+          .Attr("Taxis: {int32, int64}")
+          .InferShape(RollShape)
+          .Gradient(RollGradient)
+          .Doc("The input shifted along dimensions; what leaves at one end enters at the other."));
+  ops->Add(
+      OpSpec("Pad")
+          .In("input: T, paddings: Tpaddings")
+          .Out("output: T")
+          .Attr("T: type")
+          .Attr("Tpaddings: {int32, int64} = DT_INT32")
+          .InferShape(PadShape)
+          .Gradient(PadGradient)
+          .Doc("The input with zeros around it, as many as `paddings` says before and after each "
+               "dimension."));
   ops->Add(OpSpec("PadV2")
                .In("input: T, paddings: Tpaddings, constant_values: T")
                .Out("output: T")
@@ -350,7 +380,8 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Attr("Tpaddings: {int32, int64} = DT_INT32")
                .InferShape(PadShape)
                .Gradient(PadGradient)
-               .Doc("The input with `constant_values` around it, as many as `paddings` says before and after "
+               .Doc("The input with `constant_values` around it, as many as `paddings` says before "
+                    "and after "
                     "each dimension."));
   ops->Add(OpSpec("MirrorPad")
                .In("input: T, paddings: Tpaddings")
@@ -360,7 +391,8 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Attr("mode: {'REFLECT', 'SYMMETRIC'}")
                .InferShape(PadShape)
                .Gradient(MirrorPadGradient)
-               .Doc("The input with mirror images of itself around it; REFLECT does not repeat the border, "
+               .Doc("The input with mirror images of itself around it; REFLECT does not repeat the "
+                    "border, "
                     "SYMMETRIC does."));
   ops->Add(OpSpec("MirrorPadGrad")
                .In("input: T, paddings: Tpaddings")
@@ -388,7 +420,8 @@ void AddArrayLayoutOps(OpRegistry* ops) {
                .Attr("Tpaddings: {int32, int64} = DT_INT32")
                .InferShape(SpaceToBatchNdShape)
                .Gradient(SpaceToBatchNdGradient)
-               .Doc("Pads the input and cuts it into blocks; each position within a block becomes a batch of "
+               .Doc("Pads the input and cuts it into blocks; each position within a block becomes "
+                    "a batch of "
                     "its own."));
   ops->Add(OpSpec("BatchToSpace")
                .In("input: T, crops: Tidx")

@@ -6,8 +6,9 @@ namespace weir {
 
 // ---- the builder of StridedSlice
 
-// Turns Index objects into what Python's x[...] makes: three vectors and five masks. Vectors of literals are constants
-// "stack", "stack_1", "stack_2"; a vector with a tensor in it is a Pack of that name.
+// Turns Index objects into what Python's x[...] makes: three vectors and five masks. Vectors of
+// literals are constants "stack", "stack_1", "stack_2"; a vector with a tensor in it is a Pack of
+// that name.
 struct IndexReader {
   struct Bound {
     int64_t value = 0;
@@ -55,7 +56,8 @@ struct IndexReader {
     NameScope scope(g, "stack");
     Outputs parts;
     for (size_t i = 0; i < bounds.size(); ++i) {
-      parts.push_back(bounds[i].tensor ? bounds[i].tensor : Ints(bounds[i].value).In(g, absl::StrCat(i), type));
+      parts.push_back(bounds[i].tensor ? bounds[i].tensor
+                                       : Ints(bounds[i].value).In(g, absl::StrCat(i), type));
     }
     return AddOp("Pack", {parts}, {}, scope.name());
   }
@@ -65,7 +67,8 @@ struct IndexReader {
     DataType type = DT_INT32;
     for (const auto* list : {&begin, &end, &stride}) {
       for (const Bound& b : *list) {
-        if ((b.tensor && b.tensor.dtype() == DT_INT64) || b.value >= kLimit || b.value < -kLimit) type = DT_INT64;
+        if ((b.tensor && b.tensor.dtype() == DT_INT64) || b.value >= kLimit || b.value < -kLimit)
+          type = DT_INT64;
       }
     }
     return type;
@@ -76,14 +79,17 @@ Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_vi
   if (!x) return {};
   Graph& g = x.graph();
   if (indices.size() > 32) {
-    g.Fail(InvalidArgument("StridedSlice: at most 32 indices are possible, but there are ", indices.size()));
+    g.Fail(InvalidArgument("StridedSlice: at most 32 indices are possible, but there are ",
+                           indices.size()));
     return {};
   }
   const IndexReader reader(indices);
   NameScope scope(g, name.empty() ? "strided_slice" : name);
   const DataType type = reader.Type();
-  const Output begin = IndexReader::Vector(g, reader.begin, type), end = IndexReader::Vector(g, reader.end, type);
-  return StridedSlice(x, begin, end, IndexReader::Vector(g, reader.stride, type), reader.masks, scope.name());
+  const Output begin = IndexReader::Vector(g, reader.begin, type),
+               end = IndexReader::Vector(g, reader.end, type);
+  return StridedSlice(x, begin, end, IndexReader::Vector(g, reader.stride, type), reader.masks,
+                      scope.name());
 }
 
 namespace {
@@ -98,8 +104,8 @@ Attrs MaskAttrs(const StridedSliceOptions& o) {
 
 }  // namespace
 
-Output StridedSlice(Output x, Output begin, Output end, Output strides, const StridedSliceOptions& options,
-                    absl::string_view name) {
+Output StridedSlice(Output x, Output begin, Output end, Output strides,
+                    const StridedSliceOptions& options, absl::string_view name) {
   return AddOp("StridedSlice", {x, begin, end, strides}, MaskAttrs(options), name);
 }
 
@@ -133,22 +139,28 @@ absl::Status SliceShape(ShapeContext& c) {
   Shape out = UnknownDims(in.rank());
   for (int i = 0; i < in.rank(); ++i) {
     if (begin.has_value() && ((*begin)[i] < 0 || (in.dim(i) >= 0 && (*begin)[i] > in.dim(i)))) {
-      return InvalidArgument("Expected begin[", i, "] in [0, ", in.dim(i), "], but got ", (*begin)[i]);
+      return InvalidArgument("Expected begin[", i, "] in [0, ", in.dim(i), "], but got ",
+                             (*begin)[i]);
     }
     if (!size.has_value()) continue;
     const int64_t s = (*size)[i];
     if (s < -1) return InvalidArgument("Expected size[", i, "] to be at least -1, but got ", s);
     if (s >= 0 && begin.has_value() && in.dim(i) >= 0 && (*begin)[i] + s > in.dim(i)) {
-      return InvalidArgument("Expected size[", i, "] in [0, ", in.dim(i) - (*begin)[i], "], but got ", s);
+      return InvalidArgument("Expected size[", i, "] in [0, ", in.dim(i) - (*begin)[i],
+                             "], but got ", s);
     }
-    out.set_dim(i, s >= 0 ? s : begin.has_value() && in.dim(i) >= 0 ? in.dim(i) - (*begin)[i] : Shape::kUnknown);
+    out.set_dim(i, s >= 0                                ? s
+                   : begin.has_value() && in.dim(i) >= 0 ? in.dim(i) - (*begin)[i]
+                                                         : Shape::kUnknown);
   }
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
 
-// The slice that inputs first..first+2 describe, of a tensor of this shape; absent where too little is known.
-absl::StatusOr<std::optional<ResolvedSlice>> KnownSlice(ShapeContext& c, int first, const Shape& shape) {
+// The slice that inputs first..first+2 describe, of a tensor of this shape; absent where too little
+// is known.
+absl::StatusOr<std::optional<ResolvedSlice>> KnownSlice(ShapeContext& c, int first,
+                                                        const Shape& shape) {
   int64_t n = Shape::kUnknown;
   for (int i = first; i < first + 3; ++i) {
     WEIR_ASSIGN_OR_RETURN(const int64_t length, VectorLength(c, i));
@@ -157,8 +169,10 @@ absl::StatusOr<std::optional<ResolvedSlice>> KnownSlice(ShapeContext& c, int fir
   const auto strides = KnownInts(c, first + 2);
   if (!shape.has_rank() || !strides.has_value()) return std::optional<ResolvedSlice>();
   const auto begin = KnownInts(c, first), end = KnownInts(c, first + 1);
-  const KnownBounds from = begin ? KnownBounds(*begin) : std::nullopt, to = end ? KnownBounds(*end) : std::nullopt;
-  WEIR_ASSIGN_OR_RETURN(ResolvedSlice slice, ResolveSlice(shape, from, to, *strides, SliceMasks(c.node())));
+  const KnownBounds from = begin ? KnownBounds(*begin) : std::nullopt,
+                    to = end ? KnownBounds(*end) : std::nullopt;
+  WEIR_ASSIGN_OR_RETURN(ResolvedSlice slice,
+                        ResolveSlice(shape, from, to, *strides, SliceMasks(c.node())));
   return std::optional<ResolvedSlice>(std::move(slice));
 }
 
@@ -169,7 +183,7 @@ absl::Status StridedSliceShape(ShapeContext& c) {
 }
 
 absl::Status StridedSliceGradShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(Shape shape, c.InputAsShape(0, false));
+  WEIR_ASSIGN_OR_RETURN(Shape shape, RequestedShape(c, 0));
   c.set_output(0, std::move(shape));
   return absl::OkStatus();
 }
@@ -192,11 +206,12 @@ absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
     const int r = c.input(i).rank();
     if (r < 0) continue;
     if (r == 0) {
-      return InvalidArgument("Can't concatenate scalars (use tf.stack instead): input ", i - first, " is a scalar");
+      return InvalidArgument("Can't concatenate scalars (use tf.stack instead): input ", i - first,
+                             " is a scalar");
     }
     if (rank >= 0 && r != rank) {
-      return InvalidArgument("Ranks of all input tensors should match: shape of input ", i - first, " is ",
-                             c.input(i).ToString(), ", others have rank ", rank);
+      return InvalidArgument("Ranks of all input tensors should match: shape of input ", i - first,
+                             " is ", c.input(i).ToString(), ", others have rank ", rank);
     }
     rank = r;
   }
@@ -217,9 +232,9 @@ absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
       } else {
         absl::StatusOr<int64_t> merged = MergeDims(out.dim(d), in.dim(d));
         if (!merged.ok()) {
-          return InvalidArgument("Dimension ", d, " in both shapes must be equal, but are ", out.dim(d), " and ",
-                                 in.dim(d), ": input ", i - first, " has shape ", in.ToString(), ", joined along axis ",
-                                 dim);
+          return InvalidArgument("Dimension ", d, " in both shapes must be equal, but are ",
+                                 out.dim(d), " and ", in.dim(d), ": input ", i - first,
+                                 " has shape ", in.ToString(), ", joined along axis ", dim);
         }
         out.set_dim(d, *merged);
       }
@@ -230,7 +245,9 @@ absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
 }
 
 absl::Status ConcatShape(ShapeContext& c) { return JoinedShape(c, 1, c.num_inputs(), 0); }
-absl::Status ConcatV2Shape(ShapeContext& c) { return JoinedShape(c, 0, c.num_inputs() - 1, c.num_inputs() - 1); }
+absl::Status ConcatV2Shape(ShapeContext& c) {
+  return JoinedShape(c, 0, c.num_inputs() - 1, c.num_inputs() - 1);
+}
 
 absl::Status ConcatOffsetShape(ShapeContext& c) {
   for (int i = 1; i < c.num_inputs(); ++i) {
@@ -262,8 +279,8 @@ absl::Status SplitShape(ShapeContext& c) {
 absl::Status SplitVShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape sizes_shape, c.WithRank(1, 1));
   if (sizes_shape.dim(0) >= 0 && sizes_shape.dim(0) != c.num_outputs()) {
-    return InvalidArgument("Length of size_splits should be equal to num_outputs, but is ", sizes_shape.dim(0),
-                           " and not ", c.num_outputs());
+    return InvalidArgument("Length of size_splits should be equal to num_outputs, but is ",
+                           sizes_shape.dim(0), " and not ", c.num_outputs());
   }
   const Shape& in = c.input(0);
   const auto axis = KnownInts(c, 2);
@@ -295,8 +312,8 @@ absl::Status PackShape(ShapeContext& c) {
   for (int i = 1; i < c.num_inputs(); ++i) {
     absl::StatusOr<Shape> next = merged.MergeWith(c.input(i));
     if (!next.ok()) {
-      return InvalidArgument("Shapes must be equal rank and extents: input 0 has ", merged.ToString(), ", input ", i,
-                             " has ", c.input(i).ToString());
+      return InvalidArgument("Shapes must be equal rank and extents: input 0 has ",
+                             merged.ToString(), ", input ", i, " has ", c.input(i).ToString());
     }
     merged = *std::move(next);
   }
@@ -314,8 +331,8 @@ absl::Status UnpackShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int axis, CheckedAxis(c.attr<int64_t>("axis"), part.rank()));
   const int64_t num = c.attr<int64_t>("num");
   if (part.dim(axis) >= 0 && part.dim(axis) != num) {
-    return InvalidArgument("Dimension must be ", num, " but is ", part.dim(axis), ": axis ", axis, " of shape ",
-                           part.ToString());
+    return InvalidArgument("Dimension must be ", num, " but is ", part.dim(axis), ": axis ", axis,
+                           " of shape ", part.ToString());
   }
   part.RemoveDim(axis);
   c.set_all_outputs(part);
@@ -327,9 +344,10 @@ absl::Status TileShape(ShapeContext& c) {
   Shape out = c.input(0).has_rank() ? c.input(0) : UnknownDims(n);
   if (!out.has_rank()) return absl::OkStatus();
   if (n >= 0 && n != out.rank()) {
-    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(), " but got length ", n);
+    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
+                           " but got length ", n);
   }
-  WEIR_ASSIGN_OR_RETURN(const Shape multiples, c.InputAsShape(1, false));
+  WEIR_ASSIGN_OR_RETURN(const Shape multiples, RequestedShape(c, 1));
   for (int i = 0; i < out.rank(); ++i) {
     out.set_dim(i, multiples.has_rank() ? MulDims(out.dim(i), multiples.dim(i)) : Shape::kUnknown);
   }
@@ -372,8 +390,10 @@ Grads StridedSliceGradient(GradContext& g) {
   const Output shape = ShapeTensor(g.x(0), g.x(1).dtype());
   NameScope scope(g.graph(), "StridedSliceGrad");
   const bool is_static = g.x(0).shape().IsFullyDefined();
-  const Output dims = is_static ? Ints(g.x(0).shape()).In(g.graph(), "shape", g.x(1).dtype()) : shape;
-  const Output begin = StaticInput(g, 1, "begin"), end = StaticInput(g, 2, "end"), strides = StaticInput(g, 3, "strides");
+  const Output dims =
+      is_static ? Ints(g.x(0).shape()).In(g.graph(), "shape", g.x(1).dtype()) : shape;
+  const Output begin = StaticInput(g, 1, "begin"), end = StaticInput(g, 2, "end"),
+               strides = StaticInput(g, 3, "strides");
   return {StridedSliceGrad(dims, begin, end, strides, g.dy(), SliceMasks(g.node()), scope.name())};
 }
 
@@ -386,8 +406,10 @@ Grads TensorStridedSliceUpdateGradient(GradContext& g) {
   const Output begin = g.x(1), end = g.x(2), strides = g.x(3);
   const StridedSliceOptions masks = SliceMasks(g.node());
   const Output taken = StridedSlice(g.dy(), begin, end, strides, masks, "StridedSlice");
-  const Output dx = AddOp("TensorStridedSliceUpdate", {g.dy(), begin, end, strides, ZerosLike(taken)}, MaskAttrs(masks));
-  const Output slice_shape = ShapeTensor(taken, begin.dtype()), value_shape = ShapeTensor(g.x(4), begin.dtype());
+  const Output dx = AddOp("TensorStridedSliceUpdate",
+                          {g.dy(), begin, end, strides, ZerosLike(taken)}, MaskAttrs(masks));
+  const Output slice_shape = ShapeTensor(taken, begin.dtype()),
+               value_shape = ShapeTensor(g.x(4), begin.dtype());
   const BroadcastReductions axes = BroadcastGradientArgs(slice_shape, value_shape);
   return {dx, Grad(), Grad(), Grad(), Reshape(SumOp(taken, axes.r1, true), value_shape)};
 }
@@ -415,9 +437,11 @@ Grads JoinedDenseGradients(GradContext& g, const Outputs& values, Output axis) {
       NameScope inner(graph, "begin");
       begin = AddOp("Pack", {Outputs{axis, Ints(0).In(graph, "1")}}, {}, inner.name());
     }
-    const Output row = AddOp("Slice", {stacked, begin, Ints({1, -1}).In(graph, "size")}, {}, scope.name());
+    const Output row =
+        AddOp("Slice", {stacked, begin, Ints({1, -1}).In(graph, "size")}, {}, scope.name());
     const Output lengths = Squeeze(row);
-    Node* split = AddNode("SplitV", {g.dy(), lengths, axis}, {{"num_split", static_cast<int64_t>(sizes.size())}}, "split");
+    Node* split = AddNode("SplitV", {g.dy(), lengths, axis},
+                          {{"num_split", static_cast<int64_t>(sizes.size())}}, "split");
     for (const Output& part : AllOutputs(split, sizes.size())) out.push_back(part);
     return out;
   }
@@ -426,8 +450,8 @@ Grads JoinedDenseGradients(GradContext& g, const Outputs& values, Output axis) {
   return out;
 }
 
-// Rows of the joined tensor, given to the parts they came from. Along dimension 0 a part takes the rows with indices in
-// its range; along another one every part takes its columns of all rows.
+// Rows of the joined tensor, given to the parts they came from. Along dimension 0 a part takes the
+// rows with indices in its range; along another one every part takes its columns of all rows.
 Grads JoinedSlicesGradients(GradContext& g, const Outputs& values, Output axis, bool along_rows) {
   const IndexedSlices& dy = g.dy_grad().slices();
   Graph& graph = g.graph();
@@ -452,7 +476,8 @@ Grads JoinedSlicesGradients(GradContext& g, const Outputs& values, Output axis, 
       continue;
     }
     const Output end = AddV2Op(start, CastOp(Gather(size, axis), type));
-    const Output inside = AddOp("LogicalAnd", {AddOp("GreaterEqual", {dy.indices, start}), AddOp("Less", {dy.indices, end})});
+    const Output inside = AddOp("LogicalAnd", {AddOp("GreaterEqual", {dy.indices, start}),
+                                               AddOp("Less", {dy.indices, end})});
     const Output chosen = Squeeze(Where(inside), {1});
     const Output indices = SubOp(Gather(dy.indices, chosen), start);
     out.push_back(IndexedSlices{Gather(dy.values, chosen), indices, size});
@@ -470,7 +495,8 @@ Grads JoinedGradient(GradContext& g, int first, int last, int axis_input) {
     for (int i = first; i < last; ++i) values.push_back(g.x(i));
     const Output axis = ModOp(g.x(axis_input), Rank(values[0]));
     const Node* axis_node = g.x(axis_input).node;
-    const bool is_static = axis_node->op_name() == "Const" && axis_node->attr<Tensor>("value").num_elements() == 1;
+    const bool is_static =
+        axis_node->op_name() == "Const" && axis_node->attr<Tensor>("value").num_elements() == 1;
     if (g.dy_grad().is_slices() && is_static && values[0].shape().has_rank()) {
       const int64_t at = axis_node->attr<Tensor>("value").IntAt(0);
       parts = JoinedSlicesGradients(g, values, axis, at == 0 || at == -values[0].shape().rank());
@@ -483,7 +509,9 @@ Grads JoinedGradient(GradContext& g, int first, int last, int axis_input) {
 }
 
 Grads ConcatGradient(GradContext& g) { return JoinedGradient(g, 1, g.num_inputs(), 0); }
-Grads ConcatV2Gradient(GradContext& g) { return JoinedGradient(g, 0, g.num_inputs() - 1, g.num_inputs() - 1); }
+Grads ConcatV2Gradient(GradContext& g) {
+  return JoinedGradient(g, 0, g.num_inputs() - 1, g.num_inputs() - 1);
+}
 
 Outputs DenseGrads(GradContext& g) {
   Outputs dys;
@@ -497,7 +525,8 @@ Grads UnpackGradient(GradContext& g) { return {Stack(DenseGrads(g), g.attr<int64
 
 Grads PackGradient(GradContext& g) {
   Grads out;
-  for (const Output& part : Unstack(g.dy(), g.attr<int64_t>("axis"), g.num_inputs())) out.push_back(part);
+  for (const Output& part : Unstack(g.dy(), g.attr<int64_t>("axis"), g.num_inputs()))
+    out.push_back(part);
   return out;
 }
 
@@ -523,7 +552,8 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("Index: {int32, int64}")
                .InferShape(SliceShape)
                .Gradient(SliceGradient)
-               .Doc("`size` elements from `begin` on in each dimension; a size of -1 takes all that are left."));
+               .Doc("`size` elements from `begin` on in each dimension; a size of -1 takes all "
+                    "that are left."));
   ops->Add(OpSpec("StridedSlice")
                .In("input: T, begin: Index, end: Index, strides: Index")
                .Out("output: T")
@@ -536,7 +566,8 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("shrink_axis_mask: int = 0")
                .InferShape(StridedSliceShape)
                .Gradient(StridedSliceGradient)
-               .Doc("NumPy's basic indexing: ranges with strides, single indices, an ellipsis, new axes, as "
+               .Doc("NumPy's basic indexing: ranges with strides, single indices, an ellipsis, new "
+                    "axes, as "
                     "the masks say."));
   ops->Add(OpSpec("StridedSliceGrad")
                .In("shape: Index, begin: Index, end: Index, strides: Index, dy: T")
@@ -631,7 +662,8 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("Tlen: {int8, int32, int64} = DT_INT64")
                .InferShape(SplitVShape)
                .Gradient(SplitVGradient)
-               .Doc("Cuts a tensor into parts of given sizes along a dimension; one size may be -1: what is "
+               .Doc("Cuts a tensor into parts of given sizes along a dimension; one size may be "
+                    "-1: what is "
                     "left."));
   ops->Add(OpSpec("Pack")
                .In("values: N * T")

@@ -7,7 +7,9 @@
 
 namespace weir {
 
-Operation NoOp(Graph& graph, absl::string_view name) { return Operation(AddNode(graph, "NoOp", {}, {}, name)); }
+Operation NoOp(Graph& graph, absl::string_view name) {
+  return Operation(AddNode(graph, "NoOp", {}, {}, name));
+}
 
 Operation Group(Graph& graph, const std::vector<Operation>& ops, absl::string_view name) {
   return GroupOps(graph, ops, name.empty() ? "group_deps" : name);
@@ -22,7 +24,8 @@ Output WithDependencies(const std::vector<Operation>& ops, Output x, absl::strin
 
 Outputs Tuple(Graph& graph, const Outputs& tensors) {
   Outputs out;
-  for (const Grad& g : GateGrads(graph, Grads(tensors.begin(), tensors.end()))) out.push_back(g.dense());
+  for (const Grad& g : GateGrads(graph, Grads(tensors.begin(), tensors.end())))
+    out.push_back(g.dense());
   return out;
 }
 
@@ -40,7 +43,8 @@ MergeResult Merge(const Outputs& inputs, absl::string_view name) {
   return {r[0], r[1]};
 }
 
-Output Enter(Output data, absl::string_view frame_name, const EnterOptions& options, absl::string_view name) {
+Output Enter(Output data, absl::string_view frame_name, const EnterOptions& options,
+             absl::string_view name) {
   return AddOp("Enter", {data},
                {{"frame_name", frame_name},
                 {"is_constant", options.is_constant},
@@ -49,8 +53,12 @@ Output Enter(Output data, absl::string_view frame_name, const EnterOptions& opti
 }
 
 Output Exit(Output data, absl::string_view name) { return AddOp("Exit", {data}, {}, name); }
-Output NextIteration(Output data, absl::string_view name) { return AddOp("NextIteration", {data}, {}, name); }
-Output LoopCond(Output input, absl::string_view name) { return AddOp("LoopCond", {input}, {}, name); }
+Output NextIteration(Output data, absl::string_view name) {
+  return AddOp("NextIteration", {data}, {}, name);
+}
+Output LoopCond(Output input, absl::string_view name) {
+  return AddOp("LoopCond", {input}, {}, name);
+}
 
 Operation Assert(Output condition, const Outputs& data, int64_t summarize, absl::string_view name) {
   return Operation(AddNode("Assert", {condition, data}, {{"summarize", summarize}}, name));
@@ -58,11 +66,16 @@ Operation Assert(Output condition, const Outputs& data, int64_t summarize, absl:
 
 Output Print(Output x, const Outputs& data, const PrintOptions& options, absl::string_view name) {
   return AddOp("Print", {x, data},
-               {{"message", options.message}, {"first_n", options.first_n}, {"summarize", options.summarize}}, name);
+               {{"message", options.message},
+                {"first_n", options.first_n},
+                {"summarize", options.summarize}},
+               name);
 }
 
-Operation PrintV2(Output text, absl::string_view output_stream, absl::string_view end, absl::string_view name) {
-  return Operation(AddNode("PrintV2", {text}, {{"output_stream", output_stream}, {"end", end}}, name));
+Operation PrintV2(Output text, absl::string_view output_stream, absl::string_view end,
+                  absl::string_view name) {
+  return Operation(
+      AddNode("PrintV2", {text}, {{"output_stream", output_stream}, {"end", end}}, name));
 }
 
 namespace {
@@ -74,7 +87,8 @@ absl::Status SwitchShape(ShapeContext& c) {
   return IdentityShape(c);
 }
 
-// What all inputs agree on. Back edges of loops are not there yet when the node is made; they come as unknown shapes.
+// What all inputs agree on. Back edges of loops are not there yet when the node is made; they come
+// as unknown shapes.
 absl::Status MergeShape(ShapeContext& c) {
   Shape out = c.input(0);
   for (int i = 1; i < c.num_inputs() && out.has_rank(); ++i) {
@@ -98,7 +112,8 @@ absl::Status RefSelectShape(ShapeContext& c) {
   return PassShape(c, 1, 0);
 }
 
-// A loop variable may change its shape from one iteration to the next; a constant of the loop may not.
+// A loop variable may change its shape from one iteration to the next; a constant of the loop may
+// not.
 absl::Status EnterShape(ShapeContext& c) {
   if (c.attr<bool>("is_constant")) return IdentityShape(c);
   if (c.handle(0) != nullptr) c.set_output_handle(0, *c.handle(0));
@@ -116,7 +131,8 @@ absl::Status PrintV2Shape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 
 // ---- gradients
 
-// Each side's gradient exists only if that side was taken, even where it does not depend on the value.
+// Each side's gradient exists only if that side was taken, even where it does not depend on the
+// value.
 Grads SwitchGradient(GradContext& g) {
   const Output pred = g.x(1);
   const Output on_false = Switch(g.dy(0), pred).on_false, on_true = Switch(g.dy(1), pred).on_true;
@@ -137,9 +153,7 @@ Grads MergeGradient(GradContext& g) {
 }  // namespace
 
 void AddControlFlowOps(OpRegistry* ops) {
-  ops->Add(OpSpec("NoOp")
-               .InferShape(NoOutputs)
-               .Doc("Does nothing; waits for its control inputs."));
+  ops->Add(OpSpec("NoOp").InferShape(NoOutputs).Doc("Does nothing; waits for its control inputs."));
   ops->Add(OpSpec("ControlTrigger")
                .InferShape(NoOutputs)
                .NotDifferentiable()

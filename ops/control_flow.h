@@ -6,12 +6,13 @@
 
 #include "weir/core/graph.h"
 
-// Order and choice: nodes that make others wait, that pass a value on to one of two branches, that join branches, that
-// check and that print. Errors stick to the graph, and give an invalid result.
+// Order and choice: nodes that make others wait, that pass a value on to one of two branches, that
+// join branches, that check and that print. Errors stick to the graph, and give an invalid result.
 namespace weir {
 
 Operation NoOp(Graph& graph, absl::string_view name = {});
-// Runs after all of `ops` (tf.group): a NoOp "group_deps" with control inputs, or one for each device and one after those.
+// Runs after all of `ops` (tf.group): a NoOp "group_deps" with control inputs, or one for each
+// device and one after those.
 Operation Group(Graph& graph, const std::vector<Operation>& ops, absl::string_view name = {});
 // `x`, once all of `ops` have run: an Identity "control_dependency" beside x.
 Output WithDependencies(const std::vector<Operation>& ops, Output x, absl::string_view name = {});
@@ -35,24 +36,27 @@ struct EnterOptions {
   bool is_constant = false;
   int64_t parallel_iterations = 10;
 };
-Output Enter(Output data, absl::string_view frame_name, const EnterOptions& options = {}, absl::string_view name = {});
+Output Enter(Output data, absl::string_view frame_name, const EnterOptions& options = {},
+             absl::string_view name = {});
 Output Exit(Output data, absl::string_view name = {});
 Output NextIteration(Output data, absl::string_view name = {});
 Output LoopCond(Output input, absl::string_view name = {});
 
-// Fails the run with INVALID_ARGUMENT "assertion failed: [...]" showing `data` (`summarize` elements of each), if
-// `condition` is false.
-Operation Assert(Output condition, const Outputs& data, int64_t summarize = 3, absl::string_view name = {});
+// Fails the run with INVALID_ARGUMENT "assertion failed: [...]" showing `data` (`summarize`
+// elements of each), if `condition` is false.
+Operation Assert(Output condition, const Outputs& data, int64_t summarize = 3,
+                 absl::string_view name = {});
 struct PrintOptions {
   std::string message;
   int64_t first_n = -1;  // only the first so many times; -1: always
   int64_t summarize = 3;
 };
 // x; writes `data` to stderr when run.
-Output Print(Output x, const Outputs& data, const PrintOptions& options = {}, absl::string_view name = {});
+Output Print(Output x, const Outputs& data, const PrintOptions& options = {},
+             absl::string_view name = {});
 // Writes a string to "stderr", "stdout", or "file://<path>".
-Operation PrintV2(Output text, absl::string_view output_stream = "stderr", absl::string_view end = "\n",
-                  absl::string_view name = {});
+Operation PrintV2(Output text, absl::string_view output_stream = "stderr",
+                  absl::string_view end = "\n", absl::string_view name = {});
 
 }  // namespace weir
 

@@ -5,8 +5,10 @@
 
 namespace weir {
 
-Outputs DynamicPartition(Output data, Output partitions, int64_t num_partitions, absl::string_view name) {
-  Node* n = AddNode("DynamicPartition", {data, partitions}, {{"num_partitions", num_partitions}}, name);
+Outputs DynamicPartition(Output data, Output partitions, int64_t num_partitions,
+                         absl::string_view name) {
+  Node* n =
+      AddNode("DynamicPartition", {data, partitions}, {{"num_partitions", num_partitions}}, name);
   return AllOutputs(n, std::max<int64_t>(num_partitions, 0));
 }
 
@@ -19,16 +21,20 @@ Output ParallelDynamicStitch(const Outputs& indices, const Outputs& data, absl::
 }
 
 ConditionalAccumulator::ConditionalAccumulator(Graph& graph, DataType dtype,
-                                               const ConditionalAccumulatorOptions& options, absl::string_view name)
+                                               const ConditionalAccumulatorOptions& options,
+                                               absl::string_view name)
     : dtype_(dtype) {
-  const char* op = options.use_resource ? "ResourceConditionalAccumulator" : "ConditionalAccumulator";
-  handle_ = Output(AddNode(graph, op, {},
-                           {{"dtype", dtype},
-                            {"shape", options.shape},
-                            {"shared_name", options.shared_name},
-                            {"container", graph.context().container},
-                            {"reduction_type", options.reduction == ConditionalAccumulatorOptions::Reduction::kMean ? "MEAN" : "SUM"}},
-                           name.empty() ? "conditional_accumulator" : name));
+  const char* op =
+      options.use_resource ? "ResourceConditionalAccumulator" : "ConditionalAccumulator";
+  handle_ = Output(AddNode(
+      graph, op, {},
+      {{"dtype", dtype},
+       {"shape", options.shape},
+       {"shared_name", options.shared_name},
+       {"container", graph.context().container},
+       {"reduction_type",
+        options.reduction == ConditionalAccumulatorOptions::Reduction::kMean ? "MEAN" : "SUM"}},
+      name.empty() ? "conditional_accumulator" : name));
 }
 
 std::string ConditionalAccumulator::Op(absl::string_view suffix) const {
@@ -36,7 +42,8 @@ std::string ConditionalAccumulator::Op(absl::string_view suffix) const {
   return absl::StrCat(is_resource ? "ResourceAccumulator" : "Accumulator", suffix);
 }
 
-Operation ConditionalAccumulator::ApplyGradient(Output gradient, Output local_step, absl::string_view name) {
+Operation ConditionalAccumulator::ApplyGradient(Output gradient, Output local_step,
+                                                absl::string_view name) {
   return Operation(AddNode(Op("ApplyGradient"), {handle_, local_step, gradient}, {}, name));
 }
 
@@ -47,15 +54,16 @@ Output ConditionalAccumulator::TakeGradient(Output num_required, absl::string_vi
 Output ConditionalAccumulator::NumAccumulated(absl::string_view name) {
   if (!handle_) return {};
   const std::string fallback = absl::StrCat(handle_.node->name(), "_NumAccumulated");
-  return AddOp(Op("NumAccumulated"), {handle_}, {}, name.empty() ? absl::string_view(fallback) : name);
+  return AddOp(Op("NumAccumulated"), {handle_}, {},
+               name.empty() ? absl::string_view(fallback) : name);
 }
 
 Operation ConditionalAccumulator::SetGlobalStep(Output step, absl::string_view name) {
   return Operation(AddNode(Op("SetGlobalStep"), {handle_, step}, {}, name));
 }
 
-Output TemporaryVariable(Graph& graph, const Shape& shape, DataType dtype, absl::string_view var_name,
-                         absl::string_view name) {
+Output TemporaryVariable(Graph& graph, const Shape& shape, DataType dtype,
+                         absl::string_view var_name, absl::string_view name) {
   return Output(AddNode(graph, "TemporaryVariable", {},
                         {{"shape", shape}, {"dtype", dtype}, {"var_name", var_name}}, name));
 }
@@ -76,8 +84,8 @@ bool StartsWith(const Shape& shape, const Shape& prefix) {
 absl::Status DynamicPartitionShape(ShapeContext& c) {
   const Shape &data = c.input(0), &partitions = c.input(1);
   if (!StartsWith(data, partitions)) {
-    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ", data.ToString(),
-                           ", partitions.shape = ", partitions.ToString());
+    return InvalidArgument("data.shape must start with partitions.shape, got data.shape = ",
+                           data.ToString(), ", partitions.shape = ", partitions.ToString());
   }
   if (!data.has_rank() || !partitions.has_rank()) return absl::OkStatus();
   c.set_all_outputs(Shape({Shape::kUnknown}).Concatenate(data.Sub(partitions.rank())));
@@ -92,8 +100,8 @@ absl::Status DynamicStitchShape(ShapeContext& c) {
   for (int i = 0; i < n; ++i) {
     const Shape &indices = c.input(i), &data = c.input(n + i);
     if (!StartsWith(data, indices)) {
-      return InvalidArgument("data[", i, "].shape = ", data.ToString(), " does not start with indices[", i,
-                             "].shape = ", indices.ToString());
+      return InvalidArgument("data[", i, "].shape = ", data.ToString(),
+                             " does not start with indices[", i, "].shape = ", indices.ToString());
     }
     if (data.has_rank() && indices.has_rank()) {
       WEIR_ASSIGN_OR_RETURN(tail, tail.MergeWith(data.Sub(indices.rank())));
@@ -102,7 +110,8 @@ absl::Status DynamicStitchShape(ShapeContext& c) {
     all_known = all_known && values.has_value();
     for (int64_t v : values.value_or(std::vector<int64_t>())) highest = std::max(highest, v);
   }
-  if (tail.has_rank()) c.set_output(0, Shape({all_known ? highest + 1 : Shape::kUnknown}).Concatenate(tail));
+  if (tail.has_rank())
+    c.set_output(0, Shape({all_known ? highest + 1 : Shape::kUnknown}).Concatenate(tail));
   return absl::OkStatus();
 }
 
@@ -126,7 +135,8 @@ absl::Status TemporaryVariableShape(ShapeContext& c) {
 
 // ---- gradients
 
-// The numbers of the slices are partitioned like the slices; stitching by them puts the gradients back.
+// The numbers of the slices are partitioned like the slices; stitching by them puts the gradients
+// back.
 Grads DynamicPartitionGradient(GradContext& g) {
   const int64_t n = g.attr<int64_t>("num_partitions");
   const Output prefix = ShapeTensor(g.x(1));
@@ -147,22 +157,24 @@ Grads DynamicStitchGradient(GradContext& g) {
 }  // namespace
 
 void AddDataFlowOps(OpRegistry* ops) {
-  ops->Add(OpSpec("DynamicPartition")
-               .In("data: T, partitions: int32")
-               .Out("outputs: num_partitions * T")
-               .Attr("num_partitions: int >= 1")
-               .Attr("T: type")
-               .InferShape(DynamicPartitionShape)
-               .Gradient(DynamicPartitionGradient)
-               .Doc("Output p has the slices of `data` whose entry in `partitions` is p, in order."));
-  ops->Add(OpSpec("DynamicStitch")
-               .In("indices: N * int32, data: N * T")
-               .Out("merged: T")
-               .Attr("N: int >= 1")
-               .Attr("T: type")
-               .InferShape(DynamicStitchShape)
-               .Gradient(DynamicStitchGradient)
-               .Doc("A tensor whose row indices[m][i] is data[m][i]; the last of equal indices wins."));
+  ops->Add(
+      OpSpec("DynamicPartition")
+          .In("data: T, partitions: int32")
+          .Out("outputs: num_partitions * T")
+          .Attr("num_partitions: int >= 1")
+          .Attr("T: type")
+          .InferShape(DynamicPartitionShape)
+          .Gradient(DynamicPartitionGradient)
+          .Doc("Output p has the slices of `data` whose entry in `partitions` is p, in order."));
+  ops->Add(
+      OpSpec("DynamicStitch")
+          .In("indices: N * int32, data: N * T")
+          .Out("merged: T")
+          .Attr("N: int >= 1")
+          .Attr("T: type")
+          .InferShape(DynamicStitchShape)
+          .Gradient(DynamicStitchGradient)
+          .Doc("A tensor whose row indices[m][i] is data[m][i]; the last of equal indices wins."));
   ops->Add(OpSpec("ParallelDynamicStitch")
                .In("indices: N * int32, data: N * T")
                .Out("merged: T")
@@ -170,7 +182,8 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("T: type")
                .InferShape(DynamicStitchShape)
                .Gradient(DynamicStitchGradient)
-               .Doc("A tensor whose row indices[m][i] is data[m][i]; which one of equal indices wins is not "
+               .Doc("A tensor whose row indices[m][i] is data[m][i]; which one of equal indices "
+                    "wins is not "
                     "determined."));
   ops->Add(OpSpec("ConditionalAccumulator")
                .Out("handle: Ref(string)")
@@ -206,7 +219,8 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("dtype: numbertype")
                .InferShape(TakeShape)
                .NotDifferentiable()
-               .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts anew, one step "
+               .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts "
+                    "anew, one step "
                     "further."));
   ops->Add(OpSpec("ResourceConditionalAccumulator")
                .Out("handle: resource")
@@ -246,17 +260,20 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(TakeShape)
                .NotDifferentiable()
-               .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts anew, one step "
+               .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts "
+                    "anew, one step "
                     "further."));
-  ops->Add(OpSpec("TemporaryVariable")
-               .Out("ref: Ref(dtype)")
-               .Attr("shape: shape")
-               .Attr("dtype: type")
-               .Attr("var_name: string = ''")
-               .Stateful()
-               .InferShape(TemporaryVariableShape)
-               .NotDifferentiable()
-               .Doc("A reference to memory that lives until DestroyTemporaryVariable, within one step."));
+  ops->Add(
+      OpSpec("TemporaryVariable")
+          .Out("ref: Ref(dtype)")
+          .Attr("shape: shape")
+          .Attr("dtype: type")
+          .Attr("var_name: string = ''")
+          .Stateful()
+          .InferShape(TemporaryVariableShape)
+          .NotDifferentiable()
+          .Doc(
+              "A reference to memory that lives until DestroyTemporaryVariable, within one step."));
   ops->Add(OpSpec("DestroyTemporaryVariable")
                .In("ref: Ref(T)")
                .Out("value: T")

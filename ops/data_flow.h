@@ -3,18 +3,22 @@
 
 #include "weir/core/graph.h"
 
-// Sorting rows into bins and back, averaging gradients over steps, and variables that live for one step only.
+// Sorting rows into bins and back, averaging gradients over steps, and variables that live for one
+// step only.
 namespace weir {
 
-// `num_partitions` tensors: output p has the slices of `data` whose entry in `partitions` is p, in order.
-Outputs DynamicPartition(Output data, Output partitions, int64_t num_partitions, absl::string_view name = {});
-// A tensor whose row indices[m][i] is data[m][i]; where an index comes twice, the last one wins. Rows that no index names
-// are zero. ParallelDynamicStitch: which one wins is not determined.
+// `num_partitions` tensors: output p has the slices of `data` whose entry in `partitions` is p, in
+// order.
+Outputs DynamicPartition(Output data, Output partitions, int64_t num_partitions,
+                         absl::string_view name = {});
+// A tensor whose row indices[m][i] is data[m][i]; where an index comes twice, the last one wins.
+// Rows that no index names are zero. ParallelDynamicStitch: which one wins is not determined.
 Output DynamicStitch(const Outputs& indices, const Outputs& data, absl::string_view name = {});
-Output ParallelDynamicStitch(const Outputs& indices, const Outputs& data, absl::string_view name = {});
+Output ParallelDynamicStitch(const Outputs& indices, const Outputs& data,
+                             absl::string_view name = {});
 
-// Adds up gradients over several steps, until they are taken, and drops stale ones: those whose step is smaller than the
-// accumulator's, which grows by one with every TakeGradient.
+// Adds up gradients over several steps, until they are taken, and drops stale ones: those whose
+// step is smaller than the accumulator's, which grows by one with every TakeGradient.
 struct ConditionalAccumulatorOptions {
   enum class Reduction { kMean, kSum };
   Shape shape = Shape::UnknownRank();
@@ -24,7 +28,8 @@ struct ConditionalAccumulatorOptions {
 };
 class ConditionalAccumulator {
  public:
-  ConditionalAccumulator(Graph& graph, DataType dtype, const ConditionalAccumulatorOptions& options = {},
+  ConditionalAccumulator(Graph& graph, DataType dtype,
+                         const ConditionalAccumulatorOptions& options = {},
                          absl::string_view name = {});
 
   Operation ApplyGradient(Output gradient, Output local_step, absl::string_view name = {});
@@ -41,10 +46,11 @@ class ConditionalAccumulator {
 };
 
 // A reference to memory that lives until DestroyTemporaryVariable, within one step.
-Output TemporaryVariable(Graph& graph, const Shape& shape, DataType dtype, absl::string_view var_name = {},
-                         absl::string_view name = {});
+Output TemporaryVariable(Graph& graph, const Shape& shape, DataType dtype,
+                         absl::string_view var_name = {}, absl::string_view name = {});
 // Its last value.
-Output DestroyTemporaryVariable(Output ref, absl::string_view var_name, absl::string_view name = {});
+Output DestroyTemporaryVariable(Output ref, absl::string_view var_name,
+                                absl::string_view name = {});
 
 }  // namespace weir
 

@@ -8,11 +8,12 @@ namespace {
 
 constexpr int kMaxIndices = 32;  // bits of a mask
 
-// The indices as written are sparse: an ellipsis stands for any number of dimensions, a new axis for none. Spread() makes
-// them dense, one for each dimension of the input, and notes in `gather` how the result's shape is put together: the
-// number of an input dimension, kNewAxis, or kDropped. Bound() then clips each range to its dimension as NumPy does: a
-// missing or over-long bound goes to the end that the stride comes from or runs to, a negative one counts from the back,
-// and a range that runs the wrong way is empty.
+// The indices as written are sparse: an ellipsis stands for any number of dimensions, a new axis
+// for none. Spread() makes them dense, one for each dimension of the input, and notes in `gather`
+// how the result's shape is put together: the number of an input dimension, kNewAxis, or kDropped.
+// Bound() then clips each range to its dimension as NumPy does: a missing or over-long bound goes
+// to the end that the stride comes from or runs to, a negative one counts from the back, and a
+// range that runs the wrong way is empty.
 class Resolver {
  public:
   Resolver(const Shape& input, const StridedSliceOptions& masks) : input_(input), masks_(masks) {}
@@ -35,7 +36,8 @@ class Resolver {
   absl::InlinedVector<int, 8> gather_;
 };
 
-absl::Status Resolver::Spread(KnownBounds begin, KnownBounds end, absl::Span<const int64_t> strides) {
+absl::Status Resolver::Spread(KnownBounds begin, KnownBounds end,
+                              absl::Span<const int64_t> strides) {
   const int n = static_cast<int>(strides.size()), rank = input_.rank();
   int ellipsis = -1, new_after = 0;
   for (int i = 0; i < n; ++i) {
@@ -58,7 +60,8 @@ absl::Status Resolver::Spread(KnownBounds begin, KnownBounds end, absl::Span<con
       gather_.push_back(kNewAxis);
     } else {
       if (dim == rank) {
-        return InvalidArgument("Index out of range using input dim ", dim, "; input has only ", rank, " dims");
+        return InvalidArgument("Index out of range using input dim ", dim, "; input has only ",
+                               rank, " dims");
       }
       Range r;
       r.stride = strides[i];
@@ -84,7 +87,8 @@ absl::Status Resolver::Bound(int i, ResolvedSlice* out) const {
   const Range& r = ranges_[i];
   const int64_t extent = input_.dim(i);
   if (r.stride == 0) return InvalidArgument("strides[", i, "] must be non-zero");
-  if (r.is_index && r.stride < 0) return InvalidArgument("only stride 1 allowed on non-range indexing.");
+  if (r.is_index && r.stride < 0)
+    return InvalidArgument("only stride 1 allowed on non-range indexing.");
   int64_t begin = 0, size = Shape::kUnknown;
   if (r.is_index) {
     size = 1;
@@ -98,7 +102,9 @@ absl::Status Resolver::Bound(int i, ResolvedSlice* out) const {
     begin = r.open_begin ? (r.stride > 0 ? low : high) : clip(r.begin);
     const int64_t end = r.open_end ? (r.stride > 0 ? high : low) : clip(r.end);
     const int64_t length = end - begin;
-    size = length == 0 || (length < 0) != (r.stride < 0) ? 0 : length / r.stride + (length % r.stride != 0 ? 1 : 0);
+    size = length == 0 || (length < 0) != (r.stride < 0)
+               ? 0
+               : length / r.stride + (length % r.stride != 0 ? 1 : 0);
   }
   out->begin.push_back(begin);
   out->stride.push_back(r.is_index ? 1 : r.stride);
@@ -118,14 +124,18 @@ absl::StatusOr<ResolvedSlice> Resolver::Finish() const {
 }  // namespace
 
 absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin, KnownBounds end,
-                                           absl::Span<const int64_t> strides, const StridedSliceOptions& masks) {
+                                           absl::Span<const int64_t> strides,
+                                           const StridedSliceOptions& masks) {
   if (strides.size() > kMaxIndices) {
-    return InvalidArgument("at most ", kMaxIndices, " indices are possible, but there are ", strides.size());
+    return InvalidArgument("at most ", kMaxIndices, " indices are possible, but there are ",
+                           strides.size());
   }
-  if ((begin.has_value() && begin->size() != strides.size()) || (end.has_value() && end->size() != strides.size())) {
+  if ((begin.has_value() && begin->size() != strides.size()) ||
+      (end.has_value() && end->size() != strides.size())) {
     return InvalidArgument("Expected begin, end, and strides to be 1D equal size tensors, but got ",
                            begin.has_value() ? begin->size() : strides.size(), ", ",
-                           end.has_value() ? end->size() : strides.size(), " and ", strides.size(), " elements");
+                           end.has_value() ? end->size() : strides.size(), " and ", strides.size(),
+                           " elements");
   }
   Resolver resolver(input, masks);
   WEIR_RETURN_IF_ERROR(resolver.Spread(begin, end, strides));
@@ -133,8 +143,9 @@ absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin
 }
 
 StridedSliceOptions SliceMasks(const Node& node) {
-  return {node.attr<int64_t>("begin_mask"), node.attr<int64_t>("end_mask"), node.attr<int64_t>("ellipsis_mask"),
-          node.attr<int64_t>("new_axis_mask"), node.attr<int64_t>("shrink_axis_mask")};
+  return {node.attr<int64_t>("begin_mask"), node.attr<int64_t>("end_mask"),
+          node.attr<int64_t>("ellipsis_mask"), node.attr<int64_t>("new_axis_mask"),
+          node.attr<int64_t>("shrink_axis_mask")};
 }
 
 }  // namespace weir
