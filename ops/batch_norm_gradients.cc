@@ -14,7 +14,8 @@ Output Binary(absl::string_view op, Output a, Output b) { return AddOp(op, {a, b
 
 Output Reduce(absl::string_view op, Output x, const Ints& axes, bool keep_dims) {
   NameScope scope(x.graph(), op);
-  return AddOp(op, {x, axes.In(x.graph(), "reduction_indices")}, {{"keep_dims", keep_dims}}, scope.name());
+  return AddOp(op, {x, axes.In(x.graph(), "reduction_indices")}, {{"keep_dims", keep_dims}},
+               scope.name());
 }
 
 Output PlusScalar(Output x, double y) {
@@ -25,7 +26,8 @@ Output PlusScalar(Output x, double y) {
 
 Output CastTo(Output x, DataType type) { return AddOp("Cast", {x}, {{"DstT", type}}); }
 
-// The derivatives of a fused batch normalisation as a graph of simple ops, so that they can be differentiated again.
+// The derivatives of a fused batch normalisation as a graph of simple ops, so that they can be
+// differentiated again.
 struct BatchNormDerivatives {
   Output x, scale, offset;
 };
@@ -52,14 +54,16 @@ Output AlongChannels(Output vector, const DataLayout& layout) {
 }
 
 // With x^ = (x - mean(x)) / s, s = sqrt(var(x) + epsilon), means over all but the channels:
-//   dx = scale / s * (dy - mean(dy) - x^ * mean(dy * x^)),  dscale = sum(dy * x^),  doffset = sum(dy)
+//   dx = scale / s * (dy - mean(dy) - x^ * mean(dy * x^)),  dscale = sum(dy * x^),  doffset =
+//   sum(dy)
 BatchNormDerivatives TrainingDerivatives(const BatchNormInputs& in) {
   const bool keep = in.layout.channels_first();
   const std::vector<int64_t> axes = ReducedAxes(in.layout);
   Output scale = AlongChannels(in.scale, in.layout);
   Output mean_dy = Reduce("Mean", in.dy, axes, keep);
   Output mean_x = Reduce("Mean", in.x, axes, keep);
-  Output var_x = Reduce("Mean", Binary("SquaredDifference", in.x, StopGradient(mean_x)), axes, keep);
+  Output var_x =
+      Reduce("Mean", Binary("SquaredDifference", in.x, StopGradient(mean_x)), axes, keep);
   Output dy_offset = AddOp("Sub", {in.dy, mean_dy}, {}, "sub");
   Output x_offset = AddOp("Sub", {in.x, mean_x}, {}, "sub");
   Output mean = Reduce("Mean", AddOp("Mul", {in.dy, x_offset}, {}, "mul"), axes, keep);
@@ -91,7 +95,8 @@ BatchNormDerivatives InferenceDerivatives(const BatchNormInputs& in) {
 
 }  // namespace
 
-// The Grad op of the same version. For inference it takes NHWC only, so that others are transposed around it.
+// The Grad op of the same version. For inference it takes NHWC only, so that others are transposed
+// around it.
 Grads FusedBatchNormGradient(GradContext& c) {
   const std::string& op = c.node().op_name();
   const size_t base = std::string("FusedBatchNorm").size();
@@ -103,7 +108,8 @@ Grads FusedBatchNormGradient(GradContext& c) {
   Output reserve_1 = is_training ? c.y(3) : c.x(3), reserve_2 = is_training ? c.y(4) : c.x(4);
   if (!is_training && format[1] == 'C') {
     const bool flat = format == "NCHW";
-    const std::vector<int64_t> there = flat ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 3, 4, 1};
+    const std::vector<int64_t> there =
+        flat ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 3, 4, 1};
     back = flat ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 4, 1, 2, 3};
     x = Transpose(x, there);
     dy = Transpose(dy, there);
@@ -112,7 +118,9 @@ Grads FusedBatchNormGradient(GradContext& c) {
   std::vector<Arg> args = {dy, x, c.x(1), reserve_1, reserve_2};
   if (op == "FusedBatchNormV3") args.push_back(c.y(5));
   Node* node = AddNode(grad_op, args,
-                       {{"epsilon", c.attr<float>("epsilon")}, {"data_format", format}, {"is_training", is_training}});
+                       {{"epsilon", c.attr<float>("epsilon")},
+                        {"data_format", format},
+                        {"is_training", is_training}});
   if (node == nullptr) return {};
   Output dx = node->output(0);
   if (!back.empty()) dx = Transpose(dx, back);
@@ -132,7 +140,8 @@ Grads FusedBatchNormGradGradient(GradContext& c) {
     in.x = CastTo(in.x, DT_FLOAT);
     in.dy = CastTo(in.dy, DT_FLOAT);
   }
-  BatchNormDerivatives d = c.attr<bool>("is_training") ? TrainingDerivatives(in) : InferenceDerivatives(in);
+  BatchNormDerivatives d =
+      c.attr<bool>("is_training") ? TrainingDerivatives(in) : InferenceDerivatives(in);
   if (narrow) d.x = CastTo(d.x, type);
   GradientsOptions options;
   options.grad_ys = {c.dy(0), c.dy(1), c.dy(2)};

@@ -14,7 +14,8 @@ constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
 // ---- activations
 
 OpSpec Activation(absl::string_view op, absl::string_view types) {
-  return std::move(OpSpec(op).In("features: T").Out("activations: T").Attr(types).InferShape(SameShape));
+  return std::move(
+      OpSpec(op).In("features: T").Out("activations: T").Attr(types).InferShape(SameShape));
 }
 
 // Gradients and what they are computed from: `with` is "features" or "outputs".
@@ -28,25 +29,35 @@ OpSpec ActivationGrad(absl::string_view op, absl::string_view with, absl::string
 }
 
 void AddActivations(OpRegistry* ops) {
-  ops->Add(Activation("Relu", "T: {realnumbertype, qint8}").Gradient(ReluGradient).Doc("max(features, 0)."));
+  ops->Add(Activation("Relu", "T: {realnumbertype, qint8}")
+               .Gradient(ReluGradient)
+               .Doc("max(features, 0)."));
   ops->Add(ActivationGrad("ReluGrad", "features", "T: realnumbertype")
                .Gradient(ReluGradGradient)
-               .Doc("gradients where features > 0, else 0. The features may be Relu's input or its output."));
-  ops->Add(Activation("Relu6", "T: realnumbertype").Gradient(ReluGradient).Doc("min(max(features, 0), 6)."));
+               .Doc("gradients where features > 0, else 0. The features may be Relu's input or its "
+                    "output."));
+  ops->Add(Activation("Relu6", "T: realnumbertype")
+               .Gradient(ReluGradient)
+               .Doc("min(max(features, 0), 6)."));
   ops->Add(ActivationGrad("Relu6Grad", "features", "T: realnumbertype")
                .Gradient(ReluGradGradient)
                .Doc("gradients where 0 < features < 6, else 0."));
-  ops->Add(Activation("Elu", kFloats).Gradient(EluGradient).Doc("exp(features) - 1 where negative, else features."));
-  ops->Add(ActivationGrad("EluGrad", "outputs", kFloats)
-               .Gradient(EluGradGradient)
-               .Doc("gradients * (outputs + 1) where outputs < 0, else gradients; outputs are Elu's."));
+  ops->Add(Activation("Elu", kFloats)
+               .Gradient(EluGradient)
+               .Doc("exp(features) - 1 where negative, else features."));
+  ops->Add(
+      ActivationGrad("EluGrad", "outputs", kFloats)
+          .Gradient(EluGradGradient)
+          .Doc("gradients * (outputs + 1) where outputs < 0, else gradients; outputs are Elu's."));
   ops->Add(Activation("Selu", kFloats)
                .Gradient(EluGradient)
-               .Doc("scale * alpha * (exp(features) - 1) where negative, else scale * features, with the constants "
+               .Doc("scale * alpha * (exp(features) - 1) where negative, else scale * features, "
+                    "with the constants "
                     "of self-normalising networks."));
-  ops->Add(ActivationGrad("SeluGrad", "outputs", kFloats)
-               .Gradient(EluGradGradient)
-               .Doc("gradients * (outputs + scale * alpha) where outputs < 0, else gradients * scale."));
+  ops->Add(
+      ActivationGrad("SeluGrad", "outputs", kFloats)
+          .Gradient(EluGradGradient)
+          .Doc("gradients * (outputs + scale * alpha) where outputs < 0, else gradients * scale."));
   ops->Add(OpSpec("LeakyRelu")
                .In("features: T")
                .Out("activations: T")
@@ -69,8 +80,11 @@ void AddActivations(OpRegistry* ops) {
   ops->Add(ActivationGrad("SoftplusGrad", "features", kFloats)
                .Gradient(SoftplusGradGradient)
                .Doc("gradients / (1 + exp(-features))."));
-  ops->Add(Activation("Softsign", kFloats).Gradient(SoftsignGradient).Doc("features / (1 + abs(features))."));
-  ops->Add(ActivationGrad("SoftsignGrad", "features", kFloats).Doc("gradients / (1 + abs(features)) ^ 2."));
+  ops->Add(Activation("Softsign", kFloats)
+               .Gradient(SoftsignGradient)
+               .Doc("features / (1 + abs(features))."));
+  ops->Add(ActivationGrad("SoftsignGrad", "features", kFloats)
+               .Doc("gradients / (1 + abs(features)) ^ 2."));
 }
 
 // ---- biases
@@ -79,7 +93,8 @@ void AddActivations(OpRegistry* ops) {
 absl::StatusOr<int> BiasDim(const ShapeContext& c, const Shape& value) {
   const bool second = c.node().attr_or<std::string>("data_format", "NHWC") == "NCHW";
   const int min_rank = 2;
-  if (value.rank() < min_rank) return InvalidArgument("Shape must be at least rank 2 but is rank ", value.rank());
+  if (value.rank() < min_rank)
+    return InvalidArgument("Shape must be at least rank 2 but is rank ", value.rank());
   return second ? 1 : value.rank() - 1;
 }
 
@@ -90,8 +105,9 @@ absl::Status BiasAddShape(ShapeContext& c) {
     WEIR_ASSIGN_OR_RETURN(const int dim, BiasDim(c, value));
     const absl::StatusOr<int64_t> channels = MergeDims(value.dim(dim), bias.dim(0));
     if (!channels.ok()) {
-      return InvalidArgument("Must provide as many biases as the channel dimension of the input tensor: ",
-                             bias.ToString(), " vs. ", value.ToString());
+      return InvalidArgument(
+          "Must provide as many biases as the channel dimension of the input tensor: ",
+          bias.ToString(), " vs. ", value.ToString());
     }
     value.set_dim(dim, *channels);
   }
@@ -119,13 +135,14 @@ void AddBiasOps(OpRegistry* ops) {
                .InferShape(BiasAddShape)
                .Gradient(BiasAddGradient)
                .Doc("value + bias, where the bias is a vector along the channels."));
-  ops->Add(OpSpec("BiasAddV1")
-               .In("value: T, bias: T")
-               .Out("output: T")
-               .Attr("T: numbertype")
-               .InferShape(BiasAddShape)
-               .Gradient(BiasAddV1Gradient)
-               .Doc("BiasAdd as it was before data formats: the bias is along the last dimension."));
+  ops->Add(
+      OpSpec("BiasAddV1")
+          .In("value: T, bias: T")
+          .Out("output: T")
+          .Attr("T: numbertype")
+          .InferShape(BiasAddShape)
+          .Gradient(BiasAddV1Gradient)
+          .Doc("BiasAdd as it was before data formats: the bias is along the last dimension."));
   ops->Add(OpSpec("BiasAddGrad")
                .In("out_backprop: T")
                .Out("output: T")
@@ -154,8 +171,9 @@ absl::Status AtLeastVector(ShapeContext& c) {
 absl::Status CrossEntropyShape(ShapeContext& c) {
   absl::StatusOr<Shape> both = BroadcastShapes(c.input(0), c.input(1));
   if (!both.ok() || (both->has_rank() && both->rank() != 2)) {
-    return InvalidArgument("logits and labels must be broadcastable to two dimensions: logits_size=",
-                           c.input(0).ToString(), " labels_size=", c.input(1).ToString());
+    return InvalidArgument(
+        "logits and labels must be broadcastable to two dimensions: logits_size=",
+        c.input(0).ToString(), " labels_size=", c.input(1).ToString());
   }
   if (!both->has_rank()) both = Shape({-1, -1});
   c.set_output(0, Shape({both->dim(0)}));
@@ -168,8 +186,9 @@ absl::Status SparseCrossEntropyShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape labels, c.WithRank(1, 1));
   const absl::StatusOr<int64_t> batch = MergeDims(logits.dim(0), labels.dim(0));
   if (!batch.ok()) {
-    return InvalidArgument("logits and labels must have the same first dimension, got logits shape ",
-                           logits.ToString(), " and labels shape ", labels.ToString());
+    return InvalidArgument(
+        "logits and labels must have the same first dimension, got logits shape ",
+        logits.ToString(), " and labels shape ", labels.ToString());
   }
   logits.set_dim(0, *batch);
   c.set_output(0, Shape({*batch}));
@@ -198,7 +217,8 @@ void AddSoftmaxOps(OpRegistry* ops) {
                .Attr(kFloats)
                .InferShape(CrossEntropyShape)
                .Gradient(SoftmaxCrossEntropyGradient)
-               .Doc("The cross entropy between softmax(features) and the distributions `labels`, a row an example, and "
+               .Doc("The cross entropy between softmax(features) and the distributions `labels`, a "
+                    "row an example, and "
                     "its gradient softmax(features) - labels."));
   ops->Add(OpSpec("SparseSoftmaxCrossEntropyWithLogits")
                .In("features: T, labels: Tlabels")
@@ -207,7 +227,8 @@ void AddSoftmaxOps(OpRegistry* ops) {
                .Attr("Tlabels: {int32, int64} = DT_INT64")
                .InferShape(SparseCrossEntropyShape)
                .Gradient(SparseSoftmaxCrossEntropyGradient)
-               .Doc("The cross entropy between softmax(features) and one class an example, and its gradient. A label "
+               .Doc("The cross entropy between softmax(features) and one class an example, and its "
+                    "gradient. A label "
                     "that is no class is an error."));
 }
 

@@ -7,10 +7,16 @@
 namespace weir {
 namespace {
 
-Output Op(absl::string_view op, Output a, absl::string_view name) { return AddOp(op, {a}, {}, name); }
-Output Op(absl::string_view op, Output a, Output b, absl::string_view name) { return AddOp(op, {a, b}, {}, name); }
+Output Op(absl::string_view op, Output a, absl::string_view name) {
+  return AddOp(op, {a}, {}, name);
+}
+Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
+  return AddOp(op, {a, b}, {}, name);
+}
 
-absl::string_view Or(absl::string_view name, absl::string_view otherwise) { return name.empty() ? otherwise : name; }
+absl::string_view Or(absl::string_view name, absl::string_view otherwise) {
+  return name.empty() ? otherwise : name;
+}
 
 Attrs ConvAttrs(const ConvOptions& o) {
   return {{"strides", o.strides},
@@ -69,7 +75,8 @@ Output L2Normalize(Output x, const Ints& axes, double epsilon, absl::string_view
   return Op("Mul", x, inverse, scope.name());
 }
 
-MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims, absl::string_view name) {
+MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims,
+                      absl::string_view name) {
   if (!x) return {};
   NameScope scope(x.graph(), Or(name, "moments"));
   const DataType type = x.dtype();
@@ -89,8 +96,8 @@ MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims
   return {mean, variance};
 }
 
-Output BatchNormalization(Output x, Output mean, Output variance, Output offset, Output scale, double variance_epsilon,
-                          absl::string_view name) {
+Output BatchNormalization(Output x, Output mean, Output variance, Output offset, Output scale,
+                          double variance_epsilon, absl::string_view name) {
   if (!x || !mean || !variance) return Output();
   NameScope scope(x.graph(), Or(name, "batchnorm"));
   Output inverse = Op("Rsqrt", WithScalar("AddV2", variance, variance_epsilon, "add"), {});
@@ -105,26 +112,29 @@ Output BatchNormalization(Output x, Output mean, Output variance, Output offset,
   return Op("AddV2", scaled, shift, "add");
 }
 
-FusedBatchNormResult FusedBatchNorm(Output x, Output scale, Output offset, const FusedBatchNormOptions& options,
-                                    absl::string_view name) {
+FusedBatchNormResult FusedBatchNorm(Output x, Output scale, Output offset,
+                                    const FusedBatchNormOptions& options, absl::string_view name) {
   if (!x || !scale || !offset) return {};
   Graph& g = x.graph();
   Output mean = options.mean, variance = options.variance;
   if (!mean) mean = Const(g, Tensor(DT_FLOAT, Shape({0})));
   if (!variance) variance = Const(g, Tensor(DT_FLOAT, Shape({0})));
-  Node* node = AddNode("FusedBatchNormV3", {x, scale, offset, mean, variance},
-                       {{"epsilon", static_cast<float>(std::max(options.epsilon, 1.001e-5))},
-                        {"exponential_avg_factor", static_cast<float>(options.exponential_avg_factor)},
-                        {"data_format", options.data_format},
-                        {"is_training", options.is_training}},
-                       name);
+  Node* node =
+      AddNode("FusedBatchNormV3", {x, scale, offset, mean, variance},
+              {{"epsilon", static_cast<float>(std::max(options.epsilon, 1.001e-5))},
+               {"exponential_avg_factor", static_cast<float>(options.exponential_avg_factor)},
+               {"data_format", options.data_format},
+               {"is_training", options.is_training}},
+              name);
   if (node == nullptr) return {};
   return {node->output(0), node->output(1), node->output(2)};
 }
 
 Output LocalResponseNormalization(Output x, const LrnOptions& o, absl::string_view name) {
-  return AddOp("LRN", {x},
-               {{"depth_radius", o.depth_radius}, {"bias", o.bias}, {"alpha", o.alpha}, {"beta", o.beta}}, name);
+  return AddOp(
+      "LRN", {x},
+      {{"depth_radius", o.depth_radius}, {"bias", o.bias}, {"alpha", o.alpha}, {"beta", o.beta}},
+      name);
 }
 
 // ---- convolution and pooling
@@ -133,25 +143,28 @@ Output Conv2D(Output input, Output filter, const ConvOptions& options, absl::str
   return AddOp("Conv2D", {input, filter}, ConvAttrs(options), name);
 }
 
-Output Conv2DBackpropInput(Output input_sizes, Output filter, Output out_backprop, const ConvOptions& options,
-                           absl::string_view name) {
-  return AddOp("Conv2DBackpropInput", {input_sizes, filter, out_backprop}, ConvAttrs(options), name);
+Output Conv2DBackpropInput(Output input_sizes, Output filter, Output out_backprop,
+                           const ConvOptions& options, absl::string_view name) {
+  return AddOp("Conv2DBackpropInput", {input_sizes, filter, out_backprop}, ConvAttrs(options),
+               name);
 }
 
-Output Conv2DBackpropFilter(Output input, Output filter_sizes, Output out_backprop, const ConvOptions& options,
-                            absl::string_view name) {
-  return AddOp("Conv2DBackpropFilter", {input, filter_sizes, out_backprop}, ConvAttrs(options), name);
+Output Conv2DBackpropFilter(Output input, Output filter_sizes, Output out_backprop,
+                            const ConvOptions& options, absl::string_view name) {
+  return AddOp("Conv2DBackpropFilter", {input, filter_sizes, out_backprop}, ConvAttrs(options),
+               name);
 }
 
-Output Conv2DTranspose(Output value, Output filter, const Ints& output_shape, const ConvOptions& options,
-                       absl::string_view name) {
+Output Conv2DTranspose(Output value, Output filter, const Ints& output_shape,
+                       const ConvOptions& options, absl::string_view name) {
   if (!value || !filter) return Output();
   NameScope scope(value.graph(), Or(name, "conv2d_transpose"));
   Output sizes = output_shape.In(value.graph(), "input_sizes", DT_INT32);
   return Conv2DBackpropInput(sizes, filter, value, options, scope.name());
 }
 
-Output DepthwiseConv2dNative(Output input, Output filter, const ConvOptions& options, absl::string_view name) {
+Output DepthwiseConv2dNative(Output input, Output filter, const ConvOptions& options,
+                             absl::string_view name) {
   return AddOp("DepthwiseConv2dNative", {input, filter}, ConvAttrs(options), name);
 }
 
@@ -176,9 +189,12 @@ Output MaxPool(Output input, const PoolOptions& o, absl::string_view name) {
 }
 
 Output AvgPool(Output value, const PoolOptions& o, absl::string_view name) {
-  return AddOp(
-      "AvgPool", {value},
-      {{"ksize", o.ksize}, {"strides", o.strides}, {"padding", o.padding}, {"data_format", o.data_format}}, name);
+  return AddOp("AvgPool", {value},
+               {{"ksize", o.ksize},
+                {"strides", o.strides},
+                {"padding", o.padding},
+                {"data_format", o.data_format}},
+               name);
 }
 
 MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& o, DataType targmax,
@@ -199,7 +215,8 @@ MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& o, Da
 namespace {
 
 // The decision: uniform random numbers at least `rate` are kept.
-Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& keep, const DropoutOptions& options) {
+Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& keep,
+                  const DropoutOptions& options) {
   Graph& g = x.graph();
   Output shape;
   if (!options.noise_shape) shape = ShapeTensor(x, DT_INT32, "Shape");
@@ -208,7 +225,8 @@ Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& 
     NameScope scope(g, "random_uniform");
     if (options.noise_shape) shape = options.noise_shape->In(g, "shape", DT_INT32);
     const auto [seed, seed2] = g.NextSeed(options.seed);
-    random = AddOp("RandomUniform", {shape}, {{"dtype", x.dtype()}, {"seed", seed}, {"seed2", seed2}});
+    random =
+        AddOp("RandomUniform", {shape}, {{"dtype", x.dtype()}, {"seed", seed}, {"seed2", seed2}});
   }
   if (!random || !scaled) return Output();
   Output kept = keep(random);
@@ -220,8 +238,9 @@ Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& 
 Output Dropout(Output x, double rate, const DropoutOptions& options, absl::string_view name) {
   if (!x) return Output();
   if (!(rate >= 0 && rate < 1)) {
-    x.graph().Fail(InvalidArgument("`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate=",
-                                   rate, " for Dropout of ", x.name()));
+    x.graph().Fail(InvalidArgument(
+        "`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate=", rate,
+        " for Dropout of ", x.name()));
     return Output();
   }
   NameScope scope(x.graph(), Or(name, "dropout"));
@@ -230,14 +249,21 @@ Output Dropout(Output x, double rate, const DropoutOptions& options, absl::strin
     return x;
   }
   Output scaled = AddOp("Mul", {x, ConstLike(x, 1 / (1 - rate), "Const")});
-  return KeepOrZero(x, scaled, [&](Output r) { return WithScalar("GreaterEqual", r, rate, "GreaterEqual"); }, options);
+  return KeepOrZero(
+      x, scaled, [&](Output r) { return WithScalar("GreaterEqual", r, rate, "GreaterEqual"); },
+      options);
 }
 
 Output Dropout(Output x, Output rate, const DropoutOptions& options, absl::string_view name) {
   if (!x || !rate) return Output();
   NameScope scope(x.graph(), Or(name, "dropout"));
   Output scaled = AddOp("RealDiv", {x, AddOp("Sub", {ConstLike(x, 1, "Const"), rate})});
-  return KeepOrZero(x, scaled, [&](Output r) { return AddOp("GreaterEqual", {r, rate}); }, options);
+  return KeepOrZero(
+      x, scaled,
+      [&](Output r) {
+        return AddOp("GreaterEqual", {r, rate});
+      },
+      options);
 }
 
 Output EmbeddingLookup(Output params, Output ids, absl::string_view name) {

@@ -19,12 +19,14 @@ absl::StatusOr<ConvAttributes> ReadAttributes(const Node& node) {
   a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
   a.dilations = node.attr_or<std::vector<int64_t>>("dilations", {});
   a.explicit_paddings = node.attr_or<std::vector<int64_t>>("explicit_paddings", {});
-  WEIR_RETURN_IF_ERROR(CheckWindowAttrs(a.layout, a.padding, a.strides, a.dilations, a.explicit_paddings));
+  WEIR_RETURN_IF_ERROR(
+      CheckWindowAttrs(a.layout, a.padding, a.strides, a.dilations, a.explicit_paddings));
   return a;
 }
 
 // The shape of a convolution's result; `depth` is its number of channels.
-absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter, int64_t depth) {
+absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter,
+                                int64_t depth) {
   Shape out(std::vector<int64_t>(a.layout.rank, -1));
   out.set_dim(a.layout.batch, input.dim(a.layout.batch));
   out.set_dim(a.layout.channel, depth);
@@ -43,16 +45,17 @@ absl::Status ConvShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, a.layout.rank));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, a.layout.rank));
-  const int64_t in_depth = input.dim(a.layout.channel), filter_depth = filter.dim(-2), out_depth = filter.dim(-1);
+  const int64_t in_depth = input.dim(a.layout.channel), filter_depth = filter.dim(-2),
+                out_depth = filter.dim(-1);
   if (in_depth >= 0 && filter_depth > 0) {
     if (in_depth % filter_depth != 0) {
-      return InvalidArgument("Depth of input (", in_depth, ") is not a multiple of input depth of filter (",
-                             filter_depth, ")");
+      return InvalidArgument("Depth of input (", in_depth,
+                             ") is not a multiple of input depth of filter (", filter_depth, ")");
     }
     const int64_t groups = in_depth / filter_depth;
     if (out_depth > 0 && groups > 0 && out_depth % groups != 0) {
-      return InvalidArgument("Depth of output (", out_depth, ") is not a multiple of the number of groups (", groups,
-                             ")");
+      return InvalidArgument("Depth of output (", out_depth,
+                             ") is not a multiple of the number of groups (", groups, ")");
     }
   }
   WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(a, input, filter, out_depth));
@@ -64,8 +67,10 @@ absl::Status DepthwiseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, 4));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, 4));
-  WEIR_ASSIGN_OR_RETURN(const int64_t channels, MergeDims(input.dim(a.layout.channel), filter.dim(2)));
-  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(a, input, filter, MulDims(channels, filter.dim(3))));
+  WEIR_ASSIGN_OR_RETURN(const int64_t channels,
+                        MergeDims(input.dim(a.layout.channel), filter.dim(2)));
+  WEIR_ASSIGN_OR_RETURN(const Shape out,
+                        Convolved(a, input, filter, MulDims(channels, filter.dim(3))));
   c.set_output(0, out);
   return absl::OkStatus();
 }
@@ -85,9 +90,11 @@ absl::Status BackpropInputShape(ShapeContext& c) {
     sizes = full;
   }
   if (sizes.rank() != a.layout.rank) {
-    return InvalidArgument("Shape must be rank ", a.layout.rank, " but is rank ", sizes.rank(), " for input_sizes");
+    return InvalidArgument("Shape must be rank ", a.layout.rank, " but is rank ", sizes.rank(),
+                           " for input_sizes");
   }
-  WEIR_ASSIGN_OR_RETURN(const int64_t batch, MergeDims(sizes.dim(a.layout.batch), dy.dim(a.layout.batch)));
+  WEIR_ASSIGN_OR_RETURN(const int64_t batch,
+                        MergeDims(sizes.dim(a.layout.batch), dy.dim(a.layout.batch)));
   sizes.set_dim(a.layout.batch, batch);
   c.set_output(0, sizes);
   return absl::OkStatus();
@@ -98,7 +105,8 @@ absl::Status BackpropFilterShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape sizes, c.InputAsShape(1, false));
   if (!sizes.has_rank()) sizes = Shape(std::vector<int64_t>(a.layout.rank, -1));
   if (sizes.rank() != a.layout.rank) {
-    return InvalidArgument("Shape must be rank ", a.layout.rank, " but is rank ", sizes.rank(), " for filter_sizes");
+    return InvalidArgument("Shape must be rank ", a.layout.rank, " but is rank ", sizes.rank(),
+                           " for filter_sizes");
   }
   c.set_output(0, sizes);
   return absl::OkStatus();
@@ -112,7 +120,11 @@ constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
 
 OpSpec Conv2DFamily(absl::string_view op, absl::string_view in, absl::string_view types) {
   OpSpec spec(op);
-  spec.In(in).Out("output: T").Attr(types).Attr("strides: list(int)").Attr("use_cudnn_on_gpu: bool = true");
+  spec.In(in)
+      .Out("output: T")
+      .Attr(types)
+      .Attr("strides: list(int)")
+      .Attr("use_cudnn_on_gpu: bool = true");
   spec.Attr(kPadding).Attr(kExplicit).Attr(kFormat).Attr(kDilations);
   return spec;
 }
@@ -126,8 +138,13 @@ OpSpec DepthwiseFamily(absl::string_view op, absl::string_view in) {
 
 OpSpec Conv3DFamily(absl::string_view op, absl::string_view in) {
   OpSpec spec(op);
-  spec.In(in).Out("output: T").Attr(kFloats).Attr("strides: list(int) >= 5").Attr("padding: {'SAME', 'VALID'}");
-  spec.Attr("data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'").Attr("dilations: list(int) = [1, 1, 1, 1, 1]");
+  spec.In(in)
+      .Out("output: T")
+      .Attr(kFloats)
+      .Attr("strides: list(int) >= 5")
+      .Attr("padding: {'SAME', 'VALID'}");
+  spec.Attr("data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'")
+      .Attr("dilations: list(int) = [1, 1, 1, 1, 1]");
   return spec;
 }
 
@@ -139,23 +156,28 @@ void AddConv2D(OpRegistry* ops) {
   ops->Add(Conv2DFamily("Conv2D", kForward, "T: {half, bfloat16, float, double, int32}")
                .InferShape(ConvShape)
                .Gradient(ConvGradient)
-               .Doc("Cross-correlation of a batch of images with filters [height, width, in, out]. If the images have "
+               .Doc("Cross-correlation of a batch of images with filters [height, width, in, out]. "
+                    "If the images have "
                     "more channels than `in`, both are divided into groups."));
-  ops->Add(Conv2DFamily("Conv2DBackpropInput", kBackpropInput, "T: {half, bfloat16, float, double, int32}")
+  ops->Add(Conv2DFamily("Conv2DBackpropInput", kBackpropInput,
+                        "T: {half, bfloat16, float, double, int32}")
                .InferShape(BackpropInputShape)
                .Gradient(ConvBackpropInputGradient)
-               .Doc("The gradient of Conv2D with respect to the images, whose shape input_sizes spells out."));
+               .Doc("The gradient of Conv2D with respect to the images, whose shape input_sizes "
+                    "spells out."));
   ops->Add(Conv2DFamily("Conv2DBackpropFilter", kBackpropFilter, kFloats)
                .InferShape(BackpropFilterShape)
                .Gradient(ConvBackpropFilterGradient)
-               .Doc("The gradient of Conv2D with respect to the filter, whose shape filter_sizes spells out."));
+               .Doc("The gradient of Conv2D with respect to the filter, whose shape filter_sizes "
+                    "spells out."));
 }
 
 void AddDepthwise(OpRegistry* ops) {
   ops->Add(DepthwiseFamily("DepthwiseConv2dNative", kForward)
                .InferShape(DepthwiseShape)
                .Gradient(ConvGradient)
-               .Doc("Convolves each channel with filters of its own, [height, width, channels, multiplier]; result "
+               .Doc("Convolves each channel with filters of its own, [height, width, channels, "
+                    "multiplier]; result "
                     "channel c * multiplier + m is channel c under its filter m."));
   ops->Add(DepthwiseFamily("DepthwiseConv2dNativeBackpropInput", kBackpropInput)
                .InferShape(BackpropInputShape)
@@ -171,7 +193,8 @@ void AddConv3D(OpRegistry* ops) {
   ops->Add(Conv3DFamily("Conv3D", kForward)
                .InferShape(ConvShape)
                .Gradient(ConvGradient)
-               .Doc("Cross-correlation of a batch of volumes with filters [depth, height, width, in, out]."));
+               .Doc("Cross-correlation of a batch of volumes with filters [depth, height, width, "
+                    "in, out]."));
   ops->Add(Conv3DFamily("Conv3DBackpropInputV2", "input_sizes: Tshape, filter: T, out_backprop: T")
                .Attr("Tshape: {int32, int64} = DT_INT32")
                .InferShape(BackpropInputShape)

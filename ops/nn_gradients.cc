@@ -7,17 +7,24 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 
-// The rules make the nodes of TensorFlow's rules, with their names: what is called mul_1 there is mul_1 here.
+// The rules make the nodes of TensorFlow's rules, with their names: what is called mul_1 there is
+// mul_1 here.
 namespace weir {
 namespace {
 
-Output Op(absl::string_view op, Output a, absl::string_view name) { return AddOp(op, {a}, {}, name); }
-Output Op(absl::string_view op, Output a, Output b, absl::string_view name) { return AddOp(op, {a, b}, {}, name); }
+Output Op(absl::string_view op, Output a, absl::string_view name) {
+  return AddOp(op, {a}, {}, name);
+}
+Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
+  return AddOp(op, {a, b}, {}, name);
+}
 
-// A reduction over constant axes, which lie in the scope of the node: "Sum/reduction_indices", "Sum".
+// A reduction over constant axes, which lie in the scope of the node: "Sum/reduction_indices",
+// "Sum".
 Output Reduce(absl::string_view op, Output x, const Ints& axes, bool keep_dims) {
   NameScope scope(x.graph(), op);
-  return AddOp(op, {x, axes.In(x.graph(), "reduction_indices")}, {{"keep_dims", keep_dims}}, scope.name());
+  return AddOp(op, {x, axes.In(x.graph(), "reduction_indices")}, {{"keep_dims", keep_dims}},
+               scope.name());
 }
 
 // x `op` a constant: "add", "add/y".
@@ -74,7 +81,9 @@ Grads LeakyReluGradGradient(GradContext& c) {
   return {first, ZerosLike(c.x(1))};
 }
 
-Grads SoftplusGradient(GradContext& c) { return {Op("Mul", c.dy(), Op("Sigmoid", c.x(), "Sigmoid"), "mul")}; }
+Grads SoftplusGradient(GradContext& c) {
+  return {Op("Mul", c.dy(), Op("Sigmoid", c.x(), "Sigmoid"), "mul")};
+}
 
 // d/dx of dy / (1 + exp(-x)) is dy / (exp(-x) + 2 + exp(x)).
 Grads SoftplusGradGradient(GradContext& c) {
@@ -86,7 +95,9 @@ Grads SoftplusGradGradient(GradContext& c) {
   return {ddy, Op("RealDiv", numerator, sum, "truediv")};
 }
 
-Grads SoftsignGradient(GradContext& c) { return {Op("SoftsignGrad", c.dy(), c.x(), "SoftsignGrad")}; }
+Grads SoftsignGradient(GradContext& c) {
+  return {Op("SoftsignGrad", c.dy(), c.x(), "SoftsignGrad")};
+}
 
 // ---- biases and norms
 
@@ -121,7 +132,8 @@ Grads BiasAddGradGradient(GradContext& c) {
     tiles = Concat({batch, Const<int32_t>(c.graph(), {1}, "concat_1/values_1"), spatial}, 0);
   } else {
     expanded = Concat({OnesLike(part(std::nullopt, -1)), bias_shape}, 0);
-    tiles = Concat({part(std::nullopt, -1), Const<int32_t>(c.graph(), {1}, "concat_1/values_1")}, 0);
+    tiles =
+        Concat({part(std::nullopt, -1), Const<int32_t>(c.graph(), {1}, "concat_1/values_1")}, 0);
   }
   return {Tile(Reshape(c.dy(), expanded), tiles)};
 }
@@ -129,7 +141,8 @@ Grads BiasAddGradGradient(GradContext& c) {
 Grads L2LossGradient(GradContext& c) { return {Op("Mul", c.x(), c.dy(), "mul")}; }
 
 Grads LrnGradient(GradContext& c) {
-  return {AddOp("LRNGrad", {c.dy(), c.x(), c.y()}, Copied(c.node(), {"depth_radius", "bias", "alpha", "beta"}))};
+  return {AddOp("LRNGrad", {c.dy(), c.x(), c.y()},
+                Copied(c.node(), {"depth_radius", "bias", "alpha", "beta"}))};
 }
 
 // ---- softmax
@@ -152,12 +165,14 @@ Output TimesColumn(Output column, Output matrix) {
   return Op("Mul", ExpandDims(column, -1), matrix, "mul");
 }
 
-// The gradient with respect to the logits: that of the loss, and of output `backprop` if it is used itself.
+// The gradient with respect to the logits: that of the loss, and of output `backprop` if it is used
+// itself.
 Output LogitsGradient(GradContext& c) {
   Output grad = TimesColumn(c.dy(0), c.y(1));
   if (IsZero(c.dy_grad(1))) return grad;
   Output softmax = Op("Softmax", c.x(0), "Softmax");
-  Output product = AddOp("BatchMatMulV2", {ExpandDims(c.dy(1), 1), ExpandDims(softmax, 2)}, {}, "MatMul");
+  Output product =
+      AddOp("BatchMatMulV2", {ExpandDims(c.dy(1), 1), ExpandDims(softmax, 2)}, {}, "MatMul");
   Output centred = Op("Sub", c.dy(1), Squeeze(product, {1}), "sub");
   return Op("AddV2", grad, Op("Mul", centred, softmax, "mul"), "add");
 }
@@ -182,14 +197,16 @@ struct ConvFamily {
 };
 
 ConvFamily FamilyOf(const Node& node) {
-  if (node.op_name().rfind("Conv3D", 0) == 0) return {"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"};
-  const std::string base = node.op_name().rfind("Depthwise", 0) == 0 ? "DepthwiseConv2dNative" : "Conv2D";
+  if (node.op_name().rfind("Conv3D", 0) == 0)
+    return {"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"};
+  const std::string base =
+      node.op_name().rfind("Depthwise", 0) == 0 ? "DepthwiseConv2dNative" : "Conv2D";
   return {base, base + "BackpropInput", base + "BackpropFilter"};
 }
 
 Attrs ConvAttrs(const Node& node) {
-  return Copied(node,
-                {"strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations"});
+  return Copied(node, {"strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format",
+                       "dilations"});
 }
 
 }  // namespace
@@ -233,9 +250,12 @@ Attrs PoolAttrs(const Node& node) {
 }
 
 // Attributes for an op that has no explicit_paddings.
-Attrs PlainPoolAttrs(const Node& node) { return Copied(node, {"ksize", "strides", "padding", "data_format"}); }
+Attrs PlainPoolAttrs(const Node& node) {
+  return Copied(node, {"ksize", "strides", "padding", "data_format"});
+}
 
-// The names of MaxPool's relatives: "MaxPool" + `part`, with the suffix of the version that `node` is of.
+// The names of MaxPool's relatives: "MaxPool" + `part`, with the suffix of the version that `node`
+// is of.
 std::string PoolOp(const Node& node, absl::string_view part) {
   const std::string& op = node.op_name();
   const std::string base = op.rfind("MaxPool3D", 0) == 0 ? "MaxPool3D" : "MaxPool";
@@ -243,7 +263,8 @@ std::string PoolOp(const Node& node, absl::string_view part) {
   return absl::StrCat(base, part, v2 ? "V2" : "");
 }
 
-// The arguments of a relative: the three tensors, and V2's window sizes and strides, which come last.
+// The arguments of a relative: the three tensors, and V2's window sizes and strides, which come
+// last.
 std::vector<Arg> PoolArgs(const GradContext& c, Output a, Output b, Output grad, int first_size) {
   std::vector<Arg> args = {a, b, grad};
   for (int i = first_size; i < c.num_inputs(); ++i) args.push_back(c.x(i));
@@ -253,7 +274,8 @@ std::vector<Arg> PoolArgs(const GradContext& c, Output a, Output b, Output grad,
 }  // namespace
 
 Grads MaxPoolGradient(GradContext& c) {
-  return {AddOp(PoolOp(c.node(), "Grad"), PoolArgs(c, c.x(), c.y(), c.dy(), 1), PoolAttrs(c.node()))};
+  return {
+      AddOp(PoolOp(c.node(), "Grad"), PoolArgs(c, c.x(), c.y(), c.dy(), 1), PoolAttrs(c.node()))};
 }
 
 Grads MaxPoolGradGradient(GradContext& c) {
@@ -264,13 +286,15 @@ Grads MaxPoolGradGradient(GradContext& c) {
     return {};
   }
   return {zeros_x, zeros_y,
-          AddOp(PoolOp(c.node(), "GradGrad"), PoolArgs(c, c.x(0), c.x(1), c.dy(), 3), PlainPoolAttrs(c.node()))};
+          AddOp(PoolOp(c.node(), "GradGrad"), PoolArgs(c, c.x(0), c.x(1), c.dy(), 3),
+                PlainPoolAttrs(c.node()))};
 }
 
 Grads MaxPoolGradGradGradient(GradContext& c) {
   Output zeros_x = ZerosLike(c.x(0)), zeros_y = ZerosLike(c.x(1));
   return {zeros_x, zeros_y,
-          AddOp(PoolOp(c.node(), "Grad"), PoolArgs(c, c.x(0), c.x(1), c.dy(), 3), PlainPoolAttrs(c.node()))};
+          AddOp(PoolOp(c.node(), "Grad"), PoolArgs(c, c.x(0), c.x(1), c.dy(), 3),
+                PlainPoolAttrs(c.node()))};
 }
 
 Grads MaxPoolWithArgmaxGradient(GradContext& c) {
@@ -279,7 +303,8 @@ Grads MaxPoolWithArgmaxGradient(GradContext& c) {
 }
 
 Grads AvgPoolGradient(GradContext& c) {
-  return {AddOp(c.node().op_name() + "Grad", {ShapeTensor(c.x()), c.dy()}, PlainPoolAttrs(c.node()))};
+  return {
+      AddOp(c.node().op_name() + "Grad", {ShapeTensor(c.x()), c.dy()}, PlainPoolAttrs(c.node()))};
 }
 
 Grads AvgPoolGradGradient(GradContext& c) {

@@ -6,10 +6,10 @@
 // The gradient rules of ops/nn*.cc.
 namespace weir {
 
-Grads ReluGradient(GradContext& c);       // Relu and Relu6
-Grads ReluGradGradient(GradContext& c);   // ReluGrad and Relu6Grad
-Grads EluGradient(GradContext& c);        // Elu and Selu
-Grads EluGradGradient(GradContext& c);    // EluGrad and SeluGrad
+Grads ReluGradient(GradContext& c);      // Relu and Relu6
+Grads ReluGradGradient(GradContext& c);  // ReluGrad and Relu6Grad
+Grads EluGradient(GradContext& c);       // Elu and Selu
+Grads EluGradGradient(GradContext& c);   // EluGrad and SeluGrad
 Grads LeakyReluGradient(GradContext& c);
 Grads LeakyReluGradGradient(GradContext& c);
 Grads SoftplusGradient(GradContext& c);

@@ -4,7 +4,9 @@
 namespace weir {
 namespace {
 
-Output Op(absl::string_view op, Output a, Output b, absl::string_view name) { return AddOp(op, {a, b}, {}, name); }
+Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
+  return AddOp(op, {a, b}, {}, name);
+}
 
 Output CastTo(Output x, DataType type) { return AddOp("Cast", {x}, {{"DstT", type}}); }
 bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
@@ -15,12 +17,14 @@ Output MinusOne(Output x, absl::string_view name) {
   return Op("Sub", x, ConstLike(x, 1, "y"), scope.name());
 }
 
-// shape[begin : begin + size], both given as scalars or constants: "Slice", "Slice/begin", "Slice/size".
+// shape[begin : begin + size], both given as scalars or constants: "Slice", "Slice/begin",
+// "Slice/size".
 Output SliceOf(Output shape, const Output& begin, const Output& size) {
   Graph& g = shape.graph();
   NameScope scope(g, "Slice");
   const auto vector = [&](const Output& scalar, int32_t otherwise, absl::string_view name) {
-    return scalar ? AddOp("Pack", {Outputs{scalar}}, {}, name) : Const<int32_t>(g, {otherwise}, name);
+    return scalar ? AddOp("Pack", {Outputs{scalar}}, {}, name)
+                  : Const<int32_t>(g, {otherwise}, name);
   };
   Output b = vector(begin, 0, "begin"), s = vector(size, 1, "size");
   return AddOp("Slice", {shape, b, s}, {}, scope.name());
@@ -48,18 +52,25 @@ CrossEntropyResult TwoOutputs(Node* node) {
 
 }  // namespace
 
-Output Softmax(Output logits, absl::string_view name) { return AddOp("Softmax", {logits}, {}, name); }
-Output LogSoftmax(Output logits, absl::string_view name) { return AddOp("LogSoftmax", {logits}, {}, name); }
+Output Softmax(Output logits, absl::string_view name) {
+  return AddOp("Softmax", {logits}, {}, name);
+}
+Output LogSoftmax(Output logits, absl::string_view name) {
+  return AddOp("LogSoftmax", {logits}, {}, name);
+}
 
-CrossEntropyResult SoftmaxCrossEntropyWithLogits(Output features, Output labels, absl::string_view name) {
+CrossEntropyResult SoftmaxCrossEntropyWithLogits(Output features, Output labels,
+                                                 absl::string_view name) {
   return TwoOutputs(AddNode("SoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
 }
 
-CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output labels, absl::string_view name) {
+CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output labels,
+                                                       absl::string_view name) {
   return TwoOutputs(AddNode("SparseSoftmaxCrossEntropyWithLogits", {features, labels}, {}, name));
 }
 
-// Matrices go to the op as they are; other ranks are flattened to [-1, classes] and the loss is reshaped back.
+// Matrices go to the op as they are; other ranks are flattened to [-1, classes] and the loss is
+// reshaped back.
 Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name) {
   if (!logits || !labels) return Output();
   Graph& g = logits.graph();
@@ -77,7 +88,8 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
     Output flat;
     {
       NameScope reshape(g, "Reshape");
-      Output sizes = AddOp("Pack", {Outputs{Const<int32_t>(g, -1, "shape/0"), classes}}, {}, "shape");
+      Output sizes =
+          AddOp("Pack", {Outputs{Const<int32_t>(g, -1, "shape/0"), classes}}, {}, "shape");
       flat = AddOp("Reshape", {logits, sizes}, {}, reshape.name());
     }
     Output flat_labels = Reshape(labels, {-1});

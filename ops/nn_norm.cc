@@ -19,7 +19,8 @@ absl::StatusOr<int64_t> Channels(ShapeContext& c, const DataLayout& layout, int 
 }
 
 absl::Status FusedBatchNormShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const DataLayout layout, ParseDataFormat(c.attr<std::string>("data_format")));
+  WEIR_ASSIGN_OR_RETURN(const DataLayout layout,
+                        ParseDataFormat(c.attr<std::string>("data_format")));
   int64_t channels = -1;
   if (c.attr<bool>("is_training")) {  // mean and variance may be empty
     WEIR_ASSIGN_OR_RETURN(channels, Channels(c, layout, 0, {1, 2}));
@@ -34,7 +35,8 @@ absl::Status FusedBatchNormShape(ShapeContext& c) {
 }
 
 absl::Status FusedBatchNormGradShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const DataLayout layout, ParseDataFormat(c.attr<std::string>("data_format")));
+  WEIR_ASSIGN_OR_RETURN(const DataLayout layout,
+                        ParseDataFormat(c.attr<std::string>("data_format")));
   WEIR_ASSIGN_OR_RETURN(int64_t channels, Channels(c, layout, 0, {2, 3, 4}));
   WEIR_ASSIGN_OR_RETURN(const Shape dy, c.WithRank(0, layout.rank));
   WEIR_ASSIGN_OR_RETURN(const Shape x, c.WithRank(1, layout.rank));
@@ -51,7 +53,8 @@ absl::Status FusedBatchNormGradShape(ShapeContext& c) {
 OpSpec BatchNorm(absl::string_view op, absl::string_view stats) {
   OpSpec spec(op);
   spec.In("x: T");
-  for (const char* name : {"scale", "offset", "mean", "variance"}) spec.In(absl::StrCat(name, ": ", stats));
+  for (const char* name : {"scale", "offset", "mean", "variance"})
+    spec.In(absl::StrCat(name, ": ", stats));
   spec.Out("y: T");
   for (const char* name : {"batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"}) {
     spec.Out(absl::StrCat(name, ": ", stats));
@@ -69,9 +72,12 @@ void AddBatchNormAttrs(OpSpec* spec, bool forward, bool with_volumes) {
 }
 
 constexpr char kForwardDoc[] =
-    "Batch normalisation over all dimensions but the channels: (x - mean) / sqrt(variance + epsilon) * scale + offset. "
-    "In training mean and variance are the batch's, and batch_mean and batch_variance the running values moved "
-    "towards them by exponential_avg_factor (the variance unbiased); else they are the given ones. The reserve spaces "
+    "Batch normalisation over all dimensions but the channels: (x - mean) / sqrt(variance + "
+    "epsilon) * scale + offset. "
+    "In training mean and variance are the batch's, and batch_mean and batch_variance the running "
+    "values moved "
+    "towards them by exponential_avg_factor (the variance unbiased); else they are the given ones. "
+    "The reserve spaces "
     "are for the gradient.";
 
 void AddForward(OpRegistry* ops) {
@@ -91,7 +97,8 @@ void AddForward(OpRegistry* ops) {
   ops->Add(v3.Doc(kForwardDoc));
 }
 
-OpSpec BatchNormGrad(absl::string_view op, absl::string_view scale, absl::string_view stats, int reserves) {
+OpSpec BatchNormGrad(absl::string_view op, absl::string_view scale, absl::string_view stats,
+                     int reserves) {
   OpSpec spec(op);
   spec.In("y_backprop: T, x: T").In(absl::StrCat("scale: ", scale));
   for (int i = 1; i <= reserves; ++i) spec.In(absl::StrCat("reserve_space_", i, ": ", stats));
@@ -103,7 +110,8 @@ OpSpec BatchNormGrad(absl::string_view op, absl::string_view scale, absl::string
 }
 
 constexpr char kBackwardDoc[] =
-    "The gradients of a fused batch normalisation. In training the reserve spaces are those of the forward op, else "
+    "The gradients of a fused batch normalisation. In training the reserve spaces are those of the "
+    "forward op, else "
     "the mean and the variance it was given.";
 
 void AddBackward(OpRegistry* ops) {
@@ -150,7 +158,8 @@ void AddNormOps(OpRegistry* ops) {
   OpSpec lrn("LRN");
   ops->Add(WithLrnAttrs(lrn.In("input: T").Out("output: T"))
                .Gradient(LrnGradient)
-               .Doc("Local response normalisation: input / (bias + alpha * s) ^ beta, where s sums the squares over the "
+               .Doc("Local response normalisation: input / (bias + alpha * s) ^ beta, where s sums "
+                    "the squares over the "
                     "channels within depth_radius."));
   OpSpec grad("LRNGrad");
   ops->Add(WithLrnAttrs(grad.In("input_grads: T, input_image: T, output_image: T").Out("output: T"))

@@ -6,19 +6,23 @@
 namespace weir {
 namespace {
 
-// Window sizes or strides: an attribute, or (V2) an input whose value may not be known yet (empty then).
+// Window sizes or strides: an attribute, or (V2) an input whose value may not be known yet (empty
+// then).
 std::vector<int64_t> Extents(ShapeContext& c, absl::string_view name) {
   const std::pair<int, int> range = c.node().InputRange(name);
   if (range.first == range.second) return c.node().attr_or<std::vector<int64_t>>(name, {});
   const Tensor* value = c.input_value(range.first);
   std::vector<int64_t> out;
-  for (int64_t i = 0; value != nullptr && i < value->num_elements(); ++i) out.push_back(value->IntAt(i));
+  for (int64_t i = 0; value != nullptr && i < value->num_elements(); ++i)
+    out.push_back(value->IntAt(i));
   return out;
 }
 
-// The shape of what pools `input`. A dimension whose window and stride are not known yet is unknown.
+// The shape of what pools `input`. A dimension whose window and stride are not known yet is
+// unknown.
 absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
-  WEIR_ASSIGN_OR_RETURN(const DataLayout layout, ParseDataFormat(c.node().attr_or<std::string>("data_format", "NHWC")));
+  WEIR_ASSIGN_OR_RETURN(const DataLayout layout,
+                        ParseDataFormat(c.node().attr_or<std::string>("data_format", "NHWC")));
   const std::string padding = c.attr<std::string>("padding");
   const std::vector<int64_t> ksize = Extents(c, "ksize"), strides = Extents(c, "strides");
   const std::vector<int64_t> pads = c.node().attr_or<std::vector<int64_t>>("explicit_paddings", {});
@@ -26,17 +30,20 @@ absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
   if (ksize.empty() || strides.empty()) {
     if (c.node().InputRange("ksize").first != c.node().InputRange("ksize").second) return out;
   }
-  if (static_cast<int>(ksize.size()) != layout.rank || static_cast<int>(strides.size()) != layout.rank) {
-    return InvalidArgument("Sliding window ksize and strides fields must specify ", layout.rank, " dimensions");
+  if (static_cast<int>(ksize.size()) != layout.rank ||
+      static_cast<int>(strides.size()) != layout.rank) {
+    return InvalidArgument("Sliding window ksize and strides fields must specify ", layout.rank,
+                           " dimensions");
   }
   if (padding == "EXPLICIT" && pads.size() != 2 * ksize.size()) {
-    return InvalidArgument("explicit_paddings attribute must contain ", 2 * ksize.size(), " values, but got: ",
-                           pads.size());
+    return InvalidArgument("explicit_paddings attribute must contain ", 2 * ksize.size(),
+                           " values, but got: ", pads.size());
   }
   for (int dim = 0; dim < layout.rank; ++dim) {
     if (ksize[dim] <= 0) {
-      return InvalidArgument("Sliding window ksize must be positive. The specified ksize of dimension ", dim, " is ",
-                             ksize[dim]);
+      return InvalidArgument(
+          "Sliding window ksize must be positive. The specified ksize of dimension ", dim, " is ",
+          ksize[dim]);
     }
     Window w = WindowAlong(dim, strides, {}, padding == "EXPLICIT" ? pads : std::vector<int64_t>());
     w.input = input.dim(dim);
@@ -81,7 +88,8 @@ absl::Status AvgPoolGradShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape sizes, c.InputAsShape(0, false));
   if (!sizes.has_rank()) sizes = Shape(std::vector<int64_t>(RankOf(c), -1));
   if (sizes.rank() != RankOf(c)) {
-    return InvalidArgument("Shape must be rank ", RankOf(c), " but is rank ", sizes.rank(), " for orig_input_shape");
+    return InvalidArgument("Shape must be rank ", RankOf(c), " but is rank ", sizes.rank(),
+                           " for orig_input_shape");
   }
   c.set_output(0, sizes);
   return absl::OkStatus();
@@ -94,11 +102,13 @@ constexpr char kFormat[] = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
 constexpr char kFormat3D[] = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'";
 constexpr char kFormatVect[] = "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'";
 constexpr char kMaxPoolTypes[] =
-    "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT";
+    "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = "
+    "DT_FLOAT";
 constexpr char kFloats[] = "T: {half, bfloat16, float, double}";
 
 OpSpec& Sizes(OpSpec& spec, int rank) {
-  return spec.Attr(absl::StrCat("ksize: list(int) >= ", rank)).Attr(absl::StrCat("strides: list(int) >= ", rank));
+  return spec.Attr(absl::StrCat("ksize: list(int) >= ", rank))
+      .Attr(absl::StrCat("strides: list(int) >= ", rank));
 }
 
 void AddMaxPool(OpRegistry* ops) {
@@ -148,7 +158,8 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr("T: realnumbertype")
                .InferShape(MaxPoolGradGradShape)
                .Gradient(MaxPoolGradGradGradient)
-               .Doc("The gradient of MaxPoolGrad: picks `grad` where the first maximum of each window is."));
+               .Doc("The gradient of MaxPoolGrad: picks `grad` where the first maximum of each "
+                    "window is."));
   ops->Add(OpSpec("MaxPoolGradGradV2")
                .In("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32")
                .Out("output: T")
@@ -171,16 +182,19 @@ void AddArgmaxPool(OpRegistry* ops) {
                .Attr("T: realnumbertype")
                .InferShape(PoolShape)
                .Gradient(MaxPoolWithArgmaxGradient)
-               .Doc("MaxPool that also says where each maximum was, as an index into the flattened image (or batch)."));
+               .Doc("MaxPool that also says where each maximum was, as an index into the flattened "
+                    "image (or batch)."));
   OpSpec grad("MaxPoolGradWithArgmax");
   grad.In("input: T, grad: T, argmax: Targmax").Out("output: T");
-  ops->Add(Sizes(grad, 4)
-               .Attr(kSameValid)
-               .Attr(kBatch)
-               .Attr("Targmax: {int32, int64}")
-               .Attr("T: realnumbertype")
-               .InferShape(MaxPoolGradShape)
-               .Doc("The gradient of MaxPoolWithArgmax: adds each element of `grad` where argmax says."));
+  ops->Add(
+      Sizes(grad, 4)
+          .Attr(kSameValid)
+          .Attr(kBatch)
+          .Attr("Targmax: {int32, int64}")
+          .Attr("T: realnumbertype")
+          .InferShape(MaxPoolGradShape)
+          .Doc(
+              "The gradient of MaxPoolWithArgmax: adds each element of `grad` where argmax says."));
   OpSpec grad_grad("MaxPoolGradGradWithArgmax");
   grad_grad.In("input: T, grad: T, argmax: Targmax").Out("output: T");
   ops->Add(Sizes(grad_grad, 4)
@@ -237,13 +251,14 @@ void AddAvgPool(OpRegistry* ops, const std::string& op, absl::string_view value,
                .Doc("The mean of each window; what is padded does not count."));
   OpSpec grad(op + "Grad");
   grad.In("orig_input_shape: int32, grad: T").Out("output: T");
-  ops->Add(Sizes(grad, rank)
-               .Attr(kSameValid)
-               .Attr(format)
-               .Attr(kFloats)
-               .InferShape(AvgPoolGradShape)
-               .Gradient(AvgPoolGradGradient)
-               .Doc("The gradient of the average pooling: each element is spread over its window."));
+  ops->Add(
+      Sizes(grad, rank)
+          .Attr(kSameValid)
+          .Attr(format)
+          .Attr(kFloats)
+          .InferShape(AvgPoolGradShape)
+          .Gradient(AvgPoolGradGradient)
+          .Doc("The gradient of the average pooling: each element is spread over its window."));
 }
 
 }  // namespace

@@ -15,16 +15,19 @@ namespace {
 std::string Clean(absl::string_view name) {
   std::string out;
   for (char ch : name) {
-    const bool allowed = absl::ascii_isalnum(ch) || ch == '-' || ch == '/' || ch == '_' || ch == '.';
+    const bool allowed =
+        absl::ascii_isalnum(ch) || ch == '-' || ch == '/' || ch == '_' || ch == '.';
     if (out.empty() && ch == '/') continue;
     out.push_back(allowed ? ch : '_');
   }
   return out;
 }
 
-// Opens the summary's scope, lets `make` build the node (called like the scope) with the tag it is given, and files it.
-Output Make(absl::string_view name, const Output& value, const Options& options,
-            const std::function<Output(const std::string& tag, const std::string& node_name)>& make) {
+// Opens the summary's scope, lets `make` build the node (called like the scope) with the tag it is
+// given, and files it.
+Output Make(
+    absl::string_view name, const Output& value, const Options& options,
+    const std::function<Output(const std::string& tag, const std::string& node_name)>& make) {
   if (!value) return Output();
   Graph& g = value.graph();
   const std::string family = Clean(options.family), base = Clean(name);
@@ -53,15 +56,17 @@ Output Histogram(absl::string_view name, Output values, const Options& options) 
 
 Output Image(absl::string_view name, Output tensor, int64_t max_outputs, const Options& options) {
   return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
-    return AddOp("ImageSummary", {Const(tensor.graph(), tag, "tag"), tensor}, {{"max_images", max_outputs}}, node_name);
+    return AddOp("ImageSummary", {Const(tensor.graph(), tag, "tag"), tensor},
+                 {{"max_images", max_outputs}}, node_name);
   });
 }
 
-Output Audio(absl::string_view name, Output tensor, float sample_rate, int64_t max_outputs, const Options& options) {
+Output Audio(absl::string_view name, Output tensor, float sample_rate, int64_t max_outputs,
+             const Options& options) {
   return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
     Output rate = Const(tensor.graph(), sample_rate, "sample_rate");
-    return AddOp("AudioSummaryV2", {Const(tensor.graph(), tag, "tag"), tensor, rate}, {{"max_outputs", max_outputs}},
-                 node_name);
+    return AddOp("AudioSummaryV2", {Const(tensor.graph(), tag, "tag"), tensor, rate},
+                 {{"max_outputs", max_outputs}}, node_name);
   });
 }
 
@@ -69,7 +74,8 @@ Output Text(absl::string_view name, Output tensor, const Options& options) {
   return Make(name, tensor, options, [&](const std::string& tag, const std::string& node_name) {
     Output tags = Const(tensor.graph(), tag, "tag");
     // SummaryMetadata { plugin_data { plugin_name: "text" } }
-    Output metadata = Const(tensor.graph(), std::string("\n\x06\n\x04text"), "serialized_summary_metadata");
+    Output metadata =
+        Const(tensor.graph(), std::string("\n\x06\n\x04text"), "serialized_summary_metadata");
     return AddOp("TensorSummaryV2", {tags, tensor, metadata}, {}, node_name);
   });
 }
@@ -80,7 +86,9 @@ Output Merge(const Outputs& inputs, absl::string_view name) {
   return AddOp("MergeSummary", {inputs}, {}, name);
 }
 
-Output MergeAll(Graph& graph, absl::string_view key) { return Merge(graph.collection_as<Output>(key)); }
+Output MergeAll(Graph& graph, absl::string_view key) {
+  return Merge(graph.collection_as<Output>(key));
+}
 
 }  // namespace summary
 
@@ -110,11 +118,14 @@ void AddSummaryOps(OpRegistry* ops) {
                .Attr("T: {uint8, float, half, double} = DT_FLOAT")
                .Attr("bad_color: tensor = { dtype: DT_UINT8 tensor_shape { dim { size: 4 } } "
                      "int_val: 255 int_val: 0 int_val: 0 int_val: 255 }")
-               .Doc("A Summary with images as PNG, one for each of the first max_images of the batch. Floating images "
+               .Doc("A Summary with images as PNG, one for each of the first max_images of the "
+                    "batch. Floating images "
                     "are scaled to 0..255; pixels that are not finite get bad_color."));
-  ops->Add(Summary("AudioSummaryV2", "tag: string, tensor: float, sample_rate: float")
-               .Attr("max_outputs: int >= 1 = 3")
-               .Doc("A Summary with sounds as WAV, one for each of the first max_outputs of the batch."));
+  ops->Add(
+      Summary("AudioSummaryV2", "tag: string, tensor: float, sample_rate: float")
+          .Attr("max_outputs: int >= 1 = 3")
+          .Doc(
+              "A Summary with sounds as WAV, one for each of the first max_outputs of the batch."));
   ops->Add(Summary("TensorSummary", "tensor: T")
                .Attr("T: type")
                .Attr("description: string = ''")

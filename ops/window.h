@@ -20,7 +20,8 @@ struct DataLayout {
 // "NHWC", "NCHW", "NDHWC" or "NCDHW"; INVALID_ARGUMENT for others.
 absl::StatusOr<DataLayout> ParseDataFormat(absl::string_view data_format);
 
-// A window that slides along one dimension. Unknown sizes are -1, and then the output is unknown too.
+// A window that slides along one dimension. Unknown sizes are -1, and then the output is unknown
+// too.
 struct Window {
   int64_t input = -1;
   int64_t size = -1;  // of the window, without dilation
@@ -31,22 +32,27 @@ struct Window {
 };
 
 // Computes `output`, and for padding "SAME" and "VALID" the pads:
-//   SAME   output = ceil(input / stride); what must be padded is split in halves, the bigger one after
-//   VALID  output = ceil((input - extent + 1) / stride), extent = (size - 1) * dilation + 1; no padding
-//   EXPLICIT  VALID on the input with the pads that the caller has set
-// INVALID_ARGUMENT for a stride, dilation or known size out of range, and when the output would be negative.
+//   SAME   output = ceil(input / stride); what must be padded is split in halves, the bigger one
+//   after VALID  output = ceil((input - extent + 1) / stride), extent = (size - 1) * dilation + 1;
+//   no padding EXPLICIT  VALID on the input with the pads that the caller has set
+// INVALID_ARGUMENT for a stride, dilation or known size out of range, and when the output would be
+// negative.
 absl::Status Slide(absl::string_view padding, Window* window);
 
-// What the attributes `strides`, `dilations` (empty: ones) and `explicit_paddings` of a convolution or pooling say of
-// dimension `dim` of its input. The lists must have passed CheckWindowAttrs.
-Window WindowAlong(int dim, const std::vector<int64_t>& strides, const std::vector<int64_t>& dilations,
+// What the attributes `strides`, `dilations` (empty: ones) and `explicit_paddings` of a convolution
+// or pooling say of dimension `dim` of its input. The lists must have passed CheckWindowAttrs.
+Window WindowAlong(int dim, const std::vector<int64_t>& strides,
+                   const std::vector<int64_t>& dilations,
                    const std::vector<int64_t>& explicit_paddings);
 
-// Checks lengths and values of window attributes: strides and dilations positive and (with `spatial_only`) 1 in the batch
-// and channel dimensions, explicit paddings given exactly if `padding` is EXPLICIT, not negative, zero for batch and
-// channel. INVALID_ARGUMENT, or UNIMPLEMENTED where TensorFlow says so, in its words.
-absl::Status CheckWindowAttrs(const DataLayout& layout, absl::string_view padding, const std::vector<int64_t>& strides,
-                              const std::vector<int64_t>& dilations, const std::vector<int64_t>& explicit_paddings);
+// Checks lengths and values of window attributes: strides and dilations positive and (with
+// `spatial_only`) 1 in the batch and channel dimensions, explicit paddings given exactly if
+// `padding` is EXPLICIT, not negative, zero for batch and channel. INVALID_ARGUMENT, or
+// UNIMPLEMENTED where TensorFlow says so, in its words.
+absl::Status CheckWindowAttrs(const DataLayout& layout, absl::string_view padding,
+                              const std::vector<int64_t>& strides,
+                              const std::vector<int64_t>& dilations,
+                              const std::vector<int64_t>& explicit_paddings);
 
 }  // namespace weir
 

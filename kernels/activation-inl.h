@@ -1,0 +1,133 @@
+// The mathematics of activations, as kernels/elementwise-inl.h has it for arithmetic. A textual
+// header without a guard.
+
+// The constants of self-normalising networks (Klambauer et al. 2017): scale, and scale * alpha.
+constexpr double kSeluScale = 1.0507009873554804934193349852946;
+constexpr double kSeluScaleAlpha = 1.7580993408473768599402175208123;
+
+struct Relu {
+  static constexpr char kOp[] = "Relu";
+  using Types = RealNumbers;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Max(x, M::Num(0));
+  }
+};
+struct ReluGrad {
+  static constexpr char kOp[] = "ReluGrad";
+  using Types = RealNumbers;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x) {
+    return M::If(M::Lt(M::Num(0), x), dy, M::Num(0));
+  }
+};
+struct Relu6 {
+  static constexpr char kOp[] = "Relu6";
+  using Types = RealNumbers;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Min(M::Max(x, M::Num(0)), M::Num(6));
+  }
+};
+struct Relu6Grad {
+  static constexpr char kOp[] = "Relu6Grad";
+  using Types = RealNumbers;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x) {
+    const typename M::V zero = M::Num(0);
+    return M::If(M::Lt(zero, x), M::If(M::Lt(x, M::Num(6)), dy, zero), zero);
+  }
+};
+// exp(x) - 1 where x is negative. Below -80 it is -1 in every type.
+template <class M>
+WEIR_HD typename M::V NegativeExpm1(typename M::V x) {
+  return M::Expm1(M::Max(M::Min(x, M::Num(0)), M::Num(-80)));
+}
+struct Elu {
+  static constexpr char kOp[] = "Elu";
+  static constexpr double kCost = 0.8;
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::If(M::Lt(x, M::Num(0)), NegativeExpm1<M>(x), x);
+  }
+};
+struct EluGrad {
+  static constexpr char kOp[] = "EluGrad";
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V y) {
+    return M::If(M::Lt(y, M::Num(0)), M::Mul(dy, M::Add(y, M::Num(1))), dy);
+  }
+};
+struct Selu {
+  static constexpr char kOp[] = "Selu";
+  static constexpr double kCost = 0.8;
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::If(M::Lt(x, M::Num(0)), M::Mul(M::Num(kSeluScaleAlpha), NegativeExpm1<M>(x)),
+                 M::Mul(M::Num(kSeluScale), x));
+  }
+};
+struct SeluGrad {
+  static constexpr char kOp[] = "SeluGrad";
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V y) {
+    return M::Mul(
+        dy, M::If(M::Lt(y, M::Num(0)), M::Add(y, M::Num(kSeluScaleAlpha)), M::Num(kSeluScale)));
+  }
+};
+struct LeakyRelu {
+  static constexpr char kOp[] = "LeakyRelu";
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V alpha) {
+    return M::If(M::Lt(M::Num(0), x), x, M::Mul(alpha, x));
+  }
+};
+struct LeakyReluGrad {
+  static constexpr char kOp[] = "LeakyReluGrad";
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x, typename M::V alpha) {
+    return M::If(M::Lt(M::Num(0), x), dy, M::Mul(alpha, dy));
+  }
+};
+struct Softplus {
+  static constexpr char kOp[] = "Softplus";
+  static constexpr double kCost = 1.2;
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Add(M::Max(x, M::Num(0)),
+                  M::Log1p(M::Exp(M::Neg(M::Abs(x)))));  // exp never overflows
+  }
+};
+struct SoftplusGrad {
+  static constexpr char kOp[] = "SoftplusGrad";
+  static constexpr double kCost = 0.7;
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x) {
+    return M::Div(dy, M::Add(M::Num(1), M::Exp(M::Neg(x))));
+  }
+};
+struct Softsign {
+  static constexpr char kOp[] = "Softsign";
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Div(x, M::Add(M::Num(1), M::Abs(x)));
+  }
+};
+struct SoftsignGrad {
+  static constexpr char kOp[] = "SoftsignGrad";
+  using Types = Floats;
+  template <class M>
+  WEIR_HD static typename M::V Apply(typename M::V dy, typename M::V x) {
+    const typename M::V d = M::Add(M::Num(1), M::Abs(x));
+    return M::Div(dy, M::Mul(d, d));
+  }
+};

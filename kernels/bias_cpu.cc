@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <complex>
+#include <type_traits>
+#include <vector>
+
+#include "weir/kernels/registry.h"
+#include "weir/kernels/rows.h"
+
+namespace weir {
+namespace {
+
+template <class T>
+inline constexpr bool kVectorised = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+// A tensor as [outer, channels, inner].
+struct Channels {
+  int64_t outer = 1, channels = 0, inner = 1;
+};
+
+absl::StatusOr<Channels> ChannelsOf(const Shape& shape, bool channels_first) {
+  if (shape.rank() < 2)
+    return InvalidArgument("Input tensor must be at least 2D: ", shape.ToString());
+  Channels c;
+  const int dim = channels_first ? 1 : shape.rank() - 1;
+  for (int i = 0; i < dim; ++i) c.outer *= shape.dim(i);
+  c.channels = shape.dim(dim);
+  for (int i = dim + 1; i < shape.rank(); ++i) c.inner *= shape.dim(i);
+  return c;
+}
+
+// Integers wrap around.
+template <class T>
+inline T Plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+  } else {
+    return T(a + b);
+  }
+}
+
+// Rows of a few channels are added several at a time, to the bias repeated.
+template <class T>
+void AddToRows(ThreadPool& pool, const T* x, const T* bias, T* y, int64_t rows, int64_t channels) {
+  constexpr int64_t kNarrow = 64, kRepeated = 256;
+  std::vector<T> repeated;
+  if (channels < kNarrow && rows * channels >= 4 * kRepeated) {
+    const int64_t times = kRepeated / channels;
+    for (int64_t i = 0; i < times; ++i) repeated.insert(repeated.end(), bias, bias + channels);
+    const int64_t tail = rows % times;
+    rows /= times;
+    const int64_t whole = rows * times * channels;
+    rows::AddRow(x + whole, bias, y + whole, tail, channels);
+    channels *= times;
+    bias = repeated.data();
+  }
+  pool.ParallelFor(rows, 0.15 * channels * sizeof(T) / 4, [&](int64_t begin, int64_t end) {
+    rows::AddRow(x + begin * channels, bias, y + begin * channels, end - begin, channels);
+  });
+}
+
+template <class T>
+void AddBias(ThreadPool& pool, const T* x, const T* bias, T* y, const Channels& c) {
+  if constexpr (kVectorised<T>) {
+    if (c.inner == 1) return AddToRows(pool, x, bias, y, c.outer, c.channels);
+  }
+  pool.ParallelFor(c.outer * c.channels, 0.5 * c.inner, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T b = bias[i % c.channels];
+      for (int64_t k = i * c.inner; k < (i + 1) * c.inner; ++k) y[k] = Plus(x[k], b);
+    }
+  });
+}
+
+template <class T>
+absl::Status BiasAdd(KernelContext& ctx, bool channels_first) {
+  const Tensor &value = ctx.input(0), &bias = ctx.input(1);
+  WEIR_ASSIGN_OR_RETURN(const Channels c, ChannelsOf(value.shape(), channels_first));
+  if (bias.rank() != 1) return InvalidArgument("Biases must be 1D: ", bias.shape().ToString());
+  if (bias.dim(0) != c.channels) {
+    return InvalidArgument(
+        "Must provide as many biases as the last dimension of the input tensor: ",
+        bias.shape().ToString(), " vs. ", value.shape().ToString(),
+        channels_first ? " (NCHW: as dimension 1)" : "");
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, value.shape()));
+  if (y->num_elements() == 0) return absl::OkStatus();
+  AddBias(ctx.pool(), value.data<T>(), bias.data<T>(), y->data<T>(), c);
+  return absl::OkStatus();
+}
+
+// ---- the gradient
+
+// What sums are kept in.
+template <class T>
+using Sum = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+// Adds rows [begin, end), each `channels` wide, to the sums.
+template <class T>
+void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Sum<T>* sums) {
+  if constexpr (kVectorised<T>) {
+    rows::AddColumns(x + begin * c.channels, end - begin, c.channels, sums);
+  } else {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t k = 0; k < c.channels; ++k)
+        sums[k] = Plus(sums[k], Sum<T>(x[r * c.channels + k]));
+    }
+  }
+}
+
+// Channels last: every thread sums its rows, then the sums are summed.
+template <class T>
+void SumRows(ThreadPool& pool, const T* x, const Channels& c, Sum<T>* sums) {
+  const double work = 0.1 * static_cast<double>(c.outer) * c.channels;
+  const int64_t by_work = static_cast<int64_t>(work / 15e3);
+  const int64_t pieces =
+      std::clamp<int64_t>(by_work, 1, std::min<int64_t>(c.outer, pool.num_threads()));
+  if (pieces == 1) return AddRows(x, c, 0, c.outer, sums);
+  std::vector<Sum<T>> partial(pieces * c.channels, Sum<T>(0));
+  pool.ForEach(static_cast<int>(pieces), [&](int i) {
+    AddRows(x, c, c.outer * i / pieces, c.outer * (i + 1) / pieces,
+            partial.data() + i * c.channels);
+  });
+  for (int64_t i = 0; i < pieces; ++i) {
+    for (int64_t k = 0; k < c.channels; ++k) sums[k] = Plus(sums[k], partial[i * c.channels + k]);
+  }
+}
+
+// Channels first: each channel is the sum of contiguous stretches.
+template <class T>
+void SumPlanes(ThreadPool& pool, const T* x, const Channels& c, Sum<T>* sums) {
+  pool.ParallelFor(c.channels, 0.5 * static_cast<double>(c.outer) * c.inner,
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t k = begin; k < end; ++k) {
+                       for (int64_t n = 0; n < c.outer; ++n) {
+                         const T* from = x + (n * c.channels + k) * c.inner;
+                         Sum<T> plane(0);
+                         for (int64_t i = 0; i < c.inner; ++i) plane = Plus(plane, Sum<T>(from[i]));
+                         sums[k] = Plus(sums[k], plane);
+                       }
+                     }
+                   });
+}
+
+template <class T>
+absl::Status BiasAddGrad(KernelContext& ctx, bool channels_first) {
+  const Tensor& dy = ctx.input(0);
+  WEIR_ASSIGN_OR_RETURN(const Channels c, ChannelsOf(dy.shape(), channels_first));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape({c.channels})));
+  if constexpr (std::is_same_v<T, Sum<T>>) {
+    std::fill_n(out->data<T>(), c.channels, T(0));
+    if (dy.num_elements() == 0) return absl::OkStatus();
+    c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, out->data<T>())
+                 : SumPlanes(ctx.pool(), dy.data<T>(), c, out->data<T>());
+  } else {
+    std::vector<Sum<T>> sums(c.channels, 0);
+    if (dy.num_elements() > 0) {
+      c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, sums.data())
+                   : SumPlanes(ctx.pool(), dy.data<T>(), c, sums.data());
+    }
+    for (int64_t k = 0; k < c.channels; ++k) out->data<T>()[k] = T(sums[k]);
+  }
+  return absl::OkStatus();
+}
+
+bool ChannelsFirst(const KernelInit& init) {
+  return init.node.attr_or<std::string>("data_format", "NHWC") == "NCHW";
+}
+
+// ---- L2Loss
+
+template <class T>
+absl::Status L2Loss(KernelContext& ctx) {
+  const Tensor& t = ctx.input(0);
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
+  const T* const data = t.data<T>();
+  const int64_t n = t.num_elements();
+  const int64_t pieces = std::clamp<int64_t>(n / (1 << 17), 1, 4 * ctx.pool().num_threads());
+  std::vector<double> sums(pieces, 0.0);
+  ctx.pool().ForEach(static_cast<int>(pieces), [&](int i) {
+    const int64_t begin = n * i / pieces, end = n * (i + 1) / pieces;
+    if constexpr (kVectorised<T>) {
+      sums[i] = rows::SumOfSquares(data + begin, end - begin);
+    } else {
+      for (int64_t k = begin; k < end; ++k)
+        sums[i] += static_cast<double>(float(data[k])) * float(data[k]);
+    }
+  });
+  double total = 0;
+  for (double s : sums) total += s;
+  *out->data<T>() = T(total / 2);
+  return absl::OkStatus();
+}
+
+template <class... Ts>
+void AddBiasOps(KernelRegistry* r, List<Ts...>) {
+  const auto add = []<class T>(const KernelInit& init) -> absl::StatusOr<Kernel> {
+    return Kernel(
+        [first = ChannelsFirst(init)](KernelContext& ctx) { return BiasAdd<T>(ctx, first); });
+  };
+  const auto grad = []<class T>(const KernelInit& init) -> absl::StatusOr<Kernel> {
+    return Kernel(
+        [first = ChannelsFirst(init)](KernelContext& ctx) { return BiasAddGrad<T>(ctx, first); });
+  };
+  const auto make = []<class T, class F>(F factory) {
+    return [factory](const KernelInit& init) { return factory.template operator()<T>(init); };
+  };
+  for (const char* op : {"BiasAdd", "BiasAddV1"}) {
+    (r->Add(op, kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(add)).InPlace({0}), ...);
+  }
+  (r->Add("BiasAddGrad", kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(grad)), ...);
+}
+
+template <class... Ts>
+void AddL2Loss(KernelRegistry* r, List<Ts...>) {
+  (r->Add("L2Loss", kCpu, DataTypeOf<Ts>::value,
+          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(L2Loss<Ts>); }),
+   ...);
+}
+
+}  // namespace
+
+void AddBiasCpu(KernelRegistry* r) {
+  AddBiasOps(r, Numbers());
+  AddL2Loss(r, Floats());
+}
+
+}  // namespace weir

@@ -1,0 +1,67 @@
+#ifndef WEIR_KERNELS_CONV_H_
+#define WEIR_KERNELS_CONV_H_
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "weir/core/kernel.h"
+#include "weir/ops/window.h"
+
+// What convolution kernels of all devices have in common: attributes, sizes and checks.
+namespace weir {
+
+enum class ConvPass { kForward, kBackpropInput, kBackpropFilter };
+
+// The attributes of a node of the Conv2D, DepthwiseConv2dNative or Conv3D family.
+struct ConvAttributes {
+  DataLayout layout;
+  bool depthwise = false;
+  std::string padding;
+  std::vector<int64_t> strides, dilations, explicit_paddings;
+
+  static absl::StatusOr<ConvAttributes> Read(const Node& node);
+};
+
+// A convolution with every size known. Spatial sizes are depth, height, width; the depth of images
+// is 1. The filter is [depth, height, width, in_channels / groups, out_channels] in memory; a
+// depthwise one [.., channels, multiplier] is the same thing with as many groups as channels.
+struct ConvShape {
+  using Spatial = std::array<int64_t, 3>;
+  int64_t batch = 0, groups = 1, in_channels = 0, out_channels = 0;
+  Spatial in{1, 1, 1}, kernel{1, 1, 1}, out{1, 1, 1};
+  Spatial stride{1, 1, 1}, dilation{1, 1, 1}, pad_before{0, 0, 0}, pad_after{0, 0, 0};
+
+  // INVALID_ARGUMENT, in TensorFlow's words, for ranks, depths or sizes that do not go together.
+  static absl::StatusOr<ConvShape> Make(const ConvAttributes& attributes, const Shape& input,
+                                        const Shape& filter);
+
+  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
+  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t in_elements() const { return batch * in_pixels() * in_channels; }
+  int64_t out_elements() const { return batch * out_pixels() * out_channels; }
+  int64_t filter_elements() const { return taps() * group_in() * out_channels; }
+  // Input channels of one group.
+  int64_t group_in() const { return in_channels / groups; }
+  // Multiplications and additions.
+  double flops() const { return 2.0 * static_cast<double>(out_elements()) * taps() * group_in(); }
+  // The shape of the result in the layout of the attributes.
+  Shape OutputShape(const DataLayout& layout) const;
+  friend bool operator==(const ConvShape&, const ConvShape&) = default;
+};
+
+// The inputs of one run of a kernel, checked. `sizes` inputs have been read.
+struct ConvArguments {
+  ConvShape shape;
+  Shape output;  // of the kernel
+};
+absl::StatusOr<ConvArguments> ReadConvArguments(const KernelContext& ctx,
+                                                const ConvAttributes& attributes, ConvPass pass);
+
+// KernelDef::Cost of every pass, from the shapes the Plan knows.
+double ConvCost(const KernelInit& init);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_CONV_H_

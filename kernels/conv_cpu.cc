@@ -1,0 +1,128 @@
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+#include "weir/kernels/conv.h"
+#include "weir/kernels/conv_dnnl.h"
+#include "weir/kernels/conv_plain.h"
+#include "weir/kernels/image_operand.h"
+#include "weir/kernels/registry.h"
+
+namespace weir {
+namespace {
+
+template <class C>
+absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, DnnlConv& dnnl,
+                     const Tensor* filter_tensor, C* input, C* filter, C* output) {
+  if constexpr (std::is_same_v<C, float>) {
+    WEIR_ASSIGN_OR_RETURN(const bool done,
+                          dnnl.Run(ctx, s, {filter_tensor, input, filter, output}));
+    if (done) return absl::OkStatus();
+  }
+  switch (pass) {
+    case ConvPass::kForward:
+      PlainConv<C>(ctx.pool(), s, input, filter, output);
+      break;
+    case ConvPass::kBackpropInput:
+      PlainConvBackpropInput<C>(ctx.pool(), s, filter, output, input);
+      break;
+    case ConvPass::kBackpropFilter:
+      if constexpr (!std::is_integral_v<C>)
+        PlainConvBackpropFilter<C>(ctx.pool(), s, input, output, filter);
+      break;
+  }
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass, DnnlConv& dnnl) {
+  WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, pass));
+  const ConvShape& s = args.shape;
+  WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, args.output));
+  if (result->num_elements() == 0) return absl::OkStatus();
+  const bool forward = pass == ConvPass::kForward, to_input = pass == ConvPass::kBackpropInput;
+  const Tensor& first = forward || !to_input ? ctx.input(0) : ctx.input(1);
+  const Tensor& second = forward ? ctx.input(1) : ctx.input(2);
+  if (first.num_elements() == 0 || second.num_elements() == 0) {
+    std::memset(result->raw(), 0, result->num_bytes());
+    return absl::OkStatus();
+  }
+  const bool turned = a.layout.channels_first();
+  ImageOperand<T> input, filter, output;
+  if (to_input) {
+    WEIR_RETURN_IF_ERROR(input.Prepare(ctx, *result, turned));
+  } else {
+    WEIR_RETURN_IF_ERROR(input.Read(ctx, ctx.input(0), turned, s.batch, s.in_channels));
+  }
+  if (pass == ConvPass::kBackpropFilter) {
+    WEIR_RETURN_IF_ERROR(filter.Prepare(ctx, *result, false));
+  } else {
+    WEIR_RETURN_IF_ERROR(filter.Read(ctx, ctx.input(1), false, 1, 1));
+  }
+  if (forward) {
+    WEIR_RETURN_IF_ERROR(output.Prepare(ctx, *result, turned));
+  } else {
+    WEIR_RETURN_IF_ERROR(output.Read(ctx, ctx.input(2), turned, s.batch, s.out_channels));
+  }
+  WEIR_RETURN_IF_ERROR(
+      Compute(ctx, pass, s, dnnl, &ctx.input(1), input.data(), filter.data(), output.data()));
+  switch (pass) {
+    case ConvPass::kForward:
+      return output.Write(ctx, *result, turned, s.batch, s.out_channels);
+    case ConvPass::kBackpropInput:
+      return input.Write(ctx, *result, turned, s.batch, s.in_channels);
+    case ConvPass::kBackpropFilter:
+      return filter.Write(ctx, *result, false, 1, 1);
+  }
+  return absl::OkStatus();
+}
+
+template <class T>
+KernelFactory Factory(ConvPass pass) {
+  return [pass](const KernelInit& init) -> absl::StatusOr<Kernel> {
+    WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
+    const bool constant_filter = std::is_same_v<T, float> && pass != ConvPass::kBackpropFilter &&
+                                 init.node.input(1).node->op_name() == "Const";
+    const auto dnnl = std::make_shared<DnnlConv>(pass, constant_filter);
+    return Kernel([attributes, pass, dnnl](KernelContext& ctx) -> absl::Status {
+      return RunConv<T>(ctx, attributes, pass, *dnnl);
+    });
+  };
+}
+
+struct Family {
+  const char* ops[3];  // in the order of ConvPass
+};
+constexpr Family kFamilies[] = {
+    {{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}},
+    {{"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
+      "DepthwiseConv2dNativeBackpropFilter"}},
+    {{"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"}},
+};
+
+template <class T>
+void AddConvs(KernelRegistry* r, const Family& f) {
+  r->Add(f.ops[0], kCpu, DataTypeOf<T>::value, Factory<T>(ConvPass::kForward)).Cost(ConvCost);
+  r->Add(f.ops[1], kCpu, DataTypeOf<T>::value, Factory<T>(ConvPass::kBackpropInput))
+      .HostArgs({"input_sizes"})
+      .Cost(ConvCost);
+  if constexpr (!std::is_integral_v<T>) {
+    r->Add(f.ops[2], kCpu, DataTypeOf<T>::value, Factory<T>(ConvPass::kBackpropFilter))
+        .HostArgs({"filter_sizes"})
+        .Cost(ConvCost);
+  }
+}
+
+}  // namespace
+
+void AddConvCpu(KernelRegistry* r) {
+  for (const Family& f : kFamilies) {
+    AddConvs<half>(r, f);
+    AddConvs<bfloat16>(r, f);
+    AddConvs<float>(r, f);
+    AddConvs<double>(r, f);
+  }
+  AddConvs<int32_t>(r, kFamilies[0]);
+}
+
+}  // namespace weir

@@ -1,0 +1,462 @@
+#include "weir/kernels/conv_dnnl.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <utility>
+
+// oneDNN convolves plain NHWC images at the speed of its blocked layouts, as long as it may choose
+// the layout of the filter; so the filter alone is packed (a reorder, a few microseconds), and
+// images stay as they are. Debian builds oneDNN for OpenMP, which makes a team of threads for every
+// thread that calls it: it is told to use one thread, and the work is cut into pieces for our own
+// pool.
+//
+// A piece is some images of the batch. When there are fewer images than threads, forward pieces are
+// some output rows of one image: the input rows under them are contiguous, and only the padding
+// above and below differs from piece to piece. So a plan holds a few primitives that differ in the
+// number of images or rows and in padding, and a list of pieces, each with the primitive to run and
+// the offsets to run it at.
+//
+// The filter's gradient is a sum over all images: each piece adds up its own in a packed
+// accumulator, these are added, and the sum is unpacked. The number of accumulators is held down by
+// the memory they take.
+namespace weir {
+namespace {
+
+template <auto kDestroy>
+struct Destroy {
+  template <class T>
+  void operator()(T* p) const {
+    kDestroy(p);
+  }
+};
+using Memory = std::unique_ptr<dnnl_memory, Destroy<dnnl_memory_destroy>>;
+using Primitive = std::unique_ptr<dnnl_primitive, Destroy<dnnl_primitive_destroy>>;
+using PrimitiveDesc = std::unique_ptr<dnnl_primitive_desc, Destroy<dnnl_primitive_desc_destroy>>;
+using Stream = std::unique_ptr<dnnl_stream, Destroy<dnnl_stream_destroy>>;
+
+constexpr int kMaxPlans = 8;
+constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
+constexpr double kMinPieceFlops = 5e6;
+
+dnnl_engine_t Engine() {
+  static const dnnl_engine_t engine = [] {
+    dnnl_engine_t e = nullptr;
+    dnnl_engine_create(&e, dnnl_cpu, 0);
+    return e;
+  }();
+  return engine;
+}
+
+// The calling thread's stream; oneDNN uses one thread when called from it.
+dnnl_stream_t ThreadStream() {
+  thread_local const Stream stream = [] {
+    omp_set_num_threads(1);
+    dnnl_stream_t s = nullptr;
+    dnnl_stream_create(&s, Engine(), dnnl_stream_default_flags);
+    return Stream(s);
+  }();
+  return stream.get();
+}
+
+Memory Wrap(const dnnl_memory_desc_t& desc, const void* data) {
+  dnnl_memory_t m = nullptr;
+  dnnl_memory_create(&m, &desc, Engine(), const_cast<void*>(data));
+  return Memory(m);
+}
+
+absl::Status Check(dnnl_status_t status, absl::string_view what) {
+  if (status == dnnl_success) return absl::OkStatus();
+  return Internal("oneDNN failed to ", what, " (status ", static_cast<int>(status), ")");
+}
+
+// Dimensions in oneDNN's order, which has channels first whatever the layout in memory.
+struct Dims {
+  int rank = 0;
+  dnnl_dims_t at{};
+  void Add(int64_t d) { at[rank++] = d; }
+};
+
+// Part of a convolution: some images, some rows of their first spatial dimension.
+struct Part {
+  int64_t images = 0;
+  int64_t in_rows = 0, out_rows = 0, pad_before = 0, pad_after = 0;
+  auto Key() const { return std::make_tuple(images, in_rows, out_rows, pad_before, pad_after); }
+};
+
+bool IsVolume(const ConvShape& s) { return s.in[0] != 1 || s.kernel[0] != 1 || s.out[0] != 1; }
+// The first spatial dimension, along which images are cut into rows.
+int RowDim(const ConvShape& s) { return IsVolume(s) ? 0 : 1; }
+
+// Images [n, channels, spatial..] that lie in memory with the channels last.
+dnnl_memory_desc_t ImageDesc(int64_t n, int64_t channels, const ConvShape::Spatial& size,
+                             int first) {
+  Dims d;
+  d.Add(n);
+  d.Add(channels);
+  for (int i = first; i < 3; ++i) d.Add(size[i]);
+  dnnl_memory_desc_t desc;
+  dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32, first == 0 ? dnnl_ndhwc : dnnl_nhwc);
+  return desc;
+}
+
+// The filter as TensorFlow has it: [spatial.., in, out]; for oneDNN [group,] out, in, spatial...
+dnnl_memory_desc_t FilterDesc(const ConvShape& s, int first, bool packed) {
+  Dims d, strides;
+  const int64_t in = s.group_in(), out = s.out_channels / s.groups;
+  if (s.groups > 1) {
+    d.Add(s.groups);
+    strides.Add(out);
+  }
+  d.Add(out);
+  strides.Add(1);
+  d.Add(in);
+  strides.Add(s.out_channels);
+  int64_t step = s.taps() * in * s.out_channels;
+  for (int i = first; i < 3; ++i) {
+    step /= s.kernel[i];
+    d.Add(s.kernel[i]);
+    strides.Add(step);
+  }
+  dnnl_memory_desc_t desc;
+  if (packed) {
+    dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32, dnnl_format_tag_any);
+  } else {
+    dnnl_memory_desc_init_by_strides(&desc, d.rank, d.at, dnnl_f32, strides.at);
+  }
+  return desc;
+}
+
+struct PartPrimitive {
+  Primitive primitive;
+  dnnl_memory_desc_t input, filter, output, scratchpad;
+};
+
+// Null if oneDNN has none.
+std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, const Part& part,
+                                             const dnnl_memory_desc_t& filter) {
+  const int first = RowDim(s);
+  ConvShape::Spatial in = s.in, out = s.out, before = s.pad_before, after = s.pad_after;
+  in[first] = part.in_rows;
+  out[first] = part.out_rows;
+  before[first] = part.pad_before;
+  after[first] = part.pad_after;
+  auto p = std::make_unique<PartPrimitive>();
+  p->input = ImageDesc(part.images, s.in_channels, in, first);
+  p->output = ImageDesc(part.images, s.out_channels, out, first);
+  Dims strides, dilations, pads_before, pads_after;
+  for (int i = first; i < 3; ++i) {
+    strides.Add(s.stride[i]);
+    dilations.Add(s.dilation[i] - 1);
+    pads_before.Add(before[i]);
+    pads_after.Add(after[i]);
+  }
+  const auto forward = [&](dnnl_convolution_desc_t* d) {
+    return dnnl_dilated_convolution_forward_desc_init(
+        d, dnnl_forward_training, dnnl_convolution_direct, &p->input, &filter, nullptr, &p->output,
+        strides.at, dilations.at, pads_before.at, pads_after.at);
+  };
+  dnnl_primitive_attr_t attr = nullptr;
+  if (dnnl_primitive_attr_create(&attr) != dnnl_success) return nullptr;
+  const std::unique_ptr<dnnl_primitive_attr, Destroy<dnnl_primitive_attr_destroy>> owned(attr);
+  dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+
+  dnnl_convolution_desc_t desc;
+  dnnl_primitive_desc_t raw = nullptr;
+  if (forward(&desc) != dnnl_success ||
+      dnnl_primitive_desc_create(&raw, &desc, attr, Engine(), nullptr) != dnnl_success) {
+    return nullptr;
+  }
+  PrimitiveDesc pd(raw);
+  if (pass != ConvPass::kForward) {
+    const PrimitiveDesc hint = std::move(pd);
+    const dnnl_status_t status =
+        pass == ConvPass::kBackpropInput
+            ? dnnl_dilated_convolution_backward_data_desc_init(
+                  &desc, dnnl_convolution_direct, &p->input, &filter, &p->output, strides.at,
+                  dilations.at, pads_before.at, pads_after.at)
+            : dnnl_dilated_convolution_backward_weights_desc_init(
+                  &desc, dnnl_convolution_direct, &p->input, &filter, nullptr, &p->output,
+                  strides.at, dilations.at, pads_before.at, pads_after.at);
+    raw = nullptr;
+    if (status != dnnl_success ||
+        dnnl_primitive_desc_create(&raw, &desc, attr, Engine(), hint.get()) != dnnl_success) {
+      return nullptr;
+    }
+    pd.reset(raw);
+  }
+  const dnnl_query_t query =
+      pass == ConvPass::kBackpropFilter ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
+  p->filter = *dnnl_primitive_desc_query_md(pd.get(), query, 0);
+  p->scratchpad = *dnnl_primitive_desc_query_md(pd.get(), dnnl_query_scratchpad_md, 0);
+  dnnl_primitive_t primitive = nullptr;
+  if (dnnl_primitive_create(&primitive, pd.get()) != dnnl_success) return nullptr;
+  p->primitive.reset(primitive);
+  return p;
+}
+
+// A primitive that copies from one layout of the filter to the other.
+Primitive MakeReorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to) {
+  dnnl_primitive_desc_t raw = nullptr;
+  if (dnnl_reorder_primitive_desc_create(&raw, &from, Engine(), &to, Engine(), nullptr) !=
+      dnnl_success)
+    return {};
+  const PrimitiveDesc pd(raw);
+  dnnl_primitive_t primitive = nullptr;
+  if (dnnl_primitive_create(&primitive, pd.get()) != dnnl_success) return {};
+  return Primitive(primitive);
+}
+
+absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from_desc,
+                        const void* from, const dnnl_memory_desc_t& to_desc, void* to) {
+  const Memory source = Wrap(from_desc, from), target = Wrap(to_desc, to);
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source.get()}, {DNNL_ARG_TO, target.get()}};
+  return Check(dnnl_primitive_execute(reorder, ThreadStream(), 2, args), "reorder a filter");
+}
+
+int64_t FloatsOf(const dnnl_memory_desc_t& desc) {
+  return static_cast<int64_t>((dnnl_memory_desc_get_size(&desc) + sizeof(float) - 1) /
+                              sizeof(float));
+}
+
+}  // namespace
+
+class DnnlConvPlan {
+ public:
+  struct Piece {
+    const PartPrimitive* part = nullptr;
+    int64_t input_offset = 0, output_offset = 0;
+  };
+
+  // Null if oneDNN has no kernel for it.
+  static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape,
+                                                  int threads) {
+    auto plan = std::make_shared<DnnlConvPlan>(pass, shape, threads);
+    if (!plan->Cut()) return nullptr;
+    const bool unpack = pass == ConvPass::kBackpropFilter;
+    plan->reorder_ = unpack ? MakeReorder(plan->packed_desc_, plan->plain_desc_)
+                            : MakeReorder(plan->plain_desc_, plan->packed_desc_);
+    if (plan->reorder_ == nullptr) return nullptr;
+    return plan;
+  }
+
+  DnnlConvPlan(ConvPass pass, const ConvShape& shape, int threads)
+      : pass_(pass), shape_(shape), threads_(threads) {
+    plain_desc_ = FilterDesc(shape, RowDim(shape), false);
+    packed_desc_ =
+        FilterDesc(shape, RowDim(shape), true);  // "any" until the first primitive has decided
+  }
+
+  bool IsFor(const ConvShape& shape, int threads) const {
+    return shape_ == shape && threads_ == threads;
+  }
+  int64_t packed_floats() const { return FloatsOf(packed_desc_); }
+  bool plain_is_packed() const { return dnnl_memory_desc_equal(&plain_desc_, &packed_desc_) != 0; }
+  int num_pieces() const { return static_cast<int>(pieces_.size()); }
+  int64_t scratchpad_floats() const { return scratchpad_floats_; }
+
+  absl::Status Pack(const float* plain, float* packed) const {
+    return RunReorder(reorder_.get(), plain_desc_, plain, packed_desc_, packed);
+  }
+  absl::Status Unpack(const float* packed, float* plain) const {
+    return RunReorder(reorder_.get(), packed_desc_, packed, plain_desc_, plain);
+  }
+
+  absl::Status RunPiece(int i, float* input, float* filter, float* output,
+                        float* scratchpad) const {
+    const Piece& piece = pieces_[i];
+    const dnnl_stream_t stream = ThreadStream();
+    const Memory in = Wrap(piece.part->input, input + piece.input_offset);
+    const Memory out = Wrap(piece.part->output, output + piece.output_offset);
+    const Memory weights = Wrap(piece.part->filter, filter),
+                 scratch = Wrap(piece.part->scratchpad, scratchpad);
+    const bool forward = pass_ == ConvPass::kForward;
+    const dnnl_exec_arg_t args[] = {
+        {pass_ == ConvPass::kBackpropInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, in.get()},
+        {pass_ == ConvPass::kBackpropFilter ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS,
+         weights.get()},
+        {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, out.get()},
+        {DNNL_ARG_SCRATCHPAD, scratch.get()},
+    };
+    return Check(dnnl_primitive_execute(piece.part->primitive.get(), stream, 4, args),
+                 "run a convolution");
+  }
+
+ private:
+  // How many pieces are worth having.
+  int64_t WantedPieces() const {
+    if (threads_ == 1) return 1;
+    const double by_work = shape_.flops() / kMinPieceFlops;
+    if (pass_ == ConvPass::kBackpropFilter) {
+      const int64_t bytes = shape_.filter_elements() * static_cast<int64_t>(sizeof(float));
+      const int64_t by_memory = kMaxAccumulatorBytes / std::max<int64_t>(bytes, 1);
+      return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1,
+                                 std::clamp<int64_t>(by_memory, 1, threads_));
+    }
+    return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1, 2 * threads_);
+  }
+
+  bool Cut() {
+    const int first = RowDim(shape_);
+    const int64_t wanted = WantedPieces();
+    const int64_t cuts = std::min(wanted, shape_.batch);
+    int64_t row_cuts = 1;
+    if (shape_.batch < std::min<int64_t>(wanted, threads_) && pass_ != ConvPass::kBackpropInput) {
+      row_cuts = std::min((wanted + shape_.batch - 1) / shape_.batch, shape_.out[first]);
+    }
+    for (int64_t c = 0; c < cuts; ++c) {
+      const int64_t begin = shape_.batch * c / cuts, end = shape_.batch * (c + 1) / cuts;
+      for (int64_t r = 0; r < row_cuts; ++r) {
+        if (!AddPiece(begin, end - begin, shape_.out[first] * r / row_cuts,
+                      shape_.out[first] * (r + 1) / row_cuts)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // Images [image, image + images), output rows [begin, end). Rows are cut only if a piece is one
+  // image.
+  bool AddPiece(int64_t image, int64_t images, int64_t begin, int64_t end) {
+    const int first = RowDim(shape_);
+    Part part{images, shape_.in[first], shape_.out[first], shape_.pad_before[first],
+              shape_.pad_after[first]};
+    int64_t in_row = 0;
+    if (end - begin < shape_.out[first]) {
+      const int64_t extent = (shape_.kernel[first] - 1) * shape_.dilation[first] + 1;
+      const int64_t top = begin * shape_.stride[first] - shape_.pad_before[first];
+      const int64_t bottom = (end - 1) * shape_.stride[first] - shape_.pad_before[first] + extent;
+      in_row = std::clamp<int64_t>(top, 0, shape_.in[first] - 1);
+      const int64_t in_end = std::clamp<int64_t>(bottom, in_row + 1, shape_.in[first]);
+      part = {images, in_end - in_row, end - begin, in_row - top, bottom - in_end};
+    }
+    auto& primitive = primitives_[part.Key()];
+    if (primitive == nullptr) {
+      primitive = MakePrimitive(pass_, shape_, part, packed_desc_);
+      if (primitive == nullptr) return false;
+      packed_desc_ = primitive->filter;
+      scratchpad_floats_ = std::max(scratchpad_floats_, FloatsOf(primitive->scratchpad));
+    }
+    const int64_t in_stride = shape_.in_pixels() * shape_.in_channels;
+    const int64_t out_stride = shape_.out_pixels() * shape_.out_channels;
+    pieces_.push_back({primitive.get(), image * in_stride + in_row * (in_stride / shape_.in[first]),
+                       image * out_stride + begin * (out_stride / shape_.out[first])});
+    return true;
+  }
+
+  const ConvPass pass_;
+  const ConvShape shape_;
+  const int threads_;
+  dnnl_memory_desc_t plain_desc_, packed_desc_;
+  std::map<decltype(Part().Key()), std::unique_ptr<PartPrimitive>> primitives_;
+  std::vector<Piece> pieces_;
+  Primitive reorder_;
+  int64_t scratchpad_floats_ = 0;
+};
+
+namespace {
+
+// Runs all pieces; `filter_of(i)` is the packed filter (or accumulator) of piece i.
+template <class F>
+absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan, float* input, float* output,
+                       F&& filter_of) {
+  const int n = plan.num_pieces();
+  const int64_t scratch_floats = (plan.scratchpad_floats() + 15) / 16 * 16;
+  WEIR_ASSIGN_OR_RETURN(Tensor scratch, ctx.AllocateTemp(DT_FLOAT, Shape({scratch_floats * n})));
+  float* const scratch_data = scratch.data<float>();
+  std::mutex mutex;
+  absl::Status status;
+  const auto run = [&](int i) {
+    absl::Status s =
+        plan.RunPiece(i, input, filter_of(i), output, scratch_data + i * scratch_floats);
+    if (s.ok()) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    status = std::move(s);
+  };
+  if (n == 1) {
+    run(0);
+  } else {
+    ctx.pool().ForEach(n, run);
+  }
+  return status;
+}
+
+}  // namespace
+
+DnnlConv::DnnlConv(ConvPass pass, bool constant_filter)
+    : pass_(pass), constant_filter_(constant_filter) {}
+DnnlConv::~DnnlConv() = default;
+
+absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const ConvShape& shape,
+                                                                      int threads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& plan : plans_) {
+    if (plan->IsFor(shape, threads)) return plan;
+  }
+  ThreadStream();  // one thread while primitives are made
+  std::shared_ptr<const DnnlConvPlan> plan = DnnlConvPlan::Make(pass_, shape, threads);
+  if (plan == nullptr) return plan;
+  if (plans_.size() == kMaxPlans) {
+    if (packed_for_ == plans_.front().get()) packed_for_ = nullptr;
+    plans_.erase(plans_.begin());
+  }
+  plans_.push_back(plan);
+  return plan;
+}
+
+absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx, const DnnlConvPlan& plan,
+                                              const Operands& operands) {
+  if (!constant_filter_) {
+    WEIR_ASSIGN_OR_RETURN(Tensor packed, ctx.AllocateTemp(DT_FLOAT, Shape({plan.packed_floats()})));
+    WEIR_RETURN_IF_ERROR(plan.Pack(operands.filter_data, packed.data<float>()));
+    return packed;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (packed_for_ == &plan && packed_source_.raw() == operands.filter->raw()) return packed_;
+  Tensor packed(DT_FLOAT, Shape({plan.packed_floats()}));
+  WEIR_RETURN_IF_ERROR(plan.Pack(operands.filter_data, packed.data<float>()));
+  packed_source_ = *operands.filter;
+  packed_ = packed;
+  packed_for_ = &plan;
+  return packed;
+}
+
+absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& shape, const Operands& o) {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan> plan,
+                        PlanFor(shape, ctx.pool().num_threads()));
+  if (plan == nullptr) return false;
+  if (pass_ != ConvPass::kBackpropFilter) {
+    if (plan->plain_is_packed()) {
+      WEIR_RETURN_IF_ERROR(
+          RunPieces(ctx, *plan, o.input, o.output, [&](int) { return o.filter_data; }));
+      return true;
+    }
+    WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, *plan, o));
+    float* const data = packed.data<float>();
+    WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o.input, o.output, [&](int) { return data; }));
+    return true;
+  }
+  const int n = plan->num_pieces();
+  const int64_t floats = (plan->packed_floats() + 15) / 16 * 16;
+  WEIR_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(DT_FLOAT, Shape({floats * n})));
+  float* const data = sums.data<float>();
+  WEIR_RETURN_IF_ERROR(
+      RunPieces(ctx, *plan, o.input, o.output, [&](int i) { return data + i * floats; }));
+  ctx.pool().ParallelFor(
+      plan->packed_floats(), 0.1 * (n - 1),
+      [&](int64_t begin, int64_t end) {
+        for (int piece = 1; piece < n; ++piece) {
+          const float* const from = data + piece * floats;
+          for (int64_t i = begin; i < end; ++i) data[i] += from[i];
+        }
+      },
+      16);
+  WEIR_RETURN_IF_ERROR(plan->Unpack(data, o.filter_data));
+  return true;
+}
+
+}  // namespace weir

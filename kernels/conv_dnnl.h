@@ -1,0 +1,50 @@
+#ifndef WEIR_KERNELS_CONV_DNNL_H_
+#define WEIR_KERNELS_CONV_DNNL_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/conv.h"
+
+namespace weir {
+
+class DnnlConvPlan;
+
+// Float convolutions by oneDNN, for one node: what oneDNN prepares for a shape (generated code,
+// packed layouts) is kept and used again when the shape comes again. Images are [batch, depth,
+// height, width, channels]. Thread-safe.
+class DnnlConv {
+ public:
+  // `constant_filter`: the filter is the same tensor in every run, so that it is packed only once.
+  DnnlConv(ConvPass pass, bool constant_filter);
+  ~DnnlConv();
+
+  // The operands of a pass, in the order of Conv2D's inputs and output: the one that the pass
+  // computes is written.
+  struct Operands {
+    const Tensor* filter = nullptr;  // where it is an input: identifies it when it is constant
+    float* input = nullptr;
+    float* filter_data = nullptr;
+    float* output = nullptr;
+  };
+  // False if oneDNN has no kernel for the shape: nothing has been done then.
+  absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape, const Operands& operands);
+
+ private:
+  absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> PlanFor(const ConvShape& shape, int threads);
+  absl::StatusOr<Tensor> PackedFilter(KernelContext& ctx, const DnnlConvPlan& plan,
+                                      const Operands& operands);
+
+  const ConvPass pass_;
+  const bool constant_filter_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
+  Tensor packed_source_, packed_;  // of a constant filter, for plans_.back()
+  const DnnlConvPlan* packed_for_ = nullptr;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_CONV_DNNL_H_

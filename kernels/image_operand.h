@@ -1,0 +1,86 @@
+#ifndef WEIR_KERNELS_IMAGE_OPERAND_H_
+#define WEIR_KERNELS_IMAGE_OPERAND_H_
+
+#include <type_traits>
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/layout.h"
+
+namespace weir {
+
+// Half precision is computed in float.
+template <class T>
+using Computed =
+    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+// An operand of a kernel that works on images with the channels last, in a type it can compute in.
+// Whatever the tensor is, data() is of that form: the tensor's own memory where that will do, else
+// a temporary that is converted or turned. An input is Read; a result is Prepared, written to, and
+// then Written to its tensor.
+template <class T>
+class ImageOperand {
+ public:
+  using C = Computed<T>;
+
+  absl::Status Read(KernelContext& ctx, const Tensor& tensor, bool channels_first, int64_t batch,
+                    int64_t channels) {
+    const int64_t n = tensor.num_elements();
+    if constexpr (std::is_same_v<T, C>) {
+      data_ = const_cast<C*>(tensor.data<T>());
+    } else {
+      WEIR_ASSIGN_OR_RETURN(converted_, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({n})));
+      data_ = converted_.template data<C>();
+      ConvertElements(ctx.pool(), tensor.data<T>(), data_, n);
+    }
+    if (!channels_first || n == 0) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(turned_, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({n})));
+    const C* const from = data_;
+    data_ = turned_.template data<C>();
+    TransposeMatrices(ctx.pool(), from, data_, batch, channels, n / (batch * channels));
+    return absl::OkStatus();
+  }
+
+  // Memory for a result that `tensor` will hold.
+  absl::Status Prepare(KernelContext& ctx, Tensor& tensor, bool channels_first) {
+    if constexpr (std::is_same_v<T, C>) {
+      if (!channels_first) {
+        data_ = tensor.data<T>();
+        return absl::OkStatus();
+      }
+    }
+    WEIR_ASSIGN_OR_RETURN(converted_,
+                          ctx.AllocateTemp(DataTypeOf<C>::value, Shape({tensor.num_elements()})));
+    data_ = converted_.template data<C>();
+    return absl::OkStatus();
+  }
+
+  // Puts the result where it belongs.
+  absl::Status Write(KernelContext& ctx, Tensor& tensor, bool channels_first, int64_t batch,
+                     int64_t channels) {
+    const int64_t n = tensor.num_elements();
+    const C* from = data_;
+    if (channels_first && n > 0) {
+      C* to = nullptr;
+      if constexpr (std::is_same_v<T, C>) {
+        to = tensor.data<T>();
+      } else {
+        WEIR_ASSIGN_OR_RETURN(turned_, ctx.AllocateTemp(DataTypeOf<C>::value, Shape({n})));
+        to = turned_.template data<C>();
+      }
+      TransposeMatrices(ctx.pool(), from, to, batch, n / (batch * channels), channels);
+      from = to;
+    }
+    if constexpr (!std::is_same_v<T, C>) ConvertElements(ctx.pool(), from, tensor.data<T>(), n);
+    return absl::OkStatus();
+  }
+
+  C* data() const { return data_; }
+
+ private:
+  C* data_ = nullptr;
+  Tensor converted_, turned_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_IMAGE_OPERAND_H_

@@ -1,0 +1,216 @@
+#include "weir/kernels/softmax.h"
+
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/softmax.cc"
+#include "weir/kernels/highway_targets.h"
+
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include "hwy/contrib/math/math-inl.h"
+
+// Each row is read for its maximum, so that no exponential overflows; then exp(x - max) is written
+// and summed; then the result is scaled. The row stays in the first-level cache meanwhile. What is
+// left after the last whole vector is loaded into a vector filled up with what does not count.
+HWY_BEFORE_NAMESPACE();
+namespace weir::softmax {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+#include "weir/kernels/vector_math-inl.h"
+
+template <class T>
+struct Row {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  using M = VectorMath<D>;
+
+  static HWY_INLINE int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+  static HWY_INLINE V LoadRest(const T* x, int64_t n, T fill) {
+    HWY_ALIGN T buffer[hn::MaxLanes(D())];
+    hn::Store(hn::Set(D(), fill), D(), buffer);
+    for (int64_t i = 0; i < n; ++i) buffer[i] = x[i];
+    return hn::Load(D(), buffer);
+  }
+  static HWY_INLINE void StoreRest(V v, T* y, int64_t n) {
+    HWY_ALIGN T buffer[hn::MaxLanes(D())];
+    hn::Store(v, D(), buffer);
+    for (int64_t i = 0; i < n; ++i) y[i] = buffer[i];
+  }
+
+  static HWY_INLINE T Max(const T* x, int64_t n) {
+    constexpr T kLow = -std::numeric_limits<T>::infinity();
+    V best = hn::Set(D(), kLow);
+    int64_t i = 0;
+    for (; i + Lanes() <= n; i += Lanes()) best = hn::Max(best, hn::LoadU(D(), x + i));
+    if (i < n) best = hn::Max(best, LoadRest(x + i, n - i, kLow));
+    return hn::GetLane(hn::MaxOfLanes(D(), best));
+  }
+
+  // The sum of exp(x - max); each is handed to use(exponential, x - max, i, count) with the number
+  // of lanes that count.
+  template <class Use>
+  static HWY_INLINE T SumOfExp(const T* x, T max, int64_t n, Use&& use) {
+    const V shift = hn::Set(D(), max);
+    V sum = hn::Zero(D());
+    int64_t i = 0;
+    for (; i + Lanes() <= n; i += Lanes()) {
+      const V shifted = hn::Sub(hn::LoadU(D(), x + i), shift), e = M::Exp(shifted);
+      sum = hn::Add(sum, e);
+      use(e, shifted, i, Lanes());
+    }
+    if (i < n) {
+      const V shifted = hn::Sub(LoadRest(x + i, n - i, -std::numeric_limits<T>::infinity()), shift);
+      const V e = M::Exp(shifted);
+      sum = hn::Add(sum, e);
+      use(e, shifted, i, n - i);
+    }
+    return hn::GetLane(hn::SumOfLanes(D(), sum));
+  }
+
+  static HWY_INLINE void StoreSome(V v, T* y, int64_t count) {
+    if (count == Lanes()) {
+      hn::StoreU(v, D(), y);
+    } else {
+      StoreRest(v, y, count);
+    }
+  }
+
+  static HWY_INLINE void Scale(T* y, T factor, int64_t n) {
+    const V f = hn::Set(D(), factor);
+    int64_t i = 0;
+    for (; i + Lanes() <= n; i += Lanes())
+      hn::StoreU(hn::Mul(hn::LoadU(D(), y + i), f), D(), y + i);
+    for (; i < n; ++i) y[i] *= factor;
+  }
+
+  static void Softmax(const T* x, T* y, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+      const T max = Max(x, n);
+      const T sum = SumOfExp(x, max, n, [y](V e, V, int64_t i, int64_t count) HWY_ATTR {
+        StoreSome(e, y + i, count);
+      });
+      Scale(y, 1 / sum, n);
+    }
+  }
+
+  static void LogSoftmax(const T* x, T* y, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+      const T max = Max(x, n);
+      const T log_sum = std::log(SumOfExp(x, max, n, [](V, V, int64_t, int64_t) HWY_ATTR {}));
+      const V shift = hn::Set(D(), max), rest = hn::Set(D(), log_sum);
+      int64_t i = 0;
+      for (; i + Lanes() <= n; i += Lanes()) {
+        hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(D(), x + i), shift), rest), D(), y + i);
+      }
+      for (; i < n; ++i) y[i] = (x[i] - max) - log_sum;
+    }
+  }
+
+  static void CrossEntropy(const T* x, const T* labels, T* loss, T* y, int64_t n) {
+    const T max = Max(x, n);
+    V weighted = hn::Zero(D()), weights = hn::Zero(D());
+    const T sum = SumOfExp(x, max, n, [&](V e, V shifted, int64_t i, int64_t count) HWY_ATTR {
+      if (count == Lanes()) {
+        const V label = hn::LoadU(D(), labels + i);
+        weighted = hn::MulAdd(label, shifted, weighted);
+        weights = hn::Add(weights, label);
+      } else {
+        const V label = LoadRest(labels + i, count, T(0));
+        const V counted = LoadRest(x + i, count, max);
+        weighted = hn::MulAdd(label, hn::Sub(counted, hn::Set(D(), max)), weighted);
+        weights = hn::Add(weights, label);
+      }
+      StoreSome(e, y + i, count);
+    });
+    const T total = hn::GetLane(hn::SumOfLanes(D(), weights));
+    *loss = total * std::log(sum) - hn::GetLane(hn::SumOfLanes(D(), weighted));
+    const V factor = hn::Set(D(), 1 / sum);
+    int64_t i = 0;
+    for (; i + Lanes() <= n; i += Lanes()) {
+      hn::StoreU(hn::MulSub(hn::LoadU(D(), y + i), factor, hn::LoadU(D(), labels + i)), D(), y + i);
+    }
+    for (; i < n; ++i) y[i] = y[i] * (1 / sum) - labels[i];
+  }
+
+  static void SparseCrossEntropy(const T* x, int64_t label, T* loss, T* y, int64_t n) {
+    const T max = Max(x, n), shifted = x[label] - max;
+    const T sum = SumOfExp(
+        x, max, n, [y](V e, V, int64_t i, int64_t count) HWY_ATTR { StoreSome(e, y + i, count); });
+    Scale(y, 1 / sum, n);
+    y[label] -= 1;
+    *loss = std::log(sum) - shifted;
+  }
+};
+
+void SoftmaxF32(const float* x, float* y, int64_t rows, int64_t n) {
+  Row<float>::Softmax(x, y, rows, n);
+}
+void SoftmaxF64(const double* x, double* y, int64_t rows, int64_t n) {
+  Row<double>::Softmax(x, y, rows, n);
+}
+void LogSoftmaxF32(const float* x, float* y, int64_t rows, int64_t n) {
+  Row<float>::LogSoftmax(x, y, rows, n);
+}
+void LogSoftmaxF64(const double* x, double* y, int64_t rows, int64_t n) {
+  Row<double>::LogSoftmax(x, y, rows, n);
+}
+void CrossEntropyF32(const float* x, const float* labels, float* loss, float* y, int64_t n) {
+  Row<float>::CrossEntropy(x, labels, loss, y, n);
+}
+void CrossEntropyF64(const double* x, const double* labels, double* loss, double* y, int64_t n) {
+  Row<double>::CrossEntropy(x, labels, loss, y, n);
+}
+void SparseCrossEntropyF32(const float* x, int64_t label, float* loss, float* y, int64_t n) {
+  Row<float>::SparseCrossEntropy(x, label, loss, y, n);
+}
+void SparseCrossEntropyF64(const double* x, int64_t label, double* loss, double* y, int64_t n) {
+  Row<double>::SparseCrossEntropy(x, label, loss, y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weir::softmax
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir::softmax {
+
+HWY_EXPORT(SoftmaxF32);
+HWY_EXPORT(SoftmaxF64);
+HWY_EXPORT(LogSoftmaxF32);
+HWY_EXPORT(LogSoftmaxF64);
+HWY_EXPORT(CrossEntropyF32);
+HWY_EXPORT(CrossEntropyF64);
+HWY_EXPORT(SparseCrossEntropyF32);
+HWY_EXPORT(SparseCrossEntropyF64);
+
+void Softmax(const float* x, float* y, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxF32)(x, y, rows, n);
+}
+void Softmax(const double* x, double* y, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxF64)(x, y, rows, n);
+}
+void LogSoftmax(const float* x, float* y, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(LogSoftmaxF32)(x, y, rows, n);
+}
+void LogSoftmax(const double* x, double* y, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(LogSoftmaxF64)(x, y, rows, n);
+}
+void CrossEntropy(const float* x, const float* labels, float* loss, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(CrossEntropyF32)(x, labels, loss, y, n);
+}
+void CrossEntropy(const double* x, const double* labels, double* loss, double* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(CrossEntropyF64)(x, labels, loss, y, n);
+}
+void SparseCrossEntropy(const float* x, int64_t label, float* loss, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SparseCrossEntropyF32)(x, label, loss, y, n);
+}
+void SparseCrossEntropy(const double* x, int64_t label, double* loss, double* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SparseCrossEntropyF64)(x, label, loss, y, n);
+}
+
+}  // namespace weir::softmax
+#endif  // HWY_ONCE

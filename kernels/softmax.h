@@ -1,0 +1,24 @@
+#ifndef WEIR_KERNELS_SOFTMAX_H_
+#define WEIR_KERNELS_SOFTMAX_H_
+
+#include <cstdint>
+
+// Softmax of rows of n logits, vectorised; T is float or double. x and y may be the same memory.
+namespace weir::softmax {
+
+// y = exp(x) / sum(exp(x)) for each row.
+void Softmax(const float* x, float* y, int64_t rows, int64_t n);
+void Softmax(const double* x, double* y, int64_t rows, int64_t n);
+// y = x - log(sum(exp(x))) for each row.
+void LogSoftmax(const float* x, float* y, int64_t rows, int64_t n);
+void LogSoftmax(const double* x, double* y, int64_t rows, int64_t n);
+// *loss = -sum(labels * log(softmax(x))), y = softmax(x) - labels, for one row.
+void CrossEntropy(const float* x, const float* labels, float* loss, float* y, int64_t n);
+void CrossEntropy(const double* x, const double* labels, double* loss, double* y, int64_t n);
+// The same for labels that are 1 at `label`, which is in [0, n), and 0 elsewhere.
+void SparseCrossEntropy(const float* x, int64_t label, float* loss, float* y, int64_t n);
+void SparseCrossEntropy(const double* x, int64_t label, double* loss, double* y, int64_t n);
+
+}  // namespace weir::softmax
+
+#endif  // WEIR_KERNELS_SOFTMAX_H_
