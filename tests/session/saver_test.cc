@@ -147,6 +147,20 @@ TEST_P(SaverKinds, ANewSessionHasTheValuesAfterRestore) {
 
 INSTANTIATE_TEST_SUITE_P(All, SaverKinds, ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
+TEST(Saver, WritesTheBytesOfTensorFlow) {
+  const std::string path = MakeTempDirectory("saver") + "/m";
+  Graph g;
+  MakeVariable(g, Tensor::Of<float>(Shape({2, 1}), {1, 2}), {.name = "w"});
+  Var(g, "b", {0.5f});
+  Saver saver = MakeSaver(g);
+  Session session = Start(g);
+  Init(session, g);
+  ASSERT_TRUE(saver.Save(session, path).ok());
+  for (const char* suffix : {".index", ".data-00000-of-00001"}) {
+    EXPECT_EQ(ReadBytes(path + suffix), ReadBytes(absl::StrCat(kGolden, "tf_model", suffix))) << suffix;
+  }
+}
+
 TEST(Saver, ShardsAreWrittenADeviceEach) {
   const std::string path = MakeTempDirectory("saver") + "/m";
   Graph g;

@@ -1,0 +1,131 @@
+#include "weir/ops/io.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/bundle.h"
+#include "weir/core/file.h"
+#include "weir/ops/array.h"
+#include "weir/session/session.h"
+#include "weir/tests/io/test_files.h"
+
+namespace weir {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::MakeTempDirectory;
+using testing::ReadBytes;
+using testing::WriteBytes;
+
+absl::StatusOr<Tensor> Fetch(const Graph& graph, Output fetch) {
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph));
+  WEIR_ASSIGN_OR_RETURN(const Tensors out, session.Run({fetch}));
+  return out[0];
+}
+
+absl::Status RunOp(const Graph& graph, Operation target) {
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph));
+  return session.Run(target);
+}
+
+std::vector<std::string> Strings(const absl::StatusOr<Tensor>& t) {
+  EXPECT_TRUE(t.ok()) << t.status();
+  return t.ok() ? std::vector<std::string>(t->flat<std::string>().begin(), t->flat<std::string>().end())
+                : std::vector<std::string>();
+}
+
+Operation SaveOne(Graph& g, const std::string& path, const std::string& slice, const Tensor& value) {
+  return SaveV2(Const(g, path), Const(g, std::vector<std::string>{"x"}), Const(g, std::vector<std::string>{slice}),
+                {Const(g, value)});
+}
+
+Outputs RestoreOne(Graph& g, const std::string& path, const std::string& slice, DataType dtype) {
+  return RestoreV2(Const(g, path), Const(g, std::vector<std::string>{"x"}), Const(g, std::vector<std::string>{slice}),
+                   {dtype});
+}
+
+TEST(CheckpointOps, SaveAndRestoreWholesAndSlices) {
+  const std::string path = MakeTempDirectory("ops") + "/m";
+  const Tensor value = Tensor::Of<float>(Shape({2, 2}), {1, 2, 3, 4});
+  Graph g;
+  ASSERT_TRUE(RunOp(g, SaveOne(g, path, "", value)).ok());
+  const Output whole = RestoreOne(g, path, "", DT_FLOAT)[0], row = RestoreOne(g, path, "2 2 1,1:-", DT_FLOAT)[0];
+  EXPECT_EQ(row.shape(), Shape({1, 2}));
+  EXPECT_TRUE(IdenticalTensors(*Fetch(g, whole), value));
+  EXPECT_TRUE(IdenticalTensors(*Fetch(g, row), value.Slice(1, 2)));
+  const Output v1 = AddOp("RestoreSlice", {Const(g, path), Const(g, "x"), Const(g, "2 2 0,1:-")}, {{"dt", DT_FLOAT}});
+  EXPECT_TRUE(IdenticalTensors(*Fetch(g, v1), value.Slice(0, 1)));
+}
+
+TEST(CheckpointOps, ErrorsHaveTensorFlowsWords) {
+  const std::string path = MakeTempDirectory("ops") + "/m";
+  const Tensor value = Tensor::Of<float>(Shape({2, 2}), {1, 2, 3, 4});
+  Graph g;
+  ASSERT_TRUE(RunOp(g, SaveOne(g, path, "", value)).ok());
+  const absl::Status dtype = Fetch(g, RestoreOne(g, path, "", DT_INT32)[0]).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(dtype));
+  EXPECT_THAT(dtype.message(), HasSubstr("tensor_name = x; expected dtype int32 does not equal original dtype float"));
+  const absl::Status shape = Fetch(g, RestoreOne(g, path, "3 2 0,1:-", DT_FLOAT)[0]).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(shape));
+  EXPECT_THAT(shape.message(), HasSubstr("[3,2] does not match the shape stored in checkpoint: [2,2]"));
+  EXPECT_TRUE(absl::IsNotFound(Fetch(g, RestoreOne(g, path + "x", "", DT_FLOAT)[0]).status()));
+  const absl::Status slice = RunOp(g, SaveOne(g, path, "3 2 0,1:-", value));
+  EXPECT_TRUE(absl::IsInvalidArgument(slice));
+  EXPECT_THAT(slice.message(), HasSubstr("Slice in shape_and_slice specification does not match the shape"));
+}
+
+TEST(CheckpointOps, MergeJoinsShardsAndRemovesTheirDirectory) {
+  const std::string path = MakeTempDirectory("ops") + "/m";
+  Graph g;
+  std::vector<std::string> parts;
+  for (const char* name : {"a", "b"}) {
+    parts.push_back(path + "_temp/" + name);
+    ASSERT_TRUE(RunOp(g, SaveV2(Const(g, parts.back()), Const(g, std::vector<std::string>{name}),
+                              Const(g, std::vector<std::string>{""}), {Const(g, 1.0f)})).ok());
+  }
+  ASSERT_TRUE(RunOp(g, MergeV2Checkpoints(Const(g, parts), Const(g, path))).ok());
+  EXPECT_FALSE(Files().Exists(path + "_temp"));
+  EXPECT_EQ((*CheckpointReader::Open(path))->List()->size(), 2u);
+}
+
+TEST(FileOps, NamesOfShards) {
+  Graph g;
+  EXPECT_THAT(Strings(Fetch(g, ShardedFilename(Const(g, "p"), Const(g, int32_t{3}), Const(g, int32_t{12})))),
+              ElementsAre("p-00003-of-00012"));
+  EXPECT_THAT(Strings(Fetch(g, ShardedFilespec(Const(g, "p"), Const(g, int32_t{12})))),
+              ElementsAre("p-\?\?\?\?\?-of-00012"));
+}
+
+TEST(FileOps, FilesAreWrittenReadAndFound) {
+  const std::string dir = MakeTempDirectory("ops");
+  Graph g;
+  ASSERT_TRUE(RunOp(g, WriteFile(Const(g, dir + "/new/f1"), Const(g, "text"))).ok());
+  WriteBytes(dir + "/new/f2", "");
+  EXPECT_EQ(ReadBytes(dir + "/new/f1"), "text");
+  EXPECT_THAT(Strings(Fetch(g, ReadFile(Const(g, dir + "/new/f1")))), ElementsAre("text"));
+  EXPECT_TRUE(absl::IsNotFound(Fetch(g, ReadFile(Const(g, dir + "/none"))).status()));
+  const std::vector<std::string> patterns = {dir + "/new/f?", dir + "/*/f1"};
+  EXPECT_THAT(Strings(Fetch(g, MatchingFiles(Const(g, patterns)))), ElementsAre(dir + "/new/f1", dir + "/new/f2"));
+}
+
+TEST(StringOps, JoinTakesScalarsWithAnyShape) {
+  Graph g;
+  const Output names = Const(g, std::vector<std::string>{"a", "b"});
+  const Output joined = StringJoin({Const(g, "x"), names, Const(g, "y")}, "-");
+  EXPECT_EQ(joined.shape(), Shape({2}));
+  EXPECT_THAT(Strings(Fetch(g, joined)), ElementsAre("x-a-y", "x-b-y"));
+  EXPECT_FALSE(StringJoin({names, Const(g, std::vector<std::string>{"c"})}));
+  EXPECT_TRUE(absl::IsInvalidArgument(g.TakeStatus()));
+}
+
+TEST(StringOps, FullMatchMeansAllOfTheString) {
+  Graph g;
+  const Output texts = Const(g, std::vector<std::string>{"s3://a", "as3://a", "s3:/"});
+  const auto matches = Fetch(g, StaticRegexFullMatch(texts, "^s3://.*"));
+  ASSERT_TRUE(matches.ok()) << matches.status();
+  EXPECT_THAT(matches->flat<bool>(), ElementsAre(true, false, false));
+  EXPECT_TRUE(absl::IsInvalidArgument(Fetch(g, StaticRegexFullMatch(texts, "(")).status()));
+}
+
+}  // namespace
+}  // namespace weir
