@@ -333,6 +333,22 @@ TEST(Array, SliceAssignmentsWriteTheVariableAndLeaveEarlierReadsAlone) {
   EXPECT_THAT((*after)[0].flat<float>(), ElementsAre(1, 9, 9, 4));
 }
 
+TEST(Array, ASliceOfAReferenceVariableIsAssigned) {
+  Graph g;
+  ResourceMap resources;
+  const Output ref = VariableV2(g, DT_FLOAT, {2, 2});
+  const Output init = AddOp("Assign", {ref, Const<float>(g, {2, 2}, {1, 2, 3, 4})});
+  const Output begin = Const(g, {0, 1}), end = Const(g, {0, 2}), one = Const(g, {1, 1});
+  const Output assigned = AddOp("StridedSliceAssign", {ref, begin, end, one, Const(g, {8.f, 9.f})},
+                                {{"begin_mask", 1}, {"end_mask", 1}, {"shrink_axis_mask", 2}});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  EXPECT_TRUE(assigned.is_ref());
+  ASSERT_TRUE(EvaluateTargets(g, {init}, &resources).ok());
+  const absl::StatusOr<Tensors> got = Evaluate(g, {Identity(assigned)}, &resources);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<float>(), ElementsAre(1, 8, 3, 9));
+}
+
 TEST(Array, AMinusZeroEqualsZeroAndANanEqualsNothing) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Graph g;

@@ -1,10 +1,9 @@
 #include "weir/ops/control_flow.h"
 
-#include <thread>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/kernel.h"
+#include "weir/core/resource_handle.h"
 #include "weir/kernels/summarize.h"
 #include "weir/ops/array.h"
 #include "weir/ops/data_flow.h"
@@ -138,6 +137,55 @@ TEST(ControlFlow, RefSelectChecksItsIndex) {
               HasSubstr("must be in the range [0, 2) but got 5"));
 }
 
+TEST(ControlFlow, ReferencesPassAsTheyAre) {
+  Graph g;
+  const Output ref =
+      Output(AddNode(g, "VariableV2", {}, {{"shape", Shape({2})}, {"dtype", DT_FLOAT}}));
+  const Output same = AddOp("RefIdentity", {ref});
+  Node* sides = AddNode("RefSwitch", {ref, Const(g, true)});
+  Node* merged = AddNode("RefMerge", {Outputs{sides->output(0), sides->output(1)}});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  EXPECT_TRUE(same.is_ref() && sides->output(0).is_ref() && merged->output(0).is_ref());
+  ResourceHandle handle;
+  handle.name = "v";
+  const Tensor value = Tensor::Scalar(handle);
+  EXPECT_EQ(RunNode(*same.node, {value}, {0}).slots[1].scalar<ResourceHandle>().name, "v");
+  const KernelRun chosen = RunNode(*sides, {value, Tensor::Scalar(true)}, {0, 0});
+  EXPECT_TRUE(chosen.dead[2] && !chosen.dead[3]);
+  EXPECT_EQ(RunNode(*merged, {Tensor(), value}, {1, 0}).slots[2].scalar<ResourceHandle>().name,
+            "v");
+}
+
+TEST(ControlFlow, LoopOpsPassTheirValueAndKeepWhatIsSureOfItsShape) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {2});
+  const Output constant = Enter(x, "loop", {.is_constant = true}), variable = Enter(x, "loop");
+  EXPECT_EQ(constant.shape().ToString(), "[2]");
+  EXPECT_EQ(variable.shape().ToString(), "<unknown>");
+  const Output next = NextIteration(constant), left = Exit(next);
+  const Output go = LoopCond(Placeholder(g, DT_BOOL, {}));
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  for (const Output& o : {constant, next, left}) {
+    const KernelRun run = RunNode(*o.node, {Tensor::Vector<float>({1, 2})}, {0});
+    EXPECT_THAT(run.slots[1].flat<float>(), ElementsAre(1, 2)) << o.name();
+  }
+  EXPECT_TRUE(RunNode(*go.node, {Tensor::Scalar(true)}, {0}).slots[1].scalar<bool>());
+  const Output ref =
+      Output(AddNode(g, "VariableV2", {}, {{"shape", Shape({2})}, {"dtype", DT_FLOAT}}));
+  Output r = AddOp("RefEnter", {ref}, {{"frame_name", "loop"}});
+  for (const char* op : {"RefNextIteration", "RefExit"}) {
+    r = AddOp(op, {r});
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    EXPECT_TRUE(RunNode(*r.node, {Tensor::Scalar(ResourceHandle())}, {0}).status.ok());
+  }
+}
+
+TEST(ControlFlow, NodesWithoutValuesOnlyWait) {
+  Graph g;
+  const Operation first = NoOp(g), second = ControlTrigger(g);
+  EXPECT_TRUE(EvaluateTargets(g, {first, second}, nullptr).ok());
+}
+
 TEST(ControlFlow, GroupAndTupleNameTheirNodesAsPythonDoes) {
   Graph g;
   const Output a = Const(g, 1.f, "a"), b = Const(g, 2.f, "b");
@@ -151,6 +199,30 @@ TEST(ControlFlow, GroupAndTupleNameTheirNodesAsPythonDoes) {
 }
 
 // ---- accumulators
+
+TEST(Accumulator, TheReferenceFormAddsUpWithoutDividing) {
+  Graph g;
+  ResourceMap resources;
+  ConditionalAccumulator sum(
+      g, DT_DOUBLE,
+      {.reduction = ConditionalAccumulatorOptions::Reduction::kSum, .use_resource = false});
+  const Output zero = Const(g, int64_t{0});
+  const Operation first = sum.ApplyGradient(Const(g, {1.0, 2.0}), zero);
+  const Operation second = sum.ApplyGradient(Const(g, {10.0, 20.0}), zero);
+  const Operation jump = sum.SetGlobalStep(Const(g, int64_t{7}));
+  const Output total = sum.TakeGradient(Const(g, 2)), count = sum.NumAccumulated();
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  EXPECT_TRUE(sum.handle().is_ref());
+  ASSERT_TRUE(EvaluateTargets(g, {first, second}, &resources).ok());
+  const absl::StatusOr<Tensors> got = Evaluate(g, {total}, &resources);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<double>(), ElementsAre(11, 22));
+  ASSERT_TRUE(EvaluateTargets(g, {jump}, &resources).ok());
+  ASSERT_TRUE(EvaluateTargets(g, {first}, &resources).ok());
+  const absl::StatusOr<Tensors> left = Evaluate(g, {count}, &resources);
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_EQ((*left)[0].scalar<int32_t>(), 0);
+}
 
 TEST(Accumulator, AveragesWhatIsFreshAndStartsAnew) {
   Graph g;

@@ -12,7 +12,47 @@ namespace {
 
 // Ops that no row of the sweep can show, and where they are tested instead.
 const std::map<std::string, std::string>& TestedElsewhere() {
-  static const auto* const reasons = new std::map<std::string, std::string>{};
+  static const auto* const reasons = new std::map<std::string, std::string>{
+      {"AccumulatorApplyGradient", "control_flow_test"},
+      {"AccumulatorNumAccumulated", "control_flow_test"},
+      {"AccumulatorSetGlobalStep", "control_flow_test"},
+      {"AccumulatorTakeGradient", "control_flow_test"},
+      {"Assert", "control_flow_test"},
+      {"ConditionalAccumulator", "control_flow_test"},
+      {"Const", "array_test"},
+      {"ControlTrigger", "control_flow_test"},
+      {"DestroyTemporaryVariable", "control_flow_test"},
+      {"Enter", "control_flow_test"},
+      {"Exit", "control_flow_test"},
+      {"LoopCond", "control_flow_test"},
+      {"Merge", "control_flow_test"},
+      {"NextIteration", "control_flow_test"},
+      {"NoOp", "control_flow_test"},
+      {"Placeholder", "array_test"},
+      {"PlaceholderV2", "array_test"},
+      {"Print", "control_flow_test"},
+      {"PrintV2", "control_flow_test"},
+      {"RefEnter", "control_flow_test"},
+      {"RefExit", "control_flow_test"},
+      {"RefIdentity", "control_flow_test"},
+      {"RefMerge", "control_flow_test"},
+      {"RefNextIteration", "control_flow_test"},
+      {"RefSelect", "control_flow_test"},
+      {"RefSwitch", "control_flow_test"},
+      {"ResourceAccumulatorApplyGradient", "control_flow_test"},
+      {"ResourceAccumulatorNumAccumulated", "control_flow_test"},
+      {"ResourceAccumulatorSetGlobalStep", "control_flow_test"},
+      {"ResourceAccumulatorTakeGradient", "control_flow_test"},
+      {"ResourceConditionalAccumulator", "control_flow_test"},
+      {"ResourceStridedSliceAssign", "array_test"},
+      {"StridedSliceAssign", "array_test"},
+      {"Switch", "control_flow_test"},
+      {"TemporaryVariable", "control_flow_test"},
+      {"TileGrad", "array_test"},
+      {"TopK", "array_test"},
+      {"UniqueV2", "array_test"},
+      {"UniqueWithCountsV2", "array_test"},
+  };
   return *reasons;
 }
 
