@@ -19,8 +19,8 @@ class InternalNodes {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Node*& node = nodes_[{std::string(op), dtype}];
     if (node == nullptr) {
-      Node* source = NodeBuilder(graph_, "_Source").Attr("T", dtype).Build();
-      node = NodeBuilder(graph_, op).Name(op).Input(source->output()).Build();
+      Node* source = NodeBuilder(graph_, "_Source").Name("Source").Attr("T", dtype).Build();
+      node = NodeBuilder(graph_, op).Name(op.substr(1)).Input(source->output()).Build();
     }
     return *node;
   }
