@@ -9,31 +9,34 @@
 #include "weir/core/tensor.h"
 #include "weir/core/tensor_slice.h"
 
-// Checkpoints on disk: named tensors in TensorFlow's formats. A bundle (V2) with prefix P is an index, P.index, and one
-// data file or several, P.data-SSSSS-of-NNNNN; the older V1 is read only. docs/checkpoint_format.md has the bytes.
+// Checkpoints on disk: named tensors in TensorFlow's formats. A bundle (V2) with prefix P is an
+// index, P.index, and one data file or several, P.data-SSSSS-of-NNNNN; the older V1 is read only.
+// docs/checkpoint_format.md has the bytes.
 //
-// A bundle comes into being in one step, when its index is renamed to its final name after all data is on disk. One that
-// is written over an older one of the same prefix leaves the older one readable (by CheckpointReader) until then: see
-// bundle_commit.h.
+// A bundle comes into being in one step, when its index is renamed to its final name after all data
+// is on disk. One that is written over an older one of the same prefix leaves the older one
+// readable (by CheckpointReader) until then: see bundle_commit.h.
 namespace weir {
 
-// Writes a bundle of one data file. For one thread at a time. A writer that is destroyed before Finish removes what it
-// wrote. After an error every call returns it.
+// Writes a bundle of one data file. For one thread at a time. A writer that is destroyed before
+// Finish removes what it wrote. After an error every call returns it.
 class BundleWriter {
  public:
-  // Makes the directory of `prefix` if only that is missing; NOT_FOUND with the path if its parent is missing too,
-  // INVALID_ARGUMENT for an empty prefix.
+  // Makes the directory of `prefix` if only that is missing; NOT_FOUND with the path if its parent
+  // is missing too, INVALID_ARGUMENT for an empty prefix.
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(const std::string& prefix);
   ~BundleWriter();
   BundleWriter(const BundleWriter&) = delete;
   BundleWriter& operator=(const BundleWriter&) = delete;
 
-  // Tensors lie in the data file in the order they are added; TensorFlow adds them sorted by name. The tensor is in host
-  // memory and of any plain type, or of strings. INVALID_ARGUMENT for an empty name, a name that came before, or
-  // resources; UNIMPLEMENTED for variants.
+  // Tensors lie in the data file in the order they are added; TensorFlow adds them sorted by name.
+  // The tensor is in host memory and of any plain type, or of strings. INVALID_ARGUMENT for an
+  // empty name, a name that came before, or resources; UNIMPLEMENTED for variants.
   absl::Status Add(absl::string_view name, const Tensor& tensor);
-  // A part of a tensor of shape `full`. Parts come in any order, and of different bundles if these are merged.
-  absl::Status AddSlice(absl::string_view name, const Shape& full, const TensorSlice& slice, const Tensor& tensor);
+  // A part of a tensor of shape `full`. Parts come in any order, and of different bundles if these
+  // are merged.
+  absl::Status AddSlice(absl::string_view name, const Shape& full, const TensorSlice& slice,
+                        const Tensor& tensor);
   // Makes the bundle durable and visible. The last call.
   absl::Status Finish();
 
@@ -43,10 +46,12 @@ class BundleWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// Joins bundles (the shards of one save) to one at `prefix`: their data files are renamed to be its data files, in the
-// order of `parts`, and the parts are gone. INVALID_ARGUMENT for a tensor that is whole in two of them. NOT_FOUND for a
-// part that is missing, unless `allow_missing` and there is at least one.
-absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix, bool allow_missing = false);
+// Joins bundles (the shards of one save) to one at `prefix`: their data files are renamed to be its
+// data files, in the order of `parts`, and the parts are gone. INVALID_ARGUMENT for a tensor that
+// is whole in two of them. NOT_FOUND for a part that is missing, unless `allow_missing` and there
+// is at least one.
+absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix,
+                          bool allow_missing = false);
 
 // What a checkpoint says of a tensor without reading its elements.
 struct CheckpointTensor {
@@ -56,16 +61,16 @@ struct CheckpointTensor {
   std::vector<TensorSlice> slices;  // the parts it is stored in; empty if it is stored as a whole
 };
 
-// Reads a checkpoint of either format. Every element read has been checked against its checksum. Safe to use from many
-// threads. Errors:
-//   NOT_FOUND         no such checkpoint; "Key <name> not found in checkpoint"; a data file is missing
-//   DATA_LOSS         damaged or truncated: file, tensor, offset, and the stored and computed checksums
-//   INVALID_ARGUMENT  a slice that does not fit the tensor
-//   RESOURCE_EXHAUSTED
+// Reads a checkpoint of either format. Every element read has been checked against its checksum.
+// Safe to use from many threads. Errors:
+//   NOT_FOUND         no such checkpoint; "Key <name> not found in checkpoint"; a data file is
+//   missing DATA_LOSS         damaged or truncated: file, tensor, offset, and the stored and
+//   computed checksums INVALID_ARGUMENT  a slice that does not fit the tensor RESOURCE_EXHAUSTED
 class CheckpointReader {
  public:
   virtual ~CheckpointReader() = default;
-  // `prefix` as the checkpoint was saved with; of V1, the file, or a pattern of its shards ("P-*-of-00002").
+  // `prefix` as the checkpoint was saved with; of V1, the file, or a pattern of its shards
+  // ("P-*-of-00002").
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& prefix);
 
   // Sorted by name.
@@ -76,12 +81,15 @@ class CheckpointReader {
   virtual absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) = 0;
 };
 
-// What RestoreV2 reads: tensor `name`, which must have this dtype, or the part of it that `shape_and_slice` says
-// ("7 2 3,2:0,2"; empty: all). INVALID_ARGUMENT, naming tensor and both sides, if the checkpoint has another dtype or shape.
+// What RestoreV2 reads: tensor `name`, which must have this dtype, or the part of it that
+// `shape_and_slice` says
+// ("7 2 3,2:0,2"; empty: all). INVALID_ARGUMENT, naming tensor and both sides, if the checkpoint
+// has another dtype or shape.
 absl::StatusOr<Tensor> ReadFromCheckpoint(CheckpointReader& reader, const std::string& name,
                                           const std::string& shape_and_slice, DataType dtype);
 
-// Something wrong with a bundle: in bytes [offset, offset + size) of a file, or with the tensor `name` (or both).
+// Something wrong with a bundle: in bytes [offset, offset + size) of a file, or with the tensor
+// `name` (or both).
 struct BundleProblem {
   std::string file;
   uint64_t offset = 0, size = 0;
@@ -96,9 +104,9 @@ struct BundleReport {
   std::vector<BundleProblem> problems;
 };
 
-// Reads a whole bundle (V2) and accounts for every byte of its files: each belongs to a block of the index or to one
-// tensor, and its checksum is right. Goes on where it can after damage, so that all of it is named. An error only where
-// nothing can be read: NOT_FOUND.
+// Reads a whole bundle (V2) and accounts for every byte of its files: each belongs to a block of
+// the index or to one tensor, and its checksum is right. Goes on where it can after damage, so that
+// all of it is named. An error only where nothing can be read: NOT_FOUND.
 absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix);
 
 }  // namespace weir

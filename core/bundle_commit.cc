@@ -8,20 +8,25 @@
 
 namespace weir::internal {
 
-// A bundle is at least two files, and files are renamed one at a time. Under a new prefix that is no trouble: data goes
-// first, and nobody looks at it before the index is there. Over an older bundle, though, between the two renames the old
-// index would stand beside new data. So before the first rename the old files get second names (hard links, no copying):
+// A bundle is at least two files, and files are renamed one at a time. Under a new prefix that is
+// no trouble: data goes first, and nobody looks at it before the index is there. Over an older
+// bundle, though, between the two renames the old index would stand beside new data. So before the
+// first rename the old files get second names (hard links, no copying):
 //
-//   1. P.data-...  is linked as P.data-....previous, for all data files of the old index; then the directory is synced
-//   2. P.index     is linked as P.index.previous; the directory is synced. From here on a reader that finds
+//   1. P.data-...  is linked as P.data-....previous, for all data files of the old index; then the
+//   directory is synced
+//   2. P.index     is linked as P.index.previous; the directory is synced. From here on a reader
+//   that finds
 //                  P.index.previous equal to P.index reads the data files named .previous
 //   3. the new data files are renamed to their final names; the directory is synced
-//   4. the new index is renamed to P.index; the directory is synced. The indexes differ now, so readers take the new data
+//   4. the new index is renamed to P.index; the directory is synced. The indexes differ now, so
+//   readers take the new data
 //   5. the .previous names are removed
 //
-// A stop before 4 leaves the old bundle, one after it the new one. Should both indexes be equal byte for byte, then so
-// are all checksums, and either data will do. After a stop between 2 and 4 the next writer finds the .previous names in
-// place and must keep them: the plain data files may be mixed by then. A file system without hard links goes on without.
+// A stop before 4 leaves the old bundle, one after it the new one. Should both indexes be equal
+// byte for byte, then so are all checksums, and either data will do. After a stop between 2 and 4
+// the next writer finds the .previous names in place and must keep them: the plain data files may
+// be mixed by then. A file system without hard links goes on without.
 namespace {
 
 constexpr char kPrevious[] = ".previous";
@@ -37,7 +42,8 @@ std::vector<std::string> DataFilesOf(const std::string& prefix) {
   if (!bytes.ok() || !bytes->has_value()) return names;
   const absl::StatusOr<BundleHeader> header = ParseBundleHeader(**bytes, prefix);
   if (!header.ok()) return names;
-  for (int i = 0; i < header->num_shards; ++i) names.push_back(BundleDataName(prefix, i, header->num_shards));
+  for (int i = 0; i < header->num_shards; ++i)
+    names.push_back(BundleDataName(prefix, i, header->num_shards));
   return names;
 }
 
@@ -60,22 +66,27 @@ absl::StatusOr<bool> KeepPrevious(const std::string& prefix) {
   return true;
 }
 
-// Step 5. Failing to tidy up is no failure to save. The index goes first: without it the others mean nothing.
+// Step 5. Failing to tidy up is no failure to save. The index goes first: without it the others
+// mean nothing.
 void ForgetPrevious(const std::string& prefix) {
   Files().Remove(BundleIndexName(prefix) + kPrevious).IgnoreError();
   const auto names = Files().List(DirectoryOf(prefix));
   if (!names.ok()) return;
   const std::string start = absl::StrCat(BaseName(prefix), ".data-");
   for (const std::string& name : *names) {
-    if (name.compare(0, start.size(), start) != 0 || name.size() < start.size() + sizeof(kPrevious) - 1) continue;
-    if (name.compare(name.size() - (sizeof(kPrevious) - 1), std::string::npos, kPrevious) != 0) continue;
+    if (name.compare(0, start.size(), start) != 0 ||
+        name.size() < start.size() + sizeof(kPrevious) - 1)
+      continue;
+    if (name.compare(name.size() - (sizeof(kPrevious) - 1), std::string::npos, kPrevious) != 0)
+      continue;
     Files().Remove(JoinPath(DirectoryOf(prefix), name)).IgnoreError();
   }
 }
 
 }  // namespace
 
-absl::Status CommitBundle(const std::string& prefix, const std::vector<std::pair<std::string, std::string>>& data,
+absl::Status CommitBundle(const std::string& prefix,
+                          const std::vector<std::pair<std::string, std::string>>& data,
                           const std::string& index) {
   const std::string directory = DirectoryOf(prefix);
   WEIR_ASSIGN_OR_RETURN(const bool kept, KeepPrevious(prefix));
@@ -90,7 +101,8 @@ absl::Status CommitBundle(const std::string& prefix, const std::vector<std::pair
 std::string LiveDataSuffix(const std::string& prefix) {
   const std::string index = BundleIndexName(prefix);
   if (!Files().Exists(index + kPrevious)) return "";
-  const absl::StatusOr<std::string> previous = ReadFile(index + kPrevious), current = ReadFile(index);
+  const absl::StatusOr<std::string> previous = ReadFile(index + kPrevious),
+                                    current = ReadFile(index);
   return previous.ok() && current.ok() && *previous == *current ? kPrevious : "";
 }
 

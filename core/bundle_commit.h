@@ -7,16 +7,18 @@
 
 #include "weir/core/status.h"
 
-// How a bundle replaces an older one of the same prefix so that at every instant, power failures included, one of the
-// two can be read.
+// How a bundle replaces an older one of the same prefix so that at every instant, power failures
+// included, one of the two can be read.
 namespace weir::internal {
 
-// Renames data files (from, to) and then the index `index` to their final names under `prefix`. All are complete and
-// synced before.
-absl::Status CommitBundle(const std::string& prefix, const std::vector<std::pair<std::string, std::string>>& data,
+// Renames data files (from, to) and then the index `index` to their final names under `prefix`. All
+// are complete and synced before.
+absl::Status CommitBundle(const std::string& prefix,
+                          const std::vector<std::pair<std::string, std::string>>& data,
                           const std::string& index);
 
-// What to put after the name of a data file to read the bundle that is at `prefix` now: nothing, or ".previous".
+// What to put after the name of a data file to read the bundle that is at `prefix` now: nothing, or
+// ".previous".
 std::string LiveDataSuffix(const std::string& prefix);
 
 }  // namespace weir::internal

@@ -36,8 +36,9 @@ absl::StatusOr<BundleHeader> ParseBundleHeader(absl::string_view bytes, absl::st
     return DataLoss(file, ": the header entry is malformed");
   }
   if (p.version().min_consumer() > kVersion) {
-    return Unimplemented(file, ": the checkpoint needs a reader of version ", p.version().min_consumer(),
-                         " of the format; this one knows version ", kVersion);
+    return Unimplemented(file, ": the checkpoint needs a reader of version ",
+                         p.version().min_consumer(), " of the format; this one knows version ",
+                         kVersion);
   }
   return BundleHeader{p.num_shards(), p.endianness() == proto::BundleHeaderProto::BIG};
 }
@@ -79,7 +80,8 @@ absl::Status SlicesFromProto(const proto::BundleEntryProto& p, BundleEntry* entr
 
 }  // namespace
 
-absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::string_view key, absl::string_view file) {
+absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::string_view key,
+                                             absl::string_view file) {
   const auto bad = [&](const auto&... why) {
     return DataLoss(file, ": entry of ", DescribeBundleKey(key), ": ", why...);
   };
@@ -100,7 +102,8 @@ absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::stri
   if (!shape.ok() || p.shape().unknown_rank()) return bad("bad shape");
   entry.shape = *std::move(shape);
   if (p.shard_id() < 0 || p.offset() < 0 || p.size() < 0 || p.size() > INT64_MAX - p.offset()) {
-    return bad("shard ", p.shard_id(), ", offset ", p.offset(), " and size ", p.size(), " make no sense");
+    return bad("shard ", p.shard_id(), ", offset ", p.offset(), " and size ", p.size(),
+               " make no sense");
   }
   entry.shard = p.shard_id();
   entry.offset = p.offset();
@@ -120,12 +123,14 @@ std::string DescribeBundleKey(absl::string_view key) {
   return absl::Utf8SafeCHexEscape(key);
 }
 
-// ---- Elements. Plain types are their bytes in memory. Strings: the length of each as a varint, a masked checksum of the
-// lengths in four bytes, then the characters of all. Their checksum runs over each length as a fixed 4-byte number (8 if
-// it needs more), the four bytes, and the characters.
+// ---- Elements. Plain types are their bytes in memory. Strings: the length of each as a varint, a
+// masked checksum of the lengths in four bytes, then the characters of all. Their checksum runs
+// over each length as a fixed 4-byte number (8 if it needs more), the four bytes, and the
+// characters.
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 18;  // small enough to stay in the cache between checksum and copy
+constexpr size_t kPiece = size_t{1}
+                          << 18;  // small enough to stay in the cache between checksum and copy
 
 absl::Status WritePlain(const Tensor& tensor, BufferedFile* file, uint32_t* crc) {
   absl::string_view left(static_cast<const char*>(tensor.raw()), tensor.num_bytes());
@@ -140,7 +145,8 @@ absl::Status WritePlain(const Tensor& tensor, BufferedFile* file, uint32_t* crc)
 
 uint32_t ExtendWithLength(uint32_t crc, uint64_t length) {
   std::string bytes;
-  length <= UINT32_MAX ? PutFixed32(&bytes, static_cast<uint32_t>(length)) : PutFixed64(&bytes, length);
+  length <= UINT32_MAX ? PutFixed32(&bytes, static_cast<uint32_t>(length))
+                       : PutFixed64(&bytes, length);
   return ExtendCrc32c(crc, bytes);
 }
 
@@ -188,8 +194,9 @@ struct Place {
 
   template <class... Args>
   absl::Status Bad(const Args&... why) const {
-    return DataLoss(file.path(), ": tensor ", DescribeBundleKey(key), " (", DataTypeName(entry.dtype),
-                    entry.shape.ToString(), ") at offset ", entry.offset, ", ", entry.size, " bytes: ", why...);
+    return DataLoss(file.path(), ": tensor ", DescribeBundleKey(key), " (",
+                    DataTypeName(entry.dtype), entry.shape.ToString(), ") at offset ", entry.offset,
+                    ", ", entry.size, " bytes: ", why...);
   }
   absl::Status Mismatch(uint32_t stored, uint32_t computed) const {
     return Bad("Checksum does not match: stored ", absl::StrFormat("%08x", stored),
@@ -205,15 +212,17 @@ absl::Status CheckExtent(const Place& place) {
     // A length and the checksum take at least this.
     if (elements > entry.size - 4) return place.Bad("the size does not fit the shape");
   } else if (!IsPlain(entry.dtype)) {
-    return Unimplemented(place.file.path(), ": tensor ", DescribeBundleKey(place.key), ": restoring ",
-                         DataTypeName(entry.dtype), " is not implemented");
+    return Unimplemented(place.file.path(), ": tensor ", DescribeBundleKey(place.key),
+                         ": restoring ", DataTypeName(entry.dtype), " is not implemented");
   } else {
     const auto width = static_cast<int64_t>(ElementSize(entry.dtype));
-    if (entry.size % width != 0 || entry.size / width != elements) return place.Bad("the size does not fit the shape");
+    if (entry.size % width != 0 || entry.size / width != elements)
+      return place.Bad("the size does not fit the shape");
   }
   const auto end = static_cast<uint64_t>(entry.offset) + static_cast<uint64_t>(entry.size);
   if (end > place.file.size()) {
-    return place.Bad("the file is truncated: it has ", place.file.size(), " bytes, and ", end, " are needed");
+    return place.Bad("the file is truncated: it has ", place.file.size(), " bytes, and ", end,
+                     " are needed");
   }
   return absl::OkStatus();
 }
@@ -221,12 +230,14 @@ absl::Status CheckExtent(const Place& place) {
 // Reads and checks the bytes of a plain entry; `out` is null or has room for them.
 absl::Status ReadPlain(const Place& place, char* out) {
   std::string scratch;
-  if (out == nullptr) scratch.resize(std::min<size_t>(kPiece, static_cast<size_t>(place.entry.size)));
+  if (out == nullptr)
+    scratch.resize(std::min<size_t>(kPiece, static_cast<size_t>(place.entry.size)));
   uint32_t crc = 0;
   for (uint64_t done = 0; done < static_cast<uint64_t>(place.entry.size);) {
     const size_t piece = std::min<uint64_t>(kPiece, static_cast<uint64_t>(place.entry.size) - done);
     char* to = out != nullptr ? out + done : scratch.data();
-    WEIR_RETURN_IF_ERROR(place.file.Read(static_cast<uint64_t>(place.entry.offset) + done, piece, to));
+    WEIR_RETURN_IF_ERROR(
+        place.file.Read(static_cast<uint64_t>(place.entry.offset) + done, piece, to));
     crc = ExtendCrc32c(crc, to, piece);
     done += piece;
   }
@@ -236,21 +247,24 @@ absl::Status ReadPlain(const Place& place, char* out) {
 
 absl::Status ReadStrings(const Place& place, Tensor* tensor) {
   std::string bytes(static_cast<size_t>(place.entry.size), '\0');
-  WEIR_RETURN_IF_ERROR(place.file.Read(static_cast<uint64_t>(place.entry.offset), bytes.size(), bytes.data()));
+  WEIR_RETURN_IF_ERROR(
+      place.file.Read(static_cast<uint64_t>(place.entry.offset), bytes.size(), bytes.data()));
   absl::string_view in = bytes;
   const auto elements = static_cast<size_t>(place.entry.shape.num_elements());
   std::vector<uint64_t> lengths(elements);
   uint32_t crc = 0;
   uint64_t sum = 0;
   for (uint64_t& length : lengths) {
-    if (!GetVarint64(&in, &length) || length > bytes.size()) return place.Bad("the lengths of the strings are damaged");
+    if (!GetVarint64(&in, &length) || length > bytes.size())
+      return place.Bad("the lengths of the strings are damaged");
     crc = ExtendWithLength(crc, length);
     sum += length;
   }
   if (in.size() < 4) return place.Bad("the lengths of the strings are damaged");
   const uint32_t stored = LoadFixed32(in.data());
   if (stored != MaskCrc32c(crc)) return place.Mismatch(stored, MaskCrc32c(crc));
-  if (sum != in.size() - 4) return place.Bad("the lengths of the strings do not add up to the size");
+  if (sum != in.size() - 4)
+    return place.Bad("the lengths of the strings do not add up to the size");
   crc = ExtendCrc32c(crc, in);
   if (MaskCrc32c(crc) != place.entry.crc) return place.Mismatch(place.entry.crc, MaskCrc32c(crc));
   in.remove_prefix(4);
@@ -269,8 +283,8 @@ void SwapBytes(Tensor* tensor) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
-                                      absl::string_view key) {
+absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry,
+                                      bool big_endian, absl::string_view key) {
   const Place place{file, entry, key};
   WEIR_RETURN_IF_ERROR(CheckExtent(place));
   WEIR_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(HostAllocator(), entry.dtype, entry.shape));

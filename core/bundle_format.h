@@ -19,7 +19,8 @@ struct BundleHeader {
   bool big_endian = false;
 };
 std::string SerializeBundleHeader(const BundleHeader& header);
-// DATA_LOSS if malformed; UNIMPLEMENTED for a version of the format that is not known. Messages name `file`.
+// DATA_LOSS if malformed; UNIMPLEMENTED for a version of the format that is not known. Messages
+// name `file`.
 absl::StatusOr<BundleHeader> ParseBundleHeader(absl::string_view bytes, absl::string_view file);
 
 // What the index says of a tensor, or of a part of one.
@@ -27,13 +28,15 @@ struct BundleEntry {
   DataType dtype = DT_INVALID;
   Shape shape;
   int shard = 0;
-  int64_t offset = 0, size = 0;  // in the data file
-  uint32_t crc = 0;              // masked
-  std::vector<TensorSlice> slices;  // not empty: the tensor is stored in these parts, and the four fields above say nothing
+  int64_t offset = 0, size = 0;     // in the data file
+  uint32_t crc = 0;                 // masked
+  std::vector<TensorSlice> slices;  // not empty: the tensor is stored in these parts, and the four
+                                    // fields above say nothing
 };
 std::string SerializeBundleEntry(const BundleEntry& entry);
 // DATA_LOSS if malformed, naming `file` and `key`.
-absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::string_view key, absl::string_view file);
+absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::string_view key,
+                                             absl::string_view file);
 
 // "w", or "w, slice 0,2:-" for the key of a part.
 std::string DescribeBundleKey(absl::string_view key);
@@ -41,8 +44,8 @@ std::string DescribeBundleKey(absl::string_view key);
 // Appends a tensor's elements; sets offset, size and crc of the entry.
 absl::Status WriteTensorData(const Tensor& tensor, BufferedFile* file, BundleEntry* entry);
 // The elements of an entry without slices, checked. `key` is for messages.
-absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
-                                      absl::string_view key);
+absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry,
+                                      bool big_endian, absl::string_view key);
 // The same without keeping them.
 absl::Status CheckTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                              absl::string_view key);

@@ -7,9 +7,11 @@
 
 namespace weir {
 
-absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const std::string& prefix) {
+absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
+    const std::string& prefix) {
   if (prefix.empty()) return InvalidArgument("the path of a checkpoint is empty");
-  if (Files().Exists(internal::BundleIndexName(prefix))) return internal::BundleReader::Open(prefix);
+  if (Files().Exists(internal::BundleIndexName(prefix)))
+    return internal::BundleReader::Open(prefix);
   return internal::OpenCheckpointV1(prefix);
 }
 
@@ -23,8 +25,9 @@ absl::StatusOr<Tensor> ReadFromCheckpoint(CheckpointReader& reader, const std::s
   if (shape_and_slice.empty()) return reader.Read(name);
   WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(shape_and_slice));
   if (parsed.shape != stored.shape) {
-    return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ", parsed.shape.ToString(),
-                           " does not match the shape stored in checkpoint: ", stored.shape.ToString());
+    return InvalidArgument(
+        "tensor_name = ", name, "; shape in shape_and_slice spec ", parsed.shape.ToString(),
+        " does not match the shape stored in checkpoint: ", stored.shape.ToString());
   }
   return reader.ReadSlice(name, parsed.slice);
 }
@@ -35,11 +38,11 @@ absl::Status KeyNotFound(absl::string_view name, absl::string_view prefix) {
   return NotFound("Key ", name, " not found in checkpoint ", prefix);
 }
 
-absl::StatusOr<Tensor> AssembleSlices(DataType dtype, const Shape& full, const Box& want,
-                                      const std::vector<TensorSlice>& parts,
-                                      absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read,
-                                      absl::string_view what) {
-  // The parts that matter, and whether each element comes exactly once: no two overlap, and the counts add up.
+absl::StatusOr<Tensor> AssembleSlices(
+    DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
+    absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what) {
+  // The parts that matter, and whether each element comes exactly once: no two overlap, and the
+  // counts add up.
   std::vector<const TensorSlice*> needed;
   std::vector<Box> overlaps;
   const int64_t wanted = want.num_elements();
@@ -52,8 +55,9 @@ absl::StatusOr<Tensor> AssembleSlices(DataType dtype, const Shape& full, const B
     overlaps.push_back(*std::move(overlap));
   }
   if (covered != wanted || !AreDisjoint(overlaps)) {
-    return DataLoss(what, ": the ", parts.size(), " stored slices of shape ", full.ToString(),
-                    covered > wanted || covered == wanted ? " overlap" : " do not cover what is to be read");
+    return DataLoss(
+        what, ": the ", parts.size(), " stored slices of shape ", full.ToString(),
+        covered > wanted || covered == wanted ? " overlap" : " do not cover what is to be read");
   }
   Tensor out;
   for (size_t i = 0; i < needed.size(); ++i) {
@@ -99,18 +103,22 @@ absl::StatusOr<BundleEntry> BundleReader::Entry(absl::string_view name) {
 absl::StatusOr<std::vector<CheckpointTensor>> BundleReader::List() {
   std::vector<CheckpointTensor> tensors;
   std::lock_guard<std::mutex> lock(mutex_);
-  WEIR_RETURN_IF_ERROR(index_->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
-    if (key.empty() || key[0] == '\0') return absl::OkStatus();  // the header, and parts of tensors
-    WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(value, key, index_->path()));
-    tensors.push_back({std::string(key), entry.dtype, std::move(entry.shape), std::move(entry.slices)});
-    return absl::OkStatus();
-  }));
+  WEIR_RETURN_IF_ERROR(
+      index_->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
+        if (key.empty() || key[0] == '\0')
+          return absl::OkStatus();  // the header, and parts of tensors
+        WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(value, key, index_->path()));
+        tensors.push_back(
+            {std::string(key), entry.dtype, std::move(entry.shape), std::move(entry.slices)});
+        return absl::OkStatus();
+      }));
   return tensors;
 }
 
 absl::StatusOr<CheckpointTensor> BundleReader::Find(absl::string_view name) {
   WEIR_ASSIGN_OR_RETURN(BundleEntry entry, Entry(name));
-  return CheckpointTensor{std::string(name), entry.dtype, std::move(entry.shape), std::move(entry.slices)};
+  return CheckpointTensor{std::string(name), entry.dtype, std::move(entry.shape),
+                          std::move(entry.slices)};
 }
 
 absl::StatusOr<const ReadableFile*> BundleReader::DataFile(int shard) {
@@ -134,14 +142,16 @@ absl::StatusOr<Tensor> BundleReader::ReadStored(absl::string_view key, const Bun
   return ReadTensorData(*file, entry, header_.big_endian, key);
 }
 
-absl::StatusOr<Tensor> BundleReader::ReadParts(absl::string_view name, const BundleEntry& entry, const Box& want) {
+absl::StatusOr<Tensor> BundleReader::ReadParts(absl::string_view name, const BundleEntry& entry,
+                                               const Box& want) {
   const auto read = [&](const TensorSlice& slice) -> absl::StatusOr<Tensor> {
     const std::string key = EncodeSliceKey(name, slice);
     WEIR_ASSIGN_OR_RETURN(const std::optional<BundleEntry> part, Lookup(key));
     if (!part) return DataLoss(index_->path(), ": no entry for ", DescribeBundleKey(key));
     if (part->dtype != entry.dtype || part->shape != *slice.ShapeIn(entry.shape)) {
-      return DataLoss(index_->path(), ": the entry of ", DescribeBundleKey(key), " says ", DataTypeName(part->dtype),
-                      part->shape.ToString(), ", which is not that slice of ", DataTypeName(entry.dtype),
+      return DataLoss(index_->path(), ": the entry of ", DescribeBundleKey(key), " says ",
+                      DataTypeName(part->dtype), part->shape.ToString(),
+                      ", which is not that slice of ", DataTypeName(entry.dtype),
                       entry.shape.ToString());
     }
     return ReadStored(key, *part);
@@ -164,7 +174,8 @@ absl::StatusOr<Tensor> BundleReader::ReadSlice(absl::string_view name, const Ten
   if (!entry.slices.empty()) return ReadParts(name, entry, want);
   WEIR_ASSIGN_OR_RETURN(const Tensor whole, ReadStored(name, entry));
   WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), entry.dtype, shape));
-  CopyBox(whole, ResolveSlice(TensorSlice::Full(entry.shape.rank()), entry.shape), want, want, &out);
+  CopyBox(whole, ResolveSlice(TensorSlice::Full(entry.shape.rank()), entry.shape), want, want,
+          &out);
   return out;
 }
 

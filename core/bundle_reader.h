@@ -16,12 +16,11 @@
 // The two kinds of CheckpointReader, and what they share.
 namespace weir::internal {
 
-// Puts a tensor (or the box `want` of it) together from the parts that overlap it. `read` gives the elements of a part.
-// DATA_LOSS, with `what`, if parts overlap each other or do not cover it.
-absl::StatusOr<Tensor> AssembleSlices(DataType dtype, const Shape& full, const Box& want,
-                                      const std::vector<TensorSlice>& parts,
-                                      absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read,
-                                      absl::string_view what);
+// Puts a tensor (or the box `want` of it) together from the parts that overlap it. `read` gives the
+// elements of a part. DATA_LOSS, with `what`, if parts overlap each other or do not cover it.
+absl::StatusOr<Tensor> AssembleSlices(
+    DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
+    absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what);
 
 // V2. Looks up keys under a lock, and reads data without.
 class BundleReader : public CheckpointReader {
@@ -40,7 +39,8 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<const ReadableFile*> DataFile(int shard);
   // The elements stored under a key of its own.
   absl::StatusOr<Tensor> ReadStored(absl::string_view key, const BundleEntry& entry);
-  absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry, const Box& want);
+  absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry,
+                                   const Box& want);
 
   const std::string prefix_;
   std::string data_suffix_;

@@ -17,7 +17,8 @@ using internal::DescribeBundleKey;
 
 class Verifier {
  public:
-  explicit Verifier(const std::string& prefix) : prefix_(prefix), index_path_(internal::BundleIndexName(prefix)) {}
+  explicit Verifier(const std::string& prefix)
+      : prefix_(prefix), index_path_(internal::BundleIndexName(prefix)) {}
 
   absl::StatusOr<BundleReport> Run() {
     WEIR_RETURN_IF_ERROR(ReadIndex());
@@ -30,7 +31,8 @@ class Verifier {
   }
 
  private:
-  void Problem(const std::string& file, uint64_t offset, uint64_t size, std::string name, std::string message) {
+  void Problem(const std::string& file, uint64_t offset, uint64_t size, std::string name,
+               std::string message) {
     report_.problems.push_back({file, offset, size, std::move(name), std::move(message)});
   }
 
@@ -39,9 +41,11 @@ class Verifier {
     bool has_header = false;
     WEIR_ASSIGN_OR_RETURN(const std::vector<TableProblem> problems,
                           ScanTable(*file, [&](absl::string_view key, absl::string_view value) {
-                            const absl::Status status = key.empty() ? SetHeader(value, &has_header) : AddEntry(key, value);
+                            const absl::Status status =
+                                key.empty() ? SetHeader(value, &has_header) : AddEntry(key, value);
                             if (status.ok()) return;
-                            Problem(index_path_, 0, 0, DescribeBundleKey(key), std::string(status.message()));
+                            Problem(index_path_, 0, 0, DescribeBundleKey(key),
+                                    std::string(status.message()));
                           }));
     uint64_t damaged = 0;
     for (const TableProblem& p : problems) {
@@ -50,7 +54,8 @@ class Verifier {
     }
     report_.index_bytes = static_cast<int64_t>(file->size() - std::min(damaged, file->size()));
     if (!has_header) {
-      Problem(index_path_, 0, 0, "", absl::StrCat(index_path_, ": Unable to find the header entry"));
+      Problem(index_path_, 0, 0, "",
+              absl::StrCat(index_path_, ": Unable to find the header entry"));
       GuessShards();
     }
     suffix_ = internal::LiveDataSuffix(prefix_);
@@ -88,25 +93,29 @@ class Verifier {
         const std::string part = EncodeSliceKey(key, slice);
         const auto found = entries_.find(part);
         if (found == entries_.end()) {
-          Problem(index_path_, 0, 0, key, absl::StrCat(index_path_, ": no entry for ", DescribeBundleKey(part)));
-        } else if (found->second.dtype != entry.dtype || found->second.shape != *slice.ShapeIn(entry.shape)) {
           Problem(index_path_, 0, 0, key,
-                  absl::StrCat(index_path_, ": the entry of ", DescribeBundleKey(part), " does not fit the tensor"));
+                  absl::StrCat(index_path_, ": no entry for ", DescribeBundleKey(part)));
+        } else if (found->second.dtype != entry.dtype ||
+                   found->second.shape != *slice.ShapeIn(entry.shape)) {
+          Problem(index_path_, 0, 0, key,
+                  absl::StrCat(index_path_, ": the entry of ", DescribeBundleKey(part),
+                               " does not fit the tensor"));
         }
         claimed[part] = true;
         boxes.push_back(ResolveSlice(slice, entry.shape));
         covered += std::min(boxes.back().num_elements(), entry.shape.num_elements() - covered + 1);
       }
       if (covered != entry.shape.num_elements() || !AreDisjoint(boxes)) {
-        Problem(index_path_, 0, 0, key, absl::StrCat(index_path_, ": the slices of tensor ", key,
-                                                     " overlap or do not cover it"));
+        Problem(index_path_, 0, 0, key,
+                absl::StrCat(index_path_, ": the slices of tensor ", key,
+                             " overlap or do not cover it"));
       }
     }
     for (const auto& [key, entry] : entries_) {
       if (entry.slices.empty() && entry.shard >= header_.num_shards) {
         Problem(index_path_, 0, 0, DescribeBundleKey(key),
-                absl::StrCat(index_path_, ": ", DescribeBundleKey(key), " is in shard ", entry.shard, " of ",
-                             header_.num_shards));
+                absl::StrCat(index_path_, ": ", DescribeBundleKey(key), " is in shard ",
+                             entry.shard, " of ", header_.num_shards));
       }
       if (key[0] == '\0' && !claimed[key]) {
         Problem(index_path_, 0, 0, DescribeBundleKey(key),
@@ -125,14 +134,16 @@ class Verifier {
       if (item.second.slices.empty() && item.second.shard == shard) inside.push_back(&item);
     }
     std::sort(inside.begin(), inside.end(), [](const auto* a, const auto* b) {
-      return std::tie(a->second.offset, a->second.size) < std::tie(b->second.offset, b->second.size);
+      return std::tie(a->second.offset, a->second.size) <
+             std::tie(b->second.offset, b->second.size);
     });
     int64_t end = 0;
     for (const auto* item : inside) {
       const BundleEntry& entry = item->second;
       CheckGap(path, end, entry.offset, DescribeBundleKey(item->first));
       end = std::max(end, entry.offset + entry.size);
-      const absl::Status status = internal::CheckTensorData(**file, entry, header_.big_endian, item->first);
+      const absl::Status status =
+          internal::CheckTensorData(**file, entry, header_.big_endian, item->first);
       if (status.ok()) {
         report_.data_bytes += entry.size;
       } else {
@@ -140,16 +151,19 @@ class Verifier {
                 DescribeBundleKey(item->first), std::string(status.message()));
       }
     }
-    if (static_cast<uint64_t>(end) < (*file)->size()) CheckGap(path, end, static_cast<int64_t>((*file)->size()), "");
+    if (static_cast<uint64_t>(end) < (*file)->size())
+      CheckGap(path, end, static_cast<int64_t>((*file)->size()), "");
   }
 
   void CheckGap(const std::string& path, int64_t end, int64_t next, const std::string& name) {
     if (next > end) {
-      Problem(path, static_cast<uint64_t>(end), static_cast<uint64_t>(next - end), "",
-              absl::StrCat(path, ": ", next - end, " bytes at offset ", end, " belong to no tensor"));
+      Problem(
+          path, static_cast<uint64_t>(end), static_cast<uint64_t>(next - end), "",
+          absl::StrCat(path, ": ", next - end, " bytes at offset ", end, " belong to no tensor"));
     } else if (next < end) {
       Problem(path, static_cast<uint64_t>(next), static_cast<uint64_t>(end - next), name,
-              absl::StrCat(path, ": tensor ", name, " at offset ", next, " overlaps the one before it"));
+              absl::StrCat(path, ": tensor ", name, " at offset ", next,
+                           " overlaps the one before it"));
     }
   }
 
@@ -162,6 +176,8 @@ class Verifier {
 
 }  // namespace
 
-absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix) { return Verifier(prefix).Run(); }
+absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix) {
+  return Verifier(prefix).Run();
+}
 
 }  // namespace weir

@@ -84,7 +84,8 @@ absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor
   BundleEntry entry;
   entry.dtype = tensor.dtype();
   entry.shape = tensor.shape();
-  WEIR_RETURN_IF_ERROR(Annotate(internal::WriteTensorData(tensor, data.get(), &entry), internal::DescribeBundleKey(key)));
+  WEIR_RETURN_IF_ERROR(Annotate(internal::WriteTensorData(tensor, data.get(), &entry),
+                                internal::DescribeBundleKey(key)));
   entries.emplace(std::string(key), std::move(entry));
   return absl::OkStatus();
 }
@@ -94,23 +95,25 @@ absl::Status BundleWriter::Add(absl::string_view name, const Tensor& tensor) {
   return impl_->status;
 }
 
-absl::Status BundleWriter::AddSlice(absl::string_view name, const Shape& full, const TensorSlice& slice,
-                                    const Tensor& tensor) {
+absl::Status BundleWriter::AddSlice(absl::string_view name, const Shape& full,
+                                    const TensorSlice& slice, const Tensor& tensor) {
   if (!impl_->status.ok()) return impl_->status;
   const absl::StatusOr<Shape> shape = slice.ShapeIn(full);
   if (!shape.ok()) return impl_->status = shape.status();
   if (*shape != tensor.shape()) {
-    return impl_->status = InvalidArgument("tensor ", name, " of shape ", tensor.shape().ToString(), ": slice ",
-                                           slice.ToString(), " of ", full.ToString(), " has shape ", shape->ToString());
+    return impl_->status = InvalidArgument("tensor ", name, " of shape ", tensor.shape().ToString(),
+                                           ": slice ", slice.ToString(), " of ", full.ToString(),
+                                           " has shape ", shape->ToString());
   }
   if (*shape == full) return Add(name, tensor);
   const auto found = impl_->entries.find(name);
-  if (found != impl_->entries.end() && found->second.slices.empty()) return impl_->status = DuplicateKey(name);
+  if (found != impl_->entries.end() && found->second.slices.empty())
+    return impl_->status = DuplicateKey(name);
   BundleEntry& entry = impl_->entries[std::string(name)];
   if (entry.dtype != DT_INVALID && (entry.dtype != tensor.dtype() || entry.shape != full)) {
-    return impl_->status = InvalidArgument("slices of tensor ", name, " disagree: ", DataTypeName(entry.dtype),
-                                           entry.shape.ToString(), " and ", DataTypeName(tensor.dtype()),
-                                           full.ToString());
+    return impl_->status = InvalidArgument(
+               "slices of tensor ", name, " disagree: ", DataTypeName(entry.dtype),
+               entry.shape.ToString(), " and ", DataTypeName(tensor.dtype()), full.ToString());
   }
   entry.dtype = tensor.dtype();
   entry.shape = full;
@@ -126,7 +129,8 @@ absl::Status BundleWriter::Impl::Finish() {
 }
 
 absl::Status BundleWriter::Finish() {
-  if (impl_->finished) return FailedPrecondition("the checkpoint ", impl_->prefix, " is finished already");
+  if (impl_->finished)
+    return FailedPrecondition("the checkpoint ", impl_->prefix, " is finished already");
   if (impl_->status.ok()) impl_->status = impl_->Finish();
   impl_->finished = impl_->status.ok();
   return impl_->status;
@@ -137,27 +141,32 @@ namespace {
 
 struct Merger {
   Entries entries;
-  std::map<std::string, int> shards;         // data file of a part -> shard of the result
-  std::vector<std::string> files;            // the same in order
-  std::vector<std::string> leftovers;        // what of the parts is to be removed
+  std::map<std::string, int> shards;   // data file of a part -> shard of the result
+  std::vector<std::string> files;      // the same in order
+  std::vector<std::string> leftovers;  // what of the parts is to be removed
 
   absl::Status AddPart(const std::string& prefix);
-  absl::Status AddEntry(const std::string& prefix, int num_shards, absl::string_view key, BundleEntry entry);
+  absl::Status AddEntry(const std::string& prefix, int num_shards, absl::string_view key,
+                        BundleEntry entry);
 };
 
 absl::Status Merger::AddPart(const std::string& prefix) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(BundleIndexName(prefix)));
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<TableReader> table, TableReader::Open(std::move(file)));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<TableReader> table,
+                        TableReader::Open(std::move(file)));
   leftovers.push_back(BundleIndexName(prefix));
   int num_shards = 0;
   return table->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
     if (num_shards == 0) {
       if (!key.empty()) return DataLoss(table->path(), ": no header entry");
-      WEIR_ASSIGN_OR_RETURN(const internal::BundleHeader header, internal::ParseBundleHeader(value, table->path()));
-      if (header.big_endian) return Unimplemented(table->path(), ": merging big-endian checkpoints");
+      WEIR_ASSIGN_OR_RETURN(const internal::BundleHeader header,
+                            internal::ParseBundleHeader(value, table->path()));
+      if (header.big_endian)
+        return Unimplemented(table->path(), ": merging big-endian checkpoints");
       num_shards = header.num_shards;
       // Gone by then, unless no tensor is in it.
-      for (int i = 0; i < num_shards; ++i) leftovers.push_back(BundleDataName(prefix, i, num_shards));
+      for (int i = 0; i < num_shards; ++i)
+        leftovers.push_back(BundleDataName(prefix, i, num_shards));
       return absl::OkStatus();
     }
     WEIR_ASSIGN_OR_RETURN(BundleEntry entry, internal::ParseBundleEntry(value, key, table->path()));
@@ -165,7 +174,8 @@ absl::Status Merger::AddPart(const std::string& prefix) {
   });
 }
 
-absl::Status Merger::AddEntry(const std::string& prefix, int num_shards, absl::string_view key, BundleEntry entry) {
+absl::Status Merger::AddEntry(const std::string& prefix, int num_shards, absl::string_view key,
+                              BundleEntry entry) {
   const auto found = entries.find(key);
   if (found != entries.end()) {
     if (found->second.slices.empty() || entry.slices.empty()) {
@@ -173,7 +183,8 @@ absl::Status Merger::AddEntry(const std::string& prefix, int num_shards, absl::s
                              " encountered, when merging prefix: ", prefix);
     }
     if (found->second.dtype != entry.dtype || found->second.shape != entry.shape) {
-      return InvalidArgument("slices of tensor ", key, " disagree: ", DataTypeName(found->second.dtype),
+      return InvalidArgument("slices of tensor ", key,
+                             " disagree: ", DataTypeName(found->second.dtype),
                              found->second.shape.ToString(), " and ", DataTypeName(entry.dtype),
                              entry.shape.ToString(), " in ", prefix);
     }
@@ -190,7 +201,8 @@ absl::Status Merger::AddEntry(const std::string& prefix, int num_shards, absl::s
 
 }  // namespace
 
-absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix, bool allow_missing) {
+absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix,
+                          bool allow_missing) {
   if (prefix.empty()) return InvalidArgument("the path of a checkpoint is empty");
   Merger merger;
   for (const std::string& part : parts) {
@@ -204,7 +216,8 @@ absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string
   absl::Status status = WriteIndex(index, num_shards, merger.entries);
   if (status.ok()) {
     std::vector<std::pair<std::string, std::string>> data;
-    for (int i = 0; i < num_data; ++i) data.emplace_back(merger.files[i], BundleDataName(prefix, i, num_shards));
+    for (int i = 0; i < num_data; ++i)
+      data.emplace_back(merger.files[i], BundleDataName(prefix, i, num_shards));
     status = internal::CommitBundle(prefix, data, index);
   }
   if (!status.ok()) {

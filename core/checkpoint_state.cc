@@ -17,15 +17,18 @@ bool IsAbsolute(const std::string& path) { return !path.empty() && path[0] == '/
 std::string RelativeTo(const std::string& path, const std::string& directory) {
   if (IsAbsolute(path) != IsAbsolute(directory)) return path;
   const auto from = std::filesystem::path(directory).lexically_normal();
-  const std::string relative = std::filesystem::path(path).lexically_normal().lexically_relative(from).string();
+  const std::string relative =
+      std::filesystem::path(path).lexically_normal().lexically_relative(from).string();
   return relative.empty() ? path : relative;
 }
 
 // Keeps the first complaint of the parser instead of printing it.
 class ErrorKeeper : public google::protobuf::io::ErrorCollector {
  public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    if (text_.empty()) text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (text_.empty())
+      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
   }
   const std::string& text() const { return text_; }
 
@@ -35,7 +38,8 @@ class ErrorKeeper : public google::protobuf::io::ErrorCollector {
 
 }  // namespace
 
-absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory, const std::string& filename) {
+absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory,
+                                                    const std::string& filename) {
   const std::string path = JoinPath(directory, filename);
   WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   proto::CheckpointState p;
@@ -56,11 +60,13 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
   return state;
 }
 
-absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state, bool relative,
-                                  const std::string& filename) {
+absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
+                                  bool relative, const std::string& filename) {
   std::vector<std::string>& all = state.all_model_checkpoint_paths;
-  if (all.empty() || all.back() != state.model_checkpoint_path) all.push_back(state.model_checkpoint_path);
-  if (!state.all_model_checkpoint_timestamps.empty() && state.all_model_checkpoint_timestamps.size() != all.size()) {
+  if (all.empty() || all.back() != state.model_checkpoint_path)
+    all.push_back(state.model_checkpoint_path);
+  if (!state.all_model_checkpoint_timestamps.empty() &&
+      state.all_model_checkpoint_timestamps.size() != all.size()) {
     return InvalidArgument("there are ", all.size(), " checkpoints and ",
                            state.all_model_checkpoint_timestamps.size(), " timestamps");
   }
@@ -70,7 +76,8 @@ absl::Status WriteCheckpointState(const std::string& directory, CheckpointState 
   proto::CheckpointState p;
   p.set_model_checkpoint_path(written(state.model_checkpoint_path));
   for (const std::string& path : all) p.add_all_model_checkpoint_paths(written(path));
-  for (const double t : state.all_model_checkpoint_timestamps) p.add_all_model_checkpoint_timestamps(t);
+  for (const double t : state.all_model_checkpoint_timestamps)
+    p.add_all_model_checkpoint_timestamps(t);
   p.set_last_preserved_timestamp(state.last_preserved_timestamp);
   std::string text;
   google::protobuf::TextFormat::PrintToString(p, &text);
@@ -80,23 +87,27 @@ absl::Status WriteCheckpointState(const std::string& directory, CheckpointState 
 bool CheckpointExists(const std::string& prefix) {
   if (Files().Exists(prefix + ".index")) return true;
   const auto found = MatchFiles(prefix);
-  return found.ok() && std::any_of(found->begin(), found->end(),
-                                   [](const std::string& path) { return !Files().IsDirectory(path); });
+  return found.ok() && std::any_of(found->begin(), found->end(), [](const std::string& path) {
+           return !Files().IsDirectory(path);
+         });
 }
 
-absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory, const std::string& filename) {
+absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
+                                             const std::string& filename) {
   WEIR_ASSIGN_OR_RETURN(const CheckpointState state, ReadCheckpointState(directory, filename));
   if (CheckpointExists(state.model_checkpoint_path)) return state.model_checkpoint_path;
-  return NotFound(JoinPath(directory, filename), " names the checkpoint ", state.model_checkpoint_path,
-                  ", which is not there");
+  return NotFound(JoinPath(directory, filename), " names the checkpoint ",
+                  state.model_checkpoint_path, ", which is not there");
 }
 
 absl::Status RemoveCheckpoint(const std::string& prefix) {
-  std::vector<std::string> paths = {prefix + ".index", prefix + ".index.previous", prefix + ".meta"};
+  std::vector<std::string> paths = {prefix + ".index", prefix + ".index.previous",
+                                    prefix + ".meta"};
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(DirectoryOf(prefix)));
   const std::string data = absl::StrCat(BaseName(prefix), ".data-");
   for (const std::string& name : names) {
-    if (name.compare(0, data.size(), data) == 0) paths.push_back(JoinPath(DirectoryOf(prefix), name));
+    if (name.compare(0, data.size(), data) == 0)
+      paths.push_back(JoinPath(DirectoryOf(prefix), name));
   }
   for (const std::string& path : paths) {
     const absl::Status removed = Files().Remove(path);

@@ -6,7 +6,8 @@
 
 #include "weir/core/status.h"
 
-// The text file "checkpoint" beside a model's checkpoints, which says which there are and which is the newest.
+// The text file "checkpoint" beside a model's checkpoints, which says which there are and which is
+// the newest.
 namespace weir {
 
 struct CheckpointState {
@@ -16,25 +17,30 @@ struct CheckpointState {
   double last_preserved_timestamp = 0;
 };
 
-// Reads `directory`/`filename`. Relative paths in it are taken as relative to `directory`, and returned with it in front.
-// NOT_FOUND if there is no such file, DATA_LOSS if it cannot be parsed.
+// Reads `directory`/`filename`. Relative paths in it are taken as relative to `directory`, and
+// returned with it in front. NOT_FOUND if there is no such file, DATA_LOSS if it cannot be parsed.
 absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory,
                                                     const std::string& filename = "checkpoint");
 
-// Replaces `directory`/`filename`, so that after a crash there is the old one or the new one. Paths that are relative to
-// the working directory, as `directory` is, are written as relative to `directory`; with `relative`, so are absolute ones.
-// The newest path is added to the list if it is not in it.
-absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state, bool relative = false,
+// Replaces `directory`/`filename`, so that after a crash there is the old one or the new one. Paths
+// that are relative to the working directory, as `directory` is, are written as relative to
+// `directory`; with `relative`, so are absolute ones. The newest path is added to the list if it is
+// not in it.
+absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
+                                  bool relative = false,
                                   const std::string& filename = "checkpoint");
 
-// The newest checkpoint in a directory by its state file, if its files are there. NOT_FOUND otherwise.
-absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory, const std::string& filename = "checkpoint");
+// The newest checkpoint in a directory by its state file, if its files are there. NOT_FOUND
+// otherwise.
+absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
+                                             const std::string& filename = "checkpoint");
 
-// True if there is a checkpoint with this prefix (or of V1, under this name or pattern), by its file's presence alone.
+// True if there is a checkpoint with this prefix (or of V1, under this name or pattern), by its
+// file's presence alone.
 bool CheckpointExists(const std::string& prefix);
 
-// Removes the files of a checkpoint of V2 and its meta graph, the index first: what is half removed is no checkpoint.
-// Missing files are no error.
+// Removes the files of a checkpoint of V2 and its meta graph, the index first: what is half removed
+// is no checkpoint. Missing files are no error.
 absl::Status RemoveCheckpoint(const std::string& prefix);
 
 }  // namespace weir

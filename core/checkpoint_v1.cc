@@ -4,9 +4,9 @@
 #include "weir/core/file.h"
 #include "weir/proto/saved_tensor_slice.pb.h"
 
-// Checkpoints of TensorFlow's first format: a table, or one a shard, whose values are protobuf messages. The empty key
-// has the list of tensors with shapes, dtypes and stored slices; each slice has a key of its own, the elements in the
-// typed fields of a TensorProto.
+// Checkpoints of TensorFlow's first format: a table, or one a shard, whose values are protobuf
+// messages. The empty key has the list of tensors with shapes, dtypes and stored slices; each slice
+// has a key of its own, the elements in the typed fields of a TensorProto.
 namespace weir::internal {
 namespace {
 
@@ -30,8 +30,10 @@ class ReaderV1 : public CheckpointReader {
 
  private:
   absl::Status AddTensor(const proto::SavedSliceMeta& meta, absl::string_view path);
-  absl::StatusOr<Tensor> ReadBox(absl::string_view name, const StoredTensor& tensor, const Box& want);
-  absl::StatusOr<Tensor> ReadStored(absl::string_view name, const StoredTensor& tensor, size_t part);
+  absl::StatusOr<Tensor> ReadBox(absl::string_view name, const StoredTensor& tensor,
+                                 const Box& want);
+  absl::StatusOr<Tensor> ReadStored(absl::string_view name, const StoredTensor& tensor,
+                                    size_t part);
 
   const std::string pattern_;
   std::mutex mutex_;  // guards the tables
@@ -44,20 +46,25 @@ absl::Status ReaderV1::AddFile(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> table, TableReader::Open(std::move(file)));
   WEIR_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, table->Get(""));
   proto::SavedTensorSlices saved;
-  if (!bytes || !saved.ParseFromString(*bytes)) return DataLoss(path, ": the list of tensors is missing or malformed");
+  if (!bytes || !saved.ParseFromString(*bytes))
+    return DataLoss(path, ": the list of tensors is missing or malformed");
   tables_.push_back(std::move(table));
-  for (const proto::SavedSliceMeta& meta : saved.meta().tensor()) WEIR_RETURN_IF_ERROR(AddTensor(meta, path));
+  for (const proto::SavedSliceMeta& meta : saved.meta().tensor())
+    WEIR_RETURN_IF_ERROR(AddTensor(meta, path));
   return absl::OkStatus();
 }
 
 absl::Status ReaderV1::AddTensor(const proto::SavedSliceMeta& meta, absl::string_view path) {
-  const auto bad = [&](absl::string_view why) { return DataLoss(path, ": tensor ", meta.name(), ": ", why); };
+  const auto bad = [&](absl::string_view why) {
+    return DataLoss(path, ": tensor ", meta.name(), ": ", why);
+  };
   std::vector<int64_t> dims;
   for (const auto& dim : meta.shape().dim()) dims.push_back(dim.size());
   absl::StatusOr<Shape> shape = Shape::Make(dims);
   const auto dtype = static_cast<DataType>(meta.type());
   if (!shape.ok() || !shape->IsFullyDefined()) return bad("bad shape");
-  if (static_cast<int>(meta.type()) != dtype || !IsKnown(dtype) || IsRef(dtype)) return bad("unknown dtype");
+  if (static_cast<int>(meta.type()) != dtype || !IsKnown(dtype) || IsRef(dtype))
+    return bad("unknown dtype");
   StoredTensor& tensor = tensors_[meta.name()];
   if (tensor.dtype != DT_INVALID && (tensor.dtype != dtype || tensor.shape != *shape)) {
     return bad("its shards disagree about dtype or shape");
@@ -86,12 +93,14 @@ absl::StatusOr<CheckpointTensor> ReaderV1::Find(absl::string_view name) {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) return KeyNotFound(name, pattern_);
   const StoredTensor& tensor = found->second;
-  const bool whole = tensor.slices.size() == 1 && *tensor.slices[0].ShapeIn(tensor.shape) == tensor.shape;
+  const bool whole =
+      tensor.slices.size() == 1 && *tensor.slices[0].ShapeIn(tensor.shape) == tensor.shape;
   return CheckpointTensor{std::string(name), tensor.dtype, tensor.shape,
                           whole ? std::vector<TensorSlice>() : tensor.slices};
 }
 
-// The elements of a typed field: as many as the tensor has, or damage. False for dtypes that the format does not have.
+// The elements of a typed field: as many as the tensor has, or damage. False for dtypes that the
+// format does not have.
 template <class T, class Field>
 bool CopyField(const Field& field, Tensor* out) {
   if (field.size() != out->num_elements()) return false;
@@ -113,7 +122,8 @@ template <class Real, class Field>
 bool CopyComplex(const Field& field, Tensor* out) {
   if (field.size() / 2 != out->num_elements() || field.size() % 2 != 0) return false;
   for (int64_t i = 0; i < out->num_elements(); ++i) {
-    out->data<std::complex<Real>>()[i] = {field.Get(static_cast<int>(2 * i)), field.Get(static_cast<int>(2 * i + 1))};
+    out->data<std::complex<Real>>()[i] = {field.Get(static_cast<int>(2 * i)),
+                                          field.Get(static_cast<int>(2 * i + 1))};
   }
   return true;
 }
@@ -121,48 +131,83 @@ bool CopyComplex(const Field& field, Tensor* out) {
 // How many values the field of this dtype has.
 int64_t FieldSize(const proto::TensorProto& p, DataType dtype) {
   switch (dtype) {
-    case DT_FLOAT: return p.float_val_size();
-    case DT_DOUBLE: return p.double_val_size();
-    case DT_INT64: return p.int64_val_size();
-    case DT_UINT32: return p.uint32_val_size();
-    case DT_UINT64: return p.uint64_val_size();
-    case DT_BOOL: return p.bool_val_size();
-    case DT_STRING: return p.string_val_size();
-    case DT_HALF: case DT_BFLOAT16: return p.half_val_size();
-    case DT_COMPLEX64: return p.scomplex_val_size() / 2;
-    case DT_COMPLEX128: return p.dcomplex_val_size() / 2;
-    default: return p.int_val_size();
+    case DT_FLOAT:
+      return p.float_val_size();
+    case DT_DOUBLE:
+      return p.double_val_size();
+    case DT_INT64:
+      return p.int64_val_size();
+    case DT_UINT32:
+      return p.uint32_val_size();
+    case DT_UINT64:
+      return p.uint64_val_size();
+    case DT_BOOL:
+      return p.bool_val_size();
+    case DT_STRING:
+      return p.string_val_size();
+    case DT_HALF:
+    case DT_BFLOAT16:
+      return p.half_val_size();
+    case DT_COMPLEX64:
+      return p.scomplex_val_size() / 2;
+    case DT_COMPLEX128:
+      return p.dcomplex_val_size() / 2;
+    default:
+      return p.int_val_size();
   }
 }
 
 bool CopyElements(const proto::TensorProto& p, Tensor* out) {
   switch (out->dtype()) {
-    case DT_FLOAT: return CopyField<float>(p.float_val(), out);
-    case DT_DOUBLE: return CopyField<double>(p.double_val(), out);
-    case DT_INT32: return CopyField<int32_t>(p.int_val(), out);
-    case DT_UINT8: return CopyField<uint8_t>(p.int_val(), out);
-    case DT_INT16: return CopyField<int16_t>(p.int_val(), out);
-    case DT_INT8: return CopyField<int8_t>(p.int_val(), out);
-    case DT_UINT16: return CopyField<uint16_t>(p.int_val(), out);
-    case DT_STRING: return CopyField<std::string>(p.string_val(), out);
-    case DT_INT64: return CopyField<int64_t>(p.int64_val(), out);
-    case DT_BOOL: return CopyField<bool>(p.bool_val(), out);
-    case DT_QINT8: return CopyField<qint8>(p.int_val(), out);
-    case DT_QUINT8: return CopyField<quint8>(p.int_val(), out);
-    case DT_QINT32: return CopyField<qint32>(p.int_val(), out);
-    case DT_QINT16: return CopyField<qint16>(p.int_val(), out);
-    case DT_QUINT16: return CopyField<quint16>(p.int_val(), out);
-    case DT_HALF: return CopyField<half>(p.half_val(), out);
-    case DT_BFLOAT16: return CopyField<bfloat16>(p.half_val(), out);
-    case DT_UINT32: return CopyField<uint32_t>(p.uint32_val(), out);
-    case DT_UINT64: return CopyField<uint64_t>(p.uint64_val(), out);
-    case DT_COMPLEX64: return CopyComplex<float>(p.scomplex_val(), out);
-    case DT_COMPLEX128: return CopyComplex<double>(p.dcomplex_val(), out);
-    default: return false;
+    case DT_FLOAT:
+      return CopyField<float>(p.float_val(), out);
+    case DT_DOUBLE:
+      return CopyField<double>(p.double_val(), out);
+    case DT_INT32:
+      return CopyField<int32_t>(p.int_val(), out);
+    case DT_UINT8:
+      return CopyField<uint8_t>(p.int_val(), out);
+    case DT_INT16:
+      return CopyField<int16_t>(p.int_val(), out);
+    case DT_INT8:
+      return CopyField<int8_t>(p.int_val(), out);
+    case DT_UINT16:
+      return CopyField<uint16_t>(p.int_val(), out);
+    case DT_STRING:
+      return CopyField<std::string>(p.string_val(), out);
+    case DT_INT64:
+      return CopyField<int64_t>(p.int64_val(), out);
+    case DT_BOOL:
+      return CopyField<bool>(p.bool_val(), out);
+    case DT_QINT8:
+      return CopyField<qint8>(p.int_val(), out);
+    case DT_QUINT8:
+      return CopyField<quint8>(p.int_val(), out);
+    case DT_QINT32:
+      return CopyField<qint32>(p.int_val(), out);
+    case DT_QINT16:
+      return CopyField<qint16>(p.int_val(), out);
+    case DT_QUINT16:
+      return CopyField<quint16>(p.int_val(), out);
+    case DT_HALF:
+      return CopyField<half>(p.half_val(), out);
+    case DT_BFLOAT16:
+      return CopyField<bfloat16>(p.half_val(), out);
+    case DT_UINT32:
+      return CopyField<uint32_t>(p.uint32_val(), out);
+    case DT_UINT64:
+      return CopyField<uint64_t>(p.uint64_val(), out);
+    case DT_COMPLEX64:
+      return CopyComplex<float>(p.scomplex_val(), out);
+    case DT_COMPLEX128:
+      return CopyComplex<double>(p.dcomplex_val(), out);
+    default:
+      return false;
   }
 }
 
-absl::StatusOr<Tensor> ReaderV1::ReadStored(absl::string_view name, const StoredTensor& tensor, size_t part) {
+absl::StatusOr<Tensor> ReaderV1::ReadStored(absl::string_view name, const StoredTensor& tensor,
+                                            size_t part) {
   const TensorSlice& slice = tensor.slices[part];
   TableReader& table = *tables_[tensor.files[part]];
   std::optional<std::string> bytes;
@@ -179,13 +224,14 @@ absl::StatusOr<Tensor> ReaderV1::ReadStored(absl::string_view name, const Stored
   }
   WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), tensor.dtype, shape));
   if (!CopyElements(saved.data().data(), &out)) {
-    return DataLoss(table.path(), ": tensor ", name, " has a dtype that V1 checkpoints cannot hold: ",
-                    DataTypeName(tensor.dtype));
+    return DataLoss(table.path(), ": tensor ", name,
+                    " has a dtype that V1 checkpoints cannot hold: ", DataTypeName(tensor.dtype));
   }
   return out;
 }
 
-absl::StatusOr<Tensor> ReaderV1::ReadBox(absl::string_view name, const StoredTensor& tensor, const Box& want) {
+absl::StatusOr<Tensor> ReaderV1::ReadBox(absl::string_view name, const StoredTensor& tensor,
+                                         const Box& want) {
   const auto read = [&](const TensorSlice& slice) {
     const size_t part = static_cast<size_t>(&slice - tensor.slices.data());
     return ReadStored(name, tensor, part);
@@ -212,7 +258,9 @@ absl::StatusOr<Tensor> ReaderV1::ReadSlice(absl::string_view name, const TensorS
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpointV1(const std::string& pattern) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern));
   if (paths.empty()) {
-    return NotFound("Unsuccessful TensorSliceReader constructor: Failed to find any matching files for ", pattern);
+    return NotFound(
+        "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for ",
+        pattern);
   }
   auto reader = std::make_unique<ReaderV1>(pattern);
   for (const std::string& path : paths) WEIR_RETURN_IF_ERROR(reader->AddFile(path));

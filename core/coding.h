@@ -7,8 +7,9 @@
 
 #include "absl/strings/string_view.h"
 
-// Integers in files: little-endian of fixed size, or varints (seven bits a byte, low bits first, as protobuf's). Getters
-// take the bytes from the front of `*in` and return false, leaving outputs unspecified, if there are not enough.
+// Integers in files: little-endian of fixed size, or varints (seven bits a byte, low bits first, as
+// protobuf's). Getters take the bytes from the front of `*in` and return false, leaving outputs
+// unspecified, if there are not enough.
 namespace weir {
 
 inline void PutFixed32(std::string* out, uint32_t v) {

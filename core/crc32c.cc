@@ -11,16 +11,18 @@ namespace weir {
 namespace internal {
 namespace {
 
-// The register of a CRC is a polynomial over GF(2) modulo the generator, with bits in reflected order, and feeding it a
-// zero byte is a linear map of the register. Two facts follow.
+// The register of a CRC is a polynomial over GF(2) modulo the generator, with bits in reflected
+// order, and feeding it a zero byte is a linear map of the register. Two facts follow.
 //
-// Tables: the effect of k bytes at once is the exclusive or of one table look-up for each byte, where table j says what
-// a byte does that is followed by j zero bytes. Eight tables take eight bytes a round.
+// Tables: the effect of k bytes at once is the exclusive or of one table look-up for each byte,
+// where table j says what a byte does that is followed by j zero bytes. Eight tables take eight
+// bytes a round.
 //
-// Three streams: the instruction takes 3 cycles but can start every cycle, so three checksums of three neighbouring
-// blocks are computed side by side. To join them, crc(A B) = shift(crc(A), length of B) ^ crc(B) with a register that
-// started at 0 for B. `shift` feeds that many zero bytes; as a linear map it is four look-ups for a fixed length, made
-// at compile time by squaring the map of one zero byte.
+// Three streams: the instruction takes 3 cycles but can start every cycle, so three checksums of
+// three neighbouring blocks are computed side by side. To join them, crc(A B) = shift(crc(A),
+// length of B) ^ crc(B) with a register that started at 0 for B. `shift` feeds that many zero
+// bytes; as a linear map it is four look-ups for a fixed length, made at compile time by squaring
+// the map of one zero byte.
 constexpr uint32_t kPolynomial = 0x82f63b78u;  // reflected
 
 using Table = std::array<uint32_t, 256>;
@@ -90,7 +92,8 @@ constexpr std::array<Table, 4> kShiftLong = MakeShift(kLogLong);
 constexpr std::array<Table, 4> kShiftShort = MakeShift(kLogShort);
 
 uint32_t Shift(const std::array<Table, 4>& shift, uint32_t crc) {
-  return shift[0][crc & 0xff] ^ shift[1][(crc >> 8) & 0xff] ^ shift[2][(crc >> 16) & 0xff] ^ shift[3][crc >> 24];
+  return shift[0][crc & 0xff] ^ shift[1][(crc >> 8) & 0xff] ^ shift[2][(crc >> 16) & 0xff] ^
+         shift[3][crc >> 24];
 }
 
 uint64_t Load64(const uint8_t* p) {
@@ -100,7 +103,8 @@ uint64_t Load64(const uint8_t* p) {
 }
 
 template <int kLogBlock>
-__attribute__((target("sse4.2"))) uint32_t ThreeStreams(uint32_t crc, const uint8_t** data, size_t* size,
+__attribute__((target("sse4.2"))) uint32_t ThreeStreams(uint32_t crc, const uint8_t** data,
+                                                        size_t* size,
                                                         const std::array<Table, 4>& shift) {
   constexpr size_t kBlock = size_t{1} << kLogBlock;
   for (; *size >= 3 * kBlock; *size -= 3 * kBlock, *data += 3 * kBlock) {
@@ -126,8 +130,9 @@ uint32_t ExtendCrc32cTables(uint32_t crc, const void* data, size_t size) {
   crc = ~crc;
   for (; size >= 8; size -= 8, p += 8) {
     const uint32_t lo = Load32(p) ^ crc, hi = Load32(p + 4);
-    crc = kTables[7][lo & 0xff] ^ kTables[6][(lo >> 8) & 0xff] ^ kTables[5][(lo >> 16) & 0xff] ^ kTables[4][lo >> 24] ^
-          kTables[3][hi & 0xff] ^ kTables[2][(hi >> 8) & 0xff] ^ kTables[1][(hi >> 16) & 0xff] ^ kTables[0][hi >> 24];
+    crc = kTables[7][lo & 0xff] ^ kTables[6][(lo >> 8) & 0xff] ^ kTables[5][(lo >> 16) & 0xff] ^
+          kTables[4][lo >> 24] ^ kTables[3][hi & 0xff] ^ kTables[2][(hi >> 8) & 0xff] ^
+          kTables[1][(hi >> 16) & 0xff] ^ kTables[0][hi >> 24];
   }
   for (; size > 0; --size, ++p) crc = (crc >> 8) ^ kTables[0][(crc ^ *p) & 0xff];
   return ~crc;
@@ -137,7 +142,8 @@ uint32_t ExtendCrc32cTables(uint32_t crc, const void* data, size_t size) {
 
 bool HasHardwareCrc32c() { return __builtin_cpu_supports("sse4.2"); }
 
-__attribute__((target("sse4.2"))) uint32_t ExtendCrc32cHardware(uint32_t crc, const void* data, size_t size) {
+__attribute__((target("sse4.2"))) uint32_t ExtendCrc32cHardware(uint32_t crc, const void* data,
+                                                                size_t size) {
   const auto* p = static_cast<const uint8_t*>(data);
   crc = ~crc;
   crc = ThreeStreams<kLogLong>(crc, &p, &size, kShiftLong);
@@ -162,8 +168,8 @@ uint32_t ExtendCrc32cHardware(uint32_t crc, const void* data, size_t size) {
 }  // namespace internal
 
 uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t size) {
-  static const auto extend = internal::HasHardwareCrc32c() ? internal::ExtendCrc32cHardware
-                                                           : internal::ExtendCrc32cTables;
+  static const auto extend =
+      internal::HasHardwareCrc32c() ? internal::ExtendCrc32cHardware : internal::ExtendCrc32cTables;
   return extend(crc, data, size);
 }
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/string_view.h"
 
-// CRC-32C (Castagnoli), the checksum of checkpoints, records and tables. Uses the processor's instruction where there
-// is one, some 10 GB/s a core; else tables.
+// CRC-32C (Castagnoli), the checksum of checkpoints, records and tables. Uses the processor's
+// instruction where there is one, some 10 GB/s a core; else tables.
 namespace weir {
 
 // The checksum of what `crc` covers followed by `data`; start with 0.
@@ -26,7 +26,8 @@ constexpr uint32_t UnmaskCrc32c(uint32_t masked) {
 
 namespace internal {
 
-// The two ways to compute it, for tests. The first needs a processor with SSE 4.2: see HasHardwareCrc32c.
+// The two ways to compute it, for tests. The first needs a processor with SSE 4.2: see
+// HasHardwareCrc32c.
 bool HasHardwareCrc32c();
 uint32_t ExtendCrc32cHardware(uint32_t crc, const void* data, size_t size);
 uint32_t ExtendCrc32cTables(uint32_t crc, const void* data, size_t size);

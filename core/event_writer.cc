@@ -21,7 +21,8 @@ std::string HostName() {
 
 }  // namespace
 
-EventWriter::EventWriter(std::string path, std::unique_ptr<RecordWriter> records, std::chrono::seconds flush_period)
+EventWriter::EventWriter(std::string path, std::unique_ptr<RecordWriter> records,
+                         std::chrono::seconds flush_period)
     : path_(std::move(path)),
       flush_period_(flush_period),
       records_(std::move(records)),
@@ -29,8 +30,8 @@ EventWriter::EventWriter(std::string path, std::unique_ptr<RecordWriter> records
 
 EventWriter::~EventWriter() = default;
 
-absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& logdir,
-                                                                 const EventWriterOptions& options) {
+absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(
+    const std::string& logdir, const EventWriterOptions& options) {
   WEIR_RETURN_IF_ERROR(MakeDirectories(logdir));
   const double now = Now();
   // A second writer in the same second gets a name of its own.
@@ -46,7 +47,8 @@ absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::stri
   first.mutable_source_metadata()->set_writer("weir.core.event_writer");
   WEIR_RETURN_IF_ERROR(records->Append(first.SerializeAsString()));
   WEIR_RETURN_IF_ERROR(records->Flush());
-  return std::unique_ptr<EventWriter>(new EventWriter(path, std::move(records), options.flush_period));
+  return std::unique_ptr<EventWriter>(
+      new EventWriter(path, std::move(records), options.flush_period));
 }
 
 template <class Fill>
@@ -65,11 +67,13 @@ absl::Status EventWriter::Add(int64_t step, Fill fill) {
 
 absl::Status EventWriter::AddSummary(absl::string_view summary, int64_t step) {
   return Add(step, [&](proto::Event* event) -> absl::Status {
-    if (!event->mutable_summary()->ParseFromArray(summary.data(), static_cast<int>(summary.size()))) {
+    if (!event->mutable_summary()->ParseFromArray(summary.data(),
+                                                  static_cast<int>(summary.size()))) {
       return InvalidArgument("the ", summary.size(), " bytes given are no serialised Summary");
     }
     for (proto::Summary::Value& value : *event->mutable_summary()->mutable_value()) {
-      if (value.has_metadata() && !tags_with_metadata_.insert(value.tag()).second) value.clear_metadata();
+      if (value.has_metadata() && !tags_with_metadata_.insert(value.tag()).second)
+        value.clear_metadata();
     }
     return absl::OkStatus();
   });
@@ -98,7 +102,8 @@ absl::Status EventWriter::AddMetaGraph(absl::string_view meta_graph_def, int64_t
   });
 }
 
-absl::Status EventWriter::AddRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step) {
+absl::Status EventWriter::AddRunMetadata(absl::string_view tag, absl::string_view run_metadata,
+                                         int64_t step) {
   return Add(step, [&](proto::Event* event) {
     event->mutable_tagged_run_metadata()->set_tag(std::string(tag));
     event->mutable_tagged_run_metadata()->set_run_metadata(std::string(run_metadata));

@@ -13,18 +13,19 @@ namespace weir {
 
 struct EventWriterOptions {
   std::string filename_suffix;
-  // What was added longer ago is handed to the operating system by the next call that adds something.
+  // What was added longer ago is handed to the operating system by the next call that adds
+  // something.
   std::chrono::seconds flush_period{120};
 };
 
 // Writes an event file for TensorBoard: losses, histograms, the graph. The file is
-// `logdir`/events.out.tfevents.<seconds>.<host><suffix>. Safe to use from many threads. Calls cost a copy into a buffer;
-// Flush and the destructor hand it on. After an error every call returns it.
+// `logdir`/events.out.tfevents.<seconds>.<host><suffix>. Safe to use from many threads. Calls cost
+// a copy into a buffer; Flush and the destructor hand it on. After an error every call returns it.
 class EventWriter {
  public:
   // Makes the directory if it is missing.
-  static absl::StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& logdir,
-                                                             const EventWriterOptions& options = {});
+  static absl::StatusOr<std::unique_ptr<EventWriter>> Create(
+      const std::string& logdir, const EventWriterOptions& options = {});
   ~EventWriter();
 
   const std::string& path() const { return path_; }
@@ -33,8 +34,8 @@ class EventWriter {
   // INVALID_ARGUMENT if it cannot be parsed.
   absl::Status AddSummary(absl::string_view summary, int64_t step);
   absl::Status AddScalar(absl::string_view tag, float value, int64_t step);
-  // A serialised GraphDef (SerializeGraph), for the graph page; MetaGraphDef; RunMetadata of a step under a tag of its
-  // own.
+  // A serialised GraphDef (SerializeGraph), for the graph page; MetaGraphDef; RunMetadata of a step
+  // under a tag of its own.
   absl::Status AddGraph(absl::string_view graph_def, int64_t step = 0);
   absl::Status AddMetaGraph(absl::string_view meta_graph_def, int64_t step = 0);
   absl::Status AddRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step);
@@ -42,7 +43,8 @@ class EventWriter {
   absl::Status Close();
 
  private:
-  EventWriter(std::string path, std::unique_ptr<RecordWriter> records, std::chrono::seconds flush_period);
+  EventWriter(std::string path, std::unique_ptr<RecordWriter> records,
+              std::chrono::seconds flush_period);
   template <class Fill>
   absl::Status Add(int64_t step, Fill fill);
 

@@ -13,8 +13,8 @@ namespace weir {
 absl::Status ReadableFile::Read(uint64_t offset, size_t size, char* out) const {
   WEIR_ASSIGN_OR_RETURN(const size_t got, ReadSome(offset, size, out));
   if (got == size) return absl::OkStatus();
-  return DataLoss(path_, ": the file is truncated: it ends at offset ", offset + got, ", ", size - got,
-                  " bytes before what is to be read at offset ", offset, " ends");
+  return DataLoss(path_, ": the file is truncated: it ends at offset ", offset + got, ", ",
+                  size - got, " bytes before what is to be read at offset ", offset, " ends");
 }
 
 BufferedFile::~BufferedFile() {
@@ -111,14 +111,17 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view cont
 
 namespace {
 
-bool HasWildcard(absl::string_view text) { return text.find_first_of("*?[\\") != absl::string_view::npos; }
+bool HasWildcard(absl::string_view text) {
+  return text.find_first_of("*?[\\") != absl::string_view::npos;
+}
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern) {
   if (pattern.empty()) return std::vector<std::string>();
   std::vector<std::string> found = {pattern[0] == '/' ? "/" : ""};
-  for (const std::string& part : std::vector<std::string>(absl::StrSplit(pattern, '/', absl::SkipEmpty()))) {
+  for (const std::string& part :
+       std::vector<std::string>(absl::StrSplit(pattern, '/', absl::SkipEmpty()))) {
     std::vector<std::string> next;
     for (const std::string& directory : found) {
       if (!HasWildcard(part)) {
@@ -127,7 +130,8 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern) 
         continue;
       }
       const auto names = Files().List(directory.empty() ? "." : directory);
-      if (!names.ok()) continue;  // a file where the pattern wants a directory, or one that may not be read
+      if (!names.ok())
+        continue;  // a file where the pattern wants a directory, or one that may not be read
       for (const std::string& name : *names) {
         if (fnmatch(part.c_str(), name.c_str(), 0) == 0) next.push_back(JoinPath(directory, name));
       }

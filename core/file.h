@@ -8,17 +8,20 @@
 
 #include "weir/core/status.h"
 
-// Files: a thin layer over the operating system that tests replace to cut writes short, drop what was not synced, or stop
-// the process. Errors carry the path, and the code that fits errno: NOT_FOUND, PERMISSION_DENIED, ALREADY_EXISTS,
-// RESOURCE_EXHAUSTED (disk full), FAILED_PRECONDITION (a directory where a file is wanted, or the other way round).
+// Files: a thin layer over the operating system that tests replace to cut writes short, drop what
+// was not synced, or stop the process. Errors carry the path, and the code that fits errno:
+// NOT_FOUND, PERMISSION_DENIED, ALREADY_EXISTS, RESOURCE_EXHAUSTED (disk full), FAILED_PRECONDITION
+// (a directory where a file is wanted, or the other way round).
 namespace weir {
 
-// A file being written, from its start. For one thread at a time. Every Append is one system call: see BufferedFile.
+// A file being written, from its start. For one thread at a time. Every Append is one system call:
+// see BufferedFile.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual absl::Status Append(absl::string_view data) = 0;
-  // Returns when what was appended would survive a power failure (if the directory entry does: SyncDirectory).
+  // Returns when what was appended would survive a power failure (if the directory entry does:
+  // SyncDirectory).
   virtual absl::Status Sync() = 0;
   // Must be called, and once; destroying an open file gives up its errors.
   virtual absl::Status Close() = 0;
@@ -69,7 +72,8 @@ class FileSystem {
 
 // The file system everything goes through: the operating system's, unless replaced.
 FileSystem& Files();
-// Replaces it while in scope, for the whole process. For tests; nothing may be reading or writing when it starts or ends.
+// Replaces it while in scope, for the whole process. For tests; nothing may be reading or writing
+// when it starts or ends.
 class ScopedFileSystem {
  public:
   explicit ScopedFileSystem(FileSystem* files);
@@ -81,8 +85,8 @@ class ScopedFileSystem {
   FileSystem* saved_;
 };
 
-// Collects small pieces into large writes; large pieces go straight through. An error sticks: every later call returns
-// it. Closes without syncing when destroyed.
+// Collects small pieces into large writes; large pieces go straight through. An error sticks: every
+// later call returns it. Closes without syncing when destroyed.
 class BufferedFile {
  public:
   static constexpr size_t kCapacity = size_t{1} << 18;
@@ -116,13 +120,14 @@ std::string JoinPath(absl::string_view directory, absl::string_view path);
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Makes missing parents too.
 absl::Status MakeDirectories(const std::string& path);
-// Replaces the file's contents so that after a crash there are the old or the new ones: writes aside, syncs, renames,
-// syncs the directory.
+// Replaces the file's contents so that after a crash there are the old or the new ones: writes
+// aside, syncs, renames, syncs the directory.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
-// Paths that match a pattern with *, ?, and [...] in any component (none of them matches a '/'), sorted. A pattern
-// without them gives itself if it exists.
+// Paths that match a pattern with *, ?, and [...] in any component (none of them matches a '/'),
+// sorted. A pattern without them gives itself if it exists.
 absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern);
-// A name for a file that is renamed to `path` when complete: `path` and a random suffix, ".tempstate<number>".
+// A name for a file that is renamed to `path` when complete: `path` and a random suffix,
+// ".tempstate<number>".
 std::string TemporaryName(absl::string_view path);
 
 }  // namespace weir

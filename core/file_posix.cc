@@ -44,7 +44,8 @@ class PosixWritableFile : public WritableFile {
   }
 
   absl::Status Sync() override {
-    return Retry([&] { return fdatasync(fd_); }) == 0 ? absl::OkStatus() : Failed("cannot sync", path_);
+    return Retry([&] { return fdatasync(fd_); }) == 0 ? absl::OkStatus()
+                                                      : Failed("cannot sync", path_);
   }
 
   absl::Status Close() override {
@@ -60,14 +61,16 @@ class PosixWritableFile : public WritableFile {
 
 class PosixReadableFile : public ReadableFile {
  public:
-  PosixReadableFile(const std::string& path, uint64_t size, int fd) : ReadableFile(path, size), fd_(fd) {}
+  PosixReadableFile(const std::string& path, uint64_t size, int fd)
+      : ReadableFile(path, size), fd_(fd) {}
   ~PosixReadableFile() override { close(fd_); }
 
   absl::StatusOr<size_t> ReadSome(uint64_t offset, size_t size, char* out) const override {
     size_t got = 0;
     if (offset > static_cast<uint64_t>(INT64_MAX) - size) return got;
     while (got < size) {
-      const ssize_t n = Retry([&] { return pread(fd_, out + got, size - got, static_cast<off_t>(offset + got)); });
+      const ssize_t n = Retry(
+          [&] { return pread(fd_, out + got, size - got, static_cast<off_t>(offset + got)); });
       if (n < 0) return Failed("cannot read", path());
       if (n == 0) break;
       got += static_cast<size_t>(n);
@@ -82,7 +85,8 @@ class PosixReadableFile : public ReadableFile {
 class PosixFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    const int fd = Retry([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+    const int fd =
+        Retry([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
     if (fd < 0) return Failed("cannot create", path);
     return std::make_unique<PosixWritableFile>(path, fd);
   }
@@ -102,13 +106,15 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
-                                                 : Failed(absl::StrCat("cannot rename ", from, " to"), to);
+    return rename(from.c_str(), to.c_str()) == 0
+               ? absl::OkStatus()
+               : Failed(absl::StrCat("cannot rename ", from, " to"), to);
   }
 
   absl::Status Link(const std::string& from, const std::string& to) override {
-    return link(from.c_str(), to.c_str()) == 0 ? absl::OkStatus()
-                                               : Failed(absl::StrCat("cannot link ", from, " as"), to);
+    return link(from.c_str(), to.c_str()) == 0
+               ? absl::OkStatus()
+               : Failed(absl::StrCat("cannot link ", from, " as"), to);
   }
 
   absl::Status Remove(const std::string& path) override {
@@ -120,13 +126,15 @@ class PosixFileSystem : public FileSystem {
     if (fd < 0) return Failed("cannot open directory", path);
     const int result = Retry([&] { return fsync(fd); });
     // Some file systems cannot sync a directory, and say EINVAL.
-    const absl::Status status = result == 0 || errno == EINVAL ? absl::OkStatus() : Failed("cannot sync", path);
+    const absl::Status status =
+        result == 0 || errno == EINVAL ? absl::OkStatus() : Failed("cannot sync", path);
     close(fd);
     return status;
   }
 
   absl::Status MakeDirectory(const std::string& path) override {
-    return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus() : Failed("cannot make directory", path);
+    return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus()
+                                          : Failed("cannot make directory", path);
   }
 
   absl::Status RemoveDirectory(const std::string& path) override {

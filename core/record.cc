@@ -57,15 +57,18 @@ absl::StatusOr<std::optional<std::string>> RecordReader::Next() {
     return DataLoss(file_->path(), ": record at offset ", offset_, ": ", why...);
   };
   const auto mismatch = [&](absl::string_view what, uint32_t stored, uint32_t computed) {
-    return bad("checksum of the ", what, absl::StrFormat(" does not match: stored %08x, computed %08x", stored, computed));
+    return bad("checksum of the ", what,
+               absl::StrFormat(" does not match: stored %08x, computed %08x", stored, computed));
   };
   if (file_->size() - offset_ < kHeader + kFooter) return bad("truncated");
   char bytes[kHeader];
   WEIR_RETURN_IF_ERROR(ReadBytes(offset_, kHeader, bytes));
   const uint64_t size = LoadFixed64(bytes);
   const uint32_t header_crc = MaskCrc32c(ExtendCrc32c(0, bytes, 8));
-  if (header_crc != LoadFixed32(bytes + 8)) return mismatch("length", LoadFixed32(bytes + 8), header_crc);
-  if (size > file_->size() - offset_ - kHeader - kFooter) return bad("truncated: it has ", size, " bytes");
+  if (header_crc != LoadFixed32(bytes + 8))
+    return mismatch("length", LoadFixed32(bytes + 8), header_crc);
+  if (size > file_->size() - offset_ - kHeader - kFooter)
+    return bad("truncated: it has ", size, " bytes");
   std::string record(size + kFooter, '\0');
   WEIR_RETURN_IF_ERROR(ReadBytes(offset_ + kHeader, record.size(), record.data()));
   const uint32_t stored = LoadFixed32(record.data() + size);

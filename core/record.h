@@ -7,8 +7,8 @@
 
 #include "weir/core/file.h"
 
-// TFRecord files: byte strings one after the other, each with its length and two checksums (docs/checkpoint_format.md).
-// Event files are such files. Not compressed.
+// TFRecord files: byte strings one after the other, each with its length and two checksums
+// (docs/checkpoint_format.md). Event files are such files. Not compressed.
 namespace weir {
 
 // For one thread at a time. Destroying it flushes, but only Close tells of errors.
@@ -30,9 +30,9 @@ class RecordWriter {
 class RecordReader {
  public:
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(const std::string& path);
-  // The next record, or nothing at the end of the file. DATA_LOSS with path and offset for a checksum that does not fit or
-  // a record that is cut off; the place is kept then, so that a file that is still being written can be read on (open it
-  // anew and Seek).
+  // The next record, or nothing at the end of the file. DATA_LOSS with path and offset for a
+  // checksum that does not fit or a record that is cut off; the place is kept then, so that a file
+  // that is still being written can be read on (open it anew and Seek).
   absl::StatusOr<std::optional<std::string>> Next();
   // Where the next record begins.
   uint64_t offset() const { return offset_; }

@@ -11,7 +11,8 @@ namespace {
 bool GetLittleEndian(absl::string_view* in, size_t count, uint32_t* v) {
   if (in->size() < count) return false;
   *v = 0;
-  for (size_t i = 0; i < count; ++i) *v |= static_cast<uint32_t>(static_cast<uint8_t>((*in)[i])) << (8 * i);
+  for (size_t i = 0; i < count; ++i)
+    *v |= static_cast<uint32_t>(static_cast<uint8_t>((*in)[i])) << (8 * i);
   in->remove_prefix(count);
   return true;
 }
@@ -36,7 +37,8 @@ bool AppendCopy(absl::string_view* in, uint8_t tag, size_t room, std::string* ou
   }
   if (offset == 0 || offset > out->size() || length > room) return false;
   // Byte by byte: the source may run into what this very copy writes.
-  for (size_t from = out->size() - offset; length > 0; --length, ++from) out->push_back((*out)[from]);
+  for (size_t from = out->size() - offset; length > 0; --length, ++from)
+    out->push_back((*out)[from]);
   return true;
 }
 
@@ -52,7 +54,8 @@ bool SnappyDecompress(absl::string_view in, std::string* out) {
     const auto tag = static_cast<uint8_t>(in.front());
     in.remove_prefix(1);
     const size_t room = size - out->size();
-    if (!((tag & 3) == 0 ? AppendLiteral(&in, tag, room, out) : AppendCopy(&in, tag, room, out))) return false;
+    if (!((tag & 3) == 0 ? AppendLiteral(&in, tag, room, out) : AppendCopy(&in, tag, room, out)))
+      return false;
   }
   return out->size() == size;
 }

@@ -35,7 +35,8 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::unique_ptr<R
   for (; entry.valid(); entry.Next()) {
     absl::string_view value = entry.value();
     BlockHandle handle;
-    // Keys of an index are not compressed in sound files, so together they are not longer than the block.
+    // Keys of an index are not compressed in sound files, so together they are not longer than the
+    // block.
     key_bytes += entry.key().size();
     if (!internal::GetBlockHandle(&value, &handle) || key_bytes > contents.size()) {
       return BadBlock(table->path(), footer.index.offset);
@@ -56,8 +57,9 @@ absl::StatusOr<const TableReader::Block*> TableReader::Load(const BlockHandle& h
 }
 
 absl::StatusOr<std::optional<std::string>> TableReader::Get(absl::string_view key) {
-  const auto found = std::lower_bound(index_.begin(), index_.end(), key,
-                                      [](const auto& entry, absl::string_view k) { return entry.first < k; });
+  const auto found =
+      std::lower_bound(index_.begin(), index_.end(), key,
+                       [](const auto& entry, absl::string_view k) { return entry.first < k; });
   if (found == index_.end()) return std::nullopt;
   WEIR_ASSIGN_OR_RETURN(const Block* block, Load(found->second));
   BlockCursor entry(block->contents);
@@ -79,16 +81,19 @@ absl::Status TableReader::ForEach(Visitor visit) {
 
 namespace {
 
-// A table is blocks without gaps, and the place and size of each is written in the index block alone. While that one is
-// sound, the others can be read independently of each other, and any byte between them is an error.
+// A table is blocks without gaps, and the place and size of each is written in the index block
+// alone. While that one is sound, the others can be read independently of each other, and any byte
+// between them is an error.
 //
-// Without it blocks are found by their checksums: the first begins at 0, the next where one ends. Where does one end? A
-// block of n bytes is followed by a byte that its checksum covers too and by the masked checksum. So the bytes are fed
-// to the checksum one by one, and after each the four bytes that follow are compared with what the checksum is now; a
-// chance agreement has odds of 2^-32 a byte. One pass over the file finds all blocks up to the first damaged one.
+// Without it blocks are found by their checksums: the first begins at 0, the next where one ends.
+// Where does one end? A block of n bytes is followed by a byte that its checksum covers too and by
+// the masked checksum. So the bytes are fed to the checksum one by one, and after each the four
+// bytes that follow are compared with what the checksum is now; a chance agreement has odds of
+// 2^-32 a byte. One pass over the file finds all blocks up to the first damaged one.
 class Scanner {
  public:
-  Scanner(const ReadableFile& file, absl::FunctionRef<void(absl::string_view, absl::string_view)> visit)
+  Scanner(const ReadableFile& file,
+          absl::FunctionRef<void(absl::string_view, absl::string_view)> visit)
       : file_(file), visit_(visit) {}
 
   absl::StatusOr<std::vector<TableProblem>> Run() {
@@ -125,7 +130,8 @@ class Scanner {
     if (!entry.sound()) Problem(offset, contents.size(), BadBlock(file_.path(), offset));
   }
 
-  absl::StatusOr<std::vector<TableProblem>> WithIndex(const internal::Footer& footer, const std::string& index) {
+  absl::StatusOr<std::vector<TableProblem>> WithIndex(const internal::Footer& footer,
+                                                      const std::string& index) {
     uint64_t end = 0;
     BlockCursor entry(index);
     for (; entry.valid(); entry.Next()) {
@@ -145,7 +151,8 @@ class Scanner {
     }
     Expect(&end, footer.metaindex, "metaindex block");
     const absl::Status meta = internal::ReadBlock(file_, footer.metaindex).status();
-    if (!meta.ok()) Problem(footer.metaindex.offset, footer.metaindex.size + BlockHandle::kTrailer, meta);
+    if (!meta.ok())
+      Problem(footer.metaindex.offset, footer.metaindex.size + BlockHandle::kTrailer, meta);
     Expect(&end, footer.index, "index block");
     Expect(&end, {file_.size() - internal::kFooterSize, 0}, "footer");
     return std::move(problems_);
@@ -155,10 +162,12 @@ class Scanner {
   void Expect(uint64_t* end, const BlockHandle& handle, absl::string_view what) {
     if (handle.offset > *end) {
       Problem(*end, handle.offset - *end,
-              DataLoss(file_.path(), ": ", handle.offset - *end, " bytes at offset ", *end, " belong to nothing"));
+              DataLoss(file_.path(), ": ", handle.offset - *end, " bytes at offset ", *end,
+                       " belong to nothing"));
     } else if (handle.offset < *end) {
       Problem(handle.offset, *end - handle.offset,
-              DataLoss(file_.path(), ": the ", what, " at offset ", handle.offset, " overlaps what is before it"));
+              DataLoss(file_.path(), ": the ", what, " at offset ", handle.offset,
+                       " overlaps what is before it"));
     }
     *end = std::max(*end, handle.offset + handle.size + BlockHandle::kTrailer);
   }
@@ -181,7 +190,8 @@ class Scanner {
     }
     if (start < end) {
       Problem(start, end - start,
-              DataLoss(file_.path(), ": no sound block is found from offset ", start, " on (", end - start, " bytes)"));
+              DataLoss(file_.path(), ": no sound block is found from offset ", start, " on (",
+                       end - start, " bytes)"));
     }
     return std::move(problems_);
   }
@@ -212,7 +222,8 @@ class Scanner {
 }  // namespace
 
 absl::StatusOr<std::vector<TableProblem>> ScanTable(
-    const ReadableFile& file, absl::FunctionRef<void(absl::string_view key, absl::string_view value)> visit) {
+    const ReadableFile& file,
+    absl::FunctionRef<void(absl::string_view key, absl::string_view value)> visit) {
   return Scanner(file, visit).Run();
 }
 

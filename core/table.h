@@ -10,8 +10,9 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/file.h"
 
-// Sorted-string tables: files of (key, value) pairs in ascending order of keys, in blocks with checksums. The format is
-// LevelDB's, and TensorFlow's for checkpoint indexes: see docs/checkpoint_format.md. Written by table_writer.h.
+// Sorted-string tables: files of (key, value) pairs in ascending order of keys, in blocks with
+// checksums. The format is LevelDB's, and TensorFlow's for checkpoint indexes: see
+// docs/checkpoint_format.md. Written by table_writer.h.
 namespace weir {
 
 // Where a block lies: `size` bytes, then a trailer of kBlockTrailer.
@@ -32,7 +33,8 @@ class TableReader {
 
   // Nothing if the table does not have the key.
   absl::StatusOr<std::optional<std::string>> Get(absl::string_view key);
-  // Calls `visit` for every entry, in order, until one returns an error. The views are good during the call.
+  // Calls `visit` for every entry, in order, until one returns an error. The views are good during
+  // the call.
   absl::Status ForEach(Visitor visit);
   const std::string& path() const { return file_->path(); }
   uint64_t file_size() const { return file_->size(); }
@@ -43,7 +45,8 @@ class TableReader {
   absl::StatusOr<const Block*> Load(const BlockHandle& handle);
 
   const std::unique_ptr<ReadableFile> file_;
-  std::vector<std::pair<std::string, BlockHandle>> index_;  // a key not less than any in the block, and the block
+  std::vector<std::pair<std::string, BlockHandle>>
+      index_;  // a key not less than any in the block, and the block
   std::unique_ptr<Block> loaded_;
 };
 
@@ -53,11 +56,13 @@ struct TableProblem {
   std::string message;
 };
 
-// Reads a table as far as it can be read: visits the entries of every sound block, in the order of the file, even where
-// other blocks, the index or the footer are damaged. Returns what is wrong; nothing is wrong only if every byte of the
-// file belongs to a sound part. The visitor's views are good during the call. An error only if the file cannot be read.
+// Reads a table as far as it can be read: visits the entries of every sound block, in the order of
+// the file, even where other blocks, the index or the footer are damaged. Returns what is wrong;
+// nothing is wrong only if every byte of the file belongs to a sound part. The visitor's views are
+// good during the call. An error only if the file cannot be read.
 absl::StatusOr<std::vector<TableProblem>> ScanTable(
-    const ReadableFile& file, absl::FunctionRef<void(absl::string_view key, absl::string_view value)> visit);
+    const ReadableFile& file,
+    absl::FunctionRef<void(absl::string_view key, absl::string_view value)> visit);
 
 }  // namespace weir
 

@@ -20,7 +20,8 @@ bool GetBlockHandle(absl::string_view* in, BlockHandle* handle) {
 
 absl::StatusOr<Footer> ReadFooter(const ReadableFile& file) {
   if (file.size() < kFooterSize) {
-    return DataLoss(file.path(), ": the file is too short to be an sstable: ", file.size(), " bytes");
+    return DataLoss(file.path(), ": the file is too short to be an sstable: ", file.size(),
+                    " bytes");
   }
   char bytes[kFooterSize];
   WEIR_RETURN_IF_ERROR(file.Read(file.size() - kFooterSize, kFooterSize, bytes));
@@ -32,16 +33,19 @@ absl::StatusOr<Footer> ReadFooter(const ReadableFile& file) {
   Footer footer;
   absl::string_view in(bytes, kFooterSize - 8);
   if (!GetBlockHandle(&in, &footer.metaindex) || !GetBlockHandle(&in, &footer.index)) {
-    return DataLoss(file.path(), ": bad block handle in the footer at offset ", file.size() - kFooterSize);
+    return DataLoss(file.path(), ": bad block handle in the footer at offset ",
+                    file.size() - kFooterSize);
   }
   // There is one way to write it; any other is damage that happens to mean the same.
   std::string expected;
-  for (const uint64_t n : {footer.metaindex.offset, footer.metaindex.size, footer.index.offset, footer.index.size}) {
+  for (const uint64_t n :
+       {footer.metaindex.offset, footer.metaindex.size, footer.index.offset, footer.index.size}) {
     PutVarint64(&expected, n);
   }
   expected.resize(std::max<size_t>(expected.size(), kFooterSize - 8), '\0');
   if (absl::string_view(bytes, kFooterSize - 8) != expected) {
-    return DataLoss(file.path(), ": stray bytes in the footer at offset ", file.size() - kFooterSize);
+    return DataLoss(file.path(), ": stray bytes in the footer at offset ",
+                    file.size() - kFooterSize);
   }
   return footer;
 }
@@ -51,14 +55,16 @@ absl::StatusOr<std::string> ReadBlock(const ReadableFile& file, const BlockHandl
   if (handle.offset > size || handle.size > size - handle.offset ||
       size - handle.offset - handle.size < BlockHandle::kTrailer) {
     return DataLoss(file.path(), ": block at offset ", handle.offset, " of ", handle.size,
-                    " bytes lies beyond the end of the file (", size, " bytes): the file is truncated or damaged");
+                    " bytes lies beyond the end of the file (", size,
+                    " bytes): the file is truncated or damaged");
   }
   std::string bytes(handle.size + BlockHandle::kTrailer, '\0');
   WEIR_RETURN_IF_ERROR(file.Read(handle.offset, bytes.size(), bytes.data()));
   const uint32_t stored = LoadFixed32(bytes.data() + handle.size + 1);
   const uint32_t computed = MaskCrc32c(ExtendCrc32c(0, bytes.data(), handle.size + 1));
   if (stored != computed) {
-    return DataLoss(file.path(), ": block checksum mismatch at offset ", handle.offset, " (", handle.size,
+    return DataLoss(file.path(), ": block checksum mismatch at offset ", handle.offset, " (",
+                    handle.size,
                     " bytes): ", absl::StrFormat("stored %08x, computed %08x", stored, computed));
   }
   const char compression = bytes[handle.size];
@@ -66,9 +72,10 @@ absl::StatusOr<std::string> ReadBlock(const ReadableFile& file, const BlockHandl
   if (compression == 0) return bytes;
   std::string unpacked;
   if (compression == 1 && SnappyDecompress(bytes, &unpacked)) return unpacked;
-  return DataLoss(file.path(), ": block at offset ", handle.offset,
-                  compression == 1 ? ": corrupted compressed block contents" : ": unknown compression ",
-                  compression == 1 ? "" : absl::StrCat(static_cast<int>(static_cast<uint8_t>(compression))));
+  return DataLoss(
+      file.path(), ": block at offset ", handle.offset,
+      compression == 1 ? ": corrupted compressed block contents" : ": unknown compression ",
+      compression == 1 ? "" : absl::StrCat(static_cast<int>(static_cast<uint8_t>(compression))));
 }
 
 BlockCursor::BlockCursor(absl::string_view contents) : contents_(contents) {
@@ -93,15 +100,15 @@ void BlockCursor::Fail() {
 
 void BlockCursor::Next() { Decode(); }
 
-// An entry: length of what its key shares with the key before, length of the rest of the key, length of the value, the
-// rest of the key, the value.
+// An entry: length of what its key shares with the key before, length of the rest of the key,
+// length of the value, the rest of the key, the value.
 void BlockCursor::Decode() {
   valid_ = false;
   if (position_ >= entries_end_) return;
   absl::string_view in = contents_.substr(position_, entries_end_ - position_);
   uint32_t shared, rest, value;
-  if (!GetVarint32(&in, &shared) || !GetVarint32(&in, &rest) || !GetVarint32(&in, &value) || shared > key_.size() ||
-      uint64_t{rest} + value > in.size()) {
+  if (!GetVarint32(&in, &shared) || !GetVarint32(&in, &rest) || !GetVarint32(&in, &value) ||
+      shared > key_.size() || uint64_t{rest} + value > in.size()) {
     return Fail();
   }
   key_.resize(shared);

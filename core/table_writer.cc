@@ -73,7 +73,8 @@ absl::Status TableWriter::Finish() {
   impl_->finished = true;
   const leveldb::Status finished = impl_->builder.Finish();
   WEIR_RETURN_IF_ERROR(impl_->sink.status());
-  return finished.ok() ? absl::OkStatus() : Internal("cannot finish the table: ", finished.ToString());
+  return finished.ok() ? absl::OkStatus()
+                       : Internal("cannot finish the table: ", finished.ToString());
 }
 
 }  // namespace weir

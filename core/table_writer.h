@@ -7,7 +7,8 @@
 
 namespace weir {
 
-// Writes a sorted-string table, byte for byte as TensorFlow does: blocks of 256 KiB, no compression, no filters.
+// Writes a sorted-string table, byte for byte as TensorFlow does: blocks of 256 KiB, no
+// compression, no filters.
 class TableWriter {
  public:
   // `file` outlives the writer, and is neither synced nor closed by it.

@@ -22,7 +22,8 @@ absl::StatusOr<TensorSlice> TensorSlice::Parse(absl::string_view text) {
     if (numbers.size() != 2 || !absl::SimpleAtoi(numbers[0], &extent.start) ||
         !absl::SimpleAtoi(numbers[1], &extent.length) || extent.start < 0 || extent.length <= 0 ||
         extent.length > INT64_MAX - extent.start) {
-      return InvalidArgument("Expected a pair of numbers or '-' but got '", part, "': string = ", text);
+      return InvalidArgument("Expected a pair of numbers or '-' but got '", part,
+                             "': string = ", text);
     }
     slice.extents.push_back(extent);
   }
@@ -31,20 +32,23 @@ absl::StatusOr<TensorSlice> TensorSlice::Parse(absl::string_view text) {
 
 std::string TensorSlice::ToString() const {
   return absl::StrJoin(extents, ":", [](std::string* out, const Extent& e) {
-    e.length == Extent::kAll ? absl::StrAppend(out, "-") : absl::StrAppend(out, e.start, ",", e.length);
+    e.length == Extent::kAll ? absl::StrAppend(out, "-")
+                             : absl::StrAppend(out, e.start, ",", e.length);
   });
 }
 
 absl::StatusOr<Shape> TensorSlice::ShapeIn(const Shape& full) const {
   if (full.rank() != static_cast<int>(extents.size())) {
-    return InvalidArgument("Mismatching ranks: shape = ", full.ToString(), ", slice = ", ToString());
+    return InvalidArgument("Mismatching ranks: shape = ", full.ToString(),
+                           ", slice = ", ToString());
   }
   Shape shape;
   for (int i = 0; i < full.rank(); ++i) {
     const Extent& e = extents[i];
     if (e.length == Extent::kAll) {
       shape.AddDim(full.dim(i));
-    } else if (e.start < 0 || e.length < 0 || e.start > full.dim(i) || e.length > full.dim(i) - e.start) {
+    } else if (e.start < 0 || e.length < 0 || e.start > full.dim(i) ||
+               e.length > full.dim(i) - e.start) {
       return InvalidArgument("Extent in dimension ", i, " out of bounds: shape = ", full.ToString(),
                              ", slice = ", ToString());
     } else {
@@ -74,10 +78,11 @@ absl::StatusOr<ShapeAndSlice> ShapeAndSlice::Parse(absl::string_view text) {
   return parsed;
 }
 
-// ---- Keys. An order-preserving code: compared as bytes, keys sort as their parts do. An unsigned number is the count of
-// its bytes and its bytes, high first. A string ends with 00 01, and its own 00 and ff are followed by a mark. A signed
-// number of L bytes begins with L one bits (zero bits if negative) and the opposite bit, followed by the number in
-// two's complement: 7 L - 1 bits and a sign.
+// ---- Keys. An order-preserving code: compared as bytes, keys sort as their parts do. An unsigned
+// number is the count of its bytes and its bytes, high first. A string ends with 00 01, and its own
+// 00 and ff are followed by a mark. A signed number of L bytes begins with L one bits (zero bits if
+// negative) and the opposite bit, followed by the number in two's complement: 7 L - 1 bits and a
+// sign.
 namespace {
 
 void PutUnsigned(std::string* out, uint64_t v) {
@@ -186,8 +191,8 @@ std::string EncodeSliceKey(absl::string_view name, const TensorSlice& slice) {
 
 bool DecodeSliceKey(absl::string_view key, std::string* name, TensorSlice* slice) {
   uint64_t zero, rank;
-  if (!GetUnsigned(&key, &zero) || zero != 0 || !GetString(&key, name) || !GetUnsigned(&key, &rank) ||
-      rank > Shape::kMaxRank) {
+  if (!GetUnsigned(&key, &zero) || zero != 0 || !GetString(&key, name) ||
+      !GetUnsigned(&key, &rank) || rank > Shape::kMaxRank) {
     return false;
   }
   slice->extents.resize(rank);
@@ -230,7 +235,8 @@ std::optional<Box> IntersectBoxes(const Box& a, const Box& b) {
 bool AreDisjoint(std::vector<Box> boxes) {
   if (boxes.size() < 2) return true;
   if (boxes[0].start.empty()) return false;  // scalars: they are all the same element
-  std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.start < b.start; });
+  std::sort(boxes.begin(), boxes.end(),
+            [](const Box& a, const Box& b) { return a.start < b.start; });
   for (size_t i = 0; i < boxes.size(); ++i) {
     const int64_t end = boxes[i].start[0] + boxes[i].size[0];
     for (size_t j = i + 1; j < boxes.size() && boxes[j].start[0] < end; ++j) {
@@ -248,18 +254,20 @@ void CopyElements(const Tensor& from, int64_t from_at, Tensor* to, int64_t to_at
     return;
   }
   const size_t size = ElementSize(from.dtype());
-  std::memcpy(static_cast<char*>(to->raw()) + to_at * size, static_cast<const char*>(from.raw()) + from_at * size,
-              count * size);
+  std::memcpy(static_cast<char*>(to->raw()) + to_at * size,
+              static_cast<const char*>(from.raw()) + from_at * size, count * size);
 }
 
 }  // namespace
 
-void CopyBox(const Tensor& from, const Box& from_box, const Box& part, const Box& to_box, Tensor* to) {
+void CopyBox(const Tensor& from, const Box& from_box, const Box& part, const Box& to_box,
+             Tensor* to) {
   const int rank = static_cast<int>(part.start.size());
   // Dimensions [outer, rank) are contiguous in both: all but the first of them are whole.
   int outer = std::max(rank - 1, 0);
   int64_t run = rank == 0 ? 1 : part.size[rank - 1];
-  while (outer > 0 && from_box.size[outer] == part.size[outer] && to_box.size[outer] == part.size[outer]) {
+  while (outer > 0 && from_box.size[outer] == part.size[outer] &&
+         to_box.size[outer] == part.size[outer]) {
     run *= part.size[--outer];
   }
   // The dimensions before are counted through.

@@ -20,20 +20,25 @@ absl::StatusOr<std::string> ScalarString(KernelContext& c, int i, absl::string_v
 }
 
 // Input i as `count` strings.
-absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, int64_t count, absl::string_view what) {
+absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, int64_t count,
+                                                      absl::string_view what) {
   const Tensor& t = c.input(i);
-  if (t.dtype() == DT_STRING && t.rank() == 1 && t.num_elements() == count) return t.flat<std::string>();
-  return InvalidArgument(what, " must be a vector of ", count, " strings, one for each tensor, not ", t.Description());
+  if (t.dtype() == DT_STRING && t.rank() == 1 && t.num_elements() == count)
+    return t.flat<std::string>();
+  return InvalidArgument(what, " must be a vector of ", count,
+                         " strings, one for each tensor, not ", t.Description());
 }
 
 // ---- Saving.
 
-absl::Status AddTensor(BundleWriter* writer, const std::string& name, const std::string& spec, const Tensor& tensor) {
+absl::Status AddTensor(BundleWriter* writer, const std::string& name, const std::string& spec,
+                       const Tensor& tensor) {
   if (spec.empty()) return writer->Add(name, tensor);
   WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(spec));
   if (parsed.slice_shape != tensor.shape()) {
-    return InvalidArgument("Slice in shape_and_slice specification does not match the shape of the tensor to save: ",
-                           spec, ", tensor ", name, ": ", tensor.shape().ToString());
+    return InvalidArgument(
+        "Slice in shape_and_slice specification does not match the shape of the tensor to save: ",
+        spec, ", tensor ", name, ": ", tensor.shape().ToString());
   }
   return writer->AddSlice(name, parsed.shape, parsed.slice, tensor);
 }
@@ -44,7 +49,8 @@ absl::Status Save(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
   WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(prefix));
-  for (int i = 0; i < count; ++i) WEIR_RETURN_IF_ERROR(AddTensor(writer.get(), names[i], specs[i], c.input(3 + i)));
+  for (int i = 0; i < count; ++i)
+    WEIR_RETURN_IF_ERROR(AddTensor(writer.get(), names[i], specs[i], c.input(3 + i)));
   return writer->Finish();
 }
 
@@ -54,16 +60,19 @@ absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
   return Kernel([=](KernelContext& c) -> absl::Status {
     const Tensor& prefixes = c.input(0);
     if (prefixes.dtype() != DT_STRING || prefixes.rank() != 1) {
-      return InvalidArgument("checkpoint_prefixes must be a vector of strings, not ", prefixes.Description());
+      return InvalidArgument("checkpoint_prefixes must be a vector of strings, not ",
+                             prefixes.Description());
     }
     WEIR_ASSIGN_OR_RETURN(const std::string destination, ScalarString(c, 1, "destination_prefix"));
     WEIR_RETURN_IF_ERROR(MergeBundles(prefixes.flat<std::string>(), destination, allow_missing));
     if (!delete_old_dirs) return absl::OkStatus();
     std::set<std::string> directories;
-    for (const std::string& prefix : prefixes.flat<std::string>()) directories.insert(DirectoryOf(prefix));
+    for (const std::string& prefix : prefixes.flat<std::string>())
+      directories.insert(DirectoryOf(prefix));
     directories.erase(DirectoryOf(destination));
     // One that is not empty holds something else, and stays.
-    for (const std::string& directory : directories) Files().RemoveDirectory(directory).IgnoreError();
+    for (const std::string& directory : directories)
+      Files().RemoveDirectory(directory).IgnoreError();
     return absl::OkStatus();
   });
 }
@@ -77,9 +86,13 @@ absl::StatusOr<Kernel> MakeRestore(const KernelInit& init) {
     const int count = c.num_outputs();
     WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
     WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(prefix));
-    std::vector<absl::StatusOr<Tensor>> read(static_cast<size_t>(count), absl::StatusOr<Tensor>(Tensor()));
-    c.pool().ForEach(count, [&](int i) { read[i] = ReadFromCheckpoint(*reader, names[i], specs[i], dtypes[i]); });
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
+                          CheckpointReader::Open(prefix));
+    std::vector<absl::StatusOr<Tensor>> read(static_cast<size_t>(count),
+                                             absl::StatusOr<Tensor>(Tensor()));
+    c.pool().ForEach(count, [&](int i) {
+      read[i] = ReadFromCheckpoint(*reader, names[i], specs[i], dtypes[i]);
+    });
     for (const absl::StatusOr<Tensor>& tensor : read) WEIR_RETURN_IF_ERROR(tensor.status());
     for (int i = 0; i < count; ++i) c.SetOutput(i, *std::move(read[i]));
     return absl::OkStatus();
@@ -95,7 +108,8 @@ absl::StatusOr<Kernel> MakeRestoreOne(const KernelInit& init) {
     if (c.num_inputs() == 3) {
       WEIR_ASSIGN_OR_RETURN(spec, ScalarString(c, 2, "shape_and_slice"));
     }
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, CheckpointReader::Open(pattern));
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
+                          CheckpointReader::Open(pattern));
     WEIR_ASSIGN_OR_RETURN(Tensor tensor, ReadFromCheckpoint(*reader, name, spec, dtype));
     c.SetOutput(0, std::move(tensor));
     return absl::OkStatus();
@@ -150,7 +164,8 @@ absl::Status Match(KernelContext& c) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern));
     found.insert(paths.begin(), paths.end());
   }
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({static_cast<int64_t>(found.size())})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out,
+                        c.AllocateOutput(0, Shape({static_cast<int64_t>(found.size())})));
   std::copy(found.begin(), found.end(), out->data<std::string>());
   return absl::OkStatus();
 }
@@ -163,7 +178,8 @@ absl::StatusOr<Kernel> MakeJoin(const KernelInit& init) {
       const Shape& each = c.input(i).shape();
       if (each.IsScalar() || each == shape) continue;
       if (!shape.IsScalar()) {
-        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " vs. ", each.ToString());
+        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " vs. ",
+                               each.ToString());
       }
       shape = each;
     }
@@ -190,14 +206,17 @@ class Regex {
   Regex& operator=(const Regex&) = delete;
 
   absl::Status Compile(const std::string& pattern) {
-    const int code = regcomp(&regex_, absl::StrCat("^(", pattern, ")$").c_str(), REG_EXTENDED | REG_NOSUB);
+    const int code =
+        regcomp(&regex_, absl::StrCat("^(", pattern, ")$").c_str(), REG_EXTENDED | REG_NOSUB);
     compiled_ = code == 0;
     if (compiled_) return absl::OkStatus();
     char why[128];
     regerror(code, &regex_, why, sizeof(why));
     return InvalidArgument("Invalid pattern: ", pattern, ", error: ", why);
   }
-  bool Matches(const std::string& text) const { return regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0; }
+  bool Matches(const std::string& text) const {
+    return regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0;
+  }
 
  private:
   regex_t regex_;

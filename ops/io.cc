@@ -6,23 +6,27 @@
 
 namespace weir {
 
-Operation SaveV2(Output prefix, Output tensor_names, Output shape_and_slices, const Outputs& tensors,
-                 absl::string_view name) {
+Operation SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                 const Outputs& tensors, absl::string_view name) {
   return Operation(AddNode("SaveV2", {prefix, tensor_names, shape_and_slices, tensors}, {}, name));
 }
 
-Outputs RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices, const DataTypes& dtypes,
-                  absl::string_view name) {
-  Node* node = AddNode("RestoreV2", {prefix, tensor_names, shape_and_slices}, {{"dtypes", dtypes}}, name);
+Outputs RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
+                  const DataTypes& dtypes, absl::string_view name) {
+  Node* node =
+      AddNode("RestoreV2", {prefix, tensor_names, shape_and_slices}, {{"dtypes", dtypes}}, name);
   Outputs outputs(dtypes.size());
-  for (size_t i = 0; i < dtypes.size() && node != nullptr; ++i) outputs[i] = node->output(static_cast<int>(i));
+  for (size_t i = 0; i < dtypes.size() && node != nullptr; ++i)
+    outputs[i] = node->output(static_cast<int>(i));
   return outputs;
 }
 
-Operation MergeV2Checkpoints(Output checkpoint_prefixes, Output destination_prefix, bool delete_old_dirs,
-                             bool allow_missing_files, absl::string_view name) {
-  return Operation(AddNode("MergeV2Checkpoints", {checkpoint_prefixes, destination_prefix},
-                           {{"delete_old_dirs", delete_old_dirs}, {"allow_missing_files", allow_missing_files}}, name));
+Operation MergeV2Checkpoints(Output checkpoint_prefixes, Output destination_prefix,
+                             bool delete_old_dirs, bool allow_missing_files,
+                             absl::string_view name) {
+  return Operation(AddNode(
+      "MergeV2Checkpoints", {checkpoint_prefixes, destination_prefix},
+      {{"delete_old_dirs", delete_old_dirs}, {"allow_missing_files", allow_missing_files}}, name));
 }
 
 Output ShardedFilename(Output basename, Output shard, Output num_shards, absl::string_view name) {
@@ -33,13 +37,17 @@ Output ShardedFilespec(Output basename, Output num_shards, absl::string_view nam
   return AddOp("ShardedFilespec", {basename, num_shards}, {}, name);
 }
 
-Output ReadFile(Output filename, absl::string_view name) { return AddOp("ReadFile", {filename}, {}, name); }
+Output ReadFile(Output filename, absl::string_view name) {
+  return AddOp("ReadFile", {filename}, {}, name);
+}
 
 Operation WriteFile(Output filename, Output contents, absl::string_view name) {
   return Operation(AddNode("WriteFile", {filename, contents}, {}, name));
 }
 
-Output MatchingFiles(Output pattern, absl::string_view name) { return AddOp("MatchingFiles", {pattern}, {}, name); }
+Output MatchingFiles(Output pattern, absl::string_view name) {
+  return AddOp("MatchingFiles", {pattern}, {}, name);
+}
 
 Output StringJoin(const Outputs& inputs, absl::string_view separator, absl::string_view name) {
   return AddOp("StringJoin", {inputs}, {{"separator", separator}}, name);
@@ -64,8 +72,8 @@ absl::Status CheckNames(ShapeContext& c, int64_t count) {
     WEIR_ASSIGN_OR_RETURN(const Shape shape, c.WithRank(i, 1));
     const absl::StatusOr<int64_t> merged = MergeDims(shape.dim(0), count);
     if (!merged.ok()) {
-      return InvalidArgument(i == 1 ? "tensor_names" : "shape_and_slices", " has ", shape.dim(0), " elements for ",
-                             count, " tensors");
+      return InvalidArgument(i == 1 ? "tensor_names" : "shape_and_slices", " has ", shape.dim(0),
+                             " elements for ", count, " tensors");
     }
   }
   return absl::OkStatus();
@@ -76,7 +84,8 @@ absl::Status SaveShape(ShapeContext& c) { return CheckNames(c, c.num_inputs() - 
 absl::Status RestoreShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(CheckNames(c, c.num_outputs()));
   const Tensor* slices = c.input_value(2);
-  if (slices == nullptr || slices->dtype() != DT_STRING || slices->num_elements() != c.num_outputs()) {
+  if (slices == nullptr || slices->dtype() != DT_STRING ||
+      slices->num_elements() != c.num_outputs()) {
     return absl::OkStatus();
   }
   for (int i = 0; i < c.num_outputs(); ++i) {
@@ -101,9 +110,11 @@ absl::Status SaveV1Shape(ShapeContext& c) {
 absl::Status RestoreV1Shape(ShapeContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
   const Tensor* slice = c.num_inputs() == 3 ? c.input_value(2) : nullptr;
-  if (slice == nullptr || slice->dtype() != DT_STRING || slice->num_elements() != 1) return absl::OkStatus();
+  if (slice == nullptr || slice->dtype() != DT_STRING || slice->num_elements() != 1)
+    return absl::OkStatus();
   if (slice->scalar<std::string>().empty()) return absl::OkStatus();
-  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(slice->scalar<std::string>()));
+  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed,
+                        ShapeAndSlice::Parse(slice->scalar<std::string>()));
   c.set_output(0, parsed.slice_shape);
   return absl::OkStatus();
 }
@@ -132,13 +143,15 @@ absl::Status JoinShape(ShapeContext& c) {
 }
 
 void AddCheckpointOps(OpRegistry* ops) {
-  ops->Add(OpSpec("SaveV2")
-               .In("prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes")
-               .Attr("dtypes: list(type) >= 1")
-               .Stateful()
-               .InferShape(SaveShape)
-               .NotDifferentiable()
-               .Doc("Writes tensors to a checkpoint (V2), each under its name, whole or as a slice of a bigger tensor."));
+  ops->Add(
+      OpSpec("SaveV2")
+          .In("prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes")
+          .Attr("dtypes: list(type) >= 1")
+          .Stateful()
+          .InferShape(SaveShape)
+          .NotDifferentiable()
+          .Doc("Writes tensors to a checkpoint (V2), each under its name, whole or as a slice of a "
+               "bigger tensor."));
   ops->Add(OpSpec("RestoreV2")
                .In("prefix: string, tensor_names: string, shape_and_slices: string")
                .Out("tensors: dtypes")
@@ -146,7 +159,8 @@ void AddCheckpointOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(RestoreShape)
                .NotDifferentiable()
-               .Doc("Reads tensors by name from a checkpoint, V2 or V1, whole or slices of them: all, or none."));
+               .Doc("Reads tensors by name from a checkpoint, V2 or V1, whole or slices of them: "
+                    "all, or none."));
   ops->Add(OpSpec("MergeV2Checkpoints")
                .In("checkpoint_prefixes: string, destination_prefix: string")
                .Attr("delete_old_dirs: bool = true")
@@ -154,21 +168,24 @@ void AddCheckpointOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(MergeShape)
                .NotDifferentiable()
-               .Doc("Joins the checkpoints that the shards of one save wrote into one with as many data files."));
+               .Doc("Joins the checkpoints that the shards of one save wrote into one with as many "
+                    "data files."));
   ops->Add(OpSpec("Save")
                .In("filename: string, tensor_names: string, data: T")
                .Attr("T: list(type) >= 1")
                .Stateful()
                .InferShape(SaveV1Shape)
                .NotDifferentiable()
-               .Doc("Writes tensors to a checkpoint of the old format (V1), which Weir reads and does not write."));
+               .Doc("Writes tensors to a checkpoint of the old format (V1), which Weir reads and "
+                    "does not write."));
   ops->Add(OpSpec("SaveSlices")
                .In("filename: string, tensor_names: string, shapes_and_slices: string, data: T")
                .Attr("T: list(type) >= 1")
                .Stateful()
                .InferShape(SaveV1Shape)
                .NotDifferentiable()
-               .Doc("Writes slices of tensors to a checkpoint of the old format (V1), which Weir reads and does not write."));
+               .Doc("Writes slices of tensors to a checkpoint of the old format (V1), which Weir "
+                    "reads and does not write."));
   ops->Add(OpSpec("Restore")
                .In("file_pattern: string, tensor_name: string")
                .Out("tensor: dt")
@@ -201,7 +218,8 @@ void AddFileOps(OpRegistry* ops) {
                .Out("filename: string")
                .InferShape(AllScalars)
                .NotDifferentiable()
-               .Doc("The pattern that the names of all shards match, with question marks for the shard."));
+               .Doc("The pattern that the names of all shards match, with question marks for the "
+                    "shard."));
   ops->Add(OpSpec("ReadFile")
                .In("filename: string")
                .Out("contents: string")
@@ -227,14 +245,16 @@ void AddFileOps(OpRegistry* ops) {
                .Attr("separator: string = ''")
                .InferShape(JoinShape)
                .NotDifferentiable()
-               .Doc("Strings put one after the other, element by element, with a separator between them."));
+               .Doc("Strings put one after the other, element by element, with a separator between "
+                    "them."));
   ops->Add(OpSpec("StaticRegexFullMatch")
                .In("input: string")
                .Out("output: bool")
                .Attr("pattern: string")
                .InferShape(SameShape)
                .NotDifferentiable()
-               .Doc("Whether the whole of each string matches a regular expression (POSIX extended syntax)."));
+               .Doc("Whether the whole of each string matches a regular expression (POSIX extended "
+                    "syntax)."));
 }
 
 }  // namespace

@@ -94,7 +94,8 @@ class SaverGraph {
  private:
   Output Path() {
     const NameScope scope(graph_, "filename");
-    const Output fallback = PlaceholderWithDefault(Const(graph_, options_.filename, "input"), Shape(), scope.name());
+    const Output fallback =
+        PlaceholderWithDefault(Const(graph_, options_.filename, "input"), Shape(), scope.name());
     const NameScope outside(graph_, ParentOf(scope.name()));
     return PlaceholderWithDefault(fallback, Shape(), "Const");
   }
@@ -149,7 +150,8 @@ class SaverGraph {
       values = RestoreV2(path, names, slices, dtypes, scope.name());
     }
     std::vector<Operation> assigns;
-    for (size_t i = 0; i < variables.size(); ++i) assigns.push_back(AssignTo(variables[i].second, values[i]));
+    for (size_t i = 0; i < variables.size(); ++i)
+      assigns.push_back(AssignTo(variables[i].second, values[i]));
     return assigns;
   }
 
@@ -158,7 +160,8 @@ class SaverGraph {
     if (!v.is_resource()) {
       const ColocateWith beside(graph_, Operation(v.handle().node));
       const bool validate = !options_.reshape && v.shape().IsFullyDefined();
-      return AddOp("Assign", {v.handle(), value}, {{"use_locking", true}, {"validate_shape", validate}});
+      return AddOp("Assign", {v.handle(), value},
+                   {{"use_locking", true}, {"validate_shape", validate}});
     }
     const DeviceScope device(graph_, v.device());
     return AssignVariableOp(v.handle(), Identity(value));
@@ -189,7 +192,8 @@ class SaverGraph {
     return device->ToString();
   }
 
-  // Where the shards are written before they are merged: "<path>_temp/part", and on object stores beside the path.
+  // Where the shards are written before they are merged: "<path>_temp/part", and on object stores
+  // beside the path.
   Output TemporaryPath(Output path) {
     const DeviceScope device(graph_, "/device:CPU:*");
     const Output is_object_store = StaticRegexFullMatch(path, "^s3://.*");
@@ -248,7 +252,8 @@ class SaverGraph {
 
 }  // namespace
 
-absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables, const SaverGraphOptions& options) {
+absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables,
+                                         const SaverGraphOptions& options) {
   WEIR_RETURN_IF_ERROR(graph.status());
   WEIR_RETURN_IF_ERROR(CheckNames(variables));
   std::stable_sort(variables.begin(), variables.end(),

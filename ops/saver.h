@@ -14,11 +14,12 @@ class SaverDef;
 // The nodes that save and restore variables: the graph's half of Saver (session/saver.h).
 namespace weir {
 
-// What of a graph is needed to save and restore with it, and which checkpoints are kept: a SaverDef on the wire.
+// What of a graph is needed to save and restore with it, and which checkpoints are kept: a SaverDef
+// on the wire.
 struct SaverDef {
   std::string filename_tensor_name;  // "save/Const:0": feed it with the path
-  std::string save_tensor_name;      // "save/control_dependency:0": fetch it to save; gives the path
-  std::string restore_op_name;       // "save/restore_all": run it to restore
+  std::string save_tensor_name;  // "save/control_dependency:0": fetch it to save; gives the path
+  std::string restore_op_name;   // "save/restore_all": run it to restore
   int max_to_keep = 5;
   bool sharded = false;
   float keep_checkpoint_every_n_hours = 10000;
@@ -46,13 +47,15 @@ struct SaverGraphOptions {
   std::string name = "save";
 };
 
-// Names in checkpoints, and the variables that they are for. Parts of one partitioned variable share a name.
+// Names in checkpoints, and the variables that they are for. Parts of one partitioned variable
+// share a name.
 using NamedVariables = std::vector<std::pair<std::string, Variable>>;
 // Under the names of their ops; parts of partitioned variables under the full name.
 NamedVariables NameVariables(const Variables& variables);
 
-// Adds the nodes: names, order and structure are TensorFlow's. Every variable is saved whole or as the slice it is.
-// INVALID_ARGUMENT if there are no variables, for a name that two variables have, or a variable with two names.
+// Adds the nodes: names, order and structure are TensorFlow's. Every variable is saved whole or as
+// the slice it is. INVALID_ARGUMENT if there are no variables, for a name that two variables have,
+// or a variable with two names.
 absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables,
                                          const SaverGraphOptions& options = {});
 

@@ -1,8 +1,8 @@
 #include "weir/core/bundle_commit.h"
 
-#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,7 +11,8 @@
 #include "weir/tests/io/deadly_files.h"
 #include "weir/tests/io/test_files.h"
 
-// What is left of a checkpoint when writing the next one stops, at every operation on files, by a power failure or a kill.
+// What is left of a checkpoint when writing the next one stops, at every operation on files, by a
+// power failure or a kill.
 namespace weir {
 namespace {
 
@@ -37,7 +38,8 @@ absl::Status SaveMerged(const std::string& prefix, int n) {
   std::vector<std::string> parts;
   for (const char* name : {"a", "b"}) {
     parts.push_back(absl::StrCat(prefix, "_temp/part-", name));
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(parts.back()));
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer,
+                          BundleWriter::Create(parts.back()));
     WEIR_RETURN_IF_ERROR(writer->Add(name, Numbered(n)));
     WEIR_RETURN_IF_ERROR(writer->Finish());
   }
@@ -91,7 +93,8 @@ TEST_P(Commit, APowerFailureAtAnyOperationLeavesTheOldOrTheNewOne) {
       {
         ScopedFileSystem inner(twice.get());
         const int m = NumberAt("/m");
-        EXPECT_TRUE(m == n || m == 3) << "stopped after " << stop << ", then " << stop / 2 << ": " << m;
+        EXPECT_TRUE(m == n || m == 3)
+            << "stopped after " << stop << ", then " << stop / 2 << ": " << m;
       }
       ASSERT_TRUE(save("/m", 4).ok());
       EXPECT_EQ(NumberAt("/m"), 4);
@@ -136,14 +139,16 @@ TEST_P(Commit, AKillAtAnyWriteLeavesTheOldOrTheNewOne) {
     finished = WIFEXITED(status);
     ASSERT_TRUE(finished ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGKILL);
     const int found = NumberAt(prefix);
-    ASSERT_TRUE(found == next || (found == expected && !finished)) << "killed after " << operations << ": " << found;
+    ASSERT_TRUE(found == next || (found == expected && !finished))
+        << "killed after " << operations << ": " << found;
     expected = found;
   }
   EXPECT_GT(expected, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Commit, ::testing::Values(SaveOne, SaveMerged),
-                         [](const auto& info) { return info.param == SaveOne ? "OneFile" : "Merged"; });
+INSTANTIATE_TEST_SUITE_P(All, Commit, ::testing::Values(SaveOne, SaveMerged), [](const auto& info) {
+  return info.param == SaveOne ? "OneFile" : "Merged";
+});
 
 }  // namespace
 }  // namespace weir

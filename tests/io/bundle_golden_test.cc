@@ -34,7 +34,8 @@ void Save(const std::string& prefix, const std::vector<Row>& rows) {
     } else {
       const auto parsed = ShapeAndSlice::Parse(row.slice);
       ASSERT_TRUE(parsed.ok()) << parsed.status();
-      ASSERT_TRUE((*writer)->AddSlice(row.name, parsed->shape, parsed->slice, row.tensor).ok()) << row.name;
+      ASSERT_TRUE((*writer)->AddSlice(row.name, parsed->shape, parsed->slice, row.tensor).ok())
+          << row.name;
     }
   }
   ASSERT_TRUE((*writer)->Finish().ok());
@@ -44,8 +45,8 @@ void Save(const std::string& prefix, const std::vector<Row>& rows) {
 void ExpectSameFile(const std::string& ours, const std::string& theirs) {
   const std::string a = ReadBytes(ours), b = ReadBytes(theirs);
   const size_t n = std::min(a.size(), b.size());
-  const size_t at = static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<long>(n), b.begin()).first -
-                                        a.begin());
+  const size_t at = static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<long>(n), b.begin()).first - a.begin());
   EXPECT_TRUE(a == b) << ours << " (" << a.size() << " bytes) and " << theirs << " (" << b.size()
                       << " bytes) differ at offset " << at;
 }
@@ -101,7 +102,8 @@ Tensor Part(const Tensor& whole, absl::string_view slice) {
 
 TEST(BundleGolden, MergedShardsWithSlicesHaveTensorFlowsBytes) {
   const std::string dir = MakeTempDirectory("golden");
-  const std::string a = dir + "/t/part-00000-of-00002", b = dir + "/t/part-00001-of-00002", merged = dir + "/parts";
+  const std::string a = dir + "/t/part-00000-of-00002", b = dir + "/t/part-00001-of-00002",
+                    merged = dir + "/parts";
   const Tensor whole = PatternTensor(DT_FLOAT, Shape({7, 4}), 3);
   const Tensor text = PatternStrings(Shape({4}), 9);
   Save(a, {{"p", "7 4 0,3:0,2", Part(whole, "0,3:0,2")},
@@ -127,13 +129,15 @@ TEST(BundleGolden, IndexesOfSeveralBlocksAndHugeKeysHaveTensorFlowsChecksums) {
   const std::string dir = MakeTempDirectory("golden");
   std::vector<Row> rows;
   for (int i = 0; i < 15000; ++i) {
-    rows.push_back({absl::StrFormat("layer_%05d/weights_%s", i, std::string(static_cast<size_t>(i % 50), 'x')), "",
-                    PatternTensor(DT_FLOAT, Shape({i % 3}), i)});
+    rows.push_back(
+        {absl::StrFormat("layer_%05d/weights_%s", i, std::string(static_cast<size_t>(i % 50), 'x')),
+         "", PatternTensor(DT_FLOAT, Shape({i % 3}), i)});
   }
   Save(dir + "/many", rows);
   for (const size_t length : {524270, 524271}) {
     rows.clear();
-    for (const std::string& name : {std::string("a"), std::string(length, 'b'), std::string("c"), std::string("d")}) {
+    for (const std::string& name :
+         {std::string("a"), std::string(length, 'b'), std::string("c"), std::string("d")}) {
       rows.push_back({name, "", PatternTensor(DT_FLOAT, Shape({2}), 1)});
     }
     Save(absl::StrCat(dir, "/long", length), rows);
@@ -142,7 +146,8 @@ TEST(BundleGolden, IndexesOfSeveralBlocksAndHugeKeysHaveTensorFlowsChecksums) {
   for (const char* name : {"many", "long524270", "long524271"}) {
     for (const char* suffix : {".index", ".data-00000-of-00001"}) {
       const std::string bytes = ReadBytes(absl::StrCat(dir, "/", name, suffix));
-      absl::StrAppend(&lines, name, suffix, " ", bytes.size(), absl::StrFormat(" %08x\n", Crc32c(bytes)));
+      absl::StrAppend(&lines, name, suffix, " ", bytes.size(),
+                      absl::StrFormat(" %08x\n", Crc32c(bytes)));
     }
   }
   EXPECT_EQ(lines, ReadBytes(absl::StrCat(kGolden, "large.txt")));
@@ -151,13 +156,15 @@ TEST(BundleGolden, IndexesOfSeveralBlocksAndHugeKeysHaveTensorFlowsChecksums) {
 TEST(CheckpointV1, EveryDtypeIsRead) {
   const auto reader = CheckpointReader::Open(absl::StrCat(kGolden, "v1"));
   ASSERT_TRUE(reader.ok()) << reader.status();
-  const std::vector<std::string> names = {"bool",  "complex128", "complex64", "double", "float", "half",   "int16",
-                                          "int32", "int64",      "int8",      "qint32", "qint8", "quint8", "uint8"};
+  const std::vector<std::string> names = {"bool",   "complex128", "complex64", "double", "float",
+                                          "half",   "int16",      "int32",     "int64",  "int8",
+                                          "qint32", "qint8",      "quint8",    "uint8"};
   for (size_t i = 0; i < names.size(); ++i) {
     const auto read = (*reader)->Read(names[i]);
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_TRUE(IdenticalTensors(
-        *read, PatternTensor(DataTypeFromName(names[i]), Shape({2, 3}), static_cast<int>(i)))) << names[i];
+        *read, PatternTensor(DataTypeFromName(names[i]), Shape({2, 3}), static_cast<int>(i))))
+        << names[i];
   }
   EXPECT_TRUE(IdenticalTensors(*(*reader)->Read("string"), PatternStrings(Shape({3}), 4)));
   EXPECT_TRUE(IdenticalTensors(*(*reader)->Read("scalar"), PatternTensor(DT_FLOAT, Shape(), 1)));
@@ -170,7 +177,8 @@ TEST(CheckpointV1, SlicesAreReadFromShards) {
   ASSERT_TRUE(reader.ok()) << reader.status();
   const Tensor whole = PatternTensor(DT_FLOAT, Shape({7, 4}), 3);
   EXPECT_TRUE(IdenticalTensors(*(*reader)->Read("p"), whole));
-  EXPECT_TRUE(IdenticalTensors(*(*reader)->ReadSlice("p", *TensorSlice::Parse("2,3:1,2")), Part(whole, "2,3:1,2")));
+  EXPECT_TRUE(IdenticalTensors(*(*reader)->ReadSlice("p", *TensorSlice::Parse("2,3:1,2")),
+                               Part(whole, "2,3:1,2")));
   const auto half = CheckpointReader::Open(absl::StrCat(kGolden, "v1_parts-00000-of-00002"));
   EXPECT_TRUE(absl::IsDataLoss((*half)->Read("p").status()));
 }

@@ -16,7 +16,8 @@ using testing::PatternStrings;
 using testing::PatternTensor;
 
 // Writes (name, tensor) rows.
-absl::Status Save(const std::string& prefix, const std::vector<std::pair<std::string, Tensor>>& rows) {
+absl::Status Save(const std::string& prefix,
+                  const std::vector<std::pair<std::string, Tensor>>& rows) {
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(prefix));
   for (const auto& [name, tensor] : rows) WEIR_RETURN_IF_ERROR(writer->Add(name, tensor));
   return writer->Finish();
@@ -36,7 +37,8 @@ TEST(Bundle, EveryDtypeComesBackAsItWas) {
     const auto dtype = static_cast<DataType>(t);
     if (!IsPlain(dtype)) continue;
     for (const Shape& shape : {Shape({}), Shape({0, 2}), Shape({3, 2}), Shape({400000})}) {
-      rows.emplace_back(absl::StrCat("t/", t, "/", shape.ToString()), PatternTensor(dtype, shape, t));
+      rows.emplace_back(absl::StrCat("t/", t, "/", shape.ToString()),
+                        PatternTensor(dtype, shape, t));
     }
   }
   rows.emplace_back("strings", PatternStrings(Shape({5, 3}), 2));
@@ -156,15 +158,20 @@ TEST(Bundle, SlicesAreReadBackInAnyDivision) {
       ASSERT_TRUE(read.ok()) << read.status();
       EXPECT_TRUE(IdenticalTensors(*read, part)) << name << " " << text;
     }
-    EXPECT_TRUE(absl::IsInvalidArgument(reader->ReadSlice(name, *TensorSlice::Parse("5,2:-")).status()));
-    EXPECT_TRUE(absl::IsInvalidArgument(reader->ReadSlice(name, *TensorSlice::Parse("5,1")).status()));
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(reader->ReadSlice(name, *TensorSlice::Parse("5,2:-")).status()));
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(reader->ReadSlice(name, *TensorSlice::Parse("5,1")).status()));
   }
 }
 
 TEST(Bundle, SlicesThatDoNotCoverTheTensorAreDataLoss) {
   const std::string prefix = MakeTempDirectory("bundle") + "/m";
   const auto writer = *BundleWriter::Create(prefix);
-  ASSERT_TRUE(writer->AddSlice("p", Shape({4}), *TensorSlice::Parse("0,2"), PatternTensor(DT_FLOAT, Shape({2}), 1)).ok());
+  ASSERT_TRUE(writer
+                  ->AddSlice("p", Shape({4}), *TensorSlice::Parse("0,2"),
+                             PatternTensor(DT_FLOAT, Shape({2}), 1))
+                  .ok());
   ASSERT_TRUE(writer->Finish().ok());
   EXPECT_TRUE(absl::IsDataLoss(Open(prefix)->Read("p").status()));
   EXPECT_TRUE(Open(prefix)->ReadSlice("p", *TensorSlice::Parse("1,1")).ok());
@@ -177,7 +184,8 @@ TEST(MergeBundles, JoinsPartsAndRemovesThem) {
   ASSERT_TRUE(Save(dir + "/t/b", {{"y", Tensor::Scalar(2.0f)}}).ok());
   ASSERT_TRUE(Save(dir + "/t/c", {}).ok());
   ASSERT_TRUE(MergeBundles({dir + "/t/a", dir + "/t/b", dir + "/t/c"}, dir + "/m").ok());
-  EXPECT_THAT(FilesIn(dir), ElementsAre("m.data-00000-of-00002", "m.data-00001-of-00002", "m.index", "t"));
+  EXPECT_THAT(FilesIn(dir),
+              ElementsAre("m.data-00000-of-00002", "m.data-00001-of-00002", "m.index", "t"));
   EXPECT_THAT(FilesIn(dir + "/t"), IsEmpty());
   const auto reader = Open(dir + "/m");
   EXPECT_EQ(reader->Read("x")->scalar<float>(), 1.0f);

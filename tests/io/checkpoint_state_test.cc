@@ -22,17 +22,22 @@ TEST(CheckpointState, HasTheBytesOfTensorFlow) {
   ASSERT_TRUE(files.MakeDirectory("/train").ok());
   {
     ScopedFileSystem scope(&files);
-    ASSERT_TRUE(WriteCheckpointState("/train", {.model_checkpoint_path = "/train/m \"2\"",
-                                                .all_model_checkpoint_paths = {"/m-1", "/train/m \"2\""}},
-                                     true).ok());
+    ASSERT_TRUE(WriteCheckpointState("/train",
+                                     {.model_checkpoint_path = "/train/m \"2\"",
+                                      .all_model_checkpoint_paths = {"/m-1", "/train/m \"2\""}},
+                                     true)
+                    .ok());
   }
-  EXPECT_EQ(*files.Contents("/train/checkpoint"), ReadBytes("tests/io/golden/state_made_relative.txt"));
+  EXPECT_EQ(*files.Contents("/train/checkpoint"),
+            ReadBytes("tests/io/golden/state_made_relative.txt"));
 
   const std::string dir = MakeTempDirectory("state");
   ASSERT_EQ(chdir(dir.c_str()), 0);
   ASSERT_TRUE(MakeDirectories("train").ok());
-  ASSERT_TRUE(WriteCheckpointState("train", {.model_checkpoint_path = "train/m-2",
-                                             .all_model_checkpoint_paths = {"train/m-1", "train/m-2"}}).ok());
+  ASSERT_TRUE(
+      WriteCheckpointState("train", {.model_checkpoint_path = "train/m-2",
+                                     .all_model_checkpoint_paths = {"train/m-1", "train/m-2"}})
+          .ok());
   EXPECT_EQ(ReadBytes("train/checkpoint"),
             "model_checkpoint_path: \"m-2\"\nall_model_checkpoint_paths: \"m-1\"\n"
             "all_model_checkpoint_paths: \"m-2\"\n");
@@ -45,13 +50,16 @@ TEST(CheckpointState, HasTheBytesOfTensorFlow) {
 TEST(CheckpointState, TheNewestIsAddedToTheList) {
   const std::string dir = MakeTempDirectory("state");
   ASSERT_TRUE(WriteCheckpointState(dir, {.model_checkpoint_path = dir + "/b",
-                                         .all_model_checkpoint_paths = {dir + "/a"}}).ok());
-  EXPECT_THAT(ReadCheckpointState(dir)->all_model_checkpoint_paths, ElementsAre(dir + "/a", dir + "/b"));
+                                         .all_model_checkpoint_paths = {dir + "/a"}})
+                  .ok());
+  EXPECT_THAT(ReadCheckpointState(dir)->all_model_checkpoint_paths,
+              ElementsAre(dir + "/a", dir + "/b"));
 }
 
 TEST(CheckpointState, TimestampsComeWithEveryPathOrNone) {
   const std::string dir = MakeTempDirectory("state");
-  CheckpointState state{.model_checkpoint_path = dir + "/a", .all_model_checkpoint_timestamps = {1.5},
+  CheckpointState state{.model_checkpoint_path = dir + "/a",
+                        .all_model_checkpoint_timestamps = {1.5},
                         .last_preserved_timestamp = 2};
   ASSERT_TRUE(WriteCheckpointState(dir, state).ok());
   EXPECT_THAT(ReadCheckpointState(dir)->all_model_checkpoint_timestamps, ElementsAre(1.5));

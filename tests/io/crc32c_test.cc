@@ -36,7 +36,8 @@ TEST(Crc32c, BothWaysAgreeWithTheDefinitionAtEveryLengthAndAlignment) {
   for (char& c : bytes) c = static_cast<char>(random());
   std::vector<size_t> lengths;
   for (size_t n = 0; n < 100; ++n) lengths.push_back(n);
-  for (const size_t n : {767, 768, 769, 1536, 3000, 12287, 12288, 12289, 13056, 24576, 39990}) lengths.push_back(n);
+  for (const size_t n : {767, 768, 769, 1536, 3000, 12287, 12288, 12289, 13056, 24576, 39990})
+    lengths.push_back(n);
   for (const size_t n : lengths) {
     const size_t start = n % 9;
     const uint32_t expected = Reference(absl::string_view(bytes).substr(start, n));

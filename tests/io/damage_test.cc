@@ -7,7 +7,8 @@
 #include "weir/core/file.h"
 #include "weir/tests/io/test_files.h"
 
-// Checkpoints with every byte changed and cut at every length: an error or the truth, never anything else.
+// Checkpoints with every byte changed and cut at every length: an error or the truth, never
+// anything else.
 namespace weir {
 namespace {
 
@@ -19,8 +20,9 @@ using testing::ReadBytes;
 
 constexpr char kGolden[] = "tests/io/golden/";
 
-// The size of the one data block of a table. After its trailer comes the metaindex block, eight bytes 00000000 01000000;
-// the index block ends with the same eight, 61 bytes before the end of the file.
+// The size of the one data block of a table. After its trailer comes the metaindex block, eight
+// bytes 00000000 01000000; the index block ends with the same eight, 61 bytes before the end of the
+// file.
 size_t FirstBlockSize(const std::string& table) {
   const size_t metaindex = table.rfind(std::string("\0\0\0\0\1\0\0\0", 8), table.size() - 62);
   EXPECT_NE(metaindex, std::string::npos);
@@ -41,11 +43,18 @@ class Damage : public ::testing::Test {
     const auto writer = BundleWriter::Create("/m");
     EXPECT_TRUE((*writer)->Add("floats", PatternTensor(DT_FLOAT, Shape({3, 2}), 1)).ok());
     EXPECT_TRUE((*writer)->Add("none", PatternTensor(DT_FLOAT, Shape({0}), 1)).ok());
-    EXPECT_TRUE((*writer)->AddSlice("parts", whole_.shape(), *TensorSlice::Parse("0,1:-"), whole_.Slice(0, 1)).ok());
-    EXPECT_TRUE((*writer)->AddSlice("parts", whole_.shape(), *TensorSlice::Parse("1,3:-"), whole_.Slice(1, 4)).ok());
+    EXPECT_TRUE(
+        (*writer)
+            ->AddSlice("parts", whole_.shape(), *TensorSlice::Parse("0,1:-"), whole_.Slice(0, 1))
+            .ok());
+    EXPECT_TRUE(
+        (*writer)
+            ->AddSlice("parts", whole_.shape(), *TensorSlice::Parse("1,3:-"), whole_.Slice(1, 4))
+            .ok());
     EXPECT_TRUE((*writer)->Add("strings", PatternStrings(Shape({3}), 1)).ok());
     EXPECT_TRUE((*writer)->Finish().ok());
-    for (const auto& tensor : Names()) truth_.push_back(*(*CheckpointReader::Open("/m"))->Read(tensor));
+    for (const auto& tensor : Names())
+      truth_.push_back(*(*CheckpointReader::Open("/m"))->Read(tensor));
   }
 
   // Else protobuf prints a line for each of thousands of malformed messages.
@@ -108,8 +117,9 @@ TEST_F(Damage, EveryChangedBitOfTheIndexIsFound) {
   }
 }
 
-// Somebody's malice rather than a broken disk: the checksum of the block is right. Whatever is read has the shape that
-// was asked for or is an error; nothing crashes, hangs, or asks for memory that the files do not justify.
+// Somebody's malice rather than a broken disk: the checksum of the block is right. Whatever is read
+// has the shape that was asked for or is an error; nothing crashes, hangs, or asks for memory that
+// the files do not justify.
 TEST_F(Damage, ChangedEntriesWithRightChecksumsDoNoHarm) {
   std::string* index = files_.Contents("/m.index");
   const std::string sound = *index;
@@ -174,8 +184,9 @@ TEST_F(Damage, TheMessageHasFileTensorOffsetAndBothChecksums) {
   (*files_.Contents("/m.data-00000-of-00001"))[30] ^= 1;
   const absl::Status status = (*CheckpointReader::Open("/m"))->Read("parts").status();
   EXPECT_TRUE(absl::IsDataLoss(status));
-  for (const char* word : {"/m.data-00000-of-00001", "parts, slice 0,1:-", "offset 24", "Checksum does not match: stored ",
-                           "calculated on the restored bytes "}) {
+  for (const char* word :
+       {"/m.data-00000-of-00001", "parts, slice 0,1:-", "offset 24",
+        "Checksum does not match: stored ", "calculated on the restored bytes "}) {
     EXPECT_THAT(status.message(), HasSubstr(word));
   }
 }

@@ -12,19 +12,42 @@
 
 namespace weir::testing {
 
-// The operating system's files, with a process that is killed after a number of operations; the last Append is half done.
+// The operating system's files, with a process that is killed after a number of operations; the
+// last Append is half done.
 class DeadlyFiles : public FileSystem {
  public:
   DeadlyFiles(FileSystem* base, int operations) : base_(base), left_(operations) {}
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override { return base_->Open(path); }
-  absl::Status Rename(const std::string& a, const std::string& b) override { Count(); return base_->Rename(a, b); }
-  absl::Status Link(const std::string& a, const std::string& b) override { Count(); return base_->Link(a, b); }
-  absl::Status Remove(const std::string& path) override { Count(); return base_->Remove(path); }
-  absl::Status SyncDirectory(const std::string& path) override { Count(); return base_->SyncDirectory(path); }
-  absl::Status MakeDirectory(const std::string& path) override { Count(); return base_->MakeDirectory(path); }
-  absl::Status RemoveDirectory(const std::string& path) override { Count(); return base_->RemoveDirectory(path); }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return base_->List(path); }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    return base_->Open(path);
+  }
+  absl::Status Rename(const std::string& a, const std::string& b) override {
+    Count();
+    return base_->Rename(a, b);
+  }
+  absl::Status Link(const std::string& a, const std::string& b) override {
+    Count();
+    return base_->Link(a, b);
+  }
+  absl::Status Remove(const std::string& path) override {
+    Count();
+    return base_->Remove(path);
+  }
+  absl::Status SyncDirectory(const std::string& path) override {
+    Count();
+    return base_->SyncDirectory(path);
+  }
+  absl::Status MakeDirectory(const std::string& path) override {
+    Count();
+    return base_->MakeDirectory(path);
+  }
+  absl::Status RemoveDirectory(const std::string& path) override {
+    Count();
+    return base_->RemoveDirectory(path);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    return base_->List(path);
+  }
   bool Exists(const std::string& path) override { return base_->Exists(path); }
   bool IsDirectory(const std::string& path) override { return base_->IsDirectory(path); }
 
@@ -40,7 +63,8 @@ class DeadlyFiles : public FileSystem {
 
 class DeadlyFile : public WritableFile {
  public:
-  DeadlyFile(DeadlyFiles* files, std::unique_ptr<WritableFile> base) : files_(files), base_(std::move(base)) {}
+  DeadlyFile(DeadlyFiles* files, std::unique_ptr<WritableFile> base)
+      : files_(files), base_(std::move(base)) {}
   absl::Status Append(absl::string_view data) override {
     if (files_->last()) base_->Append(data.substr(0, data.size() / 2)).IgnoreError();
     files_->Count();

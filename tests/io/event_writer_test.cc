@@ -8,8 +8,8 @@
 namespace weir {
 namespace {
 
-using ::testing::MatchesRegex;
 using testing::MakeTempDirectory;
+using ::testing::MatchesRegex;
 
 std::vector<proto::Event> ReadEvents(const std::string& path) {
   std::vector<proto::Event> events;
@@ -25,7 +25,8 @@ TEST(EventWriter, StartsWithTheVersionAndKeepsTheOrder) {
   const std::string dir = MakeTempDirectory("events") + "/new/logs";
   const auto writer = EventWriter::Create(dir, {.filename_suffix = ".v"});
   ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_THAT(std::string(BaseName((*writer)->path())), MatchesRegex("events\\.out\\.tfevents\\.[0-9]{10}\\..*\\.v"));
+  EXPECT_THAT(std::string(BaseName((*writer)->path())),
+              MatchesRegex("events\\.out\\.tfevents\\.[0-9]{10}\\..*\\.v"));
   EXPECT_TRUE((*writer)->AddGraph("graph bytes").ok());
   EXPECT_TRUE((*writer)->AddScalar("loss", 0.5f, 7).ok());
   EXPECT_TRUE((*writer)->AddRunMetadata("step 7", "metadata", 7).ok());
@@ -67,7 +68,8 @@ TEST(EventWriter, TwoInOneSecondDoNotShareAFile) {
 }
 
 TEST(EventWriter, APeriodOfZeroFlushesEveryEvent) {
-  const auto writer = EventWriter::Create(MakeTempDirectory("events"), {.flush_period = std::chrono::seconds(0)});
+  const auto writer =
+      EventWriter::Create(MakeTempDirectory("events"), {.flush_period = std::chrono::seconds(0)});
   EXPECT_TRUE((*writer)->AddScalar("loss", 1, 1).ok());
   EXPECT_EQ(ReadEvents((*writer)->path()).size(), 2u);
 }

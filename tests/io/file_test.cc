@@ -101,8 +101,10 @@ TEST(MatchFiles, WildcardsStayWithinOneComponent) {
   const std::string dir = MakeTempDirectory("file");
   ASSERT_TRUE(MakeDirectories(dir + "/x1/deep").ok());
   ASSERT_TRUE(MakeDirectories(dir + "/x2").ok());
-  for (const char* name : {"/x1/a-00", "/x1/a-01", "/x2/a-00", "/x1/deep/a-00", "/b"}) WriteBytes(dir + name, "");
-  EXPECT_THAT(*MatchFiles(dir + "/x*/a-0?"), ElementsAre(dir + "/x1/a-00", dir + "/x1/a-01", dir + "/x2/a-00"));
+  for (const char* name : {"/x1/a-00", "/x1/a-01", "/x2/a-00", "/x1/deep/a-00", "/b"})
+    WriteBytes(dir + name, "");
+  EXPECT_THAT(*MatchFiles(dir + "/x*/a-0?"),
+              ElementsAre(dir + "/x1/a-00", dir + "/x1/a-01", dir + "/x2/a-00"));
   EXPECT_THAT(*MatchFiles(dir + "/x[2-9]/*"), ElementsAre(dir + "/x2/a-00"));
   EXPECT_THAT(*MatchFiles(dir + "/b"), ElementsAre(dir + "/b"));
   EXPECT_THAT(*MatchFiles(dir + "/c"), ElementsAre());
@@ -119,12 +121,14 @@ TEST(WriteFileAtomically, LeavesTheOldOrTheNewContentsWhereverItStops) {
       const bool done = WriteFileAtomically("/f", "new").ok();
       files.set_stop_after(-1);
       for (const auto survivors :
-           {MemoryFileSystem::Survivors::kSyncedOnly, MemoryFileSystem::Survivors::kNamesButNotBytes,
+           {MemoryFileSystem::Survivors::kSyncedOnly,
+            MemoryFileSystem::Survivors::kNamesButNotBytes,
             MemoryFileSystem::Survivors::kEverything, MemoryFileSystem::Survivors::kOneNameOfTwo}) {
         const auto after = files.AfterPowerFailure(survivors);
         const std::string* contents = after->Contents("/f");
         ASSERT_NE(contents, nullptr) << stop;
-        EXPECT_TRUE(*contents == "new" || (!done && *contents == "old")) << stop << " " << *contents;
+        EXPECT_TRUE(*contents == "new" || (!done && *contents == "old"))
+            << stop << " " << *contents;
       }
     }
   }

@@ -24,12 +24,19 @@ std::string WriteRecords(const std::vector<std::string>& records) {
 TEST(Record, HasTheBytesOfTensorFlow) {
   // What tf.io.TFRecordWriter writes for b"abc" and b"".
   EXPECT_EQ(absl::BytesToHexString(ReadBytes(WriteRecords({"abc", ""}))),
-            "0300000000000000" "b099490e" "616263" "6e57f121" "0000000000000000" "29039807" "d8ea82a2");
+            "0300000000000000"
+            "b099490e"
+            "616263"
+            "6e57f121"
+            "0000000000000000"
+            "29039807"
+            "d8ea82a2");
 }
 
 TEST(Record, ReadsBackWhatWasWritten) {
   std::vector<std::string> records = {"", "a", std::string(1 << 20, 'x')};
-  for (int i = 0; i < 1000; ++i) records.push_back(std::string(static_cast<size_t>(i), static_cast<char>(i)));
+  for (int i = 0; i < 1000; ++i)
+    records.push_back(std::string(static_cast<size_t>(i), static_cast<char>(i)));
   const auto reader = RecordReader::Open(WriteRecords(records));
   ASSERT_TRUE(reader.ok());
   for (const std::string& record : records) {

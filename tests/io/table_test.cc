@@ -18,7 +18,9 @@ using testing::ReadBytes;
 using testing::WriteBytes;
 
 std::string Key(int i) { return absl::StrCat("key/", 100000 + i); }
-std::string Value(int i) { return std::string(static_cast<size_t>(i % 97), static_cast<char>('a' + i % 26)); }
+std::string Value(int i) {
+  return std::string(static_cast<size_t>(i % 97), static_cast<char>('a' + i % 26));
+}
 
 std::string WriteTable(int entries) {
   const std::string path = MakeTempDirectory("table") + "/t";
@@ -39,7 +41,8 @@ absl::StatusOr<std::unique_ptr<TableReader>> OpenTable(const std::string& path) 
 int Scan(const std::string& path, std::vector<TableProblem>* problems) {
   const auto file = Files().Open(path);
   int visited = 0;
-  *problems = *ScanTable(**file, [&](absl::string_view key, absl::string_view value) { ++visited; });
+  *problems =
+      *ScanTable(**file, [&](absl::string_view key, absl::string_view value) { ++visited; });
   return visited;
 }
 
@@ -57,11 +60,13 @@ TEST(Table, FindsEveryKeyAndNoOthers) {
   EXPECT_EQ(*(*table)->Get(""), std::nullopt);
   EXPECT_EQ(*(*table)->Get("zzz"), std::nullopt);
   int next = 0;
-  EXPECT_TRUE((*table)->ForEach([&](absl::string_view key, absl::string_view value) {
-    EXPECT_EQ(key, Key(next));
-    EXPECT_EQ(value, Value(next++));
-    return absl::OkStatus();
-  }).ok());
+  EXPECT_TRUE((*table)
+                  ->ForEach([&](absl::string_view key, absl::string_view value) {
+                    EXPECT_EQ(key, Key(next));
+                    EXPECT_EQ(value, Value(next++));
+                    return absl::OkStatus();
+                  })
+                  .ok());
   EXPECT_EQ(next, kEntries);
 }
 
@@ -166,19 +171,48 @@ TEST(Table, ReadsSnappyBlocks) {
   }
 }
 
-// The examples of the format's description: literals, copies that overlap themselves, and what must be refused.
+// The examples of the format's description: literals, copies that overlap themselves, and what must
+// be refused.
 TEST(Snappy, LiteralsAndCopies) {
   std::string out;
-  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x03\x08" "abc", 5), &out));
+  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x03\x08"
+                                                 "abc",
+                                                 5),
+                               &out));
   EXPECT_EQ(out, "abc");
-  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x08\x04" "ab" "\x09\x02", 6), &out));  // 6 bytes from 2 back
+  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x08\x04"
+                                                 "ab"
+                                                 "\x09\x02",
+                                                 6),
+                               &out));  // 6 bytes from 2 back
   EXPECT_EQ(out, "abababab");
-  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x05\x00" "a" "\x0e\x01\x00", 6), &out));
+  EXPECT_TRUE(SnappyDecompress(absl::string_view("\x05\x00"
+                                                 "a"
+                                                 "\x0e\x01\x00",
+                                                 6),
+                               &out));
   EXPECT_EQ(out, "aaaaa");
-  for (const absl::string_view bad :
-       {absl::string_view("", 0), absl::string_view("\x03\x08" "ab", 4), absl::string_view("\x02\x08" "abc", 5),
-        absl::string_view("\x08\x04" "ab" "\x09\x03", 6), absl::string_view("\x08\x04" "ab" "\x09\x00", 6),
-        absl::string_view("\xff\xff\xff\xff\x0f\x00" "a", 7), absl::string_view("\x05\xfc\xff\xff\xff\xff" "a", 7)}) {
+  for (const absl::string_view bad : {absl::string_view("", 0),
+                                      absl::string_view("\x03\x08"
+                                                        "ab",
+                                                        4),
+                                      absl::string_view("\x02\x08"
+                                                        "abc",
+                                                        5),
+                                      absl::string_view("\x08\x04"
+                                                        "ab"
+                                                        "\x09\x03",
+                                                        6),
+                                      absl::string_view("\x08\x04"
+                                                        "ab"
+                                                        "\x09\x00",
+                                                        6),
+                                      absl::string_view("\xff\xff\xff\xff\x0f\x00"
+                                                        "a",
+                                                        7),
+                                      absl::string_view("\x05\xfc\xff\xff\xff\xff"
+                                                        "a",
+                                                        7)}) {
     EXPECT_FALSE(SnappyDecompress(bad, &out));
   }
 }

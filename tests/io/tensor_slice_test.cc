@@ -14,7 +14,8 @@ TEST(TensorSlice, TextGoesBackAndForth) {
     ASSERT_TRUE(slice.ok()) << text;
     EXPECT_EQ(slice->ToString(), text);
   }
-  for (const char* text : {"x", "1", "1,", ",1", "-1,2", "1,-2", "1,0", "1,2,3", "1,2:", "9223372036854775807,1"}) {
+  for (const char* text :
+       {"x", "1", "1,", ",1", "-1,2", "1,-2", "1,0", "1,2,3", "1,2:", "9223372036854775807,1"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(TensorSlice::Parse(text).status())) << text;
   }
 }
@@ -24,22 +25,28 @@ TEST(ShapeAndSlice, ParsesAndRefusesWhatDoesNotFit) {
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->shape, Shape({7, 2}));
   EXPECT_EQ(parsed->slice_shape, Shape({2, 2}));
-  for (const char* text : {"7", "7 2 3,2", "7 2 6,2:-", "7 x 3,2:-", "7 -2 3,2:-", "7 2  -:-", ""}) {
+  for (const char* text :
+       {"7", "7 2 3,2", "7 2 6,2:-", "7 x 3,2:-", "7 -2 3,2:-", "7 2  -:-", ""}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ShapeAndSlice::Parse(text).status())) << text;
   }
 }
 
 TEST(SliceKey, HasTheBytesOfTensorFlow) {
   const TensorSlice slice{{{0, 3}, {0, 2}}};
-  EXPECT_EQ(absl::BytesToHexString(EncodeSliceKey("pt", slice)), "00707400010102" "80838082");
-  EXPECT_EQ(absl::BytesToHexString(EncodeSliceKey("a", TensorSlice::Full(1))), "006100010101" "807f");
+  EXPECT_EQ(absl::BytesToHexString(EncodeSliceKey("pt", slice)),
+            "00707400010102"
+            "80838082");
+  EXPECT_EQ(absl::BytesToHexString(EncodeSliceKey("a", TensorSlice::Full(1))),
+            "006100010101"
+            "807f");
 }
 
 TEST(SliceKey, GoesBackAndForthAndKeepsTheOrderOfNumbers) {
   std::string last;
-  for (const int64_t start : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{64}, int64_t{8191}, int64_t{8192},
-                              int64_t{1} << 20, int64_t{1} << 34, int64_t{1} << 41, int64_t{1} << 48, int64_t{1} << 55,
-                              (int64_t{1} << 62) - 1, int64_t{1} << 62, INT64_MAX}) {
+  for (const int64_t start :
+       {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{64}, int64_t{8191}, int64_t{8192},
+        int64_t{1} << 20, int64_t{1} << 34, int64_t{1} << 41, int64_t{1} << 48, int64_t{1} << 55,
+        (int64_t{1} << 62) - 1, int64_t{1} << 62, INT64_MAX}) {
     for (const int64_t length : {kAll, int64_t{1}, INT64_MAX}) {
       const TensorSlice slice{{{start, length}, {0, kAll}}};
       const std::string key = EncodeSliceKey(absl::string_view("n\0\xff", 3), slice);
@@ -50,7 +57,8 @@ TEST(SliceKey, GoesBackAndForthAndKeepsTheOrderOfNumbers) {
       ASSERT_TRUE(DecodeSliceKey(key, &name, &decoded)) << start << " " << length;
       EXPECT_EQ(name, std::string("n\0\xff", 3));
       EXPECT_EQ(decoded, slice);
-      for (size_t n = 0; n < key.size(); ++n) EXPECT_FALSE(DecodeSliceKey(key.substr(0, n), &name, &decoded));
+      for (size_t n = 0; n < key.size(); ++n)
+        EXPECT_FALSE(DecodeSliceKey(key.substr(0, n), &name, &decoded));
     }
   }
 }
@@ -74,7 +82,8 @@ TEST(CopyBox, MovesAPartOfOneBoxToAnother) {
   const Box want{{1, 1, 0}, {2, 2, 2}};
   Tensor out(DT_INT32, Shape(want.size));
   CopyBox(whole, full, want, want, &out);
-  EXPECT_TRUE(IdenticalTensors(out, Tensor::Of<int32_t>(Shape({2, 2, 2}), {8, 9, 10, 11, 14, 15, 16, 17})));
+  EXPECT_TRUE(
+      IdenticalTensors(out, Tensor::Of<int32_t>(Shape({2, 2, 2}), {8, 9, 10, 11, 14, 15, 16, 17})));
   const Box rows{{1, 0, 0}, {2, 3, 2}};
   Tensor copied(DT_INT32, Shape(rows.size));
   CopyBox(whole, full, rows, rows, &copied);

@@ -48,7 +48,8 @@ Tensor PatternTensor(DataType dtype, const Shape& shape, int seed) {
     if (dtype == DT_BOOL) {
       bytes[j] = j % 2;
     } else if (dtype == DT_INT4 || dtype == DT_UINT4) {
-      bytes[j] = static_cast<uint8_t>((j + (dtype == DT_INT4 ? 8 : 0)) % 16);  // -8 is 1000, and the high bits are 0
+      bytes[j] = static_cast<uint8_t>((j + (dtype == DT_INT4 ? 8 : 0)) %
+                                      16);  // -8 is 1000, and the high bits are 0
     } else {
       bytes[j] = static_cast<uint8_t>((31 * j + 17 * static_cast<size_t>(seed) + 1) % 128);
     }
@@ -120,7 +121,9 @@ MemoryFileSystem::MemoryFileSystem() {
 
 std::unique_ptr<MemoryFileSystem> MemoryFileSystem::AfterPowerFailure(Survivors survivors) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  Tree tree = survivors == Survivors::kSyncedOnly || survivors == Survivors::kOneNameOfTwo ? synced_names_ : names_;
+  Tree tree = survivors == Survivors::kSyncedOnly || survivors == Survivors::kOneNameOfTwo
+                  ? synced_names_
+                  : names_;
   if (survivors == Survivors::kOneNameOfTwo) {
     bool keep = true;
     std::set<std::string> all;
@@ -128,7 +131,8 @@ std::unique_ptr<MemoryFileSystem> MemoryFileSystem::AfterPowerFailure(Survivors 
     for (const auto& [path, inode] : synced_names_) all.insert(path);
     for (const std::string& path : all) {
       const auto now = names_.find(path), then = synced_names_.find(path);
-      const bool changed = now == names_.end() || then == synced_names_.end() || now->second != then->second;
+      const bool changed =
+          now == names_.end() || then == synced_names_.end() || now->second != then->second;
       if (changed && std::exchange(keep, !keep)) {
         now == names_.end() ? void(tree.erase(path)) : void(tree[path] = now->second);
       }
@@ -164,15 +168,17 @@ std::vector<std::string> MemoryFileSystem::Names() const {
 
 absl::Status MemoryFileSystem::Begin() {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (stop_after_ >= 0 && operations_ >= stop_after_) return absl::AbortedError("the process is gone");
+  if (stop_after_ >= 0 && operations_ >= stop_after_)
+    return absl::AbortedError("the process is gone");
   ++operations_;
   return absl::OkStatus();
 }
 
 absl::Status MemoryFileSystem::CheckParent(const std::string& path) const {
   const auto found = names_.find(DirectoryOf(path));
-  return found != names_.end() && found->second->directory ? absl::OkStatus()
-                                                           : NotFound("no such directory: ", DirectoryOf(path));
+  return found != names_.end() && found->second->directory
+             ? absl::OkStatus()
+             : NotFound("no such directory: ", DirectoryOf(path));
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::Create(const std::string& path) {

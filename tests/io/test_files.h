@@ -15,7 +15,8 @@ namespace weir::testing {
 
 // A directory of the test's own, empty at first, removed by nobody (Bazel does).
 std::string MakeTempDirectory(absl::string_view name);
-// Writes or reads with the operating system, past any replaced file system; a failure ends the program.
+// Writes or reads with the operating system, past any replaced file system; a failure ends the
+// program.
 void WriteBytes(const std::string& path, absl::string_view bytes);
 std::string ReadBytes(const std::string& path);
 
@@ -23,20 +24,22 @@ std::string ReadBytes(const std::string& path);
 Tensor PatternTensor(DataType dtype, const Shape& shape, int seed);
 Tensor PatternStrings(const Shape& shape, int seed);
 
-// Files in memory, with a memory of their own for what is on disk: contents as of the last Sync, names as of the last
-// SyncDirectory. What a power failure leaves is somewhere between the two: see AfterPowerFailure.
+// Files in memory, with a memory of their own for what is on disk: contents as of the last Sync,
+// names as of the last SyncDirectory. What a power failure leaves is somewhere between the two: see
+// AfterPowerFailure.
 //
-// Every call that changes something counts as an operation. With `stop_after` set, operations after that many fail as if
-// the process were gone, and the last one that counts is only half done if it is an Append.
+// Every call that changes something counts as an operation. With `stop_after` set, operations after
+// that many fail as if the process were gone, and the last one that counts is only half done if it
+// is an Append.
 class MemoryFileSystem : public FileSystem {
  public:
   MemoryFileSystem();
 
   enum class Survivors {
-    kSyncedOnly,         // neither unsynced contents nor unsynced names
-    kNamesButNotBytes,   // all names, but contents as synced: a rename overtakes the data
-    kEverything,         // as if only the process had died
-    kOneNameOfTwo,       // of the unsynced changes of names, every second one
+    kSyncedOnly,        // neither unsynced contents nor unsynced names
+    kNamesButNotBytes,  // all names, but contents as synced: a rename overtakes the data
+    kEverything,        // as if only the process had died
+    kOneNameOfTwo,      // of the unsynced changes of names, every second one
   };
   // The file system after a power failure now.
   std::unique_ptr<MemoryFileSystem> AfterPowerFailure(Survivors survivors) const;

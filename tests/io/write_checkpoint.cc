@@ -3,25 +3,29 @@
 #include "weir/core/bundle.h"
 #include "weir/tests/io/test_files.h"
 
-// write_checkpoint PREFIX: a checkpoint of two merged shards with every dtype, strings, and a tensor in parts, for
-// tensorflow_reads_test.py.
+// write_checkpoint PREFIX: a checkpoint of two merged shards with every dtype, strings, and a
+// tensor in parts, for tensorflow_reads_test.py.
 namespace weir {
 namespace {
 
 absl::Status Write(const std::string& prefix) {
-  const std::vector<std::string> parts = {prefix + "_temp/part-00000-of-00002", prefix + "_temp/part-00001-of-00002"};
+  const std::vector<std::string> parts = {prefix + "_temp/part-00000-of-00002",
+                                          prefix + "_temp/part-00001-of-00002"};
   const Tensor whole = testing::PatternTensor(DT_FLOAT, Shape({7, 4}), 3);
   for (int shard = 0; shard < 2; ++shard) {
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(parts[shard]));
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer,
+                          BundleWriter::Create(parts[shard]));
     const TensorSlice slice{{{shard * 3, shard == 0 ? 3 : 4}, {}}};
-    WEIR_RETURN_IF_ERROR(
-        writer->AddSlice("partitioned", whole.shape(), slice, shard == 0 ? whole.Slice(0, 3) : whole.Slice(3, 7)));
+    WEIR_RETURN_IF_ERROR(writer->AddSlice("partitioned", whole.shape(), slice,
+                                          shard == 0 ? whole.Slice(0, 3) : whole.Slice(3, 7)));
     for (int t = DT_FLOAT; t <= DT_FLOAT8_E4M3FN && shard == 0; ++t) {
       const auto dtype = static_cast<DataType>(t);
       if (!IsPlain(dtype)) continue;
-      WEIR_RETURN_IF_ERROR(writer->Add(DataTypeName(dtype), testing::PatternTensor(dtype, Shape({2, 3}), t)));
+      WEIR_RETURN_IF_ERROR(
+          writer->Add(DataTypeName(dtype), testing::PatternTensor(dtype, Shape({2, 3}), t)));
     }
-    if (shard == 1) WEIR_RETURN_IF_ERROR(writer->Add("words", testing::PatternStrings(Shape({3}), 5)));
+    if (shard == 1)
+      WEIR_RETURN_IF_ERROR(writer->Add("words", testing::PatternStrings(Shape({3}), 5)));
     WEIR_RETURN_IF_ERROR(writer->Finish());
   }
   return MergeBundles(parts, prefix);

@@ -1,6 +1,6 @@
-#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include "gtest/gtest.h"
 #include "weir/core/bundle.h"
@@ -11,7 +11,8 @@
 #include "weir/tests/io/deadly_files.h"
 #include "weir/tests/io/test_files.h"
 
-// A training process that is killed at every write it makes, started again each time, and goes on from its last checkpoint.
+// A training process that is killed at every write it makes, started again each time, and goes on
+// from its last checkpoint.
 namespace weir {
 namespace {
 
@@ -20,7 +21,8 @@ using testing::MakeTempDirectory;
 
 constexpr int kElements = 100000;  // more than a buffer: written in pieces
 
-// One life: goes on from the newest checkpoint, and saves after each of `steps` steps. Elements of `v` count the steps.
+// One life: goes on from the newest checkpoint, and saves after each of `steps` steps. Elements of
+// `v` count the steps.
 absl::Status Train(const std::string& dir, bool sharded, int steps) {
   Graph g;
   const Variable v = MakeVariable(g, Tensor::Zeros(DT_INT32, Shape({kElements})), {.name = "v"});
@@ -36,7 +38,8 @@ absl::Status Train(const std::string& dir, bool sharded, int steps) {
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, {.num_threads = 1}));
   const absl::StatusOr<std::string> latest = LatestCheckpoint(dir);
   WEIR_RETURN_IF_ERROR(latest.ok() ? saver.Restore(session, *latest) : session.Run(init));
-  if (latest.ok()) saver.RecoverLastCheckpoints(ReadCheckpointState(dir)->all_model_checkpoint_paths);
+  if (latest.ok())
+    saver.RecoverLastCheckpoints(ReadCheckpointState(dir)->all_model_checkpoint_paths);
   for (int i = 0; i < steps; ++i) {
     WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, {}, step).status());
     WEIR_ASSIGN_OR_RETURN(const Tensors now, session.Run({w.value()}));
@@ -80,7 +83,8 @@ void KillAtEveryWrite(bool sharded) {
     ASSERT_TRUE(finished ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGKILL) << operations;
     const int now = StepOf(dir);
     // Before the first checkpoint is complete there is none.
-    ASSERT_TRUE(now >= step || (step == 0 && now == -1)) << "killed after " << operations << " operations: step " << now;
+    ASSERT_TRUE(now >= step || (step == 0 && now == -1))
+        << "killed after " << operations << " operations: step " << now;
     ASSERT_LE(now, step + 3);
     step = std::max(now, 0);
   }

@@ -30,18 +30,20 @@ absl::Status RunOp(const Graph& graph, Operation target) {
 
 std::vector<std::string> Strings(const absl::StatusOr<Tensor>& t) {
   EXPECT_TRUE(t.ok()) << t.status();
-  return t.ok() ? std::vector<std::string>(t->flat<std::string>().begin(), t->flat<std::string>().end())
+  return t.ok() ? std::vector<std::string>(t->flat<std::string>().begin(),
+                                           t->flat<std::string>().end())
                 : std::vector<std::string>();
 }
 
-Operation SaveOne(Graph& g, const std::string& path, const std::string& slice, const Tensor& value) {
-  return SaveV2(Const(g, path), Const(g, std::vector<std::string>{"x"}), Const(g, std::vector<std::string>{slice}),
-                {Const(g, value)});
+Operation SaveOne(Graph& g, const std::string& path, const std::string& slice,
+                  const Tensor& value) {
+  return SaveV2(Const(g, path), Const(g, std::vector<std::string>{"x"}),
+                Const(g, std::vector<std::string>{slice}), {Const(g, value)});
 }
 
 Outputs RestoreOne(Graph& g, const std::string& path, const std::string& slice, DataType dtype) {
-  return RestoreV2(Const(g, path), Const(g, std::vector<std::string>{"x"}), Const(g, std::vector<std::string>{slice}),
-                   {dtype});
+  return RestoreV2(Const(g, path), Const(g, std::vector<std::string>{"x"}),
+                   Const(g, std::vector<std::string>{slice}), {dtype});
 }
 
 TEST(CheckpointOps, SaveAndRestoreWholesAndSlices) {
@@ -49,11 +51,13 @@ TEST(CheckpointOps, SaveAndRestoreWholesAndSlices) {
   const Tensor value = Tensor::Of<float>(Shape({2, 2}), {1, 2, 3, 4});
   Graph g;
   ASSERT_TRUE(RunOp(g, SaveOne(g, path, "", value)).ok());
-  const Output whole = RestoreOne(g, path, "", DT_FLOAT)[0], row = RestoreOne(g, path, "2 2 1,1:-", DT_FLOAT)[0];
+  const Output whole = RestoreOne(g, path, "", DT_FLOAT)[0],
+               row = RestoreOne(g, path, "2 2 1,1:-", DT_FLOAT)[0];
   EXPECT_EQ(row.shape(), Shape({1, 2}));
   EXPECT_TRUE(IdenticalTensors(*Fetch(g, whole), value));
   EXPECT_TRUE(IdenticalTensors(*Fetch(g, row), value.Slice(1, 2)));
-  const Output v1 = AddOp("RestoreSlice", {Const(g, path), Const(g, "x"), Const(g, "2 2 0,1:-")}, {{"dt", DT_FLOAT}});
+  const Output v1 = AddOp("RestoreSlice", {Const(g, path), Const(g, "x"), Const(g, "2 2 0,1:-")},
+                          {{"dt", DT_FLOAT}});
   EXPECT_TRUE(IdenticalTensors(*Fetch(g, v1), value.Slice(0, 1)));
 }
 
@@ -64,14 +68,18 @@ TEST(CheckpointOps, ErrorsHaveTensorFlowsWords) {
   ASSERT_TRUE(RunOp(g, SaveOne(g, path, "", value)).ok());
   const absl::Status dtype = Fetch(g, RestoreOne(g, path, "", DT_INT32)[0]).status();
   EXPECT_TRUE(absl::IsInvalidArgument(dtype));
-  EXPECT_THAT(dtype.message(), HasSubstr("tensor_name = x; expected dtype int32 does not equal original dtype float"));
+  EXPECT_THAT(
+      dtype.message(),
+      HasSubstr("tensor_name = x; expected dtype int32 does not equal original dtype float"));
   const absl::Status shape = Fetch(g, RestoreOne(g, path, "3 2 0,1:-", DT_FLOAT)[0]).status();
   EXPECT_TRUE(absl::IsInvalidArgument(shape));
-  EXPECT_THAT(shape.message(), HasSubstr("[3,2] does not match the shape stored in checkpoint: [2,2]"));
+  EXPECT_THAT(shape.message(),
+              HasSubstr("[3,2] does not match the shape stored in checkpoint: [2,2]"));
   EXPECT_TRUE(absl::IsNotFound(Fetch(g, RestoreOne(g, path + "x", "", DT_FLOAT)[0]).status()));
   const absl::Status slice = RunOp(g, SaveOne(g, path, "3 2 0,1:-", value));
   EXPECT_TRUE(absl::IsInvalidArgument(slice));
-  EXPECT_THAT(slice.message(), HasSubstr("Slice in shape_and_slice specification does not match the shape"));
+  EXPECT_THAT(slice.message(),
+              HasSubstr("Slice in shape_and_slice specification does not match the shape"));
 }
 
 TEST(CheckpointOps, MergeJoinsShardsAndRemovesTheirDirectory) {
@@ -81,7 +89,8 @@ TEST(CheckpointOps, MergeJoinsShardsAndRemovesTheirDirectory) {
   for (const char* name : {"a", "b"}) {
     parts.push_back(path + "_temp/" + name);
     ASSERT_TRUE(RunOp(g, SaveV2(Const(g, parts.back()), Const(g, std::vector<std::string>{name}),
-                              Const(g, std::vector<std::string>{""}), {Const(g, 1.0f)})).ok());
+                                Const(g, std::vector<std::string>{""}), {Const(g, 1.0f)}))
+                    .ok());
   }
   ASSERT_TRUE(RunOp(g, MergeV2Checkpoints(Const(g, parts), Const(g, path))).ok());
   EXPECT_FALSE(Files().Exists(path + "_temp"));
@@ -90,7 +99,8 @@ TEST(CheckpointOps, MergeJoinsShardsAndRemovesTheirDirectory) {
 
 TEST(FileOps, NamesOfShards) {
   Graph g;
-  EXPECT_THAT(Strings(Fetch(g, ShardedFilename(Const(g, "p"), Const(g, int32_t{3}), Const(g, int32_t{12})))),
+  EXPECT_THAT(Strings(Fetch(
+                  g, ShardedFilename(Const(g, "p"), Const(g, int32_t{3}), Const(g, int32_t{12})))),
               ElementsAre("p-00003-of-00012"));
   EXPECT_THAT(Strings(Fetch(g, ShardedFilespec(Const(g, "p"), Const(g, int32_t{12})))),
               ElementsAre("p-\?\?\?\?\?-of-00012"));
@@ -105,7 +115,8 @@ TEST(FileOps, FilesAreWrittenReadAndFound) {
   EXPECT_THAT(Strings(Fetch(g, ReadFile(Const(g, dir + "/new/f1")))), ElementsAre("text"));
   EXPECT_TRUE(absl::IsNotFound(Fetch(g, ReadFile(Const(g, dir + "/none"))).status()));
   const std::vector<std::string> patterns = {dir + "/new/f?", dir + "/*/f1"};
-  EXPECT_THAT(Strings(Fetch(g, MatchingFiles(Const(g, patterns)))), ElementsAre(dir + "/new/f1", dir + "/new/f2"));
+  EXPECT_THAT(Strings(Fetch(g, MatchingFiles(Const(g, patterns)))),
+              ElementsAre(dir + "/new/f1", dir + "/new/f2"));
 }
 
 TEST(StringOps, JoinTakesScalarsWithAnyShape) {

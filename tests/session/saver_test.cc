@@ -60,13 +60,15 @@ std::string NodeLines(const Graph& graph) {
     if (node->name().compare(0, 5, "save/") != 0) continue;
     std::vector<std::string> inputs, places;
     for (const Output& in : node->inputs()) {
-      inputs.push_back(in.index == 0 ? in.node->name() : absl::StrCat(in.node->name(), ":", in.index));
+      inputs.push_back(in.index == 0 ? in.node->name()
+                                     : absl::StrCat(in.node->name(), ":", in.index));
     }
     for (const Node* control : node->control_inputs()) inputs.push_back("^" + control->name());
     for (const std::string& place : node->colocations()) places.push_back("loc:@" + place);
     const auto or_dash = [](std::string text) { return text.empty() ? "-" : text; };
-    absl::StrAppend(&lines, node->name(), " ", node->op_name(), " ", or_dash(absl::StrJoin(inputs, ",")), " ",
-                    or_dash(node->device()), " ", or_dash(absl::StrJoin(places, ",")), "\n");
+    absl::StrAppend(&lines, node->name(), " ", node->op_name(), " ",
+                    or_dash(absl::StrJoin(inputs, ",")), " ", or_dash(node->device()), " ",
+                    or_dash(absl::StrJoin(places, ",")), "\n");
   }
   return lines;
 }
@@ -90,7 +92,8 @@ TEST_P(SaverNodes, AreTensorFlows) {
   EXPECT_EQ(NodeLines(g), ReadBytes(absl::StrCat(kGolden, "saver_", kind, ".txt")));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SaverNodes, ::testing::Values("ref", "resource", "sharded", "reshape"),
+INSTANTIATE_TEST_SUITE_P(All, SaverNodes,
+                         ::testing::Values("ref", "resource", "sharded", "reshape"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Saver, DefNamesItsNodes) {
@@ -157,7 +160,8 @@ TEST(Saver, WritesTheBytesOfTensorFlow) {
   Init(session, g);
   ASSERT_TRUE(saver.Save(session, path).ok());
   for (const char* suffix : {".index", ".data-00000-of-00001"}) {
-    EXPECT_EQ(ReadBytes(path + suffix), ReadBytes(absl::StrCat(kGolden, "tf_model", suffix))) << suffix;
+    EXPECT_EQ(ReadBytes(path + suffix), ReadBytes(absl::StrCat(kGolden, "tf_model", suffix)))
+        << suffix;
   }
 }
 
@@ -219,7 +223,8 @@ TEST(Saver, SaveErrorsSayWhatIsWrong) {
 
 // ---- All or nothing.
 
-// Two shards: `a` on no device, `b` on the CPU; saved as {1, 2} and {3}, then set to {7, 8} and {9}.
+// Two shards: `a` on no device, `b` on the CPU; saved as {1, 2} and {3}, then set to {7, 8} and
+// {9}.
 class RestoreFails : public ::testing::Test {
  protected:
   RestoreFails() : path_(MakeTempDirectory("saver") + "/m") {
@@ -227,7 +232,8 @@ class RestoreFails : public ::testing::Test {
     const DeviceScope cpu(g_, "/cpu:0");
     b_ = Var(g_, "b", {3});
     saver_.emplace(MakeSaver(g_, {.sharded = true}));
-    const std::vector<Operation> change = {a_.Assign(std::vector<float>{7, 8}), b_.Assign(std::vector<float>{9})};
+    const std::vector<Operation> change = {a_.Assign(std::vector<float>{7, 8}),
+                                           b_.Assign(std::vector<float>{9})};
     session_.emplace(Start(g_));
     Init(*session_, g_);
     EXPECT_TRUE(saver_->Save(*session_, path_).ok());
@@ -281,17 +287,20 @@ TEST_F(RestoreFails, OnAMissingKey) {
 }
 
 TEST_F(RestoreFails, OnAnotherShape) {
-  const absl::Status status =
-      Restore(Write({{"a", Tensor::Vector<float>({1, 2})}, {"b", Tensor::Vector<float>({1, 2, 3})}}));
+  const absl::Status status = Restore(
+      Write({{"a", Tensor::Vector<float>({1, 2})}, {"b", Tensor::Vector<float>({1, 2, 3})}}));
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("lhs shape= [1] rhs shape= [3]"));
   EXPECT_THAT(status.message(), HasSubstr("variable b"));
 }
 
 TEST_F(RestoreFails, OnAnotherDtype) {
-  const absl::Status status = Restore(Write({{"a", Tensor::Vector<float>({1, 2})}, {"b", Tensor::Vector<double>({1})}}));
+  const absl::Status status =
+      Restore(Write({{"a", Tensor::Vector<float>({1, 2})}, {"b", Tensor::Vector<double>({1})}}));
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(status.message(), HasSubstr("tensor_name = b; expected dtype float does not equal original dtype double"));
+  EXPECT_THAT(
+      status.message(),
+      HasSubstr("tensor_name = b; expected dtype float does not equal original dtype double"));
 }
 
 TEST_F(RestoreFails, WithoutACheckpoint) {
@@ -354,8 +363,8 @@ class Retention : public ::testing::Test {
 TEST_F(Retention, TheOldestAreRemovedWithAllTheirFiles) {
   SaveSteps({.max_to_keep = 2}, 4);
   EXPECT_THAT(*Files().List(dir_),
-              ElementsAre("checkpoint", "m-3.data-00000-of-00001", "m-3.index", "m-3.meta", "m-4.data-00000-of-00001",
-                          "m-4.index", "m-4.meta"));
+              ElementsAre("checkpoint", "m-3.data-00000-of-00001", "m-3.index", "m-3.meta",
+                          "m-4.data-00000-of-00001", "m-4.index", "m-4.meta"));
   const auto state = ReadCheckpointState(dir_);
   EXPECT_EQ(state->model_checkpoint_path, dir_ + "/m-4");
   EXPECT_THAT(state->all_model_checkpoint_paths, ElementsAre(dir_ + "/m-3", dir_ + "/m-4"));
@@ -378,7 +387,8 @@ TEST_F(Retention, OneOfEachPeriodStays) {
 TEST_F(Retention, StepsArePaddedAndPathsRelativeIfAsked) {
   SaveSteps({.pad_step_number = true, .save_relative_paths = true}, 2);
   EXPECT_THAT(Indexes(), ElementsAre("m-00000001.index", "m-00000002.index"));
-  EXPECT_THAT(ReadBytes(dir_ + "/checkpoint"), HasSubstr("model_checkpoint_path: \"m-00000002\"\n"));
+  EXPECT_THAT(ReadBytes(dir_ + "/checkpoint"),
+              HasSubstr("model_checkpoint_path: \"m-00000002\"\n"));
   EXPECT_EQ(*LatestCheckpoint(dir_), dir_ + "/m-00000002");
 }
 
@@ -456,7 +466,8 @@ TEST(MetaGraph, TensorFlowsModelIsReadAndRestored) {
   EXPECT_EQ(GlobalVariables(g).size(), 2u);
   EXPECT_EQ(g.collection_as<int64_t>("numbers"), std::vector<int64_t>{7});
   Session session = Start(g);
-  ASSERT_TRUE(Saver::FromDef(*meta->saver).Restore(session, absl::StrCat(kGolden, "tf_model")).ok());
+  ASSERT_TRUE(
+      Saver::FromDef(*meta->saver).Restore(session, absl::StrCat(kGolden, "tf_model")).ok());
   const auto y = session.Run({{"x:0", Tensor::Of<float>(Shape({1, 2}), {10, 100})}}, {"y:0"}, {});
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_THAT((*y)[0].flat<float>(), ElementsAre(210.5f));
@@ -468,8 +479,9 @@ TEST(SavedModel, IsLoadedByItsTagsAndRunByItsSignature) {
   ASSERT_TRUE(model.ok()) << model.status();
   const Signature& serving = model->meta.signatures.at("serving_default");
   EXPECT_EQ(serving.method_name, "tensorflow/serving/predict");
-  const auto y = model->session->Run({{serving.inputs.at("x"), Tensor::Of<float>(Shape({1, 2}), {10, 100})}},
-                                     {serving.outputs.at("y")}, {});
+  const auto y =
+      model->session->Run({{serving.inputs.at("x"), Tensor::Of<float>(Shape({1, 2}), {10, 100})}},
+                          {serving.outputs.at("y")}, {});
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_THAT((*y)[0].flat<float>(), ElementsAre(210.5f));
   EXPECT_TRUE(LoadSavedModel(dir, {}).ok());
