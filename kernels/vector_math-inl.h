@@ -20,7 +20,7 @@ struct VectorMath {
   static HWY_INLINE Mask Lt(V a, V b) { return hn::Lt(a, b); }
   static HWY_INLINE Mask Le(V a, V b) { return hn::Le(a, b); }
   static HWY_INLINE Mask Eq(V a, V b) { return hn::Eq(a, b); }
-  static HWY_INLINE Mask IsNan(V x) { return hn::Ne(x, x); }
+  static HWY_INLINE Mask IsNan(V x) { return hn::IsNaN(x); }
   static HWY_INLINE V Add(V a, V b) { return hn::Add(a, b); }
   static HWY_INLINE V Sub(V a, V b) { return hn::Sub(a, b); }
   static HWY_INLINE V Mul(V a, V b) { return hn::Mul(a, b); }
