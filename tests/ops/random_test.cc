@@ -119,6 +119,13 @@ TEST(Random, StatelessBuildersHaveTensorFlowsNodes) {
   ASSERT_TRUE(out.ok()) << out.status();
 }
 
+TEST(Random, PhiloxIsTheGeneratorOfChoice) {
+  Graph g;
+  const auto out = Evaluate(g, {Output(AddNode(g, "StatelessRandomGetAlg", {}))});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].scalar<int32_t>(), 1);
+}
+
 TEST(Random, ShapesAreInferredFromConstants) {
   Graph g;
   EXPECT_EQ(RandomNormal(g, {2, 3}).shape(), Shape({2, 3}));
