@@ -56,7 +56,7 @@ struct MaxOf {
   template <class V>
   static HWY_INLINE V Step(V acc, V x) {
     // NaN stays: an accumulator that is NaN is not smaller, and a NaN comes in because it is not smaller or equal.
-    return hn::IfThenElse(hn::Or(hn::Gt(acc, x), hn::Ne(acc, acc)), acc, x);
+    return hn::IfThenElse(hn::Or(hn::Gt(acc, x), hn::IsNaN(acc)), acc, x);
   }
   template <class V>
   static HWY_INLINE V Merge(V a, V b) { return Step(a, b); }
@@ -66,7 +66,7 @@ struct MinOf {
   static constexpr double kNeutral = std::numeric_limits<double>::infinity();
   template <class V>
   static HWY_INLINE V Step(V acc, V x) {
-    return hn::IfThenElse(hn::Or(hn::Lt(acc, x), hn::Ne(acc, acc)), acc, x);
+    return hn::IfThenElse(hn::Or(hn::Lt(acc, x), hn::IsNaN(acc)), acc, x);
   }
   template <class V>
   static HWY_INLINE V Merge(V a, V b) { return Step(a, b); }
