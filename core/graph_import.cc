@@ -322,8 +322,7 @@ class GraphImporter {
     WEIR_RETURN_IF_ERROR(SetAttrs(def, node.get()));
     WEIR_RETURN_IF_ERROR(SetOutputs(node.get()));
     WEIR_RETURN_IF_ERROR(SetInputs(i, node.get()));
-    if (node->FindAttr(kValueError) == nullptr)
-      WEIR_RETURN_IF_ERROR(graph_.InferShapes(node.get()));
+    if (!HasDamagedValue(*node)) WEIR_RETURN_IF_ERROR(graph_.InferShapes(node.get()));
     WEIR_RETURN_IF_ERROR(RefineShapes(def, node.get()));
     nodes_[i] = node.get();
     graph_.by_name_[node->name_] = node.get();
@@ -332,16 +331,18 @@ class GraphImporter {
   }
 
   absl::Status SetAttrs(const proto::NodeDef& def, Node* node) {
+    std::string value_error;
     for (const auto& [name, value] : def.attr()) {
       if (name == kOutputShapes) continue;
       absl::StatusOr<AttrValue> attr = AttrFromProto(value, &expansion_left_);
       if (absl::IsInvalidArgument(attr.status()) && IsConstValue(*node, name, value)) {
-        node->attrs_.emplace(kValueError, attr.status().message());
+        value_error = std::string(attr.status().message());
         attr = AttrValue(Tensor());
       }
       if (!attr.ok()) return Annotate(attr.status(), absl::StrCat("attr '", name, "'"));
       node->attrs_.emplace(name, *std::move(attr));
     }
+    if (!value_error.empty()) node->attrs_.emplace(kValueError, value_error);
     WEIR_RETURN_IF_ERROR(CompleteAttrs(*node->op_, &node->attrs_));
     const auto mark = node->attrs_.find("_class");
     if (mark == node->attrs_.end()) return absl::OkStatus();
@@ -366,6 +367,12 @@ class GraphImporter {
   static bool IsConstValue(const Node& node, absl::string_view name,
                            const proto::AttrValue& value) {
     return node.op_name() == "Const" && name == "value" && value.has_tensor();
+  }
+
+  static bool HasDamagedValue(const Node& node) {
+    const AttrValue* value = node.op_name() == "Const" ? node.FindAttr("value") : nullptr;
+    const Tensor* tensor = value == nullptr ? nullptr : value->get_if<Tensor>();
+    return tensor != nullptr && !tensor->initialized();
   }
 
   absl::Status SetOutputs(Node* node) {

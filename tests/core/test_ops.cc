@@ -8,7 +8,8 @@ namespace {
 
 absl::Status ConstShape(ShapeContext& c) {
   const Tensor value = c.attr<Tensor>("value");
-  if (!value.initialized()) return InvalidArgument(c.attr<std::string>("_value_error"));
+  if (!value.initialized())
+    return InvalidArgument(c.node().attr_or<std::string>("_value_error", "no value"));
   c.set_output(0, value.shape());
   return absl::OkStatus();
 }
