@@ -305,6 +305,7 @@ OpReference CastReference() {
   return [](const Node& node, const Tensors& in) -> Tensors {
     std::vector<double> y = ToDoubles(in[0]);
     const DataType to = node.attr<DataType>("DstT");
+    if (IsComplex(to) && in[0].dtype() == DT_COMPLEX128) return {in[0]};
     for (double& v : y) v = to == DT_BOOL ? v != 0 : IsInteger(to) ? std::trunc(v) : v;
     if (!IsInteger(to) && to != DT_BOOL) return {Doubles(in[0].shape(), y)};
     Tensor out(to, in[0].shape());

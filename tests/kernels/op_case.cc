@@ -363,6 +363,11 @@ class OpCaseRunner {
       }
       type_attr_ = attr.name;
     }
+    // If it is the type of an input, and every input of the row has its own type, there is nothing left to sweep.
+    const bool any_swept = std::any_of(c_.inputs_.begin(), c_.inputs_.end(), [](const auto& in) { return !in.type; });
+    const bool of_input = std::any_of(spec_->inputs().begin(), spec_->inputs().end(),
+                                      [&](const ArgSpec& arg) { return arg.type_attr == type_attr_; });
+    if (of_input && !any_swept && c_.types_.empty()) type_attr_.clear();
   }
 
   bool HasKernel(DataType type) const {
