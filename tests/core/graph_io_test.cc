@@ -194,7 +194,7 @@ TEST(ImportGraphDef, ADamagedConstantIsAnErrorOfTheRunsThatNeedIt) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("w (Const)"), HasSubstr("Cannot parse tensor from proto"),
-                    HasSubstr("only 3 bytes")));
+                    HasSubstr("has 3 bytes, not 12")));
 }
 
 TEST(ImportGraphDef, PrefixNamesNodesAndColocations) {
