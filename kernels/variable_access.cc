@@ -36,7 +36,7 @@ absl::StatusOr<Tensor*> LockedVariables::Writable(const KernelContext& c, int i)
 absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable) {
   if (c.node().input_type(i) != DT_RESOURCE) return variable.Uninitialized();
   const ResourceHandle& handle = *c.input(i).data<ResourceHandle>();
-  const absl::string_view container = handle.container.empty() ? ResourceMap::kDefaultContainer : handle.container;
+  const std::string container = handle.container.empty() ? ResourceMap::kDefaultContainer : handle.container;
   return FailedPrecondition("Error while reading resource variable ", variable.name(), " from Container: ", container,
                             ". This could mean that the variable was uninitialized. Not found: Resource ", container,
                             "/", variable.name(), " does not exist. Run its initializer first.");
