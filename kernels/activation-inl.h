@@ -5,12 +5,14 @@
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 constexpr double kSeluScaleAlpha = 1.7580993408473768599402175208123;
 
+// A NaN stays a NaN.
 struct Relu {
   static constexpr char kOp[] = "Relu";
   using Types = RealNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Max(x, M::Num(0));
+    const typename M::V zero = M::Num(0);
+    return M::If(M::Lt(x, zero), zero, x);
   }
 };
 struct ReluGrad {
@@ -26,7 +28,8 @@ struct Relu6 {
   using Types = RealNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x) {
-    return M::Min(M::Max(x, M::Num(0)), M::Num(6));
+    const typename M::V zero = M::Num(0), six = M::Num(6);
+    return M::If(M::Lt(x, zero), zero, M::If(M::Lt(six, x), six, x));
   }
 };
 struct Relu6Grad {
