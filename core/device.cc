@@ -15,8 +15,12 @@ class CpuDevice : public Device {
   explicit CpuDevice(DeviceName name) : Device(std::move(name), kCpu) {}
   Allocator& allocator() override { return HostAllocator(); }
   std::string Description() const override { return "host processor"; }
-  void CopyFromHost(const Tensor& from, const Tensor& to, Done done) override { done(CopyOnDevice(from, to)); }
-  void CopyToHost(const Tensor& from, const Tensor& to, Done done) override { done(CopyOnDevice(from, to)); }
+  void CopyFromHost(const Tensor& from, const Tensor& to, Done done) override {
+    done(CopyOnDevice(from, to));
+  }
+  void CopyToHost(const Tensor& from, const Tensor& to, Done done) override {
+    done(CopyOnDevice(from, to));
+  }
   absl::Status CopyOnDevice(const Tensor& from, const Tensor& to) override {
     if (from.num_bytes() != to.num_bytes()) {
       return Internal("copy between ", from.Description(), " and ", to.Description());
@@ -31,7 +35,8 @@ class CpuDevice : public Device {
 }  // namespace
 
 std::unique_ptr<Device> NewCpuDevice(int id) {
-  return std::make_unique<CpuDevice>(DeviceName{.job = "localhost", .type = "CPU", .replica = 0, .task = 0, .id = id});
+  return std::make_unique<CpuDevice>(
+      DeviceName{.job = "localhost", .type = "CPU", .replica = 0, .task = 0, .id = id});
 }
 
 }  // namespace weir

@@ -22,15 +22,17 @@ struct KernelInit;
 
 // Where kernels run and tensors live: a name, an allocator, and for an accelerator one stream.
 //
-// A device with a stream runs kernels in the order they were started, later than the host goes on: a kernel's `run`
-// enqueues and returns, and memory of the device is reused in stream order, so nothing waits until a value goes to the
-// host. The three copies below are enqueued likewise; `done` is called (on any thread) when the copied bytes are there,
-// and the tensors are kept alive until then by the callee. On the CPU everything has happened on return.
+// A device with a stream runs kernels in the order they were started, later than the host goes on:
+// a kernel's `run` enqueues and returns, and memory of the device is reused in stream order, so
+// nothing waits until a value goes to the host. The three copies below are enqueued likewise;
+// `done` is called (on any thread) when the copied bytes are there, and the tensors are kept alive
+// until then by the callee. On the CPU everything has happened on return.
 class Device {
  public:
   using Done = std::function<void(absl::Status)>;
 
-  Device(DeviceName name, Place place) : name_(std::move(name)), text_(name_.ToString()), place_(place) {}
+  Device(DeviceName name, Place place)
+      : name_(std::move(name)), text_(name_.ToString()), place_(place) {}
   virtual ~Device() = default;
 
   // Fully specified: "/job:localhost/replica:0/task:0/device:CPU:0".
@@ -54,7 +56,8 @@ class Device {
 
   // The native stream (cudaStream_t) for kernels that enqueue on it; null on the CPU.
   virtual void* stream() { return nullptr; }
-  // A device that runs another place's kernels in its own way (the simulated accelerator) wraps them here.
+  // A device that runs another place's kernels in its own way (the simulated accelerator) wraps
+  // them here.
   virtual Kernel Wrap(const KernelInit& init, Kernel kernel);
 
  private:

@@ -7,9 +7,9 @@
 
 namespace weir {
 
-// Some rows of a tensor: row i of `values` belongs at row indices[i] of a tensor of shape `dense_shape`; an index may come
-// more than once, and then the rows add up. The gradient of a gather, which never becomes dense on its way to the
-// optimizer.
+// Some rows of a tensor: row i of `values` belongs at row indices[i] of a tensor of shape
+// `dense_shape`; an index may come more than once, and then the rows add up. The gradient of a
+// gather, which never becomes dense on its way to the optimizer.
 struct IndexedSlices {
   Output values;
   Output indices;
@@ -36,9 +36,10 @@ class Grad {
 };
 using Grads = std::vector<Grad>;
 
-// What a gradient rule sees. It runs with the name scope "gradients/<op>_grad/" open, control dependencies cleared and
-// nodes colocated as asked, and returns one Grad for each input (fewer: the rest has none). It follows the structure of
-// TensorFlow's rule for the op, so that imported and built graphs agree node by node.
+// What a gradient rule sees. It runs with the name scope "gradients/<op>_grad/" open, control
+// dependencies cleared and nodes colocated as asked, and returns one Grad for each input (fewer:
+// the rest has none). It follows the structure of TensorFlow's rule for the op, so that imported
+// and built graphs agree node by node.
 class GradContext {
  public:
   GradContext(Node& node, Grads output_grads) : node_(node), dys_(std::move(output_grads)) {}
@@ -51,8 +52,8 @@ class GradContext {
   int num_inputs() const { return node_.num_inputs(); }
   Output x(int i = 0) const { return node_.input(i); }
   Output y(int i = 0) const { return node_.output(i); }
-  // The gradient that arrived at output i, dense (rows are summed into a dense tensor; outputs that got none but could
-  // have are zeros). Invalid for outputs of types without gradients.
+  // The gradient that arrived at output i, dense (rows are summed into a dense tensor; outputs that
+  // got none but could have are zeros). Invalid for outputs of types without gradients.
   Output dy(int i = 0);
   const Grad& dy_grad(int i = 0) const { return dys_[i]; }
 

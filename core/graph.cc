@@ -25,7 +25,9 @@ int64_t Output::dim(int i) const {
   if (!s.has_rank() || i >= s.rank() || i < -s.rank()) return Shape::kUnknown;
   return s.dim(i);
 }
-std::string Output::name() const { return node == nullptr ? "" : absl::StrCat(node->name(), ":", index); }
+std::string Output::name() const {
+  return node == nullptr ? "" : absl::StrCat(node->name(), ":", index);
+}
 std::string Operation::name() const { return node == nullptr ? "" : node->name(); }
 
 Graph::Graph(const OpRegistry& ops, GraphOptions options) : ops_(ops), options_(options) {}
@@ -49,7 +51,8 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
   if (const size_t colon = name.rfind(':'); colon != absl::string_view::npos) {
     node_name = name.substr(0, colon);
     if (!absl::SimpleAtoi(name.substr(colon + 1), &index) || index < 0) {
-      return InvalidArgument("'", name, "' is not a tensor name; expected <node name>:<output index>");
+      return InvalidArgument("'", name,
+                             "' is not a tensor name; expected <node name>:<output index>");
     }
   }
   Node* node = FindNode(node_name);
@@ -57,18 +60,20 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
     return NotFound("Tensor '", name, "' not found: the graph has no node '", node_name, "'");
   }
   if (index >= node->num_outputs()) {
-    return OutOfRange("Tensor '", name, "' not found: node ", node->Label(), " has ", node->num_outputs(),
-                      " outputs");
+    return OutOfRange("Tensor '", name, "' not found: node ", node->Label(), " has ",
+                      node->num_outputs(), " outputs");
   }
   return Output(node, index);
 }
 
-// Names are compared without case, but keep the case asked for. The counter of a base name remembers where to go on, so
-// that a thousand nodes of one name take a thousand look-ups, not half a million.
+// Names are compared without case, but keep the case asked for. The counter of a base name
+// remembers where to go on, so that a thousand nodes of one name take a thousand look-ups, not half
+// a million.
 std::string Graph::UniqueName(absl::string_view name, bool mark) {
   const std::string base = absl::AsciiStrToLower(name);
   if (mark) {
-    for (size_t slash = base.rfind('/'); slash != std::string::npos && slash > 0; slash = base.rfind('/', slash - 1)) {
+    for (size_t slash = base.rfind('/'); slash != std::string::npos && slash > 0;
+         slash = base.rfind('/', slash - 1)) {
       if (!used_names_.try_emplace(base.substr(0, slash), 1).second) break;
     }
   }
@@ -91,11 +96,13 @@ std::string Graph::UniqueName(absl::string_view name, bool mark) {
 
 absl::Status Graph::AddControlInput(Node* node, Node* control) {
   if (node->graph_ != this || control->graph_ != this) {
-    return InvalidArgument("Control edge ", control->name(), " -> ", node->name(), " joins two graphs");
+    return InvalidArgument("Control edge ", control->name(), " -> ", node->name(),
+                           " joins two graphs");
   }
   if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   auto& controls = node->control_inputs_;
-  if (std::find(controls.begin(), controls.end(), control) == controls.end()) controls.push_back(control);
+  if (std::find(controls.begin(), controls.end(), control) == controls.end())
+    controls.push_back(control);
   return absl::OkStatus();
 }
 
@@ -106,8 +113,9 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
   }
   const DataType wanted = node->input_type(index);
   if (value.dtype() != BaseType(wanted) || (IsRef(wanted) && !value.is_ref())) {
-    return InvalidArgument(node->Label(), ": input ", index, " expects ", DataTypeName(wanted), " but ", value.name(),
-                           " is ", DataTypeName(value.node->output_type(value.index)));
+    return InvalidArgument(node->Label(), ": input ", index, " expects ", DataTypeName(wanted),
+                           " but ", value.name(), " is ",
+                           DataTypeName(value.node->output_type(value.index)));
   }
   node->inputs_[index] = value;
   return absl::OkStatus();
@@ -130,8 +138,9 @@ absl::Status Graph::InferShapes(Node* node) {
   const auto located = [&](const absl::Status& s) {
     std::vector<std::string> inputs;
     for (const Output& in : node->inputs()) inputs.push_back(in.shape().ToString());
-    return absl::Status(s.code(), absl::StrCat(s.message(), " for node ", node->Label(), " with input shapes: ",
-                                               absl::StrJoin(inputs, ", "), "."));
+    return absl::Status(s.code(),
+                        absl::StrCat(s.message(), " for node ", node->Label(),
+                                     " with input shapes: ", absl::StrJoin(inputs, ", "), "."));
   };
   if (absl::Status s = fn(context); !s.ok()) return located(s);
   for (int i = 0; i < node->num_outputs(); ++i) {
@@ -150,8 +159,8 @@ absl::Status Graph::RefineShape(Output output, const Shape& shape) {
   return absl::OkStatus();
 }
 
-// Source: tf.compat.v1.get_seed. Both seeds zero would mean "not deterministic", so a deterministic pair of zeros becomes
-// (0, 2^31 - 1).
+// Source: tf.compat.v1.get_seed. Both seeds zero would mean "not deterministic", so a deterministic
+// pair of zeros becomes (0, 2^31 - 1).
 std::pair<int64_t, int64_t> Graph::NextSeed(std::optional<int64_t> op_seed) {
   constexpr int64_t kDefaultGraphSeed = 87654321;
   constexpr int64_t kMaxSeed = (int64_t{1} << 31) - 1;
@@ -182,13 +191,15 @@ namespace {
 std::string ItemName(const CollectionItem& item) {
   if (const auto* output = std::get_if<Output>(&item)) return output->name();
   if (const auto* op = std::get_if<Operation>(&item)) return op->name();
-  if (const auto* object = std::get_if<std::shared_ptr<CollectionObject>>(&item)) return (*object)->name();
+  if (const auto* object = std::get_if<std::shared_ptr<CollectionObject>>(&item))
+    return (*object)->name();
   return "";
 }
 
 }  // namespace
 
-std::vector<CollectionItem> Graph::collection(absl::string_view key, absl::string_view scope) const {
+std::vector<CollectionItem> Graph::collection(absl::string_view key,
+                                              absl::string_view scope) const {
   std::vector<CollectionItem> items;
   {
     const std::lock_guard<std::mutex> lock(collections_mutex_);
@@ -200,7 +211,8 @@ std::vector<CollectionItem> Graph::collection(absl::string_view key, absl::strin
   const std::regex pattern(std::string(scope), std::regex::ECMAScript);
   std::erase_if(items, [&](const CollectionItem& item) {
     const std::string name = ItemName(item);
-    return name.empty() || !std::regex_search(name, pattern, std::regex_constants::match_continuous);
+    return name.empty() ||
+           !std::regex_search(name, pattern, std::regex_constants::match_continuous);
   });
   return items;
 }

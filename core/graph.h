@@ -23,8 +23,9 @@ namespace weir {
 class Graph;
 class Node;
 
-// One output of a node: what builders take and return. A value; valid while its graph lives. Builders that fail return
-// an invalid Output, and accept one: the error has stuck to the graph (Graph::status).
+// One output of a node: what builders take and return. A value; valid while its graph lives.
+// Builders that fail return an invalid Output, and accept one: the error has stuck to the graph
+// (Graph::status).
 struct Output {
   Node* node = nullptr;
   int index = 0;
@@ -33,12 +34,14 @@ struct Output {
   Output(Node* n, int i = 0) : node(n), index(i) {}
   explicit operator bool() const { return node != nullptr; }
   Graph& graph() const;
-  DataType dtype() const;            // base type; DT_INVALID if invalid
+  DataType dtype() const;  // base type; DT_INVALID if invalid
   bool is_ref() const;
-  const Shape& shape() const;        // as far as inferred; unknown rank if invalid
-  int64_t dim(int i) const;          // -1 if unknown; negative i counts from the end
-  std::string name() const;          // "hidden/MatMul:0"
-  friend bool operator==(const Output& a, const Output& b) { return a.node == b.node && a.index == b.index; }
+  const Shape& shape() const;  // as far as inferred; unknown rank if invalid
+  int64_t dim(int i) const;    // -1 if unknown; negative i counts from the end
+  std::string name() const;    // "hidden/MatMul:0"
+  friend bool operator==(const Output& a, const Output& b) {
+    return a.node == b.node && a.index == b.index;
+  }
   friend bool operator!=(const Output& a, const Output& b) { return !(a == b); }
   template <class H>
   friend H AbslHashValue(H h, const Output& o) {
@@ -58,13 +61,15 @@ struct Operation {
   friend bool operator==(const Operation& a, const Operation& b) { return a.node == b.node; }
 };
 
-// What a resource output refers to, as far as known when the graph is built: shape rules of reads need it.
+// What a resource output refers to, as far as known when the graph is built: shape rules of reads
+// need it.
 struct HandleData {
   DataType dtype = DT_INVALID;
   Shape shape = Shape::UnknownRank();
 };
 
-// A node of a graph. Made by NodeBuilder or import, owned by its graph, at one address for the graph's life.
+// A node of a graph. Made by NodeBuilder or import, owned by its graph, at one address for the
+// graph's life.
 class Node {
  public:
   const std::string& name() const { return name_; }
@@ -85,17 +90,20 @@ class Node {
   const Shape& output_shape(int i) const { return outputs_[i].shape; }
   const HandleData* output_handle(int i) const { return outputs_[i].handle.get(); }
   Output output(int i = 0) const { return Output(const_cast<Node*>(this), i); }
-  // The inputs (outputs) that belong to an argument of the signature: [first, last). {0, 0} if there is no such one.
+  // The inputs (outputs) that belong to an argument of the signature: [first, last). {0, 0} if
+  // there is no such one.
   std::pair<int, int> InputRange(absl::string_view arg) const;
   std::pair<int, int> OutputRange(absl::string_view arg) const;
 
   // The device asked for, as text ("" for none). Where the node runs is the Plan's decision.
   const std::string& device() const { return device_; }
-  // Every attribute of the signature has a value here, defaults included; `_class` and other marks as well.
+  // Every attribute of the signature has a value here, defaults included; `_class` and other marks
+  // as well.
   const AttrMap& attrs() const { return attrs_; }
   const AttrValue* FindAttr(absl::string_view name) const;
-  // The value of an attribute that the signature has with this type; a mismatch is a bug in the caller.
-  // Types: std::string, int64_t, float, bool, DataType, Shape, Tensor, FunctionRef, and vectors of them.
+  // The value of an attribute that the signature has with this type; a mismatch is a bug in the
+  // caller. Types: std::string, int64_t, float, bool, DataType, Shape, Tensor, FunctionRef, and
+  // vectors of them.
   template <class T>
   T attr(absl::string_view name) const;
   // The same, or `fallback` if the attribute is absent or of another kind.
@@ -127,18 +135,21 @@ class Node {
   AttrMap attrs_;
 };
 
-// Anything that a collection holds beyond numbers, strings, tensors and ops: variables, savers, users' objects.
+// Anything that a collection holds beyond numbers, strings, tensors and ops: variables, savers,
+// users' objects.
 class CollectionObject {
  public:
   virtual ~CollectionObject() = default;
-  virtual std::string name() const { return ""; }  // what `get_collection(key, scope)` filters by; "" has none
+  virtual std::string name() const {
+    return "";
+  }  // what `get_collection(key, scope)` filters by; "" has none
 };
 using CollectionItem =
     std::variant<int64_t, float, std::string, Output, Operation, std::shared_ptr<CollectionObject>>;
 
 struct GraphOptions {
-  // The kind of variables where neither the call nor the scope says: resource variables, or (false) TensorFlow 1's
-  // reference variables.
+  // The kind of variables where neither the call nor the scope says: resource variables, or (false)
+  // TensorFlow 1's reference variables.
   bool use_resource = true;
 };
 
@@ -148,9 +159,10 @@ struct GraphVersions {
   std::vector<int> bad_consumers;
 };
 
-// A graph under construction: nodes in the order they were made, a stack of scopes that new nodes are made in
-// (core/scope.h), named collections, and the first error that happened. One graph is built by one thread at a time;
-// a graph that is no longer changed may be read, and sessions made of it, from many. Nodes live as long as the graph.
+// A graph under construction: nodes in the order they were made, a stack of scopes that new nodes
+// are made in (core/scope.h), named collections, and the first error that happened. One graph is
+// built by one thread at a time; a graph that is no longer changed may be read, and sessions made
+// of it, from many. Nodes live as long as the graph.
 class Graph {
  public:
   // A graph of the built-in ops. Inline, so that core itself does not depend on them.
@@ -166,7 +178,8 @@ class Graph {
   GraphVersions& versions() { return versions_; }
   const GraphVersions& versions() const { return versions_; }
 
-  // OK, or the first error of a builder, with the node's name, op and input shapes. Sessions refuse a graph with an error.
+  // OK, or the first error of a builder, with the node's name, op and input shapes. Sessions refuse
+  // a graph with an error.
   const absl::Status& status() const { return status_; }
   // Keeps `status` if it is the first error. Returns status().
   const absl::Status& Fail(const absl::Status& status);
@@ -183,11 +196,12 @@ class Graph {
   Node* FindNode(absl::string_view name) const;
   // "name:1", "name" (output 0). NOT_FOUND, or OUT_OF_RANGE naming how many outputs there are.
   absl::StatusOr<Output> FindOutput(absl::string_view name) const;
-  // A name that no node or scope has yet, as TensorFlow makes it: `name`, `name_1`, ... (case ignored). Absolute: the
-  // current name scope is not applied. `mark` also takes the name.
+  // A name that no node or scope has yet, as TensorFlow makes it: `name`, `name_1`, ... (case
+  // ignored). Absolute: the current name scope is not applied. `mark` also takes the name.
   std::string UniqueName(absl::string_view name, bool mark = true);
 
-  // Adds control edges, or replaces an input; the types must agree. For import (loops have back edges) and rewriting.
+  // Adds control edges, or replaces an input; the types must agree. For import (loops have back
+  // edges) and rewriting.
   absl::Status AddControlInput(Node* node, Node* control);
   absl::Status SetInput(Node* node, int index, Output value);
   void SetAttr(Node* node, absl::string_view name, AttrValue value);
@@ -201,22 +215,24 @@ class Graph {
   const std::string& name_scope() const { return name_scope_; }  // "" or "a/b/" with the slash
   void set_name_scope(std::string scope) { name_scope_ = std::move(scope); }
   using DeviceFn = std::function<std::string(const Node&)>;
-  // New nodes run after `controls`. One that reads a member of the group, or one of `controls`, does so anyway and gets no
-  // edge of its own (as in TensorFlow, whose graphs ours must equal).
+  // New nodes run after `controls`. One that reads a member of the group, or one of `controls`,
+  // does so anyway and gets no edge of its own (as in TensorFlow, whose graphs ours must equal).
   struct ControlGroup {
     std::vector<Node*> controls;
     absl::flat_hash_set<const Node*> members;  // made in the scope so far
   };
   struct Context {
-    std::vector<DeviceFn> devices;                // outermost first; merged field by field, inner wins
-    std::vector<std::shared_ptr<ControlGroup>> control_groups;  // one a scope of control dependencies
-    std::vector<std::string> colocations;         // "loc:@x", given to every new node
+    std::vector<DeviceFn> devices;  // outermost first; merged field by field, inner wins
+    std::vector<std::shared_ptr<ControlGroup>>
+        control_groups;                                    // one a scope of control dependencies
+    std::vector<std::string> colocations;                  // "loc:@x", given to every new node
     std::vector<std::pair<std::string, AttrValue>> attrs;  // given to every new node
     std::string container;
   };
   Context& context() { return context_; }
 
-  // ---- random seeds: the rule of TensorFlow's get_seed. Returns {seed, seed2} for an op with the given op-level seed.
+  // ---- random seeds: the rule of TensorFlow's get_seed. Returns {seed, seed2} for an op with the
+  // given op-level seed.
   void set_seed(std::optional<int64_t> seed) { seed_ = seed; }
   std::optional<int64_t> seed() const { return seed_; }
   std::pair<int64_t, int64_t> NextSeed(std::optional<int64_t> op_seed);
@@ -225,7 +241,8 @@ class Graph {
   void AddToCollection(absl::string_view key, CollectionItem item);
   // A repeated key counts once.
   void AddToCollections(const std::vector<std::string>& keys, const CollectionItem& item);
-  // A copy; with `scope`, only items that have a name which matches it as a regular expression anchored at the start.
+  // A copy; with `scope`, only items that have a name which matches it as a regular expression
+  // anchored at the start.
   std::vector<CollectionItem> collection(absl::string_view key, absl::string_view scope = {}) const;
   // Only the items of one kind, e.g. collection_as<Output>("losses").
   template <class T>
@@ -238,7 +255,8 @@ class Graph {
   const std::string& function_library() const { return function_library_; }
   void set_function_library(std::string bytes) { function_library_ = std::move(bytes); }
 
-  // A place where a layer above keeps its state for this graph (the variable store, ...): one T a graph, made on first use.
+  // A place where a layer above keeps its state for this graph (the variable store, ...): one T a
+  // graph, made on first use.
   template <class T>
   T& Extension() {
     std::any& slot = extensions_[std::type_index(typeid(T))];
@@ -268,15 +286,16 @@ class Graph {
 };
 
 // Builds one node in the graph's current scopes:
-//   Node* n = NodeBuilder(g, "MatMul").Name("xw").Input(x).Input(w).Attr("transpose_b", true).Build();
-// Type attributes and list lengths are taken from the inputs. On an error (unknown op, wrong type, bad attribute, shapes
-// that do not fit) the graph's status is set and Build returns null.
+//   Node* n = NodeBuilder(g, "MatMul").Name("xw").Input(x).Input(w).Attr("transpose_b",
+//   true).Build();
+// Type attributes and list lengths are taken from the inputs. On an error (unknown op, wrong type,
+// bad attribute, shapes that do not fit) the graph's status is set and Build returns null.
 class NodeBuilder {
  public:
   NodeBuilder(Graph& graph, absl::string_view op) : graph_(graph), op_(op) {}
 
-  // Relative to the current name scope and made unique; a name that ends in '/' is absolute and final (it is the name of
-  // a scope just opened). Default: the op's name.
+  // Relative to the current name scope and made unique; a name that ends in '/' is absolute and
+  // final (it is the name of a scope just opened). Default: the op's name.
   NodeBuilder& Name(absl::string_view name);
   // The next argument: one tensor, or a list for "N * T" and list(type) arguments.
   NodeBuilder& Input(const Output& value);
@@ -287,7 +306,8 @@ class NodeBuilder {
   NodeBuilder& Device(absl::string_view device);
   // Adds "loc:@name" and takes that node's device.
   NodeBuilder& ColocateWith(const Node* node);
-  // Leaves out control inputs, devices and colocations of the current scopes (import uses names and edges as given).
+  // Leaves out control inputs, devices and colocations of the current scopes (import uses names and
+  // edges as given).
   NodeBuilder& Verbatim();
 
   Node* Build();
@@ -319,8 +339,9 @@ class NodeBuilder {
   bool verbatim_ = false;
 };
 
-// The short form that builders of ops use. Arguments are Outputs, or lists of Outputs for list arguments; the graph is the
-// first valid Output's. An invalid input gives an invalid result without a second error.
+// The short form that builders of ops use. Arguments are Outputs, or lists of Outputs for list
+// arguments; the graph is the first valid Output's. An invalid input gives an invalid result
+// without a second error.
 struct Arg {
   Arg(const Output& o) : values{o}, is_list(false) {}
   Arg(Outputs list) : values(std::move(list)), is_list(true) {}
@@ -329,9 +350,11 @@ struct Arg {
 };
 using Attrs = std::vector<std::pair<absl::string_view, AttrValue>>;
 // The node, or null.
-Node* AddNode(absl::string_view op, std::vector<Arg> args, Attrs attrs = {}, absl::string_view name = {});
+Node* AddNode(absl::string_view op, std::vector<Arg> args, Attrs attrs = {},
+              absl::string_view name = {});
 // Output 0 of it.
-Output AddOp(absl::string_view op, std::vector<Arg> args, Attrs attrs = {}, absl::string_view name = {});
+Output AddOp(absl::string_view op, std::vector<Arg> args, Attrs attrs = {},
+             absl::string_view name = {});
 // For ops without inputs.
 Node* AddNode(Graph& graph, absl::string_view op, std::vector<Arg> args, Attrs attrs = {},
               absl::string_view name = {});

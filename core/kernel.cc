@@ -20,7 +20,8 @@ bool Cancellation::OnCancel(std::function<void()> fn, int64_t* token) {
 void Cancellation::Unregister(int64_t token) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const size_t erased = std::erase_if(callbacks_, [token](const auto& c) { return c.first == token; });
+    const size_t erased =
+        std::erase_if(callbacks_, [token](const auto& c) { return c.first == token; });
     if (erased > 0) return;
     if (!cancelled() || canceller_ == std::this_thread::get_id()) return;
   }
@@ -51,7 +52,8 @@ absl::Status Cancellation::status() const {
 absl::StatusOr<Tensor*> KernelContext::AllocateSlot(int i, const Shape& shape) {
   Tensor& slot = b_.slots[b_.outputs[i]];
   const DataType type = BaseType(node_->output_type(i));
-  // A sole owner may be written again: the slot still holds what this kernel left here in an earlier step.
+  // A sole owner may be written again: the slot still holds what this kernel left here in an
+  // earlier step.
   if (slot.dtype() == type && slot.shape() == shape && slot.OwnsBufferAlone()) return &slot;
   slot = Tensor();
   Allocator& allocator = IsPlain(type) && !host_output(i) ? device_->allocator() : HostAllocator();
@@ -89,24 +91,28 @@ absl::StatusOr<std::shared_ptr<VariableState>> KernelContext::variable(int i) co
 absl::Status KernelContext::WrongResource(int i) const {
   const Tensor& handle = input(i);
   if (handle.dtype() != DT_RESOURCE || handle.num_elements() != 1) {
-    return InvalidArgument("input ", i, " is ", handle.Description(), ", not a handle to a resource");
+    return InvalidArgument("input ", i, " is ", handle.Description(),
+                           ", not a handle to a resource");
   }
   const ResourceHandle& h = *handle.data<ResourceHandle>();
   if (h.resource == nullptr) {
     return FailedPrecondition("input ", i, " is a handle to '", h.name, "', which does not exist");
   }
-  return InvalidArgument("input ", i, " is a handle to ", h.resource->Describe(), ", which is of another type");
+  return InvalidArgument("input ", i, " is a handle to ", h.resource->Describe(),
+                         ", which is of another type");
 }
 
 absl::StatusOr<Tensor> KernelContext::Own(const Tensor& value) const {
   if (!value.buffer() || !value.buffer()->transient()) return value;
   if (value.host_accessible() || !IsPlain(value.dtype())) return value.DeepCopy();
-  WEIR_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(device_->allocator(), value.dtype(), value.shape()));
+  WEIR_ASSIGN_OR_RETURN(Tensor copy,
+                        Tensor::Allocate(device_->allocator(), value.dtype(), value.shape()));
   WEIR_RETURN_IF_ERROR(device_->CopyOnDevice(value, copy));
   return copy;
 }
 
-KernelDef& KernelRegistry::Add(absl::string_view op, Place place, TypeConstraints constraints, KernelFactory make) {
+KernelDef& KernelRegistry::Add(absl::string_view op, Place place, TypeConstraints constraints,
+                               KernelFactory make) {
   auto& defs = kernels_[std::string(op)];
   defs.push_back(std::make_unique<KernelDef>());
   KernelDef& def = *defs.back();
@@ -154,19 +160,21 @@ std::vector<const KernelDef*> KernelRegistry::KernelsOf(absl::string_view op) co
 absl::Status KernelRegistry::NoKernel(const Node& node, Place place) const {
   std::vector<std::string> types, registered;
   for (const auto& [name, value] : node.attrs()) {
-    if (const DataType* t = value.get_if<DataType>()) types.push_back(absl::StrCat(name, "=", DataTypeName(*t)));
+    if (const DataType* t = value.get_if<DataType>())
+      types.push_back(absl::StrCat(name, "=", DataTypeName(*t)));
   }
   for (const KernelDef* def : KernelsOf(node.op_name())) {
     std::vector<std::string> constraints;
     for (const auto& [name, type] : def->constraints) {
       constraints.push_back(absl::StrCat(name.empty() ? "T" : name, "=", DataTypeName(type)));
     }
-    registered.push_back(
-        absl::StrCat(def->place == kCpu ? "CPU" : "GPU", " {", absl::StrJoin(constraints, ", "), "}"));
+    registered.push_back(absl::StrCat(def->place == kCpu ? "CPU" : "GPU", " {",
+                                      absl::StrJoin(constraints, ", "), "}"));
   }
-  return Unimplemented("No OpKernel was registered to support Op '", node.op_name(), "' used by node ", node.name(),
-                       " with these attrs: [", absl::StrJoin(types, ", "), "] on ", place == kCpu ? "CPU" : "GPU",
-                       ". Registered kernels: ", registered.empty() ? "none" : absl::StrJoin(registered, "; "));
+  return Unimplemented(
+      "No OpKernel was registered to support Op '", node.op_name(), "' used by node ", node.name(),
+      " with these attrs: [", absl::StrJoin(types, ", "), "] on ", place == kCpu ? "CPU" : "GPU",
+      ". Registered kernels: ", registered.empty() ? "none" : absl::StrJoin(registered, "; "));
 }
 
 std::vector<std::string> KernelRegistry::Ops(Place place) const {
@@ -175,7 +183,8 @@ std::vector<std::string> KernelRegistry::Ops(Place place) const {
     for (std::string& name : base_->Ops(place)) names.insert(std::move(name));
   }
   for (const auto& [op, defs] : kernels_) {
-    if (std::any_of(defs.begin(), defs.end(), [&](const auto& d) { return d->place == place; })) names.insert(op);
+    if (std::any_of(defs.begin(), defs.end(), [&](const auto& d) { return d->place == place; }))
+      names.insert(op);
   }
   return {names.begin(), names.end()};
 }

@@ -23,7 +23,8 @@ class KernelContext;
 // Tells those who wait that a step is over: time-out, error elsewhere, session closed. Thread-safe.
 class Cancellation {
  public:
-  // Runs `fn` when cancelled; false (and fn is not run) if that has happened already. `*token` unregisters it.
+  // Runs `fn` when cancelled; false (and fn is not run) if that has happened already. `*token`
+  // unregisters it.
   bool OnCancel(std::function<void()> fn, int64_t* token);
   // Returns when `fn` will not run any more (it may be running on this very thread).
   void Unregister(int64_t token);
@@ -54,7 +55,8 @@ struct KernelInit {
   const Node& node;
   Device& device;
   ResourceMap& resources;
-  // Shapes of the inputs as far as the Plan knows them: a kernel may prepare for them, but must check at run time.
+  // Shapes of the inputs as far as the Plan knows them: a kernel may prepare for them, but must
+  // check at run time.
   absl::Span<const Shape> input_shapes;
 
   template <class T>
@@ -63,11 +65,15 @@ struct KernelInit {
   }
 };
 
-// A computation ready to run: a closure made once from a node's attributes, run once a step. Three forms:
-//   synchronous   absl::Status(KernelContext&)            computes (or enqueues on the device's stream) and returns
-//   asynchronous  void(KernelContext&, Done)              may return early; calls done once, from any thread; for kernels
-//                                                         that wait (queues, remote calls): no thread is held
-//   constant      Tensor                                  the output is known already (Const, VarHandleOp): never run
+// A computation ready to run: a closure made once from a node's attributes, run once a step. Three
+// forms:
+//   synchronous   absl::Status(KernelContext&)            computes (or enqueues on the device's
+//   stream) and returns asynchronous  void(KernelContext&, Done)              may return early;
+//   calls done once, from any thread; for kernels
+//                                                         that wait (queues, remote calls): no
+//                                                         thread is held
+//   constant      Tensor                                  the output is known already (Const,
+//   VarHandleOp): never run
 // A closure may be run by several steps at once; what it remembers must allow that.
 class Kernel {
  public:
@@ -76,9 +82,11 @@ class Kernel {
   using RunAsync = std::function<void(KernelContext&, Done)>;
 
   Kernel() = default;
-  template <class F, std::enable_if_t<std::is_invocable_r_v<absl::Status, F&, KernelContext&>, int> = 0>
+  template <class F,
+            std::enable_if_t<std::is_invocable_r_v<absl::Status, F&, KernelContext&>, int> = 0>
   Kernel(F run) : run_(std::move(run)) {}
-  template <class F, std::enable_if_t<std::is_invocable_r_v<void, F&, KernelContext&, Done>, int> = 0,
+  template <class F,
+            std::enable_if_t<std::is_invocable_r_v<void, F&, KernelContext&, Done>, int> = 0,
             class = void>
   Kernel(F run) : run_async_(std::move(run)) {}
   static Kernel Constant(Tensor value) {
@@ -99,11 +107,13 @@ class Kernel {
   Tensor constant_;
 };
 
-// One run of a kernel: its inputs, its outputs, and where it runs. Valid until the kernel returns (or calls done).
+// One run of a kernel: its inputs, its outputs, and where it runs. Valid until the kernel returns
+// (or calls done).
 class KernelContext {
  public:
-  // Where a node's values lie: `slots` is an array of values, `inputs` and `outputs` the positions of this node's.
-  // `planned` (may be null) holds, at the position of an output, the memory that the Plan has laid out for it.
+  // Where a node's values lie: `slots` is an array of values, `inputs` and `outputs` the positions
+  // of this node's. `planned` (may be null) holds, at the position of an output, the memory that
+  // the Plan has laid out for it.
   struct Binding {
     Tensor* slots = nullptr;
     const Tensor* planned = nullptr;
@@ -111,9 +121,11 @@ class KernelContext {
     const int32_t* inputs = nullptr;
     const int32_t* outputs = nullptr;
     int32_t num_inputs = 0, num_outputs = 0;
-    // Bit i: output i stays in host memory (a shape, a handle) although the device has memory of its own.
+    // Bit i: output i stays in host memory (a shape, a handle) although the device has memory of
+    // its own.
     uint64_t host_outputs = 0;
-    // Outputs may share an input's memory even if that is a step's arena: the Plan knows and keeps it alive.
+    // Outputs may share an input's memory even if that is a step's arena: the Plan knows and keeps
+    // it alive.
     bool aliases = false;
   };
   KernelContext(const Node& node, Device& device, const StepInfo& step, const Binding& b)
@@ -136,8 +148,9 @@ class KernelContext {
   // True for the output of a branch not taken. Only kernels registered with AcceptsDead meet one.
   bool input_is_dead(int i) const { return b_.dead[b_.inputs[i]] != 0; }
 
-  // The tensor to write output i into: the planned memory if the shape is as planned, else new memory. Its elements are
-  // uninitialised; for kernels registered InPlace it may be an input's memory, element for element.
+  // The tensor to write output i into: the planned memory if the shape is as planned, else new
+  // memory. Its elements are uninitialised; for kernels registered InPlace it may be an input's
+  // memory, element for element.
   absl::StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape) {
     Tensor& slot = b_.slots[b_.outputs[i]];
     if (b_.planned != nullptr) {
@@ -149,14 +162,16 @@ class KernelContext {
     }
     return AllocateSlot(i, shape);
   }
-  // Gives output i a tensor that exists already, without copying: an input (perhaps reshaped), a variable's value.
+  // Gives output i a tensor that exists already, without copying: an input (perhaps reshaped), a
+  // variable's value.
   void SetOutput(int i, Tensor value);
   // Output i belongs to a branch not taken.
   void SetOutputDead(int i) { b_.dead[b_.outputs[i]] = 1; }
   // Memory for intermediate results, on this device.
   absl::StatusOr<Tensor> AllocateTemp(DataType dtype, const Shape& shape);
 
-  // The variable at input i: a resource handle, or a reference. FAILED_PRECONDITION if the handle is to nothing.
+  // The variable at input i: a resource handle, or a reference. FAILED_PRECONDITION if the handle
+  // is to nothing.
   absl::StatusOr<std::shared_ptr<VariableState>> variable(int i) const;
   // The same without the counted pointer, for the fast path; lives at least as long as this run.
   VariableState* variable_or_null(int i) const;
@@ -167,10 +182,12 @@ class KernelContext {
     if (typed == nullptr) return WrongResource(i);
     return typed;
   }
-  // The tensor itself if it may be kept beyond the step, else a copy of it: for kernels that store values (assign, push).
+  // The tensor itself if it may be kept beyond the step, else a copy of it: for kernels that store
+  // values (assign, push).
   absl::StatusOr<Tensor> Own(const Tensor& value) const;
 
-  // InvalidArgument and the like with "op (node name): " in front come from the executor; kernels return plain messages.
+  // InvalidArgument and the like with "op (node name): " in front come from the executor; kernels
+  // return plain messages.
 
  private:
   absl::StatusOr<Tensor*> AllocateSlot(int i, const Shape& shape);
@@ -193,30 +210,50 @@ struct KernelDef {
   TypeConstraints constraints;  // attribute -> type; attributes not named may have any
   KernelFactory make;
 
-  // Inputs (by position) whose memory an output of the same byte size may take over: the kernel reads element i of them
-  // no later than it writes element i of the output.
+  // Inputs (by position) whose memory an output of the same byte size may take over: the kernel
+  // reads element i of them no later than it writes element i of the output.
   std::vector<int> in_place;
   // Output i may be a view of input aliases[i] (Identity, Reshape); -1 for none. Shorter: none.
   std::vector<int> aliases;
   // Arguments (by name) that stay in host memory on an accelerator: shapes, axes, handles.
   std::vector<std::string> host_args;
-  // The kernel writes the variables at these inputs: the Plan runs it after other readers of theirs where it may.
+  // The kernel writes the variables at these inputs: the Plan runs it after other readers of theirs
+  // where it may.
   std::vector<int> writes;
   // Runs even if inputs are dead (Merge).
   bool accepts_dead = false;
   // Estimated nanoseconds on one thread; null: from the bytes that go in and out.
   double (*cost)(const KernelInit&) = nullptr;
 
-  KernelDef& InPlace(std::vector<int> inputs) { in_place = std::move(inputs); return *this; }
-  KernelDef& Aliases(std::vector<int> inputs) { aliases = std::move(inputs); return *this; }
-  KernelDef& HostArgs(std::vector<std::string> names) { host_args = std::move(names); return *this; }
-  KernelDef& Writes(std::vector<int> inputs) { writes = std::move(inputs); return *this; }
-  KernelDef& AcceptsDead() { accepts_dead = true; return *this; }
-  KernelDef& Cost(double (*fn)(const KernelInit&)) { cost = fn; return *this; }
+  KernelDef& InPlace(std::vector<int> inputs) {
+    in_place = std::move(inputs);
+    return *this;
+  }
+  KernelDef& Aliases(std::vector<int> inputs) {
+    aliases = std::move(inputs);
+    return *this;
+  }
+  KernelDef& HostArgs(std::vector<std::string> names) {
+    host_args = std::move(names);
+    return *this;
+  }
+  KernelDef& Writes(std::vector<int> inputs) {
+    writes = std::move(inputs);
+    return *this;
+  }
+  KernelDef& AcceptsDead() {
+    accepts_dead = true;
+    return *this;
+  }
+  KernelDef& Cost(double (*fn)(const KernelInit&)) {
+    cost = fn;
+    return *this;
+  }
 };
 
-// Kernels by op and place. Filled by plain functions from one list (kernels/registry.cc); a user's registry is layered
-// over the built-in one. Not changed once a session uses it; look-ups are thread-safe.
+// Kernels by op and place. Filled by plain functions from one list (kernels/registry.cc); a user's
+// registry is layered over the built-in one. Not changed once a session uses it; look-ups are
+// thread-safe.
 //
 //   r->Add("MatMul", kCpu, DT_FLOAT, MakeMatMul).Cost(MatMulCost);
 class KernelRegistry {
@@ -234,7 +271,8 @@ class KernelRegistry {
     return Add(op, place, TypeConstraints{{"", type}}, std::move(make));
   }
   // The reference is good until the next Add.
-  KernelDef& Add(absl::string_view op, Place place, TypeConstraints constraints, KernelFactory make);
+  KernelDef& Add(absl::string_view op, Place place, TypeConstraints constraints,
+                 KernelFactory make);
 
   // The kernel for this node; null if there is none. The constraint on "" is on "T", else "dtype".
   const KernelDef* Find(const Node& node, Place place) const;

@@ -30,7 +30,8 @@ absl::Status VariableState::Uninitialized() const {
 absl::StatusOr<Tensor*> VariableState::Writable(Device& device) {
   if (!value_.initialized()) return Uninitialized();
   if (!value_.OwnsBufferAlone()) {
-    WEIR_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(device.allocator(), value_.dtype(), value_.shape()));
+    WEIR_ASSIGN_OR_RETURN(Tensor copy,
+                          Tensor::Allocate(device.allocator(), value_.dtype(), value_.shape()));
     WEIR_RETURN_IF_ERROR(CopyValue(value_, &copy, device));
     value_ = std::move(copy);
   }
@@ -67,13 +68,14 @@ std::shared_ptr<Resource> ResourceMap::LookupOrCreateErased(
     const std::function<std::shared_ptr<Resource>()>& make) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (container.empty()) container = kDefaultContainer;
-  std::shared_ptr<Resource>& slot = containers_[std::string(container)][Key(type, std::string(name))];
+  std::shared_ptr<Resource>& slot =
+      containers_[std::string(container)][Key(type, std::string(name))];
   if (slot == nullptr) slot = make();
   return slot;
 }
 
-std::shared_ptr<Resource> ResourceMap::LookupErased(absl::string_view container, std::type_index type,
-                                                    absl::string_view name) {
+std::shared_ptr<Resource> ResourceMap::LookupErased(absl::string_view container,
+                                                    std::type_index type, absl::string_view name) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (container.empty()) container = kDefaultContainer;
   const auto it = containers_.find(container);
@@ -95,13 +97,14 @@ std::vector<std::shared_ptr<Resource>> ResourceMap::AllErased(std::type_index ty
   return out;
 }
 
-// Plans hold on to resources, so a reset empties them rather than only forgetting them: the next assignment fills the
-// same object that every Plan refers to.
+// Plans hold on to resources, so a reset empties them rather than only forgetting them: the next
+// assignment fills the same object that every Plan refers to.
 void ResourceMap::Reset(const std::vector<std::string>& containers) {
   std::vector<std::shared_ptr<Resource>> doomed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const std::vector<std::string> names = containers.empty() ? std::vector<std::string>{kDefaultContainer} : containers;
+    const std::vector<std::string> names =
+        containers.empty() ? std::vector<std::string>{kDefaultContainer} : containers;
     for (const std::string& name : names) {
       const auto it = containers_.find(name);
       if (it == containers_.end()) continue;

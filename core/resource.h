@@ -16,21 +16,23 @@ namespace weir {
 
 class Device;
 
-// State that outlives a run: a variable, a queue, a table. Owned by the ResourceMap of its device (or shared by all of a
-// session's devices), and by whoever holds a handle in a running step.
+// State that outlives a run: a variable, a queue, a table. Owned by the ResourceMap of its device
+// (or shared by all of a session's devices), and by whoever holds a handle in a running step.
 class Resource {
  public:
   virtual ~Resource() = default;
   // "variable 'hidden/w'", for messages.
   virtual std::string Describe() const = 0;
-  // Called when the resource is destroyed or its container reset: gives up memory, wakes those who wait.
+  // Called when the resource is destroyed or its container reset: gives up memory, wakes those who
+  // wait.
   virtual void Clear() {}
 };
 
 // The storage of one variable, of either kind: a tensor and a lock.
 //
-// Reads hand out the tensor itself, sharing its buffer; so a value once read never changes. A writer that finds the
-// buffer shared copies it first, and otherwise writes in place. Uninitialised until the first assignment.
+// Reads hand out the tensor itself, sharing its buffer; so a value once read never changes. A
+// writer that finds the buffer shared copies it first, and otherwise writes in place. Uninitialised
+// until the first assignment.
 class VariableState final : public Resource {
  public:
   VariableState(std::string name, DataType dtype, Shape shape)
@@ -43,19 +45,22 @@ class VariableState final : public Resource {
   // As declared; may be partly unknown.
   const Shape& shape() const { return shape_; }
 
-  // Serialises writers; readers of the value take it too, briefly. Updates (Apply*, Scatter*) hold it while they write.
+  // Serialises writers; readers of the value take it too, briefly. Updates (Apply*, Scatter*) hold
+  // it while they write.
   std::mutex& mutex() { return mutex_; }
 
   // The following need mutex() held.
   bool initialized() const { return value_.initialized(); }
   const Tensor& value() const { return value_; }
-  // Replaces the value. The tensor must own its memory (not a step's arena): see KernelContext::Own.
+  // Replaces the value. The tensor must own its memory (not a step's arena): see
+  // KernelContext::Own.
   void Set(Tensor value) { value_ = std::move(value); }
-  // The value, with its buffer not shared with anyone: copied first if it is, by `device`, whose memory it lies in.
-  // FAILED_PRECONDITION if there is no value yet, RESOURCE_EXHAUSTED if there is no room for the copy.
+  // The value, with its buffer not shared with anyone: copied first if it is, by `device`, whose
+  // memory it lies in. FAILED_PRECONDITION if there is no value yet, RESOURCE_EXHAUSTED if there is
+  // no room for the copy.
   absl::StatusOr<Tensor*> Writable(Device& device);
-  // Copies `value` into the variable: into the buffer at hand if nobody shares it and the size fits, else a new one.
-  // Shapes are the caller's business.
+  // Copies `value` into the variable: into the buffer at hand if nobody shares it and the size
+  // fits, else a new one. Shapes are the caller's business.
   absl::Status Assign(const Tensor& value, Device& device);
 
   // A snapshot; FAILED_PRECONDITION if there is no value yet. Takes the lock.
@@ -95,16 +100,18 @@ class ResourceMap {
   template <class T>
   std::vector<std::shared_ptr<T>> All() {
     std::vector<std::shared_ptr<T>> out;
-    for (auto& r : AllErased(std::type_index(typeid(T)))) out.push_back(std::static_pointer_cast<T>(r));
+    for (auto& r : AllErased(std::type_index(typeid(T))))
+      out.push_back(std::static_pointer_cast<T>(r));
     return out;
   }
 
  private:
   using Key = std::pair<std::type_index, std::string>;
-  std::shared_ptr<Resource> LookupOrCreateErased(absl::string_view container, std::type_index type,
-                                                 absl::string_view name,
-                                                 const std::function<std::shared_ptr<Resource>()>& make);
-  std::shared_ptr<Resource> LookupErased(absl::string_view container, std::type_index type, absl::string_view name);
+  std::shared_ptr<Resource> LookupOrCreateErased(
+      absl::string_view container, std::type_index type, absl::string_view name,
+      const std::function<std::shared_ptr<Resource>()>& make);
+  std::shared_ptr<Resource> LookupErased(absl::string_view container, std::type_index type,
+                                         absl::string_view name);
   std::vector<std::shared_ptr<Resource>> AllErased(std::type_index type);
 
   std::mutex mutex_;

@@ -8,7 +8,8 @@ namespace weir {
 
 class Resource;  // core/resource.h
 
-// What an element of a DT_RESOURCE tensor holds: a name, and the resource itself once it was looked up.
+// What an element of a DT_RESOURCE tensor holds: a name, and the resource itself once it was looked
+// up.
 class ResourceHandle {
  public:
   std::string device, container, name;

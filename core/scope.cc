@@ -9,21 +9,25 @@ namespace weir {
 namespace {
 
 bool IsNameChar(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || absl::string_view("_.\\/>-").find(c) != absl::string_view::npos;
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         absl::string_view("_.\\/>-").find(c) != absl::string_view::npos;
 }
 
 bool IsScopeName(absl::string_view name, bool at_root) {
-  if (at_root && !(std::isalnum(static_cast<unsigned char>(name[0])) != 0 || name[0] == '.')) return false;
+  if (at_root && !(std::isalnum(static_cast<unsigned char>(name[0])) != 0 || name[0] == '.'))
+    return false;
   return std::all_of(name.begin(), name.end(), IsNameChar);
 }
 
 }  // namespace
 
-NameScope::NameScope(Graph& graph, absl::string_view name) : graph_(graph), saved_(graph.name_scope()) {
+NameScope::NameScope(Graph& graph, absl::string_view name)
+    : graph_(graph), saved_(graph.name_scope()) {
   if (name.empty()) {
     name_ = "";
   } else if (!IsScopeName(name, saved_.empty() || absl::EndsWith(name, "/"))) {
-    graph.Fail(InvalidArgument("'", name, "' is not a valid scope name: it must match [A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*"));
+    graph.Fail(InvalidArgument(
+        "'", name, "' is not a valid scope name: it must match [A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*"));
     name_ = saved_;
   } else if (absl::EndsWith(name, "/")) {
     name_ = std::string(name);
@@ -75,7 +79,8 @@ ColocateWith::ColocateWith(Graph& graph, Operation op, bool ignore_existing) : C
   if (names.empty()) names.push_back(op.name());
   for (const std::string& name : names) {
     std::string mark = absl::StrCat("loc:@", name);
-    if (std::find(context.colocations.begin(), context.colocations.end(), mark) == context.colocations.end()) {
+    if (std::find(context.colocations.begin(), context.colocations.end(), mark) ==
+        context.colocations.end()) {
       context.colocations.push_back(std::move(mark));
     }
   }

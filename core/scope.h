@@ -6,12 +6,14 @@
 
 #include "weir/core/graph.h"
 
-// Scopes are C++ blocks: a guard changes the context that the graph gives to new nodes, and its end puts it back.
+// Scopes are C++ blocks: a guard changes the context that the graph gives to new nodes, and its end
+// puts it back.
 //   { NameScope scope(g, "hidden"); Output h = Relu(x); }      // "hidden/Relu"
 namespace weir {
 
-// Opens `name`, made unique, inside the current name scope. A name that ends in '/' re-opens that absolute scope as it is;
-// an empty name goes to the root. Bad characters are INVALID_ARGUMENT on the graph.
+// Opens `name`, made unique, inside the current name scope. A name that ends in '/' re-opens that
+// absolute scope as it is; an empty name goes to the root. Bad characters are INVALID_ARGUMENT on
+// the graph.
 class NameScope {
  public:
   NameScope(Graph& graph, absl::string_view name);
@@ -41,8 +43,9 @@ class ContextScope {
   Graph::Context saved_;
 };
 
-// "/job:worker/device:GPU:1", "/gpu:0", "cpu:0": merged with enclosing scopes field by field, the inner one wins. Empty
-// text clears all. A function decides node by node. Text that is no device is INVALID_ARGUMENT on the graph.
+// "/job:worker/device:GPU:1", "/gpu:0", "cpu:0": merged with enclosing scopes field by field, the
+// inner one wins. Empty text clears all. A function decides node by node. Text that is no device is
+// INVALID_ARGUMENT on the graph.
 class DeviceScope : public ContextScope {
  public:
   DeviceScope(Graph& graph, absl::string_view device);
@@ -59,7 +62,8 @@ class ClearControlDependencies : public ContextScope {
   explicit ClearControlDependencies(Graph& graph);
 };
 
-// New nodes are placed with `op`: they get its device and a "loc:@op" mark. `ignore_existing` drops outer ones.
+// New nodes are placed with `op`: they get its device and a "loc:@op" mark. `ignore_existing` drops
+// outer ones.
 class ColocateWith : public ContextScope {
  public:
   ColocateWith(Graph& graph, Operation op, bool ignore_existing = false);
@@ -82,13 +86,15 @@ struct DeviceName {
   std::optional<std::string> job, type;  // type in upper case: "CPU", "GPU"
   std::optional<int> replica, task, id;
 
-  // Accepts full and short forms ("/cpu:0", "GPU:1", "/job:ps/task:3/device:CPU:*"). INVALID_ARGUMENT with the text.
+  // Accepts full and short forms ("/cpu:0", "GPU:1", "/job:ps/task:3/device:CPU:*").
+  // INVALID_ARGUMENT with the text.
   static absl::StatusOr<DeviceName> Parse(absl::string_view text);
   // Parts set in `other` win.
   void MergeFrom(const DeviceName& other);
   // True if every part set in both agrees.
   bool Matches(const DeviceName& other) const;
-  // "/job:worker/replica:0/task:1/device:GPU:0", unset parts left out; `/device:GPU:*` for a type without a number.
+  // "/job:worker/replica:0/task:1/device:GPU:0", unset parts left out; `/device:GPU:*` for a type
+  // without a number.
   std::string ToString() const;
 };
 

@@ -6,15 +6,17 @@
 
 namespace weir {
 
-// How work is shared out. A loop lives on the stack of the thread that started it: a counter of pieces that threads draw
-// from until none is left. The starter publishes it in `loops_`, draws pieces itself, withdraws the loop when the counter
-// has run out, and then waits only for the threads that are still inside (`users`). So a loop whose helpers never wake up
-// costs its starter nothing but the publishing.
+// How work is shared out. A loop lives on the stack of the thread that started it: a counter of
+// pieces that threads draw from until none is left. The starter publishes it in `loops_`, draws
+// pieces itself, withdraws the loop when the counter has run out, and then waits only for the
+// threads that are still inside (`users`). So a loop whose helpers never wake up costs its starter
+// nothing but the publishing.
 //
-// Idle threads first spin on `posted_` for some tens of microseconds, because in a training step the next loop is rarely
-// further away than that and waking a sleeping thread costs several microseconds; then they sleep on a condition
-// variable. The publisher notifies only if somebody sleeps. Pieces are many more than threads only as far as their size
-// stays worth a hand-over (kMinPieceNs): a preempted thread then delays its loop by one piece, not by its share.
+// Idle threads first spin on `posted_` for some tens of microseconds, because in a training step
+// the next loop is rarely further away than that and waking a sleeping thread costs several
+// microseconds; then they sleep on a condition variable. The publisher notifies only if somebody
+// sleeps. Pieces are many more than threads only as far as their size stays worth a hand-over
+// (kMinPieceNs): a preempted thread then delays its loop by one piece, not by its share.
 
 namespace {
 
@@ -82,14 +84,16 @@ void ThreadPool::RunLoop(Loop& loop) {
   }
 }
 
-void ThreadPool::ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body, int64_t align) {
+void ThreadPool::ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body,
+                             int64_t align) {
   if (n <= 0) return;
   const double total = static_cast<double>(n) * cost;
   if (num_threads_ == 1 || n <= align || total < kMinLoopNs) {
     body(0, n);
     return;
   }
-  const double pieces = std::min(total / kMinPieceNs, static_cast<double>(num_threads_ * kPiecesPerThread));
+  const double pieces =
+      std::min(total / kMinPieceNs, static_cast<double>(num_threads_ * kPiecesPerThread));
   int64_t piece = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(n) / pieces));
   piece = (piece + align - 1) / align * align;
   Loop loop{.n = n, .piece = piece, .body = body};

@@ -15,12 +15,14 @@
 
 namespace weir {
 
-// The one pool of threads of a process or session: kernels split loops over it, the executor runs tasks on it. The
-// calling thread always works too, so a pool of one thread starts none. Work may start more work; a thread that waits
-// for a loop it started helps with that loop, never with foreign work, so nested loops do not deadlock.
+// The one pool of threads of a process or session: kernels split loops over it, the executor runs
+// tasks on it. The calling thread always works too, so a pool of one thread starts none. Work may
+// start more work; a thread that waits for a loop it started helps with that loop, never with
+// foreign work, so nested loops do not deadlock.
 class ThreadPool {
  public:
-  // `num_threads` counts the caller: 1 runs everything inline. 0 takes the number of processors this process may use.
+  // `num_threads` counts the caller: 1 runs everything inline. 0 takes the number of processors
+  // this process may use.
   explicit ThreadPool(int num_threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -31,12 +33,15 @@ class ThreadPool {
   // Runs `fn` on some thread of the pool, soon. Inline if the pool has one thread.
   void Schedule(std::function<void()> fn);
 
-  // Calls body(begin, end) for pieces that together cover [0, n), on several threads at once, and returns when all are
-  // done. `cost` is an estimate of nanoseconds per index: loops under about 20 us run inline, pieces are not smaller
-  // than about 10 us and not more than a few a thread. Pieces begin at multiples of `align`.
-  void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body, int64_t align = 1);
+  // Calls body(begin, end) for pieces that together cover [0, n), on several threads at once, and
+  // returns when all are done. `cost` is an estimate of nanoseconds per index: loops under about 20
+  // us run inline, pieces are not smaller than about 10 us and not more than a few a thread. Pieces
+  // begin at multiples of `align`.
+  void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body,
+                   int64_t align = 1);
 
-  // Calls body(i) for i in [0, n), each on its own, several at once: for a few big pieces that the caller cut itself.
+  // Calls body(i) for i in [0, n), each on its own, several at once: for a few big pieces that the
+  // caller cut itself.
   void ForEach(int n, absl::FunctionRef<void(int)> body);
 
  private:
@@ -50,8 +55,8 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> queue_;
-  std::vector<Loop*> loops_;               // running loops that still have pieces
-  std::atomic<uint64_t> posted_{0};        // bumped with each piece of news; what idle threads spin on
+  std::vector<Loop*> loops_;         // running loops that still have pieces
+  std::atomic<uint64_t> posted_{0};  // bumped with each piece of news; what idle threads spin on
   int sleeping_ = 0;
   bool stop_ = false;
 };

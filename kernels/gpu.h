@@ -9,7 +9,8 @@
 
 namespace weir {
 
-// The GPUs that can be used, as "/device:GPU:0" and so on: none without a driver, or in a build without CUDA.
+// The GPUs that can be used, as "/device:GPU:0" and so on: none without a driver, or in a build
+// without CUDA.
 std::vector<std::unique_ptr<Device>> GpuDevices();
 
 // The kernels of every GPU family; adds nothing in a build without CUDA.

@@ -24,7 +24,9 @@ Session Start(const Graph& graph, SessionOptions options = {}) {
   return *std::move(session);
 }
 
-std::vector<float> Floats(const Tensor& t) { return {t.flat<float>().begin(), t.flat<float>().end()}; }
+std::vector<float> Floats(const Tensor& t) {
+  return {t.flat<float>().begin(), t.flat<float>().end()};
+}
 
 TEST(Session, ComputesWhatIsFetched) {
   Graph g;
@@ -83,7 +85,8 @@ TEST(Session, BadFeedsAreInvalidArguments) {
     EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
     EXPECT_THAT(std::string(s.message()), HasSubstr(words));
   };
-  expect_invalid({{x, Tensor::Vector<float>({1, 2, 3})}}, "Cannot feed value of shape [3] for Tensor 'x:0'");
+  expect_invalid({{x, Tensor::Vector<float>({1, 2, 3})}},
+                 "Cannot feed value of shape [3] for Tensor 'x:0'");
   expect_invalid({{x, Tensor::Vector<int32_t>({1, 2})}}, "x:0");
   expect_invalid({{x, good}, {x, good}}, "fed more than once");
   expect_invalid({{foreign, good}}, "not an element of this session's graph");
@@ -103,7 +106,8 @@ TEST(Session, UnknownNamesAreNotFound) {
 
 TEST(Session, GraphErrorComesBackFromCreate) {
   Graph g;
-  MatMul(Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))), Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))));
+  MatMul(Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))),
+         Const(g, Tensor::Zeros(DT_FLOAT, Shape({2, 3}))));
   const absl::StatusOr<Session> session = Session::Create(g);
   EXPECT_EQ(session.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("MatMul"));
@@ -183,20 +187,23 @@ TEST(Session, ReadAfterAssignSeesTheUpdate) {
   }
 }
 
-// Whatever order the initializers were made in, and whether the read is guarded or not, one initial value that needs
-// another variable sees the value which that variable is given in the same step.
+// Whatever order the initializers were made in, and whether the read is guarded or not, one initial
+// value that needs another variable sees the value which that variable is given in the same step.
 TEST(Session, InitializersRunInDependencyOrder) {
   for (const bool resource : {true, false}) {
     for (const bool guarded : {true, false}) {
       Graph g(GraphOptions{.use_resource = resource});
       const Variable a = GetVariable(g, "a", Shape({4}), RandomUniformInitializer());
-      const Variable b = MakeVariable(g, guarded ? a.initialized_value() : a.value(), {.name = "b"});
-      const Variable c = MakeVariable(g, guarded ? b.initialized_value() : b.value(), {.name = "c"});
+      const Variable b =
+          MakeVariable(g, guarded ? a.initialized_value() : a.value(), {.name = "b"});
+      const Variable c =
+          MakeVariable(g, guarded ? b.initialized_value() : b.value(), {.name = "c"});
       const Output va = a.value(), vb = b.value(), vc = c.value();
       const Operation init = GlobalVariablesInitializer(g);
       ASSERT_TRUE(g.status().ok()) << g.status();
       Session session = Start(g);
-      for (int round = 0; round < 2; ++round) {  // the second time all have values already, and get new ones
+      for (int round = 0; round < 2;
+           ++round) {  // the second time all have values already, and get new ones
         const absl::Status s = session.Run(init);
         ASSERT_TRUE(s.ok()) << s;
         const auto out = session.Run({va, vb, vc});
@@ -212,7 +219,8 @@ TEST(Session, InitializerCycleNamesItsMembers) {
   Graph g;
   const Variable a = MakeVariable(g, Const(g, 1.f), {.name = "alpha"});
   const Variable b = MakeVariable(g, a.value() + 1.f, {.name = "beta"});
-  // Close the cycle as an imported graph could: the initial value of alpha becomes a function of beta.
+  // Close the cycle as an imported graph could: the initial value of alpha becomes a function of
+  // beta.
   ASSERT_TRUE(g.SetInput(a.initializer().node, 1, b.value() * 2.f).ok());
   const Operation init = GlobalVariablesInitializer(g);
   Session session = Start(g);
@@ -236,7 +244,8 @@ TEST(Session, SwitchRunsOneBranchOnly) {
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ((*out)[0].scalar<int32_t>(), 4);
   EXPECT_FALSE(session.Run({{pred, Tensor::Scalar(true)}}, {merged}).ok());
-  EXPECT_EQ(session.Run({{pred, Tensor::Scalar(false)}}, {bad}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(session.Run({{pred, Tensor::Scalar(false)}}, {bad}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Session, PreparedStepRunsFromManyThreads) {
@@ -299,11 +308,14 @@ struct Gate {
 class WaitingOps : public ::testing::Test {
  protected:
   WaitingOps() : ops_(&BuiltinOps()), kernels_(&BuiltinKernels()) {
-    ops_.Add(OpSpec("Wait").In("x: T").Out("y: T").Attr("T: type").Stateful().InferShape(SameShape).Doc("Waits."));
+    ops_.Add(
+        OpSpec("Wait").In("x: T").Out("y: T").Attr("T: type").Stateful().InferShape(SameShape).Doc(
+            "Waits."));
     kernels_.Add("Wait", kCpu, [this](const KernelInit&) -> absl::StatusOr<Kernel> {
       return Kernel([this](KernelContext& c, Kernel::Done done) {
         c.SetOutput(0, c.input(0));
-        // A waiter that is cancelled answers with the reason; the flag lets only one of the two call done.
+        // A waiter that is cancelled answers with the reason; the flag lets only one of the two
+        // call done.
         auto once = std::make_shared<std::atomic<bool>>(false);
         auto finish = [done, once](const absl::Status& s) {
           if (!once->exchange(true)) done(s);
@@ -315,8 +327,9 @@ class WaitingOps : public ::testing::Test {
           gate_.waiting.push_back(finish);
         }
         ++gate_.started;
-        if (!cancellation->OnCancel([finish, cancellation] { finish(absl::CancelledError("gave up waiting")); },
-                                    &token)) {
+        if (!cancellation->OnCancel(
+                [finish, cancellation] { finish(absl::CancelledError("gave up waiting")); },
+                &token)) {
           finish(absl::CancelledError("gave up waiting"));
         }
       });
@@ -414,7 +427,8 @@ TEST(Session, TraceHasARecordForEachNode) {
   const Output y = Exp(Square(x, "square"), "exp");
   Session session = Start(g);
   std::vector<NodeTrace> trace;
-  ASSERT_TRUE(session.Run({{x, Tensor::Vector<float>({1, 2})}}, {y}, {}, RunOptions{.trace = &trace}).ok());
+  ASSERT_TRUE(
+      session.Run({{x, Tensor::Vector<float>({1, 2})}}, {y}, {}, RunOptions{.trace = &trace}).ok());
   ASSERT_EQ(trace.size(), 2u);
   EXPECT_EQ(trace[0].node, "square");
   EXPECT_EQ(trace[1].op, "Exp");
