@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "weir/kernels/philox.h"
@@ -41,6 +42,9 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
       return absl::OkStatus();
     }
     const int64_t n = value.dim(0);
+    if (n > std::numeric_limits<uint32_t>::max()) {
+      return InvalidArgument("cannot shuffle ", n, " rows: the generator counts in 32 bits");
+    }
     PhiloxWords words(stream->Reserve(static_cast<uint64_t>((n - 1 + 3) / 4)));
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
