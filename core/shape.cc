@@ -33,11 +33,11 @@ bool Shape::IsFullyDefined() const {
 }
 
 int64_t Shape::num_elements() const {
-  if (!has_rank_) return kUnknown;
+  if (!IsFullyDefined()) return kUnknown;
+  if (std::find(dims_.begin(), dims_.end(), 0) != dims_.end()) return 0;
   int64_t n = 1;
   for (const int64_t d : dims_) {
-    if (d < 0) return kUnknown;
-    n *= d;
+    if (__builtin_mul_overflow(n, d, &n)) return INT64_MAX;
   }
   return n;
 }

@@ -28,6 +28,9 @@ TEST(Shape, NumElementsNeedsEveryDimension) {
   EXPECT_EQ(Shape({0, 3}).num_elements(), 0);
   EXPECT_EQ(Shape({-1, 3}).num_elements(), -1);
   EXPECT_EQ(Shape::UnknownRank().num_elements(), -1);
+  const int64_t big = int64_t{1} << 62;
+  EXPECT_EQ(Shape({big, big}).num_elements(), INT64_MAX);
+  EXPECT_EQ(Shape({big, big, 0}).num_elements(), 0);
   EXPECT_FALSE(Shape({-1}).IsFullyDefined());
   EXPECT_FALSE(Shape::UnknownRank().IsFullyDefined());
 }
