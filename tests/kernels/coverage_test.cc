@@ -5,14 +5,38 @@
 #include "gtest/gtest.h"
 #include "weir/core/kernel.h"
 #include "weir/core/op.h"
+#include "weir/ops/training.h"
 
 namespace weir {
 
 namespace {
 
+using Reasons = std::map<std::string, std::string>;
+
+// Variables are no inputs that a row could give.
+const Reasons* WithVariableOps(Reasons reasons) {
+  for (const char* op :
+       {"Assign", "AssignAdd", "AssignAddVariableOp", "AssignSub", "AssignSubVariableOp", "AssignVariableOp", "CountUpTo",
+        "DestroyResourceOp", "IsVariableInitialized", "ReadVariableOp", "ResourceCountUpTo", "ResourceGather",
+        "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp", "Variable", "VariableShape", "VariableV2"}) {
+    reasons.try_emplace(op, "state_test");
+  }
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "Update", "NdAdd", "NdSub", "NdMin", "NdMax", "NdUpdate"}) {
+    reasons.try_emplace(std::string("Scatter") + op, "state_test");
+    reasons.try_emplace(std::string("ResourceScatter") + op, "state_test");
+  }
+  for (const UpdateRule& rule : UpdateRules()) {
+    for (const char* kind : {"Apply", "SparseApply", "ResourceApply", "ResourceSparseApply"}) {
+      const std::string op = kind + std::string(rule.name);
+      if (BuiltinOps().Find(op) != nullptr) reasons.try_emplace(op, "training_test");
+    }
+  }
+  return new Reasons(std::move(reasons));
+}
+
 // Ops that no row of the sweep can show, and where they are tested instead.
-const std::map<std::string, std::string>& TestedElsewhere() {
-  static const auto* const reasons = new std::map<std::string, std::string>{
+const Reasons& TestedElsewhere() {
+  static const Reasons* const reasons = WithVariableOps({
       {"AccumulatorApplyGradient", "control_flow_test"},
       {"AccumulatorNumAccumulated", "control_flow_test"},
       {"AccumulatorSetGlobalStep", "control_flow_test"},
@@ -71,7 +95,7 @@ const std::map<std::string, std::string>& TestedElsewhere() {
       {"TruncatedNormal", "tests/ops/random_test"},
       {"UniqueV2", "array_test"},
       {"UniqueWithCountsV2", "array_test"},
-  };
+  });
   return *reasons;
 }
 
