@@ -52,6 +52,7 @@ class Backprop {
   absl::Status NoGradient(const Node* node) const;
   std::vector<std::string> PathTo(const Node* from, const std::function<bool(const Node*)>& done,
                                   bool towards_ys) const;
+  absl::Status CheckAllVisited() const;
   Grads Results();
 
   bool Has(const Node* node, Mark mark) const { return (marks_[node->id()] & mark) != 0; }
@@ -333,6 +334,17 @@ absl::Status Backprop::NoGradient(const Node* node) const {
                        ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
 }
 
+// Only a cycle can keep nodes waiting for each other.
+absl::Status Backprop::CheckAllVisited() const {
+  for (const Node* node : between_) {
+    if (pending_[node->id()] > 0) {
+      return Unimplemented("Gradients through a loop are not defined: '", node->name(), "' (op type: ", node->op_name(),
+                           ") lies on a cycle between ys and xs. Unroll the loop, or stop the gradient before it.");
+    }
+  }
+  return absl::OkStatus();
+}
+
 Grads Backprop::Results() {
   Grads results;
   for (const Output& x : xs_) {
@@ -357,6 +369,7 @@ absl::StatusOr<Grads> Backprop::Run() {
       queue_.pop_front();
       WEIR_RETURN_IF_ERROR(Visit(node));
     }
+    WEIR_RETURN_IF_ERROR(CheckAllVisited());
     results = Results();
   }
   if (options_.unconnected_gradients == UnconnectedGradients::kZero) {

@@ -8,6 +8,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/clip.h"
+#include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/moving_averages.h"
 #include "weir/ops/schedules.h"
@@ -208,6 +209,22 @@ TEST(Gradients, NameTheOpWithoutRuleAndTheWayToIt) {
   EXPECT_EQ(g.status().code(), absl::StatusCode::kUnimplemented);
   for (const char* part : {"No gradient defined for operation 'wall' (op type: Opaque)", "end", "start"}) {
     EXPECT_TRUE(absl::StrContains(g.status().message(), part)) << g.status();
+  }
+}
+
+TEST(Gradients, SayThatLoopsAreBeyondThem) {
+  for (const bool inside : {false, true}) {
+    Graph g;
+    const Output x = Const(g, 1.f, "x");
+    const Output enter = Enter(x, "loop");
+    const MergeResult merge = Merge({enter, enter});
+    const Output again = LoopCond(Less(merge.output, Enter(Const(g, 10.f), "loop", {.is_constant = true})));
+    const SwitchResult sides = Switch(merge.output, again);
+    const Output body = Square(sides.on_true, "body");
+    ASSERT_TRUE(g.SetInput(merge.output.node, 1, NextIteration(body)).ok());
+    const Output y = inside ? body : Exit(sides.on_false);
+    EXPECT_TRUE(Gradients({y}, {x})[0].none());
+    EXPECT_EQ(g.status().code(), absl::StatusCode::kUnimplemented) << g.status();
   }
 }
 
