@@ -5,7 +5,7 @@
 #include "weir/kernels/highway_targets.h"
 
 #include "hwy/foreach_target.h"
-#include "kernels/pool-inl.h"
+#include "weir/kernels/pool-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weir::pool::HWY_NAMESPACE {
