@@ -29,9 +29,9 @@ struct ElementType {
   DataType dtype;
 };
 constexpr ElementType kElementTypes[] = {
-    {"b1", DT_BOOL},      {"i1", DT_INT8},   {"i2", DT_INT16},  {"i4", DT_INT32},
-    {"i8", DT_INT64},     {"u1", DT_UINT8},  {"u2", DT_UINT16}, {"u4", DT_UINT32},
-    {"u8", DT_UINT64},    {"f2", DT_HALF},   {"f4", DT_FLOAT},  {"f8", DT_DOUBLE},
+    {"b1", DT_BOOL},      {"i1", DT_INT8},       {"i2", DT_INT16},  {"i4", DT_INT32},
+    {"i8", DT_INT64},     {"u1", DT_UINT8},      {"u2", DT_UINT16}, {"u4", DT_UINT32},
+    {"u8", DT_UINT64},    {"f2", DT_HALF},       {"f4", DT_FLOAT},  {"f8", DT_DOUBLE},
     {"c8", DT_COMPLEX64}, {"c16", DT_COMPLEX128}};
 
 struct Header {
@@ -189,8 +189,8 @@ absl::string_view ElementCode(DataType dtype) {
     if (type.dtype == dtype) return type.code;
   }
   // What is left are carriers of an integer.
-  const bool is_signed = dtype == DT_QINT8 || dtype == DT_QINT16 || dtype == DT_QINT32 ||
-                         dtype == DT_INT4;
+  const bool is_signed =
+      dtype == DT_QINT8 || dtype == DT_QINT16 || dtype == DT_QINT32 || dtype == DT_INT4;
   switch (ElementSize(dtype)) {
     case 1:
       return is_signed ? "i1" : "u1";
@@ -208,9 +208,8 @@ absl::StatusOr<Tensor> ParseNpy(absl::string_view bytes) {
   const size_t size = ElementSize(header.dtype);
   const auto elements = static_cast<uint64_t>(header.shape.num_elements());
   if (elements > std::numeric_limits<size_t>::max() / size || bytes.size() != elements * size) {
-    return InvalidArgument("its header says ", DataTypeName(header.dtype),
-                           header.shape.ToString(), ", but ", bytes.size(),
-                           " bytes of elements follow");
+    return InvalidArgument("its header says ", DataTypeName(header.dtype), header.shape.ToString(),
+                           ", but ", bytes.size(), " bytes of elements follow");
   }
   WEIR_ASSIGN_OR_RETURN(Tensor tensor,
                         Tensor::Allocate(HostAllocator(), header.dtype, header.shape));
@@ -244,16 +243,17 @@ absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
                            " tensor cannot be a .npy array: only numbers and booleans can");
   }
   const absl::string_view code = ElementCode(tensor.dtype());
-  std::string header = absl::StrCat(
-      "{'descr': '", ElementSize(tensor.dtype()) == 1 ? "|" : "<", code,
-      "', 'fortran_order': False, 'shape': (", absl::StrJoin(tensor.shape().dims(), ", "),
-      tensor.rank() == 1 ? ",), }" : "), }");
+  std::string header = absl::StrCat("{'descr': '", ElementSize(tensor.dtype()) == 1 ? "|" : "<",
+                                    code, "', 'fortran_order': False, 'shape': (",
+                                    absl::StrJoin(tensor.shape().dims(), ", "),
+                                    tensor.rank() == 1 ? ",), }" : "), }");
   const size_t fixed = kMagic.size() + 4;
   header.resize((fixed + header.size() + kAlignment) / kAlignment * kAlignment - fixed, ' ');
   header.back() = '\n';
 
   std::string out(kMagic);
-  out.append({1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)});
+  out.append(
+      {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)});
   out += header;
   if (tensor.num_elements() > 0) {
     out.append(static_cast<const char*>(tensor.raw()), tensor.num_bytes());

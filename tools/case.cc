@@ -29,7 +29,9 @@ struct CaseCommandOptions {
 
 // A result on its way from the process it was made in.
 std::string Packed(const CaseResult& result) {
-  return Json{{"outcome", result.outcome}, {"why", result.why}, {"more", result.more},
+  return Json{{"outcome", result.outcome},
+              {"why", result.why},
+              {"more", result.more},
               {"notes", result.notes}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -78,10 +80,12 @@ int RunCases(const CaseCommandOptions& options, Console& console) {
   if (!folders.ok()) return Fail(console, folders.status());
   BuiltinOps();  // made once here, not once in each process
   BuiltinKernels();
-  const int jobs = options.jobs > 0 ? options.jobs
-                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int jobs = options.jobs > 0
+                       ? options.jobs
+                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   CaseOptions run = options.run;
-  if (run.num_threads == 0 && jobs > 1) run.num_threads = 2;  // several threads, but not all processors for each
+  if (run.num_threads == 0 && jobs > 1)
+    run.num_threads = 2;  // several threads, but not all processors for each
   int count[3] = {};
   Json json = Json::array();
   RunInProcesses(
@@ -106,8 +110,10 @@ int RunCases(const CaseCommandOptions& options, Console& console) {
                        .dump(1, ' ', false, Json::error_handler_t::replace)
                 << "\n";
   } else {
-    console.out << count[CaseResult::kPassed] << " passed, " << count[CaseResult::kFailed] << " failed";
-    if (count[CaseResult::kSkipped] > 0) console.out << ", " << count[CaseResult::kSkipped] << " skipped";
+    console.out << count[CaseResult::kPassed] << " passed, " << count[CaseResult::kFailed]
+                << " failed";
+    if (count[CaseResult::kSkipped] > 0)
+      console.out << ", " << count[CaseResult::kSkipped] << " skipped";
     console.out << "\n";
   }
   return count[CaseResult::kFailed] == 0 ? kOk : kNo;
@@ -120,14 +126,18 @@ void AddCaseCommand(CLI::App& app, Action* action) {
   CLI::App* command = AddCommand(
       app, "case", "Run conformance cases: graphs with the answers that another runtime gave",
       "  weir case cases/training cases/nn --jobs 2");
-  command->add_option("DIR", options->roots, "folders with a case.json in them or below")->required();
-  command->add_option("--jobs,-j", options->jobs, "cases at a time; default: as many as processors");
+  command->add_option("DIR", options->roots, "folders with a case.json in them or below")
+      ->required();
+  command->add_option("--jobs,-j", options->jobs,
+                      "cases at a time; default: as many as processors");
   command->add_option("--threads", options->run.num_threads, "threads of each session");
   command->add_option("--disable", options->run.disable, "optimisations to leave out, by name")
+      ->type_name("NAME,...")
       ->delimiter(',');
   command->add_option("--limit", options->limit_s, "seconds that a case may take")
       ->check(CLI::Range(0.001, 86400.0));
-  command->add_flag("--verbose,-v", options->verbose, "all complaints about a case, not only the first");
+  command->add_flag("--verbose,-v", options->verbose,
+                    "all complaints about a case, not only the first");
   command->add_flag("--json", options->json, "for programs");
   command->callback(
       [=] { *action = [=](Console& console) { return RunCases(*options, console); }; });

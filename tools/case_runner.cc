@@ -52,11 +52,13 @@ double NumberMember(const Json& object, const char* key, double fallback) {
   return value.is_number() ? value.get<double>() : fallback;
 }
 
-// One step made ready: what goes in by tensor name, and which recorded file each result is compared with.
+// One step made ready: what goes in by tensor name, and which recorded file each result is compared
+// with.
 struct PreparedStep {
   NamedTensors feeds;
   std::vector<std::string> targets, fetches;
-  std::vector<std::pair<std::string, std::string>> expected;  // name, file: one for each fetch but the last ones
+  std::vector<std::pair<std::string, std::string>>
+      expected;  // name, file: one for each fetch but the last ones
 };
 
 class CaseRun {
@@ -159,8 +161,9 @@ class CaseRun {
       return true;
     }
     PreparedStep prepared;
-    const absl::StatusOr<Tensors> got =
-        Member(step, "checkpoint").is_null() ? RunInSession(step, &prepared) : ReadCheckpoint(step, &prepared);
+    const absl::StatusOr<Tensors> got = Member(step, "checkpoint").is_null()
+                                            ? RunInSession(step, &prepared)
+                                            : ReadCheckpoint(step, &prepared);
     if (!StringMember(step, "code").empty()) {
       CheckError(label, got.status(), step);
       return true;
@@ -260,7 +263,8 @@ class CaseRun {
       out->feeds.emplace_back(name, Tensor::Scalar(PathOf(value)));
       return absl::OkStatus();
     }
-    if (!value.is_string()) return InvalidArgument("the feed of ", name, " is neither file nor path");
+    if (!value.is_string())
+      return InvalidArgument("the feed of ", name, " is neither file nor path");
     WEIR_ASSIGN_OR_RETURN(const Tensor tensor,
                           ReadValueFile(JoinPath(folder_, value.get<std::string>())));
     const absl::StatusOr<Output> output = model_.graph->FindOutput(name);

@@ -6,19 +6,23 @@
 
 #include "weir/core/status.h"
 
-// Conformance cases: a folder with a graph, inputs, the results that another runtime gave, and case.json:
-//   graph, meta, saved_model (with tags)   the file or folder to load
-//   load_error {code, expect_error}        it must be refused, when imported or when a step is prepared
-//   variable_defs, collections             what the MetaGraphDef must be found to hold
-//   steps                                  run in order in one session; each has some of
-//     feed {tensor: file}, target [node], fetch {tensor: file}, repeat   the file of a fetch holds the recorded value
-//     signature, inputs, outputs           tensors by the names of a SignatureDef
-//     restore, save                        by the SaverDef, with this prefix (save: in a scratch folder)
-//     checkpoint, tensors {name: file}     read without the graph
-//     code, expect_error                   it must fail with this code, and a message that contains the text
-//     layer "python"                       left out: another language's check
-//   rtol, atol                             of the case or of a step: see compare.h
-// A feed {"path": p} is a string: p in the case's folder; {"scratch": p}: in the scratch folder. Files: value_file.h.
+// Conformance cases: a folder with a graph, inputs, the results that another runtime gave, and
+// case.json:
+//
+//   graph, meta, saved_model (with tags): the file or folder to load
+//   load_error {code, expect_error}: it must be refused, when imported or when a step is prepared
+//   variable_defs, collections: what the MetaGraphDef must be found to hold
+//   rtol, atol: of the case or of a step, see compare.h
+//   steps: run in order in one session; each has some of
+//     feed {tensor: file}, target [node], fetch {tensor: recorded file}, repeat
+//     signature, inputs, outputs: tensors by the names of a SignatureDef
+//     restore, save: by the SaverDef, with this prefix (save: in a scratch folder)
+//     checkpoint, tensors {name: recorded file}: read without the graph
+//     code, expect_error: it must fail with this code, and a message that contains the text
+//     layer "python": left out, for it is another language's check
+//
+// A feed {"path": p} is a string, p in the case's folder; {"scratch": p}, in the scratch folder.
+// Files are those of value_file.h.
 namespace weir::tools {
 
 struct CaseResult {
@@ -30,16 +34,16 @@ struct CaseResult {
 };
 
 struct CaseOptions {
-  int num_threads = 0;              // of the session; 0: one a processor
-  std::vector<std::string> disable; // optimisations, as SessionOptions::disable
+  int num_threads = 0;               // of the session; 0: one a processor
+  std::vector<std::string> disable;  // optimisations, as SessionOptions::disable
 };
 
-// Loads the case's graph into a session of its own and runs all its steps in order. Never fails otherwise than by its
-// result: a missing or malformed case.json is a failed case.
+// Loads the case's graph into a session of its own and runs all its steps in order. Never fails
+// otherwise than by its result: a missing or malformed case.json is a failed case.
 CaseResult RunCase(const std::string& folder, const CaseOptions& options = {});
 
-// The folders with a case.json among `roots` and below them, in order; one is not looked into further. NOT_FOUND for a root
-// that is no folder, or has none.
+// The folders with a case.json among `roots` and below them, in order; one is not looked into
+// further. NOT_FOUND for a root that is no folder, or has none.
 absl::StatusOr<std::vector<std::string>> FindCases(const std::vector<std::string>& roots);
 
 }  // namespace weir::tools

@@ -59,6 +59,7 @@ class Canvas {
       if (color) mark = absl::StrCat("\x1b[", kLineColors[cell.line % 6], "m", mark, "\x1b[0m");
       out += mark;
     }
+    out.erase(out.find_last_not_of(' ') + 1);
     return out;
   }
 
@@ -86,15 +87,15 @@ struct Range {
   }
   // 0 at `low`, `steps` at `high`.
   int Place(double v, int steps) const {
-    const double part = (v / 2 - low / 2) / (high / 2 - low / 2);  // halved: may be as large as doubles are
+    const double part =
+        (v / 2 - low / 2) / (high / 2 - low / 2);  // halved: may be as large as doubles are
     return std::isfinite(part) ? static_cast<int>(std::lround(part * steps)) : 0;
   }
 };
 
 class Chart {
  public:
-  Chart(const std::vector<ChartLine>& lines, const ChartOptions& options)
-      : options_(options) {
+  Chart(const std::vector<ChartLine>& lines, const ChartOptions& options) : options_(options) {
     for (const ChartLine& line : lines) {
       std::vector<Point> points;
       for (const auto& [x, y] : line.points) {
@@ -164,7 +165,8 @@ class Chart {
     const int before = std::max((middle - static_cast<int>(title.size())) / 2, 1);
     const int after = std::max(middle - before - static_cast<int>(title.size()), 1);
     const std::string indent(label_width + 1, ' ');
-    console.out << indent << console.Paint(Style::kDim, axis) << "\n" << indent << " "
+    console.out << indent << console.Paint(Style::kDim, axis) << "\n"
+                << indent << " "
                 << console.Paint(Style::kDim, absl::StrCat(left, std::string(before, ' '), title,
                                                            std::string(after, ' '), right))
                 << "\n";
@@ -196,9 +198,8 @@ void DrawLegend(const std::vector<ChartLine>& lines, Console& console) {
                   << Number(greatest->second) << " at " << Number(greatest->first);
     }
     if (!points.empty()) {
-      console.out << "  last "
-                  << console.Paint(Style::kBold, Number(points.back().second)) << " at "
-                  << Number(points.back().first);
+      console.out << "  last " << console.Paint(Style::kBold, Number(points.back().second))
+                  << " at " << Number(points.back().first);
     }
     console.out << "\n";
   }

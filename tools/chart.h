@@ -21,8 +21,9 @@ struct ChartOptions {
   bool log_y = false;           // points that are not positive leave a gap
 };
 
-// Draws lines with Braille dots (eight a character) between axes, and below them a legend: each line's least, greatest and
-// last value. Several lines are told apart by colour; without colour each is drawn with a letter of its own.
+// Draws lines with Braille dots (eight a character) between axes, and below them a legend: each
+// line's least, greatest and last value. Several lines are told apart by colour; without colour
+// each is drawn with a letter of its own.
 void DrawChart(const std::vector<ChartLine>& lines, const ChartOptions& options, Console& console);
 
 }  // namespace weir::tools

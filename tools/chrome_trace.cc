@@ -40,7 +40,9 @@ class TraceWriter {
   void AddNode(const NodeTrace& node) {
     const auto [device, is_new] = devices_.emplace(node.device, static_cast<int>(devices_.size()));
     if (is_new) {
-      events_.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", device->second},
+      events_.push_back({{"ph", "M"},
+                         {"name", "process_name"},
+                         {"pid", device->second},
                          {"args", {{"name", node.device}}}});
     }
     events_.push_back({{"ph", "X"},
@@ -54,8 +56,13 @@ class TraceWriter {
   }
 
   void AddEnd(const char* phase, const NodeTrace& node, double at) {
-    events_.push_back({{"ph", phase}, {"name", "data"}, {"cat", "data"}, {"id", edges_},
-                       {"pid", devices_.at(node.device)}, {"tid", node.thread}, {"ts", at}});
+    events_.push_back({{"ph", phase},
+                       {"name", "data"},
+                       {"cat", "data"},
+                       {"id", edges_},
+                       {"pid", devices_.at(node.device)},
+                       {"tid", node.thread},
+                       {"ts", at}});
   }
 
   int64_t start_ns_ = std::numeric_limits<int64_t>::max();

@@ -58,10 +58,11 @@ absl::Status Ls(const CkptOptions& options, Console& console) {
     table.Row({tensor.name, DataTypeName(tensor.dtype), tensor.shape.ToString(),
                IsPlain(tensor.dtype) ? WithCommas(bytes) : "",
                tensor.slices.empty() ? "" : absl::StrCat(tensor.slices.size())});
-    json.push_back({{"name", tensor.name},
-                    {"dtype", DataTypeName(tensor.dtype)},
-                    {"shape", std::vector<int64_t>(tensor.shape.dims().begin(), tensor.shape.dims().end())},
-                    {"slices", SliceTexts(tensor)}});
+    json.push_back(
+        {{"name", tensor.name},
+         {"dtype", DataTypeName(tensor.dtype)},
+         {"shape", std::vector<int64_t>(tensor.shape.dims().begin(), tensor.shape.dims().end())},
+         {"slices", SliceTexts(tensor)}});
   }
   if (options.json) {
     console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -90,15 +91,19 @@ absl::Status Show(const CkptOptions& options, Console& console) {
     return absl::OkStatus();
   }
   console.out << console.Paint(Style::kBold, options.tensor) << " "
-              << console.Paint(Style::kDim, tensor.Description()) << "\n" << tensor.ToString() << "\n";
+              << console.Paint(Style::kDim, tensor.Description()) << "\n"
+              << tensor.ToString() << "\n";
   return absl::OkStatus();
 }
 
 // ---- verify
 
 Json ProblemToJson(const BundleProblem& problem) {
-  return {{"file", problem.file},     {"offset", problem.offset}, {"size", problem.size},
-          {"tensor", problem.name}, {"message", problem.message}};
+  return {{"file", problem.file},
+          {"offset", problem.offset},
+          {"size", problem.size},
+          {"tensor", problem.name},
+          {"message", problem.message}};
 }
 
 std::string ProblemToText(const BundleProblem& problem) {
@@ -169,17 +174,19 @@ void AddCkptCommand(CLI::App& app, Action* action) {
   CLI::App* ls = add("ls", "List the tensors", "  weir ckpt ls runs/digits", StatusOf<Ls>);
   ls->add_flag("--json", options->json, "for programs");
 
-  CLI::App* show = add("show", "Print a tensor, or a part of it",
-                       "  weir ckpt show runs/digits/model-500 hidden/w --slice 0,3:-",
-                       StatusOf<Show>);
+  CLI::App* show =
+      add("show", "Print a tensor, or a part of it",
+          "  weir ckpt show runs/digits/model-500 hidden/w --slice 0,3:-", StatusOf<Show>);
   show->add_option("TENSOR", options->tensor, "its name, as ls prints it")->required();
   show->add_option("--slice", options->slice,
-                   "start,length of each dimension, with ':' between; '-' is all of one");
-  show->add_option("--npy", options->npy, "write it to this file for numpy.load");
+                   "start,length of each dimension, with ':' between; '-' is all of one")
+      ->type_name("SLICE");
+  show->add_option("--npy", options->npy, "write it to this file for numpy.load")
+      ->type_name("FILE");
 
-  CLI::App* verify = add("verify",
-                         "Check every byte of index and data, and name what is damaged (exit status 1)",
-                         "  weir ckpt verify runs/digits/model-500", VerifyStatus);
+  CLI::App* verify =
+      add("verify", "Check every byte of index and data, and name what is damaged (exit status 1)",
+          "  weir ckpt verify runs/digits/model-500", VerifyStatus);
   verify->add_flag("--json", options->json, "for programs");
 }
 

@@ -13,6 +13,17 @@ namespace {
 
 constexpr char kVersion[] = "0.1.0";
 
+// Help without what CLI11 says of types and limits: "--repeat N", not "--repeat INT:POSITIVE".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0 || option->get_positional()) return "";
+    const std::string type = option->get_type_name();
+    const std::string word = type.substr(0, type.find(':'));
+    return word == "INT" ? " N" : word == "FLOAT" ? " X" : " " + word;
+  }
+};
+
 // `weir help`, `weir help graph show`: the same as `weir graph show --help`.
 void AddHelpCommand(CLI::App& app, Action* action) {
   auto path = std::make_shared<std::vector<std::string>>();
@@ -21,6 +32,7 @@ void AddHelpCommand(CLI::App& app, Action* action) {
   help->callback([&app, path, action] {
     *action = [&app, path](Console& console) {
       const CLI::App* command = &app;
+      std::string name = app.get_name();
       for (const std::string& word : *path) {
         const auto subs = command->get_subcommands(
             [&word](const CLI::App* sub) { return sub->get_name() == word; });
@@ -29,8 +41,10 @@ void AddHelpCommand(CLI::App& app, Action* action) {
           return kUsage;
         }
         command = subs[0];
+        absl::StrAppend(&name, " ", word);
       }
-      console.out << command->help();
+      // App::help would tell about the command that was given: this one.
+      console.out << command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal);
       return kOk;
     };
   });
@@ -58,12 +72,15 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* description,
 }
 
 int RunWeir(const std::vector<std::string>& args, Console& console) {
-  CLI::App app("Looks into TensorFlow graphs, checkpoints and event files, and runs graphs.", "weir");
+  CLI::App app("Looks into TensorFlow graphs, checkpoints and event files, and runs graphs.",
+               "weir");
   app.set_version_flag("--version", absl::StrCat("weir ", kVersion, ", GraphDef version ",
                                                  GraphVersions().producer));
+  app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
-  app.footer("Example:\n  weir graph show model.meta --name 'hidden/.*'\n"
-             "Exit status: 0 done, 1 the answer is no or something failed, 2 wrong usage.");
+  app.footer(
+      "Example:\n  weir graph show model.meta --name 'hidden/.*'\n"
+      "Exit status: 0 done, 1 the answer is no or something failed, 2 wrong usage.");
   Action action;
   AddRunCommand(app, &action);
   AddGraphCommand(app, &action);

@@ -12,11 +12,13 @@ namespace CLI {
 class App;
 }
 
-// The `weir` program: one subcommand a file, each added to the command line by a function below. Results go to the
-// console's `out`, complaints to `err`; output is meant for people, unless --json is given.
+// The `weir` program: one subcommand a file, each added to the command line by a function below.
+// Results go to the console's `out`, complaints to `err`; output is meant for people, unless --json
+// is given.
 namespace weir::tools {
 
-// Exit statuses: done; the answer is no (graphs differ, a case failed, a file is damaged or missing); wrong usage.
+// Exit statuses: done; the answer is no (graphs differ, a case failed, a file is damaged or
+// missing); wrong usage.
 inline constexpr int kOk = 0;
 inline constexpr int kNo = 1;
 inline constexpr int kUsage = 2;
@@ -37,7 +39,8 @@ struct Console {
 // Prints "weir: NOT_FOUND: no such file" to `err`; returns kNo.
 int Fail(Console& console, const absl::Status& status);
 
-// What is left to do when the command line has been read. Each function below adds one subcommand, which sets *action.
+// What is left to do when the command line has been read. Each function below adds one subcommand,
+// which sets *action.
 using Action = std::function<int(Console&)>;
 void AddCaseCommand(CLI::App& app, Action* action);
 void AddCkptCommand(CLI::App& app, Action* action);

@@ -66,8 +66,10 @@ class Mismatches {
   }
   std::string Text() const {
     if (count_ == 0) return "";
-    std::string text = absl::StrCat(count_, " of ", shape_.num_elements(), " elements differ: ", first_);
-    if (greatest_ > 0) absl::StrAppend(&text, absl::StrFormat(", greatest difference %.3g", greatest_));
+    std::string text =
+        absl::StrCat(count_, " of ", shape_.num_elements(), " elements differ: ", first_);
+    if (greatest_ > 0)
+      absl::StrAppend(&text, absl::StrFormat(", greatest difference %.3g", greatest_));
     return text;
   }
 
@@ -120,11 +122,13 @@ std::string CompareTensors(const Tensor& got, const Tensor& recorded, const Tole
     return CompareNumbers<bfloat16>(got, want, AtLeast(tolerance, 1.6e-2));
   }
   std::string why;
-  const bool known = DispatchType(
-      got.dtype(), List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+  const bool known =
+      DispatchType(got.dtype(),
+                   List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
                         uint32_t, uint64_t, bool, std::complex<float>, Complex>{},
-      [&]<class T>() { why = CompareNumbers<T>(got, want, tolerance); });
-  if (!known && !IdenticalTensors(got, want)) return absl::StrCat("elements differ in ", got.Description());
+                   [&]<class T>() { why = CompareNumbers<T>(got, want, tolerance); });
+  if (!known && !IdenticalTensors(got, want))
+    return absl::StrCat("elements differ in ", got.Description());
   return why;
 }
 

@@ -62,8 +62,8 @@ class Collector {
       if (event.ParseFromString(**record)) {
         Add(event);
       } else {
-        status = DataLoss(path, ": the record before offset ", (*reader)->offset(),
-                          " is not an event");
+        status =
+            DataLoss(path, ": the record before offset ", (*reader)->offset(), " is not an event");
       }
     }
     if (!status.ok()) log_->damage.push_back(std::string(status.message()));

@@ -27,10 +27,12 @@ struct EventLog {
   double first_time = 0, last_time = 0;  // seconds since 1970
   std::map<std::string, TagSummary> tags;
   std::map<std::string, std::vector<ScalarPoint>> scalars;  // in the order written
-  std::vector<std::string> damage;  // what could not be read; what stands after it in that file is missing
+  std::vector<std::string>
+      damage;  // what could not be read; what stands after it in that file is missing
 };
 
-// Reads an event file, a folder of some, or all folders of them below one (a run each). NOT_FOUND if there is none.
+// Reads an event file, a folder of some, or all folders of them below one (a run each). NOT_FOUND
+// if there is none.
 absl::StatusOr<std::vector<EventLog>> ReadEventLogs(const std::string& path);
 
 }  // namespace weir::tools

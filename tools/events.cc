@@ -77,11 +77,10 @@ void PrintLog(const EventLog& log, Console& console) {
   TextTable table({"tag", "kind", ">records", ">steps", ">last value"});
   for (const auto& [name, tag] : log.tags) {
     const auto scalars = log.scalars.find(name);
-    table.Row({name, tag.kind, absl::StrCat(tag.count),
-               absl::StrCat(tag.first_step, "..", tag.last_step),
-               scalars == log.scalars.end()
-                   ? ""
-                   : absl::StrFormat("%.6g", scalars->second.back().value)});
+    table.Row(
+        {name, tag.kind, absl::StrCat(tag.count), absl::StrCat(tag.first_step, "..", tag.last_step),
+         scalars == log.scalars.end() ? ""
+                                      : absl::StrFormat("%.6g", scalars->second.back().value)});
   }
   table.Print(console);
 }
@@ -121,7 +120,8 @@ std::vector<std::pair<double, double>> Smoothed(const std::vector<ScalarPoint>& 
 }
 
 // Scalar tags of any run, or those asked for that there are.
-std::vector<std::string> ChosenTags(const EventsOptions& options, const std::vector<EventLog>& logs) {
+std::vector<std::string> ChosenTags(const EventsOptions& options,
+                                    const std::vector<EventLog>& logs) {
   std::set<std::string> known;
   for (const EventLog& log : logs) {
     for (const auto& [tag, points] : log.scalars) known.insert(tag);
@@ -140,7 +140,9 @@ std::vector<ChartLine> LinesOf(const std::string& tag, const std::vector<EventLo
   for (const EventLog& log : logs) {
     const auto scalars = log.scalars.find(tag);
     if (scalars == log.scalars.end()) continue;
-    const std::string name = logs.size() == 1 ? tag : options.together ? log.name + " " + tag : log.name;
+    const std::string name = logs.size() == 1   ? tag
+                             : options.together ? log.name + " " + tag
+                                                : log.name;
     lines.push_back({name, Smoothed(scalars->second, options.smooth)});
   }
   return lines;
@@ -152,9 +154,10 @@ int Plot(const EventsOptions& options, Console& console) {
   const bool damaged = ReportDamage(*logs, console);
   const std::vector<std::string> tags = ChosenTags(options, *logs);
   if (tags.empty()) {
-    return Fail(console, NotFound("No scalar ", options.tags.empty() ? "tag" : "has one of these tags: ",
-                                  absl::StrJoin(options.tags, ", "),
-                                  "; weir events ls lists what there is"));
+    return Fail(
+        console,
+        NotFound("No scalar ", options.tags.empty() ? "tag" : "has one of these tags: ",
+                 absl::StrJoin(options.tags, ", "), "; weir events ls lists what there is"));
   }
   ChartOptions chart;
   chart.width = options.width > 0 ? options.width : std::min(console.width, 100);
@@ -189,7 +192,8 @@ void AddEventsCommand(CLI::App& app, Action* action) {
   const auto add = [&](const char* name, const char* description, const char* example,
                        int (*command)(const EventsOptions&, Console&)) {
     CLI::App* part = AddCommand(*events, name, description, example);
-    part->add_option("PATH", options->paths, "event files, or folders with event files in or below them")
+    part->add_option("PATH", options->paths,
+                     "event files, or folders with event files in or below them")
         ->required();
     part->callback([=] { *action = [=](Console& console) { return command(*options, console); }; });
     return part;
@@ -199,8 +203,11 @@ void AddEventsCommand(CLI::App& app, Action* action) {
 
   CLI::App* plot = add("plot", "Draw scalars over steps: a chart a tag, a line a run",
                        "  weir events plot runs/digits --tag loss,accuracy --smooth 0.8", Plot);
-  plot->add_option("--tag", options->tags, "which tags; default: all scalars")->delimiter(',');
-  plot->add_option("--smooth", options->smooth, "weight of what came before, as TensorBoard smooths")
+  plot->add_option("--tag", options->tags, "which tags; default: all scalars")
+      ->type_name("TAG,...")
+      ->delimiter(',');
+  plot->add_option("--smooth", options->smooth,
+                   "weight of what came before, as TensorBoard smooths")
       ->check(CLI::Range(0.0, 0.9999));
   plot->add_flag("--together", options->together, "all tags in one chart");
   plot->add_flag("--log", options->log, "a logarithmic scale");

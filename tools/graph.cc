@@ -58,7 +58,9 @@ absl::StatusOr<std::function<bool(const proto::NodeDef&)>> NameFilter(const std:
 // Types and shapes of the outputs, by importing the graph; nothing if it cannot be imported.
 class OutputTypes {
  public:
-  explicit OutputTypes(const proto::GraphDef& def) { status_ = ImportGraphDef(graph_, def).status(); }
+  explicit OutputTypes(const proto::GraphDef& def) {
+    status_ = ImportGraphDef(graph_, def).status();
+  }
   const absl::Status& status() const { return status_; }
 
   std::vector<std::string> Of(const std::string& name) const {
@@ -138,10 +140,11 @@ int Show(const GraphOptions& options, Console& console) {
     console.out << out.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
     return kOk;
   }
-  console.out << console.Paint(
-      Style::kDim, absl::StrCat(shown, " of ", def.node_size(), " nodes, ",
-                                def.library().function_size(), " functions, producer ",
-                                def.versions().producer())) << "\n";
+  console.out << console.Paint(Style::kDim,
+                               absl::StrCat(shown, " of ", def.node_size(), " nodes, ",
+                                            def.library().function_size(), " functions, producer ",
+                                            def.versions().producer()))
+              << "\n";
   if (!types.status().ok()) {
     console.err << "weir: shapes are not shown, for the graph cannot be imported: "
                 << types.status().ToString() << "\n";
@@ -164,7 +167,8 @@ void CountMissingKernels(const proto::GraphDef& def, std::map<std::string, OpCou
   }
 }
 
-std::string Lack(const std::string& op, const OpCount& count, const std::set<std::string>& functions) {
+std::string Lack(const std::string& op, const OpCount& count,
+                 const std::set<std::string>& functions) {
   if (functions.count(op) > 0) return "";
   if (BuiltinOps().Find(op) == nullptr) return "unknown op";
   if (BuiltinKernels().KernelsOf(op).empty()) return "no kernel";
@@ -197,7 +201,9 @@ int Ops(const GraphOptions& options, Console& console) {
     const std::string lack = Lack(op, count, functions);
     lacking += !lack.empty();
     table.Row({absl::StrCat(count.nodes), absl::StrCat(count.in_functions), op, lack});
-    json.push_back({{"op", op}, {"nodes", count.nodes}, {"in_functions", count.in_functions},
+    json.push_back({{"op", op},
+                    {"nodes", count.nodes},
+                    {"in_functions", count.in_functions},
                     {"lacks", lack}});
   }
   if (options.json) {
@@ -220,9 +226,10 @@ void PrintDifference(const GraphDifference& difference, Console& console) {
       for (const std::string& detail : node.details) console.out << "    " << detail << "\n";
     } else {
       const bool first = node.kind == NodeDifference::kOnlyInFirst;
-      console.out << console.Paint(first ? Style::kBad : Style::kGood,
-                                   absl::StrCat(first ? "- " : "+ ", node.node, " (",
-                                                node.details[0], ")")) << "\n";
+      console.out << console.Paint(
+                         first ? Style::kBad : Style::kGood,
+                         absl::StrCat(first ? "- " : "+ ", node.node, " (", node.details[0], ")"))
+                  << "\n";
     }
   }
   for (const std::string& function : difference.functions) {
@@ -285,10 +292,13 @@ CLI::App* AddGraphPart(CLI::App& graph, const char* name, const char* descriptio
                        const char* example, Command command, Action* action,
                        const std::shared_ptr<GraphOptions>& options) {
   CLI::App* app = AddCommand(graph, name, description, example);
-  app->add_option("GRAPH", options->file,
-                  "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+  app->add_option(
+         "GRAPH", options->file,
+         "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
       ->required();
-  app->add_option("--tags", options->tags, "which meta graph of a SavedModel")->delimiter(',');
+  app->add_option("--tags", options->tags, "which meta graph of a SavedModel")
+      ->type_name("TAG,...")
+      ->delimiter(',');
   app->callback([=] { *action = [=](Console& console) { return command(*options, console); }; });
   return app;
 }
@@ -307,7 +317,8 @@ void AddGraphCommand(CLI::App& app, Action* action) {
 
   CLI::App* show = add("show", "Print the nodes: inputs, attributes, inferred shapes",
                        "  weir graph show model.meta --name 'hidden/.*'", Show);
-  show->add_option("--name", options->name, "only nodes whose name matches this regular expression");
+  show->add_option("--name", options->name, "only nodes whose name matches this regular expression")
+      ->type_name("REGEX");
   show->add_flag("--json", options->json, "for programs");
 
   CLI::App* ops = add("ops", "Count the ops, and name those that Weir cannot run (exit status 1)",
@@ -318,13 +329,16 @@ void AddGraphCommand(CLI::App& app, Action* action) {
                        "  weir graph diff mine.pb theirs.pb --ignore device,_output_shapes", Diff);
   diff->add_option("OTHER", options->other, "the second graph")->required();
   diff->add_option("--ignore", options->ignore, "attributes not to compare; also: device")
+      ->type_name("ATTR,...")
       ->delimiter(',');
   diff->add_flag("--json", options->json, "for programs");
 
   CLI::App* dot = add("dot", "Write the graph in Graphviz's language",
                       "  weir graph dot model.pb | dot -Tsvg -o model.svg", Dot);
-  dot->add_option("--name", options->name, "only nodes whose name matches this regular expression");
-  dot->add_option("--out,-o", options->out, "the file to write; default: print it");
+  dot->add_option("--name", options->name, "only nodes whose name matches this regular expression")
+      ->type_name("REGEX");
+  dot->add_option("--out,-o", options->out, "the file to write; default: print it")
+      ->type_name("FILE");
 }
 
 }  // namespace weir::tools

@@ -78,8 +78,8 @@ class NodeComparison {
  private:
   void Compare(absl::string_view what, absl::string_view a, absl::string_view b) {
     if (a == b) return;
-    details_.push_back(absl::StrCat(what, ": ", a.empty() ? "(none)" : a, " -> ",
-                                    b.empty() ? "(none)" : b));
+    details_.push_back(
+        absl::StrCat(what, ": ", a.empty() ? "(none)" : a, " -> ", b.empty() ? "(none)" : b));
   }
 
   void CompareAttributes(const std::set<std::string>& ignore) {
@@ -117,7 +117,8 @@ auto ByName(const Range& range, NameOf name_of) {
   return out;
 }
 
-std::vector<std::string> DiffFunctions(const proto::GraphDef& first, const proto::GraphDef& second) {
+std::vector<std::string> DiffFunctions(const proto::GraphDef& first,
+                                       const proto::GraphDef& second) {
   const auto name_of = [](const proto::FunctionDef& f) { return f.signature().name(); };
   const auto in_a = ByName(first.library().function(), name_of);
   const auto in_b = ByName(second.library().function(), name_of);

@@ -22,14 +22,15 @@ struct NodeDifference {
 };
 
 struct GraphDifference {
-  std::vector<NodeDifference> nodes;  // in the order of the first graph, then of the second
-  std::vector<std::string> functions; // "only in the first: f"
+  std::vector<NodeDifference> nodes;   // in the order of the first graph, then of the second
+  std::vector<std::string> functions;  // "only in the first: f"
   bool empty() const { return nodes.empty() && functions.empty(); }
 };
 
-// Compares node by node, by name: op, inputs in order, control inputs as a set, device, colocations, attributes by value
-// (one with its default is equal to one that is absent; a tensor is equal however it is encoded). Names of attributes in
-// `ignore`, and "device", are not compared. Functions of the library are compared as wholes.
+// Compares node by node, by name: op, inputs in order, control inputs as a set, device,
+// colocations, attributes by value (one with its default is equal to one that is absent; a tensor
+// is equal however it is encoded). Names of attributes in `ignore`, and "device", are not compared.
+// Functions of the library are compared as wholes.
 GraphDifference DiffGraphs(const proto::GraphDef& first, const proto::GraphDef& second,
                            const std::set<std::string>& ignore = {});
 

@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -46,8 +45,10 @@ constexpr int kMaxDepth = 32;
 void WriteScope(const Scope& scope, const std::string& path, int depth, std::string* out) {
   const std::string indent(2 * depth + 2, ' ');
   for (const auto& [node, name] : scope.nodes) {
-    const bool is_state = absl::StrContains(node->op(), "Variable") || node->op() == "VarHandleOp";
-    absl::StrAppend(out, indent, Quoted(node->name()), " [label=", Quoted(name + " : " + node->op()),
+    const std::string& op = node->op();
+    const bool is_state = op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
+    absl::StrAppend(out, indent, Quoted(node->name()),
+                    " [label=", Quoted(name + " : " + node->op()),
                     is_state ? ", shape=cylinder" : "", "];\n");
   }
   for (const auto& [name, inner] : scope.scopes) {

@@ -1,6 +1,7 @@
 #include "weir/tools/graph_file.h"
 
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -38,8 +39,8 @@ std::string ParseText(const std::string& text, google::protobuf::Message* out) {
   return error.text().empty() ? "not protobuf text" : error.text();
 }
 
-// Any message may parse as any other: fields that are unknown are kept. A graph has nodes with names
-// and ops, or functions.
+// Any message may parse as any other: fields that are unknown are kept. A graph has nodes with
+// names and ops, or functions.
 bool LooksLikeGraph(const proto::GraphDef& def) {
   if (def.node_size() == 0) {
     return def.library().function_size() > 0 || def.has_versions() || def.ByteSizeLong() == 0;
@@ -50,10 +51,12 @@ bool LooksLikeGraph(const proto::GraphDef& def) {
 }
 
 bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
-  return meta.has_graph_def() && LooksLikeGraph(meta.graph_def()) && meta.graph_def().node_size() > 0;
+  return meta.has_graph_def() && LooksLikeGraph(meta.graph_def()) &&
+         meta.graph_def().node_size() > 0;
 }
 
 absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::MetaGraphDef* meta) {
+  const google::protobuf::LogSilencer silencer;  // a wrong guess is no error
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   const bool is_text = absl::EndsWith(path, ".pbtxt");
   std::string why_no_graph;
@@ -97,7 +100,8 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
       return absl::OkStatus();
     }
   }
-  return NotFound(path, tags.empty() ? " has not one meta graph" : " has no meta graph with these tags",
+  return NotFound(path,
+                  tags.empty() ? " has not one meta graph" : " has no meta graph with these tags",
                   "; choose by --tags one of ", absl::StrJoin(known, " "));
 }
 

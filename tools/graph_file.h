@@ -6,8 +6,8 @@
 
 #include "weir/core/status.h"
 
-// Graphs in whatever file they come: a GraphDef (graph.pb, or .pbtxt as text), a MetaGraphDef (model.meta, likewise), or the
-// folder of a SavedModel.
+// Graphs in whatever file they come: a GraphDef (graph.pb, or .pbtxt as text), a MetaGraphDef
+// (model.meta, likewise), or the folder of a SavedModel.
 namespace weir::proto {
 class MetaGraphDef;
 }  // namespace weir::proto
@@ -19,10 +19,11 @@ enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
 // What the file is, by its contents. INVALID_ARGUMENT if it is none of them, saying why.
 absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path);
 
-// The message as it is in the file: nothing is imported, so unknown ops are no error. A GraphDef comes as the graph of a
-// MetaGraphDef that is empty otherwise. Of a SavedModel: the meta graph with exactly these tags, or the only one if `tags` is
-// empty.
-absl::StatusOr<GraphFileKind> ReadGraphFile(const std::string& path, const std::vector<std::string>& tags,
+// The message as it is in the file: nothing is imported, so unknown ops are no error. A GraphDef
+// comes as the graph of a MetaGraphDef that is empty otherwise. Of a SavedModel: the meta graph
+// with exactly these tags, or the only one if `tags` is empty.
+absl::StatusOr<GraphFileKind> ReadGraphFile(const std::string& path,
+                                            const std::vector<std::string>& tags,
                                             proto::MetaGraphDef* meta);
 
 }  // namespace weir::tools

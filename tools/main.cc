@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   if (isatty(STDOUT_FILENO) != 0) {
     console.color = std::getenv("NO_COLOR") == nullptr;
     winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) console.width = size.ws_col;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      console.width = size.ws_col;
   }
   const std::vector<std::string> args(argv + 1, argv + argc);
   const int status = weir::tools::RunWeir(args, console);

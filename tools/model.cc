@@ -31,7 +31,8 @@ Variable HandleOf(Node* storage) {
   info->is_resource = storage->op_name() == "VarHandleOp";
   info->dtype = storage->attr_or<DataType>("dtype", DT_INVALID);
   info->shape = storage->attr_or<Shape>("shape", Shape::UnknownRank());
-  if (!info->is_resource) info->snapshot = AddOp("Identity", {info->handle}, {}, info->op + "/read");
+  if (!info->is_resource)
+    info->snapshot = AddOp("Identity", {info->handle}, {}, info->op + "/read");
   return Variable(std::move(info));
 }
 
@@ -40,7 +41,8 @@ absl::StatusOr<SaverDef> SaverByName(Graph& graph) {
   for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
     Node* node = graph.nodes()[i].get();
     const std::string& op = node->op_name();
-    if (op == "VarHandleOp" || op == "VariableV2" || op == "Variable") variables.push_back(HandleOf(node));
+    if (op == "VarHandleOp" || op == "VariableV2" || op == "Variable")
+      variables.push_back(HandleOf(node));
   }
   return BuildSaverGraph(graph, NameVariables(variables));
 }

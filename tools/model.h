@@ -25,10 +25,11 @@ struct ModelOptions {
   SessionOptions session;
 };
 
-absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path, const ModelOptions& options = {});
+absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
+                                const ModelOptions& options = {});
 
-// Gives the variables the values of a checkpoint: by the model's saver, or (of a GraphDef) by the saver whose nodes are in the
-// scope "save"; else all variables that the graph has, by name.
+// Gives the variables the values of a checkpoint: by the model's saver, or (of a GraphDef) by the
+// saver whose nodes are in the scope "save"; else all variables that the graph has, by name.
 absl::Status RestoreModel(Model& model, const std::string& prefix);
 
 }  // namespace weir::tools

@@ -39,7 +39,8 @@ std::string TypesOf(const KernelDef& kernel) {
   return texts.empty() ? "any" : absl::StrJoin(texts, ", ");
 }
 
-// The values of the main type attribute over an op's kernels on a place. Two kinds of empty: no kernel, or any type.
+// The values of the main type attribute over an op's kernels on a place. Two kinds of empty: no
+// kernel, or any type.
 struct TypeCoverage {
   bool any = false;
   std::set<DataType> types;
@@ -60,8 +61,7 @@ std::string ToText(TypeCoverage coverage) {
   if (coverage.any) return "any";
   static const std::vector<std::pair<const char*, std::vector<DataType>>> kFamilies = {
       {"floats", {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}},
-      {"ints",
-       {DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64}},
+      {"ints", {DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64}},
       {"complex", {DT_COMPLEX64, DT_COMPLEX128}}};
   std::vector<std::string> words;
   for (const auto& [word, members] : kFamilies) {
@@ -77,9 +77,10 @@ std::string ToText(TypeCoverage coverage) {
 Json OpToJson(const OpSpec& op) {
   Json kernels = Json::array();
   for (const KernelDef* kernel : BuiltinKernels().KernelsOf(op.name())) {
-    kernels.push_back({{"place", kernel->place == kCpu ? "CPU" : "GPU"}, {"types", TypesOf(*kernel)}});
+    kernels.push_back(
+        {{"place", kernel->place == kCpu ? "CPU" : "GPU"}, {"types", TypesOf(*kernel)}});
   }
-  return {{"name", op.name()},           {"signature", op.Signature()}, {"stateful", op.stateful()},
+  return {{"name", op.name()},          {"signature", op.Signature()}, {"stateful", op.stateful()},
           {"gradient", GradientOf(op)}, {"kernels", kernels},          {"doc", op.doc()}};
 }
 
@@ -103,7 +104,8 @@ int ShowOp(const OpsOptions& options, Console& console) {
   }
   if (op.stateful()) facts.Row({"stateful", "never folded, merged or run twice"});
   if (op.deprecated_version() > 0) {
-    facts.Row({"deprecated", absl::StrCat("from producer ", op.deprecated_version(), " on: ", op.deprecation())});
+    facts.Row({"deprecated",
+               absl::StrCat("from producer ", op.deprecated_version(), " on: ", op.deprecation())});
   }
   for (const Place place : {kCpu, kGpu}) {
     facts.Row({place == kCpu ? "CPU kernels" : "GPU kernels", ToText(CoverageOf(op, place))});
@@ -133,14 +135,16 @@ int Coverage(const OpsOptions& options, Console& console) {
   Json json = Json::array();
   int ops = 0, cpu = 0, gpu = 0, gradient = 0, zero = 0;
   for (const OpSpec* op : BuiltinOps().All()) {
-    const std::string on_cpu = ToText(CoverageOf(*op, kCpu)), on_gpu = ToText(CoverageOf(*op, kGpu));
+    const std::string on_cpu = ToText(CoverageOf(*op, kCpu)),
+                      on_gpu = ToText(CoverageOf(*op, kGpu));
     ++ops;
     cpu += on_cpu != "-";
     gpu += on_gpu != "-";
     gradient += GradientOf(*op) == "yes";
     zero += GradientOf(*op) == "zero";
     table.Row({op->name(), GradientOf(*op), on_cpu, on_gpu});
-    json.push_back({{"op", op->name()}, {"gradient", GradientOf(*op)}, {"cpu", on_cpu}, {"gpu", on_gpu}});
+    json.push_back(
+        {{"op", op->name()}, {"gradient", GradientOf(*op)}, {"cpu", on_cpu}, {"gpu", on_gpu}});
   }
   if (options.json) {
     console.out << json.dump(1) << "\n";
@@ -160,7 +164,8 @@ void AddOpsCommand(CLI::App& app, Action* action) {
   CLI::App* ops = AddCommand(app, "ops", "Tell what ops there are, and what is known of one",
                              "  weir ops MatMul\n  weir ops --coverage");
   ops->add_option("NAME", options->name, "an op; default: list all");
-  ops->add_flag("--coverage", options->coverage, "a table of gradients and of kernels by device and type");
+  ops->add_flag("--coverage", options->coverage,
+                "a table of gradients and of kernels by device and type");
   ops->add_flag("--json", options->json, "for programs");
   ops->callback([=] {
     *action = [=](Console& console) {

@@ -38,7 +38,8 @@ void WriteAll(int fd, const std::string& text) {
 }
 
 // No process or no pipe is a death like any other.
-Child Start(int index, std::chrono::milliseconds limit, const std::function<std::string(int)>& work) {
+Child Start(int index, std::chrono::milliseconds limit,
+            const std::function<std::string(int)>& work) {
   Child child;
   child.index = index;
   child.deadline = Clock::now() + limit;

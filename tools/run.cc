@@ -38,8 +38,9 @@ std::pair<std::string, std::string> SplitAtEquals(const std::string& text) {
 // What to run, with names looked up.
 struct Request {
   Outputs feeds, fetches;
-  Tensors values;                        // of the feeds
-  std::vector<std::string> labels, files;  // of the fetches; a file is empty if the value is to be printed
+  Tensors values;  // of the feeds
+  std::vector<std::string> labels,
+      files;  // of the fetches; a file is empty if the value is to be printed
   std::vector<Operation> targets;
 };
 
@@ -82,9 +83,9 @@ class RequestBuilder {
   std::string Signatures() const {
     std::vector<std::string> texts;
     for (const auto& [name, signature] : model_.meta.signatures) {
-      const auto keys = absl::PairFormatter(
-          [](std::string* out, const std::string& key) { out->append(key); }, "",
-          [](std::string*, const std::string&) {});
+      const auto keys =
+          absl::PairFormatter([](std::string* out, const std::string& key) { out->append(key); },
+                              "", [](std::string*, const std::string&) {});
       texts.push_back(absl::StrCat(name, "(", absl::StrJoin(signature.inputs, ", ", keys), ") -> ",
                                    absl::StrJoin(signature.outputs, ", ", keys)));
     }
@@ -188,10 +189,14 @@ absl::Status Run(const RunCommandOptions& options, Console& console) {
                         model.session->Prepare(request.feeds, request.fetches, request.targets));
   std::vector<NodeTrace> trace;
   Tensors fetched;
-  WEIR_ASSIGN_OR_RETURN(const Timing timing,
-                        RunSteps(step, request, options.repeat,
-                                 options.trace.empty() ? nullptr : &trace, &fetched));
+  WEIR_ASSIGN_OR_RETURN(
+      const Timing timing,
+      RunSteps(step, request, options.repeat, options.trace.empty() ? nullptr : &trace, &fetched));
   WEIR_RETURN_IF_ERROR(PrintResults(request, fetched, console));
+  if (fetched.empty() && options.repeat == 1) {
+    console.out << "Ran " << absl::StrJoin(options.targets, ", ") << " in "
+                << Duration(timing.total_s) << "\n";
+  }
   if (options.repeat > 1) {
     console.out << absl::StrFormat("%d steps in %.3g s: %.4g steps/s, %s a step, the fastest %s\n",
                                    options.repeat, timing.total_s, options.repeat / timing.total_s,
@@ -212,29 +217,39 @@ void AddRunCommand(CLI::App& app, Action* action) {
   auto options = std::make_shared<RunCommandOptions>();
   CLI::App* run = AddCommand(
       app, "run", "Run a graph: feed tensors, fetch tensors, time and trace steps",
-      "  weir run model.meta --checkpoint runs/model-500 --feed x:0=x.npy --fetch y:0 --fetch p:0=p.npy\n"
+      "  weir run model.meta --checkpoint runs/model-500 --feed x:0=x.npy --fetch y:0 --fetch "
+      "p:0=p.npy\n"
       "  weir run saved_model_dir --signature serving_default --feed 'images=[[0, 1, 2]]'\n"
       "  weir run graph.pb --init init --target train --repeat 1000 --trace trace.json");
-  const auto list = [run](const char* name, std::vector<std::string>* values, const char* text) {
-    return run->add_option(name, *values, text)->allow_extra_args(false);
+  const auto list = [run](const char* name, std::vector<std::string>* values, const char* type,
+                          const char* text) {
+    return run->add_option(name, *values, text)->allow_extra_args(false)->type_name(type);
   };
-  run->add_option("GRAPH", options->file,
-                  "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+  run->add_option(
+         "GRAPH", options->file,
+         "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
       ->required();
-  run->add_option("--checkpoint", options->checkpoint, "restore the variables from this checkpoint");
-  list("--feed", &options->feeds,
-       "TENSOR=FILE.npy, a .json with strings, or TENSOR=JSON; may be repeated");
-  list("--fetch", &options->fetches,
-       "TENSOR to print, or TENSOR=FILE.npy to write; may be repeated");
-  list("--target", &options->targets, "a node to run for its effect, in the same step");
-  list("--init", &options->inits, "a node to run once, before everything else");
+  run->add_option("--checkpoint", options->checkpoint, "restore the variables from this checkpoint")
+      ->type_name("PREFIX");
+  list("--feed", &options->feeds, "TENSOR=VALUE",
+       "a value for a tensor: FILE.npy, FILE.json with strings, or JSON; may be repeated");
+  list("--fetch", &options->fetches, "TENSOR[=FILE]",
+       "a tensor to print, or to write to FILE.npy; may be repeated");
+  list("--target", &options->targets, "NODE", "a node to run for its effect, in the same step");
+  list("--init", &options->inits, "NODE", "a node to run once, before everything else");
   run->add_option("--repeat", options->repeat, "run the step so often, and time it")
       ->check(CLI::PositiveNumber);
-  run->add_option("--trace", options->trace, "write a trace of the last step to this file");
-  run->add_option("--signature", options->signature,
-                  "feeds and fetches are named as in this signature; all outputs are fetched by default");
-  run->add_option("--tags", options->model.tags, "which meta graph of a SavedModel")->delimiter(',');
-  run->add_option("--device", options->model.device, "for nodes that ask for none, such as /gpu:0");
+  run->add_option("--trace", options->trace, "write a trace of the last step to this file")
+      ->type_name("FILE");
+  run->add_option(
+         "--signature", options->signature,
+         "feeds and fetches are named as in this signature; all outputs are fetched by default")
+      ->type_name("NAME");
+  run->add_option("--tags", options->model.tags, "which meta graph of a SavedModel")
+      ->type_name("TAG,...")
+      ->delimiter(',');
+  run->add_option("--device", options->model.device, "for nodes that ask for none, such as /gpu:0")
+      ->type_name("DEVICE");
   run->add_option("--threads", options->model.session.num_threads, "default: one a processor")
       ->check(CLI::NonNegativeNumber);
   run->add_flag("--log-placement", options->model.session.log_device_placement,

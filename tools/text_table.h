@@ -8,8 +8,8 @@
 
 namespace weir::tools {
 
-// Rows of cells, printed in columns as wide as their widest cell. A column whose title begins with '>' is aligned to the
-// right. Titles are dim, and left out if all are empty.
+// Rows of cells, printed in columns as wide as their widest cell. A column whose title begins with
+// '>' is aligned to the right. Titles are dim, and left out if all are empty.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> titles);

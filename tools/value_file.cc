@@ -64,7 +64,8 @@ constexpr int kMaxDepth = 64;
 absl::Status Flatten(const Json& json, int depth, std::vector<int64_t>* dims,
                      std::vector<const Json*>* leaves) {
   if (!json.is_array()) {
-    if (depth != static_cast<int>(dims->size())) return InvalidArgument("its lists differ in depth");
+    if (depth != static_cast<int>(dims->size()))
+      return InvalidArgument("its lists differ in depth");
     leaves->push_back(&json);
     return absl::OkStatus();
   }
@@ -89,10 +90,11 @@ bool Convert(const Json& json, T* out) {
     *out = json.get<bool>();
   } else if constexpr (std::is_integral_v<T>) {
     if (!json.is_number_integer()) return false;
-    const bool fits = json.is_number_unsigned()
-                          ? json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<T>::max())
-                          : std::is_signed_v<T> &&
-                                json.get<int64_t>() >= static_cast<int64_t>(std::numeric_limits<T>::min());
+    const bool fits =
+        json.is_number_unsigned()
+            ? json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<T>::max())
+            : std::is_signed_v<T> &&
+                  json.get<int64_t>() >= static_cast<int64_t>(std::numeric_limits<T>::min());
     if (!fits) return false;
     *out = json.get<T>();
   } else {
@@ -107,10 +109,12 @@ absl::StatusOr<Tensor> FromLeaves(const std::vector<const Json*>& leaves, const 
   Tensor tensor(dtype, shape);
   bool good = true;
   const bool known = DispatchType(
-      dtype, List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                  uint16_t, uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>{},
+      dtype,
+      List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+           uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>{},
       [&]<class T>() {
-        for (size_t i = 0; i < leaves.size(); ++i) good &= Convert(*leaves[i], tensor.data<T>() + i);
+        for (size_t i = 0; i < leaves.size(); ++i)
+          good &= Convert(*leaves[i], tensor.data<T>() + i);
       });
   if (dtype == DT_STRING) {
     for (size_t i = 0; i < leaves.size(); ++i) {
@@ -118,7 +122,8 @@ absl::StatusOr<Tensor> FromLeaves(const std::vector<const Json*>& leaves, const 
       if (good) tensor.data<std::string>()[i] = leaves[i]->get<std::string>();
     }
   } else if (!known) {
-    return InvalidArgument("no value of type ", DataTypeName(dtype), " can be written here; use a file");
+    return InvalidArgument("no value of type ", DataTypeName(dtype),
+                           " can be written here; use a file");
   }
   if (!good) return InvalidArgument("not all its elements are of type ", DataTypeName(dtype));
   return tensor;
@@ -146,9 +151,9 @@ absl::StatusOr<Tensor> ParseValue(const std::string& text, DataType dtype) {
   const Json json = Json::parse(text, nullptr, false);
   std::vector<int64_t> dims;
   std::vector<const Json*> leaves;
-  absl::Status status =
-      json.is_discarded() || json.is_object() ? InvalidArgument("it is neither a file's name nor JSON")
-                                              : Flatten(json, 0, &dims, &leaves);
+  absl::Status status = json.is_discarded() || json.is_object()
+                            ? InvalidArgument("it is neither a file's name nor JSON")
+                            : Flatten(json, 0, &dims, &leaves);
   if (status.ok()) {
     absl::StatusOr<Tensor> tensor = FromLeaves(leaves, Shape(dims), dtype);
     if (tensor.ok()) return tensor;

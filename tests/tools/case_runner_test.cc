@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "weir/tests/tools/tools_testing.h"
 #include "weir/core/npy.h"
+#include "weir/tests/tools/tools_testing.h"
 
 namespace weir::tools {
 namespace {
@@ -53,8 +53,10 @@ TEST_F(CaseRunnerTest, WrongAnswersFailWithPlaceAndStep) {
 
 TEST_F(CaseRunnerTest, TolerancesOfStepAndCase) {
   const std::string step = R"("feed": {"x:0": "x.npy"}, "fetch": {"y:0": "wrong.npy"}})";
-  EXPECT_EQ(Run(std::string(kInit) + R"({"rtol": 0.1, )" + step + "]").outcome, CaseResult::kPassed);
-  EXPECT_EQ(Run(std::string(R"("rtol": 0.1, )") + kInit + "{" + step + "]").outcome, CaseResult::kPassed);
+  EXPECT_EQ(Run(std::string(kInit) + R"({"rtol": 0.1, )" + step + "]").outcome,
+            CaseResult::kPassed);
+  EXPECT_EQ(Run(std::string(R"("rtol": 0.1, )") + kInit + "{" + step + "]").outcome,
+            CaseResult::kPassed);
 }
 
 TEST_F(CaseRunnerTest, RepeatRunsOftenAndStateLasts) {
@@ -67,12 +69,14 @@ TEST_F(CaseRunnerTest, RepeatRunsOftenAndStateLasts) {
 
 TEST_F(CaseRunnerTest, AnErrorMustHaveItsCodeAndText) {
   const auto step = [](const std::string& code, const std::string& text) {
-    return R"("graph": "graph.pb", "steps": [{"feed": {"x:0": "ints.npy"}, "fetch": {"y:0": ""}, "code": ")" + code +
-           R"(", "expect_error": ")" + text + R"("}])";
+    return R"("graph": "graph.pb", "steps": [{"feed": {"x:0": "ints.npy"}, "fetch": {"y:0": ""}, "code": ")" +
+           code + R"(", "expect_error": ")" + text + R"("}])";
   };
   EXPECT_EQ(Run(step("INVALID_ARGUMENT", "x")).outcome, CaseResult::kPassed);
-  EXPECT_NE(Run(step("NOT_FOUND", "")).why.find("recorded NOT_FOUND, got INVALID_ARGUMENT"), std::string::npos);
-  EXPECT_NE(Run(step("INVALID_ARGUMENT", "no such words")).why.find("'no such words' is not in: "), std::string::npos);
+  EXPECT_NE(Run(step("NOT_FOUND", "")).why.find("recorded NOT_FOUND, got INVALID_ARGUMENT"),
+            std::string::npos);
+  EXPECT_NE(Run(step("INVALID_ARGUMENT", "no such words")).why.find("'no such words' is not in: "),
+            std::string::npos);
   EXPECT_EQ(Run(R"("graph": "graph.pb", "steps": [{"target": ["init"], "code": "NOT_FOUND"}])").why,
             "step 0: no error, recorded NOT_FOUND");
 }
@@ -87,18 +91,22 @@ TEST_F(CaseRunnerTest, StepsAfterAnExpectedErrorRun) {
 
 TEST_F(CaseRunnerTest, AGraphThatMustBeRefused) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/bad.pb", "\x0a\xff").ok());
-  EXPECT_EQ(Run(R"("graph": "bad.pb", "load_error": {"code": "INVALID_ARGUMENT"}, "steps": [])").outcome,
-            CaseResult::kPassed);
-  EXPECT_EQ(Run(R"("graph": "graph.pb", "load_error": {"code": "INVALID_ARGUMENT"}, "steps": [])").why,
-            "load: no error, recorded INVALID_ARGUMENT");
+  EXPECT_EQ(
+      Run(R"("graph": "bad.pb", "load_error": {"code": "INVALID_ARGUMENT"}, "steps": [])").outcome,
+      CaseResult::kPassed);
+  EXPECT_EQ(
+      Run(R"("graph": "graph.pb", "load_error": {"code": "INVALID_ARGUMENT"}, "steps": [])").why,
+      "load: no error, recorded INVALID_ARGUMENT");
 }
 
 TEST_F(CaseRunnerTest, ChecksOfOtherLanguagesAreLeftOut) {
-  const CaseResult step = Run(std::string(kInit) + R"({"layer": "python", "fetch": {"nowhere": ""}}])");
+  const CaseResult step =
+      Run(std::string(kInit) + R"({"layer": "python", "fetch": {"nowhere": ""}}])");
   EXPECT_EQ(step.outcome, CaseResult::kPassed);
   ASSERT_EQ(step.notes.size(), 1u);
   EXPECT_EQ(step.notes[0], "step 1 skipped: a check that is made in Python");
-  EXPECT_EQ(Run(R"("layer": "python", "graph": "graph.pb", "steps": [])").outcome, CaseResult::kSkipped);
+  EXPECT_EQ(Run(R"("layer": "python", "graph": "graph.pb", "steps": [])").outcome,
+            CaseResult::kSkipped);
 }
 
 TEST_F(CaseRunnerTest, ACaseThatIsNoneFails) {
@@ -122,7 +130,8 @@ TEST_F(CaseRunnerTest, CasesAreFoundBelowAFolder) {
   }
   const auto found = FindCases({folder_ + "/all"});
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(*found, (std::vector<std::string>{folder_ + "/all/a", folder_ + "/all/b/one", folder_ + "/all/b/two"}));
+  EXPECT_EQ(*found, (std::vector<std::string>{folder_ + "/all/a", folder_ + "/all/b/one",
+                                              folder_ + "/all/b/two"}));
   EXPECT_EQ(FindCases({folder_ + "/none"}).status().code(), absl::StatusCode::kNotFound);
 }
 

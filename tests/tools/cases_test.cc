@@ -8,8 +8,8 @@
 #include "weir/tools/case_runner.h"
 #include "weir/tools/cli.h"
 
-// Recorded cases lie beside the project, not in it: the variable WEIR_CASES says where (tools/test.sh sets it if they are
-// there). Without them these tests are skipped.
+// Recorded cases lie beside the project, not in it: the variable WEIR_CASES says where
+// (tools/test.sh sets it if they are there). Without them these tests are skipped.
 namespace weir::tools {
 namespace {
 

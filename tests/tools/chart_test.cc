@@ -17,13 +17,14 @@ std::string Drawn(const std::vector<ChartLine>& lines, ChartOptions options, boo
 }
 
 TEST(Chart, ADiagonalRunsFromCornerToCorner) {
-  EXPECT_EQ(Drawn({{"up", {{0, 0}, {19, 8}}}}, {.title = "up", .x_title = "step", .width = 24, .height = 7}),
+  EXPECT_EQ(Drawn({{"up", {{0, 0}, {19, 8}}}},
+                  {.title = "up", .x_title = "step", .width = 24, .height = 7}),
             " up\n"
-            " 8┤              ⢀⣀⠤⠔⠒⠊⠉\n"
-            " 4┤       ⢀⣀⡠⠤⠒⠊⠉⠁      \n"
-            " 0┤⣀⣀⠤⠔⠒⠊⠉⠁             \n"
+            " 8┤              ⢀⣀⠤⠤⠒⠊\n"
+            " 4┤       ⢀⣀⠤⠤⠒⠊⠉⠁\n"
+            " 0┤⣀⣀⠤⠤⠒⠊⠉⠁\n"
             "  └────────────────────\n"
-            "   0       step      19\n"
+            "   0      step       19\n"
             " ━ up  min 0 at 0  max 8 at 19  last 8 at 19\n");
 }
 
@@ -41,8 +42,10 @@ TEST(Chart, LinesAreToldApartByLettersOrColors) {
 TEST(Chart, HoldsWhatCannotBeDrawn) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   EXPECT_NE(Drawn({{"none", {}}}, {}).find("(no points to draw)"), std::string::npos);
-  EXPECT_NE(Drawn({{"nan", {{0, nan}, {1, inf}}}}, {}).find("(no points to draw)"), std::string::npos);
-  EXPECT_NE(Drawn({{"log", {{0, -1}}}}, {.log_y = true}).find("(no points to draw)"), std::string::npos);
+  EXPECT_NE(Drawn({{"nan", {{0, nan}, {1, inf}}}}, {}).find("(no points to draw)"),
+            std::string::npos);
+  EXPECT_NE(Drawn({{"log", {{0, -1}}}}, {.log_y = true}).find("(no points to draw)"),
+            std::string::npos);
   const double big = std::numeric_limits<double>::max();
   EXPECT_NE(Drawn({{"big", {{0, -big}, {1, big}, {2, nan}}}}, {}).find("┤"), std::string::npos);
   EXPECT_NE(Drawn({{"same", {{5, 3}}}}, {}).find("min 3 at 5  max 3 at 5"), std::string::npos);

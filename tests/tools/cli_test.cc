@@ -5,10 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
-#include "weir/tests/tools/tools_testing.h"
 #include "weir/core/bundle.h"
 #include "weir/core/event_writer.h"
 #include "weir/core/npy.h"
+#include "weir/tests/tools/tools_testing.h"
 
 namespace weir::tools {
 namespace {
@@ -19,18 +19,30 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Weir, WrongUsageIsStatusTwo) {
-  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {}, {"nonsense"}, {"graph"}, {"graph", "show"}, {"run"}, {"run", "g.pb", "--repeat", "0"},
-           {"help", "nonsense"}, {"events", "plot", "x", "--smooth", "2"}}) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{},
+                                             {"nonsense"},
+                                             {"graph"},
+                                             {"graph", "show"},
+                                             {"run"},
+                                             {"run", "g.pb", "--repeat", "0"},
+                                             {"help", "nonsense"},
+                                             {"events", "plot", "x", "--smooth", "2"}}) {
     EXPECT_EQ(Weir(args).status, kUsage) << testing::PrintToString(args);
   }
 }
 
 TEST(Weir, MissingFilesAreStatusOneAndNamed) {
-  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {"graph", "show", "missing.pb"}, {"graph", "diff", "missing.pb", "b"}, {"run", "missing.pb"},
-           {"ckpt", "ls", "missing"}, {"ckpt", "verify", "missing"}, {"ckpt", "show", "missing", "w"},
-           {"events", "ls", "missing"}, {"events", "plot", "missing"}, {"case", "missing"}}) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"graph", "show", "missing.pb"},
+                                             {"graph", "diff", "missing.pb", "b"},
+                                             {"run", "missing.pb"},
+                                             {"ckpt", "ls", "missing"},
+                                             {"ckpt", "verify", "missing"},
+                                             {"ckpt", "show", "missing", "w"},
+                                             {"events", "ls", "missing"},
+                                             {"events", "plot", "missing"},
+                                             {"case", "missing"}}) {
     const CommandResult result = Weir(args);
     EXPECT_EQ(result.status, kNo) << testing::PrintToString(args);
     EXPECT_THAT(result.err, HasSubstr("missing")) << testing::PrintToString(args);
@@ -39,10 +51,24 @@ TEST(Weir, MissingFilesAreStatusOneAndNamed) {
 }
 
 TEST(Weir, EveryCommandHasHelpWithAnExample) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {}, {"run"}, {"graph"}, {"graph", "show"}, {"graph", "ops"}, {"graph", "diff"}, {"graph", "dot"},
-           {"ckpt"}, {"ckpt", "ls"}, {"ckpt", "show"}, {"ckpt", "verify"}, {"events"}, {"events", "ls"},
-           {"events", "plot"}, {"ops"}, {"case"}, {"help"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{},
+                                             {"run"},
+                                             {"graph"},
+                                             {"graph", "show"},
+                                             {"graph", "ops"},
+                                             {"graph", "diff"},
+                                             {"graph", "dot"},
+                                             {"ckpt"},
+                                             {"ckpt", "ls"},
+                                             {"ckpt", "show"},
+                                             {"ckpt", "verify"},
+                                             {"events"},
+                                             {"events", "ls"},
+                                             {"events", "plot"},
+                                             {"ops"},
+                                             {"case"},
+                                             {"help"}}) {
     std::vector<std::string> args = words;
     args.insert(args.begin(), "help");
     const CommandResult help = Weir(args);
@@ -55,7 +81,8 @@ TEST(Weir, EveryCommandHasHelpWithAnExample) {
 
 TEST(WeirRun, PrintsWhatIsFetchedAsNumPyDoes) {
   const std::string graph = WriteLine(TestFolder());
-  const CommandResult run = Weir({"run", graph, "--init", "init", "--feed", "x=[[1, 10], [0, 1]]", "--fetch", "y:0"});
+  const CommandResult run =
+      Weir({"run", graph, "--init", "init", "--feed", "x=[[1, 10], [0, 1]]", "--fetch", "y:0"});
   EXPECT_EQ(run.status, kOk) << run.err;
   EXPECT_EQ(run.out, "y:0 float[2,2]\n[[ 2. 30.]\n [ 0.  3.]]\n");
 }
@@ -63,8 +90,9 @@ TEST(WeirRun, PrintsWhatIsFetchedAsNumPyDoes) {
 TEST(WeirRun, ReadsAndWritesArrays) {
   const std::string folder = TestFolder(), graph = WriteLine(folder);
   ASSERT_TRUE(WriteNpy(folder + "/x.npy", Tensor::Of<float>({1, 2}, {1, 1})).ok());
-  const CommandResult run = Weir({"run", graph, "--init", "init", "--feed", "x:0=" + folder + "/x.npy", "--fetch",
-                                  "y:0=" + folder + "/y.npy", "--fetch", "y"});
+  const CommandResult run =
+      Weir({"run", graph, "--init", "init", "--feed", "x:0=" + folder + "/x.npy", "--fetch",
+            "y:0=" + folder + "/y.npy", "--fetch", "y"});
   EXPECT_EQ(run.status, kOk) << run.err;
   EXPECT_EQ(run.out, "y:0: float[1,2] written to " + folder + "/y.npy\ny float[1,2]\n[[2. 3.]]\n");
   const auto y = ReadNpy(folder + "/y.npy");
@@ -74,21 +102,23 @@ TEST(WeirRun, ReadsAndWritesArrays) {
 
 TEST(WeirRun, RepeatsAndTimes) {
   const std::string graph = WriteLine(TestFolder());
-  const CommandResult run = Weir({"run", graph, "--init", "init", "--target", "double_w", "--repeat", "3"});
+  const CommandResult run =
+      Weir({"run", graph, "--init", "init", "--target", "double_w", "--repeat", "3"});
   EXPECT_EQ(run.status, kOk) << run.err;
   EXPECT_THAT(run.out, ContainsRegex("^3 steps in .* steps/s, .* a step, the fastest"));
 }
 
 TEST(WeirRun, TraceNamesEveryNodeItsDeviceAndTheEdges) {
   const std::string folder = TestFolder(), graph = WriteLine(folder);
-  const CommandResult run = Weir({"run", graph, "--init", "init", "--feed", "x=[[1, 2]]", "--fetch", "y", "--trace",
-                                  folder + "/t.json"});
+  const CommandResult run = Weir({"run", graph, "--init", "init", "--feed", "x=[[1, 2]]", "--fetch",
+                                  "y", "--trace", folder + "/t.json"});
   ASSERT_EQ(run.status, kOk) << run.err;
   const json trace = json::parse(*ReadFile(folder + "/t.json"));
   bool y = false, device = false;
   for (const json& event : trace["traceEvents"]) {
     y |= event["ph"] == "X" && event["name"] == "y" && event["cat"] == "Mul" && event["dur"] >= 0;
-    device |= event["ph"] == "M" && absl::StrContains(event["args"]["name"].get<std::string>(), "CPU");
+    device |=
+        event["ph"] == "M" && absl::StrContains(event["args"]["name"].get<std::string>(), "CPU");
   }
   EXPECT_TRUE(y) << trace.dump(1);
   EXPECT_TRUE(device);
@@ -133,7 +163,8 @@ TEST(WeirCkpt, ListsAndShows) {
             "w       float  [2]        8\n"
             "2 tensors, 8 elements, 32 B\n");
   EXPECT_EQ(Weir({"ckpt", "show", prefix, "w"}).out, "w float[2]\n[5. 7.]\n");
-  EXPECT_EQ(Weir({"ckpt", "show", prefix, "b", "--slice", "1,1:0,2"}).out, "b float[1,2]\n[[4. 5.]]\n");
+  EXPECT_EQ(Weir({"ckpt", "show", prefix, "b", "--slice", "1,1:0,2"}).out,
+            "b float[1,2]\n[[4. 5.]]\n");
   EXPECT_EQ(Weir({"ckpt", "show", prefix, "none"}).status, kNo);
   EXPECT_EQ(Weir({"ckpt", "show", prefix, "b", "--slice", "7,1:-"}).status, kNo);
   EXPECT_EQ(json::parse(Weir({"ckpt", "ls", prefix, "--json"}).out)[0]["shape"], (json{2, 3}));
@@ -160,13 +191,16 @@ TEST(WeirCkpt, VerifyNamesTheDamagedTensor) {
 TEST(WeirCkpt, AFolderStandsForItsNewestCheckpoint) {
   const std::string folder = TestFolder();
   WriteCheckpoint(folder);
-  ASSERT_TRUE(WriteFileAtomically(folder + "/checkpoint", "model_checkpoint_path: \"model\"\n").ok());
+  ASSERT_TRUE(
+      WriteFileAtomically(folder + "/checkpoint", "model_checkpoint_path: \"model\"\n").ok());
   EXPECT_EQ(Weir({"ckpt", "show", folder, "w"}).out, "w float[2]\n[5. 7.]\n");
 }
 
 TEST(WeirRun, RestoresVariablesByNameWithoutASaver) {
-  const std::string folder = TestFolder(), graph = WriteLine(folder), prefix = WriteCheckpoint(folder);
-  const CommandResult run = Weir({"run", graph, "--checkpoint", prefix, "--feed", "x=[[1, 1]]", "--fetch", "y"});
+  const std::string folder = TestFolder(), graph = WriteLine(folder),
+                    prefix = WriteCheckpoint(folder);
+  const CommandResult run =
+      Weir({"run", graph, "--checkpoint", prefix, "--feed", "x=[[1, 1]]", "--fetch", "y"});
   EXPECT_EQ(run.status, kOk) << run.err;
   EXPECT_EQ(run.out, "y float[1,2]\n[[5. 7.]]\n");
 }
@@ -223,7 +257,7 @@ TEST(WeirGraph, ShowsNodesWithShapes) {
   const std::string graph = WriteLine(TestFolder());
   const CommandResult show = Weir({"graph", "show", graph, "--name", "^y$"});
   EXPECT_EQ(show.status, kOk) << show.err;
-  EXPECT_THAT(show.out, ContainsRegex("^y = Mul\\(x, w/.*ReadVariableOp.*\\) -> float\\[\\?,2\\]\n"));
+  EXPECT_THAT(show.out, ContainsRegex("^y = Mul\\(x, ReadVariableOp\\) -> float\\[\\?,2\\]\n"));
   EXPECT_THAT(show.out, HasSubstr("1 of "));
   EXPECT_EQ(json::parse(Weir({"graph", "show", graph, "--json"}).out)["nodes"][0]["name"], "x");
   EXPECT_EQ(Weir({"graph", "show", graph, "--name", "("}).status, kNo);
@@ -243,7 +277,9 @@ TEST(WeirGraph, DiffIsAnExitStatus) {
 
 TEST(WeirGraph, OpsThatLackARecordAreNamed) {
   const std::string folder = TestFolder();
-  ASSERT_TRUE(WriteFileAtomically(folder + "/g.pbtxt", "node { name: 'a' op: 'NoOp' } node { name: 'b' op: 'Fancy' }").ok());
+  ASSERT_TRUE(WriteFileAtomically(folder + "/g.pbtxt",
+                                  "node { name: 'a' op: 'NoOp' } node { name: 'b' op: 'Fancy' }")
+                  .ok());
   const CommandResult ops = Weir({"graph", "ops", folder + "/g.pbtxt"});
   EXPECT_EQ(ops.status, kNo);
   EXPECT_THAT(ops.out, ContainsRegex("1 +0 +Fancy +unknown op"));
@@ -256,7 +292,7 @@ TEST(WeirGraph, FilesThatAreNoGraphAreRefused) {
   ASSERT_TRUE(WriteFileAtomically(folder + "/a.pb", std::string("\x0a\x03\x0a\x01z", 5)).ok());
   ASSERT_TRUE(WriteFileAtomically(folder + "/b.pbtxt", "node { nam: 'a' }").ok());
   EXPECT_THAT(Weir({"graph", "show", folder + "/a.pb"}).err, HasSubstr("neither a GraphDef"));
-  EXPECT_THAT(Weir({"graph", "show", folder + "/b.pbtxt"}).err, HasSubstr("1:12: "));
+  EXPECT_THAT(Weir({"graph", "show", folder + "/b.pbtxt"}).err, HasSubstr("(1:11: "));
   EXPECT_THAT(Weir({"graph", "show", folder}).err, HasSubstr("saved_model.pb"));
 }
 
@@ -280,7 +316,8 @@ TEST(WeirOps, CoverageCountsAllOps) {
 
 TEST(WeirCase, CountsAndExitStatus) {
   const std::string folder = TestFolder();
-  for (const char* name : {"good", "bad", "python"}) std::filesystem::create_directories(folder + "/" + name);
+  for (const char* name : {"good", "bad", "python"})
+    std::filesystem::create_directories(folder + "/" + name);
   WriteLine(folder + "/good");
   const auto write = [&](const std::string& name, const std::string& text) {
     ASSERT_TRUE(WriteFileAtomically(folder + "/" + name + "/case.json", text).ok());

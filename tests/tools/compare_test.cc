@@ -46,17 +46,23 @@ TEST(CompareTensors, SmallTypesHaveWiderTolerances) {
 }
 
 TEST(CompareTensors, IntegersBooleansAndStringsAreExact) {
-  EXPECT_NE(CompareTensors(Tensor::Scalar<int64_t>(int64_t{1} << 60), Tensor::Scalar<int64_t>((int64_t{1} << 60) + 1),
-                           {.rtol = 1, .atol = 1e9}), "");
+  EXPECT_NE(
+      CompareTensors(Tensor::Scalar<int64_t>(int64_t{1} << 60),
+                     Tensor::Scalar<int64_t>((int64_t{1} << 60) + 1), {.rtol = 1, .atol = 1e9}),
+      "");
   EXPECT_NE(CompareTensors(Tensor::Scalar(true), Tensor::Scalar(false), {.atol = 2}), "");
   EXPECT_EQ(CompareTensors(Tensor::Scalar("a"), Tensor::Scalar("a"), {}), "");
   EXPECT_NE(CompareTensors(Tensor::Scalar("a"), Tensor::Scalar("b"), {}), "");
 }
 
 TEST(CompareTensors, TypesAndShapesMustAgree) {
-  EXPECT_EQ(CompareTensors(Tensor::Scalar(1.f), Tensor::Scalar(1.0), {}), "got float[], recorded double[]");
-  EXPECT_EQ(CompareTensors(Tensor::Scalar(1.f), Tensor::Vector({1.f}), {}), "got float[], recorded float[1]");
-  EXPECT_EQ(CompareTensors(Tensor::Vector<uint8_t>({9}).BitcastTo(DT_QUINT8), Tensor::Vector<uint8_t>({9}), {}), "");
+  EXPECT_EQ(CompareTensors(Tensor::Scalar(1.f), Tensor::Scalar(1.0), {}),
+            "got float[], recorded double[]");
+  EXPECT_EQ(CompareTensors(Tensor::Scalar(1.f), Tensor::Vector({1.f}), {}),
+            "got float[], recorded float[1]");
+  EXPECT_EQ(CompareTensors(Tensor::Vector<uint8_t>({9}).BitcastTo(DT_QUINT8),
+                           Tensor::Vector<uint8_t>({9}), {}),
+            "");
 }
 
 TEST(CompareTensors, SaysHowManyDifferAndWhereFirst) {

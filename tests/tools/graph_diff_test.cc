@@ -37,14 +37,16 @@ std::vector<std::string> Details(const std::string& a, const std::string& b,
 }
 
 TEST(GraphDiff, OrderOfNodesAndFormOfNamesDoNotMatter) {
-  EXPECT_THAT(Details("node { name: 'a' op: 'A' } node { name: 'b' op: 'B' input: ['a', '^c', '^d'] }",
-                      "node { name: 'b' op: 'B' input: ['a:0', '^d', '^c'] } node { name: 'a' op: 'A' }"),
-              ElementsAre());
+  EXPECT_THAT(
+      Details("node { name: 'a' op: 'A' } node { name: 'b' op: 'B' input: ['a', '^c', '^d'] }",
+              "node { name: 'b' op: 'B' input: ['a:0', '^d', '^c'] } node { name: 'a' op: 'A' }"),
+      ElementsAre());
 }
 
 TEST(GraphDiff, EveryKindOfChangeIsNamed) {
   EXPECT_THAT(Details("node { name: 'n' op: 'A' input: ['x', 'y', '^c'] device: '/cpu:0' }",
-                      "node { name: 'n' op: 'B' input: ['x:1'] attr { key: '_class' value { list { s: 'loc:@m' } } } }"),
+                      "node { name: 'n' op: 'B' input: ['x:1'] attr { key: '_class' value { list { "
+                      "s: 'loc:@m' } } } }"),
               ElementsAre("n: op: A -> B", "n: input 0: x -> x:1", "n: input 1: y -> (none)",
                           "n: controls: ^c -> (none)", "n: device: /cpu:0 -> (none)",
                           "n: colocation: (none) -> [\"loc:@m\"]"));
@@ -65,7 +67,8 @@ TEST(GraphDiff, TensorsAreComparedByValue) {
     node { name: "c" op: "Const"
       attr { key: "dtype" value { type: DT_FLOAT } }
       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {}
-                                           tensor_content: "\000\000\000@" } } } })"), ElementsAre());
+                                           tensor_content: "\000\000\000@" } } } })"),
+              ElementsAre());
   EXPECT_THAT(Details(kConst, R"(
     node { name: "c" op: "Const"
       attr { key: "dtype" value { type: DT_FLOAT } }
@@ -74,7 +77,9 @@ TEST(GraphDiff, TensorsAreComparedByValue) {
 }
 
 TEST(GraphDiff, DefaultsCountAsGivenAndIgnoredAttributesNotAtAll) {
-  constexpr char kPlain[] = "node { name: 'm' op: 'MatMul' input: ['a', 'b'] attr { key: 'T' value { type: DT_FLOAT } } }";
+  constexpr char kPlain[] =
+      "node { name: 'm' op: 'MatMul' input: ['a', 'b'] attr { key: 'T' value { type: DT_FLOAT } } "
+      "}";
   constexpr char kExplicit[] =
       "node { name: 'm' op: 'MatMul' input: ['a', 'b'] attr { key: 'T' value { type: DT_FLOAT } }"
       " attr { key: 'transpose_a' value { b: false } } attr { key: '_x' value { i: 1 } } }";
@@ -84,8 +89,11 @@ TEST(GraphDiff, DefaultsCountAsGivenAndIgnoredAttributesNotAtAll) {
 
 TEST(GraphDiff, FunctionsAreComparedToo) {
   constexpr char kF[] = "library { function { signature { name: 'f' } } }";
-  constexpr char kG[] = "library { function { signature { name: 'f' is_stateful: true } } function { signature { name: 'g' } } }";
-  EXPECT_THAT(DiffGraphs(Parse(kF), Parse(kG)).functions, ElementsAre("differs: f", "only in the second: g"));
+  constexpr char kG[] =
+      "library { function { signature { name: 'f' is_stateful: true } } function { signature { "
+      "name: 'g' } } }";
+  EXPECT_THAT(DiffGraphs(Parse(kF), Parse(kG)).functions,
+              ElementsAre("differs: f", "only in the second: g"));
   EXPECT_TRUE(DiffGraphs(Parse(kF), Parse(kF)).empty());
 }
 
@@ -104,8 +112,10 @@ TEST(GraphDot, ScopesAreBoxesAndControlEdgesDashed) {
 TEST(GraphDot, HoldsNamesOfAnyDepth) {
   std::string name = "a";
   for (int i = 0; i < 5000; ++i) name += "/a";
-  EXPECT_FALSE(GraphToDot(Parse("node { name: '" + name + "' op: 'A' }"),
-                          [](const proto::NodeDef&) { return true; }).empty());
+  EXPECT_FALSE(
+      GraphToDot(Parse("node { name: '" + name + "' op: 'A' }"), [](const proto::NodeDef&) {
+        return true;
+      }).empty());
 }
 
 }  // namespace

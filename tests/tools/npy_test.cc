@@ -132,18 +132,21 @@ TEST(Npy, MalformedFilesAreRefusedWithAReason) {
     EXPECT_EQ(t.status().code(), absl::StatusCode::kInvalidArgument) << t.status();
     EXPECT_FALSE(t.status().message().empty());
   }
-  for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_FALSE(ParseNpy(good.substr(0, cut)).ok()) << cut;
+  for (size_t cut = 0; cut < good.size(); ++cut)
+    EXPECT_FALSE(ParseNpy(good.substr(0, cut)).ok()) << cut;
 }
 
 TEST(Npy, ErrorsNameTheFile) {
   const std::string path = testing::TempDir() + "/broken.npy";
   ASSERT_TRUE(WriteFileAtomically(path, "no array").ok());
   EXPECT_NE(ReadNpy(path).status().message().find("broken.npy"), absl::string_view::npos);
-  EXPECT_EQ(ReadNpy(testing::TempDir() + "/missing.npy").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadNpy(testing::TempDir() + "/missing.npy").status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST(Npy, StringsAreNoArray) {
-  EXPECT_EQ(SerializeNpy(Tensor::Scalar("text")).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SerializeNpy(Tensor::Scalar("text")).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -53,9 +53,10 @@ TEST(ValueFile, StringsRoundTripWithAnyBytes) {
 }
 
 TEST(ValueFile, MalformedStringsAreRefusedByName) {
-  for (const char* json : {"", "[]", "{\"shape\": [2], \"data_base64\": [\"YQ==\"]}",
-                           "{\"shape\": [-1], \"data_base64\": []}", "{\"shape\": [1], \"data_base64\": [\"*\"]}",
-                           "{\"shape\": [1], \"data_base64\": [1]}", "{\"shape\": [1.5], \"data_base64\": [\"\"]}"}) {
+  for (const char* json :
+       {"", "[]", "{\"shape\": [2], \"data_base64\": [\"YQ==\"]}",
+        "{\"shape\": [-1], \"data_base64\": []}", "{\"shape\": [1], \"data_base64\": [\"*\"]}",
+        "{\"shape\": [1], \"data_base64\": [1]}", "{\"shape\": [1.5], \"data_base64\": [\"\"]}"}) {
     const std::string path = testing::TempDir() + "/bad.json";
     ASSERT_TRUE(WriteFileAtomically(path, json).ok());
     const auto t = ReadValueFile(path);
