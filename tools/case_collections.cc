@@ -79,6 +79,13 @@ bool HoldsVariables(const std::string& key) {
   return false;
 }
 
+// What an import must keep of VariableDefs. Whether one is trainable it learns from the collections:
+// old files do not say it.
+Json WithoutTrainable(Json defs) {
+  for (Json& def : defs) def.erase("trainable");
+  return defs;
+}
+
 // What the import has made of a collection of variables.
 Json ImportedVariables(const Graph& graph, const std::string& key) {
   Json out = Json::array();
@@ -105,7 +112,7 @@ std::vector<std::string> CheckCollections(const proto::MetaGraphDef& meta, const
     if (variables != want) complaints.push_back("variable_defs: the file has " + variables.dump());
     for (const auto& [key, defs] : want.items()) {
       const Json imported = HoldsVariables(key) ? ImportedVariables(graph, key) : defs;
-      if (imported != defs) {
+      if (WithoutTrainable(imported) != WithoutTrainable(defs)) {
         complaints.push_back("variable_defs: imported as '" + key + "': " + imported.dump());
       }
     }
