@@ -28,20 +28,21 @@ void Cancellation::Unregister(int64_t token) {
   const std::lock_guard<std::mutex> wait_for_callbacks(running_);
 }
 
+// A callback may well call Cancel again (a waiter that gives up fails its step): the second call
+// finds nothing to do.
 void Cancellation::Cancel(absl::Status why) {
-  const std::lock_guard<std::mutex> running(running_);
   std::vector<std::pair<int64_t, std::function<void()>>> callbacks;
+  std::unique_lock<std::mutex> running(running_, std::defer_lock);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (cancelled()) return;
+    running.lock();
     why_ = std::move(why);
     canceller_ = std::this_thread::get_id();
     cancelled_.store(true, std::memory_order_release);
     callbacks.swap(callbacks_);
   }
   for (auto& [token, fn] : callbacks) fn();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  canceller_ = std::thread::id();
 }
 
 absl::Status Cancellation::status() const {

@@ -102,11 +102,6 @@ absl::Status MergeShape(ShapeContext& c) {
   return c.WithRank(1, 0).status();
 }
 
-absl::Status SaveV1Shape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-  return c.WithRank(1, 1).status();
-}
-
 absl::Status RestoreV1Shape(ShapeContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
   const Tensor* slice = c.num_inputs() == 3 ? c.input_value(2) : nullptr;
@@ -170,22 +165,6 @@ void AddCheckpointOps(OpRegistry* ops) {
                .NotDifferentiable()
                .Doc("Joins the checkpoints that the shards of one save wrote into one with as many "
                     "data files."));
-  ops->Add(OpSpec("Save")
-               .In("filename: string, tensor_names: string, data: T")
-               .Attr("T: list(type) >= 1")
-               .Stateful()
-               .InferShape(SaveV1Shape)
-               .NotDifferentiable()
-               .Doc("Writes tensors to a checkpoint of the old format (V1), which Weir reads and "
-                    "does not write."));
-  ops->Add(OpSpec("SaveSlices")
-               .In("filename: string, tensor_names: string, shapes_and_slices: string, data: T")
-               .Attr("T: list(type) >= 1")
-               .Stateful()
-               .InferShape(SaveV1Shape)
-               .NotDifferentiable()
-               .Doc("Writes slices of tensors to a checkpoint of the old format (V1), which Weir "
-                    "reads and does not write."));
   ops->Add(OpSpec("Restore")
                .In("file_pattern: string, tensor_name: string")
                .Out("tensor: dt")

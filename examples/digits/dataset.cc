@@ -1,4 +1,4 @@
-#include "examples/digits/dataset.h"
+#include "weir/examples/digits/dataset.h"
 
 #include <zlib.h>
 

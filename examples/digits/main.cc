@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <string>
 
-#include "examples/digits/dataset.h"
-#include "examples/digits/network.h"
-#include "examples/digits/report.h"
+#include "weir/examples/digits/dataset.h"
+#include "weir/examples/digits/network.h"
+#include "weir/examples/digits/report.h"
 #include "weir/session/weir.h"
 
 namespace weir::digits {

@@ -1,6 +1,6 @@
-#include "examples/digits/network.h"
+#include "weir/examples/digits/network.h"
 
-#include "examples/digits/dataset.h"
+#include "weir/examples/digits/dataset.h"
 
 namespace weir::digits {
 

@@ -1,4 +1,4 @@
-#include "examples/digits/report.h"
+#include "weir/examples/digits/report.h"
 
 #include <unistd.h>
 

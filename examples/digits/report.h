@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "examples/digits/dataset.h"
+#include "weir/examples/digits/dataset.h"
 
 // What the digits example shows on the terminal.
 namespace weir::digits {
