@@ -9,6 +9,7 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   WEIR_ASSIGN_OR_RETURN(PlanGraph plan, Prune(request, env.graph));
   WEIR_RETURN_IF_ERROR(Place(plan, env));
   WEIR_RETURN_IF_ERROR(OrderInitializers(plan));
+  WEIR_RETURN_IF_ERROR(OrderReads(plan));
   InsertReads(plan);
   InsertCopies(plan, env);
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));

@@ -12,16 +12,18 @@
 
 // From a graph to a step that is ready to run. The passes, in order:
 //
-//   Prune             feeds, fetches, targets -> the nodes they need prune.cc Place             a
-//   device and a kernel for every node; colocations                            place.cc
-//   OrderInitializers variables whose initial values read others are initialised after them
-//   initializer_order.cc InsertReads       a value where an op takes the value of a reference
-//   insert_copies.cc InsertCopies      a copy wherever a tensor crosses devices insert_copies.cc
+// clang-format off
+//   Prune              feeds, fetches, targets -> the nodes they need                 prune.cc
+//   Place              a device and a kernel for every node; colocations              place.cc
+//   OrderInitializers  initial values that read variables wait for these              initializer_order.cc
+//   OrderReads         shared reads of references wait for what their users wait for  order_reads.cc
+//   InsertReads        a value where an op takes the value of a reference             insert_copies.cc
+//   InsertCopies       a copy wherever a tensor crosses devices                       insert_copies.cc
 //   -- what follows is done once for each set of feed shapes --
-//   Specialize        shapes, constants and kernels, as far as they are known before the step
-//   specialize.cc Schedule          one static order; tasks that may run side by side schedule.cc
-//   PlanMemory        where in the step's arena each value lies; what is overwritten in place
-//   memory_plan.cc
+//   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
+//   Schedule           one static order; tasks that may run side by side              schedule.cc
+//   PlanMemory         where in the step's arena each value lies; in-place reuse      memory_plan.cc
+// clang-format on
 //
 // and executor.cc runs the result. Each pass is one function from plan to plan.
 namespace weir {
@@ -95,6 +97,7 @@ struct PlanEnvironment {
 absl::StatusOr<PlanGraph> Prune(const PlanRequest& request, const Graph& graph);
 absl::Status Place(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status OrderInitializers(PlanGraph& plan);
+absl::Status OrderReads(PlanGraph& plan);
 void InsertReads(PlanGraph& plan);
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
 // `feed_shapes`: by feed; unknown shapes are allowed.
