@@ -43,7 +43,7 @@ def weir_cc_library(name, copts = [], **kwargs):
         name = name,
         copts = _COPTS + copts,
         include_prefix = "weir/" + native.package_name(),
-        linkstatic = True,  # nothing links shared, so nothing is compiled twice
+        linkstatic = True,  # nothing links shared
         **kwargs
     )
 

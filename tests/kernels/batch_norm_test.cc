@@ -141,7 +141,9 @@ TEST(FusedBatchNorm, GivesUnbiasedVarianceAndKeepsTheBiasedOneForTheGradient) {
     ExpectNear((*out)[2], {20.0 / 3, 20.0 / 3});
     ExpectNear((*out)[3], {3, 4});
     ExpectNear((*out)[4], {5, 5});
-    if (out->size() == 6) EXPECT_EQ((*out)[5].shape(), Shape({0}));
+    if (out->size() == 6) {
+      EXPECT_EQ((*out)[5].shape(), Shape({0}));
+    }
   }
 }
 

@@ -13,8 +13,6 @@
 namespace weir {
 namespace {
 
-Output Run(absl::string_view op, std::vector<Arg> args, Attrs attrs = {}) { return AddOp(op, args, attrs); }
-
 // A variable of one kind or the other, and how to write and read it.
 class StateTest : public testing::TestWithParam<bool> {
  protected:

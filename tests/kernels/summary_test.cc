@@ -21,17 +21,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The op's Summary, run on fed values.
-absl::StatusOr<proto::Summary> RunSummary(absl::string_view op, const std::vector<Arg>& args, Graph& g,
-                                          const std::vector<std::pair<Output, Tensor>>& feeds, const Attrs& attrs = {}) {
+absl::StatusOr<proto::Summary> RunSummary(absl::string_view op, const std::vector<Arg>& args,
+                                          Graph& g,
+                                          const std::vector<std::pair<Output, Tensor>>& feeds,
+                                          const Attrs& attrs = {}) {
   Output out = AddOp(op, args, attrs);
   WEIR_RETURN_IF_ERROR(g.status());
   WEIR_ASSIGN_OR_RETURN(const Tensors values, Evaluate(g, feeds, {out}));
   proto::Summary summary;
-  if (!summary.ParseFromString(values[0].scalar<std::string>())) return Internal("no Summary came back");
+  if (!summary.ParseFromString(values[0].scalar<std::string>()))
+    return Internal("no Summary came back");
   return summary;
 }
 
-absl::StatusOr<proto::Summary> RunOn(absl::string_view op, Tensor tag, Tensor value, const Attrs& attrs = {}) {
+absl::StatusOr<proto::Summary> RunOn(absl::string_view op, Tensor tag, Tensor value,
+                                     const Attrs& attrs = {}) {
   Graph g;
   Output t = Placeholder(g, DT_STRING), v = Placeholder(g, value.dtype());
   return RunSummary(op, {t, v}, g, {{t, std::move(tag)}, {v, std::move(value)}}, attrs);
@@ -55,7 +59,8 @@ TEST(ScalarSummary, HasAValueForEachTag) {
 TEST(ScalarSummary, TagsAndValuesHaveOneShape) {
   const auto s = RunOn("ScalarSummary", Tensor::Vector<std::string>({"a", "b"}), Floats({1, 2, 3}));
   EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(s.status().message()), HasSubstr("tags and values are not the same shape: [2] != [3]"));
+  EXPECT_THAT(std::string(s.status().message()),
+              HasSubstr("tags and values are not the same shape: [2] != [3]"));
 }
 
 // What TensorFlow 2.21 gives for the same values.
@@ -81,7 +86,8 @@ TEST(HistogramSummary, BucketsAreTensorFlows) {
 
 TEST(HistogramSummary, LimitsAscendAndCountsAddUp) {
   Tensor values(DT_FLOAT, Shape({1000}));
-  for (int i = 0; i < 1000; ++i) values.data<float>()[i] = std::sin(static_cast<float>(i)) * static_cast<float>(i % 7);
+  for (int i = 0; i < 1000; ++i)
+    values.data<float>()[i] = std::sin(static_cast<float>(i)) * static_cast<float>(i % 7);
   const auto s = RunOn("HistogramSummary", Tensor::Scalar("a"), values);
   ASSERT_TRUE(s.ok()) << s.status();
   const proto::HistogramProto& h = s->value(0).histo();
@@ -107,9 +113,12 @@ TEST(HistogramSummary, NoValuesMakeOneEmptyBucket) {
 TEST(HistogramSummary, RefusesValuesThatAreNotFinite) {
   const auto nan = RunOn("HistogramSummary", Tensor::Scalar("a"), Floats({1, std::nanf("")}));
   EXPECT_EQ(nan.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(nan.status().message()), HasSubstr("Nan in summary histogram for: HistogramSummary"));
-  const auto inf = RunOn("HistogramSummary", Tensor::Scalar("a"), Floats({std::numeric_limits<float>::infinity()}));
-  EXPECT_THAT(std::string(inf.status().message()), HasSubstr("Infinity in Histogram for: HistogramSummary"));
+  EXPECT_THAT(std::string(nan.status().message()),
+              HasSubstr("Nan in summary histogram for: HistogramSummary"));
+  const auto inf = RunOn("HistogramSummary", Tensor::Scalar("a"),
+                         Floats({std::numeric_limits<float>::infinity()}));
+  EXPECT_THAT(std::string(inf.status().message()),
+              HasSubstr("Infinity in Histogram for: HistogramSummary"));
   const auto tags = RunOn("HistogramSummary", Tensor::Vector<std::string>({"a", "b"}), Floats({1}));
   EXPECT_THAT(std::string(tags.status().message()), HasSubstr("tags must be scalar"));
 }
@@ -131,13 +140,15 @@ TEST(MergeSummary, RefusesATagThatComesTwice) {
   Output a = summary::Scalar("a", Const(g, 1.0f));
   const auto s = RunSummary("MergeSummary", {Outputs{a, a}}, g, {});
   EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(s.status().message()), HasSubstr("Duplicate tag a found in summary inputs"));
+  EXPECT_THAT(std::string(s.status().message()),
+              HasSubstr("Duplicate tag a found in summary inputs"));
 }
 
 TEST(MergeSummary, RefusesWhatIsNoSummary) {
   Graph g;
   const auto s = RunSummary("MergeSummary", {Outputs{Const(g, "zzz")}}, g, {});
-  EXPECT_THAT(std::string(s.status().message()), HasSubstr("Could not parse one of the summary inputs"));
+  EXPECT_THAT(std::string(s.status().message()),
+              HasSubstr("Could not parse one of the summary inputs"));
 }
 
 // ---- tensors
@@ -152,7 +163,9 @@ TEST(TensorSummary, KeepsTheTensorAndTheNodesName) {
 
 TEST(TensorSummaryV2, CarriesTagTensorAndMetadata) {
   Graph g;
-  const auto s = RunSummary("TensorSummaryV2", {Const(g, "tg"), Const(g, {1.0f, 1.0f}), Const(g, "\n\x06\n\x04text")}, g, {});
+  const auto s =
+      RunSummary("TensorSummaryV2",
+                 {Const(g, "tg"), Const(g, {1.0f, 1.0f}), Const(g, "\n\x06\n\x04text")}, g, {});
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->value(0).tag(), "tg");
   EXPECT_EQ(s->value(0).metadata().plugin_data().plugin_name(), "text");
@@ -161,7 +174,8 @@ TEST(TensorSummaryV2, CarriesTagTensorAndMetadata) {
 
 TEST(TensorSummaryV2, RefusesMetadataThatIsNone) {
   Graph g;
-  const auto s = RunSummary("TensorSummaryV2", {Const(g, "tg"), Const(g, 1.0f), Const(g, "\xff\xff")}, g, {});
+  const auto s =
+      RunSummary("TensorSummaryV2", {Const(g, "tg"), Const(g, 1.0f), Const(g, "\xff\xff")}, g, {});
   EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -191,7 +205,9 @@ std::string DecodePng(const std::string& png, int64_t width, int64_t height, int
   }
   std::string raw(height * (width * depth + 1), '\0');
   uLongf size = raw.size();
-  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(raw.data()), &size, reinterpret_cast<const Bytef*>(data.data()), data.size()), Z_OK);
+  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(raw.data()), &size,
+                       reinterpret_cast<const Bytef*>(data.data()), data.size()),
+            Z_OK);
   std::string pixels;
   for (int64_t y = 0; y < height; ++y) {
     EXPECT_EQ(raw[y * (width * depth + 1)], 0);
@@ -213,11 +229,13 @@ TEST(ImageSummary, StoresBytesAsTheyAre) {
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->value(0).tag(), "im/image");
   EXPECT_EQ(s->value(0).image().colorspace(), 1);
-  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 2, 2, 1)), ElementsAre(0, 50, 100, 150));
+  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 2, 2, 1)),
+              ElementsAre(0, 50, 100, 150));
 }
 
 TEST(ImageSummary, NumbersTheImagesAndStopsAtTheMaximum) {
-  const auto s = RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Zeros(DT_FLOAT, Shape({5, 2, 3, 3})), {{"max_images", 2}});
+  const auto s = RunOn("ImageSummary", Tensor::Scalar("im"),
+                       Tensor::Zeros(DT_FLOAT, Shape({5, 2, 3, 3})), {{"max_images", 2}});
   ASSERT_TRUE(s.ok()) << s.status();
   ASSERT_EQ(s->value_size(), 2);
   EXPECT_EQ(s->value(0).tag(), "im/image/0");
@@ -227,34 +245,44 @@ TEST(ImageSummary, NumbersTheImagesAndStopsAtTheMaximum) {
 }
 
 TEST(ImageSummary, ScalesFloatsToTheLargest) {
-  const auto s = RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Of<float>({1, 1, 3, 1}, {0, 1, 4}));
+  const auto s =
+      RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Of<float>({1, 1, 3, 1}, {0, 1, 4}));
   ASSERT_TRUE(s.ok()) << s.status();
-  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 3, 1, 1)), ElementsAre(0, 63, 255));
+  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 3, 1, 1)),
+              ElementsAre(0, 63, 255));
 }
 
 TEST(ImageSummary, CentresNegativeImagesAndMarksWhatIsNotFinite) {
-  const auto s = RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Of<float>({1, 2, 2, 1}, {-1, 0.5f, std::nanf(""), 1}));
+  const auto s = RunOn("ImageSummary", Tensor::Scalar("im"),
+                       Tensor::Of<float>({1, 2, 2, 1}, {-1, 0.5f, std::nanf(""), 1}));
   ASSERT_TRUE(s.ok()) << s.status();
-  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 2, 2, 1)), ElementsAre(1, 191, 255, 255));
+  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 2, 2, 1)),
+              ElementsAre(1, 191, 255, 255));
 }
 
 TEST(ImageSummary, ABlackImageStaysBlack) {
-  const auto s = RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Zeros(DT_FLOAT, Shape({1, 1, 2, 1})));
+  const auto s =
+      RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Zeros(DT_FLOAT, Shape({1, 1, 2, 1})));
   ASSERT_TRUE(s.ok()) << s.status();
-  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 2, 1, 1)), ElementsAre(0, 0));
+  EXPECT_THAT(Bytes(DecodePng(s->value(0).image().encoded_image_string(), 2, 1, 1)),
+              ElementsAre(0, 0));
 }
 
 TEST(ImageSummary, RefusesTwoChannels) {
-  const auto s = RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Zeros(DT_FLOAT, Shape({1, 2, 2, 2})));
-  EXPECT_THAT(std::string(s.status().message()), HasSubstr("Tensor must be 4-D with last dim 1, 3, or 4, not [1,2,2,2]"));
+  const auto s =
+      RunOn("ImageSummary", Tensor::Scalar("im"), Tensor::Zeros(DT_FLOAT, Shape({1, 2, 2, 2})));
+  EXPECT_THAT(std::string(s.status().message()),
+              HasSubstr("Tensor must be 4-D with last dim 1, 3, or 4, not [1,2,2,2]"));
 }
 
 // ---- sounds
 
 TEST(AudioSummary, WritesSixteenBitWav) {
   Graph g;
-  const auto s = RunSummary("AudioSummaryV2", {Const(g, "snd"), Const<float>(g, {1, 4}, {0, 0.5f, -1, 2}), Const(g, 8000.0f)},
-                            g, {}, {{"max_outputs", 1}});
+  const auto s = RunSummary(
+      "AudioSummaryV2",
+      {Const(g, "snd"), Const(g, Tensor::Of<float>({1, 4}, {0, 0.5f, -1, 2})), Const(g, 8000.0f)},
+      g, {}, {{"max_outputs", 1}});
   ASSERT_TRUE(s.ok()) << s.status();
   const proto::Summary::Audio& audio = s->value(0).audio();
   EXPECT_EQ(s->value(0).tag(), "snd/audio");
@@ -270,7 +298,9 @@ TEST(AudioSummary, WritesSixteenBitWav) {
 
 TEST(AudioSummary, RefusesARateOfZero) {
   Graph g;
-  const auto s = RunSummary("AudioSummaryV2", {Const(g, "snd"), Const<float>(g, {1, 1}, {0}), Const(g, 0.0f)}, g, {});
+  const auto s = RunSummary(
+      "AudioSummaryV2", {Const(g, "snd"), Const(g, Tensor::Of<float>({1, 1}, {0})), Const(g, 0.0f)},
+      g, {});
   EXPECT_THAT(std::string(s.status().message()), HasSubstr("sample_rate must be"));
 }
 
