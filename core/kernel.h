@@ -155,9 +155,12 @@ class KernelContext {
     Tensor& slot = b_.slots[b_.outputs[i]];
     if (b_.planned != nullptr) {
       const Tensor& planned = b_.planned[b_.outputs[i]];
-      if (planned.initialized() && planned.shape() == shape) {
-        if (slot.raw() != planned.raw() || slot.shape() != shape) slot = planned;
-        return &slot;
+      if (planned.initialized()) {
+        if (slot.raw() == planned.raw() && slot.shape() == shape) return &slot;  // as a step ago
+        if (planned.shape() == shape) {
+          slot = planned;
+          return &slot;
+        }
       }
     }
     return AllocateSlot(i, shape);

@@ -49,7 +49,14 @@ class Shape {
 
   // Equal as descriptions: unknown equals unknown.
   friend bool operator==(const Shape& a, const Shape& b) {
-    return a.has_rank_ == b.has_rank_ && a.dims_ == b.dims_;
+    if (a.has_rank_ != b.has_rank_ || a.dims_.size() != b.dims_.size()) return false;
+    // A loop of our own: kernels compare shapes of a few dimensions in every step, and the vectors'
+    // comparison is a call of memcmp.
+    const int64_t *x = a.dims_.data(), *y = b.dims_.data();
+    for (size_t i = 0; i < a.dims_.size(); ++i) {
+      if (x[i] != y[i]) return false;
+    }
+    return true;
   }
   friend bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 

@@ -17,10 +17,22 @@
 //   ...
 //   HWY_EXPORT(AddXxx), and HWY_DYNAMIC_DISPATCH(AddXxx)(t) from AddXxxSpans, under #if HWY_ONCE
 
-// What is left after the last whole vector is computed in one more, filled up with ones.
+// What is left after the last whole vector is computed in one more, filled up with ones. Where the
+// target loads and stores under a mask, memory beyond the end is not touched; elsewhere the elements
+// go through a buffer.
+#if HWY_TARGET == HWY_AVX2 || !HWY_MEM_OPS_MIGHT_FAULT
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n) {
-  if (n == 1) return hn::Set(d, *x);
+  const auto mask = hn::FirstN(d, static_cast<size_t>(n));
+  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x), hn::Set(d, T(1)));
+}
+template <class D, class T>
+HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, y);
+}
+#else
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n) {
   HWY_ALIGN T buffer[hn::MaxLanes(d)];
   hn::Store(hn::Set(d, T(1)), d, buffer);
   for (int64_t i = 0; i < n; ++i) buffer[i] = x[i];
@@ -28,14 +40,11 @@ HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n) {
 }
 template <class D, class T>
 HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
-  if (n == 1) {
-    *y = hn::GetLane(v);
-    return;
-  }
   HWY_ALIGN T buffer[hn::MaxLanes(d)];
   hn::Store(v, d, buffer);
   for (int64_t i = 0; i < n; ++i) y[i] = buffer[i];
 }
+#endif
 
 template <class F, class T>
 void UnaryVectorLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, double) {

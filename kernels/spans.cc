@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/registry.h"
 
-// A whole tensor is one call of its span if it is small, else pieces on several threads. A binary op whose arguments have
-// one shape is the same; otherwise the result is computed in tiles of kTile elements, and an argument that is repeated is
-// first spelled out for the tile in a buffer on the stack. So a span needs no notion of broadcasting, the buffers stay in
-// the first-level cache, and one loop per function and type is all that is compiled.
+// A whole tensor is one call of its span if it is small, else pieces on several threads. A binary
+// op whose arguments have one shape is the same; otherwise the result is computed in tiles of kTile
+// elements, and an argument that is repeated is first spelled out for the tile in a buffer on the
+// stack. So a span needs no notion of broadcasting, the buffers stay in the first-level cache, and
+// one loop per function and type is all that is compiled.
 namespace weir {
 
 namespace {
@@ -46,7 +48,8 @@ void UnaryThroughFloat(const UnarySpan& self, const void* x, void* y, int64_t n,
 }
 
 template <class T>
-void BinaryThroughFloat(const BinarySpan& self, const void* x, const void* y, void* z, int64_t n, double p) {
+void BinaryThroughFloat(const BinarySpan& self, const void* x, const void* y, void* z, int64_t n,
+                        double p) {
   alignas(64) float a[kTile];
   alignas(64) float b[kTile];
   for (int64_t i = 0; i < n; i += kTile) {
@@ -67,15 +70,12 @@ struct UnaryKernel {
   double p;
   absl::Status operator()(KernelContext& c) const { return RunUnary(c, *span, p); }
 };
-struct BinaryKernel {
-  const BinarySpan* span;
-  double p;
-  absl::Status operator()(KernelContext& c) const { return RunBinary(c, *span, p); }
-};
+const char* At(const Tensor& t, int64_t i, size_t size) {
+  return static_cast<const char*>(t.raw()) + i * size;
+}
 
-const char* At(const Tensor& t, int64_t i, size_t size) { return static_cast<const char*>(t.raw()) + i * size; }
-
-void RunEqualShapes(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x, const Tensor& y, Tensor* z) {
+void RunEqualShapes(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x,
+                    const Tensor& y, Tensor* z) {
   const int64_t n = z->num_elements();
   if (n <= kSmall) {
     if (n > 0) span.run(span, x.raw(), y.raw(), z->raw(), n, p);
@@ -85,14 +85,14 @@ void RunEqualShapes(ThreadPool& pool, const BinarySpan& span, double p, const Te
   pool.ParallelFor(
       n, span.cost,
       [&](int64_t begin, int64_t end) {
-        span.run(span, At(x, begin, span.in_size), At(y, begin, span.in_size), out + begin * span.out_size, end - begin, p);
+        span.run(span, At(x, begin, span.in_size), At(y, begin, span.in_size),
+                 out + begin * span.out_size, end - begin, p);
       },
       /*align=*/64);
 }
 
-void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x, const Tensor& y, Tensor* z) {
-  const Shape* const shapes[] = {&x.shape(), &y.shape()};
-  const Broadcast layout(z->shape(), shapes);
+void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Broadcast& layout,
+              const Tensor& x, const Tensor& y, Tensor* z) {
   const int64_t n = z->num_elements();
   char* const out = static_cast<char*>(z->raw());
   const auto tiles = [&](int64_t begin, int64_t end) {
@@ -120,7 +120,86 @@ void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& 
   }
 }
 
-double ParamOf(const char* param, const Node& node) { return param == nullptr ? 0 : node.attr_or<float>(param, 0); }
+// A broadcast worked out when the kernel was made, for the shapes that the plan expects.
+struct PlannedBroadcast {
+  Shape x, y, z;
+  Broadcast layout;
+  // Results of one tile: which element of a strided argument comes at each place; else empty.
+  std::vector<int32_t> sources[2];
+};
+
+// Null if nothing is to be planned: equal shapes, shapes that are not known, or no broadcast.
+std::shared_ptr<const PlannedBroadcast> PlanBroadcast(absl::Span<const Shape> shapes) {
+  if (shapes.size() != 2 || shapes[0] == shapes[1]) return nullptr;
+  const Shape &x = shapes[0], &y = shapes[1];
+  if (!x.IsFullyDefined() || !y.IsFullyDefined()) return nullptr;
+  const absl::StatusOr<Shape> z = BroadcastShapes(x, y);
+  if (!z.ok() || z->num_elements() == 0) return nullptr;
+  const Shape* const arguments[] = {&x, &y};
+  auto plan =
+      std::make_shared<PlannedBroadcast>(PlannedBroadcast{x, y, *z, Broadcast(*z, arguments), {}});
+  const int64_t n = z->num_elements();
+  for (int k = 0; n <= kTile && k < 2; ++k) {
+    if (plan->layout.kind(k) != Broadcast::Kind::kStrided) continue;
+    std::vector<int32_t> elements(arguments[k]->num_elements());
+    std::iota(elements.begin(), elements.end(), 0);
+    plan->sources[k].resize(n);
+    plan->layout.Gather(k, elements.data(), sizeof(int32_t), 0, n, plan->sources[k].data());
+  }
+  return plan;
+}
+
+// A result of one tile: no index is computed, only looked up.
+void RunTile(const BinarySpan& span, double p, const PlannedBroadcast& plan, const Tensor& x,
+             const Tensor& y, Tensor* z) {
+  alignas(64) char buffers[2][kTile * kMaxElement];
+  const int64_t n = z->num_elements();
+  const void* at[] = {x.raw(), y.raw()};
+  for (int k = 0; k < 2; ++k) {
+    if (plan.layout.kind(k) == Broadcast::Kind::kDense) continue;
+    if (plan.layout.kind(k) == Broadcast::Kind::kConstant) {
+      FillElements(buffers[k], at[k], span.in_size, n);
+    } else {
+      DispatchSize(span.in_size, [&]<class U>() {
+        const U* const from = static_cast<const U*>(at[k]);
+        U* const to = reinterpret_cast<U*>(buffers[k]);
+        for (int64_t i = 0; i < n; ++i) to[i] = from[plan.sources[k][i]];
+      });
+    }
+    at[k] = buffers[k];
+  }
+  span.run(span, at[0], at[1], z->raw(), n, p);
+}
+
+absl::Status RunPlanned(KernelContext& c, const BinarySpan& span, double p,
+                        const PlannedBroadcast& plan) {
+  const Tensor &x = c.input(0), &y = c.input(1);
+  if (span.check != nullptr) WEIR_RETURN_IF_ERROR(span.check(x, y));
+  const absl::StatusOr<Tensor*> out = c.AllocateOutput(0, plan.z);
+  if (!out.ok()) return out.status();
+  if ((*out)->num_elements() <= kTile) {
+    RunTile(span, p, plan, x, y, *out);
+  } else {
+    RunTiles(c.pool(), span, p, plan.layout, x, y, *out);
+  }
+  return absl::OkStatus();
+}
+
+struct BinaryKernel {
+  const BinarySpan* span;
+  double p;
+  std::shared_ptr<const PlannedBroadcast> plan;
+  absl::Status operator()(KernelContext& c) const {
+    if (plan != nullptr && c.input(0).shape() == plan->x && c.input(1).shape() == plan->y) {
+      return RunPlanned(c, *span, p, *plan);
+    }
+    return RunBinary(c, *span, p);
+  }
+};
+
+double ParamOf(const char* param, const Node& node) {
+  return param == nullptr ? 0 : node.attr_or<float>(param, 0);
+}
 
 }  // namespace
 
@@ -137,18 +216,21 @@ absl::Status RunUnary(KernelContext& c, const UnarySpan& span, double p) {
   c.pool().ParallelFor(
       n, span.cost,
       [&](int64_t begin, int64_t end) {
-        span.run(span, At(x, begin, span.in_size), static_cast<char*>(y) + begin * span.out_size, end - begin, p);
+        span.run(span, At(x, begin, span.in_size), static_cast<char*>(y) + begin * span.out_size,
+                 end - begin, p);
       },
       /*align=*/64);
   return absl::OkStatus();
 }
 
-absl::Status RunBinary(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x, const Tensor& y, Tensor* z) {
+absl::Status RunBinary(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x,
+                       const Tensor& y, Tensor* z) {
   if (span.check != nullptr) WEIR_RETURN_IF_ERROR(span.check(x, y));
   if (x.num_elements() == y.num_elements() && z->num_elements() == x.num_elements()) {
     RunEqualShapes(pool, span, p, x, y, z);
   } else if (z->num_elements() > 0) {
-    RunTiles(pool, span, p, x, y, z);
+    const Shape* const shapes[] = {&x.shape(), &y.shape()};
+    RunTiles(pool, span, p, Broadcast(z->shape(), shapes), x, y, z);
   }
   return absl::OkStatus();
 }
@@ -163,12 +245,13 @@ absl::Status RunBinary(KernelContext& c, const BinarySpan& span, double p) {
     return absl::OkStatus();
   }
   if (!span.broadcasts) {
-    return InvalidArgument("Inputs must have the same shape, but are ", x.shape().ToString(), " and ",
-                           y.shape().ToString());
+    return InvalidArgument("Inputs must have the same shape, but are ", x.shape().ToString(),
+                           " and ", y.shape().ToString());
   }
   // A scalar beside a tensor is common enough to skip the general rule.
   if (y.rank() == 0 || x.rank() == 0) {
-    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, y.rank() == 0 ? x.shape() : y.shape()));
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out,
+                          c.AllocateOutput(0, y.rank() == 0 ? x.shape() : y.shape()));
     return RunBinary(c.pool(), span, p, x, y, out);
   }
   WEIR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(x.shape(), y.shape()));
@@ -176,7 +259,8 @@ absl::Status RunBinary(KernelContext& c, const BinarySpan& span, double p) {
   return RunBinary(c.pool(), span, p, x, y, out);
 }
 
-UnarySpan& SpanTable::AddUnary(const char* op, DataType in, DataType out, UnarySpan::Fn run, double cost) {
+UnarySpan& SpanTable::AddUnary(const char* op, DataType in, DataType out, UnarySpan::Fn run,
+                               double cost) {
   unary_.push_back(std::make_unique<Entry<UnarySpan>>(Entry<UnarySpan>{op, in, {}}));
   UnarySpan& span = unary_.back()->span;
   span.run = run;
@@ -187,7 +271,8 @@ UnarySpan& SpanTable::AddUnary(const char* op, DataType in, DataType out, UnaryS
   return span;
 }
 
-BinarySpan& SpanTable::AddBinary(const char* op, DataType in, DataType out, BinarySpan::Fn run, double cost) {
+BinarySpan& SpanTable::AddBinary(const char* op, DataType in, DataType out, BinarySpan::Fn run,
+                                 double cost) {
   binary_.push_back(std::make_unique<Entry<BinarySpan>>(Entry<BinarySpan>{op, in, {}}));
   BinarySpan& span = binary_.back()->span;
   span.run = run;
@@ -201,8 +286,9 @@ BinarySpan& SpanTable::AddBinary(const char* op, DataType in, DataType out, Bina
 void SpanTable::WidenUnary(const char* op, DataType type) {
   const UnarySpan* wide = FindUnary(op, DT_FLOAT);
   const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
-  UnarySpan& span = AddUnary(op, type, out, type == DT_HALF ? UnaryThroughFloat<half> : UnaryThroughFloat<bfloat16>,
-                             wide->cost + 1);
+  UnarySpan& span = AddUnary(
+      op, type, out, type == DT_HALF ? UnaryThroughFloat<half> : UnaryThroughFloat<bfloat16>,
+      wide->cost + 1);
   span.wide = wide;
   span.param = wide->param;
 }
@@ -210,8 +296,9 @@ void SpanTable::WidenUnary(const char* op, DataType type) {
 void SpanTable::WidenBinary(const char* op, DataType type) {
   const BinarySpan* wide = FindBinary(op, DT_FLOAT);
   const DataType out = wide->out_size == sizeof(float) ? type : DT_BOOL;
-  BinarySpan& span = AddBinary(op, type, out, type == DT_HALF ? BinaryThroughFloat<half> : BinaryThroughFloat<bfloat16>,
-                               wide->cost + 1);
+  BinarySpan& span = AddBinary(
+      op, type, out, type == DT_HALF ? BinaryThroughFloat<half> : BinaryThroughFloat<bfloat16>,
+      wide->cost + 1);
   span.wide = wide;
   span.broadcasts = wide->broadcasts;
   span.param = wide->param;
@@ -230,21 +317,29 @@ BinarySpan* SpanTable::FindBinary(absl::string_view op, DataType type) const {
 void SpanTable::AddKernels(KernelRegistry* r) const {
   for (const auto& entry : unary_) {
     const UnarySpan* span = &entry->span;
-    const bool typed = BuiltinOps().Find(entry->op) == nullptr || BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
-    const TypeConstraints constraints = typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
-    KernelDef& def = r->Add(entry->op, kCpu, constraints, [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
-      return Kernel(UnaryKernel{span, ParamOf(span->param, init.node)});
-    });
+    const bool typed = BuiltinOps().Find(entry->op) == nullptr ||
+                       BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
+    const TypeConstraints constraints =
+        typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
+    KernelDef& def = r->Add(entry->op, kCpu, constraints,
+                            [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
+                              return Kernel(UnaryKernel{span, ParamOf(span->param, init.node)});
+                            });
     if (span->in_size == span->out_size) def.InPlace({0});
   }
   for (const auto& entry : binary_) {
     const BinarySpan* span = &entry->span;
     if (span->own_kernel) continue;
-    const bool typed = BuiltinOps().Find(entry->op) == nullptr || BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
-    const TypeConstraints constraints = typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
-    KernelDef& def = r->Add(entry->op, kCpu, constraints, [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
-      return Kernel(BinaryKernel{span, ParamOf(span->param, init.node)});
-    });
+    const bool typed = BuiltinOps().Find(entry->op) == nullptr ||
+                       BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
+    const TypeConstraints constraints =
+        typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
+    KernelDef& def = r->Add(
+        entry->op, kCpu, constraints, [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
+          return Kernel(
+              BinaryKernel{span, ParamOf(span->param, init.node),
+                           span->broadcasts ? PlanBroadcast(init.input_shapes) : nullptr});
+        });
     if (span->in_size == span->out_size) def.InPlace({0, 1});
   }
 }
