@@ -152,18 +152,20 @@ class KernelContext {
   // memory. Its elements are uninitialised; for kernels registered InPlace it may be an input's
   // memory, element for element.
   absl::StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape) {
-    Tensor& slot = b_.slots[b_.outputs[i]];
-    if (b_.planned != nullptr) {
-      const Tensor& planned = b_.planned[b_.outputs[i]];
-      if (planned.initialized()) {
-        if (slot.raw() == planned.raw() && slot.shape() == shape) return &slot;  // as a step ago
-        if (planned.shape() == shape) {
-          slot = planned;
-          return &slot;
-        }
-      }
-    }
+    if (Tensor* planned = PlannedOutput(i, shape)) return planned;
     return AllocateSlot(i, shape);
+  }
+  // The planned memory of output i if it is of this shape, else null (then AllocateOutput): for
+  // kernels so small that a StatusOr counts.
+  Tensor* PlannedOutput(int i, const Shape& shape) {
+    if (b_.planned == nullptr) return nullptr;
+    Tensor& slot = b_.slots[b_.outputs[i]];
+    const Tensor& planned = b_.planned[b_.outputs[i]];
+    if (!planned.initialized()) return nullptr;
+    if (slot.raw() == planned.raw() && slot.shape() == shape) return &slot;  // as a step ago
+    if (planned.shape() != shape) return nullptr;
+    slot = planned;
+    return &slot;
   }
   // Gives output i a tensor that exists already, without copying: an input (perhaps reshaped), a
   // variable's value.

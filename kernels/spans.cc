@@ -124,27 +124,43 @@ void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Broadcas
 struct PlannedBroadcast {
   Shape x, y, z;
   Broadcast layout;
-  // Results of one tile: which element of a strided argument comes at each place; else empty.
+  // Results of one tile: a strided argument is copied in units of so many bytes (neighbours that
+  // stay neighbours), each from the place given here, counted in units.
+  size_t unit[2] = {0, 0};
   std::vector<int32_t> sources[2];
 };
 
+void PlanTile(int k, size_t size, int64_t elements, PlannedBroadcast* plan) {
+  const Broadcast& layout = plan->layout;
+  const int last = layout.rank() - 1;
+  int64_t together = 1;  // elements of a unit
+  while (layout.stride(k, last) == 1 && layout.dim(last) % (2 * together) == 0 &&
+         2 * together * size <= kMaxElement) {
+    together *= 2;
+  }
+  std::vector<int32_t> all(elements), places(plan->z.num_elements());
+  std::iota(all.begin(), all.end(), 0);
+  layout.Gather(k, all.data(), sizeof(int32_t), 0, plan->z.num_elements(), places.data());
+  for (size_t i = 0; i < places.size(); i += together) {
+    plan->sources[k].push_back(places[i] / static_cast<int32_t>(together));
+  }
+  plan->unit[k] = together * size;
+}
+
 // Null if nothing is to be planned: equal shapes, shapes that are not known, or no broadcast.
-std::shared_ptr<const PlannedBroadcast> PlanBroadcast(absl::Span<const Shape> shapes) {
-  if (shapes.size() != 2 || shapes[0] == shapes[1]) return nullptr;
+std::shared_ptr<const PlannedBroadcast> PlanBroadcast(const BinarySpan& span,
+                                                      absl::Span<const Shape> shapes) {
+  if (!span.broadcasts || shapes.size() != 2 || shapes[0] == shapes[1]) return nullptr;
   const Shape &x = shapes[0], &y = shapes[1];
   if (!x.IsFullyDefined() || !y.IsFullyDefined()) return nullptr;
   const absl::StatusOr<Shape> z = BroadcastShapes(x, y);
   if (!z.ok() || z->num_elements() == 0) return nullptr;
   const Shape* const arguments[] = {&x, &y};
   auto plan =
-      std::make_shared<PlannedBroadcast>(PlannedBroadcast{x, y, *z, Broadcast(*z, arguments), {}});
-  const int64_t n = z->num_elements();
-  for (int k = 0; n <= kTile && k < 2; ++k) {
+      std::make_shared<PlannedBroadcast>(PlannedBroadcast{x, y, *z, Broadcast(*z, arguments)});
+  for (int k = 0; z->num_elements() <= kTile && k < 2; ++k) {
     if (plan->layout.kind(k) != Broadcast::Kind::kStrided) continue;
-    std::vector<int32_t> elements(arguments[k]->num_elements());
-    std::iota(elements.begin(), elements.end(), 0);
-    plan->sources[k].resize(n);
-    plan->layout.Gather(k, elements.data(), sizeof(int32_t), 0, n, plan->sources[k].data());
+    PlanTile(k, span.in_size, arguments[k]->num_elements(), plan.get());
   }
   return plan;
 }
@@ -157,16 +173,24 @@ void RunTile(const BinarySpan& span, double p, const PlannedBroadcast& plan, con
   const void* at[] = {x.raw(), y.raw()};
   for (int k = 0; k < 2; ++k) {
     if (plan.layout.kind(k) == Broadcast::Kind::kDense) continue;
-    if (plan.layout.kind(k) == Broadcast::Kind::kConstant) {
-      FillElements(buffers[k], at[k], span.in_size, n);
-    } else {
-      DispatchSize(span.in_size, [&]<class U>() {
-        const U* const from = static_cast<const U*>(at[k]);
-        U* const to = reinterpret_cast<U*>(buffers[k]);
-        for (int64_t i = 0; i < n; ++i) to[i] = from[plan.sources[k][i]];
-      });
-    }
-    at[k] = buffers[k];
+    const char* const from = static_cast<const char*>(at[k]);
+    char* const to = buffers[k];
+    const bool constant = plan.layout.kind(k) == Broadcast::Kind::kConstant;
+    DispatchSize(constant ? span.in_size : plan.unit[k], [&]<class U>() {
+      U value;
+      if (constant) {
+        std::memcpy(&value, from, sizeof(U));
+        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * sizeof(U), &value, sizeof(U));
+        return;
+      }
+      const int32_t* const sources = plan.sources[k].data();
+      const int64_t units = static_cast<int64_t>(plan.sources[k].size());
+      for (int64_t i = 0; i < units; ++i) {
+        std::memcpy(&value, from + sources[i] * sizeof(U), sizeof(U));
+        std::memcpy(to + i * sizeof(U), &value, sizeof(U));
+      }
+    });
+    at[k] = to;
   }
   span.run(span, at[0], at[1], z->raw(), n, p);
 }
@@ -175,12 +199,14 @@ absl::Status RunPlanned(KernelContext& c, const BinarySpan& span, double p,
                         const PlannedBroadcast& plan) {
   const Tensor &x = c.input(0), &y = c.input(1);
   if (span.check != nullptr) WEIR_RETURN_IF_ERROR(span.check(x, y));
-  const absl::StatusOr<Tensor*> out = c.AllocateOutput(0, plan.z);
-  if (!out.ok()) return out.status();
-  if ((*out)->num_elements() <= kTile) {
-    RunTile(span, p, plan, x, y, *out);
+  Tensor* out = c.PlannedOutput(0, plan.z);
+  if (out == nullptr) {
+    WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, plan.z));
+  }
+  if (out->num_elements() <= kTile) {
+    RunTile(span, p, plan, x, y, out);
   } else {
-    RunTiles(c.pool(), span, p, plan.layout, x, y, *out);
+    RunTiles(c.pool(), span, p, plan.layout, x, y, out);
   }
   return absl::OkStatus();
 }
@@ -206,9 +232,11 @@ double ParamOf(const char* param, const Node& node) {
 absl::Status RunUnary(KernelContext& c, const UnarySpan& span, double p) {
   const Tensor& x = c.input(0);
   const int64_t n = x.num_elements();
-  const absl::StatusOr<Tensor*> out = c.AllocateOutput(0, x.shape());
-  if (!out.ok()) return out.status();
-  void* const y = (*out)->raw();
+  Tensor* out = c.PlannedOutput(0, x.shape());
+  if (out == nullptr) {
+    WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, x.shape()));
+  }
+  void* const y = out->raw();
   if (n <= kSmall) {
     if (n > 0) span.run(span, x.raw(), y, n, p);
     return absl::OkStatus();
@@ -239,9 +267,11 @@ absl::Status RunBinary(KernelContext& c, const BinarySpan& span, double p) {
   const Tensor &x = c.input(0), &y = c.input(1);
   if (x.shape() == y.shape()) {
     if (span.check != nullptr) WEIR_RETURN_IF_ERROR(span.check(x, y));
-    const absl::StatusOr<Tensor*> out = c.AllocateOutput(0, x.shape());
-    if (!out.ok()) return out.status();
-    RunEqualShapes(c.pool(), span, p, x, y, *out);
+    Tensor* out = c.PlannedOutput(0, x.shape());
+    if (out == nullptr) {
+      WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, x.shape()));
+    }
+    RunEqualShapes(c.pool(), span, p, x, y, out);
     return absl::OkStatus();
   }
   if (!span.broadcasts) {
@@ -334,12 +364,11 @@ void SpanTable::AddKernels(KernelRegistry* r) const {
                        BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
     const TypeConstraints constraints =
         typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
-    KernelDef& def = r->Add(
-        entry->op, kCpu, constraints, [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
-          return Kernel(
-              BinaryKernel{span, ParamOf(span->param, init.node),
-                           span->broadcasts ? PlanBroadcast(init.input_shapes) : nullptr});
-        });
+    KernelDef& def = r->Add(entry->op, kCpu, constraints,
+                            [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
+                              return Kernel(BinaryKernel{span, ParamOf(span->param, init.node),
+                                                         PlanBroadcast(*span, init.input_shapes)});
+                            });
     if (span->in_size == span->out_size) def.InPlace({0, 1});
   }
 }
