@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <set>
 #include <typeinfo>
 
@@ -64,11 +65,16 @@ absl::StatusOr<Tensor*> KernelContext::AllocateSlot(int i, const Shape& shape) {
 
 void KernelContext::SetOutput(int i, Tensor value) {
   Tensor& slot = b_.slots[b_.outputs[i]];
-  if (value.buffer() && value.buffer()->transient() && !b_.aliases) {
-    absl::StatusOr<Tensor> owned = Own(value);
-    slot = owned.ok() ? *std::move(owned) : value.DeepCopy();
-  } else {
+  if (!value.buffer() || !value.buffer()->transient() || b_.aliases) {
     slot = std::move(value);
+    return;
+  }
+  absl::StatusOr<Tensor> owned = Own(value);
+  if (owned.ok()) {
+    slot = *std::move(owned);
+  } else {  // no room for a copy: nothing that needs the output may run
+    slot = Tensor();
+    if (cancellation() != nullptr) cancellation()->Cancel(owned.status());
   }
 }
 
@@ -105,10 +111,16 @@ absl::Status KernelContext::WrongResource(int i) const {
 
 absl::StatusOr<Tensor> KernelContext::Own(const Tensor& value) const {
   if (!value.buffer() || !value.buffer()->transient()) return value;
-  if (value.host_accessible() || !IsPlain(value.dtype())) return value.DeepCopy();
+  if (!IsPlain(value.dtype())) return value.DeepCopy();
+  const bool on_host = value.host_accessible();
   WEIR_ASSIGN_OR_RETURN(Tensor copy,
-                        Tensor::Allocate(device_->allocator(), value.dtype(), value.shape()));
-  WEIR_RETURN_IF_ERROR(device_->CopyOnDevice(value, copy));
+                        Tensor::Allocate(on_host ? HostAllocator() : device_->allocator(),
+                                         value.dtype(), value.shape()));
+  if (!on_host) {
+    WEIR_RETURN_IF_ERROR(device_->CopyOnDevice(value, copy));
+  } else if (value.num_bytes() > 0) {
+    std::memcpy(copy.raw(), value.raw(), value.num_bytes());
+  }
   return copy;
 }
 

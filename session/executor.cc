@@ -22,6 +22,12 @@
 // at once; with tasks the remaining items are skipped, waiters are told through the Cancellation,
 // and the step ends when every task has been counted off. Then all values the frame holds are
 // dropped, so that the next step starts clean.
+//
+// Accelerators. To run an item of a device with a stream is to enqueue it. What comes after it in
+// the stream needs no waiting, memory included; only a copy to the host, an asynchronous item,
+// waits. A step ends when the streams it used have run what it enqueued, so that it can tell
+// whether all went well: an error that a kernel finds after it has returned comes as the reason of
+// the step's Cancellation, or from Synchronize if the device cannot tell whose it is.
 namespace weir {
 
 struct Executor::Frame {
@@ -159,11 +165,22 @@ absl::Status Executor::RunFrame(Frame& frame, const RunOptions& options) {
   if (options.timeout.count() > 0) frame.deadline = Clock::now() + options.timeout;
   frame.trace = options.trace;
   if (sequential_) {
-    return options.trace != nullptr ? RunSequence<true>(frame, options)
-                                    : RunSequence<false>(frame, options);
+    absl::Status status = options.trace != nullptr ? RunSequence<true>(frame, options)
+                                                   : RunSequence<false>(frame, options);
+    return WaitForStreams(frame, std::move(status));
   }
   RunTasks(frame, options);
-  return std::exchange(frame.status, absl::OkStatus());
+  return WaitForStreams(frame, std::exchange(frame.status, absl::OkStatus()));
+}
+
+absl::Status Executor::WaitForStreams(Frame& frame, absl::Status status) const {
+  for (Device* device : plan_->streams) {
+    const absl::Status late = device->Synchronize();
+    if (status.ok() && !late.ok()) status = Annotate(late, device->text());
+  }
+  if (status.ok() && !plan_->streams.empty() && frame.cancellation->cancelled())
+    return frame.cancellation->status();
+  return status;
 }
 
 namespace {
@@ -193,7 +210,7 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
-    if (absl::Status s = item.kernel.run()(frame.contexts[i]); !s.ok()) return Located(item, s);
+    if (absl::Status s = item.kernel.run()(frame.contexts[i]); !s.ok()) return AtNode(*item.node, *item.device, s);
   }
   if (item.num_releases_after > 0) {
     Empty(frame, item.releases + item.num_releases_before, item.num_releases_after);
@@ -221,9 +238,9 @@ void Executor::Empty(Frame& frame, int32_t offset, int count) const {
   for (int k = 0; k < count; ++k) frame.slots[plan_->indices[offset + k]] = Tensor();
 }
 
-absl::Status Executor::Located(const Item& item, const absl::Status& status) const {
-  std::string where = absl::StrCat(item.node->op_name(), " (node ", item.node->name());
-  if (!item.device->is_host()) absl::StrAppend(&where, ", ", item.device->text());
+absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status) {
+  std::string where = absl::StrCat(node.op_name(), " (node ", node.name());
+  if (!device.is_host()) absl::StrAppend(&where, ", ", device.text());
   return Annotate(status, absl::StrCat(where, ")"));
 }
 
@@ -325,15 +342,20 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
 bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
-  if (item.dead_slot >= 0 && SkipDead(frame, item)) return true;
+  const auto release = [this, &frame](const Item& finished) {
+    Empty(frame, finished.releases + finished.num_releases_before, finished.num_releases_after);
+  };
+  if (item.dead_slot >= 0 && SkipDead(frame, item)) {
+    release(item);
+    return true;
+  }
   const auto second = std::make_shared<std::atomic<bool>>(false);
-  item.kernel.run_async()(frame.contexts[i], [this, &frame, t, i, second](absl::Status s) {
+  item.kernel.run_async()(frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
     const Item& done_item = plan_->items[i];
     if (!s.ok()) {
-      Fail(frame, Located(done_item, s));
-    } else if (done_item.num_releases_after > 0) {
-      Empty(frame, done_item.releases + done_item.num_releases_before,
-            done_item.num_releases_after);
+      Fail(frame, AtNode(*done_item.node, *done_item.device, s));
+    } else {
+      release(done_item);
     }
     if (second->exchange(true, std::memory_order_acq_rel)) Post(frame, t, i + 1);
   });

@@ -12,6 +12,9 @@
 
 namespace weir {
 
+// An error of this node's kernel, with op, name and (unless it is the CPU) device in front.
+absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status);
+
 // Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the
 // values of its nodes, its arena, and a context per kernel, all made once and used again by later
 // steps.
@@ -39,6 +42,7 @@ class Executor {
   void Release(Frame* frame);
 
   absl::Status RunFrame(Frame& frame, const RunOptions& options);
+  absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>
   absl::Status RunSequence(Frame& frame, const RunOptions& options);
   absl::Status RunItem(Frame& frame, int32_t item);
@@ -51,7 +55,6 @@ class Executor {
   void Fail(Frame& frame, const absl::Status& status);
 
   bool SkipDead(Frame& frame, const Item& item) const;
-  absl::Status Located(const Item& item, const absl::Status& status) const;
   void Empty(Frame& frame, int32_t offset, int count) const;
   void Trace(Frame& frame, int32_t item, Clock::time_point start) const;
   absl::Status TakeFetches(Frame& frame, Tensors* fetches) const;

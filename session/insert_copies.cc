@@ -47,21 +47,29 @@ class InternalNodes {
 
 DataType TypeOf(const PlanGraph& plan, const PlanValue& v) {
   const PlanNode& n = plan.nodes[v.node];
-  return n.kind == PlanNode::Kind::kOp ? n.node->output_type(v.output)
-                                       : BaseType(n.node->output_type(0));
+  return n.kind == PlanNode::Kind::kOp ? n.type(v.output) : BaseType(n.type(0));
 }
 
 // True if the argument that position `i` belongs to is named in the kernel's list of host
 // arguments.
-bool IsHostArgument(const Node& node, const KernelDef& def, int i, bool input) {
-  for (const std::string& name : def.host_args) {
-    const auto [first, last] = input ? node.InputRange(name) : node.OutputRange(name);
+bool IsHostArgument(const PlanNode& n, int i, bool input) {
+  if (n.def == nullptr) return false;
+  for (const std::string& name : n.def->host_args) {
+    const auto [first, last] = input ? n.node->InputRange(name) : n.node->OutputRange(name);
     if (i >= first && i < last) return true;
   }
   return false;
 }
 
 }  // namespace
+
+bool PlanNode::is_host_input(int input) const { return IsHostArgument(*this, input, true); }
+bool PlanNode::is_host_output(int output) const { return IsHostArgument(*this, output, false); }
+bool PlanNode::is_on_accelerator(int output) const {
+  const DataType t = type(output);
+  return kind != Kind::kFeed && !device->is_host() && IsPlain(t) && !IsRef(t) &&
+         !is_host_output(output);
+}
 
 const Node& InternalNode(absl::string_view op, DataType dtype) {
   static InternalNodes* const nodes = new InternalNodes;
@@ -110,52 +118,42 @@ void InsertReads(PlanGraph& plan) {
   }
 }
 
-// A tensor that is needed on another device than it lies on is copied there once. Handles and
-// references never travel: placement has put their users beside them. Arguments that a kernel keeps
-// in host memory lie on the CPU.
+// A tensor that is needed on another device than it lies on is copied there once; between two
+// accelerators it goes by way of the host. Handles and references never travel: placement has put
+// their users beside them. Arguments that a kernel keeps in host memory lie on the CPU.
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
   if (env.devices.size() == 1) return;
   Device* const host = env.devices[0].get();
-  absl::flat_hash_map<std::tuple<int, int, Device*>, int> copies;
+  absl::flat_hash_map<std::tuple<int, int, Device*>, PlanValue> copies;
   const auto lies_on = [&](const PlanValue& v) {
     const PlanNode& n = plan.nodes[v.node];
-    if (!IsPlain(TypeOf(plan, v))) return host;
-    if (n.kind != PlanNode::Kind::kOp) return n.kind == PlanNode::Kind::kFeed ? host : n.device;
-    return n.def != nullptr && IsHostArgument(*n.node, *n.def, v.output, false) ? host : n.device;
+    return n.is_on_accelerator(v.output) ? n.device : host;
+  };
+  const auto copy = [&](const PlanValue& v, Device* to) {
+    const auto key = std::make_tuple(v.node, v.output, to);
+    if (const auto found = copies.find(key); found != copies.end()) return found->second;
+    PlanNode node;
+    node.kind = PlanNode::Kind::kCopy;
+    node.node = &InternalNode("_Copy", TypeOf(plan, v));
+    node.device = to;
+    node.inputs.push_back(v);
+    plan.nodes.push_back(std::move(node));
+    return copies[key] = PlanValue{static_cast<int>(plan.nodes.size()) - 1, 0};
   };
   const auto on = [&](const PlanValue& v, Device* wanted) {
     const DataType type = TypeOf(plan, v);
     Device* from = lies_on(v);
     if (from == wanted || !IsPlain(type) || IsRef(type) || (from->is_host() && wanted->is_host()))
       return v;
-    auto [it, inserted] = copies.try_emplace(std::make_tuple(v.node, v.output, wanted), -1);
-    if (inserted) {
-      PlanValue source = v;
-      if (!from->is_host() && !wanted->is_host()) {  // between accelerators, by way of the host
-        PlanNode to_host;
-        to_host.kind = PlanNode::Kind::kCopy;
-        to_host.node = &InternalNode("_Copy", type);
-        to_host.device = host;
-        to_host.inputs.push_back(v);
-        source = PlanValue{static_cast<int>(plan.nodes.size()), 0};
-        plan.nodes.push_back(std::move(to_host));
-      }
-      PlanNode node;
-      node.kind = PlanNode::Kind::kCopy;
-      node.node = &InternalNode("_Copy", type);
-      node.device = wanted;
-      node.inputs.push_back(source);
-      it->second = static_cast<int>(plan.nodes.size());
-      plan.nodes.push_back(std::move(node));
-    }
-    return PlanValue{it->second, 0};
+    const bool by_host = !from->is_host() && !wanted->is_host();
+    return copy(by_host ? copy(v, host) : v, wanted);
   };
   const size_t count = plan.nodes.size();
   for (size_t i = 0; i < count; ++i) {
     if (plan.nodes[i].kind != PlanNode::Kind::kOp) continue;
     for (int k = 0; k < static_cast<int>(plan.nodes[i].inputs.size()); ++k) {
       const PlanNode& n = plan.nodes[i];
-      Device* wanted = IsHostArgument(*n.node, *n.def, k, true) ? host : n.device;
+      Device* wanted = n.is_host_input(k) ? host : n.device;
       const PlanValue moved = on(n.inputs[k], wanted);
       plan.nodes[i].inputs[k] = moved;
     }

@@ -127,10 +127,7 @@ class MemoryPlanner {
     if (n.kind == PlanNode::Kind::kOp) {
       if (n.node->op_name() == "ReadVariableOp" || AliasedInput(n, k) >= 0) return false;
       if (!IsPlain(n.node->output_type(k)) || IsRef(n.node->output_type(k))) return false;
-      for (const std::string& name : n.def->host_args) {
-        const auto [first, last] = n.node->OutputRange(name);
-        if (k >= first && k < last && !n.device->is_host()) return false;
-      }
+      if (n.is_host_output(k) && !n.device->is_host()) return false;
     }
     return n.shapes[k].IsFullyDefined() && Bytes(n, k) > 0;
   }

@@ -49,6 +49,7 @@ struct PlanNode {
   // The graph's node; for kRead and kCopy a node of the runtime's own that carries the types; for
   // kFeed the node fed.
   const Node* node = nullptr;
+  int fed_output = 0;  // of that node, for kFeed
   absl::InlinedVector<PlanValue, 3> inputs;
   absl::InlinedVector<int, 1> controls;
   Device* device = nullptr;
@@ -56,12 +57,20 @@ struct PlanNode {
 
   // Known after Specialize.
   std::vector<Shape> shapes;  // by output
-  std::vector<Tensor>
-      constants;  // by output; empty, or uninitialised tensors where nothing is known
+  // By output, in host memory; empty, or uninitialised tensors where nothing is known.
+  std::vector<Tensor> constants;
   Kernel kernel;
   double cost_ns = 0;
 
   int num_outputs() const { return kind == Kind::kOp ? node->num_outputs() : 1; }
+  DataType type(int output) const {
+    return node->output_type(kind == Kind::kFeed ? fed_output : output);
+  }
+  // An argument that the kernel keeps in host memory, whatever its device.
+  bool is_host_input(int input) const;
+  bool is_host_output(int output) const;
+  // Output lies in the memory of an accelerator.
+  bool is_on_accelerator(int output) const;
   bool is_constant(int output) const {
     return output < static_cast<int>(constants.size()) && constants[output].initialized();
   }
@@ -152,10 +161,12 @@ class Plan {
   std::vector<int32_t> feed_slots;         // by feed; -1: not needed
   std::vector<int32_t> fetch_slots;        // by fetch
   std::vector<int32_t> fetch_reset_slots;  // those that are no constants: emptied once fetched
-  std::vector<std::pair<int32_t, Tensor>> constants;  // slot -> value, there before the first step
+  // slot -> value, there before the first step, in the memory of the device that uses it
+  std::vector<std::pair<int32_t, Tensor>> constants;
   std::vector<int32_t> reset_slots;                   // emptied when the step is over
   std::vector<int32_t> dynamic_slots;  // all that are emptied some time; after an error all at once
   bool may_have_dead = false;
+  std::vector<Device*> streams;  // devices with a stream: a step ends when they have come so far
 
   // The arena: slot -> (device, offset), its dtype and shape.
   struct Placement {

@@ -73,6 +73,7 @@ class Pruner {
       PlanNode node;
       node.kind = PlanNode::Kind::kFeed;
       node.node = value.node;
+      node.fed_output = value.index;
       node.shapes = {value.shape()};
       plan_.nodes.push_back(std::move(node));
     }

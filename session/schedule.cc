@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <future>
 #include <map>
 #include <queue>
 
@@ -35,12 +36,12 @@ class Scheduler {
 
   absl::Status Run() {
     AssignSlots();
+    WEIR_RETURN_IF_ERROR(PlaceConstants());
     FindVariables();
     Order();
     MakeTasks();
     PlanMemory(graph_, scheduled_, env_, &plan_);
-    EmitItems();
-    return absl::OkStatus();
+    return EmitItems();
   }
 
  private:
@@ -60,9 +61,6 @@ class Scheduler {
       const PlanNode& n = graph_.nodes[i];
       if (n.removed) continue;
       scheduled_.slot_of[i] = plan_.num_slots;
-      for (int k = 0; k < n.num_outputs(); ++k) {
-        if (n.is_constant(k)) plan_.constants.emplace_back(plan_.num_slots + k, n.constants[k]);
-      }
       plan_.num_slots += n.num_outputs();
     }
     plan_.num_dead_slots = plan_.num_slots;
@@ -70,6 +68,30 @@ class Scheduler {
       plan_.feed_slots.push_back(v.node >= 0 && !graph_.nodes[v.node].removed ? slot(v) : -1);
     }
     for (const PlanValue& v : graph_.fetches) plan_.fetch_slots.push_back(slot(v));
+  }
+
+  absl::Status PlaceConstants() {
+    for (int i = 0; i < count_; ++i) {
+      const PlanNode& n = graph_.nodes[i];
+      for (int k = 0; k < n.num_outputs() && !n.removed; ++k) {
+        if (!n.is_constant(k)) continue;
+        WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, k, n.constants[k]));
+        plan_.constants.emplace_back(scheduled_.slot_of[i] + k, std::move(value));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A constant in the memory of the device that output k of the node lies on.
+  absl::StatusOr<Tensor> WhereUsed(const PlanNode& n, int k, const Tensor& value) const {
+    if (!n.is_on_accelerator(k)) return value;
+    WEIR_ASSIGN_OR_RETURN(
+        const Tensor copy,
+        Tensor::Allocate(n.device->allocator(), value.dtype(), value.shape()));
+    std::promise<absl::Status> copied;
+    n.device->CopyFromHost(value, copy, [&](absl::Status s) { copied.set_value(std::move(s)); });
+    WEIR_RETURN_IF_ERROR(copied.get_future().get());
+    return copy;
   }
 
   // For each node: the variable whose reference or handle its output 0 is, and the variable whose
@@ -208,12 +230,9 @@ class Scheduler {
       for (const PlanValue& v : n.inputs) ++heavy_users[v.node];
     }
     const bool want = heavy > 1 && env_.pool.num_threads() > 1 && env_.enabled("parallel_tasks");
-    if (!must && (!want || !Partition(heavy_users))) {
-      for (const int i : scheduled_.order) scheduled_.task_of[i] = 0;
-      scheduled_.task_predecessors.assign(1, {});
-    } else if (must) {
-      Partition(heavy_users);
-    }
+    if ((must || want) && Partition(heavy_users)) return;
+    for (const int i : scheduled_.order) scheduled_.task_of[i] = 0;
+    scheduled_.task_predecessors.assign(1, {});
   }
 
   // False if there would be too many tasks to be worth it.
@@ -252,14 +271,14 @@ class Scheduler {
         }
       }
       scheduled_.task_of[i] = task;
-      if (preds.size() > kMaxTasks && env_.pool.num_threads() > 1) return false;
+      if (preds.size() > kMaxTasks) return false;
     }
     return true;
   }
 
   Kernel InternalKernel(const PlanNode& n) const;
 
-  void EmitItems() {
+  absl::Status EmitItems() {
     const int num_tasks = static_cast<int>(scheduled_.task_predecessors.size());
     std::vector<std::vector<int>> members(num_tasks);
     for (const int i : scheduled_.order) members[scheduled_.task_of[i]].push_back(i);
@@ -270,7 +289,7 @@ class Scheduler {
       task.begin = static_cast<int32_t>(plan_.items.size());
       for (const int i : members[t]) {
         item_of[i] = static_cast<int>(plan_.items.size());
-        EmitItem(i);
+        WEIR_RETURN_IF_ERROR(EmitItem(i));
       }
       task.end = static_cast<int32_t>(plan_.items.size());
       std::vector<int> preds = scheduled_.task_predecessors[t];
@@ -279,16 +298,18 @@ class Scheduler {
       for (const int p : preds) plan_.tasks[p].successors.push_back(t);
     }
     EmitReleases(item_of);
+    return absl::OkStatus();
   }
 
-  void EmitItem(int i) {
+  absl::Status EmitItem(int i) {
     const PlanNode& n = graph_.nodes[i];
     Item item;
     item.node = n.node;
     item.device = n.device;
     item.kernel = n.kind == PlanNode::Kind::kOp ? n.kernel : InternalKernel(n);
     if (item.kernel.is_constant()) {  // in a branch that may not be taken
-      item.kernel = Kernel([value = n.kernel.constant()](KernelContext& c) {
+      WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, 0, n.kernel.constant()));
+      item.kernel = Kernel([value = std::move(value)](KernelContext& c) {
         c.SetOutput(0, value);
         return absl::OkStatus();
       });
@@ -312,12 +333,15 @@ class Scheduler {
     if (n.def != nullptr) {
       item.aliases = !n.def->aliases.empty();
       item.accepts_dead = n.def->accepts_dead;
-      for (const std::string& name : n.def->host_args) {
-        const auto [first, last] = n.node->OutputRange(name);
-        for (int k = first; k < std::min(last, 64); ++k) item.host_outputs |= uint64_t{1} << k;
+      for (int k = 0; k < std::min(n.num_outputs(), 64); ++k) {
+        if (n.is_host_output(k)) item.host_outputs |= uint64_t{1} << k;
       }
     }
+    const bool listed = std::find(plan_.streams.begin(), plan_.streams.end(), n.device) !=
+                        plan_.streams.end();
+    if (n.device->has_stream() && !listed) plan_.streams.push_back(n.device);
     plan_.items.push_back(std::move(item));
+    return absl::OkStatus();
   }
 
   // Values that do not lie in the arena hold memory of their own, or a variable's: they are dropped

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "weir/core/shape_context.h"
 #include "weir/session/plan.h"
@@ -10,6 +11,10 @@
 // what happens to a node whose inputs are constant. Nodes that nobody needs any more are then
 // dropped, except those with effects.
 //
+// Constants are host values here, whatever the device of the node that makes them, and what is
+// folded for an accelerator is computed by the CPU's kernel; Schedule uploads those that a kernel
+// of an accelerator needs, once. A copy of a constant is the constant.
+//
 // Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge.
 // An error of a kernel during folding is not reported here: the node stays, and reports it when
 // (and only if) it runs. So does a shape rule that refuses: the kernel's own check speaks.
@@ -18,6 +23,8 @@ namespace weir {
 namespace {
 
 constexpr size_t kMaxFoldedBytes = size_t{10} << 20;
+// What it takes the host to start a kernel on a stream, however long it runs there.
+constexpr double kLaunchNs = 5e3;
 
 // Shape rules see the plan's constants instead of the graph's.
 class PlanValues : public ShapeContext::Values {
@@ -62,7 +69,11 @@ class Specializer {
       if (n.kind == PlanNode::Kind::kOp) {
         WEIR_RETURN_IF_ERROR(Op(n));
       } else if (n.kind != PlanNode::Kind::kFeed) {
-        n.shapes = {plan_.nodes[n.inputs[0].node].shapes[n.inputs[0].output]};
+        const PlanNode& source = plan_.nodes[n.inputs[0].node];
+        const int output = n.inputs[0].output;
+        n.shapes = {source.shapes[output]};
+        if (n.kind == PlanNode::Kind::kCopy && source.is_constant(output))
+          n.constants = {source.constants[output]};
       }
     }
     DropUnneeded();
@@ -106,11 +117,13 @@ class Specializer {
     absl::StatusOr<Kernel> kernel = n.def->make(init);
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
     n.kernel = n.device->Wrap(init, *std::move(kernel));
-    n.cost_ns = n.def->cost != nullptr ? n.def->cost(init) : CostByBytes(n, inputs);
+    n.cost_ns = n.device->has_stream()    ? kLaunchNs
+                : n.def->cost != nullptr ? n.def->cost(init)
+                                         : CostByBytes(n, inputs);
     if (n.kernel.is_constant()) {
       if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
     } else if (fold_ && Foldable(n)) {
-      Fold(n);
+      Fold(n, inputs);
     }
     return absl::OkStatus();
   }
@@ -172,9 +185,7 @@ class Specializer {
   bool Foldable(const PlanNode& n) const {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful() || n.kernel.is_async())
       return false;
-    if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.device->is_host() ||
-        !n.def->writes.empty())
-      return false;
+    if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     size_t bytes = 0;
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
@@ -191,7 +202,20 @@ class Specializer {
     return bytes <= kMaxFoldedBytes;
   }
 
-  void Fold(PlanNode& n) {
+  // The kernel that computes the node on the CPU; none if there is no such kernel.
+  std::optional<Kernel> HostKernel(const PlanNode& n, const std::vector<Shape>& inputs) const {
+    if (n.device->is_host()) return n.kernel;
+    const KernelDef* def = env_.kernels.Find(*n.node, kCpu);
+    if (def == nullptr) return std::nullopt;
+    absl::StatusOr<Kernel> kernel =
+        def->make(KernelInit{*n.node, *env_.devices[0], env_.resources, inputs});
+    if (!kernel.ok() || !kernel->run()) return std::nullopt;
+    return *std::move(kernel);
+  }
+
+  void Fold(PlanNode& n, const std::vector<Shape>& input_shapes) {
+    const std::optional<Kernel> kernel = HostKernel(n, input_shapes);
+    if (!kernel) return;
     const int num_inputs = static_cast<int>(n.inputs.size()), num_outputs = n.node->num_outputs();
     std::vector<Tensor> slots(num_inputs + num_outputs);
     std::vector<int32_t> indices(slots.size());
@@ -205,8 +229,8 @@ class Specializer {
                                          .outputs = indices.data() + num_inputs,
                                          .num_inputs = num_inputs,
                                          .num_outputs = num_outputs};
-    KernelContext context(*n.node, *n.device, step_, binding);
-    if (!n.kernel.run()(context).ok()) return;
+    KernelContext context(*n.node, *env_.devices[0], step_, binding);
+    if (!kernel->run()(context).ok()) return;
     for (int i = 0; i < num_outputs; ++i) {
       if (!slots[num_inputs + i].initialized() || dead[num_inputs + i] != 0) return;
     }
