@@ -325,12 +325,12 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       Fail(frame, frame.cancellation->status());
       break;
     }
-    const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
     if (plan_->items[i].kernel.is_async()) {
       if (!StartAsync(frame, t, i)) return;
-    } else if (absl::Status s = RunItem(frame, i); !s.ok()) {
-      Fail(frame, s);
+      continue;
     }
+    const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
+    if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
     if (frame.trace != nullptr) Trace(frame, i, start);
   }
   FinishTask(frame, t);
@@ -342,7 +342,9 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
 bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
-  const auto release = [this, &frame](const Item& finished) {
+  const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
+  const auto release = [this, &frame, i, start](const Item& finished) {
+    if (frame.trace != nullptr) Trace(frame, i, start);
     Empty(frame, finished.releases + finished.num_releases_before, finished.num_releases_after);
   };
   if (item.dead_slot >= 0 && SkipDead(frame, item)) {

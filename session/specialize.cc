@@ -183,8 +183,7 @@ class Specializer {
   }
 
   bool Foldable(const PlanNode& n) const {
-    if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful() || n.kernel.is_async())
-      return false;
+    if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     size_t bytes = 0;
     for (const PlanValue& v : n.inputs) {
@@ -202,9 +201,9 @@ class Specializer {
     return bytes <= kMaxFoldedBytes;
   }
 
-  // The kernel that computes the node on the CPU; none if there is no such kernel.
+  // The kernel that computes the node on the CPU; none if there is no such kernel, or it waits.
   std::optional<Kernel> HostKernel(const PlanNode& n, const std::vector<Shape>& inputs) const {
-    if (n.device->is_host()) return n.kernel;
+    if (n.device->is_host()) return n.kernel.run() ? std::optional(n.kernel) : std::nullopt;
     const KernelDef* def = env_.kernels.Find(*n.node, kCpu);
     if (def == nullptr) return std::nullopt;
     absl::StatusOr<Kernel> kernel =

@@ -1,9 +1,12 @@
 #ifndef WEIR_TOOLS_CASE_RUNNER_H_
 #define WEIR_TOOLS_CASE_RUNNER_H_
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "weir/core/device.h"
 #include "weir/core/status.h"
 
 // Conformance cases: a folder with a graph, inputs, the results that another runtime gave, and
@@ -36,6 +39,7 @@ struct CaseResult {
 struct CaseOptions {
   int num_threads = 0;               // of the session; 0: one a processor
   std::vector<std::string> disable;  // optimisations, as SessionOptions::disable
+  std::function<std::vector<std::unique_ptr<Device>>()> make_devices;  // the same
 };
 
 // Loads the case's graph into a session of its own and runs all its steps in order. Never fails

@@ -1,0 +1,171 @@
+#include <set>
+
+#include "gtest/gtest.h"
+#include "weir/core/graph_io.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/proto/graph.pb.h"
+#include "weir/session/session.h"
+#include "weir/tests/evaluate.h"
+#include "weir/tests/session/test_models.h"
+
+// Results do not depend on how a graph is run: on optimisations, on threads, on what shapes the
+// session has met before, on whether the graph was written and read back. With the same number of
+// threads every sum is made in the same order, so results are equal bit for bit; kernels cut sums
+// by the number of threads, so there they may differ by rounding.
+namespace weir {
+namespace {
+
+// Of 20 training steps in single precision.
+constexpr double kRounding = 2e-5;
+
+struct NamedModel {
+  const char* name;
+  std::function<TestModel(Graph&)> add;
+};
+
+std::vector<NamedModel> Models() {
+  std::vector<NamedModel> models = {
+      {"MLP", AddMlp}, {"conv net", AddConvNet}, {"branches", AddBranches}};
+  for (uint32_t seed = 100; seed < 140; ++seed) {
+    models.push_back({"random ops", [seed](Graph& g) {
+                        return AddRandomOps(g, seed, 10 + static_cast<int>(seed % 60));
+                      }});
+  }
+  return models;
+}
+
+// Shapes that stay, that change all the time, and more of them than a session keeps plans for.
+std::vector<std::vector<int64_t>> BatchSequences() {
+  std::vector<int64_t> many;
+  for (int64_t i = 0; i < 22; ++i) many.push_back(1 + i % 21);
+  return {{8, 8, 8, 8, 8, 8}, {8, 3, 8, 1, 3, 8, 2}, many};
+}
+
+std::vector<Tensors> MustRun(const Graph& g, const TestModel& model,
+                             const std::vector<int64_t>& batches, SessionOptions options) {
+  if (options.num_threads == 0) options.num_threads = 2;
+  absl::StatusOr<Session> session = Session::Create(g, std::move(options));
+  EXPECT_TRUE(session.ok()) << session.status();
+  auto out = RunModel(*session, model, batches);
+  EXPECT_TRUE(out.ok()) << out.status();
+  return out.ok() ? *std::move(out) : std::vector<Tensors>();
+}
+
+class Equivalence : public ::testing::TestWithParam<bool> {
+ protected:
+  // Calls check(model, graph, batches, results with the default options).
+  void ForEachModel(
+      const std::function<void(const TestModel&, const Graph&, const std::vector<int64_t>&,
+                               const std::vector<Tensors>&)>& check) const {
+    for (const NamedModel& named : Models()) {
+      SCOPED_TRACE(named.name);
+      Graph g(GraphOptions{.use_resource = GetParam()});
+      const TestModel model = named.add(g);
+      ASSERT_TRUE(g.status().ok()) << g.status();
+      for (const std::vector<int64_t>& batches : BatchSequences())
+        check(model, g, batches, MustRun(g, model, batches, {}));
+    }
+  }
+};
+
+TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
+  const std::vector<std::set<std::string>> disabled = {
+      {"constant_folding"},
+      {"memory_plan"},
+      {"in_place"},
+      {"parallel_tasks"},
+      {"constant_folding", "memory_plan", "in_place", "parallel_tasks"}};
+  ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
+                   const std::vector<Tensors>& want) {
+    for (const std::set<std::string>& disable : disabled) {
+      const std::vector<Tensors> got = MustRun(g, model, batches, {.disable = disable});
+      EXPECT_EQ(Difference(got, want, 0), "") << "without " << *disable.begin();
+    }
+  });
+}
+
+TEST_P(Equivalence, OfNumbersOfThreads) {
+  ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
+                   const std::vector<Tensors>& want) {
+    for (const int threads : {1, 3, 8}) {
+      const std::vector<Tensors> got = MustRun(g, model, batches, {.num_threads = threads});
+      EXPECT_EQ(Difference(got, want, kRounding), "") << threads << " threads";
+    }
+  });
+}
+
+TEST_P(Equivalence, OfTheSameRunTwice) {
+  ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
+                   const std::vector<Tensors>& want) {
+    EXPECT_EQ(Difference(MustRun(g, model, batches, {}), want, 0), "");
+  });
+}
+
+// A step of a session that has met other shapes is the step of a session that has not.
+TEST_P(Equivalence, OfShapesMetBefore) {
+  for (uint32_t seed = 100; seed < 110; ++seed) {
+    Graph g(GraphOptions{.use_resource = GetParam()});
+    const TestModel model = AddRandomOps(g, seed, 40);
+    for (const std::vector<int64_t>& batches : BatchSequences()) {
+      const std::vector<Tensors> all = MustRun(g, model, batches, {});
+      ASSERT_EQ(all.size(), batches.size());
+      for (size_t i = 0; i < batches.size(); ++i) {
+        absl::StatusOr<Session> fresh = Session::Create(g, {.num_threads = 2});
+        ASSERT_TRUE(fresh.ok()) << fresh.status();
+        const auto one =
+            fresh->Run(model.feeds(static_cast<int>(i), batches[i]), model.fetches, {});
+        ASSERT_TRUE(one.ok()) << one.status();
+        EXPECT_EQ(Difference({*one}, {all[i]}, 0), "") << "seed " << seed << ", step " << i;
+      }
+    }
+  }
+}
+
+TEST_P(Equivalence, OfAGraphWrittenAndReadBack) {
+  ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
+                   const std::vector<Tensors>& want) {
+    proto::GraphDef def;
+    ExportGraphDef(g, &def);
+    Graph copy;
+    const auto imported = ImportGraphDef(copy, def);
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(Difference(MustRun(copy, model, batches, {}), want, 0), "");
+  });
+}
+
+// Against the kernels run one by one, without any plan.
+TEST_P(Equivalence, OfThePlainKernels) {
+  Graph g(GraphOptions{.use_resource = GetParam()});
+  const TestModel model = AddMlp(g);
+  const Output trained = WithDependencies({Operation(g.FindNode(model.targets[0]))}, Const(g, 0.f));
+  const std::vector<int64_t> batches = {8, 3, 8, 8};
+  const std::vector<Tensors> got = MustRun(g, model, batches, {});
+  const auto named = [&](const std::string& name) { return *g.FindOutput(name); };
+
+  ResourceMap resources;
+  ASSERT_TRUE(EvaluateTargets(g, {Operation(g.FindNode(model.init))}, &resources).ok());
+  std::vector<Tensors> want;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    std::vector<std::pair<Output, Tensor>> feeds;
+    for (const auto& [name, value] : model.feeds(static_cast<int>(i), batches[i]))
+      feeds.emplace_back(named(name), value);
+    const auto loss = Evaluate(g, feeds, {named(model.fetches[0])}, &resources);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    want.push_back(*loss);
+    ASSERT_TRUE(Evaluate(g, feeds, {trained}, &resources).ok());
+  }
+  Outputs state;
+  for (const std::string& name : model.state) state.push_back(named(name));
+  const auto last = Evaluate(g, state, &resources);
+  ASSERT_TRUE(last.ok()) << last.status();
+  want.push_back(*last);
+  EXPECT_EQ(Difference(got, want, kRounding), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Variables, Equivalence, ::testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "Resource" : "Reference");
+});
+
+}  // namespace
+}  // namespace weir

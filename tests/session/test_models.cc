@@ -1,0 +1,292 @@
+#include "weir/tests/session/test_models.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/math.h"
+#include "weir/ops/moving_averages.h"
+#include "weir/ops/nn.h"
+#include "weir/ops/optimizers.h"
+#include "weir/ops/random.h"
+#include "weir/ops/schedules.h"
+#include "weir/ops/variables.h"
+
+namespace weir {
+
+namespace {
+
+// The same numbers for the same step and batch, everywhere.
+Tensor Noise(const Shape& shape, int step, uint32_t salt) {
+  std::mt19937 random(static_cast<uint32_t>(step) * 7919u + salt);
+  Tensor t(DT_FLOAT, shape);
+  for (float& x : t.flat<float>()) x = static_cast<float>(random() % 2000) / 1000.f - 1.f;
+  return t;
+}
+
+Tensor Indices(const Shape& shape, int32_t limit, int step, uint32_t salt) {
+  std::mt19937 random(static_cast<uint32_t>(step) * 7919u + salt);
+  Tensor t(DT_INT32, shape);
+  for (int32_t& x : t.flat<int32_t>()) x = static_cast<int32_t>(random() % limit);
+  return t;
+}
+
+Output Dense(Output x, int64_t units, absl::string_view name) {
+  VariableScope scope(x.graph(), name);
+  const Variable w = GetVariable(x.graph(), "w", {x.dim(1), units}, GlorotUniform());
+  const Variable b = GetVariable(x.graph(), "b", {units}, Zeros());
+  return BiasAdd(MatMul(x, w), b);
+}
+
+Output BatchNorm(Output x, std::vector<Operation>* updates) {
+  Graph& g = x.graph();
+  VariableScope scope(g, "norm");
+  const Shape channels = {x.dim(3)};
+  const Variable scale = GetVariable(g, "scale", channels, Ones());
+  const Variable offset = GetVariable(g, "offset", channels, Zeros());
+  const VariableOptions fixed{.initializer = Zeros(), .trainable = false};
+  const Variable mean = GetVariable(g, "mean", channels, fixed);
+  const FusedBatchNormResult norm = FusedBatchNorm(x, scale, offset);
+  updates->emplace_back(AssignMovingAverage(mean, norm.batch_mean, 0.9, false));
+  return norm.y;
+}
+
+std::vector<std::string> NamesOfVariables(Graph& g) {
+  std::vector<std::string> names;
+  for (const Variable& v : GlobalVariables(g)) names.push_back(v.read_value().name());
+  return names;
+}
+
+}  // namespace
+
+TestModel AddConvNet(Graph& g) {
+  g.set_seed(7);
+  constexpr int32_t kClasses = 5, kWords = 20;
+  const Output image = Placeholder(g, DT_FLOAT, {-1, 8, 8, 3}, "image");
+  const Output word = Placeholder(g, DT_INT32, {-1, 4}, "word");
+  const Output label = Placeholder(g, DT_INT32, {-1}, "label");
+  std::vector<Operation> updates;
+
+  const Variable filter = GetVariable(g, "filter", {3, 3, 3, 6}, HeNormal());
+  Output x = Relu(BatchNorm(Conv2D(image, filter), &updates));
+  x = MaxPool(x, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}});
+  x = Dropout(Reshape(x, {-1, 4 * 4 * 6}), 0.3);
+  const Variable table = GetVariable(g, "table", {kWords, 8}, RandomUniformInitializer(-1, 1));
+  const Output words = ReduceMean(EmbeddingLookup(table, word), {1});
+  x = Relu(Dense(Concat({x, words}, 1), 16, "hidden"));
+  const Output logits = Dense(x, kClasses, "logits");
+  const Output loss = ReduceMean(SparseSoftmaxCrossEntropy(logits, label));
+  const Output right = ReduceSum(Cast(Equal(ArgMax(logits, 1, DT_INT32), label), DT_INT32));
+
+  const Variable step = CreateGlobalStep(g);
+  {
+    ControlDependencies after(g, updates);
+    Group(g, {Adam(0.01).Minimize(loss, {.global_step = step})}, "train");
+  }
+  const std::vector<std::string> state = NamesOfVariables(g);
+  return {GlobalVariablesInitializer(g).name(),
+          {loss.name(), right.name()},
+          {"train"},
+          state,
+          [](int i, int64_t batch) {
+            return NamedTensors{{"image", Noise({batch, 8, 8, 3}, i, 1)},
+                                {"word", Indices({batch, 4}, kWords, i, 2)},
+                                {"label", Indices({batch}, kClasses, i, 3)}};
+          }};
+}
+
+TestModel AddMlp(Graph& g) {
+  g.set_seed(11);
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 12}, "x");
+  const Output target = Placeholder(g, DT_FLOAT, {-1, 3}, "target");
+  Output h = Tanh(Dense(x, 32, "first"));
+  h = Sigmoid(Dense(h, 32, "second"));
+  Output loss = ReduceMean(SquaredDifference(Dense(h, 3, "third"), target));
+  for (const Variable& v : TrainableVariables(g)) loss = loss + L2Loss(v) * 1e-3f;
+  const Variable step = CreateGlobalStep(g);
+  const Output rate = ExponentialDecay(0.1f, step, 10, 0.9f);
+  Group(g, {Momentum(rate, 0.9f).Minimize(loss, {.global_step = step})}, "train");
+  const std::vector<std::string> state = NamesOfVariables(g);
+  return {
+      GlobalVariablesInitializer(g).name(),
+      {loss.name()},
+      {"train"},
+      state,
+      [](int i, int64_t batch) {
+        return NamedTensors{{"x", Noise({batch, 12}, i, 4)}, {"target", Noise({batch, 3}, i, 5)}};
+      }};
+}
+
+TestModel AddBranches(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 4}, "x");
+  const Output outer = Placeholder(g, DT_BOOL, {}, "outer");
+  const Output inner = Placeholder(g, DT_BOOL, {}, "inner");
+  const Variable count = GetVariable(g, "count", {}, Zeros());
+
+  const SwitchResult out = Switch(x * 2.f, outer), in = Switch(out.on_true + 1.f, inner);
+  Output counted;
+  {
+    ControlDependencies in_branch(g, {Operation(Identity(in.on_true))});
+    counted = count.AssignAdd(1.f);
+  }
+  const Output both = Merge({Square(in.on_false), Tanh(in.on_true) + counted}).output;
+  const MergeResult all = Merge({Relu(out.on_false) - 3.f, both * 0.5f});
+  const Output sum = ReduceSum(all.output, {1});
+  const std::vector<std::string> state = NamesOfVariables(g);
+  return {GlobalVariablesInitializer(g).name(),
+          {all.output.name(), all.value_index.name(), sum.name()},
+          {},
+          state,
+          [](int i, int64_t batch) {
+            return NamedTensors{{"x", Noise({batch, 4}, i, 6)},
+                                {"outer", Tensor::Scalar(i % 3 != 0)},
+                                {"inner", Tensor::Scalar(i % 2 == 0)}};
+          }};
+}
+
+namespace {
+
+// Matrices [batch, 8], whose elements stay of the order of one.
+class RandomOps {
+ public:
+  RandomOps(Graph& g, uint32_t seed) : random_(seed) {
+    values_.push_back(Placeholder(g, DT_FLOAT, {-1, 8}, "x"));
+    values_.push_back(Const(g, Noise({1, 8}, 0, seed)) + ZerosLike(values_[0]));
+    matrix_ = Const(g, Noise({8, 8}, 1, seed));
+    row_ = Const(g, Noise({8}, 2, seed));
+  }
+
+  void AddOne() {
+    const Output x = Any(), y = Any();
+    values_.push_back(Draw(18) < 9 ? Elementwise(x, y) : Shaped(x, y));
+  }
+  const Output& last(size_t back) const { return values_[values_.size() - 1 - back]; }
+
+ private:
+  uint32_t Draw(uint32_t limit) { return static_cast<uint32_t>(random_()) % limit; }
+  Output Any() { return values_[Draw(static_cast<uint32_t>(values_.size()))]; }
+
+  Output Elementwise(Output x, Output y) {
+    switch (Draw(9)) {
+      case 0:
+        return Tanh(x + y);
+      case 1:
+        return Maximum(x, y) * 0.5f;
+      case 2:
+        return Sigmoid(x - y);
+      case 3:
+        return Sin(x * y);
+      case 4:
+        return Relu(x) - Abs(y) * 0.25f;
+      case 5:
+        return Select(Greater(x, y), x, Negative(y));
+      case 6:
+        return Cast(Cast(x, DT_DOUBLE) * 0.75, DT_FLOAT);
+      case 7:
+        return AddN({x, y, x}) * 0.3f;
+      default:
+        return Tanh(x * row_ + 0.1f);
+    }
+  }
+
+  Output Shaped(Output x, Output y) {
+    switch (Draw(9)) {
+      case 0:
+        return Tanh(MatMul(x, matrix_));
+      case 1:
+        return Softmax(x) + y * 0.5f;
+      case 2:
+        return x - ReduceMean(x, {1}, true);
+      case 3:
+        return Transpose(Tanh(Transpose(x)));
+      case 4:
+        return Reshape(Reverse(Reshape(x, {-1, 4, 2}), {1}), {-1, 8});
+      case 5:
+        return Concat({Slice(x, {0, 4}, {-1, 4}), Slice(y, {0, 0}, {-1, 4})}, 1);
+      case 6:
+        return Tanh(ReduceSum(x, {0}) * 0.1f) + y * 0.5f;
+      case 7: {
+        const SwitchResult s = Switch(x, ReduceMean(y) > 0.f);
+        return Merge({Tanh(s.on_false), Identity(s.on_true)}).output;
+      }
+      default:
+        return BroadcastTo(ReduceMean(y, {0}, true), ShapeTensor(x)) * 0.5f + x * 0.5f;
+    }
+  }
+
+  std::mt19937 random_;
+  Outputs values_;
+  Output matrix_, row_;
+};
+
+}  // namespace
+
+TestModel AddRandomOps(Graph& g, uint32_t seed, int length) {
+  RandomOps ops(g, seed);
+  for (int i = 0; i < length; ++i) ops.AddOne();
+  const Output y = Identity(ops.last(0), "y"), z = Identity(ops.last(1), "z");
+  return {"", {"y:0", "z:0"}, {}, {}, [seed](int i, int64_t batch) {
+            return NamedTensors{{"x", Noise({batch, 8}, i, seed)}};
+          }};
+}
+
+absl::StatusOr<std::vector<Tensors>> RunModel(Session& session, const TestModel& model,
+                                              const std::vector<int64_t>& batches) {
+  std::vector<Tensors> out;
+  if (!model.init.empty()) WEIR_RETURN_IF_ERROR(session.Run({}, {}, {model.init}).status());
+  for (size_t i = 0; i < batches.size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(Tensors fetched, session.Run(model.feeds(static_cast<int>(i), batches[i]),
+                                                       model.fetches, model.targets));
+    out.push_back(std::move(fetched));
+  }
+  if (!model.state.empty()) {
+    WEIR_ASSIGN_OR_RETURN(Tensors state, session.Run({}, model.state, {}));
+    out.push_back(std::move(state));
+  }
+  return out;
+}
+
+namespace {
+
+template <class T>
+int64_t FirstApart(const Tensor& got, const Tensor& want, double tolerance) {
+  for (int64_t i = 0; i < got.num_elements(); ++i) {
+    const double a = got.data<T>()[i], b = want.data<T>()[i];
+    const bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
+                      std::abs(a - b) <= tolerance * (1 + std::abs(b));
+    if (!same) return i;
+  }
+  return -1;
+}
+
+std::string Difference(const Tensor& got, const Tensor& want, double tolerance) {
+  if (IdenticalTensors(got, want)) return "";
+  const bool is_float = got.dtype() == DT_FLOAT;
+  if (got.dtype() == want.dtype() && got.shape() == want.shape() && tolerance > 0 && is_float) {
+    const int64_t i = FirstApart<float>(got, want, tolerance);
+    if (i < 0) return "";
+    return absl::StrCat("element ", i, " is ", got.data<float>()[i], " instead of ",
+                        want.data<float>()[i]);
+  }
+  return absl::StrCat(got.Description(), " ", got.ToString(20), " instead of ", want.Description(),
+                      " ", want.ToString(20));
+}
+
+}  // namespace
+
+std::string Difference(const std::vector<Tensors>& got, const std::vector<Tensors>& want,
+                       double tolerance) {
+  if (got.size() != want.size()) return "another number of steps";
+  for (size_t step = 0; step < got.size(); ++step) {
+    if (got[step].size() != want[step].size()) return "another number of tensors";
+    for (size_t k = 0; k < got[step].size(); ++k) {
+      const std::string what = Difference(got[step][k], want[step][k], tolerance);
+      if (!what.empty()) return absl::StrCat("step ", step, ", tensor ", k, ": ", what);
+    }
+  }
+  return "";
+}
+
+}  // namespace weir
