@@ -15,8 +15,10 @@ namespace weir {
 // Idle threads first spin on `posted_` for some tens of microseconds, because in a training step
 // the next loop is rarely further away than that and waking a sleeping thread costs several
 // microseconds; then they sleep on a condition variable. The publisher notifies only if somebody
-// sleeps. Pieces are many more than threads only as far as their size stays worth a hand-over
-// (kMinPieceNs): a preempted thread then delays its loop by one piece, not by its share.
+// sleeps. A thread that has nothing to do but wait for the pool helps it one piece at a time, so
+// that it sees the end of its wait soon. Pieces are many more than threads only as far as their
+// size stays worth a hand-over (kMinPieceNs): a preempted thread then delays its loop by one piece,
+// not by its share.
 
 namespace {
 
@@ -66,21 +68,37 @@ void ThreadPool::Schedule(std::function<void()> fn) {
     fn();
     return;
   }
-  bool notify = false;
+  Post([&] { queue_.push_back(std::move(fn)); }, /*workers=*/1);
+}
+
+void ThreadPool::Wake() {
+  Post([] {}, /*workers=*/0);
+}
+
+// Makes a piece of news known to threads that spin, to helpers that sleep, and to so many workers
+// that sleep.
+void ThreadPool::Post(absl::FunctionRef<void()> what, int workers) {
+  bool wake = false, wake_helpers = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    queue_.push_back(std::move(fn));
+    what();
     posted_.fetch_add(1, std::memory_order_release);
-    notify = sleeping_ > 0;
+    wake = sleeping_ > 0 && workers > 0;
+    wake_helpers = sleeping_helpers_ > 0;
   }
-  if (notify) wake_.notify_one();
+  if (wake) workers == 1 ? wake_.notify_one() : wake_.notify_all();
+  if (wake_helpers) wake_helpers_.notify_all();
+}
+
+bool ThreadPool::RunPiece(Loop& loop) {
+  const int64_t begin = loop.next.fetch_add(loop.piece, std::memory_order_relaxed);
+  if (begin >= loop.n) return false;
+  loop.body(begin, std::min(loop.n, begin + loop.piece));
+  return true;
 }
 
 void ThreadPool::RunLoop(Loop& loop) {
-  for (;;) {
-    const int64_t begin = loop.next.fetch_add(loop.piece, std::memory_order_relaxed);
-    if (begin >= loop.n) return;
-    loop.body(begin, std::min(loop.n, begin + loop.piece));
+  while (RunPiece(loop)) {
   }
 }
 
@@ -113,14 +131,7 @@ void ThreadPool::ForEach(int n, absl::FunctionRef<void(int)> body) {
 }
 
 void ThreadPool::Share(Loop& loop) {
-  bool notify = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    loops_.push_back(&loop);
-    posted_.fetch_add(1, std::memory_order_release);
-    notify = sleeping_ > 0;
-  }
-  if (notify) wake_.notify_all();
+  Post([&] { loops_.push_back(&loop); }, /*workers=*/num_threads_);
   RunLoop(loop);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -131,18 +142,32 @@ void ThreadPool::Share(Loop& loop) {
   }
 }
 
+// A loop with pieces left, with this thread counted in; null if there is none. Needs the lock.
+ThreadPool::Loop* ThreadPool::Enter() {
+  const auto open = std::find_if(loops_.begin(), loops_.end(), [](Loop* l) {
+    return l->next.load(std::memory_order_relaxed) < l->n;
+  });
+  if (open == loops_.end()) return nullptr;
+  (*open)->users.fetch_add(1, std::memory_order_relaxed);
+  return *open;
+}
+
+// False if nothing new was posted in the time worth spinning for.
+bool ThreadPool::SpinWhile(uint64_t seen) const {
+  for (int spins = 0; spins < kSpins; ++spins) {
+    if (posted_.load(std::memory_order_acquire) != seen) return true;
+    Pause();
+  }
+  return false;
+}
+
 void ThreadPool::Worker() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stop_) {
-    const auto open = std::find_if(loops_.begin(), loops_.end(), [](Loop* l) {
-      return l->next.load(std::memory_order_relaxed) < l->n;
-    });
-    if (open != loops_.end()) {
-      Loop& loop = **open;
-      loop.users.fetch_add(1, std::memory_order_relaxed);
+    if (Loop* const loop = Enter(); loop != nullptr) {
       lock.unlock();
-      RunLoop(loop);
-      loop.users.fetch_sub(1, std::memory_order_release);
+      RunLoop(*loop);
+      loop->users.fetch_sub(1, std::memory_order_release);
       lock.lock();
     } else if (!queue_.empty()) {
       std::function<void()> fn = std::move(queue_.front());
@@ -154,11 +179,7 @@ void ThreadPool::Worker() {
     } else {
       const uint64_t seen = posted_.load(std::memory_order_relaxed);
       lock.unlock();
-      int spins = 0;
-      while (spins < kSpins && posted_.load(std::memory_order_acquire) == seen) {
-        Pause();
-        ++spins;
-      }
+      SpinWhile(seen);
       lock.lock();
       if (posted_.load(std::memory_order_relaxed) == seen && !stop_) {
         ++sleeping_;
@@ -166,6 +187,33 @@ void ThreadPool::Worker() {
         --sleeping_;
       }
     }
+  }
+}
+
+bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
+                           std::optional<std::chrono::steady_clock::time_point> deadline) {
+  for (;;) {
+    const uint64_t seen = posted_.load(std::memory_order_acquire);
+    if (done()) return true;
+    if (deadline && std::chrono::steady_clock::now() >= *deadline) return false;
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (Loop* const loop = Enter(); loop != nullptr) {
+      lock.unlock();
+      RunPiece(*loop);
+      loop->users.fetch_sub(1, std::memory_order_release);
+      continue;
+    }
+    lock.unlock();
+    if (SpinWhile(seen)) continue;
+    lock.lock();
+    const auto news = [&] { return posted_.load(std::memory_order_relaxed) != seen; };
+    ++sleeping_helpers_;
+    if (deadline) {
+      wake_helpers_.wait_until(lock, *deadline, news);
+    } else {
+      wake_helpers_.wait(lock, news);
+    }
+    --sleeping_helpers_;
   }
 }
 

@@ -2,12 +2,14 @@
 #define WEIR_CORE_THREAD_POOL_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -44,20 +46,33 @@ class ThreadPool {
   // caller cut itself.
   void ForEach(int n, absl::FunctionRef<void(int)> body);
 
+  // For a thread that has handed its work to the pool and waits for the end of it: takes pieces of
+  // any loops until `done()` is true, and sleeps while there are none. `done` is asked anew after
+  // each piece and whenever something is scheduled, looped over, or Wake is called. False if the
+  // deadline came first.
+  bool HelpUntil(absl::FunctionRef<bool()> done,
+                 std::optional<std::chrono::steady_clock::time_point> deadline = {});
+  // To be called when what a HelpUntil waits for has become true.
+  void Wake();
+
  private:
   struct Loop;
   void Worker();
   void Share(Loop& loop);
   static void RunLoop(Loop& loop);
+  static bool RunPiece(Loop& loop);
+  Loop* Enter();
+  void Post(absl::FunctionRef<void()> what, int workers);
+  bool SpinWhile(uint64_t seen) const;
 
   const int num_threads_;
   std::vector<std::thread> threads_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, wake_helpers_;
   std::deque<std::function<void()>> queue_;
   std::vector<Loop*> loops_;         // running loops that still have pieces
   std::atomic<uint64_t> posted_{0};  // bumped with each piece of news; what idle threads spin on
-  int sleeping_ = 0;
+  int sleeping_ = 0, sleeping_helpers_ = 0;  // workers; threads in HelpUntil
   bool stop_ = false;
 };
 

@@ -10,8 +10,9 @@
 // A plan of a single task runs on the calling thread (its big kernels split their loops over the
 // pool). With several tasks, each has a counter of those it waits for; the task that brings a
 // counter to zero posts its successor to the frame's queue, where the caller and helpers from the
-// pool pick work up. An asynchronous item leaves its task standing: whoever calls `done` posts the
-// rest of the task, so waiting holds no thread.
+// pool pick work up. A caller that finds none helps with the loops of kernels that run. An
+// asynchronous item leaves its task standing: whoever calls `done` posts the rest of the task, so
+// waiting holds no thread.
 //
 // Branches. Switch marks the outputs of the branch not taken dead; an item with a dead input (or
 // dead control input) is skipped and its outputs are dead; Merge takes the one that is alive. The
@@ -42,7 +43,6 @@ struct Executor::Frame {
 
   std::unique_ptr<std::atomic<int32_t>[]> waits_for;  // by task
   std::mutex mutex;
-  std::condition_variable changed;
   std::deque<std::pair<int32_t, int32_t>> posted;  // task, item to go on with
   int32_t tasks_left = 0;
   std::atomic<bool> failed{false};
@@ -276,16 +276,15 @@ void Executor::RunTasks(Frame& frame, const RunOptions& options) {
   while (frame.tasks_left > 0) {
     lock.unlock();
     const bool ran = RunPosted(frame);
-    lock.lock();
-    if (ran || frame.tasks_left == 0 || !frame.posted.empty()) continue;
-    if (!frame.deadline) {
-      frame.changed.wait(lock);
-    } else if (frame.changed.wait_until(lock, *frame.deadline) == std::cv_status::timeout) {
+    const auto news = [&frame] {
+      const std::lock_guard<std::mutex> l(frame.mutex);
+      return frame.tasks_left == 0 || !frame.posted.empty();
+    };
+    if (!ran && !pool_.HelpUntil(news, frame.deadline)) {
       frame.deadline.reset();
-      lock.unlock();
       Fail(frame, TimedOut(options));
-      lock.lock();
     }
+    lock.lock();
   }
   if (frame.cancellation->cancelled() && frame.status.ok())
     frame.status = frame.cancellation->status();
@@ -307,9 +306,8 @@ void Executor::Post(Frame& frame, int32_t task, int32_t item) {
   {
     const std::lock_guard<std::mutex> lock(frame.mutex);
     frame.posted.emplace_back(task, item);
-    frame.changed.notify_all();
+    if (pool_.num_threads() == 1) return pool_.Wake();
   }
-  if (pool_.num_threads() == 1) return;
   jobs_.fetch_add(1, std::memory_order_relaxed);
   pool_.Schedule([this, &frame] {
     RunPosted(frame);
@@ -370,7 +368,7 @@ void Executor::FinishTask(Frame& frame, int32_t t) {
       Post(frame, s, plan_->tasks[s].begin);
   }
   const std::lock_guard<std::mutex> lock(frame.mutex);
-  if (--frame.tasks_left == 0) frame.changed.notify_all();
+  if (--frame.tasks_left == 0) pool_.Wake();
 }
 
 void Executor::Fail(Frame& frame, const absl::Status& status) {

@@ -1,7 +1,6 @@
 #ifndef WEIR_SESSION_EXECUTOR_H_
 #define WEIR_SESSION_EXECUTOR_H_
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>

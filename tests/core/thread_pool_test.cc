@@ -1,0 +1,92 @@
+#include "weir/core/thread_pool.h"
+
+#include <numeric>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace weir {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+TEST(ThreadPool, LoopsCoverEveryIndexOnce) {
+  ThreadPool pool(3);
+  for (const int64_t n : {1, 7, 1000, 100003}) {
+    std::vector<int> seen(n, 0);
+    pool.ParallelFor(n, 1000, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++seen[i];
+    });
+    EXPECT_THAT(seen, ::testing::Each(1)) << n;
+  }
+}
+
+TEST(ThreadPool, PiecesBeginAtMultiplesOfTheAlignment) {
+  ThreadPool pool(2);
+  std::mutex mutex;
+  std::set<int64_t> begins;
+  pool.ParallelFor(
+      1000, 1000,
+      [&](int64_t begin, int64_t) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        begins.insert(begin % 16);
+      },
+      16);
+  EXPECT_EQ(begins, std::set<int64_t>{0});
+}
+
+// The pool's one thread starts a loop of two pieces, each of which waits for the other: it ends
+// only if the thread that waits takes one.
+TEST(ThreadPool, WhoWaitsHelpsWithLoops) {
+  ThreadPool pool(2);
+  std::atomic<int> started{0};
+  std::atomic<bool> over{false};
+  pool.Schedule([&] {
+    pool.ForEach(2, [&](int) {
+      ++started;
+      while (started < 2) std::this_thread::yield();
+    });
+    over = true;
+    pool.Wake();
+  });
+  EXPECT_TRUE(pool.HelpUntil([&] { return over.load(); }, Clock::now() + std::chrono::minutes(1)));
+  EXPECT_TRUE(over);
+}
+
+TEST(ThreadPool, WhoWaitsIsWokenFromSleep) {
+  ThreadPool pool(2);
+  std::atomic<bool> over{false};
+  pool.Schedule([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    over = true;
+    pool.Wake();
+  });
+  EXPECT_TRUE(pool.HelpUntil([&] { return over.load(); }));
+}
+
+TEST(ThreadPool, WaitingEndsAtTheDeadline) {
+  ThreadPool pool(2);
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(pool.HelpUntil([] { return false; }, deadline));
+  EXPECT_GE(Clock::now(), deadline);
+}
+
+// A sleeping helper must not swallow the call that was to wake a worker for a job.
+TEST(ThreadPool, JobsRunWhileOthersWait) {
+  ThreadPool pool(2);
+  std::atomic<bool> over{false};
+  std::thread waiting([&] { pool.HelpUntil([&] { return over.load(); }); });
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<bool> ran{false};
+    if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    pool.Schedule([&] { ran = true; });
+    while (!ran) std::this_thread::yield();
+  }
+  over = true;
+  pool.Wake();
+  waiting.join();
+}
+
+}  // namespace
+}  // namespace weir
