@@ -36,6 +36,7 @@ class InternalNodes {
         "Value of a reference."));
     ops->Add(OpSpec("_Copy").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc(
         "Copy between devices."));
+    ops->Add(OpSpec("_Wait").In("x: T").Attr("T: type").Doc("Waits for others."));
     return *ops;
   }
 

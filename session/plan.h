@@ -42,12 +42,13 @@ struct PlanNode {
     kFeed,  // output 0 is fed
     kRead,  // the value of the variable behind the reference at input 0
     kCopy,  // input 0 on another device
+    kWait,  // computes nothing: stands for a node of which only the end matters
   };
   Kind kind = Kind::kOp;
   bool may_be_dead = false;  // may stand in a branch that is not taken
   bool removed = false;
-  // The graph's node; for kRead and kCopy a node of the runtime's own that carries the types; for
-  // kFeed the node fed.
+  // The graph's node; for kRead, kCopy and kWait a node of the runtime's own that carries the
+  // types; for kFeed the node fed.
   const Node* node = nullptr;
   int fed_output = 0;  // of that node, for kFeed
   absl::InlinedVector<PlanValue, 3> inputs;
@@ -62,7 +63,9 @@ struct PlanNode {
   Kernel kernel;
   double cost_ns = 0;
 
-  int num_outputs() const { return kind == Kind::kOp ? node->num_outputs() : 1; }
+  int num_outputs() const {
+    return kind == Kind::kOp ? node->num_outputs() : kind == Kind::kWait ? 0 : 1;
+  }
   DataType type(int output) const {
     return node->output_type(kind == Kind::kFeed ? fed_output : output);
   }

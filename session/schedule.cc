@@ -426,8 +426,11 @@ class Scheduler {
   std::map<int, int32_t> dead_slot_of_;
 };
 
-// Reads and copies, the nodes that passes have put in.
+// Reads, copies and waits, the nodes that passes have put in.
 Kernel Scheduler::InternalKernel(const PlanNode& n) const {
+  if (n.kind == PlanNode::Kind::kWait) {
+    return Kernel([](KernelContext&) { return absl::OkStatus(); });
+  }
   if (n.kind == PlanNode::Kind::kRead) {
     return Kernel([](KernelContext& c) -> absl::Status {
       VariableState* variable = c.variable_or_null(0);

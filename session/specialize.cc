@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/plan.h"
 
@@ -9,7 +10,7 @@
 // every gradient). One walk in topological order infers each node's shapes, makes its kernel, and,
 // if all that it computes is known, computes it here: constant folding is not a pass of its own but
 // what happens to a node whose inputs are constant. Nodes that nobody needs any more are then
-// dropped, except those with effects.
+// dropped, except those with effects, and those whose values nobody needs are not computed.
 //
 // Constants are host values here, whatever the device of the node that makes them, and what is
 // folded for an accelerator is computed by the CPU's kernel; Schedule uploads those that a kernel
@@ -244,27 +245,69 @@ class Specializer {
            !n.def->writes.empty();
   }
 
+  // Nothing but a value comes out of it, and nothing but a value goes in. (Where branches may be
+  // dead, which of them is: edges that only order do not tell.)
+  static bool OnlyComputes(const PlanNode& n) {
+    if (n.may_be_dead) return false;
+    if (n.kind == PlanNode::Kind::kRead || n.kind == PlanNode::Kind::kCopy) return true;
+    if (n.kind != PlanNode::Kind::kOp || HasEffect(n) || n.def->accepts_dead) return false;
+    // Some are run for what they refuse, not for what they return.
+    static constexpr absl::string_view kOthers[] = {"CheckNumerics", "EnsureShape", "Placeholder",
+                                                    "PlaceholderV2", "ReadVariableOp"};
+    if (absl::c_linear_search(kOthers, n.node->op_name())) return false;
+    for (int i = 0; i < n.node->num_outputs(); ++i) {
+      if (!IsPlain(n.node->output_type(i)) || IsRef(n.node->output_type(i))) return false;
+    }
+    return n.node->num_outputs() > 0 && !n.kernel.is_async();
+  }
+
+  // Drops nodes that nothing needs. A node of which only the end is waited for (control edges alone
+  // lead out of it) and that has no effect is not run, but its waiters wait for what it waits for.
+  // Every training graph has such nodes: the gradients of a layer's input and of its weights are
+  // tied to finish together, and of the first layer's input nobody wants the gradient.
   void DropUnneeded() {
+    enum : uint8_t { kNo, kEnd, kResult };
+    std::vector<uint8_t> needed(plan_.nodes.size(), kNo);
     std::vector<int> stack;
-    for (PlanNode& n : plan_.nodes) n.removed = true;
-    const auto need = [&](int id) {
-      if (id >= 0 && plan_.nodes[id].removed) {
-        plan_.nodes[id].removed = false;
-        stack.push_back(id);
-      }
+    const bool skip = env_.enabled("unused_values");
+    const auto need = [&](int id, uint8_t what) {
+      if (id < 0 || needed[id] >= what) return;
+      needed[id] = what;
+      stack.push_back(id);
     };
-    for (const PlanValue& v : plan_.fetches) need(v.node);
-    for (const int target : plan_.targets) need(target);
+    const auto need_end = [&](int id) {
+      need(id, skip && OnlyComputes(plan_.nodes[id]) ? kEnd : kResult);
+    };
+    for (const PlanValue& v : plan_.fetches) need(v.node, kResult);
+    for (const int target : plan_.targets) need(target, kResult);
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (HasEffect(plan_.nodes[i])) need(static_cast<int>(i));
+      if (HasEffect(plan_.nodes[i])) need(static_cast<int>(i), kResult);
     }
     while (!stack.empty()) {
-      const PlanNode& n = plan_.nodes[stack.back()];
+      const int id = stack.back();
+      const PlanNode& n = plan_.nodes[id];
       stack.pop_back();
       if (!n.constants.empty() && n.is_constant(0)) continue;
-      for (const PlanValue& v : n.inputs) need(v.node);
-      for (const int control : n.controls) need(control);
+      for (const PlanValue& v : n.inputs)
+        needed[id] == kEnd ? need_end(v.node) : need(v.node, kResult);
+      for (const int control : n.controls) need_end(control);
     }
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      PlanNode& n = plan_.nodes[i];
+      n.removed = needed[i] == kNo;
+      if (needed[i] == kEnd && !n.is_constant(0)) Reduce(n);
+    }
+  }
+
+  static void Reduce(PlanNode& n) {
+    n.kind = PlanNode::Kind::kWait;
+    n.node = &InternalNode("_Wait", DT_FLOAT);
+    for (const PlanValue& v : n.inputs) n.controls.push_back(v.node);
+    n.inputs.clear();
+    n.shapes.clear();
+    n.def = nullptr;
+    n.kernel = Kernel();
+    n.cost_ns = 0;
   }
 
   PlanGraph& plan_;
