@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <limits>
 #include <vector>
 
 #include "dnnl.h"
@@ -17,12 +18,13 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Float products go to oneDNN, which is called with one thread on pieces that the pool's threads take: oneDNN's own team of
-// threads would stand beside ours, and both would be slow. A product is cut by columns where it has enough of them (the
-// pieces then share A, which stays in the cache), else by rows. 16-bit floats are widened to float first.
+// Float products go to oneDNN, which is called with one thread on pieces that the pool's threads
+// take: oneDNN's own team of threads would stand beside ours, and both would be slow. 16-bit floats
+// are widened to float first.
 //
-// Other types, and products too small to be worth oneDNN's set-up, are computed here: four rows of B at a time are added,
-// scaled, to a row of C, so that the inner loop runs along memory whatever the type.
+// Other types, and products too small to be worth oneDNN's set-up, are computed here: four rows of
+// B at a time are added, scaled, to a row of C, so that the inner loop runs along memory whatever
+// the type.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
@@ -175,27 +177,53 @@ void Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int
 
 constexpr double kSmallProduct = 32 * 32 * 32;
 
+struct Cut {
+  int64_t rows = 1, columns = 1;
+};
+
+// Every piece packs the rows of A and the columns of B that it needs: of all cuts into as many
+// pieces as are worth having, the one that packs least. Two pieces a thread let threads that come
+// late to a long product still help.
+Cut CutProduct(const MatMulArgs& g, int threads) {
+  constexpr double kNsPerProduct = 0.0115, kMinPieceNs = 20e3, kLongNs = 150e3;
+  constexpr int64_t kMinRows = 32, kMinColumns = 64;
+  const double m = static_cast<double>(g.m), n = static_cast<double>(g.n),
+               ns = kNsPerProduct * m * n * static_cast<double>(g.k);
+  const double few = std::clamp(ns / kMinPieceNs, 1.0, 1.0 * threads);
+  const int64_t pieces =
+      threads == 1 ? 1 : static_cast<int64_t>(std::clamp(ns / kLongNs, few, 2.0 * threads));
+  Cut best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t rows = 1; rows <= std::min(pieces, std::max<int64_t>(1, g.m / kMinRows)); ++rows) {
+    const int64_t columns =
+        std::min((pieces + rows - 1) / rows, std::max<int64_t>(1, g.n / kMinColumns));
+    // Fewer pieces than wanted leave threads idle, which costs more than any packing.
+    const double packed = (static_cast<double>(columns) * m + static_cast<double>(rows) * n) *
+                          (rows * columns < std::min<int64_t>(pieces, threads) ? 1e6 : 1);
+    if (packed < least) {
+      least = packed;
+      best = {rows, columns};
+    }
+  }
+  return best;
+}
+
 void FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b, float* c) {
   const double flops = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (flops <= kSmallProduct && !g.transpose_b) return PlainMatMul<float>(pool, g, a, b, c);
   const int64_t lda = g.transpose_a ? g.m : g.k, ldb = g.transpose_b ? g.k : g.n;
-  // About 0.02 ns a multiplication and addition.
-  const bool by_columns = g.n >= 64 * pool.num_threads() || g.n >= g.m;
-  if (by_columns) {
-    pool.ParallelFor(
-        g.n, 0.02 * static_cast<double>(g.m) * static_cast<double>(g.k),
-        [&](int64_t begin, int64_t end) {
-          Sgemm(g, a, lda, b + (g.transpose_b ? begin * ldb : begin), ldb, c + begin, g.n, g.m, end - begin);
-        },
-        /*align=*/16);
-  } else {
-    pool.ParallelFor(
-        g.m, 0.02 * static_cast<double>(g.n) * static_cast<double>(g.k),
-        [&](int64_t begin, int64_t end) {
-          Sgemm(g, a + (g.transpose_a ? begin : begin * lda), lda, b, ldb, c + begin * g.n, g.n, end - begin, g.n);
-        },
-        /*align=*/8);
-  }
+  const Cut cut = CutProduct(g, pool.num_threads());
+  // Boundaries at whole vectors, so that only the last piece has a ragged edge.
+  const auto edge = [](int64_t size, int64_t parts, int64_t i) {
+    return i == parts ? size : size * i / parts / 16 * 16;
+  };
+  pool.ForEach(static_cast<int>(cut.rows * cut.columns), [&](int piece) {
+    const int64_t row = piece / cut.columns, column = piece % cut.columns;
+    const int64_t i = edge(g.m, cut.rows, row), j = edge(g.n, cut.columns, column);
+    Sgemm(g, a + (g.transpose_a ? i : i * lda), lda, b + (g.transpose_b ? j * ldb : j), ldb,
+          c + i * g.n + j, g.n, edge(g.m, cut.rows, row + 1) - i,
+          edge(g.n, cut.columns, column + 1) - j);
+  });
 }
 
 template <class T>
