@@ -16,6 +16,14 @@ if [ -z "${WEIR_CASES:-}" ] && [ -d ../shared/cases ]; then
   export WEIR_CASES
 fi
 
+# The caller's Python, if it has TensorFlow: tests/interop compares with it.
+if [ -z "${WEIR_PYTHON:-}" ]; then
+  WEIR_PYTHON=$(python3 -c '
+import importlib.util, sys
+print(sys.executable if importlib.util.find_spec("tensorflow") else "")' 2>/dev/null || true)
+  [ -z "$WEIR_PYTHON" ] || export WEIR_PYTHON
+fi
+
 install_packages
 say "Building and testing ${what[*]} (a first build takes about ten minutes on two cores)"
 events=$(mktemp)

@@ -17,12 +17,11 @@ struct Flags {
   std::string data = "examples/data/digits/digits.csv.gz";
   std::string directory = "runs/digits";
   std::string device;
-  int64_t epochs = 60, batch = 64;
+  int64_t epochs = 60, batch = 64, summary_every = 100;
+  float dropout = 0.3f;
   uint64_t seed = 1;
   bool resume = false, evaluate = false;
 };
-
-constexpr float kDropout = 0.3f;
 
 struct Evaluation {
   Tensor predictions;
@@ -53,9 +52,10 @@ absl::Status Train(Session& session, const Network& net, const Flags& flags, con
     for (int64_t b = s % steps_per_epoch; b < steps_per_epoch && s < last_step; ++b) {
       const Examples batch =
           train.Pick({order.begin() + b * flags.batch, order.begin() + (b + 1) * flags.batch});
-      WEIR_RETURN_IF_ERROR(step.Run({batch.images, batch.labels, Tensor::Scalar(kDropout)}, &out));
+      WEIR_RETURN_IF_ERROR(
+          step.Run({batch.images, batch.labels, Tensor::Scalar(flags.dropout)}, &out));
       progress.Show(++s, out[0].scalar<float>(), out[1].scalar<float>());
-      if (s % 100 == 0 || s == last_step) {
+      if (s % flags.summary_every == 0 || s == last_step) {
         WEIR_ASSIGN_OR_RETURN(
             const Tensors summary,
             session.Run({{net.image, batch.images}, {net.label, batch.labels}}, {net.summaries}));
@@ -135,6 +135,12 @@ int main(int argc, char** argv) {
   app.add_option("--epochs", flags.epochs, "passes over the training images, in all")
       ->capture_default_str();
   app.add_option("--batch", flags.batch, "images a step")->capture_default_str();
+  app.add_option("--dropout", flags.dropout, "share of units left out in a training step")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+  app.add_option("--summary-every", flags.summary_every, "steps between two entries of the curves")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--seed", flags.seed, "of initial values and dropout")->capture_default_str();
   app.add_option("--device", flags.device, "\"/gpu:0\"; default: the best there is");
   app.add_flag("--resume", flags.resume, "go on from the last checkpoint in --dir");
