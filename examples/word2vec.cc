@@ -1,16 +1,11 @@
 // Word vectors by skip-gram with negative sampling: which words of a text stand in the same places?
-// The gradient of a look-up is a few rows, so a step costs the same whatever the size of the
-// vocabulary.
-#include <cstdio>
+// A look-up's gradient is a few rows, so a step costs the same whatever the size of the vocabulary.
 #include <fstream>
 #include <map>
 #include <random>
 
 #include "weir/session/weir.h"
-
 using namespace weir;
-
-constexpr int64_t kSize = 48, kBatch = 1024, kNegatives = 64;
 
 absl::Status Learn(const std::string& path) {
   std::map<std::string, int> ids;
@@ -18,52 +13,42 @@ absl::Status Learn(const std::string& path) {
   std::vector<int> text;
   std::ifstream file(path);
   for (std::string word; file >> word;) {
-    std::erase_if(word, [](unsigned char c) { return !std::isalpha(c); });
+    std::erase_if(word, [](unsigned char c) { return std::isalpha(c) == 0; });
     if (ids.emplace(word, words.size()).second) words.push_back(word);
     text.push_back(ids[word]);
   }
   if (text.size() < 100) return NotFound(path, ": no such text; run from the project's folder");
 
   Graph g;
-  const Output centre = Placeholder(g, DT_INT32, {kBatch}),
-               context = Placeholder(g, DT_INT32, {kBatch});
-  const Output negative = Placeholder(g, DT_INT32, {kNegatives});
-  const Shape table = {static_cast<int64_t>(words.size()), kSize};
-  const Variable in = GetVariable(g, "in", table, RandomUniformInitializer(-0.5f, 0.5f));
-  const Variable out = GetVariable(g, "out", table, RandomUniformInitializer(-0.5f, 0.5f));
-  const Output v = in.SparseRead(centre);
-  const Output near = ReduceSum(v * out.SparseRead(context), {1});
-  const Output far = MatMul(v, out.SparseRead(negative), {.transpose_b = true});
-  const Output loss =
-      ReduceMean(Softplus(-near)) + ReduceMean(ReduceSum(Softplus(far), {1})) * 0.1f;
+  Tensor c(DT_INT32, {1024}), o(DT_INT32, {1024}), n(DT_INT32, {64});
+  const Output word = Placeholder(g, DT_INT32, {1024}), near = Placeholder(g, DT_INT32, {1024});
+  const Output far = Placeholder(g, DT_INT32, {64});
+  const Shape table = {static_cast<int64_t>(words.size()), 48};
+  const Variable in = GetVariable(g, "in", table), out = GetVariable(g, "out", table);
+  const Output v = in.SparseRead(word), matches = ReduceSum(v * out.SparseRead(near), {1});
+  const Output mismatches = MatMul(v, out.SparseRead(far), {.transpose_b = true});
+  const Output loss = ReduceMean(Softplus(-matches)) + 6.4f * ReduceMean(Softplus(mismatches));
   const Operation train = Adagrad(0.5).Minimize(loss), init = GlobalVariablesInitializer(g);
-  const Output unit = L2Normalize(in.value(), {1}), word = Placeholder(g, DT_INT32, {});
-  const Output nearest = TopK(ReduceSum(unit * Gather(unit, word), {1}), 6).indices;
-
+  const Output some = Const(g, {ids["God"], ids["son"], ids["Egypt"], ids["he"], ids["years"]});
+  const Output unit = L2Normalize(in, {1});
+  const Output nearest = TopK(MatMul(Gather(unit, some), unit, {.transpose_b = true}), 6).indices;
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
   WEIR_RETURN_IF_ERROR(session.Run(init));
   std::mt19937 random(1);
-  Tensor c(DT_INT32, {kBatch}), o(DT_INT32, {kBatch}), n(DT_INT32, {kNegatives});
   for (int step = 0; step <= 3000; ++step) {
-    for (int i = 0; i < kBatch; ++i) {  // a word, and one of the three before or after it
+    for (int i = 0; i < 1024; ++i) {  // a word, and one of the three before it or after it
       const size_t at = 3 + random() % (text.size() - 6), away = 1 + random() % 3;
-      c.data<int32_t>()[i] = text[at],
+      c.data<int32_t>()[i] = text[at];
       o.data<int32_t>()[i] = text[i % 2 == 0 ? at + away : at - away];
     }
     for (int32_t& id : n.flat<int32_t>()) id = text[random() % text.size()];
-    WEIR_ASSIGN_OR_RETURN(const Tensors l,
-                          session.Run({{centre, c}, {context, o}, {negative, n}}, {loss}, {train}));
+    const Feeds feeds = {{word, c}, {near, o}, {far, n}};
+    WEIR_ASSIGN_OR_RETURN(const Tensors l, session.Run(feeds, {loss}, {train}));
     if (step % 500 == 0) std::printf("step %4d  loss %.4f\n", step, l[0].scalar<float>());
   }
-  for (const char* w : {"God", "son", "Egypt", "he", "years"}) {
-    WEIR_ASSIGN_OR_RETURN(const Tensors top,
-                          session.Run({{word, Tensor::Scalar(ids[w])}}, {nearest}));
-    for (int k = 0; k < 6; ++k)
-      std::printf("%s%s", words[top[0].data<int32_t>()[k]].c_str(),
-                  k == 0   ? ": "
-                  : k == 5 ? "\n"
-                           : " ");
-  }
+  WEIR_ASSIGN_OR_RETURN(const Tensors top, session.Run({nearest}));
+  for (int i = 0; i < 30; ++i)  // each of the words, and the five nearest to it
+    std::printf("%s%c", words[top[0].data<int32_t>()[i]].c_str(), i % 6 < 5 ? ' ' : '\n');
   return absl::OkStatus();
 }
 
