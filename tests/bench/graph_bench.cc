@@ -17,7 +17,7 @@ namespace weir {
 namespace {
 
 struct Flags {
-  std::string workload, graph, fetch = "y", target, init;
+  std::string workload, graph, write, fetch = "y", target, init;
   std::vector<std::string> feeds;
   double per = 0, budget_s = 2;
   int threads = 2;
@@ -118,6 +118,9 @@ absl::Status Run(const Flags& flags) {
     WEIR_RETURN_IF_ERROR(ImportGraphFile(graph, flags.graph).status());
   }
   Emit(flags, "import", Now() - t_import, "s", 0, 1);
+  if (!flags.write.empty()) {
+    WEIR_RETURN_IF_ERROR(WriteFileAtomically(flags.write, SerializeGraph(graph)));
+  }
   SessionOptions options{.num_threads = flags.threads};
   options.disable.insert(flags.disable.begin(), flags.disable.end());
   const double t_first = Now();
@@ -181,6 +184,7 @@ int main(int argc, char** argv) {
   app.add_option("--int-range", f.int_range);
   app.add_option("--chain", f.chain, "instead of a file: a chain of so many random ops");
   app.add_option("--seed", f.seed);
+  app.add_option("--write", f.write, "write the graph to this file");
   app.add_option("--disable", f.disable, "optimisations to leave out");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = weir::Run(f);
