@@ -36,10 +36,10 @@ class Grad {
 };
 using Grads = std::vector<Grad>;
 
-// What a gradient rule sees. It runs with the name scope "gradients/<op>_grad/" open, control
-// dependencies cleared and nodes colocated as asked, and returns one Grad for each input (fewer:
-// the rest has none). It follows the structure of TensorFlow's rule for the op, so that imported
-// and built graphs agree node by node.
+// What a gradient rule sees. It runs with the name scope "gradients/<op>_grad/" open and nodes
+// colocated as asked; control dependencies around the call of Gradients stay in force, as in
+// TensorFlow. It returns one Grad for each input (fewer: the rest has none) and follows the
+// structure of TensorFlow's rule for the op, so that imported and built graphs agree node by node.
 class GradContext {
  public:
   GradContext(Node& node, Grads output_grads) : node_(node), dys_(std::move(output_grads)) {}

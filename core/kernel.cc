@@ -184,7 +184,7 @@ absl::Status KernelRegistry::NoKernel(const Node& node, Place place) const {
     registered.push_back(absl::StrCat(def->place == kCpu ? "CPU" : "GPU", " {",
                                       absl::StrJoin(constraints, ", "), "}"));
   }
-  return Unimplemented(
+  return InvalidArgument(
       "No OpKernel was registered to support Op '", node.op_name(), "' used by node ", node.name(),
       " with these attrs: [", absl::StrJoin(types, ", "), "] on ", place == kCpu ? "CPU" : "GPU",
       ". Registered kernels: ", registered.empty() ? "none" : absl::StrJoin(registered, "; "));

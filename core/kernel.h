@@ -65,15 +65,17 @@ struct KernelInit {
   }
 };
 
-// A computation ready to run: a closure made once from a node's attributes, run once a step. Three
-// forms:
-//   synchronous   absl::Status(KernelContext&)            computes (or enqueues on the device's
-//   stream) and returns asynchronous  void(KernelContext&, Done)              may return early;
-//   calls done once, from any thread; for kernels
-//                                                         that wait (queues, remote calls): no
-//                                                         thread is held
-//   constant      Tensor                                  the output is known already (Const,
-//   VarHandleOp): never run
+// A computation ready to run: a closure made once from a node's attributes, run once a step. It has
+// one of three forms:
+//
+// clang-format off
+//   form          type                                  what it does
+//   synchronous   absl::Status(KernelContext&)          computes (or enqueues on the device's stream), returns
+//   asynchronous  void(KernelContext&, Done)            may return early; calls done once, from any thread; for
+//                                                       kernels that wait (queues, remote calls): no thread is held
+//   constant      Tensor                                never runs: the output is known (Const, VarHandleOp)
+// clang-format on
+//
 // A closure may be run by several steps at once; what it remembers must allow that.
 class Kernel {
  public:
@@ -281,7 +283,7 @@ class KernelRegistry {
 
   // The kernel for this node; null if there is none. The constraint on "" is on "T", else "dtype".
   const KernelDef* Find(const Node& node, Place place) const;
-  // Why Find gave null: UNIMPLEMENTED, naming the node, its types, and the kernels there are.
+  // Why Find gave null: INVALID_ARGUMENT, naming the node, its types, and the kernels there are.
   absl::Status NoKernel(const Node& node, Place place) const;
   // Op names with a kernel for the place, sorted.
   std::vector<std::string> Ops(Place place) const;

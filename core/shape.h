@@ -44,7 +44,8 @@ class Shape {
 
   bool IsFullyDefined() const;
   bool IsScalar() const { return has_rank_ && dims_.empty(); }
-  // The product of the extents; -1 when not fully defined.
+  // The product of the extents; -1 when not fully defined. A product beyond int64 is INT64_MAX (only
+  // shapes that did not come through Make can have one): no such tensor can be allocated.
   int64_t num_elements() const;
 
   // Equal as descriptions: unknown equals unknown.

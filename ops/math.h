@@ -265,6 +265,10 @@ Output MatMul(Output a, Output b, const MatMulOptions& options = {});
 // Sums products over these axes of a and b (as many of each); static shapes.
 Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<int64_t> axes_b,
                  absl::string_view name = "Tensordot");
+// Einstein's summation over one or two tensors: "ij,jk->ik" is a matrix product, "ii->" a trace,
+// "...ij->...ji" transposes a stack of matrices. Labels that the result lacks are summed over;
+// without "->" the result has those that come once, in alphabetical order.
+Output Einsum(absl::string_view equation, const Outputs& inputs, absl::string_view name = "einsum");
 // The vector product of three-vectors in the last dimension.
 Output Cross(Output a, Output b, absl::string_view name = {});
 
