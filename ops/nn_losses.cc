@@ -17,6 +17,13 @@ Output MinusOne(Output x, absl::string_view name) {
   return Op("Sub", x, ConstLike(x, 1, "y"), scope.name());
 }
 
+// The shape [-1, classes]: "shape", and "shape/0" for the literal.
+Output MinusOneAnd(Output classes) {
+  NameScope scope(classes.graph(), "shape");
+  Output first = Const<int32_t>(classes.graph(), -1, "0");
+  return AddOp("Pack", {Outputs{first, classes}}, {}, scope.name());
+}
+
 // shape[begin : begin + size], both given as scalars or constants: "Slice", "Slice/begin",
 // "Slice/size".
 Output SliceOf(Output shape, const Output& begin, const Output& size) {
@@ -83,14 +90,13 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
   if (logits.shape().rank() == 2) {
     loss = SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss;
   } else {
+    Output sizes = ShapeTensor(logits);
     Output classes_at = MinusOne(Rank(logits), "sub");
-    Output classes = StridedSlice(ShapeTensor(logits), {Index(classes_at)});
+    Output classes = StridedSlice(sizes, {Index(classes_at)});
     Output flat;
     {
       NameScope reshape(g, "Reshape");
-      Output sizes =
-          AddOp("Pack", {Outputs{Const<int32_t>(g, -1, "shape/0"), classes}}, {}, "shape");
-      flat = AddOp("Reshape", {logits, sizes}, {}, reshape.name());
+      flat = AddOp("Reshape", {logits, MinusOneAnd(classes)}, {}, reshape.name());
     }
     Output flat_labels = Reshape(labels, {-1});
     loss = Reshape(SparseSoftmaxCrossEntropyWithLogits(flat, flat_labels).loss, shape);
@@ -115,6 +121,9 @@ Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name)
   if (!loss) return Output();
   Output without_classes = SliceOf(shape, Output(), MinusOne(rank, "Sub"));
   loss = Reshape(loss, without_classes);
+  if (loss && logits.shape().rank() >= 1) {
+    g.Fail(g.RefineShape(loss, logits.shape().Sub(0, -1)));  // the reshape hides it
+  }
   return IsNarrow(type) ? CastTo(loss, type) : loss;
 }
 
