@@ -60,8 +60,8 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
     return NotFound("Tensor '", name, "' not found: the graph has no node '", node_name, "'");
   }
   if (index >= node->num_outputs()) {
-    return OutOfRange("Tensor '", name, "' not found: node ", node->Label(), " has ",
-                      node->num_outputs(), " outputs");
+    return NotFound("Tensor '", name, "' not found: node ", node->Label(), " has ",
+                    node->num_outputs(), " outputs");
   }
   return Output(node, index);
 }

@@ -394,7 +394,10 @@ void AddTypes(KernelRegistry* r, List<Ts...>) {
 
 }  // namespace
 
-void AddMatMulCpu(KernelRegistry* r) { AddTypes(r, MatMulTypes{}); }
+void AddMatMulCpu(KernelRegistry* r) {
+  AddTypes(r, MatMulTypes{});
+  AddEinsumCpu(r);
+}
 
 }  // namespace weir
 #endif  // HWY_ONCE

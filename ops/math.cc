@@ -16,6 +16,7 @@ void AddMathOps(OpRegistry* ops) {
   AddReductionOps(ops);
   AddMatMulOps(ops);
   AddSegmentOps(ops);
+  AddEinsumOps(ops);
 }
 
 namespace {

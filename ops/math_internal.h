@@ -15,6 +15,7 @@ void AddBinaryMathOps(OpRegistry* ops);   // math_binary.cc
 void AddReductionOps(OpRegistry* ops);    // math_reduction.cc
 void AddMatMulOps(OpRegistry* ops);       // math_matmul.cc
 void AddSegmentOps(OpRegistry* ops);      // math_segment.cc
+void AddEinsumOps(OpRegistry* ops);       // einsum.cc
 
 // Scalars that Python makes with constant_op (named "Const"), not as an operand.
 Output ScalarConst(const Output& like, double value);

@@ -182,7 +182,11 @@ Output DynamicKeptShape(Output shape, Output axes) {
   const Output positive = FloorMod(wide_axes + rank, rank, "mod");
   const Output count = ShapeVector(positive);
   const Output all = Range(g, 0, rank, 1);
-  const Output ones = Fill(count, ConstOf(g, DT_INT32, 1, "ones/Const"), "ones");
+  Output ones;
+  {
+    const NameScope scope(g, "ones");
+    ones = AddOp("Fill", {count, Const<int32_t>(g, 1, "Const")}, {}, scope.name());
+  }
   return AddOp("DynamicStitch", {Outputs{all, positive}, Outputs{shape, ones}});
 }
 

@@ -1,6 +1,7 @@
 #include "weir/session/meta_graph.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "absl/strings/match.h"
 #include "google/protobuf/text_format.h"
@@ -147,7 +148,7 @@ class CollectionImporter {
   CollectionImporter(Graph& graph, std::string prefix)
       : graph_(graph), prefix_(std::move(prefix)) {}
 
-  absl::Status Import(const std::string& key, const proto::CollectionDef& def) {
+  void Import(const std::string& key, const proto::CollectionDef& def) {
     switch (def.kind_case()) {
       case proto::CollectionDef::kNodeList:
         return ImportNodes(key, def.node_list());
@@ -156,51 +157,63 @@ class CollectionImporter {
                                    : ImportBytes(key, def.bytes_list());
       case proto::CollectionDef::kInt64List:
         for (const int64_t value : def.int64_list().value()) graph_.AddToCollection(key, value);
-        return absl::OkStatus();
+        return;
       case proto::CollectionDef::kFloatList:
         for (const float value : def.float_list().value()) graph_.AddToCollection(key, value);
-        return absl::OkStatus();
+        return;
       default:
-        return absl::OkStatus();  // Any: of types that Weir does not know
+        return;  // Any: of types that Weir does not know
     }
   }
 
  private:
-  absl::Status ImportNodes(const std::string& key, const proto::CollectionDef::NodeList& list) {
+  void ImportNodes(const std::string& key, const proto::CollectionDef::NodeList& list) {
     for (const std::string& name : list.value()) {
       const std::string full = prefix_ + name;
       if (absl::StrContains(name, ':')) {
-        WEIR_ASSIGN_OR_RETURN(const Output output, graph_.FindOutput(full));
-        graph_.AddToCollection(key, output);
-      } else {
-        Node* node = graph_.FindNode(full);
-        if (node == nullptr)
-          return NotFound("collection '", key, "' names the node '", full, "', which is not there");
+        const absl::StatusOr<Output> output = graph_.FindOutput(full);
+        if (output.ok()) {
+          graph_.AddToCollection(key, *output);
+        } else {
+          LeaveOut(key, output.status().message());
+        }
+      } else if (Node* node = graph_.FindNode(full); node != nullptr) {
         graph_.AddToCollection(key, Operation(node));
+      } else {
+        LeaveOut(key, absl::StrCat("the graph has no node '", full, "'"));
       }
     }
-    return absl::OkStatus();
   }
 
-  absl::Status ImportVariables(const std::string& key,
-                               const proto::CollectionDef::BytesList& list) {
+  // Collections are remarks on the graph, which is whole without them.
+  static void LeaveOut(const std::string& key, absl::string_view why) {
+    std::fprintf(stderr, "weir: an element of collection '%s' is left out: %.*s\n", key.c_str(),
+                 static_cast<int>(why.size()), why.data());
+  }
+
+  void ImportVariables(const std::string& key, const proto::CollectionDef::BytesList& list) {
     for (const std::string& bytes : list.value()) {
       proto::VariableDef def;
-      if (!def.ParseFromString(bytes))
-        return DataLoss("collection '", key, "' has a malformed VariableDef");
+      if (!def.ParseFromString(bytes)) {
+        LeaveOut(key, "a malformed VariableDef");
+        continue;
+      }
       std::shared_ptr<VariableInfo>& info = variables_[def.variable_name()];
       if (info == nullptr) {
-        WEIR_ASSIGN_OR_RETURN(const Variable variable, Variable::FromProto(graph_, def, prefix_));
-        info = variable.info();
+        const absl::StatusOr<Variable> variable = Variable::FromProto(graph_, def, prefix_);
+        if (!variable.ok()) {
+          LeaveOut(key, variable.status().message());
+          continue;
+        }
+        info = variable->info();
       }
       // Old writers do not say it in the definition.
       if (key == collections::kTrainableVariables) info->trainable = true;
       graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(info));
     }
-    return absl::OkStatus();
   }
 
-  absl::Status ImportBytes(const std::string& key, const proto::CollectionDef::BytesList& list) {
+  void ImportBytes(const std::string& key, const proto::CollectionDef::BytesList& list) {
     for (const std::string& bytes : list.value()) {
       proto::SaverDef saver;
       if (key == collections::kSavers && saver.ParseFromString(bytes)) {
@@ -210,7 +223,6 @@ class CollectionImporter {
         graph_.AddToCollection(key, bytes);
       }
     }
-    return absl::OkStatus();
   }
 
   Graph& graph_;
@@ -256,8 +268,7 @@ absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDe
   CollectionImporter collections(graph, prefix);
   std::map<std::string, const proto::CollectionDef*> sorted;
   for (const auto& [key, collection] : def.collection_def()) sorted[key] = &collection;
-  for (const auto& [key, collection] : sorted)
-    WEIR_RETURN_IF_ERROR(collections.Import(key, *collection));
+  for (const auto& [key, collection] : sorted) collections.Import(key, *collection);
   return Describe(def, prefix);
 }
 

@@ -27,6 +27,10 @@ class Pruner {
       }
     }
     for (const Output& fetch : request_.fetches) {
+      if (feeds_.contains(fetch)) {
+        return InvalidArgument("Tensor '", fetch.name(),
+                               "' is both fed and fetched: its value is what is fed");
+      }
       WEIR_ASSIGN_OR_RETURN(const PlanValue value, Need(fetch));
       plan_.fetches.push_back(value);
     }

@@ -51,16 +51,21 @@ struct Wanted {
 
 absl::StatusOr<std::vector<Wanted>> ListWanted(Session& session, const std::vector<Node*>& readers,
                                                Output filename, const std::string& path) {
+  const Tensor fed = Tensor::Scalar(path);
   Outputs fetches;
-  for (const Node* node : readers)
-    fetches.insert(fetches.end(), node->inputs().begin(), node->inputs().end());
-  WEIR_ASSIGN_OR_RETURN(const Tensors values,
-                        session.Run({{filename, Tensor::Scalar(path)}}, fetches));
+  for (const Node* node : readers) {
+    for (const Output& input : node->inputs()) {
+      if (input != filename) fetches.push_back(input);
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(const Tensors values, session.Run({{filename, fed}}, fetches));
   std::vector<Wanted> wanted;
   size_t next = 0;
   for (const Node* node : readers) {
-    const Tensor* in = &values[next];
-    next += static_cast<size_t>(node->num_inputs());
+    Tensors in;
+    for (const Output& input : node->inputs()) {
+      in.push_back(input == filename ? fed : values[next++]);
+    }
     for (int i = 0; i < node->num_inputs(); ++i) {
       if (in[i].dtype() != DT_STRING ||
           in[i].num_elements() != (i == 0 ? 1 : node->num_outputs())) {

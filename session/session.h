@@ -87,9 +87,14 @@ class Session {
 
   // Runs the part of the graph that the fetches and targets need. Feeds replace the tensors they
   // name. Returns the fetched values in order; they never change afterwards.
-  //   INVALID_ARGUMENT     feed of the wrong dtype or shape, fed twice, placeholder not fed,
-  //   element of another graph FAILED_PRECONDITION  uninitialised variable CANCELLED session
-  //   closed;  DEADLINE_EXCEEDED  took too long (the session stays usable)
+  //
+  // clang-format off
+  //   INVALID_ARGUMENT     feed of the wrong dtype or shape, tensor fed twice or both fed and fetched,
+  //                        placeholder not fed, element of another graph
+  //   FAILED_PRECONDITION  uninitialised variable
+  //   CANCELLED            session closed
+  //   DEADLINE_EXCEEDED    took too long (the session stays usable)
+  // clang-format on
   absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
                               const std::vector<Operation>& targets = {},
                               const RunOptions& options = {});

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
+#include "weir/session/saver.h"
 #include "weir/tools/case_collections.h"
 #include "weir/tools/compare.h"
 #include "weir/tools/model.h"
@@ -202,7 +203,8 @@ class CaseRun {
     if (!model_.session) return FailedPrecondition("the case has no graph to run");
     WEIR_RETURN_IF_ERROR(PrepareFeeds(step, prepared));
     WEIR_RETURN_IF_ERROR(PrepareSignature(step, prepared));
-    WEIR_RETURN_IF_ERROR(PrepareSaver(step, prepared));
+    WEIR_RETURN_IF_ERROR(PrepareSave(step, prepared));
+    WEIR_RETURN_IF_ERROR(Restore(step));
     const auto repeat = static_cast<int64_t>(NumberMember(step, "repeat", 1));
     absl::StatusOr<Tensors> got;
     for (int64_t i = 0; i < repeat; ++i) {
@@ -244,19 +246,22 @@ class CaseRun {
     return absl::OkStatus();
   }
 
-  absl::Status PrepareSaver(const Json& step, PreparedStep* out) {
-    const Json &restore = Member(step, "restore"), &save = Member(step, "save");
-    if (restore.is_null() && save.is_null()) return absl::OkStatus();
+  absl::Status PrepareSave(const Json& step, PreparedStep* out) {
+    const Json& save = Member(step, "save");
+    if (save.is_null()) return absl::OkStatus();
     if (!model_.meta.saver) return FailedPrecondition("the meta graph has no SaverDef");
     const SaverDef& saver = *model_.meta.saver;
-    if (!restore.is_null()) {
-      out->targets.push_back(saver.restore_op_name);
-    } else {
-      out->fetches.push_back(saver.save_tensor_name);
-    }
-    const std::string path = PathOf(restore.is_null() ? Json{{"scratch", save}} : restore);
-    out->feeds.emplace_back(saver.filename_tensor_name, Tensor::Scalar(path));
+    out->fetches.push_back(saver.save_tensor_name);
+    out->feeds.emplace_back(saver.filename_tensor_name,
+                            Tensor::Scalar(PathOf(Json{{"scratch", save}})));
     return absl::OkStatus();
+  }
+
+  absl::Status Restore(const Json& step) {
+    const Json& restore = Member(step, "restore");
+    if (restore.is_null()) return absl::OkStatus();
+    if (!model_.meta.saver) return FailedPrecondition("the meta graph has no SaverDef");
+    return RestoreVariables(*model_.session, *model_.meta.saver, PathOf(restore));
   }
 
   absl::Status AddFeed(const std::string& name, const Json& value, PreparedStep* out) {

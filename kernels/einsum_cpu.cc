@@ -1,0 +1,309 @@
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "weir/kernels/matmul.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
+#include "weir/ops/einsum.h"
+
+// Einsum as one batch of matrix products.
+//
+// A label of a tensor is a dimension of it with an extent and a stride; a label that a tensor has
+// twice walks along a diagonal, and its stride is the sum of both. Labels of extent 1 move nothing
+// and are left out, which settles the broadcasting of ellipses too.
+//
+// A label of two operands is one of four kinds:
+//   summed at once   in one operand only, not in the result: added up before anything else
+//   batch            in both operands and in the result
+//   free             in one operand and in the result
+//   contracted       in both operands, not in the result
+// so that left [batch, free, contracted] times right [batch, contracted, free] is result [batch,
+// free of left, free of right]. An operand whose elements lie like that, or with the last two parts
+// exchanged (a transposed matrix), is used where it is, any other is copied into that order first.
+// The result is computed in place if its labels come in that order for the operands as given or
+// exchanged; else it is copied to where each label belongs, which is on a diagonal (in zeros) for a
+// label that the result has twice.
+namespace weir {
+
+namespace {
+
+using Labels = std::vector<int>;
+
+// The elements of a tensor by label.
+struct Strided {
+  const void* data = nullptr;
+  DataType type = DT_INVALID;
+  Labels labels;  // different ones
+  absl::InlinedVector<int64_t, 6> strides;
+  Tensor owned;  // keeps the data, if it is not an input's
+
+  int64_t StrideOf(int label) const {
+    const auto at = std::find(labels.begin(), labels.end(), label);
+    return at == labels.end() ? 0 : strides[at - labels.begin()];
+  }
+  bool Has(int label) const {
+    return std::find(labels.begin(), labels.end(), label) != labels.end();
+  }
+};
+
+Labels Joined(Labels a, const Labels& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+template <class T>
+void SumRows(const T* in, int64_t rows, int64_t n, T* out) {
+  constexpr bool kNarrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+  using Wide = std::conditional_t<kNarrow || std::is_same_v<T, float>, double, T>;
+  for (int64_t r = 0; r < rows; ++r) {
+    Wide sum(0);
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<Wide>(in[r * n + i]);
+    out[r] = static_cast<T>(sum);
+  }
+}
+
+using EinsumTypes = List<half, bfloat16, float, double, int32_t, int64_t, std::complex<float>,
+                         std::complex<double>>;
+
+class EinsumRun {
+ public:
+  EinsumRun(KernelContext& c, const EinsumLabels& labels, Tensor* out)
+      : c_(c), extents_(labels.extents), out_(out) {
+    const Dims strides = StridesOf(out->shape());
+    for (size_t i = 0; i < labels.output.size(); ++i) Add(labels.output[i], strides[i], &result_);
+    result_repeats_ = result_.labels.size() < CountLong(labels.output);
+  }
+
+  absl::Status Unary(const Tensor& input, const Labels& labels) {
+    WEIR_ASSIGN_OR_RETURN(const Strided x, SumAway(View(input, labels), result_, result_));
+    CopyToResult(x);
+    return absl::OkStatus();
+  }
+
+  absl::Status Binary(const Tensor& a, const Labels& a_labels, const Tensor& b,
+                      const Labels& b_labels) {
+    Strided x = View(a, a_labels), y = View(b, b_labels);
+    WEIR_ASSIGN_OR_RETURN(x, SumAway(std::move(x), result_, y));
+    WEIR_ASSIGN_OR_RETURN(y, SumAway(std::move(y), result_, x));
+    for (const int label : x.labels) {
+      if (!result_.Has(label)) contracted_.push_back(label);
+    }
+    for (const int label : result_.labels) {
+      if (x.Has(label) && y.Has(label)) batch_.push_back(label);
+    }
+    const Labels left = FreeOf(x), right = FreeOf(y);
+    if (result_.labels == Joined(Joined(batch_, right), left)) return Multiply(y, right, x, left);
+    return Multiply(x, left, y, right);
+  }
+
+ private:
+  size_t CountLong(const Labels& labels) const {
+    return std::count_if(labels.begin(), labels.end(),
+                         [this](int label) { return extents_.at(label) != 1; });
+  }
+
+  void Add(int label, int64_t stride, Strided* to) const {
+    if (extents_.at(label) == 1) return;
+    const auto at = std::find(to->labels.begin(), to->labels.end(), label);
+    if (at != to->labels.end()) {
+      to->strides[at - to->labels.begin()] += stride;
+    } else {
+      to->labels.push_back(label);
+      to->strides.push_back(stride);
+    }
+  }
+
+  Strided View(const Tensor& t, const Labels& labels) const {
+    Strided view;
+    view.data = t.raw();
+    view.type = t.dtype();
+    const Dims strides = StridesOf(t.shape());
+    for (int d = 0; d < t.rank(); ++d) {
+      if (t.dim(d) != 1) Add(labels[d], strides[d], &view);
+    }
+    return view;
+  }
+
+  int64_t SizeOf(const Labels& labels) const {
+    int64_t n = 1;
+    for (const int label : labels) n *= extents_.at(label);
+    return n;
+  }
+
+  bool LiesIn(const Strided& x, const Labels& order) const {
+    int64_t stride = 1;
+    for (auto label = order.rbegin(); label != order.rend(); ++label) {
+      if (x.StrideOf(*label) != stride) return false;
+      stride *= extents_.at(*label);
+    }
+    return true;
+  }
+
+  // The elements in this order of labels, one after the other.
+  absl::StatusOr<Strided> InOrder(const Strided& x, const Labels& order) {
+    Strided y;
+    y.type = x.type;
+    y.labels = order;
+    Dims dims;
+    for (const int label : order) dims.push_back(extents_.at(label));
+    WEIR_ASSIGN_OR_RETURN(y.owned, c_.AllocateTemp(x.type, Shape({SizeOf(order)})));
+    y.data = y.owned.raw();
+    StridedCopy copy;
+    const Dims strides = StridesOf(dims);
+    for (size_t i = 0; i < order.size(); ++i) {
+      copy.AddDim(dims[i], x.StrideOf(order[i]), strides[i]);
+      y.strides.push_back(strides[i]);
+    }
+    copy.Run(c_.pool(), x.type, x.data, y.owned.raw());
+    return y;
+  }
+
+  // Without the labels that neither of the others has.
+  absl::StatusOr<Strided> SumAway(Strided x, const Strided& a, const Strided& b) {
+    Labels kept, summed;
+    for (const int label : x.labels)
+      (a.Has(label) || b.Has(label) ? kept : summed).push_back(label);
+    if (summed.empty()) return x;
+    const int64_t rows = SizeOf(kept), n = SizeOf(summed);
+    const Labels order = Joined(kept, summed);
+    if (!LiesIn(x, order)) {
+      WEIR_ASSIGN_OR_RETURN(x, InOrder(x, order));
+    }
+    Strided y;
+    y.type = x.type;
+    y.labels = kept;
+    WEIR_ASSIGN_OR_RETURN(y.owned, c_.AllocateTemp(x.type, Shape({rows})));
+    y.data = y.owned.raw();
+    int64_t stride = rows;
+    for (const int label : kept) y.strides.push_back(stride /= extents_.at(label));
+    DispatchType(x.type, EinsumTypes{}, [&]<class T>() {
+      const T* const in = static_cast<const T*>(x.data);
+      T* const out = y.owned.data<T>();
+      c_.pool().ParallelFor(rows, 0.5 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
+        SumRows(in + begin * n, end - begin, n, out + begin);
+      });
+    });
+    return y;
+  }
+
+  Labels FreeOf(const Strided& x) const {
+    Labels out;
+    for (const int label : result_.labels) {
+      if (x.Has(label) && std::find(batch_.begin(), batch_.end(), label) == batch_.end()) {
+        out.push_back(label);
+      }
+    }
+    return out;
+  }
+
+  // Makes x a stack of matrices of rows `rows` and columns `columns`, perhaps transposed ones.
+  absl::Status AsMatrices(const Labels& rows, const Labels& columns, Strided* x, bool* transposed) {
+    const Labels plain = Joined(Joined(batch_, rows), columns);
+    *transposed = false;
+    if (LiesIn(*x, plain)) return absl::OkStatus();
+    *transposed = LiesIn(*x, Joined(Joined(batch_, columns), rows));
+    if (*transposed) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(*x, InOrder(*x, plain));
+    return absl::OkStatus();
+  }
+
+  absl::Status Multiply(Strided x, const Labels& left, Strided y, const Labels& right) {
+    MatMulArgs args{.m = SizeOf(left), .n = SizeOf(right), .k = SizeOf(contracted_)};
+    WEIR_RETURN_IF_ERROR(AsMatrices(left, contracted_, &x, &args.transpose_a));
+    WEIR_RETURN_IF_ERROR(AsMatrices(contracted_, right, &y, &args.transpose_b));
+    const Labels order = Joined(Joined(batch_, left), right);
+    if (result_.labels == order && !result_repeats_) {
+      RunProducts(args, x, y, out_->raw());
+      return absl::OkStatus();
+    }
+    Strided z;
+    z.type = x.type;
+    z.labels = order;
+    int64_t stride = SizeOf(order);
+    WEIR_ASSIGN_OR_RETURN(z.owned, c_.AllocateTemp(x.type, Shape({stride})));
+    z.data = z.owned.raw();
+    for (const int label : order) z.strides.push_back(stride /= extents_.at(label));
+    RunProducts(args, x, y, z.owned.raw());
+    CopyToResult(z);
+    return absl::OkStatus();
+  }
+
+  void RunProducts(const MatMulArgs& args, const Strided& x, const Strided& y, void* z) {
+    const int64_t count = SizeOf(batch_), size = static_cast<int64_t>(ElementSize(x.type));
+    if (args.m == 1 && args.n == 1 && args.k == 1) {
+      DispatchType(x.type, EinsumTypes{}, [&]<class T>() {
+        const T *a = static_cast<const T*>(x.data), *b = static_cast<const T*>(y.data);
+        for (int64_t i = 0; i < count; ++i) static_cast<T*>(z)[i] = static_cast<T>(a[i] * b[i]);
+      });
+      return;
+    }
+    const auto one = [&](int64_t i) {
+      RunMatMul(c_.pool(), x.type, args,
+                static_cast<const char*>(x.data) + i * args.m * args.k * size,
+                static_cast<const char*>(y.data) + i * args.k * args.n * size,
+                static_cast<char*>(z) + i * args.m * args.n * size);
+    };
+    if (count < 2 * c_.pool().num_threads()) {
+      for (int64_t i = 0; i < count; ++i) one(i);
+      return;
+    }
+    const double cost =
+        100 + 0.03 * static_cast<double>(args.m * args.n) * static_cast<double>(args.k);
+    c_.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) one(i);
+    });
+  }
+
+  void CopyToResult(const Strided& x) {
+    if (result_repeats_) ClearElements(c_.pool(), *out_);
+    StridedCopy copy;
+    for (size_t i = 0; i < result_.labels.size(); ++i) {
+      const int label = result_.labels[i];
+      copy.AddDim(extents_.at(label), x.StrideOf(label), result_.strides[i]);
+    }
+    copy.Run(c_.pool(), x.type, x.data, out_->raw());
+  }
+
+  KernelContext& c_;
+  const absl::flat_hash_map<int, int64_t>& extents_;
+  Tensor* const out_;
+  Strided result_;  // of the output, without data
+  bool result_repeats_ = false;
+  Labels batch_, contracted_;
+};
+
+absl::StatusOr<Kernel> MakeEinsum(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(
+      EinsumEquation parsed,
+      EinsumEquation::Parse(init.attr<std::string>("equation"), init.node.num_inputs()));
+  auto equation = std::make_shared<const EinsumEquation>(std::move(parsed));
+  return Kernel([equation](KernelContext& c) -> absl::Status {
+    std::vector<Shape> shapes;
+    for (int i = 0; i < c.num_inputs(); ++i) shapes.push_back(c.input(i).shape());
+    WEIR_ASSIGN_OR_RETURN(const EinsumLabels labels, EinsumLabels::Match(*equation, shapes));
+    WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(labels.OutputShape().dims()));
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    for (const auto& [label, extent] : labels.extents) {
+      if (extent == 0) {  // sums of nothing
+        ClearElements(c.pool(), *out);
+        return absl::OkStatus();
+      }
+    }
+    EinsumRun run(c, labels, out);
+    if (shapes.size() == 1) return run.Unary(c.input(0), labels.inputs[0]);
+    return run.Binary(c.input(0), labels.inputs[0], c.input(1), labels.inputs[1]);
+  });
+}
+
+template <class... Ts>
+void AddTypes(KernelRegistry* r, List<Ts...>) {
+  (r->Add("Einsum", kCpu, DataTypeOf<Ts>::value, MakeEinsum), ...);
+}
+
+}  // namespace
+
+void AddEinsumCpu(KernelRegistry* r) { AddTypes(r, EinsumTypes{}); }
+
+}  // namespace weir
