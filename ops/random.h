@@ -42,14 +42,6 @@ Output ParameterizedTruncatedNormal(Graph& graph, const Ints& shape,
                                     const ParameterizedTruncatedNormalOptions& options = {},
                                     absl::string_view name = {});
 
-// `shape` values for each element of `alpha`, the shape parameters of gamma distributions, divided
-// by `beta` (may be invalid: 1). The gradient goes to alpha and beta.
-Output RandomGamma(const Ints& shape, Output alpha, Output beta = {},
-                   std::optional<int64_t> seed = {}, absl::string_view name = {});
-// `shape` values for each element of `lam`, the mean values of Poisson distributions.
-Output RandomPoisson(const Ints& shape, Output lam, DataType dtype = DT_FLOAT,
-                     std::optional<int64_t> seed = {}, absl::string_view name = {});
-
 // The rows of `value` (along dimension 0) in random order.
 Output RandomShuffle(Output value, std::optional<int64_t> seed = {}, absl::string_view name = {});
 
