@@ -153,11 +153,13 @@ absl::Status BiasAddGrad(KernelContext& ctx, bool channels_first) {
     c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, out->data<T>())
                  : SumPlanes(ctx.pool(), dy.data<T>(), c, out->data<T>());
   } else {
-    std::vector<Sum<T>> sums(c.channels, 0);
-    if (dy.num_elements() > 0) {
-      c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, sums.data())
-                   : SumPlanes(ctx.pool(), dy.data<T>(), c, sums.data());
+    if (dy.num_elements() == 0) {
+      std::fill_n(out->data<T>(), c.channels, T(0));
+      return absl::OkStatus();
     }
+    std::vector<Sum<T>> sums(c.channels, 0);
+    c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, sums.data())
+                 : SumPlanes(ctx.pool(), dy.data<T>(), c, sums.data());
     for (int64_t k = 0; k < c.channels; ++k) out->data<T>()[k] = T(sums[k]);
   }
   return absl::OkStatus();

@@ -174,10 +174,14 @@ void Reduce(ThreadPool& pool, const Reducer& r, const ReductionPlan& plan, const
   if (results == 0) return;
   if (plan.dims.empty() || plan.count == 0) {
     // One element a result, or none.
-    Accumulators acc(results * r.acc_size);
-    r.init(acc.data(), results);
-    if (plan.count != 0) r.columns(in, results, acc.data());
-    r.finish(acc.data(), results, plan.count, out);
+    constexpr int64_t kPiece = 1024;
+    Accumulators acc(std::min(kPiece, results) * r.acc_size);
+    for (int64_t i = 0; i < results; i += kPiece) {
+      const int64_t n = std::min(kPiece, results - i);
+      r.init(acc.data(), n);
+      if (plan.count != 0) r.columns(in + i * r.in_size, n, acc.data());
+      r.finish(acc.data(), n, plan.count, out + i * r.out_size);
+    }
     return;
   }
   const Loops loops = MakeLoops(plan);

@@ -30,8 +30,13 @@ absl::StatusOr<std::vector<int64_t>> RowIndices(const Tensor& indices, int64_t n
 void CombineRows(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& rows, int64_t width,
                  const Tensor& from, bool from_scalar);
 
+// The shape of all slices that the vectors along the last axis of `indices` address in a tensor of
+// this shape: indices.shape[:-1] + shape[indices.shape[-1]:]. INVALID_ARGUMENT if they are too long.
+absl::StatusOr<Shape> SlicesShape(const Tensor& indices, const Shape& shape);
 // Offsets, in elements, of the slices that the vectors along the last axis of `indices` address in a tensor of this shape.
-// INVALID_ARGUMENT naming the first vector that is out of range. `*width` is the number of elements of a slice.
+// INVALID_ARGUMENT naming the first vector that is out of range. `*width` is the number of elements of a slice;
+// no offsets if that is 0 and all slices are the whole tensor. As many as there are slices: let a tensor of SlicesShape
+// exist before.
 absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape, int64_t* width);
 
 // Combines the slice at offsets[i] of `to` with slice i of `from`, in order.

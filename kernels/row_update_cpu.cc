@@ -223,15 +223,22 @@ void CombineSlices(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int
   CombineAt(pool, op, to, offsets, /*place_scale=*/1, width, from, /*from_scalar=*/false);
 }
 
-absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape, int64_t* width) {
+absl::StatusOr<Shape> SlicesShape(const Tensor& indices, const Shape& shape) {
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector, got shape []");
   const int64_t depth = indices.dim(-1);
   if (depth > shape.rank()) {
     return InvalidArgument("The inner dimension of indices, ", depth, ", must be <= the rank of the variable, ",
                            shape.rank());
   }
+  return indices.shape().Sub(0, -1).Concatenate(shape.Sub(static_cast<int>(depth)));
+}
+
+absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape, int64_t* width) {
+  WEIR_RETURN_IF_ERROR(SlicesShape(indices, shape).status());
+  const int64_t depth = indices.dim(-1);
   *width = 1;
   for (int i = static_cast<int>(depth); i < shape.rank(); ++i) *width *= shape.dim(i);
+  if (*width == 0 && depth == 0) return std::vector<int64_t>();
   int64_t count = 1;
   for (int i = 0; i + 1 < indices.rank(); ++i) count *= indices.dim(i);
   std::vector<int64_t> offsets(static_cast<size_t>(count));

@@ -42,14 +42,14 @@ absl::Status ScatterSlices(const ScatterConfig& config, KernelContext& c) {
   const Shape shape = locked[0].value().shape();
   const Tensor& indices = c.input(1);
   const Tensor& updates = c.input(2);
-  int64_t width = 0;
-  WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, SliceOffsets(indices, shape, &width));
-  const Shape wanted = indices.shape().Sub(0, -1).Concatenate(shape.Sub(static_cast<int>(indices.dim(-1))));
+  WEIR_ASSIGN_OR_RETURN(const Shape wanted, SlicesShape(indices, shape));
   if (updates.shape() != wanted) {
     return InvalidArgument("Must have updates.shape = indices.shape[:-1] + params.shape[indices.shape[-1]:], got ",
                            "updates.shape ", updates.shape().ToString(), ", indices.shape ",
                            indices.shape().ToString(), ", params.shape ", shape.ToString());
   }
+  int64_t width = 0;
+  WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, SliceOffsets(indices, shape, &width));
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
   CombineSlices(c.pool(), config.op, value, offsets, width, updates);
   if (config.is_ref) c.SetOutput(0, c.input(0));

@@ -6,6 +6,7 @@
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
+#include "weir/kernels/strided_copy.h"
 
 // Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first dimension). Sorted ids
 // make each segment a range of rows; unsorted ones are combined in order, by threads that take columns.
@@ -28,7 +29,8 @@ template <class T>
 struct MeanRows : SumRows<T> {
   using Acc = Wide<T>;
   static Acc Scaled(Acc a, int64_t n) {
-    if constexpr (std::is_integral_v<Acc>) return static_cast<Acc>(static_cast<double>(a) / static_cast<double>(n));
+    using Whole = std::conditional_t<std::is_signed_v<Acc>, int64_t, uint64_t>;
+    if constexpr (std::is_integral_v<Acc>) return static_cast<Acc>(static_cast<Whole>(a) / static_cast<Whole>(n));
     else if constexpr (ScalarMath<Acc>::kComplex) return a / static_cast<typename Acc::value_type>(n);
     else return a / static_cast<Acc>(n);
   }
@@ -286,6 +288,11 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   const int64_t rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
   if (rows < 0) return InvalidArgument("output_dim0 must be non-negative, but got ", rows);
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(grad.shape(), rows)));
+  const int64_t width = WidthOf(grad.shape(), 1);
+  if (n == 0 || out->num_elements() == 0 || width == 0) {
+    ClearElements(c.pool(), *out);
+    return absl::OkStatus();
+  }
   std::vector<int64_t> sizes(segments, 0);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t s = IdOf(ids, i), row = IdOf(indices, i);
@@ -293,7 +300,6 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
     if (row < 0 || row >= rows) return InvalidArgument("Index ", row, " out of range [0, ", rows, ").");
     ++sizes[s];
   }
-  const int64_t width = WidthOf(grad.shape(), 1);
   std::vector<Acc> acc(rows * width, Acc(0));
   const T* const x = grad.data<T>();
   for (int64_t i = 0; i < n; ++i) {

@@ -26,8 +26,9 @@ absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
     if (size > static_cast<uint64_t>(INT64_MAX)) return InvalidArgument("Requires ((limit - start) / delta) <= int64 max");
     return static_cast<int64_t>(size);
   } else {
-    const double size = std::ceil(std::abs((static_cast<double>(limit) - static_cast<double>(start)) /
-                                           static_cast<double>(delta)));
+    // The quotient is rounded to T, as TensorFlow's is: it decides how many there are.
+    const T steps = static_cast<T>(static_cast<T>(limit - start) / delta);
+    const double size = std::ceil(std::abs(static_cast<double>(steps)));
     if (!(size < 9e18)) return InvalidArgument("Requires ((limit - start) / delta) <= int64 max, but it is ", size);
     return static_cast<int64_t>(size);
   }

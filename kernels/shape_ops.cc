@@ -280,9 +280,8 @@ void AddShapeOps(KernelRegistry* r) {
                          "PlaceholderWithDefault"}) {
     r->Add(op, kCpu, MakePass).Aliases({0}).Cost(Tiny);
   }
-  constexpr int kManyOutputs = 64;
-  std::vector<int> each(kManyOutputs);
-  for (int i = 0; i < kManyOutputs; ++i) each[i] = i;
+  std::vector<int> each(INT16_MAX);  // as many outputs as an item of a plan may have
+  for (int i = 0; i < INT16_MAX; ++i) each[i] = i;
   r->Add("IdentityN", kCpu, MakePass).Aliases(each).Cost(Tiny);
   r->Add("Snapshot", kCpu, MakeDeepCopy).InPlace({0});
   r->Add("DeepCopy", kCpu, MakeDeepCopy);

@@ -3,6 +3,7 @@
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
+#include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
 
 // Variables: handles to them, reads and assignments. A resource handle and a reference are the same thing here: a scalar
@@ -208,7 +209,7 @@ void CopySlices(KernelContext& c, const Tensor& from, const std::vector<int64_t>
     for (int64_t i = begin; i < end; ++i) {
       char* target = static_cast<char*>(to->raw()) + static_cast<size_t>(i) * bytes;
       const char* source = static_cast<const char*>(from.raw()) + static_cast<size_t>(offsets[i]) * size;
-      CombineRow(RowOp::kUpdate, from.dtype(), target, source, width, false);
+      CopyElements(from.dtype(), source, target, width);
     }
   };
   c.pool().ParallelFor(static_cast<int64_t>(offsets.size()), 4.0 + 0.1 * static_cast<double>(bytes), copy);
@@ -251,11 +252,11 @@ absl::Status GatherNdFrom(KernelContext& c, DataType dtype) {
   WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, 0));
   const Tensor& params = locked[0].value();
   const Tensor& indices = c.input(1);
-  int64_t width = 0;
-  WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, SliceOffsets(indices, params.shape(), &width));
-  const Shape out_shape =
-      indices.shape().Sub(0, -1).Concatenate(params.shape().Sub(static_cast<int>(indices.dim(-1))));
+  WEIR_ASSIGN_OR_RETURN(const Shape out_shape, SlicesShape(indices, params.shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, out_shape));
+  int64_t width = 0;
+  WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
+                        SliceOffsets(indices, params.shape(), &width));
   CopySlices(c, params, offsets, width, out);
   return absl::OkStatus();
 }

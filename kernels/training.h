@@ -8,8 +8,8 @@
 
 // The mathematics of the optimizers' update rules, once for all: element by element, without memory or types.
 //
-// A rule is a struct template over M, which says what a value is and how to compute with it: ScalarMath<float> here, on the
-// CPU vectors of the machine (training_cpu.cc), on a GPU the same ScalarMath. It is made from the step's scalars, and then
+// A rule is a struct template over M, which says what a value is and how to compute with it: UpdateMath<float> here, on the
+// CPU vectors of the machine (training_cpu.cc), on a GPU the same UpdateMath. It is made from the step's scalars, and then
 // applied to an element: operator()(grad, var, slots) changes var and the slots. The formulas are those of TensorFlow's
 // training ops; which slot is which is said by UpdateRules() in ops/training.h. This header is read by nvcc too.
 namespace weir {
@@ -23,7 +23,7 @@ struct UpdateScalars {
 };
 
 template <class T>
-struct ScalarMath {
+struct UpdateMath {
   using V = T;
   WEIR_HD static T Set(double x) { return static_cast<T>(x); }
   WEIR_HD static T Sqrt(T x) {

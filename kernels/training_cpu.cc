@@ -140,7 +140,7 @@ namespace {
 // Types that are computed in another one: half and bfloat16 in float. And rules that need pow.
 template <template <class> class Rule, class T, class C>
 void UpdateScalarwise(const UpdateScalars& scalars, const UpdateSpan& span) {
-  const Rule<ScalarMath<C>> rule(scalars);
+  const Rule<UpdateMath<C>> rule(scalars);
   T* var = static_cast<T*>(span.var);
   const T* grad = static_cast<const T*>(span.grad);
   for (int64_t i = 0; i < span.count; ++i) {

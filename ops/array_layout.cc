@@ -209,11 +209,18 @@ absl::Status SpaceDepthShape(ShapeContext& c, bool to_depth) {
   const ImageDims at = DimsOf(c.attr<std::string>("data_format"));
   WEIR_ASSIGN_OR_RETURN(Shape out, c.WithRank(0, at.rank));
   const int64_t block = c.attr<int64_t>("block_size");
+  constexpr int64_t kMaxBlock = 1 << 20;  // its square fits
+  if (block < 1 || block > kMaxBlock) {
+    return InvalidArgument("block_size must be in [1, ", kMaxBlock, "], but is ", block);
+  }
   for (int dim : {at.height, at.width}) {
     const int64_t extent = out.dim(dim);
     if (to_depth && extent >= 0 && extent % block != 0) {
       return InvalidArgument("Dimension size must be evenly divisible by ", block, " but is ",
                              extent);
+    }
+    if (!to_depth && extent > INT64_MAX / block) {
+      return InvalidArgument("Dimension size ", extent, " times ", block, " is too large");
     }
     if (extent >= 0) out.set_dim(dim, to_depth ? extent / block : extent * block);
   }
@@ -221,6 +228,9 @@ absl::Status SpaceDepthShape(ShapeContext& c, bool to_depth) {
   if (!to_depth && depth >= 0 && depth % (block * block) != 0) {
     return InvalidArgument("Dimension size must be evenly divisible by ", block * block, " but is ",
                            depth);
+  }
+  if (to_depth && depth > INT64_MAX / (block * block)) {
+    return InvalidArgument("Depth ", depth, " times ", block * block, " is too large");
   }
   if (depth >= 0)
     out.set_dim(at.channels, to_depth ? depth * block * block : depth / (block * block));

@@ -101,7 +101,14 @@ absl::Status RangeShape(ShapeContext& c) {
     return InvalidArgument("Requires start ", by > 0 ? "<=" : ">=", " limit when delta ", by > 0 ? ">" : "<", " 0: ",
                            from, "/", to);
   }
-  const double count = std::ceil(std::abs((to - from) / by));
+  // In the type of the elements, as the kernel counts them.
+  double steps = (to - from) / by;
+  if (start->dtype() == DT_FLOAT) {
+    steps = (static_cast<float>(to) - static_cast<float>(from)) / static_cast<float>(by);
+  } else if (start->dtype() == DT_HALF || start->dtype() == DT_BFLOAT16) {
+    return absl::OkStatus();
+  }
+  const double count = std::ceil(std::abs(steps));
   if (!(count < 9e18)) return InvalidArgument("Requires (limit - start) / delta to fit an int64");
   c.set_output(0, Shape({static_cast<int64_t>(count)}));
   return absl::OkStatus();

@@ -12,11 +12,12 @@ namespace weir {
 
 namespace {
 
-const UpdateRule& FindRule(absl::string_view name) {
-  const std::vector<UpdateRule>& rules = UpdateRules();
-  const auto it = std::find_if(rules.begin(), rules.end(), [&](const UpdateRule& r) { return r.name == name; });
-  assert(it != rules.end());
-  return *it;
+// Null if there is none.
+const UpdateRule* FindRule(absl::string_view name) {
+  for (const UpdateRule& rule : UpdateRules()) {
+    if (rule.name == name) return &rule;
+  }
+  return nullptr;
 }
 
 Output CastTo(const Output& tensor, DataType dtype) {
@@ -76,7 +77,13 @@ Output RuleOptimizer::Get(absl::string_view argument, const Variable& variable) 
 }
 
 Operation RuleOptimizer::Apply(const Output& grad, const Output* indices, const Variable& variable) {
-  const UpdateRule& rule = FindRule(rule_);
+  const UpdateRule* const found = FindRule(rule_);
+  if (found == nullptr) {
+    variable.graph().Fail(InvalidArgument("Optimizer ", name(), ": there is no update rule '", rule_,
+                                          "'; UpdateRules() lists them"));
+    return {};
+  }
+  const UpdateRule& rule = *found;
   NodeBuilder builder(variable.graph(),
                       absl::StrCat(variable.is_resource() ? "Resource" : "", indices != nullptr ? "Sparse" : "",
                                    "Apply", rule_));

@@ -129,7 +129,10 @@ class MemoryPlanner {
       if (!IsPlain(n.node->output_type(k)) || IsRef(n.node->output_type(k))) return false;
       if (n.is_host_output(k) && !n.device->is_host()) return false;
     }
-    return n.shapes[k].IsFullyDefined() && Bytes(n, k) > 0;
+    // What no machine holds is left to the kernel, whose allocation says so.
+    constexpr int64_t kMostElements = int64_t{1} << 40;
+    return n.shapes[k].IsFullyDefined() && n.shapes[k].num_elements() <= kMostElements &&
+           Bytes(n, k) > 0;
   }
 
   static DataType TypeOf(const PlanNode& n, int k) { return n.node->output_type(k); }
