@@ -32,16 +32,6 @@ Output RandomNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& 
 Output TruncatedNormal(Graph& graph, const Ints& shape, const RandomNormalOptions& options = {},
                        absl::string_view name = {});
 
-struct ParameterizedTruncatedNormalOptions {
-  double mean = 0, stddev = 1, min = -2, max = 2;
-  DataType dtype = DT_FLOAT;
-  std::optional<int64_t> seed = {};
-};
-// Values outside [min, max] are drawn again.
-Output ParameterizedTruncatedNormal(Graph& graph, const Ints& shape,
-                                    const ParameterizedTruncatedNormalOptions& options = {},
-                                    absl::string_view name = {});
-
 // The rows of `value` (along dimension 0) in random order.
 Output RandomShuffle(Output value, std::optional<int64_t> seed = {}, absl::string_view name = {});
 
