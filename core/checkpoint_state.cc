@@ -44,6 +44,7 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
   WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   proto::CheckpointState p;
   google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(100);
   ErrorKeeper errors;
   parser.RecordErrorsTo(&errors);
   parser.AllowUnknownField(true);

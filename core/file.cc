@@ -46,6 +46,7 @@ absl::Status BufferedFile::Sync() {
 }
 
 absl::Status BufferedFile::Close() {
+  if (file_ == nullptr) return status_;
   Flush().IgnoreError();
   const absl::Status closed = file_->Close();
   file_ = nullptr;

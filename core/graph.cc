@@ -208,7 +208,12 @@ std::vector<CollectionItem> Graph::collection(absl::string_view key,
     items = it->second;
   }
   if (scope.empty()) return items;
-  const std::regex pattern(std::string(scope), std::regex::ECMAScript);
+  std::regex pattern;
+  try {
+    pattern.assign(std::string(scope), std::regex::ECMAScript);
+  } catch (const std::regex_error&) {  // what is no pattern matches nothing
+    return {};
+  }
   std::erase_if(items, [&](const CollectionItem& item) {
     const std::string name = ItemName(item);
     return name.empty() ||

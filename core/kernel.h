@@ -185,7 +185,9 @@ class KernelContext {
   // The resource of type T at input i; INVALID_ARGUMENT if it is of another type.
   template <class T>
   absl::StatusOr<std::shared_ptr<T>> resource(int i) const {
-    auto typed = std::dynamic_pointer_cast<T>(input(i).template data<ResourceHandle>()->resource);
+    const Tensor& handle = input(i);
+    if (handle.dtype() != DT_RESOURCE || handle.num_elements() != 1) return WrongResource(i);
+    auto typed = std::dynamic_pointer_cast<T>(handle.template data<ResourceHandle>()->resource);
     if (typed == nullptr) return WrongResource(i);
     return typed;
   }

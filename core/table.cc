@@ -73,7 +73,16 @@ absl::Status TableReader::ForEach(Visitor visit) {
   for (const auto& [last, handle] : index_) {
     WEIR_ASSIGN_OR_RETURN(const Block* block, Load(handle));
     BlockCursor entry(block->contents);
-    for (; entry.valid(); entry.Next()) WEIR_RETURN_IF_ERROR(visit(entry.key(), entry.value()));
+    // Keys ascend, and share what they begin with for at most 16 entries: a block that unfolds into
+    // more has been made to fill memory.
+    constexpr size_t kMostUnfolded = 16;
+    size_t unfolded = 0;
+    for (; entry.valid(); entry.Next()) {
+      unfolded += entry.key().size();
+      if (unfolded > kMostUnfolded * block->contents.size())
+        return BadBlock(path(), handle.offset);
+      WEIR_RETURN_IF_ERROR(visit(entry.key(), entry.value()));
+    }
     if (!entry.sound()) return BadBlock(path(), handle.offset);
   }
   return absl::OkStatus();

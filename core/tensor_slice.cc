@@ -45,7 +45,7 @@ absl::StatusOr<Shape> TensorSlice::ShapeIn(const Shape& full) const {
   Shape shape;
   for (int i = 0; i < full.rank(); ++i) {
     const Extent& e = extents[i];
-    if (e.length == Extent::kAll) {
+    if (e.length == Extent::kAll && e.start == 0) {
       shape.AddDim(full.dim(i));
     } else if (e.start < 0 || e.length < 0 || e.start > full.dim(i) ||
                e.length > full.dim(i) - e.start) {

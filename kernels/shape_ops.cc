@@ -9,8 +9,13 @@ namespace weir {
 
 namespace {
 
+// Outputs beyond these are copies: a plan is told of shared memory output by output.
+constexpr int kSharedOutputs = 256;
+
 absl::Status Pass(KernelContext& c) {
-  for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, c.input(i));
+  const int shared = std::min(c.num_outputs(), kSharedOutputs);
+  for (int i = 0; i < shared; ++i) c.SetOutput(i, c.input(i));
+  for (int i = shared; i < c.num_outputs(); ++i) c.SetOutput(i, c.input(i).DeepCopy());
   return absl::OkStatus();
 }
 
@@ -280,8 +285,8 @@ void AddShapeOps(KernelRegistry* r) {
                          "PlaceholderWithDefault"}) {
     r->Add(op, kCpu, MakePass).Aliases({0}).Cost(Tiny);
   }
-  std::vector<int> each(INT16_MAX);  // as many outputs as an item of a plan may have
-  for (int i = 0; i < INT16_MAX; ++i) each[i] = i;
+  std::vector<int> each(kSharedOutputs);
+  for (int i = 0; i < kSharedOutputs; ++i) each[i] = i;
   r->Add("IdentityN", kCpu, MakePass).Aliases(each).Cost(Tiny);
   r->Add("Snapshot", kCpu, MakeDeepCopy).InPlace({0});
   r->Add("DeepCopy", kCpu, MakeDeepCopy);

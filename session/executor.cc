@@ -38,6 +38,7 @@ struct Executor::Frame {
   StepInfo step;
   std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
   std::optional<Clock::time_point> deadline;
+  std::chrono::milliseconds timeout{0};
   std::vector<NodeTrace>* trace = nullptr;
   std::mutex trace_mutex;
 
@@ -109,9 +110,10 @@ std::unique_ptr<Executor::Frame> Executor::NewFrame() {
   return frame;
 }
 
-Executor::Frame* Executor::Acquire() {
+absl::StatusOr<Executor::Frame*> Executor::Acquire() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    WEIR_RETURN_IF_ERROR(cancelled_);
     if (!idle_.empty()) {
       Frame* frame = idle_.back();
       idle_.pop_back();
@@ -119,8 +121,9 @@ Executor::Frame* Executor::Acquire() {
     }
   }
   std::unique_ptr<Frame> frame = NewFrame();
-  if (frame == nullptr) return nullptr;
+  if (frame == nullptr) return absl::ResourceExhaustedError("No memory for the values of a step");
   const std::lock_guard<std::mutex> lock(mutex_);
+  WEIR_RETURN_IF_ERROR(cancelled_);
   frames_.push_back(std::move(frame));
   return frames_.back().get();
 }
@@ -132,6 +135,7 @@ void Executor::Release(Frame* frame) {
 
 void Executor::Cancel(const absl::Status& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  cancelled_ = why;
   for (const auto& frame : frames_) {
     if (std::find(idle_.begin(), idle_.end(), frame.get()) == idle_.end())
       frame->cancellation->Cancel(why);
@@ -140,8 +144,7 @@ void Executor::Cancel(const absl::Status& why) {
 
 absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                            const RunOptions& options, int64_t step_id) {
-  Frame* frame = Acquire();
-  if (frame == nullptr) return absl::ResourceExhaustedError("No memory for the values of a step");
+  WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
   frame->step.step_id = step_id;
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_->feed_slots[i] >= 0) frame->slots[plan_->feed_slots[i]] = feeds[i];
@@ -162,14 +165,15 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
 
 absl::Status Executor::RunFrame(Frame& frame, const RunOptions& options) {
   frame.deadline.reset();
+  frame.timeout = options.timeout;
   if (options.timeout.count() > 0) frame.deadline = Clock::now() + options.timeout;
   frame.trace = options.trace;
   if (sequential_) {
-    absl::Status status = options.trace != nullptr ? RunSequence<true>(frame, options)
-                                                   : RunSequence<false>(frame, options);
+    absl::Status status =
+        options.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
     return WaitForStreams(frame, std::move(status));
   }
-  RunTasks(frame, options);
+  RunTasks(frame);
   return WaitForStreams(frame, std::exchange(frame.status, absl::OkStatus()));
 }
 
@@ -185,24 +189,25 @@ absl::Status Executor::WaitForStreams(Frame& frame, absl::Status status) const {
 
 namespace {
 
-absl::Status TimedOut(const RunOptions& options) {
+absl::Status TimedOut(std::chrono::milliseconds limit) {
   return absl::DeadlineExceededError(
-      absl::StrCat("The step took longer than its time limit of ", options.timeout.count(), " ms"));
+      absl::StrCat("The step took longer than its time limit of ", limit.count(), " ms"));
 }
 
 }  // namespace
 
 template <bool kTrace>
-absl::Status Executor::RunSequence(Frame& frame, const RunOptions& options) {
+absl::Status Executor::RunSequence(Frame& frame) {
   const int32_t count = static_cast<int32_t>(plan_->items.size());
   for (int32_t i = 0; i < count; ++i) {
     if (frame.cancellation->cancelled()) return frame.cancellation->status();
-    if (frame.deadline && Clock::now() > *frame.deadline) return TimedOut(options);
+    if (frame.deadline && Clock::now() > *frame.deadline) return TimedOut(frame.timeout);
     const Clock::time_point start = kTrace ? Clock::now() : Clock::time_point();
     if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
     if (kTrace) Trace(frame, i, start);
   }
-  return absl::OkStatus();
+  // The last kernel may have failed by cancelling (KernelContext::SetOutput has no status).
+  return frame.cancellation->cancelled() ? frame.cancellation->status() : absl::OkStatus();
 }
 
 // A synchronous item, start to end.
@@ -210,7 +215,11 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
-    if (absl::Status s = item.kernel.run()(frame.contexts[i]); !s.ok()) return AtNode(*item.node, *item.device, s);
+    if (absl::Status s = item.kernel.run()(frame.contexts[i]); !s.ok())
+      return AtNode(*item.node, *item.device, s);
+    // A Merge none of whose inputs is alive is as dead as what it makes.
+    if (item.accepts_dead && item.dead_slot >= 0 && item.num_outputs > 0)
+      frame.dead[item.dead_slot] = frame.dead[plan_->indices[item.outputs]];
   }
   if (item.num_releases_after > 0) {
     Empty(frame, item.releases + item.num_releases_before, item.num_releases_after);
@@ -225,7 +234,7 @@ bool Executor::SkipDead(Frame& frame, const Item& item) const {
     for (int k = 0; k < item.num_inputs; ++k)
       dead = dead || frame.dead[indices[item.inputs + k]] != 0;
   }
-  for (int k = 0; k < item.num_dead_controls; ++k)
+  for (int k = 0; !item.accepts_dead && k < item.num_dead_controls; ++k)
     dead = dead || frame.dead[indices[item.dead_controls + k]] != 0;
   frame.dead[item.dead_slot] = dead ? 1 : 0;
   if (dead) {
@@ -265,13 +274,14 @@ void Executor::Trace(Frame& frame, int32_t i, Clock::time_point start) const {
 
 // ---- several tasks
 
-void Executor::RunTasks(Frame& frame, const RunOptions& options) {
+void Executor::RunTasks(Frame& frame) {
   frame.tasks_left = static_cast<int32_t>(plan_->tasks.size());
   frame.failed.store(false, std::memory_order_relaxed);
   for (size_t t = 0; t < plan_->tasks.size(); ++t) {
     frame.waits_for[t].store(plan_->tasks[t].num_predecessors, std::memory_order_relaxed);
   }
   RunTask(frame, 0, plan_->tasks[0].begin);
+  std::optional<Clock::time_point> deadline = frame.deadline;  // until it has been reported
   std::unique_lock<std::mutex> lock(frame.mutex);
   while (frame.tasks_left > 0) {
     lock.unlock();
@@ -280,9 +290,9 @@ void Executor::RunTasks(Frame& frame, const RunOptions& options) {
       const std::lock_guard<std::mutex> l(frame.mutex);
       return frame.tasks_left == 0 || !frame.posted.empty();
     };
-    if (!ran && !pool_.HelpUntil(news, frame.deadline)) {
-      frame.deadline.reset();
-      Fail(frame, TimedOut(options));
+    if (!ran && !pool_.HelpUntil(news, deadline)) {
+      deadline.reset();
+      Fail(frame, TimedOut(frame.timeout));
     }
     lock.lock();
   }
@@ -303,12 +313,14 @@ bool Executor::RunPosted(Frame& frame) {
 }
 
 void Executor::Post(Frame& frame, int32_t task, int32_t item) {
+  const bool helped = pool_.num_threads() > 1;
+  // Counted before anyone can take the work up, finish the step and let the session end.
+  if (helped) jobs_.fetch_add(1, std::memory_order_relaxed);
   {
     const std::lock_guard<std::mutex> lock(frame.mutex);
     frame.posted.emplace_back(task, item);
-    if (pool_.num_threads() == 1) return pool_.Wake();
+    if (!helped) return pool_.Wake();
   }
-  jobs_.fetch_add(1, std::memory_order_relaxed);
   pool_.Schedule([this, &frame] {
     RunPosted(frame);
     jobs_.fetch_sub(1, std::memory_order_release);
@@ -321,6 +333,10 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
     if (frame.failed.load(std::memory_order_acquire)) break;
     if (frame.cancellation->cancelled()) {
       Fail(frame, frame.cancellation->status());
+      break;
+    }
+    if (frame.deadline && Clock::now() > *frame.deadline) {
+      Fail(frame, TimedOut(frame.timeout));
       break;
     }
     if (plan_->items[i].kernel.is_async()) {

@@ -36,16 +36,16 @@ class Executor {
   struct Frame;
   using Clock = std::chrono::steady_clock;
 
-  Frame* Acquire();
+  absl::StatusOr<Frame*> Acquire();
   std::unique_ptr<Frame> NewFrame();
   void Release(Frame* frame);
 
   absl::Status RunFrame(Frame& frame, const RunOptions& options);
   absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>
-  absl::Status RunSequence(Frame& frame, const RunOptions& options);
+  absl::Status RunSequence(Frame& frame);
   absl::Status RunItem(Frame& frame, int32_t item);
-  void RunTasks(Frame& frame, const RunOptions& options);
+  void RunTasks(Frame& frame);
   void RunTask(Frame& frame, int32_t task, int32_t item);
   bool StartAsync(Frame& frame, int32_t task, int32_t item);
   void FinishTask(Frame& frame, int32_t task);
@@ -63,6 +63,7 @@ class Executor {
   ResourceMap& resources_;
   bool sequential_ = true;  // one task without asynchronous items: no counting, no waiting
   std::mutex mutex_;
+  absl::Status cancelled_;  // for good: steps that come later fail too
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Frame*> idle_;
   std::atomic<int> jobs_{0};  // helpers handed to the pool and not yet back

@@ -76,7 +76,9 @@ class InitializerOrder {
       const int reader = stack.back();
       stack.pop_back();
       for (const PlanValue& in : plan_.nodes[reader].inputs) {
-        if (in.node != variable && initializer_of_.contains(in.node))
+        const auto initializer_of = initializer_of_.find(in.node);
+        if (in.node != variable && initializer_of != initializer_of_.end() &&
+            initializer_of->second != reader)
           reads_.push_back({reader, in.node, variable});
         push(in.node);
       }

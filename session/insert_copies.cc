@@ -91,7 +91,8 @@ void InsertReads(PlanGraph& plan) {
     node.device = plan.nodes[ref.node].device;
     node.shapes = {plan.nodes[ref.node].node->output_shape(ref.output)};
     node.inputs.push_back(ref);
-    if (consumer != nullptr) {
+    // Not for a Merge: its other inputs may be dead while this one is alive.
+    if (consumer != nullptr && (consumer->def == nullptr || !consumer->def->accepts_dead)) {
       for (const PlanValue& other : consumer->inputs) {
         if (other.node != ref.node && other.node < static_cast<int>(count))
           node.controls.push_back(other.node);

@@ -276,7 +276,9 @@ absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& p
                                               const ImportMetaGraphOptions& options) {
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   proto::MetaGraphDef def;
-  const bool parsed = IsText(path) ? google::protobuf::TextFormat::ParseFromString(bytes, &def)
+  google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(100);
+  const bool parsed = IsText(path) ? parser.ParseFromString(bytes, &def)
                                    : def.ParseFromString(bytes);
   if (!parsed) return DataLoss(path, ": not a MetaGraphDef, or damaged");
   absl::StatusOr<MetaGraph> meta = ImportMetaGraph(graph, def, options);

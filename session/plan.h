@@ -132,10 +132,10 @@ struct Item {
   Device* device = nullptr;
   Kernel kernel;
   int32_t inputs = 0, outputs = 0;  // offsets into Plan::indices
-  int16_t num_inputs = 0, num_outputs = 0;
+  int32_t num_inputs = 0, num_outputs = 0;
   int32_t dead_controls = 0;  // offset; slots of control inputs that may be dead
-  int16_t num_dead_controls = 0;
-  int16_t num_releases_before = 0, num_releases_after = 0;
+  int32_t num_dead_controls = 0;
+  int32_t num_releases_before = 0, num_releases_after = 0;
   int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
   int32_t dead_slot = -1;  // where the item's own deadness is noted; -1 if it cannot be dead
   uint64_t host_outputs = 0;

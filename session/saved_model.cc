@@ -21,7 +21,9 @@ absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* mod
                     directory);
   }
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(is_text ? text : binary));
-  const bool parsed = is_text ? google::protobuf::TextFormat::ParseFromString(bytes, model)
+  google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(100);
+  const bool parsed = is_text ? parser.ParseFromString(bytes, model)
                               : model->ParseFromString(bytes);
   return parsed ? absl::OkStatus()
                 : DataLoss(is_text ? text : binary, ": not a SavedModel, or damaged");

@@ -100,7 +100,9 @@ absl::Status Saver::RemoveOldest() {
       next_kept_ += keep_seconds_;
       continue;
     }
-    WEIR_RETURN_IF_ERROR(RemoveCheckpoint(oldest.path));
+    // Somebody else may have removed it; the new checkpoint is there all the same.
+    const absl::Status removed = RemoveCheckpoint(oldest.path);
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
   }
   return absl::OkStatus();
 }

@@ -85,9 +85,8 @@ class Scheduler {
   // A constant in the memory of the device that output k of the node lies on.
   absl::StatusOr<Tensor> WhereUsed(const PlanNode& n, int k, const Tensor& value) const {
     if (!n.is_on_accelerator(k)) return value;
-    WEIR_ASSIGN_OR_RETURN(
-        const Tensor copy,
-        Tensor::Allocate(n.device->allocator(), value.dtype(), value.shape()));
+    WEIR_ASSIGN_OR_RETURN(const Tensor copy,
+                          Tensor::Allocate(n.device->allocator(), value.dtype(), value.shape()));
     std::promise<absl::Status> copied;
     n.device->CopyFromHost(value, copy, [&](absl::Status s) { copied.set_value(std::move(s)); });
     WEIR_RETURN_IF_ERROR(copied.get_future().get());
@@ -258,7 +257,9 @@ class Scheduler {
       after.erase(std::unique(after.begin(), after.end()), after.end());
       int task = 0;
       if (is_heavy(i)) {
-        const bool join = after.size() == 1 && !closed[after[0]] && !fork;
+        // What waits holds up nobody who does not wait for it: a task of its own.
+        const bool join =
+            after.size() == 1 && !closed[after[0]] && !fork && !graph_.nodes[i].kernel.is_async();
         task = join ? after[0] : new_task(after);
       } else if (after.size() == 1 && !closed[after[0]]) {
         task = after[0];
@@ -315,10 +316,10 @@ class Scheduler {
       });
     }
     item.inputs = static_cast<int32_t>(plan_.indices.size());
-    item.num_inputs = static_cast<int16_t>(n.inputs.size());
+    item.num_inputs = static_cast<int32_t>(n.inputs.size());
     for (const PlanValue& v : n.inputs) plan_.indices.push_back(slot(v));
     item.outputs = static_cast<int32_t>(plan_.indices.size());
-    item.num_outputs = static_cast<int16_t>(n.num_outputs());
+    item.num_outputs = static_cast<int32_t>(n.num_outputs());
     for (int k = 0; k < n.num_outputs(); ++k) plan_.indices.push_back(scheduled_.slot_of[i] + k);
     item.dead_controls = static_cast<int32_t>(plan_.indices.size());
     for (const int control : n.controls) {
@@ -337,8 +338,8 @@ class Scheduler {
         if (n.is_host_output(k)) item.host_outputs |= uint64_t{1} << k;
       }
     }
-    const bool listed = std::find(plan_.streams.begin(), plan_.streams.end(), n.device) !=
-                        plan_.streams.end();
+    const bool listed =
+        std::find(plan_.streams.begin(), plan_.streams.end(), n.device) != plan_.streams.end();
     if (n.device->has_stream() && !listed) plan_.streams.push_back(n.device);
     plan_.items.push_back(std::move(item));
     return absl::OkStatus();
@@ -381,8 +382,8 @@ class Scheduler {
     for (size_t k = 0; k < plan_.items.size(); ++k) {
       Item& item = plan_.items[k];
       item.releases = static_cast<int32_t>(plan_.indices.size());
-      item.num_releases_before = static_cast<int16_t>(before[k].size());
-      item.num_releases_after = static_cast<int16_t>(after[k].size());
+      item.num_releases_before = static_cast<int32_t>(before[k].size());
+      item.num_releases_after = static_cast<int32_t>(after[k].size());
       plan_.indices.insert(plan_.indices.end(), before[k].begin(), before[k].end());
       plan_.indices.insert(plan_.indices.end(), after[k].begin(), after[k].end());
     }

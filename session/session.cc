@@ -123,6 +123,9 @@ struct Step::Impl {
       return absl::CancelledError("Session has been closed.");
     WEIR_RETURN_IF_ERROR(CheckFeeds(feeds));
     WEIR_ASSIGN_OR_RETURN(Executor * executor, Find(feeds));
+    // Whoever closes the session after this look cancels the executor that was found.
+    if (session->closed.load(std::memory_order_acquire))
+      return absl::CancelledError("Session has been closed.");
     const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
     return executor->Run(feeds, fetches, options, id);
   }
