@@ -144,7 +144,7 @@ TEST(Accelerator, FeedsAndFetchesCrossTheBorder) {
                        {b, Tensor::Vector<bool>({true, false})},
                        {h, Tensor::Vector<half>({half(0.5f)})}};
   const Tensors out = MustRun(session, feeds,
-                              {doubled, x, n + int64_t{1}, LogicalNot(b), h + h, constant,
+                              {doubled, Identity(x), n + int64_t{1}, LogicalNot(b), h + h, constant,
                                ShapeTensor(doubled, DT_INT32, {}, false)});
   for (const Tensor& t : out) EXPECT_TRUE(t.host_accessible());
   EXPECT_THAT(Values<float>(out[0]), ElementsAre(2, 4));

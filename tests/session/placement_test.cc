@@ -169,12 +169,12 @@ TEST(Placement, LogSaysWhereEveryNodeGoes) {
   EXPECT_THAT(Place(g, z).log, Not(HasSubstr("product")));
 }
 
-TEST(Placement, OpWithoutKernelIsUnimplemented) {
+TEST(Placement, OpWithoutKernelIsInvalid) {
   OpRegistry ops(&BuiltinOps());
   ops.Add(OpSpec("Unheard").In("x: T").Out("y: T").Attr("T: type").InferShape(SameShape).Doc("?"));
   Graph g(ops);
   const Outcome o = Place(g, AddOp("Unheard", {Source(g)}));
-  EXPECT_EQ(o.status.code(), absl::StatusCode::kUnimplemented) << o.status;
+  EXPECT_EQ(o.status.code(), absl::StatusCode::kInvalidArgument) << o.status;
   EXPECT_THAT(std::string(o.status.message()), HasSubstr("Unheard"));
 }
 
