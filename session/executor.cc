@@ -358,6 +358,8 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
   const auto release = [this, &frame, i, start](const Item& finished) {
+    if (finished.accepts_dead && finished.dead_slot >= 0 && finished.num_outputs > 0)
+      frame.dead[finished.dead_slot] = frame.dead[plan_->indices[finished.outputs]];
     if (frame.trace != nullptr) Trace(frame, i, start);
     Empty(frame, finished.releases + finished.num_releases_before, finished.num_releases_after);
   };
@@ -387,13 +389,12 @@ void Executor::FinishTask(Frame& frame, int32_t t) {
   if (--frame.tasks_left == 0) pool_.Wake();
 }
 
+// The first reason counts: a kernel that gives up because the step is over only repeats it.
 void Executor::Fail(Frame& frame, const absl::Status& status) {
-  {
-    const std::lock_guard<std::mutex> lock(frame.mutex);
-    if (frame.status.ok()) frame.status = status;
-    frame.failed.store(true, std::memory_order_release);
-  }
   frame.cancellation->Cancel(status);
+  const std::lock_guard<std::mutex> lock(frame.mutex);
+  if (frame.status.ok()) frame.status = frame.cancellation->status();
+  frame.failed.store(true, std::memory_order_release);
 }
 
 absl::Status Executor::TakeFetches(Frame& frame, Tensors* fetches) const {

@@ -253,10 +253,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
       HostValues known(values);
       ShapeContext context(node_, std::move(inputs), std::move(handles), known);
       if (!node_.op().shape_fn()(context).ok()) return std::nullopt;
-      for (int i = 0; i < num_outputs(); ++i) {
-        absl::StatusOr<Shape> merged = shapes[i].MergeWith(context.outputs()[i]);
-        shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
-      }
+      shapes = context.outputs();  // what a file says of shapes may be wrong
     }
     for (int i = 0; i < num_outputs(); ++i) {
       if (!shapes[i].IsFullyDefined() && !IsRef(node_.output_type(i))) return std::nullopt;
