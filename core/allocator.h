@@ -11,15 +11,16 @@
 
 namespace weir {
 
-// Where the bytes of tensors come from: host memory, or the memory of one accelerator. Thread-safe. An allocator
-// outlives everything that was allocated from it.
+// Where the bytes of tensors come from: host memory, or the memory of one accelerator. Thread-safe.
+// An allocator outlives everything that was allocated from it.
 class Allocator {
  public:
   static constexpr size_t kAlignment = 64;
 
   virtual ~Allocator() = default;
   virtual absl::string_view name() const = 0;
-  // At least `bytes` bytes aligned to kAlignment, uninitialised; nullptr when there is no room (never throws).
+  // At least `bytes` bytes aligned to kAlignment, uninitialised; nullptr when there is no room
+  // (never throws).
   virtual void* Allocate(size_t bytes) = 0;
   // `bytes` is what Allocate was asked for.
   virtual void Deallocate(void* data, size_t bytes) = 0;
@@ -29,20 +30,23 @@ class Allocator {
   virtual int64_t bytes_in_use() const = 0;
 };
 
-// The host's allocator. Blocks from 16 KiB to 64 MiB are kept when freed and handed out again (at most 256 MiB of them),
-// because the first touch of fresh pages costs ten times as much as memory already in use. One for the process.
+// The host's allocator. Blocks from 16 KiB to 64 MiB are kept when freed and handed out again (at
+// most 256 MiB of them), because the first touch of fresh pages costs ten times as much as memory
+// already in use. One for the process.
 Allocator& HostAllocator();
 
-// A counted block of memory with the elements of a tensor in it. Tensors share it; the last one frees it.
+// A counted block of memory with the elements of a tensor in it. Tensors share it; the last one
+// frees it.
 class Buffer {
  public:
-  // A block of `count` elements of `dtype` from `allocator`, objects constructed if the dtype has any; nullptr when
-  // there is no room. The caller owns one reference.
+  // A block of `count` elements of `dtype` from `allocator`, objects constructed if the dtype has
+  // any; nullptr when there is no room. The caller owns one reference.
   static Buffer* New(Allocator& allocator, DataType dtype, int64_t count);
-  // Wraps memory that others own. `release(arg)` is called when the last reference goes; may be null. `transient` marks
-  // memory that is reused when the step ends (an arena): whoever keeps a value beyond the step copies it.
-  static Buffer* Wrap(void* data, size_t bytes, Allocator* allocator, void (*release)(void*), void* arg,
-                      bool transient = false);
+  // Wraps memory that others own. `release(arg)` is called when the last reference goes; may be
+  // null. `transient` marks memory that is reused when the step ends (an arena): whoever keeps a
+  // value beyond the step copies it.
+  static Buffer* Wrap(void* data, size_t bytes, Allocator* allocator, void (*release)(void*),
+                      void* arg, bool transient = false);
 
   void* data() const { return data_; }
   size_t size() const { return bytes_; }
@@ -54,7 +58,9 @@ class Buffer {
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     // A sole owner needs no atomic write: nobody else can be counting.
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Delete();
+    if (refs_.load(std::memory_order_acquire) == 1 ||
+        refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      Delete();
   }
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
 

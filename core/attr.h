@@ -31,18 +31,19 @@ struct AttrPlaceholder {
   friend bool operator==(const AttrPlaceholder&, const AttrPlaceholder&) = default;
 };
 
-// The value of a node's attribute: one of TensorFlow's attribute kinds, or a list of one kind. An empty list has no kind
-// (EmptyList) until an op's signature gives it one; get<std::vector<T>> accepts it for every T.
+// The value of a node's attribute: one of TensorFlow's attribute kinds, or a list of one kind. An
+// empty list has no kind (EmptyList) until an op's signature gives it one; get<std::vector<T>>
+// accepts it for every T.
 class AttrValue {
  public:
   struct EmptyList {
     friend bool operator==(EmptyList, EmptyList) { return true; }
   };
-  using Value =
-      std::variant<std::monostate, std::string, int64_t, float, bool, DataType, Shape, Tensor, FunctionRef,
-                   AttrPlaceholder, EmptyList, std::vector<std::string>, std::vector<int64_t>, std::vector<float>,
-                   std::vector<bool>, std::vector<DataType>, std::vector<Shape>, std::vector<Tensor>,
-                   std::vector<FunctionRef>>;
+  using Value = std::variant<std::monostate, std::string, int64_t, float, bool, DataType, Shape,
+                             Tensor, FunctionRef, AttrPlaceholder, EmptyList,
+                             std::vector<std::string>, std::vector<int64_t>, std::vector<float>,
+                             std::vector<bool>, std::vector<DataType>, std::vector<Shape>,
+                             std::vector<Tensor>, std::vector<FunctionRef>>;
 
   AttrValue() = default;
   AttrValue(absl::string_view s) : value_(std::string(s)) {}
@@ -76,7 +77,8 @@ class AttrValue {
 
   friend bool operator==(const AttrValue& a, const AttrValue& b);
   friend bool operator!=(const AttrValue& a, const AttrValue& b) { return !(a == b); }
-  // Text for messages and `weir graph show`: `DT_FLOAT`, `"SAME"`, `[1, 2]`, `<Tensor: float[2,3]>`.
+  // Text for messages and `weir graph show`: `DT_FLOAT`, `"SAME"`, `[1, 2]`, `<Tensor:
+  // float[2,3]>`.
   std::string ToString() const;
 
  private:
@@ -84,19 +86,21 @@ class AttrValue {
 };
 
 // What a signature says of one attribute, parsed from text such as
-//   "T: {half, float, double} = DT_FLOAT"   "dtype: type"   "N: int >= 1"   "padding: {'SAME', 'VALID'}"
-//   "shape: shape = {unknown_rank: true}"   "strides: list(int) >= 4"   "transpose_a: bool = false"   "f: func"
-//   "Tin: list({float, int32}) >= 1"        "T: {numbertype, quantizedtype}"   "T: realnumbertype"
-// Defaults: numbers, true/false, 'text', DT_NAMES, lists in [], shapes as "[2,?]" or {unknown_rank: true} or {},
-// and integer tensors as "{ dtype: DT_UINT8 tensor_shape { dim { size: 1 } } int_val: 255 }" (only ImageSummary has one).
+//   "T: {half, float, double} = DT_FLOAT"   "dtype: type"   "N: int >= 1"   "padding: {'SAME',
+//   'VALID'}" "shape: shape = {unknown_rank: true}"   "strides: list(int) >= 4"   "transpose_a:
+//   bool = false"   "f: func" "Tin: list({float, int32}) >= 1"        "T: {numbertype,
+//   quantizedtype}"   "T: realnumbertype"
+// Defaults: numbers, true/false, 'text', DT_NAMES, lists in [], shapes as "[2,?]" or {unknown_rank:
+// true} or {}, and integer tensors as "{ dtype: DT_UINT8 tensor_shape { dim { size: 1 } } int_val:
+// 255 }" (only ImageSummary has one).
 struct AttrSpec {
   enum class Kind { kString, kInt, kFloat, kBool, kType, kShape, kTensor, kFunction };
   std::string name;
   Kind kind = Kind::kType;
   bool is_list = false;
-  std::optional<int64_t> minimum;           // of the integer, or of the length of the list
-  DataTypes allowed_types;                  // empty: all
-  std::vector<std::string> allowed_strings; // empty: all
+  std::optional<int64_t> minimum;            // of the integer, or of the length of the list
+  DataTypes allowed_types;                   // empty: all
+  std::vector<std::string> allowed_strings;  // empty: all
   std::optional<AttrValue> default_value;
 
   static absl::StatusOr<AttrSpec> Parse(absl::string_view text);

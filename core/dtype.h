@@ -11,7 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "weir/core/numeric_types.h"
 
-// Element types. Values and names are TensorFlow's (types.proto), so they can go on the wire as they are.
+// Element types. Values and names are TensorFlow's (types.proto), so they can go on the wire as
+// they are.
 namespace weir {
 
 enum DataType : uint8_t {
@@ -48,7 +49,8 @@ enum DataType : uint8_t {
   DT_UINT4 = 30,
 };
 
-// A reference type is its base type plus 100 (`DT_FLOAT_REF` = 101); only node outputs and inputs have one, never a tensor.
+// A reference type is its base type plus 100 (`DT_FLOAT_REF` = 101); only node outputs and inputs
+// have one, never a tensor.
 inline constexpr int kRefOffset = 100;
 constexpr bool IsRef(DataType t) { return t > kRefOffset; }
 constexpr DataType BaseType(DataType t) {
@@ -60,14 +62,17 @@ constexpr DataType MakeRef(DataType t) {
 
 // "float", "int32", "float_ref": the short names of signatures and messages.
 std::string DataTypeName(DataType t);
-// Accepts short names ("float", "half", "float_ref") and wire names ("DT_FLOAT"); DT_INVALID for anything else.
+// Accepts short names ("float", "half", "float_ref") and wire names ("DT_FLOAT"); DT_INVALID for
+// anything else.
 DataType DataTypeFromName(absl::string_view name);
 // True for the enumerators above and their reference forms.
 bool IsKnown(DataType t);
 
-// Bytes of one element in memory; 0 for DT_INVALID and unknown values. Strings, resources and variants are C++ objects.
+// Bytes of one element in memory; 0 for DT_INVALID and unknown values. Strings, resources and
+// variants are C++ objects.
 size_t ElementSize(DataType t);
-// False for DT_STRING, DT_RESOURCE and DT_VARIANT, whose elements are objects with constructors and owners.
+// False for DT_STRING, DT_RESOURCE and DT_VARIANT, whose elements are objects with constructors and
+// owners.
 constexpr bool IsPlain(DataType t) {
   const DataType b = BaseType(t);
   return b != DT_STRING && b != DT_RESOURCE && b != DT_VARIANT && b != DT_INVALID;
@@ -81,8 +86,14 @@ constexpr bool IsComplex(DataType t) {
 }
 constexpr bool IsInteger(DataType t) {
   switch (BaseType(t)) {
-    case DT_INT8: case DT_INT16: case DT_INT32: case DT_INT64:
-    case DT_UINT8: case DT_UINT16: case DT_UINT32: case DT_UINT64:
+    case DT_INT8:
+    case DT_INT16:
+    case DT_INT32:
+    case DT_INT64:
+    case DT_UINT8:
+    case DT_UINT16:
+    case DT_UINT32:
+    case DT_UINT64:
       return true;
     default:
       return false;
@@ -108,68 +119,110 @@ template <DataType kType>
 struct DataTypeConstant {
   static constexpr DataType value = kType;
 };
-template <> struct DataTypeOf<float> : DataTypeConstant<DT_FLOAT> {};
-template <> struct DataTypeOf<double> : DataTypeConstant<DT_DOUBLE> {};
-template <> struct DataTypeOf<int32_t> : DataTypeConstant<DT_INT32> {};
-template <> struct DataTypeOf<uint8_t> : DataTypeConstant<DT_UINT8> {};
-template <> struct DataTypeOf<int16_t> : DataTypeConstant<DT_INT16> {};
-template <> struct DataTypeOf<int8_t> : DataTypeConstant<DT_INT8> {};
-template <> struct DataTypeOf<std::string> : DataTypeConstant<DT_STRING> {};
-template <> struct DataTypeOf<std::complex<float>> : DataTypeConstant<DT_COMPLEX64> {};
-template <> struct DataTypeOf<int64_t> : DataTypeConstant<DT_INT64> {};
-template <> struct DataTypeOf<bool> : DataTypeConstant<DT_BOOL> {};
-template <> struct DataTypeOf<qint8> : DataTypeConstant<DT_QINT8> {};
-template <> struct DataTypeOf<quint8> : DataTypeConstant<DT_QUINT8> {};
-template <> struct DataTypeOf<qint32> : DataTypeConstant<DT_QINT32> {};
-template <> struct DataTypeOf<bfloat16> : DataTypeConstant<DT_BFLOAT16> {};
-template <> struct DataTypeOf<qint16> : DataTypeConstant<DT_QINT16> {};
-template <> struct DataTypeOf<quint16> : DataTypeConstant<DT_QUINT16> {};
-template <> struct DataTypeOf<uint16_t> : DataTypeConstant<DT_UINT16> {};
-template <> struct DataTypeOf<std::complex<double>> : DataTypeConstant<DT_COMPLEX128> {};
-template <> struct DataTypeOf<half> : DataTypeConstant<DT_HALF> {};
-template <> struct DataTypeOf<ResourceHandle> : DataTypeConstant<DT_RESOURCE> {};
-template <> struct DataTypeOf<Variant> : DataTypeConstant<DT_VARIANT> {};
-template <> struct DataTypeOf<uint32_t> : DataTypeConstant<DT_UINT32> {};
-template <> struct DataTypeOf<uint64_t> : DataTypeConstant<DT_UINT64> {};
-template <> struct DataTypeOf<float8_e5m2> : DataTypeConstant<DT_FLOAT8_E5M2> {};
-template <> struct DataTypeOf<float8_e4m3fn> : DataTypeConstant<DT_FLOAT8_E4M3FN> {};
-template <> struct DataTypeOf<float8_e4m3fnuz> : DataTypeConstant<DT_FLOAT8_E4M3FNUZ> {};
-template <> struct DataTypeOf<float8_e4m3b11fnuz> : DataTypeConstant<DT_FLOAT8_E4M3B11FNUZ> {};
-template <> struct DataTypeOf<float8_e5m2fnuz> : DataTypeConstant<DT_FLOAT8_E5M2FNUZ> {};
-template <> struct DataTypeOf<int4> : DataTypeConstant<DT_INT4> {};
-template <> struct DataTypeOf<uint4> : DataTypeConstant<DT_UINT4> {};
+template <>
+struct DataTypeOf<float> : DataTypeConstant<DT_FLOAT> {};
+template <>
+struct DataTypeOf<double> : DataTypeConstant<DT_DOUBLE> {};
+template <>
+struct DataTypeOf<int32_t> : DataTypeConstant<DT_INT32> {};
+template <>
+struct DataTypeOf<uint8_t> : DataTypeConstant<DT_UINT8> {};
+template <>
+struct DataTypeOf<int16_t> : DataTypeConstant<DT_INT16> {};
+template <>
+struct DataTypeOf<int8_t> : DataTypeConstant<DT_INT8> {};
+template <>
+struct DataTypeOf<std::string> : DataTypeConstant<DT_STRING> {};
+template <>
+struct DataTypeOf<std::complex<float>> : DataTypeConstant<DT_COMPLEX64> {};
+template <>
+struct DataTypeOf<int64_t> : DataTypeConstant<DT_INT64> {};
+template <>
+struct DataTypeOf<bool> : DataTypeConstant<DT_BOOL> {};
+template <>
+struct DataTypeOf<qint8> : DataTypeConstant<DT_QINT8> {};
+template <>
+struct DataTypeOf<quint8> : DataTypeConstant<DT_QUINT8> {};
+template <>
+struct DataTypeOf<qint32> : DataTypeConstant<DT_QINT32> {};
+template <>
+struct DataTypeOf<bfloat16> : DataTypeConstant<DT_BFLOAT16> {};
+template <>
+struct DataTypeOf<qint16> : DataTypeConstant<DT_QINT16> {};
+template <>
+struct DataTypeOf<quint16> : DataTypeConstant<DT_QUINT16> {};
+template <>
+struct DataTypeOf<uint16_t> : DataTypeConstant<DT_UINT16> {};
+template <>
+struct DataTypeOf<std::complex<double>> : DataTypeConstant<DT_COMPLEX128> {};
+template <>
+struct DataTypeOf<half> : DataTypeConstant<DT_HALF> {};
+template <>
+struct DataTypeOf<ResourceHandle> : DataTypeConstant<DT_RESOURCE> {};
+template <>
+struct DataTypeOf<Variant> : DataTypeConstant<DT_VARIANT> {};
+template <>
+struct DataTypeOf<uint32_t> : DataTypeConstant<DT_UINT32> {};
+template <>
+struct DataTypeOf<uint64_t> : DataTypeConstant<DT_UINT64> {};
+template <>
+struct DataTypeOf<float8_e5m2> : DataTypeConstant<DT_FLOAT8_E5M2> {};
+template <>
+struct DataTypeOf<float8_e4m3fn> : DataTypeConstant<DT_FLOAT8_E4M3FN> {};
+template <>
+struct DataTypeOf<float8_e4m3fnuz> : DataTypeConstant<DT_FLOAT8_E4M3FNUZ> {};
+template <>
+struct DataTypeOf<float8_e4m3b11fnuz> : DataTypeConstant<DT_FLOAT8_E4M3B11FNUZ> {};
+template <>
+struct DataTypeOf<float8_e5m2fnuz> : DataTypeConstant<DT_FLOAT8_E5M2FNUZ> {};
+template <>
+struct DataTypeOf<int4> : DataTypeConstant<DT_INT4> {};
+template <>
+struct DataTypeOf<uint4> : DataTypeConstant<DT_UINT4> {};
 
 using Floats = List<half, bfloat16, float, double>;
 using Complexes = List<std::complex<float>, std::complex<double>>;
 using SignedIntegers = List<int8_t, int16_t, int32_t, int64_t>;
 using UnsignedIntegers = List<uint8_t, uint16_t, uint32_t, uint64_t>;
 using Integers = List<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
-using RealNumbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                         uint32_t, uint64_t>;
-using Numbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                     uint64_t, std::complex<float>, std::complex<double>>;
+using RealNumbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                         uint16_t, uint32_t, uint64_t>;
+using Numbers = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                     uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
 
-// Calls f(T{}) (as f.template operator()<T>()) for the member of `List<Ts...>` whose dtype is `t`; false if there is none.
+// Calls f(T{}) (as f.template operator()<T>()) for the member of `List<Ts...>` whose dtype is `t`;
+// false if there is none.
 //   DispatchType(t, Floats{}, [&]<class T>() { ... });
 template <class... Ts, class F>
 bool DispatchType(DataType t, List<Ts...>, F&& f) {
   return ((DataTypeOf<Ts>::value == t ? (f.template operator()<Ts>(), true) : false) || ...);
 }
 
-// Calls f.operator()<U>() with U an unsigned integer of `bytes` bytes (or a 16-byte struct), for kernels that only move
-// plain elements; false for sizes other than 1, 2, 4, 8, 16.
+// Calls f.operator()<U>() with U an unsigned integer of `bytes` bytes (or a 16-byte struct), for
+// kernels that only move plain elements; false for sizes other than 1, 2, 4, 8, 16.
 struct Bytes16 {
   uint64_t lo, hi;
 };
 template <class F>
 bool DispatchSize(size_t bytes, F&& f) {
   switch (bytes) {
-    case 1: f.template operator()<uint8_t>(); return true;
-    case 2: f.template operator()<uint16_t>(); return true;
-    case 4: f.template operator()<uint32_t>(); return true;
-    case 8: f.template operator()<uint64_t>(); return true;
-    case 16: f.template operator()<Bytes16>(); return true;
-    default: return false;
+    case 1:
+      f.template operator()<uint8_t>();
+      return true;
+    case 2:
+      f.template operator()<uint16_t>();
+      return true;
+    case 4:
+      f.template operator()<uint32_t>();
+      return true;
+    case 8:
+      f.template operator()<uint64_t>();
+      return true;
+    case 16:
+      f.template operator()<Bytes16>();
+      return true;
+    default:
+      return false;
   }
 }
 

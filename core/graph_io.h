@@ -19,35 +19,41 @@ class TensorShapeProto;
 namespace weir {
 
 struct ImportOptions {
-  std::string prefix;  // put before every name, with a '/' between; a name that is then taken is ALREADY_EXISTS
+  std::string prefix;  // put before every name, with a '/' between; a name that is then taken is
+                       // ALREADY_EXISTS
   // "name:0" or "name" in the imported graph -> an existing output to use instead.
   std::map<std::string, Output> input_map;
   // Tensors and nodes to return, by their names in the imported graph.
   std::vector<std::string> return_elements;
 };
 
-// Adds the nodes of a GraphDef: any order of nodes, cycles only through NextIteration. Missing default attributes are
-// filled in, attributes checked, shapes inferred (a shape rule that refuses is an error, with the node's name).
-// A Const whose bytes make no tensor gets an uninitialized value and the reason in the attribute `_value_error`: runs that
-// need it fail. A function of the library may be called as if it were an op.
-// On an error the graph keeps the nodes it had: nothing is half imported. Returns `return_elements` (nodes as output 0).
-// Codes: INVALID_ARGUMENT malformed (with node, missing inputs as well), NOT_FOUND unknown op, ALREADY_EXISTS, UNIMPLEMENTED for
-// an op that graphs of that version may no longer use, RESOURCE_EXHAUSTED for tensors or outputs out of all proportion to
-// the bytes.
-absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def, const ImportOptions& options = {});
+// Adds the nodes of a GraphDef: any order of nodes, cycles only through NextIteration. Missing
+// default attributes are filled in, attributes checked, shapes inferred (a shape rule that refuses
+// is an error, with the node's name). A Const whose bytes make no tensor gets an uninitialized
+// value and the reason in the attribute `_value_error`: runs that need it fail. A function of the
+// library may be called as if it were an op. On an error the graph keeps the nodes it had: nothing
+// is half imported. Returns `return_elements` (nodes as output 0). Codes: INVALID_ARGUMENT
+// malformed (with node, missing inputs as well), NOT_FOUND unknown op, ALREADY_EXISTS,
+// UNIMPLEMENTED for an op that graphs of that version may no longer use, RESOURCE_EXHAUSTED for
+// tensors or outputs out of all proportion to the bytes.
+absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
+                                       const ImportOptions& options = {});
 // Reads a file: binary GraphDef, or text if the name ends in ".pbtxt".
-absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path, const ImportOptions& options = {});
+absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
+                                        const ImportOptions& options = {});
 
-// The whole graph, nodes in order of creation, every attribute explicit as TensorFlow's Graph.as_graph_def.
+// The whole graph, nodes in order of creation, every attribute explicit as TensorFlow's
+// Graph.as_graph_def.
 void ExportGraphDef(const Graph& graph, proto::GraphDef* def);
 std::string SerializeGraph(const Graph& graph);
 // Text form, as tf.io.write_graph.
 std::string GraphToText(const Graph& graph);
 
-// Values on the wire. From: INVALID_ARGUMENT for what cannot be a tensor (lengths that do not fit, unknown dims).
+// Values on the wire. From: INVALID_ARGUMENT for what cannot be a tensor (lengths that do not fit,
+// unknown dims).
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto);
-// As TensorFlow's make_tensor_proto writes: typed fields for a single element and for strings, tensor_content for the
-// rest.
+// As TensorFlow's make_tensor_proto writes: typed fields for a single element and for strings,
+// tensor_content for the rest.
 void TensorToProto(const Tensor& tensor, proto::TensorProto* proto);
 absl::StatusOr<Shape> ShapeFromProto(const proto::TensorShapeProto& proto);
 void ShapeToProto(const Shape& shape, proto::TensorShapeProto* proto);

@@ -113,9 +113,9 @@ absl::StatusOr<Tensor> KernelContext::Own(const Tensor& value) const {
   if (!value.buffer() || !value.buffer()->transient()) return value;
   if (!IsPlain(value.dtype())) return value.DeepCopy();
   const bool on_host = value.host_accessible();
-  WEIR_ASSIGN_OR_RETURN(Tensor copy,
-                        Tensor::Allocate(on_host ? HostAllocator() : device_->allocator(),
-                                         value.dtype(), value.shape()));
+  WEIR_ASSIGN_OR_RETURN(
+      Tensor copy, Tensor::Allocate(on_host ? HostAllocator() : device_->allocator(), value.dtype(),
+                                    value.shape()));
   if (!on_host) {
     WEIR_RETURN_IF_ERROR(device_->CopyOnDevice(value, copy));
   } else if (value.num_bytes() > 0) {

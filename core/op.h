@@ -17,8 +17,9 @@ class GradContext;
 class Grad;
 class ShapeContext;
 
-// One argument of a signature: a tensor of a fixed type ("x: float"), of an attribute's type ("x: T"), a list of N equal
-// types ("inputs: N * T"), a list of mixed types ("data: Tin"), each possibly a reference ("ref: Ref(T)").
+// One argument of a signature: a tensor of a fixed type ("x: float"), of an attribute's type ("x:
+// T"), a list of N equal types ("inputs: N * T"), a list of mixed types ("data: Tin"), each
+// possibly a reference ("ref: Ref(T)").
 struct ArgSpec {
   std::string name;
   DataType type = DT_INVALID;  // when fixed
@@ -32,7 +33,8 @@ using ShapeFn = std::function<absl::Status(ShapeContext&)>;
 // Builds the gradient with respect to every input (see gradient.h). Errors stick to the graph.
 using GradientFn = std::function<std::vector<Grad>(GradContext&)>;
 
-// All that Weir knows of an op, in one record: signature, shape rule, gradient rule, documentation. Built by chaining:
+// All that Weir knows of an op, in one record: signature, shape rule, gradient rule, documentation.
+// Built by chaining:
 //
 //   ops->Add(OpSpec("Softplus")
 //                .In("features: T")
@@ -84,9 +86,11 @@ class OpSpec {
   const std::string& doc() const { return doc_; }
   // "MatMul(a: T, b: T) -> (product: T); transpose_a: bool = false; ...": one line for people.
   std::string Signature() const;
-  // The first mistake made while the record was written (a bad attribute text, say); OpRegistry::Add fails on it.
+  // The first mistake made while the record was written (a bad attribute text, say);
+  // OpRegistry::Add fails on it.
   const absl::Status& status() const { return status_; }
-  // Settles which attributes the arguments name, once all are declared, and returns status(). OpRegistry::Add calls it.
+  // Settles which attributes the arguments name, once all are declared, and returns status().
+  // OpRegistry::Add calls it.
   const absl::Status& Resolve();
 
  private:
@@ -96,7 +100,8 @@ class OpSpec {
   std::string name_;
   std::vector<ArgSpec> inputs_, outputs_;
   std::vector<AttrSpec> attrs_;
-  bool stateful_ = false, commutative_ = false, aggregate_ = false, allows_uninitialized_input_ = false;
+  bool stateful_ = false, commutative_ = false, aggregate_ = false,
+       allows_uninitialized_input_ = false;
   bool not_differentiable_ = false;
   int deprecated_version_ = 0;
   std::string deprecation_;
@@ -115,7 +120,8 @@ class OpRegistry {
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 
-  // A mistake in the record, or a second record of that name, is a bug in the program: it is printed and aborts.
+  // A mistake in the record, or a second record of that name, is a bug in the program: it is
+  // printed and aborts.
   void Add(OpSpec spec);
   // Null if there is none.
   const OpSpec* Find(absl::string_view name) const;

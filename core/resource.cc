@@ -31,8 +31,7 @@ absl::StatusOr<Tensor*> VariableState::Writable(Device& device) {
   if (!value_.initialized()) return Uninitialized();
   if (!value_.OwnsBufferAlone()) {
     Allocator& allocator = IsPlain(value_.dtype()) ? device.allocator() : HostAllocator();
-    WEIR_ASSIGN_OR_RETURN(Tensor copy,
-                          Tensor::Allocate(allocator, value_.dtype(), value_.shape()));
+    WEIR_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(allocator, value_.dtype(), value_.shape()));
     WEIR_RETURN_IF_ERROR(CopyValue(value_, &copy, device));
     value_ = std::move(copy);
   }

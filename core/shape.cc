@@ -19,7 +19,8 @@ absl::StatusOr<Shape> Shape::Make(absl::Span<const int64_t> dims) {
   int64_t count = 1;
   bool has_zero = false;
   for (const int64_t d : dims) {
-    if (d < kUnknown) return InvalidArgument("Shape [", absl::StrJoin(dims, ","), "] has a negative dimension");
+    if (d < kUnknown)
+      return InvalidArgument("Shape [", absl::StrJoin(dims, ","), "] has a negative dimension");
     if (d == 0) has_zero = true;
     if (d > 0 && !has_zero && __builtin_mul_overflow(count, d, &count)) {
       return InvalidArgument("Shape [", absl::StrJoin(dims, ","), "] has too many elements");
@@ -48,7 +49,8 @@ absl::StatusOr<Shape> Shape::MergeWith(const Shape& other) const {
   if (!has_rank_) return other;
   if (!other.has_rank_) return *this;
   if (rank() != other.rank()) {
-    return InvalidArgument("Shapes ", ToString(), " and ", other.ToString(), " are incompatible: ranks differ");
+    return InvalidArgument("Shapes ", ToString(), " and ", other.ToString(),
+                           " are incompatible: ranks differ");
   }
   Shape merged = *this;
   for (int i = 0; i < rank(); ++i) {
@@ -56,7 +58,8 @@ absl::StatusOr<Shape> Shape::MergeWith(const Shape& other) const {
       merged.dims_[i] = other.dims_[i];
     } else if (other.dims_[i] >= 0 && other.dims_[i] != dims_[i]) {
       return InvalidArgument("Shapes ", ToString(), " and ", other.ToString(),
-                             " are incompatible: Dimension ", i, " is ", dims_[i], " and ", other.dims_[i]);
+                             " are incompatible: Dimension ", i, " is ", dims_[i], " and ",
+                             other.dims_[i]);
     }
   }
   return merged;
@@ -78,9 +81,12 @@ Shape Shape::Concatenate(const Shape& tail) const {
 
 std::string Shape::ToString() const {
   if (!has_rank_) return "<unknown>";
-  return absl::StrCat("[", absl::StrJoin(dims_, ",", [](std::string* out, int64_t d) {
-                        d < 0 ? absl::StrAppend(out, "?") : absl::StrAppend(out, d);
-                      }), "]");
+  return absl::StrCat("[",
+                      absl::StrJoin(dims_, ",",
+                                    [](std::string* out, int64_t d) {
+                                      d < 0 ? absl::StrAppend(out, "?") : absl::StrAppend(out, d);
+                                    }),
+                      "]");
 }
 
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {

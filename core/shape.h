@@ -11,21 +11,22 @@
 
 namespace weir {
 
-// The extents of a tensor, or what is known of them: a dimension may be unknown (-1), and so may the rank. The shapes
-// of tensors are fully known; those of graph nodes need not be. A value type; the default is the scalar shape [].
+// The extents of a tensor, or what is known of them: a dimension may be unknown (-1), and so may
+// the rank. The shapes of tensors are fully known; those of graph nodes need not be. A value type;
+// the default is the scalar shape [].
 class Shape {
  public:
   static constexpr int64_t kUnknown = -1;
   static constexpr int kMaxRank = 254;  // TensorFlow's limit
 
   Shape() = default;
-  // Each dimension is an extent or -1; any other negative value is a bug in the caller. Untrusted dimensions go
-  // through Make.
+  // Each dimension is an extent or -1; any other negative value is a bug in the caller. Untrusted
+  // dimensions go through Make.
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
   explicit Shape(absl::Span<const int64_t> dims) : dims_(dims.begin(), dims.end()) {}
   static Shape UnknownRank();
-  // For shapes from files and users: refuses ranks above kMaxRank, dimensions below -1, and an element count that does
-  // not fit int64 (counting known dimensions only).
+  // For shapes from files and users: refuses ranks above kMaxRank, dimensions below -1, and an
+  // element count that does not fit int64 (counting known dimensions only).
   static absl::StatusOr<Shape> Make(absl::Span<const int64_t> dims);
 
   bool has_rank() const { return has_rank_; }
@@ -44,8 +45,8 @@ class Shape {
 
   bool IsFullyDefined() const;
   bool IsScalar() const { return has_rank_ && dims_.empty(); }
-  // The product of the extents; -1 when not fully defined. A product beyond int64 is INT64_MAX (only
-  // shapes that did not come through Make can have one): no such tensor can be allocated.
+  // The product of the extents; -1 when not fully defined. A product beyond int64 is INT64_MAX
+  // (only shapes that did not come through Make can have one): no such tensor can be allocated.
   int64_t num_elements() const;
 
   // Equal as descriptions: unknown equals unknown.
@@ -77,7 +78,6 @@ class Shape {
   absl::InlinedVector<int64_t, 5> dims_;
   bool has_rank_ = true;
 };
-
 
 // The NumPy broadcast of two shapes; unknown dimensions stay unknown where nothing decides them.
 // INVALID_ARGUMENT "Incompatible shapes: [2,3] vs. [4]" if there is none.

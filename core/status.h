@@ -8,8 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-// Errors are values everywhere in Weir. A message says what happened, where (node and op), the offending shapes,
-// types or names, and what to do about it; codes are the ones TensorFlow uses for the same mistake.
+// Errors are values everywhere in Weir. A message says what happened, where (node and op), the
+// offending shapes, types or names, and what to do about it; codes are the ones TensorFlow uses for
+// the same mistake.
 namespace weir {
 
 // The same error with `context` put before its message. OK stays OK.
@@ -50,17 +51,17 @@ absl::Status Internal(const Args&... args) {
 
 }  // namespace weir
 
-#define WEIR_RETURN_IF_ERROR(expr)              \
-  do {                                          \
+#define WEIR_RETURN_IF_ERROR(expr)                                \
+  do {                                                            \
     if (::absl::Status weir_status = (expr); !weir_status.ok()) { \
-      return weir_status;                       \
-    }                                           \
+      return weir_status;                                         \
+    }                                                             \
   } while (false)
 
 #define WEIR_STATUS_CONCAT_INNER_(a, b) a##b
 #define WEIR_STATUS_CONCAT_(a, b) WEIR_STATUS_CONCAT_INNER_(a, b)
-#define WEIR_ASSIGN_OR_RETURN_IMPL_(statusor, lhs, expr) \
-  auto statusor = (expr);                                \
+#define WEIR_ASSIGN_OR_RETURN_IMPL_(statusor, lhs, expr)   \
+  auto statusor = (expr);                                  \
   if (!statusor.ok()) return std::move(statusor).status(); \
   lhs = std::move(statusor).value()
 // WEIR_ASSIGN_OR_RETURN(Tensor t, MakeTensor()): declares or assigns, or returns the error.

@@ -79,8 +79,7 @@ absl::Status TableReader::ForEach(Visitor visit) {
     size_t unfolded = 0;
     for (; entry.valid(); entry.Next()) {
       unfolded += entry.key().size();
-      if (unfolded > kMostUnfolded * block->contents.size())
-        return BadBlock(path(), handle.offset);
+      if (unfolded > kMostUnfolded * block->contents.size()) return BadBlock(path(), handle.offset);
       WEIR_RETURN_IF_ERROR(visit(entry.key(), entry.value()));
     }
     if (!entry.sound()) return BadBlock(path(), handle.offset);

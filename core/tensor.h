@@ -15,13 +15,14 @@
 
 namespace weir {
 
-// An n-dimensional array: an element type, a fully known shape, and a counted buffer that several tensors may share.
-// Copying a tensor copies the handle, not the elements; DeepCopy copies the elements. Elements lie in row-major order
-// without gaps, 64-byte aligned unless the tensor is a slice or a view of foreign memory. A default-constructed tensor
-// has dtype DT_INVALID and no elements.
+// An n-dimensional array: an element type, a fully known shape, and a counted buffer that several
+// tensors may share. Copying a tensor copies the handle, not the elements; DeepCopy copies the
+// elements. Elements lie in row-major order without gaps, 64-byte aligned unless the tensor is a
+// slice or a view of foreign memory. A default-constructed tensor has dtype DT_INVALID and no
+// elements.
 //
-// Threads: different Tensor objects may be used from different threads even if they share a buffer, as long as nobody
-// writes to it; one object is for one thread at a time.
+// Threads: different Tensor objects may be used from different threads even if they share a buffer,
+// as long as nobody writes to it; one object is for one thread at a time.
 class Tensor {
  public:
   Tensor() = default;
@@ -42,11 +43,11 @@ class Tensor {
     buffer_ = std::move(o.buffer_);
     return *this;
   }
-  // Uninitialised elements in host memory (strings and handles are default-constructed). Running out of memory is fatal
-  // here; sizes that come from users or files go through Allocate.
+  // Uninitialised elements in host memory (strings and handles are default-constructed). Running
+  // out of memory is fatal here; sizes that come from users or files go through Allocate.
   Tensor(DataType dtype, Shape shape);
-  // RESOURCE_EXHAUSTED with dtype, shape and allocator when there is no room, INVALID_ARGUMENT for a shape that is not
-  // fully defined or whose byte size overflows.
+  // RESOURCE_EXHAUSTED with dtype, shape and allocator when there is no room, INVALID_ARGUMENT for
+  // a shape that is not fully defined or whose byte size overflows.
   static absl::StatusOr<Tensor> Allocate(Allocator& allocator, DataType dtype, const Shape& shape);
   // A tensor over an existing buffer. `data` lies inside the buffer.
   Tensor(DataType dtype, Shape shape, BufferPtr buffer, void* data);
@@ -144,7 +145,8 @@ class Tensor {
   // True if nobody else holds the buffer, so that the elements may be overwritten.
   bool OwnsBufferAlone() const { return buffer_ && buffer_->unique() && !buffer_->transient(); }
 
-  // The way NumPy prints: `[[1. 2.]\n [3. 4.]]`, with `...` beyond `max_elements` (NumPy's threshold 1000, edge items 3).
+  // The way NumPy prints: `[[1. 2.]\n [3. 4.]]`, with `...` beyond `max_elements` (NumPy's
+  // threshold 1000, edge items 3).
   std::string ToString(int64_t max_elements = 1000) const;
   // "float[2,3]", for messages.
   std::string Description() const;
@@ -157,7 +159,8 @@ class Tensor {
   BufferPtr buffer_;
 };
 
-// Equal in dtype, shape and every element, bit for bit for plain types (NaN equals the same NaN); strings by content.
+// Equal in dtype, shape and every element, bit for bit for plain types (NaN equals the same NaN);
+// strings by content.
 bool IdenticalTensors(const Tensor& a, const Tensor& b);
 
 using Tensors = std::vector<Tensor>;

@@ -10,7 +10,8 @@ namespace weir {
 Broadcast::Broadcast(const Shape& result, absl::Span<const Shape* const> arguments) {
   const int rank = result.rank(), count = static_cast<int>(arguments.size());
   strides_.resize(count);
-  // From the innermost dimension out; `running` is the stride the next dimension of an argument has.
+  // From the innermost dimension out; `running` is the stride the next dimension of an argument
+  // has.
   absl::InlinedVector<int64_t, 3> running(count, 1);
   for (int i = 1; i <= rank; ++i) {
     const int64_t extent = result.dim(-i);
@@ -26,7 +27,8 @@ Broadcast::Broadcast(const Shape& result, absl::Span<const Shape* const> argumen
     bool merges = !dims_.empty();
     for (int k = 0; merges && k < count; ++k) {
       const int64_t inner = strides_[k].back();
-      merges = (stride[k] == 0) == (inner == 0) && (stride[k] == 0 || stride[k] == inner * dims_.back());
+      merges =
+          (stride[k] == 0) == (inner == 0) && (stride[k] == 0 || stride[k] == inner * dims_.back());
     }
     if (merges) {
       dims_.back() *= extent;
@@ -57,7 +59,8 @@ void FillElements(void* out, const void* value, size_t size, int64_t n) {
   });
 }
 
-void Broadcast::Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n, void* out) const {
+void Broadcast::Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n,
+                       void* out) const {
   const auto& strides = strides_[argument];
   const char* const from = static_cast<const char*>(data);
   char* to = static_cast<char*>(out);
@@ -92,7 +95,8 @@ void Broadcast::Gather(int argument, const void* data, size_t size, int64_t begi
   }
 }
 
-const void* Broadcast::Tile(int argument, const void* data, size_t size, int64_t begin, int64_t n, void* buffer) const {
+const void* Broadcast::Tile(int argument, const void* data, size_t size, int64_t begin, int64_t n,
+                            void* buffer) const {
   switch (kinds_[argument]) {
     case Kind::kDense:
       return static_cast<const char*>(data) + begin * size;

@@ -9,8 +9,9 @@
 
 namespace weir {
 
-// How several tensors are laid over one result shape, by NumPy's rule, with neighbouring dimensions merged where all
-// arguments treat them alike. Made for one run; arguments are told apart by position.
+// How several tensors are laid over one result shape, by NumPy's rule, with neighbouring dimensions
+// merged where all arguments treat them alike. Made for one run; arguments are told apart by
+// position.
 class Broadcast {
  public:
   // All shapes must broadcast to `result`.
@@ -23,12 +24,14 @@ class Broadcast {
   };
   Kind kind(int argument) const { return kinds_[argument]; }
 
-  // Elements [begin, begin + n) of the argument as laid over the result, written one after the other to `out`. `size` is
-  // the bytes of an element, `data` the argument's memory.
-  void Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n, void* out) const;
-  // The same without copying where the argument is dense: a pointer into `data`, or `buffer` filled. A constant argument's
-  // buffer is filled with n elements each time.
-  const void* Tile(int argument, const void* data, size_t size, int64_t begin, int64_t n, void* buffer) const;
+  // Elements [begin, begin + n) of the argument as laid over the result, written one after the
+  // other to `out`. `size` is the bytes of an element, `data` the argument's memory.
+  void Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n,
+              void* out) const;
+  // The same without copying where the argument is dense: a pointer into `data`, or `buffer`
+  // filled. A constant argument's buffer is filled with n elements each time.
+  const void* Tile(int argument, const void* data, size_t size, int64_t begin, int64_t n,
+                   void* buffer) const;
 
   // Number of merged dimensions; the extents and strides (in elements, 0 where repeated) of each.
   int rank() const { return static_cast<int>(dims_.size()); }

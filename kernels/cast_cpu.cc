@@ -6,9 +6,10 @@
 
 #include "weir/kernels/registry.h"
 
-// Conversions between all numeric types. 16-bit floats go through float, so that 13 types and not 15 are crossed with each
-// other. Floating-point numbers that an integer cannot hold become what x86's conversion gives, as in TensorFlow: the
-// lowest int32 or int64, cut to the width of the type.
+// Conversions between all numeric types. 16-bit floats go through float, so that 13 types and not
+// 15 are crossed with each other. Floating-point numbers that an integer cannot hold become what
+// x86's conversion gives, as in TensorFlow: the lowest int32 or int64, cut to the width of the
+// type.
 namespace weir {
 
 namespace {
@@ -24,10 +25,15 @@ I Whole(F x) {
 
 template <class To, class From>
 To Convert(From x) {
-  if constexpr (std::is_same_v<From, std::complex<float>> || std::is_same_v<From, std::complex<double>>) {
-    if constexpr (std::is_same_v<To, std::complex<float>> || std::is_same_v<To, std::complex<double>>) return To(x);
-    else if constexpr (std::is_same_v<To, bool>) return x != From(0);
-    else return Convert<To>(x.real());
+  if constexpr (std::is_same_v<From, std::complex<float>> ||
+                std::is_same_v<From, std::complex<double>>) {
+    if constexpr (std::is_same_v<To, std::complex<float>> ||
+                  std::is_same_v<To, std::complex<double>>)
+      return To(x);
+    else if constexpr (std::is_same_v<To, bool>)
+      return x != From(0);
+    else
+      return Convert<To>(x.real());
   } else if constexpr (std::is_same_v<To, std::complex<float>>) {
     return To(static_cast<float>(x));
   } else if constexpr (std::is_same_v<To, std::complex<double>>) {
@@ -36,8 +42,9 @@ To Convert(From x) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if constexpr (std::is_same_v<To, uint64_t>) {
-      return x >= From(9223372036854775808.0) && x < From(18446744073709551616.0) ? static_cast<uint64_t>(x)
-                                                                                  : static_cast<uint64_t>(Whole<int64_t>(x));
+      return x >= From(9223372036854775808.0) && x < From(18446744073709551616.0)
+                 ? static_cast<uint64_t>(x)
+                 : static_cast<uint64_t>(Whole<int64_t>(x));
     } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, uint32_t>) {
       return static_cast<To>(Whole<int64_t>(x));
     } else {
@@ -61,11 +68,12 @@ void WidenLoop(const void* from, void* to, int64_t n) {
 }
 template <class Narrow>
 void NarrowLoop(const void* from, void* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) static_cast<Narrow*>(to)[i] = Narrow(static_cast<const float*>(from)[i]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<Narrow*>(to)[i] = Narrow(static_cast<const float*>(from)[i]);
 }
 
-using CastTypes = List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, bool,
-                       std::complex<float>, std::complex<double>>;
+using CastTypes = List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                       uint32_t, uint64_t, bool, std::complex<float>, std::complex<double>>;
 
 template <class From, class... Tos>
 CastFn LoopFrom(DataType to, List<Tos...>) {
@@ -80,8 +88,8 @@ CastFn FindLoop(DataType from, DataType to, List<Froms...> all) {
   return fn;
 }
 
-// Clears the low bits of the mantissa that the narrower type does not have, so that the rounding that follows finds
-// nothing to round.
+// Clears the low bits of the mantissa that the narrower type does not have, so that the rounding
+// that follows finds nothing to round.
 void Truncate(DataType from, int dropped_bits, void* data, int64_t n) {
   if (from == DT_FLOAT) {
     const uint32_t mask = ~((uint32_t{1} << dropped_bits) - 1);
@@ -100,15 +108,21 @@ void Truncate(DataType from, int dropped_bits, void* data, int64_t n) {
 
 int MantissaBits(DataType t) {
   switch (t) {
-    case DT_HALF: return 10;
-    case DT_BFLOAT16: return 7;
-    case DT_FLOAT: return 23;
-    case DT_DOUBLE: return 52;
-    default: return 0;
+    case DT_HALF:
+      return 10;
+    case DT_BFLOAT16:
+      return 7;
+    case DT_FLOAT:
+      return 23;
+    case DT_DOUBLE:
+      return 52;
+    default:
+      return 0;
   }
 }
 
-// Up to three steps: widen, convert (with truncation before it), narrow. Tiles keep what is between in the cache.
+// Up to three steps: widen, convert (with truncation before it), narrow. Tiles keep what is between
+// in the cache.
 struct Caster {
   DataType from, to;
   CastFn widen = nullptr, convert = nullptr, narrow = nullptr;
@@ -145,7 +159,8 @@ struct Caster {
     char* const target = static_cast<char*>(out->raw());
     const size_t in = ElementSize(from), size = ElementSize(to);
     c.pool().ParallelFor(
-        x.num_elements(), 0.4, [&](int64_t b, int64_t e) { Run(source + b * in, target + b * size, e - b); }, 64);
+        x.num_elements(), 0.4,
+        [&](int64_t b, int64_t e) { Run(source + b * in, target + b * size, e - b); }, 64);
     return absl::OkStatus();
   }
 };
@@ -162,13 +177,15 @@ absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
   }
   cast.convert = FindLoop(WideType(cast.from), WideType(cast.to), CastTypes{});
   if (cast.convert == nullptr) {
-    return Unimplemented("Cast ", DataTypeName(cast.from), " to ", DataTypeName(cast.to), " is not supported");
+    return Unimplemented("Cast ", DataTypeName(cast.from), " to ", DataTypeName(cast.to),
+                         " is not supported");
   }
   if (cast.from == DT_HALF) cast.widen = WidenLoop<half>;
   if (cast.from == DT_BFLOAT16) cast.widen = WidenLoop<bfloat16>;
   if (cast.to == DT_HALF) cast.narrow = NarrowLoop<half>;
   if (cast.to == DT_BFLOAT16) cast.narrow = NarrowLoop<bfloat16>;
-  if (init.attr<bool>("Truncate") && MantissaBits(cast.to) > 0 && (cast.from == DT_FLOAT || cast.from == DT_DOUBLE)) {
+  if (init.attr<bool>("Truncate") && MantissaBits(cast.to) > 0 &&
+      (cast.from == DT_FLOAT || cast.from == DT_DOUBLE)) {
     cast.dropped_bits = std::max(0, MantissaBits(cast.from) - MantissaBits(cast.to));
   }
   return Kernel(cast);

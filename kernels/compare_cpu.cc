@@ -8,35 +8,47 @@
 #include "weir/kernels/span_loops.h"
 #include "weir/kernels/spans.h"
 
-// Comparisons, logic, bits, and the parts of complex numbers: functions whose results are of another type, or that only
-// integers have. Plain loops, which the compiler vectorises.
+// Comparisons, logic, bits, and the parts of complex numbers: functions whose results are of
+// another type, or that only integers have. Plain loops, which the compiler vectorises.
 namespace weir {
 
 namespace {
 
 struct Less {
   template <class T>
-  static bool Apply(T x, T y) { return x < y; }
+  static bool Apply(T x, T y) {
+    return x < y;
+  }
 };
 struct LessEqual {
   template <class T>
-  static bool Apply(T x, T y) { return x <= y; }
+  static bool Apply(T x, T y) {
+    return x <= y;
+  }
 };
 struct Greater {
   template <class T>
-  static bool Apply(T x, T y) { return x > y; }
+  static bool Apply(T x, T y) {
+    return x > y;
+  }
 };
 struct GreaterEqual {
   template <class T>
-  static bool Apply(T x, T y) { return x >= y; }
+  static bool Apply(T x, T y) {
+    return x >= y;
+  }
 };
 struct Equal {
   template <class T>
-  static bool Apply(T x, T y) { return x == y; }
+  static bool Apply(T x, T y) {
+    return x == y;
+  }
 };
 struct NotEqual {
   template <class T>
-  static bool Apply(T x, T y) { return x != y; }
+  static bool Apply(T x, T y) {
+    return x != y;
+  }
 };
 struct LogicalAnd {
   static bool Apply(bool x, bool y) { return x & y; }
@@ -49,35 +61,51 @@ struct LogicalNot {
 };
 struct IsNan {
   template <class T>
-  static bool Apply(T x) { return x != x; }
+  static bool Apply(T x) {
+    return x != x;
+  }
 };
 struct IsInf {
   template <class T>
-  static bool Apply(T x) { return std::abs(x) == std::numeric_limits<T>::infinity(); }
+  static bool Apply(T x) {
+    return std::abs(x) == std::numeric_limits<T>::infinity();
+  }
 };
 struct IsFinite {
   template <class T>
-  static bool Apply(T x) { return std::abs(x) < std::numeric_limits<T>::infinity(); }
+  static bool Apply(T x) {
+    return std::abs(x) < std::numeric_limits<T>::infinity();
+  }
 };
 struct BitwiseAnd {
   template <class T>
-  static T Apply(T x, T y) { return x & y; }
+  static T Apply(T x, T y) {
+    return x & y;
+  }
 };
 struct BitwiseOr {
   template <class T>
-  static T Apply(T x, T y) { return x | y; }
+  static T Apply(T x, T y) {
+    return x | y;
+  }
 };
 struct BitwiseXor {
   template <class T>
-  static T Apply(T x, T y) { return x ^ y; }
+  static T Apply(T x, T y) {
+    return x ^ y;
+  }
 };
 struct Invert {
   template <class T>
-  static T Apply(T x) { return ~x; }
+  static T Apply(T x) {
+    return ~x;
+  }
 };
 struct PopulationCount {
   template <class T>
-  static uint8_t Apply(T x) { return static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(x))); }
+  static uint8_t Apply(T x) {
+    return static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(x)));
+  }
 };
 template <class T>
 int ShiftWithin(T by) {
@@ -86,44 +114,62 @@ int ShiftWithin(T by) {
 }
 struct LeftShift {
   template <class T>
-  static T Apply(T x, T y) { return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) << ShiftWithin(y)); }
+  static T Apply(T x, T y) {
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) << ShiftWithin(y));
+  }
 };
 struct RightShift {
   template <class T>
-  static T Apply(T x, T y) { return static_cast<T>(x >> ShiftWithin(y)); }
+  static T Apply(T x, T y) {
+    return static_cast<T>(x >> ShiftWithin(y));
+  }
 };
 struct Real {
   template <class T>
-  static T Apply(std::complex<T> x) { return x.real(); }
+  static T Apply(std::complex<T> x) {
+    return x.real();
+  }
 };
 struct Imag {
   template <class T>
-  static T Apply(std::complex<T> x) { return x.imag(); }
+  static T Apply(std::complex<T> x) {
+    return x.imag();
+  }
 };
 struct Angle {
   template <class T>
-  static T Apply(std::complex<T> x) { return std::arg(x); }
+  static T Apply(std::complex<T> x) {
+    return std::arg(x);
+  }
 };
 struct ComplexAbs {
   template <class T>
-  static T Apply(std::complex<T> x) { return std::abs(x); }
+  static T Apply(std::complex<T> x) {
+    return std::abs(x);
+  }
 };
 struct MakeComplex {
   template <class T>
-  static std::complex<T> Apply(T re, T im) { return {re, im}; }
+  static std::complex<T> Apply(T re, T im) {
+    return {re, im};
+  }
 };
 
 template <class T>
-void ApproximateEqualLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double tolerance) {
+void ApproximateEqualLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
+                          double tolerance) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   bool* z = static_cast<bool*>(zs);
-  using Difference = std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>, double, float>;
+  using Difference =
+      std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>,
+                         double, float>;
   const Difference limit = static_cast<Difference>(tolerance);
   for (int64_t i = 0; i < n; ++i) {
     // Integers: the larger less the smaller, in the unsigned type, which holds it.
     if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;
-      const U d = x[i] > y[i] ? static_cast<U>(U(x[i]) - U(y[i])) : static_cast<U>(U(y[i]) - U(x[i]));
+      const U d =
+          x[i] > y[i] ? static_cast<U>(U(x[i]) - U(y[i])) : static_cast<U>(U(y[i]) - U(x[i]));
       z[i] = static_cast<Difference>(d) < limit;
     } else {
       z[i] = std::abs(x[i] - y[i]) < limit;
@@ -133,15 +179,19 @@ void ApproximateEqualLoop(const BinarySpan&, const void* xs, const void* ys, voi
 
 template <class F, class... Ts>
 void AddBinaryPlain(SpanTable* t, const char* op, List<Ts...>) {
-  (t->AddBinary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts(), Ts()))>::value, BinaryPlainLoop<F, Ts>, 0.3),
+  (t->AddBinary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts(), Ts()))>::value,
+                BinaryPlainLoop<F, Ts>, 0.3),
    ...);
 }
 template <class F, class... Ts>
 void AddUnaryPlain(SpanTable* t, const char* op, List<Ts...>) {
-  (t->AddUnary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts()))>::value, UnaryPlainLoop<F, Ts>, 0.3), ...);
+  (t->AddUnary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts()))>::value,
+               UnaryPlainLoop<F, Ts>, 0.3),
+   ...);
 }
 
-using Native = List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
+using Native =
+    List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 
 template <class F>
 void AddOrder(SpanTable* t, const char* op) {
@@ -198,7 +248,8 @@ void AddCompareSpans(SpanTable* t) {
   AddUnaryPlain<ComplexAbs>(t, "ComplexAbs", Complexes{});
   AddBinaryPlain<MakeComplex>(t, "Complex", List<float, double>{});
   const auto add_approximate = [t]<class... Ts>(List<Ts...>) {
-    for (BinarySpan* span : {&t->AddBinary("ApproximateEqual", DataTypeOf<Ts>::value, DT_BOOL, ApproximateEqualLoop<Ts>)...}) {
+    for (BinarySpan* span : {&t->AddBinary("ApproximateEqual", DataTypeOf<Ts>::value, DT_BOOL,
+                                           ApproximateEqualLoop<Ts>)...}) {
       span->broadcasts = false;
       span->param = "tolerance";
     }
@@ -211,7 +262,8 @@ void AddCompareSpans(SpanTable* t) {
 
 namespace {
 
-// Strings are looked at where they lie: calls fn(i, x, y) for every element i of the broadcast result.
+// Strings are looked at where they lie: calls fn(i, x, y) for every element i of the broadcast
+// result.
 template <class Fn>
 void ForEachPair(const Tensor& x, const Tensor& y, const Shape& result, Fn fn) {
   const Shape* const shapes[] = {&x.shape(), &y.shape()};
@@ -225,10 +277,12 @@ void ForEachPair(const Tensor& x, const Tensor& y, const Shape& result, Fn fn) {
     at[k].resize(n);
     if (n > 0) layout.Gather(k, positions.data(), sizeof(int64_t), 0, n, at[k].data());
   }
-  for (int64_t i = 0; i < n; ++i) fn(i, x.data<std::string>()[at[0][i]], y.data<std::string>()[at[1][i]]);
+  for (int64_t i = 0; i < n; ++i)
+    fn(i, x.data<std::string>()[at[0][i]], y.data<std::string>()[at[1][i]]);
 }
 
-// Equal and NotEqual. With incompatible_shape_error off, shapes that do not broadcast make the tensors unequal as a whole.
+// Equal and NotEqual. With incompatible_shape_error off, shapes that do not broadcast make the
+// tensors unequal as a whole.
 struct EqualityKernel {
   const BinarySpan* span;  // null for strings
   bool not_equal, refuses;
@@ -245,7 +299,9 @@ struct EqualityKernel {
     }
     if (span != nullptr) return RunBinary(c.pool(), *span, 0, x, y, out);
     bool* const z = out->data<bool>();
-    ForEachPair(x, y, *shape, [&](int64_t i, const std::string& a, const std::string& b) { z[i] = (a == b) != not_equal; });
+    ForEachPair(x, y, *shape, [&](int64_t i, const std::string& a, const std::string& b) {
+      z[i] = (a == b) != not_equal;
+    });
     return absl::OkStatus();
   }
 };
@@ -255,7 +311,8 @@ absl::Status JoinStrings(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(x.shape(), y.shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
   std::string* const z = out->data<std::string>();
-  ForEachPair(x, y, shape, [&](int64_t i, const std::string& a, const std::string& b) { z[i] = a + b; });
+  ForEachPair(x, y, shape,
+              [&](int64_t i, const std::string& a, const std::string& b) { z[i] = a + b; });
   return absl::OkStatus();
 }
 
@@ -269,11 +326,13 @@ void AddEqualityCpu(KernelRegistry* r) {
       const BinarySpan* span = Spans().FindBinary(op, type);
       if (span == nullptr && type != DT_STRING) continue;
       r->Add(op, kCpu, type, [=](const KernelInit& init) -> absl::StatusOr<Kernel> {
-        return Kernel(EqualityKernel{span, not_equal, init.node.attr_or<bool>("incompatible_shape_error", true)});
+        return Kernel(EqualityKernel{span, not_equal,
+                                     init.node.attr_or<bool>("incompatible_shape_error", true)});
       });
     }
   }
-  r->Add("Add", kCpu, DT_STRING, [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(JoinStrings); });
+  r->Add("Add", kCpu, DT_STRING,
+         [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(JoinStrings); });
 }
 
 }  // namespace weir

@@ -1,14 +1,16 @@
 // The mathematics of element-wise ops, each a functor: a struct with
 //   kOp       the name of the op,
 //   Types     the element types it is for (a List),
-//   Apply<M>  the function of one or two values of type M::V, made of the operations of M: ScalarMath<T> for one element,
+//   Apply<M>  the function of one or two values of type M::V, made of the operations of M:
+//   ScalarMath<T> for one element,
 //             VectorMath<D> for a vector of floats or doubles,
 // and perhaps
 //   kCost     nanoseconds an element takes when it is not bound by memory (default 0.2).
 //
-// A textual header without a guard: kernels/elementwise.h includes it in namespace weir::functor for scalars (and CUDA),
-// and the *_cpu.cc files once more inside each of Highway's target namespaces, because functions over vectors must be
-// compiled for their target. 16-bit floats are computed in float.
+// A textual header without a guard: kernels/elementwise.h includes it in namespace weir::functor
+// for scalars (and CUDA), and the *_cpu.cc files once more inside each of Highway's target
+// namespaces, because functions over vectors must be compiled for their target. 16-bit floats are
+// computed in float.
 
 // ---- one argument
 
@@ -16,13 +18,17 @@ struct Abs {
   static constexpr char kOp[] = "Abs";
   using Types = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t>;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Abs(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Abs(x);
+  }
 };
 struct Neg {
   static constexpr char kOp[] = "Neg";
   using Types = SignedNumbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Neg(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Neg(x);
+  }
 };
 struct Sign {
   static constexpr char kOp[] = "Sign";
@@ -42,7 +48,9 @@ struct Reciprocal {
   static constexpr char kOp[] = "Reciprocal";
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Div(M::Num(1), x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Div(M::Num(1), x);
+  }
 };
 struct Inv : Reciprocal {
   static constexpr char kOp[] = "Inv";
@@ -51,37 +59,49 @@ struct Square {
   static constexpr char kOp[] = "Square";
   using Types = Numbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Mul(x, x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Mul(x, x);
+  }
 };
 struct Sqrt {
   static constexpr char kOp[] = "Sqrt";
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Sqrt(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Sqrt(x);
+  }
 };
 struct Rsqrt {
   static constexpr char kOp[] = "Rsqrt";
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Div(M::Num(1), M::Sqrt(x)); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Div(M::Num(1), M::Sqrt(x));
+  }
 };
 struct Floor {
   static constexpr char kOp[] = "Floor";
   using Types = Floats;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Floor(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Floor(x);
+  }
 };
 struct Ceil {
   static constexpr char kOp[] = "Ceil";
   using Types = Floats;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Ceil(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Ceil(x);
+  }
 };
 struct Round {
   static constexpr char kOp[] = "Round";
   using Types = SignedNumbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Round(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Round(x);
+  }
 };
 struct Rint : Round {
   static constexpr char kOp[] = "Rint";
@@ -93,112 +113,144 @@ struct Exp {
   static constexpr double kCost = 0.5;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Exp(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Exp(x);
+  }
 };
 struct Expm1 {
   static constexpr char kOp[] = "Expm1";
   static constexpr double kCost = 0.7;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Expm1(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Expm1(x);
+  }
 };
 struct Log {
   static constexpr char kOp[] = "Log";
   static constexpr double kCost = 0.6;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Log(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Log(x);
+  }
 };
 struct Log1p {
   static constexpr char kOp[] = "Log1p";
   static constexpr double kCost = 0.7;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Log1p(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Log1p(x);
+  }
 };
 struct Sin {
   static constexpr char kOp[] = "Sin";
   static constexpr double kCost = 0.6;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Sin(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Sin(x);
+  }
 };
 struct Cos {
   static constexpr char kOp[] = "Cos";
   static constexpr double kCost = 0.6;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Cos(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Cos(x);
+  }
 };
 struct Tan {
   static constexpr char kOp[] = "Tan";
   static constexpr double kCost = 1.2;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Tan(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Tan(x);
+  }
 };
 struct Asin {
   static constexpr char kOp[] = "Asin";
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Asin(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Asin(x);
+  }
 };
 struct Acos {
   static constexpr char kOp[] = "Acos";
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Acos(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Acos(x);
+  }
 };
 struct Atan {
   static constexpr char kOp[] = "Atan";
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Atan(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Atan(x);
+  }
 };
 struct Sinh {
   static constexpr char kOp[] = "Sinh";
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Sinh(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Sinh(x);
+  }
 };
 struct Cosh {
   static constexpr char kOp[] = "Cosh";
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Cosh(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Cosh(x);
+  }
 };
 struct Tanh {
   static constexpr char kOp[] = "Tanh";
   static constexpr double kCost = 0.8;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Tanh(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Tanh(x);
+  }
 };
 struct Asinh {
   static constexpr char kOp[] = "Asinh";
   static constexpr double kCost = 1.2;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Asinh(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Asinh(x);
+  }
 };
 struct Acosh {
   static constexpr char kOp[] = "Acosh";
   static constexpr double kCost = 1.2;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Acosh(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Acosh(x);
+  }
 };
 struct Atanh {
   static constexpr char kOp[] = "Atanh";
   static constexpr double kCost = 1.0;
   using Types = FloatsAndComplexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Atanh(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Atanh(x);
+  }
 };
 struct Sigmoid {
   static constexpr char kOp[] = "Sigmoid";
@@ -213,17 +265,21 @@ struct Conj {
   static constexpr char kOp[] = "Conj";
   using Types = Complexes;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x) { return M::Conj(x); }
+  WEIR_HD static typename M::V Apply(typename M::V x) {
+    return M::Conj(x);
+  }
 };
 
 // ---- two arguments
 
 struct Add {
   static constexpr char kOp[] = "Add";
-  using Types = List<half, bfloat16, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, std::complex<float>,
-                     std::complex<double>>;
+  using Types = List<half, bfloat16, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t,
+                     std::complex<float>, std::complex<double>>;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) { return M::Add(x, y); }
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
+    return M::Add(x, y);
+  }
 };
 struct AddV2 : Add {
   static constexpr char kOp[] = "AddV2";
@@ -233,19 +289,25 @@ struct Sub {
   static constexpr char kOp[] = "Sub";
   using Types = Numbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) { return M::Sub(x, y); }
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
+    return M::Sub(x, y);
+  }
 };
 struct Mul {
   static constexpr char kOp[] = "Mul";
   using Types = Numbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) { return M::Mul(x, y); }
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
+    return M::Mul(x, y);
+  }
 };
 struct Div {
   static constexpr char kOp[] = "Div";
   using Types = Numbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) { return M::Div(x, y); }
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
+    return M::Div(x, y);
+  }
 };
 struct RealDiv : Div {
   static constexpr char kOp[] = "RealDiv";
@@ -295,17 +357,22 @@ struct Maximum {
   static constexpr char kOp[] = "Maximum";
   using Types = RealNumbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) { return M::Max(x, y); }
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
+    return M::Max(x, y);
+  }
 };
 struct Minimum {
   static constexpr char kOp[] = "Minimum";
   using Types = RealNumbers;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) { return M::Min(x, y); }
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
+    return M::Min(x, y);
+  }
 };
 struct SquaredDifference {
   static constexpr char kOp[] = "SquaredDifference";
-  using Types = List<half, bfloat16, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>;
+  using Types = List<half, bfloat16, float, double, int32_t, int64_t, std::complex<float>,
+                     std::complex<double>>;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
     const typename M::V d = M::Sub(x, y);
@@ -331,8 +398,10 @@ struct TruncateDiv {
   using Types = RealNumbers;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
-    if constexpr (M::kInteger) return M::Div(x, y);
-    else return M::Trunc(M::Div(x, y));
+    if constexpr (M::kInteger)
+      return M::Div(x, y);
+    else
+      return M::Trunc(M::Div(x, y));
   }
 };
 struct TruncateMod {
@@ -340,7 +409,9 @@ struct TruncateMod {
   static constexpr double kCost = 5;
   using Types = List<half, bfloat16, float, double, int32_t, int64_t>;
   template <class M>
-  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) { return M::Mod(x, y); }
+  WEIR_HD static typename M::V Apply(typename M::V x, typename M::V y) {
+    return M::Mod(x, y);
+  }
 };
 struct Mod : TruncateMod {
   static constexpr char kOp[] = "Mod";

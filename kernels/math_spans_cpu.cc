@@ -7,8 +7,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/math_spans_cpu.cc"
 #include "weir/kernels/highway_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+
 #include "hwy/contrib/math/math-inl.h"
 
 // Arithmetic that costs no more than reading memory: vectors for float and double.
@@ -17,13 +19,16 @@ namespace weir {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 #include "weir/kernels/vector_math-inl.h"
+
 #include "weir/kernels/elementwise-inl.h"
 #include "weir/kernels/spans-inl.h"
 
 void AddArithmeticVectors(SpanTable* t) {
-  AddUnaryVectors<Abs, Neg, Sign, Reciprocal, Inv, Square, Sqrt, Rsqrt, Floor, Ceil, Round, Rint>(t);
-  AddBinaryVectors<Add, AddV2, Sub, Mul, Div, RealDiv, DivNoNan, Xdivy, MulNoNan, Maximum, Minimum, SquaredDifference,
-                   FloorDiv, TruncateDiv, SigmoidGrad, TanhGrad, SqrtGrad, RsqrtGrad, ReciprocalGrad, InvGrad>(t);
+  AddUnaryVectors<Abs, Neg, Sign, Reciprocal, Inv, Square, Sqrt, Rsqrt, Floor, Ceil, Round, Rint>(
+      t);
+  AddBinaryVectors<Add, AddV2, Sub, Mul, Div, RealDiv, DivNoNan, Xdivy, MulNoNan, Maximum, Minimum,
+                   SquaredDifference, FloorDiv, TruncateDiv, SigmoidGrad, TanhGrad, SqrtGrad,
+                   RsqrtGrad, ReciprocalGrad, InvGrad>(t);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -57,7 +62,8 @@ void AddChecks(SpanTable* t, List<Ts...>) {
   const auto add = [t](const char* op, DataType type, BinarySpan::Check check) {
     if (BinarySpan* span = t->FindBinary(op, type)) span->check = check;
   };
-  for (const char* op : {"Div", "RealDiv", "FloorDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod"}) {
+  for (const char* op :
+       {"Div", "RealDiv", "FloorDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod"}) {
     (add(op, DataTypeOf<Ts>::value, CheckNonzero<Ts>), ...);
   }
   (add("Pow", DataTypeOf<Ts>::value, CheckExponents<Ts>), ...);
@@ -68,14 +74,18 @@ void AddChecks(SpanTable* t, List<Ts...>) {
 void AddMathSpans(SpanTable* t) {
   using namespace functor;
   HWY_DYNAMIC_DISPATCH(AddArithmeticVectors)(t);
-  AddUnaryOtherTypes<Abs, Neg, Sign, Reciprocal, Inv, Square, Sqrt, Rsqrt, Floor, Ceil, Round, Rint>(t);
+  AddUnaryOtherTypes<Abs, Neg, Sign, Reciprocal, Inv, Square, Sqrt, Rsqrt, Floor, Ceil, Round,
+                     Rint>(t);
   AddUnaryScalars<Conj>(t);
-  AddBinaryOtherTypes<Add, AddV2, Sub, Mul, Div, RealDiv, DivNoNan, Xdivy, MulNoNan, Maximum, Minimum, SquaredDifference,
-                      FloorDiv, TruncateDiv, SigmoidGrad, TanhGrad, SqrtGrad, RsqrtGrad, ReciprocalGrad, InvGrad>(t);
+  AddBinaryOtherTypes<Add, AddV2, Sub, Mul, Div, RealDiv, DivNoNan, Xdivy, MulNoNan, Maximum,
+                      Minimum, SquaredDifference, FloorDiv, TruncateDiv, SigmoidGrad, TanhGrad,
+                      SqrtGrad, RsqrtGrad, ReciprocalGrad, InvGrad>(t);
   AddBinaryScalars<TruncateMod, Mod, FloorMod, Pow>(t);
   AddChecks(t, Integers{});
-  for (const char* op : {"SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"}) {
-    for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128}) {
+  for (const char* op :
+       {"SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"}) {
+    for (const DataType type :
+         {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128}) {
       t->FindBinary(op, type)->broadcasts = false;
     }
   }

@@ -6,18 +6,21 @@
 
 namespace weir {
 
-// One matrix product C = op(A) op(B): op(A) is m x k, op(B) is k x n, C is m x n, all stored row by row without gaps. A flag
-// says that a matrix is stored transposed (A as k x m), and for complex numbers that it is conjugated as well.
+// One matrix product C = op(A) op(B): op(A) is m x k, op(B) is k x n, C is m x n, all stored row by
+// row without gaps. A flag says that a matrix is stored transposed (A as k x m), and for complex
+// numbers that it is conjugated as well.
 struct MatMulArgs {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool conjugate_a = false, conjugate_b = false;
 };
 
-// Computes one product with all threads of the pool. False if the type has no kernel: MatMulTypes lists those that have.
-using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
-                         std::complex<float>, std::complex<double>>;
-bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a, const void* b, void* c);
+// Computes one product with all threads of the pool. False if the type has no kernel: MatMulTypes
+// lists those that have.
+using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_t, uint8_t,
+                         uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
+bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
+               const void* b, void* c);
 
 class KernelRegistry;
 // Kernels built on it: einsum_cpu.cc. AddMatMulCpu calls this.

@@ -15,6 +15,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul_cpu.cc"
 #include "weir/kernels/highway_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -35,7 +36,8 @@ template <class T>
 HWY_INLINE void AddFourRows(const T* a, const T* b, int64_t ldb, T* c, int64_t n) {
   const hn::ScalableTag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto a0 = hn::Set(d, a[0]), a1 = hn::Set(d, a[1]), a2 = hn::Set(d, a[2]), a3 = hn::Set(d, a[3]);
+  const auto a0 = hn::Set(d, a[0]), a1 = hn::Set(d, a[1]), a2 = hn::Set(d, a[2]),
+             a3 = hn::Set(d, a[3]);
   int64_t j = 0;
   for (; j + lanes <= n; j += lanes) {
     auto v = hn::LoadU(d, c + j);
@@ -45,7 +47,8 @@ HWY_INLINE void AddFourRows(const T* a, const T* b, int64_t ldb, T* c, int64_t n
     v = hn::MulAdd(a3, hn::LoadU(d, b + 3 * ldb + j), v);
     hn::StoreU(v, d, c + j);
   }
-  for (; j < n; ++j) c[j] += a[0] * b[j] + a[1] * b[ldb + j] + a[2] * b[2 * ldb + j] + a[3] * b[3 * ldb + j];
+  for (; j < n; ++j)
+    c[j] += a[0] * b[j] + a[1] * b[ldb + j] + a[2] * b[2 * ldb + j] + a[3] * b[3 * ldb + j];
 }
 
 template <class T>
@@ -54,12 +57,13 @@ HWY_INLINE void AddOneRow(T a, const T* b, T* c, int64_t n) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto v = hn::Set(d, a);
   int64_t j = 0;
-  for (; j + lanes <= n; j += lanes) hn::StoreU(hn::MulAdd(v, hn::LoadU(d, b + j), hn::LoadU(d, c + j)), d, c + j);
+  for (; j + lanes <= n; j += lanes)
+    hn::StoreU(hn::MulAdd(v, hn::LoadU(d, b + j), hn::LoadU(d, c + j)), d, c + j);
   for (; j < n; ++j) c[j] += a * b[j];
 }
 
-// Rows [begin, end) of C = A B, none transposed. Blocks of B of about 64 KiB are used for all rows while they are in the
-// cache.
+// Rows [begin, end) of C = A B, none transposed. Blocks of B of about 64 KiB are used for all rows
+// while they are in the cache.
 template <class T>
 void VectorRows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
   constexpr int64_t kColumns = 256, kDepth = 32768 / sizeof(T) / kColumns * 4;
@@ -78,10 +82,12 @@ void VectorRows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_
   }
 }
 
-void FloatRows(const float* a, const float* b, float* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
+void FloatRows(const float* a, const float* b, float* c, int64_t begin, int64_t end, int64_t n,
+               int64_t k) {
   VectorRows(a, b, c, begin, end, n, k);
 }
-void DoubleRows(const double* a, const double* b, double* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
+void DoubleRows(const double* a, const double* b, double* c, int64_t begin, int64_t end, int64_t n,
+                int64_t k) {
   VectorRows(a, b, c, begin, end, n, k);
 }
 
@@ -98,8 +104,10 @@ HWY_EXPORT(DoubleRows);
 
 template <class T>
 T Conjugated(T x, bool conjugate) {
-  if constexpr (ScalarMath<T>::kComplex) return conjugate ? std::conj(x) : x;
-  else return x;
+  if constexpr (ScalarMath<T>::kComplex)
+    return conjugate ? std::conj(x) : x;
+  else
+    return x;
 }
 
 template <class T>
@@ -125,15 +133,18 @@ void Rows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_t n, i
       for (int64_t p = 0; p < k; ++p) {
         const T factor = a[i * k + p];
         const T* const other = b + p * n;
-        for (int64_t j = 0; j < n; ++j) row[j] = ScalarMath<T>::Add(row[j], Product(factor, other[j]));
+        for (int64_t j = 0; j < n; ++j)
+          row[j] = ScalarMath<T>::Add(row[j], Product(factor, other[j]));
       }
     }
   }
 }
 
-// The matrix as it is meant: not transposed, not conjugated. In blocks, so that both sides stay in the cache.
+// The matrix as it is meant: not transposed, not conjugated. In blocks, so that both sides stay in
+// the cache.
 template <class T>
-std::vector<T> Straightened(const T* x, int64_t rows, int64_t columns, bool transposed, bool conjugate) {
+std::vector<T> Straightened(const T* x, int64_t rows, int64_t columns, bool transposed,
+                            bool conjugate) {
   std::vector<T> out(rows * columns);
   constexpr int64_t kBlock = 16;
   if (!transposed) {
@@ -143,7 +154,8 @@ std::vector<T> Straightened(const T* x, int64_t rows, int64_t columns, bool tran
   for (int64_t i = 0; i < rows; i += kBlock) {
     for (int64_t j = 0; j < columns; j += kBlock) {
       for (int64_t r = i; r < std::min(rows, i + kBlock); ++r) {
-        for (int64_t s = j; s < std::min(columns, j + kBlock); ++s) out[r * columns + s] = Conjugated(x[s * rows + r], conjugate);
+        for (int64_t s = j; s < std::min(columns, j + kBlock); ++s)
+          out[r * columns + s] = Conjugated(x[s * rows + r], conjugate);
       }
     }
   }
@@ -163,15 +175,17 @@ void PlainMatMul(ThreadPool& pool, const MatMulArgs& m, const T* a, const T* b, 
     b = straight_b.data();
   }
   const double cost = (sizeof(T) > 8 ? 1.0 : 0.15) * static_cast<double>(m.n * m.k);
-  pool.ParallelFor(m.m, cost, [&](int64_t begin, int64_t end) { Rows(a, b, c, begin, end, m.n, m.k); });
+  pool.ParallelFor(m.m, cost,
+                   [&](int64_t begin, int64_t end) { Rows(a, b, c, begin, end, m.n, m.k); });
 }
 
 // One piece of a float product, on this thread.
-void Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t m,
-           int64_t n) {
+void Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+           int64_t ldc, int64_t m, int64_t n) {
   const int saved = omp_get_max_threads();
   if (saved != 1) omp_set_num_threads(1);
-  dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, n, g.k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
+  dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, n, g.k, 1.0f, a, lda, b, ldb,
+             0.0f, c, ldc);
   if (saved != 1) omp_set_num_threads(saved);
 }
 
@@ -209,7 +223,8 @@ Cut CutProduct(const MatMulArgs& g, int threads) {
 }
 
 void FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b, float* c) {
-  const double flops = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const double flops =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (flops <= kSmallProduct && !g.transpose_b) return PlainMatMul<float>(pool, g, a, b, c);
   const int64_t lda = g.transpose_a ? g.m : g.k, ldb = g.transpose_b ? g.k : g.n;
   const Cut cut = CutProduct(g, pool.num_threads());
@@ -237,7 +252,8 @@ std::vector<float> Widened(ThreadPool& pool, const T* x, int64_t n) {
 
 template <class T>
 void NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, const T* b, T* c) {
-  const std::vector<float> wide_a = Widened(pool, a, g.m * g.k), wide_b = Widened(pool, b, g.k * g.n);
+  const std::vector<float> wide_a = Widened(pool, a, g.m * g.k),
+                           wide_b = Widened(pool, b, g.k * g.n);
   std::vector<float> wide_c(g.m * g.n);
   FloatMatMul(pool, g, wide_a.data(), wide_b.data(), wide_c.data());
   pool.ParallelFor(g.m * g.n, 1, [&](int64_t begin, int64_t end) {
@@ -247,7 +263,8 @@ void NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, const T* b,
 
 }  // namespace
 
-bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, const void* a, const void* b, void* c) {
+bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, const void* a, const void* b,
+               void* c) {
   if (g.m == 0 || g.n == 0) return true;
   return DispatchType(type, MatMulTypes{}, [&]<class T>() {
     const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
@@ -272,23 +289,30 @@ struct MatMulKernel {
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
-    if (a.rank() != 2) return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
-    if (b.rank() != 2) return InvalidArgument("In[1] is not a matrix. Instead it has shape ", b.shape().ToString());
+    if (a.rank() != 2)
+      return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
+    if (b.rank() != 2)
+      return InvalidArgument("In[1] is not a matrix. Instead it has shape ", b.shape().ToString());
     const int64_t k = a.dim(transpose_a ? 0 : 1);
     if (k != b.dim(transpose_b ? 1 : 0)) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(), ", In[1]: ", b.shape().ToString(),
-                             transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "");
+      return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
+                             ", In[1]: ", b.shape().ToString(), transpose_a ? ", transpose_a" : "",
+                             transpose_b ? ", transpose_b" : "");
     }
-    const MatMulArgs args{.m = a.dim(transpose_a ? 1 : 0), .n = b.dim(transpose_b ? 0 : 1), .k = k,
-                          .transpose_a = transpose_a, .transpose_b = transpose_b};
+    const MatMulArgs args{.m = a.dim(transpose_a ? 1 : 0),
+                          .n = b.dim(transpose_b ? 0 : 1),
+                          .k = k,
+                          .transpose_a = transpose_a,
+                          .transpose_b = transpose_b};
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({args.m, args.n})));
     RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
     return absl::OkStatus();
   }
 };
 
-// Products of the matrices in the last two dimensions, one for each element of the broadcast leading ones. With many
-// small products the threads take whole products, with few large ones they share each.
+// Products of the matrices in the last two dimensions, one for each element of the broadcast
+// leading ones. With many small products the threads take whole products, with few large ones they
+// share each.
 struct BatchMatMulKernel {
   DataType type;
   bool adj_x, adj_y, broadcasts;
@@ -299,21 +323,26 @@ struct BatchMatMulKernel {
     if (y.rank() < 2) return InvalidArgument("In[1] ndims must be >= 2: ", y.rank());
     const Shape batch_x = x.shape().Sub(0, x.rank() - 2), batch_y = y.shape().Sub(0, y.rank() - 2);
     if (!broadcasts && batch_x != batch_y) {
-      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ", x.shape().ToString(), " vs. ",
-                             y.shape().ToString());
+      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ",
+                             x.shape().ToString(), " vs. ", y.shape().ToString());
     }
     const absl::StatusOr<Shape> batch = BroadcastShapes(batch_x, batch_y);
     if (!batch.ok()) {
-      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ", x.shape().ToString(), " vs. ",
-                             y.shape().ToString());
+      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ",
+                             x.shape().ToString(), " vs. ", y.shape().ToString());
     }
     const auto rows = [](const Tensor& t) { return t.dim(t.rank() - 2); };
     const auto columns = [](const Tensor& t) { return t.dim(t.rank() - 1); };
-    const MatMulArgs args{.m = adj_x ? columns(x) : rows(x), .n = adj_y ? rows(y) : columns(y),
-                          .k = adj_x ? rows(x) : columns(x), .transpose_a = adj_x, .transpose_b = adj_y,
-                          .conjugate_a = adj_x, .conjugate_b = adj_y};
+    const MatMulArgs args{.m = adj_x ? columns(x) : rows(x),
+                          .n = adj_y ? rows(y) : columns(y),
+                          .k = adj_x ? rows(x) : columns(x),
+                          .transpose_a = adj_x,
+                          .transpose_b = adj_y,
+                          .conjugate_a = adj_x,
+                          .conjugate_b = adj_y};
     if (args.k != (adj_y ? columns(y) : rows(y))) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", x.shape().ToString(), ", In[1]: ", y.shape().ToString());
+      return InvalidArgument("Matrix size-incompatible: In[0]: ", x.shape().ToString(),
+                             ", In[1]: ", y.shape().ToString());
     }
     Shape shape = *batch;
     shape.AddDim(args.m);
@@ -324,8 +353,9 @@ struct BatchMatMulKernel {
     return absl::OkStatus();
   }
 
-  void RunBatch(ThreadPool& pool, const MatMulArgs& args, const Shape& batch_x, const Shape& batch_y, const Shape& batch,
-                const Tensor& x, const Tensor& y, Tensor* out) const {
+  void RunBatch(ThreadPool& pool, const MatMulArgs& args, const Shape& batch_x,
+                const Shape& batch_y, const Shape& batch, const Tensor& x, const Tensor& y,
+                Tensor* out) const {
     // Which matrix of x and of y makes matrix i of the result.
     const int64_t count = batch.num_elements();
     std::vector<int64_t> at_x(count), at_y(count);
@@ -340,11 +370,13 @@ struct BatchMatMulKernel {
     spread(1, batch_y, &at_y);
     const int64_t size = static_cast<int64_t>(ElementSize(type));
     const auto one = [&](int64_t i) {
-      RunMatMul(pool, type, args, static_cast<const char*>(x.raw()) + at_x[i] * args.m * args.k * size,
+      RunMatMul(pool, type, args,
+                static_cast<const char*>(x.raw()) + at_x[i] * args.m * args.k * size,
                 static_cast<const char*>(y.raw()) + at_y[i] * args.k * args.n * size,
                 static_cast<char*>(out->raw()) + i * args.m * args.n * size);
     };
-    const double cost = 100 + 0.03 * static_cast<double>(args.m * args.n) * static_cast<double>(args.k);
+    const double cost =
+        100 + 0.03 * static_cast<double>(args.m * args.n) * static_cast<double>(args.k);
     if (count < 2 * pool.num_threads()) {
       for (int64_t i = 0; i < count; ++i) one(i);
       return;
@@ -358,11 +390,14 @@ struct BatchMatMulKernel {
 // Multiplications times the time of one; unknown extents count as 64.
 double MatMulCost(const KernelInit& init) {
   double product = 0.03;
-  const auto extent = [](const Shape& s, int i) { return static_cast<double>(s.dim(i) < 0 ? 64 : s.dim(i)); };
+  const auto extent = [](const Shape& s, int i) {
+    return static_cast<double>(s.dim(i) < 0 ? 64 : s.dim(i));
+  };
   const Shape &a = init.input_shapes[0], &b = init.input_shapes[1];
   if (a.rank() < 2 || b.rank() < 2) return 10000;
   for (int i = 0; i < a.rank(); ++i) product *= extent(a, i);
-  const bool transposed = init.node.attr_or<bool>("transpose_b", false) || init.node.attr_or<bool>("adj_y", false);
+  const bool transposed =
+      init.node.attr_or<bool>("transpose_b", false) || init.node.attr_or<bool>("adj_y", false);
   return 300 + product * extent(b, transposed ? -2 : -1);
 }
 
@@ -371,7 +406,8 @@ absl::StatusOr<Kernel> MakeBatchV3(const KernelInit& init) {
   const DataType type = init.attr<DataType>("Tout");
   if (init.attr<DataType>("Ta") != type || init.attr<DataType>("Tb") != type) {
     return Unimplemented("BatchMatMulV3 of ", DataTypeName(init.attr<DataType>("Ta")), " and ",
-                         DataTypeName(init.attr<DataType>("Tb")), " into ", DataTypeName(type), " is not supported");
+                         DataTypeName(init.attr<DataType>("Tb")), " into ", DataTypeName(type),
+                         " is not supported");
   }
   return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"), init.attr<bool>("adj_y"), true});
 }
@@ -380,12 +416,14 @@ template <class... Ts>
 void AddTypes(KernelRegistry* r, List<Ts...>) {
   for (const DataType type : {DataTypeOf<Ts>::value...}) {
     r->Add("MatMul", kCpu, type, [type](const KernelInit& init) -> absl::StatusOr<Kernel> {
-       return Kernel(MatMulKernel{type, init.attr<bool>("transpose_a"), init.attr<bool>("transpose_b")});
+       return Kernel(
+           MatMulKernel{type, init.attr<bool>("transpose_a"), init.attr<bool>("transpose_b")});
      }).Cost(MatMulCost);
     for (const char* op : {"BatchMatMul", "BatchMatMulV2"}) {
       const bool broadcasts = op[11] != '\0';
       r->Add(op, kCpu, type, [=](const KernelInit& init) -> absl::StatusOr<Kernel> {
-         return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"), init.attr<bool>("adj_y"), broadcasts});
+         return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"), init.attr<bool>("adj_y"),
+                                         broadcasts});
        }).Cost(MatMulCost);
     }
     r->Add("BatchMatMulV3", kCpu, TypeConstraints{{"Tout", type}}, MakeBatchV3).Cost(MatMulCost);

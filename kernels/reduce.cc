@@ -6,16 +6,17 @@
 #include "absl/container/inlined_vector.h"
 #include "weir/kernels/registry.h"
 
-// After merging, the dimensions alternate between kept (K) and reduced (R). Whatever their number, memory is read in order
-// of address: the innermost dimension is a run, which either goes into one accumulator (it is reduced: `row`) or into as
-// many side by side (it is kept: `columns`).
+// After merging, the dimensions alternate between kept (K) and reduced (R). Whatever their number,
+// memory is read in order of address: the innermost dimension is a run, which either goes into one
+// accumulator (it is reduced: `row`) or into as many side by side (it is kept: `columns`).
 //
 //   ... K R   the results are split over threads; each gathers its rows.
 //   ... R K   likewise, but a result is a whole run of accumulators.
 //
-// Threads share the work by the outer kept dimensions when there are enough of them. Otherwise (a sum over everything, or
-// over the rows of a matrix) they share the outermost reduced dimension, each with accumulators of its own, which are
-// merged in order at the end, so that the result depends on the number of threads only by rounding.
+// Threads share the work by the outer kept dimensions when there are enough of them. Otherwise (a
+// sum over everything, or over the rows of a matrix) they share the outermost reduced dimension,
+// each with accumulators of its own, which are merged in order at the end, so that the result
+// depends on the number of threads only by rounding.
 namespace weir {
 
 namespace {
@@ -26,10 +27,11 @@ int64_t Product(const std::vector<int64_t>& v) {
   return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<int64_t>());
 }
 
-// The dimensions but the innermost run, split into kept and reduced ones, with their strides in elements.
+// The dimensions but the innermost run, split into kept and reduced ones, with their strides in
+// elements.
 struct Loops {
   std::vector<int64_t> kept, kept_strides, reduced, reduced_strides;
-  int64_t run = 1;             // elements next to each other
+  int64_t run = 1;  // elements next to each other
   bool run_is_reduced = true;
   int64_t kept_count = 1, reduced_count = 1;
 };
@@ -44,7 +46,8 @@ Loops MakeLoops(const ReductionPlan& plan) {
       loops.run = plan.dims[i];
       loops.run_is_reduced = reduced;
     } else {
-      (reduced ? loops.reduced : loops.kept).insert((reduced ? loops.reduced : loops.kept).begin(), plan.dims[i]);
+      (reduced ? loops.reduced : loops.kept)
+          .insert((reduced ? loops.reduced : loops.kept).begin(), plan.dims[i]);
       auto& strides = reduced ? loops.reduced_strides : loops.kept_strides;
       strides.insert(strides.begin(), stride);
     }
@@ -55,7 +58,8 @@ Loops MakeLoops(const ReductionPlan& plan) {
   return loops;
 }
 
-int64_t OffsetOf(int64_t index, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
+int64_t OffsetOf(int64_t index, const std::vector<int64_t>& dims,
+                 const std::vector<int64_t>& strides) {
   int64_t offset = 0;
   for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) {
     offset += index % dims[i] * strides[i];
@@ -64,9 +68,10 @@ int64_t OffsetOf(int64_t index, const std::vector<int64_t>& dims, const std::vec
   return offset;
 }
 
-// Reduced positions [begin, end) below the kept position at `base` go into acc; of a kept run only [from, from + width).
-void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t begin, int64_t end, int64_t from,
-                int64_t width, void* acc) {
+// Reduced positions [begin, end) below the kept position at `base` go into acc; of a kept run only
+// [from, from + width).
+void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t begin, int64_t end,
+                int64_t from, int64_t width, void* acc) {
   for (int64_t k = begin; k < end; ++k) {
     const char* x = base + (OffsetOf(k, loops.reduced, loops.reduced_strides) + from) * r.in_size;
     if (loops.run_is_reduced) {
@@ -80,22 +85,24 @@ void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t 
 // Accumulators on the stack when they are few.
 using Accumulators = absl::InlinedVector<char, 512>;
 
-void ReduceKept(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, const char* x, char* y) {
+void ReduceKept(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count,
+                const char* x, char* y) {
   const int64_t width = loops.run_is_reduced ? 1 : loops.run;
   const double cost = r.cost * static_cast<double>(count) * width;
   pool.ParallelFor(loops.kept_count, cost, [&](int64_t begin, int64_t end) {
     alignas(16) Accumulators acc(width * r.acc_size);
     for (int64_t k = begin; k < end; ++k) {
       r.init(acc.data(), width);
-      Accumulate(r, loops, x + OffsetOf(k, loops.kept, loops.kept_strides) * r.in_size, 0, loops.reduced_count, 0, width,
-                 acc.data());
+      Accumulate(r, loops, x + OffsetOf(k, loops.kept, loops.kept_strides) * r.in_size, 0,
+                 loops.reduced_count, 0, width, acc.data());
       r.finish(acc.data(), width, count, y + k * width * r.out_size);
     }
   });
 }
 
 // One matrix, its rows summed: threads take columns.
-void ReduceColumns(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, const char* x, char* y) {
+void ReduceColumns(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count,
+                   const char* x, char* y) {
   const double cost = r.cost * static_cast<double>(count);
   pool.ParallelFor(
       loops.run, cost,
@@ -108,8 +115,10 @@ void ReduceColumns(ThreadPool& pool, const Reducer& r, const Loops& loops, int64
       /*align=*/64);
 }
 
-// Few results, long sums: pieces of the sum, merged afterwards. `pieces` cut the run itself where nothing else is reduced.
-void ReducePieces(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, int pieces, const char* x, char* y) {
+// Few results, long sums: pieces of the sum, merged afterwards. `pieces` cut the run itself where
+// nothing else is reduced.
+void ReducePieces(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, int pieces,
+                  const char* x, char* y) {
   const int64_t width = loops.run_is_reduced ? 1 : loops.run;
   const bool cut_run = loops.reduced_count == 1;
   const int64_t length = cut_run ? loops.run : loops.reduced_count;
@@ -124,7 +133,8 @@ void ReducePieces(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_
       Accumulate(r, loops, x, begin, end, 0, width, acc);
     }
   });
-  for (int p = 1; p < pieces; ++p) r.merge(partial.data() + p * width * r.acc_size, width, partial.data());
+  for (int p = 1; p < pieces; ++p)
+    r.merge(partial.data() + p * width * r.acc_size, width, partial.data());
   r.finish(partial.data(), width, count, y);
 }
 
@@ -132,17 +142,20 @@ void ReducePieces(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_
 
 absl::StatusOr<ReductionPlan> PlanReduction(const Shape& x, const Tensor& axes, bool keep_dims) {
   if (axes.rank() > 1) {
-    return InvalidArgument("The reduction axes must be a scalar or a vector, but have shape ", axes.shape().ToString());
+    return InvalidArgument("The reduction axes must be a scalar or a vector, but have shape ",
+                           axes.shape().ToString());
   }
   absl::InlinedVector<bool, 8> reduced(x.rank(), false);
   for (int64_t i = 0; i < axes.num_elements(); ++i) {
     const int64_t a = axes.IntAt(i);
     if (a < -x.rank() || a >= x.rank()) {
-      return InvalidArgument("Invalid reduction dimension (", a, " for input with ", x.rank(), " dimension(s)");
+      return InvalidArgument("Invalid reduction dimension (", a, " for input with ", x.rank(),
+                             " dimension(s)");
     }
     const int64_t axis = a < 0 ? a + x.rank() : a;
     if (reduced[axis]) {
-      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ", axis);
+      return InvalidArgument("Invalid reduction arguments: Axes contains duplicate dimension: ",
+                             axis);
     }
     reduced[axis] = true;
   }
@@ -191,10 +204,11 @@ void Reduce(ThreadPool& pool, const Reducer& r, const ReductionPlan& plan, const
     return ReduceKept(pool, r, loops, plan.count, in, out);
   }
   if (loops.kept_count == 1) {
-    if (!loops.run_is_reduced && loops.run >= 64 * threads) return ReduceColumns(pool, r, loops, plan.count, in, out);
+    if (!loops.run_is_reduced && loops.run >= 64 * threads)
+      return ReduceColumns(pool, r, loops, plan.count, in, out);
     const int64_t length = loops.reduced_count == 1 ? loops.run : loops.reduced_count;
-    const int pieces = static_cast<int>(
-        std::min<double>({static_cast<double>(length), 2.0 * threads, std::max(1.0, total / kMinTask)}));
+    const int pieces = static_cast<int>(std::min<double>(
+        {static_cast<double>(length), 2.0 * threads, std::max(1.0, total / kMinTask)}));
     return ReducePieces(pool, r, loops, plan.count, pieces, in, out);
   }
   ReduceKept(pool, r, loops, plan.count, in, out);

@@ -9,8 +9,8 @@
 
 namespace weir {
 
-// One way to reduce elements of one type: an accumulator (wider than the element where precision or range ask for it), and
-// what can be done with it. All functions work on stretches of memory.
+// One way to reduce elements of one type: an accumulator (wider than the element where precision or
+// range ask for it), and what can be done with it. All functions work on stretches of memory.
 struct Reducer {
   size_t in_size = 0, acc_size = 0, out_size = 0;
   float cost = 0.15f;  // nanoseconds an element
@@ -29,18 +29,20 @@ struct Reducer {
 // Null if there is none. Ops: Sum, Mean, Prod, Max, Min, EuclideanNorm, All, Any.
 const Reducer* FindReducer(absl::string_view op, DataType type);
 
-// The reduction of dimensions: neighbours that are both kept, or both reduced, are merged, and extents of 1 left out.
+// The reduction of dimensions: neighbours that are both kept, or both reduced, are merged, and
+// extents of 1 left out.
 struct ReductionPlan {
-  std::vector<int64_t> dims;   // alternately kept and reduced
+  std::vector<int64_t> dims;  // alternately kept and reduced
   bool first_is_reduced = false;
-  Shape out;                   // with or without the reduced dimensions
-  int64_t count = 1;           // elements that go into each result
+  Shape out;          // with or without the reduced dimensions
+  int64_t count = 1;  // elements that go into each result
 };
 // `axes` is an int32 or int64 tensor of rank 0 or 1. INVALID_ARGUMENT for an axis out of range.
 absl::StatusOr<ReductionPlan> PlanReduction(const Shape& x, const Tensor& axes, bool keep_dims);
 
 // Reduces x into y, which has plan.out's elements.
-void Reduce(ThreadPool& pool, const Reducer& reducer, const ReductionPlan& plan, const void* x, void* y);
+void Reduce(ThreadPool& pool, const Reducer& reducer, const ReductionPlan& plan, const void* x,
+            void* y);
 
 }  // namespace weir
 

@@ -9,12 +9,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reducers_cpu.cc"
 #include "weir/kernels/highway_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// The reducers. Floating-point sums and products accumulate in double: a run of floats is summed in float vectors over at
-// most kBlock elements, and the blocks in double, so that long sums lose nothing. Integers accumulate modulo 2^64 and are
-// cut to their width at the end, which is the same as wrapping around all the way.
+// The reducers. Floating-point sums and products accumulate in double: a run of floats is summed in
+// float vectors over at most kBlock elements, and the blocks in double, so that long sums lose
+// nothing. Integers accumulate modulo 2^64 and are cut to their width at the end, which is the same
+// as wrapping around all the way.
 
 #ifndef WEIR_KERNELS_REDUCERS_ONCE_
 #define WEIR_KERNELS_REDUCERS_ONCE_
@@ -41,25 +43,34 @@ namespace hn = hwy::HWY_NAMESPACE;
 struct SumOf {
   static constexpr double kNeutral = 0;
   template <class V>
-  static HWY_INLINE V Step(V acc, V x) { return hn::Add(acc, x); }
+  static HWY_INLINE V Step(V acc, V x) {
+    return hn::Add(acc, x);
+  }
   template <class V>
-  static HWY_INLINE V Merge(V a, V b) { return hn::Add(a, b); }
+  static HWY_INLINE V Merge(V a, V b) {
+    return hn::Add(a, b);
+  }
   static double One(double acc, double x) { return acc + x; }
 };
 struct SquaresOf : SumOf {
   template <class V>
-  static HWY_INLINE V Step(V acc, V x) { return hn::MulAdd(x, x, acc); }
+  static HWY_INLINE V Step(V acc, V x) {
+    return hn::MulAdd(x, x, acc);
+  }
   static double One(double acc, double x) { return acc + x * x; }
 };
 struct MaxOf {
   static constexpr double kNeutral = -std::numeric_limits<double>::infinity();
   template <class V>
   static HWY_INLINE V Step(V acc, V x) {
-    // NaN stays: an accumulator that is NaN is not smaller, and a NaN comes in because it is not smaller or equal.
+    // NaN stays: an accumulator that is NaN is not smaller, and a NaN comes in because it is not
+    // smaller or equal.
     return hn::IfThenElse(hn::Or(hn::Gt(acc, x), hn::IsNaN(acc)), acc, x);
   }
   template <class V>
-  static HWY_INLINE V Merge(V a, V b) { return Step(a, b); }
+  static HWY_INLINE V Merge(V a, V b) {
+    return Step(a, b);
+  }
   static double One(double acc, double x) { return acc > x || acc != acc ? acc : x; }
 };
 struct MinOf {
@@ -69,7 +80,9 @@ struct MinOf {
     return hn::IfThenElse(hn::Or(hn::Lt(acc, x), hn::IsNaN(acc)), acc, x);
   }
   template <class V>
-  static HWY_INLINE V Merge(V a, V b) { return Step(a, b); }
+  static HWY_INLINE V Merge(V a, V b) {
+    return Step(a, b);
+  }
   static double One(double acc, double x) { return acc < x || acc != acc ? acc : x; }
 };
 
@@ -94,19 +107,24 @@ R RowLoop(const T* x, int64_t n) {
     hn::Store(F::Merge(F::Merge(a0, a1), F::Merge(a2, a3)), d, parts);
     double block = F::kNeutral;
     for (int64_t k = 0; k < lanes; ++k) {
-      if constexpr (std::is_base_of_v<SumOf, F>) block += parts[k];
-      else block = F::One(block, parts[k]);
+      if constexpr (std::is_base_of_v<SumOf, F>)
+        block += parts[k];
+      else
+        block = F::One(block, parts[k]);
     }
-    if constexpr (std::is_base_of_v<SumOf, F>) total += block;
-    else total = F::One(total, block);
+    if constexpr (std::is_base_of_v<SumOf, F>)
+      total += block;
+    else
+      total = F::One(total, block);
   }
   for (; i < n; ++i) total = F::One(total, x[i]);
   return static_cast<R>(total);
 }
 
 void GetRowFunctions(RowFunctions* f) {
-  *f = {RowLoop<SumOf, float, double>,     RowLoop<SumOf, double, double>, RowLoop<SquaresOf, float, double>,
-        RowLoop<SquaresOf, double, double>, RowLoop<MaxOf, float, float>,   RowLoop<MaxOf, double, double>,
+  *f = {RowLoop<SumOf, float, double>,     RowLoop<SumOf, double, double>,
+        RowLoop<SquaresOf, float, double>, RowLoop<SquaresOf, double, double>,
+        RowLoop<MaxOf, float, float>,      RowLoop<MaxOf, double, double>,
         RowLoop<MinOf, float, float>,      RowLoop<MinOf, double, double>};
 }
 
@@ -161,8 +179,10 @@ struct MeanReduction : SumReduction<T> {
   static T Result(Acc a, int64_t count) {
     if constexpr (std::is_integral_v<T>) {
       if (count == 0) return T(0);
-      if constexpr (std::is_signed_v<T>) return static_cast<T>(static_cast<int64_t>(a) / count);
-      else return static_cast<T>(a / static_cast<uint64_t>(count));
+      if constexpr (std::is_signed_v<T>)
+        return static_cast<T>(static_cast<int64_t>(a) / count);
+      else
+        return static_cast<T>(a / static_cast<uint64_t>(count));
     } else {
       return static_cast<T>(a / static_cast<double>(count));
     }
@@ -186,12 +206,16 @@ struct NormReduction : SumReduction<T> {
   using Acc = typename Accumulator<T>::type;
   static Acc Value(T x) {
     const Acc v = static_cast<Acc>(x);
-    if constexpr (ScalarMath<T>::kComplex) return std::norm(v);
-    else return v * v;
+    if constexpr (ScalarMath<T>::kComplex)
+      return std::norm(v);
+    else
+      return v * v;
   }
   static T Result(Acc a, int64_t) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(std::sqrt(static_cast<double>(a)));
-    else return static_cast<T>(std::sqrt(a));
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(std::sqrt(static_cast<double>(a)));
+    else
+      return static_cast<T>(std::sqrt(a));
   }
   static Acc Row(const T* x, int64_t n) {
     if constexpr (std::is_same_v<T, float>) return Rows().squares_f32(x, n);
@@ -208,15 +232,21 @@ struct ExtremeReduction {
   using Acc = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
   using Limits = std::numeric_limits<Acc>;
   static Acc Neutral() {
-    if constexpr (Limits::has_infinity) return kMax ? -Limits::infinity() : Limits::infinity();
-    else return kMax ? Limits::lowest() : Limits::max();
+    if constexpr (Limits::has_infinity)
+      return kMax ? -Limits::infinity() : Limits::infinity();
+    else
+      return kMax ? Limits::lowest() : Limits::max();
   }
   static Acc Value(T x) { return static_cast<Acc>(x); }
-  static Acc Merge(Acc a, Acc b) { return kMax ? ScalarMath<Acc>::Max(a, b) : ScalarMath<Acc>::Min(a, b); }
+  static Acc Merge(Acc a, Acc b) {
+    return kMax ? ScalarMath<Acc>::Max(a, b) : ScalarMath<Acc>::Min(a, b);
+  }
   static T Result(Acc a, int64_t) { return static_cast<T>(a); }
   static Acc Row(const T* x, int64_t n) {
-    if constexpr (std::is_same_v<T, float>) return kMax ? Rows().max_f32(x, n) : Rows().min_f32(x, n);
-    if constexpr (std::is_same_v<T, double>) return kMax ? Rows().max_f64(x, n) : Rows().min_f64(x, n);
+    if constexpr (std::is_same_v<T, float>)
+      return kMax ? Rows().max_f32(x, n) : Rows().min_f32(x, n);
+    if constexpr (std::is_same_v<T, double>)
+      return kMax ? Rows().max_f64(x, n) : Rows().min_f64(x, n);
     Acc acc = Neutral();
     for (int64_t i = 0; i < n; ++i) acc = Merge(acc, Value(x[i]));
     return acc;
@@ -262,7 +292,8 @@ using Table = absl::flat_hash_map<std::pair<std::string, int>, Reducer>;
 
 template <template <class> class F, class... Ts>
 void AddReducers(Table* table, const char* op, List<Ts...>) {
-  (table->emplace(std::pair<std::string, int>(op, DataTypeOf<Ts>::value), MakeReducer<F<Ts>, Ts>()), ...);
+  (table->emplace(std::pair<std::string, int>(op, DataTypeOf<Ts>::value), MakeReducer<F<Ts>, Ts>()),
+   ...);
 }
 
 }  // namespace
@@ -277,9 +308,13 @@ const Reducer* FindReducer(absl::string_view op, DataType type) {
     AddReducers<MaxReduction>(t, "Max", RealNumbers{});
     AddReducers<MinReduction>(t, "Min", RealNumbers{});
     // true is 1 and false 0: all of them is the least, any of them the greatest.
-    t->emplace(std::pair<std::string, int>("All", DT_BOOL), MakeReducer<MinReduction<uint8_t>, uint8_t>());
-    t->emplace(std::pair<std::string, int>("Any", DT_BOOL), MakeReducer<MaxReduction<uint8_t>, uint8_t>());
-    (*t)[{"All", DT_BOOL}].init = [](void* acc, int64_t n) { std::fill_n(static_cast<uint8_t*>(acc), n, uint8_t{1}); };
+    t->emplace(std::pair<std::string, int>("All", DT_BOOL),
+               MakeReducer<MinReduction<uint8_t>, uint8_t>());
+    t->emplace(std::pair<std::string, int>("Any", DT_BOOL),
+               MakeReducer<MaxReduction<uint8_t>, uint8_t>());
+    (*t)[{"All", DT_BOOL}].init = [](void* acc, int64_t n) {
+      std::fill_n(static_cast<uint8_t*>(acc), n, uint8_t{1});
+    };
     return t;
   }();
   const auto it = table->find(std::pair<std::string, int>(std::string(op), type));

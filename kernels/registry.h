@@ -3,50 +3,50 @@
 
 #include "weir/core/kernel.h"
 
-// The families of kernels. Each function adds the kernels of one source file (or a few); kernels/registry.cc calls them
-// all, once, for BuiltinKernels().
+// The families of kernels. Each function adds the kernels of one source file (or a few);
+// kernels/registry.cc calls them all, once, for BuiltinKernels().
 namespace weir {
 
-void AddAccumulatorKernels(KernelRegistry* r);    // accumulator.cc
-void AddBatchNormCpu(KernelRegistry* r);  // batch_norm_cpu.cc
-void AddBiasCpu(KernelRegistry* r);  // bias_cpu.cc
-void AddCastCpu(KernelRegistry* r);  // cast_cpu.cc
-void AddConcatCpu(KernelRegistry* r);             // concat_cpu.cc
-void AddControlFlowKernels(KernelRegistry* r);    // control_flow.cc
-void AddConvCpu(KernelRegistry* r);  // conv_cpu.cc
-void AddDataFlowKernels(KernelRegistry* r);       // data_flow.cc
-void AddDiagCpu(KernelRegistry* r);               // diag_cpu.cc
-void AddEqualityCpu(KernelRegistry* r);  // compare_cpu.cc
-void AddFillCpu(KernelRegistry* r);               // fill_cpu.cc
-void AddGatherCpu(KernelRegistry* r);             // gather_cpu.cc
-void AddIoCpu(KernelRegistry* r);                 // io.cc
-void AddLinalgCpu(KernelRegistry* r);             // qr_cpu.cc
-void AddLrnCpu(KernelRegistry* r);  // lrn_cpu.cc
-void AddMatMulCpu(KernelRegistry* r);  // matmul_cpu.cc
-void AddPadCpu(KernelRegistry* r);                // pad_cpu.cc
-void AddPoolArgmaxCpu(KernelRegistry* r);  // pool_argmax_cpu.cc
-void AddPoolCpu(KernelRegistry* r);  // pool_cpu.cc
-void AddRandomCpu(KernelRegistry* r);             // random_cpu.cc
-void AddReduceCpu(KernelRegistry* r);  // reduce.cc
-void AddSamplingCpu(KernelRegistry* r);           // sampling_cpu.cc
-void AddScanCpu(KernelRegistry* r);  // scan_cpu.cc
-void AddScatterCpu(KernelRegistry* r);            // scatter_cpu.cc
-void AddScatterNdCpu(KernelRegistry* r);          // scatter_nd_cpu.cc
-void AddSegmentCpu(KernelRegistry* r);  // segment_cpu.cc
-void AddSelectCpu(KernelRegistry* r);  // select_cpu.cc
-void AddSequenceCpu(KernelRegistry* r);  // sequence_cpu.cc
-void AddShapeOps(KernelRegistry* r);              // shape_ops.cc
-void AddSliceCpu(KernelRegistry* r);              // slice_cpu.cc
-void AddSoftmaxCpu(KernelRegistry* r);  // softmax_cpu.cc
-void AddSpaceBatchCpu(KernelRegistry* r);         // space_batch_cpu.cc
-void AddSpanKernels(KernelRegistry* r);  // spans.cc: element-wise ops
-void AddStateCpu(KernelRegistry* r);              // state.cc
-void AddSummary(KernelRegistry* r);  // summary.cc
-void AddSummaryMedia(KernelRegistry* r);  // summary_media.cc
-void AddTopKCpu(KernelRegistry* r);               // topk_cpu.cc
-void AddTrainingCpu(KernelRegistry* r);           // training_cpu.cc
-void AddTransposeCpu(KernelRegistry* r);          // transpose_cpu.cc
-void AddUniqueCpu(KernelRegistry* r);             // unique_cpu.cc
+void AddAccumulatorKernels(KernelRegistry* r);  // accumulator.cc
+void AddBatchNormCpu(KernelRegistry* r);        // batch_norm_cpu.cc
+void AddBiasCpu(KernelRegistry* r);             // bias_cpu.cc
+void AddCastCpu(KernelRegistry* r);             // cast_cpu.cc
+void AddConcatCpu(KernelRegistry* r);           // concat_cpu.cc
+void AddControlFlowKernels(KernelRegistry* r);  // control_flow.cc
+void AddConvCpu(KernelRegistry* r);             // conv_cpu.cc
+void AddDataFlowKernels(KernelRegistry* r);     // data_flow.cc
+void AddDiagCpu(KernelRegistry* r);             // diag_cpu.cc
+void AddEqualityCpu(KernelRegistry* r);         // compare_cpu.cc
+void AddFillCpu(KernelRegistry* r);             // fill_cpu.cc
+void AddGatherCpu(KernelRegistry* r);           // gather_cpu.cc
+void AddIoCpu(KernelRegistry* r);               // io.cc
+void AddLinalgCpu(KernelRegistry* r);           // qr_cpu.cc
+void AddLrnCpu(KernelRegistry* r);              // lrn_cpu.cc
+void AddMatMulCpu(KernelRegistry* r);           // matmul_cpu.cc
+void AddPadCpu(KernelRegistry* r);              // pad_cpu.cc
+void AddPoolArgmaxCpu(KernelRegistry* r);       // pool_argmax_cpu.cc
+void AddPoolCpu(KernelRegistry* r);             // pool_cpu.cc
+void AddRandomCpu(KernelRegistry* r);           // random_cpu.cc
+void AddReduceCpu(KernelRegistry* r);           // reduce.cc
+void AddSamplingCpu(KernelRegistry* r);         // sampling_cpu.cc
+void AddScanCpu(KernelRegistry* r);             // scan_cpu.cc
+void AddScatterCpu(KernelRegistry* r);          // scatter_cpu.cc
+void AddScatterNdCpu(KernelRegistry* r);        // scatter_nd_cpu.cc
+void AddSegmentCpu(KernelRegistry* r);          // segment_cpu.cc
+void AddSelectCpu(KernelRegistry* r);           // select_cpu.cc
+void AddSequenceCpu(KernelRegistry* r);         // sequence_cpu.cc
+void AddShapeOps(KernelRegistry* r);            // shape_ops.cc
+void AddSliceCpu(KernelRegistry* r);            // slice_cpu.cc
+void AddSoftmaxCpu(KernelRegistry* r);          // softmax_cpu.cc
+void AddSpaceBatchCpu(KernelRegistry* r);       // space_batch_cpu.cc
+void AddSpanKernels(KernelRegistry* r);         // spans.cc: element-wise ops
+void AddStateCpu(KernelRegistry* r);            // state.cc
+void AddSummary(KernelRegistry* r);             // summary.cc
+void AddSummaryMedia(KernelRegistry* r);        // summary_media.cc
+void AddTopKCpu(KernelRegistry* r);             // topk_cpu.cc
+void AddTrainingCpu(KernelRegistry* r);         // training_cpu.cc
+void AddTransposeCpu(KernelRegistry* r);        // transpose_cpu.cc
+void AddUniqueCpu(KernelRegistry* r);           // unique_cpu.cc
 
 }  // namespace weir
 

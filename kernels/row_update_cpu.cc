@@ -10,6 +10,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/row_update_cpu.cc"
+#include "weir/kernels/highway_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -22,13 +24,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class V>
 V Combine(RowOp op, V a, V b) {
   switch (op) {
-    case RowOp::kAdd: return hn::Add(a, b);
-    case RowOp::kSub: return hn::Sub(a, b);
-    case RowOp::kMul: return hn::Mul(a, b);
-    case RowOp::kDiv: return hn::Div(a, b);
-    case RowOp::kMin: return hn::Min(a, b);
-    case RowOp::kMax: return hn::Max(a, b);
-    case RowOp::kUpdate: return b;
+    case RowOp::kAdd:
+      return hn::Add(a, b);
+    case RowOp::kSub:
+      return hn::Sub(a, b);
+    case RowOp::kMul:
+      return hn::Mul(a, b);
+    case RowOp::kDiv:
+      return hn::Div(a, b);
+    case RowOp::kMin:
+      return hn::Min(a, b);
+    case RowOp::kMax:
+      return hn::Max(a, b);
+    case RowOp::kUpdate:
+      return b;
   }
   return b;
 }
@@ -41,28 +50,41 @@ void VectorRow(T* to, const T* from, int64_t n, bool from_scalar) {
   const auto scalar = hn::Set(d, from[0]);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(Combine(kOp, hn::LoadU(d, to + i), from_scalar ? scalar : hn::LoadU(d, from + i)), d, to + i);
+    hn::StoreU(Combine(kOp, hn::LoadU(d, to + i), from_scalar ? scalar : hn::LoadU(d, from + i)), d,
+               to + i);
   }
   for (; i < n; ++i) {
-    hn::StoreU(Combine(kOp, hn::LoadU(d1, to + i), hn::Set(d1, from_scalar ? from[0] : from[i])), d1, to + i);
+    hn::StoreU(Combine(kOp, hn::LoadU(d1, to + i), hn::Set(d1, from_scalar ? from[0] : from[i])),
+               d1, to + i);
   }
 }
 
 template <class T>
 void FloatRow(RowOp op, T* to, const T* from, int64_t n, bool from_scalar) {
   switch (op) {
-    case RowOp::kAdd: return VectorRow<RowOp::kAdd>(to, from, n, from_scalar);
-    case RowOp::kSub: return VectorRow<RowOp::kSub>(to, from, n, from_scalar);
-    case RowOp::kMul: return VectorRow<RowOp::kMul>(to, from, n, from_scalar);
-    case RowOp::kDiv: return VectorRow<RowOp::kDiv>(to, from, n, from_scalar);
-    case RowOp::kMin: return VectorRow<RowOp::kMin>(to, from, n, from_scalar);
-    case RowOp::kMax: return VectorRow<RowOp::kMax>(to, from, n, from_scalar);
-    case RowOp::kUpdate: return;
+    case RowOp::kAdd:
+      return VectorRow<RowOp::kAdd>(to, from, n, from_scalar);
+    case RowOp::kSub:
+      return VectorRow<RowOp::kSub>(to, from, n, from_scalar);
+    case RowOp::kMul:
+      return VectorRow<RowOp::kMul>(to, from, n, from_scalar);
+    case RowOp::kDiv:
+      return VectorRow<RowOp::kDiv>(to, from, n, from_scalar);
+    case RowOp::kMin:
+      return VectorRow<RowOp::kMin>(to, from, n, from_scalar);
+    case RowOp::kMax:
+      return VectorRow<RowOp::kMax>(to, from, n, from_scalar);
+    case RowOp::kUpdate:
+      return;
   }
 }
 
-void Float32Row(RowOp op, float* to, const float* from, int64_t n, bool s) { FloatRow(op, to, from, n, s); }
-void Float64Row(RowOp op, double* to, const double* from, int64_t n, bool s) { FloatRow(op, to, from, n, s); }
+void Float32Row(RowOp op, float* to, const float* from, int64_t n, bool s) {
+  FloatRow(op, to, from, n, s);
+}
+void Float64Row(RowOp op, double* to, const double* from, int64_t n, bool s) {
+  FloatRow(op, to, from, n, s);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace weir
@@ -98,7 +120,10 @@ T Apply(T a, T b) {
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Apply<RowOp::kSub>(T{0}, a);
     return b == 0 ? T{0} : static_cast<T>(a / b);
   } else {
-    return kOp == RowOp::kAdd ? T(a + b) : kOp == RowOp::kSub ? T(a - b) : kOp == RowOp::kMul ? T(a * b) : T(a / b);
+    return kOp == RowOp::kAdd   ? T(a + b)
+           : kOp == RowOp::kSub ? T(a - b)
+           : kOp == RowOp::kMul ? T(a * b)
+                                : T(a / b);
   }
 }
 
@@ -110,13 +135,20 @@ void PlainRow(T* to, const T* from, int64_t n, bool from_scalar) {
 template <class T>
 void NumberRow(RowOp op, T* to, const T* from, int64_t n, bool from_scalar) {
   switch (op) {
-    case RowOp::kAdd: return PlainRow<RowOp::kAdd>(to, from, n, from_scalar);
-    case RowOp::kSub: return PlainRow<RowOp::kSub>(to, from, n, from_scalar);
-    case RowOp::kMul: return PlainRow<RowOp::kMul>(to, from, n, from_scalar);
-    case RowOp::kDiv: return PlainRow<RowOp::kDiv>(to, from, n, from_scalar);
-    case RowOp::kMin: return PlainRow<RowOp::kMin>(to, from, n, from_scalar);
-    case RowOp::kMax: return PlainRow<RowOp::kMax>(to, from, n, from_scalar);
-    case RowOp::kUpdate: return;
+    case RowOp::kAdd:
+      return PlainRow<RowOp::kAdd>(to, from, n, from_scalar);
+    case RowOp::kSub:
+      return PlainRow<RowOp::kSub>(to, from, n, from_scalar);
+    case RowOp::kMul:
+      return PlainRow<RowOp::kMul>(to, from, n, from_scalar);
+    case RowOp::kDiv:
+      return PlainRow<RowOp::kDiv>(to, from, n, from_scalar);
+    case RowOp::kMin:
+      return PlainRow<RowOp::kMin>(to, from, n, from_scalar);
+    case RowOp::kMax:
+      return PlainRow<RowOp::kMax>(to, from, n, from_scalar);
+    case RowOp::kUpdate:
+      return;
   }
 }
 
@@ -132,7 +164,8 @@ void UpdateRow(DataType type, void* to, const void* from, int64_t n, bool from_s
     std::memmove(to, from, static_cast<size_t>(n) * size);
     return;
   }
-  DispatchSize(size, [&]<class U>() { std::fill_n(static_cast<U*>(to), n, *static_cast<const U*>(from)); });
+  DispatchSize(
+      size, [&]<class U>() { std::fill_n(static_cast<U*>(to), n, *static_cast<const U*>(from)); });
 }
 
 }  // namespace
@@ -147,9 +180,11 @@ void CombineRow(RowOp op, DataType type, void* to, const void* from, int64_t n, 
   if (n <= 0) return;
   if (op == RowOp::kUpdate) return UpdateRow(type, to, from, n, from_scalar);
   if (type == DT_FLOAT) {
-    HWY_DYNAMIC_DISPATCH(Float32Row)(op, static_cast<float*>(to), static_cast<const float*>(from), n, from_scalar);
+    HWY_DYNAMIC_DISPATCH(Float32Row)
+    (op, static_cast<float*>(to), static_cast<const float*>(from), n, from_scalar);
   } else if (type == DT_DOUBLE) {
-    HWY_DYNAMIC_DISPATCH(Float64Row)(op, static_cast<double*>(to), static_cast<const double*>(from), n, from_scalar);
+    HWY_DYNAMIC_DISPATCH(Float64Row)
+    (op, static_cast<double*>(to), static_cast<const double*>(from), n, from_scalar);
   } else {
     DispatchType(type, Numbers{}, [&]<class T>() {
       NumberRow(op, static_cast<T*>(to), static_cast<const T*>(from), n, from_scalar);
@@ -183,14 +218,15 @@ absl::StatusOr<std::vector<int64_t>> RowIndices(const Tensor& indices, int64_t n
 
 namespace {
 
-// A thread takes the rows of `to` that are its own modulo the number of threads, in the order they come: no two threads
-// write one row, and repeated rows are combined in order. A row is found by a look at every index, which is cheap beside
-// a row's arithmetic.
-void CombineAt(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& places, int64_t place_scale,
-               int64_t width, const Tensor& from, bool from_scalar) {
+// A thread takes the rows of `to` that are its own modulo the number of threads, in the order they
+// come: no two threads write one row, and repeated rows are combined in order. A row is found by a
+// look at every index, which is cheap beside a row's arithmetic.
+void CombineAt(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& places,
+               int64_t place_scale, int64_t width, const Tensor& from, bool from_scalar) {
   const size_t size = ElementSize(to->dtype());
   const auto combine = [&](size_t i) {
-    char* target = static_cast<char*>(to->raw()) + static_cast<size_t>(places[i] * place_scale) * size;
+    char* target =
+        static_cast<char*>(to->raw()) + static_cast<size_t>(places[i] * place_scale) * size;
     const char* source = static_cast<const char*>(from.raw());
     if (!from_scalar) source += i * static_cast<size_t>(width) * size;
     CombineRow(op, to->dtype(), target, source, width, from_scalar);
@@ -211,14 +247,14 @@ void CombineAt(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t
 
 }  // namespace
 
-void CombineRows(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& rows, int64_t width,
-                 const Tensor& from, bool from_scalar) {
+void CombineRows(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& rows,
+                 int64_t width, const Tensor& from, bool from_scalar) {
   if (width == 0 || rows.empty()) return;
   CombineAt(pool, op, to, rows, width, width, from, from_scalar);
 }
 
-void CombineSlices(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& offsets, int64_t width,
-                   const Tensor& from) {
+void CombineSlices(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& offsets,
+                   int64_t width, const Tensor& from) {
   if (width == 0 || offsets.empty()) return;
   CombineAt(pool, op, to, offsets, /*place_scale=*/1, width, from, /*from_scalar=*/false);
 }
@@ -227,13 +263,14 @@ absl::StatusOr<Shape> SlicesShape(const Tensor& indices, const Shape& shape) {
   if (indices.rank() < 1) return InvalidArgument("indices must be at least a vector, got shape []");
   const int64_t depth = indices.dim(-1);
   if (depth > shape.rank()) {
-    return InvalidArgument("The inner dimension of indices, ", depth, ", must be <= the rank of the variable, ",
-                           shape.rank());
+    return InvalidArgument("The inner dimension of indices, ", depth,
+                           ", must be <= the rank of the variable, ", shape.rank());
   }
   return indices.shape().Sub(0, -1).Concatenate(shape.Sub(static_cast<int>(depth)));
 }
 
-absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape, int64_t* width) {
+absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape,
+                                                  int64_t* width) {
   WEIR_RETURN_IF_ERROR(SlicesShape(indices, shape).status());
   const int64_t depth = indices.dim(-1);
   *width = 1;
@@ -253,8 +290,8 @@ absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const S
     if (!inside) {
       std::vector<int64_t> at;
       for (int64_t k = 0; k < depth; ++k) at.push_back(indices.IntAt(i * depth + k));
-      return InvalidArgument("indices[", i, "] = [", absl::StrJoin(at, ", "), "] does not index into shape ",
-                             shape.ToString());
+      return InvalidArgument("indices[", i, "] = [", absl::StrJoin(at, ", "),
+                             "] does not index into shape ", shape.ToString());
     }
     offsets[static_cast<size_t>(i)] = offset * *width;
   }

@@ -9,9 +9,10 @@
 
 #include "weir/core/numeric_types.h"
 
-// The operations that functors (kernels/elementwise-inl.h) are made of, for one element of type T: a floating-point
-// number, an integer or a complex number. VectorMath (kernels/vector_math-inl.h) has the same names for vectors of floats.
-// Usable in CUDA. Integers wrap around instead of overflowing.
+// The operations that functors (kernels/elementwise-inl.h) are made of, for one element of type T:
+// a floating-point number, an integer or a complex number. VectorMath (kernels/vector_math-inl.h)
+// has the same names for vectors of floats. Usable in CUDA. Integers wrap around instead of
+// overflowing.
 namespace weir {
 
 template <class T>
@@ -39,39 +40,55 @@ struct ScalarMath {
   WEIR_HD static bool IsNan(T x) { return x != x; }
 
   WEIR_HD static T Add(T a, T b) {
-    if constexpr (kInteger) return static_cast<T>(Wide(a) + Wide(b));
-    else return a + b;
+    if constexpr (kInteger)
+      return static_cast<T>(Wide(a) + Wide(b));
+    else
+      return a + b;
   }
   WEIR_HD static T Sub(T a, T b) {
-    if constexpr (kInteger) return static_cast<T>(Wide(a) - Wide(b));
-    else return a - b;
+    if constexpr (kInteger)
+      return static_cast<T>(Wide(a) - Wide(b));
+    else
+      return a - b;
   }
   WEIR_HD static T Mul(T a, T b) {
-    if constexpr (kInteger) return static_cast<T>(Wide(a) * Wide(b));
-    else return a * b;
+    if constexpr (kInteger)
+      return static_cast<T>(Wide(a) * Wide(b));
+    else
+      return a * b;
   }
   // Integers: towards zero; b must not be 0.
   WEIR_HD static T Div(T a, T b) {
-    if constexpr (kInteger && std::is_signed_v<T>) return b == T(-1) ? Neg(a) : static_cast<T>(a / b);
-    else return a / b;
+    if constexpr (kInteger && std::is_signed_v<T>)
+      return b == T(-1) ? Neg(a) : static_cast<T>(a / b);
+    else
+      return a / b;
   }
   WEIR_HD static T Neg(T x) {
-    if constexpr (kInteger) return static_cast<T>(Wide(0) - Wide(x));
-    else return -x;
+    if constexpr (kInteger)
+      return static_cast<T>(Wide(0) - Wide(x));
+    else
+      return -x;
   }
   WEIR_HD static T Abs(T x) {
-    if constexpr (std::is_unsigned_v<T>) return x;
-    else if constexpr (kInteger) return x < 0 ? Neg(x) : x;
-    else return std::abs(x);
+    if constexpr (std::is_unsigned_v<T>)
+      return x;
+    else if constexpr (kInteger)
+      return x < 0 ? Neg(x) : x;
+    else
+      return std::abs(x);
   }
   // NaN if either is NaN.
   WEIR_HD static T Max(T a, T b) { return a > b || a != a ? a : b; }
   WEIR_HD static T Min(T a, T b) { return a < b || a != a ? a : b; }
   // The remainder with the sign of a.
   WEIR_HD static T Mod(T a, T b) {
-    if constexpr (!kInteger) return std::fmod(a, b);
-    else if constexpr (std::is_signed_v<T>) return b == T(-1) ? T(0) : static_cast<T>(a % b);
-    else return static_cast<T>(a % b);
+    if constexpr (!kInteger)
+      return std::fmod(a, b);
+    else if constexpr (std::is_signed_v<T>)
+      return b == T(-1) ? T(0) : static_cast<T>(a % b);
+    else
+      return static_cast<T>(a % b);
   }
 
   WEIR_HD static T Sqrt(T x) { return std::sqrt(x); }
@@ -94,7 +111,8 @@ struct ScalarMath {
     if constexpr (kComplex) {
       // exp(a + bi) - 1 = (expm1(a) cos b - 2 sin^2(b / 2)) + i exp(a) sin b
       const auto s = std::sin(x.imag() / 2);
-      return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * s * s, std::exp(x.real()) * std::sin(x.imag())};
+      return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * s * s,
+              std::exp(x.real()) * std::sin(x.imag())};
     } else {
       return std::expm1(x);
     }
@@ -113,13 +131,18 @@ struct ScalarMath {
   WEIR_HD static T Trunc(T x) { return std::trunc(x); }
   // Halves to even.
   WEIR_HD static T Round(T x) {
-    if constexpr (kInteger) return x;
-    else if constexpr (kComplex) return {std::rint(x.real()), std::rint(x.imag())};
-    else return std::rint(x);
+    if constexpr (kInteger)
+      return x;
+    else if constexpr (kComplex)
+      return {std::rint(x.real()), std::rint(x.imag())};
+    else
+      return std::rint(x);
   }
   WEIR_HD static T Conj(T x) {
-    if constexpr (kComplex) return {x.real(), -x.imag()};
-    else return x;
+    if constexpr (kComplex)
+      return {x.real(), -x.imag()};
+    else
+      return x;
   }
 
  private:

@@ -7,8 +7,9 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
-// Running sums, products and log-sum-exps along one dimension, and the positions of extreme elements. A tensor is seen as
-// [outer, axis, inner]; runs of `inner` elements are handled side by side, so that memory is read in order.
+// Running sums, products and log-sum-exps along one dimension, and the positions of extreme
+// elements. A tensor is seen as [outer, axis, inner]; runs of `inner` elements are handled side by
+// side, so that memory is read in order.
 namespace weir {
 
 namespace {
@@ -23,11 +24,13 @@ absl::StatusOr<Axis> AxisOf(const Shape& shape, const Tensor& axis, const char* 
   }
   const int64_t rank = shape.rank(), a = axis.IntAt(0);
   if (a < -rank || a >= rank) {
-    return InvalidArgument("Expected ", what, " in the range [", -rank, ", ", rank, "), but got ", a);
+    return InvalidArgument("Expected ", what, " in the range [", -rank, ", ", rank, "), but got ",
+                           a);
   }
   const int at = static_cast<int>(a < 0 ? a + rank : a);
   Axis out;
-  for (int i = 0; i < rank; ++i) (i < at ? out.outer : i == at ? out.length : out.inner) *= shape.dim(i);
+  for (int i = 0; i < rank; ++i)
+    (i < at ? out.outer : i == at ? out.length : out.inner) *= shape.dim(i);
   return out;
 }
 
@@ -57,7 +60,8 @@ struct LogSumExpScan {
 };
 
 template <class F, class T>
-void ScanBlock(const T* x, T* y, int64_t length, int64_t inner, int64_t width, bool exclusive, bool reverse) {
+void ScanBlock(const T* x, T* y, int64_t length, int64_t inner, int64_t width, bool exclusive,
+               bool reverse) {
   std::vector<Wide<T>> acc(width, F::Start());
   for (int64_t k = 0; k < length; ++k) {
     const int64_t at = (reverse ? length - 1 - k : k) * inner;
@@ -84,9 +88,10 @@ absl::StatusOr<Kernel> MakeScan(const KernelInit& init) {
     const double cost = 2.0 * static_cast<double>(axis.length * std::min(axis.inner, kWidth));
     c.pool().ParallelFor(axis.outer * blocks, cost, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        const int64_t from = b % blocks * kWidth, offset = b / blocks * axis.length * axis.inner + from;
-        ScanBlock<F, T>(in + offset, y + offset, axis.length, axis.inner, std::min(kWidth, axis.inner - from), exclusive,
-                        reverse);
+        const int64_t from = b % blocks * kWidth,
+                      offset = b / blocks * axis.length * axis.inner + from;
+        ScanBlock<F, T>(in + offset, y + offset, axis.length, axis.inner,
+                        std::min(kWidth, axis.inner - from), exclusive, reverse);
       }
     });
     return absl::OkStatus();
@@ -95,7 +100,8 @@ absl::StatusOr<Kernel> MakeScan(const KernelInit& init) {
 
 template <template <class> class F, class... Ts>
 void AddScans(KernelRegistry* r, const char* op, List<Ts...>) {
-  (r->Add(op, kCpu, DataTypeOf<Ts>::value, MakeScan<F<Ts>, Ts>).HostArgs({"axis"}).InPlace({0}), ...);
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, MakeScan<F<Ts>, Ts>).HostArgs({"axis"}).InPlace({0}),
+   ...);
 }
 
 // ---- ArgMax, ArgMin
@@ -131,11 +137,13 @@ template <class T, bool kMax>
 absl::Status RunArg(KernelContext& c) {
   const Tensor& x = c.input(0);
   if (c.input(1).num_elements() != 1) {
-    return InvalidArgument("dim must be a scalar, but received tensor of shape: ", c.input(1).shape().ToString());
+    return InvalidArgument("dim must be a scalar, but received tensor of shape: ",
+                           c.input(1).shape().ToString());
   }
   const int64_t rank = x.rank(), a = c.input(1).IntAt(0), dim = a < 0 ? a + rank : a;
   if (rank == 0 || dim < 0 || dim >= rank) {
-    return InvalidArgument("Expected dimension in the range [", -rank, ", ", rank, "), but got ", a);
+    return InvalidArgument("Expected dimension in the range [", -rank, ", ", rank, "), but got ",
+                           a);
   }
   WEIR_ASSIGN_OR_RETURN(const Axis axis, AxisOf(x.shape(), c.input(1), "dimension"));
   if (axis.length == 0) {

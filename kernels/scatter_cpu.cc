@@ -2,8 +2,8 @@
 #include "weir/kernels/row_update.h"
 #include "weir/kernels/variable_access.h"
 
-// Scatters into variables: rows (ScatterX), or slices addressed by vectors of indices (ScatterNdX). All indices are checked
-// before anything is written.
+// Scatters into variables: rows (ScatterX), or slices addressed by vectors of indices (ScatterNdX).
+// All indices are checked before anything is written.
 namespace weir {
 
 namespace {
@@ -24,9 +24,10 @@ absl::Status ScatterRows(const ScatterConfig& config, KernelContext& c) {
   const bool scalar = updates.rank() == 0;
   const Shape wanted = indices.shape().Concatenate(shape.Sub(1));
   if (!scalar && updates.shape() != wanted) {
-    return InvalidArgument("Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got ",
-                           "updates.shape ", updates.shape().ToString(), ", indices.shape ",
-                           indices.shape().ToString(), ", params.shape ", shape.ToString());
+    return InvalidArgument(
+        "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got ",
+        "updates.shape ", updates.shape().ToString(), ", indices.shape ",
+        indices.shape().ToString(), ", params.shape ", shape.ToString());
   }
   WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> rows, RowIndices(indices, shape.dim(0)));
   WEIR_RETURN_IF_ERROR(CheckDivisor(config.op, updates));
@@ -44,9 +45,10 @@ absl::Status ScatterSlices(const ScatterConfig& config, KernelContext& c) {
   const Tensor& updates = c.input(2);
   WEIR_ASSIGN_OR_RETURN(const Shape wanted, SlicesShape(indices, shape));
   if (updates.shape() != wanted) {
-    return InvalidArgument("Must have updates.shape = indices.shape[:-1] + params.shape[indices.shape[-1]:], got ",
-                           "updates.shape ", updates.shape().ToString(), ", indices.shape ",
-                           indices.shape().ToString(), ", params.shape ", shape.ToString());
+    return InvalidArgument(
+        "Must have updates.shape = indices.shape[:-1] + params.shape[indices.shape[-1]:], got ",
+        "updates.shape ", updates.shape().ToString(), ", indices.shape ",
+        indices.shape().ToString(), ", params.shape ", shape.ToString());
   }
   int64_t width = 0;
   WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, SliceOffsets(indices, shape, &width));
@@ -60,7 +62,8 @@ using Scatter = absl::Status (*)(const ScatterConfig&, KernelContext&);
 
 template <Scatter kScatter>
 KernelFactory Factory(RowOp op, absl::string_view type_attr, bool is_ref) {
-  return [op, type_attr = std::string(type_attr), is_ref](const KernelInit& init) -> absl::StatusOr<Kernel> {
+  return [op, type_attr = std::string(type_attr),
+          is_ref](const KernelInit& init) -> absl::StatusOr<Kernel> {
     const ScatterConfig config{op, init.attr<DataType>(type_attr), is_ref};
     if (!RowOpSupports(op, config.dtype)) {
       return Unimplemented("No OpKernel for ", init.node.Label(), " with ", type_attr, "=",
@@ -78,10 +81,13 @@ void AddScatterCpu(KernelRegistry* r) {
       {"Min", RowOp::kMin}, {"Max", RowOp::kMax}, {"Update", RowOp::kUpdate}};
   for (const auto& [name, op] : ops) {
     r->Add(absl::StrCat("Scatter", name), kCpu, Factory<ScatterRows>(op, "T", true)).Writes({0});
-    r->Add(absl::StrCat("ResourceScatter", name), kCpu, Factory<ScatterRows>(op, "dtype", false)).Writes({0});
+    r->Add(absl::StrCat("ResourceScatter", name), kCpu, Factory<ScatterRows>(op, "dtype", false))
+        .Writes({0});
     if (op == RowOp::kMul || op == RowOp::kDiv) continue;
-    r->Add(absl::StrCat("ScatterNd", name), kCpu, Factory<ScatterSlices>(op, "T", true)).Writes({0});
-    r->Add(absl::StrCat("ResourceScatterNd", name), kCpu, Factory<ScatterSlices>(op, "T", false)).Writes({0});
+    r->Add(absl::StrCat("ScatterNd", name), kCpu, Factory<ScatterSlices>(op, "T", true))
+        .Writes({0});
+    r->Add(absl::StrCat("ResourceScatterNd", name), kCpu, Factory<ScatterSlices>(op, "T", false))
+        .Writes({0});
   }
 }
 

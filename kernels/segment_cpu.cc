@@ -8,8 +8,9 @@
 #include "weir/kernels/scalar_math.h"
 #include "weir/kernels/strided_copy.h"
 
-// Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first dimension). Sorted ids
-// make each segment a range of rows; unsorted ones are combined in order, by threads that take columns.
+// Rows of a tensor combined by segment. A row is a run of `width` elements (a slice of the first
+// dimension). Sorted ids make each segment a range of rows; unsorted ones are combined in order, by
+// threads that take columns.
 namespace weir {
 
 namespace {
@@ -30,15 +31,20 @@ struct MeanRows : SumRows<T> {
   using Acc = Wide<T>;
   static Acc Scaled(Acc a, int64_t n) {
     using Whole = std::conditional_t<std::is_signed_v<Acc>, int64_t, uint64_t>;
-    if constexpr (std::is_integral_v<Acc>) return static_cast<Acc>(static_cast<Whole>(a) / static_cast<Whole>(n));
-    else if constexpr (ScalarMath<Acc>::kComplex) return a / static_cast<typename Acc::value_type>(n);
-    else return a / static_cast<Acc>(n);
+    if constexpr (std::is_integral_v<Acc>)
+      return static_cast<Acc>(static_cast<Whole>(a) / static_cast<Whole>(n));
+    else if constexpr (ScalarMath<Acc>::kComplex)
+      return a / static_cast<typename Acc::value_type>(n);
+    else
+      return a / static_cast<Acc>(n);
   }
 };
 template <class T>
 struct SqrtNRows : SumRows<T> {
   using Acc = Wide<T>;
-  static Acc Scaled(Acc a, int64_t n) { return static_cast<Acc>(a / std::sqrt(static_cast<double>(n))); }
+  static Acc Scaled(Acc a, int64_t n) {
+    return static_cast<Acc>(a / std::sqrt(static_cast<double>(n)));
+  }
 };
 template <class T>
 struct ProdRows : SumRows<T> {
@@ -50,8 +56,9 @@ template <class T>
 struct MaxRows : SumRows<T> {
   using Acc = Wide<T>;
   static Acc Neutral() {
-    return std::is_same_v<T, half> ? Acc(-65504) : std::is_same_v<T, bfloat16> ? Acc(-3.38953139e38f)
-                                                                               : std::numeric_limits<Acc>::lowest();
+    return std::is_same_v<T, half>       ? Acc(-65504)
+           : std::is_same_v<T, bfloat16> ? Acc(-3.38953139e38f)
+                                         : std::numeric_limits<Acc>::lowest();
   }
   static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Max(a, x); }
 };
@@ -59,8 +66,9 @@ template <class T>
 struct MinRows : SumRows<T> {
   using Acc = Wide<T>;
   static Acc Neutral() {
-    return std::is_same_v<T, half> ? Acc(65504) : std::is_same_v<T, bfloat16> ? Acc(3.38953139e38f)
-                                                                              : std::numeric_limits<Acc>::max();
+    return std::is_same_v<T, half>       ? Acc(65504)
+           : std::is_same_v<T, bfloat16> ? Acc(3.38953139e38f)
+                                         : std::numeric_limits<Acc>::max();
   }
   static Acc Step(Acc a, Acc x) { return ScalarMath<Acc>::Min(a, x); }
 };
@@ -84,14 +92,17 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   const int64_t n = ids.num_elements();
   if (count < 0) count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
   Segments out;
-  // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before this is called.
+  // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before
+  // this is called.
   out.count = count;
   int64_t last = 0;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t id = IdOf(ids, i);
-    if (id < 0 || id < last) return InvalidArgument("segment ids are not increasing: ", last, " is followed by ", id);
+    if (id < 0 || id < last)
+      return InvalidArgument("segment ids are not increasing: ", last, " is followed by ", id);
     if (id >= count) {
-      return InvalidArgument("segment id ", id, " out of range [0, ", count, "), possibly because 'segment_ids' input is not sorted.");
+      return InvalidArgument("segment id ", id, " out of range [0, ", count,
+                             "), possibly because 'segment_ids' input is not sorted.");
     }
     last = id;
   }
@@ -105,9 +116,11 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   return out;
 }
 
-// Rows [first, last) of the list, combined into `out`. `source` gives the row of the data that row i of the list is.
+// Rows [first, last) of the list, combined into `out`. `source` gives the row of the data that row
+// i of the list is.
 template <class F, class T, class Source>
-void CombineRows(const T* data, int64_t width, int64_t first, int64_t last, Source source, T fill, T* out) {
+void CombineRows(const T* data, int64_t width, int64_t first, int64_t last, Source source, T fill,
+                 T* out) {
   using Acc = typename F::Acc;
   if (first == last) {
     std::fill_n(out, width, fill);
@@ -138,10 +151,13 @@ Shape RowsShape(const Shape& data, int64_t rows, int from = 1) {
 template <class F, class T>
 absl::Status RunSegment(KernelContext& c, T fill) {
   const Tensor &data = c.input(0), &ids = c.input(1);
-  if (ids.rank() != 1) return InvalidArgument("segment_ids should be a vector, but has shape ", ids.shape().ToString());
+  if (ids.rank() != 1)
+    return InvalidArgument("segment_ids should be a vector, but has shape ",
+                           ids.shape().ToString());
   if (data.rank() < 1 || data.dim(0) != ids.dim(0)) {
-    return InvalidArgument("segment_ids should be the same size as dimension 0 of input; shapes are ", ids.shape().ToString(),
-                           " and ", data.shape().ToString());
+    return InvalidArgument(
+        "segment_ids should be the same size as dimension 0 of input; shapes are ",
+        ids.shape().ToString(), " and ", data.shape().ToString());
   }
   const int64_t n = ids.num_elements(), count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
   if (count < 0) return InvalidArgument("segment ids must be >= 0");
@@ -151,10 +167,13 @@ absl::Status RunSegment(KernelContext& c, T fill) {
   const int64_t width = WidthOf(data.shape(), 1);
   const T* const x = data.data<T>();
   T* const y = out->data<T>();
-  const double cost = 10 + static_cast<double>(data.num_elements()) / std::max<double>(1, static_cast<double>(count));
+  const double cost = 10 + static_cast<double>(data.num_elements()) /
+                               std::max<double>(1, static_cast<double>(count));
   c.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
-      CombineRows<F, T>(x, width, segments.first[s], segments.first[s + 1], [](int64_t r) { return r; }, fill, y + s * width);
+      CombineRows<F, T>(
+          x, width, segments.first[s], segments.first[s + 1], [](int64_t r) { return r; }, fill,
+          y + s * width);
     }
   });
   return absl::OkStatus();
@@ -176,20 +195,23 @@ template <class F, class T>
 absl::Status RunUnsorted(KernelContext& c) {
   using Acc = typename F::Acc;
   const Tensor &data = c.input(0), &ids = c.input(1), &num = c.input(2);
-  if (num.num_elements() != 1) return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().ToString());
+  if (num.num_elements() != 1)
+    return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().ToString());
   const int64_t count = num.IntAt(0);
   if (count < 0) return InvalidArgument("num_segments must be non-negative, but got: ", count);
   if (ids.rank() > data.rank() || data.shape().Sub(0, ids.rank()) != ids.shape()) {
-    return InvalidArgument("data.shape = ", data.shape().ToString(), " does not start with segment_ids.shape = ",
-                           ids.shape().ToString());
+    return InvalidArgument("data.shape = ", data.shape().ToString(),
+                           " does not start with segment_ids.shape = ", ids.shape().ToString());
   }
   const int64_t rows = ids.num_elements(), width = WidthOf(data.shape(), ids.rank());
   for (int64_t i = 0; i < rows; ++i) {
     if (IdOf(ids, i) >= count) {
-      return InvalidArgument("segment_ids[", i, "] = ", IdOf(ids, i), " is out of range [0, ", count, ")");
+      return InvalidArgument("segment_ids[", i, "] = ", IdOf(ids, i), " is out of range [0, ",
+                             count, ")");
     }
   }
-  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count, ids.rank())));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out,
+                        c.AllocateOutput(0, RowsShape(data.shape(), count, ids.rank())));
   const T* const x = data.data<T>();
   T* const y = out->data<T>();
   const double cost = static_cast<double>(rows + count);
@@ -211,10 +233,12 @@ absl::Status RunUnsorted(KernelContext& c) {
           for (int64_t r = 0; r < rows; ++r) {
             const int64_t s = IdOf(ids, r);
             if (s < 0) continue;
-            for (int64_t i = 0; i < m; ++i) acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * width + begin + i]));
+            for (int64_t i = 0; i < m; ++i)
+              acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * width + begin + i]));
           }
           for (int64_t s = 0; s < count; ++s) {
-            for (int64_t i = 0; i < m; ++i) y[s * width + begin + i] = static_cast<T>(acc[s * m + i]);
+            for (int64_t i = 0; i < m; ++i)
+              y[s * width + begin + i] = static_cast<T>(acc[s * m + i]);
           }
         }
       },
@@ -224,8 +248,9 @@ absl::Status RunUnsorted(KernelContext& c) {
 
 template <template <class> class F, class... Ts>
 void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
-  (r->Add(op, kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunUnsorted<F<Ts>, Ts>); })
+  (r->Add(
+        op, kCpu, DataTypeOf<Ts>::value,
+        [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunUnsorted<F<Ts>, Ts>); })
        .HostArgs({"num_segments"}),
    ...);
 }
@@ -233,10 +258,15 @@ void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
 // ---- SparseSegmentSum and its kin
 
 absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor& ids) {
-  if (indices.rank() != 1) return InvalidArgument("indices should be a vector, but has shape ", indices.shape().ToString());
-  if (ids.rank() != 1) return InvalidArgument("segment_ids should be a vector, but has shape ", ids.shape().ToString());
+  if (indices.rank() != 1)
+    return InvalidArgument("indices should be a vector, but has shape ",
+                           indices.shape().ToString());
+  if (ids.rank() != 1)
+    return InvalidArgument("segment_ids should be a vector, but has shape ",
+                           ids.shape().ToString());
   if (indices.dim(0) != ids.dim(0)) {
-    return InvalidArgument("segment_ids and indices should have same size, but have ", ids.dim(0), " and ", indices.dim(0));
+    return InvalidArgument("segment_ids and indices should have same size, but have ", ids.dim(0),
+                           " and ", indices.dim(0));
   }
   if (data.rank() < 1) return InvalidArgument("data must be at least rank 1");
   return absl::OkStatus();
@@ -256,7 +286,8 @@ absl::Status RunSparse(KernelContext& c) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t row = IdOf(indices, i);
     if (row < 0 || row >= data.dim(0)) {
-      return InvalidArgument("Bad: indices[", i, "] == ", row, " out of range [0, ", data.dim(0), ")");
+      return InvalidArgument("Bad: indices[", i, "] == ", row, " out of range [0, ", data.dim(0),
+                             ")");
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
@@ -266,19 +297,21 @@ absl::Status RunSparse(KernelContext& c) {
   const T* const x = data.data<T>();
   T* const y = out->data<T>();
   const auto source = [&](int64_t r) { return IdOf(indices, r); };
-  c.pool().ParallelFor(count, 10 + static_cast<double>(n * width) / std::max<double>(1, static_cast<double>(count)),
-                       [&](int64_t begin, int64_t end) {
-                         for (int64_t s = begin; s < end; ++s) {
-                           CombineRows<F, T>(x, width, segments.first[s], segments.first[s + 1], source, T(0.0f),
-                                             y + s * width);
-                         }
-                       });
+  c.pool().ParallelFor(
+      count, 10 + static_cast<double>(n * width) / std::max<double>(1, static_cast<double>(count)),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t s = begin; s < end; ++s) {
+          CombineRows<F, T>(x, width, segments.first[s], segments.first[s + 1], source, T(0.0f),
+                            y + s * width);
+        }
+      });
   return absl::OkStatus();
 }
 
 enum class Scale { kNone, kMean, kSqrtN };
 
-// The gradient: row ids[i] of `grad`, divided as the forward op divided it, is added to row indices[i] of the result.
+// The gradient: row ids[i] of `grad`, divided as the forward op divided it, is added to row
+// indices[i] of the result.
 template <class T>
 absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   using Acc = Wide<T>;
@@ -296,8 +329,10 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   std::vector<int64_t> sizes(segments, 0);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t s = IdOf(ids, i), row = IdOf(indices, i);
-    if (s < 0 || s >= segments) return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
-    if (row < 0 || row >= rows) return InvalidArgument("Index ", row, " out of range [0, ", rows, ").");
+    if (s < 0 || s >= segments)
+      return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
+    if (row < 0 || row >= rows)
+      return InvalidArgument("Index ", row, " out of range [0, ", rows, ").");
     ++sizes[s];
   }
   std::vector<Acc> acc(rows * width, Acc(0));
@@ -305,8 +340,11 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t s = IdOf(ids, i), row = IdOf(indices, i);
     const double size = static_cast<double>(sizes[s]);
-    const Acc factor = static_cast<Acc>(scale == Scale::kNone ? 1 : scale == Scale::kMean ? 1 / size : 1 / std::sqrt(size));
-    for (int64_t j = 0; j < width; ++j) acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
+    const Acc factor = static_cast<Acc>(scale == Scale::kNone   ? 1
+                                        : scale == Scale::kMean ? 1 / size
+                                                                : 1 / std::sqrt(size));
+    for (int64_t j = 0; j < width; ++j)
+      acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
   }
   T* const y = out->data<T>();
   for (int64_t i = 0; i < rows * width; ++i) y[i] = static_cast<T>(acc[i]);
@@ -316,8 +354,9 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
 template <template <class> class F, class... Ts>
 void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
   for (const char* suffix : {"", "WithNumSegments"}) {
-    (r->Add(op + suffix, kCpu, DataTypeOf<Ts>::value,
-            [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunSparse<F<Ts>, Ts>); })
+    (r->Add(
+          op + suffix, kCpu, DataTypeOf<Ts>::value,
+          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunSparse<F<Ts>, Ts>); })
          .HostArgs({"num_segments"}),
      ...);
   }

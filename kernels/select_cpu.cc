@@ -31,16 +31,22 @@ ChooseFn ChooserFor(DataType type) {
   return fn;
 }
 
-// Three arguments laid over one result. The result is cut into tiles, and what is repeated is spelled out for the tile.
-void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& condition, const Tensor& t, const Tensor& e,
-                 Tensor* out) {
+// Three arguments laid over one result. The result is cut into tiles, and what is repeated is
+// spelled out for the tile.
+void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& condition,
+                 const Tensor& t, const Tensor& e, Tensor* out) {
   const int64_t n = out->num_elements();
   const bool* const c = condition.data<bool>();
   char* const z = static_cast<char*>(out->raw());
-  const char *const x = static_cast<const char*>(t.raw()), *const y = static_cast<const char*>(e.raw());
+  const char *const x = static_cast<const char*>(t.raw()), *const y =
+                                                               static_cast<const char*>(e.raw());
   if (condition.num_elements() == n && t.num_elements() == n && e.num_elements() == n) {
     pool.ParallelFor(
-        n, 0.3, [&](int64_t b, int64_t end) { choose(c + b, x + b * size, y + b * size, z + b * size, end - b); }, 64);
+        n, 0.3,
+        [&](int64_t b, int64_t end) {
+          choose(c + b, x + b * size, y + b * size, z + b * size, end - b);
+        },
+        64);
     return;
   }
   const Shape* const shapes[] = {&condition.shape(), &t.shape(), &e.shape()};
@@ -61,7 +67,8 @@ void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& c
       kTile);
 }
 
-// Strings cannot be copied as bytes: the positions of their elements are laid over the result instead.
+// Strings cannot be copied as bytes: the positions of their elements are laid over the result
+// instead.
 void ChooseStrings(const Tensor& condition, const Tensor& t, const Tensor& e, Tensor* out) {
   const Shape* const shapes[] = {&condition.shape(), &t.shape(), &e.shape()};
   const Broadcast layout(out->shape(), shapes);
@@ -76,12 +83,13 @@ void ChooseStrings(const Tensor& condition, const Tensor& t, const Tensor& e, Te
   }
   for (int64_t i = 0; i < n; ++i) {
     const bool c = condition.data<bool>()[at[0][i]];
-    out->data<std::string>()[i] = c ? t.data<std::string>()[at[1][i]] : e.data<std::string>()[at[2][i]];
+    out->data<std::string>()[i] =
+        c ? t.data<std::string>()[at[1][i]] : e.data<std::string>()[at[2][i]];
   }
 }
 
-absl::Status RunChoice(KernelContext& c, ChooseFn choose, const Tensor& condition, const Tensor& t, const Tensor& e,
-                       const Shape& shape) {
+absl::Status RunChoice(KernelContext& c, ChooseFn choose, const Tensor& condition, const Tensor& t,
+                       const Tensor& e, const Shape& shape) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
   if (out->dtype() == DT_STRING) {
@@ -96,17 +104,19 @@ absl::Status RunChoice(KernelContext& c, ChooseFn choose, const Tensor& conditio
 absl::Status RunSelect(KernelContext& c, ChooseFn choose) {
   const Tensor &condition = c.input(0), &t = c.input(1), &e = c.input(2);
   if (t.shape() != e.shape()) {
-    return InvalidArgument("'then' and 'else' must have the same size, but received: ", t.shape().ToString(), " vs. ",
-                           e.shape().ToString());
+    return InvalidArgument("'then' and 'else' must have the same size, but received: ",
+                           t.shape().ToString(), " vs. ", e.shape().ToString());
   }
-  if (condition.rank() == 0 || condition.shape() == t.shape()) return RunChoice(c, choose, condition, t, e, t.shape());
+  if (condition.rank() == 0 || condition.shape() == t.shape())
+    return RunChoice(c, choose, condition, t, e, t.shape());
   if (condition.rank() != 1 || t.rank() == 0) {
-    return InvalidArgument("'cond' must be a scalar, a vector, or of the size of 'then', but received: ",
-                           condition.shape().ToString(), " vs. ", t.shape().ToString());
+    return InvalidArgument(
+        "'cond' must be a scalar, a vector, or of the size of 'then', but received: ",
+        condition.shape().ToString(), " vs. ", t.shape().ToString());
   }
   if (condition.dim(0) != t.dim(0)) {
-    return InvalidArgument("Number of batches of 'then' must match size of 'cond', but received: ", t.dim(0), " vs. ",
-                           condition.dim(0));
+    return InvalidArgument("Number of batches of 'then' must match size of 'cond', but received: ",
+                           t.dim(0), " vs. ", condition.dim(0));
   }
   Shape column(std::vector<int64_t>(t.rank(), 1));
   column.set_dim(0, condition.dim(0));
@@ -126,7 +136,8 @@ KernelFactory SelectFactory(SelectFn run) {
   return [run](const KernelInit& init) -> absl::StatusOr<Kernel> {
     const ChooseFn choose = ChooserFor(init.attr<DataType>("T"));
     if (choose == nullptr) {
-      return Unimplemented("Select of ", DataTypeName(init.attr<DataType>("T")), " is not supported");
+      return Unimplemented("Select of ", DataTypeName(init.attr<DataType>("T")),
+                           " is not supported");
     }
     return Kernel([run, choose](KernelContext& c) { return run(c, choose); });
   };
@@ -139,9 +150,12 @@ struct ClipKernel {
     const Tensor &t = c.input(0), &low = c.input(1), &high = c.input(2);
     for (const Tensor* bound : {&low, &high}) {
       if (bound->rank() != 0 && bound->num_elements() != 1 && bound->shape() != t.shape()) {
-        return InvalidArgument("clip_value_min and clip_value_max must be either of the same shape as input, or a scalar. ",
-                               "input shape: ", t.shape().ToString(), " clip_value_min shape: ", low.shape().ToString(),
-                               " clip_value_max shape: ", high.shape().ToString());
+        return InvalidArgument(
+            "clip_value_min and clip_value_max must be either of the same shape as input, or a "
+            "scalar. ",
+            "input shape: ", t.shape().ToString(),
+            " clip_value_min shape: ", low.shape().ToString(),
+            " clip_value_max shape: ", high.shape().ToString());
       }
     }
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, t.shape()));
@@ -160,9 +174,10 @@ struct AddNKernel {
     const int count = c.num_inputs();
     for (int i = 1; i < count; ++i) {
       if (c.input(i).shape() != first.shape()) {
-        return InvalidArgument("Inputs to operation ", c.node().name(), " of type ", c.node().op_name(),
-                               " must have the same size and shape. Input 0: ", first.shape().ToString(), " != input ", i,
-                               ": ", c.input(i).shape().ToString());
+        return InvalidArgument(
+            "Inputs to operation ", c.node().name(), " of type ", c.node().op_name(),
+            " must have the same size and shape. Input 0: ", first.shape().ToString(), " != input ",
+            i, ": ", c.input(i).shape().ToString());
       }
     }
     if (count == 1) {
@@ -172,7 +187,9 @@ struct AddNKernel {
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, first.shape()));
     const size_t size = add->in_size;
     char* const z = static_cast<char*>(out->raw());
-    const auto at = [&c, size](int i, int64_t k) { return static_cast<const char*>(c.input(i).raw()) + k * size; };
+    const auto at = [&c, size](int i, int64_t k) {
+      return static_cast<const char*>(c.input(i).raw()) + k * size;
+    };
     constexpr int64_t kSumTile = 2048;
     c.pool().ParallelFor(
         out->num_elements(), add->cost * (count - 1),
@@ -180,7 +197,8 @@ struct AddNKernel {
           for (int64_t k = begin; k < end; k += kSumTile) {
             const int64_t m = std::min(kSumTile, end - k);
             add->run(*add, at(0, k), at(1, k), z + k * size, m, 0);
-            for (int i = 2; i < count; ++i) add->run(*add, z + k * size, at(i, k), z + k * size, m, 0);
+            for (int i = 2; i < count; ++i)
+              add->run(*add, z + k * size, at(i, k), z + k * size, m, 0);
           }
         },
         kSumTile);
@@ -195,7 +213,8 @@ void AddSelectCpu(KernelRegistry* r) {
   r->Add("SelectV2", kCpu, SelectFactory(RunSelectV2)).InPlace({1, 2});
   for (int t = DT_FLOAT; t <= DT_UINT64; ++t) {
     const DataType type = static_cast<DataType>(t);
-    const BinarySpan *minimum = Spans().FindBinary("Minimum", type), *maximum = Spans().FindBinary("Maximum", type);
+    const BinarySpan *minimum = Spans().FindBinary("Minimum", type),
+                     *maximum = Spans().FindBinary("Maximum", type);
     if (minimum != nullptr && maximum != nullptr) {
       r->Add("ClipByValue", kCpu, type, [=](const KernelInit&) -> absl::StatusOr<Kernel> {
          return Kernel(ClipKernel{minimum, maximum});

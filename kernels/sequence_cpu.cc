@@ -14,22 +14,26 @@ template <class T>
 absl::StatusOr<int64_t> RangeSize(T start, T limit, T delta) {
   if (delta == T(0)) return InvalidArgument("Requires delta != 0: ", static_cast<double>(delta));
   if (delta > T(0) ? start > limit : start < limit) {
-    return InvalidArgument("Requires start ", delta > T(0) ? "<=" : ">=", " limit when delta ", delta > T(0) ? ">" : "<",
-                           " 0: ", static_cast<double>(start), "/", static_cast<double>(limit));
+    return InvalidArgument("Requires start ", delta > T(0) ? "<=" : ">=", " limit when delta ",
+                           delta > T(0) ? ">" : "<", " 0: ", static_cast<double>(start), "/",
+                           static_cast<double>(limit));
   }
   if constexpr (std::is_integral_v<T>) {
     // Distances as unsigned numbers, which hold them.
     const uint64_t up = static_cast<uint64_t>(limit) - static_cast<uint64_t>(start);
     const uint64_t distance = delta > T(0) ? up : 0 - up;
-    const uint64_t step = delta > T(0) ? static_cast<uint64_t>(delta) : 0 - static_cast<uint64_t>(delta);
+    const uint64_t step =
+        delta > T(0) ? static_cast<uint64_t>(delta) : 0 - static_cast<uint64_t>(delta);
     const uint64_t size = distance / step + (distance % step != 0 ? 1 : 0);
-    if (size > static_cast<uint64_t>(INT64_MAX)) return InvalidArgument("Requires ((limit - start) / delta) <= int64 max");
+    if (size > static_cast<uint64_t>(INT64_MAX))
+      return InvalidArgument("Requires ((limit - start) / delta) <= int64 max");
     return static_cast<int64_t>(size);
   } else {
     // The quotient is rounded to T, as TensorFlow's is: it decides how many there are.
     const T steps = static_cast<T>(static_cast<T>(limit - start) / delta);
     const double size = std::ceil(std::abs(static_cast<double>(steps)));
-    if (!(size < 9e18)) return InvalidArgument("Requires ((limit - start) / delta) <= int64 max, but it is ", size);
+    if (!(size < 9e18))
+      return InvalidArgument("Requires ((limit - start) / delta) <= int64 max, but it is ", size);
     return static_cast<int64_t>(size);
   }
 }
@@ -48,7 +52,8 @@ absl::Status CheckScalars(KernelContext& c, std::initializer_list<const char*> n
 template <class T>
 absl::Status RunRange(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckScalars(c, {"start", "limit", "delta"}));
-  const T start = c.input(0).scalar<T>(), limit = c.input(1).scalar<T>(), delta = c.input(2).scalar<T>();
+  const T start = c.input(0).scalar<T>(), limit = c.input(1).scalar<T>(),
+          delta = c.input(2).scalar<T>();
   WEIR_ASSIGN_OR_RETURN(const int64_t n, RangeSize<T>(start, limit, delta));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({n})));
   T* const y = out->data<T>();
@@ -77,7 +82,8 @@ absl::Status RunLinSpace(KernelContext& c) {
   if (n == 1) return absl::OkStatus();
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const Wide step = (static_cast<Wide>(stop) - static_cast<Wide>(start)) / static_cast<Wide>(n - 1);
-  for (int64_t i = 1; i < n - 1; ++i) y[i] = static_cast<T>(static_cast<Wide>(start) + step * static_cast<Wide>(i));
+  for (int64_t i = 1; i < n - 1; ++i)
+    y[i] = static_cast<T>(static_cast<Wide>(start) + step * static_cast<Wide>(i));
   y[n - 1] = stop;
   return absl::OkStatus();
 }
@@ -87,7 +93,8 @@ absl::Status RunLinSpace(KernelContext& c) {
 template <class T>
 absl::StatusOr<Kernel> MakeBucketize(const KernelInit& init) {
   const std::vector<float> boundaries = init.attr<std::vector<float>>("boundaries");
-  if (!std::is_sorted(boundaries.begin(), boundaries.end())) return InvalidArgument("Expected sorted boundaries");
+  if (!std::is_sorted(boundaries.begin(), boundaries.end()))
+    return InvalidArgument("Expected sorted boundaries");
   return Kernel([boundaries](KernelContext& c) -> absl::Status {
     const Tensor& x = c.input(0);
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.shape()));
@@ -95,7 +102,8 @@ absl::StatusOr<Kernel> MakeBucketize(const KernelInit& init) {
     int32_t* const y = out->data<int32_t>();
     c.pool().ParallelFor(x.num_elements(), 5, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) {
-        y[i] = static_cast<int32_t>(std::upper_bound(boundaries.begin(), boundaries.end(), in[i]) - boundaries.begin());
+        y[i] = static_cast<int32_t>(std::upper_bound(boundaries.begin(), boundaries.end(), in[i]) -
+                                    boundaries.begin());
       }
     });
     return absl::OkStatus();
@@ -106,14 +114,15 @@ template <class T>
 absl::Status RunBincount(KernelContext& c) {
   const Tensor &values = c.input(0), &size = c.input(1), &weights = c.input(2);
   if (size.num_elements() != 1 || size.rank() != 0) {
-    return InvalidArgument("Shape must be rank 0 but is rank ", size.rank(), " for the size of Bincount");
+    return InvalidArgument("Shape must be rank 0 but is rank ", size.rank(),
+                           " for the size of Bincount");
   }
   const int64_t n = size.IntAt(0);
   if (n < 0) return InvalidArgument("size (", n, ") must be non-negative");
   const bool weighted = weights.num_elements() > 0;
   if (weighted && weights.shape() != values.shape()) {
-    return InvalidArgument("weights must have the shape of arr or be empty; shapes are ", weights.shape().ToString(), " and ",
-                           values.shape().ToString());
+    return InvalidArgument("weights must have the shape of arr or be empty; shapes are ",
+                           weights.shape().ToString(), " and ", values.shape().ToString());
   }
   const int32_t* const v = values.data<int32_t>();
   for (int64_t i = 0; i < values.num_elements(); ++i) {
@@ -132,12 +141,17 @@ template <class T>
 absl::Status RunHistogram(KernelContext& c) {
   const Tensor &values = c.input(0), &range = c.input(1), &nbins = c.input(2);
   if (range.rank() != 1 || range.dim(0) != 2) {
-    return InvalidArgument("value_range should be a vector of 2 elements, but is ", range.shape().ToString());
+    return InvalidArgument("value_range should be a vector of 2 elements, but is ",
+                           range.shape().ToString());
   }
-  if (nbins.num_elements() != 1) return InvalidArgument("nbins should be a scalar, but has shape ", nbins.shape().ToString());
+  if (nbins.num_elements() != 1)
+    return InvalidArgument("nbins should be a scalar, but has shape ", nbins.shape().ToString());
   const int64_t n = nbins.IntAt(0);
-  const double low = static_cast<double>(range.data<T>()[0]), high = static_cast<double>(range.data<T>()[1]);
-  if (!(low < high)) return InvalidArgument("value_range should satisfy value_range[0] < value_range[1], but got [", low, ", ", high, "]");
+  const double low = static_cast<double>(range.data<T>()[0]),
+               high = static_cast<double>(range.data<T>()[1]);
+  if (!(low < high))
+    return InvalidArgument("value_range should satisfy value_range[0] < value_range[1], but got [",
+                           low, ", ", high, "]");
   if (n <= 0) return InvalidArgument("nbins should be a positive number, but got ", n);
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({n})));
   std::vector<int64_t> counts(n, 0);
@@ -159,15 +173,18 @@ template <class T>
 absl::Status RunCross(KernelContext& c) {
   const Tensor &a = c.input(0), &b = c.input(1);
   if (a.shape() != b.shape()) {
-    return InvalidArgument("Both inputs must be of same shape: ", a.shape().ToString(), " vs. ", b.shape().ToString());
+    return InvalidArgument("Both inputs must be of same shape: ", a.shape().ToString(), " vs. ",
+                           b.shape().ToString());
   }
   if (a.rank() < 1 || a.dim(a.rank() - 1) != 3) {
-    return InvalidArgument("Cross-products are only defined for 3-element vectors; got shape ", a.shape().ToString());
+    return InvalidArgument("Cross-products are only defined for 3-element vectors; got shape ",
+                           a.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, a.shape()));
   // Narrow integers are computed in int and cut; wider ones as unsigned numbers, which wrap around.
-  using Wide = std::conditional_t<!std::is_integral_v<T>, std::conditional_t<std::is_same_v<T, double>, double, float>,
-                                  uint64_t>;
+  using Wide =
+      std::conditional_t<!std::is_integral_v<T>,
+                         std::conditional_t<std::is_same_v<T, double>, double, float>, uint64_t>;
   const T *x = a.data<T>(), *y = b.data<T>();
   T* z = out->data<T>();
   for (int64_t i = 0; i < a.num_elements(); i += 3) {
@@ -214,7 +231,8 @@ void AddHistograms(KernelRegistry* r, List<Ts...>) {
 }  // namespace
 
 void AddSequenceCpu(KernelRegistry* r) {
-  AddRanges(r, List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>{});
+  AddRanges(r, List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint16_t,
+                    uint32_t, uint64_t>{});
   AddLinSpaces(r, Floats{});
   AddCrosses(r, RealNumbers{});
   AddHistograms(r, List<int32_t, int64_t, float, double>{});

@@ -7,14 +7,16 @@
 #include "weir/kernels/scalar_math.h"
 #include "weir/kernels/spans.h"
 
-// Loops over single elements for functors, and entries for the types that vectors are not used for. The compiler
-// vectorises the simple ones.
+// Loops over single elements for functors, and entries for the types that vectors are not used for.
+// The compiler vectorises the simple ones.
 namespace weir {
 
 template <class F>
 constexpr double SpanCost() {
-  if constexpr (requires { F::kCost; }) return F::kCost;
-  else return 0.2;
+  if constexpr (requires { F::kCost; })
+    return F::kCost;
+  else
+    return 0.2;
 }
 
 template <class F, class T>
@@ -24,7 +26,8 @@ void UnaryScalarLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, doub
   for (int64_t i = 0; i < n; ++i) y[i] = F::template Apply<ScalarMath<T>>(x[i]);
 }
 template <class F, class T>
-void BinaryScalarLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+void BinaryScalarLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
+                      double) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   T* z = static_cast<T*>(zs);
   for (int64_t i = 0; i < n; ++i) z[i] = F::template Apply<ScalarMath<T>>(x[i], y[i]);
@@ -38,7 +41,8 @@ void UnaryPlainLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, doubl
   for (int64_t i = 0; i < n; ++i) y[i] = F::Apply(x[i]);
 }
 template <class F, class T>
-void BinaryPlainLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+void BinaryPlainLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
+                     double) {
   using R = decltype(F::Apply(T(), T()));
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   R* z = static_cast<R*>(zs);
@@ -56,14 +60,16 @@ template <class F, class T, bool kFloatsToo>
 void AddUnaryType(SpanTable* t) {
   if constexpr (!kIsNarrowFloat<T> && (kFloatsToo || !kHasVectors<T>)) {
     const double scale = IsComplex(DataTypeOf<T>::value) ? 10 : 1;
-    t->AddUnary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, UnaryScalarLoop<F, T>, scale * SpanCost<F>());
+    t->AddUnary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, UnaryScalarLoop<F, T>,
+                scale * SpanCost<F>());
   }
 }
 template <class F, class T, bool kFloatsToo>
 void AddBinaryType(SpanTable* t) {
   if constexpr (!kIsNarrowFloat<T> && (kFloatsToo || !kHasVectors<T>)) {
     const double scale = IsComplex(DataTypeOf<T>::value) ? 4 : 1;
-    t->AddBinary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, BinaryScalarLoop<F, T>, scale * SpanCost<F>());
+    t->AddBinary(F::kOp, DataTypeOf<T>::value, DataTypeOf<T>::value, BinaryScalarLoop<F, T>,
+                 scale * SpanCost<F>());
   }
 }
 // The 16-bit floats of a list, which go through the entry for float: it must be there already.

@@ -1,5 +1,5 @@
-// Loops over vectors for functors. A textual header without a guard, included inside each of Highway's target namespaces
-// after vector_math-inl.h and elementwise-inl.h:
+// Loops over vectors for functors. A textual header without a guard, included inside each of
+// Highway's target namespaces after vector_math-inl.h and elementwise-inl.h:
 //
 //   #undef HWY_TARGET_INCLUDE
 //   #define HWY_TARGET_INCLUDE "kernels/xxx_cpu.cc"
@@ -18,8 +18,8 @@
 //   HWY_EXPORT(AddXxx), and HWY_DYNAMIC_DISPATCH(AddXxx)(t) from AddXxxSpans, under #if HWY_ONCE
 
 // What is left after the last whole vector is computed in one more, filled up with ones. Where the
-// target loads and stores under a mask, memory beyond the end is not touched; elsewhere the elements
-// go through a buffer.
+// target loads and stores under a mask, memory beyond the end is not touched; elsewhere the
+// elements go through a buffer.
 #if HWY_TARGET == HWY_AVX2 || !HWY_MEM_OPS_MIGHT_FAULT
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n) {
@@ -55,12 +55,14 @@ void UnaryVectorLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, doub
   T* y = static_cast<T*>(ys);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i)), d, y + i);
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i)), d, y + i);
   if (i < n) StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i)), y + i, n - i);
 }
 
 template <class F, class T>
-void BinaryVectorLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+void BinaryVectorLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
+                      double) {
   using D = hn::ScalableTag<T>;
   using M = VectorMath<D>;
   const D d;
@@ -71,7 +73,9 @@ void BinaryVectorLoop(const BinarySpan&, const void* xs, const void* ys, void* z
   for (; i + lanes <= n; i += lanes) {
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
   }
-  if (i < n) StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), LoadRest(d, y + i, n - i)), z + i, n - i);
+  if (i < n)
+    StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), LoadRest(d, y + i, n - i)), z + i,
+              n - i);
 }
 
 // With the op's parameter as a further argument: Apply<M>(x, p), Apply<M>(x, y, p).
@@ -85,11 +89,13 @@ void UnaryVectorLoopP(const UnarySpan&, const void* xs, void* ys, int64_t n, dou
   const hn::Vec<D> param = M::Num(p);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), param), d, y + i);
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), param), d, y + i);
   if (i < n) StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), param), y + i, n - i);
 }
 template <class F, class T>
-void BinaryVectorLoopP(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double p) {
+void BinaryVectorLoopP(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
+                       double p) {
   using D = hn::ScalableTag<T>;
   using M = VectorMath<D>;
   const D d;
@@ -102,7 +108,8 @@ void BinaryVectorLoopP(const BinarySpan&, const void* xs, const void* ys, void* 
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i), param), d, z + i);
   }
   if (i < n) {
-    StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), LoadRest(d, y + i, n - i), param), z + i, n - i);
+    StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), LoadRest(d, y + i, n - i), param),
+              z + i, n - i);
   }
 }
 
@@ -110,10 +117,12 @@ void BinaryVectorLoopP(const BinarySpan&, const void* xs, const void* ys, void* 
 template <class... Fs>
 void AddUnaryVectors(SpanTable* t) {
   (t->AddUnary(Fs::kOp, DT_FLOAT, DT_FLOAT, UnaryVectorLoop<Fs, float>, SpanCost<Fs>()), ...);
-  (t->AddUnary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoop<Fs, double>, 2 * SpanCost<Fs>()), ...);
+  (t->AddUnary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoop<Fs, double>, 2 * SpanCost<Fs>()),
+   ...);
 }
 template <class... Fs>
 void AddBinaryVectors(SpanTable* t) {
   (t->AddBinary(Fs::kOp, DT_FLOAT, DT_FLOAT, BinaryVectorLoop<Fs, float>, SpanCost<Fs>()), ...);
-  (t->AddBinary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, BinaryVectorLoop<Fs, double>, 2 * SpanCost<Fs>()), ...);
+  (t->AddBinary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, BinaryVectorLoop<Fs, double>, 2 * SpanCost<Fs>()),
+   ...);
 }

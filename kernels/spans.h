@@ -8,13 +8,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/kernel.h"
 
-// Element-wise ops as functions over stretches of memory, with the types erased: what kernels call for whole tensors and
-// what a fused chain calls tile by tile. A family of ops adds its spans to the table (AddMathSpans, AddNnSpans); the
-// kernels follow from the table. See docs of kernels/elementwise-inl.h for how an op's mathematics is written.
+// Element-wise ops as functions over stretches of memory, with the types erased: what kernels call
+// for whole tensors and what a fused chain calls tile by tile. A family of ops adds its spans to
+// the table (AddMathSpans, AddNnSpans); the kernels follow from the table. See docs of
+// kernels/elementwise-inl.h for how an op's mathematics is written.
 namespace weir {
 
 struct UnarySpan {
-  // y[i] = f(x[i]) for i in [0, n). x and y are the same memory or do not overlap. `p` is the op's parameter, if any.
+  // y[i] = f(x[i]) for i in [0, n). x and y are the same memory or do not overlap. `p` is the op's
+  // parameter, if any.
   using Fn = void (*)(const UnarySpan& self, const void* x, void* y, int64_t n, double p);
   Fn run = nullptr;
   const UnarySpan* wide = nullptr;    // 16-bit floats: the span for float, which `run` goes through
@@ -25,8 +27,10 @@ struct UnarySpan {
 
 struct BinarySpan {
   // z[i] = f(x[i], y[i]). z is x's or y's memory, or does not overlap with either.
-  using Fn = void (*)(const BinarySpan& self, const void* x, const void* y, void* z, int64_t n, double p);
-  // Refuses arguments the function is not defined for (a zero divisor), before anything is computed.
+  using Fn = void (*)(const BinarySpan& self, const void* x, const void* y, void* z, int64_t n,
+                      double p);
+  // Refuses arguments the function is not defined for (a zero divisor), before anything is
+  // computed.
   using Check = absl::Status (*)(const Tensor& x, const Tensor& y);
   Fn run = nullptr;
   const BinarySpan* wide = nullptr;
@@ -41,8 +45,10 @@ struct BinarySpan {
 // The spans by op and type. Filled once, then read by many threads. Entries stay where they are.
 class SpanTable {
  public:
-  UnarySpan& AddUnary(const char* op, DataType in, DataType out, UnarySpan::Fn run, double cost = 0.2);
-  BinarySpan& AddBinary(const char* op, DataType in, DataType out, BinarySpan::Fn run, double cost = 0.2);
+  UnarySpan& AddUnary(const char* op, DataType in, DataType out, UnarySpan::Fn run,
+                      double cost = 0.2);
+  BinarySpan& AddBinary(const char* op, DataType in, DataType out, BinarySpan::Fn run,
+                        double cost = 0.2);
   // The op for a 16-bit float, computed in float by the entry that is there already.
   void WidenUnary(const char* op, DataType type);
   void WidenBinary(const char* op, DataType type);
@@ -70,18 +76,19 @@ class SpanTable {
 const SpanTable& Spans();
 
 // Families, called once each by Spans().
-void AddActivationSpans(SpanTable* table);    // activation_cpu.cc
-void AddMathSpans(SpanTable* table);          // math_spans_cpu.cc: arithmetic
+void AddActivationSpans(SpanTable* table);      // activation_cpu.cc
+void AddMathSpans(SpanTable* table);            // math_spans_cpu.cc: arithmetic
 void AddTranscendentalSpans(SpanTable* table);  // transcendental_cpu.cc
-void AddCompareSpans(SpanTable* table);       // compare_cpu.cc: results are bool, and bits
-void AddSpecialSpans(SpanTable* table);       // special_cpu.cc: gamma functions and other slow ones
+void AddCompareSpans(SpanTable* table);         // compare_cpu.cc: results are bool, and bits
+void AddSpecialSpans(SpanTable* table);  // special_cpu.cc: gamma functions and other slow ones
 
-// The kernel of a span: one pass over memory, split over the pool. The output has the shape of the input, or of the
-// broadcast of both (INVALID_ARGUMENT "Incompatible shapes" if there is none).
+// The kernel of a span: one pass over memory, split over the pool. The output has the shape of the
+// input, or of the broadcast of both (INVALID_ARGUMENT "Incompatible shapes" if there is none).
 absl::Status RunUnary(KernelContext& c, const UnarySpan& span, double p);
 absl::Status RunBinary(KernelContext& c, const BinarySpan& span, double p);
 // The same on tensors: z is allocated, with the shape of the broadcast.
-absl::Status RunBinary(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x, const Tensor& y, Tensor* z);
+absl::Status RunBinary(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x,
+                       const Tensor& y, Tensor* z);
 
 }  // namespace weir
 

@@ -4,7 +4,8 @@
 #include "weir/kernels/spans.h"
 #include "weir/kernels/special_functions.h"
 
-// Functions that are computed one element at a time, in double: gamma functions, error functions, quantiles.
+// Functions that are computed one element at a time, in double: gamma functions, error functions,
+// quantiles.
 namespace weir {
 
 namespace {

@@ -3,10 +3,11 @@
 #include <cmath>
 #include <limits>
 
-// Sources: Abramowitz and Stegun, Handbook of Mathematical Functions: 6.3.6 and 6.3.18 (digamma's recurrence and asymptotic
-// series), 6.4.10 (polygamma by zeta), 6.5.29 (the series of the incomplete gamma function), 6.5.31 (its continued
-// fraction, evaluated by Lentz's method); the zeta function by Euler-Maclaurin summation, 23.1.30 with 23.2.
-// Quantiles of the normal distribution: the start from A&S 26.2.23, then Halley's iteration on erfc.
+// Sources: Abramowitz and Stegun, Handbook of Mathematical Functions: 6.3.6 and 6.3.18 (digamma's
+// recurrence and asymptotic series), 6.4.10 (polygamma by zeta), 6.5.29 (the series of the
+// incomplete gamma function), 6.5.31 (its continued fraction, evaluated by Lentz's method); the
+// zeta function by Euler-Maclaurin summation, 23.1.30 with 23.2. Quantiles of the normal
+// distribution: the start from A&S 26.2.23, then Halley's iteration on erfc.
 namespace weir {
 
 namespace {
@@ -82,8 +83,11 @@ double Digamma(double x) {
   for (; x < 10; x += 1) result -= 1 / x;
   if (x == kInf) return kInf;
   const double z = 1 / (x * x);
-  const double series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 -
-                        z * (691.0 / 32760 - z * (1.0 / 12)))))));
+  const double series =
+      z * (1.0 / 12 -
+           z * (1.0 / 120 -
+                z * (1.0 / 252 -
+                     z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z * (1.0 / 12)))))));
   return result + std::log(x) - 0.5 / x - series;
 }
 
@@ -135,8 +139,8 @@ double Igammac(double a, double x) {
   return x < a + 1 ? 1 - IgammaSeries(a, x) : IgammacFraction(a, x);
 }
 
-// The series of P differentiated term by term: x^(a+n) e^-x / gamma(a + n + 1) has the derivative of itself times
-// log(x) - psi(a + n + 1).
+// The series of P differentiated term by term: x^(a+n) e^-x / gamma(a + n + 1) has the derivative
+// of itself times log(x) - psi(a + n + 1).
 double IgammaGradA(double a, double x) {
   if (!IgammaIsDefined(a, x)) return kNan;
   if (x == 0 || x == kInf) return 0;
@@ -160,7 +164,8 @@ double Ndtri(double p) {
   if (p == 1) return kInf;
   const double tail = std::min(p, 1 - p);
   const double t = std::sqrt(-2 * std::log(tail));
-  double x = -(t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
+  double x = -(t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                       (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
   // f(x) = cdf(x) - tail, f'' / f' = -x.
   for (int i = 0; i < 4; ++i) {
     const double error = 0.5 * std::erfc(-x * M_SQRT1_2) - tail;
@@ -178,7 +183,8 @@ double Erfinv(double y) {
   if (y == -1) return -kInf;
   const double magnitude = std::abs(y);
   // Near 0 the quantile of (1 + y) / 2 would lose digits, so there the iteration is on erf itself.
-  double x = magnitude < 0.5 ? magnitude * 0.886226925452758 : Ndtri((1 - magnitude) / 2) * -M_SQRT1_2;
+  double x =
+      magnitude < 0.5 ? magnitude * 0.886226925452758 : Ndtri((1 - magnitude) / 2) * -M_SQRT1_2;
   for (int i = 0; i < 6; ++i) {
     const double error = magnitude < 0.5 ? std::erf(x) - magnitude : (1 - magnitude) - std::erfc(x);
     const double newton = error / (1.1283791670955126 * std::exp(-x * x));

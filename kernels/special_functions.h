@@ -1,8 +1,8 @@
 #ifndef WEIR_KERNELS_SPECIAL_FUNCTIONS_H_
 #define WEIR_KERNELS_SPECIAL_FUNCTIONS_H_
 
-// Special functions in double precision, to about 1e-13 of their value where they are not near a zero. NaN where they are
-// not defined. No global state: safe from many threads.
+// Special functions in double precision, to about 1e-13 of their value where they are not near a
+// zero. NaN where they are not defined. No global state: safe from many threads.
 namespace weir {
 
 // log |gamma(x)|; infinity at 0 and the negative integers.
@@ -13,7 +13,8 @@ double Digamma(double x);
 double Zeta(double x, double q);
 // Derivative n (a whole number >= 0) of the digamma function.
 double Polygamma(double n, double x);
-// The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x) for a > 0, x >= 0, and dP/da.
+// The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x) for a > 0, x >= 0,
+// and dP/da.
 double Igamma(double a, double x);
 double Igammac(double a, double x);
 double IgammaGradA(double a, double x);

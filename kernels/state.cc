@@ -6,9 +6,10 @@
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
 
-// Variables: handles to them, reads and assignments. A resource handle and a reference are the same thing here: a scalar
-// DT_RESOURCE tensor that holds the variable's state. Consumers that want the value of a reference get it through a read
-// that the Plan puts in; the kernels below that take a reference get the handle, and pass it on as their output.
+// Variables: handles to them, reads and assignments. A resource handle and a reference are the same
+// thing here: a scalar DT_RESOURCE tensor that holds the variable's state. Consumers that want the
+// value of a reference get it through a read that the Plan puts in; the kernels below that take a
+// reference get the handle, and pass it on as their output.
 namespace weir {
 
 namespace {
@@ -23,12 +24,14 @@ absl::StatusOr<Kernel> MakeVariable(const KernelInit& init) {
   const DataType dtype = init.attr<DataType>("dtype");
   Shape shape = init.attr<Shape>("shape");
   if (node.op_name() == "Variable" && shape.IsScalar()) shape = Shape::UnknownRank();
-  auto state = init.resources.LookupOrCreate<VariableState>(
-      handle.container, handle.name, [&] { return std::make_shared<VariableState>(handle.name, dtype, shape); });
+  auto state = init.resources.LookupOrCreate<VariableState>(handle.container, handle.name, [&] {
+    return std::make_shared<VariableState>(handle.name, dtype, shape);
+  });
   if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
-    return InvalidArgument("Trying to access variable ", handle.name, " with wrong dtype or shape. Expected ",
-                           DataTypeName(state->dtype()), state->shape().ToString(), " got ", DataTypeName(dtype),
-                           shape.ToString(), ": another node of the same container and name made it");
+    return InvalidArgument(
+        "Trying to access variable ", handle.name, " with wrong dtype or shape. Expected ",
+        DataTypeName(state->dtype()), state->shape().ToString(), " got ", DataTypeName(dtype),
+        shape.ToString(), ": another node of the same container and name made it");
   }
   handle.resource = std::move(state);
   return Kernel::Constant(Tensor::Scalar(std::move(handle)));
@@ -65,9 +68,11 @@ absl::Status IsInitialized(KernelContext& c) {
 absl::Status DestroyResource(KernelContext& c, bool ignore_lookup_error) {
   const Tensor& handle = c.input(0);
   const bool is_handle = handle.dtype() == DT_RESOURCE && handle.num_elements() == 1;
-  const std::shared_ptr<Resource> resource = is_handle ? handle.data<ResourceHandle>()->resource : nullptr;
+  const std::shared_ptr<Resource> resource =
+      is_handle ? handle.data<ResourceHandle>()->resource : nullptr;
   if (resource == nullptr) {
-    return ignore_lookup_error ? absl::OkStatus() : NotFound("The resource to destroy does not exist");
+    return ignore_lookup_error ? absl::OkStatus()
+                               : NotFound("The resource to destroy does not exist");
   }
   resource->Clear();
   return absl::OkStatus();
@@ -78,7 +83,8 @@ absl::Status VariableShapeKernel(KernelContext& c) {
   const std::lock_guard<std::mutex> lock(v->mutex());
   if (!v->initialized()) return UninitializedVariable(c, 0, *v);
   const auto dims = v->value().shape().dims();
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({static_cast<int64_t>(dims.size())})));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out,
+                        c.AllocateOutput(0, Shape({static_cast<int64_t>(dims.size())})));
   if (out->dtype() == DT_INT64) {
     std::copy(dims.begin(), dims.end(), out->data<int64_t>());
     return absl::OkStatus();
@@ -92,11 +98,12 @@ absl::Status VariableShapeKernel(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// The value goes into the variable's own memory if it fits there and nobody reads it; else the value's memory becomes the
-// variable's if nobody but this step holds it; else it is copied.
+// The value goes into the variable's own memory if it fits there and nobody reads it; else the
+// value's memory becomes the variable's if nobody but this step holds it; else it is copied.
 absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value) {
   const Tensor& old = v.value();
-  const bool fits = old.OwnsBufferAlone() && old.num_elements() == value.num_elements() && IsPlain(value.dtype());
+  const bool fits =
+      old.OwnsBufferAlone() && old.num_elements() == value.num_elements() && IsPlain(value.dtype());
   if (!fits && (value.OwnsBufferAlone() || !IsPlain(value.dtype()))) {
     WEIR_ASSIGN_OR_RETURN(Tensor own, c.Own(value));
     v.Set(std::move(own));
@@ -111,21 +118,25 @@ struct AssignConfig {
   bool validate_shape;
 };
 
-// A resource variable takes what fits its declared shape. A reference takes what has the shape of its value, or any shape
-// without validate_shape.
-absl::Status CheckAssignable(const AssignConfig& config, const VariableState& v, const Shape& shape) {
+// A resource variable takes what fits its declared shape. A reference takes what has the shape of
+// its value, or any shape without validate_shape.
+absl::Status CheckAssignable(const AssignConfig& config, const VariableState& v,
+                             const Shape& shape) {
   if (!config.is_ref) {
-    const bool same_as_now = !config.validate_shape || !v.initialized() || v.value().shape() == shape;
+    const bool same_as_now =
+        !config.validate_shape || !v.initialized() || v.value().shape() == shape;
     if (v.shape().IsCompatibleWith(shape) && same_as_now) return absl::OkStatus();
     const Shape& expected = v.shape().IsCompatibleWith(shape) ? v.value().shape() : v.shape();
-    return InvalidArgument("Trying to assign to variable ", v.name(), " a tensor with wrong shape. Expected ",
-                           expected.ToString(), " got ", shape.ToString());
+    return InvalidArgument("Trying to assign to variable ", v.name(),
+                           " a tensor with wrong shape. Expected ", expected.ToString(), " got ",
+                           shape.ToString());
   }
   if (!config.validate_shape) return absl::OkStatus();
   const Shape& now = v.initialized() ? v.value().shape() : v.shape();
   if (now.IsCompatibleWith(shape)) return absl::OkStatus();
-  return InvalidArgument("Assign requires shapes of both tensors to match. lhs shape= ", now.ToString(),
-                         " rhs shape= ", shape.ToString(), " (variable ", v.name(), ")");
+  return InvalidArgument(
+      "Assign requires shapes of both tensors to match. lhs shape= ", now.ToString(),
+      " rhs shape= ", shape.ToString(), " (variable ", v.name(), ")");
 }
 
 absl::Status Assign(KernelContext& c, const AssignConfig& config) {
@@ -139,7 +150,8 @@ absl::Status Assign(KernelContext& c, const AssignConfig& config) {
 
 absl::StatusOr<Kernel> MakeAssign(const KernelInit& init) {
   const bool is_ref = init.node.op_name() == "Assign";
-  const AssignConfig config{init.attr<DataType>(is_ref ? "T" : "dtype"), is_ref, init.attr<bool>("validate_shape")};
+  const AssignConfig config{init.attr<DataType>(is_ref ? "T" : "dtype"), is_ref,
+                            init.attr<bool>("validate_shape")};
   return Kernel([config](KernelContext& c) -> absl::Status { return Assign(c, config); });
 }
 
@@ -159,8 +171,8 @@ absl::Status AssignUpdate(KernelContext& c, RowOp op, DataType dtype, bool is_re
   c.pool().ParallelFor(
       delta.num_elements(), 0.4,
       [&](int64_t begin, int64_t end) {
-        CombineRow(op, dtype, to + static_cast<size_t>(begin) * size, from + static_cast<size_t>(begin) * size,
-                   end - begin, false);
+        CombineRow(op, dtype, to + static_cast<size_t>(begin) * size,
+                   from + static_cast<size_t>(begin) * size, end - begin, false);
       },
       64);
   if (is_ref) c.SetOutput(0, c.input(0));
@@ -173,15 +185,18 @@ absl::StatusOr<Kernel> MakeAssignUpdate(const KernelInit& init) {
   if (!RowOpSupports(kOp, dtype)) {
     return Unimplemented("No OpKernel for ", init.node.Label(), " with type ", DataTypeName(dtype));
   }
-  return Kernel([dtype](KernelContext& c) -> absl::Status { return AssignUpdate(c, kOp, dtype, kIsRef); });
+  return Kernel(
+      [dtype](KernelContext& c) -> absl::Status { return AssignUpdate(c, kOp, dtype, kIsRef); });
 }
 
 template <class T>
 absl::Status CountUpTo(KernelContext& c, T limit) {
-  WEIR_ASSIGN_OR_RETURN(const LockedVariables locked, LockedVariables::Lock(c, 1, DataTypeOf<T>::value));
+  WEIR_ASSIGN_OR_RETURN(const LockedVariables locked,
+                        LockedVariables::Lock(c, 1, DataTypeOf<T>::value));
   WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, 0));
   if (locked[0].value().rank() != 0) {
-    return InvalidArgument("CountUpTo: variable ", locked[0].name(), " must be a scalar, but has shape ",
+    return InvalidArgument("CountUpTo: variable ", locked[0].name(),
+                           " must be a scalar, but has shape ",
                            locked[0].value().shape().ToString());
   }
   const T now = locked[0].value().template scalar<T>();
@@ -195,24 +210,28 @@ absl::Status CountUpTo(KernelContext& c, T limit) {
 
 template <class T>
 absl::StatusOr<Kernel> MakeCountUpTo(const KernelInit& init) {
-  const int64_t limit = std::clamp<int64_t>(init.attr<int64_t>("limit"), std::numeric_limits<T>::min(),
-                                            std::numeric_limits<T>::max());
-  return Kernel([limit](KernelContext& c) -> absl::Status { return CountUpTo<T>(c, static_cast<T>(limit)); });
+  const int64_t limit = std::clamp<int64_t>(
+      init.attr<int64_t>("limit"), std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+  return Kernel(
+      [limit](KernelContext& c) -> absl::Status { return CountUpTo<T>(c, static_cast<T>(limit)); });
 }
 
-// Slice i of the output is the slice at offsets[i]. The variable stays locked: with a snapshot, a writer that comes
-// meanwhile would have to copy the whole variable.
-void CopySlices(KernelContext& c, const Tensor& from, const std::vector<int64_t>& offsets, int64_t width, Tensor* to) {
+// Slice i of the output is the slice at offsets[i]. The variable stays locked: with a snapshot, a
+// writer that comes meanwhile would have to copy the whole variable.
+void CopySlices(KernelContext& c, const Tensor& from, const std::vector<int64_t>& offsets,
+                int64_t width, Tensor* to) {
   const size_t bytes = static_cast<size_t>(width) * ElementSize(from.dtype());
   const size_t size = ElementSize(from.dtype());
   const auto copy = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       char* target = static_cast<char*>(to->raw()) + static_cast<size_t>(i) * bytes;
-      const char* source = static_cast<const char*>(from.raw()) + static_cast<size_t>(offsets[i]) * size;
+      const char* source =
+          static_cast<const char*>(from.raw()) + static_cast<size_t>(offsets[i]) * size;
       CopyElements(from.dtype(), source, target, width);
     }
   };
-  c.pool().ParallelFor(static_cast<int64_t>(offsets.size()), 4.0 + 0.1 * static_cast<double>(bytes), copy);
+  c.pool().ParallelFor(static_cast<int64_t>(offsets.size()), 4.0 + 0.1 * static_cast<double>(bytes),
+                       copy);
 }
 
 absl::Status Gather(KernelContext& c, DataType dtype, int64_t batch_dims) {
@@ -225,8 +244,8 @@ absl::Status Gather(KernelContext& c, DataType dtype, int64_t batch_dims) {
   if (shape.rank() < 1) return InvalidArgument("params must be at least 1 dimensional");
   if (batch_dims < 0 || batch_dims >= shape.rank() || batch_dims > indices.rank() ||
       shape.Sub(0, batch) != indices.shape().Sub(0, batch)) {
-    return InvalidArgument("batch_dims ", batch_dims, " does not fit params of shape ", shape.ToString(),
-                           " and indices of shape ", indices.shape().ToString());
+    return InvalidArgument("batch_dims ", batch_dims, " does not fit params of shape ",
+                           shape.ToString(), " and indices of shape ", indices.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(std::vector<int64_t> rows, RowIndices(indices, shape.dim(batch)));
   const int64_t width = shape.Sub(batch + 1).num_elements();
@@ -244,7 +263,9 @@ absl::Status Gather(KernelContext& c, DataType dtype, int64_t batch_dims) {
 absl::StatusOr<Kernel> MakeGather(const KernelInit& init) {
   const DataType dtype = init.attr<DataType>("dtype");
   const int64_t batch_dims = init.attr<int64_t>("batch_dims");
-  return Kernel([dtype, batch_dims](KernelContext& c) -> absl::Status { return Gather(c, dtype, batch_dims); });
+  return Kernel([dtype, batch_dims](KernelContext& c) -> absl::Status {
+    return Gather(c, dtype, batch_dims);
+  });
 }
 
 absl::Status GatherNdFrom(KernelContext& c, DataType dtype) {

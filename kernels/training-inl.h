@@ -1,11 +1,14 @@
-// The rules themselves. A textual header without a guard: training.h includes it for scalar types, and training_cpu.cc once
-// more inside each of Highway's target namespaces, because functions over vectors must be compiled for their target.
+// The rules themselves. A textual header without a guard: training.h includes it for scalar types,
+// and training_cpu.cc once more inside each of Highway's target namespaces, because functions over
+// vectors must be compiled for their target.
 //
 // Needs UpdateScalars, std::sqrt, std::cosh, std::sinh and WEIR_HD.
 
-// The proximal step of L1 and L2 regularization with rate `rate`: shrinks towards zero by rate * l1, then scales.
+// The proximal step of L1 and L2 regularization with rate `rate`: shrinks towards zero by rate *
+// l1, then scales.
 template <class M>
-WEIR_HD typename M::V Proximal(typename M::V x, typename M::V rate, typename M::V l1, typename M::V l2, bool has_l1) {
+WEIR_HD typename M::V Proximal(typename M::V x, typename M::V rate, typename M::V l1,
+                               typename M::V l2, bool has_l1) {
   using V = typename M::V;
   const V zero = M::Set(0), scale = M::Set(1) + l2 * rate;
   if (!has_l1) return x / scale;
@@ -40,7 +43,10 @@ struct Adadelta {
   static constexpr int kSlots = 2;  // accum, accum_update
   V lr, rho, rest, epsilon;
   WEIR_HD explicit Adadelta(const UpdateScalars& s)
-      : lr(M::Set(s.at[0])), rho(M::Set(s.at[1])), rest(M::Set(1 - s.at[1])), epsilon(M::Set(s.at[2])) {}
+      : lr(M::Set(s.at[0])),
+        rho(M::Set(s.at[1])),
+        rest(M::Set(1 - s.at[1])),
+        epsilon(M::Set(s.at[2])) {}
   WEIR_HD void operator()(V g, V& var, V* slot) const {
     slot[0] = slot[0] * rho + g * g * rest;
     const V update = M::Sqrt(slot[1] + epsilon) / M::Sqrt(slot[0] + epsilon) * g;
@@ -55,7 +61,8 @@ struct Adagrad {
   static constexpr int kSlots = 1;
   V lr;
   bool update_slots;
-  WEIR_HD explicit Adagrad(const UpdateScalars& s) : lr(M::Set(s.at[0])), update_slots(s.update_slots) {}
+  WEIR_HD explicit Adagrad(const UpdateScalars& s)
+      : lr(M::Set(s.at[0])), update_slots(s.update_slots) {}
   WEIR_HD void operator()(V g, V& var, V* slot) const {
     if (update_slots) slot[0] = slot[0] + g * g;
     var = var - lr * g / M::Sqrt(slot[0]);
@@ -180,7 +187,8 @@ struct KerasMomentum {
   }
 };
 
-// at: beta1_power, beta2_power, lr, beta1, beta2, epsilon. kSlots 3: AMSGrad's largest v comes last.
+// at: beta1_power, beta2_power, lr, beta1, beta2, epsilon. kSlots 3: AMSGrad's largest v comes
+// last.
 template <class M, int kNumSlots>
 struct AdamRule {
   using V = typename M::V;
@@ -232,7 +240,10 @@ struct RmsRule {
   static constexpr int kSlots = kCentered ? 3 : 2;
   V lr, rest, momentum, epsilon;
   WEIR_HD explicit RmsRule(const UpdateScalars& s)
-      : lr(M::Set(s.at[0])), rest(M::Set(1 - s.at[1])), momentum(M::Set(s.at[2])), epsilon(M::Set(s.at[3])) {}
+      : lr(M::Set(s.at[0])),
+        rest(M::Set(1 - s.at[1])),
+        momentum(M::Set(s.at[2])),
+        epsilon(M::Set(s.at[3])) {}
   WEIR_HD void operator()(V g, V& var, V* slot) const {
     V& ms = slot[kSlots - 2];
     V& mom = slot[kSlots - 1];
@@ -270,7 +281,8 @@ struct AddSign {
   }
 };
 
-// at: lr, logbase, sign_decay, beta. The factor exp(logbase * sign_decay * agreement) has three possible values.
+// at: lr, logbase, sign_decay, beta. The factor exp(logbase * sign_decay * agreement) has three
+// possible values.
 template <class M>
 struct PowerSign {
   using V = typename M::V;

@@ -6,15 +6,18 @@
 
 #include "weir/core/numeric_types.h"
 
-// The mathematics of the optimizers' update rules, once for all: element by element, without memory or types.
+// The mathematics of the optimizers' update rules, once for all: element by element, without memory
+// or types.
 //
-// A rule is a struct template over M, which says what a value is and how to compute with it: UpdateMath<float> here, on the
-// CPU vectors of the machine (training_cpu.cc), on a GPU the same UpdateMath. It is made from the step's scalars, and then
-// applied to an element: operator()(grad, var, slots) changes var and the slots. The formulas are those of TensorFlow's
-// training ops; which slot is which is said by UpdateRules() in ops/training.h. This header is read by nvcc too.
+// A rule is a struct template over M, which says what a value is and how to compute with it:
+// UpdateMath<float> here, on the CPU vectors of the machine (training_cpu.cc), on a GPU the same
+// UpdateMath. It is made from the step's scalars, and then applied to an element: operator()(grad,
+// var, slots) changes var and the slots. The formulas are those of TensorFlow's training ops; which
+// slot is which is said by UpdateRules() in ops/training.h. This header is read by nvcc too.
 namespace weir {
 
-// What one run of a rule is given besides tensors: its scalars in the order of the op's arguments, without the gradient.
+// What one run of a rule is given besides tensors: its scalars in the order of the op's arguments,
+// without the gradient.
 struct UpdateScalars {
   double at[7] = {};
   int64_t global_step = 0;

@@ -9,12 +9,15 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/training_cpu.cc"
+#include "weir/kernels/highway_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Update rules on the CPU. A rule's elements are independent, so a dense update is one loop over [0, n) that threads
-// share, with vectors in it; a sparse one applies the same loop to rows, one after the other for each row of the variable,
-// so that an index which comes twice is two updates. Variables are updated in place and stay locked meanwhile.
+// Update rules on the CPU. A rule's elements are independent, so a dense update is one loop over
+// [0, n) that threads share, with vectors in it; a sparse one applies the same loop to rows, one
+// after the other for each row of the variable, so that an index which comes twice is two updates.
+// Variables are updated in place and stay locked meanwhile.
 
 #ifndef WEIR_KERNELS_TRAINING_CPU_ONCE_
 #define WEIR_KERNELS_TRAINING_CPU_ONCE_
@@ -29,7 +32,9 @@ struct UpdateSpan {
 
   UpdateSpan At(int64_t var_offset, int64_t grad_offset, int64_t n, size_t size) const {
     const auto move = [size](const void* p, int64_t by) {
-      return p == nullptr ? nullptr : static_cast<char*>(const_cast<void*>(p)) + static_cast<size_t>(by) * size;
+      return p == nullptr
+                 ? nullptr
+                 : static_cast<char*>(const_cast<void*>(p)) + static_cast<size_t>(by) * size;
     };
     return {move(var, var_offset),
             {move(slots[0], var_offset), move(slots[1], var_offset), move(slots[2], var_offset)},
@@ -84,7 +89,8 @@ void UpdateVectors(const UpdateScalars& scalars, const UpdateSpan& span) {
   const Rule<VectorMath<D>> rule(scalars);
   const Rule<VectorMath<One>> rest(scalars);
   T* var = static_cast<T*>(span.var);
-  T* const slots[3] = {static_cast<T*>(span.slots[0]), static_cast<T*>(span.slots[1]), static_cast<T*>(span.slots[2])};
+  T* const slots[3] = {static_cast<T*>(span.slots[0]), static_cast<T*>(span.slots[1]),
+                       static_cast<T*>(span.slots[2])};
   const T* grad = static_cast<const T*>(span.grad);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
   int64_t i = 0;
@@ -104,25 +110,44 @@ void UpdateFloats(bool wide, const UpdateScalars& scalars, const UpdateSpan& spa
 // By position in UpdateRules().
 void UpdateByRule(int rule, bool wide, const UpdateScalars& scalars, const UpdateSpan& span) {
   switch (rule) {
-    case 0: return UpdateFloats<functor::GradientDescent>(wide, scalars, span);
-    case 1: return UpdateFloats<functor::ProximalGradientDescent>(wide, scalars, span);
-    case 2: return UpdateFloats<functor::Adadelta>(wide, scalars, span);
-    case 3: return UpdateFloats<functor::Adagrad>(wide, scalars, span);
-    case 4: return UpdateFloats<functor::AdagradV2>(wide, scalars, span);
-    case 5: return UpdateFloats<functor::AdagradDA>(wide, scalars, span);
-    case 6: return UpdateFloats<functor::ProximalAdagrad>(wide, scalars, span);
-    case 7: return UpdateFloats<functor::Ftrl>(wide, scalars, span);
-    case 8: return UpdateFloats<functor::FtrlV2>(wide, scalars, span);
-    case 9: return UpdateFloats<functor::Momentum>(wide, scalars, span);
-    case 10: return UpdateFloats<functor::KerasMomentum>(wide, scalars, span);
-    case 11: return UpdateFloats<functor::Adam>(wide, scalars, span);
-    case 12: return UpdateFloats<functor::AdamWithAmsgrad>(wide, scalars, span);
-    case 13: return UpdateFloats<functor::AdaMax>(wide, scalars, span);
-    case 14: return UpdateFloats<functor::RMSProp>(wide, scalars, span);
-    case 15: return UpdateFloats<functor::CenteredRMSProp>(wide, scalars, span);
-    case 16: return UpdateFloats<functor::AddSign>(wide, scalars, span);
-    case 17: return UpdateFloats<functor::PowerSign>(wide, scalars, span);
-    default: return;
+    case 0:
+      return UpdateFloats<functor::GradientDescent>(wide, scalars, span);
+    case 1:
+      return UpdateFloats<functor::ProximalGradientDescent>(wide, scalars, span);
+    case 2:
+      return UpdateFloats<functor::Adadelta>(wide, scalars, span);
+    case 3:
+      return UpdateFloats<functor::Adagrad>(wide, scalars, span);
+    case 4:
+      return UpdateFloats<functor::AdagradV2>(wide, scalars, span);
+    case 5:
+      return UpdateFloats<functor::AdagradDA>(wide, scalars, span);
+    case 6:
+      return UpdateFloats<functor::ProximalAdagrad>(wide, scalars, span);
+    case 7:
+      return UpdateFloats<functor::Ftrl>(wide, scalars, span);
+    case 8:
+      return UpdateFloats<functor::FtrlV2>(wide, scalars, span);
+    case 9:
+      return UpdateFloats<functor::Momentum>(wide, scalars, span);
+    case 10:
+      return UpdateFloats<functor::KerasMomentum>(wide, scalars, span);
+    case 11:
+      return UpdateFloats<functor::Adam>(wide, scalars, span);
+    case 12:
+      return UpdateFloats<functor::AdamWithAmsgrad>(wide, scalars, span);
+    case 13:
+      return UpdateFloats<functor::AdaMax>(wide, scalars, span);
+    case 14:
+      return UpdateFloats<functor::RMSProp>(wide, scalars, span);
+    case 15:
+      return UpdateFloats<functor::CenteredRMSProp>(wide, scalars, span);
+    case 16:
+      return UpdateFloats<functor::AddSign>(wide, scalars, span);
+    case 17:
+      return UpdateFloats<functor::PowerSign>(wide, scalars, span);
+    default:
+      return;
   }
 }
 
@@ -182,7 +207,8 @@ SpanFn NarrowRule(int rule) {
 
 template <class T, class C>
 SpanFn PowerRule(bool shrinkage) {
-  return shrinkage ? UpdateScalarwise<functor::FtrlV2Power, T, C> : UpdateScalarwise<functor::FtrlPower, T, C>;
+  return shrinkage ? UpdateScalarwise<functor::FtrlV2Power, T, C>
+                   : UpdateScalarwise<functor::FtrlPower, T, C>;
 }
 
 struct UpdateConfig {
@@ -200,7 +226,8 @@ bool NeedsPower(const UpdateConfig& config, const UpdateScalars& s) {
   return (name == "Ftrl" && s.at[3] != -0.5) || (name == "FtrlV2" && s.at[4] != -0.5);
 }
 
-void Update(const UpdateConfig& config, bool power, const UpdateScalars& scalars, const UpdateSpan& span) {
+void Update(const UpdateConfig& config, bool power, const UpdateScalars& scalars,
+            const UpdateSpan& span) {
   const bool shrinkage = power && UpdateRules()[config.rule].name == "FtrlV2";
   switch (config.type) {
     case DT_FLOAT:
@@ -210,15 +237,18 @@ void Update(const UpdateConfig& config, bool power, const UpdateScalars& scalars
       if (power) return PowerRule<double, double>(shrinkage)(scalars, span);
       return HWY_DYNAMIC_DISPATCH(UpdateByRule)(config.rule, true, scalars, span);
     case DT_HALF:
-      return (power ? PowerRule<half, float>(shrinkage) : NarrowRule<half>(config.rule))(scalars, span);
+      return (power ? PowerRule<half, float>(shrinkage) : NarrowRule<half>(config.rule))(scalars,
+                                                                                         span);
     default:
-      return (power ? PowerRule<bfloat16, float>(shrinkage) : NarrowRule<bfloat16>(config.rule))(scalars, span);
+      return (power ? PowerRule<bfloat16, float>(shrinkage) : NarrowRule<bfloat16>(config.rule))(
+          scalars, span);
   }
 }
 
 double ScalarOf(const Tensor& t) {
   double value = 0;
-  DispatchType(t.dtype(), Floats{}, [&]<class T>() { value = static_cast<double>(static_cast<float>(*t.data<T>())); });
+  DispatchType(t.dtype(), Floats{},
+               [&]<class T>() { value = static_cast<double>(static_cast<float>(*t.data<T>())); });
   return t.dtype() == DT_DOUBLE ? *t.data<double>() : value;
 }
 
@@ -231,8 +261,8 @@ absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const Kern
     if (i == config.grad || i == config.indices) continue;
     const Tensor& t = c.input(i);
     if (t.num_elements() != 1) {
-      return InvalidArgument(c.node().op().inputs()[static_cast<size_t>(i)].name, " is not a scalar: ",
-                             t.shape().ToString());
+      return InvalidArgument(c.node().op().inputs()[static_cast<size_t>(i)].name,
+                             " is not a scalar: ", t.shape().ToString());
     }
     if (i == config.global_step) {
       s.global_step = *t.data<int64_t>();
@@ -243,33 +273,37 @@ absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const Kern
   return s;
 }
 
-absl::Status CheckShapes(const UpdateConfig& config, const KernelContext& c, const LockedVariables& locked) {
+absl::Status CheckShapes(const UpdateConfig& config, const KernelContext& c,
+                         const LockedVariables& locked) {
   const std::vector<ArgSpec>& args = c.node().op().inputs();
   const Shape& shape = locked[0].value().shape();
   for (int i = 1; i < config.num_variables; ++i) {
     const Shape& slot = locked[i].value().shape();
     if (slot != shape) {
-      return InvalidArgument("var and ", args[static_cast<size_t>(i)].name, " do not have the same shape",
-                             shape.ToString(), " ", slot.ToString());
+      return InvalidArgument("var and ", args[static_cast<size_t>(i)].name,
+                             " do not have the same shape", shape.ToString(), " ", slot.ToString());
     }
   }
   const Shape& grad = c.input(config.grad).shape();
   if (config.indices < 0) {
     if (grad == shape) return absl::OkStatus();
-    return InvalidArgument("var and ", args[static_cast<size_t>(config.grad)].name, " do not have the same shape",
-                           shape.ToString(), " ", grad.ToString());
+    return InvalidArgument("var and ", args[static_cast<size_t>(config.grad)].name,
+                           " do not have the same shape", shape.ToString(), " ", grad.ToString());
   }
   const Shape& indices = c.input(config.indices).shape();
   if (shape.rank() < 1) return InvalidArgument("var must be at least 1 dimensional");
-  if (indices.rank() != 1) return InvalidArgument("indices must be one-dimensional, got ", indices.ToString());
+  if (indices.rank() != 1)
+    return InvalidArgument("indices must be one-dimensional, got ", indices.ToString());
   if (grad.rank() != shape.rank() || grad.dim(0) != indices.dim(0) || grad.Sub(1) != shape.Sub(1)) {
-    return InvalidArgument("grad must be the same size as indices in the first dimension and as var in the others: ",
-                           "grad ", grad.ToString(), ", indices ", indices.ToString(), ", var ", shape.ToString());
+    return InvalidArgument(
+        "grad must be the same size as indices in the first dimension and as var in the others: ",
+        "grad ", grad.ToString(), ", indices ", indices.ToString(), ", var ", shape.ToString());
   }
   return absl::OkStatus();
 }
 
-// See CombineRows: a thread owns some rows of the variable, so that repeated indices are applied in order.
+// See CombineRows: a thread owns some rows of the variable, so that repeated indices are applied in
+// order.
 void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t width,
                 absl::FunctionRef<void(int64_t row, int64_t i)> update) {
   constexpr int64_t kWorthThreads = 1 << 14;  // elements
@@ -286,8 +320,10 @@ void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t widt
 }
 
 absl::Status Run(const UpdateConfig& config, KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const LockedVariables locked, LockedVariables::Lock(c, config.num_variables, config.type));
-  for (int i = 0; i < config.num_variables; ++i) WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, i));
+  WEIR_ASSIGN_OR_RETURN(const LockedVariables locked,
+                        LockedVariables::Lock(c, config.num_variables, config.type));
+  for (int i = 0; i < config.num_variables; ++i)
+    WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, i));
   WEIR_RETURN_IF_ERROR(CheckShapes(config, c, locked));
   WEIR_ASSIGN_OR_RETURN(const UpdateScalars scalars, ReadScalars(config, c));
   const Shape shape = locked[0].value().shape();
@@ -295,7 +331,8 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   if (config.indices >= 0) {
     WEIR_ASSIGN_OR_RETURN(rows, RowIndices(c.input(config.indices), shape.dim(0)));
   }
-  UpdateSpan span{nullptr, {nullptr, nullptr, nullptr}, c.input(config.grad).raw(), shape.num_elements()};
+  UpdateSpan span{
+      nullptr, {nullptr, nullptr, nullptr}, c.input(config.grad).raw(), shape.num_elements()};
   for (int i = 0; i < config.num_variables; ++i) {
     WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, i));
     (i == 0 ? span.var : span.slots[i - 1]) = value->raw();
@@ -332,7 +369,8 @@ absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, int rule) {
     if (name == "global_step") config.global_step = i;
   }
   config.is_ref = init.node.num_outputs() > 0;
-  config.flag = init.node.attr_or("use_nesterov", false) || init.node.attr_or("multiply_linear_by_lr", false);
+  config.flag =
+      init.node.attr_or("use_nesterov", false) || init.node.attr_or("multiply_linear_by_lr", false);
   config.update_slots = init.node.attr_or("update_slots", true);
   config.type = init.attr<DataType>("T");
   return Kernel([config](KernelContext& c) -> absl::Status { return Run(config, c); });
@@ -342,7 +380,9 @@ void AddRule(KernelRegistry* r, absl::string_view op, int rule, int num_variable
   std::vector<int> writes;
   for (int i = 0; i < num_variables; ++i) writes.push_back(i);
   for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}) {
-    r->Add(op, kCpu, type, [rule](const KernelInit& init) { return MakeUpdate(init, rule); }).Writes(writes);
+    r->Add(op, kCpu, type, [rule](const KernelInit& init) {
+       return MakeUpdate(init, rule);
+     }).Writes(writes);
   }
 }
 
@@ -355,7 +395,8 @@ void AddTrainingCpu(KernelRegistry* r) {
     for (const absl::string_view kind : {"", "Resource"}) {
       if (kind.empty() && !rules[i].has_ref) continue;
       AddRule(r, absl::StrCat(kind, "Apply", rules[i].name), i, num_variables);
-      if (rules[i].has_sparse) AddRule(r, absl::StrCat(kind, "SparseApply", rules[i].name), i, num_variables);
+      if (rules[i].has_sparse)
+        AddRule(r, absl::StrCat(kind, "SparseApply", rules[i].name), i, num_variables);
     }
   }
 }

@@ -7,8 +7,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/transcendental_cpu.cc"
 #include "weir/kernels/highway_targets.h"
+
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+
 #include "hwy/contrib/math/math-inl.h"
 
 // Elementary functions: vectors for float and double, the C++ library for complex numbers.
@@ -17,12 +19,13 @@ namespace weir {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 #include "weir/kernels/vector_math-inl.h"
+
 #include "weir/kernels/elementwise-inl.h"
 #include "weir/kernels/spans-inl.h"
 
 void AddElementaryVectors(SpanTable* t) {
-  AddUnaryVectors<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Sigmoid>(
-      t);
+  AddUnaryVectors<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh,
+                  Acosh, Atanh, Sigmoid>(t);
   AddBinaryVectors<Xlogy, Xlog1py>(t);
 }
 
@@ -39,8 +42,8 @@ HWY_EXPORT(AddElementaryVectors);
 void AddTranscendentalSpans(SpanTable* t) {
   using namespace functor;
   HWY_DYNAMIC_DISPATCH(AddElementaryVectors)(t);
-  AddUnaryOtherTypes<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh,
-                     Sigmoid>(t);
+  AddUnaryOtherTypes<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh,
+                     Asinh, Acosh, Atanh, Sigmoid>(t);
   AddBinaryOtherTypes<Xlogy, Xlog1py>(t);
 }
 

@@ -4,14 +4,16 @@
 
 namespace weir {
 
-absl::StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, int count, DataType dtype) {
+absl::StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, int count,
+                                                      DataType dtype) {
   LockedVariables out;
   for (int i = 0; i < count; ++i) {
     VariableState* state = c.variable_or_null(i);
     if (state == nullptr) return c.variable(i).status();
     if (state->dtype() != dtype) {
-      return InvalidArgument("Trying to access variable ", state->name(), " with wrong dtype. Expected ",
-                             DataTypeName(state->dtype()), " got ", DataTypeName(dtype));
+      return InvalidArgument("Trying to access variable ", state->name(),
+                             " with wrong dtype. Expected ", DataTypeName(state->dtype()), " got ",
+                             DataTypeName(dtype));
     }
     out.states_.push_back(state);
   }
@@ -36,10 +38,12 @@ absl::StatusOr<Tensor*> LockedVariables::Writable(const KernelContext& c, int i)
 absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable) {
   if (c.node().input_type(i) != DT_RESOURCE) return variable.Uninitialized();
   const ResourceHandle& handle = *c.input(i).data<ResourceHandle>();
-  const std::string container = handle.container.empty() ? ResourceMap::kDefaultContainer : handle.container;
-  return FailedPrecondition("Error while reading resource variable ", variable.name(), " from Container: ", container,
-                            ". This could mean that the variable was uninitialized. Not found: Resource ", container,
-                            "/", variable.name(), " does not exist. Run its initializer first.");
+  const std::string container =
+      handle.container.empty() ? ResourceMap::kDefaultContainer : handle.container;
+  return FailedPrecondition(
+      "Error while reading resource variable ", variable.name(), " from Container: ", container,
+      ". This could mean that the variable was uninitialized. Not found: Resource ", container, "/",
+      variable.name(), " does not exist. Run its initializer first.");
 }
 
 }  // namespace weir

@@ -9,12 +9,14 @@
 
 namespace weir {
 
-// The variables at the first inputs of a kernel, locked until this goes out of scope. The kernels of reference and of
-// resource variables differ only in the words of the error for a variable without a value.
+// The variables at the first inputs of a kernel, locked until this goes out of scope. The kernels
+// of reference and of resource variables differ only in the words of the error for a variable
+// without a value.
 class LockedVariables {
  public:
-  // Locks inputs [0, count), each variable once, in an order that is the same for all kernels, so that two of them cannot
-  // wait for each other. INVALID_ARGUMENT for an input that is no variable or of another dtype than `dtype`.
+  // Locks inputs [0, count), each variable once, in an order that is the same for all kernels, so
+  // that two of them cannot wait for each other. INVALID_ARGUMENT for an input that is no variable
+  // or of another dtype than `dtype`.
   static absl::StatusOr<LockedVariables> Lock(const KernelContext& c, int count, DataType dtype);
 
   VariableState& operator[](int i) const { return *states_[static_cast<size_t>(i)]; }

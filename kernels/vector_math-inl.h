@@ -1,10 +1,11 @@
-// The operations of functors for Highway vectors of floats or doubles, the counterpart of ScalarMath. A textual header
-// without a guard, included inside each of Highway's target namespaces after "hwy/contrib/math/math-inl.h", where `hn` is
-// hwy::HWY_NAMESPACE.
+// The operations of functors for Highway vectors of floats or doubles, the counterpart of
+// ScalarMath. A textual header without a guard, included inside each of Highway's target namespaces
+// after "hwy/contrib/math/math-inl.h", where `hn` is hwy::HWY_NAMESPACE.
 //
-// Highway's elementary functions are within 4 units in the last place on the ranges they are made for, and wrong outside:
-// log(0) and log(inf), exp of NaN, sine of large arguments. Exp and Log are mended with comparisons, as their special
-// values are common (masks of -inf, counts of 0). The others compute lanes out of range one by one with the C library.
+// Highway's elementary functions are within 4 units in the last place on the ranges they are made
+// for, and wrong outside: log(0) and log(inf), exp of NaN, sine of large arguments. Exp and Log are
+// mended with comparisons, as their special values are common (masks of -inf, counts of 0). The
+// others compute lanes out of range one by one with the C library.
 
 template <class D>
 struct VectorMath {
@@ -39,7 +40,8 @@ struct VectorMath {
 
   // Beyond 706 Highway's double overflows early: there e^x = e^(x - 64 log 2) * 2^64.
   static HWY_INLINE V Exp(V x) {
-    const V high = Num(kDouble ? 709.782712893384 : 88.72283905206835), low = Num(kDouble ? -746 : -104);
+    const V high = Num(kDouble ? 709.782712893384 : 88.72283905206835),
+            low = Num(kDouble ? -746 : -104);
     V bounded = hn::Min(hn::Max(x, low), high), scale = Num(1);
     if constexpr (kDouble) {
       const Mask big = hn::Gt(bounded, Num(700));
@@ -64,7 +66,8 @@ struct VectorMath {
     return If(hn::Ge(x, minus_one), y, Num(kNan));
   }
   static HWY_INLINE V Expm1(V x) {
-    return Mend(x, InRange(x, kDouble ? 700 : 85), hn::Expm1(D(), x), [](T v) { return std::expm1(v); });
+    return Mend(x, InRange(x, kDouble ? 700 : 85), hn::Expm1(D(), x),
+                [](T v) { return std::expm1(v); });
   }
   static HWY_INLINE V Sin(V x) {
     return Mend(x, InRange(x, 30000), hn::Sin(D(), x), [](T v) { return std::sin(v); });
@@ -80,7 +83,8 @@ struct VectorMath {
   static HWY_INLINE V Acos(V x) { return If(InRange(x, 1), hn::Acos(D(), x), Num(kNan)); }
   static HWY_INLINE V Atan(V x) { return If(IsNan(x), x, hn::Atan(D(), x)); }
   static HWY_INLINE V Sinh(V x) {
-    return Mend(x, InRange(x, kDouble ? 700 : 85), hn::Sinh(D(), x), [](T v) { return std::sinh(v); });
+    return Mend(x, InRange(x, kDouble ? 700 : 85), hn::Sinh(D(), x),
+                [](T v) { return std::sinh(v); });
   }
   static HWY_INLINE V Cosh(V x) {
     const V e = hn::Exp(D(), hn::Abs(x)), y = hn::Mul(Num(0.5), hn::Add(e, hn::Div(Num(1), e)));
@@ -95,7 +99,8 @@ struct VectorMath {
     return Mend(x, usual, hn::Acosh(D(), x), [](T v) { return std::acosh(v); });
   }
   static HWY_INLINE V Atanh(V x) {
-    return Mend(x, hn::Lt(hn::Abs(x), Num(1)), hn::Atanh(D(), x), [](T v) { return std::atanh(v); });
+    return Mend(x, hn::Lt(hn::Abs(x), Num(1)), hn::Atanh(D(), x),
+                [](T v) { return std::atanh(v); });
   }
 
  private:

@@ -44,7 +44,8 @@ Written SubtractFrom(const Variable& v, const Output& value, bool use_locking) {
 }
 
 // The rows added, and the whole variable after that.
-Output ScatterAddTo(const Variable& v, const Output& indices, const Output& rows, bool use_locking) {
+Output ScatterAddTo(const Variable& v, const Output& indices, const Output& rows,
+                    bool use_locking) {
   if (!v.is_resource()) return Scatter("Add", v.handle(), indices, rows, use_locking);
   const Operation op = ResourceScatter("Add", v.handle(), indices, rows);
   if (!op) return {};
@@ -55,12 +56,14 @@ Output ScatterAddTo(const Variable& v, const Output& indices, const Output& rows
 }  // namespace
 
 Adam::Adam(TensorArg learning_rate, AdamOptions options)
-    : Optimizer(options.name, options.use_locking), learning_rate_(std::move(learning_rate)), options_(options) {}
+    : Optimizer(options.name, options.use_locking),
+      learning_rate_(std::move(learning_rate)),
+      options_(options) {}
 
 void Adam::CreateSlots(const Variables& variables) {
-  const Variable& first = *std::min_element(variables.begin(), variables.end(), [](const Variable& a, const Variable& b) {
-    return a.name() < b.name();
-  });
+  const Variable& first =
+      *std::min_element(variables.begin(), variables.end(),
+                        [](const Variable& a, const Variable& b) { return a.name() < b.name(); });
   MakeNonSlot("beta1_power", options_.beta1, first);
   MakeNonSlot("beta2_power", options_.beta2, first);
   for (const Variable& v : variables) {
@@ -93,7 +96,8 @@ Operation Adam::ApplyDense(const Output& grad, const Variable& variable) {
     powers = {Power(variable, "beta1_power"), Power(variable, "beta2_power")};
   }
   Outputs others;
-  for (const Output& t : {learning_rate_tensor_, beta1_, beta2_, epsilon_}) others.push_back(CastTo(t, type));
+  for (const Output& t : {learning_rate_tensor_, beta1_, beta2_, epsilon_})
+    others.push_back(CastTo(t, type));
   const NameScope scope(graph, op);
   if (powers.empty()) powers = {Power(variable, "beta1_power"), Power(variable, "beta2_power")};
   NodeBuilder builder(graph, op);
@@ -121,7 +125,8 @@ Operation Adam::ApplySparse(const IndexedSlices& grad, const Variable& variable)
   const Output cast1 = cast ? Power(variable, "beta1_power") : Output();
   const Output cast2 = cast ? Power(variable, "beta2_power") : Output();
   const Output rate = CastTo(learning_rate_tensor_, type);
-  const Output beta1 = CastTo(beta1_, type), beta2 = CastTo(beta2_, type), epsilon = CastTo(epsilon_, type);
+  const Output beta1 = CastTo(beta1_, type), beta2 = CastTo(beta2_, type),
+               epsilon = CastTo(epsilon_, type);
   const Output root = Sqrt(1 - (cast ? cast2 : Power(variable, "beta2_power")));
   const Output scaled_rate = rate * root;
   const Output step = scaled_rate / (1 - (cast ? cast1 : Power(variable, "beta1_power")));
@@ -137,11 +142,13 @@ Operation Adam::ApplySparse(const IndexedSlices& grad, const Variable& variable)
   return GroupOps(variable.graph(), {update.op, m, v});
 }
 
-Operation Adam::Finish(Graph& graph, const std::vector<Operation>& updates, absl::string_view name) {
+Operation Adam::Finish(Graph& graph, const std::vector<Operation>& updates,
+                       absl::string_view name) {
   std::vector<Operation> all = updates;
   {
     const ControlDependencies after(graph, updates);
-    const Variable power1 = GetNonSlot(graph, "beta1_power"), power2 = GetNonSlot(graph, "beta2_power");
+    const Variable power1 = GetNonSlot(graph, "beta1_power"),
+                   power2 = GetNonSlot(graph, "beta2_power");
     const ColocateWith place(graph, power1.handle().node);
     all.push_back(AssignTo(power1, power1.value() * beta1_, use_locking()).op);
     all.push_back(AssignTo(power2, power2.value() * beta2_, use_locking()).op);
@@ -159,8 +166,8 @@ AdamW::AdamW(TensorArg weight_decay, AdamWOptions options)
       decay_var_list_(options.decay_var_list) {}
 
 bool AdamW::Decays(const Variable& variable) const {
-  return !decay_var_list_ ||
-         std::find(decay_var_list_->begin(), decay_var_list_->end(), variable) != decay_var_list_->end();
+  return !decay_var_list_ || std::find(decay_var_list_->begin(), decay_var_list_->end(),
+                                       variable) != decay_var_list_->end();
 }
 
 void AdamW::Prepare(Graph& graph) {
@@ -171,7 +178,8 @@ void AdamW::Prepare(Graph& graph) {
 Operation AdamW::ApplyDense(const Output& grad, const Variable& variable) {
   if (!Decays(variable)) return Adam::ApplyDense(grad, variable);
   const Output decay = CastTo(weight_decay_tensor_, variable.dtype()) * variable.value();
-  const ControlDependencies after(variable.graph(), {SubtractFrom(variable, decay, use_locking()).op});
+  const ControlDependencies after(variable.graph(),
+                                  {SubtractFrom(variable, decay, use_locking()).op});
   return Adam::ApplyDense(grad, variable);
 }
 

@@ -18,7 +18,9 @@ Grad WithValues(const Grad& grad, Output values) {
   return Grad(slices);
 }
 
-Output Named(const Output& x, const NameScope& scope) { return AddOp("Identity", {x}, {}, scope.name()); }
+Output Named(const Output& x, const NameScope& scope) {
+  return AddOp("Identity", {x}, {}, scope.name());
+}
 
 Graph* GraphOf(const Grads& grads) {
   for (const Grad& grad : grads) {
@@ -35,7 +37,8 @@ Output ClipByNorm(Output x, double clip_norm, const Ints* axes, absl::string_vie
   const NameScope scope(x.graph(), name.empty() ? "clip_by_norm" : name);
   clip_norm = std::max(clip_norm, 0.0);
   const Output squares = x * x;
-  const Output sum = ReduceSum(squares, axes == nullptr ? Ints(AllAxes(x)) : *axes, /*keep_dims=*/true);
+  const Output sum =
+      ReduceSum(squares, axes == nullptr ? Ints(AllAxes(x)) : *axes, /*keep_dims=*/true);
   const Output positive = sum > 0;
   const Output safe = Select(positive, sum, OnesLike(sum));
   const Output norm = Select(positive, Sqrt(safe), sum);
@@ -62,7 +65,8 @@ Output GlobalNorm(const Grads& grads, absl::string_view name) {
 }
 
 // The norm minus itself is 0, or NaN where the norm is not finite.
-ClippedGrads ClipByGlobalNorm(const Grads& grads, const Operand& clip_norm, Output use_norm, absl::string_view name) {
+ClippedGrads ClipByGlobalNorm(const Grads& grads, const Operand& clip_norm, Output use_norm,
+                              absl::string_view name) {
   Graph* graph = GraphOf(grads);
   if (graph == nullptr) return {grads, use_norm};
   if (!use_norm) use_norm = GlobalNorm(grads, name);
@@ -82,8 +86,8 @@ ClippedGrads ClipByGlobalNorm(const Grads& grads, const Operand& clip_norm, Outp
     const Output values = Values(grads[i]);
     const ColocateWith place(*graph, values.node);
     const Output scaled = values * Cast(scale, values.dtype());
-    clipped.grads.push_back(
-        WithValues(grads[i], AddOp("Identity", {scaled}, {}, absl::StrCat(scope.name(), "_", i, "/"))));
+    clipped.grads.push_back(WithValues(
+        grads[i], AddOp("Identity", {scaled}, {}, absl::StrCat(scope.name(), "_", i, "/"))));
   }
   return clipped;
 }

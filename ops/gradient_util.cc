@@ -15,8 +15,8 @@ bool IsTrainable(DataType type) {
 
 namespace {
 
-// Only the shape of the switched value is used, but it must come through the same side of a Switch: then the zeros are dead
-// when the side is.
+// Only the shape of the switched value is used, but it must come through the same side of a Switch:
+// then the zeros are dead when the side is.
 Output ZerosForSwitch(const Output& y) {
   Graph& graph = y.graph();
   Node* sides = AddNode("Switch", {y.node->input(0), y.node->input(1)});
@@ -50,7 +50,8 @@ Output RowsToDense(const IndexedSlices& slices, absl::string_view name) {
   if (!slices.values) return Output();
   if (!slices.dense_shape) {
     slices.values.graph().Fail(
-        InvalidArgument("Tensor conversion requested for IndexedSlices without dense_shape: ", slices.values.name()));
+        InvalidArgument("Tensor conversion requested for IndexedSlices without dense_shape: ",
+                        slices.values.name()));
     return Output();
   }
   const Output rows = StridedSlice(slices.dense_shape, {0});
@@ -59,13 +60,15 @@ Output RowsToDense(const IndexedSlices& slices, absl::string_view name) {
 
 namespace {
 
-// Adding dense and sparse parts: rows become dense within the scope of the AddN, which then takes the scope's name.
+// Adding dense and sparse parts: rows become dense within the scope of the AddN, which then takes
+// the scope's name.
 Grad DenseSum(Graph& graph, const Grads& parts) {
   const NameScope scope(graph, "AddN");
   Outputs dense;
   for (size_t i = 0; i < parts.size(); ++i) {
-    dense.push_back(parts[i].is_slices() ? RowsToDense(parts[i].slices(), absl::StrCat("inputs_", i))
-                                         : parts[i].dense());
+    dense.push_back(parts[i].is_slices()
+                        ? RowsToDense(parts[i].slices(), absl::StrCat("inputs_", i))
+                        : parts[i].dense());
   }
   return Grad(AddOp("AddN", {dense}, {}, scope.name()));
 }
@@ -76,15 +79,18 @@ Grad SumWithRows(Graph& graph, const Grads& parts) {
   if (std::any_of(parts.begin(), parts.end(), [](const Grad& g) { return !g.is_slices(); })) {
     return DenseSum(graph, parts);
   }
-  const bool any_narrow = std::any_of(parts.begin(), parts.end(),
-                                      [](const Grad& g) { return g.slices().indices.dtype() == DT_INT32; });
-  const bool any_wide = std::any_of(parts.begin(), parts.end(),
-                                    [](const Grad& g) { return g.slices().indices.dtype() != DT_INT32; });
+  const bool any_narrow = std::any_of(parts.begin(), parts.end(), [](const Grad& g) {
+    return g.slices().indices.dtype() == DT_INT32;
+  });
+  const bool any_wide = std::any_of(parts.begin(), parts.end(), [](const Grad& g) {
+    return g.slices().indices.dtype() != DT_INT32;
+  });
   Outputs values, indices;
   for (const Grad& part : parts) {
     values.push_back(part.slices().values);
     Output index = part.slices().indices;
-    if (any_narrow && any_wide && index.dtype() == DT_INT32) index = AddOp("Cast", {index}, {{"DstT", DT_INT64}});
+    if (any_narrow && any_wide && index.dtype() == DT_INT32)
+      index = AddOp("Cast", {index}, {{"DstT", DT_INT64}});
     indices.push_back(index);
   }
   return Grad(IndexedSlices{Concat(values, 0), Concat(indices, 0), parts[0].slices().dense_shape});
@@ -123,7 +129,8 @@ Operation GroupOps(Graph& graph, const std::vector<Operation>& ops, absl::string
   }
   const NameScope scope(graph, name);
   std::vector<Operation> groups;
-  for (const auto& [device, members] : by_device) groups.push_back(GroupNode(graph, members, "NoOp", &device));
+  for (const auto& [device, members] : by_device)
+    groups.push_back(GroupNode(graph, members, "NoOp", &device));
   return GroupNode(graph, groups, scope.name(), nullptr);
 }
 
@@ -131,14 +138,14 @@ Grads GateGrads(Graph& graph, const Grads& grads) {
   const NameScope scope(graph, "tuple");
   std::vector<Operation> parts;
   for (const Grad& grad : grads) {
-    if (!grad.none() && std::find(parts.begin(), parts.end(), Operation(grad.node())) == parts.end()) {
+    if (!grad.none() &&
+        std::find(parts.begin(), parts.end(), Operation(grad.node())) == parts.end()) {
       parts.push_back(grad.node());
     }
   }
   if (parts.empty()) return grads;
-  std::sort(parts.begin(), parts.end(), [](const Operation& a, const Operation& b) {
-    return a.node->id() < b.node->id();
-  });
+  std::sort(parts.begin(), parts.end(),
+            [](const Operation& a, const Operation& b) { return a.node->id() < b.node->id(); });
   const Operation gate = GroupOps(graph, parts);
   Grads gated;
   for (const Grad& grad : grads) {

@@ -15,18 +15,20 @@ namespace weir {
 
 // Reverse-mode differentiation of a graph.
 //
-// First the nodes that matter are found: those that some x reaches through differentiable tensors and that reach some y.
-// They are walked from the ys to the xs. A node waits until every consumer of its outputs that matters has been
-// differentiated; then what arrived at each output is summed, the rule of its op is asked for the gradients of its
-// inputs, and these are handed on. The walk ends at the xs (unless one x depends on another), at nodes whose op is not
-// differentiable, and where no gradient arrives.
+// First the nodes that matter are found: those that some x reaches through differentiable tensors
+// and that reach some y. They are walked from the ys to the xs. A node waits until every consumer
+// of its outputs that matters has been differentiated; then what arrived at each output is summed,
+// the rule of its op is asked for the gradients of its inputs, and these are handed on. The walk
+// ends at the xs (unless one x depends on another), at nodes whose op is not differentiable, and
+// where no gradient arrives.
 //
-// All of it is a queue and arrays indexed by node id: linear in the part of the graph behind the ys, and no recursion,
-// so that chains of a hundred thousand nodes are fine. The order of the walk, the scopes and the names of the nodes it
-// makes are those of TensorFlow's tf.gradients, so that graphs can be compared node by node.
+// All of it is a queue and arrays indexed by node id: linear in the part of the graph behind the
+// ys, and no recursion, so that chains of a hundred thousand nodes are fine. The order of the walk,
+// the scopes and the names of the nodes it makes are those of TensorFlow's tf.gradients, so that
+// graphs can be compared node by node.
 //
-// A path through the outputs of integer or string type carries no gradient. Outputs of a visited node that got none,
-// but could have, get zeros, since rules may rely on them.
+// A path through the outputs of integer or string type carries no gradient. Outputs of a visited
+// node that got none, but could have, get zeros, since rules may rely on them.
 namespace {
 
 class Backprop {
@@ -63,7 +65,7 @@ class Backprop {
   const Outputs& xs_;
   const GradientsOptions& options_;
   std::vector<uint8_t> marks_;
-  std::vector<int> pending_;                // consumers between that have not been visited, by node id
+  std::vector<int> pending_;  // consumers between that have not been visited, by node id
   std::vector<Node*> between_;
   std::vector<std::vector<Grads>> arrived_;  // by node id and output
   std::vector<std::vector<Grad>> summed_;    // the same once the node was visited
@@ -72,19 +74,22 @@ class Backprop {
 
 absl::Status Backprop::Check() const {
   if (!options_.grad_ys.empty() && options_.grad_ys.size() != ys_.size()) {
-    return InvalidArgument("Gradients: length mismatch, ", options_.grad_ys.size(), " grad_ys for ", ys_.size(),
-                           " ys");
+    return InvalidArgument("Gradients: length mismatch, ", options_.grad_ys.size(), " grad_ys for ",
+                           ys_.size(), " ys");
   }
   for (const Outputs* list : {&ys_, &xs_, &options_.stop_gradients.outputs}) {
     for (const Output& o : *list) {
-      if (!o) return InvalidArgument("Gradients: an invalid output was given (did a builder fail?)");
-      if (&o.graph() != &graph_) return InvalidArgument("Gradients: ", o.name(), " belongs to another graph");
+      if (!o)
+        return InvalidArgument("Gradients: an invalid output was given (did a builder fail?)");
+      if (&o.graph() != &graph_)
+        return InvalidArgument("Gradients: ", o.name(), " belongs to another graph");
     }
   }
   return absl::OkStatus();
 }
 
-// Backwards from the ys, so that the cost is that of their part of the graph; then forwards from the xs inside of it.
+// Backwards from the ys, so that the cost is that of their part of the graph; then forwards from
+// the xs inside of it.
 void Backprop::FindNodesBetween() {
   const int num_nodes = graph_.num_nodes();
   marks_.assign(num_nodes, 0);
@@ -148,8 +153,9 @@ void Backprop::FindNodesBetween() {
 void Backprop::FindStops() {
   for (const Output& x : xs_) {
     const auto inputs = x.node->inputs();
-    const bool depends_on_x = std::any_of(inputs.begin(), inputs.end(),
-                                          [&](const Output& in) { return pending_[in.node->id()] > 0; });
+    const bool depends_on_x = std::any_of(inputs.begin(), inputs.end(), [&](const Output& in) {
+      return pending_[in.node->id()] > 0;
+    });
     if (!depends_on_x) Set(x.node, kStop);
   }
   for (const Output& stop : options_.stop_gradients.outputs) Set(stop.node, kStop);
@@ -171,17 +177,20 @@ absl::StatusOr<Grad> Backprop::InitialGrad(int i) {
   }
   const DataType type = given.is_slices() ? given.slices().values.dtype() : given.dense().dtype();
   const bool fits = IsComplex(y.dtype()) ? IsComplex(type)
-                    : y.dtype() == DT_VARIANT || y.dtype() == DT_RESOURCE ? type != DT_RESOURCE
-                                                                          : IsFloating(type) || IsInteger(type);
+                    : y.dtype() == DT_VARIANT || y.dtype() == DT_RESOURCE
+                        ? type != DT_RESOURCE
+                        : IsFloating(type) || IsInteger(type);
   if (!fits) {
-    return InvalidArgument("Gradient type ", DataTypeName(type), " generated for tensor ", y.name(), " with type ",
-                           DataTypeName(y.dtype()), ": both must be real or both complex");
+    return InvalidArgument("Gradient type ", DataTypeName(type), " generated for tensor ", y.name(),
+                           " with type ", DataTypeName(y.dtype()),
+                           ": both must be real or both complex");
   }
   if (!given.is_slices()) return Grad(AddOp("Identity", {given.dense()}, {}, name));
   IndexedSlices slices = given.slices();
   slices.indices = AddOp("Identity", {slices.indices}, {}, name + "_indices");
   slices.values = AddOp("Identity", {slices.values}, {}, name + "_values");
-  if (slices.dense_shape) slices.dense_shape = AddOp("Identity", {slices.dense_shape}, {}, name + "_shape");
+  if (slices.dense_shape)
+    slices.dense_shape = AddOp("Identity", {slices.dense_shape}, {}, name + "_shape");
   return Grad(slices);
 }
 
@@ -203,11 +212,13 @@ absl::Status Backprop::Start() {
   return absl::OkStatus();
 }
 
-// A sum is placed with its first part, whatever scope is open: the parts come from all over the graph.
+// A sum is placed with its first part, whatever scope is open: the parts come from all over the
+// graph.
 Grad Backprop::Sum(Node* node, const Grads& parts) {
   if (parts.empty()) return Grad();
   if (parts.size() == 1) return parts[0];
-  const bool any_slices = std::any_of(parts.begin(), parts.end(), [](const Grad& g) { return g.is_slices(); });
+  const bool any_slices =
+      std::any_of(parts.begin(), parts.end(), [](const Grad& g) { return g.is_slices(); });
   if (any_slices) return SumWithRows(graph_, parts);
   Outputs dense;
   for (const Grad& part : parts) dense.push_back(part.dense());
@@ -232,15 +243,16 @@ Grads Backprop::TakeGrads(Node* node) {
 
 absl::StatusOr<Grads> Backprop::Differentiate(Node* node, Grads dys) {
   for (int i = 0; i < node->num_outputs(); ++i) {
-    if (dys[i].none() && IsTrainable(node->output(i).dtype())) dys[i] = Grad(ZerosForOutput(node->output(i)));
+    if (dys[i].none() && IsTrainable(node->output(i).dtype()))
+      dys[i] = Grad(ZerosForOutput(node->output(i)));
   }
   const NameScope scope(graph_, node->name() + "_grad");
   GradContext context(*node, std::move(dys));
   Grads dxs = node->op().gradient_fn()(context);
   WEIR_RETURN_IF_ERROR(graph_.status());
   if (static_cast<int>(dxs.size()) > node->num_inputs()) {
-    return Internal("Num gradients ", dxs.size(), " generated for op ", node->Label(), " do not match num inputs ",
-                    node->num_inputs());
+    return Internal("Num gradients ", dxs.size(), " generated for op ", node->Label(),
+                    " do not match num inputs ", node->num_inputs());
   }
   const auto count = std::count_if(dxs.begin(), dxs.end(), [](const Grad& g) { return !g.none(); });
   if (options_.gate_gradients && count > 1) {
@@ -256,9 +268,11 @@ absl::Status Backprop::HandOn(Node* node, Grads dxs) {
     const Output in = node->input(static_cast<int>(i));
     if (!dxs[i].is_slices() && in.dtype() != DT_RESOURCE) {
       if (absl::Status s = graph_.RefineShape(dxs[i].dense(), in.shape()); !s.ok()) {
-        return InvalidArgument("Incompatible shapes between op input and calculated input gradient. Forward operation: ",
-                               node->Label(), ". Input index: ", i, ". Original input shape: ", in.shape().ToString(),
-                               ". Calculated input gradient shape: ", dxs[i].dense().shape().ToString());
+        return InvalidArgument(
+            "Incompatible shapes between op input and calculated input gradient. Forward "
+            "operation: ",
+            node->Label(), ". Input index: ", i, ". Original input shape: ", in.shape().ToString(),
+            ". Calculated input gradient shape: ", dxs[i].dense().shape().ToString());
       }
     }
     if (in.node->id() >= static_cast<int>(arrived_.size())) continue;
@@ -288,7 +302,8 @@ absl::Status Backprop::Visit(Node* node) {
 }
 
 // Names on a shortest way from `from` to a node that satisfies `done`, along the nodes between.
-std::vector<std::string> Backprop::PathTo(const Node* from, const std::function<bool(const Node*)>& done,
+std::vector<std::string> Backprop::PathTo(const Node* from,
+                                          const std::function<bool(const Node*)>& done,
                                           bool towards_ys) const {
   absl::flat_hash_map<const Node*, std::vector<const Node*>> edges;
   for (const Node* node : between_) {
@@ -329,17 +344,20 @@ absl::Status Backprop::NoGradient(const Node* node) const {
   path.insert(path.end(), to_x.rbegin() + 1, to_x.rend());
   constexpr size_t kShown = 12;
   if (path.size() > kShown) path.erase(path.begin() + kShown / 2, path.end() - kShown / 2);
-  return Unimplemented("No gradient defined for operation '", node->name(), "' (op type: ", node->op_name(),
-                       "), which lies between ys and xs: ", absl::StrJoin(path, " <- "),
-                       ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
+  return Unimplemented(
+      "No gradient defined for operation '", node->name(), "' (op type: ", node->op_name(),
+      "), which lies between ys and xs: ", absl::StrJoin(path, " <- "),
+      ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
 }
 
 // Only a cycle can keep nodes waiting for each other.
 absl::Status Backprop::CheckAllVisited() const {
   for (const Node* node : between_) {
     if (pending_[node->id()] > 0) {
-      return Unimplemented("Gradients through a loop are not defined: '", node->name(), "' (op type: ", node->op_name(),
-                           ") lies on a cycle between ys and xs. Unroll the loop, or stop the gradient before it.");
+      return Unimplemented(
+          "Gradients through a loop are not defined: '", node->name(),
+          "' (op type: ", node->op_name(),
+          ") lies on a cycle between ys and xs. Unroll the loop, or stop the gradient before it.");
     }
   }
   return absl::OkStatus();
@@ -408,7 +426,8 @@ Grads Gradients(const Outputs& ys, const GradientSources& xs, const GradientsOpt
   return none;
 }
 
-Outputs DenseGradients(const Outputs& ys, const GradientSources& xs, const GradientsOptions& options) {
+Outputs DenseGradients(const Outputs& ys, const GradientSources& xs,
+                       const GradientsOptions& options) {
   Outputs dense;
   for (const Grad& grad : Gradients(ys, xs, options)) dense.push_back(DenseGradient(grad));
   return dense;

@@ -10,8 +10,8 @@ namespace weir {
 
 class Variable;  // ops/variables.h
 
-// Something to differentiate with respect to: a tensor, or a variable (its handle or reference, so that every read of it
-// counts).
+// Something to differentiate with respect to: a tensor, or a variable (its handle or reference, so
+// that every read of it counts).
 struct GradientSource {
   GradientSource(const Output& tensor) : output(tensor) {}
   GradientSource(const Variable& variable);
@@ -30,7 +30,8 @@ struct GradientSources {
 // What an x gets that no y depends on.
 enum class UnconnectedGradients { kNone, kZero };
 
-// How several gradients of one tensor are summed: all by one AddN, or pair by pair, so that each may be freed early.
+// How several gradients of one tensor are summed: all by one AddN, or pair by pair, so that each
+// may be freed early.
 enum class Aggregation { kAddN, kTree };
 
 struct GradientsOptions {
@@ -48,20 +49,23 @@ struct GradientsOptions {
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::kNone;
 };
 
-// Adds the nodes that compute the gradients of sum(ys) with respect to each x, and returns one Grad for each x: none if no
-// y depends on it differentiably; rows (IndexedSlices) where it was gathered from. Gradients stop at integers, strings and
-// ops that are not differentiable; a variable may be given itself, or one of its reads. May be applied to its own results
-// (second derivatives).
+// Adds the nodes that compute the gradients of sum(ys) with respect to each x, and returns one Grad
+// for each x: none if no y depends on it differentiably; rows (IndexedSlices) where it was gathered
+// from. Gradients stop at integers, strings and ops that are not differentiable; a variable may be
+// given itself, or one of its reads. May be applied to its own results (second derivatives).
 //
-// Errors stick to the graph, and every Grad is none then: UNIMPLEMENTED for an op between ys and xs that has no gradient
-// rule, naming it and the path it lies on; INVALID_ARGUMENT for a y that is not numeric, a complex y without a grad_y, a
-// grad_y of another kind of number, grad_ys of another count than ys.
+// Errors stick to the graph, and every Grad is none then: UNIMPLEMENTED for an op between ys and xs
+// that has no gradient rule, naming it and the path it lies on; INVALID_ARGUMENT for a y that is
+// not numeric, a complex y without a grad_y, a grad_y of another kind of number, grad_ys of another
+// count than ys.
 Grads Gradients(const Outputs& ys, const GradientSources& xs, const GradientsOptions& options = {});
 
 // The same, with rows summed into dense tensors; an invalid Output where there is no gradient.
-Outputs DenseGradients(const Outputs& ys, const GradientSources& xs, const GradientsOptions& options = {});
+Outputs DenseGradients(const Outputs& ys, const GradientSources& xs,
+                       const GradientsOptions& options = {});
 
-// A gradient as a dense tensor: rows are summed with UnsortedSegmentSum, in the current name scope; none stays invalid.
+// A gradient as a dense tensor: rows are summed with UnsortedSegmentSum, in the current name scope;
+// none stays invalid.
 Output DenseGradient(const Grad& grad);
 
 }  // namespace weir

@@ -21,12 +21,16 @@ void AddMathOps(OpRegistry* ops) {
 
 namespace {
 
-Output Unary(absl::string_view op, Output x, absl::string_view name) { return AddOp(op, {x}, {}, name); }
+Output Unary(absl::string_view op, Output x, absl::string_view name) {
+  return AddOp(op, {x}, {}, name);
+}
 
-// A node of `op` whose arguments may be numbers: they become constants inside the scope that the node is named after.
-Output Binary(absl::string_view op, const Operand& x, const Operand& y, absl::string_view name, const char* x_name = "x",
-              const char* y_name = "y", Attrs attrs = {}) {
-  if (!x.is_number() && !y.is_number()) return AddOp(op, {x.tensor(), y.tensor()}, std::move(attrs), name);
+// A node of `op` whose arguments may be numbers: they become constants inside the scope that the
+// node is named after.
+Output Binary(absl::string_view op, const Operand& x, const Operand& y, absl::string_view name,
+              const char* x_name = "x", const char* y_name = "y", Attrs attrs = {}) {
+  if (!x.is_number() && !y.is_number())
+    return AddOp(op, {x.tensor(), y.tensor()}, std::move(attrs), name);
   const Output& tensor = x.is_number() ? y.tensor() : x.tensor();
   if (!tensor) return {};
   Graph& g = tensor.graph();
@@ -39,9 +43,18 @@ Output Binary(absl::string_view op, const Operand& x, const Operand& y, absl::st
 // The dtype that Python's true division computes in.
 DataType TrueDivisionType(DataType t) {
   switch (t) {
-    case DT_INT8: case DT_UINT8: case DT_INT16: case DT_UINT16: return DT_FLOAT;
-    case DT_INT32: case DT_INT64: case DT_UINT32: case DT_UINT64: return DT_DOUBLE;
-    default: return t;
+    case DT_INT8:
+    case DT_UINT8:
+    case DT_INT16:
+    case DT_UINT16:
+      return DT_FLOAT;
+    case DT_INT32:
+    case DT_INT64:
+    case DT_UINT32:
+    case DT_UINT64:
+      return DT_DOUBLE;
+    default:
+      return t;
   }
 }
 
@@ -58,8 +71,12 @@ Output BinaryOperator(const char* op, const char* name, const Operand& x, const 
 Output Add(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("AddV2", x, y, name.empty() ? "Add" : name);
 }
-Output Subtract(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Sub", x, y, name); }
-Output Multiply(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Mul", x, y, name); }
+Output Subtract(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Sub", x, y, name);
+}
+Output Multiply(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Mul", x, y, name);
+}
 
 Output Divide(const Operand& x, const Operand& y, absl::string_view name) {
   const absl::string_view label = name.empty() ? "truediv" : name;
@@ -74,38 +91,60 @@ Output Divide(const Operand& x, const Operand& y, absl::string_view name) {
   return AddOp("RealDiv", {wide_a, wide_b}, {}, scope.name());
 }
 
-Output RealDiv(const Operand& x, const Operand& y, absl::string_view name) { return Binary("RealDiv", x, y, name); }
-Output FloorDiv(const Operand& x, const Operand& y, absl::string_view name) { return Binary("FloorDiv", x, y, name); }
+Output RealDiv(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("RealDiv", x, y, name);
+}
+Output FloorDiv(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("FloorDiv", x, y, name);
+}
 Output TruncateDiv(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("TruncateDiv", x, y, name);
 }
 Output DivNoNan(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("DivNoNan", x, y, name.empty() ? "div_no_nan" : name);
 }
-Output MulNoNan(const Operand& x, const Operand& y, absl::string_view name) { return Binary("MulNoNan", x, y, name); }
-Output FloorMod(const Operand& x, const Operand& y, absl::string_view name) { return Binary("FloorMod", x, y, name); }
+Output MulNoNan(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("MulNoNan", x, y, name);
+}
+Output FloorMod(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("FloorMod", x, y, name);
+}
 Output TruncateMod(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("TruncateMod", x, y, name);
 }
-Output Pow(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Pow", x, y, name); }
-Output Maximum(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Maximum", x, y, name); }
-Output Minimum(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Minimum", x, y, name); }
+Output Pow(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Pow", x, y, name);
+}
+Output Maximum(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Maximum", x, y, name);
+}
+Output Minimum(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Minimum", x, y, name);
+}
 Output SquaredDifference(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("SquaredDifference", x, y, name);
 }
 Output Atan2(const Operand& y, const Operand& x, absl::string_view name) {
   return Binary("Atan2", y, x, name, "y", "x");
 }
-Output Xdivy(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Xdivy", x, y, name); }
-Output Xlogy(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Xlogy", x, y, name); }
-Output Xlog1py(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Xlog1py", x, y, name); }
+Output Xdivy(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Xdivy", x, y, name);
+}
+Output Xlogy(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Xlogy", x, y, name);
+}
+Output Xlog1py(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Xlog1py", x, y, name);
+}
 Output Igamma(const Operand& a, const Operand& x, absl::string_view name) {
   return Binary("Igamma", a, x, name, "a", "x");
 }
 Output Igammac(const Operand& a, const Operand& x, absl::string_view name) {
   return Binary("Igammac", a, x, name, "a", "x");
 }
-Output Zeta(const Operand& x, const Operand& q, absl::string_view name) { return Binary("Zeta", x, q, name, "x", "q"); }
+Output Zeta(const Operand& x, const Operand& q, absl::string_view name) {
+  return Binary("Zeta", x, q, name, "x", "q");
+}
 Output Polygamma(const Operand& a, const Operand& x, absl::string_view name) {
   return Binary("Polygamma", a, x, name, "a", "x");
 }
@@ -117,23 +156,37 @@ Output ScalarMul(double scalar, Output x, absl::string_view name) {
 
 // ---- comparison, logic, bits
 
-Output Equal(const Operand& x, const Operand& y, absl::string_view name, bool incompatible_shape_error) {
-  return Binary("Equal", x, y, name, "x", "y", {{"incompatible_shape_error", incompatible_shape_error}});
+Output Equal(const Operand& x, const Operand& y, absl::string_view name,
+             bool incompatible_shape_error) {
+  return Binary("Equal", x, y, name, "x", "y",
+                {{"incompatible_shape_error", incompatible_shape_error}});
 }
-Output NotEqual(const Operand& x, const Operand& y, absl::string_view name, bool incompatible_shape_error) {
-  return Binary("NotEqual", x, y, name, "x", "y", {{"incompatible_shape_error", incompatible_shape_error}});
+Output NotEqual(const Operand& x, const Operand& y, absl::string_view name,
+                bool incompatible_shape_error) {
+  return Binary("NotEqual", x, y, name, "x", "y",
+                {{"incompatible_shape_error", incompatible_shape_error}});
 }
-Output Less(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Less", x, y, name); }
-Output LessEqual(const Operand& x, const Operand& y, absl::string_view name) { return Binary("LessEqual", x, y, name); }
-Output Greater(const Operand& x, const Operand& y, absl::string_view name) { return Binary("Greater", x, y, name); }
+Output Less(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Less", x, y, name);
+}
+Output LessEqual(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("LessEqual", x, y, name);
+}
+Output Greater(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("Greater", x, y, name);
+}
 Output GreaterEqual(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("GreaterEqual", x, y, name);
 }
 Output ApproximateEqual(Output x, Output y, float tolerance, absl::string_view name) {
   return AddOp("ApproximateEqual", {x, y}, {{"tolerance", tolerance}}, name);
 }
-Output LogicalAnd(Output x, Output y, absl::string_view name) { return AddOp("LogicalAnd", {x, y}, {}, name); }
-Output LogicalOr(Output x, Output y, absl::string_view name) { return AddOp("LogicalOr", {x, y}, {}, name); }
+Output LogicalAnd(Output x, Output y, absl::string_view name) {
+  return AddOp("LogicalAnd", {x, y}, {}, name);
+}
+Output LogicalOr(Output x, Output y, absl::string_view name) {
+  return AddOp("LogicalOr", {x, y}, {}, name);
+}
 Output LogicalXor(Output x, Output y, absl::string_view name) {
   const Output any = LogicalOr(x, y);
   const Output not_both = LogicalNot(LogicalAnd(x, y));
@@ -143,12 +196,16 @@ Output LogicalNot(Output x, absl::string_view name) { return Unary("LogicalNot",
 Output BitwiseAnd(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("BitwiseAnd", x, y, name);
 }
-Output BitwiseOr(const Operand& x, const Operand& y, absl::string_view name) { return Binary("BitwiseOr", x, y, name); }
+Output BitwiseOr(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("BitwiseOr", x, y, name);
+}
 Output BitwiseXor(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("BitwiseXor", x, y, name);
 }
 Output Invert(Output x, absl::string_view name) { return Unary("Invert", x, name); }
-Output LeftShift(const Operand& x, const Operand& y, absl::string_view name) { return Binary("LeftShift", x, y, name); }
+Output LeftShift(const Operand& x, const Operand& y, absl::string_view name) {
+  return Binary("LeftShift", x, y, name);
+}
 Output RightShift(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("RightShift", x, y, name);
 }
@@ -220,7 +277,9 @@ Output IsNan(Output x, absl::string_view name) { return Unary("IsNan", x, name);
 Output IsInf(Output x, absl::string_view name) { return Unary("IsInf", x, name); }
 Output IsFinite(Output x, absl::string_view name) { return Unary("IsFinite", x, name); }
 
-Output Conj(Output x, absl::string_view name) { return IsComplex(x.dtype()) ? Unary("Conj", x, name) : x; }
+Output Conj(Output x, absl::string_view name) {
+  return IsComplex(x.dtype()) ? Unary("Conj", x, name) : x;
+}
 
 namespace {
 Output PartOf(absl::string_view op, Output x, absl::string_view name) {
@@ -228,11 +287,18 @@ Output PartOf(absl::string_view op, Output x, absl::string_view name) {
 }
 }  // namespace
 
-Output Real(Output x, absl::string_view name) { return IsComplex(x.dtype()) ? PartOf("Real", x, name) : x; }
-Output Imag(Output x, absl::string_view name) { return IsComplex(x.dtype()) ? PartOf("Imag", x, name) : ZerosOf(x); }
-Output Angle(Output x, absl::string_view name) { return IsComplex(x.dtype()) ? PartOf("Angle", x, name) : ZerosOf(x); }
+Output Real(Output x, absl::string_view name) {
+  return IsComplex(x.dtype()) ? PartOf("Real", x, name) : x;
+}
+Output Imag(Output x, absl::string_view name) {
+  return IsComplex(x.dtype()) ? PartOf("Imag", x, name) : ZerosOf(x);
+}
+Output Angle(Output x, absl::string_view name) {
+  return IsComplex(x.dtype()) ? PartOf("Angle", x, name) : ZerosOf(x);
+}
 Output Complex(Output real, Output imag, absl::string_view name) {
-  return AddOp("Complex", {real, imag}, {{"Tout", real.dtype() == DT_FLOAT ? DT_COMPLEX64 : DT_COMPLEX128}}, name);
+  return AddOp("Complex", {real, imag},
+               {{"Tout", real.dtype() == DT_FLOAT ? DT_COMPLEX64 : DT_COMPLEX128}}, name);
 }
 
 Output Cast(Output x, DataType dtype, absl::string_view name) {
@@ -241,10 +307,13 @@ Output Cast(Output x, DataType dtype, absl::string_view name) {
 }
 
 namespace {
-// The range of a type, as doubles; those of the floating types and 64-bit integers are not exact, nor need they be.
+// The range of a type, as doubles; those of the floating types and 64-bit integers are not exact,
+// nor need they be.
 std::pair<double, double> RangeOf(DataType t) {
   std::pair<double, double> range{0, 0};
-  DispatchType(t, List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>{},
+  DispatchType(t,
+               List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                    uint64_t>{},
                [&]<class T>() {
                  range = {static_cast<double>(std::numeric_limits<T>::lowest()),
                           static_cast<double>(std::numeric_limits<T>::max())};
@@ -271,10 +340,18 @@ Output Bucketize(Output x, std::vector<float> boundaries, absl::string_view name
   return AddOp("Bucketize", {x}, {{"boundaries", std::move(boundaries)}}, name);
 }
 
-Output SigmoidGrad(Output y, Output dy, absl::string_view name) { return AddOp("SigmoidGrad", {y, dy}, {}, name); }
-Output TanhGrad(Output y, Output dy, absl::string_view name) { return AddOp("TanhGrad", {y, dy}, {}, name); }
-Output SqrtGrad(Output y, Output dy, absl::string_view name) { return AddOp("SqrtGrad", {y, dy}, {}, name); }
-Output RsqrtGrad(Output y, Output dy, absl::string_view name) { return AddOp("RsqrtGrad", {y, dy}, {}, name); }
+Output SigmoidGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("SigmoidGrad", {y, dy}, {}, name);
+}
+Output TanhGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("TanhGrad", {y, dy}, {}, name);
+}
+Output SqrtGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("SqrtGrad", {y, dy}, {}, name);
+}
+Output RsqrtGrad(Output y, Output dy, absl::string_view name) {
+  return AddOp("RsqrtGrad", {y, dy}, {}, name);
+}
 Output ReciprocalGrad(Output y, Output dy, absl::string_view name) {
   return AddOp("ReciprocalGrad", {y, dy}, {}, name);
 }
@@ -286,7 +363,8 @@ Output Select(Output condition, Output t, Output e, absl::string_view name) {
 }
 
 Output SelectV2(Output condition, const Operand& t, const Operand& e, absl::string_view name) {
-  if (!t.is_number() && !e.is_number()) return AddOp("SelectV2", {condition, t.tensor(), e.tensor()}, {}, name);
+  if (!t.is_number() && !e.is_number())
+    return AddOp("SelectV2", {condition, t.tensor(), e.tensor()}, {}, name);
   const Output& tensor = t.is_number() ? e.tensor() : t.tensor();
   if (!tensor) return {};
   NameScope scope(tensor.graph(), name.empty() ? "SelectV2" : name);
@@ -314,7 +392,8 @@ Output AccumulateN(const Outputs& inputs, absl::string_view name) {
   if (inputs.size() == 1) return name.empty() ? inputs[0] : Identity(inputs[0], name);
   Shape shape = Shape::UnknownRank();
   for (const Output& input : inputs) {
-    if (absl::StatusOr<Shape> merged = shape.MergeWith(input.shape()); merged.ok()) shape = *std::move(merged);
+    if (absl::StatusOr<Shape> merged = shape.MergeWith(input.shape()); merged.ok())
+      shape = *std::move(merged);
   }
   return AddOp("AccumulateNV2", {inputs}, {{"shape", shape}}, name);
 }
@@ -410,7 +489,8 @@ Output CountNonzero(Output x, const Ints& axes, bool keep_dims, absl::string_vie
 
 namespace {
 
-Output WithAxis(const char* op, Output x, const Ints& axis, const char* axis_name, Attrs attrs, absl::string_view name) {
+Output WithAxis(const char* op, Output x, const Ints& axis, const char* axis_name, Attrs attrs,
+                absl::string_view name) {
   if (!x) return {};
   if (axis.is_tensor()) return AddOp(op, {x, axis.tensor()}, std::move(attrs), name);
   NameScope scope(x.graph(), name.empty() ? op : name);
@@ -418,8 +498,10 @@ Output WithAxis(const char* op, Output x, const Ints& axis, const char* axis_nam
   return AddOp(op, {x, index}, std::move(attrs), scope.name());
 }
 
-Output Cumulative(const char* op, Output x, const Ints& axis, const CumulativeOptions& options, absl::string_view name) {
-  return WithAxis(op, x, axis, "axis", {{"exclusive", options.exclusive}, {"reverse", options.reverse}}, name);
+Output Cumulative(const char* op, Output x, const Ints& axis, const CumulativeOptions& options,
+                  absl::string_view name) {
+  return WithAxis(op, x, axis, "axis",
+                  {{"exclusive", options.exclusive}, {"reverse", options.reverse}}, name);
 }
 
 }  // namespace
@@ -430,19 +512,24 @@ Output ArgMax(Output x, const Ints& axis, DataType output_type, absl::string_vie
 Output ArgMin(Output x, const Ints& axis, DataType output_type, absl::string_view name) {
   return WithAxis("ArgMin", x, axis, "dimension", {{"output_type", output_type}}, name);
 }
-Output Cumsum(Output x, const Ints& axis, const CumulativeOptions& options, absl::string_view name) {
+Output Cumsum(Output x, const Ints& axis, const CumulativeOptions& options,
+              absl::string_view name) {
   return Cumulative("Cumsum", x, axis, options, name);
 }
-Output Cumprod(Output x, const Ints& axis, const CumulativeOptions& options, absl::string_view name) {
+Output Cumprod(Output x, const Ints& axis, const CumulativeOptions& options,
+               absl::string_view name) {
   return Cumulative("Cumprod", x, axis, options, name);
 }
-Output CumulativeLogsumexp(Output x, const Ints& axis, const CumulativeOptions& options, absl::string_view name) {
+Output CumulativeLogsumexp(Output x, const Ints& axis, const CumulativeOptions& options,
+                           absl::string_view name) {
   return Cumulative("CumulativeLogsumexp", x, axis, options, name);
 }
 
-Output Range(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta, absl::string_view name) {
+Output Range(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta,
+             absl::string_view name) {
   NameScope scope(graph, name);
-  const Output a = start.In(graph, "start"), b = limit.In(graph, "limit"), d = delta.In(graph, "delta");
+  const Output a = start.In(graph, "start"), b = limit.In(graph, "limit"),
+               d = delta.In(graph, "delta");
   return AddOp("Range", {a, b, d}, {}, scope.name());
 }
 Output Range(Output start, Output limit, Output delta, absl::string_view name) {
@@ -456,18 +543,25 @@ Output LinSpace(Output start, Output stop, const Ints& num, absl::string_view na
 
 // ---- segments
 
-Output SegmentSum(Output data, Output ids, absl::string_view name) { return AddOp("SegmentSum", {data, ids}, {}, name); }
+Output SegmentSum(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentSum", {data, ids}, {}, name);
+}
 Output SegmentMean(Output data, Output ids, absl::string_view name) {
   return AddOp("SegmentMean", {data, ids}, {}, name);
 }
 Output SegmentProd(Output data, Output ids, absl::string_view name) {
   return AddOp("SegmentProd", {data, ids}, {}, name);
 }
-Output SegmentMin(Output data, Output ids, absl::string_view name) { return AddOp("SegmentMin", {data, ids}, {}, name); }
-Output SegmentMax(Output data, Output ids, absl::string_view name) { return AddOp("SegmentMax", {data, ids}, {}, name); }
+Output SegmentMin(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentMin", {data, ids}, {}, name);
+}
+Output SegmentMax(Output data, Output ids, absl::string_view name) {
+  return AddOp("SegmentMax", {data, ids}, {}, name);
+}
 
 namespace {
-Output UnsortedSegment(const char* op, Output data, Output ids, const Ints& num_segments, absl::string_view name) {
+Output UnsortedSegment(const char* op, Output data, Output ids, const Ints& num_segments,
+                       absl::string_view name) {
   if (!data) return {};
   if (num_segments.is_tensor()) return AddOp(op, {data, ids, num_segments.tensor()}, {}, name);
   NameScope scope(data.graph(), name.empty() ? op : name);
@@ -475,16 +569,20 @@ Output UnsortedSegment(const char* op, Output data, Output ids, const Ints& num_
 }
 }  // namespace
 
-Output UnsortedSegmentSum(Output data, Output ids, const Ints& num_segments, absl::string_view name) {
+Output UnsortedSegmentSum(Output data, Output ids, const Ints& num_segments,
+                          absl::string_view name) {
   return UnsortedSegment("UnsortedSegmentSum", data, ids, num_segments, name);
 }
-Output UnsortedSegmentProd(Output data, Output ids, const Ints& num_segments, absl::string_view name) {
+Output UnsortedSegmentProd(Output data, Output ids, const Ints& num_segments,
+                           absl::string_view name) {
   return UnsortedSegment("UnsortedSegmentProd", data, ids, num_segments, name);
 }
-Output UnsortedSegmentMin(Output data, Output ids, const Ints& num_segments, absl::string_view name) {
+Output UnsortedSegmentMin(Output data, Output ids, const Ints& num_segments,
+                          absl::string_view name) {
   return UnsortedSegment("UnsortedSegmentMin", data, ids, num_segments, name);
 }
-Output UnsortedSegmentMax(Output data, Output ids, const Ints& num_segments, absl::string_view name) {
+Output UnsortedSegmentMax(Output data, Output ids, const Ints& num_segments,
+                          absl::string_view name) {
   return UnsortedSegment("UnsortedSegmentMax", data, ids, num_segments, name);
 }
 Output SparseSegmentSum(Output data, Output indices, Output ids, absl::string_view name) {
@@ -504,8 +602,8 @@ Output HistogramFixedWidth(Output values, Output value_range, const Ints& nbins,
                            absl::string_view name) {
   if (!values) return {};
   NameScope scope(values.graph(), name.empty() ? "histogram_fixed_width" : name);
-  return AddOp("HistogramFixedWidth", {values, value_range, nbins.In(values.graph(), "nbins")}, {{"dtype", dtype}},
-               scope.name());
+  return AddOp("HistogramFixedWidth", {values, value_range, nbins.In(values.graph(), "nbins")},
+               {{"dtype", dtype}}, scope.name());
 }
 
 }  // namespace weir

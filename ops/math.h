@@ -8,18 +8,21 @@
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
 
-// Builders of arithmetic: TensorFlow's math_ops. Each adds the nodes that the Python function of that name adds, under the
-// same names; the last argument is the name. Element-wise functions of two tensors broadcast as NumPy does; the two must
-// have one dtype. Errors (dtypes, shapes) stick to the graph, and give an invalid Output.
+// Builders of arithmetic: TensorFlow's math_ops. Each adds the nodes that the Python function of
+// that name adds, under the same names; the last argument is the name. Element-wise functions of
+// two tensors broadcast as NumPy does; the two must have one dtype. Errors (dtypes, shapes) stick
+// to the graph, and give an invalid Output.
 namespace weir {
 
-// An argument of an element-wise function: a tensor, or a number, which becomes a Const "<node>/y" (or x) of the other
-// argument's dtype. Something that converts to Output (a variable) is a tensor.
+// An argument of an element-wise function: a tensor, or a number, which becomes a Const "<node>/y"
+// (or x) of the other argument's dtype. Something that converts to Output (a variable) is a tensor.
 class Operand {
  public:
   template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   Operand(T number) : number_(static_cast<double>(number)), is_number_(true) {}
-  template <class T, std::enable_if_t<!std::is_arithmetic_v<T> && std::is_convertible_v<const T&, Output>, int> = 0>
+  template <class T,
+            std::enable_if_t<!std::is_arithmetic_v<T> && std::is_convertible_v<const T&, Output>,
+                             int> = 0>
   Operand(const T& tensor) : tensor_(tensor) {}
   bool is_number() const { return is_number_; }
   double number() const { return number_; }
@@ -31,7 +34,8 @@ class Operand {
   bool is_number_ = false;
 };
 
-// ---- arithmetic on two tensors, and its operators: x + y is "add", x - y "sub", x * y "mul", x / y "truediv", x % y "mod".
+// ---- arithmetic on two tensors, and its operators: x + y is "add", x - y "sub", x * y "mul", x /
+// y "truediv", x % y "mod".
 
 Output Add(const Operand& x, const Operand& y, absl::string_view name = {});  // AddV2
 Output Subtract(const Operand& x, const Operand& y, absl::string_view name = {});
@@ -58,7 +62,8 @@ Output Atan2(const Operand& y, const Operand& x, absl::string_view name = {});
 Output Xdivy(const Operand& x, const Operand& y, absl::string_view name = {});
 Output Xlogy(const Operand& x, const Operand& y, absl::string_view name = {});
 Output Xlog1py(const Operand& x, const Operand& y, absl::string_view name = {});
-// The incomplete gamma functions P(a, x) and Q(a, x), the Hurwitz zeta function, and derivative a of the digamma function.
+// The incomplete gamma functions P(a, x) and Q(a, x), the Hurwitz zeta function, and derivative a
+// of the digamma function.
 Output Igamma(const Operand& a, const Operand& x, absl::string_view name = {});
 Output Igammac(const Operand& a, const Operand& x, absl::string_view name = {});
 Output Zeta(const Operand& x, const Operand& q, absl::string_view name = {});
@@ -68,9 +73,12 @@ Output ScalarMul(double scalar, Output x, absl::string_view name = {});
 
 // ---- comparison, logic and bits; the results of comparisons are bool
 
-// `incompatible_shape_error` false: shapes that do not broadcast give the scalar false (true for NotEqual).
-Output Equal(const Operand& x, const Operand& y, absl::string_view name = {}, bool incompatible_shape_error = true);
-Output NotEqual(const Operand& x, const Operand& y, absl::string_view name = {}, bool incompatible_shape_error = true);
+// `incompatible_shape_error` false: shapes that do not broadcast give the scalar false (true for
+// NotEqual).
+Output Equal(const Operand& x, const Operand& y, absl::string_view name = {},
+             bool incompatible_shape_error = true);
+Output NotEqual(const Operand& x, const Operand& y, absl::string_view name = {},
+                bool incompatible_shape_error = true);
 Output Less(const Operand& x, const Operand& y, absl::string_view name = {});
 Output LessEqual(const Operand& x, const Operand& y, absl::string_view name = {});
 Output Greater(const Operand& x, const Operand& y, absl::string_view name = {});
@@ -89,7 +97,8 @@ Output LeftShift(const Operand& x, const Operand& y, absl::string_view name = {}
 Output RightShift(const Operand& x, const Operand& y, absl::string_view name = {});
 
 namespace internal {
-// Argument types of the operators: at least one is an Output or converts to one (a variable), the other may be a number.
+// Argument types of the operators: at least one is an Output or converts to one (a variable), the
+// other may be a number.
 template <class T>
 concept TensorOperand = std::is_class_v<T> && std::is_convertible_v<const T&, Output>;
 template <class A, class B>
@@ -99,34 +108,42 @@ Output BinaryOperator(const char* op, const char* name, const Operand& x, const 
 }  // namespace internal
 
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator+(const A& x, const B& y) { return internal::BinaryOperator("AddV2", "add", x, y); }
+requires internal::OperandPair<A, B> Output operator+(const A& x, const B& y) {
+  return internal::BinaryOperator("AddV2", "add", x, y);
+}
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator-(const A& x, const B& y) { return internal::BinaryOperator("Sub", "sub", x, y); }
+requires internal::OperandPair<A, B> Output operator-(const A& x, const B& y) {
+  return internal::BinaryOperator("Sub", "sub", x, y);
+}
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator*(const A& x, const B& y) { return internal::BinaryOperator("Mul", "mul", x, y); }
+requires internal::OperandPair<A, B> Output operator*(const A& x, const B& y) {
+  return internal::BinaryOperator("Mul", "mul", x, y);
+}
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator/(const A& x, const B& y) { return Divide(x, y, "truediv"); }
+requires internal::OperandPair<A, B> Output operator/(const A& x, const B& y) {
+  return Divide(x, y, "truediv");
+}
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator%(const A& x, const B& y) { return internal::BinaryOperator("FloorMod", "mod", x, y); }
+requires internal::OperandPair<A, B> Output operator%(const A& x, const B& y) {
+  return internal::BinaryOperator("FloorMod", "mod", x, y);
+}
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator<(const A& x, const B& y) { return Less(x, y); }
+requires internal::OperandPair<A, B> Output operator<(const A& x, const B& y) { return Less(x, y); }
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator<=(const A& x, const B& y) { return LessEqual(x, y); }
+requires internal::OperandPair<A, B> Output operator<=(const A& x, const B& y) {
+  return LessEqual(x, y);
+}
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator>(const A& x, const B& y) { return Greater(x, y); }
+requires internal::OperandPair<A, B> Output operator>(const A& x, const B& y) {
+  return Greater(x, y);
+}
 template <class A, class B>
-  requires internal::OperandPair<A, B>
-Output operator>=(const A& x, const B& y) { return GreaterEqual(x, y); }
+requires internal::OperandPair<A, B> Output operator>=(const A& x, const B& y) {
+  return GreaterEqual(x, y);
+}
 Output operator-(const Output& x);
-// Logical on bool, bitwise on integers. There is no operator! (it tells whether an Output is valid): see LogicalNot.
+// Logical on bool, bitwise on integers. There is no operator! (it tells whether an Output is
+// valid): see LogicalNot.
 Output operator&(const Output& x, const Output& y);
 Output operator|(const Output& x, const Output& y);
 Output operator^(const Output& x, const Output& y);
@@ -161,7 +178,7 @@ Output LogSigmoid(Output x, absl::string_view name = "LogSigmoid");
 Output Erf(Output x, absl::string_view name = {});
 Output Erfc(Output x, absl::string_view name = {});
 Output Erfinv(Output x, absl::string_view name = {});
-Output Ndtri(Output x, absl::string_view name = {});  // the normal distribution's quantile
+Output Ndtri(Output x, absl::string_view name = {});   // the normal distribution's quantile
 Output Lgamma(Output x, absl::string_view name = {});  // log |gamma(x)|
 Output Digamma(Output x, absl::string_view name = {});
 Output Floor(Output x, absl::string_view name = {});
@@ -192,12 +209,13 @@ Output ReciprocalGrad(Output y, Output dy, absl::string_view name = {});
 
 // ---- choosing
 
-// t where the condition holds, else e. Select does not broadcast, but takes a vector of conditions for the rows (or one
-// condition); SelectV2 broadcasts all three.
+// t where the condition holds, else e. Select does not broadcast, but takes a vector of conditions
+// for the rows (or one condition); SelectV2 broadcasts all three.
 Output Select(Output condition, Output t, Output e, absl::string_view name = {});
 Output SelectV2(Output condition, const Operand& t, const Operand& e, absl::string_view name = {});
 // min(max(x, low), high), as Minimum "clip_by_value/Minimum" and Maximum "clip_by_value".
-Output ClipByValue(Output x, const Operand& low, const Operand& high, absl::string_view name = "clip_by_value");
+Output ClipByValue(Output x, const Operand& low, const Operand& high,
+                   absl::string_view name = "clip_by_value");
 
 // ---- sums of many tensors
 
@@ -205,8 +223,8 @@ Output ClipByValue(Output x, const Operand& low, const Operand& high, absl::stri
 Output AddN(const Outputs& inputs, absl::string_view name = {});
 Output AccumulateN(const Outputs& inputs, absl::string_view name = {});
 
-// ---- reductions. `axes`: one dimension or several, negative ones count from the end; without them all. Without keep_dims
-// the dimensions go, with it they stay with extent 1.
+// ---- reductions. `axes`: one dimension or several, negative ones count from the end; without them
+// all. Without keep_dims the dimensions go, with it they stay with extent 1.
 
 Output ReduceSum(Output x);
 Output ReduceSum(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
@@ -223,31 +241,42 @@ Output ReduceAll(Output x, const Ints& axes, bool keep_dims = false, absl::strin
 Output ReduceAny(Output x);
 Output ReduceAny(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
 Output ReduceEuclideanNorm(Output x);
-Output ReduceEuclideanNorm(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = {});
+Output ReduceEuclideanNorm(Output x, const Ints& axes, bool keep_dims = false,
+                           absl::string_view name = {});
 // log(sum(exp(x))) without overflow.
 Output ReduceLogsumexp(Output x, const Ints& axes, bool keep_dims = false,
                        absl::string_view name = "ReduceLogSumExp");
-Output ReduceVariance(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = "reduce_variance");
-Output ReduceStd(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = "reduce_std");
-Output CountNonzero(Output x, const Ints& axes, bool keep_dims = false, absl::string_view name = "count_nonzero");
-// All dimensions of x: a Const "Const" where the rank is static, else Rank and Range. What the short forms above pass.
+Output ReduceVariance(Output x, const Ints& axes, bool keep_dims = false,
+                      absl::string_view name = "reduce_variance");
+Output ReduceStd(Output x, const Ints& axes, bool keep_dims = false,
+                 absl::string_view name = "reduce_std");
+Output CountNonzero(Output x, const Ints& axes, bool keep_dims = false,
+                    absl::string_view name = "count_nonzero");
+// All dimensions of x: a Const "Const" where the rank is static, else Rank and Range. What the
+// short forms above pass.
 Output AllAxes(Output x);
 
 // The index of the largest (smallest) element along an axis; the first of equals.
-Output ArgMax(Output x, const Ints& axis, DataType output_type = DT_INT64, absl::string_view name = {});
-Output ArgMin(Output x, const Ints& axis, DataType output_type = DT_INT64, absl::string_view name = {});
+Output ArgMax(Output x, const Ints& axis, DataType output_type = DT_INT64,
+              absl::string_view name = {});
+Output ArgMin(Output x, const Ints& axis, DataType output_type = DT_INT64,
+              absl::string_view name = {});
 
 struct CumulativeOptions {
   bool exclusive = false;  // element i without x[i] itself
   bool reverse = false;    // from the end
 };
-Output Cumsum(Output x, const Ints& axis = 0, const CumulativeOptions& options = {}, absl::string_view name = {});
-Output Cumprod(Output x, const Ints& axis = 0, const CumulativeOptions& options = {}, absl::string_view name = {});
+Output Cumsum(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
+              absl::string_view name = {});
+Output Cumprod(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
+               absl::string_view name = {});
 Output CumulativeLogsumexp(Output x, const Ints& axis = 0, const CumulativeOptions& options = {},
                            absl::string_view name = {});
 
-// start, start + delta, ... up to but without limit. Literals become Consts "range/start" and so on.
-Output Range(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta = 1, absl::string_view name = "range");
+// start, start + delta, ... up to but without limit. Literals become Consts "range/start" and so
+// on.
+Output Range(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta = 1,
+             absl::string_view name = "range");
 Output Range(Output start, Output limit, Output delta, absl::string_view name = {});
 // `num` values from start to stop, both included.
 Output LinSpace(Output start, Output stop, const Ints& num, absl::string_view name = {});
@@ -259,8 +288,8 @@ struct MatMulOptions {
   bool adjoint_a = false, adjoint_b = false;  // conjugated too
   std::string name = {};
 };
-// The matrix product; of stacks of matrices (BatchMatMulV2, whose leading dimensions broadcast) if an argument has more
-// than two dimensions.
+// The matrix product; of stacks of matrices (BatchMatMulV2, whose leading dimensions broadcast) if
+// an argument has more than two dimensions.
 Output MatMul(Output a, Output b, const MatMulOptions& options = {});
 // Sums products over these axes of a and b (as many of each); static shapes.
 Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<int64_t> axes_b,
@@ -272,28 +301,36 @@ Output Einsum(absl::string_view equation, const Outputs& inputs, absl::string_vi
 // The vector product of three-vectors in the last dimension.
 Output Cross(Output a, Output b, absl::string_view name = {});
 
-// ---- segments: rows of `data` with equal ids are combined into one row. Sorted ids (0, 0, 1, 3) for Segment*; any order
-// and a given number of segments for UnsortedSegment*, where negative ids are dropped; SparseSegment* takes rows
-// `indices` of data.
+// ---- segments: rows of `data` with equal ids are combined into one row. Sorted ids (0, 0, 1, 3)
+// for Segment*; any order and a given number of segments for UnsortedSegment*, where negative ids
+// are dropped; SparseSegment* takes rows `indices` of data.
 
 Output SegmentSum(Output data, Output segment_ids, absl::string_view name = {});
 Output SegmentMean(Output data, Output segment_ids, absl::string_view name = {});
 Output SegmentProd(Output data, Output segment_ids, absl::string_view name = {});
 Output SegmentMin(Output data, Output segment_ids, absl::string_view name = {});
 Output SegmentMax(Output data, Output segment_ids, absl::string_view name = {});
-Output UnsortedSegmentSum(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
-Output UnsortedSegmentProd(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
-Output UnsortedSegmentMin(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
-Output UnsortedSegmentMax(Output data, Output segment_ids, const Ints& num_segments, absl::string_view name = {});
-Output SparseSegmentSum(Output data, Output indices, Output segment_ids, absl::string_view name = {});
-Output SparseSegmentMean(Output data, Output indices, Output segment_ids, absl::string_view name = {});
-Output SparseSegmentSqrtN(Output data, Output indices, Output segment_ids, absl::string_view name = {});
+Output UnsortedSegmentSum(Output data, Output segment_ids, const Ints& num_segments,
+                          absl::string_view name = {});
+Output UnsortedSegmentProd(Output data, Output segment_ids, const Ints& num_segments,
+                           absl::string_view name = {});
+Output UnsortedSegmentMin(Output data, Output segment_ids, const Ints& num_segments,
+                          absl::string_view name = {});
+Output UnsortedSegmentMax(Output data, Output segment_ids, const Ints& num_segments,
+                          absl::string_view name = {});
+Output SparseSegmentSum(Output data, Output indices, Output segment_ids,
+                        absl::string_view name = {});
+Output SparseSegmentMean(Output data, Output indices, Output segment_ids,
+                         absl::string_view name = {});
+Output SparseSegmentSqrtN(Output data, Output indices, Output segment_ids,
+                          absl::string_view name = {});
 
 // How often each of 0 ... size - 1 is in `values`, weighted if weights are not empty.
 Output Bincount(Output values, Output size, Output weights, absl::string_view name = {});
-// How many values fall in each of nbins equal parts of value_range (two numbers); what is outside counts at the ends.
-Output HistogramFixedWidth(Output values, Output value_range, const Ints& nbins = 100, DataType dtype = DT_INT32,
-                           absl::string_view name = {});
+// How many values fall in each of nbins equal parts of value_range (two numbers); what is outside
+// counts at the ends.
+Output HistogramFixedWidth(Output values, Output value_range, const Ints& nbins = 100,
+                           DataType dtype = DT_INT32, absl::string_view name = {});
 
 }  // namespace weir
 

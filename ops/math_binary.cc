@@ -6,12 +6,15 @@
 
 namespace weir {
 
-// A broadcasting op's gradients have the shape of its result; each is summed over the dimensions along which its input was
-// repeated, and reshaped to the input's shape. With static shapes the dimensions are constants, and an input that was not
-// repeated costs nothing; otherwise BroadcastGradientArgs finds them in the step.
+// A broadcasting op's gradients have the shape of its result; each is summed over the dimensions
+// along which its input was repeated, and reshaped to the input's shape. With static shapes the
+// dimensions are constants, and an input that was not repeated costs nothing; otherwise
+// BroadcastGradientArgs finds them in the step.
 namespace {
 
-bool StaticAndEqual(const Shape& a, const Shape& b) { return a.IsFullyDefined() && b.IsFullyDefined() && a == b; }
+bool StaticAndEqual(const Shape& a, const Shape& b) {
+  return a.IsFullyDefined() && b.IsFullyDefined() && a == b;
+}
 
 // The dimensions of `full` along which `part` is repeated.
 std::vector<int64_t> RepeatedDims(const Shape& part, const Shape& full) {
@@ -39,7 +42,8 @@ Grads ReduceGradientArgs(GradContext& g, Output gx, Output gy, bool shortcut) {
   if (equal) return {gx, gy};
   if (x.shape().IsFullyDefined() && y.shape().IsFullyDefined()) {
     const absl::StatusOr<Shape> full = BroadcastShapes(x.shape(), y.shape());
-    if (full.ok()) return {SumToStatic(gx, x.shape(), *full, sx), SumToStatic(gy, y.shape(), *full, sy)};
+    if (full.ok())
+      return {SumToStatic(gx, x.shape(), *full, sx), SumToStatic(gy, y.shape(), *full, sy)};
   }
   const BroadcastReductions axes = BroadcastGradientArgs(sx, sy);
   const Output to_x = Reshape(ReduceSum(gx, axes.r0, /*keep_dims=*/true), sx);
@@ -52,7 +56,9 @@ BroadcastAxes AxesOfBroadcast(const Output& x, const Output& y) {
   return {sx, sy, axes.r0, axes.r1};
 }
 
-Output SumTo(Output gradient, Output axes, Output shape) { return Reshape(ReduceSum(gradient, axes), shape); }
+Output SumTo(Output gradient, Output axes, Output shape) {
+  return Reshape(ReduceSum(gradient, axes), shape);
+}
 
 namespace {
 
@@ -141,7 +147,8 @@ Output NotZero(const Output& x) {
   return Cast(NotEqual(x, zero), x.dtype());
 }
 
-Grads XFunctionGradient(GradContext& g, const std::function<Output(Output)>& dx, const std::function<Output()>& dy) {
+Grads XFunctionGradient(GradContext& g, const std::function<Output(Output)>& dx,
+                        const std::function<Output()>& dy) {
   const BroadcastAxes axes = AxesOfBroadcast(g.x(0), g.x(1));
   const Output slope_x = dx(NotZero(g.x(0)));
   const Output slope_y = dy();
@@ -150,19 +157,22 @@ Grads XFunctionGradient(GradContext& g, const std::function<Output(Output)>& dx,
 }
 Grads XdivyGradient(GradContext& g) {
   const Output x = g.x(0), y = g.x(1);
-  return XFunctionGradient(g, [&](Output one) { return Xdivy(one, y); },
-                           [&] {
-                             const Output minus = Negative(x);
-                             return Xdivy(minus, Pow(y, 2, "pow"));
-                           });
+  return XFunctionGradient(
+      g, [&](Output one) { return Xdivy(one, y); },
+      [&] {
+        const Output minus = Negative(x);
+        return Xdivy(minus, Pow(y, 2, "pow"));
+      });
 }
 Grads XlogyGradient(GradContext& g) {
   const Output x = g.x(0), y = g.x(1);
-  return XFunctionGradient(g, [&](Output one) { return Xlogy(one, y); }, [&] { return Xdivy(x, y); });
+  return XFunctionGradient(
+      g, [&](Output one) { return Xlogy(one, y); }, [&] { return Xdivy(x, y); });
 }
 Grads Xlog1pyGradient(GradContext& g) {
   const Output x = g.x(0), y = g.x(1);
-  return XFunctionGradient(g, [&](Output one) { return Xlog1py(one, y); }, [&] { return Xdivy(x, y + 1); });
+  return XFunctionGradient(
+      g, [&](Output one) { return Xlog1py(one, y); }, [&] { return Xdivy(x, y + 1); });
 }
 
 // P(a, x): with respect to x, exp(-x) x^(a-1) / gamma(a).
@@ -225,10 +235,12 @@ Grads SelectV2Gradient(GradContext& g) {
 
 Grads ClipByValueGradient(GradContext& g) {
   const Output x = g.x(0), low = g.x(1), high = g.x(2), dy = g.dy();
-  const Output sx = ShapeVector(x), s_low = ShapeVector(low), s_high = ShapeVector(high), s_dy = ShapeVector(dy);
+  const Output sx = ShapeVector(x), s_low = ShapeVector(low), s_high = ShapeVector(high),
+               s_dy = ShapeVector(dy);
   const Output zeros = Zeros(g.graph(), s_dy, dy.dtype());
   const Output below = Less(x, low), above = Greater(x, high);
-  const Output low_axes = BroadcastGradientArgs(sx, s_low).r1, high_axes = BroadcastGradientArgs(sx, s_high).r1;
+  const Output low_axes = BroadcastGradientArgs(sx, s_low).r1,
+               high_axes = BroadcastGradientArgs(sx, s_high).r1;
   const Output gx = Select(LogicalOr(below, above), zeros, dy);
   const Output g_low = Select(below, dy, zeros), g_high = Select(above, dy, zeros);
   const Output to_low = SumTo(g_low, low_axes, s_low);
@@ -239,7 +251,8 @@ Grads AddNGradient(GradContext& g) { return Grads(g.num_inputs(), Grad(g.dy()));
 
 // ---- shape rules
 
-// Equal and NotEqual: shapes that do not broadcast are an error, unless the node says that they give a scalar.
+// Equal and NotEqual: shapes that do not broadcast are an error, unless the node says that they
+// give a scalar.
 absl::Status EqualityShape(ShapeContext& c) {
   absl::StatusOr<Shape> shape = BroadcastShapes(c.input(0), c.input(1));
   if (c.attr<bool>("incompatible_shape_error")) {
@@ -253,14 +266,16 @@ absl::Status EqualityShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// Select: `t` and `e` have one shape; the condition has it too, is a scalar, or a vector as long as their first dimension.
+// Select: `t` and `e` have one shape; the condition has it too, is a scalar, or a vector as long as
+// their first dimension.
 absl::Status SelectShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape shape, c.input(1).MergeWith(c.input(2)));
   const Shape& condition = c.input(0);
   if (condition.has_rank() && shape.has_rank() && condition.rank() != 0) {
     if (condition.rank() == 1 && shape.rank() != 1) {
       if (shape.rank() == 0) {
-        return InvalidArgument("Select: the condition of shape ", condition.ToString(), " is for rows, but t and e are scalars");
+        return InvalidArgument("Select: the condition of shape ", condition.ToString(),
+                               " is for rows, but t and e are scalars");
       }
       WEIR_ASSIGN_OR_RETURN(const int64_t rows, MergeDims(condition.dim(0), shape.dim(0)));
       shape.set_dim(0, rows);
@@ -289,7 +304,8 @@ absl::Status AccumulateShape(ShapeContext& c) {
 // ---- signatures
 
 constexpr char kDivisionTypes[] =
-    "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
+    "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
+    "complex64, complex128}";
 constexpr char kRealTypes[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 constexpr char kExtremeTypes[] =
@@ -297,63 +313,112 @@ constexpr char kExtremeTypes[] =
 constexpr char kIntegerTypes[] = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
 constexpr char kXTypes[] = "T: {half, bfloat16, float, double, complex64, complex128}";
 
-OpSpec BinarySpec(absl::string_view op, absl::string_view types, absl::string_view in = "x: T, y: T") {
+OpSpec BinarySpec(absl::string_view op, absl::string_view types,
+                  absl::string_view in = "x: T, y: T") {
   return OpSpec(op).In(in).Out("z: T").Attr(types).InferShape(BroadcastShape);
 }
 
 void AddArithmetic(OpRegistry* ops) {
-  ops->Add(BinarySpec("Add", "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
-                             "complex128, string}")
-               .Gradient(AddGradient).Doc("x + y; strings are joined."));
-  ops->Add(BinarySpec("AddV2", "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, "
-                               "int64, complex64, complex128}")
-               .Commutative().Aggregate().Gradient(AddGradient).Doc("x + y."));
-  ops->Add(BinarySpec("Sub", "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, "
-                             "complex128, uint32, uint64}")
-               .Gradient(SubGradient).Doc("x - y."));
+  ops->Add(
+      BinarySpec("Add",
+                 "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
+                 "complex128, string}")
+          .Gradient(AddGradient)
+          .Doc("x + y; strings are joined."));
+  ops->Add(
+      BinarySpec(
+          "AddV2",
+          "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, "
+          "int64, complex64, complex128}")
+          .Commutative()
+          .Aggregate()
+          .Gradient(AddGradient)
+          .Doc("x + y."));
+  ops->Add(
+      BinarySpec(
+          "Sub",
+          "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, "
+          "complex128, uint32, uint64}")
+          .Gradient(SubGradient)
+          .Doc("x - y."));
   ops->Add(BinarySpec("Mul", kDivisionTypes).Commutative().Gradient(MulGradient).Doc("x * y."));
-  ops->Add(BinarySpec("Div", kDivisionTypes).Gradient(DivGradient)
+  ops->Add(BinarySpec("Div", kDivisionTypes)
+               .Gradient(DivGradient)
                .Doc("x / y; of integers, rounded towards zero."));
   ops->Add(BinarySpec("RealDiv", kDivisionTypes).Gradient(RealDivGradient).Doc("x / y."));
-  ops->Add(BinarySpec("FloorDiv", kDivisionTypes).NotDifferentiable().Doc("x / y, rounded towards minus infinity."));
-  ops->Add(BinarySpec("TruncateDiv", kDivisionTypes).NotDifferentiable().Doc("x / y, rounded towards zero."));
-  ops->Add(BinarySpec("DivNoNan", "T: {half, float, bfloat16, double, complex64, complex128}").Gradient(DivNoNanGradient)
+  ops->Add(BinarySpec("FloorDiv", kDivisionTypes)
+               .NotDifferentiable()
+               .Doc("x / y, rounded towards minus infinity."));
+  ops->Add(BinarySpec("TruncateDiv", kDivisionTypes)
+               .NotDifferentiable()
+               .Doc("x / y, rounded towards zero."));
+  ops->Add(BinarySpec("DivNoNan", "T: {half, float, bfloat16, double, complex64, complex128}")
+               .Gradient(DivNoNanGradient)
                .Doc("x / y, and 0 where y is 0."));
-  ops->Add(BinarySpec("MulNoNan", kFloatComplexTypes).Gradient(MulNoNanGradient)
+  ops->Add(BinarySpec("MulNoNan", kFloatComplexTypes)
+               .Gradient(MulNoNanGradient)
                .Doc("x * y, and 0 where y is 0, even if x is infinite or NaN."));
-  ops->Add(BinarySpec("FloorMod", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, "
-                                  "double}")
-               .Gradient(FloorModGradient).Doc("x - floor(x / y) * y: the remainder with the sign of y."));
+  ops->Add(
+      BinarySpec(
+          "FloorMod",
+          "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, "
+          "double}")
+          .Gradient(FloorModGradient)
+          .Doc("x - floor(x / y) * y: the remainder with the sign of y."));
   ops->Add(BinarySpec("Mod", "T: {int32, int64, half, half, bfloat16, float, double}")
                .Doc("x - trunc(x / y) * y: the remainder with the sign of x."));
   ops->Add(BinarySpec("TruncateMod", "T: {int32, int64, bfloat16, half, float, double}")
                .Doc("x - trunc(x / y) * y: the remainder with the sign of x."));
-  ops->Add(BinarySpec("Pow", "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}")
-               .Gradient(PowGradient).Doc("x to the power y; of integers, y must not be negative."));
-  ops->Add(BinarySpec("Maximum", kExtremeTypes).Gradient(MaximumGradient).Doc("The larger one; NaN if either is NaN."));
-  ops->Add(BinarySpec("Minimum", kExtremeTypes).Gradient(MinimumGradient).Doc("The smaller one; NaN if either is NaN."));
-  ops->Add(BinarySpec("SquaredDifference", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
-               .Commutative().Gradient(SquaredDifferenceGradient)
+  ops->Add(
+      BinarySpec(
+          "Pow",
+          "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}")
+          .Gradient(PowGradient)
+          .Doc("x to the power y; of integers, y must not be negative."));
+  ops->Add(BinarySpec("Maximum", kExtremeTypes)
+               .Gradient(MaximumGradient)
+               .Doc("The larger one; NaN if either is NaN."));
+  ops->Add(BinarySpec("Minimum", kExtremeTypes)
+               .Gradient(MinimumGradient)
+               .Doc("The smaller one; NaN if either is NaN."));
+  ops->Add(BinarySpec("SquaredDifference",
+                      "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
+               .Commutative()
+               .Gradient(SquaredDifferenceGradient)
                .Doc("(x - y)^2; of complex numbers |x - y|^2."));
 }
 
 void AddFunctionsOfTwo(OpRegistry* ops) {
-  ops->Add(BinarySpec("Atan2", kFloatTypes, "y: T, x: T").Gradient(Atan2Gradient)
+  ops->Add(BinarySpec("Atan2", kFloatTypes, "y: T, x: T")
+               .Gradient(Atan2Gradient)
                .Doc("The angle of the point (x, y), in [-pi, pi]."));
   ops->Add(BinarySpec("Xdivy", kXTypes).Gradient(XdivyGradient).Doc("x / y, and 0 where x is 0."));
-  ops->Add(BinarySpec("Xlogy", kXTypes).Gradient(XlogyGradient).Doc("x log(y), and 0 where x is 0."));
-  ops->Add(BinarySpec("Xlog1py", kXTypes).Gradient(Xlog1pyGradient).Doc("x log(1 + y), and 0 where x is 0."));
-  ops->Add(BinarySpec("Igamma", kFloatTypes, "a: T, x: T").Gradient(IgammaGradient)
+  ops->Add(
+      BinarySpec("Xlogy", kXTypes).Gradient(XlogyGradient).Doc("x log(y), and 0 where x is 0."));
+  ops->Add(BinarySpec("Xlog1py", kXTypes)
+               .Gradient(Xlog1pyGradient)
+               .Doc("x log(1 + y), and 0 where x is 0."));
+  ops->Add(BinarySpec("Igamma", kFloatTypes, "a: T, x: T")
+               .Gradient(IgammaGradient)
                .Doc("The lower regularised incomplete gamma function P(a, x)."));
-  ops->Add(BinarySpec("Igammac", kFloatTypes, "a: T, x: T").Gradient(IgammacGradient)
+  ops->Add(BinarySpec("Igammac", kFloatTypes, "a: T, x: T")
+               .Gradient(IgammacGradient)
                .Doc("The upper regularised incomplete gamma function Q(a, x) = 1 - P(a, x)."));
-  ops->Add(BinarySpec("IgammaGradA", "T: {float, double}", "a: T, x: T").Doc("The derivative of P(a, x) in a."));
-  ops->Add(BinarySpec("Zeta", "T: {float, double}", "x: T, q: T").Gradient(ZetaGradient)
+  ops->Add(BinarySpec("IgammaGradA", "T: {float, double}", "a: T, x: T")
+               .Doc("The derivative of P(a, x) in a."));
+  ops->Add(BinarySpec("Zeta", "T: {float, double}", "x: T, q: T")
+               .Gradient(ZetaGradient)
                .Doc("The Hurwitz zeta function: the sum of (q + n)^-x over n >= 0."));
-  ops->Add(BinarySpec("Polygamma", "T: {float, double}", "a: T, x: T").Gradient(PolygammaGradient)
+  ops->Add(BinarySpec("Polygamma", "T: {float, double}", "a: T, x: T")
+               .Gradient(PolygammaGradient)
                .Doc("Derivative number a of the digamma function."));
-  ops->Add(OpSpec("Complex").In("real: T, imag: T").Out("out: Tout").Attr("T: {float, double} = DT_FLOAT")
-               .Attr("Tout: {complex64, complex128} = DT_COMPLEX64").InferShape(BroadcastShape).Gradient(ComplexGradient)
+  ops->Add(OpSpec("Complex")
+               .In("real: T, imag: T")
+               .Out("out: Tout")
+               .Attr("T: {float, double} = DT_FLOAT")
+               .Attr("Tout: {complex64, complex128} = DT_COMPLEX64")
+               .InferShape(BroadcastShape)
+               .Gradient(ComplexGradient)
                .Doc("Complex numbers from their parts."));
 }
 
@@ -362,32 +427,60 @@ void AddComparisons(OpRegistry* ops) {
                                 {"LessEqual", "Whether x <= y."},
                                 {"Greater", "Whether x > y."},
                                 {"GreaterEqual", "Whether x >= y."}}) {
-    ops->Add(OpSpec(op).In("x: T, y: T").Out("z: bool").Attr(kRealTypes).InferShape(BroadcastShape)
-                 .NotDifferentiable().Doc(doc));
+    ops->Add(OpSpec(op)
+                 .In("x: T, y: T")
+                 .Out("z: bool")
+                 .Attr(kRealTypes)
+                 .InferShape(BroadcastShape)
+                 .NotDifferentiable()
+                 .Doc(doc));
   }
   for (const auto& [op, doc] :
        {std::pair<const char*, const char*>{"Equal", "Whether x and y are equal."},
         {"NotEqual", "Whether x and y differ."}}) {
-    ops->Add(OpSpec(op).In("x: T, y: T").Out("z: bool").Attr("T: type").Attr("incompatible_shape_error: bool = true")
-                 .Commutative().InferShape(EqualityShape).NotDifferentiable().Doc(doc));
+    ops->Add(OpSpec(op)
+                 .In("x: T, y: T")
+                 .Out("z: bool")
+                 .Attr("T: type")
+                 .Attr("incompatible_shape_error: bool = true")
+                 .Commutative()
+                 .InferShape(EqualityShape)
+                 .NotDifferentiable()
+                 .Doc(doc));
   }
-  ops->Add(OpSpec("ApproximateEqual").In("x: T, y: T").Out("z: bool").Attr("T: numbertype")
-               .Attr("tolerance: float = 1e-05").Commutative().InferShape(MergedShape).NotDifferentiable()
+  ops->Add(OpSpec("ApproximateEqual")
+               .In("x: T, y: T")
+               .Out("z: bool")
+               .Attr("T: numbertype")
+               .Attr("tolerance: float = 1e-05")
+               .Commutative()
+               .InferShape(MergedShape)
+               .NotDifferentiable()
                .Doc("Whether |x - y| < tolerance."));
   for (const auto& [op, doc] : {std::pair<const char*, const char*>{"LogicalAnd", "x and y."},
                                 {"LogicalOr", "x or y, or both."}}) {
-    ops->Add(OpSpec(op).In("x: bool, y: bool").Out("z: bool").Commutative().InferShape(BroadcastShape)
-                 .NotDifferentiable().Doc(doc));
+    ops->Add(OpSpec(op)
+                 .In("x: bool, y: bool")
+                 .Out("z: bool")
+                 .Commutative()
+                 .InferShape(BroadcastShape)
+                 .NotDifferentiable()
+                 .Doc(doc));
   }
-  for (const auto& [op, doc] : {std::pair<const char*, const char*>{"BitwiseAnd", "The bits that both have."},
-                                {"BitwiseOr", "The bits that either has."},
-                                {"BitwiseXor", "The bits that only one of the two has."}}) {
+  for (const auto& [op, doc] :
+       {std::pair<const char*, const char*>{"BitwiseAnd", "The bits that both have."},
+        {"BitwiseOr", "The bits that either has."},
+        {"BitwiseXor", "The bits that only one of the two has."}}) {
     ops->Add(BinarySpec(op, kIntegerTypes).Commutative().NotDifferentiable().Doc(doc));
   }
-  ops->Add(BinarySpec("LeftShift", kIntegerTypes).NotDifferentiable()
-               .Doc("x shifted y bits up. A shift beyond the width of the type is taken as the largest within it."));
-  ops->Add(BinarySpec("RightShift", kIntegerTypes).NotDifferentiable()
-               .Doc("x shifted y bits down; signed numbers keep their sign. A shift beyond the width of the type is taken "
+  ops->Add(BinarySpec("LeftShift", kIntegerTypes)
+               .NotDifferentiable()
+               .Doc("x shifted y bits up. A shift beyond the width of the type is taken as the "
+                    "largest within it."));
+  ops->Add(BinarySpec("RightShift", kIntegerTypes)
+               .NotDifferentiable()
+               .Doc("x shifted y bits down; signed numbers keep their sign. A shift beyond the "
+                    "width of the type is taken "
                     "as the largest within it."));
 }
 
@@ -397,22 +490,51 @@ void AddBinaryMathOps(OpRegistry* ops) {
   AddArithmetic(ops);
   AddFunctionsOfTwo(ops);
   AddComparisons(ops);
-  ops->Add(OpSpec("Select").In("condition: bool, t: T, e: T").Out("output: T").Attr("T: type").InferShape(SelectShape)
+  ops->Add(OpSpec("Select")
+               .In("condition: bool, t: T, e: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .InferShape(SelectShape)
                .Gradient(SelectGradient)
-               .Doc("t where the condition holds, else e. A vector of conditions chooses rows, a scalar all."));
-  ops->Add(OpSpec("SelectV2").In("condition: bool, t: T, e: T").Out("output: T").Attr("T: type")
-               .InferShape(SelectV2Shape).Gradient(SelectV2Gradient)
+               .Doc("t where the condition holds, else e. A vector of conditions chooses rows, a "
+                    "scalar all."));
+  ops->Add(OpSpec("SelectV2")
+               .In("condition: bool, t: T, e: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .InferShape(SelectV2Shape)
+               .Gradient(SelectV2Gradient)
                .Doc("t where the condition holds, else e; all three broadcast."));
-  ops->Add(OpSpec("ClipByValue").In("t: T, clip_value_min: T, clip_value_max: T").Out("output: T").Attr("T: numbertype")
-               .InferShape(SameShape).Gradient(ClipByValueGradient)
-               .Doc("t, but not below clip_value_min nor above clip_value_max: scalars, or of t's shape."));
-  ops->Add(OpSpec("AddN").In("inputs: N * T").Out("sum: T").Attr("N: int >= 1")
-               .Attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
+  ops->Add(OpSpec("ClipByValue")
+               .In("t: T, clip_value_min: T, clip_value_max: T")
+               .Out("output: T")
+               .Attr("T: numbertype")
+               .InferShape(SameShape)
+               .Gradient(ClipByValueGradient)
+               .Doc("t, but not below clip_value_min nor above clip_value_max: scalars, or of t's "
+                    "shape."));
+  ops->Add(OpSpec("AddN")
+               .In("inputs: N * T")
+               .Out("sum: T")
+               .Attr("N: int >= 1")
+               .Attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, "
+                     "quint8, qint32, bfloat16, "
                      "qint16, quint16, uint16, complex128, half, uint32, uint64, variant}")
-               .Commutative().Aggregate().InferShape(MergedShape).Gradient(AddNGradient)
+               .Commutative()
+               .Aggregate()
+               .InferShape(MergedShape)
+               .Gradient(AddNGradient)
                .Doc("The sum of all inputs, element by element."));
-  ops->Add(OpSpec("AccumulateNV2").In("inputs: N * T").Out("sum: T").Attr("N: int >= 1").Attr("T: numbertype")
-               .Attr("shape: shape").Commutative().Aggregate().InferShape(AccumulateShape).Gradient(AddNGradient)
+  ops->Add(OpSpec("AccumulateNV2")
+               .In("inputs: N * T")
+               .Out("sum: T")
+               .Attr("N: int >= 1")
+               .Attr("T: numbertype")
+               .Attr("shape: shape")
+               .Commutative()
+               .Aggregate()
+               .InferShape(AccumulateShape)
+               .Gradient(AddNGradient)
                .Doc("The sum of all inputs, element by element; `shape` is theirs."));
 }
 

@@ -10,23 +10,25 @@
 namespace weir {
 
 // The parts of AddMathOps, a source file each.
-void AddUnaryMathOps(OpRegistry* ops);    // math_unary.cc
-void AddBinaryMathOps(OpRegistry* ops);   // math_binary.cc
-void AddReductionOps(OpRegistry* ops);    // math_reduction.cc
-void AddMatMulOps(OpRegistry* ops);       // math_matmul.cc
-void AddSegmentOps(OpRegistry* ops);      // math_segment.cc
-void AddEinsumOps(OpRegistry* ops);       // einsum.cc
+void AddUnaryMathOps(OpRegistry* ops);   // math_unary.cc
+void AddBinaryMathOps(OpRegistry* ops);  // math_binary.cc
+void AddReductionOps(OpRegistry* ops);   // math_reduction.cc
+void AddMatMulOps(OpRegistry* ops);      // math_matmul.cc
+void AddSegmentOps(OpRegistry* ops);     // math_segment.cc
+void AddEinsumOps(OpRegistry* ops);      // einsum.cc
 
 // Scalars that Python makes with constant_op (named "Const"), not as an operand.
 Output ScalarConst(const Output& like, double value);
-// Zeros (ones) with the shape and type of x, as Python's zeros_like: a constant where the shape is static.
+// Zeros (ones) with the shape and type of x, as Python's zeros_like: a constant where the shape is
+// static.
 Output ZerosOf(const Output& x);
 Output OnesOf(const Output& x);
 // The shape of x as an int32 vector, "Shape": a constant where it is static.
 Output ShapeVector(const Output& x);
 
-// The two gradients of a broadcasting op, summed over the dimensions that were broadcast: what Python calls
-// _ReduceGradientArgs. `shortcut` leaves the Shape nodes out when both shapes are static and equal.
+// The two gradients of a broadcasting op, summed over the dimensions that were broadcast: what
+// Python calls _ReduceGradientArgs. `shortcut` leaves the Shape nodes out when both shapes are
+// static and equal.
 Grads ReduceGradientArgs(GradContext& g, Output gx, Output gy, bool shortcut = true);
 // The older form: axes first, then (for each gradient, after it was computed) Sum and Reshape.
 struct BroadcastAxes {
@@ -37,7 +39,8 @@ Output SumTo(Output gradient, Output axes, Output shape);
 
 // The types lists of signatures.
 inline constexpr char kFloatTypes[] = "T: {bfloat16, half, float, double}";
-inline constexpr char kFloatComplexTypes[] = "T: {bfloat16, half, float, double, complex64, complex128}";
+inline constexpr char kFloatComplexTypes[] =
+    "T: {bfloat16, half, float, double, complex64, complex128}";
 
 }  // namespace weir
 

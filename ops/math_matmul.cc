@@ -13,7 +13,9 @@ Output MatMul(Output a, Output b, const MatMulOptions& o) {
     // Python takes an adjoint as a conjugate and a transpose here.
     const Output left = o.adjoint_a ? Conj(a) : a, right = o.adjoint_b ? Conj(b) : b;
     return AddOp("MatMul", {left, right},
-                 {{"transpose_a", o.transpose_a || o.adjoint_a}, {"transpose_b", o.transpose_b || o.adjoint_b}}, o.name);
+                 {{"transpose_a", o.transpose_a || o.adjoint_a},
+                  {"transpose_b", o.transpose_b || o.adjoint_b}},
+                 o.name);
   }
   const Output left = o.transpose_a ? Conj(a) : a, right = o.transpose_b ? Conj(b) : b;
   return AddOp("BatchMatMulV2", {left, right},
@@ -21,12 +23,15 @@ Output MatMul(Output a, Output b, const MatMulOptions& o) {
                o.name.empty() ? "MatMul" : absl::string_view(o.name));
 }
 
-Output Cross(Output a, Output b, absl::string_view name) { return AddOp("Cross", {a, b}, {}, name); }
+Output Cross(Output a, Output b, absl::string_view name) {
+  return AddOp("Cross", {a, b}, {}, name);
+}
 
 namespace {
 
-// The argument of Tensordot as a matrix: the axes that are summed over go last (first for the right one), the others are
-// flattened. Nodes that would change nothing are left out. Appends the other extents to `free_dims`.
+// The argument of Tensordot as a matrix: the axes that are summed over go last (first for the right
+// one), the others are flattened. Nodes that would change nothing are left out. Appends the other
+// extents to `free_dims`.
 Output AsMatrix(Output x, std::vector<int64_t> axes, bool right, std::vector<int64_t>* free_dims) {
   const int64_t rank = x.shape().rank();
   for (int64_t& a : axes) a = a < 0 ? a + rank : a;
@@ -49,20 +54,24 @@ Output AsMatrix(Output x, std::vector<int64_t> axes, bool right, std::vector<int
 
 }  // namespace
 
-Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<int64_t> axes_b, absl::string_view name) {
+Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<int64_t> axes_b,
+                 absl::string_view name) {
   if (!a || !b) return {};
   Graph& g = a.graph();
-  if (!a.shape().IsFullyDefined() || !b.shape().IsFullyDefined() || axes_a.size() != axes_b.size()) {
-    g.Fail(InvalidArgument("Tensordot needs static shapes and as many axes of a as of b; got ", a.shape().ToString(), " with ",
-                           axes_a.size(), " axes and ", b.shape().ToString(), " with ", axes_b.size()));
+  if (!a.shape().IsFullyDefined() || !b.shape().IsFullyDefined() ||
+      axes_a.size() != axes_b.size()) {
+    g.Fail(InvalidArgument("Tensordot needs static shapes and as many axes of a as of b; got ",
+                           a.shape().ToString(), " with ", axes_a.size(), " axes and ",
+                           b.shape().ToString(), " with ", axes_b.size()));
     return {};
   }
   const auto in_range = [](const std::vector<int64_t>& axes, int64_t rank) {
-    return std::all_of(axes.begin(), axes.end(), [rank](int64_t x) { return x >= -rank && x < rank; });
+    return std::all_of(axes.begin(), axes.end(),
+                       [rank](int64_t x) { return x >= -rank && x < rank; });
   };
   if (!in_range(axes_a, a.shape().rank()) || !in_range(axes_b, b.shape().rank())) {
-    g.Fail(InvalidArgument("Tensordot: an axis is out of range for shapes ", a.shape().ToString(), " and ",
-                           b.shape().ToString()));
+    g.Fail(InvalidArgument("Tensordot: an axis is out of range for shapes ", a.shape().ToString(),
+                           " and ", b.shape().ToString()));
     return {};
   }
   NameScope scope(g, name);
@@ -93,7 +102,8 @@ absl::Status BatchShape(ShapeContext& c, bool broadcasts) {
   const bool ax = c.attr<bool>("adj_x"), ay = c.attr<bool>("adj_y");
   WEIR_RETURN_IF_ERROR(MergeDims(x.dim(ax ? -2 : -1), y.dim(ay ? -1 : -2)).status());
   const Shape x_batch = x.Sub(0, x.rank() - 2), y_batch = y.Sub(0, y.rank() - 2);
-  WEIR_ASSIGN_OR_RETURN(Shape out, broadcasts ? BroadcastShapes(x_batch, y_batch) : x_batch.MergeWith(y_batch));
+  WEIR_ASSIGN_OR_RETURN(
+      Shape out, broadcasts ? BroadcastShapes(x_batch, y_batch) : x_batch.MergeWith(y_batch));
   if (!out.has_rank()) return absl::OkStatus();
   out.AddDim(x.dim(ax ? -1 : -2));
   out.AddDim(y.dim(ay ? -2 : -1));
@@ -147,8 +157,8 @@ Grads BatchMatMulV2Gradient(GradContext& g) {
   return {dx, SumTo(grads[1].dense(), axes.r1, shape_y)};
 }
 
-constexpr char kBatchAttrs[][24] = {"adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false",
-                                    "grad_y: bool = false"};
+constexpr char kBatchAttrs[][24] = {"adj_x: bool = false", "adj_y: bool = false",
+                                    "grad_x: bool = false", "grad_y: bool = false"};
 
 OpSpec WithBatchAttrs(OpSpec spec) {
   for (const char* attr : kBatchAttrs) spec.Attr(attr);
@@ -158,30 +168,53 @@ OpSpec WithBatchAttrs(OpSpec spec) {
 }  // namespace
 
 void AddMatMulOps(OpRegistry* ops) {
-  ops->Add(OpSpec("MatMul").In("a: T, b: T").Out("product: T").Attr("transpose_a: bool = false")
+  ops->Add(OpSpec("MatMul")
+               .In("a: T, b: T")
+               .Out("product: T")
+               .Attr("transpose_a: bool = false")
                .Attr("transpose_b: bool = false")
-               .Attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, "
+               .Attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, "
+                     "uint64, complex64, "
                      "complex128}")
-               .Attr("grad_a: bool = false").Attr("grad_b: bool = false").InferShape(MatMulShape)
+               .Attr("grad_a: bool = false")
+               .Attr("grad_b: bool = false")
+               .InferShape(MatMulShape)
                .Gradient(MatMulGradient)
                .Doc("The product of two matrices, either of which may be transposed first."));
-  ops->Add(WithBatchAttrs(OpSpec("BatchMatMul").In("x: T, y: T").Out("output: T")
-                              .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"))
-               .InferShape(BatchMatMulShape).Gradient(BatchMatMulGradient)
-               .Doc("Products of matrices in the last two dimensions; the leading dimensions are equal. adj_x and adj_y "
+  ops->Add(WithBatchAttrs(
+               OpSpec("BatchMatMul")
+                   .In("x: T, y: T")
+                   .Out("output: T")
+                   .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"))
+               .InferShape(BatchMatMulShape)
+               .Gradient(BatchMatMulGradient)
+               .Doc("Products of matrices in the last two dimensions; the leading dimensions are "
+                    "equal. adj_x and adj_y "
                     "transpose and conjugate."));
-  ops->Add(WithBatchAttrs(OpSpec("BatchMatMulV2").In("x: T, y: T").Out("output: T")
-                              .Attr("T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
-                                    "uint64, complex64, complex128}"))
-               .InferShape(BatchMatMulV2Shape).Gradient(BatchMatMulV2Gradient)
-               .Doc("Products of matrices in the last two dimensions; the leading dimensions broadcast. adj_x and adj_y "
-                    "transpose and conjugate."));
+  ops->Add(
+      WithBatchAttrs(
+          OpSpec("BatchMatMulV2")
+              .In("x: T, y: T")
+              .Out("output: T")
+              .Attr(
+                  "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
+                  "uint64, complex64, complex128}"))
+          .InferShape(BatchMatMulV2Shape)
+          .Gradient(BatchMatMulV2Gradient)
+          .Doc("Products of matrices in the last two dimensions; the leading dimensions broadcast. "
+               "adj_x and adj_y "
+               "transpose and conjugate."));
   constexpr char kInTypes[] =
       ": {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}";
-  ops->Add(WithBatchAttrs(OpSpec("BatchMatMulV3").In("x: Ta, y: Tb").Out("output: Tout").Attr(absl::StrCat("Ta", kInTypes))
+  ops->Add(WithBatchAttrs(OpSpec("BatchMatMulV3")
+                              .In("x: Ta, y: Tb")
+                              .Out("output: Tout")
+                              .Attr(absl::StrCat("Ta", kInTypes))
                               .Attr(absl::StrCat("Tb", kInTypes))
-                              .Attr("Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}"))
-               .InferShape(BatchMatMulV2Shape).Gradient(BatchMatMulV2Gradient)
+                              .Attr("Tout: {bfloat16, half, float, double, int16, int32, int64, "
+                                    "complex64, complex128}"))
+               .InferShape(BatchMatMulV2Shape)
+               .Gradient(BatchMatMulV2Gradient)
                .Doc("BatchMatMulV2 with a type of its own for the result."));
 }
 

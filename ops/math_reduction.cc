@@ -14,7 +14,8 @@ namespace {
 
 absl::StatusOr<int64_t> CanonicalAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
-    return InvalidArgument("Invalid reduction dimension ", axis, " for input with ", rank, " dimensions");
+    return InvalidArgument("Invalid reduction dimension ", axis, " for input with ", rank,
+                           " dimensions");
   }
   return axis < 0 ? axis + rank : axis;
 }
@@ -85,7 +86,8 @@ absl::Status CumulativeShape(ShapeContext& c) {
 
 double NumberAt0(const Tensor& t) {
   double v = 0;
-  DispatchType(t.dtype(), RealNumbers{}, [&]<class T>() { v = static_cast<double>(t.scalar<T>()); });
+  DispatchType(t.dtype(), RealNumbers{},
+               [&]<class T>() { v = static_cast<double>(t.scalar<T>()); });
   return v;
 }
 
@@ -94,12 +96,13 @@ absl::Status RangeShape(ShapeContext& c) {
   c.set_output(0, Shape({Shape::kUnknown}));
   const Tensor *start = c.input_value(0), *limit = c.input_value(1), *delta = c.input_value(2);
   if (start == nullptr || limit == nullptr || delta == nullptr) return absl::OkStatus();
-  if (start->num_elements() != 1 || limit->num_elements() != 1 || delta->num_elements() != 1) return absl::OkStatus();
+  if (start->num_elements() != 1 || limit->num_elements() != 1 || delta->num_elements() != 1)
+    return absl::OkStatus();
   const double from = NumberAt0(*start), to = NumberAt0(*limit), by = NumberAt0(*delta);
   if (by == 0) return InvalidArgument("Requires delta != 0");
   if (by > 0 ? from > to : from < to) {
-    return InvalidArgument("Requires start ", by > 0 ? "<=" : ">=", " limit when delta ", by > 0 ? ">" : "<", " 0: ",
-                           from, "/", to);
+    return InvalidArgument("Requires start ", by > 0 ? "<=" : ">=", " limit when delta ",
+                           by > 0 ? ">" : "<", " 0: ", from, "/", to);
   }
   // In the type of the elements, as the kernel counts them.
   double steps = (to - from) / by;
@@ -181,7 +184,8 @@ std::optional<Shape> StaticKeptShape(const GradContext& g) {
   return kept;
 }
 
-// The input's shape with 1 for each reduced dimension, computed in the step: Python's reduced_shape.
+// The input's shape with 1 for each reduced dimension, computed in the step: Python's
+// reduced_shape.
 Output DynamicKeptShape(Output shape, Output axes) {
   Graph& g = shape.graph();
   const Output wide_axes = Cast(axes, DT_INT32);
@@ -244,9 +248,9 @@ Grads MeanGradient(GradContext& g) {
   return {sum / Cast(count, sum.dtype())};
 }
 
-// The derivative of a product with respect to one factor is the product of the others: of those before it and of those
-// after it, so that zeros do no harm. The reduced dimensions are moved to the front and flattened for the two cumulative
-// products.
+// The derivative of a product with respect to one factor is the product of the others: of those
+// before it and of those after it, so that zeros do no harm. The reduced dimensions are moved to
+// the front and flattened for the two cumulative products.
 Grads ProdGradient(GradContext& g) {
   const Output x = g.x(0);
   const Output shape = ShapeVector(x);
@@ -294,7 +298,9 @@ Output LikeThis(GradContext& g, const char* op, Output x, bool reverse) {
   return AddOp(op, {x, g.x(1)}, {{"exclusive", g.attr<bool>("exclusive")}, {"reverse", reverse}});
 }
 
-Grads CumsumGradient(GradContext& g) { return {LikeThis(g, "Cumsum", g.dy(), !g.attr<bool>("reverse"))}; }
+Grads CumsumGradient(GradContext& g) {
+  return {LikeThis(g, "Cumsum", g.dy(), !g.attr<bool>("reverse"))};
+}
 
 Grads CumprodGradient(GradContext& g) {
   const bool reverse = g.attr<bool>("reverse");
@@ -325,19 +331,31 @@ Grads CrossGradient(GradContext& g) {
 // ---- records
 
 constexpr char kReducedTypes[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, qint32, "
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
+    "qint8, quint8, qint32, "
     "qint16, quint16}";
 constexpr char kRealTypes[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 
 OpSpec ReductionSpec(absl::string_view op, absl::string_view types) {
-  return OpSpec(op).In("input: T, reduction_indices: Tidx").Out("output: T").Attr("keep_dims: bool = false").Attr(types)
-      .Attr("Tidx: {int32, int64} = DT_INT32").InferShape(ReductionShape);
+  return OpSpec(op)
+      .In("input: T, reduction_indices: Tidx")
+      .Out("output: T")
+      .Attr("keep_dims: bool = false")
+      .Attr(types)
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .InferShape(ReductionShape);
 }
 
 OpSpec ScanSpec(absl::string_view op, absl::string_view types) {
-  return OpSpec(op).In("x: T, axis: Tidx").Out("out: T").Attr("exclusive: bool = false").Attr("reverse: bool = false")
-      .Attr(types).Attr("Tidx: {int32, int64} = DT_INT32").InferShape(CumulativeShape);
+  return OpSpec(op)
+      .In("x: T, axis: Tidx")
+      .Out("out: T")
+      .Attr("exclusive: bool = false")
+      .Attr("reverse: bool = false")
+      .Attr(types)
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .InferShape(CumulativeShape);
 }
 
 }  // namespace
@@ -346,50 +364,98 @@ void AddReductionOps(OpRegistry* ops) {
   const char* const all = "T: numbertype";
   ops->Add(ReductionSpec("Sum", all).Gradient(SumGradient).Doc("The sum over some dimensions."));
   ops->Add(ReductionSpec("Mean", all).Gradient(MeanGradient).Doc("The mean over some dimensions."));
-  ops->Add(ReductionSpec("Prod", all).Gradient(ProdGradient).Doc("The product over some dimensions."));
-  ops->Add(ReductionSpec("Max", kReducedTypes).Gradient(ExtremeReductionGradient)
+  ops->Add(
+      ReductionSpec("Prod", all).Gradient(ProdGradient).Doc("The product over some dimensions."));
+  ops->Add(ReductionSpec("Max", kReducedTypes)
+               .Gradient(ExtremeReductionGradient)
                .Doc("The largest element over some dimensions."));
-  ops->Add(ReductionSpec("Min", kReducedTypes).Gradient(ExtremeReductionGradient)
+  ops->Add(ReductionSpec("Min", kReducedTypes)
+               .Gradient(ExtremeReductionGradient)
                .Doc("The smallest element over some dimensions."));
-  ops->Add(ReductionSpec("EuclideanNorm", all).Gradient(EuclideanNormGradient)
+  ops->Add(ReductionSpec("EuclideanNorm", all)
+               .Gradient(EuclideanNormGradient)
                .Doc("The square root of the sum of squares over some dimensions."));
-  for (const auto& [op, doc] :
-       {std::pair<const char*, const char*>{"All", "Whether all elements are true over some dimensions."},
-        {"Any", "Whether any element is true over some dimensions."}}) {
-    ops->Add(OpSpec(op).In("input: bool, reduction_indices: Tidx").Out("output: bool").Attr("keep_dims: bool = false")
-                 .Attr("Tidx: {int32, int64} = DT_INT32").InferShape(ReductionShape).NotDifferentiable().Doc(doc));
+  for (const auto& [op, doc] : {std::pair<const char*, const char*>{
+                                    "All", "Whether all elements are true over some dimensions."},
+                                {"Any", "Whether any element is true over some dimensions."}}) {
+    ops->Add(OpSpec(op)
+                 .In("input: bool, reduction_indices: Tidx")
+                 .Out("output: bool")
+                 .Attr("keep_dims: bool = false")
+                 .Attr("Tidx: {int32, int64} = DT_INT32")
+                 .InferShape(ReductionShape)
+                 .NotDifferentiable()
+                 .Doc(doc));
   }
   constexpr char kArgTypes[] =
-      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, "
+      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
+      "uint64, qint8, quint8, "
       "qint32, qint16, quint16, bool}";
-  ops->Add(OpSpec("ArgMax").In("input: T, dimension: Tidx").Out("output: output_type").Attr(kArgTypes)
+  ops->Add(OpSpec("ArgMax")
+               .In("input: T, dimension: Tidx")
+               .Out("output: output_type")
+               .Attr(kArgTypes)
                .Attr("Tidx: {int16, int32, int64} = DT_INT32")
-               .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64").InferShape(ArgShape).NotDifferentiable()
+               .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64")
+               .InferShape(ArgShape)
+               .NotDifferentiable()
                .Doc("The index of the largest element along a dimension, the first of equals."));
-  ops->Add(OpSpec("ArgMin").In("input: T, dimension: Tidx").Out("output: output_type").Attr(kArgTypes)
-               .Attr("Tidx: {int32, int64} = DT_INT32").Attr("output_type: {int32, int64} = DT_INT64")
-               .InferShape(ArgShape).NotDifferentiable()
+  ops->Add(OpSpec("ArgMin")
+               .In("input: T, dimension: Tidx")
+               .Out("output: output_type")
+               .Attr(kArgTypes)
+               .Attr("Tidx: {int32, int64} = DT_INT32")
+               .Attr("output_type: {int32, int64} = DT_INT64")
+               .InferShape(ArgShape)
+               .NotDifferentiable()
                .Doc("The index of the smallest element along a dimension, the first of equals."));
-  ops->Add(ScanSpec("Cumsum", all).Gradient(CumsumGradient).Doc("Running sums along one dimension."));
-  ops->Add(ScanSpec("Cumprod", all).Gradient(CumprodGradient).Doc("Running products along one dimension."));
-  ops->Add(ScanSpec("CumulativeLogsumexp", kFloatTypes).Gradient(CumulativeLogsumexpGradient)
+  ops->Add(
+      ScanSpec("Cumsum", all).Gradient(CumsumGradient).Doc("Running sums along one dimension."));
+  ops->Add(ScanSpec("Cumprod", all)
+               .Gradient(CumprodGradient)
+               .Doc("Running products along one dimension."));
+  ops->Add(ScanSpec("CumulativeLogsumexp", kFloatTypes)
+               .Gradient(CumulativeLogsumexpGradient)
                .Doc("Running log(sum(exp(x))) along one dimension."));
-  ops->Add(OpSpec("Range").In("start: Tidx, limit: Tidx, delta: Tidx").Out("output: Tidx")
-               .Attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32")
-               .InferShape(RangeShape).NotDifferentiable()
+  ops->Add(OpSpec("Range")
+               .In("start: Tidx, limit: Tidx, delta: Tidx")
+               .Out("output: Tidx")
+               .Attr("Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, "
+                     "uint32, uint64} = DT_INT32")
+               .InferShape(RangeShape)
+               .NotDifferentiable()
                .Doc("start, start + delta, start + 2 delta, ... as long as limit is not reached."));
-  ops->Add(OpSpec("LinSpace").In("start: T, stop: T, num: Tidx").Out("output: T").Attr(kFloatTypes)
-               .Attr("Tidx: {int32, int64} = DT_INT32").InferShape(LinSpaceShape).NotDifferentiable()
+  ops->Add(OpSpec("LinSpace")
+               .In("start: T, stop: T, num: Tidx")
+               .Out("output: T")
+               .Attr(kFloatTypes)
+               .Attr("Tidx: {int32, int64} = DT_INT32")
+               .InferShape(LinSpaceShape)
+               .NotDifferentiable()
                .Doc("`num` evenly spaced values from start to stop, both included."));
-  ops->Add(OpSpec("Bincount").In("arr: int32, size: int32, weights: T").Out("bins: T")
-               .Attr("T: {int32, int64, float, double}").InferShape(BincountShape)
-               .Doc("Counts of 0 ... size - 1 in arr, or sums of the weights where they are. Larger values are dropped."));
-  ops->Add(OpSpec("HistogramFixedWidth").In("values: T, value_range: T, nbins: int32").Out("out: dtype")
-               .Attr("T: {int32, int64, float, double}").Attr("dtype: {int32, int64} = DT_INT32")
-               .InferShape(HistogramShape).NotDifferentiable()
-               .Doc("How many values fall into each of nbins equal parts of value_range; those outside count at the ends."));
-  ops->Add(OpSpec("Cross").In("a: T, b: T").Out("product: T").Attr(kRealTypes).InferShape(CrossShape)
-               .Gradient(CrossGradient).Doc("The vector product of vectors of three elements in the last dimension."));
+  ops->Add(OpSpec("Bincount")
+               .In("arr: int32, size: int32, weights: T")
+               .Out("bins: T")
+               .Attr("T: {int32, int64, float, double}")
+               .InferShape(BincountShape)
+               .Doc("Counts of 0 ... size - 1 in arr, or sums of the weights where they are. "
+                    "Larger values are dropped."));
+  ops->Add(OpSpec("HistogramFixedWidth")
+               .In("values: T, value_range: T, nbins: int32")
+               .Out("out: dtype")
+               .Attr("T: {int32, int64, float, double}")
+               .Attr("dtype: {int32, int64} = DT_INT32")
+               .InferShape(HistogramShape)
+               .NotDifferentiable()
+               .Doc("How many values fall into each of nbins equal parts of value_range; those "
+                    "outside count at the ends."));
+  ops->Add(OpSpec("Cross")
+               .In("a: T, b: T")
+               .Out("product: T")
+               .Attr(kRealTypes)
+               .InferShape(CrossShape)
+               .Gradient(CrossGradient)
+               .Doc("The vector product of vectors of three elements in the last dimension."));
 }
 
 }  // namespace weir

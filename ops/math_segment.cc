@@ -29,7 +29,8 @@ absl::Status UnsortedSegmentShape(ShapeContext& c) {
   const Shape &data = c.input(0), &ids = c.input(1);
   if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
   if (ids.rank() > data.rank()) {
-    return InvalidArgument("segment_ids of shape ", ids.ToString(), " is no prefix of data's shape ", data.ToString());
+    return InvalidArgument("segment_ids of shape ", ids.ToString(),
+                           " is no prefix of data's shape ", data.ToString());
   }
   WEIR_RETURN_IF_ERROR(data.Sub(0, ids.rank()).MergeWith(ids).status());
   c.set_output(0, Shape({n}).Concatenate(data.Sub(ids.rank())));
@@ -45,11 +46,13 @@ absl::Status CheckSparse(ShapeContext& c) {
 
 absl::Status SparseSegmentShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(CheckSparse(c));
-  if (c.input(0).has_rank()) c.set_output(0, Shape({Shape::kUnknown}).Concatenate(c.input(0).Sub(1)));
+  if (c.input(0).has_rank())
+    c.set_output(0, Shape({Shape::kUnknown}).Concatenate(c.input(0).Sub(1)));
   return absl::OkStatus();
 }
 
-// With the number of rows of the result as input 3: segments, or (gradients) rows of what was gathered from.
+// With the number of rows of the result as input 3: segments, or (gradients) rows of what was
+// gathered from.
 absl::Status SparseSegmentRowsShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(CheckSparse(c));
   WEIR_ASSIGN_OR_RETURN(const int64_t n, CountAt(c, 3, "the number of rows"));
@@ -63,13 +66,14 @@ Output Rows(Output data, Output ids) { return Gather(data, ids); }
 
 Grads SegmentSumGradient(GradContext& g) { return {Rows(g.dy(), g.x(1)), Grad()}; }
 
-// Ones in the shape of the ids, with a dimension of 1 for each further dimension of the data: what counts the rows of a
-// segment when it is summed.
+// Ones in the shape of the ids, with a dimension of 1 for each further dimension of the data: what
+// counts the rows of a segment when it is summed.
 Grads SegmentMeanGradient(GradContext& g) {
   const Output rank = Rank(g.x(0));
   const Output ids_shape = ShapeVector(g.x(1));
   const Output trailing = ExpandDims(rank - 1, 0);
-  const Output shape = Concat({ids_shape, Fill(trailing, ConstOf(g.graph(), DT_INT32, 1, "ones/Const"), "ones")}, 0);
+  const Output shape =
+      Concat({ids_shape, Fill(trailing, ConstOf(g.graph(), DT_INT32, 1, "ones/Const"), "ones")}, 0);
   const Output ones = Fill(shape, ConstLike(g.dy(), 1, "ones/Const"), "ones");
   return {Rows(g.dy() / SegmentSum(ones, g.x(1)), g.x(1)), Grad()};
 }
@@ -84,8 +88,8 @@ Grads SegmentExtremeGradient(GradContext& g) {
   return {SelectV2(hits, shared, zeros), Grad()};
 }
 
-// A segment's product divided by the element; an element that is the only zero of its segment gets the product of the
-// others, and with two zeros nothing gets anything.
+// A segment's product divided by the element; an element that is the only zero of its segment gets
+// the product of the others, and with two zeros nothing gets anything.
 Grads SegmentProdGradient(GradContext& g) {
   const Output data = g.x(0), ids = g.x(1);
   const Output is_zero = Equal(data, 0);
@@ -103,7 +107,8 @@ Grads SegmentProdGradient(GradContext& g) {
 struct Gathered {
   Output rows, safe_ids, is_positive;
 };
-Gathered GatherDropNegatives(Output data, Output ids, Output safe_ids = {}, Output is_positive = {}) {
+Gathered GatherDropNegatives(Output data, Output ids, Output safe_ids = {},
+                             Output is_positive = {}) {
   Graph& graph = data.graph();
   if (!safe_ids) safe_ids = Maximum(ids, ZerosOf(ids));
   const Output rows = Rows(data, safe_ids);
@@ -119,7 +124,9 @@ Gathered GatherDropNegatives(Output data, Output ids, Output safe_ids = {}, Outp
   return {SelectV2(is_positive, rows, ZerosOf(rows)), safe_ids, is_positive};
 }
 
-Grads UnsortedSegmentSumGradient(GradContext& g) { return {GatherDropNegatives(g.dy(), g.x(1)).rows, Grad(), Grad()}; }
+Grads UnsortedSegmentSumGradient(GradContext& g) {
+  return {GatherDropNegatives(g.dy(), g.x(1)).rows, Grad(), Grad()};
+}
 
 Grads UnsortedSegmentExtremeGradient(GradContext& g) {
   const Output data = g.x(0), ids = g.x(1);
@@ -159,8 +166,11 @@ GradientFn SparseSegmentGradient(const char* op) {
 // The gradient of scattering is gathering.
 template <bool kSqrt, bool kScaled>
 Grads SparseSegmentGradGradient(GradContext& g) {
-  const char* op = !kScaled ? "SparseSegmentSum" : kSqrt ? "SparseSegmentSqrtN" : "SparseSegmentMean";
-  Output sums = AddOp(absl::StrCat(op, "WithNumSegments"), {g.dy(), g.x(1), g.x(2), FirstDim(g.x(0))});
+  const char* op = !kScaled ? "SparseSegmentSum"
+                   : kSqrt  ? "SparseSegmentSqrtN"
+                            : "SparseSegmentMean";
+  Output sums =
+      AddOp(absl::StrCat(op, "WithNumSegments"), {g.dy(), g.x(1), g.x(2), FirstDim(g.x(0))});
   return {sums};
 }
 
@@ -169,64 +179,115 @@ constexpr char kRealTypes[] =
 constexpr char kNumSegments[] = "Tnumsegments: {int32, int64} = DT_INT32";
 
 OpSpec SegmentSpec(absl::string_view op, absl::string_view types) {
-  return OpSpec(op).In("data: T, segment_ids: Tindices").Out("output: T").Attr(types).Attr("Tindices: {int32, int64}")
+  return OpSpec(op)
+      .In("data: T, segment_ids: Tindices")
+      .Out("output: T")
+      .Attr(types)
+      .Attr("Tindices: {int32, int64}")
       .InferShape(SegmentShape);
 }
 
 OpSpec UnsortedSpec(absl::string_view op, absl::string_view types, absl::string_view indices) {
-  return OpSpec(op).In("data: T, segment_ids: Tindices, num_segments: Tnumsegments").Out("output: T").Attr(types)
-      .Attr(indices).Attr(kNumSegments).InferShape(UnsortedSegmentShape);
+  return OpSpec(op)
+      .In("data: T, segment_ids: Tindices, num_segments: Tnumsegments")
+      .Out("output: T")
+      .Attr(types)
+      .Attr(indices)
+      .Attr(kNumSegments)
+      .InferShape(UnsortedSegmentShape);
 }
 
-void AddSparse(OpRegistry* ops, const std::string& kind, absl::string_view types, const GradientFn& gradient,
-               const GradientFn& gradient_n, const GradientFn& second, absl::string_view doc) {
-  constexpr char kIdx[] = "Tidx: {int32, int64} = DT_INT32", kIds[] = "Tsegmentids: {int32, int64} = DT_INT32";
+void AddSparse(OpRegistry* ops, const std::string& kind, absl::string_view types,
+               const GradientFn& gradient, const GradientFn& gradient_n, const GradientFn& second,
+               absl::string_view doc) {
+  constexpr char kIdx[] = "Tidx: {int32, int64} = DT_INT32",
+                 kIds[] = "Tsegmentids: {int32, int64} = DT_INT32";
   const std::string op = "SparseSegment" + kind;
-  ops->Add(OpSpec(op).In("data: T, indices: Tidx, segment_ids: Tsegmentids").Out("output: T").Attr(types).Attr(kIdx)
-               .Attr(kIds).Attr("sparse_gradient: bool = false").InferShape(SparseSegmentShape).Gradient(gradient)
+  ops->Add(OpSpec(op)
+               .In("data: T, indices: Tidx, segment_ids: Tsegmentids")
+               .Out("output: T")
+               .Attr(types)
+               .Attr(kIdx)
+               .Attr(kIds)
+               .Attr("sparse_gradient: bool = false")
+               .InferShape(SparseSegmentShape)
+               .Gradient(gradient)
                .Doc(doc));
   ops->Add(OpSpec(op + "WithNumSegments")
-               .In("data: T, indices: Tidx, segment_ids: Tsegmentids, num_segments: Tnumsegments").Out("output: T")
-               .Attr(types).Attr(kIdx).Attr(kNumSegments).Attr(kIds).Attr("sparse_gradient: bool = false")
-               .InferShape(SparseSegmentRowsShape).Gradient(gradient_n)
+               .In("data: T, indices: Tidx, segment_ids: Tsegmentids, num_segments: Tnumsegments")
+               .Out("output: T")
+               .Attr(types)
+               .Attr(kIdx)
+               .Attr(kNumSegments)
+               .Attr(kIds)
+               .Attr("sparse_gradient: bool = false")
+               .InferShape(SparseSegmentRowsShape)
+               .Gradient(gradient_n)
                .Doc(absl::StrCat(doc, " The number of segments is given.")));
-  ops->Add(OpSpec(op + "Grad").In("grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32")
-               .Out("output: T").Attr(kFloatTypes).Attr(kIdx).Attr(kIds).InferShape(SparseSegmentRowsShape)
-               .Gradient(second).Doc(absl::StrCat("The gradient of ", op, " with respect to its data.")));
+  ops->Add(OpSpec(op + "Grad")
+               .In("grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32")
+               .Out("output: T")
+               .Attr(kFloatTypes)
+               .Attr(kIdx)
+               .Attr(kIds)
+               .InferShape(SparseSegmentRowsShape)
+               .Gradient(second)
+               .Doc(absl::StrCat("The gradient of ", op, " with respect to its data.")));
 }
 
 }  // namespace
 
 void AddSegmentOps(OpRegistry* ops) {
   const char* const all = "T: numbertype";
-  ops->Add(SegmentSpec("SegmentSum", all).Gradient(SegmentSumGradient).Doc("Rows with equal (sorted) ids, summed."));
-  ops->Add(SegmentSpec("SegmentMean", all).Gradient(SegmentMeanGradient).Doc("The mean of rows with equal (sorted) ids."));
-  ops->Add(SegmentSpec("SegmentProd", all).Gradient(SegmentProdGradient)
+  ops->Add(SegmentSpec("SegmentSum", all)
+               .Gradient(SegmentSumGradient)
+               .Doc("Rows with equal (sorted) ids, summed."));
+  ops->Add(SegmentSpec("SegmentMean", all)
+               .Gradient(SegmentMeanGradient)
+               .Doc("The mean of rows with equal (sorted) ids."));
+  ops->Add(SegmentSpec("SegmentProd", all)
+               .Gradient(SegmentProdGradient)
                .Doc("The product of rows with equal (sorted) ids; 1 for ids that are skipped."));
-  ops->Add(SegmentSpec("SegmentMin", kRealTypes).Gradient(SegmentExtremeGradient)
-               .Doc("The smallest elements of rows with equal (sorted) ids; 0 for ids that are skipped."));
-  ops->Add(SegmentSpec("SegmentMax", kRealTypes).Gradient(SegmentExtremeGradient)
-               .Doc("The largest elements of rows with equal (sorted) ids; 0 for ids that are skipped."));
+  ops->Add(SegmentSpec("SegmentMin", kRealTypes)
+               .Gradient(SegmentExtremeGradient)
+               .Doc("The smallest elements of rows with equal (sorted) ids; 0 for ids that are "
+                    "skipped."));
+  ops->Add(
+      SegmentSpec("SegmentMax", kRealTypes)
+          .Gradient(SegmentExtremeGradient)
+          .Doc(
+              "The largest elements of rows with equal (sorted) ids; 0 for ids that are skipped."));
   const char* const ids = "Tindices: {int32, int64}";
   ops->Add(UnsortedSpec("UnsortedSegmentSum", all, "Tindices: {int16, int32, int64}")
-               .Gradient(UnsortedSegmentSumGradient).Doc("Rows with equal ids, summed. Negative ids are dropped."));
-  ops->Add(UnsortedSpec("UnsortedSegmentProd", all, ids).Gradient(UnsortedSegmentProdGradient)
-               .Doc("The product of rows with equal ids; 1 where there is none. Negative ids are dropped."));
-  ops->Add(UnsortedSpec("UnsortedSegmentMin", kRealTypes, ids).Gradient(UnsortedSegmentExtremeGradient)
-               .Doc("The smallest elements of rows with equal ids; the type's largest value where there is none. Negative "
+               .Gradient(UnsortedSegmentSumGradient)
+               .Doc("Rows with equal ids, summed. Negative ids are dropped."));
+  ops->Add(UnsortedSpec("UnsortedSegmentProd", all, ids)
+               .Gradient(UnsortedSegmentProdGradient)
+               .Doc("The product of rows with equal ids; 1 where there is none. Negative ids are "
+                    "dropped."));
+  ops->Add(UnsortedSpec("UnsortedSegmentMin", kRealTypes, ids)
+               .Gradient(UnsortedSegmentExtremeGradient)
+               .Doc("The smallest elements of rows with equal ids; the type's largest value where "
+                    "there is none. Negative "
                     "ids are dropped."));
-  ops->Add(UnsortedSpec("UnsortedSegmentMax", kRealTypes, ids).Gradient(UnsortedSegmentExtremeGradient)
-               .Doc("The largest elements of rows with equal ids; the type's lowest value where there is none. Negative "
+  ops->Add(UnsortedSpec("UnsortedSegmentMax", kRealTypes, ids)
+               .Gradient(UnsortedSegmentExtremeGradient)
+               .Doc("The largest elements of rows with equal ids; the type's lowest value where "
+                    "there is none. Negative "
                     "ids are dropped."));
   AddSparse(ops, "Sum", kRealTypes, SparseSegmentGradient<3>("SparseSegmentSumGrad"),
-            SparseSegmentGradient<4>("SparseSegmentSumGrad"), SparseSegmentGradGradient<false, false>,
+            SparseSegmentGradient<4>("SparseSegmentSumGrad"),
+            SparseSegmentGradGradient<false, false>,
             "Rows data[indices] with equal (sorted) ids, summed.");
   AddSparse(ops, "Mean", kFloatTypes, SparseSegmentGradient<3>("SparseSegmentMeanGrad"),
-            SparseSegmentGradient<4>("SparseSegmentMeanGrad"), SparseSegmentGradGradient<false, true>,
+            SparseSegmentGradient<4>("SparseSegmentMeanGrad"),
+            SparseSegmentGradGradient<false, true>,
             "The mean of rows data[indices] with equal (sorted) ids.");
   AddSparse(ops, "SqrtN", kFloatTypes, SparseSegmentGradient<3>("SparseSegmentSqrtNGrad"),
-            SparseSegmentGradient<4>("SparseSegmentSqrtNGrad"), SparseSegmentGradGradient<true, true>,
-            "The sum of rows data[indices] with equal (sorted) ids, divided by the square root of their number.");
+            SparseSegmentGradient<4>("SparseSegmentSqrtNGrad"),
+            SparseSegmentGradGradient<true, true>,
+            "The sum of rows data[indices] with equal (sorted) ids, divided by the square root of "
+            "their number.");
 }
 
 }  // namespace weir

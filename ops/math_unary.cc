@@ -135,7 +135,8 @@ OpSpec UnarySpec(absl::string_view op, absl::string_view types) {
 }
 
 void AddFloatFunctions(OpRegistry* ops) {
-  const auto add = [ops](absl::string_view op, absl::string_view types, GradientFn gradient, absl::string_view doc) {
+  const auto add = [ops](absl::string_view op, absl::string_view types, GradientFn gradient,
+                         absl::string_view doc) {
     ops->Add(UnarySpec(op, types).Gradient(std::move(gradient)).Doc(doc));
   };
   const char* const all = kFloatComplexTypes;
@@ -161,7 +162,8 @@ void AddFloatFunctions(OpRegistry* ops) {
   add("Erf", kFloatTypes, ErfGradient, "The error function.");
   add("Erfc", kFloatTypes, ErfcGradient, "1 - erf(x), accurate for large x.");
   add("Erfinv", kFloatTypes, ErfinvGradient, "The inverse of erf.");
-  add("Ndtri", kFloatTypes, NdtriGradient, "The x at which the standard normal distribution function has this value.");
+  add("Ndtri", kFloatTypes, NdtriGradient,
+      "The x at which the standard normal distribution function has this value.");
   add("Lgamma", kFloatTypes, LgammaGradient, "log |gamma(x)|.");
   add("Digamma", kFloatTypes, DigammaGradient, "The derivative of lgamma.");
 }
@@ -173,32 +175,65 @@ void AddNumberFunctions(OpRegistry* ops) {
                .Gradient(SignGradient)
                .Doc("-1, 0 or 1 as x is negative, 0 or positive; x / |x| for complex x."));
   ops->Add(UnarySpec("Reciprocal", kSignedComplexTypes).Gradient(ReciprocalGradient).Doc("1 / x."));
-  ops->Add(UnarySpec("Inv", kSignedComplexTypes).Gradient(ReciprocalGradient).Doc("1 / x: the old name of Reciprocal."));
-  ops->Add(UnarySpec("Square", "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, "
-                               "uint64, complex64, complex128}")
-               .Gradient(SquareGradient)
-               .Doc("x * x."));
-  ops->Add(UnarySpec("Floor", kFloatTypes).NotDifferentiable().Doc("The largest whole number not above x."));
-  ops->Add(UnarySpec("Ceil", kFloatTypes).NotDifferentiable().Doc("The smallest whole number not below x."));
+  ops->Add(UnarySpec("Inv", kSignedComplexTypes)
+               .Gradient(ReciprocalGradient)
+               .Doc("1 / x: the old name of Reciprocal."));
+  ops->Add(
+      UnarySpec(
+          "Square",
+          "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, "
+          "uint64, complex64, complex128}")
+          .Gradient(SquareGradient)
+          .Doc("x * x."));
+  ops->Add(UnarySpec("Floor", kFloatTypes)
+               .NotDifferentiable()
+               .Doc("The largest whole number not above x."));
+  ops->Add(UnarySpec("Ceil", kFloatTypes)
+               .NotDifferentiable()
+               .Doc("The smallest whole number not below x."));
   ops->Add(UnarySpec("Round", kSignedComplexTypes)
                .NotDifferentiable()
                .Doc("The whole number nearest to x; halves go to the even one."));
-  ops->Add(UnarySpec("Rint", kFloatTypes).NotDifferentiable().Doc("The whole number nearest to x; halves go to the even one."));
+  ops->Add(UnarySpec("Rint", kFloatTypes)
+               .NotDifferentiable()
+               .Doc("The whole number nearest to x; halves go to the even one."));
   ops->Add(UnarySpec("Invert", kIntegerTypes).NotDifferentiable().Doc("Every bit of x flipped."));
-  ops->Add(OpSpec("PopulationCount").In("x: T").Out("y: uint8").Attr(kIntegerTypes).InferShape(SameShape)
-               .NotDifferentiable().Doc("How many bits of x are 1."));
-  ops->Add(OpSpec("LogicalNot").In("x: bool").Out("y: bool").InferShape(SameShape).NotDifferentiable().Doc("not x."));
-  for (const auto& [op, doc] : {std::pair<const char*, const char*>{"IsNan", "Whether x is not a number."},
-                                {"IsInf", "Whether x is an infinity."},
-                                {"IsFinite", "Whether x is neither infinite nor NaN."}}) {
-    ops->Add(OpSpec(op).In("x: T").Out("y: bool").Attr(kFloatTypes).InferShape(SameShape).NotDifferentiable().Doc(doc));
+  ops->Add(OpSpec("PopulationCount")
+               .In("x: T")
+               .Out("y: uint8")
+               .Attr(kIntegerTypes)
+               .InferShape(SameShape)
+               .NotDifferentiable()
+               .Doc("How many bits of x are 1."));
+  ops->Add(OpSpec("LogicalNot")
+               .In("x: bool")
+               .Out("y: bool")
+               .InferShape(SameShape)
+               .NotDifferentiable()
+               .Doc("not x."));
+  for (const auto& [op, doc] :
+       {std::pair<const char*, const char*>{"IsNan", "Whether x is not a number."},
+        {"IsInf", "Whether x is an infinity."},
+        {"IsFinite", "Whether x is neither infinite nor NaN."}}) {
+    ops->Add(OpSpec(op)
+                 .In("x: T")
+                 .Out("y: bool")
+                 .Attr(kFloatTypes)
+                 .InferShape(SameShape)
+                 .NotDifferentiable()
+                 .Doc(doc));
   }
 }
 
 void AddGradientFunctions(OpRegistry* ops) {
   const auto add = [ops](absl::string_view op, GradientFn gradient, absl::string_view doc) {
-    ops->Add(OpSpec(op).In("y: T, dy: T").Out("z: T").Attr(kFloatComplexTypes).InferShape(MergedShape)
-                 .Gradient(std::move(gradient)).Doc(doc));
+    ops->Add(OpSpec(op)
+                 .In("y: T, dy: T")
+                 .Out("z: T")
+                 .Attr(kFloatComplexTypes)
+                 .InferShape(MergedShape)
+                 .Gradient(std::move(gradient))
+                 .Doc(doc));
   };
   add("SigmoidGrad", SigmoidGradGradient, "dy * y * (1 - y): the gradient of y = sigmoid(x).");
   add("TanhGrad", TanhGradGradient, "dy * (1 - y * y): the gradient of y = tanh(x).");
@@ -209,17 +244,29 @@ void AddGradientFunctions(OpRegistry* ops) {
 }
 
 void AddComplexFunctions(OpRegistry* ops) {
-  const auto part = [ops](absl::string_view op, absl::string_view in, absl::string_view out, GradientFn gradient,
-                          absl::string_view doc) {
-    ops->Add(OpSpec(op).In(in).Out(out).Attr("T: {complex64, complex128} = DT_COMPLEX64")
-                 .Attr("Tout: {float, double} = DT_FLOAT").InferShape(SameShape).Gradient(std::move(gradient)).Doc(doc));
+  const auto part = [ops](absl::string_view op, absl::string_view in, absl::string_view out,
+                          GradientFn gradient, absl::string_view doc) {
+    ops->Add(OpSpec(op)
+                 .In(in)
+                 .Out(out)
+                 .Attr("T: {complex64, complex128} = DT_COMPLEX64")
+                 .Attr("Tout: {float, double} = DT_FLOAT")
+                 .InferShape(SameShape)
+                 .Gradient(std::move(gradient))
+                 .Doc(doc));
   };
-  part("ComplexAbs", "x: T", "y: Tout", ComplexAbsGradient, "The absolute value of complex numbers.");
+  part("ComplexAbs", "x: T", "y: Tout", ComplexAbsGradient,
+       "The absolute value of complex numbers.");
   part("Real", "input: T", "output: Tout", RealGradient, "The real part.");
   part("Imag", "input: T", "output: Tout", ImagGradient, "The imaginary part.");
   part("Angle", "input: T", "output: Tout", AngleGradient, "The argument, in (-pi, pi].");
-  ops->Add(OpSpec("Conj").In("input: T").Out("output: T").Attr("T: {complex64, complex128, variant} = DT_COMPLEX64")
-               .InferShape(SameShape).Gradient(ConjGradient).Doc("The complex conjugate."));
+  ops->Add(OpSpec("Conj")
+               .In("input: T")
+               .Out("output: T")
+               .Attr("T: {complex64, complex128, variant} = DT_COMPLEX64")
+               .InferShape(SameShape)
+               .Gradient(ConjGradient)
+               .Doc("The complex conjugate."));
 }
 
 }  // namespace
@@ -229,12 +276,25 @@ void AddUnaryMathOps(OpRegistry* ops) {
   AddNumberFunctions(ops);
   AddGradientFunctions(ops);
   AddComplexFunctions(ops);
-  ops->Add(OpSpec("Cast").In("x: SrcT").Out("y: DstT").Attr("SrcT: type").Attr("DstT: type")
-               .Attr("Truncate: bool = false").InferShape(SameShape).Gradient(CastGradient)
-               .Doc("x converted to another type. Floating-point numbers become integers by dropping the fraction; with "
-                    "Truncate, narrower floating-point types drop mantissa bits instead of rounding."));
-  ops->Add(OpSpec("Bucketize").In("input: T").Out("output: int32").Attr("T: {int32, int64, float, double}")
-               .Attr("boundaries: list(float)").InferShape(SameShape).NotDifferentiable()
+  ops->Add(
+      OpSpec("Cast")
+          .In("x: SrcT")
+          .Out("y: DstT")
+          .Attr("SrcT: type")
+          .Attr("DstT: type")
+          .Attr("Truncate: bool = false")
+          .InferShape(SameShape)
+          .Gradient(CastGradient)
+          .Doc("x converted to another type. Floating-point numbers become integers by dropping "
+               "the fraction; with "
+               "Truncate, narrower floating-point types drop mantissa bits instead of rounding."));
+  ops->Add(OpSpec("Bucketize")
+               .In("input: T")
+               .Out("output: int32")
+               .Attr("T: {int32, int64, float, double}")
+               .Attr("boundaries: list(float)")
+               .InferShape(SameShape)
+               .NotDifferentiable()
                .Doc("How many boundaries (in ascending order) are not above each element."));
 }
 

@@ -19,20 +19,24 @@ std::string Unused(Graph& graph, const VariableScope& scope, absl::string_view n
   std::set<std::string> taken;
   for (const Variable& v : GlobalVariables(graph)) taken.insert(v.op_name());
   std::string unused(name);
-  for (int i = 1; taken.contains(absl::StrCat(scope.name(), "/", unused)); ++i) unused = absl::StrCat(name, "_", i);
+  for (int i = 1; taken.contains(absl::StrCat(scope.name(), "/", unused)); ++i)
+    unused = absl::StrCat(name, "_", i);
   return unused;
 }
 
 // Adam's correction: the plain average `biased` starts at zero and is divided by 1 - decay^steps.
-Output UnbiasedAverage(const Variable& v, Output value, const Output& rest, absl::string_view name) {
+Output UnbiasedAverage(const Variable& v, Output value, const Output& rest,
+                       absl::string_view name) {
   Graph& graph = v.graph();
   Variable biased, steps;
   {
     const VariableScope scope(graph, v.op_name());
     const ClearControlDependencies at_start(graph);
     const ColocateWith place(graph, v.handle().node);
-    const VariableOptions options{
-        .initializer = Zeros(), .dtype = v.dtype(), .trainable = false, .use_resource = v.is_resource()};
+    const VariableOptions options{.initializer = Zeros(),
+                                  .dtype = v.dtype(),
+                                  .trainable = false,
+                                  .use_resource = v.is_resource()};
     biased = GetVariable(graph, Unused(graph, scope, "biased"), v.shape(), options);
     steps = GetVariable(graph, Unused(graph, scope, "local_step"), Shape(), options);
   }
@@ -46,8 +50,8 @@ Output UnbiasedAverage(const Variable& v, Output value, const Output& rest, absl
 
 }  // namespace
 
-Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay, bool zero_debias,
-                           absl::string_view name) {
+Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,
+                           bool zero_debias, absl::string_view name) {
   if (!variable || !value) return {};
   Graph& graph = variable.graph();
   const NameScope scope(graph, name.empty() ? "AssignMovingAvg" : name);
@@ -64,7 +68,8 @@ Output AssignMovingAverage(const Variable& variable, Output value, const TensorA
   return variable.AssignSub((variable.value() - value) * rest, {.name = scope.name()});
 }
 
-ExponentialMovingAverage::ExponentialMovingAverage(TensorArg decay, ExponentialMovingAverageOptions options)
+ExponentialMovingAverage::ExponentialMovingAverage(TensorArg decay,
+                                                   ExponentialMovingAverageOptions options)
     : decay_(std::move(decay)), options_(std::move(options)) {}
 
 Operation ExponentialMovingAverage::Apply(Graph& graph) { return Apply(TrainableVariables(graph)); }
@@ -105,8 +110,10 @@ Operation ExponentialMovingAverage::ApplyToTensors(const Outputs& tensors) {
     if (!average) {
       Graph& graph = t.graph();
       const ClearControlDependencies at_start(graph);
-      const VariableScope scope(graph, {.default_name = absl::StrCat(t.node->name(), "/", options_.name)});
-      average = GetVariable(graph, "", t.shape(), {.initializer = Zeros(), .dtype = t.dtype(), .trainable = false});
+      const VariableScope scope(graph,
+                                {.default_name = absl::StrCat(t.node->name(), "/", options_.name)});
+      average = GetVariable(graph, "", t.shape(),
+                            {.initializer = Zeros(), .dtype = t.dtype(), .trainable = false});
     }
     items.emplace_back(average, t);
   }
@@ -116,7 +123,8 @@ Operation ExponentialMovingAverage::ApplyToTensors(const Outputs& tensors) {
   return Update(graph, items, options_.zero_debias);
 }
 
-Operation ExponentialMovingAverage::Update(Graph& graph, const std::vector<std::pair<Variable, Output>>& items,
+Operation ExponentialMovingAverage::Update(Graph& graph,
+                                           const std::vector<std::pair<Variable, Output>>& items,
                                            bool zero_debias) {
   const std::string scope = graph.name_scope();
   Output decay = decay_.In(graph, DT_FLOAT, "decay");
@@ -133,7 +141,9 @@ Operation ExponentialMovingAverage::Update(Graph& graph, const std::vector<std::
   return GroupOps(graph, updates, scope);
 }
 
-Variable ExponentialMovingAverage::Average(const Variable& variable) const { return Average(variable.handle()); }
+Variable ExponentialMovingAverage::Average(const Variable& variable) const {
+  return Average(variable.handle());
+}
 
 Variable ExponentialMovingAverage::Average(const Output& tensor) const {
   const auto it = averages_.find({tensor.node, tensor.index});
@@ -143,7 +153,8 @@ Variable ExponentialMovingAverage::Average(const Output& tensor) const {
 std::string ExponentialMovingAverage::AverageName(const Variable& variable) const {
   const Variable average = Average(variable);
   if (average) return average.op_name();
-  return variable.graph().UniqueName(absl::StrCat(variable.op_name(), "/", options_.name), /*mark=*/false);
+  return variable.graph().UniqueName(absl::StrCat(variable.op_name(), "/", options_.name),
+                                     /*mark=*/false);
 }
 
 std::map<std::string, Variable> ExponentialMovingAverage::VariablesToRestore(
@@ -155,7 +166,8 @@ std::map<std::string, Variable> ExponentialMovingAverage::VariablesToRestore(
   std::map<std::string, Variable> names;
   for (const Variable& v : with_average) names[AverageName(v)] = v;
   for (const Variable& v : GlobalVariables(graph)) {
-    const bool has_average = std::find(with_average.begin(), with_average.end(), v) != with_average.end();
+    const bool has_average =
+        std::find(with_average.begin(), with_average.end(), v) != with_average.end();
     if (!has_average) names.try_emplace(v.op_name(), v);
   }
   return names;

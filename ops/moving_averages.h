@@ -9,28 +9,32 @@
 
 namespace weir {
 
-// variable -= (1 - decay) * (variable - value). With `zero_debias` the bias towards the variable's start at zero is taken
-// out (two more variables, "<variable>/biased" and "<variable>/local_step", in the current variable scope).
-Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay, bool zero_debias = true,
-                           absl::string_view name = {});
+// variable -= (1 - decay) * (variable - value). With `zero_debias` the bias towards the variable's
+// start at zero is taken out (two more variables, "<variable>/biased" and "<variable>/local_step",
+// in the current variable scope).
+Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,
+                           bool zero_debias = true, absl::string_view name = {});
 
 struct ExponentialMovingAverageOptions {
-  // Where given, the decay is min(decay, (1 + num_updates) / (10 + num_updates)): averages move faster at the start.
+  // Where given, the decay is min(decay, (1 + num_updates) / (10 + num_updates)): averages move
+  // faster at the start.
   std::optional<TensorArg> num_updates = {};
   // For averages of tensors, which start at zero.
   bool zero_debias = false;
   std::string name = "ExponentialMovingAverage";
 };
 
-// Keeps shadow variables "<variable>/ExponentialMovingAverage" that follow variables (starting at their initial values), or
-// tensors (starting at zero). The variables it follows are in the collection "moving_average_variables".
+// Keeps shadow variables "<variable>/ExponentialMovingAverage" that follow variables (starting at
+// their initial values), or tensors (starting at zero). The variables it follows are in the
+// collection "moving_average_variables".
 //
 //   ExponentialMovingAverage ema(0.999);
 //   ControlDependencies after(g, {train});
 //   Operation step = ema.Apply();
 //   ... evaluate with the averages: Saver(g, {.var_list = ema.VariablesToRestore(g)}).Restore(...)
 //
-// An object of the program, like an optimizer. INVALID_ARGUMENT on the graph for what is not floating-point.
+// An object of the program, like an optimizer. INVALID_ARGUMENT on the graph for what is not
+// floating-point.
 class ExponentialMovingAverage {
  public:
   explicit ExponentialMovingAverage(TensorArg decay, ExponentialMovingAverageOptions options = {});
@@ -46,12 +50,15 @@ class ExponentialMovingAverage {
   Variable Average(const Output& tensor) const;
   // "<variable>/ExponentialMovingAverage": its name, whether it exists or not.
   std::string AverageName(const Variable& variable) const;
-  // For a saver that loads the averages in place of the variables: names in the checkpoint -> variables to fill. Variables
-  // without average map under their own names. Default `averaged`: trainable and "moving_average_variables".
-  std::map<std::string, Variable> VariablesToRestore(Graph& graph, const std::optional<Variables>& averaged = {}) const;
+  // For a saver that loads the averages in place of the variables: names in the checkpoint ->
+  // variables to fill. Variables without average map under their own names. Default `averaged`:
+  // trainable and "moving_average_variables".
+  std::map<std::string, Variable> VariablesToRestore(
+      Graph& graph, const std::optional<Variables>& averaged = {}) const;
 
  private:
-  Operation Update(Graph& graph, const std::vector<std::pair<Variable, Output>>& items, bool zero_debias);
+  Operation Update(Graph& graph, const std::vector<std::pair<Variable, Output>>& items,
+                   bool zero_debias);
 
   const TensorArg decay_;
   const ExponentialMovingAverageOptions options_;

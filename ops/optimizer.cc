@@ -17,7 +17,8 @@ namespace {
 bool CheckTrainable(const Output& tensor) {
   if (!tensor) return false;
   if (IsFloating(tensor.dtype())) return true;
-  tensor.graph().Fail(InvalidArgument("Invalid type ", DataTypeName(tensor.dtype()), " for ", tensor.name(),
+  tensor.graph().Fail(InvalidArgument("Invalid type ", DataTypeName(tensor.dtype()), " for ",
+                                      tensor.name(),
                                       ", expected: half, bfloat16, float or double."));
   return false;
 }
@@ -29,30 +30,34 @@ std::string Names(const GradsAndVariables& items) {
 }
 
 bool AnyGradient(const GradsAndVariables& items) {
-  return std::any_of(items.begin(), items.end(), [](const GradAndVariable& item) { return !item.grad.none(); });
+  return std::any_of(items.begin(), items.end(),
+                     [](const GradAndVariable& item) { return !item.grad.none(); });
 }
 
 }  // namespace
 
 Operation Optimizer::Minimize(const Output& loss, const MinimizeOptions& options) {
   if (!loss) return {};
-  const GradsAndVariables items = ComputeGradients(loss, {.var_list = options.var_list,
-                                                          .gate_gradients = options.gate_gradients,
-                                                          .aggregation = options.aggregation,
-                                                          .colocate_gradients_with_ops =
-                                                              options.colocate_gradients_with_ops,
-                                                          .grad_loss = options.grad_loss});
+  const GradsAndVariables items =
+      ComputeGradients(loss, {.var_list = options.var_list,
+                              .gate_gradients = options.gate_gradients,
+                              .aggregation = options.aggregation,
+                              .colocate_gradients_with_ops = options.colocate_gradients_with_ops,
+                              .grad_loss = options.grad_loss});
   if (!loss.graph().status().ok()) return {};
   if (!AnyGradient(items)) {
-    loss.graph().Fail(InvalidArgument(
-        "No gradients provided for any variable, check your graph for ops that do not support gradients, between "
-        "variables [", Names(items), "] and loss ", loss.name(), "."));
+    loss.graph().Fail(
+        InvalidArgument("No gradients provided for any variable, check your graph for ops that do "
+                        "not support gradients, between "
+                        "variables [",
+                        Names(items), "] and loss ", loss.name(), "."));
     return {};
   }
   return ApplyGradients(items, {.global_step = options.global_step, .name = options.name});
 }
 
-GradsAndVariables Optimizer::ComputeGradients(const Output& loss, const ComputeGradientsOptions& options) {
+GradsAndVariables Optimizer::ComputeGradients(const Output& loss,
+                                              const ComputeGradientsOptions& options) {
   if (!CheckTrainable(loss)) return {};
   Graph& graph = loss.graph();
   const Variables variables = options.var_list.value_or(TrainableVariables(graph));
@@ -69,7 +74,8 @@ GradsAndVariables Optimizer::ComputeGradients(const Output& loss, const ComputeG
   GradsAndVariables items;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!grads[i].none() && !IsFloating(variables[i].dtype())) {
-      graph.Fail(InvalidArgument("Invalid type ", DataTypeName(variables[i].dtype()), " for ", variables[i].name(),
+      graph.Fail(InvalidArgument("Invalid type ", DataTypeName(variables[i].dtype()), " for ",
+                                 variables[i].name(),
                                  ", expected: half, bfloat16, float or double."));
       return {};
     }
@@ -78,7 +84,8 @@ GradsAndVariables Optimizer::ComputeGradients(const Output& loss, const ComputeG
   return items;
 }
 
-Operation Optimizer::ApplyGradients(const GradsAndVariables& items, const ApplyGradientsOptions& options) {
+Operation Optimizer::ApplyGradients(const GradsAndVariables& items,
+                                    const ApplyGradientsOptions& options) {
   Variables updated;
   Graph* graph = nullptr;
   for (const GradAndVariable& item : items) {
@@ -105,34 +112,38 @@ Operation Optimizer::ApplyGradients(const GradsAndVariables& items, const ApplyG
     updates.push_back(Update(item));
   }
   if (!graph->status().ok()) return {};
-  const Operation train = options.global_step ? CountStep(*graph, updates, options.global_step, scope.name())
-                                              : Finish(*graph, updates, scope.name());
+  const Operation train = options.global_step
+                              ? CountStep(*graph, updates, options.global_step, scope.name())
+                              : Finish(*graph, updates, scope.name());
   if (train) graph->AddToCollection(collections::kTrainOp, train);
   return train;
 }
 
-Operation Optimizer::CountStep(Graph& graph, const std::vector<Operation>& updates, const Variable& global_step,
-                               absl::string_view scope) {
+Operation Optimizer::CountStep(Graph& graph, const std::vector<Operation>& updates,
+                               const Variable& global_step, absl::string_view scope) {
   const ControlDependencies after(graph, {Finish(graph, updates, "update")});
   const ColocateWith place(graph, global_step.handle().node);
   return global_step.AssignAdd(1, {.read_value = false, .name = std::string(scope)});
 }
 
-// A constrained variable is read again after the update, and assigned what the constraint makes of it.
+// A constrained variable is read again after the update, and assigned what the constraint makes of
+// it.
 Operation Optimizer::Update(const GradAndVariable& item) {
   const Variable& v = item.variable;
   Graph& graph = v.graph();
   if (item.grad.is_slices()) {
     if (v.constraint()) {
-      graph.Fail(FailedPrecondition("Cannot use a constraint function on a sparse variable: ", v.name()));
+      graph.Fail(
+          FailedPrecondition("Cannot use a constraint function on a sparse variable: ", v.name()));
       return {};
     }
     return ApplySparseDuplicateIndices(item.grad.slices(), v);
   }
   if (!v.shape().IsCompatibleWith(item.grad.dense().shape())) {
-    graph.Fail(InvalidArgument("Optimizer ", name_, ": the gradient ", item.grad.dense().name(), " of shape ",
-                               item.grad.dense().shape().ToString(), " does not fit variable ", v.name(),
-                               " of shape ", v.shape().ToString()));
+    graph.Fail(InvalidArgument("Optimizer ", name_, ": the gradient ", item.grad.dense().name(),
+                               " of shape ", item.grad.dense().shape().ToString(),
+                               " does not fit variable ", v.name(), " of shape ",
+                               v.shape().ToString()));
     return {};
   }
   const Operation update = ApplyDense(item.grad.dense(), v);
@@ -142,11 +153,13 @@ Operation Optimizer::Update(const GradAndVariable& item) {
   return v.Assign(v.constraint()(value), {.read_value = false});
 }
 
-Operation Optimizer::ApplySparseDuplicateIndices(const IndexedSlices& grad, const Variable& variable) {
+Operation Optimizer::ApplySparseDuplicateIndices(const IndexedSlices& grad,
+                                                 const Variable& variable) {
   return ApplySparse(WithoutDuplicates(grad), variable);
 }
 
-Operation Optimizer::Finish(Graph& graph, const std::vector<Operation>& updates, absl::string_view name) {
+Operation Optimizer::Finish(Graph& graph, const std::vector<Operation>& updates,
+                            absl::string_view name) {
   return GroupOps(graph, updates, name);
 }
 
@@ -173,12 +186,13 @@ Variables Optimizer::variables(const Graph& graph) const {
       if (&node->graph() == &graph) all.push_back(slot);
     }
   }
-  std::sort(all.begin(), all.end(), [](const Variable& a, const Variable& b) { return a.name() < b.name(); });
+  std::sort(all.begin(), all.end(),
+            [](const Variable& a, const Variable& b) { return a.name() < b.name(); });
   return all;
 }
 
-Variable Optimizer::MakeSlot(const Variable& variable, absl::string_view slot_name, absl::string_view op_name,
-                             const Initializer& initializer) {
+Variable Optimizer::MakeSlot(const Variable& variable, absl::string_view slot_name,
+                             absl::string_view op_name, const Initializer& initializer) {
   Variable& slot = slots_[std::string(slot_name)][variable.handle().node];
   if (slot) return slot;
   slot = CreateSlot(variable, op_name, initializer);
@@ -197,12 +211,14 @@ Variable Optimizer::MakeConstantSlot(const Variable& variable, absl::string_view
   });
 }
 
-Variable Optimizer::MakeNonSlot(absl::string_view name, const TensorArg& initial_value, const Variable& first) {
+Variable Optimizer::MakeNonSlot(absl::string_view name, const TensorArg& initial_value,
+                                const Variable& first) {
   Variable& variable = non_slots_[{std::string(name), &first.graph()}];
   if (variable) return variable;
   const ColocateWith place(first.graph(), first.handle().node);
-  variable = MakeVariable(first.graph(), Initializer(initial_value),
-                          {.name = std::string(name), .trainable = false, .use_resource = first.is_resource()});
+  variable = MakeVariable(
+      first.graph(), Initializer(initial_value),
+      {.name = std::string(name), .trainable = false, .use_resource = first.is_resource()});
   return variable;
 }
 

@@ -25,7 +25,8 @@ Output CastTo(const Output& tensor, DataType dtype) {
 }
 
 // INVALID_ARGUMENT on the graph unless the number satisfies `ok`.
-void Require(Graph& graph, bool ok, absl::string_view name, double value, absl::string_view wanted) {
+void Require(Graph& graph, bool ok, absl::string_view name, double value,
+             absl::string_view wanted) {
   if (!ok) graph.Fail(InvalidArgument(name, " must be ", wanted, ": ", value));
 }
 
@@ -33,19 +34,22 @@ void Require(Graph& graph, bool ok, absl::string_view name, double value, absl::
 Initializer Filled(const Variable& variable, double value) {
   const ColocateWith place(variable.graph(), variable.handle().node);
   if (!variable.shape().IsFullyDefined()) {
-    return Fill(ShapeTensor(variable.initialized_value()), ConstOf(variable.graph(), variable.dtype(), value));
+    return Fill(ShapeTensor(variable.initialized_value()),
+                ConstOf(variable.graph(), variable.dtype(), value));
   }
   Tensor tensor(variable.dtype(), variable.shape());
   DispatchType(variable.dtype(), Floats{}, [&]<class T>() {
     for (T& x : tensor.flat<T>()) x = static_cast<T>(static_cast<float>(value));
   });
-  if (variable.dtype() == DT_DOUBLE) std::fill_n(tensor.data<double>(), tensor.num_elements(), value);
+  if (variable.dtype() == DT_DOUBLE)
+    std::fill_n(tensor.data<double>(), tensor.num_elements(), value);
   return Initializer(Const(variable.graph(), std::move(tensor)));
 }
 
 }  // namespace
 
-RuleOptimizer::RuleOptimizer(std::string name, std::string rule, std::vector<Hyperparameter> hyperparameters,
+RuleOptimizer::RuleOptimizer(std::string name, std::string rule,
+                             std::vector<Hyperparameter> hyperparameters,
                              std::vector<SlotSpec> slots, bool use_locking, bool use_nesterov)
     : Optimizer(std::move(name), use_locking),
       rule_(std::move(rule)),
@@ -67,7 +71,8 @@ void RuleOptimizer::Prepare(Graph& graph) {
 }
 
 Output RuleOptimizer::Get(absl::string_view argument, const Variable& variable) const {
-  if (const auto it = tensors_.find(argument); it != tensors_.end()) return CastTo(it->second, variable.dtype());
+  if (const auto it = tensors_.find(argument); it != tensors_.end())
+    return CastTo(it->second, variable.dtype());
   for (const Hyperparameter& h : hyperparameters_) {
     if (h.argument != argument) continue;
     const NameScope scope(variable.graph(), "Cast");
@@ -76,23 +81,25 @@ Output RuleOptimizer::Get(absl::string_view argument, const Variable& variable) 
   return Output();
 }
 
-Operation RuleOptimizer::Apply(const Output& grad, const Output* indices, const Variable& variable) {
+Operation RuleOptimizer::Apply(const Output& grad, const Output* indices,
+                               const Variable& variable) {
   const UpdateRule* const found = FindRule(rule_);
   if (found == nullptr) {
-    variable.graph().Fail(InvalidArgument("Optimizer ", name(), ": there is no update rule '", rule_,
-                                          "'; UpdateRules() lists them"));
+    variable.graph().Fail(InvalidArgument("Optimizer ", name(), ": there is no update rule '",
+                                          rule_, "'; UpdateRules() lists them"));
     return {};
   }
   const UpdateRule& rule = *found;
   NodeBuilder builder(variable.graph(),
-                      absl::StrCat(variable.is_resource() ? "Resource" : "", indices != nullptr ? "Sparse" : "",
-                                   "Apply", rule_));
+                      absl::StrCat(variable.is_resource() ? "Resource" : "",
+                                   indices != nullptr ? "Sparse" : "", "Apply", rule_));
   builder.Input(variable.handle());
   for (const absl::string_view argument : rule.slots) {
     const auto slot = std::find_if(slots_.begin(), slots_.end(),
                                    [&](const SlotSpec& s) { return s.argument == argument; });
     if (slot == slots_.end()) {
-      variable.graph().Fail(InvalidArgument("Optimizer ", name(), ": rule ", rule_, " needs a slot for ", argument));
+      variable.graph().Fail(
+          InvalidArgument("Optimizer ", name(), ": rule ", rule_, " needs a slot for ", argument));
       return {};
     }
     builder.Input(GetSlot(variable, slot->name).handle());
@@ -120,10 +127,12 @@ Operation RuleOptimizer::ApplySparse(const IndexedSlices& grad, const Variable& 
 }
 
 GradientDescent::GradientDescent(TensorArg learning_rate, GradientDescentOptions options)
-    : RuleOptimizer(options.name, "GradientDescent", {{"learning_rate", "alpha", std::move(learning_rate)}}, {},
+    : RuleOptimizer(options.name, "GradientDescent",
+                    {{"learning_rate", "alpha", std::move(learning_rate)}}, {},
                     options.use_locking) {}
 
-Operation GradientDescent::ApplySparseDuplicateIndices(const IndexedSlices& grad, const Variable& variable) {
+Operation GradientDescent::ApplySparseDuplicateIndices(const IndexedSlices& grad,
+                                                       const Variable& variable) {
   if (variable.is_resource()) {
     const Output minus = Negative(grad.values);
     return ResourceScatter("Add", variable.handle(), grad.indices, minus * Get("alpha", variable));
@@ -134,7 +143,8 @@ Operation GradientDescent::ApplySparseDuplicateIndices(const IndexedSlices& grad
 
 Momentum::Momentum(TensorArg learning_rate, TensorArg momentum, MomentumOptions options)
     : RuleOptimizer(options.name, "Momentum",
-                    {{"learning_rate", "lr", std::move(learning_rate)}, {"momentum", "momentum", std::move(momentum)}},
+                    {{"learning_rate", "lr", std::move(learning_rate)},
+                     {"momentum", "momentum", std::move(momentum)}},
                     {{"momentum", "accum"}}, options.use_locking, options.use_nesterov) {}
 
 Adagrad::Adagrad(TensorArg learning_rate, AdagradOptions options)
@@ -199,7 +209,8 @@ void ProximalAdagrad::CreateSlots(const Variables& variables) {
   Require(variables[0].graph(), initial_accumulator_value_ > 0, "initial_accumulator_value",
           initial_accumulator_value_, "positive");
   for (const Variable& v : variables) {
-    if (!GetSlot(v, "accumulator")) MakeSlot(v, "accumulator", name(), Filled(v, initial_accumulator_value_));
+    if (!GetSlot(v, "accumulator"))
+      MakeSlot(v, "accumulator", name(), Filled(v, initial_accumulator_value_));
   }
 }
 
@@ -212,11 +223,13 @@ AdagradDA::AdagradDA(TensorArg learning_rate, Variable global_step, AdagradDAOpt
                      {"gradient_squared_accumulator", "gradient_squared_accumulator"}},
                     options.use_locking),
       global_step_(std::move(global_step)),
-      initial_gradient_squared_accumulator_value_(options.initial_gradient_squared_accumulator_value) {}
+      initial_gradient_squared_accumulator_value_(
+          options.initial_gradient_squared_accumulator_value) {}
 
 void AdagradDA::CreateSlots(const Variables& variables) {
   const double start = initial_gradient_squared_accumulator_value_;
-  Require(variables[0].graph(), start > 0, "initial_gradient_squared_accumulator_value", start, "positive");
+  Require(variables[0].graph(), start > 0, "initial_gradient_squared_accumulator_value", start,
+          "positive");
   for (const Variable& v : variables) {
     if (GetSlot(v, "gradient_accumulator")) continue;
     const Initializer zero = Filled(v, 0), squares = Filled(v, start);
@@ -244,7 +257,8 @@ void AdagradDA::Prepare(Graph& graph) {
 Output AdagradDA::GlobalStep(const Variable& variable) const { return Identity(step_on_worker_); }
 
 Ftrl::Ftrl(TensorArg learning_rate, FtrlOptions options)
-    : RuleOptimizer(options.name, options.l2_shrinkage_regularization_strength > 0 ? "FtrlV2" : "Ftrl", {},
+    : RuleOptimizer(options.name,
+                    options.l2_shrinkage_regularization_strength > 0 ? "FtrlV2" : "Ftrl", {},
                     {{"accum", "accum"}, {"linear", "linear"}}, options.use_locking),
       learning_rate_(std::move(learning_rate)),
       options_(std::move(options)) {}
@@ -252,15 +266,17 @@ Ftrl::Ftrl(TensorArg learning_rate, FtrlOptions options)
 void Ftrl::CreateSlots(const Variables& variables) {
   Graph& graph = variables[0].graph();
   const FtrlOptions& o = options_;
-  Require(graph, o.initial_accumulator_value >= 0, "initial_accumulator_value", o.initial_accumulator_value,
+  Require(graph, o.initial_accumulator_value >= 0, "initial_accumulator_value",
+          o.initial_accumulator_value, "positive or zero");
+  Require(graph, o.learning_rate_power <= 0, "learning_rate_power", o.learning_rate_power,
+          "negative or zero");
+  Require(graph, o.l1_regularization_strength >= 0, "l1_regularization_strength",
+          o.l1_regularization_strength, "positive or zero");
+  Require(graph, o.l2_regularization_strength >= 0, "l2_regularization_strength",
+          o.l2_regularization_strength, "positive or zero");
+  Require(graph, o.l2_shrinkage_regularization_strength >= 0,
+          "l2_shrinkage_regularization_strength", o.l2_shrinkage_regularization_strength,
           "positive or zero");
-  Require(graph, o.learning_rate_power <= 0, "learning_rate_power", o.learning_rate_power, "negative or zero");
-  Require(graph, o.l1_regularization_strength >= 0, "l1_regularization_strength", o.l1_regularization_strength,
-          "positive or zero");
-  Require(graph, o.l2_regularization_strength >= 0, "l2_regularization_strength", o.l2_regularization_strength,
-          "positive or zero");
-  Require(graph, o.l2_shrinkage_regularization_strength >= 0, "l2_shrinkage_regularization_strength",
-          o.l2_shrinkage_regularization_strength, "positive or zero");
   const double start = o.initial_accumulator_value;
   const Initializer accum([start](const InitializerArgs& args) {
     return Ones(args.graph, args.shape, args.dtype) * start;
@@ -279,7 +295,8 @@ void Ftrl::CreateSlots(const Variables& variables) {
 // beta / (2 * learning rate) joins the L2 strength; TensorFlow builds the sum even where beta is 0.
 void Ftrl::Prepare(Graph& graph) {
   const Output rate = learning_rate_.In(graph, DT_INVALID, "learning_rate");
-  const Output l1 = ConstOf(graph, DT_FLOAT, options_.l1_regularization_strength, "l1_regularization_strength");
+  const Output l1 =
+      ConstOf(graph, DT_FLOAT, options_.l1_regularization_strength, "l1_regularization_strength");
   Output bounded;
   {
     const NameScope scope(graph, "Maximum");
@@ -290,8 +307,10 @@ void Ftrl::Prepare(Graph& graph) {
   ConstOf(graph, DT_FLOAT, options_.beta, "beta");
   const Output shrinkage = ConstOf(graph, DT_FLOAT, options_.l2_shrinkage_regularization_strength,
                                    "l2_shrinkage_regularization_strength");
-  const Output power = ConstOf(graph, DT_FLOAT, options_.learning_rate_power, "learning_rate_power");
-  set_tensors({{"lr", rate}, {"l1", l1}, {"l2", l2}, {"l2_shrinkage", shrinkage}, {"lr_power", power}});
+  const Output power =
+      ConstOf(graph, DT_FLOAT, options_.learning_rate_power, "learning_rate_power");
+  set_tensors(
+      {{"lr", rate}, {"l1", l1}, {"l2", l2}, {"l2_shrinkage", shrinkage}, {"lr_power", power}});
 }
 
 }  // namespace weir

@@ -8,16 +8,17 @@
 
 #include "weir/ops/optimizer.h"
 
-// TensorFlow 1's optimizers (tf.train.*Optimizer). Each is made with its hyperparameters and used through Optimizer:
+// TensorFlow 1's optimizers (tf.train.*Optimizer). Each is made with its hyperparameters and used
+// through Optimizer:
 //
 //   Operation train = Adam(1e-3).Minimize(loss, {.global_step = step});
 //
-// A hyperparameter is a number or a tensor (a schedule, a placeholder); formulas are in the docs of the ops that they build
-// (ops/training.cc).
+// A hyperparameter is a number or a tensor (a schedule, a placeholder); formulas are in the docs of
+// the ops that they build (ops/training.cc).
 namespace weir {
 
-// One argument of an update rule: the constant it becomes in the optimizer's scope (empty: one beside each update), and the
-// op's argument it is for.
+// One argument of an update rule: the constant it becomes in the optimizer's scope (empty: one
+// beside each update), and the op's argument it is for.
 struct Hyperparameter {
   std::string name;      // "learning_rate"
   std::string argument;  // "lr"
@@ -31,8 +32,9 @@ struct SlotSpec {
   double initial = 0;
 };
 
-// An optimizer that is one update op for each variable: (Resource)(Sparse)Apply<rule>. What most of those below are; and a
-// way to use the rules without a class of their own (AdaMax, AddSign, PowerSign).
+// An optimizer that is one update op for each variable: (Resource)(Sparse)Apply<rule>. What most of
+// those below are; and a way to use the rules without a class of their own (AdaMax, AddSign,
+// PowerSign).
 class RuleOptimizer : public Optimizer {
  public:
   RuleOptimizer(std::string name, std::string rule, std::vector<Hyperparameter> hyperparameters,
@@ -71,7 +73,8 @@ class GradientDescent : public RuleOptimizer {
   explicit GradientDescent(TensorArg learning_rate, GradientDescentOptions options = {});
 
  protected:
-  Operation ApplySparseDuplicateIndices(const IndexedSlices& grad, const Variable& variable) override;
+  Operation ApplySparseDuplicateIndices(const IndexedSlices& grad,
+                                        const Variable& variable) override;
 };
 
 struct MomentumOptions {
@@ -126,13 +129,13 @@ class RMSProp : public RuleOptimizer {
 };
 
 struct FtrlOptions {
-  double learning_rate_power = -0.5;             // <= 0
-  double initial_accumulator_value = 0.1;        // >= 0
-  double l1_regularization_strength = 0;         // >= 0
-  double l2_regularization_strength = 0;         // >= 0
+  double learning_rate_power = -0.5;       // <= 0
+  double initial_accumulator_value = 0.1;  // >= 0
+  double l1_regularization_strength = 0;   // >= 0
+  double l2_regularization_strength = 0;   // >= 0
   bool use_locking = false;
   std::string name = "Ftrl";
-  std::string accum_name = {}, linear_name = {};  // default: name
+  std::string accum_name = {}, linear_name = {};    // default: name
   double l2_shrinkage_regularization_strength = 0;  // >= 0; above 0 the V2 ops are built
   double beta = 0;
 };
@@ -185,8 +188,8 @@ struct AdagradDAOptions {
   bool use_locking = false;
   std::string name = "AdagradDA";
 };
-// Computes the variable anew from the sums of all gradients, so it needs the step's number: pass the same `global_step` to
-// Minimize, which counts it.
+// Computes the variable anew from the sums of all gradients, so it needs the step's number: pass
+// the same `global_step` to Minimize, which counts it.
 class AdagradDA : public RuleOptimizer {
  public:
   AdagradDA(TensorArg learning_rate, Variable global_step, AdagradDAOptions options = {});
@@ -210,8 +213,8 @@ struct AdamOptions {
   bool use_locking = false;
   std::string name = "Adam";
 };
-// A sparse gradient decays the moments of all rows, but only the sum of squares of its own rows grows: as in TensorFlow,
-// the cost is that of the whole variable.
+// A sparse gradient decays the moments of all rows, but only the sum of squares of its own rows
+// grows: as in TensorFlow, the cost is that of the whole variable.
 class Adam : public Optimizer {
  public:
   explicit Adam(TensorArg learning_rate = 0.001, AdamOptions options = {});
@@ -221,11 +224,13 @@ class Adam : public Optimizer {
   void Prepare(Graph& graph) override;
   Operation ApplyDense(const Output& grad, const Variable& variable) override;
   Operation ApplySparse(const IndexedSlices& grad, const Variable& variable) override;
-  Operation Finish(Graph& graph, const std::vector<Operation>& updates, absl::string_view name) override;
+  Operation Finish(Graph& graph, const std::vector<Operation>& updates,
+                   absl::string_view name) override;
 
  private:
   Output Power(const Variable& variable, absl::string_view name) const;
-  Output DecayAndScatter(const Variable& slot, const Output& decay, const Output& rows, const Output& indices) const;
+  Output DecayAndScatter(const Variable& slot, const Output& decay, const Output& rows,
+                         const Output& indices) const;
 
   const TensorArg learning_rate_;
   const AdamOptions options_;
@@ -242,8 +247,9 @@ struct AdamWOptions {
   bool use_locking = false;
   std::string name = "AdamW";
 };
-// Adam with decoupled weight decay (Loshchilov and Hutter 2017): each step first takes weight_decay * var off the variable
-// (not scaled by the learning rate), then makes Adam's step. Of a sparse gradient only the rows touched decay.
+// Adam with decoupled weight decay (Loshchilov and Hutter 2017): each step first takes weight_decay
+// * var off the variable (not scaled by the learning rate), then makes Adam's step. Of a sparse
+// gradient only the rows touched decay.
 class AdamW : public Adam {
  public:
   explicit AdamW(TensorArg weight_decay, AdamWOptions options = {});

@@ -3,15 +3,15 @@
 
 #include "weir/core/op.h"
 
-// The families of ops. Each function adds the records of one source file; ops/registry.cc calls them all, once, for
-// BuiltinOps().
+// The families of ops. Each function adds the records of one source file; ops/registry.cc calls
+// them all, once, for BuiltinOps().
 namespace weir {
 
 void AddArrayOps(OpRegistry* ops);        // array.cc
 void AddControlFlowOps(OpRegistry* ops);  // control_flow.cc
 void AddDataFlowOps(OpRegistry* ops);     // data_flow.cc
 void AddIoOps(OpRegistry* ops);           // io.cc
-void AddLinalgOps(OpRegistry* ops);      // linalg.cc
+void AddLinalgOps(OpRegistry* ops);       // linalg.cc
 void AddMathOps(OpRegistry* ops);         // math.cc
 void AddNnOps(OpRegistry* ops);           // nn.cc
 void AddRandomOps(OpRegistry* ops);       // random.cc

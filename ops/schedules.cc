@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// The arguments of a schedule inside its scope: the rate as "initial_learning_rate", everything else cast to its type.
+// The arguments of a schedule inside its scope: the rate as "initial_learning_rate", everything
+// else cast to its type.
 class Schedule {
  public:
   Schedule(Output step, const TensorArg& rate, absl::string_view name, absl::string_view fallback)
@@ -46,8 +47,9 @@ Output CosineOf(const Schedule& s, const Output& fraction) {
 
 }  // namespace
 
-Output ExponentialDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                        const TensorArg& decay_rate, const DecayOptions& options) {
+Output ExponentialDecay(const TensorArg& learning_rate, Output global_step,
+                        const TensorArg& decay_steps, const TensorArg& decay_rate,
+                        const DecayOptions& options) {
   if (!global_step) return {};
   const Schedule s(global_step, learning_rate, options.name, "ExponentialDecay");
   const Output steps = s.As(decay_steps), rate = s.As(decay_rate);
@@ -56,8 +58,9 @@ Output ExponentialDecay(const TensorArg& learning_rate, Output global_step, cons
   return Multiply(s.rate(), Pow(rate, p), s.name());
 }
 
-Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                       const TensorArg& decay_rate, const DecayOptions& options) {
+Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step,
+                       const TensorArg& decay_steps, const TensorArg& decay_rate,
+                       const DecayOptions& options) {
   if (!global_step) return {};
   const Output factor = Exp(Negative(decay_rate.In(global_step.graph(), DT_INVALID, "Neg/x")));
   DecayOptions named = options;
@@ -65,8 +68,9 @@ Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step, const
   return ExponentialDecay(learning_rate, global_step, decay_steps, factor, named);
 }
 
-Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                        const TensorArg& decay_rate, const DecayOptions& options) {
+Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step,
+                        const TensorArg& decay_steps, const TensorArg& decay_rate,
+                        const DecayOptions& options) {
   if (!global_step) return {};
   const Schedule s(global_step, learning_rate, options.name, "InverseTimeDecay");
   const Output steps = s.As(decay_steps), rate = s.As(decay_rate);
@@ -76,8 +80,8 @@ Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step, cons
   return Divide(s.rate(), Add(one, Multiply(rate, p)), s.name());
 }
 
-Output PolynomialDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                       const PolynomialDecayOptions& options) {
+Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
+                       const TensorArg& decay_steps, const PolynomialDecayOptions& options) {
   if (!global_step) return {};
   const Schedule s(global_step, learning_rate, options.name, "PolynomialDecay");
   const Output end = s.As(options.end_learning_rate), power = s.As(options.power);
@@ -93,27 +97,30 @@ Output PolynomialDecay(const TensorArg& learning_rate, Output global_step, const
   return Add(Multiply(range, Pow(1 - p, power)), end, s.name());
 }
 
-// From the last interval to the first: the value of the first boundary that the step does not exceed.
-Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries, const std::vector<double>& values,
-                         absl::string_view name) {
+// From the last interval to the first: the value of the first boundary that the step does not
+// exceed.
+Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
+                         const std::vector<double>& values, absl::string_view name) {
   if (!global_step) return {};
   Graph& graph = global_step.graph();
   if (boundaries.empty() || values.size() != boundaries.size() + 1) {
-    graph.Fail(InvalidArgument("PiecewiseConstant: the length of boundaries should be 1 less than the length of values, ",
-                               "got ", boundaries.size(), " and ", values.size()));
+    graph.Fail(InvalidArgument(
+        "PiecewiseConstant: the length of boundaries should be 1 less than the length of values, ",
+        "got ", boundaries.size(), " and ", values.size()));
     return {};
   }
   for (size_t i = 1; i < boundaries.size(); ++i) {
     if (boundaries[i] > boundaries[i - 1]) continue;
-    graph.Fail(InvalidArgument("PiecewiseConstant: boundaries must ascend, got ", boundaries[i - 1], " before ",
-                               boundaries[i]));
+    graph.Fail(InvalidArgument("PiecewiseConstant: boundaries must ascend, got ", boundaries[i - 1],
+                               " before ", boundaries[i]));
     return {};
   }
   const NameScope scope(graph, name.empty() ? "PiecewiseConstant" : name);
   Output value = Const(graph, static_cast<float>(values.back()));
   for (size_t i = boundaries.size(); i-- > 0;) {
     const Output boundary = ConstLike(global_step, static_cast<double>(boundaries[i]));
-    value = Select(LessEqual(global_step, boundary), Const(graph, static_cast<float>(values[i])), value);
+    value = Select(LessEqual(global_step, boundary), Const(graph, static_cast<float>(values[i])),
+                   value);
   }
   return value;
 }
@@ -128,8 +135,8 @@ Output CosineDecay(const TensorArg& learning_rate, Output global_step, const Ten
   return Multiply(s.rate(), decayed);
 }
 
-Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                         const LinearCosineDecayOptions& options) {
+Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step,
+                         const TensorArg& decay_steps, const LinearCosineDecayOptions& options) {
   if (!global_step) return {};
   const Schedule s(global_step, learning_rate, options.name, "LinearCosineDecay");
   const Output steps = s.As(decay_steps);
@@ -139,8 +146,10 @@ Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step, con
   return Multiply(s.rate(), (options.alpha + linear) * cosine + options.beta, s.name());
 }
 
-// Period i is t_mul^i long, in first periods: the number of finished ones comes from the sum of a geometric series.
-Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step, const TensorArg& first_decay_steps,
+// Period i is t_mul^i long, in first periods: the number of finished ones comes from the sum of a
+// geometric series.
+Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step,
+                           const TensorArg& first_decay_steps,
                            const CosineDecayRestartsOptions& options) {
   if (!global_step) return {};
   const Schedule s(global_step, learning_rate, options.name, "SGDRDecay");

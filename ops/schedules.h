@@ -6,8 +6,9 @@
 
 #include "weir/ops/literal.h"
 
-// Learning rates that change with the step (tf.train.*_decay): scalars to give to an optimizer. `global_step` is a scalar of
-// any integer or floating type; the other arguments are numbers or scalars. The result has the type of the learning rate.
+// Learning rates that change with the step (tf.train.*_decay): scalars to give to an optimizer.
+// `global_step` is a scalar of any integer or floating type; the other arguments are numbers or
+// scalars. The result has the type of the learning rate.
 namespace weir {
 
 struct DecayOptions {
@@ -15,14 +16,17 @@ struct DecayOptions {
   std::string name = {};
 };
 // learning_rate * decay_rate ^ (step / decay_steps)
-Output ExponentialDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                        const TensorArg& decay_rate, const DecayOptions& options = {});
+Output ExponentialDecay(const TensorArg& learning_rate, Output global_step,
+                        const TensorArg& decay_steps, const TensorArg& decay_rate,
+                        const DecayOptions& options = {});
 // learning_rate * exp(-decay_rate * step / decay_steps)
-Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                       const TensorArg& decay_rate, const DecayOptions& options = {});
+Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step,
+                       const TensorArg& decay_steps, const TensorArg& decay_rate,
+                       const DecayOptions& options = {});
 // learning_rate / (1 + decay_rate * step / decay_steps)
-Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                        const TensorArg& decay_rate, const DecayOptions& options = {});
+Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step,
+                        const TensorArg& decay_steps, const TensorArg& decay_rate,
+                        const DecayOptions& options = {});
 
 struct PolynomialDecayOptions {
   TensorArg end_learning_rate = 0.0001;
@@ -32,13 +36,14 @@ struct PolynomialDecayOptions {
   std::string name = {};
 };
 // (learning_rate - end) * (1 - min(step, decay_steps) / decay_steps) ^ power + end
-Output PolynomialDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
-                       const PolynomialDecayOptions& options = {});
+Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
+                       const TensorArg& decay_steps, const PolynomialDecayOptions& options = {});
 
-// values[0] up to and including step boundaries[0], values[1] up to boundaries[1], ..., values.back() afterwards.
-// INVALID_ARGUMENT on the graph unless there is one value more than boundaries, and boundaries ascend.
-Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries, const std::vector<double>& values,
-                         absl::string_view name = {});
+// values[0] up to and including step boundaries[0], values[1] up to boundaries[1], ...,
+// values.back() afterwards. INVALID_ARGUMENT on the graph unless there is one value more than
+// boundaries, and boundaries ascend.
+Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
+                         const std::vector<double>& values, absl::string_view name = {});
 
 struct CosineDecayOptions {
   double alpha = 0;  // the lowest rate, as a fraction of learning_rate
@@ -54,8 +59,10 @@ struct LinearCosineDecayOptions {
   double beta = 0.001;
   std::string name = {};
 };
-// learning_rate * ((alpha + 1 - f) * (1 + cos(2 * pi * num_periods * f)) / 2 + beta), f = min(step, decay_steps) / decay_steps
-Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
+// learning_rate * ((alpha + 1 - f) * (1 + cos(2 * pi * num_periods * f)) / 2 + beta), f = min(step,
+// decay_steps) / decay_steps
+Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step,
+                         const TensorArg& decay_steps,
                          const LinearCosineDecayOptions& options = {});
 
 struct CosineDecayRestartsOptions {
@@ -65,7 +72,8 @@ struct CosineDecayRestartsOptions {
   std::string name = {};
 };
 // Cosine decay that starts again after each period (SGDR, Loshchilov and Hutter 2016).
-Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step, const TensorArg& first_decay_steps,
+Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step,
+                           const TensorArg& first_decay_steps,
                            const CosineDecayRestartsOptions& options = {});
 
 }  // namespace weir

@@ -6,7 +6,8 @@
 
 namespace weir {
 
-Variable CreateSlot(const Variable& primary, absl::string_view name, const Initializer& initializer) {
+Variable CreateSlot(const Variable& primary, absl::string_view name,
+                    const Initializer& initializer) {
   if (!primary) return {};
   Graph& graph = primary.graph();
   const VariableScope scope(graph, {.default_name = absl::StrCat(primary.op_name(), "/", name)});

@@ -6,7 +6,8 @@
 
 namespace weir {
 
-Output VarHandleOp(Graph& graph, DataType dtype, const Shape& shape, const VariableOpOptions& options) {
+Output VarHandleOp(Graph& graph, DataType dtype, const Shape& shape,
+                   const VariableOpOptions& options) {
   Node* node = AddNode(graph, "VarHandleOp", {},
                        {{"container", options.container},
                         {"shared_name", options.shared_name},
@@ -16,7 +17,8 @@ Output VarHandleOp(Graph& graph, DataType dtype, const Shape& shape, const Varia
   return node == nullptr ? Output() : Output(node);
 }
 
-Output VariableV2(Graph& graph, DataType dtype, const Shape& shape, const VariableOpOptions& options) {
+Output VariableV2(Graph& graph, DataType dtype, const Shape& shape,
+                  const VariableOpOptions& options) {
   Node* node = AddNode(graph, "VariableV2", {},
                        {{"shape", shape},
                         {"dtype", dtype},
@@ -41,14 +43,16 @@ Output VariableShape(Output resource, DataType out_type, absl::string_view name)
 Output StaticVariableShape(Output resource, DataType out_type) {
   if (!resource) return Output();
   const HandleData* handle = resource.node->output_handle(resource.index);
-  if (handle == nullptr || !handle->shape.IsFullyDefined()) return VariableShape(resource, out_type);
+  if (handle == nullptr || !handle->shape.IsFullyDefined())
+    return VariableShape(resource, out_type);
   const auto dims = handle->shape.dims();
   if (out_type == DT_INT64) return Const(resource.graph(), Tensor::Vector<int64_t>(dims));
   const std::vector<int32_t> narrow(dims.begin(), dims.end());
   return Const(resource.graph(), Tensor::Vector<int32_t>(narrow));
 }
 
-Operation AssignVariableOp(Output resource, Output value, bool validate_shape, absl::string_view name) {
+Operation AssignVariableOp(Output resource, Output value, bool validate_shape,
+                           absl::string_view name) {
   return AddNode("AssignVariableOp", {resource, value}, {{"validate_shape", validate_shape}}, name);
 }
 
@@ -61,11 +65,14 @@ Operation AssignSubVariableOp(Output resource, Output value, absl::string_view n
 }
 
 Operation DestroyResourceOp(Output resource, bool ignore_lookup_error, absl::string_view name) {
-  return AddNode("DestroyResourceOp", {resource}, {{"ignore_lookup_error", ignore_lookup_error}}, name);
+  return AddNode("DestroyResourceOp", {resource}, {{"ignore_lookup_error", ignore_lookup_error}},
+                 name);
 }
 
-Output ResourceGather(Output resource, Output indices, DataType dtype, int64_t batch_dims, absl::string_view name) {
-  return AddOp("ResourceGather", {resource, indices}, {{"batch_dims", batch_dims}, {"dtype", dtype}}, name);
+Output ResourceGather(Output resource, Output indices, DataType dtype, int64_t batch_dims,
+                      absl::string_view name) {
+  return AddOp("ResourceGather", {resource, indices},
+               {{"batch_dims", batch_dims}, {"dtype", dtype}}, name);
 }
 
 Output ResourceGatherNd(Output resource, Output indices, DataType dtype, absl::string_view name) {
@@ -79,7 +86,8 @@ Operation ResourceScatter(absl::string_view op, Output resource, Output indices,
 
 Output Scatter(absl::string_view op, Output ref, Output indices, Output updates, bool use_locking,
                absl::string_view name) {
-  return AddOp(absl::StrCat("Scatter", op), {ref, indices, updates}, {{"use_locking", use_locking}}, name);
+  return AddOp(absl::StrCat("Scatter", op), {ref, indices, updates}, {{"use_locking", use_locking}},
+               name);
 }
 
 Output IsVariableInitializedOp(Output ref, absl::string_view name) {
@@ -118,8 +126,8 @@ absl::Status CheckHandleType(const ShapeContext& c, absl::string_view doing) {
   if (handle == nullptr || handle->dtype == DT_INVALID || attr == nullptr) return absl::OkStatus();
   const DataType wanted = *attr->get_if<DataType>();
   if (handle->dtype == wanted) return absl::OkStatus();
-  return InvalidArgument("Trying to ", doing, " variable with wrong dtype. Expected ", DataTypeName(handle->dtype),
-                         " got ", DataTypeName(wanted));
+  return InvalidArgument("Trying to ", doing, " variable with wrong dtype. Expected ",
+                         DataTypeName(handle->dtype), " got ", DataTypeName(wanted));
 }
 
 absl::Status ReadVariableRule(ShapeContext& c) {
@@ -142,7 +150,9 @@ absl::Status VariableShapeRule(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Shape HandleShape(const ShapeContext& c) { return c.handle(0) == nullptr ? Shape::UnknownRank() : c.handle(0)->shape; }
+Shape HandleShape(const ShapeContext& c) {
+  return c.handle(0) == nullptr ? Shape::UnknownRank() : c.handle(0)->shape;
+}
 
 absl::Status ResourceGatherRule(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(CheckHandleType(c, "read"));
@@ -152,7 +162,8 @@ absl::Status ResourceGatherRule(ShapeContext& c) {
   if (params.rank() < 1) return InvalidArgument("Shape must be at least rank 1 but is rank 0");
   const int64_t batch_dims = c.attr<int64_t>("batch_dims");
   if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims >= params.rank()) {
-    return InvalidArgument("batch_dims ", batch_dims, " must be in [0, rank of indices], and less than the rank of ",
+    return InvalidArgument("batch_dims ", batch_dims,
+                           " must be in [0, rank of indices], and less than the rank of ",
                            "the variable, ", params.rank());
   }
   const Shape batch = params.Sub(0, static_cast<int>(batch_dims));
@@ -167,8 +178,8 @@ absl::Status ResourceGatherNdRule(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRankAtLeast(1, 1));
   if (!params.has_rank() || !indices.has_rank() || indices.dim(-1) < 0) return absl::OkStatus();
   if (indices.dim(-1) > params.rank()) {
-    return InvalidArgument("indices.shape[-1] must be <= params.rank, but saw indices shape: ", indices.ToString(),
-                           " and params shape: ", params.ToString());
+    return InvalidArgument("indices.shape[-1] must be <= params.rank, but saw indices shape: ",
+                           indices.ToString(), " and params shape: ", params.ToString());
   }
   c.set_output(0, indices.Sub(0, -1).Concatenate(params.Sub(static_cast<int>(indices.dim(-1)))));
   return absl::OkStatus();
@@ -198,10 +209,13 @@ absl::Status CheckScatterNdShapes(const Shape& params, const Shape& indices, con
   if (!params.has_rank() || !indices.has_rank() || indices.dim(-1) < 0) return absl::OkStatus();
   const int64_t depth = indices.dim(-1);
   if (depth > params.rank()) {
-    return InvalidArgument("The inner dimension of indices, ", depth, ", must be <= the rank of the variable, ",
-                           params.rank());
+    return InvalidArgument("The inner dimension of indices, ", depth,
+                           ", must be <= the rank of the variable, ", params.rank());
   }
-  return indices.Sub(0, -1).Concatenate(params.Sub(static_cast<int>(depth))).MergeWith(updates).status();
+  return indices.Sub(0, -1)
+      .Concatenate(params.Sub(static_cast<int>(depth)))
+      .MergeWith(updates)
+      .status();
 }
 
 absl::Status ScatterNdRule(ShapeContext& c) {
@@ -232,7 +246,8 @@ Grads ReadVariableGradient(GradContext& g) { return {g.dy_grad()}; }
 
 Grads ResourceGatherGradient(GradContext& g) {
   if (g.attr<int64_t>("batch_dims") != 0) {
-    g.graph().Fail(Unimplemented("The gradient of ", g.node().Label(), " with batch_dims > 0 is not defined; gather ",
+    g.graph().Fail(Unimplemented("The gradient of ", g.node().Label(),
+                                 " with batch_dims > 0 is not defined; gather ",
                                  "from the variable's value instead"));
     return {};
   }
@@ -329,7 +344,8 @@ void AddResourceVariables(OpRegistry* ops) {
                .Stateful()
                .InferShape(ResourceGatherNdRule)
                .Gradient(ResourceGatherNdGradient)
-               .Doc("Elements or slices of a variable, addressed by the vectors along the last axis of `indices`."));
+               .Doc("Elements or slices of a variable, addressed by the vectors along the last "
+                    "axis of `indices`."));
   ops->Add(OpSpec("ResourceCountUpTo")
                .In("resource: resource")
                .Out("output: T")
@@ -360,7 +376,8 @@ void AddResourceScatters(OpRegistry* ops) {
                  .Attr("bad_indices_policy: string = ''")
                  .Stateful()
                  .InferShape(ResourceScatterNdRule)
-                 .Doc("Combines slices of the variable, addressed by vectors of indices, with `updates`."));
+                 .Doc("Combines slices of the variable, addressed by vectors of indices, with "
+                      "`updates`."));
   }
 }
 
@@ -441,7 +458,8 @@ void AddReferenceScatters(OpRegistry* ops) {
                  .Attr("bad_indices_policy: string = ''")
                  .InferShape(ScatterNdRule)
                  .NotDifferentiable()
-                 .Doc("Combines slices of the variable, addressed by vectors of indices, with `updates`."));
+                 .Doc("Combines slices of the variable, addressed by vectors of indices, with "
+                      "`updates`."));
   }
 }
 

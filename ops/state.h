@@ -5,11 +5,13 @@
 
 #include "weir/core/gradient.h"
 
-// The ops under variables, one builder each. Users take Variable (ops/variable.h), which is made of these.
+// The ops under variables, one builder each. Users take Variable (ops/variable.h), which is made of
+// these.
 //
-// A variable is an op without inputs: VarHandleOp, whose output is a resource handle, or VariableV2, whose output is a
-// reference. The same (container, shared name or node name) in one session is the same state. Writers of a reference pass
-// it on, so that what takes their output runs after the write; writers of a resource have no output.
+// A variable is an op without inputs: VarHandleOp, whose output is a resource handle, or
+// VariableV2, whose output is a reference. The same (container, shared name or node name) in one
+// session is the same state. Writers of a reference pass it on, so that what takes their output
+// runs after the write; writers of a resource have no output.
 namespace weir {
 
 struct VariableOpOptions {
@@ -17,8 +19,10 @@ struct VariableOpOptions {
   std::string shared_name = {};
   std::string name = {};
 };
-Output VarHandleOp(Graph& graph, DataType dtype, const Shape& shape, const VariableOpOptions& options = {});
-Output VariableV2(Graph& graph, DataType dtype, const Shape& shape, const VariableOpOptions& options = {});
+Output VarHandleOp(Graph& graph, DataType dtype, const Shape& shape,
+                   const VariableOpOptions& options = {});
+Output VariableV2(Graph& graph, DataType dtype, const Shape& shape,
+                  const VariableOpOptions& options = {});
 
 // A snapshot of the value. FAILED_PRECONDITION from the step while there is none.
 Output ReadVariableOp(Output resource, DataType dtype, absl::string_view name = {});
@@ -27,19 +31,23 @@ Output VarIsInitializedOp(Output resource, absl::string_view name = {});
 Output VariableShape(Output resource, DataType out_type = DT_INT32, absl::string_view name = {});
 // The same, as a constant where the shape is known when the graph is built.
 Output StaticVariableShape(Output resource, DataType out_type = DT_INT32);
-Operation AssignVariableOp(Output resource, Output value, bool validate_shape = false, absl::string_view name = {});
+Operation AssignVariableOp(Output resource, Output value, bool validate_shape = false,
+                           absl::string_view name = {});
 Operation AssignAddVariableOp(Output resource, Output value, absl::string_view name = {});
 Operation AssignSubVariableOp(Output resource, Output value, absl::string_view name = {});
 // The variable loses its value, and its memory.
-Operation DestroyResourceOp(Output resource, bool ignore_lookup_error = true, absl::string_view name = {});
+Operation DestroyResourceOp(Output resource, bool ignore_lookup_error = true,
+                            absl::string_view name = {});
 
 // Rows `indices` of the value, without reading all of it; GatherNd addresses by vectors of indices.
 Output ResourceGather(Output resource, Output indices, DataType dtype, int64_t batch_dims = 0,
                       absl::string_view name = {});
-Output ResourceGatherNd(Output resource, Output indices, DataType dtype, absl::string_view name = {});
+Output ResourceGatherNd(Output resource, Output indices, DataType dtype,
+                        absl::string_view name = {});
 
-// `op` is one of Add, Sub, Mul, Div, Min, Max, Update: "ResourceScatter<op>" and "Scatter<op>". Row indices[i] is combined
-// with updates[i]; updates may be a scalar. INVALID_ARGUMENT from the step, and nothing written, if an index is out of range.
+// `op` is one of Add, Sub, Mul, Div, Min, Max, Update: "ResourceScatter<op>" and "Scatter<op>". Row
+// indices[i] is combined with updates[i]; updates may be a scalar. INVALID_ARGUMENT from the step,
+// and nothing written, if an index is out of range.
 Operation ResourceScatter(absl::string_view op, Output resource, Output indices, Output updates,
                           absl::string_view name = {});
 Output Scatter(absl::string_view op, Output ref, Output indices, Output updates, bool use_locking,

@@ -278,8 +278,8 @@ absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& p
   proto::MetaGraphDef def;
   google::protobuf::TextFormat::Parser parser;
   parser.SetRecursionLimit(100);
-  const bool parsed = IsText(path) ? parser.ParseFromString(bytes, &def)
-                                   : def.ParseFromString(bytes);
+  const bool parsed =
+      IsText(path) ? parser.ParseFromString(bytes, &def) : def.ParseFromString(bytes);
   if (!parsed) return DataLoss(path, ": not a MetaGraphDef, or damaged");
   absl::StatusOr<MetaGraph> meta = ImportMetaGraph(graph, def, options);
   if (!meta.ok()) return Annotate(meta.status(), path);

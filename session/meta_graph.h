@@ -53,8 +53,8 @@ struct MetaGraph {
   std::map<std::string, std::string> assets;  // tensor -> file in the directory assets/
 };
 // Adds the nodes, and what the collections hold: variables as handles onto these nodes. Errors are
-// those of ImportGraphDef. An element of a collection that is malformed, or names what is not there,
-// is left out with a line on stderr: the graph is usable without it.
+// those of ImportGraphDef. An element of a collection that is malformed, or names what is not
+// there, is left out with a line on stderr: the graph is usable without it.
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
                                           const ImportMetaGraphOptions& options = {});
 absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& path,

@@ -6,11 +6,12 @@
 
 // Reads of references see every assignment that their users are ordered after.
 //
-// TensorFlow 1 graphs share one read of a reference variable, `w/read`, among all users, and a user that waits for an
-// assignment (by a control edge, say) expects the new value from it: there a read is an alias of the variable. Here a
-// read takes a snapshot, so it is made to wait for the assignment too, unless the assignment itself needs the read. For
-// each writer the nodes that run after it are collected (few: writers stand at the end of a step); a read of the same
-// variable that has a user among them, and does not lead to the writer, gets a control edge from it.
+// TensorFlow 1 graphs share one read of a reference variable, `w/read`, among all users, and a user
+// that waits for an assignment (by a control edge, say) expects the new value from it: there a read
+// is an alias of the variable. Here a read takes a snapshot, so it is made to wait for the
+// assignment too, unless the assignment itself needs the read. For each writer the nodes that run
+// after it are collected (few: writers stand at the end of a step); a read of the same variable
+// that has a user among them, and does not lead to the writer, gets a control edge from it.
 namespace weir {
 
 namespace {

@@ -166,7 +166,7 @@ class Plan {
   std::vector<int32_t> fetch_reset_slots;  // those that are no constants: emptied once fetched
   // slot -> value, there before the first step, in the memory of the device that uses it
   std::vector<std::pair<int32_t, Tensor>> constants;
-  std::vector<int32_t> reset_slots;                   // emptied when the step is over
+  std::vector<int32_t> reset_slots;    // emptied when the step is over
   std::vector<int32_t> dynamic_slots;  // all that are emptied some time; after an error all at once
   bool may_have_dead = false;
   std::vector<Device*> streams;  // devices with a stream: a step ends when they have come so far

@@ -23,8 +23,8 @@ absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* mod
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(is_text ? text : binary));
   google::protobuf::TextFormat::Parser parser;
   parser.SetRecursionLimit(100);
-  const bool parsed = is_text ? parser.ParseFromString(bytes, model)
-                              : model->ParseFromString(bytes);
+  const bool parsed =
+      is_text ? parser.ParseFromString(bytes, model) : model->ParseFromString(bytes);
   return parsed ? absl::OkStatus()
                 : DataLoss(is_text ? text : binary, ": not a SavedModel, or damaged");
 }

@@ -118,7 +118,7 @@ class Specializer {
     absl::StatusOr<Kernel> kernel = n.def->make(init);
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
     n.kernel = n.device->Wrap(init, *std::move(kernel));
-    n.cost_ns = n.device->has_stream()    ? kLaunchNs
+    n.cost_ns = n.device->has_stream()   ? kLaunchNs
                 : n.def->cost != nullptr ? n.def->cost(init)
                                          : CostByBytes(n, inputs);
     if (n.kernel.is_constant()) {

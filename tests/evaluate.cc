@@ -12,8 +12,8 @@ namespace weir {
 
 namespace {
 
-// Every value that was computed or fed lies in `slots_`, an output of a node at a fixed position, so that kernels see
-// the same kind of array that an executor gives them.
+// Every value that was computed or fed lies in `slots_`, an output of a node at a fixed position,
+// so that kernels see the same kind of array that an executor gives them.
 class Evaluator {
  public:
   Evaluator(const std::vector<std::pair<Output, Tensor>>& feeds, ResourceMap* resources)
@@ -30,7 +30,8 @@ class Evaluator {
     for (const auto& [output, tensor] : fed_) {
       if (first_slot_.contains(output.node)) slots_[Slot(output)] = tensor;
     }
-    // Values that references were turned into; more come while nodes run, so the array is made large enough at once.
+    // Values that references were turned into; more come while nodes run, so the array is made
+    // large enough at once.
     size_t num_inputs = 0;
     for (const Node* node : order_) num_inputs += node->num_inputs();
     slots_.reserve(slots_.size() + num_inputs);
@@ -93,8 +94,10 @@ class Evaluator {
 
   static absl::StatusOr<Tensor> Dereference(const Tensor& handle) {
     if (handle.dtype() != DT_RESOURCE) return handle;
-    auto variable = std::dynamic_pointer_cast<VariableState>(handle.data<ResourceHandle>()->resource);
-    if (variable == nullptr) return InvalidArgument("a reference to something that is not a variable");
+    auto variable =
+        std::dynamic_pointer_cast<VariableState>(handle.data<ResourceHandle>()->resource);
+    if (variable == nullptr)
+      return InvalidArgument("a reference to something that is not a variable");
     return variable->Read();
   }
 
@@ -118,16 +121,21 @@ class Evaluator {
         inputs.back() = static_cast<int32_t>(slots_.size());
         slots_.push_back(std::move(value));
       }
-      if (!slots_[inputs.back()].initialized()) return InvalidArgument("input ", i, " has no value");
+      if (!slots_[inputs.back()].initialized())
+        return InvalidArgument("input ", i, " has no value");
     }
     for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(Slot(node.output(i)));
 
-    WEIR_ASSIGN_OR_RETURN(Kernel kernel, def->make(KernelInit{node, *device_, *resources_, input_shapes}));
+    WEIR_ASSIGN_OR_RETURN(Kernel kernel,
+                          def->make(KernelInit{node, *device_, *resources_, input_shapes}));
     if (kernel.is_constant()) {
       slots_[outputs[0]] = kernel.constant();
       return absl::OkStatus();
     }
-    const StepInfo step{.step_id = 1, .pool = &DefaultThreadPool(), .resources = resources_, .cancellation = &cancellation_};
+    const StepInfo step{.step_id = 1,
+                        .pool = &DefaultThreadPool(),
+                        .resources = resources_,
+                        .cancellation = &cancellation_};
     KernelContext context(node, *device_, step,
                           {.slots = slots_.data(),
                            .dead = dead_.data(),
@@ -154,7 +162,8 @@ class Evaluator {
 
 }  // namespace
 
-absl::StatusOr<Tensors> Evaluate(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds,
+absl::StatusOr<Tensors> Evaluate(const Graph& graph,
+                                 const std::vector<std::pair<Output, Tensor>>& feeds,
                                  const Outputs& fetches, ResourceMap* resources) {
   WEIR_RETURN_IF_ERROR(graph.status());
   ResourceMap own;
@@ -173,11 +182,13 @@ absl::StatusOr<Tensors> Evaluate(const Graph& graph, const std::vector<std::pair
   return results;
 }
 
-absl::StatusOr<Tensors> Evaluate(const Graph& graph, const Outputs& fetches, ResourceMap* resources) {
+absl::StatusOr<Tensors> Evaluate(const Graph& graph, const Outputs& fetches,
+                                 ResourceMap* resources) {
   return Evaluate(graph, std::vector<std::pair<Output, Tensor>>{}, fetches, resources);
 }
 
-absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& targets, ResourceMap* resources) {
+absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& targets,
+                             ResourceMap* resources) {
   WEIR_RETURN_IF_ERROR(graph.status());
   ResourceMap own;
   Evaluator evaluator({}, resources == nullptr ? &own : resources);

@@ -11,19 +11,24 @@
 
 namespace weir {
 
-// Computes `fetches` with the kernels of the CPU, one node after the other in an order that respects data and control
-// edges: no session, no plan, no optimisation. For tests of ops, kernels and gradients, and as the slow truth that
-// sessions are compared with. Loops and branches not taken (Switch, Merge, NextIteration) are beyond it.
+// Computes `fetches` with the kernels of the CPU, one node after the other in an order that
+// respects data and control edges: no session, no plan, no optimisation. For tests of ops, kernels
+// and gradients, and as the slow truth that sessions are compared with. Loops and branches not
+// taken (Switch, Merge, NextIteration) are beyond it.
 //
-// A fed output replaces the node that makes it. A reference that goes to an input which wants a value is read on the way.
-// State lives in `resources`, so that one call can initialise a variable and the next one read it; null: in a map that is
-// gone when the call returns. Errors have the node's name and op in front, as a session's have.
-absl::StatusOr<Tensors> Evaluate(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds,
+// A fed output replaces the node that makes it. A reference that goes to an input which wants a
+// value is read on the way. State lives in `resources`, so that one call can initialise a variable
+// and the next one read it; null: in a map that is gone when the call returns. Errors have the
+// node's name and op in front, as a session's have.
+absl::StatusOr<Tensors> Evaluate(const Graph& graph,
+                                 const std::vector<std::pair<Output, Tensor>>& feeds,
                                  const Outputs& fetches, ResourceMap* resources = nullptr);
 // Without feeds.
-absl::StatusOr<Tensors> Evaluate(const Graph& graph, const Outputs& fetches, ResourceMap* resources = nullptr);
+absl::StatusOr<Tensors> Evaluate(const Graph& graph, const Outputs& fetches,
+                                 ResourceMap* resources = nullptr);
 // Runs operations for their effects.
-absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& targets, ResourceMap* resources);
+absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& targets,
+                             ResourceMap* resources);
 
 }  // namespace weir
 

@@ -79,8 +79,8 @@ bool HoldsVariables(const std::string& key) {
   return false;
 }
 
-// What an import must keep of VariableDefs. Whether one is trainable it learns from the collections:
-// old files do not say it.
+// What an import must keep of VariableDefs. Whether one is trainable it learns from the
+// collections: old files do not say it.
 Json WithoutTrainable(Json defs) {
   for (Json& def : defs) def.erase("trainable");
   return defs;

@@ -16,12 +16,14 @@ using Reasons = std::map<std::string, std::string>;
 // Variables are no inputs that a row could give.
 const Reasons* WithVariableOps(Reasons reasons) {
   for (const char* op :
-       {"Assign", "AssignAdd", "AssignAddVariableOp", "AssignSub", "AssignSubVariableOp", "AssignVariableOp", "CountUpTo",
-        "DestroyResourceOp", "IsVariableInitialized", "ReadVariableOp", "ResourceCountUpTo", "ResourceGather",
-        "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp", "Variable", "VariableShape", "VariableV2"}) {
+       {"Assign", "AssignAdd", "AssignAddVariableOp", "AssignSub", "AssignSubVariableOp",
+        "AssignVariableOp", "CountUpTo", "DestroyResourceOp", "IsVariableInitialized",
+        "ReadVariableOp", "ResourceCountUpTo", "ResourceGather", "ResourceGatherNd", "VarHandleOp",
+        "VarIsInitializedOp", "Variable", "VariableShape", "VariableV2"}) {
     reasons.try_emplace(op, "state_test");
   }
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "Update", "NdAdd", "NdSub", "NdMin", "NdMax", "NdUpdate"}) {
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "Update", "NdAdd", "NdSub",
+                         "NdMin", "NdMax", "NdUpdate"}) {
     reasons.try_emplace(std::string("Scatter") + op, "state_test");
     reasons.try_emplace(std::string("ResourceScatter") + op, "state_test");
   }
@@ -124,7 +126,8 @@ const Reasons& TestedElsewhere() {
   return *reasons;
 }
 
-// The ops of all rows, from the names of the sweep's tests: "Math/OpSweepTest.MatchesReference/Concat_axis1".
+// The ops of all rows, from the names of the sweep's tests:
+// "Math/OpSweepTest.MatchesReference/Concat_axis1".
 std::set<std::string> OpsWithRows() {
   std::set<std::string> ops;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();

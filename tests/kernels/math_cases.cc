@@ -35,7 +35,9 @@ double IncompleteGamma(double a, double x) {
 double DigammaByDifferences(double x) {
   const double h = 1e-3;
   const auto f = [](double v) { return std::lgamma(v); };
-  return (45 * (f(x + h) - f(x - h)) - 9 * (f(x + 2 * h) - f(x - 2 * h)) + (f(x + 3 * h) - f(x - 3 * h))) / (60 * h);
+  return (45 * (f(x + h) - f(x - h)) - 9 * (f(x + 2 * h) - f(x - 2 * h)) +
+          (f(x + 3 * h) - f(x - 3 * h))) /
+         (60 * h);
 }
 double ZetaBySum(double x, double q) {
   double sum = 0;
@@ -57,52 +59,110 @@ std::vector<OpCase> UnaryCases() {
   return {
       OpCase("Abs", +[](double x) { return std::abs(x); }, {-9, 9}),
       OpCase("Neg", +[](double x) { return -x; }, {-9, 9}).Complex(+[](Z x) { return -x; }),
-      OpCase("Sign", SignOf, {-9, 9}).Complex(+[](Z x) { return x == 0.0 ? Z(0) : x / std::abs(x); }),
-      OpCase("Reciprocal", +[](double x) { return 1 / x; }, {-3, 3, true}).Complex(+[](Z x) { return 1.0 / x; }).Gradient(2),
+      OpCase("Sign", SignOf, {-9, 9}).Complex(+[](Z x) {
+        return x == 0.0 ? Z(0) : x / std::abs(x);
+      }),
+      OpCase("Reciprocal", +[](double x) { return 1 / x; }, {-3, 3, true})
+          .Complex(+[](Z x) { return 1.0 / x; })
+          .Gradient(2),
       OpCase("Inv", +[](double x) { return 1 / x; }, {-3, 3, true}).Gradient(2),
-      OpCase("Square", +[](double x) { return x * x; }, {-9, 9}).Complex(+[](Z x) { return x * x; }).Gradient(2),
-      OpCase("Sqrt", +[](double x) { return std::sqrt(x); }, {0.1, 9}).Complex(+[](Z x) { return std::sqrt(x); }).Gradient(2),
+      OpCase("Square", +[](double x) { return x * x; }, {-9, 9})
+          .Complex(+[](Z x) { return x * x; })
+          .Gradient(2),
+      OpCase("Sqrt", +[](double x) { return std::sqrt(x); }, {0.1, 9})
+          .Complex(+[](Z x) { return std::sqrt(x); })
+          .Gradient(2),
       OpCase("Rsqrt", +[](double x) { return 1 / std::sqrt(x); }, {0.1, 9})
-          .Complex(+[](Z x) { return 1.0 / std::sqrt(x); }).Gradient(2),
-      OpCase("Exp", +[](double x) { return std::exp(x); }, {-5, 5}).Complex(+[](Z x) { return std::exp(x); }).Gradient(2),
-      OpCase("Exp", +[](double x) { return std::exp(x); }, {-104, 88}).Label("range")
-          .Types({DT_FLOAT, DT_DOUBLE}).Gradient(0),
-      OpCase("Expm1", +[](double x) { return std::expm1(x); }, {-5, 5}).Complex(+[](Z x) { return std::exp(x) - 1.0; }),
-      OpCase("Log", +[](double x) { return std::log(x); }, {0.01, 90}).Complex(+[](Z x) { return std::log(x); }).Gradient(2),
-      OpCase("Log1p", +[](double x) { return std::log1p(x); }, {-0.9, 9}).Complex(+[](Z x) { return std::log(1.0 + x); }),
-      OpCase("Sin", +[](double x) { return std::sin(x); }, {-20, 20}).Complex(+[](Z x) { return std::sin(x / 10.0 * 10.0); })
-          .NotTypes({DT_COMPLEX64, DT_COMPLEX128}).Gradient(2),
-      OpCase("Sin", +[](double x) { return std::sin(x); }, {-2, 2}).Label("small").Complex(+[](Z x) { return std::sin(x); }),
+          .Complex(+[](Z x) { return 1.0 / std::sqrt(x); })
+          .Gradient(2),
+      OpCase("Exp", +[](double x) { return std::exp(x); }, {-5, 5})
+          .Complex(+[](Z x) { return std::exp(x); })
+          .Gradient(2),
+      OpCase("Exp", +[](double x) { return std::exp(x); }, {-104, 88})
+          .Label("range")
+          .Types({DT_FLOAT, DT_DOUBLE})
+          .Gradient(0),
+      OpCase("Expm1", +[](double x) { return std::expm1(x); }, {-5, 5}).Complex(+[](Z x) {
+        return std::exp(x) - 1.0;
+      }),
+      OpCase("Log", +[](double x) { return std::log(x); }, {0.01, 90})
+          .Complex(+[](Z x) { return std::log(x); })
+          .Gradient(2),
+      OpCase("Log1p", +[](double x) { return std::log1p(x); }, {-0.9, 9}).Complex(+[](Z x) {
+        return std::log(1.0 + x);
+      }),
+      OpCase("Sin", +[](double x) { return std::sin(x); }, {-20, 20})
+          .Complex(+[](Z x) { return std::sin(x / 10.0 * 10.0); })
+          .NotTypes({DT_COMPLEX64, DT_COMPLEX128})
+          .Gradient(2),
+      OpCase("Sin", +[](double x) { return std::sin(x); }, {-2, 2})
+          .Label("small")
+          .Complex(+[](Z x) { return std::sin(x); }),
       OpCase("Cos", +[](double x) { return std::cos(x); }, {-20, 20}).Gradient(2),
-      OpCase("Cos", +[](double x) { return std::cos(x); }, {-2, 2}).Label("small").Complex(+[](Z x) { return std::cos(x); }),
-      OpCase("Tan", +[](double x) { return std::tan(x); }, {-1.3, 1.3}).Complex(+[](Z x) { return std::tan(x); }),
-      OpCase("Asin", +[](double x) { return std::asin(x); }, {-0.95, 0.95}).Complex(+[](Z x) { return std::asin(x); }),
-      OpCase("Acos", +[](double x) { return std::acos(x); }, {-0.95, 0.95}).Complex(+[](Z x) { return std::acos(x); }),
-      OpCase("Atan", +[](double x) { return std::atan(x); }, {-9, 9}).Complex(+[](Z x) { return std::atan(x); }),
-      OpCase("Sinh", +[](double x) { return std::sinh(x); }, {-5, 5}).Complex(+[](Z x) { return std::sinh(x); }),
-      OpCase("Cosh", +[](double x) { return std::cosh(x); }, {-5, 5}).Complex(+[](Z x) { return std::cosh(x); }),
-      OpCase("Tanh", +[](double x) { return std::tanh(x); }, {-5, 5}).Complex(+[](Z x) { return std::tanh(x); }).Gradient(2),
-      OpCase("Asinh", +[](double x) { return std::asinh(x); }, {-9, 9}).Complex(+[](Z x) { return std::asinh(x); }),
-      OpCase("Acosh", +[](double x) { return std::acosh(x); }, {1.1, 9}).Complex(+[](Z x) { return std::acosh(x); }),
-      OpCase("Atanh", +[](double x) { return std::atanh(x); }, {-0.95, 0.95}).Complex(+[](Z x) { return std::atanh(x); }),
+      OpCase("Cos", +[](double x) { return std::cos(x); }, {-2, 2})
+          .Label("small")
+          .Complex(+[](Z x) { return std::cos(x); }),
+      OpCase("Tan", +[](double x) { return std::tan(x); }, {-1.3, 1.3}).Complex(+[](Z x) {
+        return std::tan(x);
+      }),
+      OpCase("Asin", +[](double x) { return std::asin(x); }, {-0.95, 0.95}).Complex(+[](Z x) {
+        return std::asin(x);
+      }),
+      OpCase("Acos", +[](double x) { return std::acos(x); }, {-0.95, 0.95}).Complex(+[](Z x) {
+        return std::acos(x);
+      }),
+      OpCase("Atan", +[](double x) { return std::atan(x); }, {-9, 9}).Complex(+[](Z x) {
+        return std::atan(x);
+      }),
+      OpCase("Sinh", +[](double x) { return std::sinh(x); }, {-5, 5}).Complex(+[](Z x) {
+        return std::sinh(x);
+      }),
+      OpCase("Cosh", +[](double x) { return std::cosh(x); }, {-5, 5}).Complex(+[](Z x) {
+        return std::cosh(x);
+      }),
+      OpCase("Tanh", +[](double x) { return std::tanh(x); }, {-5, 5})
+          .Complex(+[](Z x) { return std::tanh(x); })
+          .Gradient(2),
+      OpCase("Asinh", +[](double x) { return std::asinh(x); }, {-9, 9}).Complex(+[](Z x) {
+        return std::asinh(x);
+      }),
+      OpCase("Acosh", +[](double x) { return std::acosh(x); }, {1.1, 9}).Complex(+[](Z x) {
+        return std::acosh(x);
+      }),
+      OpCase("Atanh", +[](double x) { return std::atanh(x); }, {-0.95, 0.95}).Complex(+[](Z x) {
+        return std::atanh(x);
+      }),
       OpCase("Sigmoid", +[](double x) { return 1 / (1 + std::exp(-x)); }, {-9, 9})
-          .Complex(+[](Z x) { return 1.0 / (1.0 + std::exp(-x)); }).Gradient(2),
+          .Complex(+[](Z x) { return 1.0 / (1.0 + std::exp(-x)); })
+          .Gradient(2),
       OpCase("Erf", +[](double x) { return std::erf(x); }, {-3, 3}).Gradient(2),
       OpCase("Erfc", +[](double x) { return std::erfc(x); }, {-3, 3}),
-      OpCase("Erfinv", +[](double y) { return Bisect([](double x) { return std::erf(x); }, y, -6, 6); }, {-0.99, 0.99})
+      OpCase("Erfinv",
+             +[](double y) { return Bisect([](double x) { return std::erf(x); }, y, -6, 6); },
+             {-0.99, 0.99})
           .NoSpecials(),
-      OpCase("Ndtri", +[](double p) { return Bisect([](double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }, p, -40, 40); },
-             {0.01, 0.99}).NoSpecials(),
+      OpCase("Ndtri",
+             +[](double p) {
+               return Bisect([](double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }, p, -40, 40);
+             },
+             {0.01, 0.99})
+          .NoSpecials(),
       OpCase("Lgamma", +[](double x) { return std::lgamma(x); }, {0.1, 20}).NoSpecials(),
       OpCase("Digamma", DigammaByDifferences, {0.5, 20}).Tolerance(DT_DOUBLE, 1e-9).NoSpecials(),
       OpCase("Floor", +[](double x) { return std::floor(x); }, {-9, 9}),
       OpCase("Ceil", +[](double x) { return std::ceil(x); }, {-9, 9}),
-      OpCase("Round", +[](double x) { return std::nearbyint(x); }, {-9, 9})
-          .Complex(+[](Z x) { return Z(std::nearbyint(x.real()), std::nearbyint(x.imag())); }),
+      OpCase("Round", +[](double x) { return std::nearbyint(x); }, {-9, 9}).Complex(+[](Z x) {
+        return Z(std::nearbyint(x.real()), std::nearbyint(x.imag()));
+      }),
       OpCase("Rint", +[](double x) { return std::nearbyint(x); }, {-9, 9}),
-      OpCase("Invert", +[](double x) { return -x - 1; }, {0, 100}).Types({DT_INT8, DT_INT16, DT_INT32, DT_INT64}),
-      OpCase("Invert", +[](double x) { return 255 - x; }, {0, 255}).Label("unsigned").Types({DT_UINT8}),
-      OpCase("Conj", +[](double x) { return x; }).Complex(+[](Z x) { return std::conj(x); }),
+      OpCase("Invert", +[](double x) { return -x - 1; }, {0, 100})
+          .Types({DT_INT8, DT_INT16, DT_INT32, DT_INT64}),
+      OpCase("Invert", +[](double x) { return 255 - x; }, {0, 255})
+          .Label("unsigned")
+          .Types({DT_UINT8}),
+      OpCase(
+          "Conj", +[](double x) { return x; })
+          .Complex(+[](Z x) { return std::conj(x); }),
   };
 }
 
@@ -112,58 +172,98 @@ std::vector<OpCase> BinaryCases() {
   constexpr auto kAdd = +[](double x, double y) { return x + y; };
   constexpr auto kDiv = +[](double x, double y) { return x / y; };
   constexpr auto kTruncDiv = +[](double x, double y) { return std::trunc(x / y); };
-  const std::vector<DataType> floats = {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128};
-  const std::vector<DataType> integers = {DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64};
+  const std::vector<DataType> floats = {DT_HALF,   DT_BFLOAT16,  DT_FLOAT,
+                                        DT_DOUBLE, DT_COMPLEX64, DT_COMPLEX128};
+  const std::vector<DataType> integers = {DT_INT8,  DT_INT16,  DT_INT32,  DT_INT64,
+                                          DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64};
   const auto divide = +[](Z x, Z y) { return x / y; };
   const auto add = +[](Z x, Z y) { return x + y; };
   return {
       OpCase("Add", kAdd, {-9, 9}).Complex(add),
       OpCase("AddV2", kAdd, {0, 60}).Complex(add).Gradient(2),
-      OpCase("Sub", +[](double x, double y) { return x - y; }, {5, 9}, {0, 5}).Complex(+[](Z x, Z y) { return x - y; }),
-      OpCase("Mul", +[](double x, double y) { return x * y; }, {-9, 9}).Complex(+[](Z x, Z y) { return x * y; }).Gradient(2),
+      OpCase("Sub", +[](double x, double y) { return x - y; }, {5, 9}, {0, 5})
+          .Complex(+[](Z x, Z y) { return x - y; }),
+      OpCase("Mul", +[](double x, double y) { return x * y; }, {-9, 9})
+          .Complex(+[](Z x, Z y) { return x * y; })
+          .Gradient(2),
       OpCase("Div", kDiv, {-9, 9}, {-3, 3, true}).Types(floats).Complex(divide),
-      OpCase("Div", kTruncDiv, {-9, 90}, {-3, 3, true}).Label("integers").Types(integers).Gradient(0),
+      OpCase("Div", kTruncDiv, {-9, 90}, {-3, 3, true})
+          .Label("integers")
+          .Types(integers)
+          .Gradient(0),
       OpCase("RealDiv", kDiv, {-9, 9}, {-3, 3, true}).Types(floats).Complex(divide).Gradient(2),
-      OpCase("FloorDiv", Floored, {-90, 90}, {-7, 7, true}).NoSpecials().NotTypes({DT_HALF, DT_BFLOAT16, DT_FLOAT}),
+      OpCase("FloorDiv", Floored, {-90, 90}, {-7, 7, true})
+          .NoSpecials()
+          .NotTypes({DT_HALF, DT_BFLOAT16, DT_FLOAT}),
       // A quotient near a whole number may round either way in single precision; these do not.
-      OpCase("FloorDiv").Label("floats").Types({DT_FLOAT}).Input(Tensor::Vector<float>({7, -7, 7.5f, -1}))
+      OpCase("FloorDiv")
+          .Label("floats")
+          .Types({DT_FLOAT})
+          .Input(Tensor::Vector<float>({7, -7, 7.5f, -1}))
           .Input(Tensor::Vector<float>({2, 2, -2, 4}))
-          .Reference([](const Node&, const Tensors&) -> Tensors { return {Doubles({4}, {3, -4, -4, -1})}; }),
-      OpCase("TruncateDiv", kTruncDiv, {-90, 90}, {-7, 7, true}).NoSpecials().NotTypes({DT_HALF, DT_BFLOAT16, DT_FLOAT}),
-      OpCase("FloorMod", FloorRemainder, {-90, 90}, {-7, 7, true}).NoSpecials().NotTypes({DT_HALF, DT_BFLOAT16}),
-      OpCase("Mod", +[](double x, double y) { return std::fmod(x, y); }, {-90, 90}, {-7, 7, true}).NoSpecials()
+          .Reference([](const Node&, const Tensors&) -> Tensors {
+            return {Doubles({4}, {3, -4, -4, -1})};
+          }),
+      OpCase("TruncateDiv", kTruncDiv, {-90, 90}, {-7, 7, true})
+          .NoSpecials()
+          .NotTypes({DT_HALF, DT_BFLOAT16, DT_FLOAT}),
+      OpCase("FloorMod", FloorRemainder, {-90, 90}, {-7, 7, true})
+          .NoSpecials()
           .NotTypes({DT_HALF, DT_BFLOAT16}),
-      OpCase("TruncateMod", +[](double x, double y) { return std::fmod(x, y); }, {-90, 90}, {-7, 7, true}).NoSpecials()
+      OpCase("Mod", +[](double x, double y) { return std::fmod(x, y); }, {-90, 90}, {-7, 7, true})
+          .NoSpecials()
           .NotTypes({DT_HALF, DT_BFLOAT16}),
-      OpCase("DivNoNan", SafeDiv, {-9, 9}, {-3, 3, true}).Complex(+[](Z x, Z y) { return y == 0.0 ? Z(0) : x / y; }),
+      OpCase("TruncateMod", +[](double x, double y) { return std::fmod(x, y); }, {-90, 90},
+             {-7, 7, true})
+          .NoSpecials()
+          .NotTypes({DT_HALF, DT_BFLOAT16}),
+      OpCase("DivNoNan", SafeDiv, {-9, 9}, {-3, 3, true}).Complex(+[](Z x, Z y) {
+        return y == 0.0 ? Z(0) : x / y;
+      }),
       OpCase("MulNoNan", +[](double x, double y) { return y == 0 ? 0 : x * y; }, {-9, 9})
           .Complex(+[](Z x, Z y) { return x * y; }),
       OpCase("Xdivy", +[](double x, double y) { return x == 0 ? 0 : x / y; }, {-9, 9, true}, {1, 3})
           .Complex(+[](Z x, Z y) { return x / y; }),
-      OpCase("Xlogy", +[](double x, double y) { return x == 0 ? 0 : x * std::log(y); }, {-9, 9, true}, {0.1, 9})
+      OpCase("Xlogy", +[](double x, double y) { return x == 0 ? 0 : x * std::log(y); },
+             {-9, 9, true}, {0.1, 9})
           .Complex(+[](Z x, Z y) { return x * std::log(y); }),
-      OpCase("Xlog1py", +[](double x, double y) { return x == 0 ? 0 : x * std::log1p(y); }, {-9, 9, true}, {0.1, 9})
+      OpCase("Xlog1py", +[](double x, double y) { return x == 0 ? 0 : x * std::log1p(y); },
+             {-9, 9, true}, {0.1, 9})
           .Complex(+[](Z x, Z y) { return x * std::log(1.0 + y); }),
       OpCase("Pow", +[](double x, double y) { return std::pow(x, y); }, {0.5, 3}, {0, 3})
-          .Complex(+[](Z x, Z y) { return std::pow(x, y); }).Gradient(2),
+          .Complex(+[](Z x, Z y) { return std::pow(x, y); })
+          .Gradient(2),
       OpCase("Maximum", NanMax, {0, 9}),
       OpCase("Minimum", NanMin, {0, 9}),
       OpCase("SquaredDifference", +[](double x, double y) { return (x - y) * (x - y); }, {-9, 9})
-          .Complex(+[](Z x, Z y) { return Z(std::norm(x - y)); }).Gradient(2),
+          .Complex(+[](Z x, Z y) { return Z(std::norm(x - y)); })
+          .Gradient(2),
       OpCase("Atan2", +[](double y, double x) { return std::atan2(y, x); }, {-9, 9}),
-      OpCase("Igamma").Input({4}, {0.5, 6}).Input({4}, {0.1, 9}).Gradient(1)
+      OpCase("Igamma")
+          .Input({4}, {0.5, 6})
+          .Input({4}, {0.1, 9})
+          .Gradient(1)
           .Reference([](const Node&, const Tensors& in) -> Tensors {
             std::vector<double> y;
-            for (int i = 0; i < 4; ++i) y.push_back(IncompleteGamma(in[0].data<double>()[i], in[1].data<double>()[i]));
+            for (int i = 0; i < 4; ++i)
+              y.push_back(IncompleteGamma(in[0].data<double>()[i], in[1].data<double>()[i]));
             return {Doubles({4}, y)};
-          }).Tolerance(DT_DOUBLE, 1e-7),
-      OpCase("Igammac").Input({4}, {0.5, 6}).Input({4}, {0.1, 9}).Gradient(1)
+          })
+          .Tolerance(DT_DOUBLE, 1e-7),
+      OpCase("Igammac")
+          .Input({4}, {0.5, 6})
+          .Input({4}, {0.1, 9})
+          .Gradient(1)
           .Reference([](const Node&, const Tensors& in) -> Tensors {
             std::vector<double> y;
-            for (int i = 0; i < 4; ++i) y.push_back(1 - IncompleteGamma(in[0].data<double>()[i], in[1].data<double>()[i]));
+            for (int i = 0; i < 4; ++i)
+              y.push_back(1 - IncompleteGamma(in[0].data<double>()[i], in[1].data<double>()[i]));
             return {Doubles({4}, y)};
-          }).Tolerance(DT_DOUBLE, 1e-7),
-      OpCase("IgammaGradA").Input({4}, {0.5, 6}).Input({4}, {0.1, 9})
+          })
+          .Tolerance(DT_DOUBLE, 1e-7),
+      OpCase("IgammaGradA")
+          .Input({4}, {0.5, 6})
+          .Input({4}, {0.1, 9})
           .Reference([](const Node&, const Tensors& in) -> Tensors {
             std::vector<double> y;
             for (int i = 0; i < 4; ++i) {
@@ -171,41 +271,62 @@ std::vector<OpCase> BinaryCases() {
               y.push_back((IncompleteGamma(a + h, x) - IncompleteGamma(a - h, x)) / (2 * h));
             }
             return {Doubles({4}, y)};
-          }).Tolerance(DT_DOUBLE, 1e-5),
-      OpCase("Zeta").Input({6}, {1.5, 6}).Input({6}, {0.5, 9}).GradientInputs({1})
+          })
+          .Tolerance(DT_DOUBLE, 1e-5),
+      OpCase("Zeta")
+          .Input({6}, {1.5, 6})
+          .Input({6}, {0.5, 9})
+          .GradientInputs({1})
           .Reference([](const Node&, const Tensors& in) -> Tensors {
             std::vector<double> y;
-            for (int i = 0; i < 6; ++i) y.push_back(ZetaBySum(in[0].data<double>()[i], in[1].data<double>()[i]));
+            for (int i = 0; i < 6; ++i)
+              y.push_back(ZetaBySum(in[0].data<double>()[i], in[1].data<double>()[i]));
             return {Doubles({6}, y)};
-          }).Tolerance(DT_DOUBLE, 1e-8),
-      OpCase("Polygamma").Input(Tensor::Vector<double>({0, 1, 2, 3})).Input(DT_DOUBLE, {4}, {0.5, 9}).Types({DT_DOUBLE})
+          })
+          .Tolerance(DT_DOUBLE, 1e-8),
+      OpCase("Polygamma")
+          .Input(Tensor::Vector<double>({0, 1, 2, 3}))
+          .Input(DT_DOUBLE, {4}, {0.5, 9})
+          .Types({DT_DOUBLE})
           .Gradient(0)
           .Reference([](const Node&, const Tensors& in) -> Tensors {
             std::vector<double> y = {DigammaByDifferences(in[1].data<double>()[0])};
             double factorial = 1;
             for (int n = 1; n < 4; ++n) {
               factorial *= n;
-              y.push_back((n % 2 == 0 ? -1 : 1) * factorial * ZetaBySum(n + 1, in[1].data<double>()[n]));
+              y.push_back((n % 2 == 0 ? -1 : 1) * factorial *
+                          ZetaBySum(n + 1, in[1].data<double>()[n]));
             }
             return {Doubles({4}, y)};
-          }).Tolerance(DT_DOUBLE, 1e-8),
-      OpCase("BitwiseAnd", +[](double x, double y) { return double(int64_t(x) & int64_t(y)); }, {0, 100}),
-      OpCase("BitwiseOr", +[](double x, double y) { return double(int64_t(x) | int64_t(y)); }, {0, 100}),
-      OpCase("BitwiseXor", +[](double x, double y) { return double(int64_t(x) ^ int64_t(y)); }, {0, 100}),
-      OpCase("LeftShift", +[](double x, double y) { return double(int64_t(x) << int64_t(y)); }, {0, 7}, {0, 3}),
-      OpCase("RightShift", +[](double x, double y) { return double(int64_t(x) >> int64_t(y)); }, {-100, 100}, {0, 6}),
+          })
+          .Tolerance(DT_DOUBLE, 1e-8),
+      OpCase("BitwiseAnd", +[](double x, double y) { return double(int64_t(x) & int64_t(y)); },
+             {0, 100}),
+      OpCase("BitwiseOr", +[](double x, double y) { return double(int64_t(x) | int64_t(y)); },
+             {0, 100}),
+      OpCase("BitwiseXor", +[](double x, double y) { return double(int64_t(x) ^ int64_t(y)); },
+             {0, 100}),
+      OpCase("LeftShift", +[](double x, double y) { return double(int64_t(x) << int64_t(y)); },
+             {0, 7}, {0, 3}),
+      OpCase("RightShift", +[](double x, double y) { return double(int64_t(x) >> int64_t(y)); },
+             {-100, 100}, {0, 6}),
   };
 }
 
 // Ops of two equal shapes; the sweep's broadcasting shapes are not for them.
 OpCase Elementwise2(const char* op, Range y, Z (*f)(Z, Z)) {
-  return OpCase(op).Input({3, 37}, y).Input({3, 37}, {-3, 3}).Gradient(2)
+  return OpCase(op)
+      .Input({3, 37}, y)
+      .Input({3, 37}, {-3, 3})
+      .Gradient(2)
       .Reference([f](const Node&, const Tensors& in) -> Tensors {
         const bool complex = in[0].dtype() == DT_COMPLEX128;
         Tensor out(in[0].dtype(), in[0].shape());
         for (int64_t i = 0; i < out.num_elements(); ++i) {
-          if (complex) out.data<Z>()[i] = f(in[0].data<Z>()[i], in[1].data<Z>()[i]);
-          else out.data<double>()[i] = f(in[0].data<double>()[i], in[1].data<double>()[i]).real();
+          if (complex)
+            out.data<Z>()[i] = f(in[0].data<Z>()[i], in[1].data<Z>()[i]);
+          else
+            out.data<double>()[i] = f(in[0].data<double>()[i], in[1].data<double>()[i]).real();
         }
         return {out};
       });
@@ -213,12 +334,20 @@ OpCase Elementwise2(const char* op, Range y, Z (*f)(Z, Z)) {
 
 std::vector<OpCase> GradientOpCases() {
   return {
-      Elementwise2("SigmoidGrad", {0.1, 0.9}, +[](Z y, Z dy) { return ConjTimes(dy, y, 1.0 - std::conj(y)); }),
-      Elementwise2("TanhGrad", {-0.9, 0.9}, +[](Z y, Z dy) { return dy * (1.0 - std::conj(y) * std::conj(y)); }),
-      Elementwise2("SqrtGrad", {0.5, 3}, +[](Z y, Z dy) { return 0.5 * dy / std::conj(y); }),
-      Elementwise2("RsqrtGrad", {0.5, 3}, +[](Z y, Z dy) { return -0.5 * dy * std::pow(std::conj(y), 3); }),
-      Elementwise2("ReciprocalGrad", {0.5, 3}, +[](Z y, Z dy) { return ConjTimes(-dy, y, std::conj(y)); }),
-      Elementwise2("InvGrad", {0.5, 3}, +[](Z y, Z dy) { return ConjTimes(-dy, y, std::conj(y)); }),
+      Elementwise2(
+          "SigmoidGrad", {0.1, 0.9},
+          +[](Z y, Z dy) { return ConjTimes(dy, y, 1.0 - std::conj(y)); }),
+      Elementwise2(
+          "TanhGrad", {-0.9, 0.9},
+          +[](Z y, Z dy) { return dy * (1.0 - std::conj(y) * std::conj(y)); }),
+      Elementwise2(
+          "SqrtGrad", {0.5, 3}, +[](Z y, Z dy) { return 0.5 * dy / std::conj(y); }),
+      Elementwise2(
+          "RsqrtGrad", {0.5, 3}, +[](Z y, Z dy) { return -0.5 * dy * std::pow(std::conj(y), 3); }),
+      Elementwise2(
+          "ReciprocalGrad", {0.5, 3}, +[](Z y, Z dy) { return ConjTimes(-dy, y, std::conj(y)); }),
+      Elementwise2(
+          "InvGrad", {0.5, 3}, +[](Z y, Z dy) { return ConjTimes(-dy, y, std::conj(y)); }),
   };
 }
 
@@ -236,8 +365,9 @@ OpCase Comparison(const char* op, std::function<bool(double, double)> f) {
   return OpCase(op).Input({5, 40}, {0, 5}).Input({40}, {0, 5}).Reference(Predicate(std::move(f)));
 }
 const std::vector<DataType>& RealTypes() {
-  static const auto* const types = new std::vector<DataType>{DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16,
-                                                             DT_INT32, DT_INT64, DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64};
+  static const auto* const types =
+      new std::vector<DataType>{DT_HALF,  DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8,   DT_INT16,
+                                DT_INT32, DT_INT64,    DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64};
   return *types;
 }
 
@@ -250,7 +380,8 @@ OpReference PartOf(double (*f)(Z)) {
 }
 
 std::vector<OpCase> MixedTypeCases() {
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor special = Tensor::Vector<double>({1, -inf, nan, 0, inf, -5});
   const auto test = [&](const char* op, std::function<bool(double, double)> f) {
     return OpCase(op).Types({DT_DOUBLE}).Input(special).Reference(Predicate(std::move(f)));
@@ -262,38 +393,90 @@ std::vector<OpCase> MixedTypeCases() {
       Comparison("GreaterEqual", [](double x, double y) { return x >= y; }),
       Comparison("Equal", [](double x, double y) { return x == y; }).Types(RealTypes()),
       Comparison("NotEqual", [](double x, double y) { return x != y; }).Types(RealTypes()),
-      OpCase("Equal").Label("strings").Types({DT_STRING}).Input(Tensor::Vector<std::string>({"a", "b"}))
+      OpCase("Equal")
+          .Label("strings")
+          .Types({DT_STRING})
+          .Input(Tensor::Vector<std::string>({"a", "b"}))
           .Input(Tensor::Of<std::string>({2, 1}, {"a", "c"}))
-          .Reference([](const Node&, const Tensors&) -> Tensors { return {Tensor::Of<bool>({2, 2}, {true, false, false, false})}; }),
-      OpCase("Add").Label("strings").Types({DT_STRING}).Input(Tensor::Vector<std::string>({"a", "b"})).Input(Tensor::Scalar("c"))
-          .Reference([](const Node&, const Tensors&) -> Tensors { return {Tensor::Vector<std::string>({"ac", "bc"})}; })
+          .Reference([](const Node&, const Tensors&) -> Tensors {
+            return {Tensor::Of<bool>({2, 2}, {true, false, false, false})};
+          }),
+      OpCase("Add")
+          .Label("strings")
+          .Types({DT_STRING})
+          .Input(Tensor::Vector<std::string>({"a", "b"}))
+          .Input(Tensor::Scalar("c"))
+          .Reference([](const Node&, const Tensors&) -> Tensors {
+            return {Tensor::Vector<std::string>({"ac", "bc"})};
+          })
           .Gradient(0),
-      OpCase("Equal").Label("incompatible").Attr("incompatible_shape_error", false).Input({2}).Input({3}).Types({DT_FLOAT})
-          .Reference([](const Node&, const Tensors&) -> Tensors { return {Tensor::Scalar(false)}; }),
-      OpCase("ApproximateEqual").Attr("tolerance", 0.5f).Input({200}, {0, 5}).Input({200}, {0, 5})
+      OpCase("Equal")
+          .Label("incompatible")
+          .Attr("incompatible_shape_error", false)
+          .Input({2})
+          .Input({3})
+          .Types({DT_FLOAT})
+          .Reference(
+              [](const Node&, const Tensors&) -> Tensors { return {Tensor::Scalar(false)}; }),
+      OpCase("ApproximateEqual")
+          .Attr("tolerance", 0.5f)
+          .Input({200}, {0, 5})
+          .Input({200}, {0, 5})
           .Types({DT_FLOAT, DT_DOUBLE, DT_INT32, DT_UINT8, DT_INT8})
           .Reference(Predicate([](double x, double y) { return std::abs(x - y) < 0.5; })),
-      OpCase("LogicalAnd").Input(DT_BOOL, {7}).Input(DT_BOOL, {7}).Reference(Predicate([](double x, double y) { return x && y; })),
-      OpCase("LogicalOr").Input(DT_BOOL, {7}).Input(DT_BOOL, {7}).Reference(Predicate([](double x, double y) { return x || y; })),
-      OpCase("LogicalNot").Input(DT_BOOL, {7}).Reference(Predicate([](double x, double) { return !x; })),
+      OpCase("LogicalAnd")
+          .Input(DT_BOOL, {7})
+          .Input(DT_BOOL, {7})
+          .Reference(Predicate([](double x, double y) { return x && y; })),
+      OpCase("LogicalOr")
+          .Input(DT_BOOL, {7})
+          .Input(DT_BOOL, {7})
+          .Reference(Predicate([](double x, double y) { return x || y; })),
+      OpCase("LogicalNot").Input(DT_BOOL, {7}).Reference(Predicate([](double x, double) {
+        return !x;
+      })),
       test("IsNan", [](double x, double) { return std::isnan(x); }),
       test("IsInf", [](double x, double) { return std::isinf(x); }),
       test("IsFinite", [](double x, double) { return std::isfinite(x); }),
-      OpCase("PopulationCount").Input({20}, {0, 127})
+      OpCase("PopulationCount")
+          .Input({20}, {0, 127})
           .Reference([](const Node&, const Tensors& in) -> Tensors {
             Tensor out(DT_UINT8, in[0].shape());
-            for (int i = 0; i < 20; ++i) out.data<uint8_t>()[i] = __builtin_popcount(static_cast<int>(in[0].data<double>()[i]));
+            for (int i = 0; i < 20; ++i)
+              out.data<uint8_t>()[i] =
+                  __builtin_popcount(static_cast<int>(in[0].data<double>()[i]));
             return {out};
           }),
-      OpCase("Real").Attr("Tout", DT_DOUBLE).Types({DT_COMPLEX128}).Input({9}).Reference(PartOf([](Z z) { return z.real(); })),
-      OpCase("Imag").Attr("Tout", DT_DOUBLE).Types({DT_COMPLEX128}).Input({9}).Reference(PartOf([](Z z) { return z.imag(); })),
-      OpCase("Angle").Attr("Tout", DT_FLOAT).Types({DT_COMPLEX64}).Input({9}).Reference(PartOf([](Z z) { return std::arg(z); })),
-      OpCase("ComplexAbs").Attr("Tout", DT_FLOAT).Types({DT_COMPLEX64}).Input({9})
+      OpCase("Real")
+          .Attr("Tout", DT_DOUBLE)
+          .Types({DT_COMPLEX128})
+          .Input({9})
+          .Reference(PartOf([](Z z) { return z.real(); })),
+      OpCase("Imag")
+          .Attr("Tout", DT_DOUBLE)
+          .Types({DT_COMPLEX128})
+          .Input({9})
+          .Reference(PartOf([](Z z) { return z.imag(); })),
+      OpCase("Angle")
+          .Attr("Tout", DT_FLOAT)
+          .Types({DT_COMPLEX64})
+          .Input({9})
+          .Reference(PartOf([](Z z) { return std::arg(z); })),
+      OpCase("ComplexAbs")
+          .Attr("Tout", DT_FLOAT)
+          .Types({DT_COMPLEX64})
+          .Input({9})
           .Reference(PartOf([](Z z) { return std::abs(z); })),
-      OpCase("Complex").Attr("Tout", DT_COMPLEX128).Types({DT_DOUBLE}).Input({3, 1}).Input({4}).Gradient(0)
+      OpCase("Complex")
+          .Attr("Tout", DT_COMPLEX128)
+          .Types({DT_DOUBLE})
+          .Input({3, 1})
+          .Input({4})
+          .Gradient(0)
           .Reference([](const Node&, const Tensors& in) -> Tensors {
             Tensor out(DT_COMPLEX128, {3, 4});
-            for (int i = 0; i < 12; ++i) out.data<Z>()[i] = Z(in[0].data<double>()[i / 4], in[1].data<double>()[i % 4]);
+            for (int i = 0; i < 12; ++i)
+              out.data<Z>()[i] = Z(in[0].data<double>()[i / 4], in[1].data<double>()[i % 4]);
             return {out};
           }),
   };
@@ -319,17 +502,31 @@ OpReference CastReference() {
 
 std::vector<OpCase> CastCases() {
   std::vector<OpCase> cases;
-  for (const DataType to : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8,
-                            DT_UINT16, DT_UINT32, DT_UINT64, DT_BOOL, DT_COMPLEX64, DT_COMPLEX128}) {
-    OpCase c = OpCase("Cast").Label(DataTypeName(to)).TypeAttr("SrcT").Attr("DstT", to).Input({700}, {0, 100});
-    c.Types({DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8, DT_UINT16,
-             DT_UINT32, DT_UINT64, DT_BOOL, DT_COMPLEX64, DT_COMPLEX128});
+  for (const DataType to :
+       {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_UINT8,
+        DT_UINT16, DT_UINT32, DT_UINT64, DT_BOOL, DT_COMPLEX64, DT_COMPLEX128}) {
+    OpCase c = OpCase("Cast")
+                   .Label(DataTypeName(to))
+                   .TypeAttr("SrcT")
+                   .Attr("DstT", to)
+                   .Input({700}, {0, 100});
+    c.Types({DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT8, DT_INT16, DT_INT32, DT_INT64,
+             DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64, DT_BOOL, DT_COMPLEX64, DT_COMPLEX128});
     cases.push_back(c.Reference(CastReference()).Gradient(to == DT_DOUBLE ? 1 : 0));
   }
-  cases.push_back(OpCase("Cast").Label("truncate").TypeAttr("SrcT").Types({DT_FLOAT}).Attr("DstT", DT_BFLOAT16)
-                      .Attr("Truncate", true).Input(Tensor::Vector<float>({1.0117187f, -1.0117187f})).Gradient(0)
-                      .Reference([](const Node&, const Tensors&) -> Tensors { return {Doubles({2}, {1.0078125, -1.0078125})}; })
-                      .Tolerance(DT_FLOAT, 1e-9).Tolerance(DT_BFLOAT16, 1e-9));
+  cases.push_back(OpCase("Cast")
+                      .Label("truncate")
+                      .TypeAttr("SrcT")
+                      .Types({DT_FLOAT})
+                      .Attr("DstT", DT_BFLOAT16)
+                      .Attr("Truncate", true)
+                      .Input(Tensor::Vector<float>({1.0117187f, -1.0117187f}))
+                      .Gradient(0)
+                      .Reference([](const Node&, const Tensors&) -> Tensors {
+                        return {Doubles({2}, {1.0078125, -1.0078125})};
+                      })
+                      .Tolerance(DT_FLOAT, 1e-9)
+                      .Tolerance(DT_BFLOAT16, 1e-9));
   return cases;
 }
 

@@ -19,7 +19,8 @@ using Sizes = std::vector<int64_t>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // Runs an op on fed values of unknown shapes, so that only the kernel can object to them.
-absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs, const Attrs& attrs = {}) {
+absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs,
+                               const Attrs& attrs = {}) {
   Graph g;
   NodeBuilder builder(g, op);
   std::vector<std::pair<Output, Tensor>> feeds;
@@ -56,7 +57,8 @@ Tensor Wave(const Shape& shape, double phase) {
 void ExpectNear(const Tensor& got, const std::vector<double>& want, double tolerance = 1e-6) {
   ASSERT_EQ(got.num_elements(), static_cast<int64_t>(want.size()));
   for (int64_t i = 0; i < got.num_elements(); ++i) {
-    EXPECT_NEAR(got.dtype() == DT_DOUBLE ? got.data<double>()[i] : got.data<float>()[i], want[i], tolerance);
+    EXPECT_NEAR(got.dtype() == DT_DOUBLE ? got.data<double>()[i] : got.data<float>()[i], want[i],
+                tolerance);
   }
 }
 
@@ -92,10 +94,13 @@ void ExpectFloatLikeDouble(const LargeConv& c) {
 
 TEST(Conv2D, PiecesOfABatchMakeTheWhole) {
   const Attrs attrs = {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "SAME"}};
-  const Tensor x = Wave<float>({9, 28, 28, 8}, 0), w = Wave<float>({5, 5, 8, 16}, 1), dy = Wave<float>({9, 28, 28, 16}, 2);
+  const Tensor x = Wave<float>({9, 28, 28, 8}, 0), w = Wave<float>({5, 5, 8, 16}, 1),
+               dy = Wave<float>({9, 28, 28, 16}, 2);
   ExpectFloatLikeDouble({"Conv2D", {x, w}, attrs});
-  ExpectFloatLikeDouble({"Conv2DBackpropInput", {Tensor::Vector<int32_t>({9, 28, 28, 8}), w, dy}, attrs});
-  ExpectFloatLikeDouble({"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({5, 5, 8, 16}), dy}, attrs});
+  ExpectFloatLikeDouble(
+      {"Conv2DBackpropInput", {Tensor::Vector<int32_t>({9, 28, 28, 8}), w, dy}, attrs});
+  ExpectFloatLikeDouble(
+      {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({5, 5, 8, 16}), dy}, attrs});
 }
 
 TEST(Conv2D, PiecesOfOneImageMakeTheWhole) {
@@ -107,7 +112,8 @@ TEST(Conv2D, PiecesOfOneImageMakeTheWhole) {
       const auto y = RunFed("Conv2D", {x, w}, attrs);
       ASSERT_TRUE(y.ok()) << y.status();
       const Tensor dy = Wave<float>((*y)[0].shape(), 2);
-      ExpectFloatLikeDouble({"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({5, 3, 16, 32}), dy}, attrs});
+      ExpectFloatLikeDouble(
+          {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({5, 3, 16, 32}), dy}, attrs});
     }
   }
 }
@@ -118,7 +124,8 @@ TEST(Conv2D, ConstantFiltersArePackedOnceAndStayRight) {
   Output y = Conv2D(x, Const(g, Wave<float>({3, 3, 16, 16}, 1)));
   Output z = Conv2D(x, Identity(Const(g, Wave<float>({3, 3, 16, 16}, 1))));
   for (const int64_t batch : {2, 5, 2}) {
-    const absl::StatusOr<Tensors> out = Evaluate(g, {{x, Wave<float>({batch, 8, 8, 16}, 0)}}, {y, z});
+    const absl::StatusOr<Tensors> out =
+        Evaluate(g, {{x, Wave<float>({batch, 8, 8, 16}, 0)}}, {y, z});
     ASSERT_TRUE(out.ok()) << out.status();
     for (int64_t i = 0; i < (*out)[0].num_elements(); ++i) {
       ASSERT_NEAR((*out)[0].data<float>()[i], (*out)[1].data<float>()[i], 1e-5);
@@ -146,24 +153,30 @@ TEST(Conv2D, ErrorsUseTensorFlowsWords) {
               HasSubstr("input depth must be evenly divisible by filter depth: 2 vs 3"));
   EXPECT_THAT(ErrorOf("Conv2D", {Ones({1, 2, 2, 4}), Ones({1, 1, 2, 3})}, valid),
               HasSubstr("output depth must be evenly divisible by number of groups: 3 vs 2"));
-  EXPECT_THAT(ErrorOf("Conv2D", {Ones({1, 3, 3, 0}), Ones({1, 1, 0, 3})}, valid), HasSubstr("filter depth must be"));
+  EXPECT_THAT(ErrorOf("Conv2D", {Ones({1, 3, 3, 0}), Ones({1, 1, 0, 3})}, valid),
+              HasSubstr("filter depth must be"));
   EXPECT_THAT(ErrorOf("DepthwiseConv2dNative", {Ones({1, 3, 3, 2}), Ones({1, 1, 3, 2})}, valid),
               HasSubstr("input and filter must have the same depth: 2 vs 3"));
-  EXPECT_THAT(ErrorOf("Conv2D", {Ones({1, 3, 3, 2}), Ones({1, 1, 2, 2})}, {{"strides", Sizes{2, 1, 1, 1}}, {"padding", "SAME"}}),
+  EXPECT_THAT(ErrorOf("Conv2D", {Ones({1, 3, 3, 2}), Ones({1, 1, 2, 2})},
+                      {{"strides", Sizes{2, 1, 1, 1}}, {"padding", "SAME"}}),
               HasSubstr("strides in the batch and depth dimensions"));
 }
 
 TEST(Conv2D, AttributesThatCannotBeAreRefusedWhenTheGraphIsBuilt) {
   const auto refused = [](const ConvOptions& options) {
     Graph g;
-    EXPECT_FALSE(Conv2D(Placeholder(g, DT_FLOAT, {1, 4, 4, 1}), Placeholder(g, DT_FLOAT, {2, 2, 1, 1}), options));
+    EXPECT_FALSE(Conv2D(Placeholder(g, DT_FLOAT, {1, 4, 4, 1}),
+                        Placeholder(g, DT_FLOAT, {2, 2, 1, 1}), options));
     return std::string(g.status().message());
   };
   EXPECT_THAT(refused({.strides = {1, 0, 1, 1}}), HasSubstr("Stride must be > 0, but got 0"));
   EXPECT_THAT(refused({.strides = {1, 1, 1}}), HasSubstr("4 values, but got: 3"));
-  EXPECT_THAT(refused({.dilations = {1, 0, 1, 1}}), HasSubstr("Dilation rate must be >= 1, but got 0"));
-  EXPECT_THAT(refused({.padding = "EXPLICIT", .explicit_paddings = {0, 0, 1, 1}}), HasSubstr("8 values, but got: 4"));
-  EXPECT_THAT(refused({.padding = "EXPLICIT", .explicit_paddings = {0, 0, -1, 1, 0, 0, 0, 0}}), HasSubstr("nonnegative"));
+  EXPECT_THAT(refused({.dilations = {1, 0, 1, 1}}),
+              HasSubstr("Dilation rate must be >= 1, but got 0"));
+  EXPECT_THAT(refused({.padding = "EXPLICIT", .explicit_paddings = {0, 0, 1, 1}}),
+              HasSubstr("8 values, but got: 4"));
+  EXPECT_THAT(refused({.padding = "EXPLICIT", .explicit_paddings = {0, 0, -1, 1, 0, 0, 0, 0}}),
+              HasSubstr("nonnegative"));
   EXPECT_THAT(refused({.padding = "EXPLICIT", .explicit_paddings = {1, 0, 1, 1, 0, 0, 0, 0}}),
               HasSubstr("batch or depth dimensions"));
 }
@@ -173,21 +186,25 @@ TEST(Conv2D, GradientOfTheWrongSizeIsRefused) {
   const Tensor w = Ones({3, 3, 2, 2}), dy = Ones({1, 1, 1, 2});
   EXPECT_THAT(ErrorOf("Conv2DBackpropInput", {Tensor::Vector<int32_t>({1, 4, 4, 2}), w, dy}, valid),
               HasSubstr("Size of out_backprop doesn't match computed"));
-  EXPECT_THAT(ErrorOf("Conv2DBackpropInput", {Tensor::Vector<int32_t>({1, -3, 3, 2}), w, dy}, valid),
-              HasSubstr("must not be negative"));
-  EXPECT_THAT(ErrorOf("Conv2DBackpropFilter", {Ones({1, 3, 3, 2}), Tensor::Vector<int32_t>({2, 3, 2, 2}), dy}, valid),
+  EXPECT_THAT(
+      ErrorOf("Conv2DBackpropInput", {Tensor::Vector<int32_t>({1, -3, 3, 2}), w, dy}, valid),
+      HasSubstr("must not be negative"));
+  EXPECT_THAT(ErrorOf("Conv2DBackpropFilter",
+                      {Ones({1, 3, 3, 2}), Tensor::Vector<int32_t>({2, 3, 2, 2}), dy}, valid),
               HasSubstr("Size of out_backprop doesn't match computed"));
 }
 
 TEST(Conv2D, WindowsThatFitNowhereGiveNothing) {
-  const auto y = RunFed("Conv2D", {Ones({1, 2, 2, 2}), Ones({3, 3, 2, 2})}, {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "VALID"}});
+  const auto y = RunFed("Conv2D", {Ones({1, 2, 2, 2}), Ones({3, 3, 2, 2})},
+                        {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "VALID"}});
   ASSERT_TRUE(y.ok()) << y.status();
   EXPECT_EQ((*y)[0].shape(), Shape({1, 0, 0, 2}));
 }
 
 // ---- pooling
 
-const Attrs kPairs = {{"ksize", Sizes{1, 2, 2, 1}}, {"strides", Sizes{1, 1, 1, 1}}, {"padding", "VALID"}};
+const Attrs kPairs = {
+    {"ksize", Sizes{1, 2, 2, 1}}, {"strides", Sizes{1, 1, 1, 1}}, {"padding", "VALID"}};
 
 TEST(MaxPool, GradientGoesToTheFirstMaximum) {
   const Tensor x = Tensor::Of<float>({1, 2, 2, 1}, {1, 3, 2, 3}), one = Ones({1, 1, 1, 1});
@@ -206,32 +223,41 @@ TEST(MaxPool, OfMinusInfinityIsTheLowestNumberAsInTensorFlow) {
 
 TEST(MaxPool, ErrorsUseTensorFlowsWords) {
   const auto with = [](const Sizes& ksize, const Sizes& strides) {
-    return ErrorOf("MaxPool", {Ones({1, 2, 2, 4})}, {{"ksize", ksize}, {"strides", strides}, {"padding", "VALID"}});
+    return ErrorOf("MaxPool", {Ones({1, 2, 2, 4})},
+                   {{"ksize", ksize}, {"strides", strides}, {"padding", "VALID"}});
   };
-  EXPECT_THAT(with({1, 2, 1, 2}, {1, 1, 1, 2}), HasSubstr("exactly one of pooling across depth or pooling across width/height"));
-  EXPECT_THAT(with({1, 1, 1, 2}, {1, 1, 1, 1}), HasSubstr("the depth window to equal the depth stride"));
-  EXPECT_THAT(with({2, 1, 1, 1}, {1, 1, 1, 1}), HasSubstr("Pooling is not yet supported on the batch dimension."));
+  EXPECT_THAT(with({1, 2, 1, 2}, {1, 1, 1, 2}),
+              HasSubstr("exactly one of pooling across depth or pooling across width/height"));
+  EXPECT_THAT(with({1, 1, 1, 2}, {1, 1, 1, 1}),
+              HasSubstr("the depth window to equal the depth stride"));
+  EXPECT_THAT(with({2, 1, 1, 1}, {1, 1, 1, 1}),
+              HasSubstr("Pooling is not yet supported on the batch dimension."));
   EXPECT_THAT(with({1, 0, 1, 1}, {1, 1, 1, 1}), HasSubstr("Sliding window ksize must be positive"));
   const Tensor x = Ones({1, 2, 2, 1});
   EXPECT_THAT(ErrorOf("MaxPoolGrad", {x, Ones({1, 1, 2, 1}), Ones({1, 1, 2, 1})}, kPairs),
               HasSubstr("Expected orig_output shape to be [1,1,1,1], but got [1,1,2,1]"));
-  EXPECT_THAT(ErrorOf("MaxPoolV2", {x, Tensor::Vector<int32_t>({1, 2, 2}), Tensor::Vector<int32_t>({1, 1, 1, 1})},
-                      {{"padding", "SAME"}}),
-              HasSubstr("Sliding window ksize field must specify 4 dimensions"));
+  EXPECT_THAT(
+      ErrorOf("MaxPoolV2",
+              {x, Tensor::Vector<int32_t>({1, 2, 2}), Tensor::Vector<int32_t>({1, 1, 1, 1})},
+              {{"padding", "SAME"}}),
+      HasSubstr("Sliding window ksize field must specify 4 dimensions"));
 }
 
 TEST(MaxPoolGradWithArgmax, IndicesOutsideAreRefused) {
   for (const int64_t index : {int64_t{9}, int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
     const Tensor at = Tensor::Of<int64_t>({2, 1, 1, 1}, {0, index});
-    EXPECT_THAT(ErrorOf("MaxPoolGradWithArgmax", {Ones({2, 2, 2, 1}), Ones({2, 1, 1, 1}), at}, kPairs),
-                HasSubstr("Invalid output index"));
-    EXPECT_THAT(ErrorOf("MaxPoolGradGradWithArgmax", {Ones({2, 2, 2, 1}), Ones({2, 2, 2, 1}), at}, kPairs),
-                HasSubstr("Invalid input index"));
+    EXPECT_THAT(
+        ErrorOf("MaxPoolGradWithArgmax", {Ones({2, 2, 2, 1}), Ones({2, 1, 1, 1}), at}, kPairs),
+        HasSubstr("Invalid output index"));
+    EXPECT_THAT(
+        ErrorOf("MaxPoolGradGradWithArgmax", {Ones({2, 2, 2, 1}), Ones({2, 2, 2, 1}), at}, kPairs),
+        HasSubstr("Invalid input index"));
   }
 }
 
 TEST(AvgPool, LargeImagesArePooledInPieces) {
-  const Attrs attrs = {{"ksize", Sizes{1, 3, 3, 1}}, {"strides", Sizes{1, 2, 2, 1}}, {"padding", "SAME"}};
+  const Attrs attrs = {
+      {"ksize", Sizes{1, 3, 3, 1}}, {"strides", Sizes{1, 2, 2, 1}}, {"padding", "SAME"}};
   const Tensor x = Wave<float>({3, 65, 64, 70}, 0);
   Tensor wide = ToDouble(x);
   for (const char* op : {"AvgPool", "MaxPool"}) {
@@ -242,7 +268,8 @@ TEST(AvgPool, LargeImagesArePooledInPieces) {
     }
   }
   const Tensor dy = Wave<float>({3, 33, 32, 70}, 1);
-  const auto a = RunFed("MaxPoolGrad", {x, dy, dy}, attrs), b = RunFed("MaxPoolGrad", {wide, ToDouble(dy), ToDouble(dy)}, attrs);
+  const auto a = RunFed("MaxPoolGrad", {x, dy, dy}, attrs),
+             b = RunFed("MaxPoolGrad", {wide, ToDouble(dy), ToDouble(dy)}, attrs);
   ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
   for (int64_t i = 0; i < x.num_elements(); ++i) {
     ASSERT_NEAR((*a)[0].data<float>()[i], (*b)[0].data<double>()[i], 1e-5);
@@ -279,18 +306,24 @@ TEST(Activations, GradientsTakeTensorsOfOneShape) {
 }
 
 TEST(BiasAdd, ErrorsUseTensorFlowsWords) {
-  EXPECT_THAT(ErrorOf("BiasAdd", {Ones({3}), Ones({3})}), HasSubstr("Input tensor must be at least 2D: [3]"));
-  EXPECT_THAT(ErrorOf("BiasAdd", {Ones({2, 3}), Ones({1, 3})}), HasSubstr("Biases must be 1D: [1,3]"));
-  EXPECT_THAT(ErrorOf("BiasAdd", {Ones({2, 3}), Ones({2})}),
-              HasSubstr("Must provide as many biases as the last dimension of the input tensor: [2] vs. [2,3]"));
-  EXPECT_THAT(ErrorOf("BiasAddGrad", {Ones({3})}), HasSubstr("Input tensor must be at least 2D: [3]"));
+  EXPECT_THAT(ErrorOf("BiasAdd", {Ones({3}), Ones({3})}),
+              HasSubstr("Input tensor must be at least 2D: [3]"));
+  EXPECT_THAT(ErrorOf("BiasAdd", {Ones({2, 3}), Ones({1, 3})}),
+              HasSubstr("Biases must be 1D: [1,3]"));
+  EXPECT_THAT(
+      ErrorOf("BiasAdd", {Ones({2, 3}), Ones({2})}),
+      HasSubstr(
+          "Must provide as many biases as the last dimension of the input tensor: [2] vs. [2,3]"));
+  EXPECT_THAT(ErrorOf("BiasAddGrad", {Ones({3})}),
+              HasSubstr("Input tensor must be at least 2D: [3]"));
 }
 
 // ---- softmax
 
 TEST(Softmax, RowsWithoutAFiniteMaximumAreNotNumbers) {
   const float nan = std::nanf("");
-  const Tensor x = Tensor::Of<float>({4, 3}, {kInf, 2, 3, -kInf, -kInf, -kInf, nan, 1, 2, -kInf, 1, 2});
+  const Tensor x =
+      Tensor::Of<float>({4, 3}, {kInf, 2, 3, -kInf, -kInf, -kInf, nan, 1, 2, -kInf, 1, 2});
   const auto y = RunFed("Softmax", {x}), log = RunFed("LogSoftmax", {x});
   ASSERT_TRUE(y.ok() && log.ok());
   for (int i = 0; i < 9; ++i) {
@@ -318,24 +351,30 @@ TEST(SparseSoftmaxCrossEntropy, ALabelThatIsNoClassIsNamed) {
 
 TEST(SparseSoftmaxCrossEntropy, ErrorsUseTensorFlowsWords) {
   const char* op = "SparseSoftmaxCrossEntropyWithLogits";
-  EXPECT_THAT(ErrorOf(op, {Ones({2, 3}), Tensor::Vector<int64_t>({1, 2, 0})}),
-              HasSubstr("logits and labels must have the same first dimension, got logits shape [2,3]"));
-  EXPECT_THAT(ErrorOf(op, {Ones({3}), Tensor::Vector<int64_t>({1})}), HasSubstr("logits must be 2-D, but got shape [3]"));
-  EXPECT_THAT(ErrorOf(op, {Ones({2, 0}), Tensor::Vector<int64_t>({1, 1})}), HasSubstr("Must have at least one class"));
-  EXPECT_THAT(ErrorOf("SoftmaxCrossEntropyWithLogits", {Ones({2, 3}), Ones({2, 4})}),
-              HasSubstr("logits and labels must be broadcastable: logits_size=[2,3] labels_size=[2,4]"));
+  EXPECT_THAT(
+      ErrorOf(op, {Ones({2, 3}), Tensor::Vector<int64_t>({1, 2, 0})}),
+      HasSubstr("logits and labels must have the same first dimension, got logits shape [2,3]"));
+  EXPECT_THAT(ErrorOf(op, {Ones({3}), Tensor::Vector<int64_t>({1})}),
+              HasSubstr("logits must be 2-D, but got shape [3]"));
+  EXPECT_THAT(ErrorOf(op, {Ones({2, 0}), Tensor::Vector<int64_t>({1, 1})}),
+              HasSubstr("Must have at least one class"));
+  EXPECT_THAT(
+      ErrorOf("SoftmaxCrossEntropyWithLogits", {Ones({2, 3}), Ones({2, 4})}),
+      HasSubstr("logits and labels must be broadcastable: logits_size=[2,3] labels_size=[2,4]"));
   EXPECT_THAT(ErrorOf("SoftmaxCrossEntropyWithLogits", {Ones({2, 3, 1}), Ones({2, 3, 1})}),
               HasSubstr("2-dimensional"));
 }
 
-// What TensorFlow gives for sum(loss * [0.5, -2]), its gradient, and the gradient of that times a wave.
+// What TensorFlow gives for sum(loss * [0.5, -2]), its gradient, and the gradient of that times a
+// wave.
 TEST(SoftmaxCrossEntropy, AgreesWithTensorFlowToTheSecondDerivative) {
   Graph g;
   Output x = Const(g, Wave<double>({2, 3}, 0)), labels = Softmax(Const(g, Wave<double>({2, 3}, 1)));
   Output weights = Const(g, {0.5, -2.0}), u = Const(g, Wave<double>({2, 3}, 2));
   Outputs fetches;
   for (const bool dense : {true, false}) {
-    Output loss = dense ? SoftmaxCrossEntropy(x, labels) : SparseSoftmaxCrossEntropy(x, Const<int32_t>(g, {2, 0}));
+    Output loss = dense ? SoftmaxCrossEntropy(x, labels)
+                        : SparseSoftmaxCrossEntropy(x, Const<int32_t>(g, {2, 0}));
     Output total = AddOp("Sum", {AddOp("Mul", {loss, weights}), Const<int32_t>(g, {0})});
     Output first = DenseGradients({total}, Outputs{x})[0];
     Output sum = AddOp("Sum", {AddOp("Mul", {first, u}), Const<int32_t>(g, {0, 1})});
@@ -344,7 +383,8 @@ TEST(SoftmaxCrossEntropy, AgreesWithTensorFlowToTheSecondDerivative) {
   }
   const absl::StatusOr<Tensors> v = Evaluate(g, fetches);
   ASSERT_TRUE(v.ok()) << v.status();
-  const std::vector<double> second = {0.0647691, 0.0411632, -0.1059322, -0.0401226, 0.0875347, -0.0474121};
+  const std::vector<double> second = {0.0647691,  0.0411632, -0.1059322,
+                                      -0.0401226, 0.0875347, -0.0474121};
   ExpectNear((*v)[0], {1.193636, 1.0138064});
   ExpectNear((*v)[1], {-0.0766133, -0.0225445, 0.0991578, 0.0030951, -0.0719579, 0.0688628});
   ExpectNear((*v)[2], second);

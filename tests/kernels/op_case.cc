@@ -21,7 +21,8 @@ OpCase::OpCase(absl::string_view op, double (*f)(double), Range x) : op_(op), un
   inputs_.push_back({.range = x});
 }
 
-OpCase::OpCase(absl::string_view op, double (*f)(double, double), Range x, Range y) : op_(op), binary_(f) {
+OpCase::OpCase(absl::string_view op, double (*f)(double, double), Range x, Range y)
+    : op_(op), binary_(f) {
   inputs_.push_back({.range = x});
   inputs_.push_back({.range = y});
 }
@@ -120,11 +121,27 @@ const std::vector<Shape>& UnaryShapes() {
 }
 
 const std::vector<std::pair<Shape, Shape>>& BinaryShapes() {
-  static const std::vector<std::pair<Shape, Shape>>* const shapes = new std::vector<std::pair<Shape, Shape>>{
-      {{}, {}},         {{0}, {0}},           {{7}, {7}},       {{3, 5}, {3, 5}},     {{}, {5}},
-      {{5}, {}},        {{1}, {1, 1}},        {{3, 1}, {1, 4}}, {{2, 3, 4}, {4}},     {{4}, {2, 3, 4}},
-      {{2, 3, 4}, {3, 1}}, {{2, 1, 4, 1}, {3, 1, 5}}, {{0, 3}, {1, 3}}, {{1, 3}, {0, 1}}, {{70001}, {70001}},
-      {{70001}, {}},    {{257, 129}, {129}},  {{257, 129}, {257, 1}}, {{129}, {257, 129}}, {{40, 1, 50}, {1, 30, 50}}};
+  static const std::vector<std::pair<Shape, Shape>>* const shapes =
+      new std::vector<std::pair<Shape, Shape>>{{{}, {}},
+                                               {{0}, {0}},
+                                               {{7}, {7}},
+                                               {{3, 5}, {3, 5}},
+                                               {{}, {5}},
+                                               {{5}, {}},
+                                               {{1}, {1, 1}},
+                                               {{3, 1}, {1, 4}},
+                                               {{2, 3, 4}, {4}},
+                                               {{4}, {2, 3, 4}},
+                                               {{2, 3, 4}, {3, 1}},
+                                               {{2, 1, 4, 1}, {3, 1, 5}},
+                                               {{0, 3}, {1, 3}},
+                                               {{1, 3}, {0, 1}},
+                                               {{70001}, {70001}},
+                                               {{70001}, {}},
+                                               {{257, 129}, {129}},
+                                               {{257, 129}, {257, 1}},
+                                               {{129}, {257, 129}},
+                                               {{40, 1, 50}, {1, 30, 50}}};
   return *shapes;
 }
 
@@ -135,12 +152,18 @@ namespace {
 // The plain integer that a quantised element is stored as.
 DataType StorageType(DataType t) {
   switch (t) {
-    case DT_QINT8: return DT_INT8;
-    case DT_QUINT8: return DT_UINT8;
-    case DT_QINT16: return DT_INT16;
-    case DT_QUINT16: return DT_UINT16;
-    case DT_QINT32: return DT_INT32;
-    default: return t;
+    case DT_QINT8:
+      return DT_INT8;
+    case DT_QUINT8:
+      return DT_UINT8;
+    case DT_QINT16:
+      return DT_INT16;
+    case DT_QUINT16:
+      return DT_UINT16;
+    case DT_QINT32:
+      return DT_INT32;
+    default:
+      return t;
   }
 }
 
@@ -191,9 +214,11 @@ struct Limits {
 };
 Limits LimitsOf(DataType type) {
   Limits limits{-9e15, 9e15};
-  DispatchType(StorageType(type), List<int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t>{}, [&]<class T>() {
-    limits = {static_cast<double>(std::numeric_limits<T>::min()), static_cast<double>(std::numeric_limits<T>::max())};
-  });
+  DispatchType(StorageType(type), List<int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t>{},
+               [&]<class T>() {
+                 limits = {static_cast<double>(std::numeric_limits<T>::min()),
+                           static_cast<double>(std::numeric_limits<T>::max())};
+               });
   if (type == DT_UINT64) limits.low = 0;
   return limits;
 }
@@ -228,13 +253,15 @@ class Random {
     if (whole) {
       const Limits of_type = LimitsOf(type);
       limits.low = std::ceil(std::clamp(range.low, of_type.low, of_type.high));
-      limits.high = std::max(limits.low, std::floor(std::clamp(range.high, of_type.low, of_type.high)));
+      limits.high =
+          std::max(limits.low, std::floor(std::clamp(range.high, of_type.low, of_type.high)));
     }
     const double width = limits.high - limits.low;
     const double u = range.distinct ? (i + 0.5 + 0.4 * (Uniform() - 0.5)) / n : Uniform();
     double v = limits.low + u * width;
     if (whole) v = std::min(limits.high, std::floor(limits.low + u * (width + 1)));
-    if (range.nonzero && std::abs(v) < (whole ? 0.5 : 0.05 * width)) v = limits.high != 0 ? limits.high : limits.low;
+    if (range.nonzero && std::abs(v) < (whole ? 0.5 : 0.05 * width))
+      v = limits.high != 0 ? limits.high : limits.low;
     return v;
   }
 
@@ -249,11 +276,18 @@ uint64_t Seed(absl::string_view text) {
 
 double DefaultTolerance(DataType type) {
   switch (type) {
-    case DT_FLOAT: case DT_COMPLEX64: return 1e-5;
-    case DT_DOUBLE: case DT_COMPLEX128: return 1e-11;
-    case DT_HALF: return 4e-3;
-    case DT_BFLOAT16: return 3e-2;
-    default: return 0;
+    case DT_FLOAT:
+    case DT_COMPLEX64:
+      return 1e-5;
+    case DT_DOUBLE:
+    case DT_COMPLEX128:
+      return 1e-11;
+    case DT_HALF:
+      return 4e-3;
+    case DT_BFLOAT16:
+      return 3e-2;
+    default:
+      return 0;
   }
 }
 
@@ -264,7 +298,8 @@ bool PartClose(double got, double want, double tolerance) {
 }
 
 bool Close(complex128 got, complex128 want, double tolerance) {
-  const double scale = tolerance * std::max(1.0, std::isfinite(std::abs(want)) ? std::abs(want) : 1.0);
+  const double scale =
+      tolerance * std::max(1.0, std::isfinite(std::abs(want)) ? std::abs(want) : 1.0);
   return PartClose(got.real(), want.real(), scale) && PartClose(got.imag(), want.imag(), scale);
 }
 
@@ -277,13 +312,14 @@ void ExpectClose(const Tensor& got, const Tensor& want, double tolerance) {
     return;
   }
   if (got.dtype() == DT_STRING || (got.dtype() == want.dtype() && IsExact(got.dtype()))) {
-    EXPECT_TRUE(IdenticalTensors(got, want)) << got.ToString(40) << "\nexpected\n" << want.ToString(40);
+    EXPECT_TRUE(IdenticalTensors(got, want)) << got.ToString(40) << "\nexpected\n"
+                                             << want.ToString(40);
     return;
   }
   const std::vector<complex128> actual = ToComplex(got);
   // Through the op's type, so that what overflows there is expected to.
-  const std::vector<complex128> expected = ToComplex(IsExact(got.dtype()) ? want : FromComplex(
-      got.dtype(), want.shape(), ToComplex(want)));
+  const std::vector<complex128> expected = ToComplex(
+      IsExact(got.dtype()) ? want : FromComplex(got.dtype(), want.shape(), ToComplex(want)));
   int64_t bad = 0, first = -1;
   for (size_t i = 0; i < actual.size(); ++i) {
     if (Close(actual[i], expected[i], tolerance)) continue;
@@ -291,7 +327,8 @@ void ExpectClose(const Tensor& got, const Tensor& want, double tolerance) {
   }
   if (bad == 0) return;
   ADD_FAILURE() << bad << " of " << actual.size() << " elements differ; element " << first << " is "
-                << actual[first] << ", expected " << expected[first] << " (tolerance " << tolerance << ")";
+                << actual[first] << ", expected " << expected[first] << " (tolerance " << tolerance
+                << ")";
 }
 
 }  // namespace
@@ -307,7 +344,8 @@ Tensor Doubles(const Shape& shape, const std::vector<double>& values) {
   return Tensor::Of<double>(shape, absl::MakeConstSpan(values));
 }
 
-void ForEachIndex(const Shape& shape, const std::function<void(int64_t, const std::vector<int64_t>&)>& fn) {
+void ForEachIndex(const Shape& shape,
+                  const std::function<void(int64_t, const std::vector<int64_t>&)>& fn) {
   std::vector<int64_t> index(shape.rank(), 0);
   const int64_t n = shape.num_elements();
   for (int64_t flat = 0; flat < n; ++flat) {
@@ -330,10 +368,13 @@ class OpCaseRunner {
     ASSERT_FALSE(types.empty()) << "no type to test: is there a kernel for the CPU?";
     for (const DataType type : types) {
       for (const std::vector<Shape>& shapes : ShapeSets()) {
-        if (IsLong(shapes) && type != DT_FLOAT && type != DT_DOUBLE && type != DT_HALF && type != DT_INT32) continue;
+        if (IsLong(shapes) && type != DT_FLOAT && type != DT_DOUBLE && type != DT_HALF &&
+            type != DT_INT32)
+          continue;
         Check(type, shapes, /*specials=*/false);
       }
-      if (IsElementwise() && c_.specials_ && (IsFloating(type))) Check(type, SpecialShapes(), /*specials=*/true);
+      if (IsElementwise() && c_.specials_ && (IsFloating(type)))
+        Check(type, SpecialShapes(), /*specials=*/true);
       if (testing::Test::HasFatalFailure()) return;
     }
     const bool has_double = std::find(types.begin(), types.end(), DT_DOUBLE) != types.end();
@@ -363,19 +404,24 @@ class OpCaseRunner {
       }
       type_attr_ = attr.name;
     }
-    // If it is the type of an input, and every input of the row has its own type, there is nothing left to sweep.
-    const bool any_swept = std::any_of(c_.inputs_.begin(), c_.inputs_.end(), [](const auto& in) { return !in.type; });
-    const bool of_input = std::any_of(spec_->inputs().begin(), spec_->inputs().end(),
-                                      [&](const ArgSpec& arg) { return arg.type_attr == type_attr_; });
+    // If it is the type of an input, and every input of the row has its own type, there is nothing
+    // left to sweep.
+    const bool any_swept =
+        std::any_of(c_.inputs_.begin(), c_.inputs_.end(), [](const auto& in) { return !in.type; });
+    const bool of_input =
+        std::any_of(spec_->inputs().begin(), spec_->inputs().end(),
+                    [&](const ArgSpec& arg) { return arg.type_attr == type_attr_; });
     if (of_input && !any_swept && c_.types_.empty()) type_attr_.clear();
   }
 
   bool HasKernel(DataType type) const {
     for (const KernelDef* def : BuiltinKernels().KernelsOf(c_.op_)) {
       if (def->place != kCpu) continue;
-      const bool fits = std::all_of(def->constraints.begin(), def->constraints.end(), [&](const auto& constraint) {
-        return (!constraint.first.empty() && constraint.first != type_attr_) || constraint.second == type;
-      });
+      const bool fits = std::all_of(
+          def->constraints.begin(), def->constraints.end(), [&](const auto& constraint) {
+            return (!constraint.first.empty() && constraint.first != type_attr_) ||
+                   constraint.second == type;
+          });
       if (fits) return true;
     }
     return false;
@@ -386,16 +432,19 @@ class OpCaseRunner {
     if (!c_.types_.empty()) return c_.types_;
     std::vector<DataType> allowed = spec_->FindAttr(type_attr_)->allowed_types;
     if (allowed.empty()) {
-      allowed = {DT_HALF,  DT_BFLOAT16, DT_FLOAT,  DT_DOUBLE, DT_INT8,   DT_INT16, DT_INT32,     DT_INT64,
-                 DT_UINT8, DT_UINT16,   DT_UINT32, DT_UINT64, DT_BOOL,   DT_COMPLEX64, DT_COMPLEX128};
+      allowed = {DT_HALF,   DT_BFLOAT16, DT_FLOAT, DT_DOUBLE,    DT_INT8,
+                 DT_INT16,  DT_INT32,    DT_INT64, DT_UINT8,     DT_UINT16,
+                 DT_UINT32, DT_UINT64,   DT_BOOL,  DT_COMPLEX64, DT_COMPLEX128};
     }
     std::vector<DataType> types;
     for (const DataType t : allowed) {
-      const bool excluded = std::find(c_.not_types_.begin(), c_.not_types_.end(), t) != c_.not_types_.end();
+      const bool excluded =
+          std::find(c_.not_types_.begin(), c_.not_types_.end(), t) != c_.not_types_.end();
       const bool has_complex = c_.complex_unary_ != nullptr || c_.complex_binary_ != nullptr;
       if (excluded || !HasKernel(t)) continue;
       if (IsElementwise() && IsComplex(t) && !has_complex) continue;
-      if (IsElementwise() && (t == DT_STRING || t == DT_VARIANT || t == DT_BOOL || IsQuantized(t))) continue;
+      if (IsElementwise() && (t == DT_STRING || t == DT_VARIANT || t == DT_BOOL || IsQuantized(t)))
+        continue;
       types.push_back(t);
     }
     return types;
@@ -403,7 +452,8 @@ class OpCaseRunner {
 
   // Long inputs are for loops over vectors and threads, which a few types show.
   static bool IsLong(const std::vector<Shape>& shapes) {
-    return std::any_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() > 10000; });
+    return std::any_of(shapes.begin(), shapes.end(),
+                       [](const Shape& s) { return s.num_elements() > 10000; });
   }
 
   std::vector<std::vector<Shape>> ShapeSets() const {
@@ -420,14 +470,26 @@ class OpCaseRunner {
   std::vector<std::vector<Shape>> GradientShapeSets() const {
     if (!IsElementwise()) return {{}};
     if (c_.unary_ != nullptr) return {{Shape()}, {Shape{7}}, {Shape{3, 2}}};
-    return {{Shape(), Shape()},         {Shape{3, 2}, Shape{3, 2}},    {Shape{3, 1}, Shape{1, 2}},
-            {Shape{2, 3}, Shape{3}},    {Shape(), Shape{4}},           {Shape{2, 1, 2}, Shape{3, 1}}};
+    return {{Shape(), Shape()},      {Shape{3, 2}, Shape{3, 2}}, {Shape{3, 1}, Shape{1, 2}},
+            {Shape{2, 3}, Shape{3}}, {Shape(), Shape{4}},        {Shape{2, 1, 2}, Shape{3, 1}}};
   }
 
   static const std::vector<double>& Specials() {
-    static const std::vector<double>* const values = new std::vector<double>{
-        0.0, -0.0, 1, -1, 0.5, -0.5, 1e30, -1e30, 1e-30, 700, -700, std::numeric_limits<double>::infinity(),
-        -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+    static const std::vector<double>* const values =
+        new std::vector<double>{0.0,
+                                -0.0,
+                                1,
+                                -1,
+                                0.5,
+                                -0.5,
+                                1e30,
+                                -1e30,
+                                1e-30,
+                                700,
+                                -700,
+                                std::numeric_limits<double>::infinity(),
+                                -std::numeric_limits<double>::infinity(),
+                                std::numeric_limits<double>::quiet_NaN()};
     return *values;
   }
   std::vector<Shape> SpecialShapes() const {
@@ -442,19 +504,21 @@ class OpCaseRunner {
     std::vector<int> owner;  // position in c_.inputs_
   };
 
-  Arguments MakeArguments(DataType type, const std::vector<Shape>& shapes, bool specials, Random& random) const {
+  Arguments MakeArguments(DataType type, const std::vector<Shape>& shapes, bool specials,
+                          Random& random) const {
     Arguments out;
     for (size_t k = 0; k < c_.inputs_.size(); ++k) {
       const OpCase::InputSpec& input = c_.inputs_[k];
-      const std::vector<Shape> of_input = shapes.empty() ? input.shapes : std::vector<Shape>{shapes[k]};
+      const std::vector<Shape> of_input =
+          shapes.empty() ? input.shapes : std::vector<Shape>{shapes[k]};
       for (size_t j = 0; j < of_input.size(); ++j) {
         const Shape& shape = of_input[j];
         out.owner.push_back(static_cast<int>(k));
         if (input.value.initialized()) {
           out.values.push_back(input.values.empty() ? input.value : input.values[j]);
         } else if (specials) {
-          out.values.push_back(
-              FromComplex(type, shape, std::vector<complex128>(Specials().begin(), Specials().end())));
+          out.values.push_back(FromComplex(
+              type, shape, std::vector<complex128>(Specials().begin(), Specials().end())));
         } else {
           out.values.push_back(random.Make(input.type.value_or(type), shape, input.range));
         }
@@ -463,7 +527,9 @@ class OpCaseRunner {
     return out;
   }
 
-  bool IsSwept(const Arguments& args, size_t i) const { return !c_.inputs_[args.owner[i]].type.has_value(); }
+  bool IsSwept(const Arguments& args, size_t i) const {
+    return !c_.inputs_[args.owner[i]].type.has_value();
+  }
 
   // The node, with `xs` what goes in: placeholders for random values, constants for given ones.
   Node* Build(Graph& g, DataType type, const Arguments& args, Outputs* xs) const {
@@ -504,7 +570,8 @@ class OpCaseRunner {
   std::string Describe(DataType type, const Arguments& args, uint64_t seed) const {
     std::vector<std::string> inputs;
     for (const Tensor& t : args.values) inputs.push_back(t.Description());
-    return absl::StrCat(c_.name(), " for ", DataTypeName(type), ", inputs ", absl::StrJoin(inputs, " "), ", seed ", seed);
+    return absl::StrCat(c_.name(), " for ", DataTypeName(type), ", inputs ",
+                        absl::StrJoin(inputs, " "), ", seed ", seed);
   }
 
   uint64_t SeedFor(DataType type, const std::vector<Shape>& shapes) const {
@@ -527,13 +594,16 @@ class OpCaseRunner {
     const absl::StatusOr<Tensors> got = Evaluate(g, Feeds(xs, args), fetches);
     ASSERT_TRUE(got.ok()) << got.status().ToString();
     for (int i = 0; i < node->num_outputs(); ++i) {
-      EXPECT_EQ(DataTypeName((*got)[i].dtype()), DataTypeName(BaseType(node->output_type(i)))) << "output " << i;
+      EXPECT_EQ(DataTypeName((*got)[i].dtype()), DataTypeName(BaseType(node->output_type(i))))
+          << "output " << i;
       const Shape& inferred = node->output_shape(i);
       if (c_.shapes_depend_on_values_) {
         EXPECT_TRUE(inferred.IsCompatibleWith((*got)[i].shape()))
-            << "output " << i << " inferred " << inferred.ToString() << ", is " << (*got)[i].shape().ToString();
+            << "output " << i << " inferred " << inferred.ToString() << ", is "
+            << (*got)[i].shape().ToString();
       } else {
-        EXPECT_EQ(inferred.ToString(), (*got)[i].shape().ToString()) << "inferred shape of output " << i;
+        EXPECT_EQ(inferred.ToString(), (*got)[i].shape().ToString())
+            << "inferred shape of output " << i;
       }
     }
     const Tensors want = Expected(*node, type, args);
@@ -558,7 +628,9 @@ class OpCaseRunner {
     for (size_t i = 0; i < args.values.size(); ++i) {
       const Tensor& t = args.values[i];
       const bool widen = IsSwept(args, i) && type != DT_STRING && type != DT_BOOL;
-      wide.push_back(!widen ? t : FromComplex(IsComplex(type) ? DT_COMPLEX128 : DT_DOUBLE, t.shape(), ToComplex(t)));
+      wide.push_back(!widen ? t
+                            : FromComplex(IsComplex(type) ? DT_COMPLEX128 : DT_DOUBLE, t.shape(),
+                                          ToComplex(t)));
     }
     if (c_.reference_) return c_.reference_(node, wide);
     if (c_.unary_ != nullptr) return {ExpectedUnary(type, wide[0])};
@@ -568,7 +640,8 @@ class OpCaseRunner {
 
   Tensor ExpectedUnary(DataType type, const Tensor& x) const {
     std::vector<complex128> y = ToComplex(x);
-    for (complex128& v : y) v = IsComplex(type) ? c_.complex_unary_(v) : complex128(c_.unary_(v.real()));
+    for (complex128& v : y)
+      v = IsComplex(type) ? c_.complex_unary_(v) : complex128(c_.unary_(v.real()));
     return FromComplex(x.dtype(), x.shape(), y);
   }
 
@@ -579,18 +652,20 @@ class OpCaseRunner {
     const auto at = [&](const Tensor& t, const std::vector<int64_t>& index) {
       int64_t flat = 0;
       const int skip = shape.rank() - t.rank();
-      for (int d = 0; d < t.rank(); ++d) flat = flat * t.dim(d) + (t.dim(d) == 1 ? 0 : index[d + skip]);
+      for (int d = 0; d < t.rank(); ++d)
+        flat = flat * t.dim(d) + (t.dim(d) == 1 ? 0 : index[d + skip]);
       return flat;
     };
     ForEachIndex(shape, [&](int64_t flat, const std::vector<int64_t>& index) {
       const complex128 u = x[at(a, index)], v = y[at(b, index)];
-      z[flat] = IsComplex(type) ? c_.complex_binary_(u, v) : complex128(c_.binary_(u.real(), v.real()));
+      z[flat] =
+          IsComplex(type) ? c_.complex_binary_(u, v) : complex128(c_.binary_(u.real(), v.real()));
     });
     return FromComplex(a.dtype(), shape, z);
   }
 
-  // Compares d(sum(w * ys))/dx, as the graph of gradients computes it, with central differences; for the second order the
-  // ys are the first order's results.
+  // Compares d(sum(w * ys))/dx, as the graph of gradients computes it, with central differences;
+  // for the second order the ys are the first order's results.
   void CheckGradient(const std::vector<Shape>& shapes, int order) {
     const uint64_t seed = SeedFor(DT_DOUBLE, shapes);
     Random random(seed);
@@ -604,7 +679,8 @@ class OpCaseRunner {
     std::vector<int> positions;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto& only = c_.gradient_inputs_;
-      const bool chosen = only.empty() || std::find(only.begin(), only.end(), static_cast<int>(i)) != only.end();
+      const bool chosen =
+          only.empty() || std::find(only.begin(), only.end(), static_cast<int>(i)) != only.end();
       if (!IsSwept(args, i) || !chosen) continue;
       xs.push_back(inputs[i]);
       positions.push_back(static_cast<int>(i));
@@ -624,8 +700,9 @@ class OpCaseRunner {
     }
   }
 
-  Outputs CheckOneOrder(Graph& g, const Outputs& inputs, const Outputs& xs, const std::vector<int>& positions,
-                        const Outputs& ys, Arguments* args, Random& random) {
+  Outputs CheckOneOrder(Graph& g, const Outputs& inputs, const Outputs& xs,
+                        const std::vector<int>& positions, const Outputs& ys, Arguments* args,
+                        Random& random) {
     const absl::StatusOr<Tensors> y = Evaluate(g, Feeds(inputs, *args), ys);
     if (!y.ok()) {
       ADD_FAILURE() << y.status().ToString();
@@ -635,8 +712,11 @@ class OpCaseRunner {
     Tensors weights;
     for (const Tensor& t : *y) {
       weights.push_back(random.Make(DT_DOUBLE, t.shape(), {0.5, 1.5}));
-      options.grad_ys.push_back(
-          NodeBuilder(g, "Const").Name("w").Attr("dtype", DT_DOUBLE).Attr("value", weights.back()).BuildOutput());
+      options.grad_ys.push_back(NodeBuilder(g, "Const")
+                                    .Name("w")
+                                    .Attr("dtype", DT_DOUBLE)
+                                    .Attr("value", weights.back())
+                                    .BuildOutput());
     }
     const Outputs grads = DenseGradients(ys, xs, options);
     if (!g.status().ok()) {
@@ -670,7 +750,8 @@ class OpCaseRunner {
     return grads;
   }
 
-  void CompareWithDifferences(const Tensor& analytic, Tensor* x, const std::function<double()>& objective) const {
+  void CompareWithDifferences(const Tensor& analytic, Tensor* x,
+                              const std::function<double()>& objective) const {
     constexpr int64_t kMost = 48;  // elements looked at
     const int64_t n = x->num_elements(), step = std::max<int64_t>(1, n / kMost);
     const Tensor original = x->DeepCopy();
@@ -685,8 +766,8 @@ class OpCaseRunner {
       *x = original;
       const double got = analytic.data<double>()[k];
       if (PartClose(got, numeric, c_.gradient_tolerance_)) continue;
-      ADD_FAILURE() << "element " << k << " of the gradient is " << got << ", by differences " << numeric << " (x = " << v
-                    << ")";
+      ADD_FAILURE() << "element " << k << " of the gradient is " << got << ", by differences "
+                    << numeric << " (x = " << v << ")";
       return;
     }
   }

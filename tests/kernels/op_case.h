@@ -13,36 +13,41 @@
 #include "weir/core/graph.h"
 #include "weir/core/tensor.h"
 
-// Rows of the sweep that tests ops one by one. A family's file, tests/kernels/<family>_cases.cc, is a table:
+// Rows of the sweep that tests ops one by one. A family's file, tests/kernels/<family>_cases.cc, is
+// a table:
 //
 //   std::vector<OpCase> NnCases() {
 //     return {
 //         OpCase("Softplus", +[](double x) { return std::log1p(std::exp(x)); }, {-20, 20}),
-//         OpCase("SoftplusGrad", +[](double d, double x) { return d / (1 + std::exp(-x)); }, {-20, 20}),
-//         OpCase("BiasAdd").Input({2, 3, 4}).Input({4}).Reference(BiasAddReference).Gradient(2),
-//         OpCase("Concat").Label("axis1").Input(Tensor::Scalar<int32_t>(1)).List({Shape{2, 3}, Shape{2, 1}})...
+//         OpCase("SoftplusGrad", +[](double d, double x) { return d / (1 + std::exp(-x)); }, {-20,
+//         20}), OpCase("BiasAdd").Input({2, 3,
+//         4}).Input({4}).Reference(BiasAddReference).Gradient(2),
+//         OpCase("Concat").Label("axis1").Input(Tensor::Scalar<int32_t>(1)).List({Shape{2, 3},
+//         Shape{2, 1}})...
 //     };
 //   }
 //   INSTANTIATE_TEST_SUITE_P(Nn, OpSweepTest, testing::ValuesIn(NnCases()), OpCaseName);
 //
-// and the BUILD file makes a test <family>_sweep_test of it. Each row runs for every type and every shape it has, and is
-// checked for its values against the reference, for the inferred shape and types of every output, and for its gradient
-// against central differences in double. Random values come from a seed that depends on the row's name and is printed
-// with a failure.
+// and the BUILD file makes a test <family>_sweep_test of it. Each row runs for every type and every
+// shape it has, and is checked for its values against the reference, for the inferred shape and
+// types of every output, and for its gradient against central differences in double. Random values
+// come from a seed that depends on the row's name and is printed with a failure.
 namespace weir {
 
-// Where the random elements of one input come from: uniform in [low, high]. Integer types take the whole numbers in it
-// that the type can hold; complex types draw both parts. Strings and bools ignore it.
+// Where the random elements of one input come from: uniform in [low, high]. Integer types take the
+// whole numbers in it that the type can hold; complex types draw both parts. Strings and bools
+// ignore it.
 struct Range {
   double low = -2;
   double high = 2;
   bool nonzero = false;  // never 0 (after rounding to the type)
-  bool distinct = false; // no two elements equal nor near each other, so that maxima stay where they are
+  bool distinct =
+      false;  // no two elements equal nor near each other, so that maxima stay where they are
 };
 
-// Computes the expected outputs. The inputs come widened: those of the swept type are DT_DOUBLE (complex ones
-// DT_COMPLEX128), whatever the type was; every other input is as the op gets it. Outputs may be of any types; they are
-// compared by value with what the op gave.
+// Computes the expected outputs. The inputs come widened: those of the swept type are DT_DOUBLE
+// (complex ones DT_COMPLEX128), whatever the type was; every other input is as the op gets it.
+// Outputs may be of any types; they are compared by value with what the op gave.
 using OpReference = std::function<Tensors(const Node& node, const Tensors& inputs)>;
 
 using complex128 = std::complex<double>;
@@ -51,8 +56,9 @@ class OpCase {
  public:
   // A row for an op with inputs given below one by one.
   explicit OpCase(absl::string_view op) : op_(op) {}
-  // An element-wise op of one input or of two that broadcast. The shapes are those of UnaryShapes and BinaryShapes, and
-  // special values (zeros, infinities, NaN, huge ones) are tried as well, unless NoSpecials().
+  // An element-wise op of one input or of two that broadcast. The shapes are those of UnaryShapes
+  // and BinaryShapes, and special values (zeros, infinities, NaN, huge ones) are tried as well,
+  // unless NoSpecials().
   OpCase(absl::string_view op, double (*f)(double), Range x = {});
   OpCase(absl::string_view op, double (*f)(double, double), Range x = {}) : OpCase(op, f, x, x) {}
   OpCase(absl::string_view op, double (*f)(double, double), Range x, Range y);
@@ -60,8 +66,8 @@ class OpCase {
   // Told apart from other rows of the op: letters, digits and underscores.
   OpCase& Label(absl::string_view label);
   OpCase& Attr(absl::string_view name, AttrValue value);
-  // One more input: of the swept type, random; of another type, random (integers in the range); or a given value, which
-  // the graph sees as a constant.
+  // One more input: of the swept type, random; of another type, random (integers in the range); or
+  // a given value, which the graph sees as a constant.
   OpCase& Input(Shape shape, Range range = {});
   OpCase& Input(DataType type, Shape shape, Range range = {});
   OpCase& Input(Tensor value);
@@ -71,7 +77,8 @@ class OpCase {
   OpCase& GivenList(Tensors values);
   // The type attribute that is swept; default "T", or the op's only type attribute.
   OpCase& TypeAttr(absl::string_view name);
-  // The types to sweep. Default: those that the signature allows and the CPU has kernels for, and at least one.
+  // The types to sweep. Default: those that the signature allows and the CPU has kernels for, and
+  // at least one.
   OpCase& Types(std::vector<DataType> types);
   // Everything in the default but these.
   OpCase& NotTypes(std::vector<DataType> types);
@@ -79,11 +86,13 @@ class OpCase {
   // For an element-wise row: what complex types are compared with. Without it they are not swept.
   OpCase& Complex(complex128 (*f)(complex128));
   OpCase& Complex(complex128 (*f)(complex128, complex128));
-  // Relative error allowed for one type, or a factor on every type's default: 1e-5 for float, 1e-11 for double, 4e-3 for
-  // half, 3e-2 for bfloat16, none for integers. Errors are relative to max(1, |expected|).
+  // Relative error allowed for one type, or a factor on every type's default: 1e-5 for float, 1e-11
+  // for double, 4e-3 for half, 3e-2 for bfloat16, none for integers. Errors are relative to max(1,
+  // |expected|).
   OpCase& Tolerance(DataType type, double relative);
   OpCase& ToleranceFactor(double factor);
-  // The gradient is checked to this order. Default: 1 if the op has a gradient and double is swept, else 0.
+  // The gradient is checked to this order. Default: 1 if the op has a gradient and double is swept,
+  // else 0.
   OpCase& Gradient(int order);
   // Only with respect to these inputs (positions). Default: all of the swept type.
   OpCase& GradientInputs(std::vector<int> inputs);
@@ -106,8 +115,8 @@ class OpCase {
     std::vector<Shape> shapes;     // one, or the list's
     bool is_list = false;
     Range range;
-    Tensor value;                  // if given
-    Tensors values;                // of a list, if given
+    Tensor value;    // if given
+    Tensors values;  // of a list, if given
   };
 
   std::string op_, label_, type_attr_;
@@ -142,7 +151,8 @@ std::vector<double> ToDoubles(const Tensor& t);
 // A DT_DOUBLE tensor.
 Tensor Doubles(const Shape& shape, const std::vector<double>& values);
 // Calls fn(flat index, index of each dimension) for every element of a shape, in order.
-void ForEachIndex(const Shape& shape, const std::function<void(int64_t, const std::vector<int64_t>&)>& fn);
+void ForEachIndex(const Shape& shape,
+                  const std::function<void(int64_t, const std::vector<int64_t>&)>& fn);
 
 // One value-parameterised test; each family instantiates it with its rows.
 class OpSweepTest : public testing::TestWithParam<OpCase> {};

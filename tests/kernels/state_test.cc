@@ -1,4 +1,5 @@
-// Variables and scatters through their raw ops, of both kinds: values, sharing, and what they say about mistakes.
+// Variables and scatters through their raw ops, of both kinds: values, sharing, and what they say
+// about mistakes.
 
 #include <thread>
 
@@ -27,7 +28,8 @@ class StateTest : public testing::TestWithParam<bool> {
   }
   Operation Update(absl::string_view op, Output v, Tensor delta) {
     const Output c = Const(g_, std::move(delta));
-    return Operation(AddNode(resource() ? absl::StrCat(op, "VariableOp") : std::string(op), {v, c}));
+    return Operation(
+        AddNode(resource() ? absl::StrCat(op, "VariableOp") : std::string(op), {v, c}));
   }
   Operation Scatter(absl::string_view op, Output v, Tensor indices, Tensor updates) {
     const Output i = Const(g_, std::move(indices)), u = Const(g_, std::move(updates));
@@ -48,11 +50,14 @@ class StateTest : public testing::TestWithParam<bool> {
   }
   void ExpectValue(Output v, const Tensor& expected) {
     const Tensor got = Get(Read(v));
-    EXPECT_TRUE(IdenticalTensors(got, expected)) << got.ToString() << " instead of " << expected.ToString();
+    EXPECT_TRUE(IdenticalTensors(got, expected))
+        << got.ToString() << " instead of " << expected.ToString();
   }
-  static void ExpectError(const absl::Status& s, absl::StatusCode code, std::vector<absl::string_view> parts) {
+  static void ExpectError(const absl::Status& s, absl::StatusCode code,
+                          std::vector<absl::string_view> parts) {
     EXPECT_EQ(s.code(), code) << s;
-    for (const absl::string_view part : parts) EXPECT_TRUE(absl::StrContains(s.message(), part)) << s;
+    for (const absl::string_view part : parts)
+      EXPECT_TRUE(absl::StrContains(s.message(), part)) << s;
   }
 
   Graph g_;
@@ -84,7 +89,9 @@ TEST_P(StateTest, AValueThatWasReadNeverChanges) {
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2}))).ok());
   const Tensor before = Get(Read(v));
   ASSERT_TRUE(Do(Update("AssignAdd", v, Tensor::Vector<float>({1, 1}))).ok());
-  ASSERT_TRUE(Do(Scatter("ScatterUpdate", v, Tensor::Vector<int32_t>({0}), Tensor::Vector<float>({9}))).ok());
+  ASSERT_TRUE(
+      Do(Scatter("ScatterUpdate", v, Tensor::Vector<int32_t>({0}), Tensor::Vector<float>({9})))
+          .ok());
   EXPECT_TRUE(IdenticalTensors(before, Tensor::Vector<float>({1, 2})));
   ExpectValue(v, Tensor::Vector<float>({9, 3}));
 }
@@ -93,9 +100,11 @@ TEST_P(StateTest, WithoutAValueIsNamed) {
   const Output v = Make(DT_FLOAT, {2}, "forgotten");
   const absl::StatusOr<Tensors> read = Evaluate(g_, {Read(v)}, &resources_);
   ExpectError(read.status(), C::kFailedPrecondition, {"forgotten", "initialized"});
-  ExpectError(Do(Update("AssignAdd", v, Tensor::Vector<float>({1, 1}))), C::kFailedPrecondition, {"forgotten"});
-  ExpectError(Do(Scatter("ScatterAdd", v, Tensor::Vector<int32_t>({0}), Tensor::Vector<float>({1}))),
-              C::kFailedPrecondition, {"forgotten"});
+  ExpectError(Do(Update("AssignAdd", v, Tensor::Vector<float>({1, 1}))), C::kFailedPrecondition,
+              {"forgotten"});
+  ExpectError(
+      Do(Scatter("ScatterAdd", v, Tensor::Vector<int32_t>({0}), Tensor::Vector<float>({1}))),
+      C::kFailedPrecondition, {"forgotten"});
   const Output is = AddOp(resource() ? "VarIsInitializedOp" : "IsVariableInitialized", {v});
   EXPECT_FALSE(Get(is).scalar<bool>());
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2}))).ok());
@@ -105,7 +114,8 @@ TEST_P(StateTest, WithoutAValueIsNamed) {
 TEST_P(StateTest, RefusesAnotherShape) {
   const Output v = Make(DT_FLOAT, Shape::UnknownRank());
   const Output any = Placeholder(g_, DT_FLOAT);
-  Node* add = resource() ? AddNode("AssignAddVariableOp", {v, any}) : AddNode("AssignAdd", {v, any});
+  Node* add =
+      resource() ? AddNode("AssignAddVariableOp", {v, any}) : AddNode("AssignAdd", {v, any});
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2}))).ok());
   const absl::StatusOr<Tensors> result =
       resource() ? [&] {
@@ -130,13 +140,16 @@ TEST_P(StateTest, CountsUpToItsLimit) {
 
 TEST_P(StateTest, TwoHandlesOfOneNameAreOneVariable) {
   const auto handle = [&](const char* node, DataType dtype) {
-    return resource() ? VarHandleOp(g_, dtype, {2}, {.container = "c", .shared_name = "s", .name = node})
-                      : VariableV2(g_, dtype, {2}, {.container = "c", .shared_name = "s", .name = node});
+    return resource()
+               ? VarHandleOp(g_, dtype, {2}, {.container = "c", .shared_name = "s", .name = node})
+               : VariableV2(g_, dtype, {2}, {.container = "c", .shared_name = "s", .name = node});
   };
-  const Output a = handle("a", DT_FLOAT), b = handle("b", DT_FLOAT), other = handle("other", DT_INT32);
+  const Output a = handle("a", DT_FLOAT), b = handle("b", DT_FLOAT),
+               other = handle("other", DT_INT32);
   ASSERT_TRUE(Do(Assign(a, Tensor::Vector<float>({1, 2}))).ok());
   ExpectValue(b, Tensor::Vector<float>({1, 2}));
-  ExpectError(Evaluate(g_, {Read(other)}, &resources_).status(), C::kInvalidArgument, {"float", "int32", "s"});
+  ExpectError(Evaluate(g_, {Read(other)}, &resources_).status(), C::kInvalidArgument,
+              {"float", "int32", "s"});
 }
 
 TEST_P(StateTest, ScattersRowsWithEveryOperation) {
@@ -160,7 +173,9 @@ TEST_P(StateTest, ScattersRowsWithEveryOperation) {
 TEST_P(StateTest, ScattersScalarsAndRepeatedRows) {
   const Output v = Make(DT_INT32, {3});
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<int32_t>({1, 2, 3}))).ok());
-  ASSERT_TRUE(Do(Scatter("ScatterAdd", v, Tensor::Vector<int32_t>({0, 2, 0}), Tensor::Scalar<int32_t>(10))).ok());
+  ASSERT_TRUE(
+      Do(Scatter("ScatterAdd", v, Tensor::Vector<int32_t>({0, 2, 0}), Tensor::Scalar<int32_t>(10)))
+          .ok());
   ExpectValue(v, Tensor::Vector<int32_t>({21, 2, 13}));
 }
 
@@ -168,7 +183,8 @@ TEST_P(StateTest, ScattersManyRowsOnAllThreads) {
   constexpr int kRows = 64, kWidth = 40, kUpdates = 4096;
   const Output v = Make(DT_FLOAT, {kRows, kWidth});
   ASSERT_TRUE(Do(Assign(v, Tensor::Zeros(DT_FLOAT, {kRows, kWidth}))).ok());
-  Tensor indices(DT_INT32, {kUpdates}), updates(DT_FLOAT, {kUpdates, kWidth}), sum = Tensor::Zeros(DT_FLOAT, {kRows, kWidth});
+  Tensor indices(DT_INT32, {kUpdates}), updates(DT_FLOAT, {kUpdates, kWidth}),
+      sum = Tensor::Zeros(DT_FLOAT, {kRows, kWidth});
   for (int i = 0; i < kUpdates; ++i) {
     const int row = (i * 37 + i / 64) % kRows;
     indices.data<int32_t>()[i] = row;
@@ -184,17 +200,20 @@ TEST_P(StateTest, ScattersManyRowsOnAllThreads) {
 TEST_P(StateTest, ScattersNothingIfAnIndexIsOutOfRange) {
   const Output v = Make(DT_FLOAT, {3});
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2, 3}))).ok());
-  const Operation scatter = Scatter("ScatterAdd", v, Tensor::Vector<int32_t>({0, 7}), Tensor::Vector<float>({1, 1}));
+  const Operation scatter =
+      Scatter("ScatterAdd", v, Tensor::Vector<int32_t>({0, 7}), Tensor::Vector<float>({1, 1}));
   ExpectError(Do(scatter), C::kInvalidArgument, {"indices[1] = 7 is not in [0, 3)"});
-  ExpectError(Do(Scatter("ScatterSub", v, Tensor::Vector<int32_t>({-1}), Tensor::Vector<float>({1}))),
-              C::kInvalidArgument, {"indices[0] = -1 is not in [0, 3)"});
+  ExpectError(
+      Do(Scatter("ScatterSub", v, Tensor::Vector<int32_t>({-1}), Tensor::Vector<float>({1}))),
+      C::kInvalidArgument, {"indices[0] = -1 is not in [0, 3)"});
   ExpectValue(v, Tensor::Vector<float>({1, 2, 3}));
 }
 
 TEST_P(StateTest, RefusesToDivideIntegersByZero) {
   const Output v = Make(DT_INT32, {2});
   ASSERT_TRUE(Do(Assign(v, Tensor::Vector<int32_t>({6, 8}))).ok());
-  ExpectError(Do(Scatter("ScatterDiv", v, Tensor::Vector<int32_t>({0, 1}), Tensor::Vector<int32_t>({2, 0}))),
+  ExpectError(Do(Scatter("ScatterDiv", v, Tensor::Vector<int32_t>({0, 1}),
+                         Tensor::Vector<int32_t>({2, 0}))),
               C::kInvalidArgument, {"Integer division by zero"});
   ExpectValue(v, Tensor::Vector<int32_t>({6, 8}));
 }
@@ -206,10 +225,12 @@ TEST_P(StateTest, ScattersSlicesByVectorsOfIndices) {
                          Tensor::Vector<float>({10, 20})))
                   .ok());
   ExpectValue(v, Tensor::Of<float>({2, 3}, {1, 12, 3, 4, 5, 26}));
-  ASSERT_TRUE(Do(Scatter("ScatterNdUpdate", v, Tensor::Of<int32_t>({1, 1}, {1}), Tensor::Of<float>({1, 3}, {7, 8, 9})))
+  ASSERT_TRUE(Do(Scatter("ScatterNdUpdate", v, Tensor::Of<int32_t>({1, 1}, {1}),
+                         Tensor::Of<float>({1, 3}, {7, 8, 9})))
                   .ok());
   ExpectValue(v, Tensor::Of<float>({2, 3}, {1, 12, 3, 7, 8, 9}));
-  ExpectError(Do(Scatter("ScatterNdSub", v, Tensor::Of<int32_t>({1, 2}, {1, 3}), Tensor::Vector<float>({1}))),
+  ExpectError(Do(Scatter("ScatterNdSub", v, Tensor::Of<int32_t>({1, 2}, {1, 3}),
+                         Tensor::Vector<float>({1}))),
               C::kInvalidArgument, {"indices[0] = [1, 3] does not index into shape [2,3]"});
 }
 
@@ -233,7 +254,8 @@ TEST(ReferenceVariable, PassesItselfOnThroughWriters) {
   Graph g;
   const Output v = VariableV2(g, DT_FLOAT, {1}, {.name = "v"});
   const Output one = Const<float>(g, {1});
-  const Output twice = AddOp("AssignAdd", {AddOp("AssignAdd", {AddOp("Assign", {v, one}), one}), one});
+  const Output twice =
+      AddOp("AssignAdd", {AddOp("AssignAdd", {AddOp("Assign", {v, one}), one}), one});
   const auto result = Evaluate(g, {twice});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ((*result)[0].flat<float>()[0], 3);
@@ -246,7 +268,8 @@ TEST(ResourceVariable, GathersRowsAndSlices) {
   const Operation init = AssignVariableOp(v, start);
   const Output rows = ResourceGather(v, Const<int32_t>(g, {2, 1}, {1, 0}), DT_FLOAT);
   const Output element = ResourceGatherNd(v, Const<int64_t>(g, {1, 2}, {1, 2}), DT_FLOAT);
-  const Output batched = ResourceGather(v, Const<int32_t>(g, {2, 1}, {2, 0}), DT_FLOAT, /*batch_dims=*/1);
+  const Output batched =
+      ResourceGather(v, Const<int32_t>(g, {2, 1}, {2, 0}), DT_FLOAT, /*batch_dims=*/1);
   const Output outside = ResourceGather(v, Const<int32_t>(g, {2}), DT_FLOAT);
   EXPECT_EQ(rows.shape(), Shape({2, 1, 3}));
   EXPECT_EQ(batched.shape(), Shape({2, 1}));
@@ -270,7 +293,8 @@ TEST(ResourceVariable, ForgetsItsValueWhenDestroyed) {
   ResourceMap resources;
   ASSERT_TRUE(EvaluateTargets(g, {init}, &resources).ok());
   ASSERT_TRUE(EvaluateTargets(g, {destroy}, &resources).ok());
-  EXPECT_EQ(Evaluate(g, {ReadVariableOp(v, DT_FLOAT)}, &resources).status().code(), C::kFailedPrecondition);
+  EXPECT_EQ(Evaluate(g, {ReadVariableOp(v, DT_FLOAT)}, &resources).status().code(),
+            C::kFailedPrecondition);
 }
 
 TEST(ResourceVariable, WrongTypesAreRefusedWhenTheGraphIsBuilt) {

@@ -1,5 +1,5 @@
-// Every update rule, in all its forms (dense and sparse, for references and resources) and types, against its formula in
-// double.
+// Every update rule, in all its forms (dense and sparse, for references and resources) and types,
+// against its formula in double.
 
 #include <cmath>
 #include <random>
@@ -24,8 +24,10 @@ double Prox(double x, double rate, double l1, double l2) {
   return SignOf(x) * shrunk / (1 + l2 * rate);
 }
 
-// One element: p are the rule's scalars in the order of the op's arguments, s its slots in the order of the op's.
-using Reference = void (*)(const std::vector<double>& p, double g, double& x, std::vector<double>& s);
+// One element: p are the rule's scalars in the order of the op's arguments, s its slots in the
+// order of the op's.
+using Reference = void (*)(const std::vector<double>& p, double g, double& x,
+                           std::vector<double>& s);
 
 struct RuleCase {
   const char* rule;
@@ -35,9 +37,10 @@ struct RuleCase {
   std::string label = {};
 };
 
-void FtrlReference(double shrinkage, double power, double lr, double l1, double l2, double g, double& x,
-                   std::vector<double>& s) {
-  const double old_root = std::pow(s[0], -power), accum = s[0] + g * g, root = std::pow(accum, -power);
+void FtrlReference(double shrinkage, double power, double lr, double l1, double l2, double g,
+                   double& x, std::vector<double>& s) {
+  const double old_root = std::pow(s[0], -power), accum = s[0] + g * g,
+               root = std::pow(accum, -power);
   s[1] += g + 2 * shrinkage * x - (root - old_root) / lr * x;
   s[0] = accum;
   x = std::abs(s[1]) > l1 ? (SignOf(s[1]) * l1 - s[1]) / (root / lr + 2 * l2) : 0;
@@ -48,104 +51,148 @@ std::vector<RuleCase> RuleCases() {
   using S = std::vector<double>&;
   return {
       {"GradientDescent", {0.1}, [](P p, double g, double& x, S) { x -= p[0] * g; }},
-      {"ProximalGradientDescent", {0.1, 0.5, 0.3},
+      {"ProximalGradientDescent",
+       {0.1, 0.5, 0.3},
        [](P p, double g, double& x, S) { x = Prox(x - p[0] * g, p[0], p[1], p[2]); }},
-      {"ProximalGradientDescent", {0.1, 0, 0.3},
-       [](P p, double g, double& x, S) { x = (x - p[0] * g) / (1 + p[2] * p[0]); }, {}, "WithoutL1"},
-      {"Adadelta", {0.5, 0.9, 0.01},
+      {"ProximalGradientDescent",
+       {0.1, 0, 0.3},
+       [](P p, double g, double& x, S) { x = (x - p[0] * g) / (1 + p[2] * p[0]); },
+       {},
+       "WithoutL1"},
+      {"Adadelta",
+       {0.5, 0.9, 0.01},
        [](P p, double g, double& x, S s) {
          s[0] = p[1] * s[0] + (1 - p[1]) * g * g;
          const double update = std::sqrt(s[1] + p[2]) / std::sqrt(s[0] + p[2]) * g;
          x -= p[0] * update;
          s[1] = p[1] * s[1] + (1 - p[1]) * update * update;
        }},
-      {"Adagrad", {0.1}, [](P p, double g, double& x, S s) { s[0] += g * g, x -= p[0] * g / std::sqrt(s[0]); }},
-      {"Adagrad", {0.1}, [](P p, double g, double& x, S s) { x -= p[0] * g / std::sqrt(s[0]); },
-       {{"update_slots", false}}, "FixedSlots"},
-      {"AdagradV2", {0.1, 0.01},
-       [](P p, double g, double& x, S s) { s[0] += g * g, x -= p[0] * g / (std::sqrt(s[0]) + p[1]); }},
-      {"AdagradDA", {0.1, 0.05, 0.2, 3},
+      {"Adagrad",
+       {0.1},
+       [](P p, double g, double& x, S s) { s[0] += g * g, x -= p[0] * g / std::sqrt(s[0]); }},
+      {"Adagrad",
+       {0.1},
+       [](P p, double g, double& x, S s) { x -= p[0] * g / std::sqrt(s[0]); },
+       {{"update_slots", false}},
+       "FixedSlots"},
+      {"AdagradV2",
+       {0.1, 0.01},
+       [](P p, double g, double& x, S s) {
+         s[0] += g * g, x -= p[0] * g / (std::sqrt(s[0]) + p[1]);
+       }},
+      {"AdagradDA",
+       {0.1, 0.05, 0.2, 3},
        [](P p, double g, double& x, S s) {
          s[0] += g;
          s[1] += g * g;
          const double sum = SignOf(s[0]) * std::max(std::abs(s[0]) - p[1] * p[3], 0.0);
          x = -p[0] * sum / (p[2] * p[3] * p[0] + std::sqrt(s[1]));
        }},
-      {"ProximalAdagrad", {0.1, 0.5, 0.3},
+      {"ProximalAdagrad",
+       {0.1, 0.5, 0.3},
        [](P p, double g, double& x, S s) {
          s[0] += g * g;
          const double rate = p[0] / std::sqrt(s[0]);
          x = Prox(x - rate * g, rate, p[1], p[2]);
        }},
-      {"Ftrl", {0.1, 0.2, 0.3, -0.5},
+      {"Ftrl",
+       {0.1, 0.2, 0.3, -0.5},
        [](P p, double g, double& x, S s) { FtrlReference(0, p[3], p[0], p[1], p[2], g, x, s); }},
-      {"Ftrl", {0.1, 0.2, 0.3, -0.8},
-       [](P p, double g, double& x, S s) { FtrlReference(0, p[3], p[0], p[1], p[2], g, x, s); }, {}, "OtherPower"},
-      {"Ftrl", {0.1, 0.2, 0.3, -0.5},
+      {"Ftrl",
+       {0.1, 0.2, 0.3, -0.8},
+       [](P p, double g, double& x, S s) { FtrlReference(0, p[3], p[0], p[1], p[2], g, x, s); },
+       {},
+       "OtherPower"},
+      {"Ftrl",
+       {0.1, 0.2, 0.3, -0.5},
        [](P p, double g, double& x, S s) {
          s[1] *= 1 / p[0];  // the linear term is kept times lr
          FtrlReference(0, p[3], p[0], p[1], p[2], g, x, s);
          s[1] *= p[0];
        },
-       {{"multiply_linear_by_lr", true}}, "MultiplyByLr"},
-      {"FtrlV2", {0.1, 0.2, 0.3, 0.4, -0.5},
+       {{"multiply_linear_by_lr", true}},
+       "MultiplyByLr"},
+      {"FtrlV2",
+       {0.1, 0.2, 0.3, 0.4, -0.5},
        [](P p, double g, double& x, S s) { FtrlReference(p[3], p[4], p[0], p[1], p[2], g, x, s); }},
-      {"FtrlV2", {0.1, 0.2, 0.3, 0.4, -0.7},
-       [](P p, double g, double& x, S s) { FtrlReference(p[3], p[4], p[0], p[1], p[2], g, x, s); }, {}, "OtherPower"},
-      {"Momentum", {0.1, 0.9}, [](P p, double g, double& x, S s) { s[0] = p[1] * s[0] + g, x -= p[0] * s[0]; }},
-      {"Momentum", {0.1, 0.9},
+      {"FtrlV2",
+       {0.1, 0.2, 0.3, 0.4, -0.7},
+       [](P p, double g, double& x, S s) { FtrlReference(p[3], p[4], p[0], p[1], p[2], g, x, s); },
+       {},
+       "OtherPower"},
+      {"Momentum",
+       {0.1, 0.9},
+       [](P p, double g, double& x, S s) { s[0] = p[1] * s[0] + g, x -= p[0] * s[0]; }},
+      {"Momentum",
+       {0.1, 0.9},
        [](P p, double g, double& x, S s) { s[0] = p[1] * s[0] + g, x -= p[0] * (g + p[1] * s[0]); },
-       {{"use_nesterov", true}}, "Nesterov"},
-      {"KerasMomentum", {0.1, 0.9}, [](P p, double g, double& x, S s) { s[0] = p[1] * s[0] - p[0] * g, x += s[0]; }},
-      {"KerasMomentum", {0.1, 0.9},
-       [](P p, double g, double& x, S s) { s[0] = p[1] * s[0] - p[0] * g, x += p[1] * s[0] - p[0] * g; },
-       {{"use_nesterov", true}}, "Nesterov"},
-      {"Adam", {0.5, 0.7, 0.1, 0.9, 0.99, 0.01},
+       {{"use_nesterov", true}},
+       "Nesterov"},
+      {"KerasMomentum",
+       {0.1, 0.9},
+       [](P p, double g, double& x, S s) { s[0] = p[1] * s[0] - p[0] * g, x += s[0]; }},
+      {"KerasMomentum",
+       {0.1, 0.9},
+       [](P p, double g, double& x, S s) {
+         s[0] = p[1] * s[0] - p[0] * g, x += p[1] * s[0] - p[0] * g;
+       },
+       {{"use_nesterov", true}},
+       "Nesterov"},
+      {"Adam",
+       {0.5, 0.7, 0.1, 0.9, 0.99, 0.01},
        [](P p, double g, double& x, S s) {
          s[0] = p[3] * s[0] + (1 - p[3]) * g;
          s[1] = p[4] * s[1] + (1 - p[4]) * g * g;
          x -= p[2] * std::sqrt(1 - p[1]) / (1 - p[0]) * s[0] / (std::sqrt(s[1]) + p[5]);
        }},
-      {"Adam", {0.5, 0.7, 0.1, 0.9, 0.99, 0.01},
+      {"Adam",
+       {0.5, 0.7, 0.1, 0.9, 0.99, 0.01},
        [](P p, double g, double& x, S s) {
          s[0] = p[3] * s[0] + (1 - p[3]) * g;
          s[1] = p[4] * s[1] + (1 - p[4]) * g * g;
          const double ahead = p[3] * s[0] + (1 - p[3]) * g;
          x -= p[2] * std::sqrt(1 - p[1]) / (1 - p[0]) * ahead / (std::sqrt(s[1]) + p[5]);
        },
-       {{"use_nesterov", true}}, "Nesterov"},
-      {"AdamWithAmsgrad", {0.5, 0.7, 0.1, 0.9, 0.99, 0.01},
+       {{"use_nesterov", true}},
+       "Nesterov"},
+      {"AdamWithAmsgrad",
+       {0.5, 0.7, 0.1, 0.9, 0.99, 0.01},
        [](P p, double g, double& x, S s) {
          s[0] = p[3] * s[0] + (1 - p[3]) * g;
          s[1] = p[4] * s[1] + (1 - p[4]) * g * g;
          s[2] = std::max(s[2], s[1]);
          x -= p[2] * std::sqrt(1 - p[1]) / (1 - p[0]) * s[0] / (std::sqrt(s[2]) + p[5]);
        }},
-      {"AdaMax", {0.5, 0.1, 0.9, 0.99, 0.01},
+      {"AdaMax",
+       {0.5, 0.1, 0.9, 0.99, 0.01},
        [](P p, double g, double& x, S s) {
          s[0] = p[2] * s[0] + (1 - p[2]) * g;
          s[1] = std::max(p[3] * s[1], std::abs(g));
          x -= p[1] / (1 - p[0]) * s[0] / (s[1] + p[4]);
        }},
-      {"RMSProp", {0.1, 0.9, 0.5, 0.01},
+      {"RMSProp",
+       {0.1, 0.9, 0.5, 0.01},
        [](P p, double g, double& x, S s) {
          s[0] = p[1] * s[0] + (1 - p[1]) * g * g;
          s[1] = p[2] * s[1] + p[0] * g / std::sqrt(s[0] + p[3]);
          x -= s[1];
        }},
-      {"CenteredRMSProp", {0.1, 0.9, 0.5, 5},
+      {"CenteredRMSProp",
+       {0.1, 0.9, 0.5, 5},
        [](P p, double g, double& x, S s) {
          s[0] = p[1] * s[0] + (1 - p[1]) * g;
          s[1] = p[1] * s[1] + (1 - p[1]) * g * g;
          s[2] = p[2] * s[2] + p[0] * g / std::sqrt(s[1] - s[0] * s[0] + p[3]);
          x -= s[2];
        }},
-      {"AddSign", {0.1, 1.5, 0.7, 0.9},
+      {"AddSign",
+       {0.1, 1.5, 0.7, 0.9},
        [](P p, double g, double& x, S s) {
          s[0] = p[3] * s[0] + (1 - p[3]) * g;
          x -= p[0] * (p[1] + p[2] * SignOf(g) * SignOf(s[0])) * g;
        }},
-      {"PowerSign", {0.1, 1.2, 0.7, 0.9},
+      {"PowerSign",
+       {0.1, 1.2, 0.7, 0.9},
        [](P p, double g, double& x, S s) {
          s[0] = p[3] * s[0] + (1 - p[3]) * g;
          x -= p[0] * std::exp(p[1] * p[2] * SignOf(g) * SignOf(s[0])) * g;
@@ -190,8 +237,14 @@ Tensor Narrowed(DataType type, const Shape& shape, const std::vector<double>& va
 // One run of an op on random values, compared with the reference element by element.
 class UpdateRun {
  public:
-  UpdateRun(const RuleCase& c, DataType type, bool resource, bool sparse, int64_t rows, int64_t width)
-      : case_(c), type_(type), resource_(resource), sparse_(sparse), shape_({rows, width}), random_(rows * 31 + width) {}
+  UpdateRun(const RuleCase& c, DataType type, bool resource, bool sparse, int64_t rows,
+            int64_t width)
+      : case_(c),
+        type_(type),
+        resource_(resource),
+        sparse_(sparse),
+        shape_({rows, width}),
+        random_(rows * 31 + width) {}
 
   void Check() {
     const UpdateRule& rule = Rule(case_.rule);
@@ -199,11 +252,14 @@ class UpdateRun {
     std::vector<Operation> inits;
     for (size_t i = 0; i < num_variables; ++i) {
       // Slots that are roots of squares must be positive; none of them minds.
-      start_.push_back(Narrowed(type_, shape_, Random(shape_.num_elements(), i == 0 ? -2 : 0.5, 2)));
+      start_.push_back(
+          Narrowed(type_, shape_, Random(shape_.num_elements(), i == 0 ? -2 : 0.5, 2)));
       const std::string name = absl::StrCat("v", i);
-      variables_.push_back(resource_ ? VarHandleOp(g_, type_, shape_, {.shared_name = name, .name = name})
-                                     : VariableV2(g_, type_, shape_, {.name = name}));
-      inits.push_back(AddNode(resource_ ? "AssignVariableOp" : "Assign", {variables_[i], Const(g_, start_[i])}));
+      variables_.push_back(resource_
+                               ? VarHandleOp(g_, type_, shape_, {.shared_name = name, .name = name})
+                               : VariableV2(g_, type_, shape_, {.name = name}));
+      inits.push_back(AddNode(resource_ ? "AssignVariableOp" : "Assign",
+                              {variables_[i], Const(g_, start_[i])}));
     }
     MakeGradient();
     const Operation update = MakeNode(rule);
@@ -243,7 +299,8 @@ class UpdateRun {
   }
 
   Operation MakeNode(const UpdateRule& rule) {
-    NodeBuilder builder(g_, absl::StrCat(resource_ ? "Resource" : "", sparse_ ? "Sparse" : "", "Apply", rule.name));
+    NodeBuilder builder(
+        g_, absl::StrCat(resource_ ? "Resource" : "", sparse_ ? "Sparse" : "", "Apply", rule.name));
     for (const Output& v : variables_) builder.Input(v);
     size_t next = 0;
     for (const absl::string_view input : rule.inputs) {
@@ -281,8 +338,8 @@ class UpdateRun {
       ASSERT_EQ(got.size(), state[k].size());
       for (size_t i = 0; i < got.size(); ++i) {
         ASSERT_NEAR(got[i], state[k][i], Tolerance(type_) * std::max(1.0, std::abs(state[k][i])))
-            << DataTypeName(type_) << (resource_ ? " resource" : " ref") << (sparse_ ? " sparse" : " dense")
-            << ", variable " << k << ", element " << i;
+            << DataTypeName(type_) << (resource_ ? " resource" : " ref")
+            << (sparse_ ? " sparse" : " dense") << ", variable " << k << ", element " << i;
       }
     }
   }
@@ -321,14 +378,16 @@ TEST_P(UpdateRuleTest, FollowsItsFormulaInEveryFormAndType) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, UpdateRuleTest, testing::ValuesIn(RuleCases()), [](const auto& info) {
-  return absl::StrCat(info.param.rule, info.param.label);
-});
+INSTANTIATE_TEST_SUITE_P(Rules, UpdateRuleTest, testing::ValuesIn(RuleCases()),
+                         [](const auto& info) {
+                           return absl::StrCat(info.param.rule, info.param.label);
+                         });
 
 TEST(UpdateRules, AllHaveACase) {
   for (const UpdateRule& rule : UpdateRules()) {
     const auto cases = RuleCases();
-    const bool has = std::any_of(cases.begin(), cases.end(), [&](const RuleCase& c) { return c.rule == rule.name; });
+    const bool has = std::any_of(cases.begin(), cases.end(),
+                                 [&](const RuleCase& c) { return c.rule == rule.name; });
     EXPECT_TRUE(has) << rule.name;
   }
 }
@@ -340,7 +399,8 @@ class BadUpdate : public testing::Test {
   absl::Status Apply(absl::string_view op, const Shape& slot, const Outputs& inputs) {
     const Output var = VarHandleOp(g_, DT_FLOAT, Shape::UnknownRank(), {.name = "var"});
     const Output m = VarHandleOp(g_, DT_FLOAT, Shape::UnknownRank(), {.name = "m"});
-    const std::vector<Operation> inits = {AssignVariableOp(var, Zeros(g_, {2, 2})), AssignVariableOp(m, Zeros(g_, slot))};
+    const std::vector<Operation> inits = {AssignVariableOp(var, Zeros(g_, {2, 2})),
+                                          AssignVariableOp(m, Zeros(g_, slot))};
     NodeBuilder builder(g_, op);
     builder.Input(var).Input(m);
     for (const Output& in : inputs) builder.Input(in);
@@ -350,18 +410,22 @@ class BadUpdate : public testing::Test {
     EXPECT_TRUE(EvaluateTargets(g_, inits, &resources).ok());
     const absl::Status status = EvaluateTargets(g_, {update}, &resources);
     const auto value = Evaluate(g_, {ReadVariableOp(var, DT_FLOAT)}, &resources);
-    EXPECT_TRUE(value.ok() && IdenticalTensors((*value)[0], Tensor::Zeros(DT_FLOAT, {2, 2}))) << "var changed";
+    EXPECT_TRUE(value.ok() && IdenticalTensors((*value)[0], Tensor::Zeros(DT_FLOAT, {2, 2})))
+        << "var changed";
     return status;
   }
   // A tensor whose shape is not known before the step.
-  Output Hidden(Tensor t) { return PlaceholderWithDefault(Const(g_, std::move(t)), Shape::UnknownRank()); }
+  Output Hidden(Tensor t) {
+    return PlaceholderWithDefault(Const(g_, std::move(t)), Shape::UnknownRank());
+  }
   Graph g_;
 };
 
 TEST_F(BadUpdate, NamesWhatDoesNotFit) {
   const Output lr = Const(g_, 0.1f);
   const Output good = Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2}));
-  absl::Status s = Apply("ResourceApplyAdagrad", {2, 2}, {lr, Hidden(Tensor::Zeros(DT_FLOAT, {3}))});
+  absl::Status s =
+      Apply("ResourceApplyAdagrad", {2, 2}, {lr, Hidden(Tensor::Zeros(DT_FLOAT, {3}))});
   EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(s.message(), "var and grad do not have the same shape")) << s;
   s = Apply("ResourceApplyAdagrad", {4}, {lr, good});
@@ -371,9 +435,9 @@ TEST_F(BadUpdate, NamesWhatDoesNotFit) {
 }
 
 TEST_F(BadUpdate, RefusesSparseIndicesOutOfRange) {
-  const absl::Status s =
-      Apply("ResourceSparseApplyAdagrad", {2, 2},
-            {Const(g_, 0.1f), Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2})), Const<int32_t>(g_, {0, 2})});
+  const absl::Status s = Apply(
+      "ResourceSparseApplyAdagrad", {2, 2},
+      {Const(g_, 0.1f), Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2})), Const<int32_t>(g_, {0, 2})});
   EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(s.message(), "indices[1] = 2 is not in [0, 2)")) << s;
 }

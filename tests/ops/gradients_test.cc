@@ -51,7 +51,8 @@ TEST(Gradients, AreBuiltInTheirScopeUnderTensorFlowsNames) {
   EXPECT_EQ(g.FindNode("gradients/grad_ys_0")->op_name(), "Fill");
   EXPECT_NE(g.FindNode("gradients/y_grad/Mul"), nullptr);
   ASSERT_EQ(first[0].dense().node->name(), "gradients/AddN");
-  EXPECT_EQ(first[0].dense().node->colocations(), (std::vector<std::string>{"gradients/y_grad/Mul"}));
+  EXPECT_EQ(first[0].dense().node->colocations(),
+            (std::vector<std::string>{"gradients/y_grad/Mul"}));
   EXPECT_EQ(Gradients({y}, {x})[0].dense().node->name(), "gradients_1/AddN");
 }
 
@@ -124,7 +125,8 @@ TEST(Gradients, CanBeAddedPairByPairAndGated) {
   Graph g;
   const Output x = Const(g, 2.f, "x");
   const Output y = x * x * x + x + x;
-  const Grads grads = Gradients({y}, {x}, {.gate_gradients = true, .aggregation = Aggregation::kTree});
+  const Grads grads =
+      Gradients({y}, {x}, {.gate_gradients = true, .aggregation = Aggregation::kTree});
   EXPECT_EQ(Floats(g, grads[0].dense()), (V{14}));
   EXPECT_NE(g.FindNode("gradients/x_gradient_sum/AddN_1"), nullptr);
   EXPECT_NE(g.FindNode("gradients/mul_grad/tuple/group_deps"), nullptr);
@@ -171,8 +173,10 @@ TEST(Gradients, AcceptOneReadOfAVariable) {
 TEST(Gradients, OfAGatheredVariableAreRows) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
-    const Variable w = GetVariable(g, "w", {.initializer = Initializer(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}))});
-    const Output a = w.SparseRead(Const<int32_t>(g, {2, 0})), b = w.SparseRead(Const<int32_t>(g, {2}));
+    const Variable w = GetVariable(
+        g, "w", {.initializer = Initializer(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}))});
+    const Output a = w.SparseRead(Const<int32_t>(g, {2, 0})),
+                 b = w.SparseRead(Const<int32_t>(g, {2}));
     const Operation init = GlobalVariablesInitializer(g);
     const Grads grads = Gradients({a, b * b}, {w});
     ASSERT_TRUE(g.status().ok()) << g.status();
@@ -186,8 +190,10 @@ TEST(Gradients, OfAGatheredVariableAreRows) {
 
 TEST(Gradients, RowsAndDensePartsAddUpToADenseTensor) {
   Graph g;
-  const Variable w = GetVariable(g, "w", {.initializer = Initializer(Tensor::Of<float>({2, 1}, {1, 2}))});
-  const Output y = ReduceSum(w.SparseRead(Const<int32_t>(g, {1, 1}))) + ReduceSum(w.value() * w.value());
+  const Variable w =
+      GetVariable(g, "w", {.initializer = Initializer(Tensor::Of<float>({2, 1}, {1, 2}))});
+  const Output y =
+      ReduceSum(w.SparseRead(Const<int32_t>(g, {1, 1}))) + ReduceSum(w.value() * w.value());
   const Grads grads = Gradients({y}, {w});
   const Operation init = GlobalVariablesInitializer(g);
   ASSERT_TRUE(g.status().ok()) << g.status();
@@ -207,7 +213,8 @@ TEST(Gradients, NameTheOpWithoutRuleAndTheWayToIt) {
   const Output y = Square(AddOp("Opaque", {x}, {}, "wall"), "end");
   EXPECT_TRUE(Gradients({y}, {x})[0].none());
   EXPECT_EQ(g.status().code(), absl::StatusCode::kUnimplemented);
-  for (const char* part : {"No gradient defined for operation 'wall' (op type: Opaque)", "end", "start"}) {
+  for (const char* part :
+       {"No gradient defined for operation 'wall' (op type: Opaque)", "end", "start"}) {
     EXPECT_TRUE(absl::StrContains(g.status().message(), part)) << g.status();
   }
 }
@@ -218,7 +225,8 @@ TEST(Gradients, SayThatLoopsAreBeyondThem) {
     const Output x = Const(g, 1.f, "x");
     const Output enter = Enter(x, "loop");
     const MergeResult merge = Merge({enter, enter});
-    const Output again = LoopCond(Less(merge.output, Enter(Const(g, 10.f), "loop", {.is_constant = true})));
+    const Output again =
+        LoopCond(Less(merge.output, Enter(Const(g, 10.f), "loop", {.is_constant = true})));
     const SwitchResult sides = Switch(merge.output, again);
     const Output body = Square(sides.on_true, "body");
     ASSERT_TRUE(g.SetInput(merge.output.node, 1, NextIteration(body)).ok());
@@ -253,7 +261,8 @@ TEST(Gradients, OfALongChainTakeLinearTimeAndNoStack) {
   for (int i = 0; i < kLength; ++i) y = AddOp("Neg", {y});
   const auto start = std::chrono::steady_clock::now();
   const Grads grads = Gradients({y}, {x});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ASSERT_TRUE(g.status().ok()) << g.status();
   EXPECT_FALSE(grads[0].none());
   EXPECT_GE(g.num_nodes(), 2 * kLength);
@@ -279,7 +288,8 @@ TEST(Clip, ByGlobalNormScalesAllTogetherAndKeepsRows) {
   Graph g;
   const Output a = Const<float>(g, {3, 0}), rows = Const<float>(g, {1, 1}, {4});
   const Output ids = Const<int32_t>(g, {7});
-  const ClippedGrads clipped = ClipByGlobalNorm({Grad(a), Grad(), Grad(IndexedSlices{rows, ids, {}})}, 2.5);
+  const ClippedGrads clipped =
+      ClipByGlobalNorm({Grad(a), Grad(), Grad(IndexedSlices{rows, ids, {}})}, 2.5);
   EXPECT_NEAR(Floats(g, clipped.global_norm)[0], 5.f, 1e-5f);
   EXPECT_NEAR(Floats(g, clipped.grads[0].dense())[0], 1.5f, 1e-6f);
   EXPECT_TRUE(clipped.grads[1].none());
@@ -305,24 +315,32 @@ float RateAt(const std::function<Output(Output)>& schedule, int64_t step) {
 TEST(Schedules, FollowTheirFormulas) {
   const auto exponential = [](Output s) { return ExponentialDecay(0.1, s, 10, 0.5); };
   EXPECT_NEAR(RateAt(exponential, 5), 0.1 * std::sqrt(0.5), 1e-7);
-  const auto stairs = [](Output s) { return ExponentialDecay(0.1, s, 10, 0.5, {.staircase = true}); };
+  const auto stairs = [](Output s) {
+    return ExponentialDecay(0.1, s, 10, 0.5, {.staircase = true});
+  };
   EXPECT_NEAR(RateAt(stairs, 19), 0.05, 1e-7);
-  EXPECT_NEAR(RateAt([](Output s) { return NaturalExpDecay(0.1, s, 10, 0.5); }, 5), 0.1 * std::exp(-0.25), 1e-7);
-  EXPECT_NEAR(RateAt([](Output s) { return InverseTimeDecay(0.1, s, 10, 0.5); }, 5), 0.1 / 1.25, 1e-7);
+  EXPECT_NEAR(RateAt([](Output s) { return NaturalExpDecay(0.1, s, 10, 0.5); }, 5),
+              0.1 * std::exp(-0.25), 1e-7);
+  EXPECT_NEAR(RateAt([](Output s) { return InverseTimeDecay(0.1, s, 10, 0.5); }, 5), 0.1 / 1.25,
+              1e-7);
   const auto polynomial = [](Output s) {
     return PolynomialDecay(0.1, s, 10, {.end_learning_rate = 0.01, .power = 2.0});
   };
   EXPECT_NEAR(RateAt(polynomial, 5), 0.09 * 0.25 + 0.01, 1e-7);
   EXPECT_NEAR(RateAt(polynomial, 50), 0.01, 1e-7);
-  const auto cycle = [](Output s) { return PolynomialDecay(0.1, s, 10, {.end_learning_rate = 0.0, .cycle = true}); };
+  const auto cycle = [](Output s) {
+    return PolynomialDecay(0.1, s, 10, {.end_learning_rate = 0.0, .cycle = true});
+  };
   EXPECT_NEAR(RateAt(cycle, 15), 0.1 * 0.25, 1e-7);
   EXPECT_NEAR(RateAt(cycle, 0), 0.1, 1e-7);
-  EXPECT_NEAR(RateAt([](Output s) { return CosineDecay(0.1, s, 10, {.alpha = 0.1}); }, 5), 0.1 * (0.45 + 0.1), 1e-7);
+  EXPECT_NEAR(RateAt([](Output s) { return CosineDecay(0.1, s, 10, {.alpha = 0.1}); }, 5),
+              0.1 * (0.45 + 0.1), 1e-7);
   const auto linear_cosine = [](Output s) { return LinearCosineDecay(0.1, s, 10); };
   EXPECT_NEAR(RateAt(linear_cosine, 5), 0.1 * (0.5 * 0.5 + 0.001), 1e-7);
   const auto restarts = [](Output s) { return CosineDecayRestarts(0.1, s, 10, {.m_mul = 0.5}); };
   EXPECT_NEAR(RateAt(restarts, 5), 0.05, 1e-7);
-  EXPECT_NEAR(RateAt(restarts, 20), 0.025, 1e-6);  // the middle of the second period, which has half the height
+  EXPECT_NEAR(RateAt(restarts, 20), 0.025,
+              1e-6);  // the middle of the second period, which has half the height
 }
 
 TEST(Schedules, PiecewiseConstantChangesAfterItsBoundaries) {

@@ -10,20 +10,18 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "weir/tests/evaluate.h"
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
 #include "weir/ops/variables.h"
+#include "weir/tests/evaluate.h"
 
 namespace weir {
 namespace {
 
 // ---- the graphs, node by node, as TensorFlow builds them (make_optimizer_goldens.py)
 
-std::string InputName(const Output& in) {
-  return in.index == 0 ? in.node->name() : in.name();
-}
+std::string InputName(const Output& in) { return in.index == 0 ? in.node->name() : in.name(); }
 
 bool DependsOn(const Node* node, const Node* control, const Node* skip) {
   std::set<const Node*> seen;
@@ -50,8 +48,10 @@ std::string AttrText(const Node& node, absl::string_view name) {
   if (const auto* t = v->get_if<DataType>()) return DataTypeName(*t);
   if (const auto* b = v->get_if<bool>()) return *b ? "true" : "false";
   if (const auto* s = v->get_if<std::string>()) return *s;
-  if (const auto* list = v->get_if<std::vector<std::string>>()) return absl::StrCat("[", absl::StrJoin(*list, ","), "]");
-  if (const auto* shape = v->get_if<Shape>()) return absl::StrCat("[", absl::StrJoin(shape->dims(), ","), "]");
+  if (const auto* list = v->get_if<std::vector<std::string>>())
+    return absl::StrCat("[", absl::StrJoin(*list, ","), "]");
+  if (const auto* shape = v->get_if<Shape>())
+    return absl::StrCat("[", absl::StrJoin(shape->dims(), ","), "]");
   return "";
 }
 
@@ -73,14 +73,15 @@ std::string Line(const Node& node) {
   }
   std::sort(controls.begin(), controls.end());
   inputs.insert(inputs.end(), controls.begin(), controls.end());
-  for (const char* name :
-       {"T", "dtype", "shape", "use_locking", "use_nesterov", "validate_shape", "shared_name", "_class"}) {
+  for (const char* name : {"T", "dtype", "shape", "use_locking", "use_nesterov", "validate_shape",
+                           "shared_name", "_class"}) {
     if (absl::string_view(name) == "_class" && node.op_name() == "ReadVariableOp") continue;
     const std::string text = AttrText(node, name);
     if (!text.empty()) attrs.push_back(absl::StrCat(name, "=", text));
   }
   std::string value;
-  if (node.op_name() == "Const") value = absl::StrCat(" value=", FirstValue(node.attr<Tensor>("value")));
+  if (node.op_name() == "Const")
+    value = absl::StrCat(" value=", FirstValue(node.attr<Tensor>("value")));
   return absl::StrCat(node.name(), " = ", node.op_name(), "(", absl::StrJoin(inputs, ", "), ") ",
                       absl::StrJoin(attrs, " "), value);
 }
@@ -106,8 +107,10 @@ void ExpectGolden(const Graph& graph, const std::string& section) {
   ASSERT_FALSE(golden.empty()) << section;
   std::set<std::string> expected(golden.begin(), golden.end()), actual;
   for (const auto& node : graph.nodes()) actual.insert(Line(*node));
-  for (const std::string& line : expected) EXPECT_TRUE(actual.contains(line)) << "missing: " << line;
-  for (const std::string& line : actual) EXPECT_TRUE(expected.contains(line)) << "extra:   " << line;
+  for (const std::string& line : expected)
+    EXPECT_TRUE(actual.contains(line)) << "missing: " << line;
+  for (const std::string& line : actual)
+    EXPECT_TRUE(expected.contains(line)) << "extra:   " << line;
 }
 
 Variable Step(Graph& g) {
@@ -118,22 +121,27 @@ std::unique_ptr<Optimizer> Make(const std::string& name, Graph& g) {
   if (name == "GradientDescent") return std::make_unique<GradientDescent>(0.1);
   if (name == "Momentum") return std::make_unique<Momentum>(0.1, 0.9);
   if (name == "Nesterov") {
-    return std::make_unique<Momentum>(0.1, 0.9, MomentumOptions{.use_nesterov = true, .use_locking = true});
+    return std::make_unique<Momentum>(0.1, 0.9,
+                                      MomentumOptions{.use_nesterov = true, .use_locking = true});
   }
   if (name == "Adam") return std::make_unique<Adam>(0.01);
   if (name == "Adagrad") return std::make_unique<Adagrad>(0.1);
   if (name == "AdagradDA") {
-    return std::make_unique<AdagradDA>(0.1, Step(g), AdagradDAOptions{.l1_regularization_strength = 0.01});
+    return std::make_unique<AdagradDA>(0.1, Step(g),
+                                       AdagradDAOptions{.l1_regularization_strength = 0.01});
   }
   if (name == "Adadelta") return std::make_unique<Adadelta>(AdadeltaOptions{.learning_rate = 0.1});
   if (name == "RMSProp") return std::make_unique<RMSProp>(0.1, RMSPropOptions{.momentum = 0.5});
-  if (name == "CenteredRMSProp") return std::make_unique<RMSProp>(0.1, RMSPropOptions{.centered = true});
-  if (name == "Ftrl") return std::make_unique<Ftrl>(0.1, FtrlOptions{.l1_regularization_strength = 0.01});
+  if (name == "CenteredRMSProp")
+    return std::make_unique<RMSProp>(0.1, RMSPropOptions{.centered = true});
+  if (name == "Ftrl")
+    return std::make_unique<Ftrl>(0.1, FtrlOptions{.l1_regularization_strength = 0.01});
   if (name == "FtrlShrinkage") {
     return std::make_unique<Ftrl>(0.1, FtrlOptions{.l2_shrinkage_regularization_strength = 0.01});
   }
   if (name == "ProximalGradientDescent") {
-    return std::make_unique<ProximalGradientDescent>(0.1, ProximalOptions{.l1_regularization_strength = 0.01});
+    return std::make_unique<ProximalGradientDescent>(
+        0.1, ProximalOptions{.l1_regularization_strength = 0.01});
   }
   return std::make_unique<ProximalAdagrad>(0.1);
 }
@@ -146,23 +154,27 @@ struct GraphCase {
 };
 
 std::string Section(const GraphCase& c) {
-  return absl::StrCat(c.optimizer, c.resource ? " resource " : " ref ", DataTypeName(c.dtype), c.step ? " step" : "");
+  return absl::StrCat(c.optimizer, c.resource ? " resource " : " ref ", DataTypeName(c.dtype),
+                      c.step ? " step" : "");
 }
 
 std::vector<GraphCase> GraphCases() {
   std::vector<GraphCase> cases;
   for (const bool resource : {false, true}) {
-    for (const char* name : {"GradientDescent", "Nesterov", "Adagrad", "AdagradDA", "Adadelta", "RMSProp",
-                             "CenteredRMSProp", "Ftrl", "FtrlShrinkage", "ProximalGradientDescent", "ProximalAdagrad"}) {
+    for (const char* name : {"GradientDescent", "Nesterov", "Adagrad", "AdagradDA", "Adadelta",
+                             "RMSProp", "CenteredRMSProp", "Ftrl", "FtrlShrinkage",
+                             "ProximalGradientDescent", "ProximalAdagrad"}) {
       cases.push_back({name, resource});
     }
     for (const char* name : {"Momentum", "Adam"}) cases.push_back({name, resource, DT_FLOAT, true});
-    for (const char* name : {"GradientDescent", "Adam", "RMSProp"}) cases.push_back({name, resource, DT_DOUBLE});
+    for (const char* name : {"GradientDescent", "Adam", "RMSProp"})
+      cases.push_back({name, resource, DT_DOUBLE});
   }
   return cases;
 }
 
-Variable ZeroVariable(Graph& g, absl::string_view name, const Shape& shape, DataType dtype = DT_FLOAT) {
+Variable ZeroVariable(Graph& g, absl::string_view name, const Shape& shape,
+                      DataType dtype = DT_FLOAT) {
   return GetVariable(g, name, shape, {.initializer = Zeros(), .dtype = dtype});
 }
 
@@ -179,17 +191,19 @@ TEST_P(OptimizerGraphTest, IsTensorFlowsNodeByNode) {
   const Variable step = c.step ? Step(g) : Variable();
   const std::unique_ptr<Optimizer> optimizer = Make(c.optimizer, g);
   const Output shape = Const<int32_t>(g, {5, 3}, "e_shape");
-  optimizer->ApplyGradients({{Grad(gw), w}, {Grad(IndexedSlices{rows, ids, shape}), e}}, {.global_step = step});
+  optimizer->ApplyGradients({{Grad(gw), w}, {Grad(IndexedSlices{rows, ids, shape}), e}},
+                            {.global_step = step});
   ExpectGolden(g, Section(c));
 }
 
 void PrintTo(const GraphCase& c, std::ostream* out) { *out << Section(c); }
 
-INSTANTIATE_TEST_SUITE_P(All, OptimizerGraphTest, testing::ValuesIn(GraphCases()), [](const auto& info) {
-  std::string name = Section(info.param);
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, OptimizerGraphTest, testing::ValuesIn(GraphCases()),
+                         [](const auto& info) {
+                           std::string name = Section(info.param);
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
 
 TEST(Optimizer, MinimizeBuildsTheWholeGraphThatTensorFlowBuilds) {
   for (const bool resource : {false, true}) {
@@ -225,7 +239,8 @@ TEST(Optimizer, AdamFollowsThePaper) {
       for (int i = 0; i < 2; ++i) {
         m[i] = 0.9 * m[i] + 0.1 * gradient[i];
         v[i] = 0.999 * v[i] + 0.001 * gradient[i] * gradient[i];
-        value[i] -= 0.1 * (m[i] / (1 - std::pow(0.9, t))) / (std::sqrt(v[i] / (1 - std::pow(0.999, t))) + 1e-8);
+        value[i] -= 0.1 * (m[i] / (1 - std::pow(0.9, t))) /
+                    (std::sqrt(v[i] / (1 - std::pow(0.999, t))) + 1e-8);
       }
     }
     const auto result = Evaluate(g, {w.value()}, &resources);
@@ -235,9 +250,9 @@ TEST(Optimizer, AdamFollowsThePaper) {
 }
 
 TEST(Optimizer, SparseAndDenseUpdatesAgreeOnEveryRow) {
-  for (const char* name : {"GradientDescent", "Momentum", "Nesterov", "Adagrad", "AdagradDA", "Adadelta", "RMSProp",
-                           "CenteredRMSProp", "Ftrl", "FtrlShrinkage", "ProximalGradientDescent", "ProximalAdagrad",
-                           "Adam"}) {
+  for (const char* name : {"GradientDescent", "Momentum", "Nesterov", "Adagrad", "AdagradDA",
+                           "Adadelta", "RMSProp", "CenteredRMSProp", "Ftrl", "FtrlShrinkage",
+                           "ProximalGradientDescent", "ProximalAdagrad", "Adam"}) {
     for (const bool resource : {false, true}) {
       Graph g(GraphOptions{.use_resource = resource});
       const Tensor start = Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6});
@@ -245,7 +260,8 @@ TEST(Optimizer, SparseAndDenseUpdatesAgreeOnEveryRow) {
       const Variable sparse = GetVariable(g, "sparse", {.initializer = Initializer(start)});
       const Output whole = Const<float>(g, {3, 2}, {0.3f, -0.2f, 0.5f, 0.1f, -0.4f, 0.6f});
       // The same gradient in rows, out of order, row 1 in two parts.
-      const Output rows = Const<float>(g, {4, 2}, {-0.4f, 0.6f, 0.2f, 0.4f, 0.3f, -0.2f, 0.3f, -0.3f});
+      const Output rows =
+          Const<float>(g, {4, 2}, {-0.4f, 0.6f, 0.2f, 0.4f, 0.3f, -0.2f, 0.3f, -0.3f});
       const Output ids = Const<int32_t>(g, {2, 1, 0, 1});
       const Output shape = Const<int32_t>(g, {3, 2});
       const std::unique_ptr<Optimizer> optimizer = Make(name, g);
@@ -275,8 +291,8 @@ TEST(Optimizer, AdamWTakesTheDecayOffBeforeTheStep) {
   const Variable w = GetVariable(g, "w", {.initializer = Initializer({2.0})});
   const Variable free = GetVariable(g, "free", {.initializer = Initializer({2.0})});
   const Output grad = Const<float>(g, {0.f});
-  const Operation train =
-      AdamW(0.25, {.decay_var_list = Variables{w}}).ApplyGradients({{Grad(grad), w}, {Grad(grad), free}});
+  const Operation train = AdamW(0.25, {.decay_var_list = Variables{w}})
+                              .ApplyGradients({{Grad(grad), w}, {Grad(grad), free}});
   const Operation init = GlobalVariablesInitializer(g);
   ASSERT_TRUE(g.status().ok()) << g.status();
   ResourceMap resources;
@@ -291,9 +307,11 @@ TEST(Optimizer, AdamWTakesTheDecayOffBeforeTheStep) {
 TEST(Optimizer, AppliesTheConstraintAfterTheUpdate) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
-    const Variable w = GetVariable(g, "w", {.initializer = Initializer({1.0, -1.0}),
-                                            .constraint = [](Output x) { return Relu(x); }});
-    const Operation train = GradientDescent(1.0).ApplyGradients({{Grad(Const<float>(g, {0.25f, 0.f})), w}});
+    const Variable w = GetVariable(
+        g, "w",
+        {.initializer = Initializer({1.0, -1.0}), .constraint = [](Output x) { return Relu(x); }});
+    const Operation train =
+        GradientDescent(1.0).ApplyGradients({{Grad(Const<float>(g, {0.25f, 0.f})), w}});
     const Operation init = GlobalVariablesInitializer(g);
     ASSERT_TRUE(g.status().ok()) << g.status();
     ResourceMap resources;
@@ -310,7 +328,8 @@ TEST(Optimizer, CountsTheGlobalStepAfterTheUpdate) {
   Graph g;
   const Variable w = GetVariable(g, "w", {.initializer = Initializer({1.0})});
   const Variable step = Step(g);
-  const Operation train = GradientDescent(1.0).Minimize(ReduceSum(w.value()), {.global_step = step});
+  const Operation train =
+      GradientDescent(1.0).Minimize(ReduceSum(w.value()), {.global_step = step});
   const Operation init = GlobalVariablesInitializer(g);
   ASSERT_TRUE(g.status().ok()) << g.status();
   EXPECT_EQ(train.name(), "GradientDescent");
@@ -369,7 +388,8 @@ TEST(Optimizer, RefusesAnIntegerLoss) {
 
 TEST(Optimizer, RefusesASparseGradientOfAConstrainedVariable) {
   Graph g;
-  const Variable w = GetVariable(g, "w", {4, 1}, {.initializer = Zeros(), .constraint = [](Output x) { return x; }});
+  const Variable w = GetVariable(
+      g, "w", {4, 1}, {.initializer = Zeros(), .constraint = [](Output x) { return x; }});
   GradientDescent(0.1).Minimize(ReduceSum(w.SparseRead(Const<int32_t>(g, {1, 1}))));
   EXPECT_EQ(g.status().code(), absl::StatusCode::kFailedPrecondition);
 }
@@ -378,7 +398,8 @@ TEST(Optimizer, UninitializedVariableIsNamedByTheStep) {
   for (const bool resource : {false, true}) {
     Graph g(GraphOptions{.use_resource = resource});
     const Variable w = GetVariable(g, "forgotten", {2}, {.initializer = Zeros()});
-    const Operation train = GradientDescent(0.1).ApplyGradients({{Grad(Const<float>(g, {1.f, 1.f})), w}});
+    const Operation train =
+        GradientDescent(0.1).ApplyGradients({{Grad(Const<float>(g, {1.f, 1.f})), w}});
     ResourceMap resources;
     const absl::Status ran = EvaluateTargets(g, {train}, &resources);
     EXPECT_EQ(ran.code(), absl::StatusCode::kFailedPrecondition) << ran;
