@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/text_format.h"
 #include "weir/core/file.h"
+#include "weir/core/text_proto.h"
 #include "weir/proto/checkpoint_state.pb.h"
 
 namespace weir {
@@ -22,20 +21,6 @@ std::string RelativeTo(const std::string& path, const std::string& directory) {
   return relative.empty() ? path : relative;
 }
 
-// Keeps the first complaint of the parser instead of printing it.
-class ErrorKeeper : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& message) override {
-    if (text_.empty())
-      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
 }  // namespace
 
 absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory,
@@ -43,12 +28,8 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
   const std::string path = JoinPath(directory, filename);
   WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   proto::CheckpointState p;
-  google::protobuf::TextFormat::Parser parser;
-  parser.SetRecursionLimit(100);
-  ErrorKeeper errors;
-  parser.RecordErrorsTo(&errors);
-  parser.AllowUnknownField(true);
-  if (!parser.ParseFromString(text, &p)) return DataLoss(path, ": ", errors.text());
+  const absl::Status parsed = ParseTextProto(text, path, &p, {.allow_unknown_fields = true});
+  if (!parsed.ok()) return DataLoss(parsed.message());
   if (p.model_checkpoint_path().empty()) return DataLoss(path, ": no model_checkpoint_path");
   CheckpointState state;
   state.model_checkpoint_path = JoinPath(directory, p.model_checkpoint_path());
@@ -80,9 +61,7 @@ absl::Status WriteCheckpointState(const std::string& directory, CheckpointState 
   for (const double t : state.all_model_checkpoint_timestamps)
     p.add_all_model_checkpoint_timestamps(t);
   p.set_last_preserved_timestamp(state.last_preserved_timestamp);
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(p, &text);
-  return WriteFileAtomically(JoinPath(directory, filename), text);
+  return WriteFileAtomically(JoinPath(directory, filename), PrintTextProto(p));
 }
 
 bool CheckpointExists(const std::string& prefix) {

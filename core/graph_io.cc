@@ -5,45 +5,21 @@
 
 #include "absl/strings/match.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/text_format.h"
 #include "weir/core/file.h"
+#include "weir/core/text_proto.h"
 #include "weir/proto/graph.pb.h"
 
 namespace weir {
 
 namespace {
 
-// Keeps the first error of a text, with its place.
-class FirstError final : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text_.empty())
-      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ", message);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-absl::Status ParseText(const std::string& text, proto::GraphDef* def) {
-  constexpr int kDeepestNesting = 100;  // the limit of the binary parser
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(kDeepestNesting);
-  if (parser.ParseFromString(text, def)) return absl::OkStatus();
-  return InvalidArgument("Error parsing text-format GraphDef: ", error.text());
-}
-
-absl::Status ParseBinary(const std::string& bytes, proto::GraphDef* def) {
+absl::Status ParseBinary(const std::string& bytes, absl::string_view path, proto::GraphDef* def) {
   if (bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max()) &&
       def->ParseFromString(bytes)) {
     return absl::OkStatus();
   }
-  return InvalidArgument("Error parsing GraphDef: Wire format was corrupt (", bytes.size(),
+  return InvalidArgument(path, ": Error parsing GraphDef: Wire format was corrupt (", bytes.size(),
                          " bytes)");
 }
 
@@ -67,9 +43,8 @@ absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
                                         const ImportOptions& options) {
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   proto::GraphDef def;
-  const absl::Status parsed =
-      absl::EndsWith(path, ".pbtxt") ? ParseText(bytes, &def) : ParseBinary(bytes, &def);
-  if (!parsed.ok()) return Annotate(parsed, path);
+  WEIR_RETURN_IF_ERROR(absl::EndsWith(path, ".pbtxt") ? ParseTextProto(bytes, path, &def)
+                                                      : ParseBinary(bytes, path, &def));
   return ImportGraphDef(graph, def, options);
 }
 
@@ -101,9 +76,7 @@ std::string SerializeGraph(const Graph& graph) {
 std::string GraphToText(const Graph& graph) {
   proto::GraphDef def;
   ExportGraphDef(graph, &def);
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(def, &text);
-  return text;
+  return PrintTextProto(def);
 }
 
 }  // namespace weir

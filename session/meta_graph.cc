@@ -4,9 +4,9 @@
 #include <cstdio>
 
 #include "absl/strings/match.h"
-#include "google/protobuf/text_format.h"
 #include "weir/core/file.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/text_proto.h"
 #include "weir/ops/collections.h"
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
@@ -133,7 +133,7 @@ absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
   ExportMetaGraph(graph, options, &def);
   std::string bytes;
   if (IsText(path)) {
-    google::protobuf::TextFormat::PrintToString(def, &bytes);
+    bytes = PrintTextProto(def);
   } else if (!def.SerializeToString(&bytes)) {
     return InvalidArgument(path, ": the meta graph is too large to be serialised (2 GiB)");
   }
@@ -276,11 +276,12 @@ absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& p
                                               const ImportMetaGraphOptions& options) {
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   proto::MetaGraphDef def;
-  google::protobuf::TextFormat::Parser parser;
-  parser.SetRecursionLimit(100);
-  const bool parsed =
-      IsText(path) ? parser.ParseFromString(bytes, &def) : def.ParseFromString(bytes);
-  if (!parsed) return DataLoss(path, ": not a MetaGraphDef, or damaged");
+  if (IsText(path)) {
+    const absl::Status parsed = ParseTextProto(bytes, path, &def);
+    if (!parsed.ok()) return DataLoss(parsed.message());
+  } else if (!def.ParseFromString(bytes)) {
+    return DataLoss(path, ": not a MetaGraphDef, or damaged");
+  }
   absl::StatusOr<MetaGraph> meta = ImportMetaGraph(graph, def, options);
   if (!meta.ok()) return Annotate(meta.status(), path);
   return meta;

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "google/protobuf/text_format.h"
 #include "weir/core/file.h"
+#include "weir/core/text_proto.h"
 #include "weir/proto/saved_model.pb.h"
 #include "weir/session/meta_graph.h"
 #include "weir/session/saver.h"
@@ -21,12 +21,12 @@ absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* mod
                     directory);
   }
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(is_text ? text : binary));
-  google::protobuf::TextFormat::Parser parser;
-  parser.SetRecursionLimit(100);
-  const bool parsed =
-      is_text ? parser.ParseFromString(bytes, model) : model->ParseFromString(bytes);
-  return parsed ? absl::OkStatus()
-                : DataLoss(is_text ? text : binary, ": not a SavedModel, or damaged");
+  if (is_text) {
+    const absl::Status parsed = ParseTextProto(bytes, text, model);
+    return parsed.ok() ? parsed : DataLoss(parsed.message());
+  }
+  return model->ParseFromString(bytes) ? absl::OkStatus()
+                                       : DataLoss(binary, ": not a SavedModel, or damaged");
 }
 
 std::vector<std::string> TagsOf(const proto::MetaGraphDef& def) {

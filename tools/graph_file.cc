@@ -1,8 +1,6 @@
 #include "weir/tools/graph_file.h"
 
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/stubs/logging.h>
-#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <set>
@@ -11,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/file.h"
+#include "weir/core/text_proto.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/saved_model.pb.h"
@@ -18,26 +17,6 @@
 namespace weir::tools {
 
 namespace {
-
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text_.empty()) text_ = absl::StrCat(line + 1, ":", column + 1, ": ", message);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-// Empty if `text` was parsed, else why not.
-std::string ParseText(const std::string& text, google::protobuf::Message* out) {
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (parser.ParseFromString(text, out)) return "";
-  return error.text().empty() ? "not protobuf text" : error.text();
-}
 
 // Any message may parse as any other: fields that are unknown are kept. A graph has nodes with
 // names and ops, or functions.
@@ -59,18 +38,17 @@ absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::Met
   const google::protobuf::LogSilencer silencer;  // a wrong guess is no error
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   const bool is_text = absl::EndsWith(path, ".pbtxt");
-  std::string why_no_graph;
-  if (is_text) {
-    why_no_graph = ParseText(bytes, meta->mutable_graph_def());
-  } else if (!meta->mutable_graph_def()->ParseFromString(bytes)) {
-    why_no_graph = "the bytes are no protobuf message of that type";
-  }
-  if (why_no_graph.empty() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+  const auto parse = [&](google::protobuf::Message* message) -> absl::Status {
+    if (is_text) return ParseTextProto(bytes, path, message);
+    if (message->ParseFromString(bytes)) return absl::OkStatus();
+    return InvalidArgument(path, ": the bytes are no ", message->GetDescriptor()->name());
+  };
+  absl::Status parsed = parse(meta->mutable_graph_def());
+  if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+  if (parsed.ok()) parsed = InvalidArgument(path, ": no node has a name and an op");
   meta->Clear();
-  const bool parsed = is_text ? ParseText(bytes, meta).empty() : meta->ParseFromString(bytes);
-  if (parsed && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
-  if (why_no_graph.empty()) why_no_graph = "no node has a name and an op";
-  return InvalidArgument(path, " is neither a GraphDef (", why_no_graph, ") nor a MetaGraphDef");
+  if (parse(meta).ok() && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
+  return InvalidArgument(parsed.message(), "; it is neither a GraphDef nor a MetaGraphDef");
 }
 
 std::string TagsOf(const proto::MetaGraphDef& meta) {
@@ -86,8 +64,7 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
     if (!model.ParseFromString(bytes)) return InvalidArgument(binary, " is not a SavedModel");
   } else {
     WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(text));
-    const std::string why = ParseText(bytes, &model);
-    if (!why.empty()) return InvalidArgument(text, ":", why);
+    WEIR_RETURN_IF_ERROR(ParseTextProto(bytes, text, &model));
   }
   const std::set<std::string> wanted(tags.begin(), tags.end());
   std::vector<std::string> known;

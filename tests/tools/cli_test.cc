@@ -292,7 +292,7 @@ TEST(WeirGraph, FilesThatAreNoGraphAreRefused) {
   ASSERT_TRUE(WriteFileAtomically(folder + "/a.pb", std::string("\x0a\x03\x0a\x01z", 5)).ok());
   ASSERT_TRUE(WriteFileAtomically(folder + "/b.pbtxt", "node { nam: 'a' }").ok());
   EXPECT_THAT(Weir({"graph", "show", folder + "/a.pb"}).err, HasSubstr("neither a GraphDef"));
-  EXPECT_THAT(Weir({"graph", "show", folder + "/b.pbtxt"}).err, HasSubstr("(1:11: "));
+  EXPECT_THAT(Weir({"graph", "show", folder + "/b.pbtxt"}).err, HasSubstr("line 1, column 11: "));
   EXPECT_THAT(Weir({"graph", "show", folder}).err, HasSubstr("saved_model.pb"));
 }
 
