@@ -224,6 +224,8 @@ struct KernelDef {
   std::vector<int> in_place;
   // Output i may be a view of input aliases[i] (Identity, Reshape); -1 for none. Shorter: none.
   std::vector<int> aliases;
+  // Output i may be a view of input i, however many there are (IdentityN).
+  bool aliases_each = false;
   // Arguments (by name) that stay in host memory on an accelerator: shapes, axes, handles.
   std::vector<std::string> host_args;
   // The kernel writes the variables at these inputs: the Plan runs it after other readers of theirs
@@ -242,6 +244,10 @@ struct KernelDef {
     aliases = std::move(inputs);
     return *this;
   }
+  KernelDef& AliasesEach() {
+    aliases_each = true;
+    return *this;
+  }
   KernelDef& HostArgs(std::vector<std::string> names) {
     host_args = std::move(names);
     return *this;
@@ -258,6 +264,13 @@ struct KernelDef {
     cost = fn;
     return *this;
   }
+
+  // The input whose memory output i may be a view of; -1 if there is none.
+  int AliasedInput(int output) const {
+    if (aliases_each) return output;
+    return output < static_cast<int>(aliases.size()) ? aliases[output] : -1;
+  }
+  bool has_aliases() const { return aliases_each || !aliases.empty(); }
 };
 
 // Kernels by op and place. Filled by plain functions from one list (kernels/registry.cc); a user's

@@ -9,13 +9,8 @@ namespace weir {
 
 namespace {
 
-// Outputs beyond these are copies: a plan is told of shared memory output by output.
-constexpr int kSharedOutputs = 256;
-
 absl::Status Pass(KernelContext& c) {
-  const int shared = std::min(c.num_outputs(), kSharedOutputs);
-  for (int i = 0; i < shared; ++i) c.SetOutput(i, c.input(i));
-  for (int i = shared; i < c.num_outputs(); ++i) c.SetOutput(i, c.input(i).DeepCopy());
+  for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, c.input(i));
   return absl::OkStatus();
 }
 
@@ -285,9 +280,7 @@ void AddShapeOps(KernelRegistry* r) {
                          "PlaceholderWithDefault"}) {
     r->Add(op, kCpu, MakePass).Aliases({0}).Cost(Tiny);
   }
-  std::vector<int> each(kSharedOutputs);
-  for (int i = 0; i < kSharedOutputs; ++i) each[i] = i;
-  r->Add("IdentityN", kCpu, MakePass).Aliases(each).Cost(Tiny);
+  r->Add("IdentityN", kCpu, MakePass).AliasesEach().Cost(Tiny);
   r->Add("Snapshot", kCpu, MakeDeepCopy).InPlace({0});
   r->Add("DeepCopy", kCpu, MakeDeepCopy);
   r->Add("EnsureShape", kCpu, MakeEnsureShape).Aliases({0}).Cost(Tiny);

@@ -57,8 +57,7 @@ class MemoryPlanner {
   int32_t slot(int node, int output) const { return s_.slot_of[node] + output; }
 
   int AliasedInput(const PlanNode& n, int output) const {
-    if (n.def == nullptr || output >= static_cast<int>(n.def->aliases.size())) return -1;
-    const int k = n.def->aliases[output];
+    const int k = n.def == nullptr ? -1 : n.def->AliasedInput(output);
     return k < static_cast<int>(n.inputs.size()) ? k : -1;
   }
 

@@ -111,8 +111,8 @@ class Scheduler {
           handle_of_[i] = handle_of_[n.inputs[0].node];
         } else if (n.node->op_name() == "ReadVariableOp") {
           value_of_[i] = handle_of_[n.inputs[0].node];
-        } else if (n.def != nullptr && !n.def->aliases.empty() && n.def->aliases[0] >= 0) {
-          value_of_[i] = value_of_[n.inputs[n.def->aliases[0]].node];
+        } else if (n.def != nullptr && n.def->AliasedInput(0) >= 0) {
+          value_of_[i] = value_of_[n.inputs[n.def->AliasedInput(0)].node];
         }
       }
     }
@@ -332,7 +332,7 @@ class Scheduler {
       plan_.may_have_dead = true;
     }
     if (n.def != nullptr) {
-      item.aliases = !n.def->aliases.empty();
+      item.aliases = n.def->has_aliases();
       item.accepts_dead = n.def->accepts_dead;
       for (int k = 0; k < std::min(n.num_outputs(), 64); ++k) {
         if (n.is_host_output(k)) item.host_outputs |= uint64_t{1} << k;

@@ -72,6 +72,24 @@ TEST(Session, RunsAgainWithOtherFeedShapes) {
   }
 }
 
+// Each is a view of a value in the step's arena, whose place must not go to the next one meanwhile.
+TEST(Session, AnyNumberOfValuesPassesThroughOneNode) {
+  Graph g;
+  Outputs in, out;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({4}));
+  for (int i = 0; i < 300; ++i) in.push_back(x + static_cast<float>(i));
+  Node* const pass = AddNode("IdentityN", {in});
+  ASSERT_NE(pass, nullptr) << g.status();
+  for (int i = 0; i < 300; ++i) out.push_back(pass->output(i) * 2.f);
+  const Output all = Concat(out, 0);
+  Session session = Start(g);
+  const auto y = session.Run({{x, Tensor::Vector<float>({1, 2, 3, 4})}}, {all});
+  ASSERT_TRUE(y.ok()) << y.status();
+  for (int i = 0; i < 300; ++i) {
+    for (int k = 0; k < 4; ++k) EXPECT_EQ(Floats((*y)[0])[4 * i + k], 2.f * (i + k + 1));
+  }
+}
+
 TEST(Session, BadFeedsAreInvalidArguments) {
   Graph g;
   Graph other;
