@@ -5,6 +5,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/range_size.h"
 
 namespace weir {
 
@@ -84,13 +85,6 @@ absl::Status CumulativeShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-double NumberAt0(const Tensor& t) {
-  double v = 0;
-  DispatchType(t.dtype(), RealNumbers{},
-               [&]<class T>() { v = static_cast<double>(t.scalar<T>()); });
-  return v;
-}
-
 absl::Status RangeShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
   c.set_output(0, Shape({Shape::kUnknown}));
@@ -98,22 +92,12 @@ absl::Status RangeShape(ShapeContext& c) {
   if (start == nullptr || limit == nullptr || delta == nullptr) return absl::OkStatus();
   if (start->num_elements() != 1 || limit->num_elements() != 1 || delta->num_elements() != 1)
     return absl::OkStatus();
-  const double from = NumberAt0(*start), to = NumberAt0(*limit), by = NumberAt0(*delta);
-  if (by == 0) return InvalidArgument("Requires delta != 0");
-  if (by > 0 ? from > to : from < to) {
-    return InvalidArgument("Requires start ", by > 0 ? "<=" : ">=", " limit when delta ",
-                           by > 0 ? ">" : "<", " 0: ", from, "/", to);
-  }
-  // In the type of the elements, as the kernel counts them.
-  double steps = (to - from) / by;
-  if (start->dtype() == DT_FLOAT) {
-    steps = (static_cast<float>(to) - static_cast<float>(from)) / static_cast<float>(by);
-  } else if (start->dtype() == DT_HALF || start->dtype() == DT_BFLOAT16) {
-    return absl::OkStatus();
-  }
-  const double count = std::ceil(std::abs(steps));
-  if (!(count < 9e18)) return InvalidArgument("Requires (limit - start) / delta to fit an int64");
-  c.set_output(0, Shape({static_cast<int64_t>(count)}));
+  absl::StatusOr<int64_t> size = InvalidArgument("Range of ", DataTypeName(start->dtype()));
+  DispatchType(start->dtype(), RealNumbers{}, [&]<class T>() {
+    size = RangeSize(start->scalar<T>(), limit->scalar<T>(), delta->scalar<T>());
+  });
+  WEIR_RETURN_IF_ERROR(size.status());
+  c.set_output(0, Shape({*size}));
   return absl::OkStatus();
 }
 
