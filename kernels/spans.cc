@@ -175,21 +175,16 @@ void RunTile(const BinarySpan& span, double p, const PlannedBroadcast& plan, con
     if (plan.layout.kind(k) == Broadcast::Kind::kDense) continue;
     const char* const from = static_cast<const char*>(at[k]);
     char* const to = buffers[k];
-    const bool constant = plan.layout.kind(k) == Broadcast::Kind::kConstant;
-    DispatchSize(constant ? span.in_size : plan.unit[k], [&]<class U>() {
-      U value;
-      if (constant) {
-        std::memcpy(&value, from, sizeof(U));
-        for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * sizeof(U), &value, sizeof(U));
-        return;
-      }
-      const int32_t* const sources = plan.sources[k].data();
-      const int64_t units = static_cast<int64_t>(plan.sources[k].size());
-      for (int64_t i = 0; i < units; ++i) {
-        std::memcpy(&value, from + sources[i] * sizeof(U), sizeof(U));
-        std::memcpy(to + i * sizeof(U), &value, sizeof(U));
-      }
-    });
+    if (plan.layout.kind(k) == Broadcast::Kind::kConstant) {
+      FillElements(to, from, span.in_size, n);
+    } else {
+      DispatchSize(plan.unit[k], [&]<class U>() {
+        const int32_t* const sources = plan.sources[k].data();
+        const int64_t units = static_cast<int64_t>(plan.sources[k].size());
+        for (int64_t i = 0; i < units; ++i)
+          std::memcpy(to + i * sizeof(U), from + sources[i] * sizeof(U), sizeof(U));
+      });
+    }
     at[k] = to;
   }
   span.run(span, at[0], at[1], z->raw(), n, p);
@@ -222,6 +217,13 @@ struct BinaryKernel {
     return RunBinary(c, *span, p);
   }
 };
+
+// An op without the attribute T has one type only.
+TypeConstraints ConstraintsFor(const std::string& op, DataType type) {
+  const OpSpec* const spec = BuiltinOps().Find(op);
+  if (spec != nullptr && spec->FindAttr("T") == nullptr) return {};
+  return {{"T", type}};
+}
 
 double ParamOf(const char* param, const Node& node) {
   return param == nullptr ? 0 : node.attr_or<float>(param, 0);
@@ -347,11 +349,7 @@ BinarySpan* SpanTable::FindBinary(absl::string_view op, DataType type) const {
 void SpanTable::AddKernels(KernelRegistry* r) const {
   for (const auto& entry : unary_) {
     const UnarySpan* span = &entry->span;
-    const bool typed = BuiltinOps().Find(entry->op) == nullptr ||
-                       BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
-    const TypeConstraints constraints =
-        typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
-    KernelDef& def = r->Add(entry->op, kCpu, constraints,
+    KernelDef& def = r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in),
                             [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
                               return Kernel(UnaryKernel{span, ParamOf(span->param, init.node)});
                             });
@@ -360,11 +358,7 @@ void SpanTable::AddKernels(KernelRegistry* r) const {
   for (const auto& entry : binary_) {
     const BinarySpan* span = &entry->span;
     if (span->own_kernel) continue;
-    const bool typed = BuiltinOps().Find(entry->op) == nullptr ||
-                       BuiltinOps().Find(entry->op)->FindAttr("T") != nullptr;
-    const TypeConstraints constraints =
-        typed ? TypeConstraints{{"T", entry->in}} : TypeConstraints{};
-    KernelDef& def = r->Add(entry->op, kCpu, constraints,
+    KernelDef& def = r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in),
                             [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
                               return Kernel(BinaryKernel{span, ParamOf(span->param, init.node),
                                                          PlanBroadcast(*span, init.input_shapes)});
