@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "weir/kernels/matmul.h"
+#include "weir/kernels/reduce.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/ops/einsum.h"
@@ -50,17 +51,6 @@ struct Strided {
 Labels Joined(Labels a, const Labels& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
-}
-
-template <class T>
-void SumRows(const T* in, int64_t rows, int64_t n, T* out) {
-  constexpr bool kNarrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-  using Wide = std::conditional_t<kNarrow || std::is_same_v<T, float>, double, T>;
-  for (int64_t r = 0; r < rows; ++r) {
-    Wide sum(0);
-    for (int64_t i = 0; i < n; ++i) sum += static_cast<Wide>(in[r * n + i]);
-    out[r] = static_cast<T>(sum);
-  }
 }
 
 using EinsumTypes = List<half, bfloat16, float, double, int32_t, int64_t, std::complex<float>,
@@ -177,13 +167,10 @@ class EinsumRun {
     y.data = y.owned.raw();
     int64_t stride = rows;
     for (const int label : kept) y.strides.push_back(stride /= extents_.at(label));
-    DispatchType(x.type, EinsumTypes{}, [&]<class T>() {
-      const T* const in = static_cast<const T*>(x.data);
-      T* const out = y.owned.data<T>();
-      c_.pool().ParallelFor(rows, 0.5 * static_cast<double>(n), [&](int64_t begin, int64_t end) {
-        SumRows(in + begin * n, end - begin, n, out + begin);
-      });
-    });
+    WEIR_ASSIGN_OR_RETURN(
+        const ReductionPlan plan,
+        PlanReduction(Shape({rows, n}), Tensor::Scalar<int32_t>(1), /*keep_dims=*/false));
+    Reduce(c_.pool(), *FindReducer("Sum", x.type), plan, x.data, y.owned.raw());
     return y;
   }
 

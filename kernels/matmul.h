@@ -22,10 +22,6 @@ using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_
 bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
                const void* b, void* c);
 
-class KernelRegistry;
-// Kernels built on it: einsum_cpu.cc. AddMatMulCpu calls this.
-void AddEinsumCpu(KernelRegistry* r);
-
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_MATMUL_H_

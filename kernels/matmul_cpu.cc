@@ -432,10 +432,7 @@ void AddTypes(KernelRegistry* r, List<Ts...>) {
 
 }  // namespace
 
-void AddMatMulCpu(KernelRegistry* r) {
-  AddTypes(r, MatMulTypes{});
-  AddEinsumCpu(r);
-}
+void AddMatMulCpu(KernelRegistry* r) { AddTypes(r, MatMulTypes{}); }
 
 }  // namespace weir
 #endif  // HWY_ONCE

@@ -14,6 +14,7 @@ const KernelRegistry& BuiltinKernels() {
     AddConvCpu(kernels);
     AddDataFlowKernels(kernels);
     AddDiagCpu(kernels);
+    AddEinsumCpu(kernels);
     AddEqualityCpu(kernels);
     AddFillCpu(kernels);
     AddGatherCpu(kernels);

@@ -16,6 +16,7 @@ void AddControlFlowKernels(KernelRegistry* r);  // control_flow.cc
 void AddConvCpu(KernelRegistry* r);             // conv_cpu.cc
 void AddDataFlowKernels(KernelRegistry* r);     // data_flow.cc
 void AddDiagCpu(KernelRegistry* r);             // diag_cpu.cc
+void AddEinsumCpu(KernelRegistry* r);           // einsum_cpu.cc
 void AddEqualityCpu(KernelRegistry* r);         // compare_cpu.cc
 void AddFillCpu(KernelRegistry* r);             // fill_cpu.cc
 void AddGatherCpu(KernelRegistry* r);           // gather_cpu.cc
