@@ -147,19 +147,17 @@ absl::Status BiasAddGrad(KernelContext& ctx, bool channels_first) {
   const Tensor& dy = ctx.input(0);
   WEIR_ASSIGN_OR_RETURN(const Channels c, ChannelsOf(dy.shape(), channels_first));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape({c.channels})));
+  std::fill_n(out->data<T>(), c.channels, T(0));
+  if (dy.num_elements() == 0) return absl::OkStatus();
+  const auto sum_into = [&](Sum<T>* sums) {
+    c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, sums)
+                 : SumPlanes(ctx.pool(), dy.data<T>(), c, sums);
+  };
   if constexpr (std::is_same_v<T, Sum<T>>) {
-    std::fill_n(out->data<T>(), c.channels, T(0));
-    if (dy.num_elements() == 0) return absl::OkStatus();
-    c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, out->data<T>())
-                 : SumPlanes(ctx.pool(), dy.data<T>(), c, out->data<T>());
+    sum_into(out->data<T>());
   } else {
-    if (dy.num_elements() == 0) {
-      std::fill_n(out->data<T>(), c.channels, T(0));
-      return absl::OkStatus();
-    }
     std::vector<Sum<T>> sums(c.channels, 0);
-    c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, sums.data())
-                 : SumPlanes(ctx.pool(), dy.data<T>(), c, sums.data());
+    sum_into(sums.data());
     for (int64_t k = 0; k < c.channels; ++k) out->data<T>()[k] = T(sums[k]);
   }
   return absl::OkStatus();

@@ -217,9 +217,7 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
     if (absl::Status s = item.kernel.run()(frame.contexts[i]); !s.ok())
       return AtNode(*item.node, *item.device, s);
-    // A Merge none of whose inputs is alive is as dead as what it makes.
-    if (item.accepts_dead && item.dead_slot >= 0 && item.num_outputs > 0)
-      frame.dead[item.dead_slot] = frame.dead[plan_->indices[item.outputs]];
+    NoteDead(frame, item);
   }
   if (item.num_releases_after > 0) {
     Empty(frame, item.releases + item.num_releases_before, item.num_releases_after);
@@ -241,6 +239,12 @@ bool Executor::SkipDead(Frame& frame, const Item& item) const {
     for (int k = 0; k < item.num_outputs; ++k) frame.dead[indices[item.outputs + k]] = 1;
   }
   return dead;
+}
+
+// A Merge none of whose inputs is alive is as dead as what it makes.
+inline void Executor::NoteDead(Frame& frame, const Item& item) const {
+  if (item.accepts_dead && item.dead_slot >= 0 && item.num_outputs > 0)
+    frame.dead[item.dead_slot] = frame.dead[plan_->indices[item.outputs]];
 }
 
 void Executor::Empty(Frame& frame, int32_t offset, int count) const {
@@ -358,8 +362,7 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
   const auto release = [this, &frame, i, start](const Item& finished) {
-    if (finished.accepts_dead && finished.dead_slot >= 0 && finished.num_outputs > 0)
-      frame.dead[finished.dead_slot] = frame.dead[plan_->indices[finished.outputs]];
+    NoteDead(frame, finished);
     if (frame.trace != nullptr) Trace(frame, i, start);
     Empty(frame, finished.releases + finished.num_releases_before, finished.num_releases_after);
   };

@@ -54,6 +54,7 @@ class Executor {
   void Fail(Frame& frame, const absl::Status& status);
 
   bool SkipDead(Frame& frame, const Item& item) const;
+  void NoteDead(Frame& frame, const Item& item) const;
   void Empty(Frame& frame, int32_t offset, int count) const;
   void Trace(Frame& frame, int32_t item, Clock::time_point start) const;
   absl::Status TakeFetches(Frame& frame, Tensors* fetches) const;
