@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/device.h"
 #include "weir/core/thread_pool.h"
+#include "weir/ops/array.h"
 
 namespace weir {
 
@@ -198,6 +199,24 @@ absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& t
     wanted.push_back(target.node);
   }
   return evaluator.Run(wanted);
+}
+
+absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs, const Attrs& attrs,
+                               size_t list) {
+  Graph g;
+  NodeBuilder builder(g, op);
+  std::vector<std::pair<Output, Tensor>> feeds;
+  for (const Tensor& t : inputs) feeds.emplace_back(Placeholder(g, t.dtype()), t);
+  Outputs values;
+  for (const auto& feed : feeds) values.push_back(feed.first);
+  if (list > 0) builder.InputList(Outputs(values.begin(), values.begin() + list));
+  for (size_t i = list; i < values.size(); ++i) builder.Input(values[i]);
+  for (const auto& [name, value] : attrs) builder.Attr(name, value);
+  Node* node = builder.Build();
+  if (node == nullptr) return Internal("the graph refuses the node: ", g.status().ToString());
+  Outputs fetches;
+  for (int i = 0; i < node->num_outputs(); ++i) fetches.push_back(node->output(i));
+  return Evaluate(g, feeds, fetches);
 }
 
 }  // namespace weir

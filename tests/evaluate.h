@@ -30,6 +30,12 @@ absl::StatusOr<Tensors> Evaluate(const Graph& graph, const Outputs& fetches,
 absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& targets,
                              ResourceMap* resources);
 
+// One node of its own: all inputs are fed, and their shapes unknown to the graph, so that only the
+// kernel can object to them. The first `list` inputs make up a list argument. INTERNAL if the graph
+// refuses the node.
+absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs, const Attrs& attrs = {},
+                               size_t list = 0);
+
 }  // namespace weir
 
 #endif  // WEIR_TESTS_EVALUATE_H_

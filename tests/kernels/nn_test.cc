@@ -18,22 +18,6 @@ using Sizes = std::vector<int64_t>;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Runs an op on fed values of unknown shapes, so that only the kernel can object to them.
-absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs,
-                               const Attrs& attrs = {}) {
-  Graph g;
-  NodeBuilder builder(g, op);
-  std::vector<std::pair<Output, Tensor>> feeds;
-  for (const Tensor& t : inputs) feeds.emplace_back(Placeholder(g, t.dtype()), t);
-  for (const auto& feed : feeds) builder.Input(feed.first);
-  for (const auto& [name, value] : attrs) builder.Attr(name, value);
-  Node* node = builder.Build();
-  WEIR_RETURN_IF_ERROR(g.status());
-  Outputs fetches;
-  for (int i = 0; i < node->num_outputs(); ++i) fetches.push_back(node->output(i));
-  return Evaluate(g, feeds, fetches);
-}
-
 std::string ErrorOf(absl::string_view op, const Tensors& inputs, const Attrs& attrs = {}) {
   return RunFed(op, inputs, attrs).status().ToString();
 }
