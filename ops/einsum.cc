@@ -203,12 +203,6 @@ Output EinsumNode(const Outputs& inputs, const std::string& equation) {
   return AddOp("Einsum", {inputs}, {{"equation", equation}});
 }
 
-// Ones from a Fill: "ones", "ones/Const".
-Output FilledOnes(Graph& g, const Output& shape) {
-  const NameScope scope(g, "ones");
-  return AddOp("Fill", {shape, Const<int32_t>(g, 1, "Const")}, {}, scope.name());
-}
-
 // `shape` with 1 at the axes: a constant where it is static, else computed as Python's
 // reduced_shape does.
 Ints KeptShape(const Output& x, const Output& shape, const std::vector<int64_t>& axes) {
@@ -219,11 +213,7 @@ Ints KeptShape(const Output& x, const Output& shape, const std::vector<int64_t>&
     for (const int64_t a : axes) kept.set_dim(static_cast<int>(a < 0 ? a + kept.rank() : a), 1);
     return Ints(kept);
   }
-  const Output rank = Size(shape);
-  const Output positive = FloorMod(reduced + rank, rank, "mod");
-  const Output count = ShapeVector(positive);
-  const Output all = Range(g, 0, rank, 1);
-  return AddOp("DynamicStitch", {Outputs{all, positive}, Outputs{shape, FilledOnes(g, count)}});
+  return ReducedShape(shape, reduced);
 }
 
 // The gradient of summing over `reduced`, labels of `x` alone ("abc->ac" for "b"): what came is

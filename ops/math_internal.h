@@ -26,6 +26,9 @@ Output OnesOf(const Output& x);
 // The shape of x as an int32 vector, "Shape": a constant where it is static.
 Output ShapeVector(const Output& x);
 
+// `shape` with 1 for each of `axes`, computed in the step: Python's reduced_shape.
+Output ReducedShape(Output shape, Output axes);
+
 // The two gradients of a broadcasting op, summed over the dimensions that were broadcast: what
 // Python calls _ReduceGradientArgs. `shortcut` leaves the Shape nodes out when both shapes are
 // static and equal.

@@ -3,11 +3,20 @@
 #include <numeric>
 #include <optional>
 
-#include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/range_size.h"
 
 namespace weir {
+
+Output ReducedShape(Output shape, Output axes) {
+  Graph& g = shape.graph();
+  const Output wide_axes = Cast(axes, DT_INT32);
+  const Output rank = Size(shape);
+  const Output positive = FloorMod(wide_axes + rank, rank, "mod");
+  const Output count = ShapeVector(positive);
+  const Output all = Range(g, 0, rank, 1);
+  return AddOp("DynamicStitch", {Outputs{all, positive}, Outputs{shape, Ones(g, count, DT_INT32)}});
+}
 
 namespace {
 
@@ -168,27 +177,10 @@ std::optional<Shape> StaticKeptShape(const GradContext& g) {
   return kept;
 }
 
-// The input's shape with 1 for each reduced dimension, computed in the step: Python's
-// reduced_shape.
-Output DynamicKeptShape(Output shape, Output axes) {
-  Graph& g = shape.graph();
-  const Output wide_axes = Cast(axes, DT_INT32);
-  const Output rank = Size(shape);
-  const Output positive = FloorMod(wide_axes + rank, rank, "mod");
-  const Output count = ShapeVector(positive);
-  const Output all = Range(g, 0, rank, 1);
-  Output ones;
-  {
-    const NameScope scope(g, "ones");
-    ones = AddOp("Fill", {count, Const<int32_t>(g, 1, "Const")}, {}, scope.name());
-  }
-  return AddOp("DynamicStitch", {Outputs{all, positive}, Outputs{shape, ones}});
-}
-
 // What a result or its gradient is reshaped to, so that it broadcasts against the input.
 Ints KeptShape(GradContext& g, Output input_shape) {
   if (const std::optional<Shape> kept = StaticKeptShape(g)) return Ints(*kept);
-  return DynamicKeptShape(input_shape, g.x(1));
+  return ReducedShape(input_shape, g.x(1));
 }
 
 Output SumGradientDense(GradContext& g) {
@@ -211,7 +203,7 @@ Output SumGradientDense(GradContext& g) {
   }
   const Output shape = ShapeVector(x);
   Output spread = dy;
-  if (!g.attr<bool>("keep_dims")) spread = Reshape(dy, DynamicKeptShape(shape, g.x(1)));
+  if (!g.attr<bool>("keep_dims")) spread = Reshape(dy, ReducedShape(shape, g.x(1)));
   return BroadcastTo(spread, shape);
 }
 

@@ -72,9 +72,8 @@ Grads SegmentMeanGradient(GradContext& g) {
   const Output rank = Rank(g.x(0));
   const Output ids_shape = ShapeVector(g.x(1));
   const Output trailing = ExpandDims(rank - 1, 0);
-  const Output shape =
-      Concat({ids_shape, Fill(trailing, ConstOf(g.graph(), DT_INT32, 1, "ones/Const"), "ones")}, 0);
-  const Output ones = Fill(shape, ConstLike(g.dy(), 1, "ones/Const"), "ones");
+  const Output shape = Concat({ids_shape, Ones(g.graph(), trailing, DT_INT32)}, 0);
+  const Output ones = Ones(g.graph(), shape, g.dy().dtype());
   return {Rows(g.dy() / SegmentSum(ones, g.x(1)), g.x(1)), Grad()};
 }
 
@@ -116,8 +115,11 @@ Gathered GatherDropNegatives(Output data, Output ids, Output safe_ids = {},
     is_positive = GreaterEqual(ids, 0);
     // Broadcast along the dimensions that the ids do not have.
     const Output shape = ShapeVector(is_positive), extra = Rank(rows) - Rank(is_positive);
-    const Output ones =
-        Fill(Stack({extra}, 0, "ones/packed"), ConstOf(graph, DT_INT32, 1, "ones/Const"), "ones");
+    Output ones;
+    {
+      const NameScope scope(graph, "ones");
+      ones = Ones(graph, Stack({extra}, 0, "packed"), DT_INT32, scope.name());
+    }
     is_positive = Reshape(is_positive, Concat({shape, ones}, 0));
     is_positive = LogicalAnd(is_positive, OnesLike(rows, DT_BOOL), "and");
   }

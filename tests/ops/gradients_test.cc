@@ -56,6 +56,20 @@ TEST(Gradients, AreBuiltInTheirScopeUnderTensorFlowsNames) {
   EXPECT_EQ(Gradients({y}, {x})[0].dense().node->name(), "gradients_1/AddN");
 }
 
+TEST(Gradients, OfSegmentsNameTheirOnesAsTensorFlow) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 3}, "x"), ids = Placeholder(g, DT_INT32, {-1});
+  const Output mean = SegmentMean(x, ids), sum = UnsortedSegmentSum(x, ids, Const<int32_t>(g, 4));
+  Gradients({mean, sum}, {x});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  for (const char* name :
+       {"SegmentMean_grad/ones", "SegmentMean_grad/ones/Const", "SegmentMean_grad/ones_1",
+        "SegmentMean_grad/ones_1/Const", "UnsortedSegmentSum_grad/ones/packed",
+        "UnsortedSegmentSum_grad/ones", "UnsortedSegmentSum_grad/ones/Const"}) {
+    EXPECT_NE(g.FindNode(absl::StrCat("gradients/", name)), nullptr) << name;
+  }
+}
+
 TEST(Gradients, OfAnXThatYDoesNotDependOnIsNone) {
   Graph g;
   const Output x = Const(g, 1.f), other = Const<float>(g, {1, 2});
