@@ -1,5 +1,6 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
+#include "weir/ops/array.h"
 
 // Moving blocks of space into the batch or the channels, and back.
 namespace weir {
@@ -261,11 +262,10 @@ absl::Status MoveDepth(KernelContext& c, int64_t block, const std::string& forma
 }
 
 absl::StatusOr<Kernel> MakeMoveDepth(const KernelInit& init) {
-  constexpr int64_t kMaxBlock = int64_t{1} << 20;
   const int64_t block = init.attr<int64_t>("block_size");
   const std::string format = init.attr<std::string>("data_format");
   const bool to_depth = init.node.op_name() == "SpaceToDepth";
-  if (block < 2 || block > kMaxBlock)
+  if (block < 2 || block > kMaxDepthBlock)
     return InvalidArgument("Block size should be > 1 and sensible: ", block);
   return Kernel(
       [=](KernelContext& c) -> absl::Status { return MoveDepth(c, block, format, to_depth); });

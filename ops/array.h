@@ -301,6 +301,8 @@ Output SpaceToBatchND(Output x, const Ints& block_shape, const Ints& paddings,
                       absl::string_view name = {});
 Output BatchToSpaceND(Output x, const Ints& block_shape, const Ints& crops,
                       absl::string_view name = {});
+// Blocks of SpaceToDepth and DepthToSpace have at most so many pixels a side: their number fits.
+inline constexpr int64_t kMaxDepthBlock = int64_t{1} << 20;
 Output SpaceToDepth(Output x, int64_t block_size, absl::string_view data_format = "NHWC",
                     absl::string_view name = {});
 Output DepthToSpace(Output x, int64_t block_size, absl::string_view data_format = "NHWC",

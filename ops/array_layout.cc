@@ -209,9 +209,8 @@ absl::Status SpaceDepthShape(ShapeContext& c, bool to_depth) {
   const ImageDims at = DimsOf(c.attr<std::string>("data_format"));
   WEIR_ASSIGN_OR_RETURN(Shape out, c.WithRank(0, at.rank));
   const int64_t block = c.attr<int64_t>("block_size");
-  constexpr int64_t kMaxBlock = 1 << 20;  // its square fits
-  if (block < 1 || block > kMaxBlock) {
-    return InvalidArgument("block_size must be in [1, ", kMaxBlock, "], but is ", block);
+  if (block < 1 || block > kMaxDepthBlock) {
+    return InvalidArgument("block_size must be in [1, ", kMaxDepthBlock, "], but is ", block);
   }
   for (int dim : {at.height, at.width}) {
     const int64_t extent = out.dim(dim);
