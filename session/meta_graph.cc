@@ -25,11 +25,6 @@ constexpr const char* kVariableCollections[] = {
     collections::kMetricVariables, collections::kMovingAverageVariables,
     collections::kGlobalStep,      collections::kTrainableResourceVariables};
 
-bool HoldsVariables(absl::string_view key) {
-  return std::any_of(std::begin(kVariableCollections), std::end(kVariableCollections),
-                     [&](const char* each) { return key == each; });
-}
-
 // ---- Export.
 
 // One item of a collection; false if it does not go with what the collection has so far.
@@ -107,6 +102,11 @@ void SignatureToProto(const Graph& graph, const Signature& signature, proto::Sig
 }
 
 }  // namespace
+
+bool HoldsVariables(absl::string_view collection) {
+  return std::any_of(std::begin(kVariableCollections), std::end(kVariableCollections),
+                     [&](const char* each) { return collection == each; });
+}
 
 void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto::MetaGraphDef* def,
                      std::vector<std::string>* dropped) {

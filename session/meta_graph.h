@@ -39,6 +39,10 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
 absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
                             const MetaGraphOptions& options = {});
 
+// True for the collections whose bytes an import reads as variables. What others hold may look like
+// one: the contexts of control flow do.
+bool HoldsVariables(absl::string_view collection);
+
 struct ImportMetaGraphOptions {
   // Put before every name, with a '/' between.
   std::string import_scope = {};

@@ -5,6 +5,7 @@
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/variable.pb.h"
+#include "weir/session/meta_graph.h"
 
 namespace weir::tools {
 
@@ -65,18 +66,6 @@ Json Summary(const proto::CollectionDef& collection) {
     default:
       return nullptr;
   }
-}
-
-// The collections whose VariableDefs an import turns into variables. The bytes in others may look
-// like a VariableDef: those of a control flow context do.
-bool HoldsVariables(const std::string& key) {
-  for (const char* known : {collections::kGlobalVariables, collections::kTrainableVariables,
-                            collections::kLocalVariables, collections::kModelVariables,
-                            collections::kMetricVariables, collections::kMovingAverageVariables,
-                            collections::kTrainableResourceVariables, collections::kGlobalStep}) {
-    if (key == known) return true;
-  }
-  return false;
 }
 
 // What an import must keep of VariableDefs. Whether one is trainable it learns from the
