@@ -194,7 +194,8 @@ class Graph {
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
   // Null if there is none.
   Node* FindNode(absl::string_view name) const;
-  // "name:1", "name" (output 0). NOT_FOUND, or OUT_OF_RANGE naming how many outputs there are.
+  // "name:1", "name" (output 0). NOT_FOUND; of a node that is there it says how
+  // many outputs it has. INVALID_ARGUMENT for "name:x".
   absl::StatusOr<Output> FindOutput(absl::string_view name) const;
   // A name that no node or scope has yet, as TensorFlow makes it: `name`, `name_1`, ... (case
   // ignored). Absolute: the current name scope is not applied. `mark` also takes the name.

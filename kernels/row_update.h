@@ -42,7 +42,8 @@ absl::StatusOr<Shape> SlicesShape(const Tensor& indices, const Shape& shape);
 // Offsets, in elements, of the slices that the vectors along the last axis of `indices` address in
 // a tensor of this shape. INVALID_ARGUMENT naming the first vector that is out of range. `*width`
 // is the number of elements of a slice; no offsets if that is 0 and all slices are the whole
-// tensor. As many as there are slices: let a tensor of SlicesShape exist before.
+// tensor. SlicesShape must have accepted the two; and as there are as many offsets as slices, let a
+// tensor of that shape exist before.
 absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape,
                                                   int64_t* width);
 

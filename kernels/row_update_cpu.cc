@@ -271,7 +271,6 @@ absl::StatusOr<Shape> SlicesShape(const Tensor& indices, const Shape& shape) {
 
 absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape,
                                                   int64_t* width) {
-  WEIR_RETURN_IF_ERROR(SlicesShape(indices, shape).status());
   const int64_t depth = indices.dim(-1);
   *width = 1;
   for (int i = static_cast<int>(depth); i < shape.rank(); ++i) *width *= shape.dim(i);
