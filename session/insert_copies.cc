@@ -81,9 +81,11 @@ const Node& InternalNode(absl::string_view op, DataType dtype) {
 // the value by a read of its own that runs when all the op's other inputs are there: the latest
 // moment that the graph's edges order, so it sees every assignment that they put before the op. A
 // fetched reference is read after everything else in the step that the fetch depends on, which is
-// the node that made it.
+// the node that made it. A Merge runs whatever else is dead, and so must the read for it: it waits
+// for none of the other inputs, and for nothing in a branch that may not be taken.
 void InsertReads(PlanGraph& plan) {
   const size_t count = plan.nodes.size();
+  for (PlanNode& n : plan.nodes) MarkDead(plan, &n);
   const auto read = [&](const PlanValue& ref, const PlanNode* consumer) {
     PlanNode node;
     node.kind = PlanNode::Kind::kRead;
@@ -91,13 +93,14 @@ void InsertReads(PlanGraph& plan) {
     node.device = plan.nodes[ref.node].device;
     node.shapes = {plan.nodes[ref.node].node->output_shape(ref.output)};
     node.inputs.push_back(ref);
-    // Not for a Merge: its other inputs may be dead while this one is alive.
-    if (consumer != nullptr && (consumer->def == nullptr || !consumer->def->accepts_dead)) {
-      for (const PlanValue& other : consumer->inputs) {
-        if (other.node != ref.node && other.node < static_cast<int>(count))
-          node.controls.push_back(other.node);
-      }
-      for (const int control : consumer->controls) node.controls.push_back(control);
+    if (consumer == nullptr) return node;
+    const bool merges = consumer->def != nullptr && consumer->def->accepts_dead;
+    for (const PlanValue& other : consumer->inputs) {
+      if (!merges && other.node != ref.node && other.node < static_cast<int>(count))
+        node.controls.push_back(other.node);
+    }
+    for (const int control : consumer->controls) {
+      if (!merges || !plan.nodes[control].may_be_dead) node.controls.push_back(control);
     }
     return node;
   };

@@ -26,6 +26,23 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
   return std::unique_ptr<const Plan>(std::move(plan));
 }
 
+void MarkDead(const PlanGraph& plan, PlanNode* node) {
+  PlanNode& n = *node;
+  if (n.kind == PlanNode::Kind::kFeed) return;
+  const auto dead = [&](int id) { return plan.nodes[id].may_be_dead; };
+  const bool any_control = std::any_of(n.controls.begin(), n.controls.end(), dead);
+  if (n.def != nullptr && n.def->accepts_dead) {
+    n.may_be_dead = any_control || std::all_of(n.inputs.begin(), n.inputs.end(),
+                                               [&](const PlanValue& v) { return dead(v.node); });
+    return;
+  }
+  const bool is_switch = n.kind == PlanNode::Kind::kOp &&
+                         (n.node->op_name() == "Switch" || n.node->op_name() == "RefSwitch");
+  n.may_be_dead = is_switch || any_control ||
+                  std::any_of(n.inputs.begin(), n.inputs.end(),
+                              [&](const PlanValue& v) { return dead(v.node); });
+}
+
 // Kahn's algorithm, lowest number first: a plan that is in order already stays as it is.
 absl::Status SortTopologically(PlanGraph& plan) {
   const int count = static_cast<int>(plan.nodes.size());

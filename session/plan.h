@@ -116,6 +116,9 @@ void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
 
+// Sets `may_be_dead` of a node; what it depends on must have it set.
+void MarkDead(const PlanGraph& plan, PlanNode* node);
+
 // A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives
 // for ever.
 const Node& InternalNode(absl::string_view op, DataType dtype);

@@ -66,7 +66,7 @@ class Specializer {
 
   absl::Status Run() {
     for (PlanNode& n : plan_.nodes) {
-      MarkDead(n);
+      MarkDead(plan_, &n);
       if (n.kind == PlanNode::Kind::kOp) {
         WEIR_RETURN_IF_ERROR(Op(n));
       } else if (n.kind != PlanNode::Kind::kFeed) {
@@ -82,22 +82,6 @@ class Specializer {
   }
 
  private:
-  void MarkDead(PlanNode& n) const {
-    if (n.kind == PlanNode::Kind::kFeed) return;
-    const auto dead = [&](int id) { return plan_.nodes[id].may_be_dead; };
-    const bool any_control = std::any_of(n.controls.begin(), n.controls.end(), dead);
-    if (n.def != nullptr && n.def->accepts_dead) {
-      n.may_be_dead = any_control || std::all_of(n.inputs.begin(), n.inputs.end(),
-                                                 [&](const PlanValue& v) { return dead(v.node); });
-      return;
-    }
-    const bool is_switch = n.kind == PlanNode::Kind::kOp &&
-                           (n.node->op_name() == "Switch" || n.node->op_name() == "RefSwitch");
-    n.may_be_dead = is_switch || any_control ||
-                    std::any_of(n.inputs.begin(), n.inputs.end(),
-                                [&](const PlanValue& v) { return dead(v.node); });
-  }
-
   absl::Status Op(PlanNode& n) {
     std::vector<Shape> inputs;
     std::vector<const HandleData*> handles;

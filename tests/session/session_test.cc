@@ -205,6 +205,29 @@ TEST(Session, ReadAfterAssignSeesTheUpdate) {
   }
 }
 
+TEST(Session, MergeOfAReferenceReadsItAfterItsControlInputs) {
+  Graph g(GraphOptions{.use_resource = false});
+  const Variable v = GetVariable(g, "v", Shape({}), Zeros());
+  const Operation init = GlobalVariablesInitializer(g);
+  const Output updated = v.AssignAdd(Const(g, 1.f));
+  const SwitchResult sides = Switch(Const(g, 1.f), Placeholder(g, DT_BOOL, {}, "taken"));
+  Node* merged = nullptr;
+  {
+    // One that always runs, and one that a branch may leave out.
+    const ControlDependencies wait(g, {Operation(updated), Operation(Negative(sides.on_true))});
+    merged = AddNode("Merge", {Outputs{v.handle()}});
+  }
+  ASSERT_NE(merged, nullptr) << g.status();
+  Session session = Start(g);
+  ASSERT_TRUE(session.Run(init).ok());
+  const Output taken = *g.FindOutput("taken");
+  for (const bool value : {true, false}) {
+    const auto out = session.Run({{taken, Tensor::Scalar(value)}}, {merged->output(0)});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].scalar<float>(), value ? 1 : 2);
+  }
+}
+
 // Whatever order the initializers were made in, and whether the read is guarded or not, one initial
 // value that needs another variable sees the value which that variable is given in the same step.
 TEST(Session, InitializersRunInDependencyOrder) {
