@@ -11,10 +11,6 @@ namespace weir {
 
 namespace {
 
-Output CastTo(const Output& tensor, DataType dtype) {
-  return !tensor || tensor.dtype() == dtype ? tensor : Cast(tensor, dtype);
-}
-
 // v.assign(value) as a node, and the variable after it: a read, or the node's own output.
 struct Written {
   Operation op;
@@ -97,7 +93,7 @@ Operation Adam::ApplyDense(const Output& grad, const Variable& variable) {
   }
   Outputs others;
   for (const Output& t : {learning_rate_tensor_, beta1_, beta2_, epsilon_})
-    others.push_back(CastTo(t, type));
+    others.push_back(Cast(t, type));
   const NameScope scope(graph, op);
   if (powers.empty()) powers = {Power(variable, "beta1_power"), Power(variable, "beta2_power")};
   NodeBuilder builder(graph, op);
@@ -124,9 +120,9 @@ Operation Adam::ApplySparse(const IndexedSlices& grad, const Variable& variable)
   const bool cast = power1.dtype() != type;
   const Output cast1 = cast ? Power(variable, "beta1_power") : Output();
   const Output cast2 = cast ? Power(variable, "beta2_power") : Output();
-  const Output rate = CastTo(learning_rate_tensor_, type);
-  const Output beta1 = CastTo(beta1_, type), beta2 = CastTo(beta2_, type),
-               epsilon = CastTo(epsilon_, type);
+  const Output rate = Cast(learning_rate_tensor_, type);
+  const Output beta1 = Cast(beta1_, type), beta2 = Cast(beta2_, type),
+               epsilon = Cast(epsilon_, type);
   const Output root = Sqrt(1 - (cast ? cast2 : Power(variable, "beta2_power")));
   const Output scaled_rate = rate * root;
   const Output step = scaled_rate / (1 - (cast ? cast1 : Power(variable, "beta1_power")));
@@ -177,7 +173,7 @@ void AdamW::Prepare(Graph& graph) {
 
 Operation AdamW::ApplyDense(const Output& grad, const Variable& variable) {
   if (!Decays(variable)) return Adam::ApplyDense(grad, variable);
-  const Output decay = CastTo(weight_decay_tensor_, variable.dtype()) * variable.value();
+  const Output decay = Cast(weight_decay_tensor_, variable.dtype()) * variable.value();
   const ControlDependencies after(variable.graph(),
                                   {SubtractFrom(variable, decay, use_locking()).op});
   return Adam::ApplyDense(grad, variable);
@@ -186,7 +182,7 @@ Operation AdamW::ApplyDense(const Output& grad, const Variable& variable) {
 Operation AdamW::ApplySparse(const IndexedSlices& grad, const Variable& variable) {
   if (!Decays(variable)) return Adam::ApplySparse(grad, variable);
   const Output rows = variable.SparseRead(grad.indices);
-  const Output decay = CastTo(weight_decay_tensor_, variable.dtype()) * rows;
+  const Output decay = Cast(weight_decay_tensor_, variable.dtype()) * rows;
   const Output scattered = ScatterAddTo(variable, grad.indices, Negative(decay), use_locking());
   const ControlDependencies after(variable.graph(), {scattered});
   return Adam::ApplySparse(grad, variable);

@@ -58,17 +58,6 @@ Output ModOp(Output a, Output b, absl::string_view name) {
   return AddOp("FloorMod", {a, b}, {}, name);
 }
 
-Output CastOp(Output x, DataType to) {
-  return !x || x.dtype() == to ? x : AddOp("Cast", {x}, {{"DstT", to}}, {});
-}
-
-Output SumOp(Output x, const Ints& axes, bool keep_dims) {
-  if (!x) return {};
-  NameScope scope(x.graph(), "Sum");
-  const Output dims = axes.In(x.graph(), "reduction_indices");
-  return AddOp("Sum", {x, dims}, {{"keep_dims", keep_dims}}, scope.name());
-}
-
 Output SumAll(Output x) {
   if (!x) return {};
   Output axes;
@@ -337,7 +326,7 @@ Grads BroadcastToGradient(GradContext& g) {
   Output y_shape = g.x(1);
   if (g.y().shape().IsFullyDefined()) y_shape = Ints(g.y().shape()).In(g.graph(), "Const", type);
   const BroadcastReductions axes = BroadcastGradientArgs(y_shape, x_shape);
-  return {Reshape(SumOp(g.dy(), axes.r1, true), x_shape)};
+  return {Reshape(ReduceSum(g.dy(), axes.r1, true), x_shape)};
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ Grads GatherGradient(GradContext& g) {
 Output BatchIndices(Output params_shape, Output indices, int64_t batch_dims) {
   Graph& g = indices.graph();
   const DataType type = indices.dtype();
-  const Output shape = CastOp(params_shape, type);
+  const Output shape = Cast(params_shape, type);
   Output stride = Ones(g, Shape(), type), out = indices;
   for (int64_t dim = batch_dims; dim > 0; --dim) {
     const Output extent = StridedSlice(shape, {dim - 1});
@@ -248,7 +248,7 @@ Output BatchGatherSum(Output params_shape, Output values, Output indices, int64_
 // the batches), rows are summed there, and it is moved back.
 Grads InnerAxisGradient(GradContext& g, Output params_shape, int64_t batch_dims) {
   Graph& graph = g.graph();
-  const Output axis = CastOp(g.x(2), DT_INT32), indices = g.x(1);
+  const Output axis = Cast(g.x(2), DT_INT32), indices = g.x(1);
   const Output outer = StridedSlice(params_shape, {Index::Between({}, axis)});
   const Output from_axis = StridedSlice(params_shape, {Index::Between(axis, {})});
   const Output inner = StridedSlice(from_axis, {Index::Range(1, std::nullopt)});
@@ -319,8 +319,8 @@ Grads TensorScatterSubGradient(GradContext& g) {
 // Where several elements are the smallest (largest), they share the gradient.
 Grads TensorScatterExtremeGradient(GradContext& g) {
   const Output x = g.x(0), indices = g.x(1), y = g.x(2), out = g.y(), dy = g.dy();
-  const Output x_wins = CastOp(AddOp("Equal", {x, out}), dy.dtype());
-  const Output y_wins = CastOp(AddOp("Equal", {y, GatherNd(out, indices)}), dy.dtype());
+  const Output x_wins = Cast(AddOp("Equal", {x, out}), dy.dtype());
+  const Output y_wins = Cast(AddOp("Equal", {y, GatherNd(out, indices)}), dy.dtype());
   const Output y_count = ScatterNd(indices, y_wins, ShapeTensor(x, indices.dtype()));
   const Output winners = AddV2Op(x_wins, y_count);
   const Output dx = AddOp("RealDiv", {MulOp(dy, x_wins), winners}, {}, "truediv");
@@ -338,7 +338,7 @@ Output PackAfter(Output a, bool minus_one) {
 
 // The last extent of a shape, as int64.
 Output LastExtent(Output shape) {
-  const Output wide = CastOp(shape, DT_INT64);
+  const Output wide = Cast(shape, DT_INT64);
   return Gather(wide, SubOp(Size(shape), Const(shape.graph(), 1, "sub/y")));
 }
 
@@ -348,14 +348,14 @@ Grads TopKGradient(GradContext& g) {
   const Output in_shape = ShapeTensor(g.x(0)), winners_shape = ShapeTensor(g.y(1));
   const Output rows = Reshape(g.y(1), PackAfter(LastExtent(winners_shape), true));
   const Output row_length = LastExtent(in_shape);
-  const Output num_rows = CastOp(StridedSlice(ShapeTensor(rows), {0}), DT_INT64);
+  const Output num_rows = Cast(StridedSlice(ShapeTensor(rows), {0}), DT_INT64);
   const Output limit = MulOp(num_rows, row_length);
   const Output start = ConstOf(graph, DT_INT64, 0, "range/start");
   const Output offsets =
-      CastOp(ExpandDims(RangeOp(graph, start, limit, row_length), -1), rows.dtype());
+      Cast(ExpandDims(RangeOp(graph, start, limit, row_length), -1), rows.dtype());
   const Output flat = Reshape(AddV2Op(rows, offsets), {-1});
   const Output column = ExpandDims(flat, -1), updates = Reshape(g.dy(0), {-1});
-  const Output count = CastOp(ProdOp(in_shape, Ints({0})), rows.dtype());
+  const Output count = Cast(ProdOp(in_shape, Ints({0})), rows.dtype());
   return {Reshape(ScatterNd(column, updates, PackAfter(count, false)), in_shape)};
 }
 

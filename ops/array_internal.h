@@ -4,6 +4,7 @@
 #include "weir/core/gradient.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array.h"
+#include "weir/ops/math.h"
 
 // What the sources of the array, control flow and data flow families share.
 namespace weir {
@@ -48,8 +49,6 @@ Output AddV2Op(Output a, Output b, absl::string_view name = "add");
 Output MulOp(Output a, Output b, absl::string_view name = "mul");
 // a % b with b >= 0 (FloorMod).
 Output ModOp(Output a, Output b, absl::string_view name = "mod");
-Output CastOp(Output x, DataType to);
-Output SumOp(Output x, const Ints& axes, bool keep_dims = false);
 // All elements summed, over the dimensions Python lists for that.
 Output SumAll(Output x);
 Output ProdOp(Output x, const Ints& axes);

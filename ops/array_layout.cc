@@ -268,8 +268,8 @@ Grads PadGradient(GradContext& g) {
   Output column;
   {
     NameScope scope(graph, "stack");
-    column = AddOp("Pack", {Outputs{CastOp(rank, type), Ints(1).In(graph, "1", type)}}, {},
-                   scope.name());
+    column =
+        AddOp("Pack", {Outputs{Cast(rank, type), Ints(1).In(graph, "1", type)}}, {}, scope.name());
   }
   const Output before = Slice(g.x(1), {0, 0}, column);
   const Output begin = Reshape(before, {-1});

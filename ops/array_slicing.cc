@@ -411,7 +411,7 @@ Grads TensorStridedSliceUpdateGradient(GradContext& g) {
   const Output slice_shape = ShapeTensor(taken, begin.dtype()),
                value_shape = ShapeTensor(g.x(4), begin.dtype());
   const BroadcastReductions axes = BroadcastGradientArgs(slice_shape, value_shape);
-  return {dx, Grad(), Grad(), Grad(), Reshape(SumOp(taken, axes.r1, true), value_shape)};
+  return {dx, Grad(), Grad(), Grad(), Reshape(ReduceSum(taken, axes.r1, true), value_shape)};
 }
 
 // The shapes of the joined tensors: constants if all are known.
@@ -475,7 +475,7 @@ Grads JoinedSlicesGradients(GradContext& g, const Outputs& values, Output axis, 
       column = AddV2Op(column, MulOp(size, mask), "Add");
       continue;
     }
-    const Output end = AddV2Op(start, CastOp(Gather(size, axis), type));
+    const Output end = AddV2Op(start, Cast(Gather(size, axis), type));
     const Output inside = AddOp("LogicalAnd", {AddOp("GreaterEqual", {dy.indices, start}),
                                                AddOp("Less", {dy.indices, end})});
     const Output chosen = Squeeze(Where(inside), {1});
@@ -535,7 +535,7 @@ Grads TileGradient(GradContext& g) {
   const Output shape = ShapeTensor(g.x(0), g.x(1).dtype());
   const Output split = Reshape(Transpose(Stack({g.x(1), shape})), {-1});
   const Output axes = RangeOp(g.graph(), 0, Size(split), 2);
-  const Output dx = SumOp(Reshape(g.dy(), split), axes);
+  const Output dx = ReduceSum(Reshape(g.dy(), split), axes);
   if (dx) {
     if (absl::Status s = g.graph().RefineShape(dx, g.x(0).shape()); !s.ok()) g.graph().Fail(s);
   }

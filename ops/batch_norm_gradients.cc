@@ -4,27 +4,15 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
 #include "weir/ops/nn_gradients.h"
+#include "weir/ops/nn_internal.h"
 #include "weir/ops/window.h"
 
 namespace weir {
 namespace {
 
 Output Binary(absl::string_view op, Output a, Output b) { return AddOp(op, {a, b}); }
-
-Output Reduce(absl::string_view op, Output x, const Ints& axes, bool keep_dims) {
-  NameScope scope(x.graph(), op);
-  return AddOp(op, {x, axes.In(x.graph(), "reduction_indices")}, {{"keep_dims", keep_dims}},
-               scope.name());
-}
-
-Output PlusScalar(Output x, double y) {
-  NameScope scope(x.graph(), "add");
-  Output constant = ConstLike(x, y, "y");
-  return AddOp("AddV2", {x, constant}, {}, scope.name());
-}
-
-Output CastTo(Output x, DataType type) { return AddOp("Cast", {x}, {{"DstT", type}}); }
 
 // The derivatives of a fused batch normalisation as a graph of simple ops, so that they can be
 // differentiated again.
@@ -60,22 +48,23 @@ BatchNormDerivatives TrainingDerivatives(const BatchNormInputs& in) {
   const bool keep = in.layout.channels_first();
   const std::vector<int64_t> axes = ReducedAxes(in.layout);
   Output scale = AlongChannels(in.scale, in.layout);
-  Output mean_dy = Reduce("Mean", in.dy, axes, keep);
-  Output mean_x = Reduce("Mean", in.x, axes, keep);
-  Output var_x =
-      Reduce("Mean", Binary("SquaredDifference", in.x, StopGradient(mean_x)), axes, keep);
+  Output mean_dy = ReduceMean(in.dy, axes, keep);
+  Output mean_x = ReduceMean(in.x, axes, keep);
+  Output var_x = ReduceMean(Binary("SquaredDifference", in.x, StopGradient(mean_x)), axes, keep);
   Output dy_offset = AddOp("Sub", {in.dy, mean_dy}, {}, "sub");
   Output x_offset = AddOp("Sub", {in.x, mean_x}, {}, "sub");
-  Output mean = Reduce("Mean", AddOp("Mul", {in.dy, x_offset}, {}, "mul"), axes, keep);
-  Output factor = AddOp("Mul", {scale, AddOp("Rsqrt", {PlusScalar(var_x, in.epsilon)})}, {}, "mul");
-  Output inverse = AddOp("Reciprocal", {PlusScalar(var_x, in.epsilon)});
+  Output mean = ReduceMean(AddOp("Mul", {in.dy, x_offset}, {}, "mul"), axes, keep);
+  Output factor = AddOp(
+      "Mul", {scale, AddOp("Rsqrt", {WithScalar("AddV2", var_x, in.epsilon, "add")})}, {}, "mul");
+  Output inverse = AddOp("Reciprocal", {WithScalar("AddV2", var_x, in.epsilon, "add")});
   Output slope = AddOp("Mul", {AddOp("Mul", {inverse, mean}, {}, "mul"), x_offset}, {}, "mul");
   BatchNormDerivatives out;
   out.x = AddOp("Mul", {factor, AddOp("Sub", {dy_offset, slope}, {}, "sub")}, {}, "mul");
-  Output sum = Reduce("Sum", AddOp("Mul", {in.dy, x_offset}, {}, "mul"), axes, keep);
-  out.scale = AddOp("Mul", {AddOp("Rsqrt", {PlusScalar(var_x, in.epsilon)}), sum}, {}, "mul");
+  Output sum = ReduceSum(AddOp("Mul", {in.dy, x_offset}, {}, "mul"), axes, keep);
+  out.scale = AddOp("Mul", {AddOp("Rsqrt", {WithScalar("AddV2", var_x, in.epsilon, "add")}), sum},
+                    {}, "mul");
   if (keep) out.scale = Reshape(out.scale, {-1});
-  out.offset = Reduce("Sum", in.dy, axes, false);
+  out.offset = ReduceSum(in.dy, axes, false);
   return out;
 }
 
@@ -84,11 +73,12 @@ BatchNormDerivatives InferenceDerivatives(const BatchNormInputs& in) {
   const std::vector<int64_t> axes = ReducedAxes(in.layout);
   Output scale = AlongChannels(in.scale, in.layout);
   Output mean = AlongChannels(in.mean, in.layout);
-  Output inverse = AddOp("Rsqrt", {PlusScalar(AlongChannels(in.variance, in.layout), in.epsilon)});
+  Output inverse = AddOp(
+      "Rsqrt", {WithScalar("AddV2", AlongChannels(in.variance, in.layout), in.epsilon, "add")});
   BatchNormDerivatives out;
-  out.offset = Reduce("Sum", in.dy, axes, false);
+  out.offset = ReduceSum(in.dy, axes, false);
   Output centred = AddOp("Mul", {in.dy, AddOp("Sub", {in.x, mean}, {}, "sub")}, {}, "mul");
-  out.scale = Reduce("Sum", AddOp("Mul", {centred, inverse}, {}, "mul"), axes, false);
+  out.scale = ReduceSum(AddOp("Mul", {centred, inverse}, {}, "mul"), axes, false);
   out.x = AddOp("Mul", {AddOp("Mul", {in.dy, scale}, {}, "mul"), inverse}, {}, "mul");
   return out;
 }
@@ -137,12 +127,12 @@ Grads FusedBatchNormGradGradient(GradContext& c) {
   const bool narrow = type != DT_FLOAT;
   BatchNormInputs in{c.x(0), c.x(1), c.x(2), c.x(3), c.x(4), *layout, c.attr<float>("epsilon")};
   if (narrow) {
-    in.x = CastTo(in.x, DT_FLOAT);
-    in.dy = CastTo(in.dy, DT_FLOAT);
+    in.x = Cast(in.x, DT_FLOAT);
+    in.dy = Cast(in.dy, DT_FLOAT);
   }
   BatchNormDerivatives d =
       c.attr<bool>("is_training") ? TrainingDerivatives(in) : InferenceDerivatives(in);
-  if (narrow) d.x = CastTo(d.x, type);
+  if (narrow) d.x = Cast(d.x, type);
   GradientsOptions options;
   options.grad_ys = {c.dy(0), c.dy(1), c.dy(2)};
   options.name = "gradient_tape";

@@ -2,7 +2,9 @@
 #include <utility>
 
 #include "weir/core/scope.h"
+#include "weir/ops/math.h"
 #include "weir/ops/nn.h"
+#include "weir/ops/nn_internal.h"
 
 namespace weir {
 namespace {
@@ -26,23 +28,12 @@ Attrs ConvAttrs(const ConvOptions& o) {
           {"dilations", o.dilations}};
 }
 
-// x `op` y where y is a constant of x's type: nodes `name` and `name`/y.
+}  // namespace
+
 Output WithScalar(absl::string_view op, Output x, double y, absl::string_view name) {
   NameScope scope(x.graph(), name);
   return Op(op, x, ConstLike(x, y, "y"), scope.name());
 }
-
-// A reduction that keeps its dimensions: nodes `name` and `name`/reduction_indices.
-Output Reduce(absl::string_view op, Output x, const Ints& axes, absl::string_view name) {
-  NameScope scope(x.graph(), name);
-  Output indices = axes.In(x.graph(), "reduction_indices", DT_INT32);
-  return AddOp(op, {x, indices}, {{"keep_dims", true}}, scope.name());
-}
-
-Output CastTo(Output x, DataType type) { return AddOp("Cast", {x}, {{"DstT", type}}); }
-bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
-
-}  // namespace
 
 Output Relu(Output features, absl::string_view name) { return Op("Relu", features, name); }
 Output Relu6(Output features, absl::string_view name) { return Op("Relu6", features, name); }
@@ -69,7 +60,7 @@ Output L2Loss(Output t, absl::string_view name) { return Op("L2Loss", t, name); 
 Output L2Normalize(Output x, const Ints& axes, double epsilon, absl::string_view name) {
   if (!x) return Output();
   NameScope scope(x.graph(), Or(name, "l2_normalize"));
-  Output sum = Reduce("Sum", Op("Square", x, {}), axes, "Sum");
+  Output sum = ReduceSum(Op("Square", x, {}), axes, /*keep_dims=*/true);
   if (!sum) return Output();
   Output inverse = Op("Rsqrt", WithScalar("Maximum", sum, epsilon, "Maximum"), {});
   return Op("Mul", x, inverse, scope.name());
@@ -80,18 +71,18 @@ MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims
   if (!x) return {};
   NameScope scope(x.graph(), Or(name, "moments"));
   const DataType type = x.dtype();
-  if (IsNarrow(type)) x = CastTo(x, DT_FLOAT);
-  Output mean = Reduce("Mean", x, axes, "mean");
+  if (IsNarrow(type)) x = Cast(x, DT_FLOAT);
+  Output mean = ReduceMean(x, axes, /*keep_dims=*/true, "mean");
   Output squares = Op("SquaredDifference", x, StopGradient(mean), {});
   if (!squares) return {};
-  Output variance = Reduce("Mean", squares, axes, "variance");
+  Output variance = ReduceMean(squares, axes, /*keep_dims=*/true, "variance");
   if (!keep_dims) {
     mean = Squeeze(mean, axes);
     variance = Squeeze(variance, axes);
   }
   if (IsNarrow(type)) {
-    mean = CastTo(mean, type);
-    variance = CastTo(variance, type);
+    mean = Cast(mean, type);
+    variance = Cast(variance, type);
   }
   return {mean, variance};
 }

@@ -6,6 +6,8 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/math.h"
+#include "weir/ops/nn_internal.h"
 
 // The rules make the nodes of TensorFlow's rules, with their names: what is called mul_1 there is
 // mul_1 here.
@@ -17,21 +19,6 @@ Output Op(absl::string_view op, Output a, absl::string_view name) {
 }
 Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
   return AddOp(op, {a, b}, {}, name);
-}
-
-// A reduction over constant axes, which lie in the scope of the node: "Sum/reduction_indices",
-// "Sum".
-Output Reduce(absl::string_view op, Output x, const Ints& axes, bool keep_dims) {
-  NameScope scope(x.graph(), op);
-  return AddOp(op, {x, axes.In(x.graph(), "reduction_indices")}, {{"keep_dims", keep_dims}},
-               scope.name());
-}
-
-// x `op` a constant: "add", "add/y".
-Output WithScalar(absl::string_view op, absl::string_view name, Output x, double y) {
-  NameScope scope(x.graph(), name);
-  Output constant = ConstLike(x, y, "y");
-  return AddOp(op, {x, constant}, {}, scope.name());
 }
 
 // The attributes of a node that another op has as well, to be handed on.
@@ -67,7 +54,7 @@ Grads EluGradGradient(GradContext& c) {
   const std::string& op = c.node().op_name();
   Output y = c.x(1);
   Output first = Op(op, c.dy(), y, op);
-  Output below = WithScalar("Less", "Less", y, 0);
+  Output below = WithScalar("Less", y, 0, "Less");
   Output product = Op("Mul", c.dy(), c.x(0), "mul");
   return {first, AddOp("Select", {below, product, ZerosLike(y)})};
 }
@@ -91,7 +78,7 @@ Grads SoftplusGradGradient(GradContext& c) {
   Output ddy = Op("SoftplusGrad", c.dy(), c.x(1), "SoftplusGrad");
   Output numerator = Op("Mul", c.dy(), c.x(0), "mul");
   Output e = Op("Exp", Op("Neg", c.x(1), "Neg"), "Exp");
-  Output sum = Op("AddV2", WithScalar("AddV2", "add", e, 2), Op("Exp", c.x(1), "Exp"), "add");
+  Output sum = Op("AddV2", WithScalar("AddV2", e, 2, "add"), Op("Exp", c.x(1), "Exp"), "add");
   return {ddy, Op("RealDiv", numerator, sum, "truediv")};
 }
 
@@ -107,7 +94,7 @@ Grads BiasAddGradient(GradContext& c) {
 
 Grads BiasAddV1Gradient(GradContext& c) {
   Graph& g = c.graph();
-  Output last = WithScalar("Sub", "sub", Rank(c.dy(), "Rank"), 1);
+  Output last = WithScalar("Sub", Rank(c.dy(), "Rank"), 1, "sub");
   Output axes;
   {
     NameScope scope(g, "range");
@@ -149,13 +136,13 @@ Grads LrnGradient(GradContext& c) {
 
 // With y = softmax(x): dx = (dy - sum(dy * y)) * y.
 Grads SoftmaxGradient(GradContext& c) {
-  Output sum = Reduce("Sum", Op("Mul", c.dy(), c.y(), "mul"), -1, true);
+  Output sum = ReduceSum(Op("Mul", c.dy(), c.y(), "mul"), -1, true);
   return {Op("Mul", Op("Sub", c.dy(), sum, "sub"), c.y(), "mul")};
 }
 
 Grads LogSoftmaxGradient(GradContext& c) {
   Output softmax = Op("Exp", c.y(), "Exp");
-  Output sum = Reduce("Sum", c.dy(), -1, true);
+  Output sum = ReduceSum(c.dy(), -1, true);
   return {Op("Sub", c.dy(), Op("Mul", sum, softmax, "mul"), "sub")};
 }
 

@@ -3,12 +3,18 @@
 
 #include "weir/core/op.h"
 
-// The parts that AddNnOps is made of.
+// What the sources of the nn family share.
 namespace weir {
 
+// The parts of AddNnOps, a source file each.
 void AddConvOps(OpRegistry* ops);  // nn_conv.cc
 void AddPoolOps(OpRegistry* ops);  // nn_pool.cc
 void AddNormOps(OpRegistry* ops);  // nn_norm.cc
+
+// x `op` a constant y of x's type: nodes `name` and `name`/y.
+Output WithScalar(absl::string_view op, Output x, double y, absl::string_view name);
+// Floating-point types that are computed in float.
+inline bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
 
 }  // namespace weir
 

@@ -1,20 +1,13 @@
 #include "weir/core/scope.h"
+#include "weir/ops/math.h"
 #include "weir/ops/nn.h"
+#include "weir/ops/nn_internal.h"
 
 namespace weir {
 namespace {
 
 Output Op(absl::string_view op, Output a, Output b, absl::string_view name) {
   return AddOp(op, {a, b}, {}, name);
-}
-
-Output CastTo(Output x, DataType type) { return AddOp("Cast", {x}, {{"DstT", type}}); }
-bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
-
-// x - 1 as a node: "Sub", "Sub/y".
-Output MinusOne(Output x, absl::string_view name) {
-  NameScope scope(x.graph(), name);
-  return Op("Sub", x, ConstLike(x, 1, "y"), scope.name());
 }
 
 // The shape [-1, classes]: "shape", and "shape/0" for the literal.
@@ -42,7 +35,7 @@ Output Flattened(Output x) {
   Graph& g = x.graph();
   Output rank = Rank(x);
   Output sizes = ShapeTensor(x);
-  Output classes = SliceOf(sizes, MinusOne(rank, "Sub"), Output());
+  Output classes = SliceOf(sizes, WithScalar("Sub", rank, 1, "Sub"), Output());
   Output shape;
   {
     NameScope scope(g, "concat");
@@ -83,7 +76,7 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
   Graph& g = logits.graph();
   NameScope scope(g, name.empty() ? "SparseSoftmaxCrossEntropyWithLogits" : name);
   const DataType type = logits.dtype();
-  if (IsNarrow(type)) logits = CastTo(logits, DT_FLOAT);
+  if (IsNarrow(type)) logits = Cast(logits, DT_FLOAT);
   if (!logits) return Output();
   Output shape = ShapeTensor(labels);
   Output loss;
@@ -91,7 +84,7 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
     loss = SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss;
   } else {
     Output sizes = ShapeTensor(logits);
-    Output classes_at = MinusOne(Rank(logits), "sub");
+    Output classes_at = WithScalar("Sub", Rank(logits), 1, "sub");
     Output classes = StridedSlice(sizes, {Index(classes_at)});
     Output flat;
     {
@@ -101,7 +94,7 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
     Output flat_labels = Reshape(labels, {-1});
     loss = Reshape(SparseSoftmaxCrossEntropyWithLogits(flat, flat_labels).loss, shape);
   }
-  return IsNarrow(type) ? CastTo(loss, type) : loss;
+  return IsNarrow(type) ? Cast(loss, type) : loss;
 }
 
 Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name) {
@@ -110,8 +103,8 @@ Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name)
   NameScope scope(g, name.empty() ? "softmax_cross_entropy_with_logits" : name);
   const DataType type = logits.dtype();
   if (IsNarrow(type)) {
-    logits = CastTo(logits, DT_FLOAT);
-    labels = CastTo(labels, DT_FLOAT);
+    logits = Cast(logits, DT_FLOAT);
+    labels = Cast(labels, DT_FLOAT);
   }
   if (!logits || !labels) return Output();
   Output rank = Rank(logits);
@@ -119,12 +112,12 @@ Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name)
   Output flat_logits = Flattened(logits), flat_labels = Flattened(labels);
   Output loss = SoftmaxCrossEntropyWithLogits(flat_logits, flat_labels, scope.name()).loss;
   if (!loss) return Output();
-  Output without_classes = SliceOf(shape, Output(), MinusOne(rank, "Sub"));
+  Output without_classes = SliceOf(shape, Output(), WithScalar("Sub", rank, 1, "Sub"));
   loss = Reshape(loss, without_classes);
   if (loss && logits.shape().rank() >= 1) {
     g.Fail(g.RefineShape(loss, logits.shape().Sub(0, -1)));  // the reshape hides it
   }
-  return IsNarrow(type) ? CastTo(loss, type) : loss;
+  return IsNarrow(type) ? Cast(loss, type) : loss;
 }
 
 // max(x, 0) - x * z + log(1 + exp(-|x|)): no exponent is positive.

@@ -20,10 +20,6 @@ const UpdateRule* FindRule(absl::string_view name) {
   return nullptr;
 }
 
-Output CastTo(const Output& tensor, DataType dtype) {
-  return !tensor || tensor.dtype() == dtype ? tensor : Cast(tensor, dtype);
-}
-
 // INVALID_ARGUMENT on the graph unless the number satisfies `ok`.
 void Require(Graph& graph, bool ok, absl::string_view name, double value,
              absl::string_view wanted) {
@@ -72,7 +68,7 @@ void RuleOptimizer::Prepare(Graph& graph) {
 
 Output RuleOptimizer::Get(absl::string_view argument, const Variable& variable) const {
   if (const auto it = tensors_.find(argument); it != tensors_.end())
-    return CastTo(it->second, variable.dtype());
+    return Cast(it->second, variable.dtype());
   for (const Hyperparameter& h : hyperparameters_) {
     if (h.argument != argument) continue;
     const NameScope scope(variable.graph(), "Cast");
