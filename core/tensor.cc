@@ -111,6 +111,14 @@ int64_t Tensor::IntAt(int64_t i) const {
   return value;
 }
 
+void Tensor::SetIntAt(int64_t i, int64_t value) {
+  assert(i >= 0 && i < num_elements_);
+  const bool is_integer =
+      DispatchType(dtype_, Integers{}, [&]<class T>() { data<T>()[i] = static_cast<T>(value); });
+  assert(is_integer);
+  static_cast<void>(is_integer);
+}
+
 Tensor Tensor::Reshaped(Shape shape) const {
   assert(shape.num_elements() == num_elements_);
   return Tensor(dtype_, std::move(shape), buffer_, data_);

@@ -125,6 +125,8 @@ class Tensor {
   const void* raw() const { return data_; }
   // Element i of an integer tensor (any integer dtype) as int64: shapes, axes, indices.
   int64_t IntAt(int64_t i) const;
+  // Sets it; a value that the type does not hold is cut off.
+  void SetIntAt(int64_t i, int64_t value);
 
   // The same elements with another shape of the same count, without copying.
   Tensor Reshaped(Shape shape) const;

@@ -4,33 +4,19 @@
 #include <type_traits>
 
 #include "weir/core/dtype.h"
+#include "weir/kernels/scalar_math.h"
 
+// Arithmetic for kernels that add elements up.
 namespace weir {
 
-// Sums and differences of two elements. Integers wrap around, as on any machine, without being
-// undefined in C++.
+// Sums and differences of two elements. Integers wrap around, strings are joined.
 template <class T>
 inline T Add(T a, T b) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return a || b;
-  } else {
-    a += b;
-    return a;
-  }
+  return ScalarMath<T>::Add(a, b);
 }
-
 template <class T>
 inline T Subtract(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<U>(static_cast<U>(a) - static_cast<U>(b)));
-  } else {
-    a -= b;
-    return a;
-  }
+  return ScalarMath<T>::Sub(a, b);
 }
 
 }  // namespace weir

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "weir/kernels/accumulate.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/rows.h"
 
@@ -26,17 +27,6 @@ absl::StatusOr<Channels> ChannelsOf(const Shape& shape, bool channels_first) {
   c.channels = shape.dim(dim);
   for (int i = dim + 1; i < shape.rank(); ++i) c.inner *= shape.dim(i);
   return c;
-}
-
-// Integers wrap around.
-template <class T>
-inline T Plus(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
-  } else {
-    return T(a + b);
-  }
 }
 
 // Rows of a few channels are added several at a time, to the bias repeated.
@@ -67,7 +57,7 @@ void AddBias(ThreadPool& pool, const T* x, const T* bias, T* y, const Channels& 
   pool.ParallelFor(c.outer * c.channels, 0.5 * c.inner, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T b = bias[i % c.channels];
-      for (int64_t k = i * c.inner; k < (i + 1) * c.inner; ++k) y[k] = Plus(x[k], b);
+      for (int64_t k = i * c.inner; k < (i + 1) * c.inner; ++k) y[k] = Add(x[k], b);
     }
   });
 }
@@ -91,52 +81,48 @@ absl::Status BiasAdd(KernelContext& ctx, bool channels_first) {
 
 // ---- the gradient
 
-// What sums are kept in.
-template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-
 // Adds rows [begin, end), each `channels` wide, to the sums.
 template <class T>
-void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Sum<T>* sums) {
+void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Wide<T>* sums) {
   if constexpr (kVectorised<T>) {
     rows::AddColumns(x + begin * c.channels, end - begin, c.channels, sums);
   } else {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t k = 0; k < c.channels; ++k)
-        sums[k] = Plus(sums[k], Sum<T>(x[r * c.channels + k]));
+        sums[k] = Add(sums[k], Wide<T>(x[r * c.channels + k]));
     }
   }
 }
 
 // Channels last: every thread sums its rows, then the sums are summed.
 template <class T>
-void SumRows(ThreadPool& pool, const T* x, const Channels& c, Sum<T>* sums) {
+void SumRows(ThreadPool& pool, const T* x, const Channels& c, Wide<T>* sums) {
   const double work = 0.1 * static_cast<double>(c.outer) * c.channels;
   const int64_t by_work = static_cast<int64_t>(work / 15e3);
   const int64_t pieces =
       std::clamp<int64_t>(by_work, 1, std::min<int64_t>(c.outer, pool.num_threads()));
   if (pieces == 1) return AddRows(x, c, 0, c.outer, sums);
-  std::vector<Sum<T>> partial(pieces * c.channels, Sum<T>(0));
+  std::vector<Wide<T>> partial(pieces * c.channels, Wide<T>(0));
   pool.ForEach(static_cast<int>(pieces), [&](int i) {
     AddRows(x, c, c.outer * i / pieces, c.outer * (i + 1) / pieces,
             partial.data() + i * c.channels);
   });
   for (int64_t i = 0; i < pieces; ++i) {
-    for (int64_t k = 0; k < c.channels; ++k) sums[k] = Plus(sums[k], partial[i * c.channels + k]);
+    for (int64_t k = 0; k < c.channels; ++k) sums[k] = Add(sums[k], partial[i * c.channels + k]);
   }
 }
 
 // Channels first: each channel is the sum of contiguous stretches.
 template <class T>
-void SumPlanes(ThreadPool& pool, const T* x, const Channels& c, Sum<T>* sums) {
+void SumPlanes(ThreadPool& pool, const T* x, const Channels& c, Wide<T>* sums) {
   pool.ParallelFor(c.channels, 0.5 * static_cast<double>(c.outer) * c.inner,
                    [&](int64_t begin, int64_t end) {
                      for (int64_t k = begin; k < end; ++k) {
                        for (int64_t n = 0; n < c.outer; ++n) {
                          const T* from = x + (n * c.channels + k) * c.inner;
-                         Sum<T> plane(0);
-                         for (int64_t i = 0; i < c.inner; ++i) plane = Plus(plane, Sum<T>(from[i]));
-                         sums[k] = Plus(sums[k], plane);
+                         Wide<T> plane(0);
+                         for (int64_t i = 0; i < c.inner; ++i) plane = Add(plane, Wide<T>(from[i]));
+                         sums[k] = Add(sums[k], plane);
                        }
                      }
                    });
@@ -149,14 +135,14 @@ absl::Status BiasAddGrad(KernelContext& ctx, bool channels_first) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape({c.channels})));
   std::fill_n(out->data<T>(), c.channels, T(0));
   if (dy.num_elements() == 0) return absl::OkStatus();
-  const auto sum_into = [&](Sum<T>* sums) {
+  const auto sum_into = [&](Wide<T>* sums) {
     c.inner == 1 ? SumRows(ctx.pool(), dy.data<T>(), c, sums)
                  : SumPlanes(ctx.pool(), dy.data<T>(), c, sums);
   };
-  if constexpr (std::is_same_v<T, Sum<T>>) {
+  if constexpr (std::is_same_v<T, Wide<T>>) {
     sum_into(out->data<T>());
   } else {
-    std::vector<Sum<T>> sums(c.channels, 0);
+    std::vector<Wide<T>> sums(c.channels, 0);
     sum_into(sums.data());
     for (int64_t k = 0; k < c.channels; ++k) out->data<T>()[k] = T(sums[k]);
   }

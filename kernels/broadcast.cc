@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "weir/core/dtype.h"
+#include "weir/kernels/strided_copy.h"
 
 namespace weir {
 
@@ -49,14 +49,6 @@ Broadcast::Broadcast(const Shape& result, absl::Span<const Shape* const> argumen
     }
     kinds_.push_back(is_dense ? Kind::kDense : is_constant ? Kind::kConstant : Kind::kStrided);
   }
-}
-
-void FillElements(void* out, const void* value, size_t size, int64_t n) {
-  DispatchSize(size, [&]<class U>() {
-    U v;
-    std::memcpy(&v, value, sizeof v);
-    std::fill_n(static_cast<U*>(out), n, v);
-  });
 }
 
 void Broadcast::Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n,

@@ -44,9 +44,6 @@ class Broadcast {
   absl::InlinedVector<Kind, 3> kinds_;
 };
 
-// `n` copies of the element at `value`.
-void FillElements(void* out, const void* value, size_t size, int64_t n);
-
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_BROADCAST_H_

@@ -2,19 +2,6 @@
 
 namespace weir {
 
-absl::StatusOr<ConvAttributes> ConvAttributes::Read(const Node& node) {
-  ConvAttributes a;
-  WEIR_ASSIGN_OR_RETURN(a.layout, ParseDataFormat(node.attr<std::string>("data_format")));
-  a.depthwise = node.op_name().rfind("Depthwise", 0) == 0;
-  a.padding = node.attr<std::string>("padding");
-  a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
-  a.dilations = node.attr_or<std::vector<int64_t>>("dilations", {});
-  a.explicit_paddings = node.attr_or<std::vector<int64_t>>("explicit_paddings", {});
-  WEIR_RETURN_IF_ERROR(
-      CheckWindowAttrs(a.layout, a.padding, a.strides, a.dilations, a.explicit_paddings));
-  return a;
-}
-
 namespace {
 
 absl::Status SetChannels(const ConvAttributes& a, const Shape& input, const Shape& filter,

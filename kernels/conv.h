@@ -13,16 +13,6 @@ namespace weir {
 
 enum class ConvPass { kForward, kBackpropInput, kBackpropFilter };
 
-// The attributes of a node of the Conv2D, DepthwiseConv2dNative or Conv3D family.
-struct ConvAttributes {
-  DataLayout layout;
-  bool depthwise = false;
-  std::string padding;
-  std::vector<int64_t> strides, dilations, explicit_paddings;
-
-  static absl::StatusOr<ConvAttributes> Read(const Node& node);
-};
-
 // A convolution with every size known. Spatial sizes are depth, height, width; the depth of images
 // is 1. The filter is [depth, height, width, in_channels / groups, out_channels] in memory; a
 // depthwise one [.., channels, multiplier] is the same thing with as many groups as channels.

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "weir/kernels/scalar_math.h"
+
 // All three passes walk the same triples (output pixel, tap, input pixel under it) and keep the
 // innermost loop on contiguous output channels, a row of the filter, so that the compiler
 // vectorises it:
@@ -18,12 +20,7 @@ namespace {
 // Integers wrap around, as they do in TensorFlow.
 template <class T>
 inline T MulAdd(T acc, T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<U>(acc) + static_cast<U>(a) * static_cast<U>(b));
-  } else {
-    return acc + a * b;
-  }
+  return ScalarMath<T>::Add(acc, ScalarMath<T>::Mul(a, b));
 }
 
 // Calls fn(tap, input pixel) for the taps [first, last) of the window of output pixel (z, y, x)

@@ -5,13 +5,9 @@
 
 #include "weir/core/kernel.h"
 #include "weir/kernels/layout.h"
+#include "weir/kernels/scalar_math.h"
 
 namespace weir {
-
-// Half precision is computed in float.
-template <class T>
-using Computed =
-    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
 
 // An operand of a kernel that works on images with the channels last, in a type it can compute in.
 // Whatever the tensor is, data() is of that form: the tensor's own memory where that will do, else
@@ -20,7 +16,7 @@ using Computed =
 template <class T>
 class ImageOperand {
  public:
-  using C = Computed<T>;
+  using C = Wide<T>;
 
   absl::Status Read(KernelContext& ctx, const Tensor& tensor, bool channels_first, int64_t batch,
                     int64_t channels) {

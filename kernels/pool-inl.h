@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "weir/kernels/pool_rows.h"
+#include "weir/kernels/scalar_math.h"
 
 // Pooling in terms of a "lanes" policy L: vectors of the target, or single elements. An Index is a
 // position in a window, lane by lane.
@@ -30,14 +31,7 @@ struct OneLane {
   static Value Load(const T* p) { return *p; }
   static void Store(Value v, T* p) { *p = v; }
   static Value Set(T v) { return v; }
-  static Value Add(Value a, Value b) {
-    if constexpr (std::is_integral_v<T>) {
-      using U = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
-    } else {
-      return a + b;
-    }
-  }
+  static Value Add(Value a, Value b) { return ScalarMath<T>::Add(a, b); }
   static Value Mul(Value a, Value b) { return static_cast<T>(a * b); }
   static Index SetIndex(int64_t i) { return i; }
   static bool Greater(Value a, Value b) { return a > b; }

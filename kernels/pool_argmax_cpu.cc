@@ -3,18 +3,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "weir/kernels/accumulate.h"
 #include "weir/kernels/pool.h"
 #include "weir/kernels/registry.h"
 
 // Max pooling with the positions of the maxima: rarely used, so it is plain code.
 namespace weir {
 namespace {
-
-absl::Status CheckShape(absl::string_view name, const Tensor& t, const Shape& want) {
-  if (t.shape() == want) return absl::OkStatus();
-  return InvalidArgument("Expected ", name, " shape to be ", want.ToString(), ", but got ",
-                         t.shape().ToString());
-}
 
 // Finds the first maximum of the window of output element (y, x, c) of an image; returns its index
 // in the image.
@@ -63,16 +58,6 @@ absl::Status MaxPoolWithArgmax(KernelContext& ctx, const PoolAttributes& attribu
   return absl::OkStatus();
 }
 
-template <class T>
-T Sum(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
-  } else {
-    return T(a + b);
-  }
-}
-
 // The gradient: adds each element of `grad` at the place that argmax names.
 template <class T, class I>
 absl::Status AddAtArgmax(const Tensor& grad, const Tensor& argmax, int64_t per_image, int64_t image,
@@ -86,7 +71,7 @@ absl::Status AddAtArgmax(const Tensor& grad, const Tensor& argmax, int64_t per_i
                              out->num_elements() - offset, ")");
     }
     T& to = out->data<T>()[offset + index];
-    to = Sum(to, grad.data<T>()[i]);
+    to = Add(to, grad.data<T>()[i]);
   }
   return absl::OkStatus();
 }

@@ -62,12 +62,6 @@ absl::StatusOr<Shape> ReadShape(const Tensor& sizes, int rank) {
   return Shape::Make(dims);
 }
 
-absl::Status CheckShape(absl::string_view name, const Tensor& t, const Shape& want) {
-  if (t.shape() == want) return absl::OkStatus();
-  return InvalidArgument("Expected ", name, " shape to be ", want.ToString(), ", but got ",
-                         t.shape().ToString());
-}
-
 template <class T>
 absl::Status Pool(KernelContext& ctx, const PoolAttributes& attributes, PoolKind kind) {
   Shape image;
@@ -101,7 +95,7 @@ absl::Status Pool(KernelContext& ctx, const PoolAttributes& attributes, PoolKind
       a.Read(ctx, ctx.input(kind == PoolKind::kAvgGrad ? 1 : 0), turned, s.batch, s.channels));
   if (is_max_grad) WEIR_RETURN_IF_ERROR(b.Read(ctx, ctx.input(2), turned, s.batch, s.channels));
   WEIR_RETURN_IF_ERROR(out.Prepare(ctx, *result, turned));
-  RunPool<Computed<T>>(ctx.pool(), kind, s, a.data(), b.data(), out.data());
+  RunPool<Wide<T>>(ctx.pool(), kind, s, a.data(), b.data(), out.data());
   return out.Write(ctx, *result, turned, s.batch, s.channels);
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "weir/kernels/scalar_math.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/row_update_cpu.cc"
@@ -112,18 +113,13 @@ T Apply(T a, T b) {
     } else {
       return kOp == RowOp::kMin ? (b < a ? b : a) : (a < b ? b : a);
     }
-  } else if constexpr (std::is_integral_v<T> && kOp != RowOp::kDiv) {
-    using U = std::make_unsigned_t<std::conditional_t<sizeof(T) < 4, int32_t, T>>;
-    const U x = static_cast<U>(a), y = static_cast<U>(b);
-    return static_cast<T>(kOp == RowOp::kAdd ? x + y : kOp == RowOp::kSub ? x - y : x * y);
-  } else if constexpr (std::is_integral_v<T>) {
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Apply<RowOp::kSub>(T{0}, a);
-    return b == 0 ? T{0} : static_cast<T>(a / b);
+  } else if constexpr (std::is_integral_v<T> && kOp == RowOp::kDiv) {
+    return b == 0 ? T{0} : ScalarMath<T>::Div(a, b);
   } else {
-    return kOp == RowOp::kAdd   ? T(a + b)
-           : kOp == RowOp::kSub ? T(a - b)
-           : kOp == RowOp::kMul ? T(a * b)
-                                : T(a / b);
+    return kOp == RowOp::kAdd   ? ScalarMath<T>::Add(a, b)
+           : kOp == RowOp::kSub ? ScalarMath<T>::Sub(a, b)
+           : kOp == RowOp::kMul ? ScalarMath<T>::Mul(a, b)
+                                : ScalarMath<T>::Div(a, b);
   }
 }
 

@@ -16,6 +16,12 @@
 namespace weir {
 
 template <class T>
+inline constexpr bool kIsNarrowFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+// What elements are computed in: 16-bit floats in float.
+template <class T>
+using Wide = std::conditional_t<kIsNarrowFloat<T>, float, T>;
+
+template <class T>
 struct ScalarMath;
 
 namespace internal {
@@ -41,32 +47,32 @@ struct ScalarMath {
 
   WEIR_HD static T Add(T a, T b) {
     if constexpr (kInteger)
-      return static_cast<T>(Wide(a) + Wide(b));
+      return static_cast<T>(Unsigned(a) + Unsigned(b));
     else
-      return a + b;
+      return static_cast<T>(a + b);
   }
   WEIR_HD static T Sub(T a, T b) {
     if constexpr (kInteger)
-      return static_cast<T>(Wide(a) - Wide(b));
+      return static_cast<T>(Unsigned(a) - Unsigned(b));
     else
-      return a - b;
+      return static_cast<T>(a - b);
   }
   WEIR_HD static T Mul(T a, T b) {
     if constexpr (kInteger)
-      return static_cast<T>(Wide(a) * Wide(b));
+      return static_cast<T>(Unsigned(a) * Unsigned(b));
     else
-      return a * b;
+      return static_cast<T>(a * b);
   }
   // Integers: towards zero; b must not be 0.
   WEIR_HD static T Div(T a, T b) {
     if constexpr (kInteger && std::is_signed_v<T>)
       return b == T(-1) ? Neg(a) : static_cast<T>(a / b);
     else
-      return a / b;
+      return static_cast<T>(a / b);
   }
   WEIR_HD static T Neg(T x) {
     if constexpr (kInteger)
-      return static_cast<T>(Wide(0) - Wide(x));
+      return static_cast<T>(Unsigned(0) - Unsigned(x));
     else
       return -x;
   }
@@ -147,9 +153,9 @@ struct ScalarMath {
 
  private:
   // Where signed arithmetic is done without overflow: the unsigned type of at least 32 bits.
-  WEIR_HD static auto Wide(T x) {
-    using Unsigned = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>;
-    return static_cast<std::conditional_t<(sizeof(T) < 4), uint32_t, Unsigned>>(x);
+  WEIR_HD static auto Unsigned(T x) {
+    using U = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>;
+    return static_cast<std::conditional_t<(sizeof(T) < 4), uint32_t, U>>(x);
   }
 };
 

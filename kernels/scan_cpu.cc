@@ -34,10 +34,6 @@ absl::StatusOr<Axis> AxisOf(const Shape& shape, const Tensor& axis, const char* 
   return out;
 }
 
-// 16-bit floats accumulate in float.
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-
 template <class T>
 struct SumScan {
   static Wide<T> Start() { return Wide<T>(0); }

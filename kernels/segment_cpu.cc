@@ -15,10 +15,6 @@ namespace weir {
 
 namespace {
 
-// 16-bit floats are combined in float.
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-
 template <class T>
 struct SumRows {
   using Acc = Wide<T>;

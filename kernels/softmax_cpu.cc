@@ -12,7 +12,7 @@ constexpr double kNsPerLogit = 1.0;
 
 template <class T>
 absl::Status RunSoftmax(KernelContext& ctx, bool log) {
-  using C = Computed<T>;
+  using C = Wide<T>;
   const Tensor& logits = ctx.input(0);
   if (logits.rank() < 1)
     return InvalidArgument("logits must have >= 1 dimension, got ", logits.shape().ToString());
@@ -67,7 +67,7 @@ absl::StatusOr<const C*> SpelledOut(KernelContext& ctx, const Tensor& t, const C
 
 template <class T>
 absl::Status RunCrossEntropy(KernelContext& ctx) {
-  using C = Computed<T>;
+  using C = Wide<T>;
   const Tensor &features = ctx.input(0), &labels = ctx.input(1);
   WEIR_ASSIGN_OR_RETURN(const Matrices m, BroadcastMatrices(features.shape(), labels.shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape({m.rows})));

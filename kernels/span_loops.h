@@ -52,8 +52,6 @@ void BinaryPlainLoop(const BinarySpan&, const void* xs, const void* ys, void* zs
 namespace internal {
 
 template <class T>
-inline constexpr bool kIsNarrowFloat = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-template <class T>
 inline constexpr bool kHasVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 template <class F, class T, bool kFloatsToo>

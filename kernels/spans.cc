@@ -6,6 +6,7 @@
 
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
 
 // A whole tensor is one call of its span if it is small, else pieces on several threads. A binary
 // op whose arguments have one shape is the same; otherwise the result is computed in tiles of kTile

@@ -222,6 +222,14 @@ void CopyElements(DataType dtype, const void* from, void* to, int64_t count) {
   });
 }
 
+void FillElements(void* out, const void* value, size_t size, int64_t n) {
+  DispatchSize(size, [&]<class U>() {
+    U v;
+    std::memcpy(&v, value, sizeof v);
+    std::fill_n(static_cast<U*>(out), n, v);
+  });
+}
+
 void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to, int64_t count) {
   DispatchMover(dtype, [&]<class T>() {
     const T element = *static_cast<const T*>(value);

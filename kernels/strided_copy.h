@@ -46,6 +46,8 @@ inline void* ElementAt(Tensor& t, int64_t i) {
 void CopyElements(DataType dtype, const void* from, void* to, int64_t count);
 // `count` times the element at `value`.
 void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to, int64_t count);
+// `count` copies of the element of `size` bytes at `value`. Does not split the work.
+void FillElements(void* to, const void* value, size_t size, int64_t count);
 // Zeros, false, empty strings.
 void ClearElements(ThreadPool& pool, Tensor& t);
 

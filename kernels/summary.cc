@@ -1,3 +1,5 @@
+#include "weir/kernels/summary.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,7 +13,6 @@
 #include "weir/proto/tensor.pb.h"
 
 namespace weir {
-namespace {
 
 absl::Status SetSummary(KernelContext& ctx, const proto::Summary& summary) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
@@ -25,6 +26,8 @@ absl::StatusOr<std::string> ScalarTag(const Tensor& tag) {
     return InvalidArgument("tags must be scalar, not ", tag.shape().ToString());
   return *tag.data<std::string>();
 }
+
+namespace {
 
 template <class T>
 double AsDouble(T value) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/kernels/registry.h"
+#include "weir/kernels/summary.h"
 #include "weir/proto/summary.pb.h"
 
 // Summaries of images and sounds, as PNG and WAV.
@@ -88,19 +89,6 @@ std::vector<uint8_t> ToBytes(const std::vector<float>& image, int64_t depth,
     }
   }
   return out;
-}
-
-absl::StatusOr<std::string> ScalarTag(const Tensor& tag) {
-  if (tag.num_elements() != 1)
-    return InvalidArgument("tags must be scalar, not ", tag.shape().ToString());
-  return *tag.data<std::string>();
-}
-
-absl::Status SetSummary(KernelContext& ctx, const proto::Summary& summary) {
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-  if (!summary.SerializeToString(out->data<std::string>()))
-    return Internal("a summary cannot be serialised");
-  return absl::OkStatus();
 }
 
 // "tag/image/3", or "tag/image" when there can be only one.

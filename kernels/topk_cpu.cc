@@ -31,19 +31,6 @@ struct Larger {
   }
 };
 
-void WriteIndex(Tensor* t, int64_t i, int32_t value) {
-  switch (t->dtype()) {
-    case DT_INT16:
-      t->data<int16_t>()[i] = static_cast<int16_t>(value);
-      break;
-    case DT_INT64:
-      t->data<int64_t>()[i] = value;
-      break;
-    default:
-      t->data<int32_t>()[i] = value;
-  }
-}
-
 // The first k of all indices in the order of Larger: sorted only as far as needed.
 template <class T>
 void TopOfRow(const T* row, int64_t n, int64_t k, std::vector<int32_t>* order) {
@@ -77,7 +64,7 @@ absl::Status TopK(KernelContext& c, int64_t k) {
       TopOfRow(row, n, k, &order);
       for (int64_t i = 0; i < k; ++i) {
         values->data<T>()[r * k + i] = row[order[static_cast<size_t>(i)]];
-        WriteIndex(indices, r * k + i, order[static_cast<size_t>(i)]);
+        indices->SetIntAt(r * k + i, order[static_cast<size_t>(i)]);
       }
     }
   });

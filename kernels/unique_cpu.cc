@@ -42,14 +42,6 @@ struct KeyEqual {
   }
 };
 
-void WriteIndex(Tensor* t, int64_t i, int64_t value) {
-  if (t->dtype() == DT_INT64) {
-    t->data<int64_t>()[i] = value;
-  } else {
-    t->data<int32_t>()[i] = static_cast<int32_t>(value);
-  }
-}
-
 absl::Status CheckIndexable(int64_t n, DataType index_type) {
   if (index_type == DT_INT64 || n <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
   return InvalidArgument("unique does not support input tensors larger than ",
@@ -131,12 +123,12 @@ absl::Status OutputClasses(KernelContext& c, const Classes& classes, int axis) {
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * idx, c.AllocateOutput(1, Shape({n})));
-  for (int64_t i = 0; i < n; ++i) WriteIndex(idx, i, classes.of[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < n; ++i) idx->SetIntAt(i, classes.of[static_cast<size_t>(i)]);
   if (c.num_outputs() < 3) return absl::OkStatus();
   std::vector<int64_t> counts(classes.first.size());
   for (const int64_t k : classes.of) ++counts[static_cast<size_t>(k)];
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(2, Shape({count})));
-  for (int64_t k = 0; k < count; ++k) WriteIndex(out, k, counts[static_cast<size_t>(k)]);
+  for (int64_t k = 0; k < count; ++k) out->SetIntAt(k, counts[static_cast<size_t>(k)]);
   return absl::OkStatus();
 }
 
@@ -193,7 +185,7 @@ absl::Status ListDiff(KernelContext& c, DataType index_type) {
   WEIR_ASSIGN_OR_RETURN(Tensor * idx, c.AllocateOutput(1, shape));
   for (size_t k = 0; k < kept.size(); ++k) {
     out->data<T>()[k] = x.data<T>()[kept[k]];
-    WriteIndex(idx, static_cast<int64_t>(k), kept[k]);
+    idx->SetIntAt(static_cast<int64_t>(k), kept[k]);
   }
   return absl::OkStatus();
 }

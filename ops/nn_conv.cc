@@ -6,24 +6,6 @@
 namespace weir {
 namespace {
 
-struct ConvAttributes {
-  DataLayout layout;
-  std::string padding;
-  std::vector<int64_t> strides, dilations, explicit_paddings;
-};
-
-absl::StatusOr<ConvAttributes> ReadAttributes(const Node& node) {
-  ConvAttributes a;
-  WEIR_ASSIGN_OR_RETURN(a.layout, ParseDataFormat(node.attr<std::string>("data_format")));
-  a.padding = node.attr<std::string>("padding");
-  a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
-  a.dilations = node.attr_or<std::vector<int64_t>>("dilations", {});
-  a.explicit_paddings = node.attr_or<std::vector<int64_t>>("explicit_paddings", {});
-  WEIR_RETURN_IF_ERROR(
-      CheckWindowAttrs(a.layout, a.padding, a.strides, a.dilations, a.explicit_paddings));
-  return a;
-}
-
 // The shape of a convolution's result; `depth` is its number of channels.
 absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter,
                                 int64_t depth) {
@@ -42,7 +24,7 @@ absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, con
 }
 
 absl::Status ConvShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, a.layout.rank));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, a.layout.rank));
   const int64_t in_depth = input.dim(a.layout.channel), filter_depth = filter.dim(-2),
@@ -64,7 +46,7 @@ absl::Status ConvShape(ShapeContext& c) {
 }
 
 absl::Status DepthwiseShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, 4));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, 4));
   WEIR_ASSIGN_OR_RETURN(const int64_t channels,
@@ -77,7 +59,7 @@ absl::Status DepthwiseShape(ShapeContext& c) {
 
 // The image's sizes are spelled out; two of them are the height and the width only.
 absl::Status BackpropInputShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, a.layout.rank));
   WEIR_ASSIGN_OR_RETURN(const Shape dy, c.WithRank(2, a.layout.rank));
   WEIR_ASSIGN_OR_RETURN(Shape sizes, c.InputAsShape(0, false));
@@ -101,7 +83,7 @@ absl::Status BackpropInputShape(ShapeContext& c) {
 }
 
 absl::Status BackpropFilterShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ReadAttributes(c.node()));
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   WEIR_ASSIGN_OR_RETURN(Shape sizes, c.InputAsShape(1, false));
   if (!sizes.has_rank()) sizes = Shape(std::vector<int64_t>(a.layout.rank, -1));
   if (sizes.rank() != a.layout.rank) {

@@ -1,12 +1,15 @@
 #ifndef WEIR_OPS_WINDOW_H_
 #define WEIR_OPS_WINDOW_H_
 
+#include <string>
 #include <vector>
 
 #include "weir/core/shape.h"
 
 // The arithmetic of sliding windows (convolution, pooling), shared by shape rules and kernels.
 namespace weir {
+
+class Node;
 
 // Where the dimensions of a tensor in one of TensorFlow's data formats lie.
 struct DataLayout {
@@ -53,6 +56,17 @@ absl::Status CheckWindowAttrs(const DataLayout& layout, absl::string_view paddin
                               const std::vector<int64_t>& strides,
                               const std::vector<int64_t>& dilations,
                               const std::vector<int64_t>& explicit_paddings);
+
+// The attributes of a node of the Conv2D, DepthwiseConv2dNative or Conv3D family.
+struct ConvAttributes {
+  DataLayout layout;
+  bool depthwise = false;
+  std::string padding;
+  std::vector<int64_t> strides, dilations, explicit_paddings;
+
+  // Read and checked.
+  static absl::StatusOr<ConvAttributes> Read(const Node& node);
+};
 
 }  // namespace weir
 
