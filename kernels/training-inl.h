@@ -302,3 +302,26 @@ struct PowerSign {
     var = var - lr * scale * g;
   }
 };
+
+// Calls visit.template operator()<Rule>(name) for each rule, by the name that UpdateRules() has.
+template <class Visit>
+void ForEachRule(Visit visit) {
+  visit.template operator()<GradientDescent>("GradientDescent");
+  visit.template operator()<ProximalGradientDescent>("ProximalGradientDescent");
+  visit.template operator()<Adadelta>("Adadelta");
+  visit.template operator()<Adagrad>("Adagrad");
+  visit.template operator()<AdagradV2>("AdagradV2");
+  visit.template operator()<AdagradDA>("AdagradDA");
+  visit.template operator()<ProximalAdagrad>("ProximalAdagrad");
+  visit.template operator()<Ftrl>("Ftrl");
+  visit.template operator()<FtrlV2>("FtrlV2");
+  visit.template operator()<Momentum>("Momentum");
+  visit.template operator()<KerasMomentum>("KerasMomentum");
+  visit.template operator()<Adam>("Adam");
+  visit.template operator()<AdamWithAmsgrad>("AdamWithAmsgrad");
+  visit.template operator()<AdaMax>("AdaMax");
+  visit.template operator()<RMSProp>("RMSProp");
+  visit.template operator()<CenteredRMSProp>("CenteredRMSProp");
+  visit.template operator()<AddSign>("AddSign");
+  visit.template operator()<PowerSign>("PowerSign");
+}

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "weir/kernels/registry.h"
@@ -42,6 +43,8 @@ struct UpdateSpan {
             n};
   }
 };
+
+using SpanFn = void (*)(const UpdateScalars&, const UpdateSpan&);
 
 }  // namespace weir
 #endif  // WEIR_KERNELS_TRAINING_CPU_ONCE_
@@ -98,57 +101,13 @@ void UpdateVectors(const UpdateScalars& scalars, const UpdateSpan& span) {
   for (; i < span.count; ++i) UpdateAt<One>(rest, var, slots, grad, i);
 }
 
-template <template <class> class Rule>
-void UpdateFloats(bool wide, const UpdateScalars& scalars, const UpdateSpan& span) {
-  if (wide) {
-    UpdateVectors<Rule, double>(scalars, span);
-  } else {
-    UpdateVectors<Rule, float>(scalars, span);
-  }
-}
-
-// By position in UpdateRules().
-void UpdateByRule(int rule, bool wide, const UpdateScalars& scalars, const UpdateSpan& span) {
-  switch (rule) {
-    case 0:
-      return UpdateFloats<functor::GradientDescent>(wide, scalars, span);
-    case 1:
-      return UpdateFloats<functor::ProximalGradientDescent>(wide, scalars, span);
-    case 2:
-      return UpdateFloats<functor::Adadelta>(wide, scalars, span);
-    case 3:
-      return UpdateFloats<functor::Adagrad>(wide, scalars, span);
-    case 4:
-      return UpdateFloats<functor::AdagradV2>(wide, scalars, span);
-    case 5:
-      return UpdateFloats<functor::AdagradDA>(wide, scalars, span);
-    case 6:
-      return UpdateFloats<functor::ProximalAdagrad>(wide, scalars, span);
-    case 7:
-      return UpdateFloats<functor::Ftrl>(wide, scalars, span);
-    case 8:
-      return UpdateFloats<functor::FtrlV2>(wide, scalars, span);
-    case 9:
-      return UpdateFloats<functor::Momentum>(wide, scalars, span);
-    case 10:
-      return UpdateFloats<functor::KerasMomentum>(wide, scalars, span);
-    case 11:
-      return UpdateFloats<functor::Adam>(wide, scalars, span);
-    case 12:
-      return UpdateFloats<functor::AdamWithAmsgrad>(wide, scalars, span);
-    case 13:
-      return UpdateFloats<functor::AdaMax>(wide, scalars, span);
-    case 14:
-      return UpdateFloats<functor::RMSProp>(wide, scalars, span);
-    case 15:
-      return UpdateFloats<functor::CenteredRMSProp>(wide, scalars, span);
-    case 16:
-      return UpdateFloats<functor::AddSign>(wide, scalars, span);
-    case 17:
-      return UpdateFloats<functor::PowerSign>(wide, scalars, span);
-    default:
-      return;
-  }
+// For float or double.
+SpanFn VectorRule(absl::string_view name, bool wide) {
+  SpanFn found = nullptr;
+  functor::ForEachRule([&]<template <class> class Rule>(absl::string_view rule) {
+    if (rule == name) found = wide ? UpdateVectors<Rule, double> : UpdateVectors<Rule, float>;
+  });
+  return found;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -158,7 +117,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weir {
 
-HWY_EXPORT(UpdateByRule);
+HWY_EXPORT(VectorRule);
 
 namespace {
 
@@ -178,31 +137,14 @@ void UpdateScalarwise(const UpdateScalars& scalars, const UpdateSpan& span) {
   }
 }
 
-using SpanFn = void (*)(const UpdateScalars&, const UpdateSpan&);
-
+// For half or bfloat16.
 template <class T>
-SpanFn NarrowRule(int rule) {
-  static constexpr SpanFn kRules[] = {
-      UpdateScalarwise<functor::GradientDescent, T, float>,
-      UpdateScalarwise<functor::ProximalGradientDescent, T, float>,
-      UpdateScalarwise<functor::Adadelta, T, float>,
-      UpdateScalarwise<functor::Adagrad, T, float>,
-      UpdateScalarwise<functor::AdagradV2, T, float>,
-      UpdateScalarwise<functor::AdagradDA, T, float>,
-      UpdateScalarwise<functor::ProximalAdagrad, T, float>,
-      UpdateScalarwise<functor::Ftrl, T, float>,
-      UpdateScalarwise<functor::FtrlV2, T, float>,
-      UpdateScalarwise<functor::Momentum, T, float>,
-      UpdateScalarwise<functor::KerasMomentum, T, float>,
-      UpdateScalarwise<functor::Adam, T, float>,
-      UpdateScalarwise<functor::AdamWithAmsgrad, T, float>,
-      UpdateScalarwise<functor::AdaMax, T, float>,
-      UpdateScalarwise<functor::RMSProp, T, float>,
-      UpdateScalarwise<functor::CenteredRMSProp, T, float>,
-      UpdateScalarwise<functor::AddSign, T, float>,
-      UpdateScalarwise<functor::PowerSign, T, float>,
-  };
-  return kRules[rule];
+SpanFn NarrowRule(absl::string_view name) {
+  SpanFn found = nullptr;
+  functor::ForEachRule([&]<template <class> class Rule>(absl::string_view rule) {
+    if (rule == name) found = UpdateScalarwise<Rule, T, float>;
+  });
+  return found;
 }
 
 template <class T, class C>
@@ -211,8 +153,35 @@ SpanFn PowerRule(bool shrinkage) {
                    : UpdateScalarwise<functor::FtrlPower, T, C>;
 }
 
+SpanFn FindRule(absl::string_view name, DataType type) {
+  switch (type) {
+    case DT_HALF:
+      return NarrowRule<half>(name);
+    case DT_BFLOAT16:
+      return NarrowRule<bfloat16>(name);
+    default:
+      return HWY_DYNAMIC_DISPATCH(VectorRule)(name, type == DT_DOUBLE);
+  }
+}
+
+// Of Ftrl, for exponents that need pow.
+SpanFn FindPowerRule(bool shrinkage, DataType type) {
+  switch (type) {
+    case DT_HALF:
+      return PowerRule<half, float>(shrinkage);
+    case DT_BFLOAT16:
+      return PowerRule<bfloat16, float>(shrinkage);
+    case DT_FLOAT:
+      return PowerRule<float, float>(shrinkage);
+    default:
+      return PowerRule<double, double>(shrinkage);
+  }
+}
+
 struct UpdateConfig {
-  int rule;  // position in UpdateRules()
+  SpanFn update = nullptr;
+  SpanFn power_update = nullptr;  // of Ftrl
+  int power_scalar = -1;          // where Ftrl's lr_power is among the scalars
   int num_variables;
   int grad, indices, global_step;  // positions of inputs; -1 for none
   int num_inputs;
@@ -220,29 +189,8 @@ struct UpdateConfig {
   DataType type;
 };
 
-// Ftrl's last scalar is lr_power.
 bool NeedsPower(const UpdateConfig& config, const UpdateScalars& s) {
-  const absl::string_view name = UpdateRules()[config.rule].name;
-  return (name == "Ftrl" && s.at[3] != -0.5) || (name == "FtrlV2" && s.at[4] != -0.5);
-}
-
-void Update(const UpdateConfig& config, bool power, const UpdateScalars& scalars,
-            const UpdateSpan& span) {
-  const bool shrinkage = power && UpdateRules()[config.rule].name == "FtrlV2";
-  switch (config.type) {
-    case DT_FLOAT:
-      if (power) return PowerRule<float, float>(shrinkage)(scalars, span);
-      return HWY_DYNAMIC_DISPATCH(UpdateByRule)(config.rule, false, scalars, span);
-    case DT_DOUBLE:
-      if (power) return PowerRule<double, double>(shrinkage)(scalars, span);
-      return HWY_DYNAMIC_DISPATCH(UpdateByRule)(config.rule, true, scalars, span);
-    case DT_HALF:
-      return (power ? PowerRule<half, float>(shrinkage) : NarrowRule<half>(config.rule))(scalars,
-                                                                                         span);
-    default:
-      return (power ? PowerRule<bfloat16, float>(shrinkage) : NarrowRule<bfloat16>(config.rule))(
-          scalars, span);
-  }
+  return config.power_update != nullptr && s.at[config.power_scalar] != -0.5;
 }
 
 double ScalarOf(const Tensor& t) {
@@ -339,17 +287,18 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   }
   const size_t size = ElementSize(config.type);
   const bool power = NeedsPower(config, scalars);
+  const SpanFn update = power ? config.power_update : config.update;
   if (config.indices >= 0) {
     const int64_t width = shape.Sub(1).num_elements();
     UpdateRows(c.pool(), rows, width, [&](int64_t row, int64_t i) {
-      Update(config, power, scalars, span.At(row * width, i * width, width, size));
+      update(scalars, span.At(row * width, i * width, width, size));
     });
   } else {
     const double cost = (power || size == 2 ? 10.0 : 0.3) * (1 + config.num_variables);
     c.pool().ParallelFor(
         span.count, cost,
         [&](int64_t begin, int64_t end) {
-          Update(config, power, scalars, span.At(begin, begin, end - begin, size));
+          update(scalars, span.At(begin, begin, end - begin, size));
         },
         64);
   }
@@ -357,10 +306,10 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, int rule) {
-  UpdateConfig config{.rule = rule, .grad = -1, .indices = -1, .global_step = -1};
+absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, const UpdateRule& rule) {
+  UpdateConfig config{.grad = -1, .indices = -1, .global_step = -1};
   const std::vector<ArgSpec>& args = init.node.op().inputs();
-  config.num_variables = 1 + static_cast<int>(UpdateRules()[rule].slots.size());
+  config.num_variables = 1 + static_cast<int>(rule.slots.size());
   config.num_inputs = static_cast<int>(args.size());
   for (int i = config.num_variables; i < config.num_inputs; ++i) {
     const std::string& name = args[static_cast<size_t>(i)].name;
@@ -373,14 +322,20 @@ absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, int rule) {
       init.node.attr_or("use_nesterov", false) || init.node.attr_or("multiply_linear_by_lr", false);
   config.update_slots = init.node.attr_or("update_slots", true);
   config.type = init.attr<DataType>("T");
+  config.update = FindRule(rule.name, config.type);
+  if (config.update == nullptr) return Internal("there is no update rule ", rule.name);
+  if (rule.name == "Ftrl" || rule.name == "FtrlV2") {
+    config.power_update = FindPowerRule(/*shrinkage=*/rule.name == "FtrlV2", config.type);
+    config.power_scalar = rule.name == "FtrlV2" ? 4 : 3;
+  }
   return Kernel([config](KernelContext& c) -> absl::Status { return Run(config, c); });
 }
 
-void AddRule(KernelRegistry* r, absl::string_view op, int rule, int num_variables) {
-  std::vector<int> writes;
-  for (int i = 0; i < num_variables; ++i) writes.push_back(i);
+void AddRule(KernelRegistry* r, absl::string_view op, const UpdateRule& rule) {
+  std::vector<int> writes(1 + rule.slots.size());
+  std::iota(writes.begin(), writes.end(), 0);
   for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE}) {
-    r->Add(op, kCpu, type, [rule](const KernelInit& init) {
+    r->Add(op, kCpu, type, [&rule](const KernelInit& init) {
        return MakeUpdate(init, rule);
      }).Writes(writes);
   }
@@ -389,14 +344,11 @@ void AddRule(KernelRegistry* r, absl::string_view op, int rule, int num_variable
 }  // namespace
 
 void AddTrainingCpu(KernelRegistry* r) {
-  const std::vector<UpdateRule>& rules = UpdateRules();
-  for (int i = 0; i < static_cast<int>(rules.size()); ++i) {
-    const int num_variables = 1 + static_cast<int>(rules[i].slots.size());
+  for (const UpdateRule& rule : UpdateRules()) {
     for (const absl::string_view kind : {"", "Resource"}) {
-      if (kind.empty() && !rules[i].has_ref) continue;
-      AddRule(r, absl::StrCat(kind, "Apply", rules[i].name), i, num_variables);
-      if (rules[i].has_sparse)
-        AddRule(r, absl::StrCat(kind, "SparseApply", rules[i].name), i, num_variables);
+      if (kind.empty() && !rule.has_ref) continue;
+      AddRule(r, absl::StrCat(kind, "Apply", rule.name), rule);
+      if (rule.has_sparse) AddRule(r, absl::StrCat(kind, "SparseApply", rule.name), rule);
     }
   }
 }
