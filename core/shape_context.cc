@@ -66,6 +66,23 @@ absl::StatusOr<int64_t> MergeDims(int64_t a, int64_t b) {
   return InvalidArgument("Dimensions must be equal, but are ", a, " and ", b);
 }
 
+absl::StatusOr<int64_t> AddDims(int64_t a, int64_t b) {
+  if (a < 0 || b < 0) return Shape::kUnknown;
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum))
+    return InvalidArgument("Dimension size overflow from adding ", a, " and ", b);
+  return sum;
+}
+
+absl::StatusOr<int64_t> MulDims(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  if (a < 0 || b < 0) return Shape::kUnknown;
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product))
+    return InvalidArgument("Dimension size overflow from multiplying ", a, " and ", b);
+  return product;
+}
+
 absl::Status SameShape(ShapeContext& c) {
   c.set_all_outputs(c.input(0));
   return absl::OkStatus();

@@ -69,11 +69,10 @@ class ShapeContext {
 // One dimension out of two that must agree: the known one; INVALID_ARGUMENT if both are known and
 // differ.
 absl::StatusOr<int64_t> MergeDims(int64_t a, int64_t b);
-// Arithmetic on dimensions that keeps -1 for unknown.
-inline int64_t AddDims(int64_t a, int64_t b) { return a < 0 || b < 0 ? -1 : a + b; }
-inline int64_t MulDims(int64_t a, int64_t b) {
-  return a == 0 || b == 0 ? 0 : a < 0 || b < 0 ? -1 : a * b;
-}
+// Arithmetic on dimensions that keeps -1 for unknown (but 0 times unknown is 0). INVALID_ARGUMENT
+// for a result that no dimension can be.
+absl::StatusOr<int64_t> AddDims(int64_t a, int64_t b);
+absl::StatusOr<int64_t> MulDims(int64_t a, int64_t b);
 
 // Common rules, used as InferShape(SameShape).
 absl::Status SameShape(ShapeContext& c);       // every output like input 0

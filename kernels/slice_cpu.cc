@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
@@ -28,9 +29,7 @@ absl::Status Slice(KernelContext& c) {
   }
   const Dims begin = ReadInts(begin_tensor);
   Dims size = ReadInts(size_tensor);
-  const Dims strides = StridesOf(in.shape());
   Shape out_shape;
-  int64_t offset = 0;
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t extent = in.dim(i);
     if (begin[i] < 0 || begin[i] > extent) {
@@ -42,9 +41,11 @@ absl::Status Slice(KernelContext& c) {
                              size[i]);
     }
     out_shape.AddDim(size[i]);
-    offset += begin[i] * strides[i];
   }
   if (out_shape.num_elements() == 0) return c.AllocateOutput(0, out_shape).status();
+  const Dims strides = StridesOf(in.shape());
+  const int64_t offset =
+      std::inner_product(begin.begin(), begin.end(), strides.begin(), int64_t{0});
   if (in.rank() == 0 || IsRun(in.shape(), size)) return OutputRun(c, 0, in, offset, out_shape);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, out_shape));
   StridedCopy copy{size, strides, StridesOf(out_shape)};

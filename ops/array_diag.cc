@@ -89,8 +89,10 @@ absl::Status MatrixDiagV2Shape(ShapeContext& c) {
   if (num_rows.has_value() && num_cols.has_value() && diagonal.dim(-1) >= 0) {
     rows = num_rows->front();
     cols = num_cols->front();
-    const int64_t least_rows = diagonal.dim(-1) - std::min<int64_t>(band->second, 0);
-    const int64_t least_cols = diagonal.dim(-1) + std::max<int64_t>(band->first, 0);
+    WEIR_ASSIGN_OR_RETURN(const int64_t least_rows,
+                          AddDims(diagonal.dim(-1), std::max<int64_t>(-band->second, 0)));
+    WEIR_ASSIGN_OR_RETURN(const int64_t least_cols,
+                          AddDims(diagonal.dim(-1), std::max<int64_t>(band->first, 0)));
     if (rows == -1 && cols == -1) {
       rows = cols = std::max(least_rows, least_cols);
     } else if (rows == -1) {

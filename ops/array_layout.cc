@@ -105,7 +105,14 @@ absl::Status PaddedShape(ShapeContext& c, int sign) {
     const int64_t before = (*widths)[2 * i], after = (*widths)[2 * i + 1];
     if (before < 0 || after < 0)
       return InvalidArgument("Paddings must be non-negative: ", before, ", ", after);
-    if (in.dim(i) >= 0) out.set_dim(i, std::max<int64_t>(in.dim(i) + sign * (before + after), 0));
+    WEIR_ASSIGN_OR_RETURN(const int64_t width, AddDims(before, after));
+    int64_t extent = in.dim(i);
+    if (sign > 0) {
+      WEIR_ASSIGN_OR_RETURN(extent, AddDims(extent, width));
+    } else if (extent >= 0) {
+      extent = std::max<int64_t>(extent - width, 0);
+    }
+    out.set_dim(i, extent);
   }
   c.set_output(0, std::move(out));
   return absl::OkStatus();
@@ -148,26 +155,33 @@ absl::Status SpaceBatchShape(ShapeContext& c, const std::optional<std::vector<in
     if (before < 0 || after < 0)
       return InvalidArgument("paddings and crops cannot be negative: ", before, ", ", after);
     int64_t extent = out.dim(dim);
+    WEIR_ASSIGN_OR_RETURN(const int64_t width, AddDims(before, after));
     if (to_batch) {
-      extent += before + after;
+      WEIR_ASSIGN_OR_RETURN(extent, AddDims(extent, width));
       if (extent % size != 0) {
         return InvalidArgument("padded_shape[", i, "]=", extent,
                                " is not divisible by block_shape[", i, "]=", size);
       }
       extent /= size;
     } else {
-      extent = extent * size - before - after;
+      WEIR_ASSIGN_OR_RETURN(extent, MulDims(extent, size));
+      extent -= width;
       if (extent < 0)
         return InvalidArgument("cropped_shape[", i, "]=", extent, " must be non-negative");
     }
     out.set_dim(dim, extent);
   }
-  const int64_t batch = out.dim(0);
+  int64_t batch = out.dim(0);
   if (!to_batch && batch >= 0 && batch % product != 0) {
     return InvalidArgument("Input batch dimension (", batch,
                            ") is not divisible by product of block sizes (", product, ")");
   }
-  out.set_dim(0, batch < 0 ? batch : to_batch ? batch * product : batch / product);
+  if (to_batch) {
+    WEIR_ASSIGN_OR_RETURN(batch, MulDims(batch, product));
+  } else if (batch >= 0) {
+    batch /= product;
+  }
+  out.set_dim(0, batch);
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
@@ -212,27 +226,19 @@ absl::Status SpaceDepthShape(ShapeContext& c, bool to_depth) {
   if (block < 1 || block > kMaxDepthBlock) {
     return InvalidArgument("block_size must be in [1, ", kMaxDepthBlock, "], but is ", block);
   }
+  // `extent` divided by `by` if it gets smaller, else multiplied.
+  const auto scaled = [](int64_t extent, int64_t by, bool smaller) -> absl::StatusOr<int64_t> {
+    if (!smaller || extent < 0) return MulDims(extent, by);
+    if (extent % by == 0) return extent / by;
+    return InvalidArgument("Dimension size must be evenly divisible by ", by, " but is ", extent);
+  };
   for (int dim : {at.height, at.width}) {
-    const int64_t extent = out.dim(dim);
-    if (to_depth && extent >= 0 && extent % block != 0) {
-      return InvalidArgument("Dimension size must be evenly divisible by ", block, " but is ",
-                             extent);
-    }
-    if (!to_depth && extent > INT64_MAX / block) {
-      return InvalidArgument("Dimension size ", extent, " times ", block, " is too large");
-    }
-    if (extent >= 0) out.set_dim(dim, to_depth ? extent / block : extent * block);
+    WEIR_ASSIGN_OR_RETURN(const int64_t extent, scaled(out.dim(dim), block, to_depth));
+    out.set_dim(dim, extent);
   }
-  const int64_t depth = out.dim(at.channels);
-  if (!to_depth && depth >= 0 && depth % (block * block) != 0) {
-    return InvalidArgument("Dimension size must be evenly divisible by ", block * block, " but is ",
-                           depth);
-  }
-  if (to_depth && depth > INT64_MAX / (block * block)) {
-    return InvalidArgument("Depth ", depth, " times ", block * block, " is too large");
-  }
-  if (depth >= 0)
-    out.set_dim(at.channels, to_depth ? depth * block * block : depth / (block * block));
+  WEIR_ASSIGN_OR_RETURN(const int64_t depth,
+                        scaled(out.dim(at.channels), block * block, !to_depth));
+  out.set_dim(at.channels, depth);
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }

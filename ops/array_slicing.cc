@@ -145,7 +145,7 @@ absl::Status SliceShape(ShapeContext& c) {
     if (!size.has_value()) continue;
     const int64_t s = (*size)[i];
     if (s < -1) return InvalidArgument("Expected size[", i, "] to be at least -1, but got ", s);
-    if (s >= 0 && begin.has_value() && in.dim(i) >= 0 && (*begin)[i] + s > in.dim(i)) {
+    if (s >= 0 && begin.has_value() && in.dim(i) >= 0 && s > in.dim(i) - (*begin)[i]) {
       return InvalidArgument("Expected size[", i, "] in [0, ", in.dim(i) - (*begin)[i],
                              "], but got ", s);
     }
@@ -228,7 +228,8 @@ absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
     const Shape in = c.input(i).has_rank() ? c.input(i) : UnknownDims(rank);
     for (int d = 0; d < rank; ++d) {
       if (d == dim) {
-        out.set_dim(d, AddDims(out.dim(d), in.dim(d)));
+        WEIR_ASSIGN_OR_RETURN(const int64_t sum, AddDims(out.dim(d), in.dim(d)));
+        out.set_dim(d, sum);
       } else {
         absl::StatusOr<int64_t> merged = MergeDims(out.dim(d), in.dim(d));
         if (!merged.ok()) {
@@ -349,7 +350,9 @@ absl::Status TileShape(ShapeContext& c) {
   }
   WEIR_ASSIGN_OR_RETURN(const Shape multiples, RequestedShape(c, 1));
   for (int i = 0; i < out.rank(); ++i) {
-    out.set_dim(i, multiples.has_rank() ? MulDims(out.dim(i), multiples.dim(i)) : Shape::kUnknown);
+    const int64_t times = multiples.has_rank() ? multiples.dim(i) : Shape::kUnknown;
+    WEIR_ASSIGN_OR_RETURN(const int64_t extent, MulDims(out.dim(i), times));
+    out.set_dim(i, extent);
   }
   c.set_output(0, std::move(out));
   return absl::OkStatus();

@@ -51,8 +51,8 @@ absl::Status DepthwiseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, 4));
   WEIR_ASSIGN_OR_RETURN(const int64_t channels,
                         MergeDims(input.dim(a.layout.channel), filter.dim(2)));
-  WEIR_ASSIGN_OR_RETURN(const Shape out,
-                        Convolved(a, input, filter, MulDims(channels, filter.dim(3))));
+  WEIR_ASSIGN_OR_RETURN(const int64_t out_channels, MulDims(channels, filter.dim(3)));
+  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(a, input, filter, out_channels));
   c.set_output(0, out);
   return absl::OkStatus();
 }

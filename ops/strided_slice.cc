@@ -107,7 +107,8 @@ absl::Status Resolver::Bound(int i, ResolvedSlice* out) const {
                : length / r.stride + (length % r.stride != 0 ? 1 : 0);
   }
   out->begin.push_back(begin);
-  out->stride.push_back(r.is_index ? 1 : r.stride);
+  // A single element has no next one: a stride beyond the dimension is never multiplied out.
+  out->stride.push_back(size == 1 ? 1 : r.stride);
   out->size.push_back(size);
   return absl::OkStatus();
 }

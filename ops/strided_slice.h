@@ -13,8 +13,8 @@ namespace weir {
 // NumPy's basic indexing made explicit: what begin, end, strides and the five masks of StridedSlice
 // mean for a tensor of a given shape. Both the shape rule and the kernels read it from here.
 struct ResolvedSlice {
-  // For each dimension of the input: where the slice begins, its stride, and how many elements it
-  // has (-1 unknown).
+  // For each dimension of the input: where the slice begins, its stride (1 for a single element),
+  // and how many elements it has (-1 unknown).
   absl::InlinedVector<int64_t, 6> begin, stride, size;
   // The same elements in the shape of the result: with new axes, without the dimensions indexed by
   // a number.
