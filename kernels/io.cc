@@ -1,6 +1,7 @@
-#include <regex.h>
+#include <re2/re2.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "absl/strings/str_format.h"
@@ -195,42 +196,16 @@ absl::StatusOr<Kernel> MakeJoin(const KernelInit& init) {
   });
 }
 
-// A compiled POSIX expression.
-class Regex {
- public:
-  Regex() = default;
-  ~Regex() {
-    if (compiled_) regfree(&regex_);
-  }
-  Regex(const Regex&) = delete;
-  Regex& operator=(const Regex&) = delete;
-
-  absl::Status Compile(const std::string& pattern) {
-    const int code =
-        regcomp(&regex_, absl::StrCat("^(", pattern, ")$").c_str(), REG_EXTENDED | REG_NOSUB);
-    compiled_ = code == 0;
-    if (compiled_) return absl::OkStatus();
-    char why[128];
-    regerror(code, &regex_, why, sizeof(why));
-    return InvalidArgument("Invalid pattern: ", pattern, ", error: ", why);
-  }
-  bool Matches(const std::string& text) const {
-    return regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0;
-  }
-
- private:
-  regex_t regex_;
-  bool compiled_ = false;
-};
-
 absl::StatusOr<Kernel> MakeFullMatch(const KernelInit& init) {
-  const auto regex = std::make_shared<Regex>();
-  WEIR_RETURN_IF_ERROR(regex->Compile(init.attr<std::string>("pattern")));
+  const std::string pattern = init.attr<std::string>("pattern");
+  const auto regex = std::make_shared<const RE2>(pattern, RE2::Quiet);
+  if (!regex->ok())
+    return InvalidArgument("Invalid pattern: ", pattern, ", error: ", regex->error());
   return Kernel([regex](KernelContext& c) -> absl::Status {
     const Tensor& in = c.input(0);
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
     std::transform(in.flat<std::string>().begin(), in.flat<std::string>().end(), out->data<bool>(),
-                   [&](const std::string& text) { return regex->Matches(text); });
+                   [&](const std::string& text) { return RE2::FullMatch(text, *regex); });
     return absl::OkStatus();
   });
 }

@@ -39,7 +39,7 @@ Output MatchingFiles(Output pattern, absl::string_view name = {});
 // Element by element; scalars go with any shape.
 Output StringJoin(const Outputs& inputs, absl::string_view separator = {},
                   absl::string_view name = {});
-// Whether all of each string matches `pattern`, a POSIX extended regular expression.
+// Whether all of each string matches `pattern`, a regular expression in RE2's syntax.
 Output StaticRegexFullMatch(Output input, absl::string_view pattern, absl::string_view name = {});
 
 }  // namespace weir

@@ -135,7 +135,31 @@ TEST(StringOps, FullMatchMeansAllOfTheString) {
   const auto matches = Fetch(g, StaticRegexFullMatch(texts, "^s3://.*"));
   ASSERT_TRUE(matches.ok()) << matches.status();
   EXPECT_THAT(matches->flat<bool>(), ElementsAre(true, false, false));
-  EXPECT_TRUE(absl::IsInvalidArgument(Fetch(g, StaticRegexFullMatch(texts, "(")).status()));
+  const absl::Status bad = Fetch(g, StaticRegexFullMatch(texts, "(")).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(bad));
+  EXPECT_THAT(std::string(bad.message()), HasSubstr("Invalid pattern: (, error: missing )"));
+}
+
+// What TensorFlow answers; POSIX expressions differ in each.
+TEST(StringOps, PatternsHaveTheSyntaxOfRe2) {
+  using namespace std::string_literals;
+  struct {
+    std::string pattern, yes, no;
+  } const cases[] = {{"\\d+", "12", "d"},
+                     {"(?i)abc", "ABC", "abd"},
+                     {"a.c", "a\0c"s, "a\nc"},
+                     {"a\0b"s, "a\0b"s, "a"}};
+  for (const auto& c : cases) {
+    Graph g;
+    const Output texts = Const(g, std::vector<std::string>{c.yes, c.no});
+    const auto matches = Fetch(g, StaticRegexFullMatch(texts, c.pattern));
+    ASSERT_TRUE(matches.ok()) << matches.status();
+    EXPECT_TRUE(matches->data<bool>()[0]) << c.pattern;
+    EXPECT_FALSE(matches->data<bool>()[1]) << c.pattern;
+  }
+  Graph g;
+  const Output text = Const(g, std::vector<std::string>{"aa"});
+  EXPECT_TRUE(absl::IsInvalidArgument(Fetch(g, StaticRegexFullMatch(text, "(a)\\1")).status()));
 }
 
 }  // namespace
