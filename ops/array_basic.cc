@@ -542,7 +542,6 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Attr("init: bool = false")
                .Stateful()
                .InferShape(FillShape)
-               .NotDifferentiable()
                .Doc("A tensor of this shape with arbitrary elements; zeros if `init`."));
   ops->Add(OpSpec("BroadcastTo")
                .In("input: T, shape: Tidx")
@@ -557,7 +556,6 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Out("r0: T")
                .Attr("T: {int32, int64} = DT_INT32")
                .InferShape(BroadcastArgsShape)
-               .NotDifferentiable()
                .Doc("The shape that two shapes broadcast to."));
   ops->Add(OpSpec("BroadcastGradientArgs")
                .In("s0: T, s1: T")

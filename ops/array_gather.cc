@@ -470,7 +470,6 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Out("index: int64")
                .Attr("T: {numbertype, bool} = DT_BOOL")
                .InferShape(WhereShape)
-               .NotDifferentiable()
                .Doc("The coordinates of the elements that are not zero, a row each, in row-major "
                     "order."));
   ops->Add(OpSpec("Unique")
@@ -479,7 +478,6 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueShape)
-               .NotDifferentiable()
                .Doc("The distinct elements of a vector in order of first appearance, and where "
                     "each element "
                     "went."));
@@ -489,7 +487,6 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueShape)
-               .NotDifferentiable()
                .Doc("Unique, and how often each distinct element appears."));
   ops->Add(OpSpec("UniqueV2")
                .In("x: T, axis: Taxis")
@@ -498,7 +495,6 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("Taxis: {int32, int64} = DT_INT64")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueV2Shape)
-               .NotDifferentiable()
                .Doc("The distinct slices along an axis in order of first appearance, and where "
                     "each slice "
                     "went."));
@@ -509,7 +505,6 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("Taxis: {int32, int64} = DT_INT64")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(UniqueV2Shape)
-               .NotDifferentiable()
                .Doc("UniqueV2, and how often each distinct slice appears."));
   ops->Add(OpSpec("ListDiff")
                .In("x: T, y: T")
@@ -517,7 +512,6 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("out_idx: {int32, int64} = DT_INT32")
                .InferShape(ListDiffShape)
-               .NotDifferentiable()
                .Doc("The elements of x that are not in y, and their positions in x."));
   ops->Add(OpSpec("TopK")
                .In("input: T")

@@ -596,7 +596,6 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("new_axis_mask: int = 0")
                .Attr("shrink_axis_mask: int = 0")
                .InferShape(SliceUpdateShape)
-               .NotDifferentiable()
                .Doc("Assigns `value`, broadcast, to a slice of a reference variable."));
   ops->Add(OpSpec("ResourceStridedSliceAssign")
                .In("ref: resource, begin: Index, end: Index, strides: Index, value: T")
@@ -609,7 +608,6 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("shrink_axis_mask: int = 0")
                .Stateful()
                .InferShape(ResourceSliceAssignShape)
-               .NotDifferentiable()
                .Doc("Assigns `value`, broadcast, to a slice of a resource variable."));
   ops->Add(OpSpec("TensorStridedSliceUpdate")
                .In("input: T, begin: Index, end: Index, strides: Index, value: T")
@@ -700,7 +698,6 @@ void AddArraySlicingOps(OpRegistry* ops) {
                .Attr("T: type")
                .Deprecated(3, "Sum of a Reshape does the same")
                .InferShape(TileGradShape)
-               .NotDifferentiable()
                .Doc("The sum over the repetitions of a tiled tensor."));
 }
 

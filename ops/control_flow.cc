@@ -156,7 +156,6 @@ void AddControlFlowOps(OpRegistry* ops) {
   ops->Add(OpSpec("NoOp").InferShape(NoOutputs).Doc("Does nothing; waits for its control inputs."));
   ops->Add(OpSpec("ControlTrigger")
                .InferShape(NoOutputs)
-               .NotDifferentiable()
                .Doc("Does nothing; runs when its control inputs have, dead or not."));
   ops->Add(OpSpec("Assert")
                .In("condition: bool, data: T")
@@ -184,7 +183,6 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Attr("end: string = '\n'")
                .Stateful()
                .InferShape(PrintV2Shape)
-               .NotDifferentiable()
                .Doc("Writes a string and `end` to stderr, stdout or a file."));
   ops->Add(OpSpec("Switch")
                .In("data: T, pred: bool")

@@ -194,31 +194,26 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
                .Stateful()
                .InferShape(AccumulatorShape)
-               .NotDifferentiable()
                .Doc("Adds up gradients of a type over several steps; stale ones are dropped."));
   ops->Add(OpSpec("AccumulatorApplyGradient")
                .In("handle: Ref(string), local_step: int64, gradient: dtype")
                .Attr("dtype: numbertype")
                .InferShape(ApplyShape)
-               .NotDifferentiable()
                .Doc("Adds a gradient, unless its step is smaller than the accumulator's."));
   ops->Add(OpSpec("AccumulatorNumAccumulated")
                .In("handle: Ref(string)")
                .Out("num_accumulated: int32")
                .InferShape(ScalarShape)
-               .NotDifferentiable()
                .Doc("How many gradients have been added since the last TakeGradient."));
   ops->Add(OpSpec("AccumulatorSetGlobalStep")
                .In("handle: Ref(string), new_global_step: int64")
                .InferShape(ApplyShape)
-               .NotDifferentiable()
                .Doc("Sets the step of the accumulator."));
   ops->Add(OpSpec("AccumulatorTakeGradient")
                .In("handle: Ref(string), num_required: int32")
                .Out("average: dtype")
                .Attr("dtype: numbertype")
                .InferShape(TakeShape)
-               .NotDifferentiable()
                .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts "
                     "anew, one step "
                     "further."));
@@ -231,27 +226,23 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
                .Stateful()
                .InferShape(AccumulatorShape)
-               .NotDifferentiable()
                .Doc("Adds up gradients of a type over several steps; stale ones are dropped."));
   ops->Add(OpSpec("ResourceAccumulatorApplyGradient")
                .In("handle: resource, local_step: int64, gradient: dtype")
                .Attr("dtype: numbertype")
                .Stateful()
                .InferShape(ApplyShape)
-               .NotDifferentiable()
                .Doc("Adds a gradient, unless its step is smaller than the accumulator's."));
   ops->Add(OpSpec("ResourceAccumulatorNumAccumulated")
                .In("handle: resource")
                .Out("num_accumulated: int32")
                .Stateful()
                .InferShape(ScalarShape)
-               .NotDifferentiable()
                .Doc("How many gradients have been added since the last TakeGradient."));
   ops->Add(OpSpec("ResourceAccumulatorSetGlobalStep")
                .In("handle: resource, new_global_step: int64")
                .Stateful()
                .InferShape(ApplyShape)
-               .NotDifferentiable()
                .Doc("Sets the step of the accumulator."));
   ops->Add(OpSpec("ResourceAccumulatorTakeGradient")
                .In("handle: resource, num_required: int32")
@@ -259,7 +250,6 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("dtype: numbertype")
                .Stateful()
                .InferShape(TakeShape)
-               .NotDifferentiable()
                .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts "
                     "anew, one step "
                     "further."));
@@ -271,7 +261,6 @@ void AddDataFlowOps(OpRegistry* ops) {
           .Attr("var_name: string = ''")
           .Stateful()
           .InferShape(TemporaryVariableShape)
-          .NotDifferentiable()
           .Doc(
               "A reference to memory that lives until DestroyTemporaryVariable, within one step."));
   ops->Add(OpSpec("DestroyTemporaryVariable")
@@ -280,7 +269,6 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("var_name: string")
                .InferShape(IdentityShape)
-               .NotDifferentiable()
                .Doc("The last value of a temporary variable, which is gone afterwards."));
 }
 

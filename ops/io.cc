@@ -144,7 +144,6 @@ void AddCheckpointOps(OpRegistry* ops) {
           .Attr("dtypes: list(type) >= 1")
           .Stateful()
           .InferShape(SaveShape)
-          .NotDifferentiable()
           .Doc("Writes tensors to a checkpoint (V2), each under its name, whole or as a slice of a "
                "bigger tensor."));
   ops->Add(OpSpec("RestoreV2")
@@ -153,7 +152,6 @@ void AddCheckpointOps(OpRegistry* ops) {
                .Attr("dtypes: list(type) >= 1")
                .Stateful()
                .InferShape(RestoreShape)
-               .NotDifferentiable()
                .Doc("Reads tensors by name from a checkpoint, V2 or V1, whole or slices of them: "
                     "all, or none."));
   ops->Add(OpSpec("MergeV2Checkpoints")
@@ -162,7 +160,6 @@ void AddCheckpointOps(OpRegistry* ops) {
                .Attr("allow_missing_files: bool = false")
                .Stateful()
                .InferShape(MergeShape)
-               .NotDifferentiable()
                .Doc("Joins the checkpoints that the shards of one save wrote into one with as many "
                     "data files."));
   ops->Add(OpSpec("Restore")
@@ -172,7 +169,6 @@ void AddCheckpointOps(OpRegistry* ops) {
                .Attr("preferred_shard: int = -1")
                .Stateful()
                .InferShape(RestoreV1Shape)
-               .NotDifferentiable()
                .Doc("Reads one tensor from a checkpoint."));
   ops->Add(OpSpec("RestoreSlice")
                .In("file_pattern: string, tensor_name: string, shape_and_slice: string")
@@ -181,7 +177,6 @@ void AddCheckpointOps(OpRegistry* ops) {
                .Attr("preferred_shard: int = -1")
                .Stateful()
                .InferShape(RestoreV1Shape)
-               .NotDifferentiable()
                .Doc("Reads a slice of one tensor from a checkpoint."));
 }
 
@@ -190,32 +185,27 @@ void AddFileOps(OpRegistry* ops) {
                .In("basename: string, shard: int32, num_shards: int32")
                .Out("filename: string")
                .InferShape(AllScalars)
-               .NotDifferentiable()
                .Doc("The name of one shard of several: basename-00001-of-00004."));
   ops->Add(OpSpec("ShardedFilespec")
                .In("basename: string, num_shards: int32")
                .Out("filename: string")
                .InferShape(AllScalars)
-               .NotDifferentiable()
                .Doc("The pattern that the names of all shards match, with question marks for the "
                     "shard."));
   ops->Add(OpSpec("ReadFile")
                .In("filename: string")
                .Out("contents: string")
                .InferShape(AllScalars)
-               .NotDifferentiable()
                .Doc("The contents of a file, as one string."));
   ops->Add(OpSpec("WriteFile")
                .In("filename: string, contents: string")
                .Stateful()
                .InferShape(AllScalars)
-               .NotDifferentiable()
                .Doc("Replaces the contents of a file. Makes its directory if that is missing."));
   ops->Add(OpSpec("MatchingFiles")
                .In("pattern: string")
                .Out("filenames: string")
                .InferShape(MatchingFilesShape)
-               .NotDifferentiable()
                .Doc("The names of the files that match a pattern, or any of several, sorted."));
   ops->Add(OpSpec("StringJoin")
                .In("inputs: N * string")
@@ -231,7 +221,6 @@ void AddFileOps(OpRegistry* ops) {
                .Out("output: bool")
                .Attr("pattern: string")
                .InferShape(SameShape)
-               .NotDifferentiable()
                .Doc("Whether the whole of each string matches a regular expression (POSIX extended "
                     "syntax)."));
 }

@@ -422,7 +422,6 @@ void AddReductionOps(OpRegistry* ops) {
                .Attr("T: {int32, int64, float, double}")
                .Attr("dtype: {int32, int64} = DT_INT32")
                .InferShape(HistogramShape)
-               .NotDifferentiable()
                .Doc("How many values fall into each of nbins equal parts of value_range; those "
                     "outside count at the ends."));
   ops->Add(OpSpec("Cross")

@@ -294,7 +294,6 @@ void AddUnaryMathOps(OpRegistry* ops) {
                .Attr("T: {int32, int64, float, double}")
                .Attr("boundaries: list(float)")
                .InferShape(SameShape)
-               .NotDifferentiable()
                .Doc("How many boundaries (in ascending order) are not above each element."));
 }
 

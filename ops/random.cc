@@ -284,21 +284,18 @@ void AddStreamStarts(OpRegistry* ops) {
           .Out("key: uint64, counter: uint64")
           .Attr("Tseed: {int32, int64} = DT_INT64")
           .InferShape(GetKeyCounterShape)
-          .NotDifferentiable()
           .Doc(
               "Scrambles a seed of two integers into the key and the counter of a Philox stream."));
   ops->Add(OpSpec("StatelessRandomGetAlg")
                .Out("alg: int32")
                .Stateful()
                .InferShape(ScalarShape)
-               .NotDifferentiable()
                .Doc("The number of the generator that this device prefers: 1, Philox."));
   ops->Add(OpSpec("StatelessRandomGetKeyCounterAlg")
                .In("seed: Tseed")
                .Out("key: uint64, counter: uint64, alg: int32")
                .Attr("Tseed: {int32, int64} = DT_INT64")
                .InferShape(GetKeyCounterShape)
-               .NotDifferentiable()
                .Doc("StatelessRandomGetKeyCounter and StatelessRandomGetAlg in one."));
 }
 
@@ -319,7 +316,6 @@ void AddRandomOps(OpRegistry* ops) {
                .Attr("T: {int32, int64}")
                .Stateful()
                .InferShape(ShapeFromInput0)
-               .NotDifferentiable()
                .Doc("Integers drawn uniformly from [minval, maxval)."));
   ops->Add(OpSpec("RandomShuffle")
                .In("value: T")

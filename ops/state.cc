@@ -1,5 +1,7 @@
 #include "weir/ops/state.h"
 
+#include <algorithm>
+
 #include "weir/core/shape_context.h"
 #include "weir/ops/array.h"
 #include "weir/ops/registry.h"
@@ -279,7 +281,6 @@ void AddResourceVariables(OpRegistry* ops) {
                .Attr("allowed_devices: list(string) = []")
                .Stateful()
                .InferShape(VarHandleRule)
-               .NotDifferentiable()
                .Doc("A handle to a variable that is shared by container and name."));
   ops->Add(OpSpec("ReadVariableOp")
                .In("resource: resource")
@@ -353,7 +354,6 @@ void AddResourceVariables(OpRegistry* ops) {
                .Attr("T: {int32, int64}")
                .Stateful()
                .InferShape(CountUpToRule)
-               .NotDifferentiable()
                .Doc("The variable's value, which then grows by one; OUT_OF_RANGE at the limit."));
 }
 
@@ -390,7 +390,6 @@ void AddReferenceVariables(OpRegistry* ops) {
         .Attr("container: string = ''")
         .Attr("shared_name: string = ''")
         .Stateful()
-        .NotDifferentiable()
         .Doc("A reference to a variable that is shared by container and name.");
   };
   ops->Add(variable("VariableV2").InferShape(VariableV2Rule));
@@ -401,7 +400,6 @@ void AddReferenceVariables(OpRegistry* ops) {
                .Attr("dtype: type")
                .AllowsUninitializedInput()
                .InferShape(ScalarShape)
-               .NotDifferentiable()
                .Doc("Whether the variable has a value."));
   ops->Add(OpSpec("Assign")
                .In("ref: Ref(T), value: T")
@@ -429,37 +427,43 @@ void AddReferenceVariables(OpRegistry* ops) {
                .Attr("limit: int")
                .Attr("T: {int32, int64}")
                .InferShape(CountUpToRule)
-               .NotDifferentiable()
                .Doc("The variable's value, which then grows by one; OUT_OF_RANGE at the limit."));
 }
 
+// The rules of TensorFlow: some say that there is no gradient, the others say nothing.
+void NoGradientOf(OpSpec* op, std::initializer_list<absl::string_view> kinds,
+                  absl::string_view kind) {
+  if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) op->NotDifferentiable();
+}
+
 void AddReferenceScatters(OpRegistry* ops) {
-  for (const absl::string_view op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "Update"}) {
-    const bool compares = op == "Min" || op == "Max";
-    ops->Add(OpSpec(absl::StrCat("Scatter", op))
-                 .In("ref: Ref(T), indices: Tindices, updates: T")
-                 .Out("output_ref: Ref(T)")
-                 .Attr(op == "Update" ? "T: type"
-                       : compares     ? "T: {half, bfloat16, float, double, int32, int64}"
-                                      : kNumbers)
-                 .Attr(kIndices)
-                 .Attr(op == "Update" ? "use_locking: bool = true" : "use_locking: bool = false")
-                 .InferShape(ScatterRule)
-                 .NotDifferentiable()
-                 .Doc("Combines row indices[i] of the variable with updates[i]."));
+  for (const absl::string_view kind : {"Add", "Sub", "Mul", "Div", "Min", "Max", "Update"}) {
+    const bool compares = kind == "Min" || kind == "Max";
+    OpSpec op(absl::StrCat("Scatter", kind));
+    op.In("ref: Ref(T), indices: Tindices, updates: T")
+        .Out("output_ref: Ref(T)")
+        .Attr(kind == "Update" ? "T: type"
+              : compares       ? "T: {half, bfloat16, float, double, int32, int64}"
+                               : kNumbers)
+        .Attr(kIndices)
+        .Attr(kind == "Update" ? "use_locking: bool = true" : "use_locking: bool = false")
+        .InferShape(ScatterRule)
+        .Doc("Combines row indices[i] of the variable with updates[i].");
+    NoGradientOf(&op, {"Add", "Sub", "Mul", "Div"}, kind);
+    ops->Add(std::move(op));
   }
-  for (const absl::string_view op : {"Add", "Sub", "Max", "Min", "Update"}) {
-    ops->Add(OpSpec(absl::StrCat("ScatterNd", op))
-                 .In("ref: Ref(T), indices: Tindices, updates: T")
-                 .Out("output_ref: Ref(T)")
-                 .Attr(op == "Update" ? "T: type" : kNumbers)
-                 .Attr(kIndices)
-                 .Attr(op == "Update" ? "use_locking: bool = true" : "use_locking: bool = false")
-                 .Attr("bad_indices_policy: string = ''")
-                 .InferShape(ScatterNdRule)
-                 .NotDifferentiable()
-                 .Doc("Combines slices of the variable, addressed by vectors of indices, with "
-                      "`updates`."));
+  for (const absl::string_view kind : {"Add", "Sub", "Max", "Min", "Update"}) {
+    OpSpec op(absl::StrCat("ScatterNd", kind));
+    op.In("ref: Ref(T), indices: Tindices, updates: T")
+        .Out("output_ref: Ref(T)")
+        .Attr(kind == "Update" ? "T: type" : kNumbers)
+        .Attr(kIndices)
+        .Attr(kind == "Update" ? "use_locking: bool = true" : "use_locking: bool = false")
+        .Attr("bad_indices_policy: string = ''")
+        .InferShape(ScatterNdRule)
+        .Doc("Combines slices of the variable, addressed by vectors of indices, with `updates`.");
+    NoGradientOf(&op, {"Add", "Sub", "Update"}, kind);
+    ops->Add(std::move(op));
   }
 }
 

@@ -170,11 +170,7 @@ OpSpec UpdateOp(const UpdateRule& rule, bool resource, bool sparse) {
   op.Attr("use_locking: bool = false");
   for (const absl::string_view attr : rule.attrs) op.Attr(attr);
   op.InferShape(UpdateShapes).Doc(rule.doc);
-  if (resource) {
-    op.Stateful();
-  } else {
-    op.NotDifferentiable();
-  }
+  if (resource) op.Stateful();
   return op;
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
@@ -231,6 +232,43 @@ TEST(Gradients, NameTheOpWithoutRuleAndTheWayToIt) {
        {"No gradient defined for operation 'wall' (op type: Opaque)", "end", "start"}) {
     EXPECT_TRUE(absl::StrContains(g.status().message(), part)) << g.status();
   }
+}
+
+// TensorFlow has neither a rule for these nor a word that they have no gradient.
+TEST(Gradients, DoNotPassSilentlyWhatTensorFlowHasNoRuleFor) {
+  const auto status_of = [](auto make) {
+    Graph g;
+    const Output x = Placeholder(g, DT_FLOAT, {4}, "x");
+    const Output y = make(g, x);
+    EXPECT_TRUE(g.status().ok()) << g.status();
+    EXPECT_TRUE(Gradients({y}, {x})[0].none());
+    return g.status();
+  };
+  const auto update = [](const char* op) {
+    return [op](Graph& g, Output x) {
+      const Output ref = VariableV2(g, DT_FLOAT, {4}), at = Const<int32_t>(g, {0, 1, 2, 3});
+      return AddOp(op, {ref, at, x});
+    };
+  };
+  const std::map<std::string, absl::Status> results = {
+      {"Unique", status_of([](Graph&, Output x) { return AddOp("Unique", {x}); })},
+      {"ListDiff", status_of([](Graph&, Output x) { return ListDiff(x, x).out; })},
+      {"ScatterUpdate", status_of(update("ScatterUpdate"))},
+      {"ScatterMax", status_of(update("ScatterMax"))},
+      {"ApplyGradientDescent", status_of([](Graph& g, Output x) {
+         return AddOp("ApplyGradientDescent", {VariableV2(g, DT_FLOAT, {4}), Const(g, 0.5f), x});
+       })},
+      {"StridedSliceAssign", status_of([](Graph& g, Output x) {
+         const Output zero = Const<int32_t>(g, {0}), four = Const<int32_t>(g, {4}),
+                      one = Const<int32_t>(g, {1});
+         return AddOp("StridedSliceAssign", {VariableV2(g, DT_FLOAT, {4}), zero, four, one, x});
+       })},
+  };
+  for (const auto& [op, status] : results) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << op;
+    EXPECT_TRUE(absl::StrContains(status.message(), "No gradient defined for operation")) << op;
+  }
+  EXPECT_TRUE(status_of(update("ScatterAdd")).ok());
 }
 
 TEST(Gradients, SayThatLoopsAreBeyondThem) {
