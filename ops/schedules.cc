@@ -100,7 +100,7 @@ Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
 // From the last interval to the first: the value of the first boundary that the step does not
 // exceed.
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
-                         const std::vector<double>& values, absl::string_view name) {
+                         const std::vector<TensorArg>& values, absl::string_view name) {
   if (!global_step) return {};
   Graph& graph = global_step.graph();
   if (boundaries.empty() || values.size() != boundaries.size() + 1) {
@@ -116,13 +116,16 @@ Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundar
     return {};
   }
   const NameScope scope(graph, name.empty() ? "PiecewiseConstant" : name);
-  Output value = Const(graph, static_cast<float>(values.back()));
+  Outputs rates;
+  for (const TensorArg& value : values)
+    rates.push_back(value.In(graph, rates.empty() ? DT_INVALID : rates[0].dtype()));
+  if (!graph.status().ok()) return {};
+  Output rate = rates.back();
   for (size_t i = boundaries.size(); i-- > 0;) {
     const Output boundary = ConstLike(global_step, static_cast<double>(boundaries[i]));
-    value = Select(LessEqual(global_step, boundary), Const(graph, static_cast<float>(values[i])),
-                   value);
+    rate = Select(LessEqual(global_step, boundary), rates[i], rate);
   }
-  return value;
+  return rate;
 }
 
 Output CosineDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,

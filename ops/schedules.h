@@ -41,9 +41,9 @@ Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
 
 // values[0] up to and including step boundaries[0], values[1] up to boundaries[1], ...,
 // values.back() afterwards. INVALID_ARGUMENT on the graph unless there is one value more than
-// boundaries, and boundaries ascend.
+// boundaries, boundaries ascend, and all values have the type of the first.
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
-                         const std::vector<double>& values, absl::string_view name = {});
+                         const std::vector<TensorArg>& values, absl::string_view name = {});
 
 struct CosineDecayOptions {
   double alpha = 0;  // the lowest rate, as a fraction of learning_rate

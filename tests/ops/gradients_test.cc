@@ -401,6 +401,9 @@ TEST(Schedules, PiecewiseConstantChangesAfterItsBoundaries) {
   EXPECT_EQ(RateAt(schedule, 10), 1.f);
   EXPECT_EQ(RateAt(schedule, 11), 0.5f);
   EXPECT_EQ(RateAt(schedule, 21), 0.25f);
+  Graph typed;
+  const Tensor one = Tensor::Scalar(1.0), half_one = Tensor::Scalar(0.5);
+  EXPECT_EQ(PiecewiseConstant(Const(typed, int64_t{1}), {10}, {one, half_one}).dtype(), DT_DOUBLE);
   Graph g;
   PiecewiseConstant(Const(g, int64_t{1}), {10, 5}, {1.0, 0.5, 0.25});
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
