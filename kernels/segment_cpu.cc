@@ -306,35 +306,66 @@ absl::Status RunSparse(KernelContext& c) {
 
 enum class Scale { kNone, kMean, kSqrtN };
 
-// The gradient: row ids[i] of `grad`, divided as the forward op divided it, is added to row
-// indices[i] of the result.
+// Where the rows of the gradient go: row i of the list to places[i] of `rows`.
+struct Scattered {
+  int64_t rows = 0;
+  std::vector<int64_t> places;
+};
+
+// The first version has a row for each of those that were gathered from, the second one only for
+// those that are there; it tells which as output 1.
+absl::StatusOr<Scattered> ScatterRows(KernelContext& c, const Tensor& indices, int64_t rows,
+                                      bool only_present) {
+  const int64_t n = indices.num_elements();
+  Scattered out{.rows = rows, .places = std::vector<int64_t>(n)};
+  for (int64_t i = 0; i < n; ++i) {
+    out.places[i] = IdOf(indices, i);
+    if (out.places[i] < 0 || out.places[i] >= rows)
+      return InvalidArgument("Index ", out.places[i], " out of range [0, ", rows, ").");
+  }
+  if (!only_present) return out;
+  std::vector<int64_t> present = out.places;
+  std::sort(present.begin(), present.end());
+  present.erase(std::unique(present.begin(), present.end()), present.end());
+  for (int64_t& place : out.places)
+    place = std::lower_bound(present.begin(), present.end(), place) - present.begin();
+  out.rows = static_cast<int64_t>(present.size());
+  WEIR_ASSIGN_OR_RETURN(Tensor* const which, c.AllocateOutput(1, Shape({out.rows})));
+  for (int64_t i = 0; i < out.rows; ++i) which->SetIntAt(i, present[i]);
+  return out;
+}
+
+// The gradient: row ids[i] of `grad`, divided as the forward op divided it, is added to the row of
+// the result that indices[i] names.
 template <class T>
 absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   using Acc = Wide<T>;
   const Tensor &grad = c.input(0), &indices = c.input(1), &ids = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckSparse(grad, indices, ids));
   if (c.input(3).num_elements() != 1) return InvalidArgument("output_dim0 should be a scalar");
-  const int64_t rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
-  if (rows < 0) return InvalidArgument("output_dim0 must be non-negative, but got ", rows);
-  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(grad.shape(), rows)));
+  const int64_t dense_rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
+  if (dense_rows < 0)
+    return InvalidArgument("output_dim0 must be non-negative, but got ", dense_rows);
+  std::vector<int64_t> sizes(segments, 0);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t s = IdOf(ids, i);
+    if (s < 0 || s >= segments)
+      return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
+    ++sizes[s];
+  }
+  WEIR_ASSIGN_OR_RETURN(const Scattered scattered,
+                        ScatterRows(c, indices, dense_rows, c.num_outputs() == 2));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out,
+                        c.AllocateOutput(0, RowsShape(grad.shape(), scattered.rows)));
   const int64_t width = WidthOf(grad.shape(), 1);
-  if (n == 0 || out->num_elements() == 0 || width == 0) {
+  if (n == 0 || out->num_elements() == 0) {
     ClearElements(c.pool(), *out);
     return absl::OkStatus();
   }
-  std::vector<int64_t> sizes(segments, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t s = IdOf(ids, i), row = IdOf(indices, i);
-    if (s < 0 || s >= segments)
-      return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
-    if (row < 0 || row >= rows)
-      return InvalidArgument("Index ", row, " out of range [0, ", rows, ").");
-    ++sizes[s];
-  }
-  std::vector<Acc> acc(rows * width, Acc(0));
+  std::vector<Acc> acc(scattered.rows * width, Acc(0));
   const T* const x = grad.data<T>();
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t s = IdOf(ids, i), row = IdOf(indices, i);
+    const int64_t s = IdOf(ids, i), row = scattered.places[i];
     const double size = static_cast<double>(sizes[s]);
     const Acc factor = static_cast<Acc>(scale == Scale::kNone   ? 1
                                         : scale == Scale::kMean ? 1 / size
@@ -343,7 +374,7 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
       acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
   }
   T* const y = out->data<T>();
-  for (int64_t i = 0; i < rows * width; ++i) y[i] = static_cast<T>(acc[i]);
+  for (int64_t i = 0; i < scattered.rows * width; ++i) y[i] = static_cast<T>(acc[i]);
   return absl::OkStatus();
 }
 
@@ -358,12 +389,17 @@ void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
   }
 }
 template <class... Ts>
-void AddSparseGrad(KernelRegistry* r, const char* op, Scale scale, List<Ts...>) {
-  (r->Add(op, kCpu, DataTypeOf<Ts>::value,
-          [scale](const KernelInit&) -> absl::StatusOr<Kernel> {
-            return Kernel([scale](KernelContext& c) { return RunSparseGrad<Ts>(c, scale); });
-          })
+void AddSparseGrad(KernelRegistry* r, const std::string& op, Scale scale, List<Ts...>) {
+  const auto make = []<class T>(Scale s) -> KernelFactory {
+    return [s](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([s](KernelContext& c) { return RunSparseGrad<T>(c, s); });
+    };
+  };
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(scale))
        .HostArgs({"output_dim0"}),
+   ...);
+  (r->Add(op + "V2", kCpu, DataTypeOf<Ts>::value, make.template operator()<Ts>(scale))
+       .HostArgs({"dense_output_dim0"}),
    ...);
 }
 

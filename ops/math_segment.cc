@@ -60,6 +60,16 @@ absl::Status SparseSegmentRowsShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// Only the rows that are there, and their numbers.
+absl::Status SparseSegmentGradV2Shape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(CheckSparse(c));
+  WEIR_RETURN_IF_ERROR(CountAt(c, 3, "dense_output_dim0").status());
+  if (c.input(0).has_rank())
+    c.set_output(0, Shape({Shape::kUnknown}).Concatenate(c.input(0).Sub(1)));
+  c.set_output(1, Shape({Shape::kUnknown}));
+  return absl::OkStatus();
+}
+
 // ---- gradients
 
 Output Rows(Output data, Output ids) { return Gather(data, ids); }
@@ -152,15 +162,21 @@ Grads UnsortedSegmentProdGradient(GradContext& g) {
   return {GatherDropNegatives(dy, ids, safe_ids).rows * slope, Grad(), Grad()};
 }
 
-Output FirstDim(Output x) { return StridedSlice(ShapeVector(x), {Index(0)}); }
+Output FirstDimOf(Output shape) { return StridedSlice(shape, {Index(0)}); }
 
-// `op` scatters the rows of dy back. With sparse_gradient the rows stay rows.
+// `op` scatters the rows of dy back into zeros; with sparse_gradient its second version leaves
+// those out.
 template <int kInputs>
 GradientFn SparseSegmentGradient(const char* op) {
   return [op](GradContext& g) -> Grads {
     Grads out(kInputs);
-    const Output rows = FirstDim(g.x(0));
-    out[0] = AddOp(op, {g.dy(), g.x(1), g.x(2), rows});
+    const Output shape = ShapeVector(g.x(0)), rows = FirstDimOf(shape);
+    if (g.attr<bool>("sparse_gradient")) {
+      const Node* const sums = AddNode(absl::StrCat(op, "V2"), {g.dy(), g.x(1), g.x(2), rows});
+      if (sums != nullptr) out[0] = IndexedSlices{sums->output(0), sums->output(1), shape};
+    } else {
+      out[0] = AddOp(op, {g.dy(), g.x(1), g.x(2), rows});
+    }
     return out;
   };
 }
@@ -171,8 +187,8 @@ Grads SparseSegmentGradGradient(GradContext& g) {
   const char* op = !kScaled ? "SparseSegmentSum"
                    : kSqrt  ? "SparseSegmentSqrtN"
                             : "SparseSegmentMean";
-  Output sums =
-      AddOp(absl::StrCat(op, "WithNumSegments"), {g.dy(), g.x(1), g.x(2), FirstDim(g.x(0))});
+  Output sums = AddOp(absl::StrCat(op, "WithNumSegments"),
+                      {g.dy(), g.x(1), g.x(2), FirstDimOf(ShapeVector(g.x(0)))});
   return {sums};
 }
 
@@ -235,6 +251,15 @@ void AddSparse(OpRegistry* ops, const std::string& kind, absl::string_view types
                .InferShape(SparseSegmentRowsShape)
                .Gradient(second)
                .Doc(absl::StrCat("The gradient of ", op, " with respect to its data.")));
+  ops->Add(OpSpec(op + "GradV2")
+               .In("grad: T, indices: Tidx, segment_ids: Tsegmentids, dense_output_dim0: int32")
+               .Out("output: T, sorted_unique_indices: Tidx")
+               .Attr(kFloatTypes)
+               .Attr(kIdx)
+               .Attr(kIds)
+               .InferShape(SparseSegmentGradV2Shape)
+               .Doc(absl::StrCat("The rows of the gradient of ", op,
+                                 " that are not zero, and where they are.")));
 }
 
 }  // namespace

@@ -203,6 +203,22 @@ TEST(Gradients, OfAGatheredVariableAreRows) {
   }
 }
 
+TEST(Gradients, OfSparseSegmentsAreRowsOnRequest) {
+  Graph g;
+  const Output x = Const<float>(g, {1, 2, 3, 4}), at = Const<int32_t>(g, {3, 0, 3}),
+               ids = Const<int32_t>(g, {0, 0, 1});
+  const Output data = Reshape(x, {4, 1});
+  const Output y = AddOp("SparseSegmentSum", {data, at, ids}, {{"sparse_gradient", true}}, "sums");
+  const Grads grads = Gradients({ReduceSum(Square(y))}, {data});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  ASSERT_TRUE(grads[0].is_slices());
+  EXPECT_EQ(grads[0].slices().values.node->op_name(), "SparseSegmentSumGradV2");
+  // The sums are 4 + 1 and 4; row 3 is in both.
+  EXPECT_EQ(Floats(g, grads[0].slices().values), (V{10, 18}));
+  EXPECT_EQ(Floats(g, Cast(grads[0].slices().indices, DT_FLOAT)), (V{0, 3}));
+  EXPECT_EQ(Floats(g, Cast(grads[0].slices().dense_shape, DT_FLOAT)), (V{4, 1}));
+}
+
 TEST(Gradients, RowsAndDensePartsAddUpToADenseTensor) {
   Graph g;
   const Variable w =
