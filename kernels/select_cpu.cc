@@ -2,6 +2,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "weir/core/resource_handle.h"
+#include "weir/core/variant.h"
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/spans.h"
@@ -21,12 +23,11 @@ void Choose(const bool* condition, const void* t, const void* e, void* out, int6
 }
 using ChooseFn = void (*)(const bool*, const void*, const void*, void*, int64_t);
 
+// Null for objects.
 ChooseFn ChooserFor(DataType type) {
   ChooseFn fn = nullptr;
   if (IsPlain(type)) {
     DispatchSize(ElementSize(type), [&]<class U>() { fn = Choose<U>; });
-  } else if (type == DT_STRING) {
-    fn = Choose<std::string>;
   }
   return fn;
 }
@@ -67,9 +68,10 @@ void ChooseTiles(ThreadPool& pool, ChooseFn choose, size_t size, const Tensor& c
       kTile);
 }
 
-// Strings cannot be copied as bytes: the positions of their elements are laid over the result
+// Objects cannot be copied as bytes: the positions of the elements are laid over the result
 // instead.
-void ChooseStrings(const Tensor& condition, const Tensor& t, const Tensor& e, Tensor* out) {
+template <class T>
+void ChooseObjects(const Tensor& condition, const Tensor& t, const Tensor& e, Tensor* out) {
   const Shape* const shapes[] = {&condition.shape(), &t.shape(), &e.shape()};
   const Broadcast layout(out->shape(), shapes);
   const Tensor* const args[] = {&condition, &t, &e};
@@ -83,8 +85,7 @@ void ChooseStrings(const Tensor& condition, const Tensor& t, const Tensor& e, Te
   }
   for (int64_t i = 0; i < n; ++i) {
     const bool c = condition.data<bool>()[at[0][i]];
-    out->data<std::string>()[i] =
-        c ? t.data<std::string>()[at[1][i]] : e.data<std::string>()[at[2][i]];
+    out->data<T>()[i] = c ? t.data<T>()[at[1][i]] : e.data<T>()[at[2][i]];
   }
 }
 
@@ -92,10 +93,11 @@ absl::Status RunChoice(KernelContext& c, ChooseFn choose, const Tensor& conditio
                        const Tensor& e, const Shape& shape) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
-  if (out->dtype() == DT_STRING) {
-    ChooseStrings(condition, t, e, out);
-  } else {
+  if (choose != nullptr) {
     ChooseTiles(c.pool(), choose, ElementSize(out->dtype()), condition, t, e, out);
+  } else {
+    DispatchType(out->dtype(), List<std::string, ResourceHandle, Variant>{},
+                 [&]<class T>() { ChooseObjects<T>(condition, t, e, out); });
   }
   return absl::OkStatus();
 }
@@ -135,10 +137,6 @@ using SelectFn = absl::Status (*)(KernelContext&, ChooseFn);
 KernelFactory SelectFactory(SelectFn run) {
   return [run](const KernelInit& init) -> absl::StatusOr<Kernel> {
     const ChooseFn choose = ChooserFor(init.attr<DataType>("T"));
-    if (choose == nullptr) {
-      return Unimplemented("Select of ", DataTypeName(init.attr<DataType>("T")),
-                           " is not supported");
-    }
     return Kernel([run, choose](KernelContext& c) { return run(c, choose); });
   };
 }

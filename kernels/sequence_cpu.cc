@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "weir/kernels/registry.h"
+#include "weir/kernels/scalar_math.h"
 #include "weir/ops/range_size.h"
 
 // Ranges, histograms and other small things of arithmetic.
@@ -105,7 +106,8 @@ absl::Status RunBincount(KernelContext& c) {
   T* const bins = out->data<T>();
   std::fill_n(bins, n, T(0));
   for (int64_t i = 0; i < values.num_elements(); ++i) {
-    if (v[i] < n) bins[v[i]] += weighted ? weights.data<T>()[i] : T(1);
+    if (v[i] >= n) continue;
+    bins[v[i]] = ScalarMath<T>::Add(bins[v[i]], weighted ? weights.data<T>()[i] : T(1));
   }
   return absl::OkStatus();
 }

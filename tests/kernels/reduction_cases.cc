@@ -321,6 +321,13 @@ std::vector<OpCase> SequenceCases() {
           .Input(Tensor::Vector<float>({1, 2, 0.5f, 4, 7}))
           .Types({DT_FLOAT})
           .Reference(fixed(Tensor::Vector<float>({4, 3, 0, 0.5f}))),
+      OpCase("Bincount")
+          .Label("wraps")
+          .Input(Tensor::Vector<int32_t>({0, 0}))
+          .Input(Tensor::Scalar<int32_t>(1))
+          .Input(Tensor::Vector<int32_t>({std::numeric_limits<int32_t>::max(), 1}))
+          .Types({DT_INT32})
+          .Reference(fixed(Tensor::Vector<int32_t>({std::numeric_limits<int32_t>::min()}))),
       OpCase("HistogramFixedWidth")
           .Input(Tensor::Vector<float>({-1, 0, 1.5f, 2, 5, 15}))
           .Input(Tensor::Vector<float>({0, 5}))
@@ -671,21 +678,22 @@ std::vector<OpCase> SegmentCases() {
                         return {Doubles({4, 2}, y)};
                       }));
     // Rows 0, 1 and 3 of the result above: row 2 is named by no index.
-    all.push_back(OpCase("SparseSegment" + kind + "GradV2")
-                      .Input({3, 2})
-                      .Input(indices)
-                      .Input(ids)
-                      .Input(Tensor::Scalar<int32_t>(4))
-                      .Reference([=](const Node&, const Tensors& in) -> Tensors {
-                        const double* const x = in[0].data<double>();
-                        std::vector<double> y;
-                        for (const auto& [a, b] : {std::pair(0, -1), std::pair(2, -1), std::pair(0, 2)}) {
-                          for (int j = 0; j < 2; ++j)
-                            y.push_back(factor(2) * (x[a * 2 + j] + (b < 0 ? 0 : x[b * 2 + j])));
-                        }
-                        return {Doubles({3, 2}, y), Tensor::Vector<int32_t>({0, 1, 3})};
-                      })
-                      .ShapesDependOnValues());
+    all.push_back(
+        OpCase("SparseSegment" + kind + "GradV2")
+            .Input({3, 2})
+            .Input(indices)
+            .Input(ids)
+            .Input(Tensor::Scalar<int32_t>(4))
+            .Reference([=](const Node&, const Tensors& in) -> Tensors {
+              const double* const x = in[0].data<double>();
+              std::vector<double> y;
+              for (const auto& [a, b] : {std::pair(0, -1), std::pair(2, -1), std::pair(0, 2)}) {
+                for (int j = 0; j < 2; ++j)
+                  y.push_back(factor(2) * (x[a * 2 + j] + (b < 0 ? 0 : x[b * 2 + j])));
+              }
+              return {Doubles({3, 2}, y), Tensor::Vector<int32_t>({0, 1, 3})};
+            })
+            .ShapesDependOnValues());
   };
   sparse("Sum", SumOf, [](int) { return 1.0; });
   sparse("Mean", mean, [](int n) { return 1.0 / n; });

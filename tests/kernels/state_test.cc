@@ -330,5 +330,26 @@ TEST(ResourceVariable, UpdatesFromManyThreadsAllCount) {
   EXPECT_EQ((*Evaluate(g, {read}, &resources))[0].flat<int64_t>()[0], 200);
 }
 
+TEST(ResourceVariables, HandlesAreChosenBySelect) {
+  for (const char* op : {"Select", "SelectV2"}) {
+    Graph g;
+    const Output a = VarHandleOp(g, DT_FLOAT, Shape(), {.shared_name = "a"}),
+                 b = VarHandleOp(g, DT_FLOAT, Shape(), {.shared_name = "b"});
+    const Output first = Placeholder(g, DT_BOOL, Shape());
+    const Output value = ReadVariableOp(AddOp(op, {first, a, b}), DT_FLOAT);
+    ResourceMap resources;
+    ASSERT_TRUE(EvaluateTargets(g,
+                                {AssignVariableOp(a, Const(g, 1.f), false),
+                                 AssignVariableOp(b, Const(g, 2.f), false)},
+                                &resources)
+                    .ok());
+    for (const bool choice : {true, false}) {
+      const auto out = Evaluate(g, {{first, Tensor::Scalar(choice)}}, {value}, &resources);
+      ASSERT_TRUE(out.ok()) << out.status();
+      EXPECT_EQ((*out)[0].scalar<float>(), choice ? 1 : 2);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weir
