@@ -31,6 +31,11 @@ struct RowFunctions {
   double (*max_f64)(const double*, int64_t);
   float (*min_f32)(const float*, int64_t);
   double (*min_f64)(const double*, int64_t);
+  // x[i] goes into acc[i].
+  void (*sum_columns_f32)(const float*, int64_t, double*);
+  void (*squares_columns_f32)(const float*, int64_t, double*);
+  void (*max_columns_f32)(const float*, int64_t, float*);
+  void (*min_columns_f32)(const float*, int64_t, float*);
 };
 }  // namespace weir
 #endif  // WEIR_KERNELS_REDUCERS_ONCE_
@@ -121,11 +126,42 @@ R RowLoop(const T* x, int64_t n) {
   return static_cast<R>(total);
 }
 
+// Floats into accumulators in double.
+template <class F>
+void WideColumns(const float* x, int64_t n, double* acc) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto wide = hn::PromoteTo(d, hn::LoadU(narrow, x + i));
+    hn::StoreU(F::Step(hn::LoadU(d, acc + i), wide), d, acc + i);
+  }
+  for (; i < n; ++i) acc[i] = F::One(acc[i], x[i]);
+}
+template <class F>
+void SameColumns(const float* x, int64_t n, float* acc) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(F::Step(hn::LoadU(d, acc + i), hn::LoadU(d, x + i)), d, acc + i);
+  for (; i < n; ++i) acc[i] = static_cast<float>(F::One(acc[i], x[i]));
+}
+
 void GetRowFunctions(RowFunctions* f) {
-  *f = {RowLoop<SumOf, float, double>,     RowLoop<SumOf, double, double>,
-        RowLoop<SquaresOf, float, double>, RowLoop<SquaresOf, double, double>,
-        RowLoop<MaxOf, float, float>,      RowLoop<MaxOf, double, double>,
-        RowLoop<MinOf, float, float>,      RowLoop<MinOf, double, double>};
+  *f = {RowLoop<SumOf, float, double>,
+        RowLoop<SumOf, double, double>,
+        RowLoop<SquaresOf, float, double>,
+        RowLoop<SquaresOf, double, double>,
+        RowLoop<MaxOf, float, float>,
+        RowLoop<MaxOf, double, double>,
+        RowLoop<MinOf, float, float>,
+        RowLoop<MinOf, double, double>,
+        WideColumns<SumOf>,
+        WideColumns<SquaresOf>,
+        SameColumns<MaxOf>,
+        SameColumns<MinOf>};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -160,6 +196,7 @@ struct Accumulator<std::complex<T>> {
 template <class T>
 struct SumReduction {
   using Acc = typename Accumulator<T>::type;
+  static constexpr auto kColumns = &RowFunctions::sum_columns_f32;  // for float
   static Acc Neutral() { return Acc(0); }
   static Acc Value(T x) { return static_cast<Acc>(x); }
   static Acc Merge(Acc a, Acc b) { return a + b; }
@@ -190,13 +227,15 @@ struct MeanReduction : SumReduction<T> {
 };
 
 template <class T>
-struct ProdReduction : SumReduction<T> {
+struct ProdReduction {
   using Acc = typename Accumulator<T>::type;
+  static Acc Value(T x) { return static_cast<Acc>(x); }
+  static T Result(Acc a, int64_t) { return static_cast<T>(a); }
   static Acc Neutral() { return Acc(1); }
   static Acc Merge(Acc a, Acc b) { return a * b; }
   static Acc Row(const T* x, int64_t n) {
     Acc acc(1);
-    for (int64_t i = 0; i < n; ++i) acc *= SumReduction<T>::Value(x[i]);
+    for (int64_t i = 0; i < n; ++i) acc *= Value(x[i]);
     return acc;
   }
 };
@@ -204,6 +243,7 @@ struct ProdReduction : SumReduction<T> {
 template <class T>
 struct NormReduction : SumReduction<T> {
   using Acc = typename Accumulator<T>::type;
+  static constexpr auto kColumns = &RowFunctions::squares_columns_f32;
   static Acc Value(T x) {
     const Acc v = static_cast<Acc>(x);
     if constexpr (ScalarMath<T>::kComplex)
@@ -231,6 +271,8 @@ struct ExtremeReduction {
   // 16-bit floats compare as floats.
   using Acc = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
   using Limits = std::numeric_limits<Acc>;
+  static constexpr auto kColumns =
+      kMax ? &RowFunctions::max_columns_f32 : &RowFunctions::min_columns_f32;
   static Acc Neutral() {
     if constexpr (Limits::has_infinity)
       return kMax ? -Limits::infinity() : Limits::infinity();
@@ -283,6 +325,11 @@ Reducer MakeReducer() {
     T* y = static_cast<T*>(ys);
     for (int64_t i = 0; i < n; ++i) y[i] = F::Result(a[i], count);
   };
+  if constexpr (std::is_same_v<T, float> && requires { F::kColumns; }) {
+    r.columns = [](const void* x, int64_t n, void* acc) {
+      (Rows().*F::kColumns)(static_cast<const float*>(x), n, static_cast<Acc*>(acc));
+    };
+  }
   r.cost = sizeof(T) >= 8 ? 0.4f : 0.2f;
   if (!std::is_same_v<T, float> && !std::is_same_v<T, double>) r.cost = 1;
   return r;
