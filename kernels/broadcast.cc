@@ -51,40 +51,53 @@ Broadcast::Broadcast(const Shape& result, absl::Span<const Shape* const> argumen
   }
 }
 
-void Broadcast::Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n,
-                       void* out) const {
-  const auto& strides = strides_[argument];
-  const char* const from = static_cast<const char*>(data);
-  char* to = static_cast<char*>(out);
-  if (dims_.empty()) {
-    std::memcpy(to, from, size * n);
-    return;
-  }
-  absl::InlinedVector<int64_t, 6> index(dims_.size());
+namespace {
+
+// Runs along the innermost dimension, whose stride is 0 or 1, are mostly short: they are copied by
+// loops of the element's size, long ones by memcpy.
+template <class U>
+void GatherElements(const U* from, absl::Span<const int64_t> dims,
+                    absl::Span<const int64_t> strides, int64_t begin, int64_t n, U* to) {
+  constexpr int64_t kLong = 32;
+  const int last = static_cast<int>(dims.size()) - 1;
+  absl::InlinedVector<int64_t, 6> index(dims.size());
   int64_t rest = begin, offset = 0;
-  for (int i = rank() - 1; i >= 0; --i) {
-    index[i] = rest % dims_[i];
-    rest /= dims_[i];
+  for (int i = last; i >= 0; --i) {
+    index[i] = rest % dims[i];
+    rest /= dims[i];
     offset += index[i] * strides[i];
   }
-  const int last = rank() - 1;
   while (n > 0) {
-    const int64_t run = std::min(n, dims_[last] - index[last]);
+    const int64_t run = std::min(n, dims[last] - index[last]);
+    const U* const x = from + offset;
     if (strides[last] == 0) {
-      FillElements(to, from + offset * size, size, run);
+      std::fill_n(to, run, *x);
+    } else if (run >= kLong) {
+      std::memcpy(to, x, run * sizeof(U));
     } else {
-      std::memcpy(to, from + offset * size, run * size);  // the innermost stride is 0 or 1
+      for (int64_t i = 0; i < run; ++i) to[i] = x[i];
     }
-    to += run * size;
+    to += run;
     n -= run;
     index[last] += run;
     offset += run * strides[last];
-    for (int i = last; i > 0 && index[i] == dims_[i]; --i) {
+    for (int i = last; i > 0 && index[i] == dims[i]; --i) {
       offset += strides[i - 1] - index[i] * strides[i];
       index[i] = 0;
       ++index[i - 1];
     }
   }
+}
+
+}  // namespace
+
+void Broadcast::Gather(int argument, const void* data, size_t size, int64_t begin, int64_t n,
+                       void* out) const {
+  if (dims_.empty()) return FillElements(out, data, size, n);
+  DispatchSize(size, [&]<class U>() {
+    GatherElements(static_cast<const U*>(data), dims_, strides_[argument], begin, n,
+                   static_cast<U*>(out));
+  });
 }
 
 const void* Broadcast::Tile(int argument, const void* data, size_t size, int64_t begin, int64_t n,
