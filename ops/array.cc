@@ -562,8 +562,11 @@ Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper,
 void AddArrayOps(OpRegistry* ops) {
   AddArrayBasicOps(ops);
   AddArraySlicingOps(ops);
+  AddArrayJoiningOps(ops);
   AddArrayGatherOps(ops);
+  AddArraySearchOps(ops);
   AddArrayLayoutOps(ops);
+  AddArraySpaceOps(ops);
   AddArrayDiagOps(ops);
 }
 

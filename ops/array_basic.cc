@@ -29,6 +29,11 @@ std::optional<std::vector<int64_t>> KnownInts(ShapeContext& c, int i) {
   return out;
 }
 
+absl::StatusOr<int64_t> VectorLength(ShapeContext& c, int i) {
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.WithRank(i, 1));
+  return shape.dim(0);
+}
+
 absl::StatusOr<Shape> RequestedShape(ShapeContext& c, int i) {
   WEIR_RETURN_IF_ERROR(c.WithRank(i, 1).status());
   return c.InputAsShape(i, /*minus_one_is_unknown=*/false);

@@ -12,8 +12,11 @@ namespace weir {
 // The parts of AddArrayOps, a source file each.
 void AddArrayBasicOps(OpRegistry* ops);    // array_basic.cc
 void AddArraySlicingOps(OpRegistry* ops);  // array_slicing.cc
+void AddArrayJoiningOps(OpRegistry* ops);  // array_joining.cc
 void AddArrayGatherOps(OpRegistry* ops);   // array_gather.cc
+void AddArraySearchOps(OpRegistry* ops);   // array_search.cc
 void AddArrayLayoutOps(OpRegistry* ops);   // array_layout.cc
+void AddArraySpaceOps(OpRegistry* ops);    // array_space.cc
 void AddArrayDiagOps(OpRegistry* ops);     // array_diag.cc
 
 // Outputs 0 to count - 1 of a node; as many invalid ones if there is no node.
@@ -29,6 +32,8 @@ absl::Status IdentityShape(ShapeContext& c);
 absl::StatusOr<int> CheckedAxis(int64_t axis, int rank);
 // The integers of input i if they are known before the step.
 std::optional<std::vector<int64_t>> KnownInts(ShapeContext& c, int i);
+// How many elements the vector at input i has; -1 if unknown.
+absl::StatusOr<int64_t> VectorLength(ShapeContext& c, int i);
 // The shape that the vector at input i spells out; INVALID_ARGUMENT if it is no vector, or if a
 // dimension is negative.
 absl::StatusOr<Shape> RequestedShape(ShapeContext& c, int i);
