@@ -105,7 +105,7 @@ struct Round {
 };
 struct Rint : Round {
   static constexpr char kOp[] = "Rint";
-  using Types = Floats;
+  using Types = List<float, double>;  // TensorFlow has no others
 };
 
 struct Exp {

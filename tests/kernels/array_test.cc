@@ -246,6 +246,15 @@ INSTANTIATE_TEST_SUITE_P(Indices, BadInputTest, testing::ValuesIn(BadIndices()),
 
 // ---- running
 
+TEST(Kernels, TypeWithoutOneIsAnInvalidArgument) {
+  for (const DataType type : {DT_HALF, DT_BFLOAT16}) {
+    const absl::Status status = RunFed("Rint", {Tensor::Zeros(type, Shape({2}))}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("No OpKernel was registered to support Op 'Rint'"));
+  }
+}
+
 TEST(Array, AnUnfedPlaceholderIsNamed) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, 3}, "image");
