@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <numeric>
+#include <string>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
@@ -148,12 +152,7 @@ void PlanTile(int k, size_t size, int64_t elements, PlannedBroadcast* plan) {
   plan->unit[k] = together * size;
 }
 
-// Null if nothing is to be planned: equal shapes, shapes that are not known, or no broadcast.
-std::shared_ptr<const PlannedBroadcast> PlanBroadcast(const BinarySpan& span,
-                                                      absl::Span<const Shape> shapes) {
-  if (!span.broadcasts || shapes.size() != 2 || shapes[0] == shapes[1]) return nullptr;
-  const Shape &x = shapes[0], &y = shapes[1];
-  if (!x.IsFullyDefined() || !y.IsFullyDefined()) return nullptr;
+std::shared_ptr<const PlannedBroadcast> MakePlan(size_t size, const Shape& x, const Shape& y) {
   const absl::StatusOr<Shape> z = BroadcastShapes(x, y);
   if (!z.ok() || z->num_elements() == 0) return nullptr;
   const Shape* const arguments[] = {&x, &y};
@@ -161,9 +160,56 @@ std::shared_ptr<const PlannedBroadcast> PlanBroadcast(const BinarySpan& span,
       std::make_shared<PlannedBroadcast>(PlannedBroadcast{x, y, *z, Broadcast(*z, arguments)});
   for (int k = 0; z->num_elements() <= kTile && k < 2; ++k) {
     if (plan->layout.kind(k) != Broadcast::Kind::kStrided) continue;
-    PlanTile(k, span.in_size, arguments[k]->num_elements(), plan.get());
+    PlanTile(k, size, arguments[k]->num_elements(), plan.get());
   }
   return plan;
+}
+
+// Kernels of equal shapes share a plan: of the many nodes of a graph few differ in that, so what
+// they look up stays in the nearest cache. Plans that no kernel holds any more are swept out
+// whenever the table has doubled.
+class SharedPlans {
+ public:
+  std::shared_ptr<const PlannedBroadcast> Get(size_t size, const Shape& x, const Shape& y) {
+    const std::string key = absl::StrCat(size, x.ToString(), y.ToString());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto it = plans_.find(key); it != plans_.end()) {
+      if (auto plan = it->second.lock()) return plan;
+    }
+    auto plan = MakePlan(size, x, y);
+    if (plan == nullptr) return nullptr;
+    if (plans_.size() >= sweep_at_) {
+      absl::erase_if(plans_, [](const auto& entry) { return entry.second.expired(); });
+      sweep_at_ = std::max<size_t>(64, 2 * plans_.size());
+    }
+    plans_[key] = plan;
+    return plan;
+  }
+
+ private:
+  std::mutex mutex_;
+  absl::flat_hash_map<std::string, std::weak_ptr<const PlannedBroadcast>> plans_;
+  size_t sweep_at_ = 64;
+};
+
+// Null if nothing is to be planned: equal shapes, shapes that are not known, or no broadcast.
+std::shared_ptr<const PlannedBroadcast> PlanBroadcast(const BinarySpan& span,
+                                                      absl::Span<const Shape> shapes) {
+  if (!span.broadcasts || shapes.size() != 2 || shapes[0] == shapes[1]) return nullptr;
+  if (!shapes[0].IsFullyDefined() || !shapes[1].IsFullyDefined()) return nullptr;
+  static auto* const plans = new SharedPlans;
+  return plans->Get(span.in_size, shapes[0], shapes[1]);
+}
+
+// `n` copies of an element, 16 bytes at a time; up to 15 bytes beyond are written too.
+void Repeat(const char* element, size_t size, int64_t n, char* to) {
+  alignas(16) char pattern[16];
+  DispatchSize(size, [&]<class U>() {
+    for (size_t i = 0; i < sizeof pattern; i += sizeof(U))
+      std::memcpy(pattern + i, element, sizeof(U));
+  });
+  const int64_t bytes = n * static_cast<int64_t>(size);
+  for (int64_t i = 0; i < bytes; i += sizeof pattern) std::memcpy(to + i, pattern, sizeof pattern);
 }
 
 // A result of one tile: no index is computed, only looked up.
@@ -177,7 +223,7 @@ void RunTile(const BinarySpan& span, double p, const PlannedBroadcast& plan, con
     const char* const from = static_cast<const char*>(at[k]);
     char* const to = buffers[k];
     if (plan.layout.kind(k) == Broadcast::Kind::kConstant) {
-      FillElements(to, from, span.in_size, n);
+      Repeat(from, span.in_size, n, to);
     } else {
       DispatchSize(plan.unit[k], [&]<class U>() {
         const int32_t* const sources = plan.sources[k].data();

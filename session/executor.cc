@@ -52,9 +52,8 @@ struct Executor::Frame {
 
 Executor::Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources)
     : plan_(std::move(plan)), pool_(pool), resources_(resources) {
-  sequential_ =
-      plan_->tasks.size() == 1 && std::none_of(plan_->items.begin(), plan_->items.end(),
-                                               [](const Item& i) { return i.kernel.is_async(); });
+  sequential_ = plan_->tasks.size() == 1 && std::none_of(plan_->items.begin(), plan_->items.end(),
+                                                         [](const Item& i) { return i.is_async; });
 }
 
 Executor::~Executor() {
@@ -215,7 +214,7 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
-    if (absl::Status s = item.kernel.run()(frame.contexts[i]); !s.ok())
+    if (absl::Status s = item.run(frame.contexts[i]); !s.ok())
       return AtNode(*item.node, *item.device, s);
     NoteDead(frame, item);
   }
@@ -343,7 +342,7 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       Fail(frame, TimedOut(frame.timeout));
       break;
     }
-    if (plan_->items[i].kernel.is_async()) {
+    if (plan_->items[i].is_async) {
       if (!StartAsync(frame, t, i)) return;
       continue;
     }
@@ -371,7 +370,7 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
     return true;
   }
   const auto second = std::make_shared<std::atomic<bool>>(false);
-  item.kernel.run_async()(frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
+  item.run_async(frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
     const Item& done_item = plan_->items[i];
     if (!s.ok()) {
       Fail(frame, AtNode(*done_item.node, *done_item.device, s));

@@ -129,21 +129,25 @@ absl::Status SortTopologically(PlanGraph& plan);
 
 // ---- the executable form
 
-// One node ready to run. Indices of slots stand in Plan::indices.
-struct Item {
-  const Node* node = nullptr;
-  Device* device = nullptr;
-  Kernel kernel;
-  int32_t inputs = 0, outputs = 0;  // offsets into Plan::indices
-  int32_t num_inputs = 0, num_outputs = 0;
-  int32_t dead_controls = 0;  // offset; slots of control inputs that may be dead
-  int32_t num_dead_controls = 0;
+// One node ready to run: its kernel in one of the two forms. Indices of slots stand in
+// Plan::indices. What every run looks at fills the first cache line.
+struct alignas(64) Item {
+  Kernel::Run run;
   int32_t num_releases_before = 0, num_releases_after = 0;
   int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
   int32_t dead_slot = -1;  // where the item's own deadness is noted; -1 if it cannot be dead
-  uint64_t host_outputs = 0;
-  bool aliases = false;
   bool accepts_dead = false;
+  bool aliases = false;
+  bool is_async = false;  // has `run_async`
+
+  int32_t inputs = 0, outputs = 0;  // offsets
+  int32_t num_inputs = 0, num_outputs = 0;
+  int32_t dead_controls = 0;  // offset; slots of control inputs that may be dead
+  int32_t num_dead_controls = 0;
+  uint64_t host_outputs = 0;
+  const Node* node = nullptr;
+  Device* device = nullptr;
+  Kernel::RunAsync run_async;
 };
 
 // Items run one after another by one thread; tasks wait for others by counting down.

@@ -307,13 +307,16 @@ class Scheduler {
     Item item;
     item.node = n.node;
     item.device = n.device;
-    item.kernel = n.kind == PlanNode::Kind::kOp ? n.kernel : InternalKernel(n);
-    if (item.kernel.is_constant()) {  // in a branch that may not be taken
-      WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, 0, n.kernel.constant()));
-      item.kernel = Kernel([value = std::move(value)](KernelContext& c) {
+    const Kernel kernel = n.kind == PlanNode::Kind::kOp ? n.kernel : InternalKernel(n);
+    item.run = kernel.run();
+    item.run_async = kernel.run_async();
+    item.is_async = kernel.is_async();
+    if (kernel.is_constant()) {  // in a branch that may not be taken
+      WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, 0, kernel.constant()));
+      item.run = [value = std::move(value)](KernelContext& c) {
         c.SetOutput(0, value);
         return absl::OkStatus();
-      });
+      };
     }
     item.inputs = static_cast<int32_t>(plan_.indices.size());
     item.num_inputs = static_cast<int32_t>(n.inputs.size());
