@@ -48,6 +48,7 @@ absl::Status ReadVariable(KernelContext& c, DataType dtype) {
   if (v->dtype() != dtype) return WrongType(*v, dtype);
   const std::lock_guard<std::mutex> lock(v->mutex());
   if (!v->initialized()) return UninitializedVariable(c, 0, *v);
+  WEIR_RETURN_IF_ERROR(CheckReachable(c, 0, *v));
   c.SetOutput(0, v->value());
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@ absl::StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, in
     order.erase(std::unique(order.begin(), order.end()), order.end());
   }
   for (VariableState* state : order) out.locks_.emplace_back(state->mutex());
+  for (int i = 0; i < count; ++i) WEIR_RETURN_IF_ERROR(CheckReachable(c, i, out[i]));
   return out;
 }
 
@@ -33,6 +34,18 @@ absl::Status LockedVariables::CheckInitialized(const KernelContext& c, int i) co
 absl::StatusOr<Tensor*> LockedVariables::Writable(const KernelContext& c, int i) const {
   WEIR_RETURN_IF_ERROR(CheckInitialized(c, i));
   return (*this)[i].Writable(c.device());
+}
+
+absl::Status CheckReachable(const KernelContext& c, int i, const VariableState& variable) {
+  const Tensor& value = variable.value();
+  if (!IsPlain(value.dtype()) || !value.buffer()) return absl::OkStatus();
+  const bool reachable = c.device().is_host()
+                             ? value.host_accessible()
+                             : value.buffer()->allocator() == &c.device().allocator();
+  if (reachable) return absl::OkStatus();
+  return InvalidArgument("Trying to access ", variable.Describe(), ", which lies on ",
+                         c.input(i).data<ResourceHandle>()->device, ", from ", c.device().text(),
+                         ": a variable has one device. Feed its handle to nodes of that device");
 }
 
 absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable) {

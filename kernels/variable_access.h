@@ -15,8 +15,8 @@ namespace weir {
 class LockedVariables {
  public:
   // Locks inputs [0, count), each variable once, in an order that is the same for all kernels, so
-  // that two of them cannot wait for each other. INVALID_ARGUMENT for an input that is no variable
-  // or of another dtype than `dtype`.
+  // that two of them cannot wait for each other. INVALID_ARGUMENT for an input that is no variable,
+  // of another dtype than `dtype`, or on another device.
   static absl::StatusOr<LockedVariables> Lock(const KernelContext& c, int count, DataType dtype);
 
   VariableState& operator[](int i) const { return *states_[static_cast<size_t>(i)]; }
@@ -29,6 +29,10 @@ class LockedVariables {
   absl::InlinedVector<VariableState*, 4> states_;
   absl::InlinedVector<std::unique_lock<std::mutex>, 4> locks_;
 };
+
+// INVALID_ARGUMENT, naming both devices, if the value of variable i of a kernel lies in memory that
+// the kernel's device cannot use: a handle was fed that came from elsewhere. Needs the lock.
+absl::Status CheckReachable(const KernelContext& c, int i, const VariableState& variable);
 
 // The error for reading variable i of a kernel, which has no value.
 absl::Status UninitializedVariable(const KernelContext& c, int i, const VariableState& variable);

@@ -1,169 +1,225 @@
-#include <cstdio>
-#include <numeric>
+#include "weir/session/place.h"
 
-#include "absl/container/flat_hash_map.h"
+#include <algorithm>
+#include <cstdio>
+
 #include "absl/strings/str_join.h"
-#include "weir/core/scope.h"
 #include "weir/session/plan.h"
 
-// Placement. Nodes that must share a device form groups: those with a common "loc:@name" mark, and
-// those joined by a reference or a resource handle (an update works on the variable's own memory).
-// A group takes the merged device of all its members' requests; among the devices that match, an
-// accelerator goes before the CPU, and every member must have a kernel for it. A group without such
+// Placement. Nodes that must share a device form groups: those with a common "loc:@name" mark,
+// those joined by a reference or a resource handle (an update works on the variable's own memory),
+// and those that make handles to the same resource. A group takes the merged device of all its
+// members' requests; among the devices that match, an accelerator goes before the CPU, and every
+// member must have a kernel for it (one that has a kernel nowhere has no say). A group without such
 // a device goes to the CPU if soft placement is on, with a line in the log, and is an error
-// otherwise. Groups are a union-find over plan nodes; one pass collects the requests, one decides,
-// one assigns.
+// otherwise.
+//
+// Groups span the whole graph and not only the step at hand: what a later step does with a variable
+// counts for where the first one puts it. They are a union-find over the graph's nodes, with the
+// members of a group in a ring so that two are joined in no time. A group is decided when a step
+// first needs it, and stays where it is: nodes added later follow, or are errors.
 namespace weir {
 
 namespace {
 
 bool IsHandle(DataType type) { return IsRef(type) || type == DT_RESOURCE; }
 
-class Placer {
- public:
-  Placer(PlanGraph& plan, const PlanEnvironment& env)
-      : plan_(plan), env_(env), parent_(plan.nodes.size()) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
-
-  absl::Status Run() {
-    Join();
-    WEIR_RETURN_IF_ERROR(MergeRequests());
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      PlanNode& n = plan_.nodes[i];
-      if (n.kind != PlanNode::Kind::kOp) {
-        n.device = env_.devices[0].get();
-        continue;
-      }
-      Group& group = groups_[Root(static_cast<int>(i))];
-      if (group.device == nullptr) WEIR_RETURN_IF_ERROR(Decide(&group));
-      n.device = group.device;
-      n.def = env_.kernels.Find(*n.node, n.device->place());
-      if (n.def == nullptr) return env_.kernels.NoKernel(*n.node, n.device->place());
-      if (env_.options.log_device_placement) {
-        std::fprintf(stderr, "%s: (%s): %s\n", n.node->name().c_str(), n.node->op_name().c_str(),
-                     n.device->text().c_str());
-      }
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  struct Group {
-    DeviceName request;
-    const Node* requester = nullptr;
-    std::vector<int> members;
-    Device* device = nullptr;
-  };
-
-  int Root(int i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-  void Unite(int a, int b) { parent_[Root(b)] = Root(a); }
-
-  void Join() {
-    absl::flat_hash_map<std::string, int> classes;
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      const PlanNode& n = plan_.nodes[i];
-      if (n.kind != PlanNode::Kind::kOp) continue;
-      const int id = static_cast<int>(i);
-      for (const PlanValue& in : n.inputs) {
-        const PlanNode& producer = plan_.nodes[in.node];
-        if (producer.kind == PlanNode::Kind::kOp &&
-            IsHandle(producer.node->output_type(in.output))) {
-          const auto k = static_cast<int>(&in - n.inputs.data());
-          if (IsHandle(n.node->input_type(k))) Unite(in.node, id);
-        }
-      }
-      if (env_.devices.size() == 1) continue;
-      classes.try_emplace(n.node->name(), id).first->second = id;
-      for (const std::string& name : n.node->colocations()) {
-        const auto [it, inserted] = classes.try_emplace(name, id);
-        if (!inserted) Unite(it->second, id);
-      }
-    }
-  }
-
-  absl::Status MergeRequests() {
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      const PlanNode& n = plan_.nodes[i];
-      if (n.kind != PlanNode::Kind::kOp) continue;
-      Group& group = groups_[Root(static_cast<int>(i))];
-      group.members.push_back(static_cast<int>(i));
-      if (n.node->device().empty()) continue;
-      WEIR_ASSIGN_OR_RETURN(const DeviceName request, DeviceName::Parse(n.node->device()));
-      if (!request.Matches(group.request) && !env_.options.allow_soft_placement) {
-        return InvalidArgument("Cannot colocate nodes ", group.requester->Label(), " and ",
-                               n.node->Label(), ": they ask for devices '",
-                               group.requester->device(), "' and '", n.node->device(), "'");
-      }
-      DeviceName merged = request;
-      merged.MergeFrom(group.request);  // what was asked first wins
-      group.request = merged;
-      if (group.requester == nullptr) group.requester = n.node;
-    }
-    return absl::OkStatus();
-  }
-
-  bool HasKernels(const Group& group, const Device& device) const {
-    for (const int member : group.members) {
-      if (env_.kernels.Find(*plan_.nodes[member].node, device.place()) == nullptr) return false;
-    }
-    return true;
-  }
-
-  absl::Status Decide(Group* group) {
-    const auto fits = [&](const Device& device) {
-      return group->request.Matches(device.name()) && HasKernels(*group, device);
-    };
-    for (size_t i = 1; i < env_.devices.size() && group->device == nullptr; ++i) {
-      if (fits(*env_.devices[i])) group->device = env_.devices[i].get();
-    }
-    Device* const cpu = env_.devices[0].get();
-    if (group->device != nullptr) return absl::OkStatus();
-    if (group->request.Matches(cpu->name())) {
-      group->device = cpu;
-      return absl::OkStatus();
-    }
-    if (!env_.options.allow_soft_placement) return CannotAssign(*group);
-    std::fprintf(
-        stderr, "weir: %s asked for %s, which is missing or has no kernel for it; using %s\n",
-        group->requester->Label().c_str(), group->request.ToString().c_str(), cpu->text().c_str());
-    group->device = cpu;
-    return absl::OkStatus();
-  }
-
-  absl::Status CannotAssign(const Group& group) const {
-    std::vector<std::string> names;
-    for (const auto& device : env_.devices) {
-      names.push_back(device->text());
-      if (!group.request.Matches(device->name())) continue;
-      for (const int member : group.members) {
-        const Node& node = *plan_.nodes[member].node;
-        if (env_.kernels.Find(node, device->place()) == nullptr) {
-          return InvalidArgument("Cannot assign a device for operation ", group.requester->name(),
-                                 ": Could not satisfy explicit device specification '",
-                                 group.requester->device(), "'. ",
-                                 env_.kernels.NoKernel(node, device->place()).message());
-        }
-      }
-    }
-    return InvalidArgument("Cannot assign a device for operation ", group.requester->name(),
-                           ": node ", group.requester->Label(), " was explicitly assigned to ",
-                           group.request.ToString(), " but available devices are [ ",
-                           absl::StrJoin(names, ", "),
-                           " ]. Make sure the device specification refers to a valid device.");
-  }
-
-  PlanGraph& plan_;
-  const PlanEnvironment& env_;
-  std::vector<int> parent_;
-  absl::flat_hash_map<int, Group> groups_;
-};
+// What the resource is known by that this node makes a handle to; "" if it makes none.
+std::string ResourceKey(const Node& node) {
+  if (node.num_inputs() > 0 || node.num_outputs() == 0 || !IsHandle(node.output_type(0))) return "";
+  if (node.FindAttr("shared_name") == nullptr) return "";
+  const auto shared = node.attr_or<std::string>("shared_name", "");
+  const auto container = node.attr_or<std::string>("container", "");
+  return absl::StrCat(container.empty() ? ResourceMap::kDefaultContainer : container, "\n",
+                      shared.empty() ? node.name() : shared);
+}
 
 }  // namespace
 
-absl::Status Place(PlanGraph& plan, const PlanEnvironment& env) { return Placer(plan, env).Run(); }
+int Placement::Root(int i) {
+  while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+  return i;
+}
+
+absl::Status Placement::Unite(int a, int b) {
+  a = Root(a), b = Root(b);
+  if (a == b) return absl::OkStatus();
+  if (device_[a] != nullptr && device_[b] != nullptr && device_[a] != device_[b]) {
+    return InvalidArgument("Cannot colocate nodes ", graph_.nodes()[a]->Label(), " and ",
+                           graph_.nodes()[b]->Label(), ": earlier steps have put them on ",
+                           device_[a]->text(), " and on ", device_[b]->text());
+  }
+  if (device_[a] == nullptr) device_[a] = device_[b];
+  parent_[b] = a;
+  std::swap(next_[a], next_[b]);
+  return absl::OkStatus();
+}
+
+// Joins the nodes that the graph has got since.
+void Placement::Extend() {
+  const int known = static_cast<int>(parent_.size()), count = graph_.num_nodes();
+  for (int i = known; i < count; ++i) {
+    parent_.push_back(i);
+    next_.push_back(i);
+    device_.push_back(nullptr);
+  }
+  for (int i = known; i < count; ++i) {
+    if (absl::Status s = Join(*graph_.nodes()[i]); !s.ok()) conflicts_[i] = std::move(s);
+  }
+}
+
+absl::Status Placement::Join(const Node& node) {
+  for (int k = 0; k < node.num_inputs(); ++k) {
+    const Output& in = node.input(k);
+    if (in && IsHandle(node.input_type(k)) && IsHandle(in.node->output_type(in.index)))
+      WEIR_RETURN_IF_ERROR(Unite(in.node->id(), node.id()));
+  }
+  if (devices_.size() == 1) return absl::OkStatus();
+  const auto join_class = [&](std::string key) {
+    const auto [it, inserted] = classes_.try_emplace(std::move(key), node.id());
+    return inserted ? absl::OkStatus() : Unite(it->second, node.id());
+  };
+  if (std::string key = ResourceKey(node); !key.empty())
+    WEIR_RETURN_IF_ERROR(join_class(std::move(key)));
+  for (const std::string& name : node.colocations()) {
+    const Node* leader = graph_.FindNode(name);
+    WEIR_RETURN_IF_ERROR(leader != nullptr ? Unite(leader->id(), node.id())
+                                           : join_class(absl::StrCat("loc:@", name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Device*> Placement::DeviceOf(const Node& node) {
+  Extend();
+  if (const auto it = conflicts_.find(node.id()); it != conflicts_.end()) return it->second;
+  const int root = Root(node.id());
+  if (device_[root] == nullptr) {
+    WEIR_ASSIGN_OR_RETURN(const Group group, GroupOf(root));
+    WEIR_ASSIGN_OR_RETURN(device_[root], Decide(group));
+  }
+  WEIR_RETURN_IF_ERROR(CheckMember(node, root, *device_[root]));
+  return device_[root];
+}
+
+// A node that came after its group was decided may not be able to follow.
+absl::Status Placement::CheckMember(const Node& node, int root, const Device& device) const {
+  if (kernels_.Find(node, device.place()) == nullptr) {
+    const absl::Status none = kernels_.NoKernel(node, device.place());
+    if (next_[node.id()] == node.id()) return none;
+    return InvalidArgument("Cannot assign a device for operation ", node.name(), ": ", node.Label(),
+                           " must share a device with ", graph_.nodes()[root]->Label(),
+                           ", which an earlier step has put on ", device.text(),
+                           ". Make the node before the first run, or put both on the CPU. ",
+                           none.message());
+  }
+  if (options_.allow_soft_placement || node.device().empty()) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const DeviceName request, DeviceName::Parse(node.device()));
+  if (request.Matches(device.name())) return absl::OkStatus();
+  return InvalidArgument("Cannot colocate nodes ", graph_.nodes()[root]->Label(), " and ",
+                         node.Label(), ": an earlier step has put the first on ", device.text(),
+                         ", the second asks for '", node.device(), "'");
+}
+
+absl::StatusOr<Placement::Group> Placement::GroupOf(int root) const {
+  std::vector<int> ids = {root};
+  for (int i = next_[root]; i != root; i = next_[i]) ids.push_back(i);
+  std::sort(ids.begin(), ids.end());
+  Group group;
+  for (const int id : ids) {
+    const Node& node = *graph_.nodes()[id];
+    group.members.push_back(&node);
+    if (node.device().empty()) continue;
+    WEIR_ASSIGN_OR_RETURN(const DeviceName request, DeviceName::Parse(node.device()));
+    if (!request.Matches(group.request) && !options_.allow_soft_placement)
+      return CannotColocate(*group.requester, node);
+    DeviceName merged = request;
+    merged.MergeFrom(group.request);  // what was asked first wins
+    group.request = merged;
+    if (group.requester == nullptr) group.requester = &node;
+  }
+  return group;
+}
+
+absl::Status Placement::CannotColocate(const Node& a, const Node& b) const {
+  return InvalidArgument("Cannot colocate nodes ", a.Label(), " and ", b.Label(),
+                         ": they ask for devices '", a.device(), "' and '", b.device(), "'");
+}
+
+bool Placement::HasKernels(const Group& group, const Device& device) const {
+  return std::all_of(group.members.begin(), group.members.end(), [&](const Node* node) {
+    return kernels_.Find(*node, device.place()) != nullptr ||
+           kernels_.Find(*node, devices_[0]->place()) == nullptr;
+  });
+}
+
+absl::StatusOr<Device*> Placement::Decide(const Group& group) const {
+  for (size_t i = 1; i < devices_.size(); ++i) {
+    const Device& device = *devices_[i];
+    if (group.request.Matches(device.name()) && HasKernels(group, device)) return devices_[i].get();
+  }
+  Device* const cpu = devices_[0].get();
+  if (group.request.Matches(cpu->name())) return cpu;
+  if (!options_.allow_soft_placement) return CannotAssign(group);
+  std::fprintf(
+      stderr, "weir: %s asked for %s, which is missing or has no kernel for it; using %s\n",
+      group.requester->Label().c_str(), group.request.ToString().c_str(), cpu->text().c_str());
+  return cpu;
+}
+
+absl::Status Placement::CannotAssign(const Group& group) const {
+  std::vector<std::string> names;
+  for (const auto& device : devices_) {
+    names.push_back(device->text());
+    if (!group.request.Matches(device->name())) continue;
+    for (const Node* node : group.members) {
+      if (kernels_.Find(*node, device->place()) == nullptr) {
+        return InvalidArgument("Cannot assign a device for operation ", group.requester->name(),
+                               ": Could not satisfy explicit device specification '",
+                               group.requester->device(), "'. ",
+                               kernels_.NoKernel(*node, device->place()).message());
+      }
+    }
+  }
+  return InvalidArgument("Cannot assign a device for operation ", group.requester->name(),
+                         ": node ", group.requester->Label(), " was explicitly assigned to ",
+                         group.request.ToString(), " but available devices are [ ",
+                         absl::StrJoin(names, ", "),
+                         " ]. Make sure the device specification refers to a valid device.");
+}
+
+namespace {
+
+// Edges may have been changed since the nodes were joined.
+absl::Status CheckHandles(const PlanGraph& plan, const PlanNode& n) {
+  for (size_t k = 0; k < n.inputs.size(); ++k) {
+    const PlanNode& maker = plan.nodes[n.inputs[k].node];
+    if (!IsHandle(n.node->input_type(static_cast<int>(k))) || maker.kind != PlanNode::Kind::kOp ||
+        maker.device == n.device || !IsHandle(maker.node->output_type(n.inputs[k].output)))
+      continue;
+    return InvalidArgument("Cannot colocate nodes ", maker.node->Label(), " and ", n.node->Label(),
+                           ": earlier steps have put them on ", maker.device->text(), " and on ",
+                           n.device->text());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Place(PlanGraph& plan, const PlanEnvironment& env) {
+  for (PlanNode& n : plan.nodes) {
+    if (n.kind != PlanNode::Kind::kOp) {
+      n.device = env.devices[0].get();
+      continue;
+    }
+    WEIR_ASSIGN_OR_RETURN(n.device, env.placement.DeviceOf(*n.node));
+    WEIR_RETURN_IF_ERROR(CheckHandles(plan, n));
+    n.def = env.kernels.Find(*n.node, n.device->place());
+    if (env.options.log_device_placement) {
+      std::fprintf(stderr, "%s: (%s): %s\n", n.node->name().c_str(), n.node->op_name().c_str(),
+                   n.device->text().c_str());
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace weir

@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "weir/core/graph.h"
 #include "weir/core/kernel.h"
+#include "weir/session/place.h"
 #include "weir/session/session.h"
 
 // From a graph to a step that is ready to run. The passes, in order:
@@ -100,6 +101,7 @@ struct PlanEnvironment {
   ResourceMap& resources;
   ThreadPool& pool;
   const SessionOptions& options;
+  Placement& placement;
 
   bool enabled(absl::string_view optimisation) const {
     return options.disable.find(std::string(optimisation)) == options.disable.end();

@@ -3,6 +3,7 @@
 #include <map>
 #include <queue>
 
+#include "weir/kernels/variable_access.h"
 #include "weir/session/plan.h"
 
 // One static order, and which parts of it may run side by side.
@@ -441,6 +442,7 @@ Kernel Scheduler::InternalKernel(const PlanNode& n) const {
       if (variable == nullptr) return c.variable(0).status();
       const std::lock_guard<std::mutex> lock(variable->mutex());
       if (!variable->initialized()) return variable->Uninitialized();
+      WEIR_RETURN_IF_ERROR(CheckReachable(c, 0, *variable));
       c.SetOutput(0, variable->value());
       return absl::OkStatus();
     });

@@ -23,6 +23,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::unique_ptr<ThreadPool> own_pool;
   ThreadPool* pool = nullptr;
   std::vector<std::unique_ptr<Device>> devices;
+  std::unique_ptr<Placement> placement;
   ResourceMap resources;
   std::atomic<bool> closed{false};
   std::atomic<int64_t> next_step_id{1};
@@ -33,11 +34,11 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::mutex mutex;
   absl::flat_hash_map<Key, std::shared_ptr<Step::Impl>> steps;
 
+  const KernelRegistry& kernels() const {
+    return options.kernels != nullptr ? *options.kernels : BuiltinKernels();
+  }
   PlanEnvironment environment() {
-    return PlanEnvironment{
-        graph,   options.kernels != nullptr ? *options.kernels : BuiltinKernels(),
-        devices, resources,
-        *pool,   options};
+    return PlanEnvironment{graph, kernels(), devices, resources, *pool, options, *placement};
   }
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
 };
@@ -197,6 +198,8 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   impl->devices.push_back(NewCpuDevice());
   auto others = impl->options.make_devices ? impl->options.make_devices() : GpuDevices();
   for (auto& device : others) impl->devices.push_back(std::move(device));
+  impl->placement = std::make_unique<Placement>(impl->graph, impl->kernels(), impl->devices,
+                                                impl->options);
   return Session(std::move(impl));
 }
 

@@ -165,7 +165,7 @@ char* LateMemory::Inside(const void* data) const {
 LateDevice::LateDevice(const LateDeviceOptions& options)
     : Device(
           DeviceName{.job = "localhost", .type = "GPU", .replica = 0, .task = 0, .id = options.id},
-          kCpu),
+          options.place),
       limit_(options.memory),
       kernels_(options.kernels != nullptr ? *options.kernels : BuiltinKernels()),
       stream_(options.delay),

@@ -83,6 +83,8 @@ struct LateDeviceOptions {
   size_t memory = size_t{256} << 20;
   // Whose CPU kernels it runs; null for the built-in ones.
   const KernelRegistry* kernels = nullptr;
+  // Which kernels placement takes to be its own: kGpu for a device that lacks some of the CPU's.
+  enum Place place = kCpu;
 };
 
 // A simulated accelerator, "/device:GPU:<id>", for tests of the session: memory that the host

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/scope.h"
@@ -176,6 +178,152 @@ TEST(Placement, OpWithoutKernelIsInvalid) {
   const Outcome o = Place(g, AddOp("Unheard", {Source(g)}));
   EXPECT_EQ(o.status.code(), absl::StatusCode::kInvalidArgument) << o.status;
   EXPECT_THAT(std::string(o.status.message()), HasSubstr("Unheard"));
+}
+
+// ---- one device for a variable, in all steps
+
+// The CPU's kernels, for accelerators too but for these ops.
+std::unique_ptr<KernelRegistry> KernelsWithout(const std::set<std::string>& lacking) {
+  auto kernels = std::make_unique<KernelRegistry>();
+  for (const std::string& op : BuiltinKernels().Ops(kCpu)) {
+    for (const KernelDef* def : BuiltinKernels().KernelsOf(op)) {
+      if (def->place != kCpu) continue;
+      for (const auto place : {kCpu, kGpu}) {
+        if (place == kGpu && lacking.contains(op)) continue;
+        KernelDef& added = kernels->Add(op, place, def->constraints, def->make);
+        added = *def;
+        added.place = place;
+      }
+    }
+  }
+  return kernels;
+}
+
+class OneDevice : public ::testing::TestWithParam<bool> {
+ protected:
+  // A session whose accelerator cannot do these ops.
+  Session Start(const std::set<std::string>& lacking, SessionOptions options = {}) {
+    kernels_ = KernelsWithout(lacking);
+    options.kernels = kernels_.get();
+    LateDeviceOptions device;
+    device.kernels = kernels_.get();
+    device.place = kGpu;
+    absl::StatusOr<Session> session = Session::Create(g_, WithLateDevices(options, 1, device));
+    EXPECT_TRUE(session.ok()) << session.status();
+    return *std::move(session);
+  }
+
+  // Where each node of the step ran.
+  static std::map<std::string, std::string> Run(Session& session, const Outputs& fetches,
+                                                const std::vector<Operation>& targets = {}) {
+    std::vector<NodeTrace> trace;
+    RunOptions run;
+    run.trace = &trace;
+    const auto out = session.Run(Feeds{}, fetches, targets, run);
+    EXPECT_TRUE(out.ok()) << out.status();
+    std::map<std::string, std::string> device;
+    for (const NodeTrace& t : trace) device[t.node] = t.device;
+    return device;
+  }
+
+  std::string AddName() const { return GetParam() ? "AssignAddVariableOp" : "AssignAdd"; }
+  std::string SubName() const { return GetParam() ? "AssignSubVariableOp" : "AssignSub"; }
+
+  Graph g_{GraphOptions{.use_resource = GetParam()}};
+  std::unique_ptr<KernelRegistry> kernels_;
+};
+
+TEST_P(OneDevice, IsOneThatAllUsersInTheGraphHaveKernelsFor) {
+  const Variable v = GetVariable(g_, "v", {3}, Ones());
+  const Output add = v.AssignAdd(Source(g_)), sub = v.AssignSub(Source(g_));
+  Session session = Start({SubName()});
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+  EXPECT_EQ(Run(session, {add}).at(AddName()), kCpuName);
+  EXPECT_EQ(Run(session, {sub}).at(SubName()), kCpuName);
+  Session able = Start({});
+  ASSERT_TRUE(able.Run(GlobalVariablesInitializer(g_)).ok());
+  EXPECT_EQ(Run(able, {add}).at(AddName()), kGpuName);
+  EXPECT_EQ(Run(able, {sub}).at(SubName()), kGpuName);
+}
+
+TEST_P(OneDevice, IsTheOneAskedForInAnyStep) {
+  const Variable v = GetVariable(g_, "v", {3}, Ones());
+  const Output add = v.AssignAdd(Source(g_));
+  const Output sub = v.AssignSub(Source(g_));
+  g_.SetDevice(g_.FindNode(SubName()), "/cpu:0");
+  Session session = Start({});
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+  EXPECT_EQ(Run(session, {add}).at(AddName()), kCpuName);
+  EXPECT_EQ(Run(session, {sub}).at(SubName()), kCpuName);
+}
+
+TEST_P(OneDevice, IsFollowedByNodesAddedLater) {
+  const Variable v = GetVariable(g_, "v", {3}, Ones());
+  Session session = Start({});
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+  DeviceScope cpu(g_, "/cpu:0");
+  const Output sub = v.AssignSub(Source(g_));
+  EXPECT_EQ(Run(session, {sub}).at(SubName()), kGpuName);
+}
+
+TEST_P(OneDevice, IsAnErrorForANodeAddedLaterThatCannotGoThere) {
+  const Variable v = GetVariable(g_, "v", {3}, Ones());
+  const Output add = v.AssignAdd(Source(g_));
+  Session session = Start({SubName()});
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+  const Output sub = v.AssignSub(Source(g_));
+  const absl::Status status = session.Run({sub}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(" + SubName() + ")"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("v ("));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(kGpuName));
+  EXPECT_EQ(Run(session, {add}).at(AddName()), kGpuName);
+}
+
+TEST_P(OneDevice, IsSharedByHandlesOfOneName) {
+  const Variable v = GetVariable(g_, "v", {3}, Ones());
+  Output twin;
+  {
+    DeviceScope cpu(g_, "/cpu:0");
+    const char* op = GetParam() ? "VarHandleOp" : "VariableV2";
+    twin = Output(
+        AddNode(g_, op, {}, {{"dtype", DT_FLOAT}, {"shape", Shape({3})}, {"shared_name", "v"}}), 0);
+  }
+  const Operation add(AddNode(AddName(), {twin, Source(g_)}, {}, "add"));
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = Start({});
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+  EXPECT_EQ(Run(session, {}, {add}).at("add"), kCpuName);
+  EXPECT_EQ(Run(session, {v.AssignSub(Source(g_))}).at(SubName()), kCpuName);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfVariables, OneDevice, ::testing::Bool(),
+                         [](const auto& p) { return p.param ? "Resource" : "Reference"; });
+
+TEST(Placement, FedHandleOfAnotherDeviceIsAnError) {
+  Graph g;
+  const Variable v = GetVariable(g, "v", {3}, Ones());
+  const Output handle = Placeholder(g, DT_RESOURCE, {}, "handle");
+  Output read, add;
+  {
+    DeviceScope cpu(g, "/cpu:0");
+    read = AddOp("ReadVariableOp", {handle}, {{"dtype", DT_FLOAT}}, "read");
+    add = Output(AddNode("AssignAddVariableOp", {handle, Const(g, {1.f, 1.f, 1.f})}, {}, "add"), 0);
+  }
+  absl::StatusOr<Session> session = Session::Create(g, WithLateDevices());
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->Run(GlobalVariablesInitializer(g)).ok());
+  const auto fetched = session->Run({v.handle()});
+  ASSERT_TRUE(fetched.ok()) << fetched.status();
+  const absl::Status reading = session->Run({{handle, (*fetched)[0]}}, {read}).status();
+  const absl::Status adding =
+      session->Run({{handle, (*fetched)[0]}}, {}, {Operation(add.node)}).status();
+  for (const absl::Status& status : {reading, adding}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("variable 'v'"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(kGpuName));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(kCpuName));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+#ifndef WEIR_SESSION_PLACE_H_
+#define WEIR_SESSION_PLACE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "weir/core/graph.h"
+#include "weir/core/kernel.h"
+#include "weir/core/scope.h"
+#include "weir/session/session.h"
+
+namespace weir {
+
+// Where the nodes of a session's graph go: every node has one device, the same in all steps, since
+// a variable's memory lies there from one step to the next. How it is chosen stands in place.cc.
+// For one thread at a time; keeps references to all it is made from.
+class Placement {
+ public:
+  Placement(const Graph& graph, const KernelRegistry& kernels,
+            absl::Span<const std::unique_ptr<Device>> devices, const SessionOptions& options)
+      : graph_(graph), kernels_(kernels), devices_(devices), options_(options) {}
+
+  // INVALID_ARGUMENT, naming nodes and devices, if no device can be had that all who must share it
+  // agree on.
+  absl::StatusOr<Device*> DeviceOf(const Node& node);
+
+ private:
+  // What nodes that share a device ask for.
+  struct Group {
+    std::vector<const Node*> members;  // in the order they were made
+    DeviceName request;
+    const Node* requester = nullptr;
+  };
+
+  int Root(int i);
+  absl::Status Unite(int a, int b);
+  void Extend();
+  absl::Status Join(const Node& node);
+  absl::StatusOr<Group> GroupOf(int root) const;
+  bool HasKernels(const Group& group, const Device& device) const;
+  absl::StatusOr<Device*> Decide(const Group& group) const;
+  absl::Status CannotAssign(const Group& group) const;
+  absl::Status CannotColocate(const Node& a, const Node& b) const;
+  absl::Status CheckMember(const Node& node, int root, const Device& device) const;
+
+  const Graph& graph_;
+  const KernelRegistry& kernels_;
+  const absl::Span<const std::unique_ptr<Device>> devices_;  // devices_[0] is the CPU
+  const SessionOptions& options_;
+  // By node: a union-find, and the members of each group as a ring.
+  std::vector<int> parent_, next_;
+  std::vector<Device*> device_;                       // by root; null until a step needs the group
+  absl::flat_hash_map<int, absl::Status> conflicts_;  // nodes that came too late to be joined
+  // Nodes by what they share beside edges: a resource's name, a mark that names no node.
+  absl::flat_hash_map<std::string, int> classes_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_PLACE_H_
