@@ -17,6 +17,10 @@ constexpr size_t kMaxShapeVariants = 16;
 
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   Impl(const Graph& g, SessionOptions o) : graph(g), options(std::move(o)) {}
+  // Handles that were fetched may keep variables; what their values lie in goes now.
+  ~Impl() {
+    for (const auto& variable : resources.All<VariableState>()) variable->Clear();
+  }
 
   const Graph& graph;
   SessionOptions options;
@@ -32,7 +36,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // targets.
   using Key = std::vector<std::pair<const Node*, int>>;
   std::mutex mutex;
-  absl::flat_hash_map<Key, std::shared_ptr<Step::Impl>> steps;
+  absl::flat_hash_map<Key, std::unique_ptr<Step::Impl>> steps;
 
   const KernelRegistry& kernels() const {
     return options.kernels != nullptr ? *options.kernels : BuiltinKernels();
@@ -139,13 +143,12 @@ struct Step::Impl {
 };
 
 absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches) const {
-  RunOptions options;
-  options.timeout = impl_->session->options.operation_timeout;
-  return impl_->Run(feeds, fetches, options);
+  return Run(feeds, fetches, RunOptions());
 }
 
 absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                        const RunOptions& options) const {
+  if (impl_ == nullptr) return FailedPrecondition("The step is empty: Session::Prepare makes one");
   if (options.timeout.count() > 0) return impl_->Run(feeds, fetches, options);
   RunOptions with_default = options;
   with_default.timeout = impl_->session->options.operation_timeout;
@@ -163,9 +166,9 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
   key.emplace_back(nullptr, 0);
   for (const Operation& o : request.targets) key.emplace_back(o.node, 0);
   const std::lock_guard<std::mutex> lock(mutex);
-  std::shared_ptr<Step::Impl>& slot = steps[key];
+  std::unique_ptr<Step::Impl>& slot = steps[key];
   if (slot == nullptr) {
-    auto step = std::make_shared<Step::Impl>();
+    auto step = std::make_unique<Step::Impl>();
     step->session = this;
     absl::StatusOr<PlanGraph> plan = PreparePlan(request, environment());
     if (!plan.ok()) {
@@ -176,7 +179,7 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
     step->request = std::move(request);
     slot = std::move(step);
   }
-  return slot;
+  return std::shared_ptr<Step::Impl>(shared_from_this(), slot.get());
 }
 
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -198,8 +201,8 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   impl->devices.push_back(NewCpuDevice());
   auto others = impl->options.make_devices ? impl->options.make_devices() : GpuDevices();
   for (auto& device : others) impl->devices.push_back(std::move(device));
-  impl->placement = std::make_unique<Placement>(impl->graph, impl->kernels(), impl->devices,
-                                                impl->options);
+  impl->placement =
+      std::make_unique<Placement>(impl->graph, impl->kernels(), impl->devices, impl->options);
   return Session(std::move(impl));
 }
 

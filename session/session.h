@@ -58,7 +58,8 @@ using Feed = std::pair<Output, Tensor>;
 using Feeds = std::vector<Feed>;
 
 // A step made ready: feeds, fetches and targets are bound, and a call looks nothing up. Made by
-// Session::Prepare; valid while the session lives, cheap to copy, safe to call from many threads.
+// Session::Prepare; cheap to copy, safe to call from many threads. It may outlive the session,
+// whose memory and threads then live as long: a run is CANCELLED, as after Close.
 class Step {
  public:
   // `feeds` in the order given to Prepare. On success `fetches` holds the fetched tensors in order
@@ -71,7 +72,7 @@ class Step {
  private:
   friend class Session;
   struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // counts the session, which owns it
 };
 
 // Runs parts of a graph, and holds the state (variables, queues, ...) that outlives a run. The

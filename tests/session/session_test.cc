@@ -321,6 +321,52 @@ TEST(Session, ClosedSessionIsCancelled) {
   EXPECT_EQ(session.Run({x}).status().code(), absl::StatusCode::kCancelled);
 }
 
+TEST(Session, StepMayOutliveIt) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({64, 64}));
+  const Output y = AddN(Outputs{MatMul(x, x), MatMul(Square(x), x), MatMul(x, Square(x))});
+  const Tensors feeds = {Tensor::Zeros(DT_FLOAT, Shape({64, 64}))};
+  for (int round = 0; round < 20; ++round) {
+    Step kept, other;
+    {
+      Session session = Start(g, {.num_threads = 3});  // a pool of its own
+      const absl::StatusOr<Step> step = session.Prepare({x}, {y});
+      ASSERT_TRUE(step.ok()) << step.status();
+      Tensors out;
+      ASSERT_TRUE(step->Run(feeds, &out).ok());
+      kept = *step;
+      Session second = Start(g, {.num_threads = 2});
+      other = *second.Prepare({x}, {y});
+      ASSERT_TRUE(other.Run(feeds, &out).ok());
+    }
+    Tensors out;
+    EXPECT_EQ(kept.Run(feeds, &out).code(), absl::StatusCode::kCancelled);
+    other = kept;  // ends the second session
+    EXPECT_EQ(other.Run(feeds, &out).code(), absl::StatusCode::kCancelled);
+  }
+}
+
+TEST(Session, EmptyStepIsAnError) {
+  EXPECT_EQ(Step().Run({}, nullptr).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Session, FetchedHandleMayOutliveIt) {
+  Graph g(GraphOptions{.use_resource = true});
+  const Variable v = GetVariable(g, "v", {3}, Ones());
+  const Output fed = Placeholder(g, DT_RESOURCE, {});
+  const Output read = AddOp("ReadVariableOp", {fed}, {{"dtype", DT_FLOAT}});
+  Tensor handle;
+  {
+    Session session = Start(g, {.num_threads = 2});
+    ASSERT_TRUE(session.Run(v.initializer()).ok());
+    handle = (*session.Run({v.handle()}))[0];
+    ASSERT_TRUE(session.Run({{fed, handle}}, {read}).ok());
+  }
+  Session another = Start(g);
+  EXPECT_EQ(another.Run({{fed, handle}}, {read}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(Session, NodesAddedLaterCanBeRun) {
   Graph g;
   const Output x = Const(g, 2.f);

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/resource_handle.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
@@ -291,6 +292,26 @@ TEST(Stream, StepsLeaveNoMemoryBehind) {
   const int64_t before = LateDeviceOf(session).memory().bytes_in_use();
   ASSERT_TRUE(RunModel(session, model, {8, 5, 8, 5, 8, 5}).ok());
   EXPECT_EQ(LateDeviceOf(session).memory().bytes_in_use(), before);
+}
+
+TEST(Stream, StepsAndHandlesMayOutliveTheSession) {
+  Graph g(GraphOptions{.use_resource = true});
+  const Variable v = GetVariable(g, "v", {64}, Ones());
+  const Output x = Placeholder(g, DT_FLOAT, {64});
+  const Output y = Tanh(x) * Sigmoid(x) + v.value();
+  Step step;
+  Tensors out, handles;
+  {
+    Session session = Start(g);
+    ASSERT_TRUE(session.Run(v.initializer()).ok());
+    step = *session.Prepare({x}, {y});
+    ASSERT_TRUE(step.Run({Tensor::Zeros(DT_FLOAT, Shape({64}))}, &out).ok());
+    handles = *session.Run({v.handle()});
+  }
+  step = Step();  // with an arena on the device
+  EXPECT_THAT(FloatsOf(out[0]), Each(1));
+  EXPECT_NE(handles[0].data<ResourceHandle>()->resource, nullptr);
+  handles.clear();
 }
 
 TEST(Stream, NoRoomIsResourceExhausted) {
