@@ -97,8 +97,7 @@ std::vector<std::shared_ptr<Resource>> ResourceMap::AllErased(std::type_index ty
   return out;
 }
 
-// Plans hold on to resources, so a reset empties them rather than only forgetting them: the next
-// assignment fills the same object that every Plan refers to.
+// Whoever still holds one of the resources finds it empty.
 void ResourceMap::Reset(const std::vector<std::string>& containers) {
   std::vector<std::shared_ptr<Resource>> doomed;
   {
@@ -109,6 +108,7 @@ void ResourceMap::Reset(const std::vector<std::string>& containers) {
       const auto it = containers_.find(name);
       if (it == containers_.end()) continue;
       for (const auto& [key, resource] : it->second) doomed.push_back(resource);
+      containers_.erase(it);
     }
   }
   for (const auto& resource : doomed) resource->Clear();

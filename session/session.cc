@@ -57,6 +57,10 @@ struct Step::Impl {
   std::vector<std::unique_ptr<Executor>> executors;
   std::unique_ptr<Executor> any_shapes;
   std::atomic<Executor*> latest{nullptr};
+  // Executors whose resources were forgotten, kept until no run can be inside them.
+  std::vector<std::unique_ptr<Executor>> retired;
+  std::atomic<bool> has_retired{false};
+  std::atomic<int> running{0};
 
   static bool Fits(const Executor& executor, absl::Span<const Tensor> feeds) {
     const std::vector<Shape>& shapes = executor.plan().feed_shapes;
@@ -95,7 +99,7 @@ struct Step::Impl {
   }
 
   absl::StatusOr<Executor*> Find(absl::Span<const Tensor> feeds) {
-    Executor* recent = latest.load(std::memory_order_acquire);
+    Executor* recent = latest.load(std::memory_order_seq_cst);  // after `running`
     if (recent != nullptr && Fits(*recent, feeds)) return recent;
     WEIR_RETURN_IF_ERROR(CheckFeedShapes(feeds));
     const std::lock_guard<std::mutex> lock(mutex);
@@ -127,6 +131,17 @@ struct Step::Impl {
     if (session->closed.load(std::memory_order_acquire))
       return absl::CancelledError("Session has been closed.");
     WEIR_RETURN_IF_ERROR(CheckFeeds(feeds));
+    running.fetch_add(1, std::memory_order_seq_cst);
+    absl::Status status = RunCounted(feeds, fetches, options);
+    if (running.fetch_sub(1, std::memory_order_seq_cst) == 1 && has_retired.load()) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      DropRetired();
+    }
+    return status;
+  }
+
+  absl::Status RunCounted(absl::Span<const Tensor> feeds, Tensors* fetches,
+                          const RunOptions& options) {
     WEIR_ASSIGN_OR_RETURN(Executor * executor, Find(feeds));
     // Whoever closes the session after this look cancels the executor that was found.
     if (session->closed.load(std::memory_order_acquire))
@@ -135,9 +150,29 @@ struct Step::Impl {
     return executor->Run(feeds, fetches, options, id);
   }
 
+  // Makes the plans anew before the next run, with resources as they are then. Whoever counts
+  // himself in `running` finds none of the old ones after that.
+  void Forget() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    latest.store(nullptr, std::memory_order_seq_cst);
+    for (auto& e : executors) retired.push_back(std::move(e));
+    if (any_shapes != nullptr) retired.push_back(std::move(any_shapes));
+    executors.clear();
+    has_retired = !retired.empty();
+    DropRetired();
+  }
+
+  // Needs the lock.
+  void DropRetired() {
+    if (running.load(std::memory_order_seq_cst) > 0) return;
+    retired.clear();
+    has_retired = false;
+  }
+
   void Cancel(const absl::Status& why) {
     const std::lock_guard<std::mutex> lock(mutex);
     for (const auto& e : executors) e->Cancel(why);
+    for (const auto& e : retired) e->Cancel(why);
     if (any_shapes != nullptr) any_shapes->Cancel(why);
   }
 };
@@ -265,6 +300,8 @@ std::vector<Device*> Session::devices() const {
 
 void Session::Reset(const std::vector<std::string>& containers) {
   impl_->resources.Reset(containers);
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  for (const auto& [key, step] : impl_->steps) step->Forget();
 }
 
 void Session::Close() {

@@ -120,7 +120,8 @@ class Session {
   // CPU first.
   std::vector<Device*> devices() const;
   ThreadPool& pool();
-  // Forgets the state in these containers (empty: the default one).
+  // Forgets the state in these containers (empty: the default one), and of what type and shape it
+  // was. Steps in flight go on with state that nobody else sees.
   void Reset(const std::vector<std::string>& containers = {});
   // Ends running steps with CANCELLED, and every later call too.
   void Close();

@@ -367,6 +367,58 @@ TEST(Session, FetchedHandleMayOutliveIt) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+// ---- Reset
+
+Output HandleOf(Graph& g, DataType dtype, const Shape& shape) {
+  return Output(
+      AddNode(g, "VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", "v"}}), 0);
+}
+
+TEST(Session, ResetForgetsValuesTypesAndShapes) {
+  Graph g;
+  const Output first = HandleOf(g, DT_FLOAT, {2}), second = HandleOf(g, DT_INT32, {3});
+  const Operation set_first(AddNode("AssignVariableOp", {first, Const(g, {1.f, 2.f})}));
+  const Operation set_second(AddNode("AssignVariableOp", {second, Const(g, {1, 2, 3})}));
+  const Output read = AddOp("ReadVariableOp", {first}, {{"dtype", DT_FLOAT}});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  Session session = Start(g);
+  const absl::StatusOr<Step> reader = session.Prepare({}, {read});
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  Tensors out;
+  ASSERT_TRUE(session.Run(set_first).ok());
+  ASSERT_TRUE(reader->Run({}, &out).ok());
+  EXPECT_EQ(session.Run(set_second).code(), absl::StatusCode::kInvalidArgument);
+  session.Reset();
+  EXPECT_EQ(reader->Run({}, &out).code(), absl::StatusCode::kFailedPrecondition);
+  session.Reset();
+  EXPECT_TRUE(session.Run(set_second).ok());
+  session.Reset();
+  EXPECT_TRUE(session.Run(set_first).ok());
+  ASSERT_TRUE(reader->Run({}, &out).ok());  // the same variable that the other step has set
+  EXPECT_THAT(Floats(out[0]), ElementsAre(1, 2));
+}
+
+TEST(Session, ResetWhileStepsRunHarmsNobody) {
+  Graph g(GraphOptions{.use_resource = true});
+  const Variable v = GetVariable(g, "v", {3}, Ones());
+  const Output value = v.value();
+  Session session = Start(g, {.num_threads = 2});
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        EXPECT_TRUE(session.Run(v.initializer()).ok());
+        const absl::Status s = session.Run({value}).status();
+        EXPECT_TRUE(s.ok() || absl::IsFailedPrecondition(s)) << s;
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) session.Reset();
+  stop = true;
+  for (std::thread& t : threads) t.join();
+}
+
 TEST(Session, NodesAddedLaterCanBeRun) {
   Graph g;
   const Output x = Const(g, 2.f);
