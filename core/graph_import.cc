@@ -78,8 +78,8 @@ absl::Status CheckVersions(const proto::VersionDef& versions) {
 // position first, so that a GraphDef in order stays in order; and the back edges of loops, which
 // the order leaves out, are closed. The only edges left out are those from a NextIteration to a
 // Merge: whatever waits for ever after that is a cycle, and an error. Until the end the graph's
-// name table, versions and library are untouched, so a failed import only has to drop the nodes it
-// added.
+// name table, versions, library and records of functions are untouched, so a failed import only has
+// to drop the nodes it added.
 class GraphImporter {
  public:
   GraphImporter(Graph& graph, const proto::GraphDef& def, const ImportOptions& options)
@@ -296,13 +296,14 @@ class GraphImporter {
     if (const OpSpec* op = graph_.ops().Find(name)) return op;
     const auto function = functions_.find(name);
     if (function == functions_.end()) return graph_.ops().Lookup(name);
-    auto& known = graph_.Extension<FunctionOps>().ops;
-    auto it = known.find(name);
-    if (it == known.end()) {
-      WEIR_ASSIGN_OR_RETURN(OpSpec op, OpFromProto(*function->second));
-      it = known.emplace(name, std::make_unique<const OpSpec>(std::move(op))).first;
+    const auto& known = graph_.Extension<FunctionOps>().ops;
+    if (const auto it = known.find(name); it != known.end()) return it->second.get();
+    std::unique_ptr<const OpSpec>& op = function_ops_[name];
+    if (op == nullptr) {
+      WEIR_ASSIGN_OR_RETURN(OpSpec spec, OpFromProto(*function->second));
+      op = std::make_unique<const OpSpec>(std::move(spec));
     }
-    return it->second.get();
+    return op.get();
   }
 
   absl::Status AddNode(int i) {
@@ -497,6 +498,7 @@ class GraphImporter {
     for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
     MergeVersions();
     MergeLibrary();
+    if (!function_ops_.empty()) graph_.Extension<FunctionOps>().ops.merge(function_ops_);
   }
 
   // Takes the name and the scopes it lies in.
@@ -543,6 +545,7 @@ class GraphImporter {
   int64_t outputs_left_ = 0;
   int64_t expansion_left_ = kExpansionBudget;
   absl::flat_hash_map<absl::string_view, const proto::OpDef*> functions_;
+  absl::flat_hash_map<std::string, std::unique_ptr<const OpSpec>> function_ops_;  // the new ones
   absl::flat_hash_map<absl::string_view, int> by_name_;  // to positions in the GraphDef
   absl::flat_hash_map<std::pair<absl::string_view, int>, Output> map_;  // index -1: control
   std::vector<Edge> edges_;          // of all nodes, one after another

@@ -260,6 +260,24 @@ TEST(ImportGraphDef, LibraryFunctionsMayBeCalledAsOps) {
   EXPECT_EQ(back.library().DebugString(), def.library().DebugString());
 }
 
+TEST(ImportGraphDef, AFailedOneLeavesNoFunctionsBehind) {
+  const auto library = [](const std::string& type) {
+    return "library { function { signature { name: 'F' input_arg { name: 'x' type: " + type +
+           " } output_arg { name: 'y' type: " + type + " } } ret { key: 'y' value: 'x' } } }";
+  };
+  Graph g(TestOps());
+  const std::string call = NodeText("call", "F", {"x"});
+  EXPECT_FALSE(ImportGraphDef(
+                   g, Def(library("DT_INT32") + NodeText("x", "Placeholder", {}, "dtype=DT_INT32") +
+                          call + Id("bad", {"call:1"})))
+                   .ok());
+  EXPECT_EQ(g.num_nodes(), 0);
+  EXPECT_EQ(g.function_library(), "");
+  const auto result = ImportGraphDef(g, Def(library("DT_FLOAT") + X() + call));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(g.FindNode("call")->output_type(0), DT_FLOAT);
+}
+
 TEST(ImportGraphDef, VersionsOfTwoGraphsMeet) {
   Graph g(TestOps());
   ASSERT_TRUE(ImportGraphDef(g, Def(X("a") + "versions { producer: 1000 min_consumer: 5 }")).ok());
