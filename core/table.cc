@@ -11,7 +11,7 @@ namespace weir {
 using internal::BlockCursor;
 
 struct TableReader::Block {
-  BlockHandle handle;
+  size_t number;
   std::string contents;
 };
 
@@ -24,6 +24,21 @@ absl::Status BadBlock(absl::string_view path, uint64_t offset) {
   return DataLoss(path, ": bad entry in block at offset ", offset);
 }
 
+// Keys ascend, and share what they begin with for at most 16 entries: a block that unfolds into
+// more has been made to fill memory, or time.
+class KeyBudget {
+ public:
+  explicit KeyBudget(absl::string_view contents) : left_(16 * contents.size()) {}
+  bool Take(absl::string_view key) {
+    if (key.size() > left_) return false;
+    left_ -= key.size();
+    return true;
+  }
+
+ private:
+  size_t left_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::unique_ptr<ReadableFile> file) {
@@ -31,29 +46,57 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::unique_ptr<R
   WEIR_ASSIGN_OR_RETURN(const std::string contents, internal::ReadBlock(*file, footer.index));
   std::unique_ptr<TableReader> table(new TableReader(std::move(file)));
   size_t key_bytes = 0;
+  uint64_t end = 0;  // of the block before
   BlockCursor entry(contents);
   for (; entry.valid(); entry.Next()) {
     absl::string_view value = entry.value();
     BlockHandle handle;
     // Keys of an index are not compressed in sound files, so together they are not longer than the
-    // block.
+    // block. They ascend, and the blocks stand in their order: no block comes twice.
     key_bytes += entry.key().size();
-    if (!internal::GetBlockHandle(&value, &handle) || key_bytes > contents.size()) {
+    const bool ascends =
+        table->index_.empty() || absl::string_view(table->index_.back().first) < entry.key();
+    if (key_bytes > contents.size() || !ascends || !internal::GetBlockHandle(&value, &handle) ||
+        handle.offset < end || !internal::IsInside(handle, table->file_size())) {
       return BadBlock(table->path(), footer.index.offset);
     }
+    end = handle.offset + handle.size + BlockHandle::kTrailer;
     table->index_.emplace_back(entry.key(), handle);
   }
   if (!entry.sound()) return BadBlock(table->path(), footer.index.offset);
   return table;
 }
 
-absl::StatusOr<const TableReader::Block*> TableReader::Load(const BlockHandle& handle) {
-  if (loaded_ == nullptr || loaded_->handle != handle) {
+absl::StatusOr<const TableReader::Block*> TableReader::Load(size_t i) {
+  if (loaded_ == nullptr || loaded_->number != i) {
     loaded_ = nullptr;
+    const BlockHandle& handle = index_[i].second;
     WEIR_ASSIGN_OR_RETURN(std::string contents, internal::ReadBlock(*file_, handle));
-    loaded_ = std::make_unique<Block>(Block{handle, std::move(contents)});
+    if (!IsInOrder(i, contents)) return BadBlock(path(), handle.offset);
+    loaded_ = std::make_unique<Block>(Block{i, std::move(contents)});
   }
   return loaded_.get();
+}
+
+// Keys ascend from after the index's key for the block before to the one for this block, and
+// restart points are the first entry and some later ones. A search relies on that.
+bool TableReader::IsInOrder(size_t i, absl::string_view contents) const {
+  KeyBudget budget(contents);
+  std::string last = i > 0 ? index_[i - 1].first : "";
+  bool any = i > 0, has_entries = false;
+  uint32_t restarts = 0;
+  BlockCursor entry(contents);
+  for (; entry.valid(); entry.Next()) {
+    if (!budget.Take(entry.key()) || (any && entry.key() <= absl::string_view(last))) return false;
+    const bool is_restart =
+        restarts < entry.num_restarts() && entry.Restart(restarts) == entry.start();
+    if (is_restart ? !entry.is_whole() : restarts == 0) return false;
+    if (is_restart) ++restarts;
+    last.assign(entry.key().data(), entry.key().size());
+    any = has_entries = true;
+  }
+  const bool all = restarts == entry.num_restarts() || !has_entries;
+  return entry.sound() && all && (!any || last <= index_[i].first);
 }
 
 absl::StatusOr<std::optional<std::string>> TableReader::Get(absl::string_view key) {
@@ -61,28 +104,19 @@ absl::StatusOr<std::optional<std::string>> TableReader::Get(absl::string_view ke
       std::lower_bound(index_.begin(), index_.end(), key,
                        [](const auto& entry, absl::string_view k) { return entry.first < k; });
   if (found == index_.end()) return std::nullopt;
-  WEIR_ASSIGN_OR_RETURN(const Block* block, Load(found->second));
+  WEIR_ASSIGN_OR_RETURN(const Block* block, Load(static_cast<size_t>(found - index_.begin())));
   BlockCursor entry(block->contents);
   entry.Seek(key);
-  if (!entry.sound()) return BadBlock(path(), block->handle.offset);
+  if (!entry.sound()) return BadBlock(path(), found->second.offset);
   if (!entry.valid() || entry.key() != key) return std::nullopt;
   return std::string(entry.value());
 }
 
 absl::Status TableReader::ForEach(Visitor visit) {
-  for (const auto& [last, handle] : index_) {
-    WEIR_ASSIGN_OR_RETURN(const Block* block, Load(handle));
-    BlockCursor entry(block->contents);
-    // Keys ascend, and share what they begin with for at most 16 entries: a block that unfolds into
-    // more has been made to fill memory.
-    constexpr size_t kMostUnfolded = 16;
-    size_t unfolded = 0;
-    for (; entry.valid(); entry.Next()) {
-      unfolded += entry.key().size();
-      if (unfolded > kMostUnfolded * block->contents.size()) return BadBlock(path(), handle.offset);
+  for (size_t i = 0; i < index_.size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(const Block* block, Load(i));
+    for (BlockCursor entry(block->contents); entry.valid(); entry.Next())
       WEIR_RETURN_IF_ERROR(visit(entry.key(), entry.value()));
-    }
-    if (!entry.sound()) return BadBlock(path(), handle.offset);
   }
   return absl::OkStatus();
 }
@@ -125,9 +159,10 @@ class Scanner {
   }
 
   void VisitBlock(uint64_t offset, const std::string& contents) {
+    KeyBudget budget(contents);
     BlockCursor entry(contents);
     for (; entry.valid(); entry.Next()) {
-      if (any_ && entry.key() <= absl::string_view(last_key_)) {
+      if (!budget.Take(entry.key()) || (any_ && entry.key() <= absl::string_view(last_key_))) {
         Problem(offset, contents.size(), BadBlock(file_.path(), offset));
         return;
       }
@@ -146,7 +181,8 @@ class Scanner {
       absl::string_view value = entry.value();
       BlockHandle handle;
       if (!internal::GetBlockHandle(&value, &handle)) break;
-      Expect(&end, handle, "data block");
+      // An index that tells of a block twice would have it read for ever.
+      if (!Expect(&end, handle, "data block")) break;
       const absl::StatusOr<std::string> contents = internal::ReadBlock(file_, handle);
       if (contents.ok()) {
         VisitBlock(handle.offset, *contents);
@@ -166,8 +202,8 @@ class Scanner {
     return std::move(problems_);
   }
 
-  // Notes bytes between the end of the last part and this one.
-  void Expect(uint64_t* end, const BlockHandle& handle, absl::string_view what) {
+  // Notes bytes between the end of the last part and this one. False if they overlap.
+  bool Expect(uint64_t* end, const BlockHandle& handle, absl::string_view what) {
     if (handle.offset > *end) {
       Problem(*end, handle.offset - *end,
               DataLoss(file_.path(), ": ", handle.offset - *end, " bytes at offset ", *end,
@@ -177,7 +213,10 @@ class Scanner {
               DataLoss(file_.path(), ": the ", what, " at offset ", handle.offset,
                        " overlaps what is before it"));
     }
-    *end = std::max(*end, handle.offset + handle.size + BlockHandle::kTrailer);
+    const bool follows = handle.offset >= *end;
+    if (internal::IsInside(handle, file_.size()))
+      *end = std::max(*end, handle.offset + handle.size + BlockHandle::kTrailer);
+    return follows;
   }
 
   absl::StatusOr<std::vector<TableProblem>> WithoutIndex(uint64_t end) {

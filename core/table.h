@@ -38,11 +38,13 @@ class TableReader {
   absl::Status ForEach(Visitor visit);
   const std::string& path() const { return file_->path(); }
   uint64_t file_size() const { return file_->size(); }
+  const ReadableFile& file() const { return *file_; }
 
  private:
   struct Block;
   explicit TableReader(std::unique_ptr<ReadableFile> file);
-  absl::StatusOr<const Block*> Load(const BlockHandle& handle);
+  absl::StatusOr<const Block*> Load(size_t i);
+  bool IsInOrder(size_t i, absl::string_view contents) const;
 
   const std::unique_ptr<ReadableFile> file_;
   std::vector<std::pair<std::string, BlockHandle>>

@@ -18,6 +18,11 @@ bool GetBlockHandle(absl::string_view* in, BlockHandle* handle) {
   return GetVarint64(in, &handle->offset) && GetVarint64(in, &handle->size);
 }
 
+bool IsInside(const BlockHandle& handle, uint64_t file_size) {
+  return handle.offset <= file_size && handle.size <= file_size - handle.offset &&
+         file_size - handle.offset - handle.size >= BlockHandle::kTrailer;
+}
+
 absl::StatusOr<Footer> ReadFooter(const ReadableFile& file) {
   if (file.size() < kFooterSize) {
     return DataLoss(file.path(), ": the file is too short to be an sstable: ", file.size(),
@@ -52,8 +57,7 @@ absl::StatusOr<Footer> ReadFooter(const ReadableFile& file) {
 
 absl::StatusOr<std::string> ReadBlock(const ReadableFile& file, const BlockHandle& handle) {
   const uint64_t size = file.size();
-  if (handle.offset > size || handle.size > size - handle.offset ||
-      size - handle.offset - handle.size < BlockHandle::kTrailer) {
+  if (!IsInside(handle, size)) {
     return DataLoss(file.path(), ": block at offset ", handle.offset, " of ", handle.size,
                     " bytes lies beyond the end of the file (", size,
                     " bytes): the file is truncated or damaged");
@@ -105,12 +109,14 @@ void BlockCursor::Next() { Decode(); }
 void BlockCursor::Decode() {
   valid_ = false;
   if (position_ >= entries_end_) return;
+  start_ = position_;
   absl::string_view in = contents_.substr(position_, entries_end_ - position_);
   uint32_t shared, rest, value;
   if (!GetVarint32(&in, &shared) || !GetVarint32(&in, &rest) || !GetVarint32(&in, &value) ||
       shared > key_.size() || uint64_t{rest} + value > in.size()) {
     return Fail();
   }
+  whole_ = shared == 0;
   key_.resize(shared);
   key_.append(in.data(), rest);
   value_ = in.substr(rest, value);

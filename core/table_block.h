@@ -13,6 +13,9 @@ inline constexpr uint64_t kFooterSize = 48;
 // Reads a handle from the front of `*in`.
 bool GetBlockHandle(absl::string_view* in, BlockHandle* handle);
 
+// True if the block and its trailer lie in a file of this size.
+bool IsInside(const BlockHandle& handle, uint64_t file_size);
+
 struct Footer {
   BlockHandle metaindex, index;
 };
@@ -32,18 +35,23 @@ class BlockCursor {
   absl::string_view key() const { return key_; }
   absl::string_view value() const { return value_; }
   void Next();
-  // To the first entry whose key is not less than `key`.
+  // To the first entry whose key is not less than `key`, found by the restart points.
   void Seek(absl::string_view key);
+  // Where this entry begins, and whether its key is stored whole: restart points are at such.
+  uint32_t start() const { return start_; }
+  bool is_whole() const { return whole_; }
+  uint32_t num_restarts() const { return num_restarts_; }
+  // The place of restart point i, or the end of the entries if it is out of range.
+  uint32_t Restart(uint32_t i) const;
 
  private:
   void Fail();
   void Decode();
-  // The place of restart point i, or the end of the entries if it is out of range.
-  uint32_t Restart(uint32_t i) const;
 
   absl::string_view contents_;
   uint32_t entries_end_ = 0, num_restarts_ = 0;
-  uint32_t position_ = 0;  // of the entry after this one
+  uint32_t start_ = 0, position_ = 0;  // of this entry, and of the one after it
+  bool whole_ = false;
   std::string key_;
   absl::string_view value_;
   bool valid_ = false, sound_ = true;

@@ -5,6 +5,8 @@
 #include "leveldb/db.h"
 #include "leveldb/env.h"
 #include "leveldb/table_builder.h"
+#include "weir/core/coding.h"
+#include "weir/core/crc32c.h"
 #include "weir/core/snappy.h"
 #include "weir/core/table_writer.h"
 #include "weir/tests/io/test_files.h"
@@ -169,6 +171,113 @@ TEST(Table, ReadsSnappyBlocks) {
     ASSERT_TRUE(value.ok()) << value.status();
     EXPECT_EQ(value->value_or("none"), Value(i));
   }
+}
+
+// ---- tables made to deceive
+
+// The bytes of a block: entries with whole keys, and one restart point.
+std::string BlockOf(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::string block;
+  for (const auto& [key, value] : entries) {
+    PutVarint64(&block, 0);
+    PutVarint64(&block, static_cast<uint32_t>(key.size()));
+    PutVarint64(&block, static_cast<uint32_t>(value.size()));
+    block += key + value;
+  }
+  PutFixed32(&block, 0);
+  PutFixed32(&block, 1);
+  return block;
+}
+
+std::string HandleOf(uint64_t offset, uint64_t size) {
+  std::string handle;
+  PutVarint64(&handle, offset);
+  PutVarint64(&handle, size);
+  return handle;
+}
+
+// Appends a block with its trailer, and returns its handle.
+std::string AppendBlock(std::string* file, const std::string& block) {
+  const std::string handle = HandleOf(file->size(), block.size());
+  const std::string covered = block + '\0';
+  *file += covered;
+  PutFixed32(file, MaskCrc32c(ExtendCrc32c(0, covered.data(), covered.size())));
+  return handle;
+}
+
+// A table with these entries in its index, behind the data blocks in `file`.
+std::string Finish(std::string file,
+                   const std::vector<std::pair<std::string, std::string>>& index) {
+  std::string footer = AppendBlock(&file, BlockOf({}));
+  footer += AppendBlock(&file, BlockOf(index));
+  footer.resize(40, '\0');
+  PutFixed32(&footer, 0x8b80fb57u);
+  PutFixed32(&footer, 0xdb477524u);
+  const std::string path = MakeTempDirectory("table") + "/made";
+  WriteBytes(path, file + footer);
+  return path;
+}
+
+absl::Status ReadAll(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<TableReader> table, OpenTable(path));
+  return table->ForEach([](absl::string_view, absl::string_view) { return absl::OkStatus(); });
+}
+
+TEST(MadeTable, IsATableIfItIsInOrder) {
+  std::string file;
+  const std::string first = AppendBlock(&file, BlockOf({{"a", "1"}, {"b", "2"}}));
+  const std::string second = AppendBlock(&file, BlockOf({{"d", "3"}}));
+  const std::string path = Finish(file, {{"c", first}, {"d", second}});
+  EXPECT_EQ(ReadAll(path), absl::OkStatus());
+  std::vector<TableProblem> problems;
+  EXPECT_EQ(Scan(path, &problems), 3);
+  EXPECT_EQ(problems.size(), 0u);
+}
+
+TEST(MadeTable, ThatNamesABlockTwiceIsDataLoss) {
+  std::string file;
+  const std::string block = AppendBlock(&file, BlockOf({{"a", std::string(1 << 20, 'x')}}));
+  std::vector<std::pair<std::string, std::string>> index;
+  for (int i = 0; i < 100000; ++i) index.emplace_back(Key(i), block);
+  const std::string path = Finish(file, index);
+  EXPECT_TRUE(absl::IsDataLoss(ReadAll(path))) << ReadAll(path);
+  std::vector<TableProblem> problems;
+  EXPECT_EQ(Scan(path, &problems), 1);  // in no time
+  EXPECT_FALSE(problems.empty());
+  EXPECT_LT(problems.size(), 10u);
+}
+
+TEST(MadeTable, WithKeysOutOfOrderIsDataLoss) {
+  struct Case {
+    const char* what;
+    std::vector<std::pair<std::string, std::string>> first, second;
+    std::string first_last, second_last;
+  };
+  for (const Case& c :
+       std::vector<Case>{{"in a block", {{"b", ""}, {"a", ""}}, {{"d", ""}}, "c", "d"},
+                         {"twice the same", {{"a", ""}, {"a", ""}}, {{"d", ""}}, "c", "d"},
+                         {"between blocks", {{"b", ""}}, {{"a", ""}}, "c", "d"},
+                         {"beyond the index", {{"a", ""}, {"d", ""}}, {{"e", ""}}, "c", "e"},
+                         {"in the index", {{"a", ""}}, {{"a", ""}}, "d", "c"}}) {
+    std::string file;
+    const std::string first = AppendBlock(&file, BlockOf(c.first));
+    const std::string second = AppendBlock(&file, BlockOf(c.second));
+    const std::string path = Finish(file, {{c.first_last, first}, {c.second_last, second}});
+    EXPECT_TRUE(absl::IsDataLoss(ReadAll(path))) << c.what << ": " << ReadAll(path);
+    const auto table = OpenTable(path);
+    if (!table.ok()) continue;
+    bool lost = false;
+    for (const char* key : {"a", "b", "c", "d", "e"})
+      lost = lost || absl::IsDataLoss((*table)->Get(key).status());
+    EXPECT_TRUE(lost) << c.what;
+  }
+}
+
+TEST(MadeTable, WithBlocksBeyondItsEndIsDataLoss) {
+  std::string file;
+  AppendBlock(&file, BlockOf({{"a", ""}}));
+  for (const std::string& handle : {HandleOf(1 << 20, 5), HandleOf(0, UINT64_MAX - 2)})
+    EXPECT_TRUE(absl::IsDataLoss(ReadAll(Finish(file, {{"a", handle}}))));
 }
 
 // The examples of the format's description: literals, copies that overlap themselves, and what must
