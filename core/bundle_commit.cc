@@ -106,4 +106,23 @@ std::string LiveDataSuffix(const std::string& prefix) {
   return previous.ok() && current.ok() && *previous == *current ? kPrevious : "";
 }
 
+bool IsUnchanged(const ReadableFile& opened, const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> now = Files().Open(path);
+  if (!now.ok() || (*now)->size() != opened.size()) return false;
+  constexpr uint64_t kPiece = 1 << 16;
+  std::string a(kPiece, '\0'), b(kPiece, '\0');
+  for (uint64_t offset = 0; offset < opened.size(); offset += kPiece) {
+    const size_t size = static_cast<size_t>(std::min(kPiece, opened.size() - offset));
+    if (!opened.Read(offset, size, a.data()).ok() || !(*now)->Read(offset, size, b.data()).ok() ||
+        a.compare(0, size, b, 0, size) != 0)
+      return false;
+  }
+  return true;
+}
+
+absl::Status Overwritten(absl::string_view prefix) {
+  return absl::AbortedError(absl::StrCat(
+      "The checkpoint ", prefix, " was overwritten while it was being read. Open it again"));
+}
+
 }  // namespace weir::internal

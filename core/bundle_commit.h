@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/file.h"
 #include "weir/core/status.h"
 
 // How a bundle replaces an older one of the same prefix so that at every instant, power failures
@@ -20,6 +21,11 @@ absl::Status CommitBundle(const std::string& prefix,
 // What to put after the name of a data file to read the bundle that is at `prefix` now: nothing, or
 // ".previous".
 std::string LiveDataSuffix(const std::string& prefix);
+
+// True if the file at `path` has the contents of one that was opened there before.
+bool IsUnchanged(const ReadableFile& opened, const std::string& path);
+// ABORTED: the bundle at `prefix` was replaced while it was read.
+absl::Status Overwritten(absl::string_view prefix);
 
 }  // namespace weir::internal
 

@@ -72,7 +72,31 @@ absl::StatusOr<Tensor> AssembleSlices(
   return out;
 }
 
+namespace {
+
+constexpr int kOpenedAtOnce = 16;  // shards
+constexpr int kAttempts = 20;      // to open a bundle that is being overwritten
+
+}  // namespace
+
+// Files are replaced by renaming, so an open one stays what it was. The index is opened first and
+// the data after it; if the index at the prefix is then still the one that was opened, and the data
+// files go by the same names, a writer has not come between (see bundle_commit.cc), and all the
+// open files belong to one bundle. Bundles of many shards have the rest opened when needed, and
+// looked at in the same way then.
 absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::string& prefix) {
+  for (int i = 0; i < kAttempts; ++i) {
+    absl::StatusOr<std::unique_ptr<BundleReader>> reader = OpenOnce(prefix);
+    if (!reader.ok()) return reader.status();
+    const int count = std::min((*reader)->header_.num_shards, kOpenedAtOnce);
+    // One that is missing is an error of those who need it.
+    for (int shard = 0; shard < count; ++shard) (*reader)->DataFile(shard).status().IgnoreError();
+    if ((*reader)->IsCurrent()) return *std::move(reader);
+  }
+  return Overwritten(prefix);
+}
+
+absl::StatusOr<std::unique_ptr<BundleReader>> BundleReader::OpenOnce(const std::string& prefix) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, Files().Open(BundleIndexName(prefix)));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> index, TableReader::Open(std::move(file)));
   std::unique_ptr<BundleReader> reader(new BundleReader(prefix, std::move(index)));
@@ -81,6 +105,10 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> BundleReader::Open(const std::
   WEIR_ASSIGN_OR_RETURN(reader->header_, ParseBundleHeader(*header, reader->index_->path()));
   reader->data_suffix_ = LiveDataSuffix(prefix);
   return reader;
+}
+
+bool BundleReader::IsCurrent() const {
+  return IsUnchanged(index_->file(), index_->path()) && LiveDataSuffix(prefix_) == data_suffix_;
 }
 
 absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_view key) {
@@ -131,6 +159,8 @@ absl::StatusOr<const ReadableFile*> BundleReader::DataFile(int shard) {
     const std::string path = BundleDataName(prefix_, shard, header_.num_shards);
     absl::StatusOr<std::unique_ptr<ReadableFile>> opened = Files().Open(path + data_suffix_);
     if (absl::IsNotFound(opened.status()) && !data_suffix_.empty()) opened = Files().Open(path);
+    const bool replaced = shard >= kOpenedAtOnce && !IsCurrent();
+    if (replaced) return Overwritten(prefix_);
     if (!opened.ok()) return opened.status();
     file = *std::move(opened);
   }
@@ -138,8 +168,14 @@ absl::StatusOr<const ReadableFile*> BundleReader::DataFile(int shard) {
 }
 
 absl::StatusOr<Tensor> BundleReader::ReadStored(absl::string_view key, const BundleEntry& entry) {
-  WEIR_ASSIGN_OR_RETURN(const ReadableFile* file, DataFile(entry.shard));
-  return ReadTensorData(*file, entry, header_.big_endian, key);
+  const absl::StatusOr<const ReadableFile*> opened = DataFile(entry.shard);
+  if (!opened.ok())
+    return absl::IsNotFound(opened.status()) && !IsCurrent() ? Overwritten(prefix_)
+                                                             : opened.status();
+  const ReadableFile* const file = *opened;
+  absl::StatusOr<Tensor> tensor = ReadTensorData(*file, entry, header_.big_endian, key);
+  if (absl::IsDataLoss(tensor.status()) && !IsCurrent()) return Overwritten(prefix_);
+  return tensor;
 }
 
 absl::StatusOr<Tensor> BundleReader::ReadParts(absl::string_view name, const BundleEntry& entry,

@@ -22,7 +22,8 @@ absl::StatusOr<Tensor> AssembleSlices(
     DataType dtype, const Shape& full, const Box& want, const std::vector<TensorSlice>& parts,
     absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what);
 
-// V2. Looks up keys under a lock, and reads data without.
+// V2. Looks up keys under a lock, and reads data without. Reads the bundle that was there when it
+// was opened, even if another one has taken its place since, or fails with ABORTED.
 class BundleReader : public CheckpointReader {
  public:
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& prefix);
@@ -34,6 +35,8 @@ class BundleReader : public CheckpointReader {
  private:
   BundleReader(const std::string& prefix, std::unique_ptr<TableReader> index)
       : prefix_(prefix), index_(std::move(index)) {}
+  static absl::StatusOr<std::unique_ptr<BundleReader>> OpenOnce(const std::string& prefix);
+  bool IsCurrent() const;
   absl::StatusOr<std::optional<BundleEntry>> Lookup(absl::string_view key);
   absl::StatusOr<BundleEntry> Entry(absl::string_view name);
   absl::StatusOr<const ReadableFile*> DataFile(int shard);

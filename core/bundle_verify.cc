@@ -27,6 +27,9 @@ class Verifier {
     for (const auto& [key, entry] : entries_) {
       if (key[0] != '\0') ++report_.tensors;
     }
+    if (!report_.problems.empty() && (!internal::IsUnchanged(*index_, index_path_) ||
+                                      internal::LiveDataSuffix(prefix_) != suffix_))
+      return internal::Overwritten(prefix_);
     return std::move(report_);
   }
 
@@ -37,10 +40,10 @@ class Verifier {
   }
 
   absl::Status ReadIndex() {
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(index_path_));
+    WEIR_ASSIGN_OR_RETURN(index_, Files().Open(index_path_));
     bool has_header = false;
     WEIR_ASSIGN_OR_RETURN(const std::vector<TableProblem> problems,
-                          ScanTable(*file, [&](absl::string_view key, absl::string_view value) {
+                          ScanTable(*index_, [&](absl::string_view key, absl::string_view value) {
                             const absl::Status status =
                                 key.empty() ? SetHeader(value, &has_header) : AddEntry(key, value);
                             if (status.ok()) return;
@@ -52,7 +55,7 @@ class Verifier {
       Problem(index_path_, p.offset, p.size, "", p.message);
       damaged += p.size;
     }
-    report_.index_bytes = static_cast<int64_t>(file->size() - std::min(damaged, file->size()));
+    report_.index_bytes = static_cast<int64_t>(index_->size() - std::min(damaged, index_->size()));
     if (!has_header) {
       Problem(index_path_, 0, 0, "",
               absl::StrCat(index_path_, ": Unable to find the header entry"));
@@ -168,6 +171,7 @@ class Verifier {
   }
 
   const std::string prefix_, index_path_;
+  std::unique_ptr<ReadableFile> index_;
   std::string suffix_;
   internal::BundleHeader header_;
   std::map<std::string, BundleEntry, std::less<>> entries_;

@@ -2,7 +2,10 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <atomic>
 #include <csignal>
+#include <functional>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -119,6 +122,101 @@ TEST_P(Commit, EqualCheckpointsOverEachOtherStayReadable) {
       EXPECT_EQ(NumberAt("/m"), 1) << stop;
     }
   }
+}
+
+// ---- readers beside a writer
+
+TEST_P(Commit, AReaderKeepsTheOneItHasOpened) {
+  const std::string prefix = MakeTempDirectory("reader") + "/m";
+  ASSERT_TRUE(GetParam()(prefix, 1).ok());
+  const auto reader = CheckpointReader::Open(prefix);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  ASSERT_TRUE(GetParam()(prefix, 2).ok());
+  for (const char* name : {"a", "b"}) {
+    const auto read = (*reader)->Read(name);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(IdenticalTensors(*read, Numbered(1)));
+  }
+}
+
+// Calls back once, before a file is opened or looked for.
+class InterruptedFiles : public MemoryFileSystem {
+ public:
+  void InterruptAt(int count, std::function<void()> what) {
+    left_ = count;
+    what_ = std::move(what);
+  }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    Count();
+    return MemoryFileSystem::Open(path);
+  }
+  bool Exists(const std::string& path) override {
+    Count();
+    return MemoryFileSystem::Exists(path);
+  }
+  bool interrupted() const { return what_ == nullptr; }
+
+ private:
+  void Count() {
+    if (what_ == nullptr || left_-- > 0) return;
+    std::exchange(what_, nullptr)();
+  }
+  int left_ = 0;
+  std::function<void()> what_;
+};
+
+TEST_P(Commit, AReaderSeesTheOldOneOrTheNewOneWhereverAWriterComesBetween) {
+  int read_again = 0;
+  for (int stop = 0; stop < 40; ++stop) {
+    for (int at = 0;; ++at) {
+      InterruptedFiles files;
+      ScopedFileSystem scope(&files);
+      ASSERT_TRUE(GetParam()("/m", 1).ok());
+      bool saved = false;
+      files.InterruptAt(at, [&] {
+        files.set_stop_after(files.operations() + stop);
+        saved = GetParam()("/m", 2).ok();
+      });
+      const auto reader = CheckpointReader::Open("/m");
+      ASSERT_TRUE(reader.ok()) << reader.status();
+      const auto a = (*reader)->Read("a"), b = (*reader)->Read("b");
+      if (!files.interrupted()) break;
+      if (absl::IsAborted(a.status()) || absl::IsAborted(b.status())) {
+        ++read_again;
+        const int n = NumberAt("/m");
+        EXPECT_TRUE(n == 1 || n == 2) << n;
+        continue;
+      }
+      ASSERT_TRUE(a.ok()) << a.status() << " after " << stop << " operations at " << at;
+      ASSERT_TRUE(b.ok()) << b.status() << " after " << stop << " operations at " << at;
+      EXPECT_TRUE(IdenticalTensors(*a, *b));
+      EXPECT_TRUE(IdenticalTensors(*a, Numbered(1)) || IdenticalTensors(*a, Numbered(2)));
+    }
+  }
+  EXPECT_EQ(read_again, 0);  // it tries again by itself
+}
+
+TEST_P(Commit, ReadersBesideAWriterSeeWholeCheckpoints) {
+  const std::string prefix = MakeTempDirectory("beside") + "/m";
+  ASSERT_TRUE(GetParam()(prefix, 0).ok());
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int n = 1; n <= 60; ++n) EXPECT_TRUE(GetParam()(prefix, n).ok());
+    stop = true;
+  });
+  int last = 0;
+  while (!stop) {
+    const auto reader = CheckpointReader::Open(prefix);
+    if (absl::IsAborted(reader.status())) continue;
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    const auto a = (*reader)->Read("a"), b = (*reader)->Read("b");
+    ASSERT_TRUE(a.ok()) << a.status();
+    ASSERT_TRUE(b.ok()) << b.status();
+    EXPECT_TRUE(IdenticalTensors(*a, *b));
+    EXPECT_GE(a->data<int32_t>()[0], last);
+    last = a->data<int32_t>()[0];
+  }
+  writer.join();
 }
 
 TEST_P(Commit, AKillAtAnyWriteLeavesTheOldOrTheNewOne) {
