@@ -90,6 +90,14 @@ class Pruner {
     return id;
   }
 
+  // What waits for a placeholder waits for its feed, which is always there. As in TensorFlow, any
+  // other op does run for those who wait for it, fed or not.
+  bool IsFedPlaceholder(const Node& node) const {
+    return !feeds_.empty() &&
+           (node.op_name() == "Placeholder" || node.op_name() == "PlaceholderV2") &&
+           feeds_.contains(node.output(0));
+  }
+
   static constexpr int kUnseen = -1, kOpen = -2;
 
   absl::Status Visit(const Node* root) {
@@ -114,7 +122,7 @@ class Pruner {
       const int i = top.next++;
       const Node* needed =
           i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
-      if (i < num_inputs && feeds_.contains(node->input(i))) continue;
+      if (i < num_inputs ? feeds_.contains(node->input(i)) : IsFedPlaceholder(*needed)) continue;
       int& id = ids_[needed->id()];
       if (id == kOpen) {
         if (node->op_name() == "Merge" || node->op_name() == "RefMerge") {
@@ -138,7 +146,9 @@ class Pruner {
       p.inputs.push_back(feeds_.contains(in) ? PlanValue{FeedNode(in), 0}
                                              : PlanValue{ids_[in.node->id()], in.index});
     }
-    for (const Node* control : node->control_inputs()) p.controls.push_back(ids_[control->id()]);
+    for (const Node* control : node->control_inputs()) {
+      if (!IsFedPlaceholder(*control)) p.controls.push_back(ids_[control->id()]);
+    }
     ids_[node->id()] = static_cast<int>(plan_.nodes.size());
     plan_.nodes.push_back(std::move(p));
   }

@@ -58,6 +58,29 @@ TEST(Session, FetchOfAFeedIsAnInvalidArgument) {
   EXPECT_THAT(std::string(out.status().message()), HasSubstr("both fed and fetched"));
 }
 
+TEST(Session, WhoWaitsForAFedPlaceholderDoesNotRunIt) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({}), "x");
+  Output y;
+  Operation z;
+  {
+    ControlDependencies after(g, {Operation(x)});
+    y = Identity(Const(g, 2.f));
+    z = NoOp(g);
+  }
+  Session session = Start(g);
+  const Feeds feeds = {{x, Tensor::Scalar(1.f)}};
+  const auto out = session.Run(feeds, {y}, {z});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].scalar<float>(), 2);
+  // As in TensorFlow: unfed, or as a target, it does run.
+  for (const absl::Status& s :
+       {session.Run({y}).status(), session.Run(feeds, {}, {Operation(x)}).status()}) {
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr("You must feed a value"));
+  }
+}
+
 TEST(Session, RunsAgainWithOtherFeedShapes) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));
