@@ -1,6 +1,7 @@
 #include "weir/kernels/accumulator.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/registry.h"
@@ -15,6 +16,12 @@ void AddInto(const Tensor& from, Tensor* to) {
     for (int64_t i = 0; i < from.num_elements(); ++i)
       to->data<T>()[i] = Add(to->data<T>()[i], from.data<T>()[i]);
   });
+}
+
+absl::StatusOr<Tensor> CopyOf(const Tensor& t) {
+  WEIR_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(HostAllocator(), t.dtype(), t.shape()));
+  if (t.num_bytes() > 0) std::memcpy(copy.raw(), t.raw(), t.num_bytes());
+  return copy;
 }
 
 void DivideBy(int64_t n, Tensor* t) {
@@ -54,7 +61,7 @@ absl::Status AccumulatorState::Apply(int64_t local_step, const Tensor& gradient)
                              shape_.ToString(), ", the gradient ", gradient.shape().ToString());
     }
     if (count_ == 0) {
-      sum_ = gradient.DeepCopy();
+      WEIR_ASSIGN_OR_RETURN(sum_, CopyOf(gradient));
     } else if (sum_.shape() != gradient.shape()) {
       return InvalidArgument("Shape mismatch: the sum has shape ", sum_.shape().ToString(),
                              ", the gradient ", gradient.shape().ToString());
@@ -98,9 +105,14 @@ void AccumulatorState::SetStep(int64_t step) {
   step_ = step;
 }
 
+// One whose step is over is about to give up, and to serve those behind him; so nobody who gives up
+// waits in Finish for another who does.
 AccumulatorState::Ready AccumulatorState::Serve() {
   Ready ready;
-  while (!waiters_.empty() && count_ >= waiters_.front().required) {
+  const auto is_over = [](const Waiter& w) {
+    return w.cancellation != nullptr && w.cancellation->cancelled();
+  };
+  while (!waiters_.empty() && count_ >= waiters_.front().required && !is_over(waiters_.front())) {
     ready.emplace_back(std::move(waiters_.front()), TakeSum());
     waiters_.pop_front();
   }
@@ -123,8 +135,10 @@ void AccumulatorState::Finish(Ready ready) {
   }
 }
 
+// Whoever stood behind may need less, and have it already.
 void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
   std::function<void(absl::StatusOr<Tensor>)> done;
+  Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = std::find_if(waiters_.begin(), waiters_.end(),
@@ -132,8 +146,10 @@ void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
     if (it == waiters_.end()) return;
     done = std::move(it->done);
     waiters_.erase(it);
+    ready = Serve();
   }
   done(why);
+  Finish(std::move(ready));
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "weir/core/kernel.h"
 #include "weir/core/resource_handle.h"
+#include "weir/kernels/accumulator.h"
 #include "weir/kernels/summarize.h"
 #include "weir/ops/array.h"
 #include "weir/ops/data_flow.h"
@@ -259,6 +260,21 @@ TEST(Accumulator, RefusesAGradientOfAnotherShape) {
   const absl::Status status = EvaluateTargets(g, {apply}, nullptr);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Shape mismatch"));
+}
+
+TEST(Accumulator, WhoWaitsBehindOneThatGivesUpIsServed) {
+  AccumulatorState sum("sum", DT_FLOAT, Shape({1}), /*mean=*/false);
+  Cancellation impatient, patient;
+  absl::Status first;
+  std::optional<Tensor> second;
+  sum.Take(5, &impatient, [&](absl::StatusOr<Tensor> t) { first = t.status(); });
+  sum.Take(1, &patient, [&](absl::StatusOr<Tensor> t) { second = *std::move(t); });
+  ASSERT_TRUE(sum.Apply(0, Tensor::Vector<float>({3})).ok());
+  EXPECT_FALSE(second.has_value());  // its turn has not come
+  impatient.Cancel(absl::DeadlineExceededError("over"));
+  EXPECT_EQ(first.code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_THAT(second->flat<float>(), ElementsAre(3));
 }
 
 TEST(TemporaryVariable, LivesWithinAStep) {
