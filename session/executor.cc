@@ -60,7 +60,7 @@ Executor::~Executor() {
   while (jobs_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
 }
 
-std::unique_ptr<Executor::Frame> Executor::NewFrame() {
+absl::StatusOr<std::unique_ptr<Executor::Frame>> Executor::NewFrame() {
   auto frame = std::make_unique<Frame>();
   frame->slots.resize(plan_->num_slots);
   frame->planned.resize(plan_->num_slots);
@@ -69,7 +69,7 @@ std::unique_ptr<Executor::Frame> Executor::NewFrame() {
       StepInfo{.pool = &pool_, .resources = &resources_, .cancellation = frame->cancellation.get()};
   for (const auto& [device, bytes] : plan_->arenas) {
     void* memory = device->allocator().Allocate(bytes);
-    if (memory == nullptr) return nullptr;
+    if (memory == nullptr) return NoArena(*device, bytes);
     struct Arena {
       Allocator* allocator;
       void* memory;
@@ -109,6 +109,34 @@ std::unique_ptr<Executor::Frame> Executor::NewFrame() {
   return frame;
 }
 
+// The item that has this slot as an output; -1 for feeds and constants.
+int32_t Executor::MakerOf(int32_t slot) const {
+  for (size_t i = 0; i < plan_->items.size(); ++i) {
+    const int32_t* outputs = plan_->indices.data() + plan_->items[i].outputs;
+    const int32_t* end = outputs + plan_->items[i].num_outputs;
+    if (std::find(outputs, end, slot) != end) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+absl::Status Executor::NoArena(const Device& device, size_t bytes) const {
+  const Plan::Placement* largest = nullptr;
+  const auto size = [](const Plan::Placement& p) {
+    return static_cast<size_t>(p.shape.num_elements()) * ElementSize(p.dtype);
+  };
+  for (const Plan::Placement& p : plan_->placements) {
+    if (p.device == &device && (largest == nullptr || size(p) >= size(*largest))) largest = &p;
+  }
+  std::string what;
+  if (const int32_t i = largest == nullptr ? -1 : MakerOf(largest->slot); i >= 0) {
+    what = absl::StrCat("; the largest is ", DataTypeName(largest->dtype),
+                        largest->shape.ToString(), ", of node ", plan_->items[i].node->Label());
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("OOM when allocating ", bytes, " bytes on ",
+                                                   device.text(), " for the values of a step",
+                                                   what));
+}
+
 absl::StatusOr<Executor::Frame*> Executor::Acquire() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -119,8 +147,7 @@ absl::StatusOr<Executor::Frame*> Executor::Acquire() {
       return frame;
     }
   }
-  std::unique_ptr<Frame> frame = NewFrame();
-  if (frame == nullptr) return absl::ResourceExhaustedError("No memory for the values of a step");
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<Frame> frame, NewFrame());
   const std::lock_guard<std::mutex> lock(mutex_);
   WEIR_RETURN_IF_ERROR(cancelled_);
   frames_.push_back(std::move(frame));
@@ -399,6 +426,16 @@ void Executor::Fail(Frame& frame, const absl::Status& status) {
   frame.failed.store(true, std::memory_order_release);
 }
 
+// The value, with memory that outlives the step.
+absl::StatusOr<Tensor> Executor::OwnFetch(const Frame& frame, int32_t slot) const {
+  const Tensor& value = frame.slots[slot];
+  const int32_t maker = value.buffer() && value.buffer()->transient() ? MakerOf(slot) : -1;
+  if (maker < 0) return value;
+  absl::StatusOr<Tensor> copy = frame.contexts[maker].Own(value);
+  if (copy.ok()) return copy;
+  return AtNode(*plan_->items[maker].node, *plan_->items[maker].device, copy.status());
+}
+
 absl::Status Executor::TakeFetches(Frame& frame, Tensors* fetches) const {
   const size_t count = fetches == nullptr ? 0 : plan_->fetch_slots.size();
   if (fetches != nullptr) fetches->resize(count);
@@ -409,8 +446,7 @@ absl::Status Executor::TakeFetches(Frame& frame, Tensors* fetches) const {
           "Retval[", i,
           "] does not have value: the fetched tensor is in a branch that was not taken");
     }
-    const Tensor& value = frame.slots[slot];
-    (*fetches)[i] = value.buffer() && value.buffer()->transient() ? value.DeepCopy() : value;
+    WEIR_ASSIGN_OR_RETURN((*fetches)[i], OwnFetch(frame, slot));
   }
   for (const int32_t slot : plan_->fetch_reset_slots) frame.slots[slot] = Tensor();
   return absl::OkStatus();

@@ -37,7 +37,7 @@ class Executor {
   using Clock = std::chrono::steady_clock;
 
   absl::StatusOr<Frame*> Acquire();
-  std::unique_ptr<Frame> NewFrame();
+  absl::StatusOr<std::unique_ptr<Frame>> NewFrame();
   void Release(Frame* frame);
 
   absl::Status RunFrame(Frame& frame, const RunOptions& options);
@@ -58,6 +58,9 @@ class Executor {
   void Empty(Frame& frame, int32_t offset, int count) const;
   void Trace(Frame& frame, int32_t item, Clock::time_point start) const;
   absl::Status TakeFetches(Frame& frame, Tensors* fetches) const;
+  absl::StatusOr<Tensor> OwnFetch(const Frame& frame, int32_t slot) const;
+  int32_t MakerOf(int32_t slot) const;
+  absl::Status NoArena(const Device& device, size_t bytes) const;
 
   const std::unique_ptr<const Plan> plan_;
   ThreadPool& pool_;

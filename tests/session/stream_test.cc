@@ -20,6 +20,7 @@ namespace weir {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::ContainsRegex;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -335,6 +336,9 @@ TEST(Stream, StepThatDoesNotFitIsResourceExhausted) {
   Session session = Start(g, {}, {.memory = size_t{1} << 20});
   const auto out = session.Run({{x, Tensor::Zeros(DT_FLOAT, Shape({1 << 18}))}}, {y});
   EXPECT_EQ(out.status().code(), absl::StatusCode::kResourceExhausted) << out.status();
+  EXPECT_THAT(std::string(out.status().message()), HasSubstr("float[262144]"));
+  EXPECT_THAT(std::string(out.status().message()), ContainsRegex("of node [A-Za-z]+ "));
+  EXPECT_THAT(std::string(out.status().message()), HasSubstr("GPU:0"));
 }
 
 }  // namespace

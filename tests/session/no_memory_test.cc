@@ -1,0 +1,56 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/array.h"
+#include "weir/ops/data_flow.h"
+#include "weir/session/session.h"
+
+// What happens when the host has no more memory: the step fails and says what for.
+namespace weir {
+namespace {
+
+using ::testing::ExitedWithCode;
+
+constexpr int64_t kElements = int64_t{1} << 25;  // 128 MiB of floats
+
+// This process gets so many bytes more, and no others.
+void LimitMemory(size_t bytes) {
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t limit = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + bytes;
+  const rlimit both{limit, limit};
+  if (setrlimit(RLIMIT_AS, &both) != 0) std::abort();
+}
+
+[[noreturn]] void AddUpWithRoomForOneOfTwo() {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {});
+  ConditionalAccumulator sum(g, DT_FLOAT, {.shape = {kElements}});
+  const Output gradient = Fill(Const(g, {kElements}), x);
+  const Operation apply = sum.ApplyGradient(gradient, Const(g, int64_t{0}));
+  absl::StatusOr<Session> session = Session::Create(g, {.num_threads = 1});
+  if (!session.ok()) std::abort();
+  LimitMemory(size_t{200} << 20);
+  const absl::Status status = session->Run({{x, Tensor::Scalar(1.f)}}, {}, {apply}).status();
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  _exit(absl::IsResourceExhausted(status) ? 0 : 1);
+}
+
+TEST(NoMemoryDeathTest, ForASumOfGradientsIsResourceExhaustedWithNodeAndShape) {
+#ifdef WEIR_SANITIZED
+  GTEST_SKIP() << "sanitizers need all the address space";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(AddUpWithRoomForOneOfTwo(), ExitedWithCode(0),
+              "RESOURCE_EXHAUSTED: ResourceAccumulatorApplyGradient .node .*shape .33554432. and "
+              "type float");
+}
+
+}  // namespace
+}  // namespace weir
