@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <utility>
+
+#include "weir/kernels/dnnl_status.h"
 
 // oneDNN convolves plain NHWC images at the speed of its blocked layouts, as long as it may choose
 // the layout of the filter; so the filter alone is packed (a reorder, a few microseconds), and
@@ -42,35 +45,31 @@ constexpr int kMaxPlans = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
 constexpr double kMinPieceFlops = 5e6;
 
+// Null if oneDNN cannot make one.
 dnnl_engine_t Engine() {
   static const dnnl_engine_t engine = [] {
     dnnl_engine_t e = nullptr;
-    dnnl_engine_create(&e, dnnl_cpu, 0);
-    return e;
+    return dnnl_engine_create(&e, dnnl_cpu, 0) == dnnl_success ? e : nullptr;
   }();
   return engine;
 }
 
-// The calling thread's stream; oneDNN uses one thread when called from it.
+// The calling thread's stream, or null; oneDNN uses one thread when called from it.
 dnnl_stream_t ThreadStream() {
   thread_local const Stream stream = [] {
     omp_set_num_threads(1);
     dnnl_stream_t s = nullptr;
-    dnnl_stream_create(&s, Engine(), dnnl_stream_default_flags);
-    return Stream(s);
+    const bool made = dnnl_stream_create(&s, Engine(), dnnl_stream_default_flags) == dnnl_success;
+    return Stream(made ? s : nullptr);
   }();
   return stream.get();
 }
 
-Memory Wrap(const dnnl_memory_desc_t& desc, const void* data) {
+absl::StatusOr<Memory> Wrap(const dnnl_memory_desc_t& desc, const void* data) {
   dnnl_memory_t m = nullptr;
-  dnnl_memory_create(&m, &desc, Engine(), const_cast<void*>(data));
+  const dnnl_status_t status = dnnl_memory_create(&m, &desc, Engine(), const_cast<void*>(data));
+  if (status != dnnl_success) return DnnlStatus(status, "describe an operand of a convolution");
   return Memory(m);
-}
-
-absl::Status Check(dnnl_status_t status, absl::string_view what) {
-  if (status == dnnl_success) return absl::OkStatus();
-  return Internal("oneDNN failed to ", what, " (status ", static_cast<int>(status), ")");
 }
 
 // Dimensions in oneDNN's order, which has channels first whatever the layout in memory.
@@ -91,20 +90,23 @@ bool IsVolume(const ConvShape& s) { return s.in[0] != 1 || s.kernel[0] != 1 || s
 // The first spatial dimension, along which images are cut into rows.
 int RowDim(const ConvShape& s) { return IsVolume(s) ? 0 : 1; }
 
-// Images [n, channels, spatial..] that lie in memory with the channels last.
-dnnl_memory_desc_t ImageDesc(int64_t n, int64_t channels, const ConvShape::Spatial& size,
-                             int first) {
+// Images [n, channels, spatial..] that lie in memory with the channels last. Nothing, like below,
+// if oneDNN does not take them.
+std::optional<dnnl_memory_desc_t> ImageDesc(int64_t n, int64_t channels,
+                                            const ConvShape::Spatial& size, int first) {
   Dims d;
   d.Add(n);
   d.Add(channels);
   for (int i = first; i < 3; ++i) d.Add(size[i]);
   dnnl_memory_desc_t desc;
-  dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32, first == 0 ? dnnl_ndhwc : dnnl_nhwc);
+  const dnnl_status_t status = dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32,
+                                                            first == 0 ? dnnl_ndhwc : dnnl_nhwc);
+  if (status != dnnl_success) return std::nullopt;
   return desc;
 }
 
 // The filter as TensorFlow has it: [spatial.., in, out]; for oneDNN [group,] out, in, spatial...
-dnnl_memory_desc_t FilterDesc(const ConvShape& s, int first, bool packed) {
+std::optional<dnnl_memory_desc_t> FilterDesc(const ConvShape& s, int first, bool packed) {
   Dims d, strides;
   const int64_t in = s.group_in(), out = s.out_channels / s.groups;
   if (s.groups > 1) {
@@ -122,11 +124,10 @@ dnnl_memory_desc_t FilterDesc(const ConvShape& s, int first, bool packed) {
     strides.Add(step);
   }
   dnnl_memory_desc_t desc;
-  if (packed) {
-    dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32, dnnl_format_tag_any);
-  } else {
-    dnnl_memory_desc_init_by_strides(&desc, d.rank, d.at, dnnl_f32, strides.at);
-  }
+  const dnnl_status_t status =
+      packed ? dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32, dnnl_format_tag_any)
+             : dnnl_memory_desc_init_by_strides(&desc, d.rank, d.at, dnnl_f32, strides.at);
+  if (status != dnnl_success) return std::nullopt;
   return desc;
 }
 
@@ -145,8 +146,11 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   before[first] = part.pad_before;
   after[first] = part.pad_after;
   auto p = std::make_unique<PartPrimitive>();
-  p->input = ImageDesc(part.images, s.in_channels, in, first);
-  p->output = ImageDesc(part.images, s.out_channels, out, first);
+  const auto input = ImageDesc(part.images, s.in_channels, in, first);
+  const auto output = ImageDesc(part.images, s.out_channels, out, first);
+  if (!input || !output) return nullptr;
+  p->input = *input;
+  p->output = *output;
   Dims strides, dilations, pads_before, pads_after;
   for (int i = first; i < 3; ++i) {
     strides.Add(s.stride[i]);
@@ -162,7 +166,8 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   dnnl_primitive_attr_t attr = nullptr;
   if (dnnl_primitive_attr_create(&attr) != dnnl_success) return nullptr;
   const std::unique_ptr<dnnl_primitive_attr, Destroy<dnnl_primitive_attr_destroy>> owned(attr);
-  dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+  if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) != dnnl_success)
+    return nullptr;
 
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t raw = nullptr;
@@ -190,8 +195,12 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   }
   const dnnl_query_t query =
       pass == ConvPass::kBackpropFilter ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-  p->filter = *dnnl_primitive_desc_query_md(pd.get(), query, 0);
-  p->scratchpad = *dnnl_primitive_desc_query_md(pd.get(), dnnl_query_scratchpad_md, 0);
+  const dnnl_memory_desc_t* const packed = dnnl_primitive_desc_query_md(pd.get(), query, 0);
+  const dnnl_memory_desc_t* const scratchpad =
+      dnnl_primitive_desc_query_md(pd.get(), dnnl_query_scratchpad_md, 0);
+  if (packed == nullptr || scratchpad == nullptr) return nullptr;
+  p->filter = *packed;
+  p->scratchpad = *scratchpad;
   dnnl_primitive_t primitive = nullptr;
   if (dnnl_primitive_create(&primitive, pd.get()) != dnnl_success) return nullptr;
   p->primitive.reset(primitive);
@@ -212,9 +221,10 @@ Primitive MakeReorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& 
 
 absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from_desc,
                         const void* from, const dnnl_memory_desc_t& to_desc, void* to) {
-  const Memory source = Wrap(from_desc, from), target = Wrap(to_desc, to);
+  WEIR_ASSIGN_OR_RETURN(const Memory source, Wrap(from_desc, from));
+  WEIR_ASSIGN_OR_RETURN(const Memory target, Wrap(to_desc, to));
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source.get()}, {DNNL_ARG_TO, target.get()}};
-  return Check(dnnl_primitive_execute(reorder, ThreadStream(), 2, args), "reorder a filter");
+  return DnnlStatus(dnnl_primitive_execute(reorder, ThreadStream(), 2, args), "reorder a filter");
 }
 
 int64_t FloatsOf(const dnnl_memory_desc_t& desc) {
@@ -234,7 +244,12 @@ class DnnlConvPlan {
   // Null if oneDNN has no kernel for it.
   static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape,
                                                   int threads) {
-    auto plan = std::make_shared<DnnlConvPlan>(pass, shape, threads);
+    if (Engine() == nullptr || ThreadStream() == nullptr) return nullptr;
+    const auto plain = FilterDesc(shape, RowDim(shape), /*packed=*/false);
+    // "Any" until the first primitive has decided.
+    const auto packed = FilterDesc(shape, RowDim(shape), /*packed=*/true);
+    if (!plain || !packed) return nullptr;
+    auto plan = std::make_shared<DnnlConvPlan>(pass, shape, threads, *plain, *packed);
     if (!plan->Cut()) return nullptr;
     const bool unpack = pass == ConvPass::kBackpropFilter;
     plan->reorder_ = unpack ? MakeReorder(plan->packed_desc_, plan->plain_desc_)
@@ -243,12 +258,9 @@ class DnnlConvPlan {
     return plan;
   }
 
-  DnnlConvPlan(ConvPass pass, const ConvShape& shape, int threads)
-      : pass_(pass), shape_(shape), threads_(threads) {
-    plain_desc_ = FilterDesc(shape, RowDim(shape), false);
-    packed_desc_ =
-        FilterDesc(shape, RowDim(shape), true);  // "any" until the first primitive has decided
-  }
+  DnnlConvPlan(ConvPass pass, const ConvShape& shape, int threads, const dnnl_memory_desc_t& plain,
+               const dnnl_memory_desc_t& packed)
+      : pass_(pass), shape_(shape), threads_(threads), plain_desc_(plain), packed_desc_(packed) {}
 
   bool IsFor(const ConvShape& shape, int threads) const {
     return shape_ == shape && threads_ == threads;
@@ -269,10 +281,11 @@ class DnnlConvPlan {
                         float* scratchpad) const {
     const Piece& piece = pieces_[i];
     const dnnl_stream_t stream = ThreadStream();
-    const Memory in = Wrap(piece.part->input, input + piece.input_offset);
-    const Memory out = Wrap(piece.part->output, output + piece.output_offset);
-    const Memory weights = Wrap(piece.part->filter, filter),
-                 scratch = Wrap(piece.part->scratchpad, scratchpad);
+    if (stream == nullptr) return Internal("oneDNN cannot make a stream");
+    WEIR_ASSIGN_OR_RETURN(const Memory in, Wrap(piece.part->input, input + piece.input_offset));
+    WEIR_ASSIGN_OR_RETURN(const Memory out, Wrap(piece.part->output, output + piece.output_offset));
+    WEIR_ASSIGN_OR_RETURN(const Memory weights, Wrap(piece.part->filter, filter));
+    WEIR_ASSIGN_OR_RETURN(const Memory scratch, Wrap(piece.part->scratchpad, scratchpad));
     const bool forward = pass_ == ConvPass::kForward;
     const dnnl_exec_arg_t args[] = {
         {pass_ == ConvPass::kBackpropInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, in.get()},
@@ -281,8 +294,8 @@ class DnnlConvPlan {
         {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, out.get()},
         {DNNL_ARG_SCRATCHPAD, scratch.get()},
     };
-    return Check(dnnl_primitive_execute(piece.part->primitive.get(), stream, 4, args),
-                 "run a convolution");
+    return DnnlStatus(dnnl_primitive_execute(piece.part->primitive.get(), stream, 4, args),
+                      "run a convolution");
   }
 
  private:
@@ -368,21 +381,16 @@ absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan, float* inpu
   const int64_t scratch_floats = (plan.scratchpad_floats() + 15) / 16 * 16;
   WEIR_ASSIGN_OR_RETURN(Tensor scratch, ctx.AllocateTemp(DT_FLOAT, Shape({scratch_floats * n})));
   float* const scratch_data = scratch.data<float>();
-  std::mutex mutex;
-  absl::Status status;
+  FirstError failure;
   const auto run = [&](int i) {
-    absl::Status s =
-        plan.RunPiece(i, input, filter_of(i), output, scratch_data + i * scratch_floats);
-    if (s.ok()) return;
-    const std::lock_guard<std::mutex> lock(mutex);
-    status = std::move(s);
+    failure.Note(plan.RunPiece(i, input, filter_of(i), output, scratch_data + i * scratch_floats));
   };
   if (n == 1) {
     run(0);
   } else {
     ctx.pool().ForEach(n, run);
   }
-  return status;
+  return failure.status();
 }
 
 }  // namespace
@@ -417,7 +425,8 @@ absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx, const DnnlConv
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (packed_for_ == &plan && packed_source_.raw() == operands.filter->raw()) return packed_;
-  Tensor packed(DT_FLOAT, Shape({plan.packed_floats()}));
+  WEIR_ASSIGN_OR_RETURN(Tensor packed,
+                        Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({plan.packed_floats()})));
   WEIR_RETURN_IF_ERROR(plan.Pack(operands.filter_data, packed.data<float>()));
   packed_source_ = *operands.filter;
   packed_ = packed;

@@ -2,6 +2,7 @@
 #include <memory>
 #include <numeric>
 
+#include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/reduce.h"
 #include "weir/kernels/registry.h"
@@ -211,35 +212,37 @@ class EinsumRun {
     WEIR_ASSIGN_OR_RETURN(z.owned, c_.AllocateTemp(x.type, Shape({stride})));
     z.data = z.owned.raw();
     for (const int label : order) z.strides.push_back(stride /= extents_.at(label));
-    RunProducts(args, x, y, z.owned.raw());
+    WEIR_RETURN_IF_ERROR(RunProducts(args, x, y, z.owned.raw()));
     CopyToResult(z);
     return absl::OkStatus();
   }
 
-  void RunProducts(const MatMulArgs& args, const Strided& x, const Strided& y, void* z) {
+  absl::Status RunProducts(const MatMulArgs& args, const Strided& x, const Strided& y, void* z) {
     const int64_t count = SizeOf(batch_), size = static_cast<int64_t>(ElementSize(x.type));
     if (args.m == 1 && args.n == 1 && args.k == 1) {
       DispatchType(x.type, EinsumTypes{}, [&]<class T>() {
         const T *a = static_cast<const T*>(x.data), *b = static_cast<const T*>(y.data);
         for (int64_t i = 0; i < count; ++i) static_cast<T*>(z)[i] = static_cast<T>(a[i] * b[i]);
       });
-      return;
+      return absl::OkStatus();
     }
+    FirstError failure;
     const auto one = [&](int64_t i) {
-      RunMatMul(c_.pool(), x.type, args,
-                static_cast<const char*>(x.data) + i * args.m * args.k * size,
-                static_cast<const char*>(y.data) + i * args.k * args.n * size,
-                static_cast<char*>(z) + i * args.m * args.n * size);
+      failure.Note(RunMatMul(c_.pool(), x.type, args,
+                             static_cast<const char*>(x.data) + i * args.m * args.k * size,
+                             static_cast<const char*>(y.data) + i * args.k * args.n * size,
+                             static_cast<char*>(z) + i * args.m * args.n * size));
     };
     if (count < 2 * c_.pool().num_threads()) {
       for (int64_t i = 0; i < count; ++i) one(i);
-      return;
+      return failure.status();
     }
     const double cost =
         100 + 0.03 * static_cast<double>(args.m * args.n) * static_cast<double>(args.k);
     c_.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) one(i);
     });
+    return failure.status();
   }
 
   void CopyToResult(const Strided& x) {

@@ -2,6 +2,7 @@
 #define WEIR_KERNELS_MATMUL_H_
 
 #include "weir/core/dtype.h"
+#include "weir/core/status.h"
 #include "weir/core/thread_pool.h"
 
 namespace weir {
@@ -15,12 +16,12 @@ struct MatMulArgs {
   bool conjugate_a = false, conjugate_b = false;
 };
 
-// Computes one product with all threads of the pool. False if the type has no kernel: MatMulTypes
-// lists those that have.
+// Computes one product with all threads of the pool. UNIMPLEMENTED if the type has no kernel:
+// MatMulTypes lists those that have. INTERNAL or RESOURCE_EXHAUSTED if oneDNN fails.
 using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_t, uint8_t,
                          uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
-bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
-               const void* b, void* c);
+absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
+                       const void* b, void* c);
 
 }  // namespace weir
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "dnnl.h"
 #include "weir/kernels/broadcast.h"
+#include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
@@ -180,13 +180,14 @@ void PlainMatMul(ThreadPool& pool, const MatMulArgs& m, const T* a, const T* b, 
 }
 
 // One piece of a float product, on this thread.
-void Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-           int64_t ldc, int64_t m, int64_t n) {
+dnnl_status_t Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int64_t ldb,
+                    float* c, int64_t ldc, int64_t m, int64_t n) {
   const int saved = omp_get_max_threads();
   if (saved != 1) omp_set_num_threads(1);
-  dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m, n, g.k, 1.0f, a, lda, b, ldb,
-             0.0f, c, ldc);
+  const dnnl_status_t status = dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m,
+                                          n, g.k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
   if (saved != 1) omp_set_num_threads(saved);
+  return status;
 }
 
 constexpr double kSmallProduct = 32 * 32 * 32;
@@ -222,23 +223,31 @@ Cut CutProduct(const MatMulArgs& g, int threads) {
   return best;
 }
 
-void FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b, float* c) {
+absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
+                         float* c) {
   const double flops =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  if (flops <= kSmallProduct && !g.transpose_b) return PlainMatMul<float>(pool, g, a, b, c);
+  if (flops <= kSmallProduct && !g.transpose_b) {
+    PlainMatMul<float>(pool, g, a, b, c);
+    return absl::OkStatus();
+  }
   const int64_t lda = g.transpose_a ? g.m : g.k, ldb = g.transpose_b ? g.k : g.n;
   const Cut cut = CutProduct(g, pool.num_threads());
   // Boundaries at whole vectors, so that only the last piece has a ragged edge.
   const auto edge = [](int64_t size, int64_t parts, int64_t i) {
     return i == parts ? size : size * i / parts / 16 * 16;
   };
+  FirstError failure;
   pool.ForEach(static_cast<int>(cut.rows * cut.columns), [&](int piece) {
     const int64_t row = piece / cut.columns, column = piece % cut.columns;
     const int64_t i = edge(g.m, cut.rows, row), j = edge(g.n, cut.columns, column);
-    Sgemm(g, a + (g.transpose_a ? i : i * lda), lda, b + (g.transpose_b ? j * ldb : j), ldb,
-          c + i * g.n + j, g.n, edge(g.m, cut.rows, row + 1) - i,
-          edge(g.n, cut.columns, column + 1) - j);
+    const dnnl_status_t status =
+        Sgemm(g, a + (g.transpose_a ? i : i * lda), lda, b + (g.transpose_b ? j * ldb : j), ldb,
+              c + i * g.n + j, g.n, edge(g.m, cut.rows, row + 1) - i,
+              edge(g.n, cut.columns, column + 1) - j);
+    failure.Note(DnnlStatus(status, "multiply matrices"));
   });
+  return failure.status();
 }
 
 template <class T>
@@ -251,34 +260,39 @@ std::vector<float> Widened(ThreadPool& pool, const T* x, int64_t n) {
 }
 
 template <class T>
-void NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, const T* b, T* c) {
+absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, const T* b, T* c) {
   const std::vector<float> wide_a = Widened(pool, a, g.m * g.k),
                            wide_b = Widened(pool, b, g.k * g.n);
   std::vector<float> wide_c(g.m * g.n);
-  FloatMatMul(pool, g, wide_a.data(), wide_b.data(), wide_c.data());
+  WEIR_RETURN_IF_ERROR(FloatMatMul(pool, g, wide_a.data(), wide_b.data(), wide_c.data()));
   pool.ParallelFor(g.m * g.n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) c[i] = T(wide_c[i]);
   });
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-bool RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, const void* a, const void* b,
-               void* c) {
-  if (g.m == 0 || g.n == 0) return true;
-  return DispatchType(type, MatMulTypes{}, [&]<class T>() {
+absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, const void* a,
+                       const void* b, void* c) {
+  absl::Status status;
+  if (g.m == 0 || g.n == 0) return status;
+  const bool found = DispatchType(type, MatMulTypes{}, [&]<class T>() {
     const T *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
     T* const z = static_cast<T*>(c);
     if (g.k == 0) {
       std::fill_n(z, g.m * g.n, T(0.0f));
     } else if constexpr (std::is_same_v<T, float>) {
-      FloatMatMul(pool, g, x, y, z);
+      status = FloatMatMul(pool, g, x, y, z);
     } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-      NarrowMatMul(pool, g, x, y, z);
+      status = NarrowMatMul(pool, g, x, y, z);
     } else {
       PlainMatMul(pool, g, x, y, z);
     }
   });
+  if (!found)
+    return Unimplemented("matrices of type ", DataTypeName(type), " cannot be multiplied");
+  return status;
 }
 
 namespace {
@@ -305,8 +319,7 @@ struct MatMulKernel {
                           .transpose_a = transpose_a,
                           .transpose_b = transpose_b};
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({args.m, args.n})));
-    RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
-    return absl::OkStatus();
+    return RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
   }
 };
 
@@ -349,13 +362,12 @@ struct BatchMatMulKernel {
     shape.AddDim(args.n);
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
     if (out->num_elements() == 0) return absl::OkStatus();
-    RunBatch(c.pool(), args, batch_x, batch_y, *batch, x, y, out);
-    return absl::OkStatus();
+    return RunBatch(c.pool(), args, batch_x, batch_y, *batch, x, y, out);
   }
 
-  void RunBatch(ThreadPool& pool, const MatMulArgs& args, const Shape& batch_x,
-                const Shape& batch_y, const Shape& batch, const Tensor& x, const Tensor& y,
-                Tensor* out) const {
+  absl::Status RunBatch(ThreadPool& pool, const MatMulArgs& args, const Shape& batch_x,
+                        const Shape& batch_y, const Shape& batch, const Tensor& x, const Tensor& y,
+                        Tensor* out) const {
     // Which matrix of x and of y makes matrix i of the result.
     const int64_t count = batch.num_elements();
     std::vector<int64_t> at_x(count), at_y(count);
@@ -369,21 +381,23 @@ struct BatchMatMulKernel {
     spread(0, batch_x, &at_x);
     spread(1, batch_y, &at_y);
     const int64_t size = static_cast<int64_t>(ElementSize(type));
+    FirstError failure;
     const auto one = [&](int64_t i) {
-      RunMatMul(pool, type, args,
-                static_cast<const char*>(x.raw()) + at_x[i] * args.m * args.k * size,
-                static_cast<const char*>(y.raw()) + at_y[i] * args.k * args.n * size,
-                static_cast<char*>(out->raw()) + i * args.m * args.n * size);
+      failure.Note(RunMatMul(pool, type, args,
+                             static_cast<const char*>(x.raw()) + at_x[i] * args.m * args.k * size,
+                             static_cast<const char*>(y.raw()) + at_y[i] * args.k * args.n * size,
+                             static_cast<char*>(out->raw()) + i * args.m * args.n * size));
     };
     const double cost =
         100 + 0.03 * static_cast<double>(args.m * args.n) * static_cast<double>(args.k);
     if (count < 2 * pool.num_threads()) {
       for (int64_t i = 0; i < count; ++i) one(i);
-      return;
+    } else {
+      pool.ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) one(i);
+      });
     }
-    pool.ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) one(i);
-    });
+    return failure.status();
   }
 };
 
