@@ -100,13 +100,29 @@ class Pruner {
 
   static constexpr int kUnseen = -1, kOpen = -2;
 
+  // A node on the way from the root, and which of its needs comes next: inputs, then controls.
+  struct Entry {
+    const Node* node;
+    int next;
+  };
+
+  // The end of the way leads back to `first`.
+  static absl::Status OnCycle(absl::Span<const Entry> way, const Node* first) {
+    for (size_t i = way.size(); i-- > 0;) {
+      const Node* node = way[i].node;
+      if (node->op_name() == "Merge" || node->op_name() == "RefMerge") {
+        return Unimplemented("Node ", node->Label(),
+                             " is part of a while loop: loops are not supported yet");
+      }
+      if (node == first) break;
+    }
+    return InvalidArgument("Node ", way.back().node->Label(), " is on a cycle with ",
+                           first->Label());
+  }
+
   absl::Status Visit(const Node* root) {
     if (ids_.empty()) ids_.resize(graph_.num_nodes(), kUnseen);
     if (ids_[root->id()] >= 0) return absl::OkStatus();
-    struct Entry {
-      const Node* node;
-      int next;  // inputs, then controls
-    };
     std::vector<Entry> stack = {{root, 0}};
     ids_[root->id()] = kOpen;
     while (!stack.empty()) {
@@ -124,13 +140,7 @@ class Pruner {
           i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
       if (i < num_inputs ? feeds_.contains(node->input(i)) : IsFedPlaceholder(*needed)) continue;
       int& id = ids_[needed->id()];
-      if (id == kOpen) {
-        if (node->op_name() == "Merge" || node->op_name() == "RefMerge") {
-          return Unimplemented("Node ", node->Label(),
-                               " is part of a while loop: loops are not supported yet");
-        }
-        return InvalidArgument("Node ", node->Label(), " is on a cycle with ", needed->Label());
-      }
+      if (id == kOpen) return OnCycle(stack, needed);
       if (id == kUnseen) {
         id = kOpen;
         stack.push_back({needed, 0});

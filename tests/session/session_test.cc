@@ -294,6 +294,21 @@ TEST(Session, InitializerCycleNamesItsMembers) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("beta"));
 }
 
+TEST(Session, LoopIsUnimplementedWhereverItIsEntered) {
+  Graph g;
+  const Output x = Const(g, 1.f);
+  const Output merge = AddOp("Merge", {Outputs{x, x}}, {}, "merge");
+  const Output body = AddOp("Identity", {merge}, {}, "body");
+  const Output next = AddOp("NextIteration", {body}, {}, "next");
+  ASSERT_TRUE(g.SetInput(merge.node, 1, next).ok());
+  for (const Output& fetch : {merge, body, next}) {
+    Session session = Start(g);
+    const absl::Status s = session.Run({fetch}).status();
+    EXPECT_EQ(s.code(), absl::StatusCode::kUnimplemented) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr("Node merge (Merge) is part of a while loop"));
+  }
+}
+
 TEST(Session, SwitchRunsOneBranchOnly) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
