@@ -1,5 +1,7 @@
 #include "weir/core/text_proto.h"
 
+#include <memory>
+
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
@@ -32,9 +34,16 @@ absl::Status ParseTextProto(const std::string& text, absl::string_view source,
   parser.RecordErrorsTo(&error);
   parser.SetRecursionLimit(kDeepestNesting);
   parser.AllowUnknownField(options.allow_unknown_fields);
-  if (parser.ParseFromString(text, message)) return absl::OkStatus();
-  return InvalidArgument(source, ": Error parsing text-format ", message->GetDescriptor()->name(),
-                         ": ", error.text());
+  const auto wrong = [&](absl::string_view why) {
+    return InvalidArgument(source, ": Error parsing text-format ", message->GetDescriptor()->name(),
+                           ": ", why);
+  };
+  if (!parser.ParseFromString(text, message)) return wrong(error.text());
+  // The text parser takes strings that the binary one refuses: what is read could not be exported.
+  const std::unique_ptr<google::protobuf::Message> again(message->New());
+  if (!again->ParseFromString(message->SerializeAsString()))
+    return wrong("a string in it is not UTF-8");
+  return absl::OkStatus();
 }
 
 std::string PrintTextProto(const google::protobuf::Message& message) {

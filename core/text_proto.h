@@ -19,7 +19,7 @@ struct TextProtoOptions {
 
 // Reads the whole text into `message`. INVALID_ARGUMENT with the line and column of the first
 // mistake; `source` (a file name) stands in front of the message. Text nested more than 100 deep is
-// a mistake, as it is in the binary form.
+// a mistake, as it is in the binary form; so are strings that are not UTF-8.
 absl::Status ParseTextProto(const std::string& text, absl::string_view source,
                             google::protobuf::Message* message,
                             const TextProtoOptions& options = {});

@@ -406,6 +406,8 @@ TEST_F(GraphFile, DamagedFilesAreInvalidAndNamed) {
   import("cut.pb", bytes.substr(0, bytes.size() - 1));
   import("garbage.pb", "\x01\x02not a protobuf");
   EXPECT_THAT(import("bad.pbtxt", "node {\n  nome: 'x'\n}"), HasSubstr("line 2"));
+  EXPECT_THAT(import("bytes.pbtxt", "library { function { signature { name: '\\377' } } }"),
+              HasSubstr("UTF-8"));
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "node { attr { value { func { ";
   import("deep.pbtxt", deep);
