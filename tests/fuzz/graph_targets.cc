@@ -1,0 +1,65 @@
+#include "weir/core/file.h"
+#include "weir/core/graph_io.h"
+#include "weir/proto/graph.pb.h"
+#include "weir/tests/core/test_ops.h"
+#include "weir/tests/fuzz/targets.h"
+#include "weir/tests/io/test_files.h"
+
+// Any bytes either make a graph or an error. A graph prints and is the same after export and
+// import; an error leaves the graph it was imported into as it was.
+namespace weir::fuzz {
+
+namespace {
+
+void CheckGraph(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    Require(graph.FindNode(node->name()) == node.get(), "a node is found by its name");
+    for (const auto& [name, value] : node->attrs()) {
+      if (const Tensor* t = value.get_if<Tensor>()) t->ToString();
+      value.ToString();
+    }
+  }
+}
+
+// Exported and imported again it is the same graph.
+void CheckRoundTrip(const Graph& graph) {
+  const std::string bytes = SerializeGraph(graph);
+  proto::GraphDef exported;
+  Require(exported.ParseFromString(bytes), "an exported graph parses");
+  Graph again(TestOps());
+  Require(ImportGraphDef(again, exported).ok(), "an exported graph is imported");
+  Require(SerializeGraph(again) == bytes, "a graph is the same after export and import");
+}
+
+}  // namespace
+
+void GraphBytes(absl::string_view bytes) {
+  proto::GraphDef def;
+  if (!def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  Graph graph(TestOps());
+  if (!ImportGraphDef(graph, def, {.prefix = bytes.size() % 2 == 0 ? "" : "p"}).ok()) {
+    Require(graph.num_nodes() == 0 && graph.function_library().empty(), "an error leaves nothing");
+    return;
+  }
+  CheckGraph(graph);
+  CheckRoundTrip(graph);
+}
+
+void GraphText(absl::string_view bytes) {
+  testing::MemoryFileSystem files;
+  const ScopedFileSystem scope(&files);
+  Require((*files.Create("/g.pbtxt"))->Append(bytes).ok(), "a file is written");
+  Graph graph(TestOps());
+  if (!ImportGraphFile(graph, "/g.pbtxt").ok()) {
+    Require(graph.num_nodes() == 0, "an error leaves nothing");
+    return;
+  }
+  CheckGraph(graph);
+  CheckRoundTrip(graph);
+  *files.Contents("/g.pbtxt") = GraphToText(graph);
+  Graph again(TestOps());
+  Require(ImportGraphFile(again, "/g.pbtxt").ok(), "the text of a graph is imported");
+  Require(SerializeGraph(again) == SerializeGraph(graph), "a graph is the same after printing");
+}
+
+}  // namespace weir::fuzz
