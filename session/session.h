@@ -30,7 +30,7 @@ struct SessionOptions {
   // Prints `name: (Op): /job:.../device:...` for every node when a Plan is made.
   bool log_device_placement = false;
   // Optimisations by name that are not to be applied: "constant_folding", "memory_plan",
-  // "in_place", "parallel_tasks". Results do not depend on them beyond rounding.
+  // "in_place", "parallel_tasks", "unused_values". Results do not depend on them beyond rounding.
   std::set<std::string> disable;
   // Default time limit of a run; zero is none.
   std::chrono::milliseconds operation_timeout{0};

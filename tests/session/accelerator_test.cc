@@ -123,7 +123,8 @@ TEST(Accelerator, DependsOnNoOptimisation) {
            {"memory_plan"},
            {"in_place"},
            {"parallel_tasks"},
-           {"constant_folding", "memory_plan", "in_place", "parallel_tasks"}}) {
+           {"unused_values"},
+           {"constant_folding", "memory_plan", "in_place", "parallel_tasks", "unused_values"}}) {
     Session late = Start(g, WithLateDevices({.num_threads = 2, .disable = disable}));
     const auto got = RunModel(late, model, batches);
     ASSERT_TRUE(got.ok()) << got.status();

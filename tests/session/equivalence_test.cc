@@ -75,7 +75,8 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
       {"memory_plan"},
       {"in_place"},
       {"parallel_tasks"},
-      {"constant_folding", "memory_plan", "in_place", "parallel_tasks"}};
+      {"unused_values"},
+      {"constant_folding", "memory_plan", "in_place", "parallel_tasks", "unused_values"}};
   ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
                    const std::vector<Tensors>& want) {
     for (const std::set<std::string>& disable : disabled) {
