@@ -164,6 +164,17 @@ TEST(Session, KernelErrorsNameTheNode) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("ratio"));
 }
 
+TEST(Session, TypeWithoutAKernelIsAnInvalidArgument) {
+  Graph g;
+  const Output x = Placeholder(g, DT_BFLOAT16, Shape({}));
+  const Output y = AddOp("Rint", {x}, {}, "y");  // TensorFlow rounds float and double so
+  Session session = Start(g);
+  const absl::Status s = session.Run({{x, Tensor::Scalar(bfloat16(1.5f))}}, {y}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+  EXPECT_THAT(std::string(s.message()),
+              HasSubstr("No OpKernel was registered to support Op 'Rint' used by node y"));
+}
+
 TEST(Session, FetchOfUninitializedVariableNamesIt) {
   for (const bool resource : {true, false}) {
     Graph g(GraphOptions{.use_resource = resource});
