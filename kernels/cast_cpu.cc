@@ -4,56 +4,16 @@
 #include <cstring>
 #include <limits>
 
+#include "weir/kernels/cast.h"
 #include "weir/kernels/registry.h"
 
 // Conversions between all numeric types. 16-bit floats go through float, so that 13 types and not
-// 15 are crossed with each other. Floating-point numbers that an integer cannot hold become what
-// x86's conversion gives, as in TensorFlow: the lowest int32 or int64, cut to the width of the
-// type.
+// 15 are crossed with each other.
 namespace weir {
 
 namespace {
 
 using CastFn = void (*)(const void* from, void* to, int64_t n);
-
-template <class I, class F>
-I Whole(F x) {
-  constexpr F kLow = static_cast<F>(std::numeric_limits<I>::min());
-  // -low is 2^31 or 2^63, the first value that is too large; NaN fails both comparisons.
-  return x >= kLow && x < -kLow ? static_cast<I>(x) : std::numeric_limits<I>::min();
-}
-
-template <class To, class From>
-To Convert(From x) {
-  if constexpr (std::is_same_v<From, std::complex<float>> ||
-                std::is_same_v<From, std::complex<double>>) {
-    if constexpr (std::is_same_v<To, std::complex<float>> ||
-                  std::is_same_v<To, std::complex<double>>)
-      return To(x);
-    else if constexpr (std::is_same_v<To, bool>)
-      return x != From(0);
-    else
-      return Convert<To>(x.real());
-  } else if constexpr (std::is_same_v<To, std::complex<float>>) {
-    return To(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<To, std::complex<double>>) {
-    return To(static_cast<double>(x));
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return x != From(0);
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if constexpr (std::is_same_v<To, uint64_t>) {
-      return x >= From(9223372036854775808.0) && x < From(18446744073709551616.0)
-                 ? static_cast<uint64_t>(x)
-                 : static_cast<uint64_t>(Whole<int64_t>(x));
-    } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, uint32_t>) {
-      return static_cast<To>(Whole<int64_t>(x));
-    } else {
-      return static_cast<To>(Whole<int32_t>(x));
-    }
-  } else {
-    return static_cast<To>(x);
-  }
-}
 
 template <class From, class To>
 void CastLoop(const void* from, void* to, int64_t n) {

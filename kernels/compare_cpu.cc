@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weir/kernels/broadcast.h"
+#include "weir/kernels/compare.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/span_loops.h"
 #include "weir/kernels/spans.h"
@@ -14,69 +15,8 @@ namespace weir {
 
 namespace {
 
-struct Less {
-  template <class T>
-  static bool Apply(T x, T y) {
-    return x < y;
-  }
-};
-struct LessEqual {
-  template <class T>
-  static bool Apply(T x, T y) {
-    return x <= y;
-  }
-};
-struct Greater {
-  template <class T>
-  static bool Apply(T x, T y) {
-    return x > y;
-  }
-};
-struct GreaterEqual {
-  template <class T>
-  static bool Apply(T x, T y) {
-    return x >= y;
-  }
-};
-struct Equal {
-  template <class T>
-  static bool Apply(T x, T y) {
-    return x == y;
-  }
-};
-struct NotEqual {
-  template <class T>
-  static bool Apply(T x, T y) {
-    return x != y;
-  }
-};
-struct LogicalAnd {
-  static bool Apply(bool x, bool y) { return x & y; }
-};
-struct LogicalOr {
-  static bool Apply(bool x, bool y) { return x | y; }
-};
-struct LogicalNot {
-  static bool Apply(bool x) { return !x; }
-};
-struct IsNan {
-  template <class T>
-  static bool Apply(T x) {
-    return x != x;
-  }
-};
-struct IsInf {
-  template <class T>
-  static bool Apply(T x) {
-    return std::abs(x) == std::numeric_limits<T>::infinity();
-  }
-};
-struct IsFinite {
-  template <class T>
-  static bool Apply(T x) {
-    return std::abs(x) < std::numeric_limits<T>::infinity();
-  }
-};
+using namespace compare;  // NOLINT(google-build-using-namespace)
+
 struct BitwiseAnd {
   template <class T>
   static T Apply(T x, T y) {

@@ -16,13 +16,13 @@ int64_t Product(const Shape& shape, int begin, int end) {
 }
 
 // Copies `rows` rows of `columns` elements between matrices with rows this far apart.
-void CopyColumns(ThreadPool& pool, DataType dtype, int64_t rows, int64_t columns, const void* from,
-                 int64_t from_stride, void* to, int64_t to_stride) {
+void CopyColumns(const KernelContext& c, DataType dtype, int64_t rows, int64_t columns,
+                 const void* from, int64_t from_stride, void* to, int64_t to_stride) {
   if (rows == 0 || columns == 0) return;
   StridedCopy copy;
   copy.AddDim(rows, from_stride, to_stride);
   copy.AddDim(columns, 1, 1);
-  copy.Run(pool, dtype, from, to);
+  copy.Run(c, dtype, from, to);
 }
 
 absl::Status CheckJoin(const Tensor& first, const Tensor& t, int i, int axis) {
@@ -64,8 +64,7 @@ absl::Status Concat(KernelContext& c, int first, int n, int axis_input) {
   for (int i = 0; i < n; ++i) {
     const Tensor& part = c.input(first + i);
     const int64_t width = Product(part.shape(), axis, part.rank());
-    CopyColumns(c.pool(), part.dtype(), rows, width, part.raw(), width, ElementAt(*out, column),
-                row);
+    CopyColumns(c, part.dtype(), rows, width, part.raw(), width, ElementAt(*out, column), row);
     column += width;
   }
   return absl::OkStatus();
@@ -135,7 +134,7 @@ absl::Status Pack(KernelContext& c, int64_t named) {
                 width = Product(head.shape(), axis, head.rank());
   for (int i = 0; i < n; ++i) {
     const Tensor& part = c.input(i);
-    CopyColumns(c.pool(), part.dtype(), rows, width, part.raw(), width, ElementAt(*out, i * width),
+    CopyColumns(c, part.dtype(), rows, width, part.raw(), width, ElementAt(*out, i * width),
                 n * width);
   }
   return absl::OkStatus();
@@ -153,7 +152,7 @@ absl::Status OutputColumns(KernelContext& c, int i, const Tensor& in, int64_t ro
                            int64_t begin, int64_t columns, const Shape& shape) {
   if (rows == 1 && shape.num_elements() > 0) return OutputRun(c, i, in, begin, shape);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(i, shape));
-  CopyColumns(c.pool(), in.dtype(), rows, columns, ElementAt(in, begin), row, out->raw(), columns);
+  CopyColumns(c, in.dtype(), rows, columns, ElementAt(in, begin), row, out->raw(), columns);
   return absl::OkStatus();
 }
 

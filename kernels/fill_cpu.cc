@@ -16,7 +16,7 @@ absl::Status Fill(KernelContext& c) {
     return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(dims)));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  FillElements(c.pool(), out->dtype(), value.raw(), out->raw(), out->num_elements());
+  FillElements(c, out->dtype(), value.raw(), out->raw(), out->num_elements());
   return absl::OkStatus();
 }
 
@@ -26,7 +26,7 @@ absl::Status ZerosLike(KernelContext& c) {
   if (c.input(0).dtype() == DT_RESOURCE)
     return InvalidArgument("there is no zero of type resource");
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, c.input(0).shape()));
-  ClearElements(c.pool(), *out);
+  ClearElements(c, *out);
   return absl::OkStatus();
 }
 
@@ -40,7 +40,7 @@ template <class T>
 absl::Status OnesLike(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, c.input(0).shape()));
   const T one = T(1);
-  FillElements(c.pool(), out->dtype(), &one, out->raw(), out->num_elements());
+  FillElements(c, out->dtype(), &one, out->raw(), out->num_elements());
   return absl::OkStatus();
 }
 
@@ -58,7 +58,7 @@ absl::Status Empty(KernelContext& c) {
     return InvalidArgument("shape must be a vector, got ", c.input(0).shape().ToString());
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(0))));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  ClearElements(c.pool(), *out);
+  ClearElements(c, *out);
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 
 // Gathering slices by index. Indices are checked in the same pass that uses them, so that nothing
@@ -102,6 +103,19 @@ absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
     for (int i = batch_dims; i < axis; ++i) g.outer *= params.dim(i);
     for (int i = axis + 1; i < params.rank(); ++i) g.inner *= params.dim(i);
     for (int i = batch_dims; i < indices.rank(); ++i) g.count *= indices.dim(i);
+  }
+  if (void* const stream = c.device().stream()) {
+    GatherOnStream(stream, {.batch = g.batch,
+                            .outer = g.outer,
+                            .limit = g.limit,
+                            .inner = g.inner,
+                            .count = g.count,
+                            .size = ElementSize(params.dtype()),
+                            .index_type = indices.dtype(),
+                            .params = params.raw(),
+                            .indices = indices.raw(),
+                            .out = out->raw()});
+    return absl::OkStatus();
   }
   const int64_t bad =
       indices.dtype() == DT_INT32   ? GatherAny<int32_t>(c.pool(), g, params, indices, out)

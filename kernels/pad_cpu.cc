@@ -44,14 +44,14 @@ absl::StatusOr<Shape> PaddedShape(const Shape& in, const Border& border) {
 }
 
 // Copies the whole input into the output, `before` from its edges.
-void CopyInterior(ThreadPool& pool, const Tensor& in, const Border& border, Tensor* out) {
+void CopyInterior(const KernelContext& c, const Tensor& in, const Border& border, Tensor* out) {
   if (in.num_elements() == 0) return;
   const Dims to = StridesOf(out->shape());
   StridedCopy copy{Dims(in.shape().dims().begin(), in.shape().dims().end()), StridesOf(in.shape()),
                    to};
   int64_t offset = 0;
   for (int i = 0; i < in.rank(); ++i) offset += border.before[i] * to[i];
-  copy.Run(pool, in.dtype(), in.raw(), ElementAt(*out, offset));
+  copy.Run(c, in.dtype(), in.raw(), ElementAt(*out, offset));
 }
 
 absl::Status Pad(KernelContext& c) {
@@ -65,11 +65,11 @@ absl::Status Pad(KernelContext& c) {
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (c.num_inputs() == 3) {
-    FillElements(c.pool(), in.dtype(), c.input(2).raw(), out->raw(), out->num_elements());
+    FillElements(c, in.dtype(), c.input(2).raw(), out->raw(), out->num_elements());
   } else {
-    ClearElements(c.pool(), *out);
+    ClearElements(c, *out);
   }
-  CopyInterior(c.pool(), in, border, out);
+  CopyInterior(c, in, border, out);
   return absl::OkStatus();
 }
 
@@ -139,12 +139,12 @@ absl::Status MirrorPad(KernelContext& c, int64_t offset) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, PaddedShape(in.shape(), border));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
-  CopyInterior(c.pool(), in, border, out);
+  CopyInterior(c, in, border, out);
   for (const Mirror& m : MirrorsOf(in.shape(), border, offset)) {
     MirrorGrid grid(shape, in.shape(), border, m);
     StridedCopy copy{std::move(grid.extents), std::move(grid.from_strides),
                      std::move(grid.strides)};
-    copy.Run(c.pool(), in.dtype(), ElementAt(*out, grid.from), ElementAt(*out, grid.to));
+    copy.Run(c, in.dtype(), ElementAt(*out, grid.from), ElementAt(*out, grid.to));
   }
   return absl::OkStatus();
 }
@@ -200,7 +200,7 @@ absl::Status MirrorPadGrad(KernelContext& c, int64_t offset) {
   StridedCopy copy{Dims(inner.dims().begin(), inner.dims().end()), strides, StridesOf(inner)};
   int64_t begin = 0;
   for (int i = 0; i < in.rank(); ++i) begin += border.before[i] * strides[i];
-  copy.Run(c.pool(), in.dtype(), ElementAt(sums, begin), out->raw());
+  copy.Run(c, in.dtype(), ElementAt(sums, begin), out->raw());
   return absl::OkStatus();
 }
 

@@ -143,9 +143,12 @@ WEIR_HD inline void NormalPair(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x
 // ---- distributions: operator() turns one block (or, kRejects, a stream of words) into kGroup
 // samples of type Sample.
 
+enum class RandomKind : uint8_t { kUniform, kInteger, kNormal, kTruncatedNormal };
+
 template <class T>
 struct UniformSamples {
   using Sample = T;
+  static constexpr RandomKind kKind = RandomKind::kUniform;
   static constexpr int kGroup = 4;
   static constexpr bool kRejects = false;
   static constexpr double kCost = 4;  // nanoseconds a group
@@ -159,6 +162,7 @@ struct UniformSamples {
 template <>
 struct UniformSamples<double> {
   using Sample = double;
+  static constexpr RandomKind kKind = RandomKind::kUniform;
   static constexpr int kGroup = 2;
   static constexpr bool kRejects = false;
   static constexpr double kCost = 4;
@@ -173,6 +177,7 @@ template <class T>
 struct IntegerSamples {
   using Sample = T;
   using Word = std::make_unsigned_t<T>;
+  static constexpr RandomKind kKind = RandomKind::kInteger;
   static constexpr int kGroup = 16 / sizeof(T);
   static constexpr bool kRejects = false;
   static constexpr double kCost = 8;
@@ -193,6 +198,7 @@ struct IntegerSamples {
 template <class T>
 struct NormalSamples {
   using Sample = T;
+  static constexpr RandomKind kKind = RandomKind::kNormal;
   static constexpr int kGroup = 4;
   static constexpr bool kRejects = false;
   static constexpr double kCost = 60;
@@ -208,6 +214,7 @@ struct NormalSamples {
 template <>
 struct NormalSamples<double> {
   using Sample = double;
+  static constexpr RandomKind kKind = RandomKind::kNormal;
   static constexpr int kGroup = 2;
   static constexpr bool kRejects = false;
   static constexpr double kCost = 60;
@@ -220,6 +227,7 @@ template <class T>
 struct TruncatedNormalSamples {
   using Sample = T;
   static constexpr bool kIsDouble = sizeof(T) == 8;
+  static constexpr RandomKind kKind = RandomKind::kTruncatedNormal;
   static constexpr int kGroup = kIsDouble ? 2 : 4;
   static constexpr bool kRejects = true;
   static constexpr double kCost = 90;

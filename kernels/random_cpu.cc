@@ -7,6 +7,7 @@
 #include "weir/kernels/philox_words.h"
 #include "weir/kernels/random_stream.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/stream_ops.h"
 
 namespace weir {
 
@@ -120,7 +121,17 @@ absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Sta
   const int64_t n = out->num_elements();
   if (n == 0) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const Philox stream, start(n));
-  Fill(c.pool(), stream, distribution, out->data<typename Samples::Sample>(), n);
+  if (void* const device_stream = c.device().stream()) {
+    uint64_t low = 0, range = 0;
+    if constexpr (Samples::kKind == RandomKind::kInteger) {
+      low = distribution.low;
+      range = distribution.range;
+    }
+    FillRandomOnStream(device_stream, Samples::kKind, out->dtype(), stream, low, range, out->raw(),
+                       n);
+  } else {
+    Fill(c.pool(), stream, distribution, out->data<typename Samples::Sample>(), n);
+  }
   return absl::OkStatus();
 }
 

@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/reduce.h"
-#include "weir/kernels/scalar_math.h"
+#include "weir/kernels/reducers.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reducers_cpu.cc"
@@ -13,10 +13,8 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// The reducers. Floating-point sums and products accumulate in double: a run of floats is summed in
-// float vectors over at most kBlock elements, and the blocks in double, so that long sums lose
-// nothing. Integers accumulate modulo 2^64 and are cut to their width at the end, which is the same
-// as wrapping around all the way.
+// The reducers (kernels/reducers.h) on the CPU. A run of floats is summed in float vectors over at
+// most kBlock elements, and the blocks in double, so that long sums lose nothing.
 
 #ifndef WEIR_KERNELS_REDUCERS_ONCE_
 #define WEIR_KERNELS_REDUCERS_ONCE_
@@ -183,121 +181,33 @@ const RowFunctions& Rows() {
   return functions;
 }
 
-// What sums and products of T accumulate in.
-template <class T>
-struct Accumulator {
-  using type = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
-};
-template <class T>
-struct Accumulator<std::complex<T>> {
-  using type = std::complex<double>;
-};
+// All of x[0 ... n) as one accumulator.
+template <class F, class T>
+typename F::Acc Row(const T* x, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    if constexpr (F::kRow == RowKind::kSum) return Rows().sum_f32(x, n);
+    if constexpr (F::kRow == RowKind::kSquares) return Rows().squares_f32(x, n);
+    if constexpr (F::kRow == RowKind::kMax) return Rows().max_f32(x, n);
+    if constexpr (F::kRow == RowKind::kMin) return Rows().min_f32(x, n);
+  } else if constexpr (std::is_same_v<T, double>) {
+    if constexpr (F::kRow == RowKind::kSum) return Rows().sum_f64(x, n);
+    if constexpr (F::kRow == RowKind::kSquares) return Rows().squares_f64(x, n);
+    if constexpr (F::kRow == RowKind::kMax) return Rows().max_f64(x, n);
+    if constexpr (F::kRow == RowKind::kMin) return Rows().min_f64(x, n);
+  }
+  typename F::Acc acc = F::Neutral();
+  for (int64_t i = 0; i < n; ++i) acc = F::Merge(acc, F::Value(x[i]));
+  return acc;
+}
 
-template <class T>
-struct SumReduction {
-  using Acc = typename Accumulator<T>::type;
-  static constexpr auto kColumns = &RowFunctions::sum_columns_f32;  // for float
-  static Acc Neutral() { return Acc(0); }
-  static Acc Value(T x) { return static_cast<Acc>(x); }
-  static Acc Merge(Acc a, Acc b) { return a + b; }
-  static T Result(Acc a, int64_t) { return static_cast<T>(a); }
-  static Acc Row(const T* x, int64_t n) {
-    if constexpr (std::is_same_v<T, float>) return Rows().sum_f32(x, n);
-    if constexpr (std::is_same_v<T, double>) return Rows().sum_f64(x, n);
-    Acc acc(0);
-    for (int64_t i = 0; i < n; ++i) acc += Value(x[i]);
-    return acc;
-  }
-};
-
-template <class T>
-struct MeanReduction : SumReduction<T> {
-  using Acc = typename Accumulator<T>::type;
-  static T Result(Acc a, int64_t count) {
-    if constexpr (std::is_integral_v<T>) {
-      if (count == 0) return T(0);
-      if constexpr (std::is_signed_v<T>)
-        return static_cast<T>(static_cast<int64_t>(a) / count);
-      else
-        return static_cast<T>(a / static_cast<uint64_t>(count));
-    } else {
-      return static_cast<T>(a / static_cast<double>(count));
-    }
-  }
-};
-
-template <class T>
-struct ProdReduction {
-  using Acc = typename Accumulator<T>::type;
-  static Acc Value(T x) { return static_cast<Acc>(x); }
-  static T Result(Acc a, int64_t) { return static_cast<T>(a); }
-  static Acc Neutral() { return Acc(1); }
-  static Acc Merge(Acc a, Acc b) { return a * b; }
-  static Acc Row(const T* x, int64_t n) {
-    Acc acc(1);
-    for (int64_t i = 0; i < n; ++i) acc *= Value(x[i]);
-    return acc;
-  }
-};
-
-template <class T>
-struct NormReduction : SumReduction<T> {
-  using Acc = typename Accumulator<T>::type;
-  static constexpr auto kColumns = &RowFunctions::squares_columns_f32;
-  static Acc Value(T x) {
-    const Acc v = static_cast<Acc>(x);
-    if constexpr (ScalarMath<T>::kComplex)
-      return std::norm(v);
-    else
-      return v * v;
-  }
-  static T Result(Acc a, int64_t) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(std::sqrt(static_cast<double>(a)));
-    else
-      return static_cast<T>(std::sqrt(a));
-  }
-  static Acc Row(const T* x, int64_t n) {
-    if constexpr (std::is_same_v<T, float>) return Rows().squares_f32(x, n);
-    if constexpr (std::is_same_v<T, double>) return Rows().squares_f64(x, n);
-    Acc acc(0);
-    for (int64_t i = 0; i < n; ++i) acc += Value(x[i]);
-    return acc;
-  }
-};
-
-template <class T, bool kMax>
-struct ExtremeReduction {
-  // 16-bit floats compare as floats.
-  using Acc = std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-  using Limits = std::numeric_limits<Acc>;
-  static constexpr auto kColumns =
-      kMax ? &RowFunctions::max_columns_f32 : &RowFunctions::min_columns_f32;
-  static Acc Neutral() {
-    if constexpr (Limits::has_infinity)
-      return kMax ? -Limits::infinity() : Limits::infinity();
-    else
-      return kMax ? Limits::lowest() : Limits::max();
-  }
-  static Acc Value(T x) { return static_cast<Acc>(x); }
-  static Acc Merge(Acc a, Acc b) {
-    return kMax ? ScalarMath<Acc>::Max(a, b) : ScalarMath<Acc>::Min(a, b);
-  }
-  static T Result(Acc a, int64_t) { return static_cast<T>(a); }
-  static Acc Row(const T* x, int64_t n) {
-    if constexpr (std::is_same_v<T, float>)
-      return kMax ? Rows().max_f32(x, n) : Rows().min_f32(x, n);
-    if constexpr (std::is_same_v<T, double>)
-      return kMax ? Rows().max_f64(x, n) : Rows().min_f64(x, n);
-    Acc acc = Neutral();
-    for (int64_t i = 0; i < n; ++i) acc = Merge(acc, Value(x[i]));
-    return acc;
-  }
-};
-template <class T>
-using MaxReduction = ExtremeReduction<T, true>;
-template <class T>
-using MinReduction = ExtremeReduction<T, false>;
+// The vectorised loop over columns of floats, for rules that have one.
+template <class F>
+constexpr auto Columns() {
+  if constexpr (F::kRow == RowKind::kSum) return &RowFunctions::sum_columns_f32;
+  if constexpr (F::kRow == RowKind::kSquares) return &RowFunctions::squares_columns_f32;
+  if constexpr (F::kRow == RowKind::kMax) return &RowFunctions::max_columns_f32;
+  if constexpr (F::kRow == RowKind::kMin) return &RowFunctions::min_columns_f32;
+}
 
 template <class F, class T>
 Reducer MakeReducer() {
@@ -308,7 +218,7 @@ Reducer MakeReducer() {
   r.init = [](void* acc, int64_t n) { std::fill_n(static_cast<Acc*>(acc), n, F::Neutral()); };
   r.row = [](const void* x, int64_t n, void* acc) {
     Acc& a = *static_cast<Acc*>(acc);
-    a = F::Merge(a, F::Row(static_cast<const T*>(x), n));
+    a = F::Merge(a, Row<F>(static_cast<const T*>(x), n));
   };
   r.columns = [](const void* xs, int64_t n, void* acc) {
     const T* x = static_cast<const T*>(xs);
@@ -325,9 +235,9 @@ Reducer MakeReducer() {
     T* y = static_cast<T*>(ys);
     for (int64_t i = 0; i < n; ++i) y[i] = F::Result(a[i], count);
   };
-  if constexpr (std::is_same_v<T, float> && requires { F::kColumns; }) {
+  if constexpr (std::is_same_v<T, float> && F::kRow != RowKind::kNone) {
     r.columns = [](const void* x, int64_t n, void* acc) {
-      (Rows().*F::kColumns)(static_cast<const float*>(x), n, static_cast<Acc*>(acc));
+      (Rows().*Columns<F>())(static_cast<const float*>(x), n, static_cast<Acc*>(acc));
     };
   }
   r.cost = sizeof(T) >= 8 ? 0.4f : 0.2f;
@@ -354,14 +264,8 @@ const Reducer* FindReducer(absl::string_view op, DataType type) {
     AddReducers<NormReduction>(t, "EuclideanNorm", Numbers{});
     AddReducers<MaxReduction>(t, "Max", RealNumbers{});
     AddReducers<MinReduction>(t, "Min", RealNumbers{});
-    // true is 1 and false 0: all of them is the least, any of them the greatest.
-    t->emplace(std::pair<std::string, int>("All", DT_BOOL),
-               MakeReducer<MinReduction<uint8_t>, uint8_t>());
-    t->emplace(std::pair<std::string, int>("Any", DT_BOOL),
-               MakeReducer<MaxReduction<uint8_t>, uint8_t>());
-    (*t)[{"All", DT_BOOL}].init = [](void* acc, int64_t n) {
-      std::fill_n(static_cast<uint8_t*>(acc), n, uint8_t{1});
-    };
+    t->emplace(std::pair<std::string, int>("All", DT_BOOL), MakeReducer<AllReduction, uint8_t>());
+    t->emplace(std::pair<std::string, int>("Any", DT_BOOL), MakeReducer<AnyReduction, uint8_t>());
     return t;
   }();
   const auto it = table->find(std::pair<std::string, int>(std::string(op), type));

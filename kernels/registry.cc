@@ -1,5 +1,7 @@
 #include "weir/kernels/registry.h"
 
+#include "weir/kernels/gpu.h"
+
 namespace weir {
 
 const KernelRegistry& BuiltinKernels() {
@@ -46,6 +48,7 @@ const KernelRegistry& BuiltinKernels() {
     AddTrainingCpu(kernels);
     AddTransposeCpu(kernels);
     AddUniqueCpu(kernels);
+    AddGpuKernels(kernels);  // last: some are the CPU's
     return kernels;
   }();
   return *registry;

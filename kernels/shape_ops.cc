@@ -40,7 +40,7 @@ absl::Status DeepCopy(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   StridedCopy copy;
   copy.AddDim(in.num_elements(), 1, 1);
-  if (out->raw() != in.raw()) copy.Run(c.pool(), in.dtype(), in.raw(), out->raw());
+  if (out->raw() != in.raw()) copy.Run(c, in.dtype(), in.raw(), out->raw());
   return absl::OkStatus();
 }
 

@@ -49,7 +49,7 @@ absl::Status Slice(KernelContext& c) {
   if (in.rank() == 0 || IsRun(in.shape(), size)) return OutputRun(c, 0, in, offset, out_shape);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, out_shape));
   StridedCopy copy{size, strides, StridesOf(out_shape)};
-  copy.Run(c.pool(), in.dtype(), ElementAt(in, offset), out->raw());
+  copy.Run(c, in.dtype(), ElementAt(in, offset), out->raw());
   return absl::OkStatus();
 }
 
@@ -97,7 +97,7 @@ absl::Status StridedSlice(KernelContext& c, const StridedSliceOptions& masks) {
   if (is_run) return OutputRun(c, 0, in, offset, slice.final_shape);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, slice.final_shape));
   StridedCopy copy{SizesOf(slice), std::move(strides), StridesOf(slice.size)};
-  copy.Run(c.pool(), in.dtype(), ElementAt(in, offset), out->raw());
+  copy.Run(c, in.dtype(), ElementAt(in, offset), out->raw());
   return absl::OkStatus();
 }
 
@@ -117,12 +117,12 @@ absl::Status StridedSliceGrad(KernelContext& c, const StridedSliceOptions& masks
                            slice.final_shape.ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  ClearElements(c.pool(), *out);
+  ClearElements(c, *out);
   if (dy.num_elements() == 0) return absl::OkStatus();
   Dims strides = StridesOf(shape);
   const int64_t offset = ApplySlice(slice, &strides);
   StridedCopy copy{SizesOf(slice), StridesOf(slice.size), std::move(strides)};
-  copy.Run(c.pool(), dy.dtype(), dy.raw(), ElementAt(*out, offset));
+  copy.Run(c, dy.dtype(), dy.raw(), ElementAt(*out, offset));
   return absl::OkStatus();
 }
 
@@ -155,12 +155,12 @@ absl::Status AssignSlice(KernelContext& c, const ResolvedSlice& slice, const Ten
       const int from = i - (final_shape.rank() - value.rank());
       repeat.AddDim(final_shape.dim(i), from >= 0 && value.dim(from) != 1 ? own[from] : 0, to[i]);
     }
-    repeat.Run(c.pool(), value.dtype(), value.raw(), full.raw());
+    repeat.Run(c, value.dtype(), value.raw(), full.raw());
   }
   Dims strides = StridesOf(target->shape());
   const int64_t offset = ApplySlice(slice, &strides);
   StridedCopy copy{SizesOf(slice), StridesOf(slice.size), std::move(strides)};
-  copy.Run(c.pool(), full.dtype(), full.raw(), ElementAt(*target, offset));
+  copy.Run(c, full.dtype(), full.raw(), ElementAt(*target, offset));
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
+#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
 
@@ -166,6 +167,14 @@ absl::Status AssignUpdate(KernelContext& c, RowOp op, DataType dtype, bool is_re
                            delta.shape().ToString(), ", shapes must be equal.");
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
+  if (void* const stream = c.device().stream()) {
+    if (!CombineOnStream(stream, op, dtype, value->raw(), delta.raw(), delta.num_elements())) {
+      return Unimplemented("no kernel updates variables of type ", DataTypeName(dtype), " on ",
+                           c.device().text());
+    }
+    if (is_ref) c.SetOutput(0, c.input(0));
+    return absl::OkStatus();
+  }
   const size_t size = ElementSize(dtype);
   char* to = static_cast<char*>(value->raw());
   const char* from = static_cast<const char*>(delta.raw());
@@ -248,14 +257,28 @@ absl::Status Gather(KernelContext& c, DataType dtype, int64_t batch_dims) {
     return InvalidArgument("batch_dims ", batch_dims, " does not fit params of shape ",
                            shape.ToString(), " and indices of shape ", indices.shape().ToString());
   }
-  WEIR_ASSIGN_OR_RETURN(std::vector<int64_t> rows, RowIndices(indices, shape.dim(batch)));
   const int64_t width = shape.Sub(batch + 1).num_elements();
   const int64_t batches = shape.Sub(0, batch).num_elements();
+  const Shape out_shape = indices.shape().Concatenate(shape.Sub(batch + 1));
+  if (void* const stream = c.device().stream()) {
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, out_shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    GatherOnStream(stream, {.batch = batches,
+                            .limit = shape.dim(batch),
+                            .inner = width,
+                            .count = indices.num_elements() / batches,
+                            .size = ElementSize(dtype),
+                            .index_type = indices.dtype(),
+                            .params = params.raw(),
+                            .indices = indices.raw(),
+                            .out = out->raw()});
+    return absl::OkStatus();
+  }
+  WEIR_ASSIGN_OR_RETURN(std::vector<int64_t> rows, RowIndices(indices, shape.dim(batch)));
   const int64_t per_batch = batches == 0 ? 0 : static_cast<int64_t>(rows.size()) / batches;
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i] = (rows[i] + static_cast<int64_t>(i) / per_batch * shape.dim(batch)) * width;
   }
-  const Shape out_shape = indices.shape().Concatenate(shape.Sub(batch + 1));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, out_shape));
   CopySlices(c, params, rows, width, out);
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
+#include "weir/kernels/stream_ops.h"
 
 namespace weir {
 
@@ -201,6 +202,12 @@ void StridedCopy::Run(ThreadPool& pool, DataType dtype, const void* from, void* 
       dtype, [&]<class T>() { grid.Run(pool, static_cast<const T*>(from), static_cast<T*>(to)); });
 }
 
+void StridedCopy::Run(const KernelContext& c, DataType dtype, const void* from, void* to) const {
+  void* const stream = c.device().stream();
+  if (stream == nullptr || !IsPlain(dtype)) return Run(c.pool(), dtype, from, to);
+  CopyOnStream(stream, *this, ElementSize(dtype), from, to);
+}
+
 Dims StridesOf(absl::Span<const int64_t> dims) {
   Dims strides(dims.size());
   uint64_t stride = 1;  // wraps around only for tensors without elements
@@ -257,6 +264,20 @@ void ClearElements(ThreadPool& pool, Tensor& t) {
                [&]<class T>() { std::fill_n(t.data<T>(), t.num_elements(), T()); });
 }
 
+void FillElements(const KernelContext& c, DataType dtype, const void* value, void* to,
+                  int64_t count) {
+  void* const stream = c.device().stream();
+  if (stream == nullptr || !IsPlain(dtype)) return FillElements(c.pool(), dtype, value, to, count);
+  FillOnStream(stream, ElementSize(dtype), value, to, count);
+}
+
+void ClearElements(const KernelContext& c, Tensor& t) {
+  void* const stream = c.device().stream();
+  if (stream == nullptr || !IsPlain(t.dtype())) return ClearElements(c.pool(), t);
+  const uint8_t zero = 0;
+  FillOnStream(stream, 1, &zero, t.raw(), static_cast<int64_t>(t.num_bytes()));
+}
+
 Dims ReadInts(const Tensor& t) {
   const int64_t n = t.num_elements();
   if (t.dtype() == DT_INT32) return Dims(t.data<int32_t>(), t.data<int32_t>() + n);
@@ -291,7 +312,7 @@ absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t beg
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(i, shape));
   StridedCopy copy;
   copy.AddDim(out->num_elements(), 1, 1);
-  copy.Run(c.pool(), input.dtype(), data, out->raw());
+  copy.Run(c, input.dtype(), data, out->raw());
   return absl::OkStatus();
 }
 

@@ -28,6 +28,8 @@ struct StridedCopy {
   // two tensors is touched. The grids must not overlap, except where an element is copied onto
   // itself.
   void Run(ThreadPool& pool, DataType dtype, const void* from, void* to) const;
+  // On the kernel's device, whichever it is.
+  void Run(const KernelContext& c, DataType dtype, const void* from, void* to) const;
 };
 
 // Row-major strides of a shape, in elements.
@@ -50,6 +52,10 @@ void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to,
 void FillElements(void* to, const void* value, size_t size, int64_t count);
 // Zeros, false, empty strings.
 void ClearElements(ThreadPool& pool, Tensor& t);
+// The same on the kernel's device; `value` is in host memory.
+void FillElements(const KernelContext& c, DataType dtype, const void* value, void* to,
+                  int64_t count);
+void ClearElements(const KernelContext& c, Tensor& t);
 
 // ---- what kernels that move elements share
 

@@ -4,6 +4,7 @@
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
+#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/training.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/ops/training.h"
@@ -179,6 +180,7 @@ SpanFn FindPowerRule(bool shrinkage, DataType type) {
 }
 
 struct UpdateConfig {
+  absl::string_view rule;  // of UpdateRules()
   SpanFn update = nullptr;
   SpanFn power_update = nullptr;  // of Ftrl
   int power_scalar = -1;          // where Ftrl's lr_power is among the scalars
@@ -200,7 +202,9 @@ double ScalarOf(const Tensor& t) {
   return t.dtype() == DT_DOUBLE ? *t.data<double>() : value;
 }
 
-absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const KernelContext& c) {
+// The scalars, as far as the host can read them; the others are noted in `update`, where they lie.
+absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const KernelContext& c,
+                                          StreamUpdate* update) {
   UpdateScalars s;
   s.flag = config.flag;
   s.update_slots = config.update_slots;
@@ -213,9 +217,16 @@ absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const Kern
                              " is not a scalar: ", t.shape().ToString());
     }
     if (i == config.global_step) {
-      s.global_step = *t.data<int64_t>();
+      if (t.host_accessible())
+        s.global_step = *t.data<int64_t>();
+      else
+        update->global_step = t.data<int64_t>();
     } else {
-      s.at[n++] = ScalarOf(t);
+      if (t.host_accessible())
+        s.at[n] = ScalarOf(t);
+      else
+        update->scalars[n] = t.raw();
+      ++n;
     }
   }
   return s;
@@ -273,7 +284,8 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   for (int i = 0; i < config.num_variables; ++i)
     WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, i));
   WEIR_RETURN_IF_ERROR(CheckShapes(config, c, locked));
-  WEIR_ASSIGN_OR_RETURN(const UpdateScalars scalars, ReadScalars(config, c));
+  StreamUpdate on_stream;
+  WEIR_ASSIGN_OR_RETURN(const UpdateScalars scalars, ReadScalars(config, c, &on_stream));
   const Shape shape = locked[0].value().shape();
   std::vector<int64_t> rows;
   if (config.indices >= 0) {
@@ -288,7 +300,17 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   const size_t size = ElementSize(config.type);
   const bool power = NeedsPower(config, scalars);
   const SpanFn update = power ? config.power_update : config.update;
-  if (config.indices >= 0) {
+  if (void* const stream = c.device().stream()) {
+    on_stream.rule = config.rule;
+    on_stream.power = power;
+    on_stream.type = config.type;
+    on_stream.count = span.count;
+    on_stream.var = span.var;
+    std::copy(std::begin(span.slots), std::end(span.slots), on_stream.slots);
+    on_stream.grad = span.grad;
+    on_stream.given = scalars;
+    UpdateOnStream(stream, on_stream);
+  } else if (config.indices >= 0) {
     const int64_t width = shape.Sub(1).num_elements();
     UpdateRows(c.pool(), rows, width, [&](int64_t row, int64_t i) {
       update(scalars, span.At(row * width, i * width, width, size));
@@ -307,7 +329,7 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
 }
 
 absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init, const UpdateRule& rule) {
-  UpdateConfig config{.grad = -1, .indices = -1, .global_step = -1};
+  UpdateConfig config{.rule = rule.name, .grad = -1, .indices = -1, .global_step = -1};
   const std::vector<ArgSpec>& args = init.node.op().inputs();
   config.num_variables = 1 + static_cast<int>(rule.slots.size());
   config.num_inputs = static_cast<int>(args.size());

@@ -48,7 +48,7 @@ absl::Status Transpose(KernelContext& c, bool conjugate) {
   }
   copy.to_strides = StridesOf(shape);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  copy.Run(c.pool(), in.dtype(), in.raw(), out->raw());
+  copy.Run(c, in.dtype(), in.raw(), out->raw());
   if (conjugate)
     DispatchType(in.dtype(), Complexes{}, [&]<class T>() { ConjugateInPlace<T>(c.pool(), out); });
   return absl::OkStatus();
@@ -97,7 +97,7 @@ absl::Status ReverseDims(KernelContext& c, const Flags& reversed) {
     if (reversed[i]) offset += (in.dim(i) - 1) * strides[i];
     copy.AddDim(in.dim(i), reversed[i] ? -strides[i] : strides[i], strides[i]);
   }
-  copy.Run(c.pool(), in.dtype(), ElementAt(in, offset), out->raw());
+  copy.Run(c, in.dtype(), ElementAt(in, offset), out->raw());
   return absl::OkStatus();
 }
 
@@ -159,9 +159,8 @@ absl::Status ReverseSequence(KernelContext& c, int64_t seq_dim, int64_t batch_di
       tail.AddDim(i == seq ? extent - n : extent, strides[i], strides[i]);
     }
     const int64_t end = base + n * strides[seq];
-    if (n > 0)
-      head.Run(c.pool(), in.dtype(), ElementAt(in, end - strides[seq]), ElementAt(*out, base));
-    if (n < in.dim(seq)) tail.Run(c.pool(), in.dtype(), ElementAt(in, end), ElementAt(*out, end));
+    if (n > 0) head.Run(c, in.dtype(), ElementAt(in, end - strides[seq]), ElementAt(*out, base));
+    if (n < in.dim(seq)) tail.Run(c, in.dtype(), ElementAt(in, end), ElementAt(*out, end));
   }
   return absl::OkStatus();
 }
@@ -179,7 +178,7 @@ absl::StatusOr<Kernel> MakeReverseSequence(const KernelInit& init) {
 void RollBlocks(KernelContext& c, const Tensor& in, const Dims& shifts, int dim, StridedCopy* block,
                 int64_t from, int64_t to, Tensor* out) {
   if (dim == in.rank()) {
-    block->Run(c.pool(), in.dtype(), ElementAt(in, from), ElementAt(*out, to));
+    block->Run(c, in.dtype(), ElementAt(in, from), ElementAt(*out, to));
     return;
   }
   const int64_t extent = in.dim(dim), shift = shifts[dim], stride = block->to_strides[dim];
@@ -245,7 +244,7 @@ absl::Status Tile(KernelContext& c) {
     copy.AddDim(multiples[i], 0, to[i] * in.dim(i));
     copy.AddDim(in.dim(i), from[i], to[i]);
   }
-  copy.Run(c.pool(), in.dtype(), in.raw(), out->raw());
+  copy.Run(c, in.dtype(), in.raw(), out->raw());
   return absl::OkStatus();
 }
 
@@ -270,7 +269,7 @@ absl::Status BroadcastTo(KernelContext& c) {
     const int own = i - (shape.rank() - in.rank());
     copy.AddDim(shape.dim(i), own >= 0 && in.dim(own) != 1 ? from[own] : 0, to[i]);
   }
-  copy.Run(c.pool(), in.dtype(), in.raw(), out->raw());
+  copy.Run(c, in.dtype(), in.raw(), out->raw());
   return absl::OkStatus();
 }
 
@@ -294,7 +293,7 @@ absl::Status TileGrad(KernelContext& c) {
     shape.AddDim(in.dim(i) / multiples[i]);
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  ClearElements(c.pool(), *out);
+  ClearElements(c, *out);
   const Dims strides = StridesOf(shape);
   Dims index(in.rank(), 0);
   for (int64_t flat = 0; flat < in.num_elements(); ++flat) {

@@ -13,6 +13,55 @@ namespace weir {
 
 namespace {
 
+// What EvaluateOn was told.
+struct Elsewhere {
+  Device* device = nullptr;
+  const KernelRegistry* kernels = nullptr;
+  std::map<std::string, int64_t> runs;
+};
+Elsewhere& There() {
+  static Elsewhere there;
+  return there;
+}
+
+absl::StatusOr<Tensor> ToHost(const Tensor& t) {
+  if (t.host_accessible()) return t;
+  Tensor copy(t.dtype(), t.shape());
+  const auto copied = std::make_shared<std::promise<absl::Status>>();
+  There().device->CopyToHost(t, copy, [copied](absl::Status s) { copied->set_value(s); });
+  WEIR_RETURN_IF_ERROR(copied->get_future().get());
+  return copy;
+}
+
+absl::StatusOr<Tensor> ToDevice(const Tensor& t) {
+  Device& device = *There().device;
+  WEIR_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(device.allocator(), t.dtype(), t.shape()));
+  const auto copied = std::make_shared<std::promise<absl::Status>>();
+  device.CopyFromHost(t, copy, [copied](absl::Status s) { copied->set_value(s); });
+  WEIR_RETURN_IF_ERROR(copied->get_future().get());
+  return copy;
+}
+
+// If it is a variable, its value goes to the host, or to the device.
+absl::Status MoveVariable(const Tensor& handle, bool to_host) {
+  if (handle.dtype() != DT_RESOURCE || handle.num_elements() != 1) return absl::OkStatus();
+  auto v = std::dynamic_pointer_cast<VariableState>(handle.data<ResourceHandle>()->resource);
+  if (v == nullptr || !IsPlain(v->dtype())) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(v->mutex());
+  if (!v->initialized() || v->value().host_accessible() == to_host) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(Tensor moved, to_host ? ToHost(v->value()) : ToDevice(v->value()));
+  v->Set(std::move(moved));
+  return absl::OkStatus();
+}
+
+bool IsHostArgument(const KernelDef& def, const Node& node, int i, bool input) {
+  for (const std::string& name : def.host_args) {
+    const auto [first, last] = input ? node.InputRange(name) : node.OutputRange(name);
+    if (i >= first && i < last) return true;
+  }
+  return false;
+}
+
 // Every value that was computed or fed lies in `slots_`, an output of a node at a fixed position,
 // so that kernels see the same kind of array that an executor gives them.
 class Evaluator {
@@ -99,7 +148,8 @@ class Evaluator {
         std::dynamic_pointer_cast<VariableState>(handle.data<ResourceHandle>()->resource);
     if (variable == nullptr)
       return InvalidArgument("a reference to something that is not a variable");
-    return variable->Read();
+    WEIR_ASSIGN_OR_RETURN(const Tensor value, variable->Read());
+    return ToHost(value);
   }
 
   absl::Status RunNode(const Node& node) {
@@ -107,10 +157,6 @@ class Evaluator {
       // A node with a fed output is not run; its other outputs stay empty.
       if (IsFed(node.output(i))) return absl::OkStatus();
     }
-    const KernelRegistry& kernels = BuiltinKernels();
-    const KernelDef* def = kernels.Find(node, kCpu);
-    if (def == nullptr) return kernels.NoKernel(node, kCpu);
-
     std::vector<int32_t> inputs, outputs;
     std::vector<Shape> input_shapes;
     for (int i = 0; i < node.num_inputs(); ++i) {
@@ -126,28 +172,83 @@ class Evaluator {
         return InvalidArgument("input ", i, " has no value");
     }
     for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(Slot(node.output(i)));
+    if (There().device != nullptr) {
+      if (const KernelDef* def = There().kernels->Find(node, There().device->place()))
+        return RunThere(node, *def, input_shapes, inputs, outputs);
+      for (const int32_t i : inputs)
+        WEIR_RETURN_IF_ERROR(MoveVariable(slots_[i], /*to_host=*/true));
+    }
+    const KernelDef* def = BuiltinKernels().Find(node, kCpu);
+    if (def == nullptr) return BuiltinKernels().NoKernel(node, kCpu);
+    return RunKernel(node, *def, *device_, input_shapes,
+                     {.slots = slots_.data(),
+                      .dead = dead_.data(),
+                      .inputs = inputs.data(),
+                      .outputs = outputs.data(),
+                      .num_inputs = static_cast<int32_t>(inputs.size()),
+                      .num_outputs = static_cast<int32_t>(outputs.size())});
+  }
 
-    WEIR_ASSIGN_OR_RETURN(Kernel kernel,
-                          def->make(KernelInit{node, *device_, *resources_, input_shapes}));
+  // On the device of EvaluateOn: what goes in is copied there, what comes out is copied back.
+  absl::Status RunThere(const Node& node, const KernelDef& def,
+                        const std::vector<Shape>& input_shapes, const std::vector<int32_t>& inputs,
+                        const std::vector<int32_t>& outputs) {
+    const int num_inputs = static_cast<int>(inputs.size());
+    const int num_outputs = static_cast<int>(outputs.size());
+    Tensors slots(inputs.size() + outputs.size());
+    std::vector<uint8_t> dead(slots.size(), 0);
+    std::vector<int32_t> positions(slots.size());
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int32_t>(i);
+    for (int i = 0; i < num_inputs; ++i) {
+      slots[i] = slots_[inputs[i]];
+      WEIR_RETURN_IF_ERROR(MoveVariable(slots[i], /*to_host=*/false));
+      if (IsPlain(slots[i].dtype()) && !IsHostArgument(def, node, i, true)) {
+        WEIR_ASSIGN_OR_RETURN(slots[i], ToDevice(slots[i]));
+      }
+    }
+    uint64_t host_outputs = 0;
+    for (int i = 0; i < num_outputs; ++i) {
+      if (IsHostArgument(def, node, i, false)) host_outputs |= uint64_t{1} << i;
+    }
+    const absl::Status status = RunKernel(node, def, *There().device, input_shapes,
+                                          {.slots = slots.data(),
+                                           .dead = dead.data(),
+                                           .inputs = positions.data(),
+                                           .outputs = positions.data() + num_inputs,
+                                           .num_inputs = num_inputs,
+                                           .num_outputs = num_outputs,
+                                           .host_outputs = host_outputs});
+    const absl::Status late = There().device->Synchronize();
+    WEIR_RETURN_IF_ERROR(status.ok() ? late : status);
+    ++There().runs[node.op_name()];
+    for (int i = 0; i < num_outputs; ++i) {
+      const Tensor& made = slots[num_inputs + i];
+      if (made.initialized()) {
+        WEIR_ASSIGN_OR_RETURN(slots_[outputs[i]], ToHost(made));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunKernel(const Node& node, const KernelDef& def, Device& device,
+                         const std::vector<Shape>& input_shapes,
+                         const KernelContext::Binding& binding) {
+    const KernelInit init{node, device, *resources_, input_shapes};
+    WEIR_ASSIGN_OR_RETURN(Kernel kernel, def.make(init));
     if (kernel.is_constant()) {
-      slots_[outputs[0]] = kernel.constant();
+      binding.slots[binding.outputs[0]] = kernel.constant();
       return absl::OkStatus();
     }
+    kernel = device.Wrap(init, std::move(kernel));
     const StepInfo step{.step_id = 1,
                         .pool = &DefaultThreadPool(),
                         .resources = resources_,
                         .cancellation = &cancellation_};
-    KernelContext context(node, *device_, step,
-                          {.slots = slots_.data(),
-                           .dead = dead_.data(),
-                           .inputs = inputs.data(),
-                           .outputs = outputs.data(),
-                           .num_inputs = static_cast<int32_t>(inputs.size()),
-                           .num_outputs = static_cast<int32_t>(outputs.size())});
+    KernelContext context(node, device, step, binding);
     if (!kernel.is_async()) return kernel.run()(context);
-    std::promise<absl::Status> result;
-    kernel.run_async()(context, [&](absl::Status s) { result.set_value(std::move(s)); });
-    return result.get_future().get();
+    const auto result = std::make_shared<std::promise<absl::Status>>();
+    kernel.run_async()(context, [result](absl::Status s) { result->set_value(std::move(s)); });
+    return result->get_future().get();
   }
 
   std::unique_ptr<Device> device_;
@@ -162,6 +263,13 @@ class Evaluator {
 };
 
 }  // namespace
+
+void EvaluateOn(Device* device, const KernelRegistry* kernels) {
+  There().device = device;
+  There().kernels = kernels;
+}
+
+const std::map<std::string, int64_t>& EvaluatedThere() { return There().runs; }
 
 absl::StatusOr<Tensors> Evaluate(const Graph& graph,
                                  const std::vector<std::pair<Output, Tensor>>& feeds,

@@ -1,6 +1,8 @@
 #ifndef WEIR_TESTS_EVALUATE_H_
 #define WEIR_TESTS_EVALUATE_H_
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,13 @@ absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& t
 // refuses the node.
 absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs, const Attrs& attrs = {},
                                size_t list = 0);
+
+// From now on every node for which `kernels` has one for the device's place runs on this device,
+// for a whole program (tests/gpu/evaluate_on_gpu.cc). Between nodes plain values lie on the host;
+// variables go where the node is that wants them. Null: on the CPU again.
+void EvaluateOn(Device* device, const KernelRegistry* kernels);
+// How many nodes of each op have run there.
+const std::map<std::string, int64_t>& EvaluatedThere();
 
 }  // namespace weir
 

@@ -34,13 +34,19 @@ def _no_coverage_impl(ctx):
 _no_coverage = repository_rule(implementation = _no_coverage_impl)
 
 def _cuda_toolkit_impl(ctx):
-    """Where the toolkit is (empty: nowhere), and its headers for sources that g++ compiles."""
+    """Where the toolkit is (empty: nowhere), and its headers for sources that g++ compiles.
+
+    cuDNN is in CUDNN_HOME, or in the toolkit's folder, or where the compiler looks by itself."""
     home = ctx.os.environ.get("CUDA_HOME") or "/usr/local/cuda"
     if ctx.path(home + "/bin/nvcc").exists:
         ctx.symlink(home + "/include", "include")
     else:
         home = ""
-    ctx.file("defs.bzl", "CUDA_HOME = %r\n" % home)
+    dnn = ctx.os.environ.get("CUDNN_HOME") or home
+    if dnn != home:
+        ctx.symlink(dnn + "/include", "cudnn/include")
+    dnn_lib = dnn + ("/lib64" if ctx.path(dnn + "/lib64").exists else "/lib") if dnn else ""
+    ctx.file("defs.bzl", "CUDA_HOME = %r\nCUDNN_LIB = %r\n" % (home, dnn_lib))
     ctx.file("BUILD", """
 cc_library(
     name = "headers",
@@ -48,11 +54,21 @@ cc_library(
     includes = ["include"],
     visibility = ["//visibility:public"],
 )
+
+cc_library(
+    name = "cudnn_headers",
+    hdrs = glob(["cudnn/include/*.h"], allow_empty = True),
+    includes = ["cudnn/include"],
+    visibility = ["//visibility:public"],
+)
 """)
 
 _cuda_toolkit = repository_rule(
     implementation = _cuda_toolkit_impl,
-    environ = ["CUDA_HOME"],
+    environ = [
+        "CUDA_HOME",
+        "CUDNN_HOME",
+    ],
     local = True,
 )
 

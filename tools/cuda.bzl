@@ -9,14 +9,20 @@
         deps = [":elementwise", "//third_party:cudart"],
     )
 
+    link_only(
+        name = "gpu_linked",
+        deps = [":elementwise_gpu"],
+    )
+
     weir_cc_library(
         name = "kernels",
         srcs = ["registry.cc"] + if_cuda([], ["no_gpu.cc"]),
-        deps = [":elementwise_cpu"] + if_cuda([":elementwise_gpu"]),
+        deps = [":elementwise_cpu"] + if_cuda([":gpu_linked"]),
     )
 
 A .cu file sees the headers of its deps as a .cc file does. Sources that only call CUDA's libraries
-(cuBLAS, cuDNN, NVRTC) are ordinary .cc files of a weir_cc_library tagged "manual".
+(cuBLAS, cuDNN, NVRTC) are ordinary .cc files of a weir_cc_library tagged "manual". Who depends on
+either through link_only is compiled as without CUDA: so the option compiles few files anew.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -44,6 +50,16 @@ def if_cuda(with_cuda, without = []):
         "//third_party:with_cuda": with_cuda,
         "//conditions:default": without,
     })
+
+def _link_only_impl(ctx):
+    info = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps])
+    return [CcInfo(linking_context = info.linking_context)]
+
+# Its deps for the linker, without their headers and whatever those need.
+link_only = rule(
+    implementation = _link_only_impl,
+    attrs = {"deps": attr.label_list(providers = [CcInfo])},
+)
 
 def _compile(ctx, source, context):
     """One .cu file to an object file."""

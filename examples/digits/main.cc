@@ -72,6 +72,18 @@ absl::Status Train(Session& session, const Network& net, const Flags& flags, con
   return events->Close();
 }
 
+// A session would run on the CPU what names a device that is not there.
+absl::Status CheckDevice(const Session& session, absl::string_view wanted) {
+  WEIR_ASSIGN_OR_RETURN(const DeviceName name, DeviceName::Parse(wanted));
+  std::string devices;
+  for (const Device* device : session.devices()) {
+    if (name.Matches(device->name())) return absl::OkStatus();
+    absl::StrAppend(&devices, devices.empty() ? "" : ", ", device->text());
+  }
+  return InvalidArgument("--device ", wanted, ": there is no such device, but only ", devices,
+                         "; a GPU needs its driver and a build with --config=cuda");
+}
+
 absl::Status Run(const Flags& flags) {
   WEIR_ASSIGN_OR_RETURN(const Dataset data, LoadDigits(flags.data));
   if (flags.batch < 1 || flags.batch > data.train.size()) {
@@ -84,6 +96,7 @@ absl::Status Run(const Flags& flags) {
   const Network net = BuildNetwork(graph, last_step);
   WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(graph, {.max_to_keep = 3}));
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph));
+  WEIR_RETURN_IF_ERROR(CheckDevice(session, flags.device));
 
   if (flags.resume || flags.evaluate) {
     WEIR_ASSIGN_OR_RETURN(const std::string checkpoint, LatestCheckpoint(flags.directory));

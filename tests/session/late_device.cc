@@ -152,6 +152,14 @@ int64_t LateMemory::bytes_in_use() const {
   return in_use_;
 }
 
+void LateMemory::Open() {
+  if (mprotect(outside_, bytes_, PROT_READ | PROT_WRITE) != 0) Give("mprotect");
+}
+
+void LateMemory::Close() {
+  if (mprotect(outside_, bytes_, PROT_NONE) != 0) Give("mprotect");
+}
+
 bool LateMemory::Contains(const void* data) const {
   return data >= outside_ && data < outside_ + bytes_;
 }
@@ -162,16 +170,19 @@ char* LateMemory::Inside(const void* data) const {
 
 // ---- the device
 
-LateDevice::LateDevice(const LateDeviceOptions& options)
+LateDevice::LateDevice(const LateDeviceOptions& options, enum Place place)
     : Device(
           DeviceName{.job = "localhost", .type = "GPU", .replica = 0, .task = 0, .id = options.id},
-          options.place),
+          place),
       limit_(options.memory),
       kernels_(options.kernels != nullptr ? *options.kernels : BuiltinKernels()),
       stream_(options.delay),
       memory_(options.memory, stream_) {}
 
-LateDevice::~LateDevice() { stream_.Wait(); }
+// Work that has run may drop tensors, and their memory is filled by further work.
+LateDevice::~LateDevice() {
+  while (stream_.waiting() > 0) stream_.Wait();
+}
 
 namespace {
 

@@ -60,6 +60,11 @@ class LateMemory : public Allocator {
   bool host_accessible() const override { return false; }
   int64_t bytes_in_use() const override;
 
+  // Between the two the host may touch it at the addresses that tensors hold: for work on the
+  // stream that has nothing else to go by.
+  void Open();
+  void Close();
+
   bool Contains(const void* data) const;
   // Where the stream finds the byte that the host knows as `data`.
   char* Inside(const void* data) const;
@@ -101,7 +106,8 @@ struct LateDeviceOptions {
 // enqueued behind it is not run.
 class LateDevice : public Device {
  public:
-  explicit LateDevice(const LateDeviceOptions& options = {});
+  // A place of its own is for a class that has kernels for it (tests/kernels/host_gpu.h).
+  explicit LateDevice(const LateDeviceOptions& options = {}, enum Place place = kCpu);
   ~LateDevice() override;
 
   bool has_stream() const override { return true; }

@@ -1,0 +1,57 @@
+#ifndef WEIR_KERNELS_CAST_H_
+#define WEIR_KERNELS_CAST_H_
+
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "weir/core/numeric_types.h"
+
+// The conversion of one element. Floating-point numbers that an integer cannot hold become what
+// x86's conversion gives, as in TensorFlow: the lowest int32 or int64, cut to the width of the
+// type.
+namespace weir {
+
+template <class I, class F>
+WEIR_HD I Whole(F x) {
+  constexpr F kLow = static_cast<F>(std::numeric_limits<I>::min());
+  // -low is 2^31 or 2^63, the first value that is too large; NaN fails both comparisons.
+  return x >= kLow && x < -kLow ? static_cast<I>(x) : std::numeric_limits<I>::min();
+}
+
+template <class To, class From>
+WEIR_HD To Convert(From x) {
+  if constexpr (std::is_same_v<From, std::complex<float>> ||
+                std::is_same_v<From, std::complex<double>>) {
+    if constexpr (std::is_same_v<To, std::complex<float>> ||
+                  std::is_same_v<To, std::complex<double>>)
+      return To(x);
+    else if constexpr (std::is_same_v<To, bool>)
+      return x != From(0);
+    else
+      return Convert<To>(x.real());
+  } else if constexpr (std::is_same_v<To, std::complex<float>>) {
+    return To(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, std::complex<double>>) {
+    return To(static_cast<double>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if constexpr (std::is_same_v<To, uint64_t>) {
+      return x >= From(9223372036854775808.0) && x < From(18446744073709551616.0)
+                 ? static_cast<uint64_t>(x)
+                 : static_cast<uint64_t>(Whole<int64_t>(x));
+    } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, uint32_t>) {
+      return static_cast<To>(Whole<int64_t>(x));
+    } else {
+      return static_cast<To>(Whole<int32_t>(x));
+    }
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_CAST_H_

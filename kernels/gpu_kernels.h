@@ -1,0 +1,67 @@
+#ifndef WEIR_KERNELS_GPU_KERNELS_H_
+#define WEIR_KERNELS_GPU_KERNELS_H_
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/gpu_loops.h"
+#include "weir/kernels/grid_index.h"
+
+// The families of GPU kernels, and what they share. gpu.h has what the rest of the runtime calls.
+namespace weir {
+
+// Those that are made of the loops in gpu_loops.h, and those that only handle handles.
+void AddElementwiseGpu(KernelRegistry* r);  // elementwise_gpu.cc
+void AddArrayGpu(KernelRegistry* r);        // array_gpu.cc
+void AddReduceGpu(KernelRegistry* r);       // reduce_gpu.cc
+void AddSoftmaxGpu(KernelRegistry* r);      // softmax_gpu.cc
+void AddPoolGpu(KernelRegistry* r);         // pool_gpu.cc
+void AddSharedGpu(KernelRegistry* r);       // shared_gpu.cc: kernels that the CPU and a GPU share
+// All of the above.
+void AddLoopKernels(KernelRegistry* r);  // shared_gpu.cc
+
+// Those that call NVIDIA's libraries.
+void AddMatMulGpu(KernelRegistry* r);  // matmul_gpu.cc
+void AddConvGpu(KernelRegistry* r);    // conv_gpu.cc
+
+namespace gpu {
+
+// How tensors of these shapes lie over a result, by NumPy's rule. UNIMPLEMENTED for a result of so
+// many dimensions (after merging) that a kernel cannot walk it.
+template <int kN>
+absl::StatusOr<GridIndex<kN>> LayOver(const Shape& result, const Shape* const (&shapes)[kN]) {
+  GridIndex<kN> grid;
+  int64_t strides[kN], running[kN];
+  for (int k = 0; k < kN; ++k) running[k] = shapes[k]->num_elements();
+  for (int d = 0; d < result.rank(); ++d) {
+    for (int k = 0; k < kN; ++k) {
+      const int own = d - (result.rank() - shapes[k]->rank());
+      const int64_t extent = own < 0 ? 1 : shapes[k]->dim(own);
+      if (extent > 0) running[k] /= extent;
+      strides[k] = extent == 1 ? 0 : running[k];
+    }
+    if (!grid.Add(result.dim(d), strides)) {
+      return Unimplemented("broadcasting to shape ", result.ToString(),
+                           " needs more dimensions than GPU kernels have");
+    }
+  }
+  return grid;
+}
+
+// A reduction of what is seen as [kept, reduced], in passes; see reduce_gpu.cc. `reduced_inside`:
+// neighbours in memory are neighbours in the reduced dimensions.
+struct Reduction {
+  const Reducer* reducer = nullptr;
+  GridIndex<1> kept, reduced;
+  int64_t count = 0;  // elements that go into each result
+  bool reduced_inside = true;
+};
+absl::Status Reduce(KernelContext& c, const Reduction& reduction, const void* in, void* out);
+
+// The rows of a matrix, reduced to one value each.
+absl::Status ReduceRows(KernelContext& c, const Reducer& reducer, int64_t rows, int64_t columns,
+                        const void* in, void* out);
+
+}  // namespace gpu
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_GPU_KERNELS_H_

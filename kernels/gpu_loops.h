@@ -1,0 +1,156 @@
+#ifndef WEIR_KERNELS_GPU_LOOPS_H_
+#define WEIR_KERNELS_GPU_LOOPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "weir/core/dtype.h"
+#include "weir/kernels/grid_index.h"
+#include "weir/kernels/philox.h"
+#include "weir/kernels/training.h"
+
+// The loops of GPU kernels, with the types erased: what the sources for nvcc (*_gpu.cu) offer the
+// files that check arguments and allocate (*_gpu.cc). Every function enqueues on the stream and
+// returns; pointers are to memory of the device. Temporary memory may be freed as soon as a
+// function has returned, because memory of a device is reused in stream order.
+namespace weir::gpu {
+
+// ---- unary_gpu.cu, binary_gpu.cu
+
+// y[i] = f(x[i]) for i in [0, n). `p` is the op's parameter, if it has one.
+using Unary = void (*)(void* stream, const void* x, void* y, int64_t n, double p);
+// z[i] = f(x[at 0], y[at 1]) for every i of the grid.
+using Binary = void (*)(void* stream, const GridIndex<2>& grid, const void* x, const void* y,
+                        void* z, double p);
+template <class Run>
+struct Elementwise {
+  const char* op;
+  DataType in, out;
+  Run run;
+};
+const std::vector<Elementwise<Unary>>& Unaries();
+const std::vector<Elementwise<Binary>>& Binaries();
+// Null if there is none.
+Binary FindBinary(absl::string_view op, DataType type);
+
+// ---- moves_gpu.cu; elements are `size` bytes: 1, 2, 4, 8 or 16
+
+// to[at 1] = from[at 0]
+void CopyGrid(void* stream, size_t size, const GridIndex<2>& grid, const void* from, void* to);
+// to[i] = the element in the first bytes of `value`, which is an argument by value.
+void Fill(void* stream, size_t size, const Bytes16& value, void* to, int64_t n);
+// to[i] = *from
+void Repeat(void* stream, size_t size, const void* from, void* to, int64_t n);
+// z[i] = condition[at 0] ? x[at 1] : y[at 2]
+void Choose(void* stream, size_t size, const GridIndex<3>& grid, const bool* condition,
+            const void* x, const void* y, void* z);
+
+// params is [batch, outer, limit, inner], indices [batch, count], the result [batch, outer, count,
+// inner]. An index out of range gives zeros.
+struct GatherArgs {
+  int64_t batch, outer, limit, inner, count;
+  const void* params;
+  const void* indices;
+  void* out;
+};
+void Gather(void* stream, size_t size, DataType index_type, const GatherArgs& args);
+
+// out is [prefix, depth, suffix], indices [prefix, suffix]; `on` and `off` are one element each.
+struct OneHotArgs {
+  int64_t prefix, depth, suffix;
+  const void* indices;
+  const void* on;
+  const void* off;
+  void* out;
+};
+void OneHot(void* stream, size_t size, DataType index_type, const OneHotArgs& args);
+
+// ---- cast_gpu.cu, with sums of many tensors
+
+// False if one of the types has no conversion. `dropped_bits` of the mantissa are cleared before.
+bool Cast(void* stream, DataType from, DataType to, int dropped_bits, const void* x, void* y,
+          int64_t n);
+
+// out[i] = xs[0][i] + ... + xs[count - 1][i]. False if the type has no kernel.
+bool AddAll(void* stream, DataType type, const void* const* xs, int count, void* out, int64_t n);
+
+// ---- reduce_gpu.cu
+
+// One pass over something that is seen as [kept, reduced]: `splits` threads share what goes into
+// one result, each taking every splits-th element, and leave an accumulator each; `to_results` says
+// that splits is 1 and the accumulators are finished into results.
+struct ReducePass {
+  const void* in = nullptr;  // elements, or (from_partials) accumulators
+  void* out = nullptr;
+  bool from_partials = false, to_results = false;
+  // Neighbouring threads take neighbouring positions of the reduced dimensions (else of the kept
+  // ones); accumulators lie in the same order.
+  bool reduced_inside = true;
+  int64_t splits = 1;
+  int64_t count = 0;  // elements that go into each result in all
+  GridIndex<1> kept, reduced;
+};
+struct Reducer {
+  size_t acc_size = 0;
+  void (*run)(void* stream, const ReducePass& pass) = nullptr;
+};
+// Ops: Sum, Mean, Prod, Max, Min, EuclideanNorm, L2Loss, All, Any; null if there is none.
+const Reducer* FindReducer(absl::string_view op, DataType type);
+// ArgMax and ArgMin into int32 or int64.
+const Reducer* FindArgReducer(bool max, DataType type, DataType out);
+
+// ---- softmax_gpu.cu: rows of `n` classes. What is computed is of type C: double for double, else
+// float. Labels out of range give NaN.
+
+struct SoftmaxArgs {
+  DataType type = DT_FLOAT;          // of logits, labels (of probabilities) and results
+  DataType label_type = DT_INVALID;  // of labels that are classes
+  int64_t rows = 0, n = 0;
+  const void* logits = nullptr;
+  const void* max = nullptr;   // [rows]
+  void* exps = nullptr;        // C [rows, n]
+  const void* sums = nullptr;  // C [rows]
+  const void* labels = nullptr;
+  void* loss = nullptr;  // [rows]; for probabilities C [rows, n]: what its sum is made of
+  void* out = nullptr;   // [rows, n]
+};
+void SoftmaxExps(void* stream, const SoftmaxArgs& args);         // exps = exp(logits - max)
+void SoftmaxNormalize(void* stream, const SoftmaxArgs& args);    // out = exps / sums
+void SoftmaxLogs(void* stream, const SoftmaxArgs& args);         // out = logits - max - log(sums)
+void SparseCrossEntropy(void* stream, const SoftmaxArgs& args);  // loss and out, from exps
+void CrossEntropyTerms(void* stream, const SoftmaxArgs& args);   // loss and out, from exps
+
+// ---- pool_gpu.cu
+
+// Images [batch, depth, height, width, channels] with strides of their own.
+struct PoolArgs {
+  int64_t batch = 0, channels = 0;
+  int64_t in[3] = {}, window[3] = {}, out[3] = {}, stride[3] = {}, pad[3] = {};
+  bool channels_first = false;
+  const void* a = nullptr;  // x; for average gradients dy
+  const void* b = nullptr;  // dy; for kMaxGradGrad g
+  void* result = nullptr;
+};
+enum class PoolOp { kMax, kMaxGrad, kMaxGradGrad, kAvg, kAvgGrad };
+// False if the type has no kernel.
+bool Pool(void* stream, PoolOp op, DataType type, const PoolArgs& args);
+
+// ---- random_gpu.cu, training_gpu.cu
+
+bool Random(void* stream, RandomKind kind, DataType type, const Philox& start, uint64_t low,
+            uint64_t range, void* out, int64_t n);
+
+struct UpdateArgs {
+  void* var = nullptr;
+  void* slots[3] = {};
+  const void* grad = nullptr;
+  const void* scalars[7] = {};  // of the rule's type; null: given.at[i]
+  const int64_t* global_step = nullptr;
+  UpdateScalars given;
+};
+bool Update(void* stream, int rule, bool power, DataType type, const UpdateArgs& args, int64_t n);
+
+}  // namespace weir::gpu
+
+#endif  // WEIR_KERNELS_GPU_LOOPS_H_

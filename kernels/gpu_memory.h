@@ -1,0 +1,118 @@
+#ifndef WEIR_KERNELS_GPU_MEMORY_H_
+#define WEIR_KERNELS_GPU_MEMORY_H_
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "weir/core/allocator.h"
+#include "weir/core/device.h"
+
+// The memory of a CUDA device, and host memory that it can reach. For one stream each.
+namespace weir {
+
+// Memory of the GPU. Freed blocks are kept in lists by size class, four classes to a doubling, and
+// handed out again at once: what still reads or writes them stands earlier on the stream than
+// whatever their next owner enqueues. Only when the GPU has no more, or the limit is reached, the
+// stream is waited for and all kept blocks go back.
+class GpuAllocator final : public Allocator {
+ public:
+  GpuAllocator(int ordinal, cudaStream_t stream, int64_t limit)
+      : ordinal_(ordinal), stream_(stream), limit_(limit) {}
+  // Nothing may be in use any more.
+  ~GpuAllocator() override;
+
+  absl::string_view name() const override { return "gpu"; }
+  void* Allocate(size_t bytes) override;
+  void Deallocate(void* data, size_t bytes) override;
+  bool host_accessible() const override { return false; }
+  int64_t bytes_in_use() const override;
+
+ private:
+  // 256 bytes to 2^47, with three sizes between two powers of two.
+  static constexpr int kSmallestLog = 8, kLargestLog = 47;
+  static constexpr int kClasses = (kLargestLog - kSmallestLog) * 4 + 1;
+  static int SizeClass(size_t bytes);
+  static size_t ClassBytes(int size_class);
+  void* TakeNew(size_t bytes);
+  void ReleaseKept();
+
+  const int ordinal_;
+  const cudaStream_t stream_;
+  const int64_t limit_;
+  mutable std::mutex mutex_;
+  std::array<std::vector<void*>, kClasses> kept_;
+  int64_t reserved_ = 0;  // taken from the GPU
+  int64_t in_use_ = 0;
+};
+
+// Pinned host memory through which copies go. A buffer is used by one copy at a time; its event
+// says when the GPU is done with it.
+class StagingBuffers {
+ public:
+  struct Buffer {
+    void* data = nullptr;
+    size_t bytes = 0;
+    cudaEvent_t event = nullptr;
+  };
+
+  StagingBuffers() = default;
+  // No copy may be under way any more.
+  ~StagingBuffers();
+
+  // A buffer of at least `bytes` bytes that nobody uses; `data` is null if there is no memory.
+  Buffer Take(size_t bytes);
+  // Gives it back; the GPU may still be at it until its event.
+  void Return(Buffer buffer);
+
+ private:
+  static constexpr size_t kKept = size_t{256} << 20;  // bytes, beyond which buffers are freed
+
+  static void Free(const Buffer& buffer);
+
+  std::mutex mutex_;
+  std::vector<Buffer> free_;
+  size_t free_bytes_ = 0;
+};
+
+// Finishes copies from the GPU, in the order they were started: waits for the event of each, moves
+// the bytes from the pinned buffer to where they belong, and tells who asked for them.
+class CopyBackThread {
+ public:
+  struct Copy {
+    StagingBuffers::Buffer buffer;
+    Tensor to;
+    Device::Done done;
+  };
+
+  CopyBackThread(const Device& device, int ordinal, StagingBuffers& staging);
+  // Finishes what has been added.
+  ~CopyBackThread();
+
+  void Add(Copy copy);
+
+ private:
+  void Run();
+  void Finish(Copy copy);
+
+  const Device& device_;
+  const int ordinal_;
+  StagingBuffers& staging_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Copy> copies_;
+  bool stop_ = false;
+  std::thread thread_;  // last: starts when everything else is there
+};
+
+// The error of a CUDA call on a device; OK for cudaSuccess.
+absl::Status CudaStatus(cudaError_t error, absl::string_view function, absl::string_view device);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_GPU_MEMORY_H_

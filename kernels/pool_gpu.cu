@@ -1,0 +1,217 @@
+#include <limits>
+
+#include "weir/kernels/gpu_loops.h"
+#include "weir/kernels/launch.h"
+
+// Pooling, one element of the result at a time: forward a window is gone through; backward each
+// pixel of the image asks the windows it is in for its share, so that nothing is added up by
+// several threads and the result does not depend on their order. Of equal maxima the first one
+// counts.
+namespace weir::gpu {
+
+namespace {
+
+template <class T>
+using Computed =
+    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+// A pixel: image, depth, height, width, channel.
+struct Pixel {
+  int64_t batch, at[3], channel;
+};
+
+struct Geometry {
+  PoolArgs a;
+
+  // Element i of a tensor with these spatial sizes, in the layout of the tensors.
+  WEIR_HD Pixel Locate(int64_t i, const int64_t (&size)[3]) const {
+    Pixel p;
+    if (!a.channels_first) {
+      p.channel = i % a.channels;
+      i /= a.channels;
+    }
+    for (int d = 2; d >= 0; --d) {
+      p.at[d] = i % size[d];
+      i /= size[d];
+    }
+    if (a.channels_first) {
+      p.channel = i % a.channels;
+      i /= a.channels;
+    }
+    p.batch = i;
+    return p;
+  }
+  WEIR_HD int64_t Offset(const Pixel& p, const int64_t (&size)[3]) const {
+    const int64_t image = a.channels_first ? p.batch * a.channels + p.channel : p.batch;
+    const int64_t pixel = ((image * size[0] + p.at[0]) * size[1] + p.at[1]) * size[2] + p.at[2];
+    return a.channels_first ? pixel : pixel * a.channels + p.channel;
+  }
+
+  // The part of the window at output position `at` that lies inside the image.
+  WEIR_HD void Clip(const int64_t (&at)[3], int64_t (&begin)[3], int64_t (&end)[3]) const {
+    for (int d = 0; d < 3; ++d) {
+      const int64_t start = at[d] * a.stride[d] - a.pad[d], stop = start + a.window[d];
+      begin[d] = start < 0 ? 0 : start;
+      end[d] = stop > a.in[d] ? a.in[d] : stop;
+    }
+  }
+  // The windows that a pixel of the image is in: positions [begin, end) of the output.
+  WEIR_HD void Windows(const int64_t (&at)[3], int64_t (&begin)[3], int64_t (&end)[3]) const {
+    for (int d = 0; d < 3; ++d) {
+      const int64_t padded = at[d] + a.pad[d];
+      const int64_t first = padded - a.window[d] + 1;  // the earliest start that still covers it
+      begin[d] = first <= 0 ? 0 : (first + a.stride[d] - 1) / a.stride[d];
+      const int64_t last = padded / a.stride[d] + 1;
+      end[d] = last > a.out[d] ? a.out[d] : last;
+    }
+  }
+
+  // Where the first maximum of the window of output pixel `o` lies in x; -1 for an empty window.
+  template <class T>
+  WEIR_HD int64_t FirstMaximum(const T* x, const Pixel& o) const {
+    using C = Computed<T>;
+    int64_t begin[3], end[3], best_at = -1;
+    Clip(o.at, begin, end);
+    C best = C(0);
+    Pixel p = o;
+    for (p.at[0] = begin[0]; p.at[0] < end[0]; ++p.at[0]) {
+      for (p.at[1] = begin[1]; p.at[1] < end[1]; ++p.at[1]) {
+        for (p.at[2] = begin[2]; p.at[2] < end[2]; ++p.at[2]) {
+          const int64_t at = Offset(p, a.in);
+          const C v = static_cast<C>(x[at]);
+          if (best_at < 0 || v > best) {
+            best = v;
+            best_at = at;
+          }
+        }
+      }
+    }
+    return best_at;
+  }
+};
+
+template <class T>
+struct MaxBody : Geometry {
+  WEIR_HD void operator()(int64_t i) const {
+    using C = Computed<T>;
+    const T* x = static_cast<const T*>(a.a);
+    const Pixel o = Locate(i, a.out);
+    int64_t begin[3], end[3];
+    Clip(o.at, begin, end);
+    C best = std::numeric_limits<C>::lowest();
+    Pixel p = o;
+    for (p.at[0] = begin[0]; p.at[0] < end[0]; ++p.at[0]) {
+      for (p.at[1] = begin[1]; p.at[1] < end[1]; ++p.at[1]) {
+        for (p.at[2] = begin[2]; p.at[2] < end[2]; ++p.at[2]) {
+          const C v = static_cast<C>(x[Offset(p, a.in)]);
+          if (v > best) best = v;
+        }
+      }
+    }
+    static_cast<T*>(a.result)[i] = static_cast<T>(best);
+  }
+};
+
+template <class T>
+struct MaxGradBody : Geometry {
+  WEIR_HD void operator()(int64_t i) const {
+    using C = Computed<T>;
+    const T* x = static_cast<const T*>(a.a);
+    const T* dy = static_cast<const T*>(a.b);
+    const Pixel p = Locate(i, a.in);
+    int64_t begin[3], end[3];
+    Windows(p.at, begin, end);
+    C sum = C(0);
+    Pixel o = p;
+    for (o.at[0] = begin[0]; o.at[0] < end[0]; ++o.at[0]) {
+      for (o.at[1] = begin[1]; o.at[1] < end[1]; ++o.at[1]) {
+        for (o.at[2] = begin[2]; o.at[2] < end[2]; ++o.at[2]) {
+          if (FirstMaximum(x, o) == i) sum += static_cast<C>(dy[Offset(o, a.out)]);
+        }
+      }
+    }
+    static_cast<T*>(a.result)[i] = static_cast<T>(sum);
+  }
+};
+
+template <class T>
+struct MaxGradGradBody : Geometry {
+  WEIR_HD void operator()(int64_t i) const {
+    const int64_t at = FirstMaximum(static_cast<const T*>(a.a), Locate(i, a.out));
+    static_cast<T*>(a.result)[i] = at < 0 ? T(0.0f) : static_cast<const T*>(a.b)[at];
+  }
+};
+
+template <class T>
+struct AvgBody : Geometry {
+  WEIR_HD void operator()(int64_t i) const {
+    using C = Computed<T>;
+    const T* x = static_cast<const T*>(a.a);
+    const Pixel o = Locate(i, a.out);
+    int64_t begin[3], end[3], count = 0;
+    Clip(o.at, begin, end);
+    C sum = C(0);
+    Pixel p = o;
+    for (p.at[0] = begin[0]; p.at[0] < end[0]; ++p.at[0]) {
+      for (p.at[1] = begin[1]; p.at[1] < end[1]; ++p.at[1]) {
+        for (p.at[2] = begin[2]; p.at[2] < end[2]; ++p.at[2]) {
+          sum += static_cast<C>(x[Offset(p, a.in)]);
+          ++count;
+        }
+      }
+    }
+    static_cast<T*>(a.result)[i] = static_cast<T>(count == 0 ? sum : sum / static_cast<C>(count));
+  }
+};
+
+template <class T>
+struct AvgGradBody : Geometry {
+  WEIR_HD void operator()(int64_t i) const {
+    using C = Computed<T>;
+    const T* dy = static_cast<const T*>(a.a);
+    const Pixel p = Locate(i, a.in);
+    int64_t begin[3], end[3];
+    Windows(p.at, begin, end);
+    C sum = C(0);
+    Pixel o = p;
+    for (o.at[0] = begin[0]; o.at[0] < end[0]; ++o.at[0]) {
+      for (o.at[1] = begin[1]; o.at[1] < end[1]; ++o.at[1]) {
+        for (o.at[2] = begin[2]; o.at[2] < end[2]; ++o.at[2]) {
+          int64_t first[3], last[3], count = 1;
+          Clip(o.at, first, last);
+          for (int d = 0; d < 3; ++d) count *= last[d] - first[d];
+          sum += static_cast<C>(dy[Offset(o, a.out)]) / static_cast<C>(count);
+        }
+      }
+    }
+    static_cast<T*>(a.result)[i] = static_cast<T>(sum);
+  }
+};
+
+int64_t Elements(const PoolArgs& a, const int64_t (&size)[3]) {
+  return a.batch * a.channels * size[0] * size[1] * size[2];
+}
+
+template <class T>
+void RunPool(void* stream, PoolOp op, const PoolArgs& a) {
+  switch (op) {
+    case PoolOp::kMax:
+      return ForEach(stream, Elements(a, a.out), MaxBody<T>{{a}});
+    case PoolOp::kMaxGrad:
+      return ForEach(stream, Elements(a, a.in), MaxGradBody<T>{{a}});
+    case PoolOp::kMaxGradGrad:
+      return ForEach(stream, Elements(a, a.out), MaxGradGradBody<T>{{a}});
+    case PoolOp::kAvg:
+      return ForEach(stream, Elements(a, a.out), AvgBody<T>{{a}});
+    case PoolOp::kAvgGrad:
+      return ForEach(stream, Elements(a, a.in), AvgGradBody<T>{{a}});
+  }
+}
+
+}  // namespace
+
+bool Pool(void* stream, PoolOp op, DataType type, const PoolArgs& args) {
+  return DispatchType(type, Floats(), [&]<class T>() { RunPool<T>(stream, op, args); });
+}
+
+}  // namespace weir::gpu

@@ -1,0 +1,314 @@
+#include <algorithm>
+
+#include "absl/container/inlined_vector.h"
+#include "weir/core/op.h"
+#include "weir/kernels/gpu_kernels.h"
+#include "weir/ops/training.h"
+
+// Kernels that a GPU has in common with the CPU. There are two kinds.
+//
+// Some never touch an element themselves: they hand handles on, compute sizes and strides on the
+// host, and leave the rest to the device's stream (kernels/stream_ops.h). They are the CPU's own,
+// added for the other place.
+//
+// Others compute with int32, which on a GPU stays in host memory (as in TensorFlow): it is what
+// shapes, axes and sizes are made of, and the host must know them to go on. These run on the CPU,
+// with every argument named as a host argument. So do the operations on int64 that refuse a zero
+// divisor or a negative exponent, which they can only do after having seen it.
+namespace weir {
+
+namespace {
+
+constexpr DataType kDeviceTypes[] = {DT_HALF,   DT_BFLOAT16, DT_FLOAT,     DT_DOUBLE,    DT_INT64,
+                                     DT_BOOL,   DT_INT8,     DT_UINT8,     DT_INT16,     DT_UINT16,
+                                     DT_UINT32, DT_UINT64,   DT_COMPLEX64, DT_COMPLEX128};
+
+// The CPU's kernel of the op for this type of this attribute.
+const KernelDef* CpuKernel(const KernelRegistry& r, absl::string_view op, absl::string_view attr,
+                           DataType type) {
+  for (const KernelDef* def : r.KernelsOf(op)) {
+    if (def->place != kCpu) continue;
+    const bool fits = std::all_of(
+        def->constraints.begin(), def->constraints.end(),
+        [&](const auto& c) { return (!c.first.empty() && c.first != attr) || c.second == type; });
+    if (fits) return def;
+  }
+  return nullptr;
+}
+
+// The constraints of a kernel, and that the attribute be of this type.
+TypeConstraints Constrained(const KernelDef& def, absl::string_view attr, DataType type) {
+  TypeConstraints all = def.constraints;
+  const bool has = std::any_of(all.begin(), all.end(),
+                               [&](const auto& c) { return c.first.empty() || c.first == attr; });
+  if (!has) all.emplace_back(std::string(attr), type);
+  return all;
+}
+
+KernelDef& AddLike(KernelRegistry* r, const KernelDef& cpu, TypeConstraints constraints,
+                   KernelFactory make) {
+  // The registry may move while it grows, the definitions in it do not.
+  KernelDef& def = r->Add(cpu.op, kGpu, std::move(constraints), std::move(make));
+  def.in_place = cpu.in_place;
+  def.aliases = cpu.aliases;
+  def.host_args = cpu.host_args;
+  def.writes = cpu.writes;
+  def.accepts_dead = cpu.accepts_dead;
+  def.cost = cpu.cost;
+  return def;
+}
+
+// ---- kernels that touch no element
+
+// For the types that lie on the device.
+void Share(KernelRegistry* r, std::initializer_list<const char*> ops,
+           absl::string_view attr = "T") {
+  for (const char* op : ops) {
+    for (const DataType type : kDeviceTypes) {
+      if (const KernelDef* cpu = CpuKernel(*r, op, attr, type))
+        AddLike(r, *cpu, Constrained(*cpu, attr, type), cpu->make);
+    }
+  }
+}
+
+// Every kernel that the CPU has for the op, and further host arguments.
+void ShareAll(KernelRegistry* r, absl::string_view op, const std::vector<std::string>& host_args) {
+  for (const KernelDef* cpu : r->KernelsOf(op)) {
+    if (cpu->place != kCpu) continue;
+    KernelDef& def = AddLike(r, *cpu, cpu->constraints, cpu->make);
+    def.host_args.insert(def.host_args.end(), host_args.begin(), host_args.end());
+  }
+}
+
+// Variables of any plain type, int32 included: their values lie on the device.
+void ShareVariables(KernelRegistry* r) {
+  Share(r,
+        {"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "AssignVariableOp",
+         "ResourceGather"},
+        "dtype");
+  Share(r, {"Assign", "StridedSliceAssign", "ResourceStridedSliceAssign", "RefIdentity",
+            "RefSwitch", "RefMerge"});
+  for (const char* op :
+       {"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "AssignVariableOp"}) {
+    const KernelDef* cpu = CpuKernel(*r, op, "dtype", DT_INT32);
+    AddLike(r, *cpu, Constrained(*cpu, "dtype", DT_INT32), cpu->make);
+  }
+  const KernelDef* assign = CpuKernel(*r, "Assign", "T", DT_INT32);
+  AddLike(r, *assign, Constrained(*assign, "T", DT_INT32), assign->make);
+  // These add elements, where there is a kernel that does.
+  for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64}) {
+    for (const auto& [op, attr] :
+         {std::pair("AssignAdd", "T"), std::pair("AssignSub", "T"),
+          std::pair("AssignAddVariableOp", "dtype"), std::pair("AssignSubVariableOp", "dtype")}) {
+      const KernelDef* cpu = CpuKernel(*r, op, attr, type);
+      AddLike(r, *cpu, Constrained(*cpu, attr, type), cpu->make);
+    }
+  }
+  ShareAll(r, "VarIsInitializedOp", {"is_initialized"});
+  ShareAll(r, "IsVariableInitialized", {"is_initialized"});
+  ShareAll(r, "VariableShape", {"output"});
+  ShareAll(r, "DestroyResourceOp", {});
+}
+
+// Update rules of the dense form. A rule chooses its function by lr_power.
+void ShareUpdates(KernelRegistry* r) {
+  for (const UpdateRule& rule : UpdateRules()) {
+    for (const char* kind : {"Apply", "ResourceApply"}) {
+      const bool has_power =
+          std::find(rule.inputs.begin(), rule.inputs.end(), "lr_power") != rule.inputs.end();
+      ShareAll(r, absl::StrCat(kind, rule.name),
+               has_power ? std::vector<std::string>{"lr_power"} : std::vector<std::string>{});
+    }
+  }
+}
+
+// ---- kernels of the CPU
+
+Device& HostDevice() {
+  static Device* const device = NewCpuDevice().release();
+  return *device;
+}
+
+// Runs a kernel of the CPU for a node of the GPU whose arguments all lie in host memory.
+absl::Status RunOnHost(const Kernel& kernel, KernelContext& c) {
+  const int inputs = c.num_inputs(), outputs = c.num_outputs();
+  absl::InlinedVector<Tensor, 4> slots(inputs + outputs);
+  absl::InlinedVector<uint8_t, 8> dead(inputs + outputs, 0);
+  absl::InlinedVector<int32_t, 8> positions(inputs + outputs);
+  for (int i = 0; i < inputs + outputs; ++i) positions[i] = i;
+  for (int i = 0; i < inputs; ++i) {
+    slots[i] = c.input(i);
+    dead[i] = c.input_is_dead(i) ? 1 : 0;
+  }
+  KernelContext host(c.node(), HostDevice(), c.step(),
+                     {.slots = slots.data(),
+                      .dead = dead.data(),
+                      .inputs = positions.data(),
+                      .outputs = positions.data() + inputs,
+                      .num_inputs = inputs,
+                      .num_outputs = outputs});
+  WEIR_RETURN_IF_ERROR(kernel.run()(host));
+  for (int i = 0; i < outputs; ++i) {
+    if (dead[inputs + i] != 0) {
+      c.SetOutputDead(i);
+    } else {
+      c.SetOutput(i, std::move(slots[inputs + i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+KernelFactory OnHost(KernelFactory make) {
+  return [make](const KernelInit& init) -> absl::StatusOr<Kernel> {
+    const KernelInit host{init.node, HostDevice(), init.resources, init.input_shapes};
+    WEIR_ASSIGN_OR_RETURN(Kernel kernel, make(host));
+    if (kernel.is_constant()) return kernel;
+    return Kernel([kernel](KernelContext& c) { return RunOnHost(kernel, c); });
+  };
+}
+
+void ShareOnHost(KernelRegistry* r, std::initializer_list<const char*> ops, absl::string_view attr,
+                 DataType type) {
+  for (const char* op : ops) {
+    const KernelDef* cpu = CpuKernel(*r, op, attr, type);
+    if (cpu == nullptr) continue;
+    KernelDef& def = AddLike(r, *cpu, Constrained(*cpu, attr, type), OnHost(cpu->make));
+    def.in_place.clear();
+    def.host_args.clear();
+    const OpSpec& spec = *BuiltinOps().Find(op);
+    for (const ArgSpec& arg : spec.inputs()) def.host_args.push_back(arg.name);
+    for (const ArgSpec& arg : spec.outputs()) def.host_args.push_back(arg.name);
+  }
+}
+
+void ShareHostKernels(KernelRegistry* r) {
+  ShareOnHost(r,
+              {"Abs",
+               "Add",
+               "AddN",
+               "AddV2",
+               "BroadcastTo",
+               "Concat",
+               "ConcatV2",
+               "Cumprod",
+               "Cumsum",
+               "DeepCopy",
+               "Div",
+               "DynamicStitch",
+               "EnsureShape",
+               "Equal",
+               "ExpandDims",
+               "Fill",
+               "FloorDiv",
+               "FloorMod",
+               "Greater",
+               "GreaterEqual",
+               "Identity",
+               "InvertPermutation",
+               "Less",
+               "LessEqual",
+               "ListDiff",
+               "Max",
+               "Maximum",
+               "Mean",
+               "Merge",
+               "Min",
+               "Minimum",
+               "Mod",
+               "Mul",
+               "Neg",
+               "NotEqual",
+               "OneHot",
+               "OnesLike",
+               "Pack",
+               "Pad",
+               "PadV2",
+               "Pow",
+               "PreventGradient",
+               "Prod",
+               "Rank",
+               "RealDiv",
+               "Reshape",
+               "Reverse",
+               "ReverseV2",
+               "Roll",
+               "Select",
+               "SelectV2",
+               "Shape",
+               "ShapeN",
+               "Sign",
+               "Size",
+               "Slice",
+               "Snapshot",
+               "Split",
+               "SplitV",
+               "Square",
+               "SquaredDifference",
+               "Squeeze",
+               "StopGradient",
+               "StridedSlice",
+               "StridedSliceGrad",
+               "Sub",
+               "Sum",
+               "Switch",
+               "Tile",
+               "Transpose",
+               "TruncateDiv",
+               "TruncateMod",
+               "Unpack",
+               "ZerosLike"},
+              "T", DT_INT32);
+  ShareOnHost(r, {"Const", "Placeholder", "PlaceholderWithDefault", "Empty"}, "dtype", DT_INT32);
+  ShareOnHost(r, {"Gather", "GatherV2"}, "Tparams", DT_INT32);
+  ShareOnHost(r, {"Range"}, "Tidx", DT_INT32);
+  ShareOnHost(r, {"Range"}, "Tidx", DT_INT64);
+  ShareOnHost(
+      r, {"Div", "FloorDiv", "FloorMod", "Mod", "Pow", "RealDiv", "TruncateDiv", "TruncateMod"},
+      "T", DT_INT64);
+}
+
+}  // namespace
+
+void AddSharedGpu(KernelRegistry* r) {
+  for (const char* op : {"NoOp", "ControlTrigger", "BroadcastArgs", "BroadcastGradientArgs",
+                         "ConcatOffset", "RefSelect"}) {
+    ShareAll(r, op, {});
+  }
+  for (const char* op :
+       {"RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt",
+        "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal",
+        "StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2",
+        "StatelessRandomUniformInt", "StatelessRandomUniformIntV2", "StatelessRandomUniformFullInt",
+        "StatelessRandomUniformFullIntV2"}) {
+    ShareAll(r, op, {});
+  }
+  Share(r, {"Identity", "StopGradient", "PreventGradient", "GuaranteeConst", "EnsureShape",
+            "Bitcast", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "Size", "Rank",
+            "Switch", "Merge", "Enter", "Exit", "NextIteration"});
+  Share(r, {"Const", "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Empty"}, "dtype");
+  Share(r, {"Transpose", "Reverse",  "ReverseV2",    "ReverseSequence",
+            "Roll",      "Tile",     "BroadcastTo",  "Concat",
+            "ConcatV2",  "Pack",     "Split",        "SplitV",
+            "Unpack",    "Slice",    "StridedSlice", "StridedSliceGrad",
+            "Pad",       "PadV2",    "MirrorPad",    "ZerosLike",
+            "OnesLike",  "Snapshot", "DeepCopy"});
+  Share(r, {"Gather", "GatherV2"}, "Tparams");
+  for (const DataType type : kDeviceTypes) {  // to the same type: no copy
+    const KernelDef* cpu = CpuKernel(*r, "Cast", "SrcT", type);
+    AddLike(r, *cpu, TypeConstraints{{"SrcT", type}, {"DstT", type}}, cpu->make);
+  }
+  ShareVariables(r);
+  ShareUpdates(r);
+  ShareHostKernels(r);
+}
+
+void AddLoopKernels(KernelRegistry* r) {
+  AddElementwiseGpu(r);
+  AddArrayGpu(r);
+  AddReduceGpu(r);
+  AddSoftmaxGpu(r);
+  AddPoolGpu(r);
+  AddSharedGpu(r);
+}
+
+}  // namespace weir
