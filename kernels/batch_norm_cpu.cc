@@ -3,10 +3,10 @@
 #include <limits>
 #include <vector>
 
+#include "weir/kernels/batch_norm.h"
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/rows.h"
-#include "weir/ops/window.h"
 
 // Batch normalisation treats images as a matrix with a row a pixel and a column a channel. Sums
 // over the rows are split over the threads, each with sums of its own. The variance is computed in
@@ -15,25 +15,8 @@
 namespace weir {
 namespace {
 
-struct Attributes {
-  DataLayout layout;
-  float epsilon = 0, factor = 1;
-  bool is_training = true;
-
-  static absl::StatusOr<Attributes> Read(const KernelInit& init) {
-    Attributes a;
-    WEIR_ASSIGN_OR_RETURN(a.layout, ParseDataFormat(init.attr<std::string>("data_format")));
-    a.epsilon = init.attr<float>("epsilon");
-    a.factor = init.node.attr_or<float>("exponential_avg_factor", 1.0f);
-    a.is_training = init.attr<bool>("is_training");
-    return a;
-  }
-};
-
-// The sizes of the matrix.
-struct Matrix {
-  int64_t batch = 0, rows = 0, channels = 0;
-};
+using Attributes = BatchNormAttributes;
+using Matrix = BatchNormMatrix;
 
 absl::StatusOr<Matrix> MatrixOf(const Tensor& x, const DataLayout& layout) {
   if (x.rank() != layout.rank) {
@@ -117,21 +100,10 @@ void Normalize(ThreadPool& pool, const Matrix& m, const float* x, const float* m
   });
 }
 
-absl::Status CheckForward(KernelContext& ctx, const Attributes& a, int64_t channels) {
-  WEIR_RETURN_IF_ERROR(CheckVector("scale", ctx.input(1), channels));
-  WEIR_RETURN_IF_ERROR(CheckVector("offset", ctx.input(2), channels));
-  if (a.is_training && a.factor == 1) return absl::OkStatus();
-  const absl::string_view when =
-      a.is_training ? "When exponential_avg_factor != 1, " : "When is_training=false, ";
-  WEIR_RETURN_IF_ERROR(CheckVector("mean", ctx.input(3), channels, when));
-  return CheckVector("variance", ctx.input(4), channels, when);
-}
-
 template <class T>
 absl::Status Forward(KernelContext& ctx, const Attributes& a) {
   const Tensor& input = ctx.input(0);
-  WEIR_ASSIGN_OR_RETURN(const Matrix m, MatrixOf(input, a.layout));
-  WEIR_RETURN_IF_ERROR(CheckForward(ctx, a, m.channels));
+  WEIR_ASSIGN_OR_RETURN(const Matrix m, ReadBatchNorm(ctx, a));
   WEIR_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.shape()));
   float* stats[4];
   for (int i = 0; i < 4; ++i) {
@@ -179,16 +151,8 @@ absl::Status Forward(KernelContext& ctx, const Attributes& a) {
 template <class T>
 absl::Status Backward(KernelContext& ctx, const Attributes& attributes) {
   const Tensor &gradient = ctx.input(0), &input = ctx.input(1);
-  WEIR_ASSIGN_OR_RETURN(const Matrix m, MatrixOf(input, attributes.layout));
-  if (gradient.shape() != input.shape()) {
-    return InvalidArgument("x and y_backprop must have same shape, but x has shape ",
-                           input.shape().ToString(), " and y_backprop has shape ",
-                           gradient.shape().ToString());
-  }
+  WEIR_ASSIGN_OR_RETURN(const Matrix m, ReadBatchNormGrad(ctx, attributes));
   const int64_t c = m.channels;
-  WEIR_RETURN_IF_ERROR(CheckVector("scale", ctx.input(2), c));
-  WEIR_RETURN_IF_ERROR(CheckVector("reserve_space_1", ctx.input(3), c));
-  WEIR_RETURN_IF_ERROR(CheckVector("reserve_space_2", ctx.input(4), c));
   WEIR_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor * dscale, ctx.AllocateOutput(1, Shape({c})));
   WEIR_ASSIGN_OR_RETURN(Tensor * doffset, ctx.AllocateOutput(2, Shape({c})));
@@ -241,6 +205,43 @@ void AddType(KernelRegistry* r, absl::string_view version) {
 }
 
 }  // namespace
+
+absl::StatusOr<BatchNormAttributes> BatchNormAttributes::Read(const KernelInit& init) {
+  BatchNormAttributes a;
+  WEIR_ASSIGN_OR_RETURN(a.layout, ParseDataFormat(init.attr<std::string>("data_format")));
+  a.epsilon = init.attr<float>("epsilon");
+  a.factor = init.node.attr_or<float>("exponential_avg_factor", 1.0f);
+  a.is_training = init.attr<bool>("is_training");
+  return a;
+}
+
+absl::StatusOr<BatchNormMatrix> ReadBatchNorm(const KernelContext& c,
+                                              const BatchNormAttributes& a) {
+  WEIR_ASSIGN_OR_RETURN(const Matrix m, MatrixOf(c.input(0), a.layout));
+  WEIR_RETURN_IF_ERROR(CheckVector("scale", c.input(1), m.channels));
+  WEIR_RETURN_IF_ERROR(CheckVector("offset", c.input(2), m.channels));
+  if (a.is_training && a.factor == 1) return m;
+  const absl::string_view when =
+      a.is_training ? "When exponential_avg_factor != 1, " : "When is_training=false, ";
+  WEIR_RETURN_IF_ERROR(CheckVector("mean", c.input(3), m.channels, when));
+  WEIR_RETURN_IF_ERROR(CheckVector("variance", c.input(4), m.channels, when));
+  return m;
+}
+
+absl::StatusOr<BatchNormMatrix> ReadBatchNormGrad(const KernelContext& c,
+                                                  const BatchNormAttributes& a) {
+  const Tensor &gradient = c.input(0), &input = c.input(1);
+  WEIR_ASSIGN_OR_RETURN(const Matrix m, MatrixOf(input, a.layout));
+  if (gradient.shape() != input.shape()) {
+    return InvalidArgument("x and y_backprop must have same shape, but x has shape ",
+                           input.shape().ToString(), " and y_backprop has shape ",
+                           gradient.shape().ToString());
+  }
+  WEIR_RETURN_IF_ERROR(CheckVector("scale", c.input(2), m.channels));
+  WEIR_RETURN_IF_ERROR(CheckVector("reserve_space_1", c.input(3), m.channels));
+  WEIR_RETURN_IF_ERROR(CheckVector("reserve_space_2", c.input(4), m.channels));
+  return m;
+}
 
 void AddBatchNormCpu(KernelRegistry* r) {
   AddType<float>(r, "");

@@ -14,6 +14,7 @@ void AddArrayGpu(KernelRegistry* r);        // array_gpu.cc
 void AddReduceGpu(KernelRegistry* r);       // reduce_gpu.cc
 void AddSoftmaxGpu(KernelRegistry* r);      // softmax_gpu.cc
 void AddPoolGpu(KernelRegistry* r);         // pool_gpu.cc
+void AddBatchNormGpu(KernelRegistry* r);    // batch_norm_gpu.cc
 void AddSharedGpu(KernelRegistry* r);       // shared_gpu.cc: kernels that the CPU and a GPU share
 // All of the above.
 void AddLoopKernels(KernelRegistry* r);  // shared_gpu.cc

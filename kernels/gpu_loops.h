@@ -136,6 +136,37 @@ enum class PoolOp { kMax, kMaxGrad, kMaxGradGrad, kAvg, kAvgGrad };
 // False if the type has no kernel.
 bool Pool(void* stream, PoolOp op, DataType type, const PoolArgs& args);
 
+// ---- batch_norm_gpu.cu
+
+// Images seen as [outer, channels, inner] of this type; vectors of channels are float.
+struct BatchNormArgs {
+  DataType type = DT_FLOAT;
+  int64_t outer = 0, channels = 0, inner = 0;
+  bool is_training = true;
+  float epsilon = 0;
+  const void* x = nullptr;
+  const void* dy = nullptr;
+  void* out = nullptr;
+  float* temp = nullptr;  // float images
+  const float* mean = nullptr;
+  const float* variance = nullptr;  // the biased one
+  const float* scale = nullptr;
+  const float* offset = nullptr;
+  const float* sum = nullptr;      // of dy
+  const float* product = nullptr;  // the sum of dy * (x - mean)
+};
+void BatchNormSquares(void* stream, const BatchNormArgs& args);   // temp = (x - mean)^2
+void BatchNormProducts(void* stream, const BatchNormArgs& args);  // temp = dy * (x - mean)
+// out = (x - mean) / sqrt(variance + epsilon) * scale + offset
+void BatchNormalize(void* stream, const BatchNormArgs& args);
+// out = dx; see batch_norm_cpu.cc
+void BatchNormGradient(void* stream, const BatchNormArgs& args);
+// dscale = product / sqrt(variance + epsilon)
+void BatchNormScaleGradient(void* stream, const BatchNormArgs& args, float* dscale);
+// out[i] = (1 - factor) * old[i] + factor * times * now[i]; a factor of 1 does not look at `old`.
+void BatchNormRunning(void* stream, int64_t n, float factor, float times, const float* old,
+                      const float* now, float* out);
+
 // ---- random_gpu.cu, training_gpu.cu
 
 bool Random(void* stream, RandomKind kind, DataType type, const Philox& start, uint64_t low,

@@ -308,6 +308,7 @@ void AddLoopKernels(KernelRegistry* r) {
   AddReduceGpu(r);
   AddSoftmaxGpu(r);
   AddPoolGpu(r);
+  AddBatchNormGpu(r);
   AddSharedGpu(r);
 }
 
