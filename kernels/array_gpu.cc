@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <cstring>
 
 #include "weir/kernels/gpu_kernels.h"
@@ -34,6 +35,13 @@ void CopyOnStream(void* stream, const StridedCopy& copy, size_t size, const void
 void FillOnStream(void* stream, size_t size, const void* value, void* to, int64_t count) {
   Bytes16 bits{0, 0};
   std::memcpy(&bits, value, size);
+  if (bits.lo == 0 && bits.hi == 0) {  // zeros of any size are alike: the largest that fit
+    const uintptr_t address = reinterpret_cast<uintptr_t>(to);
+    while (size < sizeof(bits) && count % 2 == 0 && address % (2 * size) == 0) {
+      size *= 2;
+      count /= 2;
+    }
+  }
   gpu::Fill(stream, size, bits, to, count);
 }
 

@@ -5,7 +5,6 @@
 #include <cudnn.h>
 
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "weir/core/numeric_types.h"
@@ -91,7 +90,8 @@ struct Convolution {
   }
 
   // Calls fn(position in x, in w, in y) for every product that the convolution is the sum of.
-  void ForEachProduct(const std::function<void(int64_t, int64_t, int64_t)>& fn) const {
+  template <class Fn>
+  void ForEachProduct(Fn&& fn) const {
     const int per_group = w.k / conv.groups;
     for (int64_t n = 0; n < y.n; ++n)
       for (int64_t k = 0; k < w.k; ++k)
