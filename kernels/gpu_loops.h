@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "weir/core/dtype.h"
 #include "weir/kernels/grid_index.h"
 #include "weir/kernels/philox.h"
@@ -180,7 +181,8 @@ struct UpdateArgs {
   const int64_t* global_step = nullptr;
   UpdateScalars given;
 };
-bool Update(void* stream, int rule, bool power, DataType type, const UpdateArgs& args, int64_t n);
+bool Update(void* stream, absl::string_view rule, bool power, DataType type, const UpdateArgs& args,
+            int64_t n);
 
 }  // namespace weir::gpu
 

@@ -16,11 +16,17 @@ namespace weir {
 // these ops the CPU's kernels run on copies.
 class HostGpu final : public LateDevice {
  public:
-  explicit HostGpu(const LateDeviceOptions& options = {}) : LateDevice(options, kGpu) {}
+  explicit HostGpu(const LateDeviceOptions& options = {}) : LateDevice(OnGpu(options)) {}
 
   std::string Description() const override { return "GPU acted out on the host"; }
   void* stream() override { return this; }
   Kernel Wrap(const KernelInit& init, Kernel kernel) override;
+
+ private:
+  static LateDeviceOptions OnGpu(LateDeviceOptions options) {
+    options.place = kGpu;
+    return options;
+  }
 };
 
 }  // namespace weir

@@ -170,10 +170,10 @@ char* LateMemory::Inside(const void* data) const {
 
 // ---- the device
 
-LateDevice::LateDevice(const LateDeviceOptions& options, enum Place place)
+LateDevice::LateDevice(const LateDeviceOptions& options)
     : Device(
           DeviceName{.job = "localhost", .type = "GPU", .replica = 0, .task = 0, .id = options.id},
-          place),
+          options.place),
       limit_(options.memory),
       kernels_(options.kernels != nullptr ? *options.kernels : BuiltinKernels()),
       stream_(options.delay),

@@ -106,8 +106,7 @@ struct LateDeviceOptions {
 // enqueued behind it is not run.
 class LateDevice : public Device {
  public:
-  // A place of its own is for a class that has kernels for it (tests/kernels/host_gpu.h).
-  explicit LateDevice(const LateDeviceOptions& options = {}, enum Place place = kCpu);
+  explicit LateDevice(const LateDeviceOptions& options = {});
   ~LateDevice() override;
 
   bool has_stream() const override { return true; }
