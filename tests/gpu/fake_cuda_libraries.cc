@@ -4,6 +4,7 @@
 #include <cublas_v2.h>
 #include <cudnn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -62,6 +63,12 @@ void Set(Type type, void* data, int64_t i, double x) {
     default:
       static_cast<double*>(data)[i] = x;
   }
+}
+
+std::vector<double> All(Type type, const void* data, int64_t n) {
+  std::vector<double> values(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) values[i] = Get(type, data, i);
+  return values;
 }
 
 Type TypeOf(cudaDataType t) {
@@ -125,17 +132,18 @@ cudnnStatus_t Convolve(cudnnHandle_t handle, const Convolution& conv, Made made,
   if (one != 1 || zero != 0) return CUDNN_STATUS_NOT_SUPPORTED;
   RunOnHostStream(handle->stream, [=] {
     std::memset(workspace, 0xff, kWorkspace);
-    const cudnnTensorStruct& image = made == Made::kX ? conv.x : conv.y;
-    const int64_t size = made == Made::kW ? int64_t{1} * conv.w.k * conv.w.c * conv.w.h * conv.w.w
-                                          : int64_t{1} * image.n * image.c * image.h * image.w;
-    std::vector<double> sums(static_cast<size_t>(size), 0);
+    const auto size = [](const cudnnTensorStruct& t) { return int64_t{1} * t.n * t.c * t.h * t.w; };
+    std::vector<double> xs = All(type, x, size(conv.x)), ys = All(type, y, size(conv.y));
+    std::vector<double> ws = All(type, w, int64_t{1} * conv.w.k * conv.w.c * conv.w.h * conv.w.w);
+    std::vector<double>& sums = made == Made::kX ? xs : made == Made::kW ? ws : ys;
+    std::fill(sums.begin(), sums.end(), 0.0);
     conv.ForEachProduct([&](int64_t i, int64_t j, int64_t k) {
-      if (made == Made::kX) sums[i] += Get(type, w, j) * Get(type, y, k);
-      if (made == Made::kW) sums[j] += Get(type, x, i) * Get(type, y, k);
-      if (made == Made::kY) sums[k] += Get(type, x, i) * Get(type, w, j);
+      if (made == Made::kX) xs[i] += ws[j] * ys[k];
+      if (made == Made::kW) ws[j] += xs[i] * ys[k];
+      if (made == Made::kY) ys[k] += xs[i] * ws[j];
     });
     void* const result = const_cast<void*>(made == Made::kX ? x : made == Made::kW ? w : y);
-    for (int64_t i = 0; i < size; ++i) Set(type, result, i, sums[i]);
+    for (size_t i = 0; i < sums.size(); ++i) Set(type, result, static_cast<int64_t>(i), sums[i]);
   });
   return CUDNN_STATUS_SUCCESS;
 }
