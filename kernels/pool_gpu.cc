@@ -10,12 +10,6 @@ namespace gpu {
 
 namespace {
 
-absl::Status CheckShape(absl::string_view name, const Tensor& t, const Shape& want) {
-  if (t.shape() == want) return absl::OkStatus();
-  return InvalidArgument("Expected ", name, " shape to be ", want.ToString(), ", but got ",
-                         t.shape().ToString());
-}
-
 absl::Status CheckShapes(const KernelContext& c, PoolOp op, const Shape& image,
                          const Shape& pooled) {
   if (op == PoolOp::kAvgGrad) return CheckShape("grad", c.input(1), pooled);
