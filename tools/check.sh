@@ -3,7 +3,7 @@
 # Prints PASS, FAIL or SKIP for each step and a summary; exits 1 when a step failed.
 #
 #   tools/check.sh                 all steps (the sanitizers build everything anew: up to an hour)
-#   tools/check.sh format tests    some: format layering wire tests asan ubsan tsan
+#   tools/check.sh format tests    some: format layering wire tests asan tsan
 source "$(dirname "$0")/setup.sh"
 
 step_format() {
@@ -12,12 +12,12 @@ step_format() {
 step_layering() { python3 tests/layering_test.py; }
 step_wire() { python3 tests/proto/descriptor_check.py; }
 step_tests() { tools/test.sh; }
-step_asan() { tools/test.sh --config=asan //tests/...; }
-step_ubsan() { tools/test.sh --config=ubsan //tests/...; }
+# One build for the sanitizers of addresses and of undefined behaviour.
+step_asan() { tools/test.sh --config=asan --config=ubsan //tests/...; }
 step_tsan() { tools/test.sh --config=tsan //tests/core/... //tests/session/...; }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(format layering wire tests asan ubsan tsan)
+[ $# -gt 0 ] || steps=(format layering wire tests asan tsan)
 for step in "${steps[@]}"; do
   declare -F "step_$step" >/dev/null || die "No step is called $step." "$(sed -n 6p tools/check.sh)"
 done
