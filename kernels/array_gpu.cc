@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "weir/kernels/gpu_kernels.h"
+#include "weir/kernels/one_hot.h"
 #include "weir/kernels/stream_ops.h"
 
 // What the kernels that are written for all devices do on a GPU (kernels/stream_ops.h), and the
@@ -83,27 +84,13 @@ absl::Status RunFill(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status RunOneHot(KernelContext& c, int64_t named) {
+absl::Status RunOneHot(KernelContext& c, int64_t axis) {
+  WEIR_ASSIGN_OR_RETURN(const OneHotLayout layout, LayOutOneHot(c, axis));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, layout.out));
   const Tensor &indices = c.input(0), &on = c.input(2), &off = c.input(3);
-  WEIR_ASSIGN_OR_RETURN(const int64_t depth, ReadInt(c.input(1), "depth"));
-  if (on.num_elements() != 1 || off.num_elements() != 1) {
-    return InvalidArgument("on_value and off_value must be scalars, but have shapes ",
-                           on.shape().ToString(), " and ", off.shape().ToString());
-  }
-  if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
-  if (named < -1 || named > indices.rank()) {
-    return InvalidArgument("Expected axis to be -1 or between [0, ", indices.rank() + 1,
-                           ").  But received: ", named);
-  }
-  const int axis = named < 0 ? indices.rank() : static_cast<int>(named);
-  Dims dims(indices.shape().dims().begin(), indices.shape().dims().end());
-  dims.insert(dims.begin() + axis, depth);
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
-  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
   OneHot(
       c.device().stream(), ElementSize(out->dtype()), indices.dtype(),
-      {indices.shape().Sub(0, axis).num_elements(), depth, indices.shape().Sub(axis).num_elements(),
-       indices.raw(), on.raw(), off.raw(), out->raw()});
+      {layout.outer, layout.depth, layout.inner, indices.raw(), on.raw(), off.raw(), out->raw()});
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #define WEIR_KERNELS_MATMUL_H_
 
 #include "weir/core/dtype.h"
+#include "weir/core/shape.h"
 #include "weir/core/status.h"
 #include "weir/core/thread_pool.h"
 
@@ -15,6 +16,21 @@ struct MatMulArgs {
   bool transpose_a = false, transpose_b = false;
   bool conjugate_a = false, conjugate_b = false;
 };
+
+// The product that MatMul computes of matrices of these shapes. INVALID_ARGUMENT if there is none.
+absl::StatusOr<MatMulArgs> MatMulOf(const Shape& a, const Shape& b, bool transpose_a,
+                                    bool transpose_b);
+
+// The products that BatchMatMul computes, of the matrices in the last two dimensions: one for each
+// element of `batch`, to which the leading dimensions of x and y broadcast.
+struct BatchMatMulArgs {
+  MatMulArgs one;
+  Shape batch_x, batch_y, batch;
+  Shape out;
+};
+// INVALID_ARGUMENT if there are none. Without `broadcasts` the leading dimensions must be equal.
+absl::StatusOr<BatchMatMulArgs> BatchMatMulOf(const Shape& x, const Shape& y, bool adj_x,
+                                              bool adj_y, bool broadcasts);
 
 // Computes one product with all threads of the pool. UNIMPLEMENTED if the type has no kernel:
 // MatMulTypes lists those that have. INTERNAL or RESOURCE_EXHAUSTED if oneDNN fails.

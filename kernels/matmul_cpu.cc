@@ -303,21 +303,8 @@ struct MatMulKernel {
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
-    if (a.rank() != 2)
-      return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
-    if (b.rank() != 2)
-      return InvalidArgument("In[1] is not a matrix. Instead it has shape ", b.shape().ToString());
-    const int64_t k = a.dim(transpose_a ? 0 : 1);
-    if (k != b.dim(transpose_b ? 1 : 0)) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
-                             ", In[1]: ", b.shape().ToString(), transpose_a ? ", transpose_a" : "",
-                             transpose_b ? ", transpose_b" : "");
-    }
-    const MatMulArgs args{.m = a.dim(transpose_a ? 1 : 0),
-                          .n = b.dim(transpose_b ? 0 : 1),
-                          .k = k,
-                          .transpose_a = transpose_a,
-                          .transpose_b = transpose_b};
+    WEIR_ASSIGN_OR_RETURN(const MatMulArgs args,
+                          MatMulOf(a.shape(), b.shape(), transpose_a, transpose_b));
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({args.m, args.n})));
     return RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
   }
@@ -332,54 +319,28 @@ struct BatchMatMulKernel {
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &x = c.input(0), &y = c.input(1);
-    if (x.rank() < 2) return InvalidArgument("In[0] ndims must be >= 2: ", x.rank());
-    if (y.rank() < 2) return InvalidArgument("In[1] ndims must be >= 2: ", y.rank());
-    const Shape batch_x = x.shape().Sub(0, x.rank() - 2), batch_y = y.shape().Sub(0, y.rank() - 2);
-    if (!broadcasts && batch_x != batch_y) {
-      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ",
-                             x.shape().ToString(), " vs. ", y.shape().ToString());
-    }
-    const absl::StatusOr<Shape> batch = BroadcastShapes(batch_x, batch_y);
-    if (!batch.ok()) {
-      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ",
-                             x.shape().ToString(), " vs. ", y.shape().ToString());
-    }
-    const auto rows = [](const Tensor& t) { return t.dim(t.rank() - 2); };
-    const auto columns = [](const Tensor& t) { return t.dim(t.rank() - 1); };
-    const MatMulArgs args{.m = adj_x ? columns(x) : rows(x),
-                          .n = adj_y ? rows(y) : columns(y),
-                          .k = adj_x ? rows(x) : columns(x),
-                          .transpose_a = adj_x,
-                          .transpose_b = adj_y,
-                          .conjugate_a = adj_x,
-                          .conjugate_b = adj_y};
-    if (args.k != (adj_y ? columns(y) : rows(y))) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", x.shape().ToString(),
-                             ", In[1]: ", y.shape().ToString());
-    }
-    Shape shape = *batch;
-    shape.AddDim(args.m);
-    shape.AddDim(args.n);
-    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
+    WEIR_ASSIGN_OR_RETURN(const BatchMatMulArgs args,
+                          BatchMatMulOf(x.shape(), y.shape(), adj_x, adj_y, broadcasts));
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, args.out));
     if (out->num_elements() == 0) return absl::OkStatus();
-    return RunBatch(c.pool(), args, batch_x, batch_y, *batch, x, y, out);
+    return RunBatch(c.pool(), args, x, y, out);
   }
 
-  absl::Status RunBatch(ThreadPool& pool, const MatMulArgs& args, const Shape& batch_x,
-                        const Shape& batch_y, const Shape& batch, const Tensor& x, const Tensor& y,
-                        Tensor* out) const {
+  absl::Status RunBatch(ThreadPool& pool, const BatchMatMulArgs& shapes, const Tensor& x,
+                        const Tensor& y, Tensor* out) const {
+    const MatMulArgs& args = shapes.one;
     // Which matrix of x and of y makes matrix i of the result.
-    const int64_t count = batch.num_elements();
+    const int64_t count = shapes.batch.num_elements();
     std::vector<int64_t> at_x(count), at_y(count);
-    const Shape* const shapes[] = {&batch_x, &batch_y};
-    const Broadcast layout(batch, shapes);
+    const Shape* const batches[] = {&shapes.batch_x, &shapes.batch_y};
+    const Broadcast layout(shapes.batch, batches);
     const auto spread = [&](int k, const Shape& from, std::vector<int64_t>* at) {
       std::vector<int64_t> positions(from.num_elements());
       for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
       layout.Gather(k, positions.data(), sizeof(int64_t), 0, count, at->data());
     };
-    spread(0, batch_x, &at_x);
-    spread(1, batch_y, &at_y);
+    spread(0, shapes.batch_x, &at_x);
+    spread(1, shapes.batch_y, &at_y);
     const int64_t size = static_cast<int64_t>(ElementSize(type));
     FirstError failure;
     const auto one = [&](int64_t i) {

@@ -71,21 +71,8 @@ struct MatMulKernel {
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
-    if (a.rank() != 2)
-      return InvalidArgument("In[0] is not a matrix. Instead it has shape ", a.shape().ToString());
-    if (b.rank() != 2)
-      return InvalidArgument("In[1] is not a matrix. Instead it has shape ", b.shape().ToString());
-    const int64_t k = a.dim(transpose_a ? 0 : 1);
-    if (k != b.dim(transpose_b ? 1 : 0)) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", a.shape().ToString(),
-                             ", In[1]: ", b.shape().ToString(), transpose_a ? ", transpose_a" : "",
-                             transpose_b ? ", transpose_b" : "");
-    }
-    const MatMulArgs args{.m = a.dim(transpose_a ? 1 : 0),
-                          .n = b.dim(transpose_b ? 0 : 1),
-                          .k = k,
-                          .transpose_a = transpose_a,
-                          .transpose_b = transpose_b};
+    WEIR_ASSIGN_OR_RETURN(const MatMulArgs args,
+                          MatMulOf(a.shape(), b.shape(), transpose_a, transpose_b));
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({args.m, args.n})));
     return Multiply(c, type, args, Batch(), a.raw(), b.raw(), out->raw());
   }
@@ -99,37 +86,19 @@ struct BatchMatMulKernel {
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &x = c.input(0), &y = c.input(1);
-    if (x.rank() < 2) return InvalidArgument("In[0] ndims must be >= 2: ", x.rank());
-    if (y.rank() < 2) return InvalidArgument("In[1] ndims must be >= 2: ", y.rank());
-    const Shape batch_x = x.shape().Sub(0, x.rank() - 2), batch_y = y.shape().Sub(0, y.rank() - 2);
-    const absl::StatusOr<Shape> batch = BroadcastShapes(batch_x, batch_y);
-    if (!batch.ok() || (!broadcasts && batch_x != batch_y)) {
-      return InvalidArgument("In[0] and In[1] must have compatible batch dimensions: ",
-                             x.shape().ToString(), " vs. ", y.shape().ToString());
-    }
-    const MatMulArgs args{.m = x.dim(adj_x ? -1 : -2),
-                          .n = y.dim(adj_y ? -2 : -1),
-                          .k = x.dim(adj_x ? -2 : -1),
-                          .transpose_a = adj_x,
-                          .transpose_b = adj_y};
-    if (args.k != y.dim(adj_y ? -1 : -2)) {
-      return InvalidArgument("Matrix size-incompatible: In[0]: ", x.shape().ToString(),
-                             ", In[1]: ", y.shape().ToString());
-    }
-    Shape shape = *batch;
-    shape.AddDim(args.m);
-    shape.AddDim(args.n);
-    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
+    WEIR_ASSIGN_OR_RETURN(const BatchMatMulArgs args,
+                          BatchMatMulOf(x.shape(), y.shape(), adj_x, adj_y, broadcasts));
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, args.out));
     if (out->num_elements() == 0) return absl::OkStatus();
-    return RunBatch(c, args, batch_x, batch_y, *batch, x, y, out);
+    return RunBatch(c, args, x, y, out);
   }
 
-  absl::Status RunBatch(KernelContext& c, const MatMulArgs& args, const Shape& batch_x,
-                        const Shape& batch_y, const Shape& batch, const Tensor& x, const Tensor& y,
-                        Tensor* out) const {
+  absl::Status RunBatch(KernelContext& c, const BatchMatMulArgs& shapes, const Tensor& x,
+                        const Tensor& y, Tensor* out) const {
+    const MatMulArgs& args = shapes.one;
     const int64_t size_x = args.m * args.k, size_y = args.k * args.n, size_z = args.m * args.n;
-    const Shape* const shapes[] = {&batch_x, &batch_y};
-    WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, LayOver<2>(batch, shapes));
+    const Shape* const batches[] = {&shapes.batch_x, &shapes.batch_y};
+    WEIR_ASSIGN_OR_RETURN(const GridIndex<2> grid, LayOver<2>(shapes.batch, batches));
     if (grid.rank <= 1) {
       const Batch all{grid.count, grid.strides[0][0] * size_x, grid.strides[1][0] * size_y, size_z};
       return Multiply(c, type, args, all, x.raw(), y.raw(), out->raw());

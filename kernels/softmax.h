@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "weir/core/shape.h"
+
 // Softmax of rows of n logits, vectorised; T is float or double. x and y may be the same memory.
 namespace weir::softmax {
 
@@ -18,6 +20,9 @@ void CrossEntropy(const double* x, const double* labels, double* loss, double* y
 // The same for labels that are 1 at `label`, which is in [0, n), and 0 elsewhere.
 void SparseCrossEntropy(const float* x, int64_t label, float* loss, float* y, int64_t n);
 void SparseCrossEntropy(const double* x, int64_t label, double* loss, double* y, int64_t n);
+
+// What SparseSoftmaxCrossEntropyWithLogits asks of its arguments' shapes, or INVALID_ARGUMENT.
+absl::Status CheckSparseLabels(const Shape& logits, const Shape& labels);
 
 }  // namespace weir::softmax
 

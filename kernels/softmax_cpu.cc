@@ -110,21 +110,8 @@ absl::Status CheckLabels(const I* labels, int64_t n, int64_t classes) {
 template <class T, class I>
 absl::Status RunSparseCrossEntropy(KernelContext& ctx) {
   const Tensor &features = ctx.input(0), &labels = ctx.input(1);
-  if (features.rank() != 2) {
-    return InvalidArgument("logits must be 2-D, but got shape ", features.shape().ToString());
-  }
-  if (labels.rank() != 1)
-    return InvalidArgument("labels must be 1-D, but got shape ", labels.shape().ToString());
+  WEIR_RETURN_IF_ERROR(softmax::CheckSparseLabels(features.shape(), labels.shape()));
   const int64_t rows = features.dim(0), classes = features.dim(1);
-  if (labels.dim(0) != rows) {
-    return InvalidArgument(
-        "logits and labels must have the same first dimension, got logits shape ",
-        features.shape().ToString(), " and labels shape ", labels.shape().ToString());
-  }
-  if (classes == 0) {
-    return InvalidArgument("Must have at least one class, but got logits shape ",
-                           features.shape().ToString());
-  }
   const I* const at = labels.data<I>();
   WEIR_RETURN_IF_ERROR(CheckLabels(at, rows, classes));
   WEIR_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, Shape({rows})));
@@ -163,6 +150,22 @@ void AddType(KernelRegistry* r) {
 }
 
 }  // namespace
+
+absl::Status softmax::CheckSparseLabels(const Shape& logits, const Shape& labels) {
+  if (logits.rank() != 2)
+    return InvalidArgument("logits must be 2-D, but got shape ", logits.ToString());
+  if (labels.rank() != 1)
+    return InvalidArgument("labels must be 1-D, but got shape ", labels.ToString());
+  if (labels.dim(0) != logits.dim(0)) {
+    return InvalidArgument(
+        "logits and labels must have the same first dimension, got logits shape ",
+        logits.ToString(), " and labels shape ", labels.ToString());
+  }
+  if (logits.dim(1) == 0)
+    return InvalidArgument("Must have at least one class, but got logits shape ",
+                           logits.ToString());
+  return absl::OkStatus();
+}
 
 void AddSoftmaxCpu(KernelRegistry* r) {
   AddType<half>(r);

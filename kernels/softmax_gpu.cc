@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "weir/kernels/gpu_kernels.h"
+#include "weir/kernels/softmax.h"
 
 // Softmax and its losses on a GPU. A row goes through five steps: its maximum (a reduction), the
 // exponentials of the differences from it, their sum (a reduction), and what is made of both. Rows
@@ -54,20 +55,8 @@ absl::Status RunSoftmax(KernelContext& c, bool log) {
 
 absl::Status RunSparseCrossEntropy(KernelContext& c) {
   const Tensor &features = c.input(0), &labels = c.input(1);
-  if (features.rank() != 2)
-    return InvalidArgument("logits must be 2-D, but got shape ", features.shape().ToString());
-  if (labels.rank() != 1)
-    return InvalidArgument("labels must be 1-D, but got shape ", labels.shape().ToString());
+  WEIR_RETURN_IF_ERROR(softmax::CheckSparseLabels(features.shape(), labels.shape()));
   const int64_t rows = features.dim(0), classes = features.dim(1);
-  if (labels.dim(0) != rows) {
-    return InvalidArgument(
-        "logits and labels must have the same first dimension, got logits shape ",
-        features.shape().ToString(), " and labels shape ", labels.shape().ToString());
-  }
-  if (classes == 0) {
-    return InvalidArgument("Must have at least one class, but got logits shape ",
-                           features.shape().ToString());
-  }
   WEIR_ASSIGN_OR_RETURN(Tensor* const loss, c.AllocateOutput(0, Shape({rows})));
   WEIR_ASSIGN_OR_RETURN(Tensor* const backprop, c.AllocateOutput(1, features.shape()));
   if (rows == 0) return absl::OkStatus();

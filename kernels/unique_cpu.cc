@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "weir/kernels/one_hot.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -242,28 +243,13 @@ absl::StatusOr<Kernel> MakeWhere(const KernelInit& init) {
 
 // ---- OneHot
 
-absl::Status OneHot(KernelContext& c, int64_t named) {
-  const Tensor& indices = c.input(0);
-  WEIR_ASSIGN_OR_RETURN(const int64_t depth, ReadInt(c.input(1), "depth"));
-  const Tensor &on = c.input(2), &off = c.input(3);
-  if (on.num_elements() != 1 || off.num_elements() != 1) {
-    return InvalidArgument("on_value and off_value must be scalars, but have shapes ",
-                           on.shape().ToString(), " and ", off.shape().ToString());
-  }
-  if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
-  if (named < -1 || named > indices.rank()) {
-    return InvalidArgument("Expected axis to be -1 or between [0, ", indices.rank() + 1,
-                           ").  But received: ", named);
-  }
-  const int axis = named < 0 ? indices.rank() : static_cast<int>(named);
-  Dims dims(indices.shape().dims().begin(), indices.shape().dims().end());
-  dims.insert(dims.begin() + axis, depth);
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+absl::Status OneHot(KernelContext& c, int64_t axis) {
+  WEIR_ASSIGN_OR_RETURN(const OneHotLayout layout, LayOutOneHot(c, axis));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, layout.out));
   if (out->num_elements() == 0) return absl::OkStatus();
+  const Tensor &indices = c.input(0), &on = c.input(2), &off = c.input(3);
+  const int64_t depth = layout.depth, inner = layout.inner;
   FillElements(c.pool(), out->dtype(), off.raw(), out->raw(), out->num_elements());
-  int64_t inner = 1;
-  for (int i = axis; i < indices.rank(); ++i) inner *= indices.dim(i);
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
     const int64_t index = indices.IntAt(i);
     if (index < 0 || index >= depth) continue;
@@ -279,6 +265,27 @@ absl::StatusOr<Kernel> MakeOneHot(const KernelInit& init) {
 }
 
 }  // namespace
+
+absl::StatusOr<OneHotLayout> LayOutOneHot(const KernelContext& c, int64_t axis) {
+  const Shape& indices = c.input(0).shape();
+  const Tensor &on = c.input(2), &off = c.input(3);
+  WEIR_ASSIGN_OR_RETURN(const int64_t depth, ReadInt(c.input(1), "depth"));
+  if (on.num_elements() != 1 || off.num_elements() != 1) {
+    return InvalidArgument("on_value and off_value must be scalars, but have shapes ",
+                           on.shape().ToString(), " and ", off.shape().ToString());
+  }
+  if (depth < 0) return InvalidArgument("depth must be non-negative, got: ", depth);
+  if (axis < -1 || axis > indices.rank()) {
+    return InvalidArgument("Expected axis to be -1 or between [0, ", indices.rank() + 1,
+                           ").  But received: ", axis);
+  }
+  const int at = axis < 0 ? indices.rank() : static_cast<int>(axis);
+  Dims dims(indices.dims().begin(), indices.dims().end());
+  dims.insert(dims.begin() + at, depth);
+  WEIR_ASSIGN_OR_RETURN(Shape out, CheckedShape(dims));
+  return OneHotLayout{std::move(out), indices.Sub(0, at).num_elements(), depth,
+                      indices.Sub(at).num_elements()};
+}
 
 void AddUniqueCpu(KernelRegistry* r) {
   for (const char* op : {"Unique", "UniqueWithCounts"}) r->Add(op, kCpu, MakeUnique);
