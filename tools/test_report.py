@@ -3,10 +3,12 @@
   python3 tools/test_report.py EVENTS.json STATUS_OF_BAZEL
 
 Prints the failed cases, one a line, and at last `N passed, N failed` (and `, N skipped`). A test
-that was not built, or that died, counts as one failed case. Exits 1 when anything failed.
+that was not built, or that died, counts as one failed case; a script that prints a line `SKIPPED: why`
+as a skipped one. Exits 1 when anything failed.
 """
 
 import json
+import re
 import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
@@ -16,14 +18,15 @@ class Counts:
     def __init__(self):
         self.passed, self.skipped, self.failed = 0, [], []
 
-    def add_case(self, label, case):
+    def add_case(self, label, case, output):
         # Bazel writes the log of a script, and of a program that died: one case without a class.
         name = "%s %s.%s" % (label, case.get("classname"), case.get("name"))
         if not case.get("classname"):
             name = label + " as a whole: its log stands above"
         if case.find("failure") is not None or case.find("error") is not None:
             self.failed.append(name)
-        elif case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed"):
+        elif (case.find("skipped") is not None or case.get("result") in ("skipped", "suppressed") or
+              not case.get("classname") and re.search("^SKIPPED: ", output, re.MULTILINE)):
             self.skipped.append(name)
         else:
             self.passed += 1
@@ -34,8 +37,10 @@ class Counts:
                 for o in result.get("testActionOutput", [])}
         before = len(self.failed)
         try:
-            for case in ElementTree.parse(logs.get("test.xml", "")).iter("testcase"):
-                self.add_case(label, case)
+            log = ElementTree.parse(logs.get("test.xml", ""))
+            output = "".join(e.text or "" for e in log.iter("system-out"))
+            for case in log.iter("testcase"):
+                self.add_case(label, case, output)
         except (OSError, ElementTree.ParseError):
             self.failed.append("%s: no readable test log" % label)
         if result["status"] not in ("PASSED", "FLAKY") and len(self.failed) == before:
