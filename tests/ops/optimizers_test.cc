@@ -13,6 +13,7 @@
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
+#include "weir/ops/state.h"
 #include "weir/ops/variables.h"
 #include "weir/tests/evaluate.h"
 
@@ -405,6 +406,38 @@ TEST(Optimizer, UninitializedVariableIsNamedByTheStep) {
     EXPECT_EQ(ran.code(), absl::StatusCode::kFailedPrecondition) << ran;
     EXPECT_TRUE(absl::StrContains(ran.message(), "forgotten")) << ran;
   }
+}
+
+// Else a net that has learned its data would train at a third of its speed.
+TEST(Optimizer, MomentsThatHaveDecayedAwayAreZero) {
+#if !defined(__SSE__)
+  GTEST_SKIP() << "subnormal numbers are flushed on x86 only";
+#endif
+  Graph g;
+  const Output var = VarHandleOp(g, DT_FLOAT, {2}, {.name = "var"});
+  const Output accum = VarHandleOp(g, DT_FLOAT, {2}, {.name = "accum"});
+  ResourceMap resources;
+  ASSERT_TRUE(
+      EvaluateTargets(g,
+                      {AssignVariableOp(var, Const(g, Tensor::Vector<float>({1, 2}))),
+                       AssignVariableOp(accum, Const(g, Tensor::Vector<float>({1e-40f, 0.5f})))},
+                      &resources)
+          .ok());
+  const Operation update = NodeBuilder(g, "ResourceApplyMomentum")
+                               .Input(var)
+                               .Input(accum)
+                               .Input(Const(g, 0.1f))
+                               .Input(Const(g, Tensor::Vector<float>({0, 0})))
+                               .Input(Const(g, 0.5f))
+                               .Build();
+  ASSERT_TRUE(EvaluateTargets(g, {update}, &resources).ok());
+  const auto left = Evaluate(g, {ReadVariableOp(accum, DT_FLOAT)}, &resources);
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_EQ((*left)[0].data<float>()[0], 0.f);
+  EXPECT_EQ((*left)[0].data<float>()[1], 0.25f);
+  // And the thread computes with subnormal numbers as before.
+  volatile float small = 1e-40f;
+  EXPECT_GT(small * 0.5f, 0.f);
 }
 
 }  // namespace
