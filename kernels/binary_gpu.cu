@@ -10,13 +10,9 @@ namespace weir::gpu {
 
 namespace {
 
-template <class T>
-using Computed =
-    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-
 template <class F, class T>
 struct BinaryBody {
-  using C = Computed<T>;
+  using C = Wide<T>;
   GridIndex<2> grid;
   const T* x;
   const T* y;
@@ -31,7 +27,7 @@ struct BinaryBody {
 
 template <class F, class T>
 struct BinaryParamBody {
-  using C = Computed<T>;
+  using C = Wide<T>;
   GridIndex<2> grid;
   const T* x;
   const T* y;
@@ -47,7 +43,7 @@ struct BinaryParamBody {
 
 template <class F, class T>
 struct CompareBody {
-  using C = Computed<T>;
+  using C = Wide<T>;
   GridIndex<2> grid;
   const T* x;
   const T* y;
@@ -69,7 +65,7 @@ void RunBinary(void* stream, const GridIndex<2>& grid, const void* x, const void
 template <class F, class T>
 void RunBinaryParam(void* stream, const GridIndex<2>& grid, const void* x, const void* y, void* z,
                     double p) {
-  using C = Computed<T>;
+  using C = Wide<T>;
   ForEach(stream, grid.count,
           BinaryParamBody<F, T>{grid, static_cast<const T*>(x), static_cast<const T*>(y),
                                 static_cast<T*>(z), static_cast<C>(p)});

@@ -15,7 +15,7 @@
 //
 // Compiled by nvcc it runs on a GPU. Compiled as ordinary C++ the same source runs on a GPU that is
 // acted out on the host: RunOnHostStream is then defined by whoever does so
-// (tests/kernels/host_gpu.h).
+// (tests/gpu/host_gpu.h).
 namespace weir {
 
 #ifndef __CUDACC__

@@ -2,6 +2,7 @@
 
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
+#include "weir/kernels/scalar_math.h"
 
 // Pooling, one element of the result at a time: forward a window is gone through; backward each
 // pixel of the image asks the windows it is in for its share, so that nothing is added up by
@@ -10,10 +11,6 @@
 namespace weir::gpu {
 
 namespace {
-
-template <class T>
-using Computed =
-    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
 
 // A pixel: image, depth, height, width, channel.
 struct Pixel {
@@ -66,26 +63,33 @@ struct Geometry {
     }
   }
 
+  // Calls visit for every pixel of [begin, end) in the image and channel of `p`, in the order of
+  // rows.
+  template <class F>
+  WEIR_HD static void ForEachPixel(Pixel p, const int64_t (&begin)[3], const int64_t (&end)[3],
+                                   const F& visit) {
+    for (p.at[0] = begin[0]; p.at[0] < end[0]; ++p.at[0]) {
+      for (p.at[1] = begin[1]; p.at[1] < end[1]; ++p.at[1]) {
+        for (p.at[2] = begin[2]; p.at[2] < end[2]; ++p.at[2]) visit(p);
+      }
+    }
+  }
+
   // Where the first maximum of the window of output pixel `o` lies in x; -1 for an empty window.
   template <class T>
   WEIR_HD int64_t FirstMaximum(const T* x, const Pixel& o) const {
-    using C = Computed<T>;
+    using C = Wide<T>;
     int64_t begin[3], end[3], best_at = -1;
     Clip(o.at, begin, end);
     C best = C(0);
-    Pixel p = o;
-    for (p.at[0] = begin[0]; p.at[0] < end[0]; ++p.at[0]) {
-      for (p.at[1] = begin[1]; p.at[1] < end[1]; ++p.at[1]) {
-        for (p.at[2] = begin[2]; p.at[2] < end[2]; ++p.at[2]) {
-          const int64_t at = Offset(p, a.in);
-          const C v = static_cast<C>(x[at]);
-          if (best_at < 0 || v > best) {
-            best = v;
-            best_at = at;
-          }
-        }
+    ForEachPixel(o, begin, end, [&](const Pixel& p) {
+      const int64_t at = Offset(p, a.in);
+      const C v = static_cast<C>(x[at]);
+      if (best_at < 0 || v > best) {
+        best = v;
+        best_at = at;
       }
-    }
+    });
     return best_at;
   }
 };
@@ -93,21 +97,16 @@ struct Geometry {
 template <class T>
 struct MaxBody : Geometry {
   WEIR_HD void operator()(int64_t i) const {
-    using C = Computed<T>;
+    using C = Wide<T>;
     const T* x = static_cast<const T*>(a.a);
     const Pixel o = Locate(i, a.out);
     int64_t begin[3], end[3];
     Clip(o.at, begin, end);
     C best = std::numeric_limits<C>::lowest();
-    Pixel p = o;
-    for (p.at[0] = begin[0]; p.at[0] < end[0]; ++p.at[0]) {
-      for (p.at[1] = begin[1]; p.at[1] < end[1]; ++p.at[1]) {
-        for (p.at[2] = begin[2]; p.at[2] < end[2]; ++p.at[2]) {
-          const C v = static_cast<C>(x[Offset(p, a.in)]);
-          if (v > best) best = v;
-        }
-      }
-    }
+    ForEachPixel(o, begin, end, [&](const Pixel& p) {
+      const C v = static_cast<C>(x[Offset(p, a.in)]);
+      if (v > best) best = v;
+    });
     static_cast<T*>(a.result)[i] = static_cast<T>(best);
   }
 };
@@ -115,21 +114,16 @@ struct MaxBody : Geometry {
 template <class T>
 struct MaxGradBody : Geometry {
   WEIR_HD void operator()(int64_t i) const {
-    using C = Computed<T>;
+    using C = Wide<T>;
     const T* x = static_cast<const T*>(a.a);
     const T* dy = static_cast<const T*>(a.b);
     const Pixel p = Locate(i, a.in);
     int64_t begin[3], end[3];
     Windows(p.at, begin, end);
     C sum = C(0);
-    Pixel o = p;
-    for (o.at[0] = begin[0]; o.at[0] < end[0]; ++o.at[0]) {
-      for (o.at[1] = begin[1]; o.at[1] < end[1]; ++o.at[1]) {
-        for (o.at[2] = begin[2]; o.at[2] < end[2]; ++o.at[2]) {
-          if (FirstMaximum(x, o) == i) sum += static_cast<C>(dy[Offset(o, a.out)]);
-        }
-      }
-    }
+    ForEachPixel(p, begin, end, [&](const Pixel& o) {
+      if (FirstMaximum(x, o) == i) sum += static_cast<C>(dy[Offset(o, a.out)]);
+    });
     static_cast<T*>(a.result)[i] = static_cast<T>(sum);
   }
 };
@@ -145,21 +139,16 @@ struct MaxGradGradBody : Geometry {
 template <class T>
 struct AvgBody : Geometry {
   WEIR_HD void operator()(int64_t i) const {
-    using C = Computed<T>;
+    using C = Wide<T>;
     const T* x = static_cast<const T*>(a.a);
     const Pixel o = Locate(i, a.out);
     int64_t begin[3], end[3], count = 0;
     Clip(o.at, begin, end);
     C sum = C(0);
-    Pixel p = o;
-    for (p.at[0] = begin[0]; p.at[0] < end[0]; ++p.at[0]) {
-      for (p.at[1] = begin[1]; p.at[1] < end[1]; ++p.at[1]) {
-        for (p.at[2] = begin[2]; p.at[2] < end[2]; ++p.at[2]) {
-          sum += static_cast<C>(x[Offset(p, a.in)]);
-          ++count;
-        }
-      }
-    }
+    ForEachPixel(o, begin, end, [&](const Pixel& p) {
+      sum += static_cast<C>(x[Offset(p, a.in)]);
+      ++count;
+    });
     static_cast<T*>(a.result)[i] = static_cast<T>(count == 0 ? sum : sum / static_cast<C>(count));
   }
 };
@@ -167,23 +156,18 @@ struct AvgBody : Geometry {
 template <class T>
 struct AvgGradBody : Geometry {
   WEIR_HD void operator()(int64_t i) const {
-    using C = Computed<T>;
+    using C = Wide<T>;
     const T* dy = static_cast<const T*>(a.a);
     const Pixel p = Locate(i, a.in);
     int64_t begin[3], end[3];
     Windows(p.at, begin, end);
     C sum = C(0);
-    Pixel o = p;
-    for (o.at[0] = begin[0]; o.at[0] < end[0]; ++o.at[0]) {
-      for (o.at[1] = begin[1]; o.at[1] < end[1]; ++o.at[1]) {
-        for (o.at[2] = begin[2]; o.at[2] < end[2]; ++o.at[2]) {
-          int64_t first[3], last[3], count = 1;
-          Clip(o.at, first, last);
-          for (int d = 0; d < 3; ++d) count *= last[d] - first[d];
-          sum += static_cast<C>(dy[Offset(o, a.out)]) / static_cast<C>(count);
-        }
-      }
-    }
+    ForEachPixel(p, begin, end, [&](const Pixel& o) {
+      int64_t first[3], last[3], count = 1;
+      Clip(o.at, first, last);
+      for (int d = 0; d < 3; ++d) count *= last[d] - first[d];
+      sum += static_cast<C>(dy[Offset(o, a.out)]) / static_cast<C>(count);
+    });
     static_cast<T*>(a.result)[i] = static_cast<T>(sum);
   }
 };

@@ -3,6 +3,7 @@
 
 #include "weir/kernels/gpu_loops.h"
 #include "weir/kernels/launch.h"
+#include "weir/kernels/scalar_math.h"
 
 // The element-wise parts of softmax and its losses; the maxima and sums of rows between them are
 // reductions (see softmax_gpu.cc).
@@ -11,12 +12,8 @@ namespace weir::gpu {
 namespace {
 
 template <class T>
-using Computed =
-    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-
-template <class T>
 struct RowsOf {
-  using C = Computed<T>;
+  using C = Wide<T>;
   SoftmaxArgs a;
   WEIR_HD C shifted(int64_t i) const {
     return static_cast<C>(static_cast<const T*>(a.logits)[i]) -
@@ -28,7 +25,7 @@ struct RowsOf {
 
 template <class T>
 struct ExpBody : RowsOf<T> {
-  using C = Computed<T>;
+  using C = Wide<T>;
   WEIR_HD void operator()(int64_t i) const {
     static_cast<C*>(this->a.exps)[i] = std::exp(this->shifted(i));
   }
@@ -53,7 +50,7 @@ struct LogBody : RowsOf<T> {
 // finds the row's loss as well.
 template <class T, class Label>
 struct SparseBody : RowsOf<T> {
-  using C = Computed<T>;
+  using C = Wide<T>;
   WEIR_HD void operator()(int64_t i) const {
     const int64_t n = this->a.n, row = i / n, c = i % n;
     const int64_t label = static_cast<int64_t>(static_cast<const Label*>(this->a.labels)[row]);
@@ -70,7 +67,7 @@ struct SparseBody : RowsOf<T> {
 // Rows with a probability for each class.
 template <class T>
 struct DenseBody : RowsOf<T> {
-  using C = Computed<T>;
+  using C = Wide<T>;
   WEIR_HD void operator()(int64_t i) const {
     const C label = static_cast<C>(static_cast<const T*>(this->a.labels)[i]);
     static_cast<T*>(this->a.out)[i] = static_cast<T>(this->probability(i) - label);

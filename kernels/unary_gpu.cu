@@ -10,13 +10,9 @@ namespace weir::gpu {
 
 namespace {
 
-template <class T>
-using Computed =
-    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
-
 template <class F, class T>
 struct UnaryBody {
-  using C = Computed<T>;
+  using C = Wide<T>;
   const T* x;
   T* y;
   WEIR_HD void operator()(int64_t i) const {
@@ -26,7 +22,7 @@ struct UnaryBody {
 
 template <class F, class T>
 struct UnaryParamBody {
-  using C = Computed<T>;
+  using C = Wide<T>;
   const T* x;
   T* y;
   C p;
@@ -38,7 +34,7 @@ struct UnaryParamBody {
 // Functions with a result of type bool.
 template <class F, class T>
 struct TestBody {
-  using C = Computed<T>;
+  using C = Wide<T>;
   const T* x;
   bool* y;
   WEIR_HD void operator()(int64_t i) const { y[i] = F::Apply(static_cast<C>(x[i])); }
@@ -50,7 +46,7 @@ void RunUnary(void* stream, const void* x, void* y, int64_t n, double) {
 }
 template <class F, class T>
 void RunUnaryParam(void* stream, const void* x, void* y, int64_t n, double p) {
-  using C = Computed<T>;
+  using C = Wide<T>;
   ForEach(stream, n,
           UnaryParamBody<F, T>{static_cast<const T*>(x), static_cast<T*>(y), static_cast<C>(p)});
 }
