@@ -93,8 +93,8 @@ const std::vector<Elementwise<Unary>>& Unaries() {
     AddEach<Relu, Relu6, Elu, Selu, Softplus, Softsign>(t, Floats());
     AddParam<LeakyRelu>(t, Floats());
     AddEach<Abs, Neg, Sign, Square, Relu>(t, List<int64_t>());
+    Add<Rint>(t, Rint::Types());
     AddAlias(t, "Inv", "Reciprocal");
-    AddAlias(t, "Rint", "Round");
     AddTest<compare::IsNan>(t, "IsNan", Floats());
     AddTest<compare::IsInf>(t, "IsInf", Floats());
     AddTest<compare::IsFinite>(t, "IsFinite", Floats());
