@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "weir/kernels/fill_shapes.h"
 #include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/one_hot.h"
 #include "weir/kernels/stream_ops.h"
 
 // What the kernels that are written for all devices do on a GPU (kernels/stream_ops.h), and the
@@ -72,14 +72,9 @@ namespace gpu {
 namespace {
 
 absl::Status RunFill(KernelContext& c) {
-  const Tensor &dims = c.input(0), &value = c.input(1);
-  if (dims.rank() != 1)
-    return InvalidArgument("dims must be a vector, got shape ", dims.shape().ToString());
-  if (value.num_elements() != 1)
-    return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(dims)));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeOfFill(c));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
-  Repeat(c.device().stream(), ElementSize(out->dtype()), value.raw(), out->raw(),
+  Repeat(c.device().stream(), ElementSize(out->dtype()), c.input(1).raw(), out->raw(),
          out->num_elements());
   return absl::OkStatus();
 }

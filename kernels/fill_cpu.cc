@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "weir/kernels/fill_shapes.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -9,14 +10,9 @@ namespace weir {
 namespace {
 
 absl::Status Fill(KernelContext& c) {
-  const Tensor &dims = c.input(0), &value = c.input(1);
-  if (dims.rank() != 1)
-    return InvalidArgument("dims must be a vector, got shape ", dims.shape().ToString());
-  if (value.num_elements() != 1)
-    return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(dims)));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeOfFill(c));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  FillElements(c, out->dtype(), value.raw(), out->raw(), out->num_elements());
+  FillElements(c, out->dtype(), c.input(1).raw(), out->raw(), out->num_elements());
   return absl::OkStatus();
 }
 
@@ -110,6 +106,15 @@ absl::StatusOr<Kernel> MakeCheckNumerics(const KernelInit& init) {
 }
 
 }  // namespace
+
+absl::StatusOr<Shape> ShapeOfFill(const KernelContext& c) {
+  const Tensor &dims = c.input(0), &value = c.input(1);
+  if (dims.rank() != 1)
+    return InvalidArgument("dims must be a vector, got shape ", dims.shape().ToString());
+  if (value.num_elements() != 1)
+    return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
+  return CheckedShape(ReadInts(dims));
+}
 
 void AddFillCpu(KernelRegistry* r) {
   r->Add("Fill", kCpu, MakeFill).HostArgs({"dims"});
