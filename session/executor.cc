@@ -242,7 +242,7 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
     if (absl::Status s = item.run(frame.contexts[i]); !s.ok())
-      return AtNode(*item.node, *item.device, s);
+      return AtNode(*item.named, *item.device, s);
     NoteDead(frame, item);
   }
   if (item.num_releases_after > 0) {
@@ -400,7 +400,7 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   item.run_async(frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
     const Item& done_item = plan_->items[i];
     if (!s.ok()) {
-      Fail(frame, AtNode(*done_item.node, *done_item.device, s));
+      Fail(frame, AtNode(*done_item.named, *done_item.device, s));
     } else {
       release(done_item);
     }
@@ -433,7 +433,7 @@ absl::StatusOr<Tensor> Executor::OwnFetch(const Frame& frame, int32_t slot) cons
   if (maker < 0) return value;
   absl::StatusOr<Tensor> copy = frame.contexts[maker].Own(value);
   if (copy.ok()) return copy;
-  return AtNode(*plan_->items[maker].node, *plan_->items[maker].device, copy.status());
+  return AtNode(*plan_->items[maker].named, *plan_->items[maker].device, copy.status());
 }
 
 absl::Status Executor::TakeFetches(Frame& frame, Tensors* fetches) const {

@@ -13,6 +13,7 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   InsertReads(plan);
   InsertCopies(plan, env);
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));
+  for (PlanNode& n : plan.nodes) MarkDead(plan, &n);
   return plan;
 }
 

@@ -148,6 +148,8 @@ struct alignas(64) Item {
   int32_t num_dead_controls = 0;
   uint64_t host_outputs = 0;
   const Node* node = nullptr;
+  // What errors name: the node itself, or the one for whose sake a pass has put it in.
+  const Node* named = nullptr;
   Device* device = nullptr;
   Kernel::RunAsync run_async;
 };

@@ -1,10 +1,12 @@
 #include <map>
 #include <memory>
+#include <set>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "weir/core/bundle.h"
 #include "weir/session/saver.h"
+#include "weir/session/uninitialized.h"
 
 namespace weir {
 
@@ -122,8 +124,10 @@ absl::Status CheckAssignment(const Node& assign, const Flowing& value) {
       " cannot take tensor ", value.name, " of the checkpoint; nothing was restored");
 }
 
-// Follows the values to the assignments.
-absl::Status CheckShapes(const Graph& graph, const std::vector<Wanted>& wanted) {
+// Follows the values to the assignments. Returns the names of the variables.
+absl::StatusOr<std::set<std::string>> CheckShapes(const Graph& graph,
+                                                  const std::vector<Wanted>& wanted) {
+  std::set<std::string> variables;
   absl::flat_hash_map<Output, Flowing> flowing;
   for (const Wanted& w : wanted) flowing[w.output] = {w.name, w.value.shape()};
   // Nodes are in no order after an import: go round until nothing is new.
@@ -139,6 +143,7 @@ absl::Status CheckShapes(const Graph& graph, const std::vector<Wanted>& wanted) 
       Flowing value = found->second;
       if (!passes) {
         WEIR_RETURN_IF_ERROR(CheckAssignment(*node, value));
+        variables.insert(node->input(0).node->name());
         continue;
       }
       if (node->op_name() == "Reshape") {
@@ -153,7 +158,7 @@ absl::Status CheckShapes(const Graph& graph, const std::vector<Wanted>& wanted) 
       again |= flowing.emplace(node->output(0), std::move(value)).second;
     }
   }
-  return absl::OkStatus();
+  return variables;
 }
 
 }  // namespace
@@ -174,14 +179,17 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
     return NotFound("the graph has no restore op '", def.restore_op_name, "'");
   const std::vector<Node*> readers = ReadersBefore(restore);
   Feeds feeds = {{filename, Tensor::Scalar(pattern)}};
+  std::set<std::string> variables;
   if (!readers.empty()) {
     WEIR_ASSIGN_OR_RETURN(std::vector<Wanted> wanted,
                           ListWanted(session, readers, filename, pattern));
     WEIR_RETURN_IF_ERROR(ReadAll(session, &wanted));
-    WEIR_RETURN_IF_ERROR(CheckShapes(graph, wanted));
+    WEIR_ASSIGN_OR_RETURN(variables, CheckShapes(graph, wanted));
     for (Wanted& w : wanted) feeds.emplace_back(w.output, std::move(w.value));
   }
-  return session.Run(feeds, {}, {Operation(restore)}).status();
+  WEIR_RETURN_IF_ERROR(session.Run(feeds, {}, {Operation(restore)}).status());
+  RestoredCheckpoint::Of(session.resources())->Set(path, std::move(variables));
+  return absl::OkStatus();
 }
 
 }  // namespace weir

@@ -3,8 +3,10 @@
 #include <map>
 #include <queue>
 
+#include "absl/container/flat_hash_map.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/session/plan.h"
+#include "weir/session/variable_use.h"
 
 // One static order, and which parts of it may run side by side.
 //
@@ -13,8 +15,8 @@
 // variable waits, where it can, until every node that uses a value read from that variable has been
 // put into the order. The write then finds the buffer unshared and works in place; written too
 // early it would have to copy the variable first. Edges from those users to the writer keep that
-// order when tasks run in parallel. It is a preference only: when nothing but such writers is
-// ready, the first goes.
+// order when tasks run in parallel. When nothing but such writers is ready (each waits for a reader
+// that waits for another of them), the first goes, and the readers that it overtook come after it.
 //
 // Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that;
 // so only nodes worth more (kHeavyNs, or asynchronous ones, which wait) start tasks, and light
@@ -38,7 +40,7 @@ class Scheduler {
   absl::Status Run() {
     AssignSlots();
     WEIR_RETURN_IF_ERROR(PlaceConstants());
-    FindVariables();
+    FindUses();
     Order();
     MakeTasks();
     PlanMemory(graph_, scheduled_, env_, &plan_);
@@ -94,44 +96,20 @@ class Scheduler {
     return copy;
   }
 
-  // For each node: the variable whose reference or handle its output 0 is, and the variable whose
-  // value it shares.
-  void FindVariables() {
-    handle_of_.assign(count_, -1);
-    value_of_.assign(count_, -1);
+  void FindUses() {
+    variables_ = FindVariables(graph_);
+    read_by_.assign(count_, {});
+    written_by_.assign(count_, {});
+    for (const VariableAccess& access : FindAccesses(graph_, variables_)) {
+      auto& list = access.kind == VariableAccess::Kind::kRead ? read_by_ : written_by_;
+      list[access.node].push_back(access.variable);
+    }
     for (int i = 0; i < count_; ++i) {
-      const PlanNode& n = graph_.nodes[i];
-      if (n.removed || n.kind == PlanNode::Kind::kFeed) continue;
-      if (n.kind == PlanNode::Kind::kRead) {
-        value_of_[i] = handle_of_[n.inputs[0].node];
-      } else if (n.kind == PlanNode::Kind::kOp) {
-        const DataType type = n.node->num_outputs() > 0 ? n.node->output_type(0) : DT_INVALID;
-        if (n.inputs.empty()) {
-          if (type == DT_RESOURCE || IsRef(type)) handle_of_[i] = i;
-        } else if (type == DT_RESOURCE || IsRef(type)) {
-          handle_of_[i] = handle_of_[n.inputs[0].node];
-        } else if (n.node->op_name() == "ReadVariableOp") {
-          value_of_[i] = handle_of_[n.inputs[0].node];
-        } else if (n.def != nullptr && n.def->AliasedInput(0) >= 0) {
-          value_of_[i] = value_of_[n.inputs[n.def->AliasedInput(0)].node];
-        }
+      if (graph_.nodes[i].removed || graph_.nodes[i].kind != PlanNode::Kind::kOp) continue;
+      for (const PlanValue& v : graph_.nodes[i].inputs) {
+        if (graph_.nodes[v.node].kind == PlanNode::Kind::kRead) reader_of_[v.node] = i;
       }
     }
-  }
-
-  // Takes the value out of a variable, rather than handing on one that was taken out.
-  bool IsRead(int i) const {
-    return value_of_[i] >= 0 && handle_of_[graph_.nodes[i].inputs[0].node] == value_of_[i];
-  }
-
-  std::vector<int> WrittenVariables(const PlanNode& n) const {
-    std::vector<int> out;
-    if (n.def == nullptr) return out;
-    for (const int k : n.def->writes) {
-      const int v = k < static_cast<int>(n.inputs.size()) ? handle_of_[n.inputs[k].node] : -1;
-      if (v >= 0) out.push_back(v);
-    }
-    return out;
   }
 
   void Order() {
@@ -141,6 +119,8 @@ class Scheduler {
     std::vector<std::vector<int>> users(count_);  // by variable: those in the order
     std::vector<std::vector<int>> waiting(
         count_);  // by variable: ready writers that wait for readers
+    std::vector<int> written_early(count_,
+                                   -1);  // by variable: by whom while readers were waited for
     extra_predecessors_.assign(count_, {});
     for (int i = 0; i < count_; ++i) {
       if (!runs(i)) continue;
@@ -153,14 +133,14 @@ class Scheduler {
       };
       for (const PlanValue& v : n.inputs) {
         depend(v.node);
-        if (value_of_[v.node] >= 0) ++readers[value_of_[v.node]];
+        if (variables_.value_of[v.node] >= 0) ++readers[variables_.value_of[v.node]];
       }
-      if (IsRead(i)) ++readers[value_of_[i]];
+      for (const int v : read_by_[i]) ++readers[v];
       for (const int control : n.controls) depend(control);
     }
     std::priority_queue<int, std::vector<int>, std::greater<>> ready, writers;
     const auto make_ready = [&](int i) {
-      for (const int v : WrittenVariables(graph_.nodes[i])) {
+      for (const int v : written_by_[i]) {
         if (readers[v] > 0) {
           writers.push(i);
           waiting[v].push_back(i);
@@ -181,7 +161,8 @@ class Scheduler {
       const PlanNode& n = graph_.nodes[i];
       scheduled_.position[i] = static_cast<int>(scheduled_.order.size());
       scheduled_.order.push_back(i);
-      for (const int v : WrittenVariables(n)) {
+      for (const int v : written_by_[i]) {
+        if (readers[v] > 0) written_early[v] = i;
         for (const int user : users[v]) {
           if (user != i) extra_predecessors_[i].push_back(user);
         }
@@ -195,8 +176,11 @@ class Scheduler {
         for (const int w : waiting[v]) make_ready(w);
         waiting[v].clear();
       };
-      for (const PlanValue& in : n.inputs) has_used(value_of_[in.node]);
-      if (IsRead(i)) has_used(value_of_[i]);
+      for (const PlanValue& in : n.inputs) has_used(variables_.value_of[in.node]);
+      for (const int v : read_by_[i]) {
+        if (written_early[v] >= 0) extra_predecessors_[i].push_back(written_early[v]);
+        has_used(v);
+      }
       for (const int s : successors[i]) {
         if (--pending[s] == 0) make_ready(s);
       }
@@ -303,10 +287,19 @@ class Scheduler {
     return absl::OkStatus();
   }
 
+  // The node that a read was put in for: the op that takes the value, or where the reference that
+  // is fetched comes from.
+  const Node* ReadFor(int read) const {
+    const auto user = reader_of_.find(read);
+    return graph_.nodes[user != reader_of_.end() ? user->second : graph_.nodes[read].inputs[0].node]
+        .node;
+  }
+
   absl::Status EmitItem(int i) {
     const PlanNode& n = graph_.nodes[i];
     Item item;
     item.node = n.node;
+    item.named = n.kind == PlanNode::Kind::kRead ? ReadFor(i) : n.node;
     item.device = n.device;
     const Kernel kernel = n.kind == PlanNode::Kind::kOp ? n.kernel : InternalKernel(n);
     item.run = kernel.run();
@@ -378,7 +371,7 @@ class Scheduler {
           after[item_of[last]].push_back(s);
         } else {
           plan_.reset_slots.push_back(s);
-          if (const int writer = WriterAfter(value_of_[i], users[s]); writer >= 0)
+          if (const int writer = WriterAfter(variables_.value_of[i], users[s]); writer >= 0)
             before[item_of[writer]].push_back(s);
         }
       }
@@ -410,7 +403,7 @@ class Scheduler {
   int WriterAfter(int variable, const std::vector<int>& users) const {
     if (variable < 0) return -1;
     for (const int i : scheduled_.order) {
-      const std::vector<int> written = WrittenVariables(graph_.nodes[i]);
+      const std::vector<int>& written = written_by_[i];
       if (std::find(written.begin(), written.end(), variable) == written.end()) continue;
       const auto& extra = extra_predecessors_[i];
       const bool after_all = std::all_of(users.begin(), users.end(), [&](int u) {
@@ -426,7 +419,9 @@ class Scheduler {
   Plan& plan_;
   const int count_;
   ScheduledOrder scheduled_;
-  std::vector<int> handle_of_, value_of_;
+  VariableValues variables_;
+  std::vector<std::vector<int>> read_by_, written_by_;  // by node: variables
+  absl::flat_hash_map<int, int> reader_of_;             // by read that was put in
   std::vector<std::vector<int>> extra_predecessors_;
   std::map<int, int32_t> dead_slot_of_;
 };

@@ -6,6 +6,7 @@
 #include "weir/kernels/gpu.h"
 #include "weir/session/executor.h"
 #include "weir/session/plan.h"
+#include "weir/session/uninitialized.h"
 
 namespace weir {
 
@@ -147,7 +148,9 @@ struct Step::Impl {
     if (session->closed.load(std::memory_order_acquire))
       return absl::CancelledError("Session has been closed.");
     const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
-    return executor->Run(feeds, fetches, options, id);
+    absl::Status status = executor->Run(feeds, fetches, options, id);
+    if (status.ok()) return status;
+    return NameUninitialized(status, session->graph, graph, session->resources);
   }
 
   // Makes the plans anew before the next run, with resources as they are then. Whoever counts

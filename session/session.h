@@ -92,7 +92,7 @@ class Session {
   // clang-format off
   //   INVALID_ARGUMENT     feed of the wrong dtype or shape, tensor fed twice or both fed and fetched,
   //                        placeholder not fed, element of another graph
-  //   FAILED_PRECONDITION  uninitialised variable
+  //   FAILED_PRECONDITION  uninitialised variable; names all that the step reads
   //   CANCELLED            session closed
   //   DEADLINE_EXCEEDED    took too long (the session stays usable)
   // clang-format on

@@ -1,0 +1,119 @@
+#include "weir/session/uninitialized.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "weir/session/variable_use.h"
+
+namespace weir {
+
+std::shared_ptr<RestoredCheckpoint> RestoredCheckpoint::Of(ResourceMap& resources) {
+  return resources.LookupOrCreate<RestoredCheckpoint>(
+      "", "restored", [] { return std::make_shared<RestoredCheckpoint>(); });
+}
+
+void RestoredCheckpoint::Set(std::string path, std::set<std::string> variables) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  path_ = std::move(path);
+  variables_ = std::move(variables);
+}
+
+std::string RestoredCheckpoint::Lacking(const std::string& variable) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return variables_.contains(variable) ? "" : path_;
+}
+
+namespace {
+
+// Ops that run on a variable without a value.
+bool NeedsNoValue(const PlanNode& n) {
+  if (n.kind != PlanNode::Kind::kOp) return false;
+  const std::string& op = n.node->op_name();
+  return op == "IsVariableInitialized" || op == "VarIsInitializedOp" || op == "DestroyResourceOp";
+}
+
+// All that node `id` waits for.
+absl::flat_hash_set<int> Before(const PlanGraph& plan, int id) {
+  absl::flat_hash_set<int> seen;
+  std::vector<int> stack = {id};
+  while (!stack.empty()) {
+    const PlanNode& n = plan.nodes[stack.back()];
+    stack.pop_back();
+    for (const PlanValue& v : n.inputs) {
+      if (seen.insert(v.node).second) stack.push_back(v.node);
+    }
+    for (const int control : n.controls) {
+      if (seen.insert(control).second) stack.push_back(control);
+    }
+  }
+  return seen;
+}
+
+// Variables without a value whose value the step needs from before it: those that it assigns first
+// are left out, and those that only a branch reads, which may not be taken.
+std::vector<const Node*> Missing(const PlanGraph& plan, ResourceMap& resources) {
+  const std::vector<VariableAccess> accesses = FindAccesses(plan, FindVariables(plan));
+  absl::flat_hash_map<int, std::vector<int>> assigned_by;
+  for (const VariableAccess& access : accesses) {
+    if (access.kind == VariableAccess::Kind::kAssign)
+      assigned_by[access.variable].push_back(access.node);
+  }
+  std::vector<const Node*> missing;
+  absl::flat_hash_set<int> done;
+  for (const VariableAccess& access : accesses) {
+    const PlanNode& variable = plan.nodes[access.variable];
+    const PlanNode& reader = plan.nodes[access.node];
+    if (access.kind == VariableAccess::Kind::kAssign || !IsVariable(variable) ||
+        reader.may_be_dead || NeedsNoValue(reader) || done.contains(access.variable))
+      continue;
+    const auto [container, name] = VariableKey(*variable.node);
+    const auto state = resources.Lookup<VariableState>(container, name);
+    if (state != nullptr && state->IsInitialized()) continue;
+    if (const auto assigns = assigned_by.find(access.variable); assigns != assigned_by.end()) {
+      const absl::flat_hash_set<int> before = Before(plan, access.node);
+      if (std::any_of(assigns->second.begin(), assigns->second.end(),
+                      [&](int assign) { return before.contains(assign); }))
+        continue;
+    }
+    done.insert(access.variable);
+    missing.push_back(variable.node);
+  }
+  return missing;
+}
+
+// TensorFlow's name for it is the only mark of an initializer.
+const Node* InitializerOf(const Graph& graph, const Node& variable) {
+  const Node* assign = graph.FindNode(variable.name() + "/Assign");
+  const bool fits =
+      assign != nullptr && assign->num_inputs() > 0 && assign->input(0).node == &variable;
+  return fits ? assign : nullptr;
+}
+
+}  // namespace
+
+absl::Status NameUninitialized(const absl::Status& error, const Graph& graph, const PlanGraph& plan,
+                               ResourceMap& resources) {
+  if (!absl::IsFailedPrecondition(error) || !absl::StrContains(error.message(), "uninitialized"))
+    return error;
+  const std::vector<const Node*> missing = Missing(plan, resources);
+  if (missing.empty()) return error;
+  const auto restored = RestoredCheckpoint::Of(resources);
+  std::vector<std::string> lines;
+  for (const Node* variable : missing) {
+    const Node* initializer = InitializerOf(graph, *variable);
+    const std::string path = restored->Lacking(variable->name());
+    lines.push_back(absl::StrCat(
+        variable->name(), " (",
+        initializer != nullptr ? absl::StrCat("its initializer is ", initializer->name())
+                               : "the graph has no initializer for it",
+        path.empty() ? "" : absl::StrCat("; restoring ", path, " gave it no value"), ")"));
+  }
+  return FailedPrecondition(
+      error.message(),
+      "\nVariables that the step reads and that have no value: ", absl::StrJoin(lines, ", "));
+}
+
+}  // namespace weir

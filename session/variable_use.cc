@@ -1,0 +1,80 @@
+#include "weir/session/variable_use.h"
+
+#include <algorithm>
+#include <map>
+
+namespace weir {
+
+bool IsVariable(const PlanNode& node) {
+  if (node.kind != PlanNode::Kind::kOp) return false;
+  const std::string& op = node.node->op_name();
+  return op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
+}
+
+std::pair<std::string, std::string> VariableKey(const Node& variable) {
+  std::string name = variable.attr_or<std::string>("shared_name", "");
+  if (name.empty()) name = variable.name();
+  return {variable.attr_or<std::string>("container", ""), std::move(name)};
+}
+
+namespace {
+
+bool IsHandle(DataType type) { return type == DT_RESOURCE || IsRef(type); }
+
+}  // namespace
+
+VariableValues FindVariables(const PlanGraph& plan) {
+  const int count = static_cast<int>(plan.nodes.size());
+  VariableValues out{std::vector<int>(count, -1), std::vector<int>(count, -1)};
+  std::map<std::pair<std::string, std::string>, int> first;
+  for (int i = 0; i < count; ++i) {
+    const PlanNode& n = plan.nodes[i];
+    if (n.removed || n.kind == PlanNode::Kind::kFeed) continue;
+    if (n.kind == PlanNode::Kind::kRead) {
+      out.value_of[i] = out.handle_of[n.inputs[0].node];
+    } else if (n.kind == PlanNode::Kind::kOp) {
+      const DataType type = n.node->num_outputs() > 0 ? n.node->output_type(0) : DT_INVALID;
+      if (n.inputs.empty()) {
+        if (IsVariable(n)) {
+          out.handle_of[i] = first.try_emplace(VariableKey(*n.node), i).first->second;
+        } else if (IsHandle(type)) {
+          out.handle_of[i] = i;
+        }
+      } else if (IsHandle(type)) {
+        out.handle_of[i] = out.handle_of[n.inputs[0].node];
+      } else if (n.node->op_name() == "ReadVariableOp") {
+        out.value_of[i] = out.handle_of[n.inputs[0].node];
+      } else if (n.def != nullptr && n.def->AliasedInput(0) >= 0) {
+        out.value_of[i] = out.value_of[n.inputs[n.def->AliasedInput(0)].node];
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<VariableAccess> FindAccesses(const PlanGraph& plan, const VariableValues& variables) {
+  std::vector<VariableAccess> out;
+  for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {
+    const PlanNode& n = plan.nodes[i];
+    const bool is_op = n.kind == PlanNode::Kind::kOp;
+    if (n.removed || !(is_op || n.kind == PlanNode::Kind::kRead)) continue;
+    const bool hands_on = is_op && variables.handle_of[i] >= 0;
+    for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k) {
+      const PlanValue& in = n.inputs[k];
+      const int variable = variables.handle_of[in.node];
+      if (variable < 0 || !IsHandle(plan.nodes[in.node].type(in.output))) continue;
+      const bool writes = n.def != nullptr && std::find(n.def->writes.begin(), n.def->writes.end(),
+                                                        k) != n.def->writes.end();
+      if (!writes && hands_on) continue;
+      const bool assigns =
+          writes && (n.node->op_name() == "Assign" || n.node->op_name() == "AssignVariableOp");
+      out.push_back({i, variable,
+                     assigns  ? VariableAccess::Kind::kAssign
+                     : writes ? VariableAccess::Kind::kUpdate
+                              : VariableAccess::Kind::kRead});
+    }
+  }
+  return out;
+}
+
+}  // namespace weir
