@@ -14,6 +14,7 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   InsertCopies(plan, env);
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));
   for (PlanNode& n : plan.nodes) MarkDead(plan, &n);
+  if (env.options.forbid_races) WEIR_RETURN_IF_ERROR(CheckRaces(plan));
   return plan;
 }
 

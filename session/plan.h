@@ -20,6 +20,7 @@
 //   OrderReads         shared reads of references wait for what their users wait for  order_reads.cc
 //   InsertReads        a value where an op takes the value of a reference             insert_copies.cc
 //   InsertCopies       a copy wherever a tensor crosses devices                       insert_copies.cc
+//   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
 //   -- what follows is done once for each set of feed shapes --
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   Schedule           one static order; tasks that may run side by side              schedule.cc
@@ -114,6 +115,7 @@ absl::Status OrderInitializers(PlanGraph& plan);
 absl::Status OrderReads(PlanGraph& plan);
 void InsertReads(PlanGraph& plan);
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status CheckRaces(const PlanGraph& plan);
 // `feed_shapes`: by feed; unknown shapes are allowed.
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);

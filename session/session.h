@@ -32,6 +32,10 @@ struct SessionOptions {
   // Optimisations by name that are not to be applied: "constant_folding", "memory_plan",
   // "in_place", "parallel_tasks", "unused_values". Results do not depend on them beyond rounding.
   std::set<std::string> disable;
+  // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
+  // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and
+  // writes come one after the other (docs/how_a_run_works.md).
+  bool forbid_races = false;
   // Default time limit of a run; zero is none.
   std::chrono::milliseconds operation_timeout{0};
   // Kernels to use; null for the built-in ones.

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_join.h"
+#include "weir/session/variable_use.h"
+
+// Finds two accesses to one variable, at least one of them a write, that no path of the plan
+// orders. What happens then is defined (schedule.cc: the read comes first, two writes come in the
+// plan's order), but a program that depends on it seldom means to, and TensorFlow promises nothing.
+//
+// The nodes are in topological order, so of two accesses only the earlier can come first, and a
+// search from it need not look at nodes behind the later one. The plan has the edges that passes
+// have added by then (initializers in dependency order, shared reads after writes): what these
+// order is no race.
+//
+// Two branches of one condition never run both. So for each node the choices are collected that it
+// depends on ("this predicate is true"): a Switch adds one to each side, Merge keeps what all its
+// inputs share. Accesses with opposite choices are no race.
+namespace weir {
+
+namespace {
+
+// A predicate and the side taken.
+struct Choice {
+  int node, output;
+  bool side;
+  friend auto operator<=>(const Choice&, const Choice&) = default;
+};
+using Choices = std::set<Choice>;
+
+class RaceFinder {
+ public:
+  explicit RaceFinder(const PlanGraph& plan) : plan_(plan), count_(plan.nodes.size()) {}
+
+  absl::Status Run() {
+    FindRacedFor();
+    if (by_variable_.empty()) return absl::OkStatus();
+    ListSuccessors();
+    CollectChoices();
+    for (const auto& [variable, accesses] : by_variable_) {
+      for (size_t a = 0; a < accesses.size(); ++a) CheckFrom(accesses, a);
+    }
+    if (races_.empty()) return absl::OkStatus();
+    const size_t found = races_.size();
+    if (found > kMostNamed) races_.resize(kMostNamed);
+    return InvalidArgument(
+        absl::StrJoin(races_, "; "),
+        found > kMostNamed ? absl::StrCat("; and ", found - kMostNamed, " more") : "",
+        ". Order them by a control edge, or run them in different steps");
+  }
+
+ private:
+  static constexpr size_t kMostNamed = 10;
+
+  // Variables that are written, and used at least twice.
+  void FindRacedFor() {
+    for (const VariableAccess& access : FindAccesses(plan_, FindVariables(plan_))) {
+      const PlanNode& n = plan_.nodes[access.node];
+      const bool shape_only = n.kind == PlanNode::Kind::kOp && n.node->op_name() == "VariableShape";
+      if (IsVariable(plan_.nodes[access.variable]) && !shape_only)
+        by_variable_[access.variable].push_back(access);
+    }
+    std::erase_if(by_variable_, [](const auto& entry) {
+      return entry.second.size() < 2 ||
+             std::all_of(entry.second.begin(), entry.second.end(), [](const VariableAccess& a) {
+               return a.kind == VariableAccess::Kind::kRead;
+             });
+    });
+  }
+
+  void ListSuccessors() {
+    successors_.resize(count_);
+    for (size_t i = 0; i < count_; ++i) {
+      const int id = static_cast<int>(i);
+      for (const PlanValue& v : plan_.nodes[i].inputs) successors_[v.node].push_back(id);
+      for (const int control : plan_.nodes[i].controls) successors_[control].push_back(id);
+    }
+  }
+
+  // Where a predicate comes from, past nodes that only hand it on.
+  PlanValue Source(PlanValue v) const {
+    for (;;) {
+      const PlanNode& n = plan_.nodes[v.node];
+      const bool passes = n.kind == PlanNode::Kind::kCopy ||
+                          (n.kind == PlanNode::Kind::kOp && n.node->op_name() == "Identity");
+      if (!passes || !choices_[v.node].empty()) return v;
+      v = n.inputs[0];
+    }
+  }
+
+  Choices Along(const PlanValue& v) const {
+    Choices out = choices_[v.node];
+    const PlanNode& n = plan_.nodes[v.node];
+    if (n.kind == PlanNode::Kind::kOp &&
+        (n.node->op_name() == "Switch" || n.node->op_name() == "RefSwitch")) {
+      const PlanValue predicate = Source(n.inputs[1]);
+      out.insert({predicate.node, predicate.output, v.output == 1});
+    }
+    return out;
+  }
+
+  void CollectChoices() {
+    choices_.resize(count_);
+    for (size_t i = 0; i < count_; ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      Choices& here = choices_[i];
+      const bool merges = n.def != nullptr && n.def->accepts_dead;
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        Choices along = Along(n.inputs[k]);
+        if (!merges || k == 0) {
+          here.merge(along);
+        } else {
+          std::erase_if(here, [&](const Choice& c) { return !along.contains(c); });
+        }
+      }
+      for (const int control : n.controls)
+        here.insert(choices_[control].begin(), choices_[control].end());
+    }
+  }
+
+  bool Exclusive(int a, int b) const {
+    return std::any_of(choices_[a].begin(), choices_[a].end(), [&](const Choice& c) {
+      return choices_[b].contains({c.node, c.output, !c.side});
+    });
+  }
+
+  // Accesses behind the one at `first`, in the plan's order, that it has no path to.
+  void CheckFrom(const std::vector<VariableAccess>& accesses, size_t first) {
+    const VariableAccess& a = accesses[first];
+    std::vector<bool> reached;
+    for (size_t i = first + 1; i < accesses.size(); ++i) {
+      const VariableAccess& b = accesses[i];
+      const bool writes =
+          a.kind != VariableAccess::Kind::kRead || b.kind != VariableAccess::Kind::kRead;
+      if (!writes || a.node == b.node || Exclusive(a.node, b.node)) continue;
+      if (reached.empty()) reached = ReachedFrom(a.node, accesses.back().node);
+      if (!reached[b.node - a.node]) races_.push_back(Describe(a, b));
+    }
+  }
+
+  // By distance in the plan's order.
+  std::vector<bool> ReachedFrom(int first, int last) const {
+    std::vector<bool> reached(last - first + 1, false);
+    reached[0] = true;
+    for (int i = first; i <= last; ++i) {
+      if (!reached[i - first]) continue;
+      for (const int s : successors_[i]) {
+        if (s <= last) reached[s - first] = true;
+      }
+    }
+    return reached;
+  }
+
+  // A read that a pass has put in goes by the name of the node it is for.
+  std::string Label(int id) const {
+    if (plan_.nodes[id].kind != PlanNode::Kind::kRead) return plan_.nodes[id].node->Label();
+    for (const int user : successors_[id]) {
+      if (plan_.nodes[user].kind == PlanNode::Kind::kOp) return plan_.nodes[user].node->Label();
+    }
+    return absl::StrCat("the fetch of ", plan_.nodes[plan_.nodes[id].inputs[0].node].node->name());
+  }
+
+  std::string Describe(const VariableAccess& a, const VariableAccess& b) const {
+    const auto verb = [](const VariableAccess& access) {
+      return access.kind == VariableAccess::Kind::kRead ? " reads" : " writes";
+    };
+    return absl::StrCat("Race on variable '", plan_.nodes[a.variable].node->name(),
+                        "': ", Label(a.node), verb(a), " it and ", Label(b.node), verb(b),
+                        " it, and no path of the graph orders them");
+  }
+
+  const PlanGraph& plan_;
+  const size_t count_;
+  std::map<int, std::vector<VariableAccess>> by_variable_;
+  std::vector<std::vector<int>> successors_;
+  std::vector<Choices> choices_;
+  std::vector<std::string> races_;
+};
+
+}  // namespace
+
+absl::Status CheckRaces(const PlanGraph& plan) { return RaceFinder(plan).Run(); }
+
+}  // namespace weir
