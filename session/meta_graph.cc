@@ -1,7 +1,7 @@
 #include "weir/session/meta_graph.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "weir/core/file.h"
@@ -11,6 +11,7 @@
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/variable.pb.h"
+#include "weir/session/scoped_names.h"
 
 namespace weir {
 namespace {
@@ -25,71 +26,114 @@ constexpr const char* kVariableCollections[] = {
     collections::kMetricVariables, collections::kMovingAverageVariables,
     collections::kGlobalStep,      collections::kTrainableResourceVariables};
 
-// ---- Export.
+SaverDef SaverWithin(SaverDef def, absl::string_view prefix) {
+  for (std::string* name : {&def.filename_tensor_name, &def.save_tensor_name, &def.restore_op_name})
+    *name = StripScope(*name, prefix);
+  return def;
+}
 
-// One item of a collection; false if it does not go with what the collection has so far.
-bool ItemToProto(const CollectionItem& item, proto::CollectionDef* def) {
-  const auto fits = [&](proto::CollectionDef::KindCase kind) {
-    return def->kind_case() == kind || def->kind_case() == proto::CollectionDef::KIND_NOT_SET;
-  };
-  if (const auto* number = std::get_if<int64_t>(&item)) {
-    if (!fits(proto::CollectionDef::kInt64List)) return false;
-    def->mutable_int64_list()->add_value(*number);
-    return true;
-  }
-  if (const auto* number = std::get_if<float>(&item)) {
-    if (!fits(proto::CollectionDef::kFloatList)) return false;
-    def->mutable_float_list()->add_value(*number);
-    return true;
-  }
-  const auto* output = std::get_if<Output>(&item);
-  const auto* operation = std::get_if<Operation>(&item);
-  if (output != nullptr || operation != nullptr) {
-    if (!fits(proto::CollectionDef::kNodeList)) return false;
-    def->mutable_node_list()->add_value(output != nullptr ? output->name() : operation->name());
-    return true;
-  }
-  if (!fits(proto::CollectionDef::kBytesList)) return false;
+// What becomes of an item: it is in, it lies outside the scope, or it does not go with what its
+// collection has so far.
+enum class Put { kDone, kOutside, kUnfit };
+
+// What is kept as bytes.
+Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_view prefix,
+            std::string* bytes) {
   if (const auto* text = std::get_if<std::string>(&item)) {
-    def->mutable_bytes_list()->add_value(*text);
-    return true;
+    *bytes = *text;
+    const bool is_context = HoldsContexts(key) && !prefix.empty();
+    if (!is_context || NameOfContext(key, *text).empty()) return Put::kDone;
+    if (!InScope(NameOfContext(key, *text), prefix)) return Put::kOutside;
+    *bytes = RenameContext(key, *text,
+                           [&](const std::string& name) { return StripScope(name, prefix); });
+    return Put::kDone;
   }
   const auto& object = std::get<std::shared_ptr<CollectionObject>>(item);
   if (auto variable = std::dynamic_pointer_cast<VariableInfo>(object)) {
     proto::VariableDef variable_def;
-    if (!Variable(variable).ToProto(&variable_def)) return false;
-    def->mutable_bytes_list()->add_value(variable_def.SerializeAsString());
-    return true;
+    if (!Variable(variable).ToProto(&variable_def, prefix)) return Put::kOutside;
+    *bytes = variable_def.SerializeAsString();
+    return Put::kDone;
   }
   if (auto saver = std::dynamic_pointer_cast<SaverItem>(object)) {
+    if (!InScope(saver->def.filename_tensor_name, prefix)) return Put::kOutside;
     proto::SaverDef saver_def;
-    saver->def.ToProto(&saver_def);
-    def->mutable_bytes_list()->add_value(saver_def.SerializeAsString());
-    return true;
+    SaverWithin(saver->def, prefix).ToProto(&saver_def);
+    *bytes = saver_def.SerializeAsString();
+    return Put::kDone;
   }
-  return false;
+  return Put::kUnfit;
 }
 
-void ExportCollections(const Graph& graph, proto::MetaGraphDef* def,
+Put PutItem(const std::string& key, const CollectionItem& item, absl::string_view prefix,
+            proto::CollectionDef* def) {
+  using Kind = proto::CollectionDef::KindCase;
+  const auto fits = [&](Kind kind) {
+    return def->kind_case() == kind || def->kind_case() == proto::CollectionDef::KIND_NOT_SET;
+  };
+  if (const auto* number = std::get_if<int64_t>(&item)) {
+    if (!fits(proto::CollectionDef::kInt64List)) return Put::kUnfit;
+    def->mutable_int64_list()->add_value(*number);
+    return Put::kDone;
+  }
+  if (const auto* number = std::get_if<float>(&item)) {
+    if (!fits(proto::CollectionDef::kFloatList)) return Put::kUnfit;
+    def->mutable_float_list()->add_value(*number);
+    return Put::kDone;
+  }
+  const auto* output = std::get_if<Output>(&item);
+  const auto* operation = std::get_if<Operation>(&item);
+  if (output != nullptr || operation != nullptr) {
+    if (!fits(proto::CollectionDef::kNodeList)) return Put::kUnfit;
+    const std::string name = output != nullptr ? output->name() : operation->name();
+    if (!InScope(name, prefix)) return Put::kOutside;
+    def->mutable_node_list()->add_value(StripScope(name, prefix));
+    return Put::kDone;
+  }
+  if (!fits(proto::CollectionDef::kBytesList)) return Put::kUnfit;
+  std::string bytes;
+  const Put put = ToBytes(key, item, prefix, &bytes);
+  if (put == Put::kDone) def->mutable_bytes_list()->add_value(std::move(bytes));
+  return put;
+}
+
+void ExportCollections(const Graph& graph, absl::string_view prefix, proto::MetaGraphDef* def,
                        std::vector<std::string>* dropped) {
   for (const std::string& key : graph.CollectionKeys()) {
     proto::CollectionDef collection;
-    const std::vector<CollectionItem> items = graph.collection(key);
-    if (items.empty()) continue;
-    if (std::all_of(items.begin(), items.end(),
-                    [&](const auto& item) { return ItemToProto(item, &collection); })) {
+    bool whole = true;
+    for (const CollectionItem& item : graph.collection(key))
+      whole = whole && PutItem(key, item, prefix, &collection) != Put::kUnfit;
+    if (!whole) {
+      if (dropped != nullptr) dropped->push_back(key);
+    } else if (collection.kind_case() != proto::CollectionDef::KIND_NOT_SET) {
       (*def->mutable_collection_def())[key] = std::move(collection);
-    } else if (dropped != nullptr) {
-      dropped->push_back(key);
     }
   }
 }
 
-void SignatureToProto(const Graph& graph, const Signature& signature, proto::SignatureDef* def) {
+// The nodes of the scope only, under their names in it.
+void KeepScope(absl::string_view prefix, proto::MetaGraphDef* def) {
+  std::set<std::string> unbound;
+  google::protobuf::RepeatedPtrField<proto::NodeDef> kept;
+  for (proto::NodeDef& node : *def->mutable_graph_def()->mutable_node()) {
+    if (!InScope(node.name(), prefix)) continue;
+    StripScope(
+        prefix, [&](const std::string& input) { unbound.insert(input); }, &node);
+    *kept.Add() = std::move(node);
+  }
+  def->mutable_graph_def()->mutable_node()->Swap(&kept);
+  if (unbound.empty()) return;
+  auto* list = (*def->mutable_collection_def())[kUnboundInputs].mutable_bytes_list();
+  for (const std::string& input : unbound) list->add_value(input);
+}
+
+void SignatureToProto(const Graph& graph, const Signature& signature, absl::string_view prefix,
+                      proto::SignatureDef* def) {
   const auto fill = [&](const std::map<std::string, std::string>& from, auto* to) {
     for (const auto& [argument, name] : from) {
       proto::TensorInfo& info = (*to)[argument];
-      info.set_name(name);
+      info.set_name(StripScope(name, prefix));
       const absl::StatusOr<Output> output = graph.FindOutput(name);
       if (!output.ok()) continue;
       info.set_dtype(static_cast<proto::DataType>(output->dtype()));
@@ -111,20 +155,24 @@ bool HoldsVariables(absl::string_view collection) {
 void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto::MetaGraphDef* def,
                      std::vector<std::string>* dropped) {
   def->Clear();
+  const std::string prefix = ScopePrefix(options.export_scope);
   ExportGraphDef(graph, def->mutable_graph_def());
   std::map<std::string, const OpSpec*> used;
-  for (const std::unique_ptr<Node>& node : graph.nodes()) used[node->op_name()] = &node->op();
+  for (const std::unique_ptr<Node>& node : graph.nodes()) {
+    if (InScope(node->name(), prefix)) used[node->op_name()] = &node->op();
+  }
   for (const auto& [name, op] : used)
     OpToProto(*op, def->mutable_meta_info_def()->mutable_stripped_op_list()->add_op());
   for (const std::string& tag : options.tags) def->mutable_meta_info_def()->add_tags(tag);
   if (options.clear_devices) {
     for (proto::NodeDef& node : *def->mutable_graph_def()->mutable_node()) node.clear_device();
   }
-  if (options.saver) options.saver->ToProto(def->mutable_saver_def());
+  if (options.saver) SaverWithin(*options.saver, prefix).ToProto(def->mutable_saver_def());
   for (const auto& [key, signature] : options.signatures) {
-    SignatureToProto(graph, signature, &(*def->mutable_signature_def())[key]);
+    SignatureToProto(graph, signature, prefix, &(*def->mutable_signature_def())[key]);
   }
-  ExportCollections(graph, def, dropped);
+  ExportCollections(graph, prefix, def, dropped);
+  if (!prefix.empty()) KeepScope(prefix, def);
 }
 
 absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
@@ -138,153 +186,6 @@ absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
     return InvalidArgument(path, ": the meta graph is too large to be serialised (2 GiB)");
   }
   return WriteFileAtomically(path, bytes);
-}
-
-// ---- Import.
-namespace {
-
-class CollectionImporter {
- public:
-  CollectionImporter(Graph& graph, std::string prefix)
-      : graph_(graph), prefix_(std::move(prefix)) {}
-
-  void Import(const std::string& key, const proto::CollectionDef& def) {
-    switch (def.kind_case()) {
-      case proto::CollectionDef::kNodeList:
-        return ImportNodes(key, def.node_list());
-      case proto::CollectionDef::kBytesList:
-        return HoldsVariables(key) ? ImportVariables(key, def.bytes_list())
-                                   : ImportBytes(key, def.bytes_list());
-      case proto::CollectionDef::kInt64List:
-        for (const int64_t value : def.int64_list().value()) graph_.AddToCollection(key, value);
-        return;
-      case proto::CollectionDef::kFloatList:
-        for (const float value : def.float_list().value()) graph_.AddToCollection(key, value);
-        return;
-      default:
-        return;  // Any: of types that Weir does not know
-    }
-  }
-
- private:
-  void ImportNodes(const std::string& key, const proto::CollectionDef::NodeList& list) {
-    for (const std::string& name : list.value()) {
-      const std::string full = prefix_ + name;
-      if (absl::StrContains(name, ':')) {
-        const absl::StatusOr<Output> output = graph_.FindOutput(full);
-        if (output.ok()) {
-          graph_.AddToCollection(key, *output);
-        } else {
-          LeaveOut(key, output.status().message());
-        }
-      } else if (Node* node = graph_.FindNode(full); node != nullptr) {
-        graph_.AddToCollection(key, Operation(node));
-      } else {
-        LeaveOut(key, absl::StrCat("the graph has no node '", full, "'"));
-      }
-    }
-  }
-
-  // Collections are remarks on the graph, which is whole without them.
-  static void LeaveOut(const std::string& key, absl::string_view why) {
-    std::fprintf(stderr, "weir: an element of collection '%s' is left out: %.*s\n", key.c_str(),
-                 static_cast<int>(why.size()), why.data());
-  }
-
-  void ImportVariables(const std::string& key, const proto::CollectionDef::BytesList& list) {
-    for (const std::string& bytes : list.value()) {
-      proto::VariableDef def;
-      if (!def.ParseFromString(bytes)) {
-        LeaveOut(key, "a malformed VariableDef");
-        continue;
-      }
-      std::shared_ptr<VariableInfo>& info = variables_[def.variable_name()];
-      if (info == nullptr) {
-        const absl::StatusOr<Variable> variable = Variable::FromProto(graph_, def, prefix_);
-        if (!variable.ok()) {
-          LeaveOut(key, variable.status().message());
-          continue;
-        }
-        info = variable->info();
-      }
-      // Old writers do not say it in the definition.
-      if (key == collections::kTrainableVariables) info->trainable = true;
-      graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(info));
-    }
-  }
-
-  void ImportBytes(const std::string& key, const proto::CollectionDef::BytesList& list) {
-    for (const std::string& bytes : list.value()) {
-      proto::SaverDef saver;
-      if (key == collections::kSavers && saver.ParseFromString(bytes)) {
-        graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(
-                                        std::make_shared<SaverItem>(SaverDef::FromProto(saver))));
-      } else {
-        graph_.AddToCollection(key, bytes);
-      }
-    }
-  }
-
-  Graph& graph_;
-  const std::string prefix_;
-  std::map<std::string, std::shared_ptr<VariableInfo>> variables_;
-};
-
-MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
-  MetaGraph meta;
-  if (def.has_saver_def()) {
-    meta.saver = SaverDef::FromProto(def.saver_def());
-    for (std::string* name : {&meta.saver->filename_tensor_name, &meta.saver->save_tensor_name,
-                              &meta.saver->restore_op_name}) {
-      *name = prefix + *name;
-    }
-  }
-  for (const auto& [key, from] : def.signature_def()) {
-    Signature& to = meta.signatures[key];
-    for (const auto& [argument, info] : from.inputs()) to.inputs[argument] = prefix + info.name();
-    for (const auto& [argument, info] : from.outputs()) to.outputs[argument] = prefix + info.name();
-    to.method_name = from.method_name();
-  }
-  meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());
-  for (const auto& asset : def.asset_file_def())
-    meta.assets[prefix + asset.tensor_info().name()] = asset.filename();
-  return meta;
-}
-
-}  // namespace
-
-absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
-                                          const ImportMetaGraphOptions& options) {
-  ImportOptions import;
-  import.prefix = options.import_scope;
-  const std::string prefix = options.import_scope.empty() ? "" : options.import_scope + "/";
-  if (options.clear_devices) {
-    proto::GraphDef cleared = def.graph_def();
-    for (proto::NodeDef& node : *cleared.mutable_node()) node.clear_device();
-    WEIR_RETURN_IF_ERROR(ImportGraphDef(graph, cleared, import).status());
-  } else {
-    WEIR_RETURN_IF_ERROR(ImportGraphDef(graph, def.graph_def(), import).status());
-  }
-  CollectionImporter collections(graph, prefix);
-  std::map<std::string, const proto::CollectionDef*> sorted;
-  for (const auto& [key, collection] : def.collection_def()) sorted[key] = &collection;
-  for (const auto& [key, collection] : sorted) collections.Import(key, *collection);
-  return Describe(def, prefix);
-}
-
-absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& path,
-                                              const ImportMetaGraphOptions& options) {
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  proto::MetaGraphDef def;
-  if (IsText(path)) {
-    const absl::Status parsed = ParseTextProto(bytes, path, &def);
-    if (!parsed.ok()) return DataLoss(parsed.message());
-  } else if (!def.ParseFromString(bytes)) {
-    return DataLoss(path, ": not a MetaGraphDef, or damaged");
-  }
-  absl::StatusOr<MetaGraph> meta = ImportMetaGraph(graph, def, options);
-  if (!meta.ok()) return Annotate(meta.status(), path);
-  return meta;
 }
 
 }  // namespace weir

@@ -29,6 +29,10 @@ struct MetaGraphOptions {
   std::map<std::string, Signature> signatures = {};
   std::vector<std::string> tags = {};
   bool clear_devices = false;
+  // Only the nodes of this name scope, under their names in it. What they take from outside becomes
+  // an unbound input, which an import needs a tensor for; see ImportMetaGraphOptions::input_map. Of
+  // collections, what has a name elsewhere is left out; numbers and strings stay as they are.
+  std::string export_scope = {};
 };
 // The graph, its collections, and the signatures of the ops it uses. Collections of variables,
 // savers, numbers, strings, tensors and ops are kept; of those with other or mixed things,
@@ -44,20 +48,26 @@ absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
 bool HoldsVariables(absl::string_view collection);
 
 struct ImportMetaGraphOptions {
-  // Put before every name, with a '/' between.
+  // The name scope that the nodes go to, inside the current one; made unique ("a_1" if there is an
+  // "a" already), unless it ends in '/'.
   std::string import_scope = {};
   bool clear_devices = false;
+  // Inputs by their names in the meta graph -> tensors to take instead. All unbound inputs of a part
+  // of a graph ("$unbound_inputs_x:0") must be here, else INVALID_ARGUMENT names those that are not.
+  std::map<std::string, Output> input_map = {};
 };
 // What a meta graph says besides the graph and its collections. Names have the import scope in
 // front.
 struct MetaGraph {
+  std::string scope;  // where the nodes went; empty for the root
   std::optional<SaverDef> saver;
   std::map<std::string, Signature> signatures;
   std::vector<std::string> tags;
   std::map<std::string, std::string> assets;  // tensor -> file in the directory assets/
 };
-// Adds the nodes, and what the collections hold: variables as handles onto these nodes. Errors are
-// those of ImportGraphDef. An element of a collection that is malformed, or names what is not
+// Adds the nodes, and what the collections hold, under its new names: variables as handles onto
+// these nodes, so that a model trains on by its collections alone. Errors are those of
+// ImportGraphDef. An element of a collection that is malformed, or names what is not
 // there, is left out with a line on stderr: the graph is usable without it.
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
                                           const ImportMetaGraphOptions& options = {});
