@@ -25,6 +25,7 @@
 #include "weir/ops/summary.h"
 #include "weir/ops/variables.h"
 #include "weir/session/meta_graph.h"
+#include "weir/session/monitored_session.h"
 #include "weir/session/saver.h"
 #include "weir/session/session.h"
 

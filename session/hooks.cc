@@ -1,0 +1,410 @@
+#include "weir/session/hooks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+#include "weir/core/file.h"
+#include "weir/core/graph_io.h"
+#include "weir/ops/variables.h"
+#include "weir/proto/meta_graph.pb.h"
+#include "weir/session/meta_graph.h"
+
+namespace weir {
+
+namespace {
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// When a period is over.
+class Timer {
+ public:
+  explicit Timer(const Period& period) : period_(period) {}
+
+  struct Elapsed {
+    int64_t steps;
+    double seconds;
+  };
+
+  bool Due(int64_t step) const {
+    if (!last_step_) return true;
+    if (step == *last_step_) return false;
+    return period_.seconds > 0 ? Now() >= last_time_ + period_.seconds
+                               : step >= *last_step_ + period_.steps;
+  }
+  // Since the last time; nothing the first time.
+  std::optional<Elapsed> Restart(int64_t step) {
+    const double now = Now();
+    std::optional<Elapsed> elapsed;
+    if (last_step_) elapsed = {step - *last_step_, now - last_time_};
+    last_step_ = step;
+    last_time_ = now;
+    return elapsed;
+  }
+  const std::optional<int64_t>& last_step() const { return last_step_; }
+
+ private:
+  Period period_;
+  std::optional<int64_t> last_step_;
+  double last_time_ = 0;
+};
+
+absl::Status CheckPeriod(const Period& period, absl::string_view hook) {
+  if (period.empty())
+    return InvalidArgument(hook, ": Either seconds or steps should be provided for its period.");
+  if (period.steps > 0 && period.seconds > 0)
+    return InvalidArgument(hook, ": Can not provide both seconds and steps for its period.");
+  return absl::OkStatus();
+}
+
+absl::Status NeedGlobalStep(Graph& graph, absl::string_view hook) {
+  if (GetGlobalStep(graph)) return absl::OkStatus();
+  WEIR_RETURN_IF_ERROR(graph.status());
+  return FailedPrecondition("Global step should be created to use ", hook, ".");
+}
+
+class CheckpointSaverHook final : public SessionHook {
+ public:
+  explicit CheckpointSaverHook(CheckpointSaverOptions options)
+      : options_(std::move(options)), timer_(options_.period) {}
+
+  absl::Status Begin(Graph& graph) override {
+    WEIR_RETURN_IF_ERROR(CheckPeriod(options_.period, "CheckpointSaver"));
+    return NeedGlobalStep(graph, "CheckpointSaver");
+  }
+
+  absl::Status AfterCreateSession(HookContext& context) override {
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Saver> saver, SaverOf(context));
+    WEIR_RETURN_IF_ERROR(MakeDirectories(options_.directory));
+    if (!graph_written_) WEIR_RETURN_IF_ERROR(WriteGraph(context, saver->def()));
+    graph_written_ = true;
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    return Save(context, step);
+  }
+
+  absl::Status AfterRun(HookContext& context, absl::Span<const Tensor>) override {
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    return timer_.Due(step) ? Save(context, step) : absl::OkStatus();
+  }
+
+  absl::Status End(HookContext& context) override {
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    return timer_.last_step() != step ? Save(context, step) : absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<Saver>> SaverOf(HookContext& context) const {
+    if (options_.saver != nullptr) return options_.saver;
+    if (context.scaffold().saver != nullptr) return context.scaffold().saver;
+    return FailedPrecondition("CheckpointSaver: there is no saver, as the graph has no variables");
+  }
+
+  absl::Status WriteGraph(HookContext& context, const SaverDef& saver) const {
+    const Graph& graph = context.session().graph();
+    WEIR_RETURN_IF_ERROR(
+        WriteFileAtomically(JoinPath(options_.directory, "graph.pbtxt"), GraphToText(graph)));
+    WEIR_ASSIGN_OR_RETURN(EventWriter* const events, context.Events(options_.directory));
+    WEIR_RETURN_IF_ERROR(events->AddGraph(SerializeGraph(graph)));
+    proto::MetaGraphDef meta;
+    ExportMetaGraph(graph, {.saver = saver}, &meta);
+    return events->AddMetaGraph(meta.SerializeAsString());
+  }
+
+  absl::Status Save(HookContext& context, int64_t step) {
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Saver> saver, SaverOf(context));
+    timer_.Restart(step);
+    return saver
+        ->Save(context.session(), JoinPath(options_.directory, options_.basename),
+               {.global_step = step})
+        .status();
+  }
+
+  const CheckpointSaverOptions options_;
+  Timer timer_;
+  bool graph_written_ = false;
+};
+
+class SummarySaverHook final : public SessionHook {
+ public:
+  explicit SummarySaverHook(SummarySaverOptions options)
+      : options_(std::move(options)), timer_(options_.period) {}
+
+  absl::Status Begin(Graph& graph) override {
+    WEIR_RETURN_IF_ERROR(CheckPeriod(options_.period, "SummarySaver"));
+    return NeedGlobalStep(graph, "SummarySaver");
+  }
+
+  absl::Status BeforeRun(HookContext& context, HookRequest* request) override {
+    const Output op = options_.summary_op ? options_.summary_op : context.scaffold().summary_op;
+    if (!op) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    if (timer_.Due(step + 1)) request->fetches = {op};
+    return absl::OkStatus();
+  }
+
+  absl::Status AfterRun(HookContext& context, absl::Span<const Tensor> values) override {
+    if (values.empty()) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    timer_.Restart(step);
+    if (values[0].dtype() != DT_STRING || values[0].num_elements() != 1)
+      return InvalidArgument("SummarySaver: a summary is ", values[0].Description());
+    WEIR_ASSIGN_OR_RETURN(EventWriter* const events, context.Events(options_.directory));
+    return events->AddSummary(values[0].scalar<std::string>(), step);
+  }
+
+  absl::Status End(HookContext& context) override {
+    WEIR_ASSIGN_OR_RETURN(EventWriter* const events, context.Events(options_.directory));
+    return events->Flush();
+  }
+
+ private:
+  const SummarySaverOptions options_;
+  Timer timer_;
+};
+
+class StepCounterHook final : public SessionHook {
+ public:
+  explicit StepCounterHook(StepCounterOptions options)
+      : options_(std::move(options)), timer_(options_.period) {}
+
+  absl::Status Begin(Graph& graph) override {
+    WEIR_RETURN_IF_ERROR(CheckPeriod(options_.period, "StepCounter"));
+    WEIR_RETURN_IF_ERROR(NeedGlobalStep(graph, "StepCounter"));
+    tag_ = GetGlobalStep(graph).op_name() + "/sec";
+    return absl::OkStatus();
+  }
+
+  absl::Status AfterRun(HookContext& context, absl::Span<const Tensor>) override {
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    if (!timer_.Due(step)) return absl::OkStatus();
+    const std::optional<Timer::Elapsed> elapsed = timer_.Restart(step);
+    if (!elapsed) return absl::OkStatus();
+    const double rate = static_cast<double>(elapsed->steps) / std::max(elapsed->seconds, 1e-9);
+    const std::string line = absl::StrFormat("%s: %g", tag_, rate);
+    options_.print ? options_.print(line) : void(std::fprintf(stderr, "%s\n", line.c_str()));
+    if (options_.directory.empty()) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(EventWriter* const events, context.Events(options_.directory));
+    return events->AddScalar(tag_, static_cast<float>(rate), step);
+  }
+
+ private:
+  const StepCounterOptions options_;
+  Timer timer_;
+  std::string tag_;
+};
+
+// A floating or integer scalar.
+absl::StatusOr<double> AsDouble(const Tensor& value, const std::string& name) {
+  if (value.num_elements() == 1) {
+    switch (value.dtype()) {
+      case DT_FLOAT:
+        return value.data<float>()[0];
+      case DT_DOUBLE:
+        return value.data<double>()[0];
+      case DT_HALF:
+        return static_cast<double>(value.data<half>()[0]);
+      case DT_BFLOAT16:
+        return static_cast<double>(value.data<bfloat16>()[0]);
+      default:
+        if (IsInteger(value.dtype())) return static_cast<double>(value.IntAt(0));
+    }
+  }
+  return InvalidArgument("ProgressLogger: '", name, "' is ", value.Description(),
+                         ", not a number that can be shown");
+}
+
+class ProgressLoggerHook final : public SessionHook {
+ public:
+  explicit ProgressLoggerHook(ProgressLoggerOptions options)
+      : options_(std::move(options)),
+        in_place_(!options_.print && isatty(STDOUT_FILENO) != 0),
+        period_(options_.period.value_or(Period{.seconds = in_place_ ? 0.1 : 1.0})),
+        timer_(period_) {
+    for (const LoggedValue& v : options_.values) fetches_.push_back(v.value);
+  }
+  ~ProgressLoggerHook() override { EndLine(); }
+
+  absl::Status Begin(Graph& graph) override {
+    WEIR_RETURN_IF_ERROR(CheckPeriod(period_, "ProgressLogger"));
+    return NeedGlobalStep(graph, "ProgressLogger");
+  }
+
+  absl::Status AfterCreateSession(HookContext& context) override {
+    WEIR_ASSIGN_OR_RETURN(first_step_, context.GlobalStep());
+    start_ = Now();
+    return absl::OkStatus();
+  }
+
+  absl::Status BeforeRun(HookContext& context, HookRequest* request) override {
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    due_ = timer_.Due(step + 1) || step + 1 == options_.last_step;
+    if (due_) request->fetches = fetches_;
+    return absl::OkStatus();
+  }
+
+  absl::Status AfterRun(HookContext& context, absl::Span<const Tensor> values) override {
+    if (!due_) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    timer_.Restart(step);
+    WEIR_ASSIGN_OR_RETURN(const std::string line, Line(step, values));
+    if (options_.print) {
+      options_.print(line);
+    } else {
+      std::printf("%s%s%s", in_place_ ? "\r\x1b[K" : "", line.c_str(), in_place_ ? "" : "\n");
+      std::fflush(stdout);
+      line_open_ = in_place_;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status End(HookContext&) override {
+    EndLine();
+    return absl::OkStatus();
+  }
+
+ private:
+  void EndLine() {
+    if (line_open_) std::printf("\n");
+    line_open_ = false;
+  }
+
+  absl::StatusOr<std::string> Line(int64_t step, absl::Span<const Tensor> values) const {
+    const double rate = static_cast<double>(step - first_step_) / std::max(Now() - start_, 1e-9);
+    std::string line = absl::StrCat("step ", step);
+    if (options_.last_step > 0) absl::StrAppend(&line, "/", options_.last_step);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const LoggedValue& shown = options_.values[i];
+      WEIR_ASSIGN_OR_RETURN(const double value, AsDouble(values[i], shown.name));
+      absl::StrAppend(&line, "  ", shown.name, " ",
+                      shown.format ? shown.format(value) : absl::StrFormat("%.4f", value));
+    }
+    absl::StrAppendFormat(&line, "  %.0f steps/s", rate);
+    if (options_.last_step > 0) {
+      const double left = static_cast<double>(std::max<int64_t>(options_.last_step - step, 0));
+      absl::StrAppendFormat(&line, "  ETA %.0f s", left / std::max(rate, 1e-9));
+    }
+    return line;
+  }
+
+  const ProgressLoggerOptions options_;
+  const bool in_place_;
+  const Period period_;
+  Timer timer_;
+  Outputs fetches_;
+  int64_t first_step_ = 0;
+  double start_ = 0;
+  bool due_ = false, line_open_ = false;
+};
+
+class StopAtStepHook final : public SessionHook {
+ public:
+  explicit StopAtStepHook(const StopAtStepOptions& options)
+      : num_steps_(options.num_steps), last_step_(options.last_step) {}
+
+  absl::Status Begin(Graph& graph) override {
+    if (!num_steps_ && !last_step_)
+      return InvalidArgument("StopAtStep: One of num_steps or last_step must be specified.");
+    if (num_steps_ && last_step_)
+      return InvalidArgument("StopAtStep: Only one of num_steps or last_step can be specified.");
+    return NeedGlobalStep(graph, "StopAtStep");
+  }
+
+  absl::Status AfterCreateSession(HookContext& context) override {
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    if (!last_step_) last_step_ = step + *num_steps_;
+    if (step >= *last_step_) context.RequestStop();
+    return absl::OkStatus();
+  }
+
+  absl::Status AfterRun(HookContext& context, absl::Span<const Tensor>) override {
+    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
+    if (step >= *last_step_) context.RequestStop();
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::optional<int64_t> num_steps_;
+  std::optional<int64_t> last_step_;
+};
+
+bool HasNan(const Tensor& t) {
+  const auto any = [](const auto& values) {
+    return std::any_of(values.begin(), values.end(),
+                       [](auto v) { return std::isnan(static_cast<double>(v)); });
+  };
+  switch (t.dtype()) {
+    case DT_FLOAT:
+      return any(t.flat<float>());
+    case DT_DOUBLE:
+      return any(t.flat<double>());
+    case DT_HALF:
+      return any(t.flat<half>());
+    case DT_BFLOAT16:
+      return any(t.flat<bfloat16>());
+    default:
+      return false;
+  }
+}
+
+class NanGuardHook final : public SessionHook {
+ public:
+  NanGuardHook(Output loss, bool fail) : loss_(loss), fail_(fail) {}
+
+  absl::Status Begin(Graph&) override {
+    if (loss_ && IsFloating(loss_.dtype())) return absl::OkStatus();
+    return InvalidArgument("NanGuard: the tensor ", loss_ ? loss_.name() : "(invalid)",
+                           " is not floating");
+  }
+  absl::Status BeforeRun(HookContext&, HookRequest* request) override {
+    request->fetches = {loss_};
+    return absl::OkStatus();
+  }
+  absl::Status AfterRun(HookContext& context, absl::Span<const Tensor> values) override {
+    if (!HasNan(values[0])) return absl::OkStatus();
+    if (fail_) {
+      return InvalidArgument("NaN loss during training: Model diverged with loss = NaN. (",
+                             loss_.name(), ")");
+    }
+    std::fprintf(stderr, "weir: Model diverged with loss = NaN. (%s)\n", loss_.name().c_str());
+    context.RequestStop();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Output loss_;
+  const bool fail_;
+};
+
+}  // namespace
+
+std::shared_ptr<SessionHook> CheckpointSaver(CheckpointSaverOptions options) {
+  return std::make_shared<CheckpointSaverHook>(std::move(options));
+}
+std::shared_ptr<SessionHook> SummarySaver(SummarySaverOptions options) {
+  return std::make_shared<SummarySaverHook>(std::move(options));
+}
+std::shared_ptr<SessionHook> StepCounter(StepCounterOptions options) {
+  return std::make_shared<StepCounterHook>(std::move(options));
+}
+std::shared_ptr<SessionHook> ProgressLogger(ProgressLoggerOptions options) {
+  return std::make_shared<ProgressLoggerHook>(std::move(options));
+}
+std::shared_ptr<SessionHook> StopAtStep(StopAtStepOptions options) {
+  return std::make_shared<StopAtStepHook>(options);
+}
+std::shared_ptr<SessionHook> NanGuard(Output loss, bool fail) {
+  return std::make_shared<NanGuardHook>(loss, fail);
+}
+
+absl::Status FinalOps::End(HookContext& context) {
+  WEIR_ASSIGN_OR_RETURN(values_, context.session().Run(feeds_, fetches_));
+  return absl::OkStatus();
+}
+
+}  // namespace weir

@@ -1,0 +1,415 @@
+#include "weir/session/monitored_session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <thread>
+
+#include "absl/strings/str_join.h"
+#include "weir/ops/variables.h"
+
+namespace weir {
+
+namespace {
+
+// What TensorFlow calls preemption: the session is gone, and another may do.
+bool IsLoss(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsUnavailable(status);
+}
+
+absl::Status Closed() { return FailedPrecondition("Session is already closed."); }
+
+std::string NameOf(const Operation& op) { return op ? op.name() : "none"; }
+
+// The node that was made with the variable, as a finalised graph can take no other.
+Output ReadOfGlobalStep(Graph& graph) {
+  const Variable step = GetGlobalStep(graph);
+  if (!step) return {};
+  return step.info()->snapshot ? step.info()->snapshot : step.value();
+}
+
+}  // namespace
+
+struct MonitoredSession::Impl final : public HookContext {
+  Impl(Graph& g, MonitoredSessionOptions o) : graph(g), options(std::move(o)) {}
+
+  Session& session() override { return *live; }
+  const Scaffold& scaffold() const override { return options.scaffold; }
+  absl::StatusOr<int64_t> GlobalStep() override;
+  absl::StatusOr<EventWriter*> Events(const std::string& directory) override;
+  void RequestStop() override { stop = true; }
+
+  absl::Status Begin();
+  absl::Status Start();
+  absl::Status StartOnce();
+  absl::StatusOr<std::string> Restore();
+  absl::Status Initialize();
+  absl::Status InitializeLocal(const std::string& restored);
+  absl::StatusOr<std::string> WhatIsMissing(const Output& ready_op);
+  absl::Status NotReady(absl::string_view what, const std::string& restored,
+                        const std::string& missing) const;
+  absl::Status Recover(const absl::Status& loss);
+  absl::Status End();
+  void Abandon();
+
+  Graph& graph;
+  MonitoredSessionOptions options;
+  std::optional<Session> live;  // empty between a loss and the recovery, and once closed
+  int64_t generation = 0;       // of sessions
+  bool stop = false, closed = false;
+  int losses = 0;  // since a step went well
+  Output global_step;
+  std::optional<Step> read_global_step;
+  std::optional<int64_t> known_step;  // until something runs
+  std::map<std::string, std::unique_ptr<EventWriter>> events;
+};
+
+absl::StatusOr<int64_t> MonitoredSession::Impl::GlobalStep() {
+  if (known_step) return *known_step;
+  if (!global_step) return FailedPrecondition("The graph has no global step: CreateGlobalStep");
+  if (!read_global_step) {
+    WEIR_ASSIGN_OR_RETURN(read_global_step, live->Prepare({}, {global_step}));
+  }
+  Tensors value;
+  WEIR_RETURN_IF_ERROR(read_global_step->Run({}, &value));
+  known_step = value[0].IntAt(0);
+  return *known_step;
+}
+
+absl::StatusOr<EventWriter*> MonitoredSession::Impl::Events(const std::string& directory) {
+  std::unique_ptr<EventWriter>& writer = events[directory];
+  if (writer == nullptr) {
+    WEIR_ASSIGN_OR_RETURN(writer, EventWriter::Create(directory));
+  }
+  return writer.get();
+}
+
+absl::Status MonitoredSession::Impl::Begin() {
+  if (!options.checkpoint_dir.empty() && !options.checkpoint_path.empty())
+    return InvalidArgument("Can not provide both checkpoint_dir and checkpoint_path.");
+  for (const auto& hook : options.hooks) WEIR_RETURN_IF_ERROR(hook->Begin(graph));
+  global_step = ReadOfGlobalStep(graph);
+  WEIR_RETURN_IF_ERROR(options.scaffold.Complete(graph));
+  return Start();
+}
+
+// A session whose variables have values; as many attempts as the options allow.
+absl::Status MonitoredSession::Impl::Start() {
+  for (;;) {
+    const absl::Status status = StartOnce();
+    if (status.ok()) return status;
+    if (!IsLoss(status)) {
+      live.reset();
+      return status;
+    }
+    WEIR_RETURN_IF_ERROR(Recover(status));
+  }
+}
+
+absl::Status MonitoredSession::Impl::StartOnce() {
+  ++generation;
+  read_global_step.reset();
+  known_step.reset();
+  WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(graph, options.session));
+  live.emplace(std::move(made));
+  WEIR_ASSIGN_OR_RETURN(const std::string restored, Restore());
+  if (restored.empty()) WEIR_RETURN_IF_ERROR(Initialize());
+  WEIR_RETURN_IF_ERROR(InitializeLocal(restored));
+  WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatIsMissing(options.scaffold.ready_op));
+  if (!missing.empty()) return NotReady("model ready", restored, missing);
+  for (const auto& hook : options.hooks) WEIR_RETURN_IF_ERROR(hook->AfterCreateSession(*this));
+  return absl::OkStatus();
+}
+
+// The path of the checkpoint; empty if there is none.
+absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
+  Saver* const saver = options.scaffold.saver.get();
+  if (saver == nullptr) return "";
+  if (!options.checkpoint_path.empty()) {
+    WEIR_RETURN_IF_ERROR(saver->Restore(*live, options.checkpoint_path));
+    return options.checkpoint_path;
+  }
+  if (options.checkpoint_dir.empty()) return "";
+  const absl::StatusOr<CheckpointState> state = ReadCheckpointState(options.checkpoint_dir);
+  if (absl::IsNotFound(state.status())) return "";
+  WEIR_RETURN_IF_ERROR(state.status());
+  if (state->model_checkpoint_path.empty()) return "";
+  WEIR_RETURN_IF_ERROR(saver->Restore(*live, state->model_checkpoint_path));
+  saver->RecoverLastCheckpoints(state->all_model_checkpoint_paths);
+  return state->model_checkpoint_path;
+}
+
+absl::Status MonitoredSession::Impl::Initialize() {
+  const Scaffold& s = options.scaffold;
+  WEIR_RETURN_IF_ERROR(live->Run(s.init_feeds, {}, {s.init_op}).status());
+  return s.init_fn ? s.init_fn(*live) : absl::OkStatus();
+}
+
+absl::Status MonitoredSession::Impl::InitializeLocal(const std::string& restored) {
+  const Scaffold& s = options.scaffold;
+  WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatIsMissing(s.ready_for_local_init_op));
+  if (!missing.empty()) return NotReady("model ready for local_init", restored, missing);
+  return live->Run(s.local_init_feeds, {}, {s.local_init_op}).status();
+}
+
+// In words; empty if the op reports nothing.
+absl::StatusOr<std::string> MonitoredSession::Impl::WhatIsMissing(const Output& ready_op) {
+  const absl::StatusOr<Tensors> reported = live->Run({ready_op});
+  if (absl::IsFailedPrecondition(reported.status()))
+    return std::string(reported.status().message());
+  WEIR_RETURN_IF_ERROR(reported.status());
+  const Tensor& names = (*reported)[0];
+  if (names.dtype() != DT_STRING || names.num_elements() == 0) return "";
+  return absl::StrCat("Variables not initialized: ",
+                      absl::StrJoin(names.flat<std::string>(), ", "));
+}
+
+absl::Status MonitoredSession::Impl::NotReady(absl::string_view what, const std::string& restored,
+                                              const std::string& missing) const {
+  const Scaffold& s = options.scaffold;
+  if (!restored.empty()) {
+    return FailedPrecondition("Restoring ", restored, " did not make ", what, ". Its saver does ",
+                              "not restore all variables: initialise the others in local_init_op, ",
+                              "or save and restore them too. ", missing);
+  }
+  return FailedPrecondition("Init operations did not make ", what,
+                            ".  Init op: ", NameOf(s.init_op),
+                            ", init fn: ", s.init_fn ? "given" : "none",
+                            ", local_init_op: ", NameOf(s.local_init_op), ", error: ", missing);
+}
+
+// Gives the session up; the error itself once there have been too many.
+absl::Status MonitoredSession::Impl::Recover(const absl::Status& loss) {
+  live.reset();
+  if (losses >= options.max_recoveries) return loss;
+  std::fprintf(stderr, "weir: the session was lost and is started anew: %s\n",
+               loss.ToString().c_str());
+  std::this_thread::sleep_for(options.recovery_pause * (1 << std::min(losses, 10)));
+  ++losses;
+  return absl::OkStatus();
+}
+
+// Every hook gets to its end; the first error counts.
+absl::Status MonitoredSession::Impl::End() {
+  absl::Status status;
+  for (const auto& hook : options.hooks) {
+    known_step.reset();
+    if (live) status.Update(hook->End(*this));
+  }
+  for (const auto& [directory, writer] : events) status.Update(writer->Close());
+  Abandon();
+  return status;
+}
+
+void MonitoredSession::Impl::Abandon() {
+  closed = true;
+  events.clear();
+  read_global_step.reset();
+  live.reset();
+}
+
+// ---- Steps.
+
+struct MonitoredStep::Impl {
+  // What the caller asked for, and what hooks added to it: a step of the session.
+  struct Variant {
+    Outputs feeds, fetches;
+    Step step;
+  };
+
+  absl::Status Run(absl::Span<const Tensor> fed, Tensors* fetched, const RunOptions& options);
+  absl::Status RunOnce(absl::Span<const Tensor> fed, Tensors* fetched, const RunOptions& options);
+  absl::Status AskHooks();
+  absl::StatusOr<const Step*> Find();
+  absl::Status AnswerHooks(absl::Span<const Tensor> values);
+
+  std::shared_ptr<MonitoredSession::Impl> session;
+  Outputs feeds, fetches;
+  std::vector<Operation> targets;
+  std::vector<Variant> variants;  // of the session of this generation
+  int64_t generation = 0;
+  // For the step at hand: what hooks have added, and how many fetches are each one's.
+  Outputs added_feeds, added_fetches;
+  Tensors added_values, all_fed, all_fetched;
+  std::vector<size_t> fetches_of;
+};
+
+absl::Status MonitoredStep::Impl::Run(absl::Span<const Tensor> fed, Tensors* fetched,
+                                      const RunOptions& options) {
+  MonitoredSession::Impl& s = *session;
+  if (s.closed) return Closed();
+  if (s.stop) return FailedPrecondition("Run called even after should_stop requested.");
+  for (;;) {
+    absl::Status status = s.live ? absl::OkStatus() : s.Start();
+    if (status.ok()) status = RunOnce(fed, fetched, options);
+    s.known_step.reset();
+    if (status.ok()) s.losses = 0;
+    if (absl::IsOutOfRange(status)) s.stop = true;
+    if (!IsLoss(status) || !s.live) return status;
+    WEIR_RETURN_IF_ERROR(s.Recover(status));
+  }
+}
+
+absl::Status MonitoredStep::Impl::RunOnce(absl::Span<const Tensor> fed, Tensors* fetched,
+                                          const RunOptions& options) {
+  WEIR_RETURN_IF_ERROR(AskHooks());
+  WEIR_ASSIGN_OR_RETURN(const Step* const step, Find());
+  session->known_step.reset();
+  if (added_feeds.empty() && added_fetches.empty()) {
+    WEIR_RETURN_IF_ERROR(step->Run(fed, fetched, options));
+    return AnswerHooks({});
+  }
+  if (fed.size() != feeds.size()) {
+    return InvalidArgument("The step takes ", feeds.size(), " feeds but got ", fed.size());
+  }
+  all_fed.assign(fed.begin(), fed.end());
+  all_fed.insert(all_fed.end(), added_values.begin(), added_values.end());
+  WEIR_RETURN_IF_ERROR(step->Run(all_fed, &all_fetched, options));
+  const auto own_end = all_fetched.begin() + static_cast<int64_t>(fetches.size());
+  if (fetched != nullptr) fetched->assign(all_fetched.begin(), own_end);
+  return AnswerHooks(absl::MakeConstSpan(all_fetched).subspan(fetches.size()));
+}
+
+absl::Status MonitoredStep::Impl::AskHooks() {
+  added_feeds.clear();
+  added_fetches.clear();
+  added_values.clear();
+  fetches_of.clear();
+  HookRequest request;
+  for (const auto& hook : session->options.hooks) {
+    request.feeds.clear();
+    request.fetches.clear();
+    WEIR_RETURN_IF_ERROR(hook->BeforeRun(*session, &request));
+    for (const auto& [to, value] : request.feeds) {
+      const bool by_user = std::find(feeds.begin(), feeds.end(), to) != feeds.end();
+      if (by_user || std::find(added_feeds.begin(), added_feeds.end(), to) != added_feeds.end()) {
+        return InvalidArgument(by_user ? "Same tensor is fed by a SessionHook and user: "
+                                       : "Same tensor is fed by two hooks: ",
+                               to.name());
+      }
+      added_feeds.push_back(to);
+      added_values.push_back(value);
+    }
+    added_fetches.insert(added_fetches.end(), request.fetches.begin(), request.fetches.end());
+    fetches_of.push_back(request.fetches.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Step*> MonitoredStep::Impl::Find() {
+  if (generation != session->generation) variants.clear();
+  generation = session->generation;
+  for (const Variant& v : variants) {
+    if (v.feeds == added_feeds && v.fetches == added_fetches) return &v.step;
+  }
+  Outputs all_feeds = feeds, all_fetches = fetches;
+  all_feeds.insert(all_feeds.end(), added_feeds.begin(), added_feeds.end());
+  all_fetches.insert(all_fetches.end(), added_fetches.begin(), added_fetches.end());
+  WEIR_ASSIGN_OR_RETURN(Step step, session->live->Prepare(all_feeds, all_fetches, targets));
+  variants.push_back({added_feeds, added_fetches, std::move(step)});
+  return &variants.back().step;
+}
+
+absl::Status MonitoredStep::Impl::AnswerHooks(absl::Span<const Tensor> values) {
+  size_t at = 0;
+  for (size_t i = 0; i < fetches_of.size(); ++i) {
+    const auto own = values.subspan(at, fetches_of[i]);
+    WEIR_RETURN_IF_ERROR(session->options.hooks[i]->AfterRun(*session, own));
+    at += fetches_of[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MonitoredStep::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
+                                const RunOptions& options) const {
+  if (impl_ == nullptr)
+    return FailedPrecondition("The step is empty: MonitoredSession::Prepare makes one");
+  return impl_->Run(feeds, fetches, options);
+}
+
+// ---- The session.
+
+MonitoredSession::MonitoredSession(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+MonitoredSession::MonitoredSession(MonitoredSession&&) noexcept = default;
+MonitoredSession& MonitoredSession::operator=(MonitoredSession&& other) noexcept {
+  if (impl_ != nullptr && impl_ != other.impl_) impl_->Abandon();
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+MonitoredSession::~MonitoredSession() {
+  if (impl_ != nullptr) impl_->Abandon();
+}
+
+absl::StatusOr<MonitoredSession> MonitoredSession::Create(Graph& graph,
+                                                          MonitoredSessionOptions options) {
+  auto impl = std::make_shared<Impl>(graph, std::move(options));
+  WEIR_RETURN_IF_ERROR(impl->Begin());
+  return MonitoredSession(std::move(impl));
+}
+
+bool MonitoredSession::ShouldStop() const { return impl_->stop || impl_->closed; }
+
+absl::StatusOr<Tensors> MonitoredSession::Run(const Feeds& feeds, const Outputs& fetches,
+                                              const std::vector<Operation>& targets,
+                                              const RunOptions& options) {
+  MonitoredStep::Impl step;
+  step.session = impl_;
+  step.fetches = fetches;
+  step.targets = targets;
+  Tensors values;
+  for (const auto& [to, value] : feeds) {
+    step.feeds.push_back(to);
+    values.push_back(value);
+  }
+  Tensors results;
+  WEIR_RETURN_IF_ERROR(step.Run(values, &results, options));
+  return results;
+}
+
+absl::StatusOr<MonitoredStep> MonitoredSession::Prepare(const Outputs& feeds,
+                                                        const Outputs& fetches,
+                                                        const std::vector<Operation>& targets) {
+  if (impl_->closed) return Closed();
+  MonitoredStep step;
+  step.impl_ = std::make_shared<MonitoredStep::Impl>();
+  step.impl_->session = impl_;
+  step.impl_->feeds = feeds;
+  step.impl_->fetches = fetches;
+  step.impl_->targets = targets;
+  if (impl_->live) WEIR_RETURN_IF_ERROR(step.impl_->Find().status());
+  return step;
+}
+
+absl::StatusOr<Session*> MonitoredSession::session() {
+  if (impl_->closed) return Closed();
+  if (!impl_->live) return FailedPrecondition("The session was lost: the next run starts another");
+  return &*impl_->live;
+}
+
+const Scaffold& MonitoredSession::scaffold() const { return impl_->options.scaffold; }
+
+absl::Status MonitoredSession::Close() { return impl_->closed ? Closed() : impl_->End(); }
+
+absl::StatusOr<MonitoredSession> MonitoredTrainingSession(Graph& graph,
+                                                          TrainingSessionOptions options) {
+  MonitoredSessionOptions made{.scaffold = std::move(options.scaffold),
+                               .checkpoint_dir = options.checkpoint_dir,
+                               .session = std::move(options.session)};
+  const std::string& summaries =
+      options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir;
+  if (!summaries.empty() && options.log_step_count_steps > 0) {
+    made.hooks.push_back(
+        StepCounter({.directory = summaries, .period = {.steps = options.log_step_count_steps}}));
+  }
+  if (!summaries.empty() && !options.save_summaries.empty()) {
+    made.hooks.push_back(SummarySaver({.directory = summaries, .period = options.save_summaries}));
+  }
+  if (!options.checkpoint_dir.empty() && !options.save_checkpoints.empty()) {
+    made.hooks.push_back(
+        CheckpointSaver({.directory = options.checkpoint_dir, .period = options.save_checkpoints}));
+  }
+  made.hooks.insert(made.hooks.end(), options.hooks.begin(), options.hooks.end());
+  return MonitoredSession::Create(graph, std::move(made));
+}
+
+}  // namespace weir
