@@ -57,6 +57,14 @@ bool ParseDevice(absl::string_view text, DeviceName* out) {
   return ParseIndex(text.substr(colon + 1), &out->id);
 }
 
+// A part that is known by no key and names no device either.
+bool HasUnknownKey(absl::string_view part) {
+  for (const absl::string_view key : {"job:", "replica:", "task:", "device:"}) {
+    if (absl::StartsWith(part, key)) return false;
+  }
+  return true;
+}
+
 // One "/key:value" of a name, without the slash.
 bool ParsePart(absl::string_view part, DeviceName* out) {
   if (absl::ConsumePrefix(&part, "job:")) return ParseJob(part, out);
@@ -85,7 +93,12 @@ absl::StatusOr<DeviceName> DeviceName::Parse(absl::string_view text) {
   if (rest.empty()) return name;
   for (const absl::string_view part : absl::StrSplit(rest, '/')) {
     if (!ParsePart(part, &name)) {
-      return InvalidArgument("Malformed device specification '", text,
+      const std::string unknown =
+          HasUnknownKey(part)
+              ? absl::StrCat("Unknown attribute '", part.substr(0, part.find(':')),
+                             "' is encountered while parsing the device spec: '", text, "'. ")
+              : "";
+      return InvalidArgument(unknown, "Malformed device specification '", text,
                              "': expected for example '/job:worker/replica:0/task:1/device:GPU:0'"
                              " or '/cpu:0'");
     }

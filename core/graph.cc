@@ -51,17 +51,21 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
   if (const size_t colon = name.rfind(':'); colon != absl::string_view::npos) {
     node_name = name.substr(0, colon);
     if (!absl::SimpleAtoi(name.substr(colon + 1), &index) || index < 0) {
-      return InvalidArgument("'", name,
-                             "' is not a tensor name; expected <node name>:<output index>");
+      return InvalidArgument("The name '", name,
+                             "' looks like a Tensor name, but is not a valid one. Tensor names "
+                             "must be of the form \"<op_name>:<output_index>\".");
     }
   }
   Node* node = FindNode(node_name);
   if (node == nullptr) {
-    return NotFound("Tensor '", name, "' not found: the graph has no node '", node_name, "'");
+    return NotFound("The name '", name,
+                    "' refers to a Tensor which does not exist. The operation, '", node_name,
+                    "', does not exist in the graph.");
   }
   if (index >= node->num_outputs()) {
-    return NotFound("Tensor '", name, "' not found: node ", node->Label(), " has ",
-                    node->num_outputs(), " outputs");
+    return NotFound("The name '", name,
+                    "' refers to a Tensor which does not exist. The operation, '", node_name,
+                    "', exists but only has ", node->num_outputs(), " outputs.");
   }
   return Output(node, index);
 }

@@ -26,8 +26,10 @@ NameScope::NameScope(Graph& graph, absl::string_view name)
   if (name.empty()) {
     name_ = "";
   } else if (!IsScopeName(name, saved_.empty() || absl::EndsWith(name, "/"))) {
-    graph.Fail(InvalidArgument(
-        "'", name, "' is not a valid scope name: it must match [A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*"));
+    const char* const kind = saved_.empty() ? "root scope name" : "scope name";
+    graph.Fail(InvalidArgument("'", name, "' is not a valid ", kind, ". A ", kind,
+                               " has to match the following pattern: ^[A-Za-z0-9",
+                               saved_.empty() ? ".][A-Za-z0-9" : "", "_.\\\\/>-]*$"));
     name_ = saved_;
   } else if (absl::EndsWith(name, "/")) {
     name_ = std::string(name);

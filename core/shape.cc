@@ -49,17 +49,17 @@ absl::StatusOr<Shape> Shape::MergeWith(const Shape& other) const {
   if (!has_rank_) return other;
   if (!other.has_rank_) return *this;
   if (rank() != other.rank()) {
-    return InvalidArgument("Shapes ", ToString(), " and ", other.ToString(),
-                           " are incompatible: ranks differ");
+    return InvalidArgument("Shapes must be equal rank, but are ", rank(), " and ", other.rank(),
+                           ". Shapes are ", ToString(), " and ", other.ToString(), ".");
   }
   Shape merged = *this;
   for (int i = 0; i < rank(); ++i) {
     if (dims_[i] < 0) {
       merged.dims_[i] = other.dims_[i];
     } else if (other.dims_[i] >= 0 && other.dims_[i] != dims_[i]) {
-      return InvalidArgument("Shapes ", ToString(), " and ", other.ToString(),
-                             " are incompatible: Dimension ", i, " is ", dims_[i], " and ",
-                             other.dims_[i]);
+      return InvalidArgument("Dimension ", i, " in both shapes must be equal, but are ", dims_[i],
+                             " and ", other.dims_[i], ". Shapes are ", ToString(), " and ",
+                             other.ToString(), ".");
     }
   }
   return merged;

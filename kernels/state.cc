@@ -129,9 +129,9 @@ absl::Status CheckAssignable(const AssignConfig& config, const VariableState& v,
         !config.validate_shape || !v.initialized() || v.value().shape() == shape;
     if (v.shape().IsCompatibleWith(shape) && same_as_now) return absl::OkStatus();
     const Shape& expected = v.shape().IsCompatibleWith(shape) ? v.value().shape() : v.shape();
-    return InvalidArgument("Trying to assign to variable ", v.name(),
-                           " a tensor with wrong shape. Expected ", expected.ToString(), " got ",
-                           shape.ToString());
+    return InvalidArgument("Trying to assign to variable with tensor with wrong shape. Expected ",
+                           expected.ToString(), " got ", shape.ToString(), " (variable ", v.name(),
+                           ")");
   }
   if (!config.validate_shape) return absl::OkStatus();
   const Shape& now = v.initialized() ? v.value().shape() : v.shape();
@@ -162,9 +162,10 @@ absl::Status AssignUpdate(KernelContext& c, RowOp op, DataType dtype, bool is_re
   WEIR_RETURN_IF_ERROR(locked.CheckInitialized(c, 0));
   const Tensor& delta = c.input(1);
   if (locked[0].value().shape() != delta.shape()) {
-    return InvalidArgument("Cannot update variable ", locked[0].name(), " with shape ",
+    return InvalidArgument("Cannot update variable with shape ",
                            locked[0].value().shape().ToString(), " using a Tensor with shape ",
-                           delta.shape().ToString(), ", shapes must be equal.");
+                           delta.shape().ToString(), ", shapes must be equal. (variable ",
+                           locked[0].name(), ")");
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
   if (void* const stream = c.device().stream()) {

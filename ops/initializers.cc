@@ -49,8 +49,8 @@ absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
   const int64_t given = values.num_elements(), wanted = shape.num_elements();
   if (given == wanted) return values.Reshaped(shape);
   if (given > wanted) {
-    return InvalidArgument("Too many elements provided. Needed at most ", wanted, ", but received ",
-                           given);
+    return InvalidArgument("Too many elements provided. Takes at most ", wanted, ", but got ",
+                           given, ".");
   }
   if (given == 0) return InvalidArgument("Constant: no value for ", wanted, " elements");
   WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), values.dtype(), shape));
@@ -70,7 +70,7 @@ absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
 Output MakeConstant(const InitializerArgs& a, const Literal& value, bool verify_shape) {
   absl::StatusOr<Tensor> values = value.Make(a.dtype);
   if (values.ok() && verify_shape && values->shape() != a.shape) {
-    values = InvalidArgument("Expected Tensor's shape: ", a.shape.ToString(), ", got ",
+    values = InvalidArgument("Expected Tensor's shape: ", a.shape.ToString(), ", but got ",
                              values->shape().ToString(), ".");
   }
   if (values.ok()) values = Stretch(*values, a.shape);

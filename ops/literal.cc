@@ -177,7 +177,7 @@ absl::StatusOr<Tensor> Literal::Make(DataType wanted) const {
   if (Convert(tensor_, wanted, &out)) return out;
   const DataType own = untyped_ ? Make()->dtype() : tensor_.dtype();
   return InvalidArgument("Expected ", DataTypeName(wanted), ", but got ", tensor_.ToString(8),
-                         " of type ", DataTypeName(own), "; it does not convert without loss");
+                         " of type '", DataTypeName(own), "'; it does not convert without loss");
 }
 
 Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) const {

@@ -282,19 +282,33 @@ void Variable::set_shape(const Shape& shape) {
   if (!info_->is_resource) graph().Fail(graph().RefineShape(info_->handle, *merged));
 }
 
+namespace {
+
+// "(2, 3)", as Python writes shapes.
+std::string TupleText(const Shape& shape) {
+  if (!shape.has_rank()) return "<unknown>";
+  std::vector<std::string> dims;
+  for (const int64_t d : shape.dims()) dims.push_back(d < 0 ? "None" : absl::StrCat(d));
+  return absl::StrCat("(", absl::StrJoin(dims, ", "), dims.size() == 1 ? ",)" : ")");
+}
+
+}  // namespace
+
+bool CheckAssignable(const Variable& v, Output value) {
+  if (v.shape().IsCompatibleWith(value.shape())) return true;
+  v.graph().Fail(InvalidArgument("Cannot assign to variable ", v.name(), " due to variable shape ",
+                                 TupleText(v.shape()), " and value shape ",
+                                 TupleText(value.shape()), " are incompatible"));
+  return false;
+}
+
 std::string Variable::ToString() const {
   if (!info_) return "<tf.Variable: invalid>";
-  std::string shape = "<unknown>";
-  if (info_->shape.has_rank()) {
-    std::vector<std::string> dims;
-    for (const int64_t d : info_->shape.dims()) dims.push_back(d < 0 ? "None" : absl::StrCat(d));
-    shape = absl::StrCat("(", absl::StrJoin(dims, ", "), dims.size() == 1 ? ",)" : ")");
-  }
   const absl::string_view dtype = info_->dtype == DT_FLOAT    ? "float32"
                                   : info_->dtype == DT_DOUBLE ? "float64"
                                   : info_->dtype == DT_HALF   ? "float16"
                                                               : "";
-  return absl::StrCat("<tf.Variable '", name(), "' shape=", shape,
+  return absl::StrCat("<tf.Variable '", name(), "' shape=", TupleText(info_->shape),
                       " dtype=", dtype.empty() ? DataTypeName(info_->dtype) : dtype,
                       info_->is_resource ? "" : "_ref", ">");
 }

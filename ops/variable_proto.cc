@@ -15,11 +15,9 @@ std::string ScopePrefix(absl::string_view scope) {
 }
 
 absl::StatusOr<Output> Find(const Graph& graph, absl::string_view prefix, absl::string_view name) {
-  const std::string full = absl::StrCat(prefix, name);
-  absl::StatusOr<Output> found = graph.FindOutput(full);
-  if (found.ok()) return found;
-  return NotFound("The name '", full, "' refers to a Tensor which does not exist in the graph: ",
-                  found.status().message());
+  const absl::StatusOr<Output> found = graph.FindOutput(absl::StrCat(prefix, name));
+  // A name that is no tensor's is missing too.
+  return found.ok() ? found : NotFound(found.status().message());
 }
 
 absl::StatusOr<std::optional<SaveSliceInfo>> SliceFromProto(const proto::VariableDef& def) {

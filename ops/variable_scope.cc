@@ -64,11 +64,11 @@ VariableScope::VariableScope(Graph& graph, absl::string_view name,
 VariableScope::VariableScope(Graph& graph, const VariableScopeOptions& options)
     : graph_(graph), saved_(VariableStore::Of(graph).scope) {
   if (options.default_name.empty()) {
-    graph.Fail(InvalidArgument(
-        "VariableScope: If default_name is empty then a name or a scope is required"));
+    graph.Fail(
+        InvalidArgument("VariableScope: If default_name is None then name_or_scope is required"));
   } else if (options.reuse == Reuse::kReuse) {
     graph.Fail(InvalidArgument(
-        "VariableScope: reuse cannot be used without a name or a scope (default_name is '",
+        "VariableScope: reuse=True cannot be used without a name_or_scope (default_name is '",
         options.default_name, "')"));
   }
   OpenNameScope(options.default_name, options);
@@ -193,8 +193,10 @@ class VariableRequest {
   absl::Status CheckName() const {
     static const std::regex* const pattern = new std::regex("[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
     if (std::regex_match(name_, *pattern)) return absl::OkStatus();
-    return InvalidArgument("'", name_, "' is not a valid variable name: it must match ",
-                           "[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
+    return InvalidArgument("'", name_,
+                           "' is not a valid root scope name, as a variable's must be. ",
+                           "A root scope name has to match the following pattern: ",
+                           "^[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*$");
   }
 
   // The initializer of the new variable, and in `made` the options to make it with.
@@ -208,7 +210,19 @@ class VariableRequest {
       return InvalidArgument("If initializer is a constant, do not specify shape (variable ", name_,
                              ", shape ", o_.shape->ToString(), ").");
     }
+    if (start.kind() == Initializer::Kind::kTensor && !start.tensor().is_literal()) {
+      const DataType given = start.tensor().In(g_).dtype();
+      if (given != o_.dtype && given != DT_INVALID && o_.dtype != DT_INVALID) {
+        return InvalidArgument("Initializer type '", DataTypeName(given), "' and explicit dtype '",
+                               DataTypeName(o_.dtype), "' don't match (variable ", name_, ").");
+      }
+    }
     if (start.kind() != Initializer::Kind::kShaped) return start;
+    if (!o_.shape && !o_.initializer) {
+      return InvalidArgument("Variable ", name_,
+                             " did not get an initializer, so its `shape` argument must be "
+                             "specified.");
+    }
     if (!o_.shape || !o_.shape->IsFullyDefined()) {
       return InvalidArgument("Shape of a new variable (", name_,
                              ") must be fully defined, but instead was ",

@@ -102,15 +102,6 @@ Output ScatterNdWrite(const Variable& v, Output indices, Output updates,
 
 }  // namespace
 
-bool CheckAssignable(const Variable& v, Output value) {
-  if (v.shape().IsCompatibleWith(value.shape())) return true;
-  v.graph().Fail(InvalidArgument("Cannot assign value to variable '", v.name(),
-                                 "': Shape mismatch. The variable shape ", v.shape().ToString(),
-                                 ", and the assigned value shape ", value.shape().ToString(),
-                                 " are incompatible."));
-  return false;
-}
-
 Output Variable::Assign(const TensorArg& value, const WriteOptions& options) const {
   if (!info_) return {};
   WriteNode node(*this, "Assign", options);

@@ -52,7 +52,8 @@ class Pruner {
         return InvalidArgument("A ", what, " of the step is not a valid element of a graph");
       if (&node->graph() != &graph_) {
         return InvalidArgument("The ", what, " '", node->name(),
-                               "' is not an element of this session's graph");
+                               "' is not an element of this graph: it is of another one than the "
+                               "session's");
       }
       return absl::OkStatus();
     };

@@ -130,7 +130,7 @@ struct Step::Impl {
 
   absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) {
     if (session->closed.load(std::memory_order_acquire))
-      return absl::CancelledError("Session has been closed.");
+      return absl::CancelledError("Attempted to use a closed Session.");
     WEIR_RETURN_IF_ERROR(CheckFeeds(feeds));
     running.fetch_add(1, std::memory_order_seq_cst);
     absl::Status status = RunCounted(feeds, fetches, options);
@@ -195,7 +195,7 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
 
 absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest request) {
   if (closed.load(std::memory_order_acquire))
-    return absl::CancelledError("Session has been closed.");
+    return absl::CancelledError("Attempted to use a closed Session.");
   WEIR_RETURN_IF_ERROR(graph.status());
   Key key;
   for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
@@ -278,7 +278,7 @@ absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Te
   for (const std::string& name : targets) {
     Node* node = impl_->graph.FindNode(name);
     if (node == nullptr)
-      return NotFound("Target '", name, "' not found: the graph has no node of that name");
+      return NotFound("The name '", name, "' refers to an Operation not in the graph.");
     run.emplace_back(node);
   }
   return Run(outputs_fed, fetched, run, options);

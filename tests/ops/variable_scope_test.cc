@@ -91,7 +91,7 @@ TEST(VariableScope, DefaultNameWithReuseOrNoNameAtAllIsInvalid) {
   { const VariableScope scope(g, {.reuse = Reuse::kReuse, .default_name = "d"}); }
   ExpectError(g, kInvalid, {"reuse", "'d'"});
   { const VariableScope scope(g, VariableScopeOptions{}); }
-  ExpectError(g, kInvalid, {"name or a scope is required"});
+  ExpectError(g, kInvalid, {"If default_name is None then name_or_scope is required"});
 }
 
 TEST(VariableScope, ReuseIsInheritedAndCannotBeSwitchedOff) {
@@ -199,7 +199,8 @@ TEST(GetVariable, SharingChecksShapeAndDtypeOnly) {
 TEST(GetVariable, NeedsAShapeWhereTheInitializerDoes) {
   Graph g;
   EXPECT_FALSE(GetVariable(g, "a", VariableOptions{}));
-  ExpectError(g, kInvalid, {"Shape of a new variable (a) must be fully defined"});
+  ExpectError(g, kInvalid,
+              {"Variable a did not get an initializer", "`shape` argument must be specified"});
   EXPECT_FALSE(GetVariable(g, "a", {-1, 2}, Zeros()));
   ExpectError(g, kInvalid, {"(a)", "[?,2]"});
   EXPECT_FALSE(GetVariable(g, "a", {2}, Literal{1.0, 2.0}));

@@ -188,9 +188,9 @@ TEST_P(VariablesTest, WritesOfTheWrongTypeOrShapeAreInvalid) {
   EXPECT_FALSE(v.AssignAdd(Const(g, {1.f, 2.f})));
   ExpectStatus(g.TakeStatus(), kInvalid, {"int32", "float"});
   EXPECT_FALSE(v.Assign({1, 2, 3}));
-  ExpectStatus(g.TakeStatus(), kInvalid, {"v:0", "[2]", "[3]"});
+  ExpectStatus(g.TakeStatus(), kInvalid, {"v:0", "(2,)", "(3,)"});
   EXPECT_FALSE(v.AssignSub({1, 2, 3}));
-  ExpectStatus(g.TakeStatus(), kInvalid, {"v:0", "[2]", "[3]"});
+  ExpectStatus(g.TakeStatus(), kInvalid, {"v:0", "(2,)", "(3,)"});
   Initialize();
   const Output x = Placeholder(g, DT_INT32);
   const auto out = Evaluate(g, {{x, Tensor::Vector<int32_t>({1, 2, 3})}}, {v.Assign(x)}, &state);

@@ -130,7 +130,7 @@ TEST(Session, BadFeedsAreInvalidArguments) {
                  "Cannot feed value of shape [3] for Tensor 'x:0'");
   expect_invalid({{x, Tensor::Vector<int32_t>({1, 2})}}, "x:0");
   expect_invalid({{x, good}, {x, good}}, "fed more than once");
-  expect_invalid({{foreign, good}}, "not an element of this session's graph");
+  expect_invalid({{foreign, good}}, "not an element of this graph");
   expect_invalid({}, "x");  // a placeholder that nobody feeds
   EXPECT_TRUE(session.Run({{x, good}}, {y}).ok());
 }
