@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""TensorFlow trains on a model that Weir left, by its collections alone.
+
+Skipped where there is no TensorFlow.
+usage: meta_graph_test.py WRITE_META_GRAPH
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+try:
+    import numpy as np
+    import tensorflow as tf
+except ImportError as error:
+    print("SKIPPED: no TensorFlow to compare with (%s)" % error)
+    sys.exit(0)
+
+v1 = tf.compat.v1
+
+
+def points():
+    x = np.array([[(3 * i + j) % 7 - 3 for j in range(3)] for i in range(8)], np.float32) / 4
+    return x, x[:, :1] * x[:, 1:2] + x[:, 2:] / 2
+
+
+class Test:
+    def __init__(self, writer):
+        self.writer, self.faults = writer, 0
+
+    def expect(self, holds, text):
+        print("%s  %s" % ("ok  " if holds else "FAIL", text), flush=True)
+        self.faults += not holds
+
+    def expect_close(self, theirs, text):
+        worst = max(abs(a - b) / abs(b) for a, b in zip(theirs, self.losses))
+        self.expect(len(theirs) == 5 and worst < 1e-5, "%s: losses at most %.1e apart" % (text, worst))
+
+    def write(self, folder, kind):
+        self.folder = folder
+        out = subprocess.run([self.writer, folder, kind], check=True, capture_output=True, text=True).stdout
+        self.losses = [float(line) for line in out.split()]
+
+    def train(self, graph, session, steps=5):
+        inputs, (loss,), (train,) = (graph.get_collection(key) for key in ("inputs", "losses", "train_op"))
+        feeds = dict(zip(inputs, points()))
+        return [session.run([loss, train], feeds)[0] for _ in range(steps)]
+
+    def test_saver_and_collections(self, scope):
+        with tf.Graph().as_default() as graph, v1.Session() as session:
+            saver = v1.train.import_meta_graph(tf.train.latest_checkpoint(self.folder) + ".meta", import_scope=scope)
+            saver.restore(session, tf.train.latest_checkpoint(self.folder))
+            self.expect_close(self.train(graph, session), "imported %s" % ("under a scope" if scope else "as it is"))
+
+    def test_monitored_session(self):
+        """The scaffold that Weir put into the graph serves TensorFlow's."""
+        with tf.Graph().as_default() as graph:
+            v1.train.import_meta_graph(tf.train.latest_checkpoint(self.folder) + ".meta")
+            nodes = len(graph.get_operations())
+            creator = v1.train.ChiefSessionCreator(v1.train.Scaffold(), checkpoint_dir=self.folder)
+            with v1.train.MonitoredSession(creator) as session:
+                self.expect(len(graph.get_operations()) == nodes, "tf.train.Scaffold finds all its pieces")
+                self.expect_close(self.train(graph, session), "in tf.train.MonitoredSession")
+
+    def test_part(self):
+        path = os.path.join(self.folder, "hidden.meta")
+        with tf.Graph().as_default() as graph, v1.Session() as session:
+            x = tf.constant(points()[0])
+            v1.train.import_meta_graph(path, import_scope="copy", input_map={"$unbound_inputs_x": x})
+            names = sorted(v.op.name for v in v1.global_variables())
+            # Adam's slots are named after the variables, so they lie in the scope.
+            self.expect(names[:1] == ["copy/b"] and "copy/w" in names, "a scope is imported: %s" % names)
+            session.run(v1.global_variables_initializer())
+            (hidden,) = graph.get_collection("activations")
+            self.expect(session.run(hidden).shape == (8, 4), "and computes")
+
+    def test_all(self):
+        for kind in ("ref", "resource"):
+            print("--- %s variables" % kind)
+            with tempfile.TemporaryDirectory() as folder:
+                self.write(folder, kind)
+                self.test_saver_and_collections(None)
+                self.test_saver_and_collections("model")
+                self.test_monitored_session()
+                self.test_part()
+        print("TensorFlow %s: %d faults" % (tf.__version__, self.faults))
+        return 1 if self.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(Test(sys.argv[1]).test_all())
