@@ -1,9 +1,6 @@
 #include "weir/session/hooks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -13,61 +10,11 @@
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/meta_graph.h"
+#include "weir/session/step_timer.h"
 
 namespace weir {
 
 namespace {
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// When a period is over.
-class Timer {
- public:
-  explicit Timer(const Period& period) : period_(period) {}
-
-  struct Elapsed {
-    int64_t steps;
-    double seconds;
-  };
-
-  bool Due(int64_t step) const {
-    if (!last_step_) return true;
-    if (step == *last_step_) return false;
-    return period_.seconds > 0 ? Now() >= last_time_ + period_.seconds
-                               : step >= *last_step_ + period_.steps;
-  }
-  // Since the last time; nothing the first time.
-  std::optional<Elapsed> Restart(int64_t step) {
-    const double now = Now();
-    std::optional<Elapsed> elapsed;
-    if (last_step_) elapsed = {step - *last_step_, now - last_time_};
-    last_step_ = step;
-    last_time_ = now;
-    return elapsed;
-  }
-  const std::optional<int64_t>& last_step() const { return last_step_; }
-
- private:
-  Period period_;
-  std::optional<int64_t> last_step_;
-  double last_time_ = 0;
-};
-
-absl::Status CheckPeriod(const Period& period, absl::string_view hook) {
-  if (period.empty())
-    return InvalidArgument(hook, ": Either seconds or steps should be provided for its period.");
-  if (period.steps > 0 && period.seconds > 0)
-    return InvalidArgument(hook, ": Can not provide both seconds and steps for its period.");
-  return absl::OkStatus();
-}
-
-absl::Status NeedGlobalStep(Graph& graph, absl::string_view hook) {
-  if (GetGlobalStep(graph)) return absl::OkStatus();
-  WEIR_RETURN_IF_ERROR(graph.status());
-  return FailedPrecondition("Global step should be created to use ", hook, ".");
-}
 
 class CheckpointSaverHook final : public SessionHook {
  public:
@@ -126,7 +73,7 @@ class CheckpointSaverHook final : public SessionHook {
   }
 
   const CheckpointSaverOptions options_;
-  Timer timer_;
+  StepTimer timer_;
   bool graph_written_ = false;
 };
 
@@ -165,7 +112,7 @@ class SummarySaverHook final : public SessionHook {
 
  private:
   const SummarySaverOptions options_;
-  Timer timer_;
+  StepTimer timer_;
 };
 
 class StepCounterHook final : public SessionHook {
@@ -183,7 +130,7 @@ class StepCounterHook final : public SessionHook {
   absl::Status AfterRun(HookContext& context, absl::Span<const Tensor>) override {
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
     if (!timer_.Due(step)) return absl::OkStatus();
-    const std::optional<Timer::Elapsed> elapsed = timer_.Restart(step);
+    const std::optional<StepTimer::Elapsed> elapsed = timer_.Restart(step);
     if (!elapsed) return absl::OkStatus();
     const double rate = static_cast<double>(elapsed->steps) / std::max(elapsed->seconds, 1e-9);
     const std::string line = absl::StrFormat("%s: %g", tag_, rate);
@@ -195,111 +142,8 @@ class StepCounterHook final : public SessionHook {
 
  private:
   const StepCounterOptions options_;
-  Timer timer_;
+  StepTimer timer_;
   std::string tag_;
-};
-
-// A floating or integer scalar.
-absl::StatusOr<double> AsDouble(const Tensor& value, const std::string& name) {
-  if (value.num_elements() == 1) {
-    switch (value.dtype()) {
-      case DT_FLOAT:
-        return value.data<float>()[0];
-      case DT_DOUBLE:
-        return value.data<double>()[0];
-      case DT_HALF:
-        return static_cast<double>(value.data<half>()[0]);
-      case DT_BFLOAT16:
-        return static_cast<double>(value.data<bfloat16>()[0]);
-      default:
-        if (IsInteger(value.dtype())) return static_cast<double>(value.IntAt(0));
-    }
-  }
-  return InvalidArgument("ProgressLogger: '", name, "' is ", value.Description(),
-                         ", not a number that can be shown");
-}
-
-class ProgressLoggerHook final : public SessionHook {
- public:
-  explicit ProgressLoggerHook(ProgressLoggerOptions options)
-      : options_(std::move(options)),
-        in_place_(!options_.print && isatty(STDOUT_FILENO) != 0),
-        period_(options_.period.value_or(Period{.seconds = in_place_ ? 0.1 : 1.0})),
-        timer_(period_) {
-    for (const LoggedValue& v : options_.values) fetches_.push_back(v.value);
-  }
-  ~ProgressLoggerHook() override { EndLine(); }
-
-  absl::Status Begin(Graph& graph) override {
-    WEIR_RETURN_IF_ERROR(CheckPeriod(period_, "ProgressLogger"));
-    return NeedGlobalStep(graph, "ProgressLogger");
-  }
-
-  absl::Status AfterCreateSession(HookContext& context) override {
-    WEIR_ASSIGN_OR_RETURN(first_step_, context.GlobalStep());
-    start_ = Now();
-    return absl::OkStatus();
-  }
-
-  absl::Status BeforeRun(HookContext& context, HookRequest* request) override {
-    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
-    due_ = timer_.Due(step + 1) || step + 1 == options_.last_step;
-    if (due_) request->fetches = fetches_;
-    return absl::OkStatus();
-  }
-
-  absl::Status AfterRun(HookContext& context, absl::Span<const Tensor> values) override {
-    if (!due_) return absl::OkStatus();
-    WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
-    timer_.Restart(step);
-    WEIR_ASSIGN_OR_RETURN(const std::string line, Line(step, values));
-    if (options_.print) {
-      options_.print(line);
-    } else {
-      std::printf("%s%s%s", in_place_ ? "\r\x1b[K" : "", line.c_str(), in_place_ ? "" : "\n");
-      std::fflush(stdout);
-      line_open_ = in_place_;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status End(HookContext&) override {
-    EndLine();
-    return absl::OkStatus();
-  }
-
- private:
-  void EndLine() {
-    if (line_open_) std::printf("\n");
-    line_open_ = false;
-  }
-
-  absl::StatusOr<std::string> Line(int64_t step, absl::Span<const Tensor> values) const {
-    const double rate = static_cast<double>(step - first_step_) / std::max(Now() - start_, 1e-9);
-    std::string line = absl::StrCat("step ", step);
-    if (options_.last_step > 0) absl::StrAppend(&line, "/", options_.last_step);
-    for (size_t i = 0; i < values.size(); ++i) {
-      const LoggedValue& shown = options_.values[i];
-      WEIR_ASSIGN_OR_RETURN(const double value, AsDouble(values[i], shown.name));
-      absl::StrAppend(&line, "  ", shown.name, " ",
-                      shown.format ? shown.format(value) : absl::StrFormat("%.4f", value));
-    }
-    absl::StrAppendFormat(&line, "  %.0f steps/s", rate);
-    if (options_.last_step > 0) {
-      const double left = static_cast<double>(std::max<int64_t>(options_.last_step - step, 0));
-      absl::StrAppendFormat(&line, "  ETA %.0f s", left / std::max(rate, 1e-9));
-    }
-    return line;
-  }
-
-  const ProgressLoggerOptions options_;
-  const bool in_place_;
-  const Period period_;
-  Timer timer_;
-  Outputs fetches_;
-  int64_t first_step_ = 0;
-  double start_ = 0;
-  bool due_ = false, line_open_ = false;
 };
 
 class StopAtStepHook final : public SessionHook {
@@ -391,9 +235,6 @@ std::shared_ptr<SessionHook> SummarySaver(SummarySaverOptions options) {
 }
 std::shared_ptr<SessionHook> StepCounter(StepCounterOptions options) {
   return std::make_shared<StepCounterHook>(std::move(options));
-}
-std::shared_ptr<SessionHook> ProgressLogger(ProgressLoggerOptions options) {
-  return std::make_shared<ProgressLoggerHook>(std::move(options));
 }
 std::shared_ptr<SessionHook> StopAtStep(StopAtStepOptions options) {
   return std::make_shared<StopAtStepHook>(options);
