@@ -52,8 +52,9 @@ struct ImportMetaGraphOptions {
   // "a" already), unless it ends in '/'.
   std::string import_scope = {};
   bool clear_devices = false;
-  // Inputs by their names in the meta graph -> tensors to take instead. All unbound inputs of a part
-  // of a graph ("$unbound_inputs_x:0") must be here, else INVALID_ARGUMENT names those that are not.
+  // Inputs by their names in the meta graph -> tensors to take instead. All unbound inputs of a
+  // part of a graph ("$unbound_inputs_x:0") must be here, else INVALID_ARGUMENT names those that
+  // are not.
   std::map<std::string, Output> input_map = {};
 };
 // What a meta graph says besides the graph and its collections. Names have the import scope in
