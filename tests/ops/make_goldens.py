@@ -223,16 +223,31 @@ def caching():
     v.assign([2.0])
 
 
-def main():
+def collections_of(graph):
+    """A line for each collection of tensors, ops and variables: "# collection losses: a:0 b:0"."""
+    for key in sorted(graph.get_all_collection_keys()):
+        items = graph.get_collection(key)
+        # What a write of a resource variable returns stands for the read after it.
+        items = [item._graph_element if type(item).__name__ == "_UnreadVariable" else item for item in items]
+        names = [getattr(item, "name", None) for item in items]
+        if all(isinstance(name, str) for name in names):
+            yield "# collection %s: %s\n" % (key, " ".join(names))
+
+
+def write_goldens(programs, kinds=("ref", "res"), with_collections=False):
+    """Writes golden/<program>_<kind>.pbtxt for all programs."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
     os.makedirs(folder, exist_ok=True)
-    for kind, use_resource in (("ref", False), ("res", True)):
-        for name, build in PROGRAMS.items():
+    for kind in kinds:
+        use_resource = kind == "res"
+        for name, build in programs.items():
             with tf.Graph().as_default() as graph:
                 tf.get_variable_scope().set_use_resource(use_resource)
                 (tf.enable_resource_variables if use_resource else tf.disable_resource_variables)()
                 build()
             with open(os.path.join(folder, f"{name}_{kind}.pbtxt"), "w") as out:
+                if with_collections:
+                    out.writelines(collections_of(graph))
                 for node in graph.as_graph_def().node:
                     node.attr.pop("_has_manual_control_dependencies", None)  # TensorFlow 2's own mark
                     out.write("node { %s }\n" % text_format.MessageToString(node, as_one_line=True))
@@ -241,4 +256,4 @@ def main():
 if __name__ == "__main__":
     tf.disable_eager_execution()
     tf.disable_control_flow_v2()
-    main()
+    write_goldens(PROGRAMS)

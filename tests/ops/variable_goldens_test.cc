@@ -1,22 +1,12 @@
-// Small programs, built as make_goldens.py builds them with TensorFlow: the graphs must agree node
-// by node.
+// Programs with variables, as make_goldens.py builds them with TensorFlow.
 
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
-
-#include "google/protobuf/text_format.h"
-#include "google/protobuf/util/message_differencer.h"
-#include "gtest/gtest.h"
-#include "weir/core/graph_io.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/random.h"
 #include "weir/ops/variables.h"
-#include "weir/proto/graph.pb.h"
+#include "weir/tests/ops/goldens.h"
 
 namespace weir {
 namespace {
@@ -223,11 +213,7 @@ void Caching(Graph& g) {
   v.Assign({2.0});
 }
 
-struct Program {
-  const char* name;
-  void (*build)(Graph&);
-};
-const Program kPrograms[] = {
+const GoldenProgram kPrograms[] = {
     {"variable_of_constant", VariableOfConstant},
     {"variable_in_scopes", VariableInScopes},
     {"default_initializers", DefaultInitializers},
@@ -247,85 +233,7 @@ const Program kPrograms[] = {
     {"caching", Caching},
 };
 
-std::map<std::string, proto::NodeDef> ByName(const proto::GraphDef& def) {
-  std::map<std::string, proto::NodeDef> nodes;
-  for (const proto::NodeDef& node : def.node()) nodes[node.name()] = node;
-  return nodes;
-}
-
-bool SameAttr(const proto::AttrValue& a, const proto::AttrValue& b) {
-  if (!a.has_tensor() || !b.has_tensor())
-    return google::protobuf::util::MessageDifferencer::Equals(a, b);
-  const auto x = TensorFromProto(a.tensor()), y = TensorFromProto(b.tensor());
-  return x.ok() && y.ok() && IdenticalTensors(*x, *y);
-}
-
-void ExpectSameNode(const proto::NodeDef& got, const proto::NodeDef& want) {
-  SCOPED_TRACE(want.ShortDebugString());
-  EXPECT_EQ(got.op(), want.op());
-  EXPECT_EQ(got.device(), want.device());
-  std::vector<std::string> inputs[2];
-  std::set<std::string> controls[2];
-  for (int i = 0; i < 2; ++i) {
-    for (const std::string& in : (i == 0 ? got : want).input()) {
-      if (in[0] == '^') {
-        controls[i].insert(in);
-      } else {
-        inputs[i].push_back(in);
-      }
-    }
-  }
-  EXPECT_EQ(inputs[0], inputs[1]);
-  EXPECT_EQ(controls[0], controls[1]);
-  for (const auto& [key, value] : want.attr()) {
-    const auto it = got.attr().find(key);
-    if (it == got.attr().end()) {
-      ADD_FAILURE() << "no attribute " << key;
-    } else {
-      EXPECT_TRUE(SameAttr(it->second, value)) << key << ": " << it->second.ShortDebugString();
-    }
-  }
-  for (const auto& [key, value] : got.attr()) {
-    EXPECT_TRUE(want.attr().contains(key))
-        << "extra attribute " << key << ": " << value.ShortDebugString();
-  }
-}
-
-class VariableGoldens : public testing::TestWithParam<std::tuple<Program, bool>> {};
-
-TEST_P(VariableGoldens, GraphIsTensorFlowsNodeByNode) {
-  const auto& [program, use_resource] = GetParam();
-  Graph g({.use_resource = use_resource});
-  program.build(g);
-  ASSERT_TRUE(g.status().ok()) << g.status();
-  proto::GraphDef got_def, want_def;
-  ExportGraphDef(g, &got_def);
-  const std::string path =
-      absl::StrCat("tests/ops/golden/", program.name, use_resource ? "_res" : "_ref", ".pbtxt");
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text.str(), &want_def)) << path;
-  ASSERT_GT(want_def.node_size(), 0) << path;
-  const auto got = ByName(got_def), want = ByName(want_def);
-  for (const auto& [name, node] : want) {
-    const auto it = got.find(name);
-    if (it == got.end()) {
-      ADD_FAILURE() << "missing: " << node.ShortDebugString();
-    } else {
-      ExpectSameNode(it->second, node);
-    }
-  }
-  for (const auto& [name, node] : got) {
-    EXPECT_TRUE(want.contains(name)) << "extra: " << node.ShortDebugString();
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Programs, VariableGoldens,
-                         testing::Combine(testing::ValuesIn(kPrograms), testing::Bool()),
-                         [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param).name,
-                                               std::get<1>(info.param) ? "_res" : "_ref");
-                         });
+INSTANTIATE_TEST_SUITE_P(Variables, GoldenTest, GoldensOf(kPrograms), GoldenName);
 
 }  // namespace
 }  // namespace weir
