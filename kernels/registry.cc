@@ -4,6 +4,8 @@
 
 namespace weir {
 
+void AddSetsCpu(KernelRegistry* r);  // sets_cpu.cc
+
 const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
@@ -36,6 +38,7 @@ const KernelRegistry& BuiltinKernels() {
     AddSegmentCpu(kernels);
     AddSelectCpu(kernels);
     AddSequenceCpu(kernels);
+    AddSetsCpu(kernels);
     AddShapeOps(kernels);
     AddSliceCpu(kernels);
     AddSoftmaxCpu(kernels);

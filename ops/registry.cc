@@ -13,6 +13,7 @@ const OpRegistry& BuiltinOps() {
     AddMathOps(ops);
     AddNnOps(ops);
     AddRandomOps(ops);
+    AddSetOps(ops);
     AddStateOps(ops);
     AddSummaryOps(ops);
     AddTrainingOps(ops);
