@@ -26,10 +26,7 @@ struct IndexReader {
     if (index.kind_ == Index::kAt) {
       masks.shrink_axis_mask |= bit;
       e = Bound{index.begin_ + 1, {}};
-      if (b.tensor) {
-        const Output one = ConstLike(b.tensor, 1, "add/y");
-        e.tensor = AddV2Op(b.tensor, one);
-      }
+      if (b.tensor) e.tensor = b.tensor + 1;
     } else if (index.kind_ == Index::kEllipsis) {
       masks.ellipsis_mask |= bit;
     } else if (index.kind_ == Index::kNewAxis) {

@@ -403,7 +403,7 @@ Output AccumulateN(const Outputs& inputs, absl::string_view name) {
 Output AllAxes(Output x) {
   if (!x) return {};
   Graph& g = x.graph();
-  if (!x.shape().has_rank()) return Range(g, 0, Rank(x), 1);
+  if (x.shape().rank() < 1) return Range(g, 0, Rank(x), 1);
   std::vector<int64_t> axes(x.shape().rank());
   std::iota(axes.begin(), axes.end(), 0);
   return Ints(axes).In(g, "Const", DT_INT32);
@@ -411,7 +411,13 @@ Output AllAxes(Output x) {
 
 namespace {
 
-Output Reduce(const char* op, Output x) { return x ? AddOp(op, {x, AllAxes(x)}) : Output(); }
+// Over all axes: a scalar, whatever is known of the rank.
+Output Reduce(const char* op, Output x) {
+  if (!x) return {};
+  const Output y = AddOp(op, {x, AllAxes(x)});
+  if (y) x.graph().Fail(x.graph().RefineShape(y, Shape()));
+  return y;
+}
 
 Output Reduce(const char* op, Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
   if (!x) return {};

@@ -15,7 +15,8 @@ Output ReducedShape(Output shape, Output axes) {
   const Output positive = FloorMod(wide_axes + rank, rank, "mod");
   const Output count = ShapeVector(positive);
   const Output all = Range(g, 0, rank, 1);
-  return AddOp("DynamicStitch", {Outputs{all, positive}, Outputs{shape, Ones(g, count, DT_INT32)}});
+  const Output ones = Ones(g, count, shape.dtype());
+  return AddOp("DynamicStitch", {Outputs{all, positive}, Outputs{shape, ones}});
 }
 
 namespace {

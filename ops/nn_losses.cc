@@ -81,7 +81,7 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
   Output shape = ShapeTensor(labels);
   Output loss;
   if (logits.shape().rank() == 2) {
-    loss = SparseSoftmaxCrossEntropyWithLogits(logits, labels).loss;
+    loss = SparseSoftmaxCrossEntropyWithLogits(logits, labels, name).loss;
   } else {
     Output sizes = ShapeTensor(logits);
     Output classes_at = WithScalar("Sub", Rank(logits), 1, "sub");
@@ -92,7 +92,7 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
       flat = AddOp("Reshape", {logits, MinusOneAnd(classes)}, {}, reshape.name());
     }
     Output flat_labels = Reshape(labels, {-1});
-    loss = Reshape(SparseSoftmaxCrossEntropyWithLogits(flat, flat_labels).loss, shape);
+    loss = Reshape(SparseSoftmaxCrossEntropyWithLogits(flat, flat_labels, name).loss, shape);
   }
   return IsNarrow(type) ? Cast(loss, type) : loss;
 }
