@@ -192,7 +192,9 @@ class VariableSlice {
   Output slice_;
 };
 
-using Regularizer = std::function<Output(Output)>;
+// What a variable adds to the loss: a scalar of it, or an invalid Output for nothing. A function of
+// an Output will do.
+using Regularizer = std::function<Output(const Variable&)>;
 using Constraint = std::function<Output(Output)>;
 
 // What GetVariable does when the variable exists, or not.

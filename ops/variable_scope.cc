@@ -249,7 +249,7 @@ class VariableRequest {
     const ClearControlDependencies no_controls(g_);
     const PlaceWith place(g_, variable.handle().node);
     const NameScope scope(g_, absl::StrCat(name_, "/Regularizer/"));
-    const Output loss = o_.regularizer(variable.value());
+    const Output loss = o_.regularizer(variable);
     if (loss) g_.AddToCollection(collections::kRegularizationLosses, loss);
   }
 
