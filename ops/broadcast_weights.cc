@@ -1,0 +1,156 @@
+#include "weir/ops/broadcast_weights.h"
+
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/math.h"
+#include "weir/ops/sets.h"
+
+namespace weir {
+
+namespace {
+
+constexpr char kCannotBroadcast[] = "weights can not be broadcast to values.";
+
+// One argument of the check: the tensor, its shape and its rank.
+struct Measured {
+  Output tensor, shape, rank;
+};
+
+Measured Measure(Graph& g, const TensorArg& value, absl::string_view name) {
+  const NameScope scope(g, name);
+  Measured m;
+  m.tensor = value.In(g, DT_INVALID, scope.name());
+  m.shape = ShapeTensor(m.tensor, DT_INT32, "shape");
+  m.rank = Rank(m.tensor, "rank");
+  return m;
+}
+
+// What the static shapes say: a NoOp if the weights fit, nothing if that is not decided.
+absl::StatusOr<Operation> CheckStatically(Graph& g, const Output& weights, const Output& values) {
+  const Shape &w = weights.shape(), &v = values.shape();
+  if (!w.has_rank() || !v.has_rank()) return Operation();
+  if (w.rank() == 0) return NoOp(g, "static_scalar_check_success");
+  if (w.rank() != v.rank()) {
+    return InvalidArgument(kCannotBroadcast, " values.rank=", v.rank(), ". weights.rank=", w.rank(),
+                           ". values.shape=", v.ToString(), ". weights.shape=", w.ToString(),
+                           ". Received weights=", weights.name(), ", values=", values.name());
+  }
+  if (!w.IsFullyDefined() || !v.IsFullyDefined()) return Operation();
+  for (int i = 0; i < v.rank(); ++i) {
+    if (w.dim(i) == 1 || w.dim(i) == v.dim(i)) continue;
+    return InvalidArgument(kCannotBroadcast, " Mismatch at dim ", i,
+                           ". values.shape=", v.ToString(), ", weights.shape=", w.ToString(),
+                           ". Received weights=", weights.name(), ", values=", values.name());
+  }
+  return NoOp(g, "static_dims_check_success");
+}
+
+// Each dimension of the weights is in the set {1, that of the values}.
+Output HasValidDims(Graph& g, const Output& weights_shape, const Output& values_shape) {
+  const NameScope scope(g, "has_invalid_dims");
+  const Output values_2d = ExpandDims(values_shape, -1);
+  const Output ones = OnesLike(values_2d);
+  const Output valid = Concat({values_2d, ones}, 1);
+  const Output weights_2d = ExpandDims(weights_shape, -1);
+  const SparseResult invalid = SetDifference(weights_2d, valid);
+  const Output count = Size(invalid.values, DT_INT32, "num_invalid_dims");
+  return Equal(0, count, scope.name());
+}
+
+Output HasValidNonscalarShape(Graph& g, const Measured& weights, const Measured& values) {
+  const NameScope scope(g, "has_valid_nonscalar_shape");
+  const Output same_rank = Equal(values.rank, weights.rank, "is_same_rank");
+  return Cond(
+      same_rank, [&] { return HasValidDims(g, weights.shape, values.shape); },
+      [&] { return same_rank; }, scope.name());
+}
+
+Operation CheckInStep(Graph& g, const Measured& weights, const Measured& values,
+                      const std::string& scope) {
+  const Output is_scalar = Equal(0, weights.rank, "is_scalar");
+  const Output valid = Cond(
+      is_scalar, [&] { return is_scalar; },
+      [&] { return HasValidNonscalarShape(g, weights, values); }, "is_valid_shape");
+  const std::vector<TensorArg> data = {kCannotBroadcast, "weights.shape=", weights.tensor.name(),
+                                       weights.shape,    "values.shape=",  values.tensor.name(),
+                                       values.shape,     "is_scalar=",     is_scalar};
+  return AssertThat(valid, data, scope);
+}
+
+}  // namespace
+
+Operation AssertBroadcastable(const TensorArg& weights, Output values) {
+  if (!values) return {};
+  Graph& g = values.graph();
+  const NameScope scope(g, "assert_broadcastable");
+  const Measured w = Measure(g, weights, "weights");
+  const Measured v = Measure(g, values, "values");
+  if (!w.tensor) return {};
+  const absl::StatusOr<Operation> known = CheckStatically(g, w.tensor, v.tensor);
+  if (!known.ok()) {
+    g.Fail(known.status());
+    return {};
+  }
+  return *known ? *known : CheckInStep(g, w, v, scope.name());
+}
+
+Output BroadcastWeights(Output weights, Output values) {
+  if (!weights || !values) return {};
+  Graph& g = values.graph();
+  const NameScope scope(g, "broadcast_weights");
+  if (weights.shape().IsFullyDefined() && weights.shape() == values.shape()) return weights;
+  const Operation check = AssertBroadcastable(weights, values);
+  if (!check) return {};
+  const ControlDependencies after(g, {check});
+  return Multiply(weights, OnesLike(values), scope.name());
+}
+
+Output CastArg(Graph& graph, const TensorArg& value, DataType dtype) {
+  if (!value.is_literal()) return value.output() ? Cast(value.output(), dtype) : Output();
+  const NameScope scope(graph, "Cast");
+  const Output x = value.In(graph, DT_INVALID, "x");
+  return x ? Cast(x, dtype, scope.name()) : Output();
+}
+
+bool CheckCompatible(const Output& a, const Output& b) {
+  if (!a || !b) return false;
+  if (a.shape().IsCompatibleWith(b.shape())) return true;
+  a.graph().Fail(InvalidArgument("Shapes ", a.shape().ToString(), " and ", b.shape().ToString(),
+                                 " are incompatible: ", a.name(), " and ", b.name()));
+  return false;
+}
+
+LabelsAndPredictions RemoveSqueezableDimensions(Output labels, Output predictions,
+                                                int expected_rank_diff) {
+  if (!labels || !predictions) return {};
+  Graph& g = labels.graph();
+  const NameScope scope(g, "remove_squeezable_dimensions");
+  const Shape &l = labels.shape(), &p = predictions.shape();
+  const auto may_end_in_1 = [](const Shape& s) {
+    return !s.has_rank() || (s.rank() > 0 && (s.dim(-1) == 1 || s.dim(-1) < 0));
+  };
+  const bool squeeze_predictions = may_end_in_1(p), squeeze_labels = may_end_in_1(l);
+  if (l.has_rank() && p.has_rank()) {
+    const int diff = p.rank() - l.rank();
+    if (diff == expected_rank_diff + 1 && squeeze_predictions) {
+      predictions = Squeeze(predictions, {-1});
+    } else if (diff == expected_rank_diff - 1 && squeeze_labels) {
+      labels = Squeeze(labels, {-1});
+    }
+    return {labels, predictions};
+  }
+  const Output predictions_rank = Rank(predictions);
+  const Output diff = predictions_rank - Rank(labels);
+  const auto squeezed_if = [&](const Output& x, int wanted) {
+    return Cond(
+        Equal(wanted, diff), [&] { return Squeeze(x, {-1}); }, [&] { return x; });
+  };
+  const Output given = predictions;
+  if (squeeze_predictions) predictions = squeezed_if(given, expected_rank_diff + 1);
+  if (squeeze_labels) labels = squeezed_if(labels, expected_rank_diff - 1);
+  return {labels, predictions};
+}
+
+}  // namespace weir
