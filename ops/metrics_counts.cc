@@ -1,0 +1,151 @@
+#include "weir/ops/array.h"
+#include "weir/ops/broadcast_weights.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/math.h"
+#include "weir/ops/metrics_internal.h"
+
+namespace weir::metrics {
+
+namespace {
+
+// TensorFlow's marks for what it has checked while building.
+void NoteCheckedType(Graph& g) {
+  const NameScope scope(g, "assert_type");
+  NoOp(g, "statically_determined_correct_type");
+}
+
+// The weights are a scalar or have as many dimensions as the values.
+Operation AssertRankIsZeroOr(const Output& weights, const Output& values_rank,
+                             const Output& values) {
+  Graph& g = weights.graph();
+  const NameScope scope(g, "assert_rank_in");
+  const Output zero = Const(g, int32_t{0}, "rank");
+  const Output shape = ShapeTensor(weights);
+  NoteCheckedType(g);
+  NoteCheckedType(g);
+  const int rank = weights.shape().rank(), wanted = values.shape().rank();
+  if (rank < 0 || wanted < 0) {
+    const Output actual = Rank(weights);
+    const Output is_scalar = Equal(zero, actual);
+    const Output fits = LogicalOr(Equal(values_rank, actual), is_scalar);
+    return AssertThat(fits,
+                      {"", absl::StrCat("Tensor ", weights.name(), " must have rank in"), zero,
+                       values_rank, "Received shape: ", shape},
+                      "Assert");
+  }
+  if (rank == 0 || rank == wanted) return NoOp(g, "static_checks_determined_all_ok");
+  g.Fail(InvalidArgument("Tensor ", weights.name(), " must have rank in (0, ", wanted,
+                         ").  Received rank ", rank, ", shape ", weights.shape().ToString()));
+  return {};
+}
+
+// How often the condition holds, weighted.
+struct Count {
+  Output value;
+  Update update;
+};
+
+Count CountCondition(Output condition, Output weights) {
+  if (!condition) return {};
+  Graph& g = condition.graph();
+  NoteCheckedType(g);
+  const Variable count = MetricVariable(g, Shape(), DT_FLOAT, "count");
+  Output values = Cast(condition, DT_FLOAT);
+  if (weights && values) {
+    const Output rank = Rank(values);
+    const Operation check = AssertRankIsZeroOr(weights, rank, values);
+    if (!check) return {};
+    const ControlDependencies after(g, {check});
+    values = Multiply(values, Cast(weights, DT_FLOAT));
+  }
+  if (!values) return {};
+  const Output value = ValueOf(count);
+  return {value, AddTo(count, ReduceSum(values))};
+}
+
+// Labels and predictions as bools.
+MetricInputs PrepareBools(Output labels, Output predictions,
+                          const std::optional<TensorArg>& weights) {
+  if (!labels || !predictions) return {};
+  predictions = Cast(predictions, DT_BOOL);
+  labels = Cast(labels, DT_BOOL);
+  return RemoveSqueezable(predictions, labels, weights);
+}
+
+// How often labels are `label` where predictions are `prediction`.
+Count CountPairs(Output labels, bool label, Output predictions, bool prediction,
+                 const std::optional<TensorArg>& weights, const std::string& name,
+                 absl::string_view default_name) {
+  if (!labels || !predictions) return {};
+  const MetricScope scope(labels.graph(), name, default_name);
+  const MetricInputs in = PrepareBools(labels, predictions, weights);
+  if (!in.ok) return {};
+  const Output label_fits = Equal(in.labels, label);
+  return CountCondition(LogicalAnd(label_fits, Equal(in.predictions, prediction)), in.weights);
+}
+
+Metric CountMetric(Output labels, bool label, Output predictions, bool prediction,
+                   const MetricOptions& options, absl::string_view default_name) {
+  const Count c = CountPairs(labels, label, predictions, prediction, options.weights, options.name,
+                             default_name);
+  return Finish({c.value, c.update.value}, options);
+}
+
+// hits / (hits + misses), or 0.
+Output RateOrZero(const Source& hits, const Source& misses, absl::string_view name) {
+  const Output all = Plus(hits, misses);
+  if (!all) return {};
+  const Output any = Greater(all, 0);
+  const Output again = Plus(hits, misses);
+  const Output hit = hits();
+  const Output rate = Divide(hit, again);
+  if (!rate) return {};
+  return InScope(all.graph(), name, [&](const std::string& scope) {
+    return Select(any, rate, ConstLike(rate, 0, "e"), scope);
+  });
+}
+
+// True positives against the other pairs that `precision` asks about.
+Metric RateMetric(Output labels, Output predictions, const MetricOptions& options, bool precision) {
+  if (!labels || !predictions) return {};
+  const MetricScope scope(labels.graph(), options.name, precision ? "precision" : "recall");
+  const MetricInputs in = PrepareBools(labels, predictions, options.weights);
+  if (!in.ok) return {};
+  std::optional<TensorArg> weights;
+  if (in.weights) weights = in.weights;
+  const Count hits =
+      CountPairs(in.labels, true, in.predictions, true, weights, "", "true_positives");
+  const Count misses =
+      precision
+          ? CountPairs(in.labels, false, in.predictions, true, weights, "", "false_positives")
+          : CountPairs(in.labels, true, in.predictions, false, weights, "", "false_negatives");
+  if (!hits.update || !misses.update) return {};
+  const Output value = RateOrZero(From(hits.value), From(misses.value), "value");
+  return Finish({value, RateOrZero(hits.update.source, misses.update.source, "update_op")},
+                options);
+}
+
+}  // namespace
+
+Metric TruePositives(Output labels, Output predictions, const MetricOptions& options) {
+  return CountMetric(labels, true, predictions, true, options, "true_positives");
+}
+Metric FalsePositives(Output labels, Output predictions, const MetricOptions& options) {
+  return CountMetric(labels, false, predictions, true, options, "false_positives");
+}
+Metric TrueNegatives(Output labels, Output predictions, const MetricOptions& options) {
+  return CountMetric(labels, false, predictions, false, options, "true_negatives");
+}
+Metric FalseNegatives(Output labels, Output predictions, const MetricOptions& options) {
+  return CountMetric(labels, true, predictions, false, options, "false_negatives");
+}
+
+Metric Precision(Output labels, Output predictions, const MetricOptions& options) {
+  return RateMetric(labels, predictions, options, /*precision=*/true);
+}
+Metric Recall(Output labels, Output predictions, const MetricOptions& options) {
+  return RateMetric(labels, predictions, options, /*precision=*/false);
+}
+
+}  // namespace weir::metrics
