@@ -75,12 +75,6 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
 // a million.
 std::string Graph::UniqueName(absl::string_view name, bool mark) {
   const std::string base = absl::AsciiStrToLower(name);
-  if (mark) {
-    for (size_t slash = base.rfind('/'); slash != std::string::npos && slash > 0;
-         slash = base.rfind('/', slash - 1)) {
-      if (!used_names_.try_emplace(base.substr(0, slash), 1).second) break;
-    }
-  }
   const auto it = used_names_.find(base);
   int i = it == used_names_.end() ? 0 : it->second;
   if (i == 0) {

@@ -29,11 +29,16 @@ TEST(NodeBuilder, NamesAreMadeUniqueWithoutRegardToCase) {
   EXPECT_EQ(name("ab_1"), "ab_1_1");
 }
 
-TEST(NodeBuilder, EveryScopeInANameIsTaken) {
+// As in TensorFlow: the value of a partitioned variable "w" is called so though "w/part_0" is
+// there.
+TEST(NodeBuilder, AScopeInANameIsNotTakenUnlessItWasOpened) {
   Graph g(TestOps());
   NodeBuilder(g, "NoOp").Name("x/y/z").Build();
-  EXPECT_EQ(g.UniqueName("x"), "x_1");
-  EXPECT_EQ(g.UniqueName("x/y"), "x/y_1");
+  EXPECT_EQ(NodeBuilder(g, "NoOp").Name("x").Build()->name(), "x");
+  EXPECT_EQ(g.UniqueName("x/y"), "x/y");
+  { const NameScope scope(g, "a/b"); }
+  EXPECT_EQ(g.UniqueName("a"), "a");
+  EXPECT_EQ(g.UniqueName("a/b"), "a/b_1");
 }
 
 TEST(NodeBuilder, NameThatEndsInASlashIsFinal) {
