@@ -9,6 +9,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/gradient_util.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variables.h"
 
 namespace weir {
@@ -401,14 +402,16 @@ absl::StatusOr<Grads> Backprop::Run() {
 
 }  // namespace
 
-GradientSource::GradientSource(const Variable& variable) : output(variable.handle()) {}
+// Null for a partitioned variable, which is an error: its gradient is that of each part.
+GradientSource::GradientSource(const Variable& variable)
+    : output(HasStorage(variable, "Gradients") ? variable.handle() : Output()) {}
 
 GradientSources::GradientSources(std::initializer_list<GradientSource> sources) {
   for (const GradientSource& source : sources) outputs.push_back(source.output);
 }
 
 GradientSources::GradientSources(const std::vector<Variable>& variables) {
-  for (const Variable& variable : variables) outputs.push_back(variable.handle());
+  for (const Variable& variable : variables) outputs.push_back(GradientSource(variable).output);
 }
 
 Grads Gradients(const Outputs& ys, const GradientSources& xs, const GradientsOptions& options) {

@@ -110,23 +110,26 @@ Output MakeOrthogonal(const InitializerArgs& a, float gain, Seed seed) {
   return AddOp("Mul", {ConstOf(g, a.dtype, gain, "x"), q}, {}, scope.name());
 }
 
+// A part of a matrix is cut out of the whole one.
 Output MakeIdentity(const InitializerArgs& a, float gain) {
   if (!CheckFloating(a, "Identity")) return {};
   Graph& g = a.graph;
-  if (a.shape.rank() != 2) {
+  const Shape& full = ScalingShape(a);
+  if (full.rank() != 2) {
     g.Fail(InvalidArgument(
         "Identity matrix initializer can only be used for 2D matrices, not for shape ",
-        a.shape.ToString()));
+        full.ToString()));
     return {};
   }
-  const int64_t rows = a.shape.dim(0), columns = a.shape.dim(1);
+  const int64_t rows = full.dim(0), columns = full.dim(1);
   Output eye;
   {
     const NameScope scope(g, "eye");
     const Output ones = Ones(g, {std::min(rows, columns)}, a.dtype);
     eye = rows == columns ? MatrixDiag(ones, {}, "diag")
-                          : MatrixSetDiag(Zeros(g, a.shape, a.dtype), ones, {}, "set_diag");
+                          : MatrixSetDiag(Zeros(g, full, a.dtype), ones, {}, "set_diag");
   }
+  if (a.partition) eye = Slice(eye, Ints(a.partition->offset), Ints(a.shape));
   const NameScope scope(g, "mul");
   return AddOp("Mul", {ConstOf(g, a.dtype, gain, "x"), eye}, {}, scope.name());
 }

@@ -7,6 +7,7 @@
 #include "weir/ops/array.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/math.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/slots.h"
 #include "weir/ops/variables.h"
 
@@ -74,7 +75,8 @@ ExponentialMovingAverage::ExponentialMovingAverage(TensorArg decay,
 
 Operation ExponentialMovingAverage::Apply(Graph& graph) { return Apply(TrainableVariables(graph)); }
 
-Operation ExponentialMovingAverage::Apply(const Variables& variables) {
+Operation ExponentialMovingAverage::Apply(const Variables& given) {
+  const Variables variables = FlattenParts(given);
   std::vector<std::pair<Variable, Output>> items;
   for (const Variable& v : variables) {
     if (!v) return {};

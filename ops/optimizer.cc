@@ -6,6 +6,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/gradient_util.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/slots.h"
 #include "weir/ops/variables.h"
 
@@ -60,7 +61,8 @@ GradsAndVariables Optimizer::ComputeGradients(const Output& loss,
                                               const ComputeGradientsOptions& options) {
   if (!CheckTrainable(loss)) return {};
   Graph& graph = loss.graph();
-  const Variables variables = options.var_list.value_or(TrainableVariables(graph));
+  const Variables variables =
+      options.var_list ? FlattenParts(*options.var_list) : TrainableVariables(graph);
   if (variables.empty()) {
     graph.Fail(InvalidArgument("No variables to optimize: the graph has no trainable variables."));
     return {};
@@ -89,7 +91,7 @@ Operation Optimizer::ApplyGradients(const GradsAndVariables& items,
   Variables updated;
   Graph* graph = nullptr;
   for (const GradAndVariable& item : items) {
-    if (!item.variable) return {};
+    if (!HasStorage(item.variable, "ApplyGradients")) return {};
     graph = &item.variable.graph();
     if (!item.grad.none()) updated.push_back(item.variable);
   }

@@ -8,6 +8,8 @@
 #include "weir/ops/control_flow.h"
 #include "weir/ops/io.h"
 #include "weir/ops/math.h"
+#include "weir/ops/mirrored_variable.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/state.h"
 #include "weir/proto/saver.pb.h"
 
@@ -38,7 +40,7 @@ SaverDef SaverDef::FromProto(const proto::SaverDef& proto) {
 
 NamedVariables NameVariables(const Variables& variables) {
   NamedVariables named;
-  for (const Variable& v : variables) {
+  for (const Variable& v : FlattenParts(variables)) {
     if (!v) continue;
     named.emplace_back(v.save_slice() ? v.save_slice()->full_name : v.op_name(), v);
   }
@@ -46,6 +48,15 @@ NamedVariables NameVariables(const Variables& variables) {
 }
 
 namespace {
+
+// A partitioned variable's name stands for each of its parts.
+NamedVariables NameParts(const NamedVariables& variables) {
+  NamedVariables flat;
+  for (const auto& [name, v] : variables) {
+    for (const Variable& part : FlattenParts({v})) flat.emplace_back(name, part);
+  }
+  return flat;
+}
 
 absl::Status CheckNames(const NamedVariables& variables) {
   if (variables.empty()) return InvalidArgument("No variables to save");
@@ -118,12 +129,24 @@ class SaverGraph {
     return {names_node, Const(graph_, slices, "shape_and_slices")};
   }
 
-  // What SaveV2 takes of a variable: the reference itself, or the read that was made with it.
+  // What SaveV2 takes of a variable: the reference itself, or the read that was made with it. Of a
+  // slice: a reference's shared read, or a read of its own, on its device's host.
   Output Value(const Variable& v) {
+    if (v.save_slice()) return v.is_resource() ? ReadOnHost(v) : v.value();
+    if (v.synchronization() == VariableSynchronization::kOnRead && !v.replicas().empty())
+      return v.value();
     if (!v.is_resource()) return v.handle();
     if (v.info()->snapshot && !v.info()->cached) return v.info()->snapshot;
     const DeviceScope device(graph_, v.device());
     return ReadVariableOp(v.handle(), v.dtype());
+  }
+
+  Output ReadOnHost(const Variable& v) {
+    std::optional<DeviceScope> device;
+    if (!v.device().empty()) device.emplace(graph_, v.device());
+    const Output value = v.read_value();
+    const DeviceScope host(graph_, "/device:CPU:0");
+    return Identity(value);
   }
 
   // The path, once everything is saved there.
@@ -150,8 +173,12 @@ class SaverGraph {
       values = RestoreV2(path, names, slices, dtypes, scope.name());
     }
     std::vector<Operation> assigns;
-    for (size_t i = 0; i < variables.size(); ++i)
-      assigns.push_back(AssignTo(variables[i].second, values[i]));
+    for (size_t i = 0; i < variables.size(); ++i) {
+      const Variable& v = variables[i].second;
+      if (v.replicas().empty()) assigns.push_back(AssignTo(v, values[i]));
+      for (const Variable& copy : v.replicas())
+        assigns.push_back(AssignTo(copy, ReplicaShare(v, values[i])));
+    }
     return assigns;
   }
 
@@ -255,6 +282,7 @@ class SaverGraph {
 absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables,
                                          const SaverGraphOptions& options) {
   WEIR_RETURN_IF_ERROR(graph.status());
+  variables = NameParts(variables);
   WEIR_RETURN_IF_ERROR(CheckNames(variables));
   std::stable_sort(variables.begin(), variables.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

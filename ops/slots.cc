@@ -1,6 +1,7 @@
 #include "weir/ops/slots.h"
 
-#include "absl/strings/strip.h"
+#include <algorithm>
+
 #include "weir/core/scope.h"
 #include "weir/ops/variable_scope.h"
 
@@ -11,6 +12,7 @@ Variable CreateSlot(const Variable& primary, absl::string_view name,
   if (!primary) return {};
   Graph& graph = primary.graph();
   const VariableScope scope(graph, {.default_name = absl::StrCat(primary.op_name(), "/", name)});
+  scope.scope()->partitioner = nullptr;
   const ColocateWith place(graph, primary.handle().node);
   VariableOptions options{.initializer = initializer,
                           .dtype = primary.dtype(),
@@ -19,9 +21,18 @@ Variable CreateSlot(const Variable& primary, absl::string_view name,
                           .use_resource = primary.is_resource()};
   if (initializer.kind() == Initializer::Kind::kShaped) options.shape = primary.shape();
   Variable slot = GetVariable(graph, "", options);
-  if (slot && primary.save_slice()) {
+  // A slot of lower rank than the part has the slice of as many dimensions.
+  if (slot && primary.save_slice() && !slot.shape().IsScalar()) {
     SaveSliceInfo part = *primary.save_slice();
-    part.full_name += std::string(absl::StripPrefix(slot.op_name(), primary.op_name()));
+    if (slot.shape().has_rank()) {
+      for (auto* list : {&part.full_shape, &part.var_offset, &part.var_shape})
+        list->resize(std::min<size_t>(list->size(), slot.shape().rank()));
+    }
+    // "scope/w/part_0/Adam" belongs to "scope/w/Adam", "scope" being that of this call.
+    std::string name = slot.op_name();
+    if (const size_t at = name.rfind(primary.op_name()); at != std::string::npos)
+      name.replace(at, primary.op_name().size(), part.full_name);
+    part.full_name = name;
     slot.info()->save_slice = part;
   }
   return slot;

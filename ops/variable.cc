@@ -6,6 +6,9 @@
 #include "weir/core/scope.h"
 #include "weir/ops/collections.h"
 #include "weir/ops/cond.h"
+#include "weir/ops/math.h"
+#include "weir/ops/mirrored_variable.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable_store.h"
 
 namespace weir {
@@ -285,6 +288,7 @@ void Variable::set_shape(const Shape& shape) {
     graph().Fail(Annotate(merged.status(), absl::StrCat("set_shape of variable ", name(), ": ")));
     return;
   }
+  if (is_partitioned()) return;  // known in full already
   info_->shape = *merged;
   graph().Fail(graph().RefineShape(info_->snapshot, *merged));
   if (!info_->is_resource) graph().Fail(graph().RefineShape(info_->handle, *merged));
@@ -316,13 +320,22 @@ std::string Variable::ToString() const {
                                   : info_->dtype == DT_DOUBLE ? "float64"
                                   : info_->dtype == DT_HALF   ? "float16"
                                                               : "";
-  return absl::StrCat("<tf.Variable '", name(), "' shape=", TupleText(info_->shape),
+  const std::string parts =
+      is_partitioned() ? absl::StrCat(" parts=", info_->parts.size()) : std::string();
+  return absl::StrCat("<tf.", parts.empty() ? "" : "Partitioned", "Variable '", name(),
+                      "' shape=", TupleText(info_->shape),
                       " dtype=", dtype.empty() ? DataTypeName(info_->dtype) : dtype,
-                      info_->is_resource ? "" : "_ref", ">");
+                      info_->is_resource ? "" : "_ref", parts, ">");
 }
 
 Output Variable::value() const {
   if (!info_) return {};
+  if (!info_->replicas.empty())
+    return ReadReplicas(*this, [](const Variable& copy) { return copy.value(); });
+  if (is_partitioned()) {
+    const ClearControlDependencies no_controls(graph());
+    return JoinParts(*this, [](const Variable& part) { return part.value(); });
+  }
   if ((!info_->is_resource || info_->cached) && info_->snapshot) return info_->snapshot;
   if (!info_->is_resource) return read_value();
   const PlaceWith nothing(graph(), nullptr, true);
@@ -331,6 +344,10 @@ Output Variable::value() const {
 
 Output Variable::read_value() const {
   if (!info_) return {};
+  if (!info_->replicas.empty())
+    return ReadReplicas(*this, [](const Variable& copy) { return copy.read_value(); });
+  if (is_partitioned())
+    return JoinParts(*this, [](const Variable& part) { return part.read_value(); });
   if (!info_->is_resource) return AddOp("Identity", {info_->handle}, {}, "read");
   Output read;
   {
@@ -342,20 +359,26 @@ Output Variable::read_value() const {
 
 Output Variable::is_initialized(absl::string_view name) const {
   if (!info_) return {};
+  if (is_partitioned() || !replicas().empty()) {
+    Outputs all;
+    for (const Variable& part : is_partitioned() ? parts() : replicas())
+      all.push_back(part.is_initialized());
+    return ReduceAll(Stack(all), {0}, false, name);
+  }
   if (info_->is_resource) return AddOp("VarIsInitializedOp", {info_->handle}, {}, name);
   const PlaceWith place(graph(), info_->handle.node);
   return AddOp("IsVariableInitialized", {info_->handle}, {}, name);
 }
 
 Output Variable::SparseRead(Output indices, absl::string_view name) const {
-  if (!info_ || !indices) return {};
+  if (!HasStorage(*this, "SparseRead") || !indices) return {};
   if (!info_->is_resource) return Gather(value(), indices, {}, name);
   return AddOp("ResourceGather", {info_->handle, indices}, {{"dtype", info_->dtype}},
                name.empty() ? "Gather" : name);
 }
 
 Output Variable::GatherNd(Output indices, absl::string_view name) const {
-  if (!info_ || !indices) return {};
+  if (!HasStorage(*this, "GatherNd") || !indices) return {};
   if (!info_->is_resource) return weir::GatherNd(value(), indices, name);
   return AddOp("Identity", {AddOp("ResourceGatherNd", {info_->handle, indices},
                                   {{"dtype", info_->dtype}}, name.empty() ? "GatherNd" : name)});

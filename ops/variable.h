@@ -12,6 +12,7 @@
 #include "weir/ops/array.h"
 #include "weir/ops/initializers.h"
 #include "weir/ops/literal.h"
+#include "weir/ops/partitioner.h"
 
 namespace weir::proto {
 class VariableDef;
@@ -29,6 +30,8 @@ struct SaveSliceInfo {
   // "7 2 3,2:0,2": the full shape, then start and length of each dimension.
   std::string Spec() const;
 };
+
+class Variable;
 
 // What is known of a variable in a graph. Shared by all handles to it, and by the collections it is
 // in.
@@ -49,8 +52,14 @@ struct VariableInfo : public CollectionObject {
   VariableAggregation aggregation = VariableAggregation::kNone;
   std::function<Output(Output)> constraint;
   std::optional<SaveSliceInfo> save_slice;
+  // A partitioned variable has no storage of its own, but parts, and how many there are along each
+  // dimension. Others have neither.
+  std::vector<Variable> parts;
+  std::vector<int64_t> partitions;
+  // The copies of a mirrored variable (ops/mirrored_variable.h); its storage is the first one's.
+  std::vector<Variable> replicas;
 
-  std::string name() const override { return op + ":0"; }
+  std::string name() const override { return partitions.empty() ? op + ":0" : op; }
 };
 
 // Options of the functions that write a variable. Designated initialisers: `v.AssignAdd(1,
@@ -79,6 +88,13 @@ class VariableSlice;
 // new node) and reference variables (VariableV2; one read node shared by all), as TensorFlow 1 had
 // them by default.
 //
+// A partitioned variable (GetVariable with a partitioner) is such a handle too: name "w" without
+// ":0", the full shape, a value that is its parts' joined along the axis it is cut on. The whole
+// can be assigned, and each part is a variable of its own, "w/part_0": collections, optimizers and
+// checkpoints see the parts. It has no storage: handle() is invalid, and what would need one
+// (scatters, slice assignment, CountUpTo, SparseRead, GatherNd) is INVALID_ARGUMENT;
+// EmbeddingLookup takes it.
+//
 // Functions that write return the value after the write (an Output, which is also an Operation);
 // errors stick to the graph: INVALID_ARGUMENT for a value of another type or of a shape that can
 // never fit, naming the variable and both.
@@ -88,17 +104,21 @@ class Variable {
   explicit Variable(std::shared_ptr<VariableInfo> info) : info_(std::move(info)) {}
   explicit operator bool() const { return info_ != nullptr; }
 
-  std::string name() const { return info_ ? info_->name() : ""; }  // "hidden/w:0"
+  std::string name() const {  // "hidden/w:0", of a partitioned one "hidden/w"
+    return info_ ? info_->name() : "";
+  }
   std::string op_name() const { return info_ ? info_->op : ""; }   // "hidden/w"
   DataType dtype() const { return info_ ? info_->dtype : DT_INVALID; }
   const Shape& shape() const;
-  Graph& graph() const { return info_->handle.graph(); }
-  const std::string& device() const { return info_->handle.node->device(); }
-  // The storage node's output: a reference, or a resource handle.
+  Graph& graph() const { return storage().graph(); }
+  // Of a partitioned variable: the first part's.
+  const std::string& device() const { return storage().node->device(); }
+  // The storage node's output: a reference, or a resource handle. Invalid if partitioned.
   Output handle() const { return info_ ? info_->handle : Output(); }
   bool is_resource() const { return info_ && info_->is_resource; }
-  // The op that gives it its initial value; run it again to start over.
-  Operation initializer() const { return info_ ? info_->initializer : Operation(); }
+  // The op that gives it its initial value; run it again to start over. Of a partitioned variable:
+  // a group of its parts' initializers, made when it is first asked for.
+  Operation initializer() const;
   // The tensor the initializer assigns; not the current value.
   Output initial_value() const { return info_ ? info_->initial_value : Output(); }
   bool trainable() const { return info_ && info_->trainable; }
@@ -107,6 +127,13 @@ class Variable {
   // What optimizers pass the value through after an update; empty for none.
   const std::function<Output(Output)>& constraint() const { return info_->constraint; }
   const std::optional<SaveSliceInfo>& save_slice() const { return info_->save_slice; }
+  bool is_partitioned() const { return info_ && !info_->partitions.empty(); }
+  // In the order of the rows (or columns) that they hold; empty if it is not partitioned.
+  const std::vector<Variable>& parts() const;
+  // How many parts there are along each dimension: {3, 1}; empty if it is not partitioned.
+  const std::vector<int64_t>& partitions() const;
+  // The copies of a mirrored variable (ops/mirrored_variable.h), one a device; empty for others.
+  const std::vector<Variable>& replicas() const;
   const std::shared_ptr<VariableInfo>& info() const { return info_; }
   // Sharpens the static shape; INVALID_ARGUMENT on the graph if it contradicts.
   void set_shape(const Shape& shape);
@@ -131,6 +158,14 @@ class Variable {
   Output Assign(const TensorArg& value, const WriteOptions& options = {}) const;
   Output AssignAdd(const TensorArg& delta, const WriteOptions& options = {}) const;
   Output AssignSub(const TensorArg& delta, const WriteOptions& options = {}) const;
+
+  // The same with one value a part; one result a part. (A full value is split, and the parts'
+  // results are joined.) INVALID_ARGUMENT for another number of values than parts.
+  Outputs AssignParts(const std::vector<TensorArg>& values, const WriteOptions& options = {}) const;
+  Outputs AssignAddParts(const std::vector<TensorArg>& deltas,
+                         const WriteOptions& options = {}) const;
+  Outputs AssignSubParts(const std::vector<TensorArg>& deltas,
+                         const WriteOptions& options = {}) const;
 
   // Row indices[i] is combined with values[i]. Repeated indices all count; for Update one of them
   // wins. INVALID_ARGUMENT from the step if an index is out of range.
@@ -158,7 +193,8 @@ class Variable {
   // writes that part.
   VariableSlice Slice(const std::vector<Index>& indices) const;
 
-  // The wire form; names without `export_scope`. False if the variable lies outside that scope.
+  // The wire form; names without `export_scope`. False if the variable lies outside that scope, or
+  // is partitioned: its parts have wire forms.
   bool ToProto(proto::VariableDef* def, absl::string_view export_scope = {}) const;
   // A handle onto nodes that the graph has already, under `import_scope`; adds no node. NOT_FOUND
   // naming what is missing.
@@ -166,7 +202,10 @@ class Variable {
                                             absl::string_view import_scope = {});
 
   // Identity: the same variable of the same graph.
-  friend bool operator==(const Variable& a, const Variable& b) { return a.handle() == b.handle(); }
+  friend bool operator==(const Variable& a, const Variable& b) {
+    return a.handle() == b.handle() && (a.handle() || a.info_ == b.info_) &&
+           a.replicas().size() == b.replicas().size();
+  }
   friend bool operator!=(const Variable& a, const Variable& b) { return !(a == b); }
   template <class H>
   friend H AbslHashValue(H h, const Variable& v) {
@@ -174,6 +213,8 @@ class Variable {
   }
 
  private:
+  const Output& storage() const { return (is_partitioned() ? parts()[0].info_ : info_)->handle; }
+
   std::shared_ptr<VariableInfo> info_;
 };
 using Variables = std::vector<Variable>;
@@ -240,6 +281,8 @@ struct VariableOptions {
   VariableAggregation aggregation = VariableAggregation::kNone;
   // GetVariable only: in place of the scope's.
   CustomGetter custom_getter = {};
+  // GetVariable only: cuts the variable into parts (scalars stay whole).
+  Partitioner partitioner = {};
   std::optional<Reuse> reuse = {};
 };
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "weir/core/scope.h"
 #include "weir/ops/collections.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable_store.h"
 #include "weir/ops/variables.h"
 
@@ -131,6 +132,8 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
 // The nodes that TensorFlow's cond makes for cond(is_initialized, read_value, initial_value), under
 // its names.
 Output Variable::initialized_value() const {
+  if (is_partitioned())
+    return JoinParts(*this, [](const Variable& part) { return part.initialized_value(); });
   if (!info_ || !info_->initial_value) return {};
   Graph& g = graph();
   const ClearControlDependencies no_controls(g);

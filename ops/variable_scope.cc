@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "weir/ops/collections.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable_store.h"
 
 namespace weir {
@@ -34,6 +35,7 @@ void ApplyOptions(const VariableScopeOptions& options, VariableScopeInfo* scope)
   if (options.regularizer) scope->regularizer = options.regularizer;
   if (options.constraint) scope->constraint = options.constraint;
   if (options.caching_device) scope->caching_device = options.caching_device;
+  if (options.partitioner) scope->partitioner = options.partitioner;
   if (options.dtype != DT_INVALID) scope->dtype = options.dtype;
   if (options.use_resource) scope->use_resource = options.use_resource;
   scope->custom_getter = Compose(options.custom_getter, scope->custom_getter);
@@ -135,11 +137,17 @@ VariableCreatorScope::~VariableCreatorScope() { VariableStore::Of(graph_).creato
 namespace {
 
 // One request, after scopes have had their say: shares the variable of that full name, or makes it.
+// `partition`: it is a part of a partitioned one.
 class VariableRequest {
  public:
   VariableRequest(Graph& g, absl::string_view name, const VariableOptions& options,
-                  const std::source_location& where)
-      : g_(g), name_(name), o_(options), where_(where), store_(VariableStore::Of(g)) {}
+                  const std::source_location& where, const PartitionInfo* partition = nullptr)
+      : g_(g),
+        name_(name),
+        o_(options),
+        where_(where),
+        partition_(partition),
+        store_(VariableStore::Of(g)) {}
 
   Variable Get() {
     const absl::StatusOr<Variable> variable = Find();
@@ -152,6 +160,31 @@ class VariableRequest {
 
  private:
   absl::StatusOr<Variable> Find() {
+    const bool is_scalar = o_.shape && o_.shape->IsScalar();
+    const bool shares_parts =
+        !o_.partitioner && o_.reuse == Reuse::kReuse && store_.partitioned.contains(name_);
+    if ((o_.partitioner && !is_scalar) || shares_parts) {
+      WEIR_RETURN_IF_ERROR(CheckName());
+      return GetPartitionedVariable(
+          g_, name_, o_, MadeAt(),
+          [this](const std::string& name, const VariableOptions& options,
+                 const PartitionInfo& partition) {
+            return VariableRequest(g_, name, options, where_, &partition).FindOne();
+          });
+    }
+    if (store_.variables.contains(name_ + "/part_0")) {
+      return InvalidArgument("No partitioner was provided, but a partitioned version of the ",
+                             "variable was found: ", name_, "/part_0. Perhaps a variable of the ",
+                             "same name was already created with partitioning?");
+    }
+    return FindOne();
+  }
+
+  std::string MadeAt() const {
+    return absl::StrCat(absl::string_view(where_.file_name()), ":", where_.line());
+  }
+
+  absl::StatusOr<Variable> FindOne() {
     const Reuse reuse = o_.reuse.value_or(Reuse::kCreate);
     const auto it = store_.variables.find(name_);
     if (it == store_.variables.end()) {
@@ -229,7 +262,11 @@ class VariableRequest {
                              o_.shape ? o_.shape->ToString() : "<unknown>", ".");
     }
     made->dtype = dtype;
-    return start;
+    if (partition_ == nullptr) return start;
+    return Initializer(Initializer::Shaped(
+        [make = start.shaped(), partition = *partition_](const InitializerArgs& args) {
+          return make({args.graph, args.shape, args.dtype, &partition});
+        }));
   }
 
   absl::StatusOr<Variable> Create() {
@@ -239,8 +276,7 @@ class VariableRequest {
     made.name = name_;
     const Variable variable = MakeVariable(g_, start, made);
     if (!variable) return variable;
-    const absl::string_view file = where_.file_name();
-    store_.variables[name_] = {variable, absl::StrCat(file, ":", where_.line())};
+    store_.variables[name_] = {variable, MadeAt()};
     if (o_.regularizer) Regularize(variable);
     return variable;
   }
@@ -257,6 +293,7 @@ class VariableRequest {
   const std::string name_;
   const VariableOptions& o_;
   const std::source_location& where_;
+  const PartitionInfo* const partition_;
   VariableStore& store_;
 };
 
@@ -271,6 +308,7 @@ Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions optio
   if (!options.constraint) options.constraint = scope->constraint;
   if (!options.caching_device) options.caching_device = scope->caching_device;
   if (!options.use_resource) options.use_resource = scope->use_resource;
+  if (!options.partitioner) options.partitioner = scope->partitioner;
   const CustomGetter getter = Compose(options.custom_getter, scope->custom_getter);
   // "" is the scope's own name: "a/", which opens the name scope "a/" again and gives the op "a".
   const std::string full_name =

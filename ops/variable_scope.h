@@ -24,6 +24,7 @@ struct VariableScopeInfo {
   Constraint constraint;
   std::optional<std::string> caching_device;
   CustomGetter custom_getter;
+  Partitioner partitioner;
   DataType dtype = DT_FLOAT;
   std::optional<bool> use_resource;
 };
@@ -39,6 +40,7 @@ struct VariableScopeOptions {
   Constraint constraint = {};
   std::optional<std::string> caching_device = {};
   CustomGetter custom_getter = {};
+  Partitioner partitioner = {};
   DataType dtype = DT_INVALID;
   std::optional<bool> use_resource = {};
   // False: opens no name scope.
@@ -116,6 +118,14 @@ class VariableCreatorScope {
 //   INVALID_ARGUMENT  no shape and no initializer; shape not fully known; shape given beside a
 //                     tensor or literal; a bad name; a shape or dtype that does not fit the
 //                     existing variable
+//
+// With a partitioner (its own, or the scope's) it is a partitioned variable of the parts
+// "<name>/part_0", ... An initializer gets each part's shape and where in the full shape it lies; a
+// tensor or literal has the full shape, and is cut. To share it, the partitioner must give the same
+// counts, or, with Reuse::kReuse, there may be none. INVALID_ARGUMENT besides: counts that are not
+// one for each dimension, are below 1, cut more than one dimension, or make more parts than there
+// are rows; other counts than the existing variable has; a variable of that name that is not
+// partitioned, or is, where the other is asked for.
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
                      VariableOptions options = {},
                      std::source_location where = std::source_location::current());

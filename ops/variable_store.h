@@ -18,7 +18,8 @@ struct VariableStore {
     Variable variable;
     std::string made_at;  // "model.cc:12"
   };
-  std::map<std::string, Entry> variables;  // GetVariable's, by full name
+  std::map<std::string, Entry> variables;    // GetVariable's, by full name; parts one by one
+  std::map<std::string, Entry> partitioned;  // and what they are parts of
   VariableScopeRef scope = std::make_shared<VariableScopeInfo>();
   std::map<std::string, int>
       scope_counts;  // how often each variable scope was opened inside its parent

@@ -1,5 +1,7 @@
 #include "absl/strings/str_cat.h"
 #include "weir/core/scope.h"
+#include "weir/ops/mirrored_variable.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable.h"
 #include "weir/ops/variable_store.h"
 
@@ -76,8 +78,23 @@ class WriteNode {
 };
 
 Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions& options,
+                   absl::string_view op);
+
+PartWriter DeltaWriter(absl::string_view op) {
+  return [op](const Variable& part, const TensorArg& delta, const WriteOptions& options) {
+    return AssignDelta(part, delta, options, op);
+  };
+}
+
+Output AssignPart(const Variable& part, const TensorArg& value, const WriteOptions& options) {
+  return part.Assign(value, options);
+}
+
+Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions& options,
                    absl::string_view op) {
   if (!v) return {};
+  if (v.is_partitioned()) return WriteParts(v, delta, options, DeltaWriter(op));
+  if (!v.replicas().empty()) return WriteReplicas(v, delta, options, DeltaWriter(op), false);
   WriteNode node(v, op, options);
   if (v.is_resource()) node.op(absl::StrCat(op, "VariableOp"));
   const Output value = node.Value(delta);
@@ -88,7 +105,7 @@ Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions
 
 Output Scatter(const Variable& v, const IndexedSlices& rows, const WriteOptions& options,
                absl::string_view op) {
-  if (!v) return {};
+  if (!HasStorage(v, op)) return {};
   WriteNode node(v, op, options);
   if (!v.is_resource()) node.locking(false);
   return node.Build({rows.indices, rows.values});
@@ -96,7 +113,7 @@ Output Scatter(const Variable& v, const IndexedSlices& rows, const WriteOptions&
 
 Output ScatterNdWrite(const Variable& v, Output indices, Output updates,
                       const WriteOptions& options, absl::string_view op) {
-  if (!v) return {};
+  if (!HasStorage(v, op)) return {};
   return WriteNode(v, op, options).locking(true).Build({indices, updates});
 }
 
@@ -104,6 +121,8 @@ Output ScatterNdWrite(const Variable& v, Output indices, Output updates,
 
 Output Variable::Assign(const TensorArg& value, const WriteOptions& options) const {
   if (!info_) return {};
+  if (is_partitioned()) return WriteParts(*this, value, options, AssignPart);
+  if (!replicas().empty()) return WriteReplicas(*this, value, options, AssignPart, true);
   WriteNode node(*this, "Assign", options);
   if (info_->is_resource) node.op("AssignVariableOp");
   const Output tensor = node.Value(value);
@@ -128,6 +147,19 @@ Output Variable::AssignAdd(const TensorArg& delta, const WriteOptions& options) 
 }
 Output Variable::AssignSub(const TensorArg& delta, const WriteOptions& options) const {
   return AssignDelta(*this, delta, options, "AssignSub");
+}
+
+Outputs Variable::AssignParts(const std::vector<TensorArg>& values,
+                              const WriteOptions& options) const {
+  return WritePartByPart(*this, values, options, AssignPart);
+}
+Outputs Variable::AssignAddParts(const std::vector<TensorArg>& deltas,
+                                 const WriteOptions& options) const {
+  return WritePartByPart(*this, deltas, options, DeltaWriter("AssignAdd"));
+}
+Outputs Variable::AssignSubParts(const std::vector<TensorArg>& deltas,
+                                 const WriteOptions& options) const {
+  return WritePartByPart(*this, deltas, options, DeltaWriter("AssignSub"));
 }
 
 Output Variable::ScatterAdd(const IndexedSlices& rows, const WriteOptions& options) const {
@@ -172,7 +204,7 @@ Output Variable::ScatterNdMin(Output indices, Output updates, const WriteOptions
 // ScatterNdUpdate at full indices: beside the given index of the last dimension stand the positions
 // along all others, each a range along its dimension, broadcast over the rest.
 Output Variable::BatchScatterUpdate(const IndexedSlices& rows, const WriteOptions& options) const {
-  if (!info_ || !rows.indices || !rows.values) return {};
+  if (!HasStorage(*this, "BatchScatterUpdate") || !rows.indices || !rows.values) return {};
   Graph& g = graph();
   const int rank = rows.indices.shape().rank();
   if (rank < 1) {
@@ -204,7 +236,7 @@ Output Variable::BatchScatterUpdate(const IndexedSlices& rows, const WriteOption
 }
 
 Output Variable::CountUpTo(int64_t limit, absl::string_view name) const {
-  if (!info_) return {};
+  if (!HasStorage(*this, "CountUpTo")) return {};
   if (info_->is_resource) {
     return AddOp("ResourceCountUpTo", {info_->handle}, {{"limit", limit}, {"T", info_->dtype}},
                  name);
@@ -220,7 +252,7 @@ VariableSlice Variable::Slice(const std::vector<Index>& indices) const {
 // The bounds and masks are those of the slice that was read; the node stands beside it,
 // "strided_slice/_assign".
 Output VariableSlice::Assign(const TensorArg& value, const WriteOptions& options) const {
-  if (!variable_ || !slice_) return {};
+  if (!HasStorage(variable_, "Assign of a slice") || !slice_) return {};
   const Node& read = *slice_.node;
   WriteOptions named = options;
   if (named.name.empty()) named.name = absl::StrCat(read.name(), "/_assign/");

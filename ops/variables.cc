@@ -3,6 +3,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/gradient_util.h"
+#include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable_store.h"
 
 namespace weir {
@@ -10,7 +11,7 @@ namespace weir {
 namespace {
 
 Variables DefaultList(const Graph& graph, const std::optional<Variables>& given) {
-  if (given) return *given;
+  if (given) return FlattenParts(*given);
   Variables all = GlobalVariables(graph);
   for (Variable& v : LocalVariables(graph)) all.push_back(std::move(v));
   return all;
@@ -82,7 +83,7 @@ Variable FindVariable(Graph& graph, const Node* storage) {
 
 Operation VariablesInitializer(Graph& graph, const Variables& variables, absl::string_view name) {
   std::vector<Operation> initializers;
-  for (const Variable& v : variables) {
+  for (const Variable& v : FlattenParts(variables)) {
     if (v) initializers.push_back(v.initializer());
   }
   return GroupOps(graph, initializers, name);

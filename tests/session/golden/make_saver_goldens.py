@@ -2,7 +2,8 @@
 """Writes the nodes that TensorFlow's Saver makes (2.21 was used): python3 make_saver_goldens.py
 
 One line a node: name, op, inputs, device, colocations. tests/session/saver_test.cc builds the same graphs.
-Also saved_model/, a small SavedModel of the v1 kind, and tf_model.*, a checkpoint with meta graph.
+Also saved_model/, a small SavedModel of the v1 kind, tf_model.*, a checkpoint with meta graph, and tf_parts.*, one with
+partitioned variables.
 """
 
 import os
@@ -11,6 +12,7 @@ import shutil
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
+import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 v1 = tf.compat.v1
@@ -58,6 +60,20 @@ def model():
             v1.saved_model.simple_save(session, str(HERE / "saved_model"), {"x": x}, {"y": y})
 
 
+def parts():
+    graph = tf.Graph()
+    with graph.as_default():
+        v1.get_variable("rows", initializer=np.arange(21, dtype=np.float32).reshape(7, 3) / 8,
+                        dtype=tf.float32, shape=[7, 3], partitioner=v1.fixed_size_partitioner(4))
+        v1.get_variable("columns", initializer=np.arange(14, dtype=np.float64).reshape(2, 7) * 3,
+                        dtype=tf.float64, shape=[2, 7], partitioner=v1.fixed_size_partitioner(3, 1))
+        saver = v1.train.Saver()
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            saver.save(session, str(HERE / "tf_parts"), write_state=False, write_meta_graph=False)
+
+
 if __name__ == "__main__":
     saver_graphs()
     model()
+    parts()

@@ -1,0 +1,185 @@
+#include "weir/ops/mirrored_variable.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "weir/ops/array.h"
+#include "weir/ops/collections.h"
+#include "weir/ops/gradient_util.h"
+#include "weir/ops/math.h"
+#include "weir/ops/variable_store.h"
+
+namespace weir {
+
+namespace {
+
+// The replica that nodes of a graph are made for now.
+struct CurrentReplica {
+  std::optional<int> index;
+};
+
+bool IsOnRead(const Variable& v) { return v.synchronization() == VariableSynchronization::kOnRead; }
+
+Output Fail(const Variable& v, absl::string_view why) {
+  v.graph().Fail(InvalidArgument("Mirrored variable '", v.name(), "': ", why));
+  return {};
+}
+
+// The copy of the replica in whose scope this is; invalid outside, and (an error) if it has none.
+struct Here {
+  bool inside = false;
+  Variable copy;
+};
+Here FindHere(const Variable& v) {
+  const std::optional<int> index = v.graph().Extension<CurrentReplica>().index;
+  if (!index) return {};
+  if (*index >= 0 && *index < static_cast<int>(v.replicas().size()))
+    return {true, v.replicas()[*index]};
+  Fail(v, absl::StrCat("there is no copy for replica ", *index, "; it has ", v.replicas().size()));
+  return {true, {}};
+}
+
+// One tensor of what the replicas have.
+Output Aggregate(const Variable& v, const Outputs& values) {
+  switch (v.aggregation()) {
+    case VariableAggregation::kSum:
+      return AddN(values);
+    case VariableAggregation::kMean:
+      return Cast(Divide(AddN(values), static_cast<double>(values.size())), v.dtype());
+    case VariableAggregation::kOnlyFirstReplica:
+      return values[0];
+    case VariableAggregation::kNone:
+      break;
+  }
+  if (!IsOnRead(v) && std::equal(values.begin() + 1, values.end(), values.begin()))
+    return values[0];
+  return Fail(v,
+              "You must specify an aggregation method (VariableOptions::aggregation) where values "
+              "of replicas are combined");
+}
+
+// The results of all copies' writes as one.
+Output AfterAll(const Variable& v, const Outputs& written, bool read_value) {
+  if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o; })) return {};
+  const Operation all = GroupOps(v.graph(), std::vector<Operation>(written.begin(), written.end()));
+  if (!read_value || !all) return all.node;
+  const ControlDependencies after(v.graph(), {all});
+  return v.read_value();
+}
+
+}  // namespace
+
+Variable MakeMirroredVariable(Graph& graph, const Initializer& initial_value,
+                              const std::vector<std::string>& devices,
+                              const VariableOptions& options) {
+  if (devices.empty() || options.synchronization == VariableSynchronization::kNone) {
+    graph.Fail(InvalidArgument("Mirrored variable '", options.name, "': ",
+                               devices.empty() ? "there must be a device for each replica"
+                                               : "synchronization kNone is not supported"));
+    return {};
+  }
+  const bool on_read = options.synchronization == VariableSynchronization::kOnRead;
+  const bool trainable = options.trainable.value_or(!on_read);
+  VariableOptions each = options;
+  each.collections.emplace();             // they have the whole
+  each.trainable = on_read && trainable;  // which MakeVariable refuses
+  Variables copies;
+  std::vector<Operation> initializers;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const DeviceScope device(graph, devices[i]);
+    Initializer start = initial_value;
+    if (i > 0) {
+      each.name = absl::StrCat(copies[0].op_name(), "/replica_", i, "/");
+      each.shape = copies[0].shape();
+      start = [first = copies[0]] { return Identity(first.initial_value()); };
+    }
+    copies.push_back(MakeVariable(graph, start, each));
+    if (!copies.back()) return {};
+    copies.back().info()->trainable = trainable;
+    initializers.push_back(copies.back().initializer());
+  }
+  auto info = std::make_shared<VariableInfo>(*copies[0].info());
+  {
+    const ClearControlDependencies no_controls(graph);
+    const NameScope root(graph, "");
+    info->initializer = GroupOps(graph, initializers, absl::StrCat(info->op, "/init"));
+  }
+  info->replicas = std::move(copies);
+  VariableStore::Of(graph).by_storage[info->handle.node] = info;
+  std::vector<std::string> lists =
+      options.collections.value_or(std::vector<std::string>{collections::kGlobalVariables});
+  if (trainable) lists.emplace_back(collections::kTrainableVariables);
+  const std::shared_ptr<CollectionObject> item = info;
+  graph.AddToCollections(lists, item);
+  return Variable(std::move(info));
+}
+
+ReplicaScope::ReplicaScope(Graph& graph, int replica, absl::string_view device)
+    : graph_(graph),
+      outer_(std::exchange(graph.Extension<CurrentReplica>().index, replica)),
+      device_(graph, device) {}
+
+ReplicaScope::~ReplicaScope() { graph_.Extension<CurrentReplica>().index = outer_; }
+
+Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read) {
+  const Here here = FindHere(v);
+  if (here.inside) return here.copy ? read(here.copy) : Output();
+  if (!IsOnRead(v)) return read(v.replicas()[0]);
+  Outputs values;
+  for (const Variable& copy : v.replicas()) values.push_back(read(copy));
+  return Aggregate(v, values);
+}
+
+Output ReplicaShare(const Variable& v, const Output& value) {
+  if (!IsOnRead(v) || v.aggregation() != VariableAggregation::kSum) return value;
+  return Cast(Divide(value, static_cast<double>(v.replicas().size())), v.dtype());
+}
+
+Output WriteReplicas(const Variable& v, const TensorArg& value, const WriteOptions& options,
+                     const ReplicaWriter& write, bool is_assign) {
+  const Here here = FindHere(v);
+  if (here.inside) {
+    if (!here.copy) return {};
+    if (IsOnRead(v)) return write(here.copy, value, options);
+    return Fail(v, "inside a replica it cannot be written; use AssignPerReplica outside of them");
+  }
+  if (IsOnRead(v) && !is_assign) {
+    return Fail(v,
+                "outside of the replicas only Assign can be done on a variable of "
+                "synchronization kOnRead");
+  }
+  if (IsOnRead(v) && v.aggregation() == VariableAggregation::kNone) {
+    return Fail(v, "Assign outside of the replicas needs an aggregation other than kNone");
+  }
+  const Output whole = value.In(v.graph(), v.dtype());
+  if (!whole) return {};
+  const Output share = ReplicaShare(v, whole);
+  Outputs written;
+  for (const Variable& copy : v.replicas()) written.push_back(write(copy, share, options));
+  return AfterAll(v, written, options.read_value);
+}
+
+Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
+                        const WriteOptions& options) {
+  if (!v) return {};
+  if (values.size() != v.replicas().size()) {
+    return Fail(v, absl::StrCat("it has ", v.replicas().size(), " replicas, but ", values.size(),
+                                " values are given"));
+  }
+  if (FindHere(v).inside) return Fail(v, "AssignPerReplica is for outside of the replicas");
+  Outputs tensors, written;
+  for (const TensorArg& value : values) {
+    tensors.push_back(value.In(v.graph(), v.dtype()));
+    if (!tensors.back()) return {};
+  }
+  if (!IsOnRead(v)) {
+    const Output one = Aggregate(v, tensors);
+    if (!one) return {};
+    std::fill(tensors.begin(), tensors.end(), one);
+  }
+  for (size_t i = 0; i < tensors.size(); ++i)
+    written.push_back(v.replicas()[i].Assign(tensors[i], options));
+  return AfterAll(v, written, options.read_value);
+}
+
+}  // namespace weir
