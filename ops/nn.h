@@ -15,6 +15,8 @@
 // invalid Output.
 namespace weir {
 
+class Variable;  // ops/variable.h
+
 // ---- activations, element by element
 
 Output Relu(Output features, absl::string_view name = {});   // max(x, 0)
@@ -167,8 +169,31 @@ Output Dropout(Output x, double rate, const DropoutOptions& options = {},
 Output Dropout(Output x, Output rate, const DropoutOptions& options = {},
                absl::string_view name = {});
 
-// Rows of `params` (a tensor, a reference, or a resource variable's handle), one for each id.
-Output EmbeddingLookup(Output params, Output ids, absl::string_view name = {});
+// A table of embeddings, or several that make up one: tensors, references, resource variables'
+// handles, or variables. A variable is not read as a whole; of a partitioned one the parts are the
+// tables (it must be cut along axis 0).
+struct EmbeddingTables {
+  EmbeddingTables(const Output& table) : tables{table} {}
+  EmbeddingTables(const Outputs& all) : tables(all) {}
+  EmbeddingTables(const Variable& variable);
+  EmbeddingTables(const std::vector<Variable>& variables);
+  Outputs tables;
+};
+// Which of n tables has the row of an id, and where.
+enum class PartitionStrategy {
+  kMod,  // id % n; row id / n
+  kDiv,  // ids lie in order, as many in each table; the first tables have one more, if need be
+};
+struct EmbeddingLookupOptions {
+  PartitionStrategy partition_strategy = PartitionStrategy::kMod;
+  // Rows of a greater L2 norm are scaled down to it.
+  std::optional<double> max_norm = {};
+};
+// One row for each id (int32 or int64): the shape of `ids`, then a row's. The gradient with respect
+// to a table is rows (IndexedSlices). Note that a partitioned variable is laid out as kDiv has it;
+// with kMod, TensorFlow's default, row i is looked up consistently, but elsewhere.
+Output EmbeddingLookup(const EmbeddingTables& params, Output ids,
+                       const EmbeddingLookupOptions& options = {}, absl::string_view name = {});
 
 }  // namespace weir
 

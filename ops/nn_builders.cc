@@ -201,7 +201,7 @@ MaxPoolWithArgmaxResult MaxPoolWithArgmax(Output input, const PoolOptions& o, Da
   return {node->output(0), node->output(1)};
 }
 
-// ---- dropout and embeddings
+// ---- dropout
 
 namespace {
 
@@ -255,24 +255,6 @@ Output Dropout(Output x, Output rate, const DropoutOptions& options, absl::strin
         return AddOp("GreaterEqual", {r, rate});
       },
       options);
-}
-
-Output EmbeddingLookup(Output params, Output ids, absl::string_view name) {
-  if (!params || !ids) return Output();
-  Graph& g = params.graph();
-  NameScope scope(g, Or(name, "embedding_lookup"));
-  Output rows;
-  {
-    ColocateWith colocate(g, params.node);
-    if (params.dtype() == DT_RESOURCE) {
-      const HandleData* handle = params.node->output_handle(params.index);
-      const DataType type = handle != nullptr ? handle->dtype : DT_INVALID;
-      rows = AddOp("ResourceGather", {params, ids}, {{"dtype", type}}, scope.name());
-    } else {
-      rows = AddOp("GatherV2", {params, ids, Const<int32_t>(g, 0, "axis")}, {}, scope.name());
-    }
-  }
-  return Identity(rows);
 }
 
 }  // namespace weir
