@@ -78,7 +78,8 @@ std::string PlaceOnPs(const Node& node, const ReplicaDeviceSetterOptions& o) {
 int CountPsTasks(const ReplicaDeviceSetterOptions& o) {
   if (!o.cluster) return o.ps_tasks;
   const absl::StatusOr<DeviceName> device = DeviceName::Parse(o.ps_device);
-  if (!device.ok() || !device->job) return 0;
+  if (!device.ok()) return 1;  // to be reported with the first node
+  if (!device->job) return 0;
   const auto job = o.cluster->find(*device->job);
   return job == o.cluster->end() ? 0 : static_cast<int>(job->second.size());
 }

@@ -135,6 +135,7 @@ TEST_P(DeviceSetter, LoadOfAnUnknownShapeIsInvalid) {
 TEST_P(DeviceSetter, TextThatIsNoDeviceAndTasksBelowZeroAreInvalid) {
   for (const ReplicaDeviceSetterOptions& options :
        {ReplicaDeviceSetterOptions{.ps_tasks = 1, .ps_device = "/jobs:ps"},
+        ReplicaDeviceSetterOptions{.ps_device = "/jobs:ps", .cluster = ClusterSpec()},
         ReplicaDeviceSetterOptions{.ps_tasks = 1, .worker_device = "/jobs:w"},
         ReplicaDeviceSetterOptions{.ps_tasks = 1, .ps_strategy = [](const Node&) { return -1; }}}) {
     const DeviceScope setter(g, ReplicaDeviceSetter(options));
