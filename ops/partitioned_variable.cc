@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
@@ -297,11 +298,9 @@ Output WriteParts(const Variable& v, const TensorArg& value, const WriteOptions&
                   const PartWriter& write) {
   const Outputs shares = SplitValue(v, value);
   if (shares.empty()) return {};
-  Outputs written;
-  for (size_t i = 0; i < shares.size(); ++i) {
-    written.push_back(write(v.parts()[i], shares[i], options));
-    if (!written.back()) return {};
-  }
+  const Outputs written =
+      WritePartByPart(v, std::vector<TensorArg>(shares.begin(), shares.end()), options, write);
+  if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o; })) return {};
   if (!options.read_value) {
     return GroupOps(v.graph(), std::vector<Operation>(written.begin(), written.end())).node;
   }
@@ -320,7 +319,13 @@ Outputs WritePartByPart(const Variable& v, const std::vector<TensorArg>& values,
     return {};
   }
   Outputs written;
-  for (size_t i = 0; i < parts.size(); ++i) written.push_back(write(parts[i], values[i], options));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    WriteOptions part_options = options;
+    // The name of a scope can be given once.
+    if (i > 0 && absl::EndsWith(options.name, "/"))
+      part_options.name = absl::StrCat(options.name, "part_", i, "/");
+    written.push_back(write(parts[i], values[i], part_options));
+  }
   return written;
 }
 

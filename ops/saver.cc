@@ -175,9 +175,12 @@ class SaverGraph {
     std::vector<Operation> assigns;
     for (size_t i = 0; i < variables.size(); ++i) {
       const Variable& v = variables[i].second;
-      if (v.replicas().empty()) assigns.push_back(AssignTo(v, values[i]));
-      for (const Variable& copy : v.replicas())
-        assigns.push_back(AssignTo(copy, ReplicaShare(v, values[i])));
+      if (v.replicas().empty()) {
+        assigns.push_back(AssignTo(v, values[i]));
+        continue;
+      }
+      const Output share = ReplicaShare(v, values[i]);
+      for (const Variable& copy : v.replicas()) assigns.push_back(AssignTo(copy, share));
     }
     return assigns;
   }

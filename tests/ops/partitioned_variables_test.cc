@@ -522,6 +522,13 @@ TEST_P(PartitionedVariables, MovingAveragesAreKeptOfTheParts) {
   EXPECT_EQ(shadow.save_slice()->full_name, "w/ExponentialMovingAverage");
 }
 
+TEST_P(PartitionedVariables, MovingAveragesAreWrittenIntoTheWhole) {
+  const Variable w = Make("w", {3}, 2);
+  const Output update = AssignMovingAverage(w, Const(g, {10.f, 11.f, 12.f}), 0.5);
+  Initialize();
+  EXPECT_THAT(Values(update), ElementsAre(5, 6, 7));
+}
+
 // ---- embeddings
 
 class PartitionedEmbeddings : public PartitionedVariables {};
