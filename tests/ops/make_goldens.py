@@ -249,6 +249,8 @@ def write_goldens(programs, kinds=("ref", "res"), with_collections=False):
                 if with_collections:
                     out.writelines(collections_of(graph))
                 for node in graph.as_graph_def().node:
+                    if node.op == "DisableCopyOnRead":  # TensorFlow 2's own hint beside the reads of slices to save
+                        continue
                     node.attr.pop("_has_manual_control_dependencies", None)  # TensorFlow 2's own mark
                     out.write("node { %s }\n" % text_format.MessageToString(node, as_one_line=True))
 
