@@ -235,7 +235,18 @@ OutsideBranches::~OutsideBranches() {
       branch->outside.insert(graph_.nodes()[id].get());
     }
   }
+  for (int id = first_; id < graph_.num_nodes() && !open_.empty(); ++id) CheckOutside(id);
   graph_.Extension<BranchStack>().open = std::move(open_);
+}
+
+void OutsideBranches::CheckOutside(int id) const {
+  const Node* node = graph_.nodes()[id].get();
+  for (const Output& in : node->inputs()) {
+    if (!open_[0]->Contains(in.node)) continue;
+    graph_.Fail(InvalidArgument(
+        node->Label(), " lies outside of the branches under construction, as variables and their ",
+        "initial values do, but takes ", in.name(), ", which is there only if a branch is taken"));
+  }
 }
 
 bool IsInBranch(const Output& value) {

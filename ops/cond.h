@@ -41,6 +41,7 @@ Operation AssertThat(Output condition, const std::vector<TensorArg>& data,
                      absl::string_view name = "Assert");
 
 // While it lives, nodes are made outside of all branches under construction, as variables are.
+// INVALID_ARGUMENT on the graph if they take what is made in one.
 class OutsideBranches {
  public:
   explicit OutsideBranches(Graph& graph);
@@ -49,6 +50,8 @@ class OutsideBranches {
   OutsideBranches& operator=(const OutsideBranches&) = delete;
 
  private:
+  void CheckOutside(int id) const;
+
   Graph& graph_;
   const int first_;
   std::vector<Branch*> open_;

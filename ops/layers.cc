@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+#include "weir/ops/cond.h"
 #include "weir/ops/layers_internal.h"
 #include "weir/ops/nn.h"
 
@@ -64,6 +65,7 @@ Variable Layer::AddWeight(absl::string_view name, const Shape& shape, DataType d
                                                  .aggregation = options.aggregation});
   const bool is_new = v && v.handle().node->id() >= before;
   if (is_new && options.regularizer) {
+    const OutsideBranches outside(graph_);
     const NameScope scope(graph_, absl::StrCat(name, "/Regularizer"));
     const Output loss = options.regularizer(v);
     if (loss) graph_.AddToCollection(collections::kRegularizationLosses, loss);

@@ -120,6 +120,20 @@ TEST(Cond, ATensorOfABranchIsNoInitialValue) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("callable"));
 }
 
+TEST(Cond, AnInitialValueTakesNothingFromABranch) {
+  Graph g;
+  const Output pred = Placeholder(g, DT_BOOL, Shape());
+  Cond(
+      pred,
+      [&] {
+        const Output inside = Const(g, 1.0f, "inside");
+        return MakeVariable(g, [&] { return inside * 2.0f; }, {.name = "w"}).value();
+      },
+      [&] { return Const(g, 0.0f); });
+  EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("inside:0"));
+}
+
 TEST(Cond, ControlDependenciesFromOutsideHoldInBranches) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/scope.h"
+#include "weir/ops/cond.h"
 #include "weir/ops/losses.h"
 #include "weir/ops/metrics.h"
 #include "weir/ops/nn.h"
@@ -50,6 +51,27 @@ TEST(Layers, TakeTheDefaultsOfTheVariableScope) {
   EXPECT_THAT(Names(all), ElementsAre("scope/dense/kernel", "scope/dense/bias"));
   EXPECT_EQ(all[0].initial_value().node->name(), "scope/dense/kernel/Initializer/ones");
   EXPECT_EQ(losses::GetRegularizationLosses(g).size(), 2u);
+}
+
+TEST(Layers, InABranchHaveVariablesAndLossesOutsideOfIt) {
+  Graph g;
+  const Output pred = In(g, Shape(), DT_BOOL), x = Ones(g, {1, 2});
+  const layers::DenseOptions options = {.kernel_initializer = Ones(),
+                                        .kernel_regularizer = layers::L2Regularizer(1)};
+  const Output y = Cond(
+      pred, [&] { return layers::Dense(x, 1, options); },
+      [&] {
+        return Zeros(g, {1, 1});
+      });
+  const Output loss = losses::GetRegularizationLoss(g);
+  Session session = Start(g);
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g)).ok());
+  for (const bool taken : {true, false}) {
+    const absl::StatusOr<Tensors> out = session.Run({{pred, Tensor::Scalar(taken)}}, {y, loss});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].data<float>()[0], taken ? 2 : 0);
+    EXPECT_EQ((*out)[1].scalar<float>(), 2);
+  }
 }
 
 TEST(Layers, AskTheCustomGetterOfTheScope) {
