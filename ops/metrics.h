@@ -140,6 +140,10 @@ Metric RecallAtTopK(Output labels, Output predictions_idx, const MetricOptions& 
                     std::optional<int64_t> k = {}, const AtKOptions& at_k = {});
 Metric PrecisionAtTopK(Output labels, Output predictions_idx, const MetricOptions& options = {},
                        std::optional<int64_t> k = {}, const AtKOptions& at_k = {});
+// The mean of the precisions at each of the k ranks that holds a label, as far as labels could have
+// been found.
+Metric AveragePrecisionAtK(Output labels, Output predictions, int64_t k,
+                           const MetricOptions& options = {});
 
 }  // namespace weir::metrics
 

@@ -173,6 +173,7 @@ TEST_P(MetricValues, AreTensorFlowsOverSeveralBatches) {
       {"mean_per_class_accuracy", metrics::MeanPerClassAccuracy(cy, cx, 3, o1)},
       {"recall_at_k", metrics::RecallAtK(cy, x, 2)},
       {"precision_at_k", metrics::PrecisionAtK(cy, x, 2, o1)},
+      {"average_precision", metrics::AveragePrecisionAtK(Stack({cy, cy * 2 - 1}, 1), x, 3, o1)},
       {"recall_at_k_of_class", metrics::RecallAtK(cy, x, 2, {}, {.class_id = 1})},
   };
   Outputs updates, values;

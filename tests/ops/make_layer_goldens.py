@@ -267,6 +267,8 @@ def at_k():
     tf.metrics.precision_at_k(y, x, 2, updates_collections=["u"], metrics_collections=["m"])
     tf.metrics.recall_at_k(placeholder("y1", [4], tf.int64), x, 2, class_id=1)
     tf.metrics.precision_at_k(y, x, 2, weights=placeholder("w", [4]))
+    tf.metrics.average_precision_at_k(y, x, 2)
+    tf.metrics.average_precision_at_k(y, x, 2, placeholder("v", [4]))
 
 
 # ---- layers. The legacy layers of tf_keras draw kernels with stateless random ops; TensorFlow 1's did with

@@ -94,6 +94,7 @@ def metrics():
         "mean_per_class_accuracy": m.mean_per_class_accuracy(cy, cx, 3, w1),
         "recall_at_k": m.recall_at_k(cy, x, 2),
         "precision_at_k": m.precision_at_k(cy, x, 2, weights=w[:, 0]),
+        "average_precision": m.average_precision_at_k(tf.stack([cy, cy * 2 - 1], 1), x, 3, w1),
         "recall_at_k_of_class": m.recall_at_k(cy, x, 2, class_id=1),
     }
 

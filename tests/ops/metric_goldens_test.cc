@@ -147,6 +147,8 @@ void AtK(Graph& g) {
   metrics::PrecisionAtK(y, x, 2, {.metrics_collections = {"m"}, .updates_collections = {"u"}});
   metrics::RecallAtK(In(g, "y1", {4}, DT_INT64), x, 2, {}, {.class_id = 1});
   metrics::PrecisionAtK(y, x, 2, {.weights = In(g, "w", {4})});
+  metrics::AveragePrecisionAtK(y, x, 2);
+  metrics::AveragePrecisionAtK(y, x, 2, {.weights = In(g, "v", {4})});
 }
 
 const GoldenProgram kPrograms[] = {

@@ -1,0 +1,279 @@
+#include "weir/ops/array.h"
+#include "weir/ops/broadcast_weights.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/math_internal.h"
+#include "weir/ops/metrics_internal.h"
+#include "weir/ops/sets.h"
+
+namespace weir::metrics {
+
+namespace {
+
+std::string AtKName(absl::string_view name, std::optional<int64_t> k, const AtKOptions& at_k) {
+  std::string text = absl::StrCat(name, "_at_");
+  absl::StrAppend(&text, k ? absl::StrCat(*k) : "k");
+  if (at_k.class_id) absl::StrAppend(&text, "_class", *at_k.class_id);
+  return text;
+}
+
+// Labels with a last dimension where predictions have one more.
+Output ExpandLabels(Output labels, Output predictions) {
+  Graph& g = labels.graph();
+  const NameScope scope(g, "expand_labels");
+  const int l = labels.shape().rank(), p = predictions.shape().rank();
+  if (l >= 0 && p >= 0) {
+    if (l == p) return labels;
+    if (p == l + 1) return ExpandDims(labels, -1, scope.name());
+    g.Fail(InvalidArgument("Unexpected labels shape ", labels.shape().ToString(),
+                           " for predictions shape ", predictions.shape().ToString(),
+                           ". Predictions rank should be the same rank as labels rank or labels ",
+                           "rank plus one ."));
+    return {};
+  }
+  const Output rank = Rank(predictions);
+  const Output one_less = Equal(rank, Rank(labels) + 1);
+  return Cond(
+      one_less, [&] { return ExpandDims(labels, -1, scope.name()); }, [&] { return labels; });
+}
+
+// The sets without all ids but this one.
+SparseResult OnlyClass(const Output& ids, int64_t class_id) {
+  Graph& g = ids.graph();
+  const Output shape = ShapeTensor(ids, DT_INT64);
+  const Output last = Size(shape) - 1;
+  const Output one_wide = ReducedShape(shape, Reshape(last, {1}));
+  const Output filled = Fill(one_wide, CastArg(g, class_id, DT_INT64));
+  SparseResult result = SetIntersection(filled, ids);
+  result.dense_shape = shape;
+  return result;
+}
+
+enum class Found { kBoth, kOnlyLabels, kOnlyPredictions };
+
+// How many ids each example has of that kind.
+Output CountIds(const Output& predictions, const Output& labels, Found found,
+                const AtKOptions& at_k) {
+  SparseResult ids;
+  if (at_k.class_id) {
+    const SparseResult l = OnlyClass(labels, *at_k.class_id);
+    const SparseResult p = OnlyClass(predictions, *at_k.class_id);
+    ids = found == Found::kBoth ? SetIntersection(p, l)
+                                : SetDifference(p, l, found == Found::kOnlyPredictions);
+  } else {
+    ids = found == Found::kBoth
+              ? SetIntersection(predictions, labels)
+              : SetDifference(predictions, labels, found == Found::kOnlyPredictions);
+  }
+  const Output size = SetSize(ids);
+  return size ? Cast(size, DT_DOUBLE) : Output();
+}
+
+struct Total {
+  Variable variable;
+  Update update;
+};
+
+// The weighted count over all steps, in the variable "<scope>".
+Total StreamingCount(const Output& predictions, const Output& labels, Found found,
+                     std::optional<int64_t> k, const MetricOptions& options,
+                     const AtKOptions& at_k) {
+  Graph& g = predictions.graph();
+  const char* name = found == Found::kBoth         ? "true_positive"
+                     : found == Found::kOnlyLabels ? "false_negative"
+                                                   : "false_positive";
+  const NameScope scope(g, AtKName(name, k, at_k));
+  Output count;
+  {
+    const NameScope inner(g, absl::StrCat(name, "s"));
+    count = CountIds(predictions, labels, found, at_k);
+    if (options.weights && count) {
+      const Operation check = AssertBroadcastable(*options.weights, count);
+      if (!check) return {};
+      const ControlDependencies after(g, {check});
+      count = Multiply(count, CastArg(g, *options.weights, DT_DOUBLE));
+    }
+  }
+  if (!count) return {};
+  const Output sum = ReduceSum(count);
+  const Variable v = MetricVariable(g, Shape(), DT_DOUBLE, scope.name());
+  return {v, AddTo(v, sum, "update")};
+}
+
+// hits / (hits + misses)
+Output ShareOfHits(Graph& g, const Source& hits, const Source& misses, absl::string_view name) {
+  const Output all = InScope(g, "Add", [&](const std::string& scope) {
+    const Output hit = hits();
+    return Add(hit, misses(), scope);
+  });
+  return Ratio(hits, all, name);
+}
+
+Metric AtTopK(Output labels, Output predictions_idx, std::optional<int64_t> k,
+              const MetricOptions& options, const AtKOptions& at_k, bool recall) {
+  if (!labels || !predictions_idx) return {};
+  Graph& g = labels.graph();
+  const std::string name = AtKName(recall ? "recall" : "precision", k, at_k);
+  const NameScope scope(g, options.name.empty() ? name : options.name);
+  labels = ExpandLabels(labels, predictions_idx);
+  predictions_idx = Cast(predictions_idx, DT_INT64);
+  if (!labels || !predictions_idx) return {};
+  const Total hits = StreamingCount(predictions_idx, labels, Found::kBoth, k, options, at_k);
+  const Total misses =
+      StreamingCount(predictions_idx, labels, recall ? Found::kOnlyLabels : Found::kOnlyPredictions,
+                     k, options, at_k);
+  if (!hits.update || !misses.update) return {};
+  const Output value = ShareOfHits(g, From(hits.variable), From(misses.variable), scope.name());
+  return Finish({value, ShareOfHits(g, hits.update.source, misses.update.source, "update")},
+                options);
+}
+
+Metric AtK(Output labels, Output predictions, int64_t k, const MetricOptions& options,
+           const AtKOptions& at_k, bool recall) {
+  if (!labels || !predictions) return {};
+  Graph& g = labels.graph();
+  if (k < 1) {
+    g.Fail(InvalidArgument("Invalid k=", k, ". `k` should be >= 1."));
+    return {};
+  }
+  const std::string name = AtKName(recall ? "recall" : "precision", k, at_k);
+  const NameScope scope(g, options.name.empty() ? name : options.name);
+  MetricOptions inside = options;
+  inside.name = scope.name();
+  return AtTopK(labels, TopK(predictions, k).indices, k, inside, at_k, recall);
+}
+
+}  // namespace
+
+Metric RecallAtK(Output labels, Output predictions, int64_t k, const MetricOptions& options,
+                 const AtKOptions& at_k) {
+  return AtK(labels, predictions, k, options, at_k, /*recall=*/true);
+}
+Metric PrecisionAtK(Output labels, Output predictions, int64_t k, const MetricOptions& options,
+                    const AtKOptions& at_k) {
+  return AtK(labels, predictions, k, options, at_k, /*recall=*/false);
+}
+Metric RecallAtTopK(Output labels, Output predictions_idx, const MetricOptions& options,
+                    std::optional<int64_t> k, const AtKOptions& at_k) {
+  return AtTopK(labels, predictions_idx, k, options, at_k, /*recall=*/true);
+}
+Metric PrecisionAtTopK(Output labels, Output predictions_idx, const MetricOptions& options,
+                       std::optional<int64_t> k, const AtKOptions& at_k) {
+  return AtTopK(labels, predictions_idx, k, options, at_k, /*recall=*/false);
+}
+
+// ---- average precision
+
+namespace {
+
+// Labels that are no class count for nothing: they become -1, where there are any.
+Output WithoutOtherClasses(const Output& labels, const Output& predictions) {
+  const Output classes = Cast(StridedSlice(ShapeTensor(predictions), {-1}), DT_INT64);
+  const Output any = GreaterEqual(ReduceMax(labels), classes);
+  return Cond(
+      any,
+      [&] {
+        const Output beyond = GreaterEqual(labels, classes);
+        return SelectV2(beyond, -1 * OnesLike(labels), labels);
+      },
+      [&] { return labels; });
+}
+
+// The labels of each example `k` times, along a new dimension before the last.
+Output RepeatedLabels(const Output& labels, int64_t k) {
+  Graph& g = labels.graph();
+  return InScope(g, "labels_per_k", [&](const std::string& name) -> Output {
+    const Output expanded = ExpandDims(labels, -2, "expand");
+    if (k == 1) return expanded;
+    const Output ones = OnesLike(ShapeTensor(labels));
+    const Output before = StridedSlice(ones, {Index::Range(std::nullopt, -1)});
+    const Output after = StridedSlice(ones, {Index::Range(-1, std::nullopt)});
+    const Output multiples = InScope(g, "multiples", [&](const std::string& inner) {
+      const Output number = Const<int32_t>(g, {static_cast<int32_t>(k)}, "values_1");
+      return Concat({before, number, after}, 0, inner);
+    });
+    return Tile(expanded, multiples, name);
+  });
+}
+
+// How many of `k` predictions could be right: the labels that are classes, at most k.
+Output NumRelevant(const Output& labels, int64_t k) {
+  return InScope(labels.graph(), "num_relevant", [&](const std::string& name) {
+    const Output valid = GreaterEqual(labels, 0);
+    const Output ones = OnesLike(labels);
+    const Output number = ReduceSum(SelectV2(valid, ones, ZerosLike(labels)), -1);
+    return Minimum(number, k, name);
+  });
+}
+
+// For each example the mean of the precisions at every rank that holds a label.
+Output AveragePrecision(Output labels, Output predictions_idx, int64_t k) {
+  return InScope(labels.graph(), "average_precision", [&](const std::string& name) -> Output {
+    predictions_idx = Cast(predictions_idx, DT_INT64, "predictions_idx");
+    if (!predictions_idx) return {};
+    labels = ExpandLabels(labels, predictions_idx);
+    if (!labels) return {};
+    const Output one_by_one = ExpandDims(predictions_idx, -1, "predictions_idx_per_k");
+    const Output repeated = RepeatedLabels(labels, k);
+    const Output relevant = InScope(labels.graph(), "relevant_per_k", [&](const std::string&) {
+      return CountIds(one_by_one, repeated, Found::kBoth, {});
+    });
+    if (!relevant) return {};
+    const Output hits = Cumsum(relevant, -1, {}, "tp_per_k");
+    const Output retrieved = Cumsum(OnesLike(relevant), -1, {}, "retrieved_per_k");
+    const Output precision = Divide(hits, retrieved, "precision_per_k");
+    const Output counted = Multiply(precision, relevant, "relevant_precision_per_k");
+    const Output sum = ReduceSum(counted, Ints{-1}, false, "precision_sum");
+    const Output possible = Cast(NumRelevant(labels, k), DT_DOUBLE);
+    return Divide(sum, possible, name);
+  });
+}
+
+// A variable "<name>" that adds up what `make` gives for a batch.
+template <class Make>
+Total StreamingSum(Graph& g, absl::string_view name, const Make& make) {
+  const NameScope scope(g, name);
+  const Variable v = MetricVariable(g, Shape(), DT_DOUBLE, scope.name());
+  return {v, AddTo(v, make(), "update")};
+}
+
+}  // namespace
+
+Metric AveragePrecisionAtK(Output labels, Output predictions, int64_t k,
+                           const MetricOptions& options) {
+  if (!labels || !predictions) return {};
+  Graph& g = labels.graph();
+  if (k < 1) {
+    g.Fail(InvalidArgument("Invalid k=", k, ". `k` should be >= 1."));
+    return {};
+  }
+  const std::string name = AtKName("average_precision", k, {});
+  const NameScope scope(g, options.name.empty() ? name : options.name);
+  const Output best = TopK(predictions, k).indices;
+  labels = WithoutOtherClasses(labels, predictions);
+  if (!best || !labels) return {};
+  Output precision = AveragePrecision(labels, best, k);
+  if (!precision) return {};
+  Output weights;
+  if (options.weights) {
+    weights = BroadcastWeights(CastArg(g, *options.weights, DT_DOUBLE), precision);
+    precision = Multiply(precision, weights);
+    if (!precision) return {};
+  }
+  const Total count = StreamingSum(g, "max", [&] {
+    return weights ? ReduceSum(weights, AllAxes(weights), false, "batch_max")
+                   : Cast(Size(precision, DT_INT32, "batch_max"), DT_DOUBLE);
+  });
+  const Total total = StreamingSum(
+      g, "total", [&] { return ReduceSum(precision, AllAxes(precision), false, "batch_total"); });
+  if (!count.update || !total.update) return {};
+  const auto divide = [&g](const Source& t, const Source& c, absl::string_view in) {
+    return InScope(g, in, [&](const std::string& name) {
+      const Output numerator = t();
+      return DivNoNan(numerator, c(), name);
+    });
+  };
+  const Output value = divide(From(total.variable), From(count.variable), "mean");
+  return Finish({value, divide(total.update.source, count.update.source, scope.name())}, options);
+}
+
+}  // namespace weir::metrics
