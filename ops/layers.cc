@@ -56,6 +56,9 @@ Layer::Layer(Graph& graph, const std::string& name, absl::string_view default_na
 Variable Layer::AddWeight(absl::string_view name, const Shape& shape, DataType dtype,
                           const WeightOptions& options) {
   const int before = graph_.num_nodes();
+  Partitioner held_back;
+  Partitioner& partitioner = CurrentVariableScope(graph_)->partitioner;
+  if (options.whole) std::swap(partitioner, held_back);
   const Variable v = GetVariable(graph_, name, shape,
                                  VariableOptions{.initializer = options.initializer,
                                                  .dtype = dtype,
@@ -63,11 +66,14 @@ Variable Layer::AddWeight(absl::string_view name, const Shape& shape, DataType d
                                                  .constraint = options.constraint,
                                                  .synchronization = options.synchronization,
                                                  .aggregation = options.aggregation});
-  const bool is_new = v && v.handle().node->id() >= before;
-  if (is_new && options.regularizer) {
+  if (options.whole) std::swap(partitioner, held_back);
+  if (!v || !options.regularizer) return v;
+  const Variables stored = v.is_partitioned() ? v.parts() : Variables{v};
+  if (stored[0].handle().node->id() < before) return v;  // shared
+  for (const Variable& part : stored) {
     const OutsideBranches outside(graph_);
     const NameScope scope(graph_, absl::StrCat(name, "/Regularizer"));
-    const Output loss = options.regularizer(v);
+    const Output loss = options.regularizer(part);
     if (loss) graph_.AddToCollection(collections::kRegularizationLosses, loss);
   }
   return v;

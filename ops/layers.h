@@ -21,9 +21,9 @@
 //
 // Variables are "<name>/kernel", "<name>/bias" and so on, in the variable scope around; without a
 // name the layers are "conv2d", "conv2d_1", ... They come from GetVariable: scopes, reuse, custom
-// getters and the scope's initializer and regularizer apply. Nodes have TensorFlow's names. What
-// regularizers give is in the collection "regularization_losses", what a batch normalisation has to
-// do after a step in "update_ops":
+// getters and the scope's initializer, regularizer and partitioner apply. Nodes have TensorFlow's
+// names. What regularizers give is in the collection "regularization_losses", what a batch
+// normalisation has to do after a step in "update_ops":
 //
 //   ControlDependencies after(g, g.collection_as<Operation>("update_ops"));
 //   Operation train = Adam(1e-3).Minimize(losses::GetTotalLoss(g));

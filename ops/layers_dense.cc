@@ -182,8 +182,7 @@ Output Embedding(Output inputs, int64_t input_dim, int64_t output_dim, const Emb
       "embeddings", Shape({input_dim, output_dim}), o.dtype,
       {o.embeddings_initializer, o.embeddings_regularizer, o.embeddings_constraint, o.trainable});
   if (!embeddings) return {};
-  return EmbeddingLookup(embeddings.is_resource() ? embeddings.handle() : embeddings.value(),
-                         inputs);
+  return EmbeddingLookup(embeddings, inputs);
 }
 
 }  // namespace weir::layers

@@ -20,6 +20,7 @@ struct WeightOptions {
   bool trainable = true;
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
+  bool whole = false;  // whatever the scope's partitioner
 };
 
 // A layer under construction: its variable scope, whose name is that asked for or the first of

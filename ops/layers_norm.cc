@@ -42,7 +42,8 @@ class BatchNorm {
                               {.initializer = initializer,
                                .trainable = false,
                                .synchronization = VariableSynchronization::kOnRead,
-                               .aggregation = VariableAggregation::kMean});
+                               .aggregation = VariableAggregation::kMean,
+                               .whole = true});
     };
     moving_mean_ = moving("moving_mean", o_.moving_mean_initializer);
     moving_variance_ = moving("moving_variance", o_.moving_variance_initializer);

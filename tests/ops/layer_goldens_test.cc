@@ -61,6 +61,14 @@ void Regularized(Graph& g) {
   layers::Dense(In(g, "open", {-1, 4}), 3, {.activity_regularizer = l2});
 }
 
+void Partitioned(Graph& g) {
+  const VariableScope scope(
+      g, "p", {.initializer = GlorotUniform(1), .partitioner = FixedSizePartitioner(2)});
+  const Output x =
+      layers::Dense(In(g, "x", {-1, 4}), 3, {.kernel_regularizer = layers::L2Regularizer(0.2)});
+  layers::BatchNormalization(x, {.training = true});
+}
+
 void Initializers(Graph& g) {
   layers::Dense(In(g, "x", {4, 4}, DT_DOUBLE), 3,
                 {.kernel_initializer = Ones(), .bias_initializer = Constant(0.5)});
@@ -154,6 +162,7 @@ const GoldenProgram kPrograms[] = {
     {"layer_dense", Dense},
     {"layer_dense_of_rank_3", DenseOfRank3},
     {"layer_regularized", Regularized},
+    {"layer_partitioned", Partitioned},
     {"layer_initializers", Initializers},
     {"layer_conv", Conv},
     {"layer_dilated", Dilated},

@@ -314,6 +314,14 @@ def regularized():
 
 
 @layer
+def partitioned():
+    with tf.variable_scope("p", partitioner=tf.fixed_size_partitioner(2),
+                           initializer=tf.glorot_uniform_initializer(seed=1)):
+        x = tf.layers.dense(placeholder("x", [None, 4]), 3, kernel_regularizer=tf.keras.regularizers.l2(0.2))
+        tf.layers.batch_normalization(x, training=True)
+
+
+@layer
 def initializers():
     x = placeholder("x", [4, 4], tf.float64)
     tf.layers.dense(x, 3, kernel_initializer=tf.ones_initializer(), bias_initializer=tf.constant_initializer(0.5))
