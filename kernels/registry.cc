@@ -4,8 +4,6 @@
 
 namespace weir {
 
-void AddSetsCpu(KernelRegistry* r);  // sets_cpu.cc
-
 const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
