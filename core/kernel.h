@@ -1,6 +1,7 @@
 #ifndef WEIR_CORE_KERNEL_H_
 #define WEIR_CORE_KERNEL_H_
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,8 +39,9 @@ class Cancellation {
   absl::Status why_;
   int64_t next_token_ = 0;
   std::vector<std::pair<int64_t, std::function<void()>>> callbacks_;
-  std::mutex running_;         // held while callbacks run
-  std::thread::id canceller_;  // the thread that runs them
+  bool running_ = false;       // callbacks run, on this thread:
+  std::thread::id canceller_;
+  std::condition_variable ran_;
 };
 
 // What kernels of one step share.
