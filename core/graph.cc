@@ -104,6 +104,18 @@ absl::Status Graph::AddControlInput(Node* node, Node* control) {
   return absl::OkStatus();
 }
 
+absl::Status Graph::SetControlInputs(Node* node, absl::Span<Node* const> controls) {
+  const std::vector<Node*> wanted(controls.begin(), controls.end());
+  const std::vector<Node*> before = std::exchange(node->control_inputs_, {});
+  for (Node* control : wanted) {
+    if (absl::Status s = AddControlInput(node, control); !s.ok()) {
+      node->control_inputs_ = before;
+      return s;
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Graph::SetInput(Node* node, int index, Output value) {
   if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   if (index < 0 || index >= node->num_inputs()) {

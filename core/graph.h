@@ -201,9 +201,10 @@ class Graph {
   // ignored). Absolute: the current name scope is not applied. `mark` also takes the name.
   std::string UniqueName(absl::string_view name, bool mark = true);
 
-  // Adds control edges, or replaces an input; the types must agree. For import (loops have back
-  // edges) and rewriting.
+  // Adds or replaces control edges, or replaces an input; the types must agree. For import (loops
+  // have back edges) and rewriting.
   absl::Status AddControlInput(Node* node, Node* control);
+  absl::Status SetControlInputs(Node* node, absl::Span<Node* const> controls);
   absl::Status SetInput(Node* node, int index, Output value);
   void SetAttr(Node* node, absl::string_view name, AttrValue value);
   void SetDevice(Node* node, absl::string_view device) { node->device_ = std::string(device); }

@@ -16,8 +16,13 @@
 //
 // Branches. Switch marks the outputs of the branch not taken dead; an item with a dead input (or
 // dead control input) is skipped and its outputs are dead; Merge takes the one that is alive. The
-// static order needs no more: by the time Merge runs, both branches have been decided. Loops will
-// run by frames of their own (docs/how_a_run_works.md).
+// static order needs no more: by the time Merge runs, both branches have been decided.
+//
+// Loops. The items of a loop stand between two marks. At the second one, what live NextIterations
+// have is handed over to the next iteration, the marks of death of this one are wiped away, and the
+// step goes back to the first item of the loop; if none is alive, the loop is over. Iterations run
+// one after another: what an iteration does depends on nothing but the ones before it, so no order
+// of TensorFlow's, which may overlap them, gives other values.
 //
 // Errors. The first one is kept, with the node's name, op and device. In a sequence the step ends
 // at once; with tasks the remaining items are skipped, waiters are told through the Cancellation,
@@ -225,12 +230,17 @@ absl::Status TimedOut(std::chrono::milliseconds limit) {
 template <bool kTrace>
 absl::Status Executor::RunSequence(Frame& frame) {
   const int32_t count = static_cast<int32_t>(plan_->items.size());
-  for (int32_t i = 0; i < count; ++i) {
+  for (int32_t i = 0; i < count;) {
     if (frame.cancellation->cancelled()) return frame.cancellation->status();
     if (frame.deadline && Clock::now() > *frame.deadline) return TimedOut(frame.timeout);
+    if (plan_->items[i].loop_mark != 0) {
+      WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
+      continue;
+    }
     const Clock::time_point start = kTrace ? Clock::now() : Clock::time_point();
     if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
     if (kTrace) Trace(frame, i, start);
+    ++i;
   }
   // The last kernel may have failed by cancelling (KernelContext::SetOutput has no status).
   return frame.cancellation->cancelled() ? frame.cancellation->status() : absl::OkStatus();
@@ -249,6 +259,39 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
     Empty(frame, item.releases + item.num_releases_before, item.num_releases_after);
   }
   return absl::OkStatus();
+}
+
+// Begins or ends an iteration; the item to go on with.
+absl::StatusOr<int32_t> Executor::PassMark(Frame& frame, int32_t i) const {
+  const Item& item = plan_->items[i];
+  const Loop& loop = plan_->loops[item.loop];
+  std::vector<uint8_t>& dead = frame.dead;
+  if (item.loop_mark > 0) {
+    for (const Loop::Carry& c : loop.carries) dead[c.to] = 1;
+    for (const int32_t slot : loop.entered_always) dead[slot] = 0;
+    return i + 1;
+  }
+  const bool over = std::all_of(loop.carries.begin(), loop.carries.end(),
+                                [&](const Loop::Carry& c) { return dead[c.from] != 0; });
+  if (over) {
+    Empty(frame, item.releases, item.num_releases_after);
+    return i + 1;
+  }
+  for (const Loop::Carry& c : loop.carries) {
+    dead[c.to] = dead[c.from];
+    if (dead[c.from] != 0) continue;
+    if (c.item < 0) {  // a constant
+      frame.slots[c.to] = frame.slots[c.from];
+    } else if (c.copied) {
+      WEIR_ASSIGN_OR_RETURN(frame.slots[c.to], frame.contexts[c.item].Own(frame.slots[c.from]));
+    } else {
+      frame.slots[c.to] = std::move(frame.slots[c.from]);
+    }
+  }
+  std::fill(dead.begin() + loop.slots.first, dead.begin() + loop.slots.second, 0);
+  std::fill(dead.begin() + loop.dead_slots.first, dead.begin() + loop.dead_slots.second, 0);
+  for (const int32_t slot : loop.entered) dead[slot] = 1;
+  return loop.begin;
 }
 
 bool Executor::SkipDead(Frame& frame, const Item& item) const {
@@ -359,7 +402,7 @@ void Executor::Post(Frame& frame, int32_t task, int32_t item) {
 
 void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
   const Task& task = plan_->tasks[t];
-  for (int32_t i = first; i < task.end; ++i) {
+  for (int32_t i = first; i < task.end;) {
     if (frame.failed.load(std::memory_order_acquire)) break;
     if (frame.cancellation->cancelled()) {
       Fail(frame, frame.cancellation->status());
@@ -369,13 +412,24 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       Fail(frame, TimedOut(frame.timeout));
       break;
     }
+    if (plan_->items[i].loop_mark != 0) {
+      const absl::StatusOr<int32_t> next = PassMark(frame, i);
+      if (!next.ok()) {
+        Fail(frame, next.status());
+        break;
+      }
+      i = *next;
+      continue;
+    }
     if (plan_->items[i].is_async) {
       if (!StartAsync(frame, t, i)) return;
+      ++i;
       continue;
     }
     const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
     if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
     if (frame.trace != nullptr) Trace(frame, i, start);
+    ++i;
   }
   FinishTask(frame, t);
 }

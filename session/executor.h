@@ -45,6 +45,7 @@ class Executor {
   template <bool kTrace>
   absl::Status RunSequence(Frame& frame);
   absl::Status RunItem(Frame& frame, int32_t item);
+  absl::StatusOr<int32_t> PassMark(Frame& frame, int32_t item) const;
   void RunTasks(Frame& frame);
   void RunTask(Frame& frame, int32_t task, int32_t item);
   bool StartAsync(Frame& frame, int32_t task, int32_t item);

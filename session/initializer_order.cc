@@ -32,6 +32,7 @@ class InitializerOrder {
     for (const Read& read : reads_) {
       auto& controls = plan_.nodes[read.reader].controls;
       const int initializer = initializer_of_[read.variable];
+      if (plan_.nodes[read.reader].loop != plan_.nodes[initializer].value_loop) continue;
       if (std::find(controls.begin(), controls.end(), initializer) == controls.end())
         controls.push_back(initializer);
     }

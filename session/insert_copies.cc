@@ -48,7 +48,8 @@ class InternalNodes {
 
 DataType TypeOf(const PlanGraph& plan, const PlanValue& v) {
   const PlanNode& n = plan.nodes[v.node];
-  return n.kind == PlanNode::Kind::kOp ? n.type(v.output) : BaseType(n.type(0));
+  const bool as_is = n.kind == PlanNode::Kind::kOp || n.kind == PlanNode::Kind::kCarry;
+  return as_is ? n.type(v.output) : BaseType(n.type(0));
 }
 
 // True if the argument that position `i` belongs to is named in the kernel's list of host
@@ -85,7 +86,7 @@ const Node& InternalNode(absl::string_view op, DataType dtype) {
 // for none of the other inputs, and for nothing in a branch that may not be taken.
 void InsertReads(PlanGraph& plan) {
   const size_t count = plan.nodes.size();
-  for (PlanNode& n : plan.nodes) MarkDead(plan, &n);
+  FindBranches(plan);
   const auto read = [&](const PlanValue& ref, const PlanNode* consumer) {
     PlanNode node;
     node.kind = PlanNode::Kind::kRead;
@@ -93,6 +94,7 @@ void InsertReads(PlanGraph& plan) {
     node.device = plan.nodes[ref.node].device;
     node.shapes = {plan.nodes[ref.node].node->output_shape(ref.output)};
     node.inputs.push_back(ref);
+    node.loop = node.value_loop = plan.nodes[ref.node].value_loop;
     if (consumer == nullptr) return node;
     const bool merges = consumer->def != nullptr && consumer->def->accepts_dead;
     for (const PlanValue& other : consumer->inputs) {
@@ -142,6 +144,7 @@ void InsertCopies(PlanGraph& plan, const PlanEnvironment& env) {
     node.node = &InternalNode("_Copy", TypeOf(plan, v));
     node.device = to;
     node.inputs.push_back(v);
+    node.loop = node.value_loop = plan.nodes[v.node].value_loop;
     plan.nodes.push_back(std::move(node));
     return copies[key] = PlanValue{static_cast<int>(plan.nodes.size()) - 1, 0};
   };

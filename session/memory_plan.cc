@@ -21,9 +21,17 @@
 // ones and what they share memory with) get memory of their own; so do values of unknown size,
 // strings and handles. Values kept by a variable or a queue are copied by the kernel that keeps
 // them.
+//
+// Loops run the same stretch of the order many times. What comes from outside and is used inside is
+// needed until the loop ends. What goes round must outlast the end of an iteration: it gets a block
+// that nothing else uses, and so does the Merge that takes it up, which copies it there before
+// anything else of the iteration runs (bigger values get memory of their own instead, and are not
+// copied). A Merge's own value that is to be another one's next value is copied between iterations.
 namespace weir {
 
 namespace {
+
+constexpr size_t kMostCopied = 65536;  // bytes of a value that a Merge copies in every iteration
 
 class MemoryPlanner {
  public:
@@ -44,6 +52,9 @@ class MemoryPlanner {
  private:
   struct Class {
     bool escapes = false;
+    bool alone = false;  // its block has no other tenant
+    int merged_by = -1;  // the Merge whose output it is, if that takes up what goes round
+    int loop = -1;       // of the node that makes it
     int last_position = -1;
     std::vector<std::pair<int, int>> users;  // task -> last position in it
     int block = -1;
@@ -64,8 +75,9 @@ class MemoryPlanner {
   void FindClasses() {
     class_of_.assign(plan_.num_slots, -1);
     const auto use = [&](int c, int node) {
-      const int position = s_.position[node], task = s_.task_of[node];
+      const int task = s_.task_of[node];
       Class& cls = classes_[c];
+      const int position = LastUse(cls.loop, node);
       cls.last_position = std::max(cls.last_position, position);
       for (auto& [t, p] : cls.users) {
         if (t == task) {
@@ -87,12 +99,60 @@ class MemoryPlanner {
         } else {
           c = static_cast<int>(classes_.size());
           classes_.emplace_back();
+          classes_[c].loop = n.loop;
+          if (StartsIteration(graph_, n)) {
+            classes_[c].alone = true;
+            classes_[c].merged_by = i;
+          }
         }
         if (c >= 0) use(c, i);
       }
     }
+    for (const int i : s_.order) {
+      for (const PlanValue& v : graph_.nodes[i].inputs) {
+        if (graph_.nodes[v.node].kind == PlanNode::Kind::kCarry)
+          takers_[slot(v.node, 0)].push_back(i);
+      }
+    }
+    for (const PlanGraph::Carry& carry : graph_.carries) KeepCarried(carry);
     for (const int32_t s : plan_.fetch_slots) {
       if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
+    }
+  }
+
+  // The position until which `node` may use a value made in `loop`: the end of the outermost loop
+  // that has the one and not the other.
+  int LastUse(int loop, int node) const {
+    int position = s_.position[node];
+    for (int l = graph_.nodes[node].loop; l >= 0 && !Encloses(l, loop); l = graph_.loops[l].parent)
+      position = s_.loops[l].second;
+    return position;
+  }
+  bool Encloses(int outer, int loop) const {
+    while (loop >= 0 && loop != outer) loop = graph_.loops[loop].parent;
+    return loop == outer;
+  }
+
+  void KeepCarried(const PlanGraph::Carry& carry) {
+    const int next = carry.next, from = slot(carry.next, 0), to = slot(carry.carry, 0);
+    if (s_.position[next] < 0 || class_of_[from] < 0) return;
+    Class& cls = classes_[class_of_[from]];
+    const int loop = graph_.nodes[next].loop;
+    if (!Encloses(loop, cls.loop)) return;  // from outside: it stays as it is
+    const int end = s_.loops[loop].second;
+    cls.last_position = std::max(cls.last_position, end);
+    for (auto& [task, position] : cls.users) {
+      if (task == s_.task_of[next]) position = std::max(position, end);
+    }
+    // Its own Merge takes an unchanged value where it lies.
+    const std::vector<int>& takers = takers_[to];
+    const bool merged = cls.merged_by >= 0 && cls.loop == loop;
+    const bool copied = !std::all_of(takers.begin(), takers.end(), [&](int i) {
+      return merged ? i == cls.merged_by : StartsIteration(graph_, graph_.nodes[i]);
+    });
+    if (!copied) cls.alone = true;
+    for (Loop::Carry& c : plan_.loops[loop].carries) {
+      if (c.to == to) c.copied = copied;
     }
   }
 
@@ -145,15 +205,17 @@ class MemoryPlanner {
     if (c < 0 || classes_[c].escapes || !CanPlace(n, k)) return;
     const size_t bytes =
         (Bytes(n, k) + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
-    int block = InPlace(i, k);
-    if (block < 0) block = Reuse(i, n.device, bytes);
+    const bool alone = classes_[c].alone;
+    if (alone && bytes > kMostCopied) return;
+    int block = alone ? -1 : InPlace(i, k);
+    if (block < 0 && !alone) block = Reuse(i, n.device, bytes);
     if (block < 0) {
       block = static_cast<int>(blocks_.size());
       blocks_.push_back({n.device, bytes, c});
     }
     blocks_[block].tenant = c;
     classes_[c].block = block;
-    expiry_.push({classes_[c].last_position, block, c});
+    if (!alone) expiry_.push({classes_[c].last_position, block, c});
     plan_.placements.push_back(
         {slot(i, k), n.device, static_cast<size_t>(block), TypeOf(n, k), n.shapes[k]});
   }
@@ -166,6 +228,7 @@ class MemoryPlanner {
       const PlanValue& v = n.inputs[in];
       const int c = class_of_[slot(v.node, v.output)];
       if (c < 0 || classes_[c].block < 0 || blocks_[classes_[c].block].tenant != c) continue;
+      if (classes_[c].alone) continue;
       const PlanNode& producer = graph_.nodes[v.node];
       if (producer.device != n.device || !DeadBefore(classes_[c], i, true)) continue;
       if (!producer.shapes[v.output].IsFullyDefined() || Bytes(producer, v.output) != Bytes(n, k))
@@ -229,6 +292,7 @@ class MemoryPlanner {
   Plan& plan_;
   std::vector<int> class_of_;  // by slot; -1: not a value of this step's own (constants, feeds)
   std::vector<Class> classes_;
+  std::map<int32_t, std::vector<int>> takers_;  // of what goes round, by its slot
   std::vector<Block> blocks_;
   std::vector<std::vector<bool>> before_;  // [task][other]: other comes before task
   std::priority_queue<Expiry> expiry_;

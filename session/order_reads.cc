@@ -77,6 +77,7 @@ class ReadOrder {
     if (after.empty()) return false;
     for (const int read : successors_[variable]) {
       if (!Reads(read, variable) || after.contains(read)) continue;
+      if (plan_.nodes[read].value_loop != plan_.nodes[writer].value_loop) continue;
       const bool used_after = std::any_of(successors_[read].begin(), successors_[read].end(),
                                           [&](int user) { return after.contains(user); });
       if (!used_after || After(read).contains(writer)) continue;

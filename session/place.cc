@@ -193,7 +193,7 @@ namespace {
 absl::Status CheckHandles(const PlanGraph& plan, const PlanNode& n) {
   for (size_t k = 0; k < n.inputs.size(); ++k) {
     const PlanNode& maker = plan.nodes[n.inputs[k].node];
-    if (!IsHandle(n.node->input_type(static_cast<int>(k))) || maker.kind != PlanNode::Kind::kOp ||
+    if (!IsHandle(n.node->input_type(static_cast<int>(k))) || maker.kind == PlanNode::Kind::kFeed ||
         maker.device == n.device || !IsHandle(maker.node->output_type(n.inputs[k].output)))
       continue;
     return InvalidArgument("Cannot colocate nodes ", maker.node->Label(), " and ", n.node->Label(),
@@ -207,13 +207,14 @@ absl::Status CheckHandles(const PlanGraph& plan, const PlanNode& n) {
 
 absl::Status Place(PlanGraph& plan, const PlanEnvironment& env) {
   for (PlanNode& n : plan.nodes) {
-    if (n.kind != PlanNode::Kind::kOp) {
+    if (n.kind == PlanNode::Kind::kFeed) {
       n.device = env.devices[0].get();
       continue;
     }
     WEIR_ASSIGN_OR_RETURN(n.device, env.placement.DeviceOf(*n.node));
-    WEIR_RETURN_IF_ERROR(CheckHandles(plan, n));
     n.def = env.kernels.Find(*n.node, n.device->place());
+    if (n.kind == PlanNode::Kind::kCarry) continue;  // it lies where its NextIteration puts it
+    WEIR_RETURN_IF_ERROR(CheckHandles(plan, n));
     if (env.options.log_device_placement) {
       std::fprintf(stderr, "%s: (%s): %s\n", n.node->name().c_str(), n.node->op_name().c_str(),
                    n.device->text().c_str());

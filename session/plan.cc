@@ -7,13 +7,14 @@ namespace weir {
 
 absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env) {
   WEIR_ASSIGN_OR_RETURN(PlanGraph plan, Prune(request, env.graph));
+  WEIR_RETURN_IF_ERROR(FindLoops(plan));
   WEIR_RETURN_IF_ERROR(Place(plan, env));
   WEIR_RETURN_IF_ERROR(OrderInitializers(plan));
   WEIR_RETURN_IF_ERROR(OrderReads(plan));
   InsertReads(plan);
   InsertCopies(plan, env);
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));
-  for (PlanNode& n : plan.nodes) MarkDead(plan, &n);
+  FindBranches(plan);
   if (env.options.forbid_races) WEIR_RETURN_IF_ERROR(CheckRaces(plan));
   return plan;
 }
@@ -26,23 +27,6 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   WEIR_RETURN_IF_ERROR(Schedule(graph, env, plan.get()));
   return std::unique_ptr<const Plan>(std::move(plan));
-}
-
-void MarkDead(const PlanGraph& plan, PlanNode* node) {
-  PlanNode& n = *node;
-  if (n.kind == PlanNode::Kind::kFeed) return;
-  const auto dead = [&](int id) { return plan.nodes[id].may_be_dead; };
-  const bool any_control = std::any_of(n.controls.begin(), n.controls.end(), dead);
-  if (n.def != nullptr && n.def->accepts_dead) {
-    n.may_be_dead = any_control || std::all_of(n.inputs.begin(), n.inputs.end(),
-                                               [&](const PlanValue& v) { return dead(v.node); });
-    return;
-  }
-  const bool is_switch = n.kind == PlanNode::Kind::kOp &&
-                         (n.node->op_name() == "Switch" || n.node->op_name() == "RefSwitch");
-  n.may_be_dead = is_switch || any_control ||
-                  std::any_of(n.inputs.begin(), n.inputs.end(),
-                              [&](const PlanValue& v) { return dead(v.node); });
 }
 
 // Kahn's algorithm, lowest number first: a plan that is in order already stays as it is.
@@ -88,6 +72,7 @@ absl::Status SortTopologically(PlanGraph& plan) {
   for (PlanValue& v : plan.feeds) renumber(v);
   for (PlanValue& v : plan.fetches) renumber(v);
   for (int& target : plan.targets) target = renumbered[target];
+  for (PlanGraph::Carry& c : plan.carries) c = {renumbered[c.carry], renumbered[c.next]};
   return absl::OkStatus();
 }
 

@@ -15,15 +15,18 @@
 //
 // clang-format off
 //   Prune              feeds, fetches, targets -> the nodes they need                 prune.cc
+//   FindLoops          which loop each node belongs to                                loops.cc
 //   Place              a device and a kernel for every node; colocations              place.cc
 //   OrderInitializers  initial values that read variables wait for these              initializer_order.cc
 //   OrderReads         shared reads of references wait for what their users wait for  order_reads.cc
 //   InsertReads        a value where an op takes the value of a reference             insert_copies.cc
 //   InsertCopies       a copy wherever a tensor crosses devices                       insert_copies.cc
+//   FindBranches       which nodes may stand in a branch that is not taken            branches.cc
 //   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
 //   -- what follows is done once for each set of feed shapes --
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
-//   Schedule           one static order; tasks that may run side by side              schedule.cc
+//   OrderNodes         one static order                                               order.cc
+//   Schedule           tasks that may run side by side; the items of a step           schedule.cc
 //   PlanMemory         where in the step's arena each value lies; in-place reuse      memory_plan.cc
 // clang-format on
 //
@@ -41,16 +44,20 @@ struct PlanValue {
 struct PlanNode {
   enum class Kind : uint8_t {
     kOp,
-    kFeed,  // output 0 is fed
-    kRead,  // the value of the variable behind the reference at input 0
-    kCopy,  // input 0 on another device
-    kWait,  // computes nothing: stands for a node of which only the end matters
+    kFeed,   // output 0 is fed
+    kRead,   // the value of the variable behind the reference at input 0
+    kCopy,   // input 0 on another device
+    kWait,   // computes nothing: stands for a node of which only the end matters
+    kCarry,  // what a NextIteration has handed over from the iteration before
   };
   Kind kind = Kind::kOp;
   bool may_be_dead = false;  // may stand in a branch that is not taken
   bool removed = false;
+  // The loop that the node runs in, and the one that its outputs belong to (they differ for Enter
+  // and Exit): positions in PlanGraph::loops, -1 for none.
+  int loop = -1, value_loop = -1;
   // The graph's node; for kRead, kCopy and kWait a node of the runtime's own that carries the
-  // types; for kFeed the node fed.
+  // types; for kFeed the node fed, for kCarry the NextIteration.
   const Node* node = nullptr;
   int fed_output = 0;  // of that node, for kFeed
   absl::InlinedVector<PlanValue, 3> inputs;
@@ -68,6 +75,10 @@ struct PlanNode {
   int num_outputs() const {
     return kind == Kind::kOp ? node->num_outputs() : kind == Kind::kWait ? 0 : 1;
   }
+  // Enter, RefEnter.
+  bool is_enter() const;
+  // Something is done for it in a step: it is not fed, and not known.
+  bool runs() const;
   DataType type(int output) const {
     return node->output_type(kind == Kind::kFeed ? fed_output : output);
   }
@@ -81,9 +92,22 @@ struct PlanNode {
   }
 };
 
-// Nodes in topological order (inputs and controls come before), and what goes in and out.
+// A frame of old control flow: what lies between the Enters and the Exits of one frame name.
+struct PlanLoop {
+  int parent = -1;
+  std::string frame_name;
+};
+
+// Nodes in topological order (inputs and controls come before), and what goes in and out. The edges
+// that close a loop, from a NextIteration to what takes its value, are cut: in the place of the
+// NextIteration stands a kCarry.
 struct PlanGraph {
+  struct Carry {
+    int carry, next;  // the kCarry, and the NextIteration that feeds it
+  };
   std::vector<PlanNode> nodes;
+  std::vector<PlanLoop> loops;  // outer ones first
+  std::vector<Carry> carries;
   std::vector<PlanValue> feeds;    // by feed; node -1 if nothing needs it
   std::vector<PlanValue> fetches;  // by fetch
   std::vector<int> targets;
@@ -93,6 +117,10 @@ struct PlanRequest {
   Outputs feeds, fetches;
   std::vector<Operation> targets;
 };
+
+// Takes up what the iteration before has handed over, and needs nothing else of its loop: the first
+// thing to run in an iteration.
+bool StartsIteration(const PlanGraph& plan, const PlanNode& node);
 
 // What passes may use.
 struct PlanEnvironment {
@@ -110,6 +138,7 @@ struct PlanEnvironment {
 };
 
 absl::StatusOr<PlanGraph> Prune(const PlanRequest& request, const Graph& graph);
+absl::Status FindLoops(PlanGraph& plan);
 absl::Status Place(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status OrderInitializers(PlanGraph& plan);
 absl::Status OrderReads(PlanGraph& plan);
@@ -120,8 +149,8 @@ absl::Status CheckRaces(const PlanGraph& plan);
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
 
-// Sets `may_be_dead` of a node; what it depends on must have it set.
-void MarkDead(const PlanGraph& plan, PlanNode* node);
+// Sets `may_be_dead` of all nodes.
+void FindBranches(PlanGraph& plan);
 
 // A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives
 // for ever.
@@ -136,13 +165,14 @@ absl::Status SortTopologically(PlanGraph& plan);
 // One node ready to run: its kernel in one of the two forms. Indices of slots stand in
 // Plan::indices. What every run looks at fills the first cache line.
 struct alignas(64) Item {
-  Kernel::Run run;
+  Kernel::Run run;  // none in the items that begin and end a loop
   int32_t num_releases_before = 0, num_releases_after = 0;
   int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
   int32_t dead_slot = -1;  // where the item's own deadness is noted; -1 if it cannot be dead
   bool accepts_dead = false;
   bool aliases = false;
   bool is_async = false;  // has `run_async`
+  int8_t loop_mark = 0;   // 1: begins the iterations of `loop`, -1: ends one
 
   int32_t inputs = 0, outputs = 0;  // offsets
   int32_t num_inputs = 0, num_outputs = 0;
@@ -154,6 +184,22 @@ struct alignas(64) Item {
   const Node* named = nullptr;
   Device* device = nullptr;
   Kernel::RunAsync run_async;
+  int32_t loop = -1;
+};
+
+// The items between two marks, run again as long as a value goes round.
+struct Loop {
+  int32_t begin = 0;  // the first item after the one that begins it
+  struct Carry {
+    int32_t from, to;     // slots: a NextIteration's, and where the next iteration looks for it
+    int32_t item;         // of the NextIteration
+    bool copied = false;  // `from` lies where the next iteration writes other values early
+  };
+  std::vector<Carry> carries;
+  std::vector<int32_t> entered;         // slots of values that only the first iteration sees
+  std::vector<int32_t> entered_always;  // those of them that are there whenever the loop is
+  // What the iterations have to themselves: slots and dead slots, [first, last).
+  std::pair<int32_t, int32_t> slots, dead_slots;
 };
 
 // Items run one after another by one thread; tasks wait for others by counting down.
@@ -172,6 +218,7 @@ class Plan {
   std::vector<int32_t> indices;
   std::vector<Task>
       tasks;  // tasks[0] runs first, on the calling thread; alone if it is the only one
+  std::vector<Loop> loops;
   int32_t num_slots = 0;
   int32_t num_dead_slots = 0;              // slots, then one for each item that may be dead
   std::vector<int32_t> feed_slots;         // by feed; -1: not needed
@@ -198,15 +245,26 @@ class Plan {
 
 absl::Status Schedule(const PlanGraph& graph, const PlanEnvironment& env, Plan* plan);
 
-// Called by Schedule with the order it has found: `order` lists plan nodes, `task_of` their task,
-// `slot_of[n]` the first slot of node n.
-struct ScheduledOrder {
+// The order in which the nodes of a plan run.
+struct NodeOrder {
   std::vector<int> order;
-  std::vector<int> position;  // by plan node; -1 if it is not run
-  std::vector<int> task_of;   // by plan node
-  std::vector<std::vector<int>> task_predecessors;
-  std::vector<int32_t> slot_of;  // by plan node
+  std::vector<int> position;  // by node; -1 if it is not run
+  // By loop: its first and last position; -1 if none of it runs.
+  std::vector<std::pair<int, int>> loops;
+  // By node: those that the order has put before it because of a variable that both use.
+  std::vector<std::vector<int>> overtaken;
+  std::vector<int> value_of;  // by node: the variable whose value output 0 shares; or -1
+  std::vector<std::vector<int>> written_by;  // by node: variables
 };
+NodeOrder OrderNodes(const PlanGraph& graph);
+
+// With tasks and slots: `task_of` each node, `slot_of[n]` the first slot of node n.
+struct ScheduledOrder : public NodeOrder {
+  std::vector<int> task_of;
+  std::vector<std::vector<int>> task_predecessors;
+  std::vector<int32_t> slot_of;
+};
+// Sets `copied` of the carries of `plan` that need it.
 void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
                 Plan* plan);
 

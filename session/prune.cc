@@ -9,8 +9,9 @@
 // it needs has been left, so the nodes come out in topological order. It keeps its own stack:
 // graphs are deep, and may be hostile.
 //
-// A cycle can only be a loop of old control flow (through NextIteration); anything else was refused
-// at import.
+// A cycle can only be a loop of old control flow, through a NextIteration; anything else was
+// refused at import. The walk does not follow the edge out of a NextIteration: a kCarry takes its
+// place, and the NextIteration itself is visited when the walk is over.
 namespace weir {
 
 namespace {
@@ -37,6 +38,10 @@ class Pruner {
     for (const Operation& target : request_.targets) {
       WEIR_RETURN_IF_ERROR(Visit(target.node));
       plan_.targets.push_back(ids_[target.node->id()]);
+    }
+    for (size_t i = 0; i < carried_.size(); ++i) {  // visiting one may find more
+      WEIR_RETURN_IF_ERROR(Visit(carried_[i]));
+      plan_.carries.push_back({carries_[carried_[i]], ids_[carried_[i]->id()]});
     }
     for (const Output& feed : request_.feeds) {
       const int id = feeds_[feed];
@@ -107,18 +112,22 @@ class Pruner {
     int next;
   };
 
-  // The end of the way leads back to `first`.
-  static absl::Status OnCycle(absl::Span<const Entry> way, const Node* first) {
-    for (size_t i = way.size(); i-- > 0;) {
-      const Node* node = way[i].node;
-      if (node->op_name() == "Merge" || node->op_name() == "RefMerge") {
-        return Unimplemented("Node ", node->Label(),
-                             " is part of a while loop: loops are not supported yet");
-      }
-      if (node == first) break;
+  static bool IsNextIteration(const Node& node) {
+    return node.op_name() == "NextIteration" || node.op_name() == "RefNextIteration";
+  }
+
+  // What stands for the value that a NextIteration hands over.
+  int CarryOf(const Node& next) {
+    const auto [it, is_new] = carries_.try_emplace(&next, static_cast<int>(plan_.nodes.size()));
+    if (is_new) {
+      PlanNode node;
+      node.kind = PlanNode::Kind::kCarry;
+      node.node = &next;
+      node.shapes = {next.output_shape(0)};
+      plan_.nodes.push_back(std::move(node));
+      carried_.push_back(&next);
     }
-    return InvalidArgument("Node ", way.back().node->Label(), " is on a cycle with ",
-                           first->Label());
+    return it->second;
   }
 
   absl::Status Visit(const Node* root) {
@@ -139,9 +148,13 @@ class Pruner {
       const int i = top.next++;
       const Node* needed =
           i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
-      if (i < num_inputs ? feeds_.contains(node->input(i)) : IsFedPlaceholder(*needed)) continue;
+      if (i < num_inputs ? feeds_.contains(node->input(i)) || IsNextIteration(*needed)
+                         : IsFedPlaceholder(*needed))
+        continue;
       int& id = ids_[needed->id()];
-      if (id == kOpen) return OnCycle(stack, needed);
+      if (id == kOpen) {
+        return InvalidArgument("Node ", node->Label(), " is on a cycle with ", needed->Label());
+      }
       if (id == kUnseen) {
         id = kOpen;
         stack.push_back({needed, 0});
@@ -154,8 +167,9 @@ class Pruner {
     PlanNode p;
     p.node = node;
     for (const Output& in : node->inputs()) {
-      p.inputs.push_back(feeds_.contains(in) ? PlanValue{FeedNode(in), 0}
-                                             : PlanValue{ids_[in.node->id()], in.index});
+      p.inputs.push_back(feeds_.contains(in)         ? PlanValue{FeedNode(in), 0}
+                         : IsNextIteration(*in.node) ? PlanValue{CarryOf(*in.node), 0}
+                                                     : PlanValue{ids_[in.node->id()], in.index});
     }
     for (const Node* control : node->control_inputs()) {
       if (!IsFedPlaceholder(*control)) p.controls.push_back(ids_[control->id()]);
@@ -169,6 +183,8 @@ class Pruner {
   PlanGraph plan_;
   std::vector<int> ids_;  // by node id: position in the plan
   absl::flat_hash_map<Output, int> feeds_;
+  absl::flat_hash_map<const Node*, int> carries_;  // by NextIteration
+  std::vector<const Node*> carried_;               // the same, in the order they were found
 };
 
 }  // namespace

@@ -1,22 +1,15 @@
 #include <algorithm>
 #include <future>
 #include <map>
-#include <queue>
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/session/plan.h"
-#include "weir/session/variable_use.h"
 
-// One static order, and which parts of it may run side by side.
+// Which parts of the static order (order.cc) may run side by side, and the items that are run.
 //
-// The order is topological (Kahn's algorithm, earliest node of the graph first, which keeps the
-// depth-first order of the pruner and so short lifetimes), with one addition: a node that writes a
-// variable waits, where it can, until every node that uses a value read from that variable has been
-// put into the order. The write then finds the buffer unshared and works in place; written too
-// early it would have to copy the variable first. Edges from those users to the writer keep that
-// order when tasks run in parallel. When nothing but such writers is ready (each waits for a reader
-// that waits for another of them), the first goes, and the readers that it overtook come after it.
+// A loop's items lie between two marks, and the mark at the end goes back to the beginning
+// (executor.cc). A loop runs in one task.
 //
 // Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that;
 // so only nodes worth more (kHeavyNs, or asynchronous ones, which wait) start tasks, and light
@@ -38,39 +31,65 @@ class Scheduler {
       : graph_(graph), env_(env), plan_(*plan), count_(static_cast<int>(graph.nodes.size())) {}
 
   absl::Status Run() {
+    static_cast<NodeOrder&>(scheduled_) = OrderNodes(graph_);
+    FindReaders();
     AssignSlots();
     WEIR_RETURN_IF_ERROR(PlaceConstants());
-    FindUses();
-    Order();
     MakeTasks();
     PlanMemory(graph_, scheduled_, env_, &plan_);
     return EmitItems();
   }
 
  private:
-  bool runs(int id) const {
-    const PlanNode& n = graph_.nodes[id];
-    return !n.removed && n.kind != PlanNode::Kind::kFeed && !n.is_constant(0);
-  }
+  bool runs(int id) const { return graph_.nodes[id].runs(); }
   bool is_heavy(int id) const {
     const PlanNode& n = graph_.nodes[id];
     return n.cost_ns >= kHeavyNs || n.kernel.is_async() || n.kind == PlanNode::Kind::kCopy;
   }
   int32_t slot(const PlanValue& v) const { return scheduled_.slot_of[v.node] + v.output; }
 
+  // Who takes the values of reads that were put in.
+  void FindReaders() {
+    for (int i = 0; i < count_; ++i) {
+      if (graph_.nodes[i].removed || graph_.nodes[i].kind != PlanNode::Kind::kOp) continue;
+      for (const PlanValue& v : graph_.nodes[i].inputs) {
+        if (graph_.nodes[v.node].kind == PlanNode::Kind::kRead) reader_of_[v.node] = i;
+      }
+    }
+  }
+
+  // In the order in which they are filled, so that a loop has a stretch of them to itself.
   void AssignSlots() {
     scheduled_.slot_of.assign(count_, -1);
-    for (int i = 0; i < count_; ++i) {
-      const PlanNode& n = graph_.nodes[i];
-      if (n.removed) continue;
+    const auto assign = [&](int i) {
       scheduled_.slot_of[i] = plan_.num_slots;
-      plan_.num_slots += n.num_outputs();
+      plan_.num_slots += graph_.nodes[i].num_outputs();
+    };
+    for (int i = 0; i < count_; ++i) {
+      if (!graph_.nodes[i].removed && !runs(i)) assign(i);
     }
+    for (const int i : scheduled_.order) assign(i);
+    DescribeLoops();
     plan_.num_dead_slots = plan_.num_slots;
     for (const PlanValue& v : graph_.feeds) {
       plan_.feed_slots.push_back(v.node >= 0 && !graph_.nodes[v.node].removed ? slot(v) : -1);
     }
     for (const PlanValue& v : graph_.fetches) plan_.fetch_slots.push_back(slot(v));
+  }
+
+  void DescribeLoops() {
+    plan_.loops.resize(graph_.loops.size());
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      if (graph_.nodes[c.carry].removed) continue;
+      plan_.loops[graph_.nodes[c.carry].loop].carries.push_back(
+          {.from = scheduled_.slot_of[c.next], .to = scheduled_.slot_of[c.carry]});
+    }
+    for (int i = 0; i < count_; ++i) {
+      const PlanNode& n = graph_.nodes[i];
+      if (n.removed || !n.is_enter() || n.node->attr<bool>("is_constant")) continue;
+      plan_.loops[n.value_loop].entered.push_back(scheduled_.slot_of[i]);
+      if (!n.may_be_dead) plan_.loops[n.value_loop].entered_always.push_back(scheduled_.slot_of[i]);
+    }
   }
 
   absl::Status PlaceConstants() {
@@ -96,100 +115,9 @@ class Scheduler {
     return copy;
   }
 
-  void FindUses() {
-    variables_ = FindVariables(graph_);
-    read_by_.assign(count_, {});
-    written_by_.assign(count_, {});
-    for (const VariableAccess& access : FindAccesses(graph_, variables_)) {
-      auto& list = access.kind == VariableAccess::Kind::kRead ? read_by_ : written_by_;
-      list[access.node].push_back(access.variable);
-    }
-    for (int i = 0; i < count_; ++i) {
-      if (graph_.nodes[i].removed || graph_.nodes[i].kind != PlanNode::Kind::kOp) continue;
-      for (const PlanValue& v : graph_.nodes[i].inputs) {
-        if (graph_.nodes[v.node].kind == PlanNode::Kind::kRead) reader_of_[v.node] = i;
-      }
-    }
-  }
-
-  void Order() {
-    std::vector<int> pending(count_, 0);
-    std::vector<std::vector<int>> successors(count_);
-    std::vector<int> readers(count_, 0);  // by variable: users of its value not yet in the order
-    std::vector<std::vector<int>> users(count_);  // by variable: those in the order
-    std::vector<std::vector<int>> waiting(
-        count_);  // by variable: ready writers that wait for readers
-    std::vector<int> written_early(count_,
-                                   -1);  // by variable: by whom while readers were waited for
-    extra_predecessors_.assign(count_, {});
-    for (int i = 0; i < count_; ++i) {
-      if (!runs(i)) continue;
-      const PlanNode& n = graph_.nodes[i];
-      const auto depend = [&](int on) {
-        if (runs(on)) {
-          ++pending[i];
-          successors[on].push_back(i);
-        }
-      };
-      for (const PlanValue& v : n.inputs) {
-        depend(v.node);
-        if (variables_.value_of[v.node] >= 0) ++readers[variables_.value_of[v.node]];
-      }
-      for (const int v : read_by_[i]) ++readers[v];
-      for (const int control : n.controls) depend(control);
-    }
-    std::priority_queue<int, std::vector<int>, std::greater<>> ready, writers;
-    const auto make_ready = [&](int i) {
-      for (const int v : written_by_[i]) {
-        if (readers[v] > 0) {
-          writers.push(i);
-          waiting[v].push_back(i);
-          return;
-        }
-      }
-      ready.push(i);
-    };
-    for (int i = 0; i < count_; ++i) {
-      if (runs(i) && pending[i] == 0) make_ready(i);
-    }
-    scheduled_.position.assign(count_, -1);
-    while (!ready.empty() || !writers.empty()) {
-      auto& from = ready.empty() ? writers : ready;
-      const int i = from.top();
-      from.pop();
-      if (scheduled_.position[i] >= 0) continue;
-      const PlanNode& n = graph_.nodes[i];
-      scheduled_.position[i] = static_cast<int>(scheduled_.order.size());
-      scheduled_.order.push_back(i);
-      for (const int v : written_by_[i]) {
-        if (readers[v] > 0) written_early[v] = i;
-        for (const int user : users[v]) {
-          if (user != i) extra_predecessors_[i].push_back(user);
-        }
-        users[v].clear();
-        users[v].push_back(i);  // a later writer of the same variable comes after this one
-      }
-      const auto has_used = [&](int v) {
-        if (v < 0) return;
-        users[v].push_back(i);
-        if (--readers[v] > 0) return;
-        for (const int w : waiting[v]) make_ready(w);
-        waiting[v].clear();
-      };
-      for (const PlanValue& in : n.inputs) has_used(variables_.value_of[in.node]);
-      for (const int v : read_by_[i]) {
-        if (written_early[v] >= 0) extra_predecessors_[i].push_back(written_early[v]);
-        has_used(v);
-      }
-      for (const int s : successors[i]) {
-        if (--pending[s] == 0) make_ready(s);
-      }
-    }
-  }
-
   // Nodes whose completion node i waits for.
   std::vector<int> Predecessors(int i) const {
-    std::vector<int> out = extra_predecessors_[i];
+    std::vector<int> out = scheduled_.overtaken[i];
     const PlanNode& n = graph_.nodes[i];
     for (const PlanValue& v : n.inputs) {
       if (runs(v.node)) out.push_back(v.node);
@@ -219,6 +147,14 @@ class Scheduler {
     scheduled_.task_predecessors.assign(1, {});
   }
 
+  // The end of the outermost loop that begins at this position, or the next position.
+  size_t EndOfLoop(size_t at) const {
+    int loop = graph_.nodes[scheduled_.order[at]].loop;
+    if (loop < 0) return at + 1;
+    while (graph_.loops[loop].parent >= 0) loop = graph_.loops[loop].parent;
+    return static_cast<size_t>(scheduled_.loops[loop].second) + 1;
+  }
+
   // False if there would be too many tasks to be worth it.
   bool Partition(const std::vector<int>& heavy_users) {
     auto& preds = scheduled_.task_predecessors;
@@ -231,20 +167,25 @@ class Scheduler {
       closed.push_back(false);
       return static_cast<int>(preds.size()) - 1;
     };
-    for (const int i : scheduled_.order) {
+    for (size_t at = 0; at < scheduled_.order.size();) {
+      const size_t end = EndOfLoop(at);
+      const absl::Span<const int> nodes(scheduled_.order.data() + at, end - at);
+      at = end;
       std::vector<int> after;
-      bool fork = false;
-      for (const int p : Predecessors(i)) {
-        if (const int t = scheduled_.task_of[p]; t != 0) after.push_back(t);
-        fork = fork || heavy_users[p] > 1;
+      bool fork = false, waits = false;
+      for (const int i : nodes) {
+        for (const int p : Predecessors(i)) {
+          if (const int t = scheduled_.task_of[p]; t > 0) after.push_back(t);
+          fork = fork || heavy_users[p] > 1;
+        }
+        waits = waits || graph_.nodes[i].kernel.is_async();
       }
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
       int task = 0;
-      if (is_heavy(i)) {
+      if (nodes.size() > 1 || is_heavy(nodes[0])) {
         // What waits holds up nobody who does not wait for it: a task of its own.
-        const bool join =
-            after.size() == 1 && !closed[after[0]] && !fork && !graph_.nodes[i].kernel.is_async();
+        const bool join = after.size() == 1 && !closed[after[0]] && !fork && !waits;
         task = join ? after[0] : new_task(after);
       } else if (after.size() == 1 && !closed[after[0]]) {
         task = after[0];
@@ -256,7 +197,7 @@ class Scheduler {
           task = light_after[after] = new_task(after);
         }
       }
-      scheduled_.task_of[i] = task;
+      for (const int i : nodes) scheduled_.task_of[i] = task;
       if (preds.size() > kMaxTasks) return false;
     }
     return true;
@@ -274,8 +215,10 @@ class Scheduler {
       Task& task = plan_.tasks[t];
       task.begin = static_cast<int32_t>(plan_.items.size());
       for (const int i : members[t]) {
+        BeginLoops(i);
         item_of[i] = static_cast<int>(plan_.items.size());
         WEIR_RETURN_IF_ERROR(EmitItem(i));
+        EndLoops(i);
       }
       task.end = static_cast<int32_t>(plan_.items.size());
       std::vector<int> preds = scheduled_.task_predecessors[t];
@@ -283,8 +226,46 @@ class Scheduler {
       task.num_predecessors = static_cast<int32_t>(preds.size());
       for (const int p : preds) plan_.tasks[p].successors.push_back(t);
     }
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      for (Loop::Carry& carry : plan_.loops[graph_.nodes[c.next].loop].carries) {
+        if (carry.from == scheduled_.slot_of[c.next]) carry.item = item_of[c.next];
+      }
+    }
     EmitReleases(item_of);
     return absl::OkStatus();
+  }
+
+  // The marks around loops, outer ones outside.
+  void BeginLoops(int i) {
+    std::vector<int> begun;
+    for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent) {
+      if (scheduled_.loops[l].first == scheduled_.position[i]) begun.push_back(l);
+    }
+    for (auto l = begun.rbegin(); l != begun.rend(); ++l) {
+      EmitMark(*l, 1);
+      Loop& loop = plan_.loops[*l];
+      loop.begin = static_cast<int32_t>(plan_.items.size());
+      loop.slots.first = scheduled_.slot_of[i];
+      loop.dead_slots.first = plan_.num_dead_slots;
+      plan_.may_have_dead = true;
+    }
+  }
+  void EndLoops(int i) {
+    for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent) {
+      if (scheduled_.loops[l].second != scheduled_.position[i]) return;
+      plan_.loops[l].slots.second = scheduled_.slot_of[i] + graph_.nodes[i].num_outputs();
+      plan_.loops[l].dead_slots.second = plan_.num_dead_slots;
+      end_of_loop_[l] = static_cast<int>(plan_.items.size());
+      EmitMark(l, -1);
+    }
+  }
+  void EmitMark(int loop, int8_t mark) {
+    Item item;
+    item.loop_mark = mark;
+    item.loop = loop;
+    item.node = &InternalNode("_Wait", DT_FLOAT);
+    item.device = env_.devices[0].get();
+    plan_.items.push_back(std::move(item));
   }
 
   // The node that a read was put in for: the op that takes the value, or where the reference that
@@ -355,6 +336,13 @@ class Scheduler {
       plan_.fetch_reset_slots.push_back(s);
       plan_.dynamic_slots.push_back(s);
     }
+    for (const Loop& loop : plan_.loops) {  // handed on where the loop ends
+      for (const Loop::Carry& c : loop.carries) {
+        if (keep[c.from]) continue;
+        keep[c.from] = true;
+        plan_.dynamic_slots.push_back(c.from);
+      }
+    }
     std::vector<std::vector<int>> users(plan_.num_slots);
     for (const int i : scheduled_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) users[slot(v)].push_back(i);
@@ -368,10 +356,11 @@ class Scheduler {
         plan_.dynamic_slots.push_back(s);
         const int last = LastUser(users[s], i);
         if (last >= 0 && item_of[last] >= 0) {
-          after[item_of[last]].push_back(s);
+          const int loop = LoopAround(last, graph_.nodes[i].loop);
+          after[loop >= 0 ? end_of_loop_[loop] : item_of[last]].push_back(s);
         } else {
           plan_.reset_slots.push_back(s);
-          if (const int writer = WriterAfter(variables_.value_of[i], users[s]); writer >= 0)
+          if (const int writer = WriterAfter(scheduled_.value_of[i], users[s]); writer >= 0)
             before[item_of[writer]].push_back(s);
         }
       }
@@ -384,6 +373,17 @@ class Scheduler {
       plan_.indices.insert(plan_.indices.end(), before[k].begin(), before[k].end());
       plan_.indices.insert(plan_.indices.end(), after[k].begin(), after[k].end());
     }
+  }
+
+  // The outermost loop that `node` is in and `loop` is not; -1 if there is none.
+  int LoopAround(int node, int loop) const {
+    int around = -1;
+    for (int l = graph_.nodes[node].loop; l >= 0; l = graph_.loops[l].parent) {
+      int other = loop;
+      while (other > l) other = graph_.loops[other].parent;
+      if (other != l) around = l;
+    }
+    return around;
   }
 
   // The user that runs last, if the order of all users is known; an unused value is dropped by the
@@ -403,9 +403,9 @@ class Scheduler {
   int WriterAfter(int variable, const std::vector<int>& users) const {
     if (variable < 0) return -1;
     for (const int i : scheduled_.order) {
-      const std::vector<int>& written = written_by_[i];
+      const std::vector<int>& written = scheduled_.written_by[i];
       if (std::find(written.begin(), written.end(), variable) == written.end()) continue;
-      const auto& extra = extra_predecessors_[i];
+      const auto& extra = scheduled_.overtaken[i];
       const bool after_all = std::all_of(users.begin(), users.end(), [&](int u) {
         return std::find(extra.begin(), extra.end(), u) != extra.end();
       });
@@ -419,11 +419,9 @@ class Scheduler {
   Plan& plan_;
   const int count_;
   ScheduledOrder scheduled_;
-  VariableValues variables_;
-  std::vector<std::vector<int>> read_by_, written_by_;  // by node: variables
-  absl::flat_hash_map<int, int> reader_of_;             // by read that was put in
-  std::vector<std::vector<int>> extra_predecessors_;
+  absl::flat_hash_map<int, int> reader_of_;  // by read that was put in
   std::map<int, int32_t> dead_slot_of_;
+  std::map<int, int> end_of_loop_;  // by loop: its last item
 };
 
 // Reads, copies and waits, the nodes that passes have put in.

@@ -16,6 +16,9 @@
 // folded for an accelerator is computed by the CPU's kernel; Schedule uploads those that a kernel
 // of an accelerator needs, once. A copy of a constant is the constant.
 //
+// What goes round in a loop is taken to keep the shape that it enters with. If it turns out not to,
+// the dimensions that change are taken to be unknown, and the walk starts again.
+//
 // Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge.
 // An error of a kernel during folding is not reported here: the node stays, and reports it when
 // (and only if) it runs. So does a shape rule that refuses: the kernel's own check speaks.
@@ -65,11 +68,19 @@ class Specializer {
   }
 
   absl::Status Run() {
+    for (const PlanGraph::Carry& c : plan_.carries) plan_.nodes[c.carry].shapes.clear();
+    for (int round = 0; round == 0 || !CarriesHold(round); ++round) WEIR_RETURN_IF_ERROR(Walk());
+    DropUnneeded();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Walk() {
     for (PlanNode& n : plan_.nodes) {
-      MarkDead(plan_, &n);
+      n.constants.clear();
       if (n.kind == PlanNode::Kind::kOp) {
         WEIR_RETURN_IF_ERROR(Op(n));
-      } else if (n.kind != PlanNode::Kind::kFeed) {
+      } else if (n.kind != PlanNode::Kind::kFeed && n.kind != PlanNode::Kind::kCarry) {
         const PlanNode& source = plan_.nodes[n.inputs[0].node];
         const int output = n.inputs[0].output;
         n.shapes = {source.shapes[output]};
@@ -77,23 +88,62 @@ class Specializer {
           n.constants = {source.constants[output]};
       }
     }
-    DropUnneeded();
     return absl::OkStatus();
   }
 
- private:
+  // What `a` and `b` have in common.
+  static Shape Common(const Shape& a, const Shape& b) {
+    if (!a.has_rank() || a.rank() != b.rank()) return Shape::UnknownRank();
+    Shape common = a;
+    for (int d = 0; d < a.rank(); ++d) {
+      if (a.dim(d) != b.dim(d)) common.set_dim(d, Shape::kUnknown);
+    }
+    return common;
+  }
+
+  // True if the values that go round have the shapes that were assumed. Shapes only lose
+  // dimensions, so this ends; some lose all after a few rounds, so that it ends soon.
+  bool CarriesHold(int round) {
+    constexpr int kMostRounds = 4;
+    bool hold = true;
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      Shape& assumed = plan_.nodes[c.carry].shapes[0];
+      Shape common = Common(assumed, plan_.nodes[c.next].shapes[0]);
+      if (common == assumed) continue;
+      assumed = round < kMostRounds ? std::move(common) : Shape::UnknownRank();
+      hold = false;
+    }
+    return hold;
+  }
+
+  // A value that goes round starts with the shape of what it is merged with.
+  void AssumeCarries(const PlanNode& n) {
+    for (const PlanValue& v : n.inputs) {
+      PlanNode& carry = plan_.nodes[v.node];
+      if (carry.kind != PlanNode::Kind::kCarry || !carry.shapes.empty()) continue;
+      carry.shapes = {Shape::UnknownRank()};
+      for (const PlanValue& other : n.inputs) {
+        if (plan_.nodes[other.node].kind == PlanNode::Kind::kCarry) continue;
+        carry.shapes = {plan_.nodes[other.node].shapes[other.output]};
+        break;
+      }
+    }
+  }
+
   absl::Status Op(PlanNode& n) {
     std::vector<Shape> inputs;
     std::vector<const HandleData*> handles;
     inputs.reserve(n.inputs.size());
+    AssumeCarries(n);
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
       inputs.push_back(producer.is_constant(v.output) &&
                                IsPlain(producer.constants[v.output].dtype())
                            ? producer.constants[v.output].shape()
                            : producer.shapes[v.output]);
-      handles.push_back(
-          producer.kind == PlanNode::Kind::kOp ? producer.node->output_handle(v.output) : nullptr);
+      const bool known =
+          producer.kind == PlanNode::Kind::kOp || producer.kind == PlanNode::Kind::kCarry;
+      handles.push_back(known ? producer.node->output_handle(v.output) : nullptr);
     }
     InferShapes(n, inputs, handles);
     if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs))
@@ -125,6 +175,8 @@ class Specializer {
       absl::StatusOr<Shape> merged = n.shapes[i].MergeWith(context.outputs()[i]);
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
     }
+    // The op's own rule is for any iteration; what is here is the value that enters.
+    if (n.is_enter()) n.shapes[0] = inputs[0];
   }
 
   static double CostByBytes(const PlanNode& n, const std::vector<Shape>& inputs) {
@@ -267,11 +319,14 @@ class Specializer {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       if (HasEffect(plan_.nodes[i])) need(static_cast<int>(i), kResult);
     }
+    std::vector<int> next_of(plan_.nodes.size(), -1);
+    for (const PlanGraph::Carry& c : plan_.carries) next_of[c.carry] = c.next;
     while (!stack.empty()) {
       const int id = stack.back();
       const PlanNode& n = plan_.nodes[id];
       stack.pop_back();
       if (!n.constants.empty() && n.is_constant(0)) continue;
+      if (next_of[id] >= 0) need(next_of[id], kResult);
       for (const PlanValue& v : n.inputs)
         needed[id] == kEnd ? need_end(v.node) : need(v.node, kResult);
       for (const int control : n.controls) need_end(control);

@@ -1,0 +1,234 @@
+#include <algorithm>
+
+#include "absl/container/inlined_vector.h"
+#include "weir/session/plan.h"
+
+// Which nodes may stand in a branch that is not taken, and so be skipped? All others need no
+// looking at their inputs while a step runs, and may be folded into constants.
+//
+// For each node the conditions are collected under which it runs: "this Switch's predicate is
+// true". A node runs if all its inputs do, so it has the conditions of all of them together; an
+// output of a Switch has one more. A Merge runs if any input does; where two inputs differ in
+// nothing but the two sides of one predicate, what they have in common is all that it takes: after
+// the Merge of a conditional no condition is left. What cannot be told so simply is a condition of
+// its own, which nothing can meet.
+//
+// In a loop a Merge runs if its Enter did and, from the second iteration on, if the iteration
+// before went round. If every value that goes round does so on the one condition that the loop's
+// LoopCond is true, then in all iterations that take place all these Merges run, on the conditions
+// of their Enters, and what an Exit lets out when LoopCond is false is there on the same
+// conditions. This is assumed first, and given up for the loops where the conditions found say
+// otherwise.
+namespace weir {
+
+namespace {
+
+constexpr size_t kMostConditions = 16;
+
+struct Condition {
+  PlanValue pred;  // output -1: a condition of its own, of that node
+  int side = 0;    // the output of a Switch: 1 if `pred` must be true
+  friend bool operator==(const Condition&, const Condition&) = default;
+  friend bool operator<(const Condition& a, const Condition& b) {
+    return std::tie(a.pred.node, a.pred.output, a.side) <
+           std::tie(b.pred.node, b.pred.output, b.side);
+  }
+};
+using Conditions = absl::InlinedVector<Condition, 2>;  // sorted
+
+// Of what is made from a value that only the first iteration sees, later ones see nothing either.
+bool EntersOnce(const PlanNode& n) { return n.is_enter() && !n.node->attr<bool>("is_constant"); }
+
+class BranchFinder {
+ public:
+  explicit BranchFinder(PlanGraph& plan)
+      : plan_(plan),
+        runs_if_(plan.nodes.size()),
+        left_if_(plan.nodes.size()),
+        regular_(plan.loops.size(), true) {}
+
+  void Run() {
+    for (int pass = 0;; ++pass) {
+      for (size_t i = 0; i < plan_.nodes.size(); ++i) Visit(static_cast<int>(i));
+      if (Confirmed()) break;
+      // Each pass settles at least one loop; graphs that need more are not worth the time.
+      if (pass == kMostPasses) regular_.assign(regular_.size(), false);
+    }
+    std::vector<bool> once(plan_.nodes.size(), false);
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      PlanNode& n = plan_.nodes[i];
+      const bool merges = n.def != nullptr && n.def->accepts_dead;
+      once[i] = !merges && std::any_of(n.inputs.begin(), n.inputs.end(), [&](const PlanValue& v) {
+        return once[v.node] || EntersOnce(plan_.nodes[v.node]);
+      });
+      const bool conditional = !runs_if_[i].empty() || IsSwitch(n) || once[i];
+      n.may_be_dead = n.kind != PlanNode::Kind::kFeed && conditional;
+    }
+  }
+
+ private:
+  static constexpr int kMostPasses = 8;
+
+  static bool IsOp(const PlanNode& n, absl::string_view op, absl::string_view ref_op) {
+    return n.kind == PlanNode::Kind::kOp &&
+           (n.node->op_name() == op || n.node->op_name() == ref_op);
+  }
+  static bool IsSwitch(const PlanNode& n) { return IsOp(n, "Switch", "RefSwitch"); }
+  static bool IsExit(const PlanNode& n) { return IsOp(n, "Exit", "RefExit"); }
+  bool IsCarry(const PlanValue& v) const {
+    return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
+  }
+
+  static Conditions Own(int id) { return {Condition{PlanValue{id, -1}, 0}}; }
+
+  // The value that a predicate hands on.
+  PlanValue Source(PlanValue v) const {
+    for (;;) {
+      const PlanNode& n = plan_.nodes[v.node];
+      const bool passes = n.kind == PlanNode::Kind::kCopy || IsOp(n, "Identity", "Enter");
+      if (!passes) return v;
+      v = n.inputs[0];
+    }
+  }
+
+  static void Add(const Conditions& more, Conditions* to) {
+    for (const Condition& c : more) {
+      const auto at = std::lower_bound(to->begin(), to->end(), c);
+      if (at == to->end() || *at != c) to->insert(at, c);
+    }
+  }
+
+  const Conditions& EndsIf(int id) const {
+    return IsExit(plan_.nodes[id]) ? left_if_[id] : runs_if_[id];
+  }
+
+  Conditions ThereIf(const PlanValue& v) const {
+    Conditions all = EndsIf(v.node);
+    if (IsSwitch(plan_.nodes[v.node]))
+      Add({Condition{Source(plan_.nodes[v.node].inputs[1]), v.output}}, &all);
+    return all;
+  }
+
+  void Visit(int id) {
+    const PlanNode& n = plan_.nodes[id];
+    Conditions& all = runs_if_[id];
+    all.clear();
+    if (n.kind == PlanNode::Kind::kFeed) return;
+    if (n.kind == PlanNode::Kind::kCarry) {
+      all = Own(id);
+      return;
+    }
+    if (n.def != nullptr && n.def->accepts_dead) {
+      all = Any(id);
+      return;
+    }
+    for (const PlanValue& v : n.inputs) Add(ThereIf(v), &all);
+    for (const int control : n.controls) Add(EndsIf(control), &all);
+    if (all.size() > kMostConditions) all = Own(id);
+    if (IsExit(n)) left_if_[id] = LeftIf(id);
+  }
+
+  // The conditions on which at least one of a node's inputs is there.
+  Conditions Any(int id) const {
+    const PlanNode& n = plan_.nodes[id];
+    std::vector<Conditions> ways;
+    for (const PlanValue& v : n.inputs) {
+      if (!IsCarry(v)) {
+        ways.push_back(ThereIf(v));
+      } else if (!regular_[n.loop]) {
+        return Own(id);
+      }
+    }
+    constexpr size_t kMostWays = 16;
+    if (ways.size() > kMostWays) return Own(id);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t a = 0; a < ways.size() && !changed; ++a) {
+        for (size_t b = 0; b < ways.size() && !changed; ++b) {
+          if (a == b || !Join(ways[b], &ways[a])) continue;
+          ways.erase(ways.begin() + b);
+          changed = true;
+        }
+      }
+    }
+    return ways.empty() ? Conditions() : ways.size() == 1 ? ways[0] : Own(id);
+  }
+
+  // "a or b" as one list of conditions, in a; false if there is none.
+  static bool Join(const Conditions& b, Conditions* a) {
+    if (std::includes(b.begin(), b.end(), a->begin(), a->end())) return true;
+    if (a->size() != b.size()) return false;
+    int at = -1;
+    for (size_t i = 0; i < b.size(); ++i) {
+      if ((*a)[i] == b[i]) continue;
+      if (at >= 0 || (*a)[i].pred != b[i].pred) return false;
+      at = static_cast<int>(i);
+    }
+    a->erase(a->begin() + at);
+    return true;
+  }
+
+  // The LoopCond among conditions, which are then those without it.
+  bool TakeLoopCond(int loop, int side, Conditions* conditions, PlanValue* cond) const {
+    for (auto it = conditions->begin(); it != conditions->end(); ++it) {
+      const PlanNode& pred = plan_.nodes[it->pred.node];
+      if (it->pred.output < 0 || it->side != side || pred.loop != loop ||
+          !IsOp(pred, "LoopCond", ""))
+        continue;
+      *cond = it->pred;
+      conditions->erase(it);
+      return true;
+    }
+    return false;
+  }
+
+  Conditions LeftIf(int id) const {
+    Conditions conditions = runs_if_[id];
+    PlanValue cond;
+    const int loop = plan_.nodes[id].loop;
+    return regular_[loop] && TakeLoopCond(loop, 0, &conditions, &cond) ? conditions : Own(id);
+  }
+
+  // Gives up the assumption for loops where it does not hold; true if it held for all.
+  bool Confirmed() {
+    bool all = true;
+    std::vector<PlanValue> cond(plan_.loops.size());
+    const auto fail = [&](int loop) {
+      all = all && !regular_[loop];
+      regular_[loop] = false;
+    };
+    std::vector<int> next_of(plan_.nodes.size(), -1);
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      next_of[c.carry] = c.next;
+      const int loop = plan_.nodes[c.carry].loop;
+      Conditions conditions = runs_if_[c.next];
+      PlanValue on;
+      const bool goes_round = TakeLoopCond(loop, 1, &conditions, &on);
+      if (!goes_round || (cond[loop].node >= 0 && cond[loop] != on)) fail(loop);
+      cond[loop] = on;
+    }
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      for (const PlanValue& v : n.inputs) {
+        if (!IsCarry(v)) continue;
+        Conditions round = runs_if_[next_of[v.node]];
+        PlanValue on;
+        if (n.def == nullptr || !n.def->accepts_dead || !TakeLoopCond(n.loop, 1, &round, &on) ||
+            round != runs_if_[i])
+          fail(n.loop);
+      }
+    }
+    return all;
+  }
+
+  PlanGraph& plan_;
+  std::vector<Conditions> runs_if_;  // by node
+  std::vector<Conditions> left_if_;  // by Exit: the conditions on which it lets a value out
+  std::vector<bool> regular_;        // by loop
+};
+
+}  // namespace
+
+void FindBranches(PlanGraph& plan) { BranchFinder(plan).Run(); }
+
+}  // namespace weir

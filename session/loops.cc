@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <map>
+
+#include "weir/session/plan.h"
+
+// Which loop does each node belong to? Old control flow has no loops as such, only nodes that move
+// values between frames: Enter takes one into the frame it names (inside the frame it comes from),
+// Exit takes one out again, and all other nodes work in the frame that their inputs are in. So the
+// frames follow from the edges, and an edge that joins two frames without an Enter or an Exit
+// between them is an error. A frame and everything in it is reached through its Enters alone, which
+// makes it one unit of the order around it (schedule.cc).
+//
+// The value of a NextIteration is in the loop of whatever takes it, but is met before that: such
+// values get their loop as soon as another input of a taker has one.
+namespace weir {
+
+namespace {
+
+constexpr int kUnknown = -2;
+constexpr int kDeepest = 100;  // levels of loops: each is a level of recursion in schedule.cc
+
+bool IsExit(const PlanNode& n) {
+  return n.kind == PlanNode::Kind::kOp &&
+         (n.node->op_name() == "Exit" || n.node->op_name() == "RefExit");
+}
+
+class LoopFinder {
+ public:
+  explicit LoopFinder(PlanGraph& plan) : plan_(plan) {}
+
+  absl::Status Run() {
+    for (const PlanGraph::Carry& carry : plan_.carries)
+      plan_.nodes[carry.carry].loop = plan_.nodes[carry.carry].value_loop = kUnknown;
+    for (PlanNode& n : plan_.nodes) {
+      if (n.kind != PlanNode::Kind::kCarry) WEIR_RETURN_IF_ERROR(Assign(n));
+    }
+    for (const PlanGraph::Carry& carry : plan_.carries) {
+      const PlanNode &from = plan_.nodes[carry.next], &to = plan_.nodes[carry.carry];
+      if (from.loop != to.loop || to.loop < 0) return Mixed(from, from.loop, to.loop);
+    }
+    for (const PlanValue& fetch : plan_.fetches) {
+      const PlanNode& n = plan_.nodes[fetch.node];
+      if (n.value_loop < 0) continue;
+      return InvalidArgument("Node ", n.node->Label(),
+                             " has been marked as not fetchable: it is in ", Name(n.value_loop),
+                             ", whose values exist once an iteration");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string Name(int loop) const {
+    return loop < 0 ? "no loop"
+                    : absl::StrCat("the while loop '", plan_.loops[loop].frame_name, "'");
+  }
+
+  absl::Status Mixed(const PlanNode& n, int a, int b) const {
+    return InvalidArgument("Node ", n.node->Label(),
+                           " has inputs from different frames: one is in ", Name(a),
+                           ", another in ", Name(b));
+  }
+
+  absl::Status Assign(PlanNode& n) {
+    int loop = kUnknown;
+    const auto meet = [&](int id) {
+      const int other = plan_.nodes[id].value_loop;
+      if (other == kUnknown) return true;
+      if (loop == kUnknown) loop = other;
+      return loop == other;
+    };
+    const auto mixed = [&](int id) { return Mixed(n, loop, plan_.nodes[id].value_loop); };
+    for (const PlanValue& v : n.inputs) {
+      if (!meet(v.node)) return mixed(v.node);
+    }
+    for (const int control : n.controls) {
+      if (!meet(control)) return mixed(control);
+    }
+    const bool free = n.inputs.empty() && n.controls.empty();
+    if (loop == kUnknown && !free) {
+      return InvalidArgument("Node ", n.node->Label(),
+                             " waits for a NextIteration alone: no Enter leads to it");
+    }
+    n.loop = n.value_loop = free ? -1 : loop;
+    for (const PlanValue& v : n.inputs) {
+      PlanNode& in = plan_.nodes[v.node];
+      if (in.value_loop == kUnknown) in.loop = in.value_loop = n.loop;
+    }
+    if (n.is_enter()) return Enter(n);
+    if (IsExit(n)) {
+      if (n.loop < 0)
+        return InvalidArgument("Node ", n.node->Label(), " leaves a loop, but is in none");
+      n.value_loop = plan_.loops[n.loop].parent;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Enter(PlanNode& n) {
+    const std::string frame = n.node->attr<std::string>("frame_name");
+    const auto [it, is_new] =
+        frames_.try_emplace({n.loop, frame}, static_cast<int>(plan_.loops.size()));
+    if (is_new) {
+      plan_.loops.push_back({n.loop, frame});
+      depth_.push_back(n.loop < 0 ? 1 : depth_[n.loop] + 1);
+      if (depth_.back() > kDeepest) {
+        return InvalidArgument("Node ", n.node->Label(), " opens the while loop '", frame,
+                               "' inside ", kDeepest,
+                               " others: loops nested so deeply are not supported");
+      }
+    }
+    n.value_loop = it->second;
+    return absl::OkStatus();
+  }
+
+  PlanGraph& plan_;
+  std::map<std::pair<int, std::string>, int> frames_;  // parent and name
+  std::vector<int> depth_;                             // by loop
+};
+
+}  // namespace
+
+bool PlanNode::is_enter() const {
+  return kind == Kind::kOp && (node->op_name() == "Enter" || node->op_name() == "RefEnter");
+}
+
+bool StartsIteration(const PlanGraph& plan, const PlanNode& node) {
+  bool takes = false;
+  for (const PlanValue& v : node.inputs) {
+    const PlanNode& in = plan.nodes[v.node];
+    if (in.kind == PlanNode::Kind::kCarry) {
+      takes = true;
+    } else if (in.loop == node.loop) {
+      return false;
+    }
+  }
+  return takes && node.controls.empty();
+}
+
+absl::Status FindLoops(PlanGraph& plan) { return LoopFinder(plan).Run(); }
+
+}  // namespace weir

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <queue>
+
+#include "weir/session/plan.h"
+#include "weir/session/variable_use.h"
+
+// One static order for all the nodes of a plan.
+//
+// The order is topological (Kahn's algorithm, earliest node of the graph first, which keeps the
+// depth-first order of the pruner and so short lifetimes), with one addition: a node that writes a
+// variable waits, where it can, until every node that uses a value read from that variable has been
+// put into the order. The write then finds the buffer unshared and works in place; written too
+// early it would have to copy the variable first. Edges from those users to the writer keep that
+// order when tasks run in parallel. When nothing but such writers is ready (each waits for a reader
+// that waits for another of them), the first goes, and the readers that it overtook come after it.
+//
+// A loop is one unit of the order around it, and has an order of its own inside. What takes up the
+// values of the iteration before comes first in it.
+namespace weir {
+
+namespace {
+
+class Orderer {
+ public:
+  explicit Orderer(const PlanGraph& graph)
+      : graph_(graph), count_(static_cast<int>(graph.nodes.size())) {}
+
+  NodeOrder Run() {
+    FindUses();
+    const int num_loops = static_cast<int>(graph_.loops.size());
+    pending_.assign(count_ + num_loops, 0);
+    successors_.assign(count_ + num_loops, {});
+    first_node_.assign(num_loops, count_);
+    ready_.resize(num_loops + 1);
+    writers_.resize(num_loops + 1);
+    readers_.assign(count_, 0);
+    users_.assign(count_, {});
+    waiting_.assign(count_, {});
+    written_early_.assign(count_, -1);
+    out_.overtaken.assign(count_, {});
+    out_.position.assign(count_, -1);
+    out_.loops.assign(num_loops, {-1, -1});
+    for (int i = 0; i < count_; ++i) {
+      if (graph_.nodes[i].runs()) CountNeeds(i);
+    }
+    for (int i = 0; i < count_; ++i) {
+      if (graph_.nodes[i].runs() && pending_[i] == 0) MakeReady(i);
+    }
+    for (int l = 0; l < num_loops; ++l) {
+      if (pending_[count_ + l] == 0) MakeReady(count_ + l);
+    }
+    OrderRegion(-1);
+    return std::move(out_);
+  }
+
+ private:
+  void FindUses() {
+    const VariableValues variables = FindVariables(graph_);
+    out_.value_of = variables.value_of;
+    out_.written_by.assign(count_, {});
+    read_by_.assign(count_, {});
+    for (const VariableAccess& access : FindAccesses(graph_, variables)) {
+      auto& list = access.kind == VariableAccess::Kind::kRead ? read_by_ : out_.written_by;
+      list[access.node].push_back(access.variable);
+    }
+  }
+
+  // A unit of the order is a node, or (count_ + its number) a loop. The one that `node` is or is
+  // in, directly in `region`, a loop or -1:
+  int UnitIn(int region, int node) const {
+    int unit = node;
+    for (int l = graph_.nodes[node].loop; l != region; l = graph_.loops[l].parent)
+      unit = count_ + l;
+    return unit;
+  }
+  int RegionOf(int unit) const {
+    return unit < count_ ? graph_.nodes[unit].loop : graph_.loops[unit - count_].parent;
+  }
+  // The innermost loop around both; outer loops have smaller numbers.
+  int CommonRegion(int a, int b) const {
+    a = graph_.nodes[a].loop, b = graph_.nodes[b].loop;
+    while (a != b) {
+      int& inner = a > b ? a : b;
+      inner = graph_.loops[inner].parent;
+    }
+    return a;
+  }
+
+  void CountNeeds(int i) {
+    const PlanNode& n = graph_.nodes[i];
+    for (int l = n.loop; l >= 0; l = graph_.loops[l].parent)
+      first_node_[l] = std::min(first_node_[l], i);
+    const auto depend = [&](int on) {
+      if (!graph_.nodes[on].runs()) return;
+      const int region = CommonRegion(on, i);
+      const int unit = UnitIn(region, i);
+      ++pending_[unit];
+      successors_[UnitIn(region, on)].push_back(unit);
+    };
+    for (const PlanValue& v : n.inputs) {
+      depend(v.node);
+      if (out_.value_of[v.node] >= 0) ++readers_[out_.value_of[v.node]];
+    }
+    for (const int v : read_by_[i]) ++readers_[v];
+    for (const int control : n.controls) depend(control);
+  }
+
+  void MakeReady(int unit) {
+    const int queue = RegionOf(unit) + 1;
+    if (unit >= count_) return ready_[queue].push({first_node_[unit - count_], unit});
+    const PlanNode& n = graph_.nodes[unit];
+    for (const int v : out_.written_by[unit]) {
+      if (readers_[v] == 0) continue;
+      writers_[queue].push({unit, unit});
+      waiting_[v].push_back(unit);
+      return;
+    }
+    const bool first = n.loop >= 0 && StartsIteration(graph_, n);
+    ready_[queue].push({first ? unit - count_ : unit, unit});
+  }
+
+  // Everything in a loop, or (-1) everything.
+  void OrderRegion(int region) {
+    Queue &ready = ready_[region + 1], &writers = writers_[region + 1];
+    const int first = static_cast<int>(out_.order.size());
+    while (!ready.empty() || !writers.empty()) {
+      Queue& from = ready.empty() ? writers : ready;
+      const int unit = from.top().second;
+      from.pop();
+      if (unit >= count_) {
+        OrderRegion(unit - count_);
+      } else {
+        if (out_.position[unit] >= 0) continue;
+        Append(unit);
+      }
+      for (const int s : successors_[unit]) {
+        if (--pending_[s] == 0) MakeReady(s);
+      }
+    }
+    const int last = static_cast<int>(out_.order.size()) - 1;
+    if (region >= 0 && last >= first) out_.loops[region] = {first, last};
+  }
+
+  void Append(int i) {
+    out_.position[i] = static_cast<int>(out_.order.size());
+    out_.order.push_back(i);
+    for (const int v : out_.written_by[i]) {
+      if (readers_[v] > 0) written_early_[v] = i;
+      for (const int user : users_[v]) {
+        if (user != i) out_.overtaken[i].push_back(user);
+      }
+      users_[v].clear();
+      users_[v].push_back(i);  // a later writer of the same variable comes after this one
+    }
+    const auto has_used = [&](int v) {
+      if (v < 0) return;
+      users_[v].push_back(i);
+      if (--readers_[v] > 0) return;
+      for (const int w : waiting_[v]) MakeReady(w);
+      waiting_[v].clear();
+    };
+    for (const PlanValue& in : graph_.nodes[i].inputs) has_used(out_.value_of[in.node]);
+    for (const int v : read_by_[i]) {
+      if (written_early_[v] >= 0) out_.overtaken[i].push_back(written_early_[v]);
+      has_used(v);
+    }
+  }
+
+  const PlanGraph& graph_;
+  const int count_;
+  NodeOrder out_;
+  std::vector<std::vector<int>> read_by_;  // by node: variables
+  using Queue = std::priority_queue<std::pair<int, int>, std::vector<std::pair<int, int>>,
+                                    std::greater<>>;  // of units, by when they are wanted
+  std::vector<int> pending_;                          // by unit
+  std::vector<std::vector<int>> successors_;          // by unit
+  std::vector<int> first_node_;                       // by loop
+  std::vector<Queue> ready_, writers_;                // by region + 1
+  std::vector<int> readers_;               // by variable: users of its value not yet in the order
+  std::vector<std::vector<int>> users_;    // by variable: those in the order
+  std::vector<std::vector<int>> waiting_;  // by variable: ready writers that wait for readers
+  std::vector<int> written_early_;         // by variable: by whom while readers were waited for
+};
+
+}  // namespace
+
+bool PlanNode::runs() const {
+  return !removed && kind != Kind::kFeed && kind != Kind::kCarry && !is_constant(0);
+}
+
+NodeOrder OrderNodes(const PlanGraph& graph) { return Orderer(graph).Run(); }
+
+}  // namespace weir
