@@ -12,8 +12,6 @@
 // A choice between two branches made in the step (tf.cond of TensorFlow 1).
 namespace weir {
 
-struct Branch;  // one under construction
-
 // The outputs of `if_true()` or `if_false()`, whichever `pred`, a bool scalar, chooses. Both are
 // called once, now; what they build runs only if its branch is taken. What they use from outside
 // runs in any case, and reaches the branch through a Switch. Control dependencies from outside hold
@@ -39,26 +37,6 @@ Operation CondRun(Output pred, const std::function<Operation()>& if_true,
 // but leaves its device only if the condition is false. Scope `name`.
 Operation AssertThat(Output condition, const std::vector<TensorArg>& data,
                      absl::string_view name = "Assert");
-
-// While it lives, nodes are made outside of all branches under construction, as variables are.
-// INVALID_ARGUMENT on the graph if they take what is made in one.
-class OutsideBranches {
- public:
-  explicit OutsideBranches(Graph& graph);
-  ~OutsideBranches();
-  OutsideBranches(const OutsideBranches&) = delete;
-  OutsideBranches& operator=(const OutsideBranches&) = delete;
-
- private:
-  void CheckOutside(int id) const;
-
-  Graph& graph_;
-  const int first_;
-  std::vector<Branch*> open_;
-};
-
-// True for a tensor that exists only if a branch under construction is taken.
-bool IsInBranch(const Output& value);
 
 }  // namespace weir
 

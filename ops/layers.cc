@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
-#include "weir/ops/cond.h"
+#include "weir/ops/flow_context.h"
 #include "weir/ops/layers_internal.h"
 #include "weir/ops/nn.h"
 
@@ -71,7 +71,7 @@ Variable Layer::AddWeight(absl::string_view name, const Shape& shape, DataType d
   const Variables stored = v.is_partitioned() ? v.parts() : Variables{v};
   if (stored[0].handle().node->id() < before) return v;  // shared
   for (const Variable& part : stored) {
-    const OutsideBranches outside(graph_);
+    const OutsideFlow outside(graph_);
     const NameScope scope(graph_, absl::StrCat(name, "/Regularizer"));
     const Output loss = options.regularizer(part);
     if (loss) graph_.AddToCollection(collections::kRegularizationLosses, loss);

@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/scope.h"
 #include "weir/ops/collections.h"
-#include "weir/ops/cond.h"
+#include "weir/ops/flow_context.h"
 #include "weir/ops/math.h"
 #include "weir/ops/mirrored_variable.h"
 #include "weir/ops/partitioned_variable.h"
@@ -42,12 +42,14 @@ class VariableMaking {
   Variable Make() {
     if (!CheckOptions()) return {};
     if (initial_value_.kind() == Initializer::Kind::kTensor &&
-        !initial_value_.tensor().is_literal() && IsInBranch(initial_value_.tensor().output())) {
-      Fail("the initial value is made in a branch, which need not be taken when the variable is "
-           "initialised; give a callable that makes it");
+        !initial_value_.tensor().is_literal() && IsInFlow(initial_value_.tensor().output())) {
+      Fail(
+          "the initial value is made in a branch or a loop, which need not run when the variable "
+          "is "
+          "initialised; give a callable that makes it");
       return {};
     }
-    const OutsideBranches outside(g_);
+    const OutsideFlow outside(g_);
     const ClearControlDependencies no_controls(g_);
     const bool was_ok = g_.status().ok();
     const NameScope scope(g_, o_.name.empty() ? "Variable" : o_.name);

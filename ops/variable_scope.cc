@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "weir/ops/collections.h"
-#include "weir/ops/cond.h"
+#include "weir/ops/flow_context.h"
 #include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable_store.h"
 
@@ -283,7 +283,7 @@ class VariableRequest {
   }
 
   void Regularize(const Variable& variable) {
-    const OutsideBranches outside(g_);
+    const OutsideFlow outside(g_);
     const ClearControlDependencies no_controls(g_);
     const PlaceWith place(g_, variable.handle().node);
     const NameScope scope(g_, absl::StrCat(name_, "/Regularizer/"));

@@ -104,6 +104,11 @@ TEST(Accelerator, TakesBranchesLikeTheCpu) {
     ExpectLikeTheCpu(AddBranches, resource, std::vector<int64_t>(12, 3), "branches", 8);
 }
 
+TEST(Accelerator, RunsLoopsLikeTheCpu) {
+  for (const bool resource : {true, false})
+    ExpectLikeTheCpu(AddLoops, resource, std::vector<int64_t>(10, 3), "loops", 20);
+}
+
 TEST(Accelerator, RunsRandomOpsLikeTheCpu) {
   for (uint32_t seed = 0; seed < 6; ++seed) {
     const auto add = [seed](Graph& g) { return AddRandomOps(g, seed, 60); };

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "weir/ops/array.h"
+#include "weir/ops/cond.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/moving_averages.h"
@@ -13,6 +14,7 @@
 #include "weir/ops/random.h"
 #include "weir/ops/schedules.h"
 #include "weir/ops/variables.h"
+#include "weir/ops/while_loop.h"
 
 namespace weir {
 
@@ -144,6 +146,67 @@ TestModel AddBranches(Graph& g) {
                                 {"outer", Tensor::Scalar(i % 3 != 0)},
                                 {"inner", Tensor::Scalar(i % 2 == 0)}};
           }};
+}
+
+TestModel AddLoops(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 4}, "x"), n = Placeholder(g, DT_INT32, {}, "n");
+  const Variable count = GetVariable(g, "count", {}, Zeros());
+  const Output zero = Const(g, 0);
+
+  // Three values that change places, one of them changed on the way.
+  const Outputs turned = WhileLoop([&](const Outputs& v) { return v[0] < n; },
+                                   [&](const Outputs& v) {
+                                     return Outputs{v[0] + 1, v[2], v[1] * 0.5f + x, v[3], v[2]};
+                                   },
+                                   {zero, x, x + 1.f, x * 2.f, x - 1.f}, {.name = "turn"});
+
+  // As many inner iterations as the outer one has come to, half of them by another formula.
+  const Outputs nested =
+      WhileLoop([&](const Outputs& v) { return v[0] < n; },
+                [&](const Outputs& v) {
+                  const Outputs inner = WhileLoop(
+                      [&](const Outputs& w) { return w[0] < v[0]; },
+                      [&](const Outputs& w) {
+                        const Output even = Equal(FloorMod(w[0], Const(g, 2)), Const(g, 0));
+                        return Outputs{w[0] + 1, Cond(
+                                                     even, [&] { return Tanh(w[1] + x); },
+                                                     [&] { return Square(w[1]) * 0.25f; })};
+                      },
+                      {Const(g, 0), v[1]});
+                  return Outputs{v[0] + 1, inner[1] + 0.125f};
+                },
+                {zero, x}, {.name = "nest"});
+
+  // Shapes that grow; values too big to be copied, swapped.
+  const Output big = Fill(Const(g, {64, 512}), ReduceMean(x));
+  const Outputs grown = WhileLoop(
+      [&](const Outputs& v) { return v[0] < n; },
+      [&](const Outputs& v) {
+        return Outputs{v[0] + 1, Concat({v[1], v[1] * -0.5f}, 0), v[3], v[2] + 1.f};
+      },
+      {zero, x, big, big * 2.f},
+      {.shape_invariants = std::vector<Shape>{{}, {-1, 4}, {64, 512}, {64, 512}}, .name = "grow"});
+
+  const Outputs counted = WhileLoop([&](const Outputs& v) { return v[0] < n; },
+                                    [&](const Outputs& v) {
+                                      const Output now = count.AssignAdd(1.f);
+                                      return Outputs{v[0] + 1, v[1] + now};
+                                    },
+                                    {zero, Const(g, 0.f)}, {.name = "count_up"});
+
+  std::vector<std::string> fetches;
+  for (const Outputs& loop : {turned, nested, grown, counted}) {
+    for (const Output& o : loop) fetches.push_back(o.name());
+  }
+  fetches.push_back((turned[1] + nested[1]).name());
+  return {
+      GlobalVariablesInitializer(g).name(),
+      fetches,
+      {},
+      NamesOfVariables(g),
+      [](int i, int64_t batch) {
+        return NamedTensors{{"x", Noise({batch, 4}, i, 9)}, {"n", Tensor::Scalar<int32_t>(i % 5)}};
+      }};
 }
 
 namespace {

@@ -1,0 +1,218 @@
+#include "weir/ops/while_loop.h"
+
+#include <algorithm>
+
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/flow_context.h"
+#include "weir/ops/literal.h"
+#include "weir/ops/math.h"
+#include "weir/ops/variable_store.h"
+
+namespace weir {
+
+namespace {
+
+// Makes a loop of the nodes that TensorFlow's while_loop makes, in its order:
+//
+//     x -> Enter -> Merge -+-> (condition) -> LoopCond
+//                     ^    |                     |
+//                     |    +------> Switch <-----+
+//                     |              |   '-> Exit -> the last value
+//                     |          Identity
+//                     |              |
+//                NextIteration <- (body)
+//
+// for each variable. The edge from NextIteration to Merge is put in last; until then Merge has its
+// Enter twice.
+class LoopBuilder {
+ public:
+  LoopBuilder(Graph& graph, const WhileOptions& options)
+      : g_(graph), options_(options), stack_(FlowStack::Of(graph)) {}
+
+  Outputs Build(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars) {
+    context_.kind = FlowContext::Kind::kLoop;
+    context_.frame_name = g_.UniqueName(g_.name_scope() + "while_context");
+    context_.parallel_iterations = options_.parallel_iterations;
+    stack_.Open(&context_);
+    const bool built = EnterAll(loop_vars) && BuildCondition(cond) && BuildBody(body);
+    stack_.Close();
+    return built && g_.status().ok() ? exits_ : Outputs();
+  }
+
+ private:
+  std::string Here() const { return g_.name_scope().substr(0, g_.name_scope().size() - 1); }
+
+  bool EnterAll(const Outputs& loop_vars) {
+    Outputs outer;
+    for (const Output& v : loop_vars) {
+      if (!v) return false;
+      outer.push_back(stack_.SeeOutside(v, Here()));
+      if (!outer.back()) return false;
+    }
+    for (size_t i = 0; i < outer.size(); ++i) {
+      const Output enter = EnterVariable(i, outer[i]);
+      if (!enter) return false;
+      // Not `settled`: what enters comes from outside, and is not to be brought in once more.
+      context_.seen[enter] = enter;
+      context_.outside.insert(enter.node);
+      enters_.push_back(enter);
+    }
+    for (const Output& enter : enters_) {
+      const Output merge = Merge({enter, enter}).output;
+      if (!merge) return false;
+      merges_.push_back(merge);
+    }
+    context_.pivot = merges_[0].node;
+    return true;
+  }
+
+  Output EnterVariable(size_t i, const Output& value) {
+    Output enter =
+        Enter(value, context_.frame_name,
+              {.is_constant = false, .parallel_iterations = options_.parallel_iterations});
+    if (!enter) return {};
+    const Shape& initial = value.shape();
+    const Shape& wanted = options_.shape_invariants ? (*options_.shape_invariants)[i] : initial;
+    if (!Fits(initial, wanted)) {
+      g_.Fail(InvalidArgument("The shape invariant specified for ", value.name(),
+                              " is not compatible with the initial shape of the loop variable. It "
+                              "enters the loop with ",
+                              "shape ", initial.ToString(),
+                              ", but the specified shape invariant is ", wanted.ToString(), "."));
+      return {};
+    }
+    g_.Fail(g_.RefineShape(enter, wanted));
+    Node* const pivot = stack_.OuterPivot();
+    if (pivot != nullptr && IsLoopConstant(value)) g_.Fail(g_.AddControlInput(enter.node, pivot));
+    return enter;
+  }
+
+  // `shape` is at least as specific as `general`.
+  static bool Fits(const Shape& shape, const Shape& general) {
+    if (!general.has_rank()) return true;
+    if (!shape.has_rank() || shape.rank() != general.rank()) return false;
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (general.dim(d) >= 0 && general.dim(d) != shape.dim(d)) return false;
+    }
+    return true;
+  }
+
+  bool BuildCondition(const LoopCondFn& cond) {
+    const ClearControlDependencies outer_ones_hold_for_enters(g_);
+    const Output condition = cond(merges_);
+    if (!condition) return false;
+    const Output loop_cond = LoopCond(condition, "LoopCond");
+    if (!loop_cond) return false;
+    for (const Output& merge : merges_) {
+      const PlaceWith beside(g_, merge.node, true);
+      const SwitchResult sides = Switch(merge, loop_cond);
+      if (!sides.on_true) return false;
+      switches_.push_back(sides);
+    }
+    return true;
+  }
+
+  bool BuildBody(const LoopBodyFn& body) {
+    const ClearControlDependencies outer_ones_hold_for_enters(g_);
+    Outputs vars;
+    for (const SwitchResult& sides : switches_) {
+      vars.push_back(Identity(sides.on_true));
+      if (!vars.back()) return false;
+    }
+    stack_.Settle();
+    context_.pivot = vars[0].node;
+    const Outputs next = body(vars);
+    if (!g_.status().ok()) return false;
+    if (next.size() != merges_.size()) {
+      g_.Fail(InvalidArgument("Number of inputs and outputs of 'body' must match 'loop_vars'. Got ",
+                              next.size(), " for the number of inputs/outputs, and ",
+                              merges_.size(), " for 'loop_vars'."));
+      return false;
+    }
+    for (size_t i = 0; i < next.size(); ++i) {
+      if (!next[i] || !GoRound(i, NextIteration(next[i]))) return false;
+    }
+    for (const SwitchResult& sides : switches_) {
+      exits_.push_back(Exit(sides.on_false));
+      if (!exits_.back()) return false;
+    }
+    return true;
+  }
+
+  bool GoRound(size_t i, const Output& next) {
+    if (!next) return false;
+    if (!Fits(next.shape(), merges_[i].shape())) {
+      const Output& input = enters_[i].node->input(0);
+      g_.Fail(InvalidArgument(
+          "Input tensor '", input.name(), "' enters the loop with shape ", input.shape().ToString(),
+          ", but has shape ", next.shape().ToString(),
+          " after one iteration. To allow the shape to vary across iterations, use the ",
+          "`shape_invariants` option of WhileLoop to specify a less-specific shape."));
+      return false;
+    }
+    return g_.Fail(g_.SetInput(merges_[i].node, 1, next)).ok();
+  }
+
+  Graph& g_;
+  const WhileOptions& options_;
+  FlowStack& stack_;
+  FlowContext context_;
+  Outputs enters_, merges_, exits_;
+  std::vector<SwitchResult> switches_;
+};
+
+// The loop with a counter in front of its variables.
+Outputs CountedLoop(Graph& g, const LoopCondFn& cond, const LoopBodyFn& body,
+                    const Outputs& loop_vars, const WhileOptions& options) {
+  const auto rest = [](const Outputs& vars) { return Outputs(vars.begin() + 1, vars.end()); };
+  const Output limit =
+      Const(g, Tensor::Scalar<int32_t>(*options.maximum_iterations), "maximum_iterations");
+  Outputs vars = {Const(g, Tensor::Scalar<int32_t>(0), "iteration_counter")};
+  vars.insert(vars.end(), loop_vars.begin(), loop_vars.end());
+  WhileOptions counted = options;
+  if (counted.shape_invariants)
+    counted.shape_invariants->insert(counted.shape_invariants->begin(), Shape());
+  const Outputs all = LoopBuilder(g, counted)
+                          .Build(
+                              [&](const Outputs& v) {
+                                const Output below = Less(v[0], limit);
+                                return LogicalAnd(below, cond(rest(v)));
+                              },
+                              [&](const Outputs& v) {
+                                Outputs next = {v[0] + 1};
+                                for (const Output& o : body(rest(v))) next.push_back(o);
+                                return next;
+                              },
+                              vars);
+  return all.empty() ? all : rest(all);
+}
+
+}  // namespace
+
+Outputs WhileLoop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,
+                  const WhileOptions& options) {
+  const auto valid = std::find_if(loop_vars.begin(), loop_vars.end(),
+                                  [](const Output& v) { return static_cast<bool>(v); });
+  if (valid == loop_vars.end()) return {};
+  Graph& g = valid->graph();
+  const auto fail = [&g](const absl::Status& status) {
+    g.Fail(status);
+    return Outputs();
+  };
+  if (options.parallel_iterations < 1) {
+    return fail(InvalidArgument("'parallel_iterations' must be a positive integer: ",
+                                options.parallel_iterations));
+  }
+  if (options.shape_invariants && options.shape_invariants->size() != loop_vars.size()) {
+    return fail(InvalidArgument("WhileLoop '", options.name, "' has ", loop_vars.size(),
+                                " variables, but ", options.shape_invariants->size(),
+                                " shape invariants"));
+  }
+  const NameScope scope(g, options.name);
+  return options.maximum_iterations ? CountedLoop(g, cond, body, loop_vars, options)
+                                    : LoopBuilder(g, options).Build(cond, body, loop_vars);
+}
+
+}  // namespace weir

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Writes golden/flow_*_{ref,res}.pbtxt: the conditionals and while loops that TensorFlow builds.
+
+flow_goldens_test.cc builds the same programs with Weir and compares node by node. Run with TensorFlow installed:
+    python3 tests/ops/make_flow_goldens.py
+"""
+import make_goldens
+
+tf = make_goldens.tf
+PROGRAMS = {}
+
+
+def program(fn):
+    PROGRAMS["flow_" + fn.__name__] = fn
+    return fn
+
+
+@program
+def cond_on_variables():
+    v = tf.Variable([1.0, 2.0], name="v")
+    p = tf.placeholder(tf.bool, [], "p")
+    x = tf.placeholder(tf.float32, [2], "x")
+    y = tf.cond(p, lambda: v + x, lambda: tf.multiply(x, 2.0))
+    tf.identity(y, "y")
+    tf.cond(p, lambda: tf.identity(v.assign([3.0, 4.0])), lambda: tf.identity(v.value()), name="write")
+
+
+@program
+def cond_in_cond():
+    v = tf.Variable(1.0, name="v")
+    p = tf.placeholder(tf.bool, [], "p")
+    q = tf.placeholder(tf.bool, [], "q")
+    x = tf.placeholder(tf.float32, [], "x")
+    tf.cond(p, lambda: tf.cond(q, lambda: x + v, lambda: x), lambda: tf.constant(7.0), name="outer")
+
+
+@program
+def while_on_variables():
+    v = tf.Variable([1.0, 2.0], name="v")
+    n = tf.placeholder(tf.int32, [], "n")
+    i, x = tf.while_loop(lambda i, x: tf.less(i, n), lambda i, x: (i + 1, x * v), [tf.constant(0), v.value()])
+    tf.identity(x, "x")
+
+
+@program
+def while_writes():
+    v = tf.Variable(1.0, name="v")
+    i = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + tf.identity(v.assign_add(2.0))),
+                      [tf.constant(0), tf.constant(0.0)], name="loop")
+    tf.identity(i[1], "y")
+
+
+@program
+def while_most_iterations():
+    x = tf.placeholder(tf.float32, [None, 2], "x")
+    y = tf.placeholder(tf.float32, [], "y")
+    tf.while_loop(lambda x, y: tf.constant(True), lambda x, y: (tf.concat([x, x], 0), y), (x, y), maximum_iterations=4,
+                  shape_invariants=(tf.TensorShape([None, 2]), tf.TensorShape([])), parallel_iterations=3)
+
+
+@program
+def while_nested():
+    v = tf.Variable(2.0, name="v")
+
+    def body(i, x):
+        j, y = tf.while_loop(lambda j, y: j < i, lambda j, y: (j + 1, y * v), [tf.constant(0), x])
+        return i + 1, tf.cond(tf.less(y, 10.0), lambda: y + v, lambda: tf.negative(y))
+
+    tf.while_loop(lambda i, x: i < 5, body, [tf.constant(0), tf.constant(1.0)], name="outer")
+
+
+@program
+def while_after():
+    v = tf.Variable(2.0, name="v")
+    set_v = v.assign(5.0, read_value=False)
+    with tf.control_dependencies([set_v]):
+        i = tf.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)], name="after")
+    tf.identity(i, "y")
+
+
+@program
+def variable_in_while():
+    def body(i, x):
+        w = tf.get_variable("w", [2], initializer=tf.ones_initializer())
+        return i + 1, x + w
+
+    tf.while_loop(lambda i, x: i < 5, body, [tf.constant(0), tf.zeros([2])])
+
+
+if __name__ == "__main__":
+    tf.disable_eager_execution()
+    tf.disable_control_flow_v2()
+    make_goldens.write_goldens(PROGRAMS)
