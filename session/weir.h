@@ -34,5 +34,6 @@
 #include "weir/session/monitored_session.h"
 #include "weir/session/saver.h"
 #include "weir/session/session.h"
+#include "weir/session/variable_io.h"
 
 #endif  // WEIR_SESSION_WEIR_H_

@@ -1,0 +1,34 @@
+#include "weir/session/variable_io.h"
+
+namespace weir {
+
+absl::StatusOr<Tensor> Eval(const Output& tensor, Session* session) {
+  if (session == nullptr)
+    return FailedPrecondition("Cannot evaluate ", tensor ? tensor.name() : "a tensor",
+                              ": no session is given");
+  WEIR_ASSIGN_OR_RETURN(Tensors out, session->Run(Outputs{tensor}));
+  return std::move(out[0]);
+}
+
+absl::Status Load(const Variable& variable, const Tensor& value, Session* session) {
+  if (!variable) return InvalidArgument("Cannot load a value into a variable that is invalid");
+  if (session == nullptr)
+    return FailedPrecondition("Cannot load a value into ", variable.name(),
+                              ": no session is given");
+  if (variable.is_partitioned() || !variable.replicas().empty())
+    return InvalidArgument("Cannot load a value into ", variable.name(),
+                           ", which has several storages: load its parts() or replicas()");
+  const Operation initializer = variable.initializer();
+  if (!initializer || initializer.node->num_inputs() < 2)
+    return FailedPrecondition("Cannot load a value into ", variable.name(),
+                              ": it has no initializer to feed");
+  if (value.dtype() != variable.dtype() || !variable.shape().IsCompatibleWith(value.shape()))
+    return InvalidArgument("Cannot load a value of type ", DataTypeName(value.dtype()),
+                           " and shape ", value.shape().ToString(), " into ", variable.name(),
+                           " of type ", DataTypeName(variable.dtype()), " and shape ",
+                           variable.shape().ToString());
+  // The initializer assigns what is fed in place of its value.
+  return session->Run({{initializer.node->input(1), value}}, Outputs{}, {initializer}).status();
+}
+
+}  // namespace weir
