@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Makes C++ of a document: a function for each section with snippets.
+
+    snippets.py docs/variables.md > variables_snippets.inc
+
+The ```cpp blocks of a section ("## ...") follow each other in one function
+    absl::Status Section3(Graph& g, const std::string& dir);
+and with them, each where it stands:
+  - HTML comments "<!--cpp ... -->" of one line: what the reader need not see, such as expectations;
+  - what stands in `...` in the last column of a table that is headed "Weir": declarations, if there is a ";" at the
+    end, or expressions, which are given to Works(). Each has a block of its own.
+kSections lists the functions with the sections' titles. Compilers and tests tell of lines of the document.
+"""
+
+import re
+import sys
+
+HIDDEN = re.compile(r"<!--cpp (.*) -->$")
+
+
+def pieces(row):
+    """The statements in the last column of a row of a table."""
+    for piece in re.findall(r"`([^`]*)`", row.rstrip(" |").rsplit(" | ", 1)[-1]):
+        yield "{ %s }" % (piece if piece.endswith(";") else "Works(%s);" % piece)
+
+
+def read_sections(path):
+    """[(title, [lines of C++])] of the sections that have any."""
+    sections, in_block, in_table = [("", [])], False, False
+    with open(path, encoding="utf-8") as f:
+        for number, text in enumerate(f.read().split("\n"), 1):
+            out, hidden = sections[-1][1], HIDDEN.match(text)
+            in_table = text.startswith("|") and (in_table or text.endswith("| Weir |"))
+            if in_block:
+                in_block = text != "```"
+                out += [text] if in_block else []
+            elif text == "```cpp":
+                in_block = True
+                out.append('#line %d "%s"' % (number + 1, path))
+            elif hidden or in_table:
+                for code in [hidden[1]] if hidden else pieces(text):
+                    out += ['#line %d "%s"' % (number, path), code]
+            elif text.startswith("## "):
+                sections.append((text[3:], []))
+    if in_block:
+        sys.exit("%s: the last block is not closed" % path)
+    return [(title, lines) for title, lines in sections if lines]
+
+
+def main():
+    sections = read_sections(sys.argv[1])
+    for i, (_, lines) in enumerate(sections):
+        print("absl::Status Section%d(Graph& g, const std::string& dir) {" % i)
+        print("\n".join(lines))
+        print("return absl::OkStatus();\n}\n")
+    print("const Section kSections[] = {")
+    for i, (title, _) in enumerate(sections):
+        print('    {"%s", Section%d},' % (title, i))
+    print("};")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+// docs/variables.md: its snippets run, and do what the text says.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/cond.h"
+#include "weir/session/weir.h"
+#include "weir/tests/io/test_files.h"
+
+namespace weir {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Section {
+  const char* title;
+  absl::Status (*run)(Graph& g, const std::string& dir);
+};
+
+// A session with initialised variables.
+#define ASSIGN_SESSION(session, g)                            \
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g)); \
+  WEIR_RETURN_IF_ERROR(session.Run(GlobalVariablesInitializer(g)))
+
+// What is made of an expression in a table: no error.
+template <class T>
+void Works(const absl::StatusOr<T>& result) {
+  EXPECT_TRUE(result.ok()) << result.status();
+}
+void Works(const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; }
+template <class T>
+void Works(const T& made) {}
+
+#include "tests/docs/variables_snippets.inc"
+
+class VariablesGuide : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, VariablesGuide, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Resource" : "Reference"; });
+
+TEST_P(VariablesGuide, SnippetsDoWhatTheTextSays) {
+  for (const Section& section : kSections) {
+    SCOPED_TRACE(section.title);
+    Graph g({.use_resource = GetParam()});
+    const absl::Status status = section.run(g, testing::MakeTempDirectory("guide"));
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(g.status().ok()) << g.status();
+  }
+}
+
+}  // namespace
+}  // namespace weir
