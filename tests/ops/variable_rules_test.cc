@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/allocator.h"
+#include "weir/core/graph_io.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/cond.h"
@@ -14,6 +15,8 @@
 #include "weir/ops/random.h"
 #include "weir/ops/state.h"
 #include "weir/ops/variables.h"
+#include "weir/proto/graph.pb.h"
+#include "weir/proto/variable.pb.h"
 #include "weir/session/session.h"
 
 namespace weir {
@@ -321,6 +324,21 @@ TEST_P(VariableRules, AnyAssignmentInitializes) {
   EXPECT_THAT(Values(v), ElementsAre(3, 4));
 }
 
+TEST_P(VariableRules, InitializersOfAnImportedGraphRunInDependencyOrder) {
+  const Variable a = GetVariable(g, "a", {4}, RandomUniformInitializer());
+  const Variable b = MakeVariable(g, [&] { return a * 2.f; }, {.name = "b"});
+  VariablesInitializer(g, {b, a});
+  ReduceSum(b - a * 2.f);
+  proto::GraphDef def;
+  ExportGraphDef(g, &def);
+  Graph imported;
+  ASSERT_TRUE(ImportGraphDef(imported, def).ok());
+  EXPECT_TRUE(GlobalVariables(imported).empty()) << "nodes are all there is";
+  Session other = *Session::Create(imported);
+  ASSERT_TRUE(other.Run({}, {}, {"init"}).ok());
+  EXPECT_EQ((*other.Run({}, {"Sum:0"}, {}))[0].scalar<float>(), 0);
+}
+
 TEST_P(VariableRules, OneReadOfAReferenceAndANewOneOfAResource) {
   const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
   const NameScope reader(g, "reader");
@@ -441,6 +459,25 @@ TEST_P(VariableRules, SlicesAreWrittenAsInNumPy) {
   EXPECT_THAT(Values(raised), ElementsAre(8, 9, 3, 40, 5, 7));
 }
 
+TEST_P(VariableRules, BuffersAreReusedUnlessSomebodyReadsThem) {
+  const Variable v = MakeVariable(g, Tensor::Zeros(DT_FLOAT, {1000}), {.name = "v"});
+  const Output x = Placeholder(g, DT_FLOAT, {1000});
+  const Operation add = v.AssignAdd(x, {.read_value = false});
+  const Output value = v.value();
+  Initialize();
+  Tensor ones(DT_FLOAT, {1000});
+  std::fill_n(ones.data<float>(), 1000, 1.f);
+  const Feeds feeds = {{x, ones}};
+  const float* at = Value(value).data<float>();
+  ASSERT_TRUE(session().Run(feeds, {}, {add}).ok());
+  const Tensor held = Value(value);
+  EXPECT_EQ(held.data<float>(), at) << "written in place";
+  ASSERT_TRUE(session().Run(feeds, {}, {add}).ok());
+  EXPECT_THAT(held.flat<float>(), Each(1));
+  EXPECT_NE(Value(value).data<float>(), at);
+  EXPECT_THAT(Values(value), Each(2));
+}
+
 // ---- operators
 
 TEST_P(VariableRules, OperatorsMakeTheOpsOfTheTable) {
@@ -516,6 +553,33 @@ TEST_P(VariableRules, PropertiesAreReadable) {
   EXPECT_EQ(v.synchronization(), VariableSynchronization::kAuto);
   EXPECT_EQ(v.aggregation(), VariableAggregation::kNone);
   EXPECT_EQ(v.constraint()(v).node->op_name(), "Abs");
+}
+
+TEST_P(VariableRules, ProtosKeepOptionsButNoFunctions) {
+  const auto synchronization = VariableSynchronization::kOnWrite;
+  const auto aggregation = VariableAggregation::kMean;
+  const Variable v = MakeVariable(g, {1.0, 2.0},
+                                  {.name = "v",
+                                   .trainable = false,
+                                   .constraint = [](Output x) { return Abs(x); },
+                                   .synchronization = synchronization,
+                                   .aggregation = aggregation});
+  proto::VariableDef def, again;
+  ASSERT_TRUE(v.ToProto(&def));
+  proto::GraphDef graph;
+  ExportGraphDef(g, &graph);
+  Graph imported;
+  ASSERT_TRUE(ImportGraphDef(imported, graph, {.prefix = "in"}).ok());
+  const absl::StatusOr<Variable> back = Variable::FromProto(imported, def, "in");
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->name(), "in/v:0");
+  EXPECT_EQ(back->is_resource(), GetParam());
+  EXPECT_FALSE(back->trainable());
+  EXPECT_EQ(back->synchronization(), synchronization);
+  EXPECT_EQ(back->aggregation(), aggregation);
+  EXPECT_FALSE(back->constraint());
+  ASSERT_TRUE(back->ToProto(&again, "in"));
+  EXPECT_EQ(again.SerializeAsString(), def.SerializeAsString());
 }
 
 // ---- sessions, lifecycle
