@@ -15,6 +15,7 @@ import sys
 NUMBERED = {1: 9, 3: 11, 4: 7, 6: 5, 7: 7, 8: 8, 9: 10, 12: 6, 13: 4, 14: 6, 15: 5, 16: 4, 18: 5}
 # Rules that have words instead: rows of tables, sentences.
 WORDED = {
+    1: "kind",
     2: "initial_value storage initializer read extra default_initializer colocation conversions",
     4: "name_scope",
     5: "zeros_and_ones constant random variance_scaling orthogonal_and_identity fans truncation seeds",

@@ -11,7 +11,9 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/cond.h"
+#include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
+#include "weir/ops/optimizers.h"
 #include "weir/ops/random.h"
 #include "weir/ops/state.h"
 #include "weir/ops/variables.h"
@@ -76,6 +78,17 @@ INSTANTIATE_TEST_SUITE_P(Kinds, VariableRules, testing::Bool(),
                          [](const auto& info) { return info.param ? "Resource" : "Reference"; });
 
 // ---- creation
+
+TEST_P(VariableRules, KindIsTheArgumentsElseTheScopesElseTheGraphs) {
+  const bool kind = GetParam();
+  EXPECT_EQ(MakeVariable(g, 1.0).is_resource(), kind);
+  EXPECT_EQ(GetVariable(g, "v", {1}).is_resource(), kind);
+  EXPECT_EQ(MakeVariable(g, 1.0, {.use_resource = !kind}).is_resource(), !kind);
+  const VariableScope scope(g, "s", {.use_resource = !kind});
+  const VariableScope inner(g, "inner");
+  EXPECT_EQ(GetVariable(g, "v", {1}).is_resource(), !kind);
+  EXPECT_EQ(GetVariable(g, "w", {1}, {.use_resource = kind}).is_resource(), kind);
+}
 
 TEST_P(VariableRules, ShapeMayBeLessSpecificThanTheInitialValues) {
   const Variable row = MakeVariable(g, {1.0, 2.0}, {.shape = Shape({-1})});
@@ -580,6 +593,15 @@ TEST_P(VariableRules, ProtosKeepOptionsButNoFunctions) {
   EXPECT_FALSE(back->constraint());
   ASSERT_TRUE(back->ToProto(&again, "in"));
   EXPECT_EQ(again.SerializeAsString(), def.SerializeAsString());
+}
+
+TEST_P(VariableRules, SlotsAreGlobalVariablesAndNotTrainable) {
+  const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
+  Adam(0.1).Minimize(ReduceSum(v * v));
+  EXPECT_THAT(Names(GlobalVariables(g)),
+              testing::UnorderedElementsAre("v:0", "beta1_power:0", "beta2_power:0", "v/Adam:0",
+                                            "v/Adam_1:0"));
+  EXPECT_THAT(TrainableVariables(g), ElementsAre(v));
 }
 
 // ---- sessions, lifecycle
