@@ -137,6 +137,9 @@ absl::Status Executor::NoArena(const Device& device, size_t bytes) const {
     what = absl::StrCat("; the largest is ", DataTypeName(largest->dtype),
                         largest->shape.ToString(), ", of node ", plan_->items[i].node->Label());
   }
+  if (largest != nullptr) {
+    absl::StrAppend(&what, "; ", largest->device->allocator().bytes_in_use(), " bytes are in use");
+  }
   return absl::ResourceExhaustedError(absl::StrCat("OOM when allocating ", bytes, " bytes on ",
                                                    device.text(), " for the values of a step",
                                                    what));

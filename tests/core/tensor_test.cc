@@ -116,6 +116,7 @@ TEST(Tensor, AllocateWithoutRoomNamesShapeAndType) {
   ASSERT_EQ(t.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(t.status().message(),
               HasSubstr("OOM when allocating tensor with shape [1125899906842624] and type float"));
+  EXPECT_THAT(t.status().message(), HasSubstr(" in use"));
 }
 
 TEST(Tensor, IdenticalComparesBits) {
