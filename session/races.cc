@@ -6,7 +6,7 @@
 #include "weir/session/variable_use.h"
 
 // Finds two accesses to one variable, at least one of them a write, that no path of the plan
-// orders. What happens then is defined (schedule.cc: the read comes first, two writes come in the
+// orders. What happens then is defined (order.cc: the read comes first, two writes come in the
 // plan's order), but a program that depends on it seldom means to, and TensorFlow promises nothing.
 //
 // The nodes are in topological order, so of two accesses only the earlier can come first, and a
@@ -16,7 +16,8 @@
 //
 // Two branches of one condition never run both. So for each node the choices are collected that it
 // depends on ("this predicate is true"): a Switch adds one to each side, Merge keeps what all its
-// inputs share. Accesses with opposite choices are no race.
+// inputs share. Accesses with opposite choices are no race. Nor are those of different iterations
+// of a loop, which run one after another; the edges from one to the next are not in the plan.
 namespace weir {
 
 namespace {

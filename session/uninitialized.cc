@@ -52,9 +52,25 @@ absl::flat_hash_set<int> Before(const PlanGraph& plan, int id) {
   return seen;
 }
 
+// Whether an error names this node, or that for which a pass has put it in.
+bool IsNamed(const PlanGraph& plan, int id, const absl::Status& error) {
+  const auto named = [&](const Node& node) {
+    return absl::StrContains(error.message(), absl::StrCat("(node ", node.name(), ")")) ||
+           absl::StrContains(error.message(), absl::StrCat("(node ", node.name(), ","));
+  };
+  if (plan.nodes[id].kind == PlanNode::Kind::kOp) return named(*plan.nodes[id].node);
+  return std::any_of(plan.nodes.begin(), plan.nodes.end(), [&](const PlanNode& user) {
+    return user.kind == PlanNode::Kind::kOp && named(*user.node) &&
+           std::any_of(user.inputs.begin(), user.inputs.end(),
+                       [&](const PlanValue& v) { return v.node == id; });
+  });
+}
+
 // Variables without a value whose value the step needs from before it: those that it assigns first
-// are left out, and those that only a branch reads, which may not be taken.
-std::vector<const Node*> Missing(const PlanGraph& plan, ResourceMap& resources) {
+// are left out, and those that only a branch or a loop reads, which may not be run, except where
+// the error came from.
+std::vector<const Node*> Missing(const absl::Status& error, const PlanGraph& plan,
+                                 ResourceMap& resources) {
   const std::vector<VariableAccess> accesses = FindAccesses(plan, FindVariables(plan));
   absl::flat_hash_map<int, std::vector<int>> assigned_by;
   for (const VariableAccess& access : accesses) {
@@ -67,7 +83,8 @@ std::vector<const Node*> Missing(const PlanGraph& plan, ResourceMap& resources) 
     const PlanNode& variable = plan.nodes[access.variable];
     const PlanNode& reader = plan.nodes[access.node];
     if (access.kind == VariableAccess::Kind::kAssign || !IsVariable(variable) ||
-        reader.may_be_dead || NeedsNoValue(reader) || done.contains(access.variable))
+        NeedsNoValue(reader) || done.contains(access.variable) ||
+        (reader.may_be_dead && !IsNamed(plan, access.node, error)))
       continue;
     const auto [container, name] = VariableKey(*variable.node);
     const auto state = resources.Lookup<VariableState>(container, name);
@@ -98,7 +115,7 @@ absl::Status NameUninitialized(const absl::Status& error, const Graph& graph, co
                                ResourceMap& resources) {
   if (!absl::IsFailedPrecondition(error) || !absl::StrContains(error.message(), "uninitialized"))
     return error;
-  const std::vector<const Node*> missing = Missing(plan, resources);
+  const std::vector<const Node*> missing = Missing(error, plan, resources);
   if (missing.empty()) return error;
   const auto restored = RestoredCheckpoint::Of(resources);
   std::vector<std::string> lines;

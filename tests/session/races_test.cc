@@ -4,10 +4,12 @@
 #include "gtest/gtest.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/cond.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/optimizers.h"
 #include "weir/ops/variables.h"
+#include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 #include "weir/tests/session/test_models.h"
 
@@ -160,6 +162,34 @@ TEST_P(RacesTest, OppositeBranchesNeverMeet) {
   // Behind the Merge it may be either.
   const Output late = v.read_value();
   EXPECT_TRUE(absl::IsInvalidArgument(session.Prepare({pred}, {merged, late}).status()));
+}
+
+TEST_P(RacesTest, TheBranchesOfACondNeverMeet) {
+  const Variable v = Var("v");
+  const Output pred = Placeholder(g_, DT_BOOL, Shape());
+  const Output either = Cond(
+      pred, [&] { return Identity(v.Assign(5.f)); }, [&] { return v.read_value(); });
+  Session session = *Session::Create(g_, {.forbid_races = true});
+  EXPECT_TRUE(session.Prepare({pred}, {either}).ok()) << session.Prepare({pred}, {either}).status();
+}
+
+TEST_P(RacesTest, WithinAnIterationALoopMustOrderItsUses) {
+  const Variable v = Var("v");
+  const auto loop = [&](bool ordered) {
+    const auto body = [&](const Outputs& counts) {
+      const Output seen = v.read_value();
+      std::optional<ControlDependencies> order;
+      if (ordered) order.emplace(g_, std::vector<Operation>{seen});
+      const Output written = v.AssignAdd(1.f);
+      order.reset();
+      const ControlDependencies both(g_, {seen, written});
+      return Outputs{counts[0] + 1};
+    };
+    return WhileLoop([](const Outputs& counts) { return counts[0] < 3; }, body, {Const(g_, 0)});
+  };
+  const Outputs good = loop(true), bad = loop(false);
+  EXPECT_TRUE(Check(good).ok()) << Check(good);
+  EXPECT_TRUE(absl::IsInvalidArgument(Check(bad)));
 }
 
 TEST_P(RacesTest, InitializersInDependencyOrderAreNone) {

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/cond.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/variables.h"
@@ -120,6 +121,17 @@ TEST_P(UninitializedTest, WhatOnlyABranchReadsIsNotNamed) {
   EXPECT_TRUE(session.Run({guarded}).ok());
   EXPECT_THAT(session.Run({sum}).status().message(),
               AllOf(HasSubstr("needed (its"), Not(HasSubstr("maybe (its"))));
+}
+
+TEST_P(UninitializedTest, WhatABranchThatIsTakenReadsIsNamed) {
+  const Variable maybe = Var("maybe"), other = Var("other");
+  const Output pred = Placeholder(g_, DT_BOOL, Shape());
+  const Output read = Cond(
+      pred, [&] { return maybe.read_value(); }, [&] { return other.read_value(); });
+  Session session = Start(g_);
+  EXPECT_THAT(
+      session.Run({{pred, Tensor::Scalar(true)}}, {read}).status().message(),
+      AllOf(HasSubstr("maybe (its initializer is maybe/Assign)"), Not(HasSubstr("other (its"))));
 }
 
 TEST_P(UninitializedTest, OtherErrorsStayAsTheyAre) {
