@@ -58,7 +58,7 @@ TEST_F(InitializersTest, ConstantsRepeatTheirLastValue) {
   EXPECT_THAT(Value(Constant(3), {2}, DT_INT64).flat<int64_t>(), ElementsAre(3, 3));
   EXPECT_THAT(Value(Constant("x"), {2}, DT_STRING).flat<std::string>(), ElementsAre("x", "x"));
   ExpectInvalid(Constant({1, 2, 3}), {2}, DT_INT32, "Takes at most 2, but got 3");
-  ExpectInvalid(Constant({1, 2}, true), {2, 2}, DT_INT32, "[2,2], got [2]");
+  ExpectInvalid(Constant({1, 2}, true), {2, 2}, DT_INT32, "[2,2], but got [2]");
   ExpectInvalid(Constant(1.5), {2}, DT_INT32, "int32");
 }
 

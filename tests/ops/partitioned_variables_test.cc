@@ -252,13 +252,13 @@ TEST_P(PartitionedVariables, AssignTakesOneValueAPart) {
 TEST_P(PartitionedVariables, ValuesThatDoNotFitAreInvalid) {
   const Variable w = Make("w", {5}, 2);
   EXPECT_FALSE(w.Assign({1.0, 2.0}));
-  ExpectInvalid(g, {"'w'", "[5]", "[2]"});
+  ExpectInvalid(g, {"to variable w ", "(5,)", "(2,)"});
   EXPECT_FALSE(w.AssignAdd(Const<int32_t>(g, {1, 2, 3, 4, 5})));
   ExpectInvalid(g, {"int32", "float"});
   EXPECT_THAT(w.AssignParts({{1.0, 2.0, 3.0}}), IsEmpty());
   ExpectInvalid(g, {"'w'", "2 parts", "1 values"});
   w.AssignParts({{1.0, 2.0}, {3.0, 4.0}});
-  ExpectInvalid(g, {"'w/part_0:0'", "[3]", "[2]"});
+  ExpectInvalid(g, {"to variable w/part_0:0 ", "(3,)", "(2,)"});
   Variable(w).set_shape({4});
   ExpectInvalid(g, {"w", "[5]", "[4]"});
 }
