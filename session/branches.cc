@@ -1,7 +1,7 @@
-#include <algorithm>
+#include "weir/session/branches.h"
 
-#include "absl/container/inlined_vector.h"
-#include "weir/session/plan.h"
+#include <algorithm>
+#include <iterator>
 
 // Which nodes may stand in a branch that is not taken, and so be skipped? All others need no
 // looking at their inputs while a step runs, and may be folded into constants.
@@ -25,55 +25,34 @@ namespace {
 
 constexpr size_t kMostConditions = 16;
 
-struct Condition {
-  PlanValue pred;  // output -1: a condition of its own, of that node
-  int side = 0;    // the output of a Switch: 1 if `pred` must be true
-  friend bool operator==(const Condition&, const Condition&) = default;
-  friend bool operator<(const Condition& a, const Condition& b) {
-    return std::tie(a.pred.node, a.pred.output, a.side) <
-           std::tie(b.pred.node, b.pred.output, b.side);
-  }
-};
-using Conditions = absl::InlinedVector<Condition, 2>;  // sorted
+bool IsOp(const PlanNode& n, absl::string_view op, absl::string_view ref_op) {
+  return n.kind == PlanNode::Kind::kOp && (n.node->op_name() == op || n.node->op_name() == ref_op);
+}
+bool IsSwitch(const PlanNode& n) { return IsOp(n, "Switch", "RefSwitch"); }
 
 // Of what is made from a value that only the first iteration sees, later ones see nothing either.
 bool EntersOnce(const PlanNode& n) { return n.is_enter() && !n.node->attr<bool>("is_constant"); }
 
 class BranchFinder {
  public:
-  explicit BranchFinder(PlanGraph& plan)
+  explicit BranchFinder(const PlanGraph& plan)
       : plan_(plan),
         runs_if_(plan.nodes.size()),
         left_if_(plan.nodes.size()),
         regular_(plan.loops.size(), true) {}
 
-  void Run() {
+  std::vector<Conditions> Run() {
     for (int pass = 0;; ++pass) {
       for (size_t i = 0; i < plan_.nodes.size(); ++i) Visit(static_cast<int>(i));
-      if (Confirmed()) break;
+      if (Confirmed()) return std::move(runs_if_);
       // Each pass settles at least one loop; graphs that need more are not worth the time.
       if (pass == kMostPasses) regular_.assign(regular_.size(), false);
-    }
-    std::vector<bool> once(plan_.nodes.size(), false);
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      PlanNode& n = plan_.nodes[i];
-      const bool merges = n.def != nullptr && n.def->accepts_dead;
-      once[i] = !merges && std::any_of(n.inputs.begin(), n.inputs.end(), [&](const PlanValue& v) {
-        return once[v.node] || EntersOnce(plan_.nodes[v.node]);
-      });
-      const bool conditional = !runs_if_[i].empty() || IsSwitch(n) || once[i];
-      n.may_be_dead = n.kind != PlanNode::Kind::kFeed && conditional;
     }
   }
 
  private:
   static constexpr int kMostPasses = 8;
 
-  static bool IsOp(const PlanNode& n, absl::string_view op, absl::string_view ref_op) {
-    return n.kind == PlanNode::Kind::kOp &&
-           (n.node->op_name() == op || n.node->op_name() == ref_op);
-  }
-  static bool IsSwitch(const PlanNode& n) { return IsOp(n, "Switch", "RefSwitch"); }
   static bool IsExit(const PlanNode& n) { return IsOp(n, "Exit", "RefExit"); }
   bool IsCarry(const PlanValue& v) const {
     return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
@@ -151,7 +130,16 @@ class BranchFinder {
         }
       }
     }
-    return ways.empty() ? Conditions() : ways.size() == 1 ? ways[0] : Own(id);
+    if (ways.empty()) return {};
+    Conditions shared = ways[0];
+    for (const Conditions& way : ways) {
+      Conditions both;
+      std::set_intersection(shared.begin(), shared.end(), way.begin(), way.end(),
+                            std::back_inserter(both));
+      shared = std::move(both);
+    }
+    if (ways.size() > 1) Add(Own(id), &shared);
+    return shared;
   }
 
   // "a or b" as one list of conditions, in a; false if there is none.
@@ -221,7 +209,7 @@ class BranchFinder {
     return all;
   }
 
-  PlanGraph& plan_;
+  const PlanGraph& plan_;
   std::vector<Conditions> runs_if_;  // by node
   std::vector<Conditions> left_if_;  // by Exit: the conditions on which it lets a value out
   std::vector<bool> regular_;        // by loop
@@ -229,6 +217,20 @@ class BranchFinder {
 
 }  // namespace
 
-void FindBranches(PlanGraph& plan) { BranchFinder(plan).Run(); }
+std::vector<Conditions> FindConditions(const PlanGraph& plan) { return BranchFinder(plan).Run(); }
+
+void FindBranches(PlanGraph& plan) {
+  const std::vector<Conditions> conditions = FindConditions(plan);
+  std::vector<bool> once(plan.nodes.size(), false);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    PlanNode& n = plan.nodes[i];
+    const bool merges = n.def != nullptr && n.def->accepts_dead;
+    once[i] = !merges && std::any_of(n.inputs.begin(), n.inputs.end(), [&](const PlanValue& v) {
+      return once[v.node] || EntersOnce(plan.nodes[v.node]);
+    });
+    const bool conditional = !conditions[i].empty() || IsSwitch(n) || once[i];
+    n.may_be_dead = n.kind != PlanNode::Kind::kFeed && conditional;
+  }
+}
 
 }  // namespace weir

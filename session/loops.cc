@@ -36,7 +36,12 @@ class LoopFinder {
     }
     for (const PlanGraph::Carry& carry : plan_.carries) {
       const PlanNode &from = plan_.nodes[carry.next], &to = plan_.nodes[carry.carry];
-      if (from.loop != to.loop || to.loop < 0) return Mixed(from, from.loop, to.loop);
+      if (from.loop < 0) {
+        return InvalidArgument(
+            "Node ", from.node->Label(),
+            " starts the next iteration of a loop, but is in none: no Enter leads ", "to it");
+      }
+      if (from.loop != to.loop) return Mixed(from, from.loop, to.loop);
     }
     for (const PlanValue& fetch : plan_.fetches) {
       const PlanNode& n = plan_.nodes[fetch.node];

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "absl/strings/str_join.h"
+#include "weir/session/branches.h"
 #include "weir/session/variable_use.h"
 
 // Finds two accesses to one variable, at least one of them a write, that no path of the plan
@@ -14,21 +14,12 @@
 // have added by then (initializers in dependency order, shared reads after writes): what these
 // order is no race.
 //
-// Two branches of one condition never run both. So for each node the choices are collected that it
-// depends on ("this predicate is true"): a Switch adds one to each side, Merge keeps what all its
-// inputs share. Accesses with opposite choices are no race. Nor are those of different iterations
-// of a loop, which run one after another; the edges from one to the next are not in the plan.
+// Two branches of one condition never run both (branches.cc): accesses in opposite ones are no
+// race. Nor are those of different iterations of a loop, which run one after another; the edges from
+// one to the next are not in the plan.
 namespace weir {
 
 namespace {
-
-// A predicate and the side taken.
-struct Choice {
-  int node, output;
-  bool side;
-  friend auto operator<=>(const Choice&, const Choice&) = default;
-};
-using Choices = std::set<Choice>;
 
 class RaceFinder {
  public:
@@ -38,7 +29,7 @@ class RaceFinder {
     FindRacedFor();
     if (by_variable_.empty()) return absl::OkStatus();
     ListSuccessors();
-    CollectChoices();
+    conditions_ = FindConditions(plan_);
     for (const auto& [variable, accesses] : by_variable_) {
       for (size_t a = 0; a < accesses.size(); ++a) CheckFrom(accesses, a);
     }
@@ -79,50 +70,13 @@ class RaceFinder {
     }
   }
 
-  // Where a predicate comes from, past nodes that only hand it on.
-  PlanValue Source(PlanValue v) const {
-    for (;;) {
-      const PlanNode& n = plan_.nodes[v.node];
-      const bool passes = n.kind == PlanNode::Kind::kCopy ||
-                          (n.kind == PlanNode::Kind::kOp && n.node->op_name() == "Identity");
-      if (!passes || !choices_[v.node].empty()) return v;
-      v = n.inputs[0];
-    }
-  }
-
-  Choices Along(const PlanValue& v) const {
-    Choices out = choices_[v.node];
-    const PlanNode& n = plan_.nodes[v.node];
-    if (n.kind == PlanNode::Kind::kOp &&
-        (n.node->op_name() == "Switch" || n.node->op_name() == "RefSwitch")) {
-      const PlanValue predicate = Source(n.inputs[1]);
-      out.insert({predicate.node, predicate.output, v.output == 1});
-    }
-    return out;
-  }
-
-  void CollectChoices() {
-    choices_.resize(count_);
-    for (size_t i = 0; i < count_; ++i) {
-      const PlanNode& n = plan_.nodes[i];
-      Choices& here = choices_[i];
-      const bool merges = n.def != nullptr && n.def->accepts_dead;
-      for (size_t k = 0; k < n.inputs.size(); ++k) {
-        Choices along = Along(n.inputs[k]);
-        if (!merges || k == 0) {
-          here.merge(along);
-        } else {
-          std::erase_if(here, [&](const Choice& c) { return !along.contains(c); });
-        }
-      }
-      for (const int control : n.controls)
-        here.insert(choices_[control].begin(), choices_[control].end());
-    }
-  }
-
+  // Never both run.
   bool Exclusive(int a, int b) const {
-    return std::any_of(choices_[a].begin(), choices_[a].end(), [&](const Choice& c) {
-      return choices_[b].contains({c.node, c.output, !c.side});
+    const Conditions& others = conditions_[b];
+    return std::any_of(conditions_[a].begin(), conditions_[a].end(), [&](const Condition& c) {
+      const Condition opposite{c.pred, 1 - c.side};
+      return c.pred.output >= 0 &&
+             std::find(others.begin(), others.end(), opposite) != others.end();
     });
   }
 
@@ -175,7 +129,7 @@ class RaceFinder {
   const size_t count_;
   std::map<int, std::vector<VariableAccess>> by_variable_;
   std::vector<std::vector<int>> successors_;
-  std::vector<Choices> choices_;
+  std::vector<Conditions> conditions_;  // by node
   std::vector<std::string> races_;
 };
 

@@ -1,0 +1,29 @@
+#ifndef WEIR_SESSION_BRANCHES_H_
+#define WEIR_SESSION_BRANCHES_H_
+
+#include <tuple>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "weir/session/plan.h"
+
+namespace weir {
+
+// Something that must be so for a node to run.
+struct Condition {
+  PlanValue pred;  // a bool scalar; output -1: a condition of its own, of that node
+  int side = 0;    // the output of a Switch: 1 if `pred` must be true
+  friend bool operator==(const Condition&, const Condition&) = default;
+  friend bool operator<(const Condition& a, const Condition& b) {
+    return std::tie(a.pred.node, a.pred.output, a.side) <
+           std::tie(b.pred.node, b.pred.output, b.side);
+  }
+};
+using Conditions = absl::InlinedVector<Condition, 2>;
+
+// By node: all that must hold for it to run; nothing if it always does.
+std::vector<Conditions> FindConditions(const PlanGraph& plan);
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_BRANCHES_H_
