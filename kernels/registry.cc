@@ -42,6 +42,7 @@ const KernelRegistry& BuiltinKernels() {
     AddSoftmaxCpu(kernels);
     AddSpaceBatchCpu(kernels);
     AddSpanKernels(kernels);
+    AddStackKernels(kernels);
     AddStateCpu(kernels);
     AddSummary(kernels);
     AddSummaryMedia(kernels);

@@ -42,6 +42,7 @@ void AddSliceCpu(KernelRegistry* r);            // slice_cpu.cc
 void AddSoftmaxCpu(KernelRegistry* r);          // softmax_cpu.cc
 void AddSpaceBatchCpu(KernelRegistry* r);       // space_batch_cpu.cc
 void AddSpanKernels(KernelRegistry* r);         // spans.cc: element-wise ops
+void AddStackKernels(KernelRegistry* r);        // stack.cc
 void AddStateCpu(KernelRegistry* r);            // state.cc
 void AddSummary(KernelRegistry* r);             // summary.cc
 void AddSummaryMedia(KernelRegistry* r);        // summary_media.cc

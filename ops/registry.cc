@@ -14,6 +14,7 @@ const OpRegistry& BuiltinOps() {
     AddNnOps(ops);
     AddRandomOps(ops);
     AddSetOps(ops);
+    AddStackOps(ops);
     AddStateOps(ops);
     AddSummaryOps(ops);
     AddTrainingOps(ops);

@@ -16,6 +16,7 @@ void AddMathOps(OpRegistry* ops);         // math.cc
 void AddNnOps(OpRegistry* ops);           // nn.cc
 void AddRandomOps(OpRegistry* ops);       // random.cc
 void AddSetOps(OpRegistry* ops);          // sets.cc
+void AddStackOps(OpRegistry* ops);        // stack.cc
 void AddStateOps(OpRegistry* ops);        // state.cc
 void AddSummaryOps(OpRegistry* ops);      // summary.cc
 void AddTrainingOps(OpRegistry* ops);     // training.cc

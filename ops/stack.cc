@@ -1,0 +1,57 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+namespace {
+
+absl::Status StackShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  c.set_output(0, Shape());
+  return absl::OkStatus();
+}
+
+absl::Status PushShape(ShapeContext& c) {
+  c.set_output(0, c.input(1));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddStackOps(OpRegistry* ops) {
+  ops->Add(OpSpec("StackV2")
+               .In("max_size: int32")
+               .Out("handle: resource")
+               .Attr("elem_type: type")
+               .Attr("stack_name: string = ''")
+               .Stateful()
+               .InferShape(StackShape)
+               .NotDifferentiable()
+               .Doc("A stack that the step has to itself; holds `max_size` values, or any number "
+                    "if that is negative."));
+  ops->Add(OpSpec("StackPushV2")
+               .In("handle: resource, elem: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("swap_memory: bool = false")
+               .Stateful()
+               .InferShape(PushShape)
+               .NotDifferentiable()
+               .Doc("Puts a value on a stack; returns it."));
+  ops->Add(OpSpec("StackPopV2")
+               .In("handle: resource")
+               .Out("elem: elem_type")
+               .Attr("elem_type: type")
+               .Stateful()
+               .InferShape(UnknownShape)
+               .NotDifferentiable()
+               .Doc("Takes the last value from a stack."));
+  ops->Add(OpSpec("StackCloseV2")
+               .In("handle: resource")
+               .Stateful()
+               .InferShape(NoOutputs)
+               .NotDifferentiable()
+               .Doc("Frees what a stack holds."));
+}
+
+}  // namespace weir
