@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
@@ -7,28 +9,44 @@
 namespace weir {
 
 // A broadcasting op's gradients have the shape of its result; each is summed over the dimensions
-// along which its input was repeated, and reshaped to the input's shape. With static shapes the
-// dimensions are constants, and an input that was not repeated costs nothing; otherwise
-// BroadcastGradientArgs finds them in the step.
+// along which its input was repeated, and reshaped to the input's shape. Where the static shapes
+// tell which these are, they are constants, and an input that was not repeated costs nothing;
+// otherwise BroadcastGradientArgs finds them in the step. Two dimensions of which one is 1 are
+// taken to be a broadcast even if the other is unknown: if that is 1 too, the sum is over one
+// element.
 namespace {
 
 bool StaticAndEqual(const Shape& a, const Shape& b) {
   return a.IsFullyDefined() && b.IsFullyDefined() && a == b;
 }
 
-// The dimensions of `full` along which `part` is repeated.
-std::vector<int64_t> RepeatedDims(const Shape& part, const Shape& full) {
-  std::vector<int64_t> dims;
-  const int skip = full.rank() - part.rank();
-  for (int i = 0; i < full.rank(); ++i) {
-    if (i < skip || (part.dim(i - skip) == 1 && full.dim(i) != 1)) dims.push_back(i);
+using Dims = std::vector<int64_t>;
+
+// The dimensions of the result along which x is repeated, and those along which y is; nothing if
+// that is known only in the step.
+std::optional<std::pair<Dims, Dims>> RepeatedDims(const Shape& x, const Shape& y) {
+  if (!x.has_rank() || !y.has_rank()) return std::nullopt;
+  const int rank = std::max(x.rank(), y.rank());
+  const auto dim = [rank](const Shape& s, int i) {
+    const int skip = rank - s.rank();
+    return i < skip ? 1 : s.dim(i - skip);
+  };
+  std::pair<Dims, Dims> dims;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t dx = dim(x, i), dy = dim(y, i);
+    if (dx == 1 && dy != 1) {
+      dims.first.push_back(i);
+    } else if (dy == 1 && dx != 1) {
+      dims.second.push_back(i);
+    } else if (dx < 0 || dy < 0) {
+      return std::nullopt;
+    }
   }
   return dims;
 }
 
-Output SumToStatic(Output gradient, const Shape& part, const Shape& full, Output shape) {
-  const std::vector<int64_t> dims = RepeatedDims(part, full);
-  if (dims.empty()) return gradient;
+Output SumToStatic(Output gradient, const Dims& dims, bool same_rank, Output shape) {
+  if (dims.empty() && same_rank) return gradient;
   return Reshape(ReduceSum(gradient, Ints(dims), /*keep_dims=*/true), shape);
 }
 
@@ -40,10 +58,10 @@ Grads ReduceGradientArgs(GradContext& g, Output gx, Output gy, bool shortcut) {
   if (equal && shortcut) return {gx, gy};
   const Output sx = ShapeVector(x), sy = ShapeVector(y);
   if (equal) return {gx, gy};
-  if (x.shape().IsFullyDefined() && y.shape().IsFullyDefined()) {
-    const absl::StatusOr<Shape> full = BroadcastShapes(x.shape(), y.shape());
-    if (full.ok())
-      return {SumToStatic(gx, x.shape(), *full, sx), SumToStatic(gy, y.shape(), *full, sy)};
+  if (const auto dims = RepeatedDims(x.shape(), y.shape())) {
+    const int rank_x = x.shape().rank(), rank_y = y.shape().rank();
+    const Output to_x = SumToStatic(gx, dims->first, rank_x >= rank_y, sx);
+    return {to_x, SumToStatic(gy, dims->second, rank_y >= rank_x, sy)};
   }
   const BroadcastReductions axes = BroadcastGradientArgs(sx, sy);
   const Output to_x = Reshape(ReduceSum(gx, axes.r0, /*keep_dims=*/true), sx);

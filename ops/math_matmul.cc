@@ -115,16 +115,17 @@ absl::Status BatchMatMulV2Shape(ShapeContext& c) { return BatchShape(c, /*broadc
 
 // ---- gradients
 
-Output Product(Output a, Output b, bool ta, bool tb) {
-  return AddOp("MatMul", {a, b}, {{"transpose_a", ta}, {"transpose_b", tb}}, "MatMul");
+// `of`: the mark of whose gradient it is.
+Output Product(Output a, Output b, bool ta, bool tb, const char* of) {
+  return AddOp("MatMul", {a, b}, {{"transpose_a", ta}, {"transpose_b", tb}, {of, true}}, "MatMul");
 }
 
 // For C = A B: dA = dC B', dB = A' dC, with the transposes moved to where each factor has them.
 Grads MatMulGradient(GradContext& g) {
   const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
   const Output a = Conj(g.x(0)), b = Conj(g.x(1)), dy = g.dy();
-  const Output da = ta ? Product(b, dy, tb, true) : Product(dy, b, false, !tb);
-  const Output db = tb ? Product(dy, a, true, ta) : Product(a, dy, !ta, false);
+  const Output da = ta ? Product(b, dy, tb, true, "grad_a") : Product(dy, b, false, !tb, "grad_a");
+  const Output db = tb ? Product(dy, a, true, ta, "grad_b") : Product(a, dy, !ta, false, "grad_b");
   return {da, db};
 }
 

@@ -187,7 +187,7 @@ Ints KeptShape(GradContext& g, Output input_shape) {
 Output SumGradientDense(GradContext& g) {
   const Output x = g.x(0), dy = g.dy();
   const std::optional<std::vector<int64_t>> axes = StaticAxes(g);
-  if (axes && x.shape().IsFullyDefined()) {
+  if (axes && x.shape().has_rank()) {
     Shape kept = x.shape(), tiles(std::vector<int64_t>(x.shape().rank(), 1));
     std::vector<bool> reduced(x.shape().rank(), false);
     for (const int64_t a : *axes) {
@@ -198,9 +198,10 @@ Output SumGradientDense(GradContext& g) {
     const bool all = std::find(reduced.begin(), reduced.end(), false) == reduced.end();
     if (all) {
       const Output ones = Reshape(dy, kept);
+      if (!x.shape().IsFullyDefined()) return Tile(ones, ShapeVector(x));
       return Tile(ones, Ints(x.shape()).In(g.graph(), "Const", DT_INT32));
     }
-    return Tile(Reshape(dy, kept), tiles);
+    if (x.shape().IsFullyDefined()) return Tile(Reshape(dy, kept), tiles);
   }
   const Output shape = ShapeVector(x);
   Output spread = dy;

@@ -18,6 +18,8 @@ Grads NegGradient(GradContext& g) { return {Negative(g.dy())}; }
 Grads SignGradient(GradContext& g) { return {ZerosOf(g.x())}; }
 Grads ReciprocalGradient(GradContext& g) { return {ReciprocalGrad(g.y(), g.dy())}; }
 Grads SquareGradient(GradContext& g) {
+  // 2 x is not computed before it is needed.
+  const ControlDependencies after(g.graph(), {g.dy()});
   const Output x = Conj(g.x());
   return {Multiply(g.dy(), Multiply(x, ScalarConst(x, 2)))};
 }

@@ -132,9 +132,9 @@ Operation ExponentialMovingAverage::Update(Graph& graph,
   Output decay = decay_.In(graph, DT_FLOAT, "decay");
   if (options_.num_updates) {
     const Output given = options_.num_updates->In(graph, DT_INVALID, "num_updates");
-    const Output updates = Cast(given, DT_FLOAT);
-    const Output warm = (1.0 + updates) / (10.0 + updates);
-    decay = Minimum(decay, warm);
+    const Output updates = Cast(given, DT_FLOAT, "num_updates");
+    const Output one_more = 1.0 + updates;  // first, for its name
+    decay = Minimum(decay, one_more / (10.0 + updates));
   }
   std::vector<Operation> updates;
   for (const auto& [average, value] : items) {
