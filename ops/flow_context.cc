@@ -58,7 +58,7 @@ void FlowStack::SettleNode(int level, Node* node) {
     if (!seen) return;
     if (seen != node->input(i)) graph_.Fail(graph_.SetInput(node, i, seen));
   }
-  SettleControls(level, node);
+  std::vector<Node*> outside = TakeOutsideControls(level, node);
   const auto controls = node->control_inputs();
   bool waits = true;
   if (node->num_inputs() == 0) {
@@ -69,32 +69,40 @@ void FlowStack::SettleNode(int level, Node* node) {
     waits = !controls.empty() || !std::all_of(inputs.begin(), inputs.end(), IsLoopConstant);
   }
   if (!waits && c.pivot != nullptr) graph_.Fail(graph_.AddControlInput(node, c.pivot));
+  if (c.kind == FlowContext::Kind::kLoop) {
+    for (Node* control : outside) WaitInside(level, node, control);
+  }
 }
 
-// Edges from outside the innermost loop around the node are taken away.
-void FlowStack::SettleControls(int level, Node* node) {
+// Takes the edges away that come from outside the innermost loop around the node.
+std::vector<Node*> FlowStack::TakeOutsideControls(int level, Node* node) {
   int loop = level;
   while (loop >= 0 && open_[loop]->kind != FlowContext::Kind::kLoop) --loop;
-  if (loop < 0) return;
+  if (loop < 0) return {};
   std::vector<Node*> inside, outside;
   for (Node* control : node->control_inputs())
     (open_[loop]->Contains(control) ? inside : outside).push_back(control);
-  if (outside.empty()) return;
-  for (Node* control : outside) {
-    if (loop != level || control->num_outputs() == 0) continue;
-    const Output value = SeeAt(level, control->output(), node->name());
-    if (!value) return;
-    const std::string name = graph_.UniqueName(node->name() + "/Identity") + "/";
-    Node* identity = NodeBuilder(graph_, "Identity")
-                         .Name(name)
-                         .Input(value)
-                         .Control(open_[level]->pivot)
-                         .Verbatim()
-                         .Build();
-    if (identity == nullptr) return;
-    inside.push_back(identity);
-  }
-  graph_.Fail(graph_.SetControlInputs(node, inside));
+  if (!outside.empty()) graph_.Fail(graph_.SetControlInputs(node, inside));
+  return outside;
+}
+
+// Has the node wait for an Identity, inside, of what `control` makes outside.
+void FlowStack::WaitInside(int level, Node* node, Node* control) {
+  if (control->num_outputs() == 0) return;
+  // Constants are made in the scope of the op they are for, not in one of their own.
+  const std::string& name = node->name();
+  const size_t slash = node->op_name() == "Const" ? name.rfind('/') : std::string::npos;
+  const std::string scope = name.substr(0, slash);
+  const std::string identity_name = graph_.UniqueName(scope + "/Identity");
+  const Output value = SeeAt(level, control->output(), identity_name);
+  if (!value) return;
+  Node* identity = NodeBuilder(graph_, "Identity")
+                       .Name(identity_name + "/")
+                       .Input(value)
+                       .Control(open_[level]->pivot)
+                       .Verbatim()
+                       .Build();
+  if (identity != nullptr) graph_.Fail(graph_.AddControlInput(node, identity));
 }
 
 Output FlowStack::See(const Output& value, const std::string& user) {
@@ -140,7 +148,10 @@ Node* FlowStack::Bring(int level, const Output& outer, const std::string& user, 
   enter.Attr("frame_name", c.frame_name);
   enter.Attr("is_constant", true);
   enter.Attr("parallel_iterations", c.parallel_iterations);
-  if (const Node* node = graph_.FindNode(user); node != nullptr) {  // it is placed like its user
+  const Node* node = graph_.FindNode(user);
+  if (outer.is_ref()) {
+    enter.ColocateWith(outer.node);
+  } else if (node != nullptr) {  // it is placed like its user
     enter.Device(node->device());
     if (const AttrValue* marks = node->FindAttr("_class")) enter.Attr("_class", *marks);
   }

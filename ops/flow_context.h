@@ -62,7 +62,8 @@ class FlowStack {
  private:
   friend class OutsideFlow;
   void SettleNode(int level, Node* node);
-  void SettleControls(int level, Node* node);
+  std::vector<Node*> TakeOutsideControls(int level, Node* node);
+  void WaitInside(int level, Node* node, Node* control);
   Output SeeAt(int level, const Output& value, const std::string& user, bool is_result = false);
   Node* Bring(int level, const Output& outer, const std::string& user, bool is_result);
 

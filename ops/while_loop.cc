@@ -100,7 +100,6 @@ class LoopBuilder {
   }
 
   bool BuildCondition(const LoopCondFn& cond) {
-    const ClearControlDependencies outer_ones_hold_for_enters(g_);
     const Output condition = cond(merges_);
     if (!condition) return false;
     const Output loop_cond = LoopCond(condition, "LoopCond");
@@ -115,7 +114,6 @@ class LoopBuilder {
   }
 
   bool BuildBody(const LoopBodyFn& body) {
-    const ClearControlDependencies outer_ones_hold_for_enters(g_);
     Outputs vars;
     for (const SwitchResult& sides : switches_) {
       vars.push_back(Identity(sides.on_true));

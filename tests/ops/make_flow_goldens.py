@@ -10,6 +10,11 @@ tf = make_goldens.tf
 PROGRAMS = {}
 
 
+def written(result):
+    """The value after a write. C++ reads a variable before the op that takes it, not in its name scope."""
+    return tf.identity(getattr(result, "_graph_element", result))
+
+
 def program(fn):
     PROGRAMS["flow_" + fn.__name__] = fn
     return fn
@@ -20,9 +25,9 @@ def cond_on_variables():
     v = tf.Variable([1.0, 2.0], name="v")
     p = tf.placeholder(tf.bool, [], "p")
     x = tf.placeholder(tf.float32, [2], "x")
-    y = tf.cond(p, lambda: v + x, lambda: tf.multiply(x, 2.0))
+    y = tf.cond(p, lambda: v.value() + x, lambda: tf.multiply(x, 2.0))
     tf.identity(y, "y")
-    tf.cond(p, lambda: tf.identity(v.assign([3.0, 4.0])), lambda: tf.identity(v.value()), name="write")
+    tf.cond(p, lambda: written(v.assign([3.0, 4.0])), lambda: tf.identity(v.value()), name="write")
 
 
 @program
@@ -31,21 +36,21 @@ def cond_in_cond():
     p = tf.placeholder(tf.bool, [], "p")
     q = tf.placeholder(tf.bool, [], "q")
     x = tf.placeholder(tf.float32, [], "x")
-    tf.cond(p, lambda: tf.cond(q, lambda: x + v, lambda: x), lambda: tf.constant(7.0), name="outer")
+    tf.cond(p, lambda: tf.cond(q, lambda: x + v.value(), lambda: x), lambda: tf.constant(7.0), name="outer")
 
 
 @program
 def while_on_variables():
     v = tf.Variable([1.0, 2.0], name="v")
     n = tf.placeholder(tf.int32, [], "n")
-    i, x = tf.while_loop(lambda i, x: tf.less(i, n), lambda i, x: (i + 1, x * v), [tf.constant(0), v.value()])
+    i, x = tf.while_loop(lambda i, x: tf.less(i, n), lambda i, x: (i + 1, x * v.value()), [tf.constant(0), v.value()])
     tf.identity(x, "x")
 
 
 @program
 def while_writes():
     v = tf.Variable(1.0, name="v")
-    i = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + tf.identity(v.assign_add(2.0))),
+    i = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + written(v.assign_add(2.0))),
                       [tf.constant(0), tf.constant(0.0)], name="loop")
     tf.identity(i[1], "y")
 
@@ -63,8 +68,8 @@ def while_nested():
     v = tf.Variable(2.0, name="v")
 
     def body(i, x):
-        j, y = tf.while_loop(lambda j, y: j < i, lambda j, y: (j + 1, y * v), [tf.constant(0), x])
-        return i + 1, tf.cond(tf.less(y, 10.0), lambda: y + v, lambda: tf.negative(y))
+        j, y = tf.while_loop(lambda j, y: j < i, lambda j, y: (j + 1, y * v.value()), [tf.constant(0), x])
+        return i + 1, tf.cond(tf.less(y, 10.0), lambda: y + v.value(), lambda: tf.negative(y))
 
     tf.while_loop(lambda i, x: i < 5, body, [tf.constant(0), tf.constant(1.0)], name="outer")
 
@@ -82,7 +87,7 @@ def while_after():
 def variable_in_while():
     def body(i, x):
         w = tf.get_variable("w", [2], initializer=tf.ones_initializer())
-        return i + 1, x + w
+        return i + 1, x + w.value()
 
     tf.while_loop(lambda i, x: i < 5, body, [tf.constant(0), tf.zeros([2])])
 

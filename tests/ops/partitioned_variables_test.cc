@@ -524,7 +524,8 @@ TEST_P(PartitionedVariables, MovingAveragesAreKeptOfTheParts) {
 
 TEST_P(PartitionedVariables, MovingAveragesAreWrittenIntoTheWhole) {
   const Variable w = Make("w", {3}, 2);
-  const Output update = AssignMovingAverage(w, Const(g, {10.f, 11.f, 12.f}), 0.5);
+  const Output update =
+      AssignMovingAverage(w, Const(g, {10.f, 11.f, 12.f}), 0.5, /*zero_debias=*/false);
   Initialize();
   EXPECT_THAT(Values(update), ElementsAre(5, 6, 7));
 }

@@ -275,6 +275,57 @@ TEST_F(LoopsTest, LoopsNestedTooDeeplyAreRefused) {
   EXPECT_THAT(s.message(), HasSubstr("nested"));
 }
 
+Output NewStack(Graph& g, int max_size, DataType type = DT_FLOAT) {
+  return AddOp("StackV2", {Const(g, max_size)}, {{"elem_type", type}, {"stack_name", "s"}});
+}
+Output Push(const Output& stack, const Output& value) {
+  return AddOp("StackPushV2", {stack, value});
+}
+Output Pop(const Output& stack, DataType type = DT_FLOAT) {
+  return AddOp("StackPopV2", {stack}, {{"elem_type", type}});
+}
+
+// As the gradient of a loop uses them: one loop pushes, another one pops.
+TEST_F(LoopsTest, StacksGiveValuesBackLastOneFirst) {
+  const Output stack = NewStack(g_, -1);
+  const Outputs pushed =
+      Repeat(Const(g_, 4), [&](const Outputs& v) { return Outputs{Push(stack, v[0]) * 2.f}; },
+             {Const(g_, {1.f, 3.f})});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Outputs popped;
+  {
+    const ControlDependencies after(g_, {pushed[0]});
+    popped =
+        Repeat(Const(g_, 4), [&](const Outputs& v) { return Outputs{v[0] * 10.f + Pop(stack)}; },
+               {Const(g_, {0.f, 0.f})},
+               {.shape_invariants = std::vector<Shape>{{}, Shape::UnknownRank()}});
+  }
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  for (int step = 0; step < 2; ++step)  // each step has a stack of its own
+    EXPECT_THAT(Floats(Run({popped[0]})[0]), ElementsAre(8421, 25263));
+}
+
+TEST_F(LoopsTest, StacksRefuseWhatDoesNotFit) {
+  const Output stack = NewStack(g_, 1);
+  const Output one = Push(stack, Const(g_, 1.f));
+  Output two;
+  {
+    const ControlDependencies after(g_, {one});
+    two = Push(stack, Const(g_, 2.f));
+  }
+  EXPECT_THAT(Try({two}).status().message(), HasSubstr("overflowed its max_size (1)"));
+  EXPECT_THAT(Try({Pop(stack)}).status().message(), HasSubstr("is empty when calling Pop()"));
+  EXPECT_THAT(Try({Pop(stack, DT_INT32)}).status().message(),
+              HasSubstr("Must have type float but got int32"));
+  EXPECT_THAT(Try({Push(stack, Const(g_, 1))}).status().message(), HasSubstr("Must have type"));
+  Output late;
+  {
+    const ControlDependencies after(g_, {Operation(AddNode("StackCloseV2", {stack}, {}, ""))});
+    late = Push(stack, Const(g_, 3.f));
+  }
+  EXPECT_THAT(Try({late}).status().message(), HasSubstr("already been closed"));
+}
+
 // Frames that no loop builder makes: a value that only passes through, and one that goes round
 // without a condition of its own.
 TEST_F(LoopsTest, FramesWithoutALoopPassValuesThrough) {
@@ -289,7 +340,8 @@ TEST_F(LoopsTest, MergesOfSeveralValuesThatGoRound) {
   const Output hundred = Enter(Const(g_, 100.f), "f", {.is_constant = true});
   const SwitchResult small = Switch(merge, LoopCond(merge < ten));
   const SwitchResult middle = Switch(small.on_false, small.on_false < hundred);
-  const Output twice = NextIteration(small.on_true * 2.f);
+  const Output two = Enter(Const(g_, 2.f), "f", {.is_constant = true});
+  const Output twice = NextIteration(small.on_true * two);
   const Output more = NextIteration(middle.on_true + hundred);
   ASSERT_TRUE(g_.SetInput(merge.node, 1, twice).ok());
   ASSERT_TRUE(g_.SetInput(merge.node, 2, more).ok());

@@ -305,7 +305,7 @@ TEST(Session, InitializerCycleNamesItsMembers) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("beta"));
 }
 
-TEST(Session, LoopIsUnimplementedWhereverItIsEntered) {
+TEST(Session, LoopThatIsNotEnteredIsInvalidWhereverItIsMet) {
   Graph g;
   const Output x = Const(g, 1.f);
   const Output merge = AddOp("Merge", {Outputs{x, x}}, {}, "merge");
@@ -315,8 +315,8 @@ TEST(Session, LoopIsUnimplementedWhereverItIsEntered) {
   for (const Output& fetch : {merge, body, next}) {
     Session session = Start(g);
     const absl::Status s = session.Run({fetch}).status();
-    EXPECT_EQ(s.code(), absl::StatusCode::kUnimplemented) << s;
-    EXPECT_THAT(std::string(s.message()), HasSubstr("Node merge (Merge) is part of a while loop"));
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr("Node next (NextIteration)"));
   }
 }
 
