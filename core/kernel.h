@@ -39,7 +39,7 @@ class Cancellation {
   absl::Status why_;
   int64_t next_token_ = 0;
   std::vector<std::pair<int64_t, std::function<void()>>> callbacks_;
-  bool running_ = false;       // callbacks run, on this thread:
+  bool running_ = false;  // callbacks run, on this thread:
   std::thread::id canceller_;
   std::condition_variable ran_;
 };

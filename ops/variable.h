@@ -107,7 +107,7 @@ class Variable {
   std::string name() const {  // "hidden/w:0", of a partitioned one "hidden/w"
     return info_ ? info_->name() : "";
   }
-  std::string op_name() const { return info_ ? info_->op : ""; }   // "hidden/w"
+  std::string op_name() const { return info_ ? info_->op : ""; }  // "hidden/w"
   DataType dtype() const { return info_ ? info_->dtype : DT_INVALID; }
   const Shape& shape() const;
   Graph& graph() const { return storage().graph(); }

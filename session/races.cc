@@ -15,8 +15,8 @@
 // order is no race.
 //
 // Two branches of one condition never run both (branches.cc): accesses in opposite ones are no
-// race. Nor are those of different iterations of a loop, which run one after another; the edges from
-// one to the next are not in the plan.
+// race. Nor are those of different iterations of a loop, which run one after another; the edges
+// from one to the next are not in the plan.
 namespace weir {
 
 namespace {

@@ -32,8 +32,8 @@ TestModel AddMlp(Graph& graph);
 // Switch and Merge, nested, on conditions that change from step to step, with a variable that is
 // counted in one of the branches.
 TestModel AddBranches(Graph& graph);
-// While loops: values that change places, that grow, that are big; loops and conditionals in loops; a
-// variable that an iteration reads and writes. How often they go round changes from step to step.
+// While loops: values that change places, that grow, that are big; loops and conditionals in loops;
+// a variable that an iteration reads and writes. How often they go round changes from step to step.
 TestModel AddLoops(Graph& graph);
 // `length` nodes, each an op drawn from `seed` of values that are there already. Two are fetched.
 TestModel AddRandomOps(Graph& graph, uint32_t seed, int length);
