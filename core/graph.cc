@@ -105,6 +105,7 @@ absl::Status Graph::AddControlInput(Node* node, Node* control) {
 }
 
 absl::Status Graph::SetControlInputs(Node* node, absl::Span<Node* const> controls) {
+  if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   const std::vector<Node*> wanted(controls.begin(), controls.end());
   const std::vector<Node*> before = std::exchange(node->control_inputs_, {});
   for (Node* control : wanted) {

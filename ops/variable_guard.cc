@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "weir/core/scope.h"
 #include "weir/ops/collections.h"
+#include "weir/ops/cond.h"
 #include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable_store.h"
 #include "weir/ops/variables.h"
@@ -88,14 +89,6 @@ Node* Remake(const Node& node, const Outputs& inputs, const std::string& name) {
   return builder.Build();
 }
 
-// What cond() makes for a tensor from outside: a Switch beside that tensor.
-Output SwitchOn(Output data, Output pred, const std::string& name) {
-  const PlaceWith place(data.graph(), data.node, true);
-  Node* node = AddNode(data.is_ref() ? "RefSwitch" : "Switch", {data, pred}, {}, name);
-  if (node == nullptr) return {};
-  return node->output(0);
-}
-
 }  // namespace
 
 Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
@@ -129,40 +122,13 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
   return it == replaced.end() ? initial_value : Output(it->second, initial_value.index);
 }
 
-// The nodes that TensorFlow's cond makes for cond(is_initialized, read_value, initial_value), under
-// its names.
 Output Variable::initialized_value() const {
   if (is_partitioned())
     return JoinParts(*this, [](const Variable& part) { return part.initialized_value(); });
   if (!info_ || !info_->initial_value) return {};
-  Graph& g = graph();
-  const ClearControlDependencies no_controls(g);
-  const Output pred = is_initialized();
-  if (!pred) return {};
-  const NameScope scope(g, "cond");
-  Node* pivot = AddNode("Switch", {pred, pred});
-  if (pivot == nullptr) return {};
-  const Output when_true = AddOp("Identity", {pivot->output(1)}, {}, "switch_t");
-  const Output when_false = AddOp("Identity", {pivot->output(0)}, {}, "switch_f");
-  const Output pred_id = AddOp("Identity", {pred}, {}, "pred_id");
-  if (!when_true || !when_false || !pred_id) return {};
-  Output read;
-  if (info_->is_resource) {
-    const std::string name = absl::StrCat(scope.name(), "Read/ReadVariableOp");
-    const Output handle = SwitchOn(info_->handle, pred_id, name + "/Switch/");
-    if (!handle) return {};
-    const Output value =
-        AddOp("ReadVariableOp", {Output(handle.node, 1)}, {{"dtype", info_->dtype}}, name + "/");
-    if (value) g.Fail(g.RefineShape(value, info_->shape));
-    read = AddOp("Identity", {value});
-  } else {
-    const std::string name = absl::StrCat(scope.name(), "read");
-    const Output ref = SwitchOn(info_->handle, pred_id, name + "/Switch/");
-    if (!ref) return {};
-    read = AddOp("Identity", {Output(ref.node, 1)}, {}, name + "/");
-  }
-  const Output start = SwitchOn(info_->initial_value, pred_id, "");
-  return read && start ? AddOp("Merge", {Outputs{start, read}}) : Output();
+  const ClearControlDependencies no_controls(graph());
+  return Cond(
+      is_initialized(), [this] { return read_value(); }, [this] { return info_->initial_value; });
 }
 
 }  // namespace weir

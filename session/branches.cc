@@ -11,7 +11,7 @@
 // output of a Switch has one more. A Merge runs if any input does; where two inputs differ in
 // nothing but the two sides of one predicate, what they have in common is all that it takes: after
 // the Merge of a conditional no condition is left. What cannot be told so simply is a condition of
-// its own, which nothing can meet.
+// the node's own, beside those that all its ways share.
 //
 // In a loop a Merge runs if its Enter did and, from the second iteration on, if the iteration
 // before went round. If every value that goes round does so on the one condition that the loop's
@@ -53,7 +53,6 @@ class BranchFinder {
  private:
   static constexpr int kMostPasses = 8;
 
-  static bool IsExit(const PlanNode& n) { return IsOp(n, "Exit", "RefExit"); }
   bool IsCarry(const PlanValue& v) const {
     return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
   }
@@ -78,7 +77,7 @@ class BranchFinder {
   }
 
   const Conditions& EndsIf(int id) const {
-    return IsExit(plan_.nodes[id]) ? left_if_[id] : runs_if_[id];
+    return plan_.nodes[id].is_exit() ? left_if_[id] : runs_if_[id];
   }
 
   Conditions ThereIf(const PlanValue& v) const {
@@ -104,7 +103,7 @@ class BranchFinder {
     for (const PlanValue& v : n.inputs) Add(ThereIf(v), &all);
     for (const int control : n.controls) Add(EndsIf(control), &all);
     if (all.size() > kMostConditions) all = Own(id);
-    if (IsExit(n)) left_if_[id] = LeftIf(id);
+    if (n.is_exit()) left_if_[id] = LeftIf(id);
   }
 
   // The conditions on which at least one of a node's inputs is there.

@@ -3,7 +3,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
-#include "weir/session/plan.h"
+#include "weir/session/variable_use.h"
 
 // Initializers in dependency order. A graph puts no order among initializers: `init` is one NoOp
 // that depends on all of them. Yet the initial value of one variable may read another one, guarded
@@ -44,19 +44,14 @@ class InitializerOrder {
     int reader, variable, on_behalf_of;
   };
 
-  bool IsVariable(int node) const {
-    if (plan_.nodes[node].kind != PlanNode::Kind::kOp) return false;
-    const std::string& op = plan_.nodes[node].node->op_name();
-    return op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
-  }
-
   void FindInitializers() {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.kind != PlanNode::Kind::kOp || n.inputs.size() < 2) continue;
       if (n.node->op_name() != "Assign" && n.node->op_name() != "AssignVariableOp") continue;
       const int variable = n.inputs[0].node;
-      if (!IsVariable(variable) || n.node->name() != plan_.nodes[variable].node->name() + "/Assign")
+      if (!IsVariable(plan_.nodes[variable]) ||
+          n.node->name() != plan_.nodes[variable].node->name() + "/Assign")
         continue;
       if (initializer_of_.emplace(variable, static_cast<int>(i)).second) {
         initializers_.emplace_back(variable, static_cast<int>(i));
@@ -69,7 +64,7 @@ class InitializerOrder {
     std::vector<int> stack;
     absl::flat_hash_set<int> seen;
     const auto push = [&](int node) {
-      if (!IsVariable(node) && seen.insert(node).second) stack.push_back(node);
+      if (!IsVariable(plan_.nodes[node]) && seen.insert(node).second) stack.push_back(node);
     };
     const PlanNode& init = plan_.nodes[initializer];
     for (size_t k = 1; k < init.inputs.size(); ++k) push(init.inputs[k].node);

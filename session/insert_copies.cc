@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -86,7 +87,12 @@ const Node& InternalNode(absl::string_view op, DataType dtype) {
 // for none of the other inputs, and for nothing in a branch that may not be taken.
 void InsertReads(PlanGraph& plan) {
   const size_t count = plan.nodes.size();
-  FindBranches(plan);
+  const auto merges_reference = [&plan](const PlanNode& n) {
+    return n.def != nullptr && n.def->accepts_dead &&
+           std::any_of(n.inputs.begin(), n.inputs.end(),
+                       [&](const PlanValue& v) { return IsRef(TypeOf(plan, v)); });
+  };
+  if (std::any_of(plan.nodes.begin(), plan.nodes.end(), merges_reference)) FindBranches(plan);
   const auto read = [&](const PlanValue& ref, const PlanNode* consumer) {
     PlanNode node;
     node.kind = PlanNode::Kind::kRead;

@@ -19,11 +19,6 @@ namespace {
 constexpr int kUnknown = -2;
 constexpr int kDeepest = 100;  // levels of loops: each is a level of recursion in schedule.cc
 
-bool IsExit(const PlanNode& n) {
-  return n.kind == PlanNode::Kind::kOp &&
-         (n.node->op_name() == "Exit" || n.node->op_name() == "RefExit");
-}
-
 class LoopFinder {
  public:
   explicit LoopFinder(PlanGraph& plan) : plan_(plan) {}
@@ -91,7 +86,7 @@ class LoopFinder {
       if (in.value_loop == kUnknown) in.loop = in.value_loop = n.loop;
     }
     if (n.is_enter()) return Enter(n);
-    if (IsExit(n)) {
+    if (n.is_exit()) {
       if (n.loop < 0)
         return InvalidArgument("Node ", n.node->Label(), " leaves a loop, but is in none");
       n.value_loop = plan_.loops[n.loop].parent;
@@ -125,6 +120,20 @@ class LoopFinder {
 
 bool PlanNode::is_enter() const {
   return kind == Kind::kOp && (node->op_name() == "Enter" || node->op_name() == "RefEnter");
+}
+
+bool PlanNode::is_exit() const {
+  return kind == Kind::kOp && (node->op_name() == "Exit" || node->op_name() == "RefExit");
+}
+
+int PlanGraph::LoopAround(int node, int loop) const {
+  int around = -1;
+  for (int l = nodes[node].loop; l >= 0; l = loops[l].parent) {
+    int other = loop;  // outer loops have smaller numbers
+    while (other > l) other = loops[other].parent;
+    if (other != l) around = l;
+  }
+  return around;
 }
 
 bool StartsIteration(const PlanGraph& plan, const PlanNode& node) {

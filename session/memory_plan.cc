@@ -123,14 +123,8 @@ class MemoryPlanner {
   // The position until which `node` may use a value made in `loop`: the end of the outermost loop
   // that has the one and not the other.
   int LastUse(int loop, int node) const {
-    int position = s_.position[node];
-    for (int l = graph_.nodes[node].loop; l >= 0 && !Encloses(l, loop); l = graph_.loops[l].parent)
-      position = s_.loops[l].second;
-    return position;
-  }
-  bool Encloses(int outer, int loop) const {
-    while (loop >= 0 && loop != outer) loop = graph_.loops[loop].parent;
-    return loop == outer;
+    const int around = graph_.LoopAround(node, loop);
+    return around >= 0 ? s_.loops[around].second : s_.position[node];
   }
 
   void KeepCarried(const PlanGraph::Carry& carry) {
@@ -138,7 +132,7 @@ class MemoryPlanner {
     if (s_.position[next] < 0 || class_of_[from] < 0) return;
     Class& cls = classes_[class_of_[from]];
     const int loop = graph_.nodes[next].loop;
-    if (!Encloses(loop, cls.loop)) return;  // from outside: it stays as it is
+    if (graph_.LoopAround(next, cls.loop) >= 0) return;  // from outside: it stays as it is
     const int end = s_.loops[loop].second;
     cls.last_position = std::max(cls.last_position, end);
     for (auto& [task, position] : cls.users) {

@@ -75,8 +75,9 @@ struct PlanNode {
   int num_outputs() const {
     return kind == Kind::kOp ? node->num_outputs() : kind == Kind::kWait ? 0 : 1;
   }
-  // Enter, RefEnter.
+  // Enter and RefEnter, Exit and RefExit.
   bool is_enter() const;
+  bool is_exit() const;
   // Something is done for it in a step: it is not fed, and not known.
   bool runs() const;
   DataType type(int output) const {
@@ -108,6 +109,8 @@ struct PlanGraph {
   std::vector<PlanNode> nodes;
   std::vector<PlanLoop> loops;  // outer ones first
   std::vector<Carry> carries;
+  // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
+  int LoopAround(int node, int loop) const;
   std::vector<PlanValue> feeds;    // by feed; node -1 if nothing needs it
   std::vector<PlanValue> fetches;  // by fetch
   std::vector<int> targets;

@@ -356,7 +356,7 @@ class Scheduler {
         plan_.dynamic_slots.push_back(s);
         const int last = LastUser(users[s], i);
         if (last >= 0 && item_of[last] >= 0) {
-          const int loop = LoopAround(last, graph_.nodes[i].loop);
+          const int loop = graph_.LoopAround(last, graph_.nodes[i].loop);
           after[loop >= 0 ? end_of_loop_[loop] : item_of[last]].push_back(s);
         } else {
           plan_.reset_slots.push_back(s);
@@ -373,17 +373,6 @@ class Scheduler {
       plan_.indices.insert(plan_.indices.end(), before[k].begin(), before[k].end());
       plan_.indices.insert(plan_.indices.end(), after[k].begin(), after[k].end());
     }
-  }
-
-  // The outermost loop that `node` is in and `loop` is not; -1 if there is none.
-  int LoopAround(int node, int loop) const {
-    int around = -1;
-    for (int l = graph_.nodes[node].loop; l >= 0; l = graph_.loops[l].parent) {
-      int other = loop;
-      while (other > l) other = graph_.loops[other].parent;
-      if (other != l) around = l;
-    }
-    return around;
   }
 
   // The user that runs last, if the order of all users is known; an unused value is dropped by the
