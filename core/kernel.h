@@ -211,7 +211,14 @@ class KernelContext {
   Binding b_;
 };
 
-using KernelFactory = std::function<absl::StatusOr<Kernel>(const KernelInit&)>;
+// Makes a kernel for a node, from its attributes; or, for an op whose kernel needs none, is the
+// kernel: a plain function.
+class KernelFactory : public std::function<absl::StatusOr<Kernel>(const KernelInit&)> {
+ public:
+  using function::function;
+  KernelFactory(absl::Status (*run)(KernelContext&))
+      : function([run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); }) {}
+};
 using TypeConstraints = std::vector<std::pair<std::string, DataType>>;
 
 // One kernel of an op for one place, and what a Plan must know to use it well.
@@ -280,6 +287,7 @@ struct KernelDef {
 // thread-safe.
 //
 //   r->Add("MatMul", kCpu, DT_FLOAT, MakeMatMul).Cost(MatMulCost);
+//   r->Add("Shape", kCpu, Shape).HostArgs({"output"});
 class KernelRegistry {
  public:
   explicit KernelRegistry(const KernelRegistry* base = nullptr) : base_(base) {}

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -221,10 +222,6 @@ absl::Status SetStep(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeApply(const KernelInit&) { return Kernel(&Apply); }
-absl::StatusOr<Kernel> MakeCount(const KernelInit&) { return Kernel(&Count); }
-absl::StatusOr<Kernel> MakeSetStep(const KernelInit&) { return Kernel(&SetStep); }
-
 absl::StatusOr<Kernel> MakeTake(const KernelInit& init) {
   const DataType dtype = init.attr<DataType>("dtype");
   return Kernel(
@@ -237,14 +234,12 @@ void AddAccumulatorKernels(KernelRegistry* r) {
   for (const char* prefix : {"", "Resource"}) {
     const auto name = [&](const char* op) { return absl::StrCat(prefix, op); };
     r->Add(name("ConditionalAccumulator"), kCpu, MakeAccumulator).HostArgs({"handle"});
-    r->Add(name("AccumulatorApplyGradient"), kCpu, MakeApply)
+    r->Add(name("AccumulatorApplyGradient"), kCpu, Apply)
         .HostArgs({"handle", "local_step", "gradient"});
     r->Add(name("AccumulatorTakeGradient"), kCpu, MakeTake)
         .HostArgs({"handle", "num_required", "average"});
-    r->Add(name("AccumulatorNumAccumulated"), kCpu, MakeCount)
-        .HostArgs({"handle", "num_accumulated"});
-    r->Add(name("AccumulatorSetGlobalStep"), kCpu, MakeSetStep)
-        .HostArgs({"handle", "new_global_step"});
+    r->Add(name("AccumulatorNumAccumulated"), kCpu, Count).HostArgs({"handle", "num_accumulated"});
+    r->Add(name("AccumulatorSetGlobalStep"), kCpu, SetStep).HostArgs({"handle", "new_global_step"});
   }
 }
 

@@ -89,7 +89,6 @@ absl::Status RunOneHot(KernelContext& c, int64_t axis) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeFill(const KernelInit&) { return Kernel(&RunFill); }
 absl::StatusOr<Kernel> MakeOneHot(const KernelInit& init) {
   const int64_t axis = init.attr<int64_t>("axis");
   return Kernel([axis](KernelContext& c) { return RunOneHot(c, axis); });
@@ -103,7 +102,7 @@ void AddArrayGpu(KernelRegistry* r) {
   for (int t = DT_FLOAT; t <= DT_UINT64; ++t) {
     const DataType type = static_cast<DataType>(t);
     if (!IsPlain(type) || type == DT_INT32) continue;
-    r->Add("Fill", kGpu, type, gpu::MakeFill).HostArgs({"dims"});
+    r->Add("Fill", kGpu, type, gpu::RunFill).HostArgs({"dims"});
     r->Add("OneHot", kGpu, type, gpu::MakeOneHot).HostArgs({"depth"});
   }
 }

@@ -199,9 +199,7 @@ void AddBiasOps(KernelRegistry* r, List<Ts...>) {
 
 template <class... Ts>
 void AddL2Loss(KernelRegistry* r, List<Ts...>) {
-  (r->Add("L2Loss", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(L2Loss<Ts>); }),
-   ...);
+  (r->Add("L2Loss", kCpu, DataTypeOf<Ts>::value, L2Loss<Ts>), ...);
 }
 
 }  // namespace

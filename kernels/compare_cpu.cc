@@ -271,8 +271,7 @@ void AddEqualityCpu(KernelRegistry* r) {
       });
     }
   }
-  r->Add("Add", kCpu, DT_STRING,
-         [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(JoinStrings); });
+  r->Add("Add", kCpu, DT_STRING, JoinStrings);
 }
 
 }  // namespace weir

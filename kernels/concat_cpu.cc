@@ -1,3 +1,4 @@
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -81,8 +82,7 @@ absl::StatusOr<Kernel> MakeConcat(const KernelInit& init) {
 absl::Status ConcatOffset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(0), "concat_dim"));
   const Tensor& first = c.input(1);
-  if (first.rank() != 1)
-    return InvalidArgument("shape must be a vector, but has shape ", first.shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckRank(first, 1, "shape"));
   const Dims head = ReadInts(first);
   WEIR_ASSIGN_OR_RETURN(const int axis, ReadAxis(named, static_cast<int>(head.size())));
   int64_t offset = 0;
@@ -112,8 +112,6 @@ absl::Status ConcatOffset(KernelContext& c) {
   }
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeConcatOffset(const KernelInit&) { return Kernel(&ConcatOffset); }
 
 absl::Status Pack(KernelContext& c, int64_t named) {
   const Tensor& head = c.input(0);
@@ -235,9 +233,6 @@ absl::Status Unpack(KernelContext& c, int64_t named) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeSplit(const KernelInit&) { return Kernel(&Split); }
-absl::StatusOr<Kernel> MakeSplitV(const KernelInit&) { return Kernel(&SplitV); }
-
 absl::StatusOr<Kernel> MakeUnpack(const KernelInit& init) {
   const int64_t axis = init.attr<int64_t>("axis");
   return Kernel([axis](KernelContext& c) -> absl::Status { return Unpack(c, axis); });
@@ -248,10 +243,10 @@ absl::StatusOr<Kernel> MakeUnpack(const KernelInit& init) {
 void AddConcatCpu(KernelRegistry* r) {
   r->Add("Concat", kCpu, MakeConcat).HostArgs({"concat_dim"});
   r->Add("ConcatV2", kCpu, MakeConcat).HostArgs({"axis"});
-  r->Add("ConcatOffset", kCpu, MakeConcatOffset).HostArgs({"concat_dim", "shape", "offset"});
+  r->Add("ConcatOffset", kCpu, ConcatOffset).HostArgs({"concat_dim", "shape", "offset"});
   r->Add("Pack", kCpu, MakePack);
-  r->Add("Split", kCpu, MakeSplit).HostArgs({"split_dim"});
-  r->Add("SplitV", kCpu, MakeSplitV).HostArgs({"size_splits", "split_dim"});
+  r->Add("Split", kCpu, Split).HostArgs({"split_dim"});
+  r->Add("SplitV", kCpu, SplitV).HostArgs({"size_splits", "split_dim"});
   r->Add("Unpack", kCpu, MakeUnpack);
 }
 

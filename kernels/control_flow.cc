@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/summarize.h"
@@ -12,8 +13,6 @@ namespace weir {
 namespace {
 
 absl::Status NoOp(KernelContext&) { return absl::OkStatus(); }
-absl::StatusOr<Kernel> MakeNoOp(const KernelInit&) { return Kernel(&NoOp); }
-
 absl::Status Switch(KernelContext& c) {
   const Tensor& pred = c.input(1);
   if (pred.num_elements() != 1) {
@@ -25,8 +24,6 @@ absl::Status Switch(KernelContext& c) {
   c.SetOutputDead(1 - side);
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeSwitch(const KernelInit&) { return Kernel(&Switch); }
 
 // An output shares memory with one input at most as far as the Plan knows, so the value chosen is
 // copied if it lies in the step's arena.
@@ -44,8 +41,6 @@ absl::Status Merge(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeMerge(const KernelInit&) { return Kernel(&Merge); }
-
 absl::Status RefSelect(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(0), "index"));
   if (index < 0 || index >= c.num_inputs() - 1) {
@@ -56,16 +51,12 @@ absl::Status RefSelect(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeRefSelect(const KernelInit&) { return Kernel(&RefSelect); }
-
 // A reference stays as it is; so does a value in a loop: entering and leaving a frame and going
 // round in it is the executor's business.
 absl::Status Pass(KernelContext& c) {
   c.SetOutput(0, c.input(0));
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakePass(const KernelInit&) { return Kernel(&Pass); }
 
 absl::StatusOr<Kernel> MakeAssert(const KernelInit& init) {
   const int64_t summarize = init.attr<int64_t>("summarize");
@@ -140,18 +131,18 @@ double Tiny(const KernelInit&) { return 20; }
 }  // namespace
 
 void AddControlFlowKernels(KernelRegistry* r) {
-  r->Add("NoOp", kCpu, MakeNoOp).Cost(Tiny);
-  r->Add("ControlTrigger", kCpu, MakeNoOp).AcceptsDead().Cost(Tiny);
-  r->Add("Switch", kCpu, MakeSwitch).Aliases({0, 0}).HostArgs({"pred"}).Cost(Tiny);
-  r->Add("RefSwitch", kCpu, MakeSwitch).HostArgs({"pred"}).Cost(Tiny);
-  r->Add("Merge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"});
-  r->Add("RefMerge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"}).Cost(Tiny);
-  r->Add("RefSelect", kCpu, MakeRefSelect).HostArgs({"index"}).Cost(Tiny);
+  r->Add("NoOp", kCpu, NoOp).Cost(Tiny);
+  r->Add("ControlTrigger", kCpu, NoOp).AcceptsDead().Cost(Tiny);
+  r->Add("Switch", kCpu, Switch).Aliases({0, 0}).HostArgs({"pred"}).Cost(Tiny);
+  r->Add("RefSwitch", kCpu, Switch).HostArgs({"pred"}).Cost(Tiny);
+  r->Add("Merge", kCpu, Merge).AcceptsDead().HostArgs({"value_index"});
+  r->Add("RefMerge", kCpu, Merge).AcceptsDead().HostArgs({"value_index"}).Cost(Tiny);
+  r->Add("RefSelect", kCpu, RefSelect).HostArgs({"index"}).Cost(Tiny);
   for (const char* op : {"Enter", "Exit", "NextIteration", "LoopCond"}) {
-    r->Add(op, kCpu, MakePass).Aliases({0}).Cost(Tiny);
+    r->Add(op, kCpu, Pass).Aliases({0}).Cost(Tiny);
   }
   for (const char* op : {"RefIdentity", "RefEnter", "RefExit", "RefNextIteration"}) {
-    r->Add(op, kCpu, MakePass).Cost(Tiny);
+    r->Add(op, kCpu, Pass).Cost(Tiny);
   }
   r->Add("Assert", kCpu, MakeAssert).HostArgs({"condition", "data"});
   r->Add("Print", kCpu, MakePrint).Aliases({0}).HostArgs({"input", "data", "output"});

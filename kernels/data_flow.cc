@@ -1,3 +1,4 @@
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -41,8 +42,6 @@ absl::Status DynamicPartition(KernelContext& c) {
   }
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeDynamicPartition(const KernelInit&) { return Kernel(&DynamicPartition); }
 
 // ---- DynamicStitch
 
@@ -101,8 +100,6 @@ absl::Status DynamicStitch(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeDynamicStitch(const KernelInit&) { return Kernel(&DynamicStitch); }
-
 // ---- temporary variables
 
 // A new variable in every step, which the handle keeps alive as long as the step needs it.
@@ -139,18 +136,14 @@ absl::Status DestroyTemporaryVariable(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeDestroyTemporaryVariable(const KernelInit&) {
-  return Kernel(&DestroyTemporaryVariable);
-}
-
 }  // namespace
 
 void AddDataFlowKernels(KernelRegistry* r) {
-  r->Add("DynamicPartition", kCpu, MakeDynamicPartition);
-  r->Add("DynamicStitch", kCpu, MakeDynamicStitch);
-  r->Add("ParallelDynamicStitch", kCpu, MakeDynamicStitch);
+  r->Add("DynamicPartition", kCpu, DynamicPartition);
+  r->Add("DynamicStitch", kCpu, DynamicStitch);
+  r->Add("ParallelDynamicStitch", kCpu, DynamicStitch);
   r->Add("TemporaryVariable", kCpu, MakeTemporaryVariable);
-  r->Add("DestroyTemporaryVariable", kCpu, MakeDestroyTemporaryVariable).Writes({0});
+  r->Add("DestroyTemporaryVariable", kCpu, DestroyTemporaryVariable).Writes({0});
 }
 
 }  // namespace weir

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -253,8 +254,6 @@ absl::Status MatrixBandPart(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeMatrixBandPart(const KernelInit&) { return Kernel(&MatrixBandPart); }
-
 // ---- Diag and DiagPart
 
 // With n elements on the diagonal, a tensor of twice the rank is an n by n matrix.
@@ -288,15 +287,12 @@ absl::Status DiagPart(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeDiag(const KernelInit&) { return Kernel(&Diag); }
-absl::StatusOr<Kernel> MakeDiagPart(const KernelInit&) { return Kernel(&DiagPart); }
-
 }  // namespace
 
 void AddDiagCpu(KernelRegistry* r) {
   const std::vector<std::string> sizes = {"k", "num_rows", "num_cols", "padding_value"};
-  r->Add("Diag", kCpu, MakeDiag);
-  r->Add("DiagPart", kCpu, MakeDiagPart);
+  r->Add("Diag", kCpu, Diag);
+  r->Add("DiagPart", kCpu, DiagPart);
   r->Add("MatrixDiag", kCpu, MakeMatrixDiag);
   r->Add("MatrixDiagPart", kCpu, MakeMatrixDiagPart);
   r->Add("MatrixSetDiag", kCpu, MakeMatrixSetDiag).InPlace({0});
@@ -308,9 +304,7 @@ void AddDiagCpu(KernelRegistry* r) {
   for (const char* op : {"MatrixSetDiagV2", "MatrixSetDiagV3"}) {
     r->Add(op, kCpu, MakeMatrixSetDiag).HostArgs({"k"}).InPlace({0});
   }
-  r->Add("MatrixBandPart", kCpu, MakeMatrixBandPart)
-      .HostArgs({"num_lower", "num_upper"})
-      .InPlace({0});
+  r->Add("MatrixBandPart", kCpu, MatrixBandPart).HostArgs({"num_lower", "num_upper"}).InPlace({0});
 }
 
 }  // namespace weir

@@ -2,6 +2,7 @@
 #include <memory>
 #include <numeric>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/reduce.h"
@@ -201,10 +202,7 @@ class EinsumRun {
     WEIR_RETURN_IF_ERROR(AsMatrices(left, contracted_, &x, &args.transpose_a));
     WEIR_RETURN_IF_ERROR(AsMatrices(contracted_, right, &y, &args.transpose_b));
     const Labels order = Joined(Joined(batch_, left), right);
-    if (result_.labels == order && !result_repeats_) {
-      RunProducts(args, x, y, out_->raw());
-      return absl::OkStatus();
-    }
+    if (result_.labels == order && !result_repeats_) return RunProducts(args, x, y, out_->raw());
     Strided z;
     z.type = x.type;
     z.labels = order;

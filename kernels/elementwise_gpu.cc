@@ -207,9 +207,7 @@ struct ClipKernel {
 void AddSums(KernelRegistry* r, DataType type) {
   if (FindBinary("AddV2", type) == nullptr || type == DT_INT32) return;
   for (const char* op : {"AddN", "AccumulateNV2"}) {
-    r->Add(op, kGpu, type, [](const KernelInit&) -> absl::StatusOr<Kernel> {
-       return Kernel(&RunAddN);
-     }).InPlace({0, 1});
+    r->Add(op, kGpu, type, RunAddN).InPlace({0, 1});
   }
   r->Add("ClipByValue", kGpu, type, [type](const KernelInit&) -> absl::StatusOr<Kernel> {
      return Kernel(ClipKernel{FindBinary("Minimum", type), FindBinary("Maximum", type)});
@@ -257,9 +255,7 @@ absl::Status RunSelectV2(KernelContext& c) {
   return RunChoice(c, c.input(0).shape(), shape);
 }
 
-KernelFactory Same(absl::Status (*run)(KernelContext&)) {
-  return [run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); };
-}
+KernelFactory Same(absl::Status (*run)(KernelContext&)) { return run; }
 
 // ---- Cast
 

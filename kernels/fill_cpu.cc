@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/fill_shapes.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
@@ -16,8 +17,6 @@ absl::Status Fill(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeFill(const KernelInit&) { return Kernel(&Fill); }
-
 absl::Status ZerosLike(KernelContext& c) {
   if (c.input(0).dtype() == DT_RESOURCE)
     return InvalidArgument("there is no zero of type resource");
@@ -25,8 +24,6 @@ absl::Status ZerosLike(KernelContext& c) {
   ClearElements(c, *out);
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeZerosLike(const KernelInit&) { return Kernel(&ZerosLike); }
 
 using OneTypes =
     List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
@@ -50,15 +47,12 @@ absl::StatusOr<Kernel> MakeOnesLike(const KernelInit& init) {
 // Elements are zero whether `init` asks for it or not: no run shows what another one left in
 // memory.
 absl::Status Empty(KernelContext& c) {
-  if (c.input(0).rank() != 1)
-    return InvalidArgument("shape must be a vector, got ", c.input(0).shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckRank(c.input(0), 1, "shape"));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(0))));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   ClearElements(c, *out);
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeEmpty(const KernelInit&) { return Kernel(&Empty); }
 
 // ---- CheckNumerics
 
@@ -109,18 +103,17 @@ absl::StatusOr<Kernel> MakeCheckNumerics(const KernelInit& init) {
 
 absl::StatusOr<Shape> ShapeOfFill(const KernelContext& c) {
   const Tensor &dims = c.input(0), &value = c.input(1);
-  if (dims.rank() != 1)
-    return InvalidArgument("dims must be a vector, got shape ", dims.shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckRank(dims, 1, "dims"));
   if (value.num_elements() != 1)
     return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
   return CheckedShape(ReadInts(dims));
 }
 
 void AddFillCpu(KernelRegistry* r) {
-  r->Add("Fill", kCpu, MakeFill).HostArgs({"dims"});
-  r->Add("ZerosLike", kCpu, MakeZerosLike).InPlace({0});
+  r->Add("Fill", kCpu, Fill).HostArgs({"dims"});
+  r->Add("ZerosLike", kCpu, ZerosLike).InPlace({0});
   r->Add("OnesLike", kCpu, MakeOnesLike).InPlace({0});
-  r->Add("Empty", kCpu, MakeEmpty).HostArgs({"shape"});
+  r->Add("Empty", kCpu, Empty).HostArgs({"shape"});
   for (const char* op : {"CheckNumerics", "CheckNumericsV2"})
     r->Add(op, kCpu, MakeCheckNumerics).Aliases({0});
 }

@@ -3,6 +3,7 @@
 
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
@@ -157,8 +158,6 @@ absl::Status GatherV2(KernelContext& c, int64_t batch_dims) {
   return Gather(c, axis, batches);
 }
 
-absl::StatusOr<Kernel> MakeGather(const KernelInit&) { return Kernel(&GatherRows); }
-
 absl::StatusOr<Kernel> MakeGatherV2(const KernelInit& init) {
   const int64_t batch_dims = init.attr<int64_t>("batch_dims");
   return Kernel([batch_dims](KernelContext& c) -> absl::Status { return GatherV2(c, batch_dims); });
@@ -229,7 +228,7 @@ absl::StatusOr<Kernel> MakeGatherNd(const KernelInit& init) {
 }  // namespace
 
 void AddGatherCpu(KernelRegistry* r) {
-  r->Add("Gather", kCpu, MakeGather);
+  r->Add("Gather", kCpu, GatherRows);
   r->Add("GatherV2", kCpu, MakeGatherV2).HostArgs({"axis"});
   r->Add("GatherNd", kCpu, MakeGatherNd);
 }

@@ -210,25 +210,19 @@ absl::StatusOr<Kernel> MakeFullMatch(const KernelInit& init) {
   });
 }
 
-// A kernel that needs nothing of its node.
-template <absl::Status (*kRun)(KernelContext&)>
-absl::StatusOr<Kernel> Plain(const KernelInit&) {
-  return Kernel(kRun);
-}
-
 }  // namespace
 
 void AddIoCpu(KernelRegistry* r) {
-  r->Add("SaveV2", kCpu, Plain<Save>);
+  r->Add("SaveV2", kCpu, Save);
   r->Add("RestoreV2", kCpu, MakeRestore);
   r->Add("MergeV2Checkpoints", kCpu, MakeMerge);
   r->Add("Restore", kCpu, MakeRestoreOne);
   r->Add("RestoreSlice", kCpu, MakeRestoreOne);
-  r->Add("ShardedFilename", kCpu, Plain<ShardedName>);
-  r->Add("ShardedFilespec", kCpu, Plain<ShardedSpec>);
-  r->Add("ReadFile", kCpu, Plain<Read>);
-  r->Add("WriteFile", kCpu, Plain<Write>);
-  r->Add("MatchingFiles", kCpu, Plain<Match>);
+  r->Add("ShardedFilename", kCpu, ShardedName);
+  r->Add("ShardedFilespec", kCpu, ShardedSpec);
+  r->Add("ReadFile", kCpu, Read);
+  r->Add("WriteFile", kCpu, Write);
+  r->Add("MatchingFiles", kCpu, Match);
   r->Add("StringJoin", kCpu, MakeJoin);
   r->Add("StaticRegexFullMatch", kCpu, MakeFullMatch);
 }

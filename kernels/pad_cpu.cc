@@ -1,4 +1,5 @@
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -72,8 +73,6 @@ absl::Status Pad(KernelContext& c) {
   CopyInterior(c, in, border, out);
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakePad(const KernelInit&) { return Kernel(&Pad); }
 
 // ---- mirrors
 
@@ -219,8 +218,8 @@ absl::StatusOr<Kernel> MakeMirrorPadGrad(const KernelInit& init) {
 }  // namespace
 
 void AddPadCpu(KernelRegistry* r) {
-  r->Add("Pad", kCpu, MakePad).HostArgs({"paddings"});
-  r->Add("PadV2", kCpu, MakePad).HostArgs({"paddings", "constant_values"});
+  r->Add("Pad", kCpu, Pad).HostArgs({"paddings"});
+  r->Add("PadV2", kCpu, Pad).HostArgs({"paddings", "constant_values"});
   r->Add("MirrorPad", kCpu, MakeMirrorPad).HostArgs({"paddings"});
   r->Add("MirrorPadGrad", kCpu, MakeMirrorPadGrad).HostArgs({"paddings"});
 }

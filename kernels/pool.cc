@@ -158,10 +158,4 @@ absl::StatusOr<PoolShape> PoolShape::Make(const KernelContext& ctx, const PoolAt
   return p;
 }
 
-absl::Status CheckShape(absl::string_view name, const Tensor& t, const Shape& want) {
-  if (t.shape() == want) return absl::OkStatus();
-  return InvalidArgument("Expected ", name, " shape to be ", want.ToString(), ", but got ",
-                         t.shape().ToString());
-}
-
 }  // namespace weir

@@ -43,9 +43,6 @@ struct PoolShape {
                                         const Shape& input);
 };
 
-// INVALID_ARGUMENT unless the input called `name` has this shape.
-absl::Status CheckShape(absl::string_view name, const Tensor& t, const Shape& want);
-
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_POOL_H_

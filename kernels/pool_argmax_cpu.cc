@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/pool.h"
 #include "weir/kernels/registry.h"
 
@@ -97,8 +98,8 @@ absl::Status ArgmaxGradient(KernelContext& ctx, const PoolAttributes& attributes
                             bool include_batch, bool add) {
   const Tensor &x = ctx.input(0), &grad = ctx.input(1), &argmax = ctx.input(2);
   WEIR_ASSIGN_OR_RETURN(const PoolShape s, PoolShape::Make(ctx, attributes, x.shape()));
-  WEIR_RETURN_IF_ERROR(CheckShape("argmax", argmax, s.output));
-  WEIR_RETURN_IF_ERROR(CheckShape("grad", grad, add ? s.output : x.shape()));
+  WEIR_RETURN_IF_ERROR(CheckShape(argmax, s.output, "argmax"));
+  WEIR_RETURN_IF_ERROR(CheckShape(grad, add ? s.output : x.shape(), "grad"));
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, add ? x.shape() : s.output));
   const int64_t per_image =
       std::max<int64_t>(argmax.num_elements() / std::max<int64_t>(s.batch, 1), 1);

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/pool.h"
 #include "weir/kernels/pool_rows.h"
@@ -78,10 +79,10 @@ absl::Status Pool(KernelContext& ctx, const PoolAttributes& attributes, PoolKind
   if (across_channels && kind != PoolKind::kMax) {
     return Unimplemented("Non-spatial pooling is not yet supported, but for MaxPool");
   }
-  if (is_max_grad) WEIR_RETURN_IF_ERROR(CheckShape("orig_output", ctx.input(1), s.output));
-  if (kind == PoolKind::kMaxGrad) WEIR_RETURN_IF_ERROR(CheckShape("grad", ctx.input(2), s.output));
-  if (kind == PoolKind::kMaxGradGrad) WEIR_RETURN_IF_ERROR(CheckShape("grad", ctx.input(2), image));
-  if (kind == PoolKind::kAvgGrad) WEIR_RETURN_IF_ERROR(CheckShape("grad", ctx.input(1), s.output));
+  if (is_max_grad) WEIR_RETURN_IF_ERROR(CheckShape(ctx.input(1), s.output, "orig_output"));
+  if (kind == PoolKind::kMaxGrad) WEIR_RETURN_IF_ERROR(CheckShape(ctx.input(2), s.output, "grad"));
+  if (kind == PoolKind::kMaxGradGrad) WEIR_RETURN_IF_ERROR(CheckShape(ctx.input(2), image, "grad"));
+  if (kind == PoolKind::kAvgGrad) WEIR_RETURN_IF_ERROR(CheckShape(ctx.input(1), s.output, "grad"));
 
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, to_image ? image : s.output));
   if (result->num_elements() == 0) return absl::OkStatus();

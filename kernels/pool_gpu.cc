@@ -1,3 +1,4 @@
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/pool.h"
 
 #include "weir/kernels/gpu_kernels.h"
@@ -12,10 +13,10 @@ namespace {
 
 absl::Status CheckShapes(const KernelContext& c, PoolOp op, const Shape& image,
                          const Shape& pooled) {
-  if (op == PoolOp::kAvgGrad) return CheckShape("grad", c.input(1), pooled);
+  if (op == PoolOp::kAvgGrad) return CheckShape(c.input(1), pooled, "grad");
   if (op != PoolOp::kMaxGrad && op != PoolOp::kMaxGradGrad) return absl::OkStatus();
-  WEIR_RETURN_IF_ERROR(CheckShape("orig_output", c.input(1), pooled));
-  return CheckShape("grad", c.input(2), op == PoolOp::kMaxGrad ? pooled : image);
+  WEIR_RETURN_IF_ERROR(CheckShape(c.input(1), pooled, "orig_output"));
+  return CheckShape(c.input(2), op == PoolOp::kMaxGrad ? pooled : image, "grad");
 }
 
 // The shape of the image: AvgPoolGrad's first input spells it out.

@@ -232,9 +232,7 @@ absl::Status RunGetKeyCounter(KernelContext& c) {
   return absl::OkStatus();
 }
 
-KernelFactory Stateless(absl::Status (*run)(KernelContext&)) {
-  return [run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); };
-}
+KernelFactory Stateless(absl::Status (*run)(KernelContext&)) { return run; }
 
 }  // namespace
 

@@ -166,14 +166,8 @@ absl::Status RunArg(KernelContext& c) {
 
 template <class... Ts>
 void AddArgs(KernelRegistry* r, List<Ts...>) {
-  (r->Add("ArgMax", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunArg<Ts, true>); })
-       .HostArgs({"dimension"}),
-   ...);
-  (r->Add("ArgMin", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunArg<Ts, false>); })
-       .HostArgs({"dimension"}),
-   ...);
+  (r->Add("ArgMax", kCpu, DataTypeOf<Ts>::value, RunArg<Ts, true>).HostArgs({"dimension"}), ...);
+  (r->Add("ArgMin", kCpu, DataTypeOf<Ts>::value, RunArg<Ts, false>).HostArgs({"dimension"}), ...);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -153,8 +154,7 @@ absl::StatusOr<Kernel> MakeScatterNd(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const Combiner combine,
                         CombinerOf(IsPlain(type) ? Combine::kAdd : Combine::kUpdate, type));
   return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
-    if (c.input(2).rank() != 1)
-      return InvalidArgument("shape must be a vector, got ", c.input(2).shape().ToString());
+    WEIR_RETURN_IF_ERROR(CheckRank(c.input(2), 1, "shape"));
     WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(2))));
     WEIR_ASSIGN_OR_RETURN(const Slices slices,
                           ReadSlices(c.input(0), c.input(1), shape, ignore_bad));

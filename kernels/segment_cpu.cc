@@ -244,11 +244,7 @@ absl::Status RunUnsorted(KernelContext& c) {
 
 template <template <class> class F, class... Ts>
 void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
-  (r->Add(
-        op, kCpu, DataTypeOf<Ts>::value,
-        [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunUnsorted<F<Ts>, Ts>); })
-       .HostArgs({"num_segments"}),
-   ...);
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, RunUnsorted<F<Ts>, Ts>).HostArgs({"num_segments"}), ...);
 }
 
 // ---- SparseSegmentSum and its kin
@@ -381,9 +377,7 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
 template <template <class> class F, class... Ts>
 void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
   for (const char* suffix : {"", "WithNumSegments"}) {
-    (r->Add(
-          op + suffix, kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunSparse<F<Ts>, Ts>); })
+    (r->Add(op + suffix, kCpu, DataTypeOf<Ts>::value, RunSparse<F<Ts>, Ts>)
          .HostArgs({"num_segments"}),
      ...);
   }

@@ -174,33 +174,25 @@ absl::Status RunCross(KernelContext& c) {
 
 template <class... Ts>
 void AddRanges(KernelRegistry* r, List<Ts...>) {
-  (r->Add("Range", kCpu, TypeConstraints{{"Tidx", DataTypeOf<Ts>::value}},
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunRange<Ts>); })
+  (r->Add("Range", kCpu, TypeConstraints{{"Tidx", DataTypeOf<Ts>::value}}, RunRange<Ts>)
        .HostArgs({"start", "limit", "delta"}),
    ...);
 }
 template <class... Ts>
 void AddLinSpaces(KernelRegistry* r, List<Ts...>) {
-  (r->Add("LinSpace", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunLinSpace<Ts>); })
+  (r->Add("LinSpace", kCpu, DataTypeOf<Ts>::value, RunLinSpace<Ts>)
        .HostArgs({"start", "stop", "num"}),
    ...);
 }
 template <class... Ts>
 void AddCrosses(KernelRegistry* r, List<Ts...>) {
-  (r->Add("Cross", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunCross<Ts>); }),
-   ...);
+  (r->Add("Cross", kCpu, DataTypeOf<Ts>::value, RunCross<Ts>), ...);
 }
 template <class... Ts>
 void AddHistograms(KernelRegistry* r, List<Ts...>) {
   (r->Add("Bucketize", kCpu, DataTypeOf<Ts>::value, MakeBucketize<Ts>), ...);
-  (r->Add("Bincount", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunBincount<Ts>); }),
-   ...);
-  (r->Add("HistogramFixedWidth", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(RunHistogram<Ts>); }),
-   ...);
+  (r->Add("Bincount", kCpu, DataTypeOf<Ts>::value, RunBincount<Ts>), ...);
+  (r->Add("HistogramFixedWidth", kCpu, DataTypeOf<Ts>::value, RunHistogram<Ts>), ...);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 
 // Sets in the last dimension of a tensor, dense or sparse: their intersection, union, difference
@@ -37,10 +38,8 @@ absl::StatusOr<Shape> SparseShape(const KernelContext& c, int first) {
   const Tensor &indices = c.input(first), &values = c.input(first + 1), &shape = c.input(first + 2);
   if (indices.rank() != 2)
     return InvalidArgument("indices must be a matrix, got shape ", indices.shape().ToString());
-  if (values.rank() != 1)
-    return InvalidArgument("values must be a vector, got shape ", values.shape().ToString());
-  if (shape.rank() != 1)
-    return InvalidArgument("shape must be a vector, got shape ", shape.shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckRank(values, 1, "values"));
+  WEIR_RETURN_IF_ERROR(CheckRank(shape, 1, "shape"));
   if (indices.dim(0) != values.dim(0)) {
     return InvalidArgument("indices and values rows (indexing dimension) must match. (indices = ",
                            indices.dim(0), ", values = ", values.dim(0), ")");

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -13,8 +14,6 @@ absl::Status Pass(KernelContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, c.input(i));
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakePass(const KernelInit&) { return Kernel(&Pass); }
 
 absl::StatusOr<Kernel> MakeConst(const KernelInit& init) {
   Tensor value = init.attr<Tensor>("value");
@@ -43,8 +42,6 @@ absl::Status DeepCopy(KernelContext& c) {
   if (out->raw() != in.raw()) copy.Run(c, in.dtype(), in.raw(), out->raw());
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeDeepCopy(const KernelInit&) { return Kernel(&DeepCopy); }
 
 absl::StatusOr<Kernel> MakeEnsureShape(const KernelInit& init) {
   const Shape expected = init.attr<Shape>("shape");
@@ -115,10 +112,6 @@ absl::Status WriteScalar(KernelContext& c, int64_t value) {
 
 absl::Status SizeKernel(KernelContext& c) { return WriteScalar(c, c.input(0).num_elements()); }
 absl::Status RankKernel(KernelContext& c) { return WriteScalar(c, c.input(0).rank()); }
-
-absl::StatusOr<Kernel> MakeShape(const KernelInit&) { return Kernel(&ShapeKernel); }
-absl::StatusOr<Kernel> MakeSize(const KernelInit&) { return Kernel(&SizeKernel); }
-absl::StatusOr<Kernel> MakeRank(const KernelInit&) { return Kernel(&RankKernel); }
 
 // ---- other shapes for the same elements
 
@@ -197,9 +190,6 @@ absl::Status Squeeze(KernelContext& c, absl::Span<const int64_t> axes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeReshape(const KernelInit&) { return Kernel(&Reshape); }
-absl::StatusOr<Kernel> MakeExpandDims(const KernelInit&) { return Kernel(&ExpandDims); }
-
 absl::StatusOr<Kernel> MakeSqueeze(const KernelInit& init) {
   const auto axes = init.attr<std::vector<int64_t>>("squeeze_dims");
   return Kernel([axes](KernelContext& c) -> absl::Status { return Squeeze(c, axes); });
@@ -264,11 +254,6 @@ absl::Status BroadcastGradientArgs(KernelContext& c) {
   return WriteInts(reduce_b, r1);
 }
 
-absl::StatusOr<Kernel> MakeBroadcastArgs(const KernelInit&) { return Kernel(&BroadcastArgs); }
-absl::StatusOr<Kernel> MakeBroadcastGradientArgs(const KernelInit&) {
-  return Kernel(&BroadcastGradientArgs);
-}
-
 double Tiny(const KernelInit&) { return 20; }
 
 }  // namespace
@@ -278,22 +263,22 @@ void AddShapeOps(KernelRegistry* r) {
   for (const char* op : {"Placeholder", "PlaceholderV2"}) r->Add(op, kCpu, MakePlaceholder);
   for (const char* op : {"Identity", "StopGradient", "PreventGradient", "GuaranteeConst",
                          "PlaceholderWithDefault"}) {
-    r->Add(op, kCpu, MakePass).Aliases({0}).Cost(Tiny);
+    r->Add(op, kCpu, Pass).Aliases({0}).Cost(Tiny);
   }
-  r->Add("IdentityN", kCpu, MakePass).AliasesEach().Cost(Tiny);
-  r->Add("Snapshot", kCpu, MakeDeepCopy).InPlace({0});
-  r->Add("DeepCopy", kCpu, MakeDeepCopy);
+  r->Add("IdentityN", kCpu, Pass).AliasesEach().Cost(Tiny);
+  r->Add("Snapshot", kCpu, DeepCopy).InPlace({0});
+  r->Add("DeepCopy", kCpu, DeepCopy);
   r->Add("EnsureShape", kCpu, MakeEnsureShape).Aliases({0}).Cost(Tiny);
   r->Add("Bitcast", kCpu, MakeBitcast).Aliases({0}).Cost(Tiny);
-  r->Add("Shape", kCpu, MakeShape).HostArgs({"output"}).Cost(Tiny);
-  r->Add("ShapeN", kCpu, MakeShape).HostArgs({"output"}).Cost(Tiny);
-  r->Add("Size", kCpu, MakeSize).HostArgs({"output"}).Cost(Tiny);
-  r->Add("Rank", kCpu, MakeRank).HostArgs({"output"}).Cost(Tiny);
-  r->Add("Reshape", kCpu, MakeReshape).Aliases({0}).HostArgs({"shape"}).Cost(Tiny);
-  r->Add("ExpandDims", kCpu, MakeExpandDims).Aliases({0}).HostArgs({"dim"}).Cost(Tiny);
+  r->Add("Shape", kCpu, ShapeKernel).HostArgs({"output"}).Cost(Tiny);
+  r->Add("ShapeN", kCpu, ShapeKernel).HostArgs({"output"}).Cost(Tiny);
+  r->Add("Size", kCpu, SizeKernel).HostArgs({"output"}).Cost(Tiny);
+  r->Add("Rank", kCpu, RankKernel).HostArgs({"output"}).Cost(Tiny);
+  r->Add("Reshape", kCpu, Reshape).Aliases({0}).HostArgs({"shape"}).Cost(Tiny);
+  r->Add("ExpandDims", kCpu, ExpandDims).Aliases({0}).HostArgs({"dim"}).Cost(Tiny);
   r->Add("Squeeze", kCpu, MakeSqueeze).Aliases({0}).Cost(Tiny);
-  r->Add("BroadcastArgs", kCpu, MakeBroadcastArgs).HostArgs({"s0", "s1", "r0"}).Cost(Tiny);
-  r->Add("BroadcastGradientArgs", kCpu, MakeBroadcastGradientArgs)
+  r->Add("BroadcastArgs", kCpu, BroadcastArgs).HostArgs({"s0", "s1", "r0"}).Cost(Tiny);
+  r->Add("BroadcastGradientArgs", kCpu, BroadcastGradientArgs)
       .HostArgs({"s0", "s1", "r0", "r1"})
       .Cost(Tiny);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
@@ -52,8 +53,6 @@ absl::Status Slice(KernelContext& c) {
   copy.Run(c, in.dtype(), ElementAt(in, offset), out->raw());
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeSlice(const KernelInit&) { return Kernel(&Slice); }
 
 // ---- strided slices
 
@@ -200,7 +199,7 @@ absl::StatusOr<Kernel> MakeTensorSliceUpdate(const KernelInit& init) {
 
 void AddSliceCpu(KernelRegistry* r) {
   const std::vector<std::string> bounds = {"begin", "end", "strides"};
-  r->Add("Slice", kCpu, MakeSlice).HostArgs({"begin", "size"});
+  r->Add("Slice", kCpu, Slice).HostArgs({"begin", "size"});
   r->Add("StridedSlice", kCpu, MakeStridedSlice).HostArgs(bounds);
   r->Add("StridedSliceGrad", kCpu, MakeStridedSliceGrad)
       .HostArgs({"shape", "begin", "end", "strides"});

@@ -135,8 +135,7 @@ void AddType(KernelRegistry* r) {
   const DataType type = DataTypeOf<T>::value;
   const auto add = [&](absl::string_view op, absl::Status (*run)(KernelContext&),
                        TypeConstraints types) -> KernelDef& {
-    return r->Add(op, kCpu, std::move(types),
-                  [run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); });
+    return r->Add(op, kCpu, std::move(types), run);
   };
   add("Softmax", +[](KernelContext& c) { return RunSoftmax<T>(c, false); }, {{"T", type}})
       .InPlace({0});

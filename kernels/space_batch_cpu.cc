@@ -1,3 +1,4 @@
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/ops/array.h"
@@ -42,8 +43,7 @@ absl::StatusOr<Blocks> ReadBlocks(KernelContext& c, int64_t block_size) {
       return InvalidArgument("Input rank should be 4 instead of ", c.input(0).rank());
     blocks.size = {block_size, block_size};
   } else {
-    if (c.input(1).rank() != 1)
-      return InvalidArgument("block_shape must be a vector, got ", c.input(1).shape().ToString());
+    WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 1, "block_shape"));
     blocks.size = ReadInts(c.input(1));
   }
   if (borders.rank() != 2 || borders.dim(0) != static_cast<int64_t>(blocks.size.size()) ||

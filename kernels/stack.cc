@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "weir/core/resource.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -106,12 +107,9 @@ absl::Status Close(KernelContext& c) {
 
 void AddStackKernels(KernelRegistry* r) {
   r->Add("StackV2", kCpu, MakeStack);
-  r->Add("StackPushV2", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
-     return Kernel(&Push);
-   }).Aliases({1});
+  r->Add("StackPushV2", kCpu, Push).Aliases({1});
   r->Add("StackPopV2", kCpu, MakePop);
-  r->Add("StackCloseV2", kCpu,
-         [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(&Close); });
+  r->Add("StackCloseV2", kCpu, Close);
 }
 
 }  // namespace weir

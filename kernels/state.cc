@@ -312,8 +312,6 @@ absl::StatusOr<Kernel> MakeGatherNd(const KernelInit& init) {
   return Kernel([dtype](KernelContext& c) -> absl::Status { return GatherNdFrom(c, dtype); });
 }
 
-absl::StatusOr<Kernel> MakeIsInitialized(const KernelInit&) { return Kernel(IsInitialized); }
-absl::StatusOr<Kernel> MakeVariableShape(const KernelInit&) { return Kernel(VariableShapeKernel); }
 absl::StatusOr<Kernel> MakeDestroy(const KernelInit& init) {
   const bool ignore = init.attr<bool>("ignore_lookup_error");
   return Kernel([ignore](KernelContext& c) -> absl::Status { return DestroyResource(c, ignore); });
@@ -324,9 +322,9 @@ absl::StatusOr<Kernel> MakeDestroy(const KernelInit& init) {
 void AddStateCpu(KernelRegistry* r) {
   for (const char* op : {"VarHandleOp", "VariableV2", "Variable"}) r->Add(op, kCpu, MakeVariable);
   r->Add("ReadVariableOp", kCpu, MakeRead);
-  r->Add("VarIsInitializedOp", kCpu, MakeIsInitialized);
-  r->Add("IsVariableInitialized", kCpu, MakeIsInitialized);
-  r->Add("VariableShape", kCpu, MakeVariableShape);
+  r->Add("VarIsInitializedOp", kCpu, IsInitialized);
+  r->Add("IsVariableInitialized", kCpu, IsInitialized);
+  r->Add("VariableShape", kCpu, VariableShapeKernel);
   r->Add("DestroyResourceOp", kCpu, MakeDestroy).Writes({0});
   r->Add("AssignVariableOp", kCpu, MakeAssign).Writes({0});
   r->Add("Assign", kCpu, MakeAssign).Writes({0});

@@ -278,29 +278,6 @@ void ClearElements(const KernelContext& c, Tensor& t) {
   FillOnStream(stream, 1, &zero, t.raw(), static_cast<int64_t>(t.num_bytes()));
 }
 
-Dims ReadInts(const Tensor& t) {
-  const int64_t n = t.num_elements();
-  if (t.dtype() == DT_INT32) return Dims(t.data<int32_t>(), t.data<int32_t>() + n);
-  if (t.dtype() == DT_INT64) return Dims(t.data<int64_t>(), t.data<int64_t>() + n);
-  Dims out(n);
-  for (int64_t i = 0; i < n; ++i) out[i] = t.IntAt(i);
-  return out;
-}
-
-absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument) {
-  if (t.num_elements() != 1) {
-    return InvalidArgument(argument, " must be a scalar, but has shape ", t.shape().ToString());
-  }
-  return t.dtype() == DT_INT32 ? *t.data<int32_t>() : t.IntAt(0);
-}
-
-absl::StatusOr<int> ReadAxis(int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) {
-    return InvalidArgument("axis ", axis, " must be in the range [", -rank, ", ", rank, ")");
-  }
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
-
 absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin,
                        const Shape& shape) {
   char* data = static_cast<char*>(const_cast<void*>(ElementAt(input, begin)));
@@ -315,15 +292,6 @@ absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t beg
   copy.AddDim(out->num_elements(), 1, 1);
   copy.Run(c, input.dtype(), data, out->raw());
   return absl::OkStatus();
-}
-
-absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims) {
-  WEIR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
-  if (!shape.IsFullyDefined()) {
-    return InvalidArgument("shape must be fully defined, with no negative dimension, but is ",
-                           shape.ToString());
-  }
-  return shape;
 }
 
 }  // namespace weir

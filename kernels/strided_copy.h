@@ -1,15 +1,13 @@
 #ifndef WEIR_KERNELS_STRIDED_COPY_H_
 #define WEIR_KERNELS_STRIDED_COPY_H_
 
-#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "weir/core/kernel.h"
 #include "weir/core/tensor.h"
+#include "weir/kernels/arguments.h"
 
 // Moving elements of any type, which is all that slices, transposes, pads, joins and their kin do.
 namespace weir {
-
-using Dims = absl::InlinedVector<int64_t, 6>;
 
 // A copy between two rectangular grids of elements: for every index vector i below `extents`,
 //   to[sum of i * to_strides] = from[sum of i * from_strides].
@@ -59,20 +57,10 @@ void ClearElements(const KernelContext& c, Tensor& t);
 
 // ---- what kernels that move elements share
 
-// The elements of an integer tensor.
-Dims ReadInts(const Tensor& t);
-// The only element of an integer tensor; INVALID_ARGUMENT naming the argument if there is not
-// exactly one.
-absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument);
-// `axis` counted from the front; INVALID_ARGUMENT if it is outside [-rank, rank).
-absl::StatusOr<int> ReadAxis(int64_t axis, int rank);
 // Output i is elements [begin, begin + shape.num_elements()) of `input`: a view of them where that
 // is possible and aligned (the input's memory is not the step's arena), else a copy.
 absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t begin,
                        const Shape& shape);
-// INVALID_ARGUMENT if the element count of the shape overflows; sizes that come from data go
-// through it.
-absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims);
 
 }  // namespace weir
 

@@ -167,12 +167,8 @@ absl::Status TensorSummaryV2(KernelContext& ctx) {
 
 template <class... Ts>
 void AddNumeric(KernelRegistry* r, List<Ts...>) {
-  (r->Add("ScalarSummary", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(ScalarSummary<Ts>); }),
-   ...);
-  (r->Add("HistogramSummary", kCpu, DataTypeOf<Ts>::value,
-          [](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(HistogramSummary<Ts>); }),
-   ...);
+  (r->Add("ScalarSummary", kCpu, DataTypeOf<Ts>::value, ScalarSummary<Ts>), ...);
+  (r->Add("HistogramSummary", kCpu, DataTypeOf<Ts>::value, HistogramSummary<Ts>), ...);
 }
 
 }  // namespace
@@ -180,7 +176,7 @@ void AddNumeric(KernelRegistry* r, List<Ts...>) {
 void AddSummary(KernelRegistry* r) {
   AddNumeric(r, RealNumbers());
   const auto add = [r](absl::string_view op, absl::Status (*run)(KernelContext&)) {
-    r->Add(op, kCpu, [run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); });
+    r->Add(op, kCpu, run);
   };
   add("MergeSummary", MergeSummary);
   add("TensorSummary", TensorSummary);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 

@@ -1,4 +1,5 @@
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -112,8 +113,7 @@ absl::Status Reverse(KernelContext& c) {
 
 absl::Status ReverseV2(KernelContext& c) {
   const int rank = c.input(0).rank();
-  if (c.input(1).rank() != 1)
-    return InvalidArgument("axis must be a vector, got ", c.input(1).shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 1, "axis"));
   Flags reversed(rank, false);
   for (const int64_t named : ReadInts(c.input(1))) {
     if (named < -rank || named >= rank) {
@@ -126,9 +126,6 @@ absl::Status ReverseV2(KernelContext& c) {
   }
   return ReverseDims(c, reversed);
 }
-
-absl::StatusOr<Kernel> MakeReverse(const KernelInit&) { return Kernel(&Reverse); }
-absl::StatusOr<Kernel> MakeReverseV2(const KernelInit&) { return Kernel(&ReverseV2); }
 
 absl::Status ReverseSequence(KernelContext& c, int64_t seq_dim, int64_t batch_dim) {
   const Tensor &in = c.input(0), &lengths_tensor = c.input(1);
@@ -212,8 +209,6 @@ absl::Status Roll(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeRoll(const KernelInit&) { return Kernel(&Roll); }
-
 // ---- repeating
 
 absl::Status Tile(KernelContext& c) {
@@ -248,12 +243,9 @@ absl::Status Tile(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeTile(const KernelInit&) { return Kernel(&Tile); }
-
 absl::Status BroadcastTo(KernelContext& c) {
   const Tensor& in = c.input(0);
-  if (c.input(1).rank() != 1)
-    return InvalidArgument("shape must be a vector, got ", c.input(1).shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 1, "shape"));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(1))));
   absl::StatusOr<Shape> together = BroadcastShapes(in.shape(), shape);
   if (!together.ok() || *together != shape) {
@@ -272,8 +264,6 @@ absl::Status BroadcastTo(KernelContext& c) {
   copy.Run(c, in.dtype(), in.raw(), out->raw());
   return absl::OkStatus();
 }
-
-absl::StatusOr<Kernel> MakeBroadcastTo(const KernelInit&) { return Kernel(&BroadcastTo); }
 
 // The repetitions of a tiled tensor, added up: block after block into the result.
 template <class T>
@@ -321,13 +311,13 @@ void AddTransposeCpu(KernelRegistry* r) {
   r->Add("Transpose", kCpu, MakeTranspose).HostArgs({"perm"});
   r->Add("ConjugateTranspose", kCpu, MakeTranspose).HostArgs({"perm"});
   r->Add("InvertPermutation", kCpu, MakeInvertPermutation).HostArgs({"x", "y"});
-  r->Add("Reverse", kCpu, MakeReverse).HostArgs({"dims"});
-  r->Add("ReverseV2", kCpu, MakeReverseV2).HostArgs({"axis"});
+  r->Add("Reverse", kCpu, Reverse).HostArgs({"dims"});
+  r->Add("ReverseV2", kCpu, ReverseV2).HostArgs({"axis"});
   r->Add("ReverseSequence", kCpu, MakeReverseSequence).HostArgs({"seq_lengths"});
-  r->Add("Roll", kCpu, MakeRoll).HostArgs({"shift", "axis"});
-  r->Add("Tile", kCpu, MakeTile).HostArgs({"multiples"});
+  r->Add("Roll", kCpu, Roll).HostArgs({"shift", "axis"});
+  r->Add("Tile", kCpu, Tile).HostArgs({"multiples"});
   r->Add("TileGrad", kCpu, MakeTileGrad).HostArgs({"multiples"});
-  r->Add("BroadcastTo", kCpu, MakeBroadcastTo).HostArgs({"shape"});
+  r->Add("BroadcastTo", kCpu, BroadcastTo).HostArgs({"shape"});
 }
 
 }  // namespace weir

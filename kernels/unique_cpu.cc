@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/fill_shapes.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"

@@ -20,7 +20,7 @@ A package says who may use it: package(default_visibility = visible_from("core")
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 
-_COPTS = [
+COPTS = [
     "-Wall",
     "-Wextra",
     "-Wno-unused-parameter",
@@ -38,22 +38,51 @@ def visible_from(folder):
     after = _ORDER[_ORDER.index(folder):] if folder in _ORDER else [folder]
     return ["//%s:__subpackages__" % f for f in depset(after + _TOP).to_list()]
 
-def weir_cc_library(name, copts = [], **kwargs):
+# Tests are not optimised: half of the sources are tests, and none of their time is their own code's.
+TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
+
+def _compiled(copts, deps):
+    """The copts and deps of a target: those given, a folder's own, and headers parsed once."""
+    package = native.package_name()
+    is_test = (package + "/").startswith("tests/") and package != "tests/bench"
+    kind = "test" if is_test else "library"
+    if copts:  # other flags than the precompiled header's
+        precompiled, flags = [], []
+    else:
+        header = "//tools/precompiled:" + kind
+        include = [
+            "-include",
+            "tools/precompiled/%s.h" % kind,
+            # What GCC 12 sees in Abseil's headers, which it does not know for the system's any more.
+            "-Wno-array-bounds",
+            "-Wno-uninitialized",
+        ]
+        precompiled = select({
+            "//tools/precompiled:plain_headers": [],
+            "//conditions:default": [header],
+        })
+        flags = select({
+            "//tools/precompiled:plain_headers": [],
+            "//conditions:default": include,
+        })
+    return {
+        "copts": (TEST_COPTS if is_test else COPTS) + copts + flags,
+        "deps": deps + precompiled,
+    }
+
+def weir_cc_library(name, copts = [], deps = [], **kwargs):
+    kwargs.update(_compiled(copts, deps))
     cc_library(
         name = name,
-        copts = _COPTS + copts,
         include_prefix = "weir/" + native.package_name(),
         linkstatic = True,  # nothing links shared
         **kwargs
     )
 
-def weir_cc_binary(name, copts = [], **kwargs):
-    cc_binary(name = name, copts = _COPTS + copts, **kwargs)
+def weir_cc_binary(name, copts = [], deps = [], **kwargs):
+    kwargs.update(_compiled(copts, deps))
+    cc_binary(name = name, **kwargs)
 
 def weir_cc_test(name, copts = [], deps = [], **kwargs):
-    cc_test(
-        name = name,
-        copts = _COPTS + copts,
-        deps = deps + ["//third_party:gtest_main"],
-        **kwargs
-    )
+    kwargs.update(_compiled(copts, deps + ["//third_party:gtest_main"]))
+    cc_test(name = name, **kwargs)

@@ -1,5 +1,7 @@
+#include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -38,95 +40,16 @@ const Reasons* WithVariableOps(Reasons reasons) {
 
 // Ops that no row of the sweep can show, and where they are tested instead.
 const Reasons& TestedElsewhere() {
-  static const Reasons* const reasons = WithVariableOps({
-      {"AccumulatorApplyGradient", "control_flow_test"},
-      {"AccumulatorNumAccumulated", "control_flow_test"},
-      {"AccumulatorSetGlobalStep", "control_flow_test"},
-      {"AccumulatorTakeGradient", "control_flow_test"},
-      {"Assert", "control_flow_test"},
-      {"AudioSummaryV2", "summary_test"},
-      {"ConditionalAccumulator", "control_flow_test"},
-      {"Const", "array_test"},
-      {"ControlTrigger", "control_flow_test"},
-      {"DestroyTemporaryVariable", "control_flow_test"},
-      {"Enter", "control_flow_test"},
-      {"Exit", "control_flow_test"},
-      {"FusedBatchNorm", "batch_norm_test"},
-      {"FusedBatchNormGrad", "batch_norm_test"},
-      {"FusedBatchNormGradV2", "batch_norm_test"},
-      {"FusedBatchNormGradV3", "batch_norm_test"},
-      {"FusedBatchNormV2", "batch_norm_test"},
-      {"FusedBatchNormV3", "batch_norm_test"},
-      {"HistogramSummary", "summary_test"},
-      {"ImageSummary", "summary_test"},
-      {"LoopCond", "control_flow_test"},
-      {"MatchingFiles", "tests/session/io_ops_test"},
-      {"Merge", "control_flow_test"},
-      {"MergeSummary", "summary_test"},
-      {"MergeV2Checkpoints", "tests/session/io_ops_test"},
-      {"Multinomial", "tests/ops/random_test"},
-      {"NextIteration", "control_flow_test"},
-      {"NoOp", "control_flow_test"},
-      {"Placeholder", "array_test"},
-      {"PlaceholderV2", "array_test"},
-      {"Print", "control_flow_test"},
-      {"PrintV2", "control_flow_test"},
-      {"Qr", "qr_test"},
-      {"RandomShuffle", "tests/ops/random_test"},
-      {"RandomStandardNormal", "tests/ops/random_test"},
-      {"RandomUniform", "tests/ops/random_test"},
-      {"RandomUniformInt", "tests/ops/random_test"},
-      {"ReadFile", "tests/session/io_ops_test"},
-      {"RefEnter", "control_flow_test"},
-      {"RefExit", "control_flow_test"},
-      {"RefIdentity", "control_flow_test"},
-      {"RefMerge", "control_flow_test"},
-      {"RefNextIteration", "control_flow_test"},
-      {"RefSelect", "control_flow_test"},
-      {"RefSwitch", "control_flow_test"},
-      {"ResourceAccumulatorApplyGradient", "control_flow_test"},
-      {"ResourceAccumulatorNumAccumulated", "control_flow_test"},
-      {"ResourceAccumulatorSetGlobalStep", "control_flow_test"},
-      {"ResourceAccumulatorTakeGradient", "control_flow_test"},
-      {"ResourceConditionalAccumulator", "control_flow_test"},
-      {"ResourceStridedSliceAssign", "array_test"},
-      {"Restore", "tests/session/io_ops_test"},
-      {"RestoreSlice", "tests/session/io_ops_test"},
-      {"RestoreV2", "tests/session/io_ops_test"},
-      {"SaveV2", "tests/session/io_ops_test"},
-      {"ScalarSummary", "summary_test"},
-      {"ShardedFilename", "tests/session/io_ops_test"},
-      {"ShardedFilespec", "tests/session/io_ops_test"},
-      {"StackCloseV2", "tests/session/loops_test"},
-      {"StackPopV2", "tests/session/loops_test"},
-      {"StackPushV2", "tests/session/loops_test"},
-      {"StackV2", "tests/session/loops_test"},
-      {"StatelessMultinomial", "tests/ops/random_test"},
-      {"StatelessRandomGetAlg", "tests/ops/random_test"},
-      {"StatelessRandomNormal", "tests/ops/random_test"},
-      {"StatelessRandomNormalV2", "tests/ops/random_test"},
-      {"StatelessRandomUniform", "tests/ops/random_test"},
-      {"StatelessRandomUniformFullInt", "tests/ops/random_test"},
-      {"StatelessRandomUniformFullIntV2", "tests/ops/random_test"},
-      {"StatelessRandomUniformInt", "tests/ops/random_test"},
-      {"StatelessRandomUniformIntV2", "tests/ops/random_test"},
-      {"StatelessRandomUniformV2", "tests/ops/random_test"},
-      {"StatelessTruncatedNormal", "tests/ops/random_test"},
-      {"StatelessTruncatedNormalV2", "tests/ops/random_test"},
-      {"StaticRegexFullMatch", "tests/session/io_ops_test"},
-      {"StridedSliceAssign", "array_test"},
-      {"StringJoin", "tests/session/io_ops_test"},
-      {"Switch", "control_flow_test"},
-      {"TemporaryVariable", "control_flow_test"},
-      {"TensorSummary", "summary_test"},
-      {"TensorSummaryV2", "summary_test"},
-      {"TileGrad", "array_test"},
-      {"TopK", "array_test"},
-      {"TruncatedNormal", "tests/ops/random_test"},
-      {"UniqueV2", "array_test"},
-      {"UniqueWithCountsV2", "array_test"},
-      {"WriteFile", "tests/session/io_ops_test"},
-  });
+  static const Reasons* const reasons = [] {
+    Reasons listed;
+    std::ifstream file("tests/kernels/tested_elsewhere.txt");
+    std::string line, op, test;
+    while (std::getline(file, line)) {
+      if (line.rfind("#", 0) == 0) continue;
+      if (std::istringstream(line) >> op >> test) listed.emplace(op, test);
+    }
+    return WithVariableOps(std::move(listed));
+  }();
   return *reasons;
 }
 

@@ -94,7 +94,9 @@ TEST(HistogramSummary, LimitsAscendAndCountsAddUp) {
   double count = 0;
   for (int i = 0; i < h.bucket_size(); ++i) {
     count += h.bucket(i);
-    if (i > 0) EXPECT_LT(h.bucket_limit(i - 1), h.bucket_limit(i));
+    if (i > 0) {
+      EXPECT_LT(h.bucket_limit(i - 1), h.bucket_limit(i));
+    }
   }
   EXPECT_EQ(count, 1000);
 }

@@ -135,7 +135,6 @@ TEST_F(LoopsTest, ALoopInABranchRunsOnlyIfTheBranchIsTaken) {
                       {Const(g_, 0.f)})[0];
       },
       [&] { return Const(g_, -1.f); });
-  const Output init = Output(GlobalVariablesInitializer(g_).node);
   ASSERT_TRUE(g_.status().ok()) << g_.status();
   Session session = *Session::Create(g_);
   ASSERT_TRUE(session.Run(Feeds{}, Outputs{}, {Operation(v.initializer())}).ok());

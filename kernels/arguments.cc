@@ -1,0 +1,93 @@
+#include "weir/kernels/arguments.h"
+
+namespace weir {
+
+namespace {
+
+absl::Status NotOne(const Tensor& t, absl::string_view argument) {
+  return InvalidArgument(argument, " must be a scalar, but has shape ", t.shape().ToString());
+}
+
+}  // namespace
+
+Dims ReadInts(const Tensor& t) {
+  const int64_t n = t.num_elements();
+  if (t.dtype() == DT_INT32) return Dims(t.data<int32_t>(), t.data<int32_t>() + n);
+  if (t.dtype() == DT_INT64) return Dims(t.data<int64_t>(), t.data<int64_t>() + n);
+  Dims out(n);
+  for (int64_t i = 0; i < n; ++i) out[i] = t.IntAt(i);
+  return out;
+}
+
+absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument) {
+  if (t.num_elements() != 1) return NotOne(t, argument);
+  return t.dtype() == DT_INT32 ? *t.data<int32_t>() : t.IntAt(0);
+}
+
+absl::StatusOr<double> ReadReal(const Tensor& t, absl::string_view argument) {
+  if (t.num_elements() != 1) return NotOne(t, argument);
+  switch (t.dtype()) {
+    case DT_FLOAT:
+      return *t.data<float>();
+    case DT_DOUBLE:
+      return *t.data<double>();
+    case DT_HALF:
+      return static_cast<float>(*t.data<half>());
+    case DT_BFLOAT16:
+      return static_cast<float>(*t.data<bfloat16>());
+    default:
+      return static_cast<double>(t.IntAt(0));
+  }
+}
+
+absl::StatusOr<std::string> ReadString(const Tensor& t, absl::string_view argument) {
+  if (t.num_elements() != 1) return NotOne(t, argument);
+  return *t.data<std::string>();
+}
+
+absl::StatusOr<int> ReadAxis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    return InvalidArgument("axis ", axis, " must be in the range [", -rank, ", ", rank, ")");
+  }
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+absl::StatusOr<Shape> ReadShape(const Tensor& t, absl::string_view argument) {
+  WEIR_RETURN_IF_ERROR(CheckRank(t, 1, argument));
+  const Dims dims = ReadInts(t);
+  return CheckedShape(dims);
+}
+
+absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims) {
+  WEIR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(dims));
+  if (!shape.IsFullyDefined()) {
+    return InvalidArgument("shape must be fully defined, with no negative dimension, but is ",
+                           shape.ToString());
+  }
+  return shape;
+}
+
+absl::Status CheckRank(const Tensor& t, int rank, absl::string_view argument) {
+  if (t.rank() == rank) return absl::OkStatus();
+  static constexpr absl::string_view kWords[] = {"a scalar", "a vector", "a matrix"};
+  if (rank < 3) {
+    return InvalidArgument(argument, " must be ", kWords[rank], ", but has shape ",
+                           t.shape().ToString());
+  }
+  return InvalidArgument(argument, " must be of rank ", rank, ", but has shape ",
+                         t.shape().ToString());
+}
+
+absl::Status CheckRankAtLeast(const Tensor& t, int rank, absl::string_view argument) {
+  if (t.rank() >= rank) return absl::OkStatus();
+  return InvalidArgument(argument, " must be at least of rank ", rank, ", but has shape ",
+                         t.shape().ToString());
+}
+
+absl::Status CheckShape(const Tensor& t, const Shape& want, absl::string_view argument) {
+  if (t.shape() == want) return absl::OkStatus();
+  return InvalidArgument("Expected ", argument, " shape to be ", want.ToString(), ", but got ",
+                         t.shape().ToString());
+}
+
+}  // namespace weir
