@@ -2,8 +2,24 @@
 
 #include <queue>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
+
 // The table of contents of the runtime: what happens to a graph before it runs.
 namespace weir {
+
+absl::Status CheckOptimisations(const std::set<std::string>& names) {
+  static constexpr absl::string_view kNames[] = {"arithmetic_identities", "common_subexpressions",
+                                                 "constant_folding",      "in_place",
+                                                 "memory_plan",           "no_ops",
+                                                 "parallel_tasks",        "unused_values"};
+  for (const std::string& name : names) {
+    if (absl::c_linear_search(kNames, name)) continue;
+    return InvalidArgument("No optimisation is called '", name,
+                           "'; there are: ", absl::StrJoin(kNames, ", "));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env) {
   WEIR_ASSIGN_OR_RETURN(PlanGraph plan, Prune(request, env.graph));
@@ -25,6 +41,8 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
   auto plan = std::make_unique<Plan>();
   plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
+  Simplify(graph, env);
+  DropUnneeded(graph, env);
   WEIR_RETURN_IF_ERROR(Schedule(graph, env, plan.get()));
   return std::unique_ptr<const Plan>(std::move(plan));
 }

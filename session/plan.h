@@ -2,6 +2,7 @@
 #define WEIR_SESSION_PLAN_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@
 //   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
 //   -- what follows is done once for each set of feed shapes --
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
+//   Simplify           one value for all that are equal                               simplify.cc
+//   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
 //   OrderNodes         one static order                                               order.cc
 //   Schedule           tasks that may run side by side; the items of a step           schedule.cc
 //   PlanMemory         where in the step's arena each value lies; in-place reuse      memory_plan.cc
@@ -151,6 +154,9 @@ absl::Status CheckRaces(const PlanGraph& plan);
 // `feed_shapes`: by feed; unknown shapes are allowed.
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
+// Gives users of a value an equal one that is there already.
+void Simplify(PlanGraph& plan, const PlanEnvironment& env);
+void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
 
 // Sets `may_be_dead` of all nodes.
 void FindBranches(PlanGraph& plan);
@@ -270,6 +276,9 @@ struct ScheduledOrder : public NodeOrder {
 // Sets `copied` of the carries of `plan` that need it.
 void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
                 Plan* plan);
+
+// INVALID_ARGUMENT for a name that no optimisation has.
+absl::Status CheckOptimisations(const std::set<std::string>& names);
 
 // All passes after InsertCopies.
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,

@@ -229,6 +229,7 @@ Session::~Session() {
 
 absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {
   WEIR_RETURN_IF_ERROR(graph.status());
+  WEIR_RETURN_IF_ERROR(CheckOptimisations(options.disable));
   auto impl = std::make_shared<Impl>(graph, std::move(options));
   if (impl->options.num_threads > 0) {
     impl->own_pool = std::make_unique<ThreadPool>(impl->options.num_threads);

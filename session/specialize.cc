@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/algorithm/container.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/plan.h"
 
@@ -9,8 +8,7 @@
 // small integer ops that spell shapes out (Shape, Pack, StridedSlice, BroadcastGradientArgs in
 // every gradient). One walk in topological order infers each node's shapes, makes its kernel, and,
 // if all that it computes is known, computes it here: constant folding is not a pass of its own but
-// what happens to a node whose inputs are constant. Nodes that nobody needs any more are then
-// dropped, except those with effects, and those whose values nobody needs are not computed.
+// what happens to a node whose inputs are constant.
 //
 // Constants are host values here, whatever the device of the node that makes them, and what is
 // folded for an accelerator is computed by the CPU's kernel; Schedule uploads those that a kernel
@@ -70,7 +68,6 @@ class Specializer {
   absl::Status Run() {
     for (const PlanGraph::Carry& c : plan_.carries) plan_.nodes[c.carry].shapes.clear();
     for (int round = 0; round == 0 || !CarriesHold(round); ++round) WEIR_RETURN_IF_ERROR(Walk());
-    DropUnneeded();
     return absl::OkStatus();
   }
 
@@ -272,81 +269,6 @@ class Specializer {
     }
     n.constants.assign(slots.begin() + num_inputs, slots.end());
     for (int i = 0; i < num_outputs; ++i) n.shapes[i] = n.constants[i].shape();
-  }
-
-  // Effects stay, even if nothing needs their outputs any more; looking at a variable is none.
-  static bool HasEffect(const PlanNode& n) {
-    if (n.kind != PlanNode::Kind::kOp || n.kernel.is_constant()) return false;
-    return (n.node->op().stateful() && n.node->op_name() != "ReadVariableOp") ||
-           !n.def->writes.empty();
-  }
-
-  // Nothing but a value comes out of it, and nothing but a value goes in. (Where branches may be
-  // dead, which of them is: edges that only order do not tell.)
-  static bool OnlyComputes(const PlanNode& n) {
-    if (n.may_be_dead) return false;
-    if (n.kind == PlanNode::Kind::kRead || n.kind == PlanNode::Kind::kCopy) return true;
-    if (n.kind != PlanNode::Kind::kOp || HasEffect(n) || n.def->accepts_dead) return false;
-    // Some are run for what they refuse, not for what they return.
-    static constexpr absl::string_view kOthers[] = {"CheckNumerics", "EnsureShape", "Placeholder",
-                                                    "PlaceholderV2", "ReadVariableOp"};
-    if (absl::c_linear_search(kOthers, n.node->op_name())) return false;
-    for (int i = 0; i < n.node->num_outputs(); ++i) {
-      if (!IsPlain(n.node->output_type(i)) || IsRef(n.node->output_type(i))) return false;
-    }
-    return n.node->num_outputs() > 0 && !n.kernel.is_async();
-  }
-
-  // Drops nodes that nothing needs. A node of which only the end is waited for (control edges alone
-  // lead out of it) and that has no effect is not run, but its waiters wait for what it waits for.
-  // Every training graph has such nodes: the gradients of a layer's input and of its weights are
-  // tied to finish together, and of the first layer's input nobody wants the gradient.
-  void DropUnneeded() {
-    enum : uint8_t { kNo, kEnd, kResult };
-    std::vector<uint8_t> needed(plan_.nodes.size(), kNo);
-    std::vector<int> stack;
-    const bool skip = env_.enabled("unused_values");
-    const auto need = [&](int id, uint8_t what) {
-      if (id < 0 || needed[id] >= what) return;
-      needed[id] = what;
-      stack.push_back(id);
-    };
-    const auto need_end = [&](int id) {
-      need(id, skip && OnlyComputes(plan_.nodes[id]) ? kEnd : kResult);
-    };
-    for (const PlanValue& v : plan_.fetches) need(v.node, kResult);
-    for (const int target : plan_.targets) need(target, kResult);
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (HasEffect(plan_.nodes[i])) need(static_cast<int>(i), kResult);
-    }
-    std::vector<int> next_of(plan_.nodes.size(), -1);
-    for (const PlanGraph::Carry& c : plan_.carries) next_of[c.carry] = c.next;
-    while (!stack.empty()) {
-      const int id = stack.back();
-      const PlanNode& n = plan_.nodes[id];
-      stack.pop_back();
-      if (!n.constants.empty() && n.is_constant(0)) continue;
-      if (next_of[id] >= 0) need(next_of[id], kResult);
-      for (const PlanValue& v : n.inputs)
-        needed[id] == kEnd ? need_end(v.node) : need(v.node, kResult);
-      for (const int control : n.controls) need_end(control);
-    }
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      PlanNode& n = plan_.nodes[i];
-      n.removed = needed[i] == kNo;
-      if (needed[i] == kEnd && !n.is_constant(0)) Reduce(n);
-    }
-  }
-
-  static void Reduce(PlanNode& n) {
-    n.kind = PlanNode::Kind::kWait;
-    n.node = &InternalNode("_Wait", DT_FLOAT);
-    for (const PlanValue& v : n.inputs) n.controls.push_back(v.node);
-    n.inputs.clear();
-    n.shapes.clear();
-    n.def = nullptr;
-    n.kernel = Kernel();
-    n.cost_ns = 0;
   }
 
   PlanGraph& plan_;

@@ -71,12 +71,16 @@ class Equivalence : public ::testing::TestWithParam<bool> {
 
 TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
   const std::vector<std::set<std::string>> disabled = {
+      {"arithmetic_identities"},
+      {"common_subexpressions"},
       {"constant_folding"},
-      {"memory_plan"},
       {"in_place"},
+      {"memory_plan"},
+      {"no_ops"},
       {"parallel_tasks"},
       {"unused_values"},
-      {"constant_folding", "memory_plan", "in_place", "parallel_tasks", "unused_values"}};
+      {"arithmetic_identities", "common_subexpressions", "constant_folding", "in_place",
+       "memory_plan", "no_ops", "parallel_tasks", "unused_values"}};
   ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
                    const std::vector<Tensors>& want) {
     for (const std::set<std::string>& disable : disabled) {

@@ -1,0 +1,184 @@
+#include <cmath>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/array.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/initializers.h"
+#include "weir/ops/math.h"
+#include "weir/ops/random.h"
+#include "weir/ops/variables.h"
+#include "weir/session/session.h"
+
+// Values that are there already are not computed again: seen by which nodes a traced step runs.
+namespace weir {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+class Simplify : public testing::Test {
+ protected:
+  Output X(DataType type = DT_FLOAT, Shape shape = {2, 3}) {
+    return Placeholder(g_, type, shape, "x");
+  }
+
+  // The nodes that run for y; its value is left in value_.
+  std::set<std::string> NodesFor(const Output& y, std::set<std::string> disable = {}) {
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    absl::StatusOr<Session> session = Session::Create(g_, {.disable = std::move(disable)});
+    EXPECT_TRUE(session.ok()) << session.status();
+    std::vector<NodeTrace> trace;
+    Feeds feeds;
+    if (const auto x = g_.FindOutput("x"); x.ok()) feeds.emplace_back(*x, fed_);
+    const auto out = session->Run(feeds, {y}, {}, {.trace = &trace});
+    EXPECT_TRUE(out.ok()) << out.status();
+    if (out.ok()) value_ = (*out)[0];
+    std::set<std::string> names;
+    for (const NodeTrace& node : trace) names.insert(node.node);
+    return names;
+  }
+
+  // The nodes between x and Neg(y), which is what is fetched.
+  std::set<std::string> NodesBehind(const Output& y, std::set<std::string> disable = {}) {
+    std::set<std::string> names = NodesFor(Negative(y, "end"), std::move(disable));
+    EXPECT_EQ(names.erase("end"), 1u);
+    names.erase("x");
+    return names;
+  }
+
+  Graph g_;
+  Tensor fed_ = Tensor::Of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  Tensor value_;
+};
+
+TEST_F(Simplify, WhatPassesItsInputOnIsNotRun) {
+  const Output x = X();
+  const Output same = Transpose(Reshape(StopGradient(Identity(x)), {2, 3}), {0, 1});
+  EXPECT_THAT(NodesBehind(Cast(same, DT_FLOAT)), UnorderedElementsAre());
+  EXPECT_EQ(value_.flat<float>()[5], -6);
+}
+
+TEST_F(Simplify, WhatChangesTheShapeIsRun) {
+  EXPECT_THAT(NodesBehind(Reshape(X(), {3, 2}, "r")), UnorderedElementsAre("r"));
+  EXPECT_EQ(value_.shape(), Shape({3, 2}));
+}
+
+TEST_F(Simplify, IsTurnedOffByName) {
+  const Output y = Identity(X(), "same");
+  EXPECT_THAT(NodesBehind(y, {"no_ops"}), Contains("same"));
+}
+
+TEST_F(Simplify, WhatIsFetchedOrWaitedForIsRun) {
+  const Output same = Identity(X(), "same");
+  EXPECT_THAT(NodesFor(same), Contains("same"));
+}
+
+TEST_F(Simplify, AControlEdgeKeepsItsNode) {
+  const Variable v = GetVariable(g_, "v", {}, Zeros());
+  const Output x = Placeholder(g_, DT_FLOAT, {}, "x");
+  fed_ = Tensor::Scalar(5.f);
+  const Operation assign = v.Assign(x);
+  Output after;
+  {
+    const ControlDependencies order(g_, {assign});
+    after = Identity(x, "after");
+  }
+  EXPECT_THAT(NodesFor(Negative(after, "end")), Contains(HasSubstr("ssign")));
+}
+
+TEST_F(Simplify, TimesOneMinusZeroAndTheLike) {
+  const Output x = X();
+  const Output one = Const(g_, 1.f), zero = Const(g_, 0.f), ones = Const(g_, {1.f, 1.f, 1.f});
+  EXPECT_THAT(NodesBehind((one * (x * ones) / one) - zero), UnorderedElementsAre());
+  EXPECT_EQ(value_.flat<float>()[0], -1);
+}
+
+TEST_F(Simplify, OnesThatBroadcastAreMultiplied) {
+  const Output row = Placeholder(g_, DT_FLOAT, {3}, "x");
+  fed_ = Tensor::Of<float>({3}, {1, 2, 3});
+  const Output ones = Fill(Const(g_, {2, 3}), Const(g_, 1.f));
+  EXPECT_THAT(NodesBehind(Multiply(row, ones, "m")), UnorderedElementsAre("m"));
+  EXPECT_EQ(value_.shape(), Shape({2, 3}));
+}
+
+TEST_F(Simplify, PlusZeroMakesAZeroOfMinusZero) {
+  fed_ = Tensor::Of<float>({2, 3}, {-0.f, 1, 2, 3, 4, 5});
+  EXPECT_THAT(NodesBehind(Add(X(), Const(g_, 0.f), "a")), UnorderedElementsAre("a"));
+  EXPECT_TRUE(std::signbit(value_.flat<float>()[0]));
+}
+
+TEST_F(Simplify, PlusZeroOfIntegersIsNothing) {
+  fed_ = Tensor::Of<int32_t>({2}, {7, 8});
+  EXPECT_THAT(NodesBehind(X(DT_INT32, {2}) + Const(g_, 0)), UnorderedElementsAre());
+}
+
+TEST_F(Simplify, ThereAndBackIsNothing) {
+  const Output x = X();
+  EXPECT_THAT(NodesBehind(Transpose(Transpose(Negative(Negative(x)), {1, 0}), {1, 0})),
+              testing::SizeIs(testing::Le(2)));
+  EXPECT_EQ(value_.flat<float>()[3], -4);
+}
+
+TEST_F(Simplify, EqualExpressionsAreComputedOnce) {
+  const Output x = X();
+  const auto f = [&](const char* name) { return ReduceSum(Square(x), {1}, false, name); };
+  const Output sum = f("one") + f("two");
+  EXPECT_THAT(NodesFor(sum), Not(Contains("two")));
+  EXPECT_EQ(value_.flat<float>()[0], 2 * (1 + 4 + 9));
+  EXPECT_THAT(NodesFor(sum, {"common_subexpressions"}), Contains("two"));
+}
+
+TEST_F(Simplify, DifferentAttributesAreDifferent) {
+  const Output x = X();
+  const Output y = MatMul(x, x, {.transpose_a = true, .name = "a"});
+  const Output z = MatMul(x, Transpose(x, {1, 0}), {.name = "b"});
+  EXPECT_THAT(NodesBehind(ReduceSum(y, {0, 1}) + ReduceSum(z, {0, 1})), Contains("b"));
+}
+
+TEST_F(Simplify, RandomNumbersAreDrawnAnewEachTime) {
+  const Output a = RandomUniform(g_, {100}), b = RandomUniform(g_, {100});
+  NodesFor(Subtract(a, b));
+  EXPECT_NE(value_.flat<float>()[0], 0);
+}
+
+TEST_F(Simplify, AVariableReadTwiceMayHaveTwoValues) {
+  const Variable v = GetVariable(g_, "v", {}, Zeros());
+  const Output before = v.read_value();
+  Output after;
+  {
+    const ControlDependencies first(g_, {before});
+    const ControlDependencies then(g_, {v.AssignAdd(1.f)});
+    after = v.read_value();
+  }
+  Session session = *Session::Create(g_);
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+  const auto out = session.Run({Subtract(after, before)});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].scalar<float>(), 1);
+}
+
+TEST_F(Simplify, BranchesKeepTheirOwn) {
+  const Output x = Placeholder(g_, DT_FLOAT, {}, "x");
+  const Output y = Cond(
+      Greater(x, Const(g_, 0.f)), [&] { return Square(x) * 1.f; }, [&] { return Square(x) + 1.f; });
+  fed_ = Tensor::Scalar(3.f);
+  NodesFor(y);
+  EXPECT_EQ(value_.scalar<float>(), 9);
+  fed_ = Tensor::Scalar(-3.f);
+  NodesFor(y);
+  EXPECT_EQ(value_.scalar<float>(), 10);
+}
+
+TEST_F(Simplify, AnUnknownNameIsAnError) {
+  const auto session = Session::Create(g_, {.disable = {"no_opps"}});
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("no_opps"));
+}
+
+}  // namespace
+}  // namespace weir
