@@ -1,16 +1,13 @@
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <memory>
 #include <set>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
 #include "weir/kernels/registry.h"
 
-// Checkpoints, files and strings. All on the host.
+// Checkpoints and files. All on the host.
 namespace weir {
 namespace {
 
@@ -117,7 +114,7 @@ absl::StatusOr<Kernel> MakeRestoreOne(const KernelInit& init) {
   });
 }
 
-// ---- Files and strings.
+// ---- Files.
 
 absl::Status SetString(KernelContext& c, std::string value) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
@@ -171,45 +168,6 @@ absl::Status Match(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeJoin(const KernelInit& init) {
-  const auto separator = init.attr<std::string>("separator");
-  return Kernel([separator](KernelContext& c) -> absl::Status {
-    Shape shape;
-    for (int i = 0; i < c.num_inputs(); ++i) {
-      const Shape& each = c.input(i).shape();
-      if (each.IsScalar() || each == shape) continue;
-      if (!shape.IsScalar()) {
-        return InvalidArgument("Input shapes do not match: ", shape.ToString(), " vs. ",
-                               each.ToString());
-      }
-      shape = each;
-    }
-    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-    std::vector<absl::string_view> parts(static_cast<size_t>(c.num_inputs()));
-    for (int64_t k = 0; k < out->num_elements(); ++k) {
-      for (int i = 0; i < c.num_inputs(); ++i) {
-        parts[i] = c.input_data<std::string>(i)[c.input(i).shape().IsScalar() ? 0 : k];
-      }
-      out->data<std::string>()[k] = absl::StrJoin(parts, separator);
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<Kernel> MakeFullMatch(const KernelInit& init) {
-  const std::string pattern = init.attr<std::string>("pattern");
-  const auto regex = std::make_shared<const RE2>(pattern, RE2::Quiet);
-  if (!regex->ok())
-    return InvalidArgument("Invalid pattern: ", pattern, ", error: ", regex->error());
-  return Kernel([regex](KernelContext& c) -> absl::Status {
-    const Tensor& in = c.input(0);
-    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
-    std::transform(in.flat<std::string>().begin(), in.flat<std::string>().end(), out->data<bool>(),
-                   [&](const std::string& text) { return RE2::FullMatch(text, *regex); });
-    return absl::OkStatus();
-  });
-}
-
 }  // namespace
 
 void AddIoCpu(KernelRegistry* r) {
@@ -223,8 +181,6 @@ void AddIoCpu(KernelRegistry* r) {
   r->Add("ReadFile", kCpu, Read);
   r->Add("WriteFile", kCpu, Write);
   r->Add("MatchingFiles", kCpu, Match);
-  r->Add("StringJoin", kCpu, MakeJoin);
-  r->Add("StaticRegexFullMatch", kCpu, MakeFullMatch);
 }
 
 }  // namespace weir

@@ -25,6 +25,7 @@ const KernelRegistry& BuiltinKernels() {
     AddLrnCpu(kernels);
     AddMatMulCpu(kernels);
     AddPadCpu(kernels);
+    AddParsingKernels(kernels);
     AddPoolArgmaxCpu(kernels);
     AddPoolCpu(kernels);
     AddRandomCpu(kernels);
@@ -44,11 +45,13 @@ const KernelRegistry& BuiltinKernels() {
     AddSpanKernels(kernels);
     AddStackKernels(kernels);
     AddStateCpu(kernels);
+    AddStringKernels(kernels);
     AddSummary(kernels);
     AddSummaryMedia(kernels);
     AddTopKCpu(kernels);
     AddTrainingCpu(kernels);
     AddTransposeCpu(kernels);
+    AddUnicodeKernels(kernels);
     AddUniqueCpu(kernels);
     AddGpuKernels(kernels);  // last: some are the CPU's
     return kernels;

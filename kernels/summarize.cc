@@ -1,22 +1,31 @@
 #include "weir/kernels/summarize.h"
 
-#include <charconv>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
+#include "weir/kernels/string_util.h"
 
 namespace weir {
 
 namespace {
 
-// The shortest digits that read back as the same number, in the style of %g.
+// As many digits as are always right, or as many as tell the number from all others if those do
+// not.
 template <class T>
-std::string ShortestNumber(T v) {
+std::string RealText(T v) {
   char text[64];
-  const auto end = std::to_chars(text, text + sizeof(text), v).ptr;
-  return std::string(text, end);
+  std::snprintf(text, sizeof(text), "%.*g", std::numeric_limits<T>::digits10, v);
+  T read;
+  if (!ParseNumber(text, &read) || (read != v && !std::isnan(v))) {
+    std::snprintf(text, sizeof(text), "%.*g", std::numeric_limits<T>::max_digits10, v);
+  }
+  return text;
 }
 
 template <class T>
@@ -24,20 +33,20 @@ std::string ElementText(const T& v) {
   if constexpr (std::is_same_v<T, bool>) {
     return v ? "1" : "0";
   } else if constexpr (std::is_same_v<T, std::string>) {
-    return absl::CEscape(v);
+    return absl::Utf8SafeCEscape(v);
   } else if constexpr (std::is_integral_v<T>) {
-    return absl::StrCat(static_cast<int64_t>(v));
+    return absl::StrCat(+v);
   } else if constexpr (std::is_same_v<T, std::complex<float>> ||
                        std::is_same_v<T, std::complex<double>>) {
-    return absl::StrCat("(", ShortestNumber(v.real()), ",", ShortestNumber(v.imag()), ")");
+    return absl::StrCat("(", RealText(v.real()), ",", RealText(v.imag()), ")");
   } else if constexpr (std::is_same_v<T, ResourceHandle>) {
     return absl::StrCat("<resource ", v.name, ">");
   } else if constexpr (std::is_same_v<T, Variant>) {
     return absl::StrCat("<variant ", v.type_name, ">");
   } else if constexpr (std::is_same_v<T, double>) {
-    return ShortestNumber(v);
+    return RealText(v);
   } else {
-    return ShortestNumber(static_cast<float>(v));
+    return RealText(static_cast<float>(v));
   }
 }
 
@@ -80,6 +89,36 @@ class Writer {
   std::string out_;
 };
 
+// Between elements of dimension d: a space in the last one, else as many line breaks as there are
+// dimensions below and the indentation of the brackets that are open.
+void AppendGap(int d, int rank, std::string* out) {
+  if (d < rank - 1) out->append(static_cast<size_t>(rank - d - 1), '\n');
+  out->append(d < rank - 1 ? static_cast<size_t>(d) + 1 : 1, ' ');
+}
+
+// The sub-tensor at dimension d whose first element is number `begin`.
+template <class T>
+void AppendEdges(const Tensor& t, int d, int64_t begin, int64_t edge, std::string* out) {
+  if (d == t.rank()) {
+    const std::string text = ElementText(t.data<T>()[begin]);
+    absl::StrAppend(out, std::is_same_v<T, std::string> ? "\"" + text + "\"" : text);
+    return;
+  }
+  const int64_t extent = t.dim(d), step = t.shape().Sub(d + 1).num_elements();
+  const bool cut = extent > edge && extent - edge > edge;
+  *out += "[";
+  for (int64_t i = 0; i < extent; ++i) {
+    if (i > 0 || edge == 0) AppendGap(d, t.rank(), out);
+    if (cut && i == edge) {
+      *out += "...";
+      i = extent - edge - 1;
+    } else {
+      AppendEdges<T>(t, d + 1, begin + i * step, edge, out);
+    }
+  }
+  *out += "]";
+}
+
 using Printable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
                        uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>,
                        bool, std::string, ResourceHandle, Variant>;
@@ -91,6 +130,17 @@ std::string Summarize(const Tensor& t, int64_t limit) {
   if (t.num_elements() == 0) return "";
   std::string out;
   if (!DispatchType(t.dtype(), Printable{}, [&]<class T>() { out = Writer<T>(t, shown).Run(); })) {
+    out = t.Description();
+  }
+  return out;
+}
+
+std::string SummarizeEdges(const Tensor& t, int64_t edge) {
+  if (edge < 0 || edge > t.num_elements()) edge = t.num_elements();
+  if (t.rank() == 0 && edge == 0) return "...";
+  std::string out;
+  if (!DispatchType(t.dtype(), Printable{},
+                    [&]<class T>() { AppendEdges<T>(t, 0, 0, edge, &out); })) {
     out = t.Description();
   }
   return out;

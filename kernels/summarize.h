@@ -11,6 +11,10 @@ namespace weir {
 // and Print show them: "1 2 3..." for a vector or a scalar, "[1 2][3 4]" for a matrix.
 std::string Summarize(const Tensor& t, int64_t limit);
 
+// The first and last `edge` elements (negative: all) of every dimension, as NumPy lays them out and
+// TensorFlow's print shows them: "[[0 1 ... 8 9]\n [10 11 ... 18 19]]". Strings are in quotes.
+std::string SummarizeEdges(const Tensor& t, int64_t edge);
+
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_SUMMARIZE_H_

@@ -12,10 +12,12 @@ const OpRegistry& BuiltinOps() {
     AddLinalgOps(ops);
     AddMathOps(ops);
     AddNnOps(ops);
+    AddParsingOps(ops);
     AddRandomOps(ops);
     AddSetOps(ops);
     AddStackOps(ops);
     AddStateOps(ops);
+    AddStringOps(ops);
     AddSummaryOps(ops);
     AddTrainingOps(ops);
     return ops;

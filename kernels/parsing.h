@@ -1,0 +1,14 @@
+#ifndef WEIR_KERNELS_PARSING_H_
+#define WEIR_KERNELS_PARSING_H_
+
+#include "weir/core/kernel.h"
+
+namespace weir {
+
+// The parts of AddParsingKernels, a source file each.
+void AddCsvKernels(KernelRegistry* r);           // csv.cc
+void AddParseExampleKernels(KernelRegistry* r);  // parse_example.cc
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_PARSING_H_

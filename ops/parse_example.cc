@@ -1,0 +1,296 @@
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/parsing.h"
+#include "weir/ops/parsing_internal.h"
+
+namespace weir {
+
+namespace {
+
+// The values for examples that lack a feature, made as Python's wrapper makes them.
+Output DefaultOf(Graph& g, const FixedLenFeature& f) {
+  if (!f.default_value.initialized()) return Const(g, Tensor(f.dtype, Shape({0})));
+  std::string name = "key_" + f.key;
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && !absl::StrContains("_.-/", c))
+      c = '_';
+  }
+  const Output value = Const(g, f.default_value, name);
+  // What fills up rows is a scalar.
+  return f.shape.IsFullyDefined() ? Reshape(value, Ints(f.shape)) : value;
+}
+
+template <class Feature>
+std::vector<std::string> KeysOf(const std::vector<Feature>& features) {
+  std::vector<std::string> keys;
+  for (const Feature& f : features) keys.push_back(f.key);
+  return keys;
+}
+
+}  // namespace
+
+ParsedExamples ParseExample(Output serialized, const std::vector<FixedLenFeature>& dense,
+                            const std::vector<VarLenFeature>& sparse, absl::string_view name) {
+  ParsedExamples parsed;
+  if (!serialized) return parsed;
+  Graph& g = serialized.graph();
+  const NameScope outer(g, name.empty() ? "ParseExample" : name);
+  Outputs defaults;
+  std::vector<Shape> shapes;
+  DataTypes dense_types, sparse_types;
+  for (const FixedLenFeature& f : dense) {
+    defaults.push_back(DefaultOf(g, f));
+    shapes.push_back(f.shape);
+    dense_types.push_back(f.dtype);
+  }
+  for (const VarLenFeature& f : sparse) sparse_types.push_back(f.dtype);
+  const NameScope scope(g, "ParseExampleV2");
+  const auto keys = [&](const std::vector<std::string>& values, absl::string_view arg) {
+    return Const(g, Tensor::Vector<std::string>(values), arg);
+  };
+  const Output names = keys({}, "names"), sparse_keys = keys(KeysOf(sparse), "sparse_keys"),
+               dense_keys = keys(KeysOf(dense), "dense_keys"),
+               ragged_keys = keys({}, "ragged_keys");
+  const size_t s = sparse.size();
+  const Outputs r = AllOutputs(
+      AddNode("ParseExampleV2", {serialized, names, sparse_keys, dense_keys, ragged_keys, defaults},
+              {{"Tdense", dense_types},
+               {"num_sparse", static_cast<int64_t>(s)},
+               {"sparse_types", sparse_types},
+               {"ragged_value_types", DataTypes()},
+               {"ragged_split_types", DataTypes()},
+               {"dense_shapes", shapes}},
+              scope.name()),
+      3 * s + dense.size());
+  for (size_t i = 0; i < s; ++i) parsed.sparse.push_back({r[i], r[s + i], r[2 * s + i]});
+  parsed.dense.assign(r.begin() + static_cast<int64_t>(3 * s), r.end());
+  return parsed;
+}
+
+namespace {
+
+// ---- shape rules
+
+// Sets the outputs of a set of features, told by the word that their names begin with. `batch`: the
+// shape of the examples. Sequence features have one dimension more, for their frames.
+absl::Status SetOutputs(ShapeContext& c, const std::string& prefix, const Shape& batch,
+                        bool is_sequence) {
+  const auto each = [&](const char* name, const Shape& shape) {
+    const auto [first, last] = c.node().OutputRange(prefix + name);
+    for (int i = first; i < last; ++i) c.set_output(i, shape);
+  };
+  const int64_t rank = batch.has_rank() ? batch.rank() + (is_sequence ? 2 : 1) : Shape::kUnknown;
+  const Shape vector({Shape::kUnknown});
+  each("sparse_indices", Shape({Shape::kUnknown, rank}));
+  each("sparse_values", vector);
+  each("sparse_shapes", Shape({rank}));
+  const auto shapes =
+      c.node().attr_or<std::vector<Shape>>(prefix + "dense_shapes", std::vector<Shape>());
+  const auto [first, last] = c.node().OutputRange(prefix + "dense_values");
+  if (shapes.size() != static_cast<size_t>(last - first)) {
+    return InvalidArgument("len(", prefix, "dense_keys) != len(", prefix, "dense_shapes)");
+  }
+  const Shape rows = !batch.has_rank() ? batch : is_sequence ? batch.Concatenate(vector) : batch;
+  for (int i = first; i < last; ++i) {
+    const Shape& row = shapes[i - first];
+    if (rows.has_rank() && row.has_rank()) c.set_output(i, rows.Concatenate(row));
+  }
+  each("dense_lengths", batch);
+  each("ragged_values", vector);
+  // A single example has no splits.
+  const int64_t examples = batch.rank() == 1 ? batch.dim(0) : Shape::kUnknown;
+  const Shape splits({examples < 0 ? Shape::kUnknown : examples + 1});
+  each("ragged_row_splits", splits);
+  each("ragged_outer_splits", splits);
+  each("ragged_inner_splits", vector);
+  return absl::OkStatus();
+}
+
+// `rank` of the examples: 0, 1, or either.
+template <int kLeast, int kMost>
+absl::StatusOr<Shape> BatchShape(ShapeContext& c) {
+  if constexpr (kLeast == kMost) return c.WithRank(0, kMost);
+  return c.WithRankAtMost(0, kMost);
+}
+
+template <int kLeast, int kMost>
+absl::Status ParseShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape batch, (BatchShape<kLeast, kMost>(c)));
+  return SetOutputs(c, "", batch, false);
+}
+
+template <int kLeast, int kMost>
+absl::Status ParseSequenceShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape batch, (BatchShape<kLeast, kMost>(c)));
+  WEIR_RETURN_IF_ERROR(SetOutputs(c, "context_", batch, false));
+  return SetOutputs(c, "feature_list_", batch, true);
+}
+
+// ---- records
+
+#define WEIR_EXAMPLE_TYPES "list({float, int64, string}) >= 0"
+#define WEIR_SPLIT_TYPES "list({int32, int64}) >= 0"
+
+void AddExampleOps(OpRegistry* ops) {
+  ops->Add(OpSpec("ParseExample")
+               .In("serialized: string, names: string, sparse_keys: Nsparse * string, "
+                   "dense_keys: Ndense * string, dense_defaults: Tdense")
+               .Out("sparse_indices: Nsparse * int64, sparse_values: sparse_types, "
+                    "sparse_shapes: Nsparse * int64, dense_values: Tdense")
+               .Attr("Nsparse: int >= 0")
+               .Attr("Ndense: int >= 0")
+               .Attr("sparse_types: " WEIR_EXAMPLE_TYPES)
+               .Attr("Tdense: " WEIR_EXAMPLE_TYPES)
+               .Attr("dense_shapes: list(shape) >= 0")
+               .InferShape(ParseShape<1, 1>)
+               .NotDifferentiable()
+               .Doc("The features of a vector of serialized Examples."));
+  ops->Add(OpSpec("ParseExampleV2")
+               .In("serialized: string, names: string, sparse_keys: string, dense_keys: string, "
+                   "ragged_keys: string, dense_defaults: Tdense")
+               .Out("sparse_indices: num_sparse * int64, sparse_values: sparse_types, "
+                    "sparse_shapes: num_sparse * int64, dense_values: Tdense, "
+                    "ragged_values: ragged_value_types, ragged_row_splits: ragged_split_types")
+               .Attr("Tdense: " WEIR_EXAMPLE_TYPES)
+               .Attr("num_sparse: int >= 0")
+               .Attr("sparse_types: " WEIR_EXAMPLE_TYPES)
+               .Attr("ragged_value_types: " WEIR_EXAMPLE_TYPES)
+               .Attr("ragged_split_types: " WEIR_SPLIT_TYPES)
+               .Attr("dense_shapes: list(shape) >= 0")
+               .InferShape(ParseShape<0, 1>)
+               .NotDifferentiable()
+               .Doc("The features of serialized Examples, a vector or one."));
+  ops->Add(OpSpec("ParseSingleExample")
+               .In("serialized: string, dense_defaults: Tdense")
+               .Out("sparse_indices: num_sparse * int64, sparse_values: sparse_types, "
+                    "sparse_shapes: num_sparse * int64, dense_values: Tdense")
+               .Attr("num_sparse: int >= 0")
+               .Attr("sparse_keys: list(string) >= 0")
+               .Attr("dense_keys: list(string) >= 0")
+               .Attr("sparse_types: " WEIR_EXAMPLE_TYPES)
+               .Attr("Tdense: " WEIR_EXAMPLE_TYPES)
+               .Attr("dense_shapes: list(shape) >= 0")
+               .InferShape(ParseShape<0, 0>)
+               .NotDifferentiable()
+               .Doc("The features of one serialized Example."));
+}
+
+void AddParseSequenceExample(OpRegistry* ops) {
+  ops->Add(OpSpec("ParseSequenceExample")
+               .In("serialized: string, debug_name: string, "
+                   "context_dense_defaults: Tcontext_dense")
+               .Out("context_sparse_indices: Ncontext_sparse * int64, "
+                    "context_sparse_values: context_sparse_types, "
+                    "context_sparse_shapes: Ncontext_sparse * int64, "
+                    "context_dense_values: Tcontext_dense, "
+                    "feature_list_sparse_indices: Nfeature_list_sparse * int64, "
+                    "feature_list_sparse_values: feature_list_sparse_types, "
+                    "feature_list_sparse_shapes: Nfeature_list_sparse * int64, "
+                    "feature_list_dense_values: feature_list_dense_types, "
+                    "feature_list_dense_lengths: Nfeature_list_dense * int64")
+               .Attr("feature_list_dense_missing_assumed_empty: list(string) >= 0")
+               .Attr("context_sparse_keys: list(string) >= 0")
+               .Attr("context_dense_keys: list(string) >= 0")
+               .Attr("feature_list_sparse_keys: list(string) >= 0")
+               .Attr("feature_list_dense_keys: list(string) >= 0")
+               .Attr("Ncontext_sparse: int >= 0 = 0")
+               .Attr("Ncontext_dense: int >= 0 = 0")
+               .Attr("Nfeature_list_sparse: int >= 0 = 0")
+               .Attr("Nfeature_list_dense: int >= 0 = 0")
+               .Attr("context_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("Tcontext_dense: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("feature_list_dense_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("context_dense_shapes: list(shape) >= 0 = []")
+               .Attr("feature_list_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
+               .InferShape(ParseSequenceShape<1, 1>)
+               .NotDifferentiable()
+               .Doc("The features of a vector of serialized SequenceExamples."));
+}
+
+void AddParseSequenceExampleV2(OpRegistry* ops) {
+  ops->Add(OpSpec("ParseSequenceExampleV2")
+               .In("serialized: string, debug_name: string, context_sparse_keys: string, "
+                   "context_dense_keys: string, context_ragged_keys: string, "
+                   "feature_list_sparse_keys: string, feature_list_dense_keys: string, "
+                   "feature_list_ragged_keys: string, "
+                   "feature_list_dense_missing_assumed_empty: bool, "
+                   "context_dense_defaults: Tcontext_dense")
+               .Out("context_sparse_indices: Ncontext_sparse * int64, "
+                    "context_sparse_values: context_sparse_types, "
+                    "context_sparse_shapes: Ncontext_sparse * int64, "
+                    "context_dense_values: Tcontext_dense, "
+                    "context_ragged_values: context_ragged_value_types, "
+                    "context_ragged_row_splits: context_ragged_split_types, "
+                    "feature_list_sparse_indices: Nfeature_list_sparse * int64, "
+                    "feature_list_sparse_values: feature_list_sparse_types, "
+                    "feature_list_sparse_shapes: Nfeature_list_sparse * int64, "
+                    "feature_list_dense_values: feature_list_dense_types, "
+                    "feature_list_dense_lengths: Nfeature_list_dense * int64, "
+                    "feature_list_ragged_values: feature_list_ragged_value_types, "
+                    "feature_list_ragged_outer_splits: feature_list_ragged_split_types, "
+                    "feature_list_ragged_inner_splits: feature_list_ragged_split_types")
+               .Attr("Ncontext_sparse: int >= 0 = 0")
+               .Attr("Tcontext_dense: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("context_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("context_ragged_value_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("context_ragged_split_types: " WEIR_SPLIT_TYPES " = []")
+               .Attr("context_dense_shapes: list(shape) >= 0 = []")
+               .Attr("Nfeature_list_sparse: int >= 0 = 0")
+               .Attr("Nfeature_list_dense: int >= 0 = 0")
+               .Attr("feature_list_dense_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("feature_list_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("feature_list_ragged_value_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("feature_list_ragged_split_types: " WEIR_SPLIT_TYPES " = []")
+               .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
+               .InferShape(ParseSequenceShape<0, 1>)
+               .NotDifferentiable()
+               .Doc("The features of serialized SequenceExamples, a vector or one."));
+}
+
+void AddParseSingleSequenceExample(OpRegistry* ops) {
+  ops->Add(OpSpec("ParseSingleSequenceExample")
+               .In("serialized: string, feature_list_dense_missing_assumed_empty: string, "
+                   "context_sparse_keys: Ncontext_sparse * string, "
+                   "context_dense_keys: Ncontext_dense * string, "
+                   "feature_list_sparse_keys: Nfeature_list_sparse * string, "
+                   "feature_list_dense_keys: Nfeature_list_dense * string, "
+                   "context_dense_defaults: Tcontext_dense, debug_name: string")
+               .Out("context_sparse_indices: Ncontext_sparse * int64, "
+                    "context_sparse_values: context_sparse_types, "
+                    "context_sparse_shapes: Ncontext_sparse * int64, "
+                    "context_dense_values: Tcontext_dense, "
+                    "feature_list_sparse_indices: Nfeature_list_sparse * int64, "
+                    "feature_list_sparse_values: feature_list_sparse_types, "
+                    "feature_list_sparse_shapes: Nfeature_list_sparse * int64, "
+                    "feature_list_dense_values: feature_list_dense_types")
+               .Attr("Ncontext_sparse: int >= 0 = 0")
+               .Attr("Ncontext_dense: int >= 0 = 0")
+               .Attr("Nfeature_list_sparse: int >= 0 = 0")
+               .Attr("Nfeature_list_dense: int >= 0 = 0")
+               .Attr("context_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("Tcontext_dense: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("feature_list_dense_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("context_dense_shapes: list(shape) >= 0 = []")
+               .Attr("feature_list_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
+               .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
+               .InferShape(ParseSequenceShape<0, 0>)
+               .NotDifferentiable()
+               .Doc("The features of one serialized SequenceExample."));
+}
+
+#undef WEIR_EXAMPLE_TYPES
+#undef WEIR_SPLIT_TYPES
+
+}  // namespace
+
+void AddParseExampleOps(OpRegistry* ops) {
+  AddExampleOps(ops);
+  AddParseSequenceExample(ops);
+  AddParseSequenceExampleV2(ops);
+  AddParseSingleSequenceExample(ops);
+}
+
+}  // namespace weir

@@ -1,0 +1,73 @@
+#ifndef WEIR_TESTS_KERNELS_RECORDED_H_
+#define WEIR_TESTS_KERNELS_RECORDED_H_
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "weir/core/op.h"
+#include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/op_case.h"
+
+// Rows for ops that are told by examples: given inputs, and what TensorFlow 2.21 gave for them.
+namespace weir::recorded {
+
+inline Tensor Strings(std::initializer_list<std::string> values) {
+  return Tensor::Vector<std::string>(values);
+}
+inline Tensor Strings(const Shape& shape, std::initializer_list<std::string> values) {
+  return Tensor::Of<std::string>(shape, values);
+}
+inline Tensor Longs(std::initializer_list<int64_t> values) {
+  return Tensor::Vector<int64_t>(values);
+}
+inline Tensor Pairs(std::initializer_list<int64_t> values) {
+  return Tensor::Of<int64_t>({static_cast<int64_t>(values.size()) / 2, 2}, values);
+}
+
+// The types that a row is made for: if an input is of the type "T", that of the value given.
+inline std::vector<DataType> TypesOf(absl::string_view op, const Tensors& inputs) {
+  const OpSpec* spec = BuiltinOps().Find(op);
+  if (spec == nullptr || spec->FindAttr("T") == nullptr) return {};
+  for (size_t i = 0; i < std::min(inputs.size(), spec->inputs().size()); ++i) {
+    if (spec->inputs()[i].type_attr == "T") return {inputs[i].dtype()};
+  }
+  return {DT_INVALID};
+}
+
+// `list`: the inputs that make up a list argument, behind the others.
+inline OpCase Row(absl::string_view op, absl::string_view label, const Tensors& inputs,
+                  const Tensors& outputs, const Attrs& attrs = {}, const Tensors& list = {}) {
+  OpCase row(op);
+  row.Label(label).ShapesDependOnValues().Reference(
+      [outputs](const Node&, const Tensors&) { return outputs; });
+  row.Types(TypesOf(op, inputs));
+  for (const Tensor& input : inputs) row.Input(input);
+  if (!list.empty()) row.GivenList(list);
+  for (const auto& [name, value] : attrs) row.Attr(name, value);
+  return row;
+}
+
+// Inputs that only the kernel can object to, and words of the message.
+struct Refusal {
+  const char* op;
+  Tensors inputs;
+  Attrs attrs;
+  const char* message;
+  size_t list = 0;  // so many inputs in front make up a list argument
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+};
+
+inline void ExpectRefusals(const std::vector<Refusal>& refusals) {
+  for (const Refusal& r : refusals) {
+    const absl::StatusOr<Tensors> out = RunFed(r.op, r.inputs, r.attrs, r.list);
+    EXPECT_EQ(out.status().code(), r.code) << r.op << ": " << r.message << "\n" << out.status();
+    EXPECT_NE(out.status().message().find(r.message), std::string::npos)
+        << r.op << ": " << out.status();
+  }
+}
+
+}  // namespace weir::recorded
+
+#endif  // WEIR_TESTS_KERNELS_RECORDED_H_
