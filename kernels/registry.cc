@@ -8,6 +8,7 @@ const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
     AddAccumulatorKernels(kernels);
+    AddBarrierKernels(kernels);
     AddBatchNormCpu(kernels);
     AddBiasCpu(kernels);
     AddCastCpu(kernels);
@@ -28,7 +29,9 @@ const KernelRegistry& BuiltinKernels() {
     AddParsingKernels(kernels);
     AddPoolArgmaxCpu(kernels);
     AddPoolCpu(kernels);
+    AddQueueKernels(kernels);
     AddRandomCpu(kernels);
+    AddReaderKernels(kernels);
     AddReduceCpu(kernels);
     AddSamplingCpu(kernels);
     AddScanCpu(kernels);
@@ -44,10 +47,12 @@ const KernelRegistry& BuiltinKernels() {
     AddSpaceBatchCpu(kernels);
     AddSpanKernels(kernels);
     AddStackKernels(kernels);
+    AddStagingKernels(kernels);
     AddStateCpu(kernels);
     AddStringKernels(kernels);
     AddSummary(kernels);
     AddSummaryMedia(kernels);
+    AddTableKernels(kernels);
     AddTopKCpu(kernels);
     AddTrainingCpu(kernels);
     AddTransposeCpu(kernels);

@@ -13,12 +13,16 @@ const OpRegistry& BuiltinOps() {
     AddMathOps(ops);
     AddNnOps(ops);
     AddParsingOps(ops);
+    AddQueueOps(ops);
     AddRandomOps(ops);
+    AddReaderOps(ops);
     AddSetOps(ops);
     AddStackOps(ops);
+    AddStagingOps(ops);
     AddStateOps(ops);
     AddStringOps(ops);
     AddSummaryOps(ops);
+    AddTableOps(ops);
     AddTrainingOps(ops);
     return ops;
   }();

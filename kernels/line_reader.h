@@ -1,0 +1,31 @@
+#ifndef WEIR_KERNELS_LINE_READER_H_
+#define WEIR_KERNELS_LINE_READER_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "weir/core/file.h"
+
+namespace weir {
+
+// The lines of a text file, one by one. For one thread at a time.
+class LineReader {
+ public:
+  static absl::StatusOr<LineReader> Open(const std::string& path);
+  // The next line without its end, and without any carriage returns; false at the end of the file.
+  // The last line may lack its end, unless it is empty.
+  absl::StatusOr<bool> Next(std::string* line);
+
+ private:
+  explicit LineReader(std::unique_ptr<ReadableFile> file) : file_(std::move(file)) {}
+
+  std::unique_ptr<ReadableFile> file_;
+  uint64_t offset_ = 0;  // of what comes after the buffer
+  std::string buffer_;
+  size_t used_ = 0;  // bytes of the buffer
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_LINE_READER_H_

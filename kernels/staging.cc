@@ -1,0 +1,164 @@
+#include "weir/kernels/staging.h"
+
+#include "weir/kernels/arguments.h"
+#include "weir/kernels/registry.h"
+
+// Staging areas have no handle: nodes of the same shared_name use the same one.
+namespace weir {
+
+namespace {
+
+// The area of a node: every node may be the one that makes it.
+template <class Area>
+std::shared_ptr<Area> AreaOf(const KernelInit& init) {
+  const std::string container = init.attr<std::string>("container");
+  std::string name = init.attr<std::string>("shared_name");
+  if (name.empty()) name = init.node.name();
+  const StagingLimits limits{init.attr<int64_t>("capacity"), init.attr<int64_t>("memory_limit")};
+  return init.resources.LookupOrCreate<Area>(container, name,
+                                             [&] { return std::make_shared<Area>(name, limits); });
+}
+
+absl::StatusOr<Tensors> OwnInputs(KernelContext& c, int begin) {
+  Tensors tuple;
+  for (int i = begin; i < c.num_inputs(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(Tensor own, c.Own(c.input(i)));
+    tuple.push_back(std::move(own));
+  }
+  return tuple;
+}
+
+// Puts a tuple out, from output `begin` on, if it is what the node says.
+absl::Status PutOut(KernelContext& c, int begin, Tensors tuple) {
+  const size_t count = static_cast<size_t>(c.num_outputs() - begin);
+  if (tuple.size() != count)
+    return InvalidArgument("Mismatch stage/unstage: ", tuple.size(), " vs. ", count);
+  for (size_t i = 0; i < count; ++i) {
+    const int output = begin + static_cast<int>(i);
+    if (tuple[i].dtype() == c.node().output_type(output)) continue;
+    return InvalidArgument("Mismatch stage/unstage: element ", i, " is ",
+                           DataTypeName(tuple[i].dtype()), ", not ",
+                           DataTypeName(c.node().output_type(output)));
+  }
+  for (size_t i = 0; i < count; ++i) c.SetOutput(begin + static_cast<int>(i), std::move(tuple[i]));
+  return absl::OkStatus();
+}
+
+StagingArea::DoneTaking PutOutTuple(KernelContext& c, Kernel::Done done) {
+  return [&c, done = std::move(done)](absl::StatusOr<Tensors> tuple) {
+    done(tuple.ok() ? PutOut(c, 0, *std::move(tuple)) : tuple.status());
+  };
+}
+
+absl::Status PutCount(KernelContext& c, int64_t count) {
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
+  *out->data<int32_t>() = static_cast<int32_t>(count);
+  return absl::OkStatus();
+}
+
+// A kernel that waits: the function, with the node's area.
+template <class Area>
+using WaitingRun = void (*)(KernelContext&, Area&, Kernel::Done);
+template <class Area, WaitingRun<Area> kRun>
+absl::StatusOr<Kernel> MakeWaiting(const KernelInit& init) {
+  return Kernel([area = AreaOf<Area>(init)](KernelContext& c, Kernel::Done done) -> void {
+    kRun(c, *area, std::move(done));
+  });
+}
+
+void Stage(KernelContext& c, StagingArea& area, Kernel::Done done) {
+  absl::StatusOr<Tensors> tuple = OwnInputs(c, 0);
+  if (!tuple.ok()) return done(tuple.status());
+  area.Put(*std::move(tuple), c.cancellation(), std::move(done));
+}
+
+void Unstage(KernelContext& c, StagingArea& area, Kernel::Done done) {
+  area.Take(c.cancellation(), PutOutTuple(c, std::move(done)));
+}
+
+void StagePeek(KernelContext& c, StagingArea& area, Kernel::Done done) {
+  const absl::StatusOr<int64_t> index = ReadInt(c.input(0), "index");
+  if (!index.ok()) return done(index.status());
+  if (*index < 0) return done(InvalidArgument("index must not be negative, got ", *index));
+  area.Peek(*index, c.cancellation(), PutOutTuple(c, std::move(done)));
+}
+
+// ---- by keys
+
+StagingMap::Indices ReadIndices(const Tensor& t) {
+  const Dims ints = ReadInts(t);
+  return StagingMap::Indices(ints.begin(), ints.end());
+}
+
+StagingMap::DoneTaking PutOutPart(KernelContext& c, bool with_key, Kernel::Done done) {
+  return [&c, with_key, done = std::move(done)](absl::StatusOr<StagingMap::Part> part) {
+    if (!part.ok()) return done(part.status());
+    if (with_key) c.SetOutput(0, Tensor::Scalar(part->first));
+    done(PutOut(c, with_key ? 1 : 0, std::move(part->second)));
+  };
+}
+
+void MapStage(KernelContext& c, StagingMap& map, Kernel::Done done) {
+  const absl::StatusOr<int64_t> key = ReadInt(c.input(0), "key");
+  if (!key.ok()) return done(key.status());
+  absl::StatusOr<Tensors> parts = OwnInputs(c, 2);
+  if (!parts.ok()) return done(parts.status());
+  const size_t arity = c.node().attr<DataTypes>("dtypes").size();
+  map.Put(*key, ReadIndices(c.input(1)), *std::move(parts), arity, c.cancellation(),
+          std::move(done));
+}
+
+void MapUnstage(KernelContext& c, StagingMap& map, Kernel::Done done) {
+  const absl::StatusOr<int64_t> key = ReadInt(c.input(0), "key");
+  if (!key.ok()) return done(key.status());
+  map.Take(*key, ReadIndices(c.input(1)), c.cancellation(), PutOutPart(c, false, std::move(done)));
+}
+
+void MapPeek(KernelContext& c, StagingMap& map, Kernel::Done done) {
+  const absl::StatusOr<int64_t> key = ReadInt(c.input(0), "key");
+  if (!key.ok()) return done(key.status());
+  map.Peek(*key, ReadIndices(c.input(1)), c.cancellation(), PutOutPart(c, false, std::move(done)));
+}
+
+void MapUnstageNoKey(KernelContext& c, StagingMap& map, Kernel::Done done) {
+  map.Take(std::nullopt, ReadIndices(c.input(0)), c.cancellation(),
+           PutOutPart(c, true, std::move(done)));
+}
+
+template <class Area, int64_t (Area::*kCount)()>
+absl::StatusOr<Kernel> MakeCount(const KernelInit& init) {
+  return Kernel([area = AreaOf<Area>(init)](KernelContext& c) -> absl::Status {
+    return PutCount(c, (*area.*kCount)());
+  });
+}
+
+template <class Area>
+absl::StatusOr<Kernel> MakeClear(const KernelInit& init) {
+  return Kernel([area = AreaOf<Area>(init)](KernelContext&) -> absl::Status {
+    area->Empty();
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddStagingKernels(KernelRegistry* r) {
+  r->Add("Stage", kCpu, MakeWaiting<StagingArea, Stage>);
+  r->Add("Unstage", kCpu, MakeWaiting<StagingArea, Unstage>);
+  r->Add("StagePeek", kCpu, MakeWaiting<StagingArea, StagePeek>);
+  r->Add("StageSize", kCpu, MakeCount<StagingArea, &StagingArea::size>);
+  r->Add("StageClear", kCpu, MakeClear<StagingArea>);
+  // The smallest key comes first in either kind.
+  for (const char* kind : {"Map", "OrderedMap"}) {
+    const auto name = [&](const char* op) { return absl::StrCat(kind, op); };
+    r->Add(name("Stage"), kCpu, MakeWaiting<StagingMap, MapStage>);
+    r->Add(name("Unstage"), kCpu, MakeWaiting<StagingMap, MapUnstage>);
+    r->Add(name("Peek"), kCpu, MakeWaiting<StagingMap, MapPeek>);
+    r->Add(name("UnstageNoKey"), kCpu, MakeWaiting<StagingMap, MapUnstageNoKey>);
+    r->Add(name("Size"), kCpu, MakeCount<StagingMap, &StagingMap::size>);
+    r->Add(name("IncompleteSize"), kCpu, MakeCount<StagingMap, &StagingMap::incomplete_size>);
+    r->Add(name("Clear"), kCpu, MakeClear<StagingMap>);
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,99 @@
+#ifndef WEIR_KERNELS_STAGING_H_
+#define WEIR_KERNELS_STAGING_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/kernels/waiting.h"
+
+namespace weir {
+
+// How much a staging area may hold; 0 is any amount.
+struct StagingLimits {
+  int64_t capacity = 0, memory_limit = 0;
+  // Whether `bytes` more fit in beside this many elements of this size.
+  bool HasRoom(int64_t elements, int64_t bytes_held, int64_t bytes) const {
+    return (capacity == 0 || elements < capacity) &&
+           (memory_limit == 0 || bytes_held + bytes <= memory_limit);
+  }
+  // RESOURCE_EXHAUSTED if `bytes` will never fit.
+  absl::Status Check(int64_t bytes) const;
+};
+int64_t BytesOf(const Tensors& tuple);
+
+// Tuples on their way from one step to another, first in, first out. Whoever finds no room, or
+// nothing, waits. Thread-safe.
+class StagingArea final : public WaitingResource {
+ public:
+  using DoneTaking = std::function<void(absl::StatusOr<Tensors>)>;
+  StagingArea(std::string name, StagingLimits limits)
+      : WaitingResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
+
+  std::string Describe() const override { return "staging area '" + name_ + "'"; }
+  void Put(Tensors tuple, Cancellation* cancellation, Done done);
+  void Take(Cancellation* cancellation, DoneTaking done);
+  // The one at this place, which stays.
+  void Peek(int64_t index, Cancellation* cancellation, DoneTaking done);
+  int64_t size();
+  // Throws away what is there; those who wait go on waiting.
+  void Empty();
+
+ private:
+  enum Lane { kPut, kTake };
+  void Forget() override;
+
+  const std::string name_;
+  const StagingLimits limits_;
+  std::deque<Tensors> tuples_;
+  int64_t bytes_ = 0;
+};
+
+// Tuples by integer keys. A tuple may come in parts, and is there once it is whole; it may be taken
+// in parts too. Thread-safe.
+class StagingMap final : public WaitingResource {
+ public:
+  // A key, and the parts asked for.
+  using Part = std::pair<int64_t, Tensors>;
+  using DoneTaking = std::function<void(absl::StatusOr<Part>)>;
+  using Indices = std::vector<int64_t>;
+  StagingMap(std::string name, StagingLimits limits)
+      : WaitingResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
+
+  std::string Describe() const override { return "staging map '" + name_ + "'"; }
+  // Parts `indices` of a tuple that has `arity` of them.
+  void Put(int64_t key, Indices indices, Tensors parts, size_t arity, Cancellation* cancellation,
+           Done done);
+  // No key: the smallest there is.
+  void Take(std::optional<int64_t> key, Indices indices, Cancellation* cancellation,
+            DoneTaking done);
+  void Peek(int64_t key, Indices indices, Cancellation* cancellation, DoneTaking done);
+  int64_t size();
+  int64_t incomplete_size();
+  void Empty();
+
+ private:
+  enum Lane { kPut, kTake };
+  using Parts = std::vector<std::optional<Tensor>>;
+
+  std::optional<absl::Status> TryPut(int64_t key, const Indices& indices, const Tensors& parts,
+                                     size_t arity);
+  absl::Status PutParts(int64_t key, const Indices& indices, const Tensors& parts, size_t arity);
+  std::optional<absl::Status> TryTake(std::optional<int64_t> key, const Indices& indices,
+                                      bool remove, Part* part);
+  void WaitForPart(std::optional<int64_t> key, Indices indices, bool remove,
+                   Cancellation* cancellation, DoneTaking done);
+  void Forget() override;
+
+  const std::string name_;
+  const StagingLimits limits_;
+  std::map<int64_t, Parts> whole_, incomplete_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_STAGING_H_

@@ -1,0 +1,139 @@
+#include "weir/kernels/waiting.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_join.h"
+
+namespace weir {
+
+void WaitingResource::Clear() {
+  Change([&] {
+    for (size_t lane = 0; lane < lanes_.size(); ++lane)
+      Dismiss(static_cast<int>(lane), absl::CancelledError(Describe() + " was cleared"));
+    Forget();
+  });
+}
+
+void WaitingResource::Wait(int lane, Wish wish) {
+  Ready ready;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Waiter waiter{next_id_++, -1, std::move(wish)};
+    Cancellation* const cancellation = waiter.wish.cancellation;
+    const auto take_back = [this, lane, id = waiter.id] { TakeBack(lane, id); };
+    if (cancellation != nullptr && !cancellation->OnCancel(take_back, &waiter.token)) {
+      waiter.wish.cancellation = nullptr;
+      const absl::Status over = absl::CancelledError(waiter.wish.cancelled);
+      ready_.emplace_back(std::move(waiter), over);
+    } else {
+      lanes_[lane].push_back(std::move(waiter));
+    }
+    ready = Grant();
+  }
+  Finish(std::move(ready));
+}
+
+void WaitingResource::Dismiss(int lane, const absl::Status& outcome) {
+  for (Waiter& waiter : lanes_[lane]) {
+    if (waiter.wish.give_back) waiter.wish.give_back();
+    ready_.emplace_back(std::move(waiter), outcome);
+  }
+  lanes_[lane].clear();
+}
+
+WaitingResource::Ready WaitingResource::Grant() {
+  do {
+    progress_ = false;
+    for (std::list<Waiter>& lane : lanes_) GrantLane(&lane);
+  } while (progress_);
+  return std::exchange(ready_, {});
+}
+
+// One whose step is over is about to take his wish back, and to grant those behind him; so nobody
+// who does that waits in Finish for another who does.
+void WaitingResource::GrantLane(std::list<Waiter>* lane) {
+  for (auto it = lane->begin(); it != lane->end();) {
+    const Cancellation* const cancellation = it->wish.cancellation;
+    std::optional<absl::Status> outcome;
+    if (cancellation == nullptr || !cancellation->cancelled()) outcome = it->wish.attempt();
+    if (!outcome && in_order_) return;
+    if (outcome) {
+      progress_ = true;
+      ready_.emplace_back(std::move(*it), *std::move(outcome));
+      it = lane->erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+// A waiter is in no lane any more, so its cancellation finds nothing to do while it is unregistered
+// here.
+void WaitingResource::Finish(Ready ready) {
+  for (auto& [waiter, outcome] : ready) {
+    if (waiter.wish.cancellation != nullptr) waiter.wish.cancellation->Unregister(waiter.token);
+    waiter.wish.done(std::move(outcome));
+  }
+}
+
+void WaitingResource::TakeBack(int lane, int64_t id) {
+  std::optional<Waiter> waiter;
+  Ready ready;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::list<Waiter>& waiters = lanes_[lane];
+    const auto it =
+        std::find_if(waiters.begin(), waiters.end(), [id](const Waiter& w) { return w.id == id; });
+    if (it == waiters.end()) return;
+    if (it->wish.give_back) it->wish.give_back();
+    waiter = std::move(*it);
+    waiters.erase(it);
+    ready = Grant();
+  }
+  waiter->wish.done(absl::CancelledError(waiter->wish.cancelled));
+  Finish(std::move(ready));
+}
+
+ResourceName NameOfResource(const Node& node) {
+  ResourceName out{node.attr_or<std::string>("container", ""),
+                   node.attr_or<std::string>("shared_name", "")};
+  if (out.name.empty()) {
+    const bool is_shared = node.attr_or<bool>("use_node_name_sharing", false);
+    out.name = is_shared ? node.name() : absl::StrCat("_0_", node.name());
+  }
+  return out;
+}
+
+Tensor HandleTo(const Device& device, const ResourceName& name,
+                std::shared_ptr<Resource> resource) {
+  ResourceHandle handle;
+  handle.device = device.text();
+  handle.container = name.container;
+  handle.name = name.name;
+  handle.resource = std::move(resource);
+  return Tensor::Scalar(std::move(handle));
+}
+
+absl::Status CheckTypes(absl::Span<const DataType> have, absl::Span<const DataType> expected) {
+  if (have == expected) return absl::OkStatus();
+  return InvalidArgument("Signature mismatch, have: ", TypeList(have),
+                         " expected: ", TypeList(expected));
+}
+
+std::string TypeList(absl::Span<const DataType> types) {
+  return absl::StrJoin(types, ", ", [](std::string* out, DataType type) {
+    absl::StrAppend(out, DataTypeName(type));
+  });
+}
+
+std::string ShapeList(absl::Span<const Shape> shapes) {
+  return absl::StrCat("[",
+                      absl::StrJoin(shapes, ", ",
+                                    [](std::string* out, const Shape& shape) {
+                                      absl::StrAppend(out, shape.ToString());
+                                    }),
+                      "]");
+}
+
+}  // namespace weir

@@ -1,0 +1,75 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/queue_internal.h"
+
+namespace weir {
+
+namespace {
+
+OpSpec User(const char* op, absl::string_view inputs = {}) {
+  return UserOfHandle(op, kReferenceForm, "handle", inputs);
+}
+
+absl::Status InsertShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  return c.WithRankAtLeast(2, 1).status();
+}
+
+void AddMutexOps(OpRegistry* ops) {
+  OpSpec mutex("MutexV2");
+  ops->Add(SharedByName(mutex.Out("resource: resource"))
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("A lock that steps can take."));
+  ops->Add(OpSpec("MutexLock")
+               .In("mutex: resource")
+               .Out("mutex_lock: variant")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("Waits for a lock; the value holds it as long as there is a copy of it."));
+  ops->Add(OpSpec("ConsumeMutexLock")
+               .In("mutex_lock: variant")
+               .Stateful()
+               .InferShape(NoOutputs)
+               .NotDifferentiable()
+               .Doc("Gives a lock back."));
+}
+
+}  // namespace
+
+void AddBarrierOps(OpRegistry* ops) {
+  OpSpec barrier = MakerOfHandle("Barrier", kReferenceForm, "handle");
+  ops->Add(SharedByName(barrier.Attr("component_types: list(type) >= 1")
+                            .Attr("shapes: list(shape) >= 0 = []")
+                            .Attr("capacity: int = -1"))
+               .Doc("Puts together tuples whose components come one by one, under keys."));
+  ops->Add(User("BarrierInsertMany", "keys: string, values: T")
+               .Attr("T: type")
+               .Attr("component_index: int")
+               .InferShape(InsertShape)
+               .Doc("The rows of `values` become a component of the tuples with these keys."));
+  ops->Add(User("BarrierTakeMany", "num_elements: int32")
+               .Out("indices: int64, keys: string, values: component_types")
+               .Attr("component_types: list(type) >= 1")
+               .Attr("allow_small_batch: bool = false")
+               .Attr("wait_for_incomplete: bool = false")
+               .Attr("timeout_ms: int = -1")
+               .InferShape(UnknownShape)
+               .Doc("A batch of complete tuples, in the order in which their keys came first."));
+  ops->Add(User("BarrierClose")
+               .Attr("cancel_pending_enqueues: bool = false")
+               .InferShape(NoOutputs)
+               .Doc("Closes a barrier: it takes no new keys."));
+  ops->Add(User("BarrierReadySize")
+               .Out("size: int32")
+               .InferShape(ScalarShape)
+               .Doc("How many tuples of a barrier are complete."));
+  ops->Add(User("BarrierIncompleteSize")
+               .Out("size: int32")
+               .InferShape(ScalarShape)
+               .Doc("How many tuples of a barrier lack components."));
+  AddMutexOps(ops);
+}
+
+}  // namespace weir

@@ -1,0 +1,167 @@
+#include "weir/ops/reader.h"
+
+#include "weir/core/shape_context.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/queue_internal.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+Reader Reader::Make(Graph& graph, absl::string_view op, Attrs attrs, absl::string_view name) {
+  attrs.emplace_back("container", graph.context().container);
+  return Reader(Output(AddNode(graph, op, {}, std::move(attrs), name)));
+}
+
+Reader Reader::TextLine(Graph& graph, int64_t skip_header_lines, absl::string_view name) {
+  return Make(graph, "TextLineReaderV2", {{"skip_header_lines", skip_header_lines}}, name);
+}
+
+Reader Reader::TfRecord(Graph& graph, absl::string_view compression, absl::string_view name) {
+  return Make(graph, "TFRecordReaderV2", {{"compression_type", compression}}, name);
+}
+
+Reader Reader::WholeFile(Graph& graph, absl::string_view name) {
+  return Make(graph, "WholeFileReaderV2", {}, name);
+}
+
+Reader Reader::Identity(Graph& graph, absl::string_view name) {
+  return Make(graph, "IdentityReaderV2", {}, name);
+}
+
+Reader Reader::FixedLengthRecords(Graph& graph, const FixedLength& layout, absl::string_view name) {
+  return Make(graph, "FixedLengthRecordReaderV2",
+              {{"header_bytes", layout.header_bytes},
+               {"record_bytes", layout.record_bytes},
+               {"footer_bytes", layout.footer_bytes},
+               {"hop_bytes", layout.hop_bytes},
+               {"encoding", layout.encoding}},
+              name);
+}
+
+std::pair<Output, Output> Reader::Read(const Queue& queue, absl::string_view name) const {
+  const Outputs out = AllOutputs(AddNode("ReaderReadV2", {handle_, queue.handle()}, {}, name), 2);
+  return {out[0], out[1]};
+}
+
+std::pair<Output, Output> Reader::ReadUpTo(const Queue& queue, Output num_records,
+                                           absl::string_view name) const {
+  const Outputs out =
+      AllOutputs(AddNode("ReaderReadUpToV2", {handle_, queue.handle(), num_records}, {}, name), 2);
+  return {out[0], out[1]};
+}
+
+Output Reader::NumRecordsProduced(absl::string_view name) const {
+  return AddOp("ReaderNumRecordsProducedV2", {handle_}, {}, name);
+}
+
+Output Reader::NumWorkUnitsCompleted(absl::string_view name) const {
+  return AddOp("ReaderNumWorkUnitsCompletedV2", {handle_}, {}, name);
+}
+
+Output Reader::SerializeState(absl::string_view name) const {
+  return AddOp("ReaderSerializeStateV2", {handle_}, {}, name);
+}
+
+Operation Reader::RestoreState(Output state, absl::string_view name) const {
+  return Operation(AddNode("ReaderRestoreStateV2", {handle_, state}, {}, name));
+}
+
+Operation Reader::Reset(absl::string_view name) const {
+  return Operation(AddNode("ReaderResetV2", {handle_}, {}, name));
+}
+
+namespace {
+
+absl::Status ReadUpToShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(2, 0).status());
+  c.set_all_outputs(Shape({Shape::kUnknown}));
+  return absl::OkStatus();
+}
+
+absl::Status RestoreShape(ShapeContext& c) { return c.WithRank(1, 0).status(); }
+
+void AddMakers(const HandleForm& form, OpRegistry* ops) {
+  const auto maker = [&](const char* op) { return MakerOfHandle(op, form, "reader_handle"); };
+  // TensorFlow has not deprecated the reference form of WholeFileReader.
+  const auto add = [&](OpSpec& spec, const char* doc) {
+    const bool is_deprecated = !form.is_resource && spec.name() != "WholeFileReader";
+    if (is_deprecated) spec.Deprecated(26, absl::StrCat("Use ", spec.name(), "V2"));
+    ops->Add(spec.Doc(doc));
+  };
+  OpSpec whole = maker("WholeFileReader"), text = maker("TextLineReader"),
+         fixed = maker("FixedLengthRecordReader"), records = maker("TFRecordReader"),
+         identity = maker("IdentityReader");
+  add(SharedByName(whole), "A reader that gives whole files.");
+  add(SharedByName(text.Attr("skip_header_lines: int = 0")), "A reader that gives lines of files.");
+  SharedByName(fixed.Attr("header_bytes: int = 0")
+                   .Attr("record_bytes: int")
+                   .Attr("footer_bytes: int = 0")
+                   .Attr("hop_bytes: int = 0"));
+  if (form.is_resource) fixed.Attr("encoding: string = ''");
+  add(fixed, "A reader that gives records of one size.");
+  add(SharedByName(records).Attr("compression_type: string = ''"),
+      "A reader that gives the records of TFRecord files.");
+  add(SharedByName(identity), "A reader that gives what its queue gives.");
+}
+
+OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
+  return UserOfHandle(op, form, "reader_handle", inputs);
+}
+
+void AddReads(const HandleForm& form, OpRegistry* ops) {
+  const std::string queue = absl::StrCat("queue_handle: ", form.handle);
+  ops->Add(User("ReaderRead", form, queue)
+               .Out("key: string, value: string")
+               .InferShape(ScalarShape)
+               .Doc("The next record. Takes the next unit of work from the queue where one is at "
+                    "its end."));
+  ops->Add(User("ReaderReadUpTo", form, queue + ", num_records: int64")
+               .Out("keys: string, values: string")
+               .InferShape(ReadUpToShape)
+               .Doc("Up to `num_records` records, all of one unit of work."));
+}
+
+void AddStateOps(const HandleForm& form, OpRegistry* ops) {
+  ops->Add(User("ReaderNumRecordsProduced", form)
+               .Out("records_produced: int64")
+               .InferShape(ScalarShape)
+               .Doc("How many records a reader has given."));
+  ops->Add(User("ReaderNumWorkUnitsCompleted", form)
+               .Out("units_completed: int64")
+               .InferShape(ScalarShape)
+               .Doc("How many units of work a reader is through with."));
+  ops->Add(User("ReaderSerializeState", form)
+               .Out("state: string")
+               .InferShape(ScalarShape)
+               .Doc("Where a reader stands, as a string."));
+  ops->Add(User("ReaderRestoreState", form, "state: string")
+               .InferShape(RestoreShape)
+               .Doc("Puts a reader where another stood."));
+  ops->Add(User("ReaderReset", form).InferShape(NoOutputs).Doc("Puts a reader where it began."));
+}
+
+}  // namespace
+
+void AddReaderOps(OpRegistry* ops) {
+  for (const HandleForm& form : kHandleForms) {
+    AddMakers(form, ops);
+    AddReads(form, ops);
+    AddStateOps(form, ops);
+  }
+  ops->Add(OpSpec("RecordInput")
+               .Out("records: string")
+               .Attr("file_pattern: string")
+               .Attr("file_random_seed: int = 301")
+               .Attr("file_shuffle_shift_ratio: float = 0")
+               .Attr("file_buffer_size: int = 10000")
+               .Attr("file_parallelism: int = 16")
+               .Attr("batch_size: int = 32")
+               .Attr("compression_type: string = ''")
+               .Stateful()
+               .InferShape(UnknownShape)
+               .NotDifferentiable()
+               .Doc("Records of all files that match a pattern, in random order, epoch after "
+                    "epoch."));
+}
+
+}  // namespace weir

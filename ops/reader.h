@@ -1,0 +1,56 @@
+#ifndef WEIR_OPS_READER_H_
+#define WEIR_OPS_READER_H_
+
+#include <string>
+#include <utility>
+
+#include "weir/core/graph.h"
+#include "weir/ops/queue.h"
+
+// Readers: records of files whose names come from a queue. Names of nodes are those that Python
+// makes.
+namespace weir {
+
+class Reader {
+ public:
+  // Lines, without their ends; keys are "file:number", counted from 1.
+  static Reader TextLine(Graph& graph, int64_t skip_header_lines = 0, absl::string_view name = {});
+  // Records of TFRecord files; keys are "file:offset". `compression` is "", "ZLIB" or "GZIP".
+  static Reader TfRecord(Graph& graph, absl::string_view compression = {},
+                         absl::string_view name = {});
+  // A file, with its name as the key.
+  static Reader WholeFile(Graph& graph, absl::string_view name = {});
+  // What comes from the queue.
+  static Reader Identity(Graph& graph, absl::string_view name = {});
+  // Records of equal size.
+  struct FixedLength {
+    int64_t record_bytes = 0, header_bytes = 0, footer_bytes = 0;
+    int64_t hop_bytes = 0;      // from one record to the next; 0: record_bytes
+    std::string encoding = {};  // "", "ZLIB" or "GZIP"
+  };
+  static Reader FixedLengthRecords(Graph& graph, const FixedLength& layout,
+                                   absl::string_view name = {});
+
+  // The next record: its key and its value. OUT_OF_RANGE once all files are read and the queue is
+  // closed.
+  std::pair<Output, Output> Read(const Queue& queue, absl::string_view name = {}) const;
+  // Up to so many, all of one file.
+  std::pair<Output, Output> ReadUpTo(const Queue& queue, Output num_records,
+                                     absl::string_view name = {}) const;
+  Output NumRecordsProduced(absl::string_view name = {}) const;
+  Output NumWorkUnitsCompleted(absl::string_view name = {}) const;
+  // A string from which RestoreState goes on; only of WholeFile and Identity.
+  Output SerializeState(absl::string_view name = {}) const;
+  Operation RestoreState(Output state, absl::string_view name = {}) const;
+  Operation Reset(absl::string_view name = {}) const;
+  const Output& handle() const { return handle_; }
+
+ private:
+  explicit Reader(Output handle) : handle_(handle) {}
+  static Reader Make(Graph& graph, absl::string_view op, Attrs attrs, absl::string_view name);
+  Output handle_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_READER_H_

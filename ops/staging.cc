@@ -1,0 +1,79 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/queue_internal.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+namespace {
+
+// How much an area holds, and what: the same for all nodes that use it.
+OpSpec& Limits(OpSpec& spec, const char* dtypes) {
+  return spec.Attr("capacity: int >= 0 = 0").Attr("memory_limit: int >= 0 = 0").Attr(dtypes);
+}
+
+OpSpec Using(const std::string& op, const char* inputs, const char* outputs,
+             const char* dtypes = "dtypes: list(type)") {
+  OpSpec spec(op);
+  if (*inputs != '\0') spec.In(inputs);
+  if (*outputs != '\0') spec.Out(outputs);
+  Limits(spec, dtypes).Stateful().NotDifferentiable();
+  return spec;
+}
+
+constexpr char kSomeTypes[] = "dtypes: list(type) >= 1";
+
+absl::Status PeekShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  return UnknownShape(c);
+}
+
+void AddLineOps(OpRegistry* ops) {
+  OpSpec stage = Using("Stage", "values: dtypes", "", kSomeTypes);
+  OpSpec unstage = Using("Unstage", "", "values: dtypes", kSomeTypes);
+  OpSpec peek = Using("StagePeek", "index: int32", "values: dtypes", kSomeTypes);
+  OpSpec size = Using("StageSize", "", "size: int32");
+  OpSpec clear = Using("StageClear", "", "");
+  ops->Add(SharedByName(stage).InferShape(NoOutputs).Doc(
+      "Leaves a tuple for another step; waits for room."));
+  ops->Add(SharedByName(unstage).InferShape(UnknownShape).Doc("Takes the first tuple left."));
+  ops->Add(SharedByName(peek).InferShape(PeekShape).Doc("A tuple left, which stays."));
+  ops->Add(SharedByName(size).InferShape(ScalarShape).Doc("How many tuples are left."));
+  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Throws away the tuples left."));
+}
+
+void AddMapOps(const char* kind, OpRegistry* ops) {
+  const auto name = [&](const char* op) { return absl::StrCat(kind, op); };
+  OpSpec stage = Using(name("Stage"), "key: int64, indices: int32, values: fake_dtypes", "");
+  OpSpec peek = Using(name("Peek"), "key: int64, indices: int32", "values: dtypes", kSomeTypes);
+  OpSpec unstage =
+      Using(name("Unstage"), "key: int64, indices: int32", "values: dtypes", kSomeTypes);
+  OpSpec no_key =
+      Using(name("UnstageNoKey"), "indices: int32", "key: int64, values: dtypes", kSomeTypes);
+  OpSpec size = Using(name("Size"), "", "size: int32");
+  OpSpec incomplete = Using(name("IncompleteSize"), "", "size: int32");
+  OpSpec clear = Using(name("Clear"), "", "");
+  ops->Add(SharedByName(stage.Attr("fake_dtypes: list(type) >= 1"))
+               .InferShape(NoOutputs)
+               .Doc("Leaves parts of the tuple with this key for another step."));
+  ops->Add(SharedByName(peek)
+               .InferShape(UnknownShape)
+               .Doc("Parts of the tuple with this key, once it is whole; it stays."));
+  ops->Add(SharedByName(unstage)
+               .InferShape(UnknownShape)
+               .Doc("Takes parts of the tuple with this key, once it is whole."));
+  ops->Add(SharedByName(no_key)
+               .InferShape(UnknownShape)
+               .Doc("Takes parts of the tuple with the smallest key."));
+  ops->Add(SharedByName(size).InferShape(ScalarShape).Doc("How many tuples are whole."));
+  ops->Add(SharedByName(incomplete).InferShape(ScalarShape).Doc("How many tuples lack parts."));
+  ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Throws away all tuples."));
+}
+
+}  // namespace
+
+void AddStagingOps(OpRegistry* ops) {
+  AddLineOps(ops);
+  for (const char* kind : {"Map", "OrderedMap"}) AddMapOps(kind, ops);
+}
+
+}  // namespace weir

@@ -1,0 +1,254 @@
+#include "weir/ops/table.h"
+
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/collections.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/queue_internal.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+namespace {
+
+std::string SharedName(const TextFileTable& file) {
+  std::string name = absl::StrCat("hash_table_", file.path);
+  if (file.vocab_size >= 0) absl::StrAppend(&name, "_", file.vocab_size);
+  absl::StrAppend(&name, "_", file.key_index, "_", file.value_index);
+  if (file.offset != 0) absl::StrAppend(&name, "_", file.offset);
+  return name;
+}
+
+Output StaticHandle(DataType key_type, const Output& default_value, absl::string_view shared_name,
+                    absl::string_view name) {
+  if (!default_value) return {};
+  return Output(AddNode(default_value.graph(), "HashTableV2", {},
+                        {{"shared_name", shared_name},
+                         {"key_dtype", key_type},
+                         {"value_dtype", default_value.dtype()}},
+                        name.empty() ? "hash_table" : name));
+}
+
+Output MutableHandle(DataType key_type, const Output& default_value, absl::string_view name) {
+  if (!default_value) return {};
+  const bool scalar = default_value.shape().IsScalar();
+  Attrs attrs = {{"use_node_name_sharing", true},
+                 {"key_dtype", key_type},
+                 {"value_dtype", default_value.dtype()}};
+  if (!scalar) attrs.emplace_back("value_shape", default_value.shape());
+  return Output(AddNode(default_value.graph(),
+                        scalar ? "MutableHashTableV2" : "MutableHashTableOfTensorsV2", {},
+                        std::move(attrs), name.empty() ? "MutableHashTable" : name));
+}
+
+Output DenseHandle(const Output& default_value, const Output& empty_key, const Output& deleted_key,
+                   const DenseHashTableOptions& options, absl::string_view name) {
+  return AddOp("MutableDenseHashTableV2", {empty_key, deleted_key},
+               {{"use_node_name_sharing", true},
+                {"value_dtype", default_value.dtype()},
+                {"value_shape", default_value.shape()},
+                {"initial_num_buckets", options.initial_num_buckets},
+                {"max_load_factor", options.max_load_factor}},
+               name.empty() ? "MutableDenseHashTable" : name);
+}
+
+}  // namespace
+
+// The node in a scope that is named after the table.
+Node* Table::Add(absl::string_view op, std::vector<Arg> args, absl::string_view suffix,
+                 absl::string_view name, Attrs attrs) const {
+  if (!handle_) return nullptr;
+  Graph& graph = handle_.graph();
+  args.insert(args.begin(), handle_);
+  const NameScope scope(graph, name.empty()
+                                   ? absl::StrCat(LastPartOfName(handle_.node->name()), suffix)
+                                   : std::string(name));
+  std::optional<ColocateWith> with_table;
+  if (!is_static_) with_table.emplace(graph, Operation(handle_));
+  return AddNode(op, std::move(args), std::move(attrs));
+}
+
+Output Table::Size(absl::string_view name) const {
+  return Output(Add("LookupTableSizeV2", {}, "_Size", name));
+}
+
+Output Table::Find(Output keys, absl::string_view name) const {
+  const Output values(Add("LookupTableFindV2", {keys, default_value_},
+                          is_static_ ? "_Lookup" : "_lookup_table_find", name));
+  if (values && is_static_) {
+    Graph& graph = values.graph();
+    graph.Fail(graph.RefineShape(values, keys.shape()));
+  }
+  return values;
+}
+
+std::pair<Output, Output> Table::Exported(DataType key_type, absl::string_view name) const {
+  const Outputs out = AllOutputs(
+      Add("LookupTableExportV2", {}, is_static_ ? "_Export" : "_lookup_table_export_values", name,
+          {{"Tkeys", key_type}, {"Tvalues", default_value_.dtype()}}),
+      2);
+  return {out[0], out[1]};
+}
+
+StaticHashTable::StaticHashTable(Output keys, Output values, Output default_value,
+                                 absl::string_view name)
+    : Table(StaticHandle(keys.dtype(), default_value, "", name), default_value,
+            /*is_static=*/true),
+      key_type_(keys.dtype()) {
+  if (!handle_) return;
+  Graph& graph = handle_.graph();
+  const NameScope scope(graph, "key_value_init");
+  initializer_ = Operation(AddNode("LookupTableImportV2", {handle_, keys, values}));
+  if (initializer_) graph.AddToCollection(collections::kTableInitializers, initializer_);
+}
+
+StaticHashTable::StaticHashTable(const TextFileTable& file, Output default_value,
+                                 absl::string_view name)
+    : Table(StaticHandle(file.key_type, default_value, SharedName(file), name), default_value,
+            /*is_static=*/true),
+      key_type_(file.key_type) {
+  if (!handle_) return;
+  Graph& graph = handle_.graph();
+  const NameScope scope(graph, "text_file_init");
+  const Output path = Const(graph, file.path, "asset_filepath");
+  initializer_ = Operation(AddNode("InitializeTableFromTextFileV2", {handle_, path},
+                                   {{"key_index", file.key_index},
+                                    {"value_index", file.value_index},
+                                    {"vocab_size", file.vocab_size},
+                                    {"delimiter", std::string(1, file.delimiter)},
+                                    {"offset", file.offset}}));
+  if (!initializer_) return;
+  graph.AddToCollection(collections::kTableInitializers, initializer_);
+  graph.AddToCollection(collections::kAssetFilepaths, path);
+}
+
+MutableHashTable::MutableHashTable(DataType key_type, Output default_value, absl::string_view name)
+    : MutableHashTable(MutableHandle(key_type, default_value, name), key_type, default_value) {}
+
+Operation MutableHashTable::Insert(Output keys, Output values, absl::string_view name) const {
+  return Operation(Add("LookupTableInsertV2", {keys, values}, "_lookup_table_insert", name));
+}
+
+Operation MutableHashTable::Remove(Output keys, absl::string_view name) const {
+  return Operation(Add("LookupTableRemoveV2", {keys}, "_lookup_table_remove", name));
+}
+
+DenseHashTable::DenseHashTable(Output default_value, Output empty_key, Output deleted_key,
+                               const DenseHashTableOptions& options, absl::string_view name)
+    : MutableHashTable(DenseHandle(default_value, empty_key, deleted_key, options, name),
+                       empty_key.dtype(), default_value) {}
+
+Operation TablesInitializer(Graph& graph, absl::string_view name) {
+  const auto initializers = graph.collection_as<Operation>(collections::kTableInitializers);
+  const absl::string_view op_name = name.empty() ? "init_all_tables" : name;
+  return initializers.empty() ? NoOp(graph, op_name) : Group(graph, initializers, op_name);
+}
+
+namespace {
+
+// A record of an op that makes a table; anonymous ones have no name that others could share.
+void AddMaker(const std::string& op, const char* handle, const char* inputs, bool is_shared,
+              bool has_value_shape, bool is_dense, const char* doc, OpRegistry* ops) {
+  OpSpec spec(op);
+  if (*inputs != '\0') spec.In(inputs);
+  spec.Out(absl::StrCat("table_handle: ", handle));
+  if (is_shared) {
+    spec.Attr("container: string = ''")
+        .Attr("shared_name: string = ''")
+        .Attr("use_node_name_sharing: bool = false");
+  }
+  spec.Attr("key_dtype: type").Attr("value_dtype: type");
+  if (has_value_shape) spec.Attr("value_shape: shape = []");
+  if (is_dense) {
+    spec.Attr("initial_num_buckets: int = 131072").Attr("max_load_factor: float = 0.8");
+  }
+  ops->Add(spec.Stateful().InferShape(HandleShape).NotDifferentiable().Doc(doc));
+}
+
+void AddMakers(OpRegistry* ops) {
+  constexpr char kStatic[] = "A table of scalars that is filled once.";
+  constexpr char kMutable[] = "A table of scalars.";
+  constexpr char kTensors[] = "A table whose values are vectors.";
+  constexpr char kDense[] =
+      "A table in one block of memory; two values that are no keys mark empty buckets, and those "
+      "whose key was removed.";
+  for (const auto& [version, handle, is_resource] : kHandleForms) {
+    const auto name = [&, v = version](const char* op) { return absl::StrCat(op, v); };
+    const char* const markers =
+        is_resource ? "empty_key: key_dtype, deleted_key: key_dtype" : "empty_key: key_dtype";
+    AddMaker(name("HashTable"), handle, "", true, false, false, kStatic, ops);
+    AddMaker(name("MutableHashTable"), handle, "", true, false, false, kMutable, ops);
+    AddMaker(name("MutableHashTableOfTensors"), handle, "", true, true, false, kTensors, ops);
+    AddMaker(name("MutableDenseHashTable"), handle, markers, true, true, true, kDense, ops);
+  }
+  AddMaker("AnonymousHashTable", "resource", "", false, false, false, kStatic, ops);
+  AddMaker("AnonymousMutableHashTable", "resource", "", false, false, false, kMutable, ops);
+  AddMaker("AnonymousMutableHashTableOfTensors", "resource", "", false, true, false, kTensors, ops);
+  AddMaker("AnonymousMutableDenseHashTable", "resource",
+           "empty_key: key_dtype, deleted_key: key_dtype", false, true, true, kDense, ops);
+}
+
+OpSpec User(const char* op, const HandleForm& form, absl::string_view inputs = {}) {
+  return UserOfHandle(op, form, "table_handle", inputs);
+}
+
+void AddInitializers(const HandleForm& form, OpRegistry* ops) {
+  ops->Add(User("InitializeTable", form, "keys: Tkey, values: Tval")
+               .Attr("Tkey: type")
+               .Attr("Tval: type")
+               .InferShape(NoOutputs)
+               .Doc("Fills a table with the pairs of two vectors."));
+  ops->Add(User("InitializeTableFromTextFile", form, "filename: string")
+               .Attr("key_index: int >= -2")
+               .Attr("value_index: int >= -2")
+               .Attr("vocab_size: int >= -1 = -1")
+               .Attr("delimiter: string = '\t'")
+               .Attr("offset: int = 0")
+               .InferShape(NoOutputs)
+               .Doc("Fills a table with a pair from each line of a file: columns, the whole line, "
+                    "or its number."));
+}
+
+void AddUsers(const HandleForm& form, OpRegistry* ops) {
+  ops->Add(User("LookupTableFind", form, "keys: Tin, default_value: Tout")
+               .Out("values: Tout")
+               .Attr("Tin: type")
+               .Attr("Tout: type")
+               .InferShape(UnknownShape)
+               .Doc("The values of these keys; `default_value` for those that the table lacks."));
+  for (const auto& [op, doc] :
+       {std::pair("LookupTableInsert", "Puts keys with their values into a table."),
+        std::pair("LookupTableImport", "Replaces what a table holds.")}) {
+    ops->Add(User(op, form, "keys: Tin, values: Tout")
+                 .Attr("Tin: type")
+                 .Attr("Tout: type")
+                 .InferShape(NoOutputs)
+                 .Doc(doc));
+  }
+  ops->Add(User("LookupTableSize", form)
+               .Out("size: int64")
+               .InferShape(ScalarShape)
+               .Doc("How many keys a table has."));
+  ops->Add(User("LookupTableExport", form)
+               .Out("keys: Tkeys, values: Tvalues")
+               .Attr("Tkeys: type")
+               .Attr("Tvalues: type")
+               .InferShape(UnknownShape)
+               .Doc("All keys and values of a table."));
+}
+
+}  // namespace
+
+void AddTableOps(OpRegistry* ops) {
+  AddMakers(ops);
+  for (const HandleForm& form : kHandleForms) {
+    AddInitializers(form, ops);
+    AddUsers(form, ops);
+  }
+  ops->Add(User("LookupTableRemove", kResourceForm, "keys: Tin")
+               .Attr("Tin: type")
+               .InferShape(NoOutputs)
+               .Doc("Removes keys from a table."));
+}
+
+}  // namespace weir

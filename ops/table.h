@@ -1,0 +1,102 @@
+#ifndef WEIR_OPS_TABLE_H_
+#define WEIR_OPS_TABLE_H_
+
+#include <string>
+#include <utility>
+
+#include "weir/core/graph.h"
+
+// Lookup tables: from integers or strings to anything. Names of nodes are those that Python makes.
+namespace weir {
+
+// Which part of each line of a text file is a key or a value.
+struct TextFileIndex {
+  static constexpr int64_t kLineNumber = -1, kWholeLine = -2;  // else a column, counted from 0
+};
+struct TextFileTable {
+  std::string path;
+  DataType key_type = DT_STRING, value_type = DT_INT64;
+  int64_t key_index = TextFileIndex::kWholeLine, value_index = TextFileIndex::kLineNumber;
+  int64_t vocab_size = -1;  // lines to read; -1 is all
+  char delimiter = '\t';
+  int64_t offset = 0;  // added to line numbers
+};
+
+// What all tables have.
+class Table {
+ public:
+  const Output& handle() const { return handle_; }
+  // A scalar, int64.
+  Output Size(absl::string_view name = {}) const;
+
+ protected:
+  Table(Output handle, Output default_value, bool is_static)
+      : handle_(handle), default_value_(default_value), is_static_(is_static) {}
+  Node* Add(absl::string_view op, std::vector<Arg> args, absl::string_view suffix,
+            absl::string_view name, Attrs attrs = {}) const;
+  Output Find(Output keys, absl::string_view name) const;
+  std::pair<Output, Output> Exported(DataType key_type, absl::string_view name) const;
+
+  Output handle_, default_value_;
+  bool is_static_;
+};
+
+// A table that is filled once, by its initializer, which is in the collection of tables'
+// initializers too. Keys that it does not have give `default_value`, a scalar.
+class StaticHashTable : public Table {
+ public:
+  StaticHashTable(Output keys, Output values, Output default_value, absl::string_view name = {});
+  StaticHashTable(const TextFileTable& file, Output default_value, absl::string_view name = {});
+
+  const Operation& initializer() const { return initializer_; }
+  // The shape of `keys`.
+  Output Lookup(Output keys, absl::string_view name = {}) const { return Find(keys, name); }
+  // All keys and values, in the order of insertion.
+  std::pair<Output, Output> Export(absl::string_view name = {}) const {
+    return Exported(key_type_, name);
+  }
+
+ private:
+  Operation initializer_;
+  DataType key_type_;
+};
+
+// A table that changes. Values have the shape of `default_value`, a scalar or a vector.
+class MutableHashTable : public Table {
+ public:
+  MutableHashTable(DataType key_type, Output default_value, absl::string_view name = {});
+
+  Output Lookup(Output keys, absl::string_view name = {}) const { return Find(keys, name); }
+  Operation Insert(Output keys, Output values, absl::string_view name = {}) const;
+  Operation Remove(Output keys, absl::string_view name = {}) const;
+  // All keys and values; of a DenseHashTable, all buckets.
+  std::pair<Output, Output> Export(absl::string_view name = {}) const {
+    return Exported(key_type_, name);
+  }
+
+ protected:
+  MutableHashTable(Output handle, DataType key_type, Output default_value)
+      : Table(handle, default_value, /*is_static=*/false), key_type_(key_type) {}
+
+ private:
+  DataType key_type_;
+};
+
+// The same as one block of memory. Keys may be vectors; two values, which never are keys, mark
+// buckets without one.
+struct DenseHashTableOptions {
+  int64_t initial_num_buckets = 131072;  // a power of two
+  float max_load_factor = 0.8f;
+};
+class DenseHashTable : public MutableHashTable {
+ public:
+  DenseHashTable(Output default_value, Output empty_key, Output deleted_key,
+                 const DenseHashTableOptions& options = {}, absl::string_view name = {});
+};
+
+// Runs the initializers of all tables of the graph.
+Operation TablesInitializer(Graph& graph, absl::string_view name = {});
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_TABLE_H_
