@@ -56,7 +56,7 @@ Output DenseHandle(const Output& default_value, const Output& empty_key, const O
 
 // The node in a scope that is named after the table.
 Node* Table::Add(absl::string_view op, std::vector<Arg> args, absl::string_view suffix,
-                 absl::string_view name, Attrs attrs) const {
+                 absl::string_view name, bool colocate, Attrs attrs) const {
   if (!handle_) return nullptr;
   Graph& graph = handle_.graph();
   args.insert(args.begin(), handle_);
@@ -64,17 +64,17 @@ Node* Table::Add(absl::string_view op, std::vector<Arg> args, absl::string_view 
                                    ? absl::StrCat(LastPartOfName(handle_.node->name()), suffix)
                                    : std::string(name));
   std::optional<ColocateWith> with_table;
-  if (!is_static_) with_table.emplace(graph, Operation(handle_));
+  if (colocate) with_table.emplace(graph, Operation(handle_));
   return AddNode(op, std::move(args), std::move(attrs));
 }
 
 Output Table::Size(absl::string_view name) const {
-  return Output(Add("LookupTableSizeV2", {}, "_Size", name));
+  return Output(Add("LookupTableSizeV2", {}, "_Size", name, !is_static_));
 }
 
 Output Table::Find(Output keys, absl::string_view name) const {
   const Output values(Add("LookupTableFindV2", {keys, default_value_},
-                          is_static_ ? "_Lookup" : "_lookup_table_find", name));
+                          is_static_ ? "_Lookup" : "_lookup_table_find", name, !is_static_));
   if (values && is_static_) {
     Graph& graph = values.graph();
     graph.Fail(graph.RefineShape(values, keys.shape()));
@@ -85,7 +85,7 @@ Output Table::Find(Output keys, absl::string_view name) const {
 std::pair<Output, Output> Table::Exported(DataType key_type, absl::string_view name) const {
   const Outputs out = AllOutputs(
       Add("LookupTableExportV2", {}, is_static_ ? "_Export" : "_lookup_table_export_values", name,
-          {{"Tkeys", key_type}, {"Tvalues", default_value_.dtype()}}),
+          !is_static_, {{"Tkeys", key_type}, {"Tvalues", default_value_.dtype()}}),
       2);
   return {out[0], out[1]};
 }
@@ -126,11 +126,11 @@ MutableHashTable::MutableHashTable(DataType key_type, Output default_value, absl
     : MutableHashTable(MutableHandle(key_type, default_value, name), key_type, default_value) {}
 
 Operation MutableHashTable::Insert(Output keys, Output values, absl::string_view name) const {
-  return Operation(Add("LookupTableInsertV2", {keys, values}, "_lookup_table_insert", name));
+  return Operation(Add("LookupTableInsertV2", {keys, values}, "_lookup_table_insert", name, true));
 }
 
 Operation MutableHashTable::Remove(Output keys, absl::string_view name) const {
-  return Operation(Add("LookupTableRemoveV2", {keys}, "_lookup_table_remove", name));
+  return Operation(Add("LookupTableRemoveV2", {keys}, "_lookup_table_remove", name, false));
 }
 
 DenseHashTable::DenseHashTable(Output default_value, Output empty_key, Output deleted_key,

@@ -33,7 +33,7 @@ class Table {
   Table(Output handle, Output default_value, bool is_static)
       : handle_(handle), default_value_(default_value), is_static_(is_static) {}
   Node* Add(absl::string_view op, std::vector<Arg> args, absl::string_view suffix,
-            absl::string_view name, Attrs attrs = {}) const;
+            absl::string_view name, bool colocate, Attrs attrs = {}) const;
   Output Find(Output keys, absl::string_view name) const;
   std::pair<Output, Output> Exported(DataType key_type, absl::string_view name) const;
 

@@ -8,8 +8,10 @@
 #include "weir/core/graph_io.h"
 #include "weir/core/text_proto.h"
 #include "weir/ops/collections.h"
+#include "weir/ops/queue_runner.h"
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
+#include "weir/proto/queue_runner.pb.h"
 #include "weir/proto/variable.pb.h"
 #include "weir/session/scoped_names.h"
 
@@ -60,6 +62,14 @@ Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_vie
     proto::SaverDef saver_def;
     SaverWithin(saver->def, prefix).ToProto(&saver_def);
     *bytes = saver_def.SerializeAsString();
+    return Put::kDone;
+  }
+  if (auto runner = std::dynamic_pointer_cast<QueueRunner>(object)) {
+    if (!InScope(runner->queue_name, prefix)) return Put::kOutside;
+    proto::QueueRunnerDef runner_def;
+    runner->ToProto(&runner_def);
+    ForEachName(&runner_def, [&](std::string* name) { *name = StripScope(*name, prefix); });
+    *bytes = runner_def.SerializeAsString();
     return Put::kDone;
   }
   return Put::kUnfit;

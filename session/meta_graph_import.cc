@@ -9,8 +9,10 @@
 #include "weir/core/graph_io.h"
 #include "weir/core/text_proto.h"
 #include "weir/ops/collections.h"
+#include "weir/ops/queue_runner.h"
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
+#include "weir/proto/queue_runner.pb.h"
 #include "weir/proto/variable.pb.h"
 #include "weir/session/meta_graph.h"
 #include "weir/session/scoped_names.h"
@@ -94,6 +96,16 @@ class CollectionImporter {
     }
   }
 
+  void ImportQueueRunner(const std::string& bytes) {
+    const std::string key = collections::kQueueRunners;
+    proto::QueueRunnerDef def;
+    if (!def.ParseFromString(bytes)) return LeaveOut(key, "a malformed QueueRunnerDef");
+    ForEachName(&def, [&](std::string* name) { *name = AddScope(*name, prefix_); });
+    const auto runner = QueueRunner::FromProto(graph_, def);
+    if (!runner.ok()) return LeaveOut(key, runner.status().message());
+    graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(*runner));
+  }
+
   void ImportBytes(const std::string& key, const proto::CollectionDef::BytesList& list) {
     const auto rename = [&](const std::string& name) { return AddScope(name, prefix_); };
     for (const std::string& bytes : list.value()) {
@@ -101,6 +113,8 @@ class CollectionImporter {
       if (key == collections::kSavers && saver.ParseFromString(bytes)) {
         graph_.AddToCollection(key, std::shared_ptr<CollectionObject>(std::make_shared<SaverItem>(
                                         SaverUnder(SaverDef::FromProto(saver), prefix_))));
+      } else if (key == collections::kQueueRunners) {
+        ImportQueueRunner(bytes);
       } else if (HoldsContexts(key) && !NameOfContext(key, bytes).empty()) {
         graph_.AddToCollection(key, RenameContext(key, bytes, rename));
       } else {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/ops/variables.h"
+#include "weir/session/queue_runner.h"
 
 namespace weir {
 
@@ -49,13 +50,16 @@ struct MonitoredSession::Impl final : public HookContext {
   absl::Status NotReady(absl::string_view what, const std::string& restored,
                         const std::string& missing) const;
   absl::Status Recover(const absl::Status& loss);
+  absl::Status RunnersStatus() const;
+  void Drop();
   absl::Status End();
   void Abandon();
 
   Graph& graph;
   MonitoredSessionOptions options;
-  std::optional<Session> live;  // empty between a loss and the recovery, and once closed
-  int64_t generation = 0;       // of sessions
+  std::optional<Session> live;           // empty between a loss and the recovery, and once closed
+  std::unique_ptr<Coordinator> runners;  // of the graph's queues, while there is a session
+  int64_t generation = 0;                // of sessions
   bool stop = false, closed = false;
   int losses = 0;  // since a step went well
   Output global_step;
@@ -99,7 +103,7 @@ absl::Status MonitoredSession::Impl::Start() {
     const absl::Status status = StartOnce();
     if (status.ok()) return status;
     if (!IsLoss(status)) {
-      live.reset();
+      Drop();
       return status;
     }
     WEIR_RETURN_IF_ERROR(Recover(status));
@@ -117,6 +121,8 @@ absl::Status MonitoredSession::Impl::StartOnce() {
   WEIR_RETURN_IF_ERROR(InitializeLocal(restored));
   WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatIsMissing(options.scaffold.ready_op));
   if (!missing.empty()) return NotReady("model ready", restored, missing);
+  runners = std::make_unique<Coordinator>();
+  WEIR_RETURN_IF_ERROR(StartQueueRunners(*live, *runners));
   for (const auto& hook : options.hooks) WEIR_RETURN_IF_ERROR(hook->AfterCreateSession(*this));
   return absl::OkStatus();
 }
@@ -178,9 +184,21 @@ absl::Status MonitoredSession::Impl::NotReady(absl::string_view what, const std:
                             ", local_init_op: ", NameOf(s.local_init_op), ", error: ", missing);
 }
 
+absl::Status MonitoredSession::Impl::RunnersStatus() const {
+  return runners == nullptr ? absl::OkStatus() : runners->status();
+}
+
+// The session goes, and before it the threads that use it; closing it ends what they wait for.
+void MonitoredSession::Impl::Drop() {
+  if (runners != nullptr) runners->RequestStop();
+  if (runners != nullptr && live) live->Close();
+  runners.reset();
+  live.reset();
+}
+
 // Gives the session up; the error itself once there have been too many.
 absl::Status MonitoredSession::Impl::Recover(const absl::Status& loss) {
-  live.reset();
+  Drop();
   if (losses >= options.max_recoveries) return loss;
   std::fprintf(stderr, "weir: the session was lost and is started anew: %s\n",
                loss.ToString().c_str());
@@ -205,7 +223,7 @@ void MonitoredSession::Impl::Abandon() {
   closed = true;
   events.clear();
   read_global_step.reset();
-  live.reset();
+  Drop();
 }
 
 // ---- Steps.
@@ -240,8 +258,9 @@ absl::Status MonitoredStep::Impl::Run(absl::Span<const Tensor> fed, Tensors* fet
   if (s.closed) return Closed();
   if (s.stop) return FailedPrecondition("Run called even after should_stop requested.");
   for (;;) {
-    absl::Status status = s.live ? absl::OkStatus() : s.Start();
+    absl::Status status = s.live ? s.RunnersStatus() : s.Start();
     if (status.ok()) status = RunOnce(fed, fetched, options);
+    if (!status.ok() && !s.RunnersStatus().ok()) status = s.RunnersStatus();
     s.known_step.reset();
     if (status.ok()) s.losses = 0;
     if (absl::IsOutOfRange(status)) s.stop = true;
@@ -347,7 +366,10 @@ absl::StatusOr<MonitoredSession> MonitoredSession::Create(Graph& graph,
   return MonitoredSession(std::move(impl));
 }
 
-bool MonitoredSession::ShouldStop() const { return impl_->stop || impl_->closed; }
+bool MonitoredSession::ShouldStop() const {
+  return impl_->stop || impl_->closed ||
+         (impl_->runners != nullptr && impl_->runners->ShouldStop());
+}
 
 absl::StatusOr<Tensors> MonitoredSession::Run(const Feeds& feeds, const Outputs& fetches,
                                               const std::vector<Operation>& targets,

@@ -54,6 +54,9 @@ class MonitoredStep {
 // are restored from a checkpoint, or else initialised; local variables are initialised; and if
 // something still has no value, that is FAILED_PRECONDITION and names it.
 //
+// While there is a session, the queue runners of the graph fill their queues. An error of theirs is
+// the error of the next step.
+//
 // If a step, or a hook in it, fails with ABORTED or UNAVAILABLE, the session is closed, a new one
 // starts as the first did (from the newest checkpoint by then), and the step runs again.
 //

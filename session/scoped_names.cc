@@ -6,6 +6,7 @@
 #include "weir/ops/collections.h"
 #include "weir/proto/control_flow.pb.h"
 #include "weir/proto/node_def.pb.h"
+#include "weir/proto/queue_runner.pb.h"
 
 namespace weir {
 
@@ -123,6 +124,13 @@ void StripScope(absl::string_view prefix, const std::function<void(const std::st
   const auto frame = node->mutable_attr()->find("frame_name");
   if (frame != node->mutable_attr()->end() && (node->op() == "Enter" || node->op() == "RefEnter"))
     frame->second.set_s(StripScope(frame->second.s(), prefix));
+}
+
+void ForEachName(proto::QueueRunnerDef* def, const std::function<void(std::string*)>& fn) {
+  fn(def->mutable_queue_name());
+  for (std::string& name : *def->mutable_enqueue_op_name()) fn(&name);
+  fn(def->mutable_close_op_name());
+  fn(def->mutable_cancel_op_name());
 }
 
 bool HoldsContexts(absl::string_view collection) {

@@ -8,7 +8,8 @@
 
 namespace weir::proto {
 class NodeDef;
-}
+class QueueRunnerDef;
+}  // namespace weir::proto
 
 // Names in the messages of a meta graph, when it leaves a name scope or comes under one. A scope is
 // given as a prefix that ends in '/', or is empty.
@@ -31,6 +32,9 @@ std::string AddScope(absl::string_view name, absl::string_view prefix);
 // `unbound` is called with their new names; marks of places elsewhere go.
 void StripScope(absl::string_view prefix, const std::function<void(const std::string&)>& unbound,
                 proto::NodeDef* node);
+
+// Calls `fn` with each name in it.
+void ForEachName(proto::QueueRunnerDef* def, const std::function<void(std::string*)>& fn);
 
 // True for the collections that hold contexts of control flow.
 bool HoldsContexts(absl::string_view collection);

@@ -1,0 +1,90 @@
+#include "weir/session/coordinator.h"
+
+#include <algorithm>
+
+namespace weir {
+
+Coordinator::~Coordinator() {
+  RequestStop();
+  for (Worker& worker : workers_) worker.thread.join();
+}
+
+void Coordinator::Start(std::string name, std::function<void()> body) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Worker& worker = workers_.emplace_back();
+  worker.name = std::move(name);
+  worker.thread = std::thread([this, &worker, body = std::move(body)] {
+    body();
+    const std::lock_guard<std::mutex> done(mutex_);
+    worker.is_running = false;
+    changed_.notify_all();
+  });
+}
+
+void Coordinator::RequestStop(const absl::Status& why) {
+  const bool is_clean =
+      std::find(clean_stops_.begin(), clean_stops_.end(), why.code()) != clean_stops_.end();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!stop_ && !is_clean) status_ = why;
+  stop_ = true;
+  changed_.notify_all();
+}
+
+bool Coordinator::ShouldStop() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stop_;
+}
+
+bool Coordinator::WaitForStop(std::chrono::milliseconds at_most) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, at_most, [this] { return stop_; });
+}
+
+void Coordinator::WaitForStop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return stop_; });
+}
+
+absl::Status Coordinator::status() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return status_;
+}
+
+bool Coordinator::AnyRuns() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& worker) { return worker.is_running; });
+}
+
+// Threads that are through do not want the lock again.
+void Coordinator::Reap() {
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    if (it->is_running) {
+      ++it;
+    } else {
+      it->thread.join();
+      it = workers_.erase(it);
+    }
+  }
+}
+
+absl::Status Coordinator::Join(std::chrono::milliseconds grace) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return stop_ || !AnyRuns(); });
+  const bool all_through = changed_.wait_for(lock, grace, [this] { return !AnyRuns(); });
+  std::string names;
+  for (const Worker& worker : workers_) {
+    if (worker.is_running) absl::StrAppend(&names, " ", worker.name);
+  }
+  Reap();
+  if (!status_.ok() || all_through) return status_;
+  return absl::DeadlineExceededError(
+      absl::StrCat("Coordinator stopped with threads still running:", names));
+}
+
+void Coordinator::ClearStop() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stop_ = false;
+  status_ = absl::OkStatus();
+}
+
+}  // namespace weir

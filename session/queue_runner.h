@@ -1,0 +1,23 @@
+#ifndef WEIR_SESSION_QUEUE_RUNNER_H_
+#define WEIR_SESSION_QUEUE_RUNNER_H_
+
+#include "weir/ops/queue_runner.h"
+#include "weir/session/coordinator.h"
+#include "weir/session/session.h"
+
+namespace weir {
+
+// Starts the threads of one queue runner: each runs its operation until the coordinator stops, or
+// it comes to the end of its input; the last one to do so closes the queue. Any other error goes to
+// the coordinator. One more thread waits for the coordinator's stop, and cancels what waits in the
+// queue. Session and coordinator outlive the threads: Coordinator::Join waits for them.
+absl::Status StartQueueRunner(std::shared_ptr<const QueueRunner> runner, Session& session,
+                              Coordinator& coordinator);
+// Of all queue runners in a collection of the session's graph. Nothing is started if one of them
+// names operations that cannot be run.
+absl::Status StartQueueRunners(Session& session, Coordinator& coordinator,
+                               absl::string_view collection = collections::kQueueRunners);
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_QUEUE_RUNNER_H_
