@@ -78,8 +78,8 @@ absl::Status CheckVersions(const proto::VersionDef& versions) {
 // position first, so that a GraphDef in order stays in order; and the back edges of loops, which
 // the order leaves out, are closed. The only edges left out are those from a NextIteration to a
 // Merge: whatever waits for ever after that is a cycle, and an error. Until the end the graph's
-// name table, versions, library and records of functions are untouched, so a failed import only has
-// to drop the nodes it added.
+// name table, library and records of functions are untouched, so a failed import only has to drop
+// the nodes it added and to put back the versions.
 class GraphImporter {
  public:
   GraphImporter(Graph& graph, const proto::GraphDef& def, const ImportOptions& options)
@@ -94,9 +94,13 @@ class GraphImporter {
     if (graph_.finalized()) {
       return FailedPrecondition("Graph is finalized and cannot be modified.");
     }
+    // Shape rules ask for them.
+    const GraphVersions versions = graph_.versions();
+    MergeVersions();
     absl::StatusOr<Outputs> returned = Import();
     if (!returned.ok()) {
       DropNodes();
+      graph_.versions() = versions;
       return returned;
     }
     Commit();
@@ -496,7 +500,6 @@ class GraphImporter {
   void Commit() {
     graph_.used_names_.reserve(graph_.used_names_.size() + def_.node_size());
     for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
-    MergeVersions();
     MergeLibrary();
     if (!function_ops_.empty()) graph_.Extension<FunctionOps>().ops.merge(function_ops_);
   }

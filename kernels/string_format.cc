@@ -58,7 +58,7 @@ struct FormatOptions {
 };
 
 // A field wider than this is no text that anyone reads.
-constexpr int64_t kWidest = 1 << 20;
+constexpr int64_t kWidest = 1 << 16;
 
 absl::Status Check(const FormatOptions& o) {
   const bool is_real = IsFloating(o.type) || IsComplex(o.type);

@@ -6,10 +6,12 @@
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/graph_io.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/data_flow.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/state.h"
+#include "weir/proto/graph.pb.h"
 #include "weir/tests/evaluate.h"
 
 namespace weir {
@@ -252,6 +254,21 @@ TEST(Kernels, TypeWithoutOneIsAnInvalidArgument) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("No OpKernel was registered to support Op 'Rint'"));
+  }
+}
+
+TEST(Array, AScalarPlaceholderOfAnOldGraphMayHaveAnyShape) {
+  for (const int producer : {21, 22}) {
+    proto::GraphDef def;
+    def.mutable_versions()->set_producer(producer);
+    proto::NodeDef& x = *def.add_node();
+    x.set_name("x");
+    x.set_op("Placeholder");
+    (*x.mutable_attr())["dtype"].set_type(proto::DT_FLOAT);
+    (*x.mutable_attr())["shape"].mutable_shape();
+    Graph g;
+    ASSERT_TRUE(ImportGraphDef(g, def).ok());
+    EXPECT_EQ(g.nodes()[0]->output_shape(0).has_rank(), producer == 22);
   }
 }
 
