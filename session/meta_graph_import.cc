@@ -139,8 +139,17 @@ MetaGraph Describe(const proto::MetaGraphDef& def, const std::string& prefix) {
     to.method_name = from.method_name();
   }
   meta.tags.assign(def.meta_info_def().tags().begin(), def.meta_info_def().tags().end());
-  for (const auto& asset : def.asset_file_def())
+  const auto add_asset = [&](const proto::AssetFileDef& asset) {
     meta.assets[prefix + asset.tensor_info().name()] = asset.filename();
+  };
+  for (const auto& asset : def.asset_file_def()) add_asset(asset);
+  // TensorFlow 1 wrote them as a collection.
+  const auto collection = def.collection_def().find("saved_model_assets");
+  if (collection == def.collection_def().end()) return meta;
+  for (const auto& any : collection->second.any_list().value()) {
+    proto::AssetFileDef asset;
+    if (asset.ParseFromString(any.value())) add_asset(asset);
+  }
   return meta;
 }
 
