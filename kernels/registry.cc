@@ -21,12 +21,15 @@ const KernelRegistry& BuiltinKernels() {
     AddEqualityCpu(kernels);
     AddFillCpu(kernels);
     AddGatherCpu(kernels);
+    AddImageCodecKernels(kernels);
+    AddImageCpu(kernels);
     AddIoCpu(kernels);
     AddLinalgCpu(kernels);
     AddLrnCpu(kernels);
     AddMatMulCpu(kernels);
     AddPadCpu(kernels);
     AddParsingKernels(kernels);
+    AddPatchesCpu(kernels);
     AddPoolArgmaxCpu(kernels);
     AddPoolCpu(kernels);
     AddQueueKernels(kernels);

@@ -1,11 +1,10 @@
-#include <zlib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 #include <vector>
 
+#include "weir/kernels/image_codec.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/summary.h"
 #include "weir/proto/summary.pb.h"
@@ -13,52 +12,6 @@
 // Summaries of images and sounds, as PNG and WAV.
 namespace weir {
 namespace {
-
-void AppendBigEndian(uint32_t v, std::string* out) {
-  for (int shift = 24; shift >= 0; shift -= 8) out->push_back(static_cast<char>(v >> shift));
-}
-
-// A chunk of a PNG file: length, type, data, checksum of type and data.
-void AppendChunk(absl::string_view type, absl::string_view data, std::string* out) {
-  AppendBigEndian(static_cast<uint32_t>(data.size()), out);
-  const size_t start = out->size();
-  out->append(type.data(), type.size());
-  out->append(data.data(), data.size());
-  const uLong crc = crc32(0, reinterpret_cast<const Bytef*>(out->data() + start),
-                          static_cast<uInt>(out->size() - start));
-  AppendBigEndian(static_cast<uint32_t>(crc), out);
-}
-
-// 8 bits a channel: grey (1), RGB (3) or RGBA (4). Rows are stored without a filter.
-absl::StatusOr<std::string> EncodePng(const uint8_t* pixels, int64_t width, int64_t height,
-                                      int64_t depth) {
-  const int64_t row = width * depth;
-  std::string raw;
-  raw.reserve(height * (row + 1));
-  for (int64_t y = 0; y < height; ++y) {
-    raw.push_back(0);
-    raw.append(reinterpret_cast<const char*>(pixels) + y * row, row);
-  }
-  uLongf size = compressBound(raw.size());
-  std::string data(size, '\0');
-  if (compress2(reinterpret_cast<Bytef*>(data.data()), &size,
-                reinterpret_cast<const Bytef*>(raw.data()), raw.size(),
-                Z_DEFAULT_COMPRESSION) != Z_OK) {
-    return Internal("zlib cannot compress an image of ", raw.size(), " bytes");
-  }
-  data.resize(size);
-  std::string header;
-  AppendBigEndian(static_cast<uint32_t>(width), &header);
-  AppendBigEndian(static_cast<uint32_t>(height), &header);
-  header.push_back(8);
-  header.push_back(static_cast<char>(depth == 1 ? 0 : depth == 3 ? 2 : 6));
-  header.append(3, '\0');  // deflate, adaptive filters, not interlaced
-  std::string png = "\x89PNG\r\n\x1a\n";
-  AppendChunk("IHDR", header, &png);
-  AppendChunk("IDAT", data, &png);
-  AppendChunk("IEND", "", &png);
-  return png;
-}
 
 // Maps the finite values to bytes: from [0, max] to [0, 255], or, if there are negative ones, from
 // [-m, m] to [1, 255] with 0 at 128. A pixel that is not finite in some channel gets the bad
@@ -127,7 +80,7 @@ absl::Status ImageSummary(KernelContext& ctx, int64_t max_images, const Tensor& 
     value->mutable_image()->set_width(static_cast<int32_t>(width));
     value->mutable_image()->set_colorspace(static_cast<int32_t>(depth));
     WEIR_ASSIGN_OR_RETURN(*value->mutable_image()->mutable_encoded_image_string(),
-                          EncodePng(bytes.data(), width, height, depth));
+                          EncodePng(bytes.data(), {1, height, width, depth}, 8, -1));
   }
   return SetSummary(ctx, summary);
 }

@@ -8,6 +8,7 @@ const OpRegistry& BuiltinOps() {
     AddArrayOps(ops);
     AddControlFlowOps(ops);
     AddDataFlowOps(ops);
+    AddImageOps(ops);
     AddIoOps(ops);
     AddLinalgOps(ops);
     AddMathOps(ops);

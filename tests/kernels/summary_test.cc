@@ -183,7 +183,26 @@ TEST(TensorSummaryV2, RefusesMetadataThatIsNone) {
 
 // ---- images
 
-// The pixels of an 8-bit PNG whose rows have no filter, or "" and a failure.
+// Undoes the filter of a PNG's row: each byte is a difference from one that is predicted from the
+// bytes to the left, above, and above to the left. Source: the PNG specification, chapter 9.
+void Unfilter(int filter, int64_t depth, const std::string& above, std::string* row) {
+  for (size_t i = 0; i < row->size(); ++i) {
+    const bool first = i < static_cast<size_t>(depth);
+    const int left = first ? 0 : static_cast<uint8_t>((*row)[i - depth]);
+    const int up = above.empty() ? 0 : static_cast<uint8_t>(above[i]);
+    const int corner = first || above.empty() ? 0 : static_cast<uint8_t>(above[i - depth]);
+    const int estimate = left + up - corner;
+    const int to_left = std::abs(estimate - left), to_up = std::abs(estimate - up),
+              to_corner = std::abs(estimate - corner);
+    const int paeth = to_left <= to_up && to_left <= to_corner ? left
+                      : to_up <= to_corner                     ? up
+                                                               : corner;
+    const int predicted[] = {0, left, up, (left + up) / 2, paeth};
+    (*row)[i] = static_cast<char>((*row)[i] + predicted[filter]);
+  }
+}
+
+// The pixels of an 8-bit PNG, or "" and a failure.
 std::string DecodePng(const std::string& png, int64_t width, int64_t height, int64_t depth) {
   EXPECT_EQ(png.substr(0, 8), "\x89PNG\r\n\x1a\n");
   const auto number = [&](size_t at) {
@@ -210,10 +229,13 @@ std::string DecodePng(const std::string& png, int64_t width, int64_t height, int
   EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(raw.data()), &size,
                        reinterpret_cast<const Bytef*>(data.data()), data.size()),
             Z_OK);
-  std::string pixels;
+  std::string pixels, above;
   for (int64_t y = 0; y < height; ++y) {
-    EXPECT_EQ(raw[y * (width * depth + 1)], 0);
-    pixels += raw.substr(y * (width * depth + 1) + 1, width * depth);
+    const int64_t begin = y * (width * depth + 1);
+    std::string row = raw.substr(begin + 1, width * depth);
+    Unfilter(raw[begin], depth, above, &row);
+    pixels += row;
+    above = row;
   }
   return pixels;
 }

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include "weir/kernels/image.h"
+
+// Colours: hue, saturation and value of RGB pixels, and what changes them.
+namespace weir {
+
+namespace {
+
+template <class T>
+struct Color {
+  T first, second, third;  // red, green, blue; or hue, saturation, value
+};
+
+// Hue is the angle on the colour circle as a fraction of a turn, from red (0) over green (1/3) to
+// blue (2/3); grey has hue and saturation 0. Source: Smith, "Color gamut transform pairs", 1978.
+template <class T>
+Color<T> ToHsv(Color<T> c) {
+  const T red = c.first, green = c.second, blue = c.third;
+  const T value = std::max({red, green, blue}), range = value - std::min({red, green, blue});
+  const T saturation = value > 0 ? range / value : T(0);
+  const T norm = T(1) / (T(6) * range);
+  T hue = red == value     ? norm * (green - blue)
+          : green == value ? norm * (blue - red) + T(2) / T(6)
+                           : norm * (red - green) + T(4) / T(6);
+  if (!(range > 0)) hue = 0;
+  return {hue < 0 ? hue + T(1) : hue, saturation, value};
+}
+
+template <class T>
+Color<T> ToRgb(Color<T> c) {
+  const T turn = c.first * T(6), saturation = c.second, value = c.third;
+  const auto part = [&](T share) {
+    return (T(1) - saturation + saturation * std::clamp(share, T(0), T(1))) * value;
+  };
+  return {part(std::abs(turn - T(3)) - T(1)), part(T(2) - std::abs(turn - T(2))),
+          part(T(2) - std::abs(turn - T(4)))};
+}
+
+// Turns the hue, and keeps the largest and the smallest component.
+Color<float> TurnHue(Color<float> c, float turns) {
+  const float low = std::min({c.first, c.second, c.third}),
+              high = std::max({c.first, c.second, c.third});
+  float hue = std::fmod(ToHsv(c).first + turns, 1.0f);
+  if (hue < 0) hue += 1;
+  const Color<float> pure = ToRgb(Color<float>{hue, 1, 1});
+  const auto part = [&](float share) { return low + share * (high - low); };
+  return {part(pure.first), part(pure.second), part(pure.third)};
+}
+
+Color<float> Saturate(Color<float> c, float scale) {
+  Color<float> hsv = ToHsv(c);
+  hsv.second = std::min(1.0f, std::max(0.0f, hsv.second * scale));
+  return ToRgb(hsv);
+}
+
+// Applies f to every pixel, in float for the narrow types.
+template <class T, class F>
+absl::Status ForEachColor(KernelContext& c, const F& f) {
+  using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const Tensor& in = c.input(0);
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+  const T* from = in.data<T>();
+  T* to = out->data<T>();
+  c.pool().ParallelFor(in.num_elements() / 3, 10, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 3 * begin; i < 3 * end; i += 3) {
+      const Color<Wide> color =
+          f(Color<Wide>{static_cast<Wide>(from[i]), static_cast<Wide>(from[i + 1]),
+                        static_cast<Wide>(from[i + 2])});
+      to[i] = static_cast<T>(color.first);
+      to[i + 1] = static_cast<T>(color.second);
+      to[i + 2] = static_cast<T>(color.third);
+    }
+  });
+  return absl::OkStatus();
+}
+
+template <class T, bool to_hsv>
+absl::Status Convert(KernelContext& c) {
+  const Tensor& in = c.input(0);
+  if (in.rank() < 1) {
+    return InvalidArgument("input must be at least 1D, but has shape ", in.shape().ToString());
+  }
+  if (in.dim(-1) != 3) {
+    return FailedPrecondition("input must have 3 channels but input only has ", in.dim(-1),
+                              " channels.");
+  }
+  return ForEachColor<T>(c, [](const auto& color) {
+    if constexpr (to_hsv) {
+      return ToHsv(color);
+    } else {
+      return ToRgb(color);
+    }
+  });
+}
+
+absl::Status CheckPixels(const Tensor& in) {
+  if (in.rank() < 3) {
+    return InvalidArgument("input must be at least 3-D, got shape ", in.shape().ToString());
+  }
+  return absl::OkStatus();
+}
+
+// AdjustHue and AdjustSaturation: the pixels, and by how much.
+template <Color<float> (*adjust)(Color<float>, float)>
+absl::Status Adjust(KernelContext& c) {
+  const Tensor &in = c.input(0), &by = c.input(1);
+  WEIR_RETURN_IF_ERROR(CheckPixels(in));
+  WEIR_RETURN_IF_ERROR(CheckScalar(by, "delta (scale)"));
+  if (in.dim(-1) != 3) {
+    return InvalidArgument("input must have 3 channels but instead has ", in.dim(-1), " channels.");
+  }
+  return ForEachColor<float>(c, [amount = by.scalar<float>()](const Color<float>& color) {
+    return adjust(color, amount);
+  });
+}
+
+// ---- contrast: distances from the mean of a channel of one image, scaled
+
+// The channels' means of `pixels` pixels.
+template <class T>
+std::vector<float> Means(const T* image, int64_t pixels, int64_t channels) {
+  std::vector<double> sums(channels, 0);
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int64_t k = 0; k < channels; ++k) {
+      sums[k] += static_cast<double>(image[p * channels + k]);
+    }
+  }
+  std::vector<float> means(channels);
+  for (int64_t k = 0; k < channels; ++k) {
+    means[k] = static_cast<float>(sums[k] / static_cast<double>(pixels));
+  }
+  return means;
+}
+
+// f(value, mean of its channel) for every element of every image.
+template <class T, class F>
+absl::Status AroundMeans(KernelContext& c, const F& f) {
+  const Tensor &in = c.input(0), &factor = c.input(1);
+  WEIR_RETURN_IF_ERROR(CheckPixels(in));
+  WEIR_RETURN_IF_ERROR(CheckScalar(factor, "contrast_factor"));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
+  if (in.num_elements() == 0) return absl::OkStatus();
+  const int64_t channels = in.dim(-1), pixels = in.dim(-3) * in.dim(-2), size = pixels * channels;
+  c.pool().ParallelFor(in.num_elements() / size, 2.0 * static_cast<double>(size),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t image = begin; image < end; ++image) {
+                           const T* from = in.data<T>() + image * size;
+                           float* to = out->data<float>() + image * size;
+                           const std::vector<float> means = Means(from, pixels, channels);
+                           for (int64_t i = 0; i < size; ++i) {
+                             to[i] = f(static_cast<float>(from[i]), means[i % channels]);
+                           }
+                         }
+                       });
+  return absl::OkStatus();
+}
+
+absl::Status AdjustContrastV2(KernelContext& c) {
+  WEIR_RETURN_IF_ERROR(CheckScalar(c.input(1), "contrast_factor"));
+  const float factor = c.input(1).scalar<float>();
+  return AroundMeans<float>(c,
+                            [factor](float x, float mean) { return mean + factor * (x - mean); });
+}
+
+template <class T>
+absl::Status AdjustContrast(KernelContext& c) {
+  const char* const names[] = {"contrast_factor", "min_value", "max_value"};
+  for (int i = 1; i < 4; ++i) WEIR_RETURN_IF_ERROR(CheckScalar(c.input(i), names[i - 1]));
+  const float factor = c.input(1).scalar<float>(), low = c.input(2).scalar<float>(),
+              high = c.input(3).scalar<float>();
+  return AroundMeans<T>(c, [=](float x, float mean) {
+    return std::max(std::min((x - mean) * factor + mean, high), low);
+  });
+}
+
+template <class... Ts>
+void AddConversions(KernelRegistry* r, List<Ts...>) {
+  (r->Add("RGBToHSV", kCpu, DataTypeOf<Ts>::value, Convert<Ts, true>), ...);
+  (r->Add("HSVToRGB", kCpu, DataTypeOf<Ts>::value, Convert<Ts, false>), ...);
+}
+
+template <class... Ts>
+void AddContrast(KernelRegistry* r, List<Ts...>) {
+  (r->Add("AdjustContrast", kCpu, DataTypeOf<Ts>::value, AdjustContrast<Ts>), ...);
+}
+
+}  // namespace
+
+void AddColorCpu(KernelRegistry* r) {
+  AddConversions(r, Floats{});
+  AddContrast(r, List<uint8_t, int8_t, int16_t, int32_t, float, double>{});
+  r->Add("AdjustContrastv2", kCpu, DT_FLOAT, AdjustContrastV2);
+  r->Add("AdjustHue", kCpu, DT_FLOAT, Adjust<TurnHue>);
+  r->Add("AdjustSaturation", kCpu, DT_FLOAT, Adjust<Saturate>);
+}
+
+}  // namespace weir

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <string>
+
+#include "weir/ops/array_internal.h"
+#include "weir/ops/image_internal.h"
+
+// Records of what suppresses and draws boxes.
+namespace weir {
+
+namespace {
+
+// ---- shape rules
+
+// Boxes (or their overlaps), their scores, and scalars.
+absl::Status CheckNms(ShapeContext& c, bool overlaps) {
+  WEIR_ASSIGN_OR_RETURN(const Shape boxes, c.WithRank(0, 2));
+  WEIR_ASSIGN_OR_RETURN(const Shape scores, c.WithRank(1, 1));
+  for (int i = 2; i < c.num_inputs(); ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  WEIR_RETURN_IF_ERROR(MergeDims(boxes.dim(0), scores.dim(0)).status());
+  if (overlaps) return MergeDims(boxes.dim(0), boxes.dim(1)).status();
+  return CheckDim(boxes, 1, 4);
+}
+
+absl::Status NmsShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(CheckNms(c, c.node().op_name() == "NonMaxSuppressionWithOverlaps"));
+  int64_t count = Shape::kUnknown;
+  if (c.node().attr_or<bool>("pad_to_max_output_size", false)) {
+    if (const auto most = KnownInts(c, 2); most.has_value() && (*most)[0] >= 0) count = (*most)[0];
+  }
+  c.set_output(0, Shape({count}));
+  if (c.num_outputs() == 3) c.set_output(1, Shape({count}));
+  if (c.num_outputs() > 1) c.set_output(c.num_outputs() - 1, Shape());
+  return absl::OkStatus();
+}
+
+// A positive number that may be known; -1 if not.
+absl::StatusOr<int64_t> KnownSize(ShapeContext& c, int i, absl::string_view name) {
+  const auto known = KnownInts(c, i);
+  if (!known.has_value()) return Shape::kUnknown;
+  if ((*known)[0] <= 0) return InvalidArgument(name, " should be > 0 ");
+  return (*known)[0];
+}
+
+absl::Status CombinedNmsShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape boxes, c.WithRank(0, 4));
+  WEIR_ASSIGN_OR_RETURN(const Shape scores, c.WithRank(1, 3));
+  for (int i = 2; i < 6; ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  WEIR_ASSIGN_OR_RETURN(const int64_t batch, MergeDims(boxes.dim(0), scores.dim(0)));
+  WEIR_RETURN_IF_ERROR(MergeDims(boxes.dim(1), scores.dim(1)).status());
+  WEIR_RETURN_IF_ERROR(CheckDim(boxes, 3, 4));
+  const int64_t classes = scores.dim(2);
+  if (boxes.dim(2) >= 0 && classes >= 0 && boxes.dim(2) != 1 && boxes.dim(2) != classes) {
+    return InvalidArgument(
+        "third dimension of boxes must be either 1 or equal to the third dimension of scores");
+  }
+  WEIR_ASSIGN_OR_RETURN(int64_t size, KnownSize(c, 3, "max_total_size"));
+  if (c.attr<bool>("pad_per_class")) {
+    WEIR_ASSIGN_OR_RETURN(const int64_t per_class, KnownSize(c, 2, "max_output_size_per_class"));
+    const bool known = size >= 0 && per_class >= 0 && classes >= 0;
+    size = known ? std::min(size, per_class * classes) : Shape::kUnknown;
+  }
+  c.set_output(0, Shape({batch, size, 4}));
+  c.set_output(1, Shape({batch, size}));
+  c.set_output(2, Shape({batch, size}));
+  c.set_output(3, Shape({batch}));
+  return absl::OkStatus();
+}
+
+absl::Status DrawShape(ShapeContext& c) {
+  if (c.num_inputs() == 3) {
+    WEIR_ASSIGN_OR_RETURN(const Shape images, c.WithRankAtLeast(0, 3));
+    c.set_output(0, images);
+    return absl::OkStatus();
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape images, c.WithRank(0, 4));
+  WEIR_ASSIGN_OR_RETURN(const Shape boxes, c.WithRank(1, 3));
+  const int64_t depth = images.dim(3);
+  if (depth >= 0 && depth != 1 && depth != 3 && depth != 4) {
+    return InvalidArgument("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), but is ",
+                           depth);
+  }
+  WEIR_RETURN_IF_ERROR(CheckDim(boxes, 2, 4));
+  c.set_output(0, images);
+  return absl::OkStatus();
+}
+
+// ---- records
+
+constexpr char kType[] = "T: {half, float} = DT_FLOAT";
+constexpr char kThreshold[] = "T_threshold: {half, float} = DT_FLOAT";
+constexpr char kPad[] = "pad_to_max_output_size: bool = false";
+
+void AddSuppression(OpRegistry* ops) {
+  const std::string inputs = "boxes: T, scores: T, max_output_size: int32, ";
+  ops->Add(OpSpec("NonMaxSuppression")
+               .In("boxes: float, scores: float, max_output_size: int32")
+               .Out("selected_indices: int32")
+               .Attr("iou_threshold: float = 0.5")
+               .InferShape(NmsShape)
+               .Doc("Boxes by score, without those that overlap a better one too much."));
+  ops->Add(OpSpec("NonMaxSuppressionV2")
+               .In(inputs + "iou_threshold: T_threshold")
+               .Out("selected_indices: int32")
+               .Attr(kType)
+               .Attr(kThreshold)
+               .InferShape(NmsShape)
+               .Doc("NonMaxSuppression with a threshold that may be computed."));
+  ops->Add(OpSpec("NonMaxSuppressionV3")
+               .In(inputs + "iou_threshold: T_threshold, score_threshold: T_threshold")
+               .Out("selected_indices: int32")
+               .Attr(kType)
+               .Attr(kThreshold)
+               .InferShape(NmsShape)
+               .Doc("NonMaxSuppression of boxes above a score."));
+  ops->Add(
+      OpSpec("NonMaxSuppressionV4")
+          .In(inputs + "iou_threshold: T_threshold, score_threshold: T_threshold")
+          .Out("selected_indices: int32, valid_outputs: int32")
+          .Attr(kType)
+          .Attr(kThreshold)
+          .Attr(kPad)
+          .InferShape(NmsShape)
+          .Doc("NonMaxSuppressionV3 that can pad its result, and says how much of it counts."));
+  ops->Add(OpSpec("NonMaxSuppressionV5")
+               .In(inputs + "iou_threshold: T, score_threshold: T, soft_nms_sigma: T")
+               .Out("selected_indices: int32, selected_scores: T, valid_outputs: int32")
+               .Attr(kType)
+               .Attr(kPad)
+               .InferShape(NmsShape)
+               .Doc("Soft suppression: boxes that overlap better ones lose score."));
+  ops->Add(OpSpec("NonMaxSuppressionWithOverlaps")
+               .In("overlaps: float, scores: float, max_output_size: int32, "
+                   "overlap_threshold: float, score_threshold: float")
+               .Out("selected_indices: int32")
+               .InferShape(NmsShape)
+               .Doc("NonMaxSuppression of boxes whose overlaps are given."));
+  ops->Add(OpSpec("CombinedNonMaxSuppression")
+               .In("boxes: float, scores: float, max_output_size_per_class: int32, "
+                   "max_total_size: int32, iou_threshold: float, score_threshold: float")
+               .Out("nmsed_boxes: float, nmsed_scores: float, nmsed_classes: float, "
+                    "valid_detections: int32")
+               .Attr("pad_per_class: bool = false")
+               .Attr("clip_boxes: bool = true")
+               .InferShape(CombinedNmsShape)
+               .Doc("NonMaxSuppression of each class of each image, then the best of all "
+                    "classes."));
+}
+
+}  // namespace
+
+void AddBoxOps(OpRegistry* ops) {
+  AddSuppression(ops);
+  ops->Add(OpSpec("DrawBoundingBoxes")
+               .In("images: T, boxes: float")
+               .Out("output: T")
+               .Attr("T: {float, half} = DT_FLOAT")
+               .InferShape(DrawShape)
+               .Doc("Images with boxes drawn into them, in colours that take turns."));
+  ops->Add(OpSpec("DrawBoundingBoxesV2")
+               .In("images: T, boxes: float, colors: float")
+               .Out("output: T")
+               .Attr("T: {float, half} = DT_FLOAT")
+               .InferShape(DrawShape)
+               .Doc("DrawBoundingBoxes with given colours."));
+}
+
+}  // namespace weir

@@ -1,0 +1,162 @@
+#include <utility>
+
+#include "weir/ops/array_internal.h"
+#include "weir/ops/image_internal.h"
+
+// Records of what reads and writes image files.
+namespace weir {
+
+namespace {
+
+// Output 0 is `leading` and then the channels that the attribute tells.
+absl::Status DecodedShape(ShapeContext& c, Shape leading) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  const int64_t channels = c.node().attr_or<int64_t>("channels", 3);
+  if (channels < 0) {
+    return InvalidArgument("channels must be non-negative, got ", channels);
+  }
+  leading.AddDim(channels == 0 ? Shape::kUnknown : channels);
+  c.set_output(0, std::move(leading));
+  return absl::OkStatus();
+}
+
+absl::Status DecodeShape(ShapeContext& c) { return DecodedShape(c, Shape({-1, -1})); }
+absl::Status DecodeGifShape(ShapeContext& c) { return DecodedShape(c, Shape({-1, -1, -1})); }
+
+// Whether there are frames depends on the file.
+absl::Status DecodeImageShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(DecodeShape(c));
+  if (c.attr<bool>("expand_animations")) c.set_output(0, Shape::UnknownRank());
+  return absl::OkStatus();
+}
+
+absl::Status DecodeAndCropShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape window, c.WithRank(1, 1));
+  WEIR_RETURN_IF_ERROR(CheckDim(window, 0, 4));
+  Shape size({-1, -1});
+  if (const auto known = KnownInts(c, 1); known.has_value()) {
+    for (int i = 0; i < 2; ++i) {
+      if ((*known)[2 + i] < 0) {
+        return InvalidArgument("crop_window must not be negative, but has ", (*known)[2 + i]);
+      }
+      size.set_dim(i, (*known)[2 + i]);
+    }
+  }
+  return DecodedShape(c, size);
+}
+
+absl::Status ExtractJpegShapeShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  c.set_output(0, Shape({3}));
+  return absl::OkStatus();
+}
+
+absl::Status EncodeShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 3).status());
+  c.set_output(0, Shape());
+  return absl::OkStatus();
+}
+
+absl::Status EncodePngShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape images, c.WithRankAtLeast(0, 3));
+  if (images.has_rank()) c.set_output(0, images.Sub(0, -3));
+  return absl::OkStatus();
+}
+
+OpSpec DecodeJpegSpec(const char* name, const char* inputs, ShapeFn shape, const char* doc) {
+  OpSpec spec(name);
+  spec.In(inputs)
+      .Out("image: uint8")
+      .Attr("channels: int = 0")
+      .Attr("ratio: int = 1")
+      .Attr("fancy_upscaling: bool = true")
+      .Attr("try_recover_truncated: bool = false")
+      .Attr("acceptable_fraction: float = 1.0")
+      .Attr("dct_method: string = ''")
+      .InferShape(shape)
+      .NotDifferentiable()
+      .Doc(doc);
+  return spec;
+}
+
+void AddDecoding(OpRegistry* ops) {
+  constexpr char kContents[] = "contents: string", kChannels[] = "channels: int = 0";
+  ops->Add(DecodeJpegSpec("DecodeJpeg", kContents, DecodeShape,
+                          "The pixels of a JPEG file (or a PNG, or a GIF of one frame)."));
+  ops->Add(DecodeJpegSpec("DecodeAndCropJpeg", "contents: string, crop_window: int32",
+                          DecodeAndCropShape, "The pixels in a window of a JPEG file."));
+  ops->Add(OpSpec("ExtractJpegShape")
+               .In(kContents)
+               .Out("image_shape: output_type")
+               .Attr("output_type: {int32, int64} = DT_INT32")
+               .InferShape(ExtractJpegShapeShape)
+               .NotDifferentiable()
+               .Doc("Height, width and channels of a JPEG file, from its header alone."));
+  ops->Add(OpSpec("DecodePng")
+               .In(kContents)
+               .Out("image: dtype")
+               .Attr(kChannels)
+               .Attr("dtype: {uint8, uint16} = DT_UINT8")
+               .InferShape(DecodeShape)
+               .NotDifferentiable()
+               .Doc("The pixels of a PNG file (or a JPEG, or a GIF of one frame)."));
+  ops->Add(OpSpec("DecodeBmp")
+               .In(kContents)
+               .Out("image: uint8")
+               .Attr(kChannels)
+               .InferShape(DecodeShape)
+               .NotDifferentiable()
+               .Doc("The pixels of a BMP file."));
+  ops->Add(OpSpec("DecodeGif")
+               .In(kContents)
+               .Out("image: uint8")
+               .InferShape(DecodeGifShape)
+               .NotDifferentiable()
+               .Doc("The frames of a GIF file (or the one of a JPEG or PNG)."));
+  ops->Add(OpSpec("DecodeImage")
+               .In(kContents)
+               .Out("image: dtype")
+               .Attr(kChannels)
+               .Attr("dtype: {uint8, uint16, float} = DT_UINT8")
+               .Attr("expand_animations: bool = true")
+               .InferShape(DecodeImageShape)
+               .NotDifferentiable()
+               .Doc("The pixels of a JPEG, PNG, GIF or BMP file; as floats from 0 to 1."));
+}
+
+}  // namespace
+
+void AddImageCodecOps(OpRegistry* ops) {
+  AddDecoding(ops);
+  ops->Add(OpSpec("EncodeJpeg")
+               .In("image: uint8")
+               .Out("contents: string")
+               .Attr("format: {'', 'grayscale', 'rgb'} = ''")
+               .Attr("quality: int = 95")
+               .Attr("progressive: bool = false")
+               .Attr("optimize_size: bool = false")
+               .Attr("chroma_downsampling: bool = true")
+               .Attr("density_unit: {'in', 'cm'} = 'in'")
+               .Attr("x_density: int = 300")
+               .Attr("y_density: int = 300")
+               .Attr("xmp_metadata: string = ''")
+               .InferShape(EncodeShape)
+               .NotDifferentiable()
+               .Doc("A JPEG file of a grey or RGB image."));
+  ops->Add(OpSpec("EncodeJpegVariableQuality")
+               .In("images: uint8, quality: int32")
+               .Out("contents: string")
+               .InferShape(EncodeShape)
+               .NotDifferentiable()
+               .Doc("EncodeJpeg with a quality that may be computed."));
+  ops->Add(OpSpec("EncodePng")
+               .In("image: T")
+               .Out("contents: string")
+               .Attr("compression: int = -1")
+               .Attr("T: {uint8, uint16} = DT_UINT8")
+               .InferShape(EncodePngShape)
+               .NotDifferentiable()
+               .Doc("PNG files of images with one to four channels, one of each."));
+}
+
+}  // namespace weir
