@@ -1,0 +1,155 @@
+// Names what is in a picture: runs a frozen image graph on a JPEG, PNG, GIF or BMP file and prints
+// the labels with the highest scores, beside a thumbnail where the terminal has the colours.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "weir/ops/image.h"
+#include "weir/session/weir.h"
+
+namespace weir {
+namespace {
+
+struct Flags {
+  std::string graph, image, labels, input, output, thumbnail = "auto";
+  int64_t size = 224, top = 5;
+  float mean = 127.5f, scale = 1 / 127.5f;
+};
+
+// One tensor of a graph for one that is fed.
+absl::StatusOr<Tensor> Compute(const Output& input, const Tensor& value, const Output& output) {
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(input.graph()));
+  WEIR_ASSIGN_OR_RETURN(const Tensors out, session.Run({{input, value}}, {output}));
+  return out[0];
+}
+
+// The picture as float [1, height, width, 3], each value from 0 to 255.
+absl::StatusOr<Tensor> Load(const Tensor& contents, int64_t height, int64_t width) {
+  Graph g;
+  const Output file = Placeholder(g, DT_STRING, {}, "file");
+  const Output pixels = DecodeImage(file, 3, DT_UINT8, false);
+  return Compute(file, contents, ResizeArea(ExpandDims(pixels, 0), {height, width}));
+}
+
+// Two pixels a character: the upper half in the foreground's colour, the lower in the background's.
+absl::Status PrintThumbnail(const Tensor& contents) {
+  Graph g;
+  const Output file = Placeholder(g, DT_STRING, {}, "file");
+  const Output shape = ShapeTensor(DecodeImage(file, 3, DT_UINT8, false));
+  WEIR_ASSIGN_OR_RETURN(const Tensor sides, Compute(file, contents, shape));
+  constexpr int64_t kColumns = 48;
+  const int64_t lines =
+      std::clamp<int64_t>(kColumns * sides.IntAt(0) / sides.IntAt(1) / 2, 1, kColumns);
+  WEIR_ASSIGN_OR_RETURN(const Tensor pixels, Load(contents, 2 * lines, kColumns));
+  const float* row = pixels.data<float>();
+  for (int64_t y = 0; y < lines; ++y, row += 2 * kColumns * 3) {
+    for (int64_t x = 0; x < kColumns; ++x) {
+      const float *top = row + 3 * x, *bottom = top + kColumns * 3;
+      std::printf("\033[38;2;%.0f;%.0f;%.0fm\033[48;2;%.0f;%.0f;%.0fm\u2580", top[0], top[1],
+                  top[2], bottom[0], bottom[1], bottom[2]);
+    }
+    std::printf("\033[0m\n");
+  }
+  std::printf("\n");
+  return absl::OkStatus();
+}
+
+bool WantsThumbnail(const std::string& when) {
+  if (when != "auto") return when == "always";
+  const char* color = std::getenv("COLORTERM");
+  const absl::string_view kind = color != nullptr ? color : "";
+  return isatty(STDOUT_FILENO) != 0 && (kind == "truecolor" || kind == "24bit");
+}
+
+// The tensor of that name; without one, the output of the first node that satisfies `is_it`.
+template <class F>
+absl::StatusOr<Output> Find(const Graph& graph, const std::string& name, const char* what,
+                            const F& is_it) {
+  if (!name.empty()) return graph.FindOutput(name);
+  for (const auto& node : graph.nodes()) {
+    if (is_it(*node)) return node->output(0);
+  }
+  return NotFound("the graph has no node that looks like its ", what, "; name one by --", what);
+}
+
+absl::Status Run(const Flags& flags) {
+  Graph graph;
+  WEIR_RETURN_IF_ERROR(ImportGraphFile(graph, flags.graph).status());
+  WEIR_ASSIGN_OR_RETURN(const Output input, Find(graph, flags.input, "input", [](const Node& n) {
+                          return n.op_name() == "Placeholder";
+                        }));
+  WEIR_ASSIGN_OR_RETURN(const Output output, Find(graph, flags.output, "output", [](const Node& n) {
+                          return n.op_name() == "Softmax";
+                        }));
+  WEIR_ASSIGN_OR_RETURN(const std::string file, ReadFile(flags.image));
+  const Tensor contents = Tensor::Scalar(file);
+  if (WantsThumbnail(flags.thumbnail)) WEIR_RETURN_IF_ERROR(PrintThumbnail(contents));
+
+  // A graph that takes a text decodes the file itself.
+  Tensor picture = contents;
+  if (input.dtype() != DT_STRING) {
+    const Shape shape = input.shape();
+    const auto side = [&](int i) {
+      return shape.rank() == 4 && shape.dim(i) > 0 ? shape.dim(i) : flags.size;
+    };
+    WEIR_ASSIGN_OR_RETURN(picture, Load(contents, side(1), side(2)));
+    for (float& v : picture.flat<float>()) v = (v - flags.mean) * flags.scale;
+  }
+  WEIR_ASSIGN_OR_RETURN(const Tensor result, Compute(input, picture, output));
+  if (result.dtype() != DT_FLOAT) {
+    return InvalidArgument(output.name(), " holds no scores but ", result.Description());
+  }
+
+  std::vector<std::string> labels;
+  if (!flags.labels.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.labels));
+    labels = absl::StrSplit(text, '\n');
+  }
+  const auto scores = result.flat<float>();
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  for (size_t i = 0; i < order.size() && i < static_cast<size_t>(flags.top); ++i) {
+    const std::string label =
+        order[i] < labels.size() ? labels[order[i]] : std::to_string(order[i]);
+    std::printf("%8.4f  %s\n", scores[order[i]], label.c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace weir
+
+int main(int argc, char** argv) {
+  weir::Flags flags;
+  CLI::App app(
+      "Prints what a frozen image graph sees in a picture.\nExample: label_image --graph "
+      "mobilenet.pb --labels labels.txt cat.jpg");
+  app.add_option("--graph", flags.graph, "GraphDef file with the weights in it")->required();
+  app.add_option("image", flags.image, "JPEG, PNG, GIF or BMP file")->required();
+  app.add_option("--labels", flags.labels, "text file, a label a line; default: numbers");
+  app.add_option("--input", flags.input, "tensor to feed; default: the first Placeholder");
+  app.add_option("--output", flags.output, "tensor of scores; default: the first Softmax");
+  app.add_option("--size", flags.size, "sides of the picture, where the graph leaves them open")
+      ->check(CLI::Range(1, 8192))
+      ->capture_default_str();
+  app.add_option("--mean", flags.mean, "taken off each value, 0 to 255")->capture_default_str();
+  app.add_option("--scale", flags.scale, "each value is multiplied by")->capture_default_str();
+  app.add_option("--top", flags.top, "labels to print")->capture_default_str();
+  app.add_option("--thumbnail", flags.thumbnail, "draw the picture; auto: if the terminal can")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = weir::Run(flags);
+  if (!status.ok()) std::fprintf(stderr, "label_image: %s\n", status.ToString().c_str());
+  return status.ok() ? 0 : 1;
+}
