@@ -1,8 +1,9 @@
 #include "weir/kernels/image_codec.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "weir/kernels/arguments.h"
@@ -128,19 +129,21 @@ absl::Status DecodeBytes(absl::string_view file, Format format, const DecodeOpti
   }
 }
 
-// Decodes into memory of its own and converts: values of type From, `to_unit` of which make 1.
-template <class From, class To, class Decode>
-absl::Status DecodeAndScale(const Decode& decode,
-                            absl::FunctionRef<absl::StatusOr<Tensor*>(const DecodedSize&)> output,
+using AllocateResult = absl::FunctionRef<absl::StatusOr<Tensor*>(const DecodedSize&)>;
+
+// Decodes into memory of its own, and converts values of type From.
+template <class From, class To, class DecodeTo>
+absl::Status DecodeAndScale(KernelContext& c, const DecodeTo& decode, AllocateResult allocate,
                             float factor) {
-  std::vector<From> pixels;
+  Tensor pixels;
   Tensor* out = nullptr;
   WEIR_RETURN_IF_ERROR(decode([&](const DecodedSize& size) -> absl::StatusOr<From*> {
-    WEIR_ASSIGN_OR_RETURN(out, output(size));
-    pixels.resize(out->num_elements());
-    return pixels.data();
+    WEIR_ASSIGN_OR_RETURN(out, allocate(size));
+    WEIR_ASSIGN_OR_RETURN(pixels, c.AllocateTemp(DataTypeOf<From>::value, out->shape()));
+    return pixels.data<From>();
   }));
-  std::transform(pixels.begin(), pixels.end(), out->data<To>(),
+  const From* from = pixels.data<From>();
+  std::transform(from, from + pixels.num_elements(), out->data<To>(),
                  [factor](From v) { return static_cast<To>(static_cast<float>(v) * factor); });
   return absl::OkStatus();
 }
@@ -177,11 +180,11 @@ absl::Status Decode(KernelContext& c, DecodeOptions o) {
       return out->data<uint16_t>();
     });
   }
-  if (o.type == DT_UINT16) return DecodeAndScale<uint8_t, uint16_t>(bytes, output, 256);
+  if (o.type == DT_UINT16) return DecodeAndScale<uint8_t, uint16_t>(c, bytes, output, 256);
   if (format == Format::kPng) {
-    return DecodeAndScale<uint16_t, float>(words, output, 1.0f / 65535);
+    return DecodeAndScale<uint16_t, float>(c, words, output, 1.0f / 65535);
   }
-  return DecodeAndScale<uint8_t, float>(bytes, output, 1.0f / 255);
+  return DecodeAndScale<uint8_t, float>(c, bytes, output, 1.0f / 255);
 }
 
 absl::StatusOr<Kernel> MakeDecode(const KernelInit& init) {

@@ -23,6 +23,11 @@ absl::StatusOr<Extent> ReadExtent(const Tensor& t, absl::string_view argument) {
     return InvalidArgument(argument, ": output dimensions must be positive, but are ",
                            extent.height, " and ", extent.width);
   }
+  constexpr int64_t kMost = 1 << 24;  // beyond that floats, which positions are, do not count
+  if (extent.height > kMost || extent.width > kMost) {
+    return InvalidArgument(argument, ": output dimensions must be at most 2^24, but are ",
+                           extent.height, " and ", extent.width);
+  }
   return extent;
 }
 

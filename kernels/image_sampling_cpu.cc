@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -56,7 +57,9 @@ struct SampleOptions {
       return InvalidArgument("Area range must be non-negative and less then or equal to 1.0: [",
                              areas[0], ", ", areas[1], "]");
     }
-    if (attempts <= 0) return InvalidArgument("Max attempts must be non-negative: ", attempts);
+    if (attempts <= 0 || attempts > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("Max attempts must be non-negative and an int32: ", attempts);
+    }
     return absl::OkStatus();
   }
 };

@@ -145,7 +145,7 @@ Taps AreaTaps(const ResizeGrid& grid, int64_t original, int64_t resized) {
 
 absl::StatusOr<Taps> KernelTaps(const std::string& kernel, bool antialias, float scale,
                                 float translation, int64_t original, int64_t resized) {
-  constexpr int64_t kMostTaps = int64_t{1} << 30;
+  constexpr double kMostTaps = 1 << 26;
   const std::string name = absl::AsciiStrToLower(kernel);
   const auto* found = std::find_if(std::begin(kSamplingKernels), std::end(kSamplingKernels),
                                    [&](const SamplingKernel& k) { return k.name == name; });
