@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/arguments.h"
@@ -12,38 +13,40 @@ namespace weir {
 
 namespace {
 
-void AddInto(const Tensor& from, Tensor* to) {
-  DispatchType(from.dtype(), Numbers{}, [&]<class T>() {
-    for (int64_t i = 0; i < from.num_elements(); ++i)
-      to->data<T>()[i] = Add(to->data<T>()[i], from.data<T>()[i]);
-  });
-}
-
 absl::StatusOr<Tensor> CopyOf(const Tensor& t) {
   WEIR_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(HostAllocator(), t.dtype(), t.shape()));
   if (t.num_bytes() > 0) std::memcpy(copy.raw(), t.raw(), t.num_bytes());
   return copy;
 }
 
-void DivideBy(int64_t n, Tensor* t) {
-  DispatchType(t->dtype(), Numbers{}, [&]<class T>() {
-    for (T& v : t->flat<T>()) {
+}  // namespace
+
+void AddGradient(DataType type, const void* from, void* to, int64_t n) {
+  DispatchType(type, Numbers{}, [&]<class T>() {
+    const T* const x = static_cast<const T*>(from);
+    T* const y = static_cast<T*>(to);
+    for (int64_t i = 0; i < n; ++i) y[i] = Add(y[i], x[i]);
+  });
+}
+
+void DivideGradient(DataType type, int64_t count, void* gradient, int64_t n) {
+  DispatchType(type, Numbers{}, [&]<class T>() {
+    T* const y = static_cast<T*>(gradient);
+    for (int64_t i = 0; i < n; ++i) {
       if constexpr (std::is_integral_v<T>) {
-        v = static_cast<T>(static_cast<int64_t>(v) / n);
+        y[i] = static_cast<T>(static_cast<int64_t>(y[i]) / count);
       } else {
-        v /= T(static_cast<float>(n));
+        y[i] /= T(static_cast<float>(count));
       }
     }
   });
 }
 
-}  // namespace
-
 void AccumulatorState::Clear() {
   Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    sum_ = Tensor();
+    Forget();
     count_ = 0;
     for (Waiter& w : waiters_)
       ready.emplace_back(std::move(w), absl::CancelledError(Describe() + " was cleared"));
@@ -52,23 +55,12 @@ void AccumulatorState::Clear() {
   Finish(std::move(ready));
 }
 
-absl::Status AccumulatorState::Apply(int64_t local_step, const Tensor& gradient) {
+absl::Status AccumulatorState::Apply(int64_t local_step, const Tensors& gradient) {
   Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (local_step < step_) return absl::OkStatus();
-    if (!shape_.IsCompatibleWith(gradient.shape())) {
-      return InvalidArgument("Shape mismatch: the accumulator ", name_, " has shape ",
-                             shape_.ToString(), ", the gradient ", gradient.shape().ToString());
-    }
-    if (count_ == 0) {
-      WEIR_ASSIGN_OR_RETURN(sum_, CopyOf(gradient));
-    } else if (sum_.shape() != gradient.shape()) {
-      return InvalidArgument("Shape mismatch: the sum has shape ", sum_.shape().ToString(),
-                             ", the gradient ", gradient.shape().ToString());
-    } else {
-      AddInto(gradient, &sum_);
-    }
+    WEIR_RETURN_IF_ERROR(Add(gradient, count_ == 0));
     ++count_;
     ready = Serve();
   }
@@ -76,8 +68,7 @@ absl::Status AccumulatorState::Apply(int64_t local_step, const Tensor& gradient)
   return absl::OkStatus();
 }
 
-void AccumulatorState::Take(int64_t required, Cancellation* cancellation,
-                            std::function<void(absl::StatusOr<Tensor>)> done) {
+void AccumulatorState::Take(int64_t required, Cancellation* cancellation, Taken done) {
   Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -114,17 +105,11 @@ AccumulatorState::Ready AccumulatorState::Serve() {
     return w.cancellation != nullptr && w.cancellation->cancelled();
   };
   while (!waiters_.empty() && count_ >= waiters_.front().required && !is_over(waiters_.front())) {
-    ready.emplace_back(std::move(waiters_.front()), TakeSum());
+    ready.emplace_back(std::move(waiters_.front()), TakeSum(std::exchange(count_, 0), mean_));
     waiters_.pop_front();
+    ++step_;
   }
   return ready;
-}
-
-absl::StatusOr<Tensor> AccumulatorState::TakeSum() {
-  if (mean_) DivideBy(count_, &sum_);
-  count_ = 0;
-  ++step_;
-  return std::move(sum_);
 }
 
 // A waiter is not in the queue any more, so its cancellation finds nothing to do while it is
@@ -138,7 +123,7 @@ void AccumulatorState::Finish(Ready ready) {
 
 // Whoever stood behind may need less, and have it already.
 void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
-  std::function<void(absl::StatusOr<Tensor>)> done;
+  Taken done;
   Ready ready;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -153,8 +138,30 @@ void AccumulatorState::GiveUp(int64_t id, const absl::Status& why) {
   Finish(std::move(ready));
 }
 
-namespace {
+absl::Status DenseAccumulator::Add(const Tensors& gradient, bool is_first) {
+  const Tensor& more = gradient[0];
+  if (!shape().IsCompatibleWith(more.shape())) {
+    return InvalidArgument("Shape mismatch: the accumulator ", name(), " has shape ",
+                           shape().ToString(), ", the gradient ", more.shape().ToString());
+  }
+  if (is_first) {
+    WEIR_ASSIGN_OR_RETURN(sum_, CopyOf(more));
+    return absl::OkStatus();
+  }
+  if (sum_.shape() != more.shape()) {
+    return InvalidArgument("Shape mismatch: the sum has shape ", sum_.shape().ToString(),
+                           ", the gradient ", more.shape().ToString());
+  }
+  AddGradient(dtype(), more.raw(), sum_.raw(), more.num_elements());
+  return absl::OkStatus();
+}
 
+absl::StatusOr<Tensors> DenseAccumulator::TakeSum(int64_t count, bool mean) {
+  if (mean) DivideGradient(dtype(), count, sum_.raw(), sum_.num_elements());
+  return Tensors{std::move(sum_)};
+}
+
+template <class Accumulator>
 absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
   const Node& node = init.node;
   const DataType dtype = init.attr<DataType>("dtype");
@@ -168,9 +175,9 @@ absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
   handle.container = init.attr<std::string>("container");
   handle.name = init.attr<std::string>("shared_name");
   if (handle.name.empty()) handle.name = node.name();
-  const auto state = init.resources.LookupOrCreate<AccumulatorState>(
-      handle.container, handle.name,
-      [&] { return std::make_shared<AccumulatorState>(handle.name, dtype, shape, mean); });
+  const auto state = init.resources.LookupOrCreate<Accumulator>(handle.container, handle.name, [&] {
+    return std::make_shared<Accumulator>(handle.name, dtype, shape, mean);
+  });
   if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
     return InvalidArgument("Shared conditional accumulator '", handle.name, "' was made with type ",
                            DataTypeName(state->dtype()), " and shape ", state->shape().ToString(),
@@ -179,19 +186,24 @@ absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
   handle.resource = state;
   return Kernel::Constant(Tensor::Scalar(std::move(handle)));
 }
+template absl::StatusOr<Kernel> MakeAccumulator<DenseAccumulator>(const KernelInit&);
+template absl::StatusOr<Kernel> MakeAccumulator<SparseAccumulator>(const KernelInit&);
+
+namespace {
 
 absl::Status Apply(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const auto state, c.resource<AccumulatorState>(0));
+  WEIR_ASSIGN_OR_RETURN(const auto state, c.resource<DenseAccumulator>(0));
   WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadInt(c.input(1), "local_step"));
   if (c.input(2).dtype() != state->dtype()) {
     return InvalidArgument("Expected gradient of type ", DataTypeName(state->dtype()), " but got ",
                            DataTypeName(c.input(2).dtype()));
   }
-  return state->Apply(step, c.input(2));
+  return state->Apply(step, {c.input(2)});
 }
 
+template <class Accumulator>
 void Take(KernelContext& c, DataType dtype, Kernel::Done done) {
-  const auto state = c.resource<AccumulatorState>(0);
+  const auto state = c.resource<Accumulator>(0);
   if (!state.ok()) return done(state.status());
   const absl::StatusOr<int64_t> required = ReadInt(c.input(1), "num_required");
   if (!required.ok()) return done(required.status());
@@ -202,8 +214,9 @@ void Take(KernelContext& c, DataType dtype, Kernel::Done done) {
                                 ", not ", DataTypeName(dtype)));
   }
   (*state)->Take(*required, c.cancellation(),
-                 [&c, done = std::move(done), keep = *state](absl::StatusOr<Tensor> sum) {
-                   if (sum.ok()) c.SetOutput(0, *std::move(sum));
+                 [&c, done = std::move(done), keep = *state](absl::StatusOr<Tensors> sum) {
+                   for (int i = 0; sum.ok() && i < c.num_outputs(); ++i)
+                     c.SetOutput(i, std::move((*sum)[i]));
                    done(sum.status());
                  });
 }
@@ -222,25 +235,31 @@ absl::Status SetStep(KernelContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> MakeTake(const KernelInit& init) {
-  const DataType dtype = init.attr<DataType>("dtype");
-  return Kernel(
-      [dtype](KernelContext& c, Kernel::Done done) -> void { Take(c, dtype, std::move(done)); });
-}
-
 }  // namespace
+
+template <class Accumulator>
+absl::StatusOr<Kernel> MakeTakeGradient(const KernelInit& init) {
+  const DataType dtype = init.attr<DataType>("dtype");
+  return Kernel([dtype](KernelContext& c, Kernel::Done done) -> void {
+    Take<Accumulator>(c, dtype, std::move(done));
+  });
+}
+template absl::StatusOr<Kernel> MakeTakeGradient<DenseAccumulator>(const KernelInit&);
+template absl::StatusOr<Kernel> MakeTakeGradient<SparseAccumulator>(const KernelInit&);
 
 void AddAccumulatorKernels(KernelRegistry* r) {
   for (const char* prefix : {"", "Resource"}) {
     const auto name = [&](const char* op) { return absl::StrCat(prefix, op); };
-    r->Add(name("ConditionalAccumulator"), kCpu, MakeAccumulator).HostArgs({"handle"});
+    r->Add(name("ConditionalAccumulator"), kCpu, MakeAccumulator<DenseAccumulator>)
+        .HostArgs({"handle"});
     r->Add(name("AccumulatorApplyGradient"), kCpu, Apply)
         .HostArgs({"handle", "local_step", "gradient"});
-    r->Add(name("AccumulatorTakeGradient"), kCpu, MakeTake)
+    r->Add(name("AccumulatorTakeGradient"), kCpu, MakeTakeGradient<DenseAccumulator>)
         .HostArgs({"handle", "num_required", "average"});
     r->Add(name("AccumulatorNumAccumulated"), kCpu, Count).HostArgs({"handle", "num_accumulated"});
     r->Add(name("AccumulatorSetGlobalStep"), kCpu, SetStep).HostArgs({"handle", "new_global_step"});
   }
+  AddSparseAccumulatorKernels(r);
 }
 
 }  // namespace weir

@@ -33,6 +33,7 @@ const KernelRegistry& BuiltinKernels() {
     AddPoolArgmaxCpu(kernels);
     AddPoolCpu(kernels);
     AddQueueKernels(kernels);
+    AddRaggedKernels(kernels);
     AddRandomCpu(kernels);
     AddReaderKernels(kernels);
     AddReduceCpu(kernels);
@@ -49,6 +50,9 @@ const KernelRegistry& BuiltinKernels() {
     AddSoftmaxCpu(kernels);
     AddSpaceBatchCpu(kernels);
     AddSpanKernels(kernels);
+    AddSparseCpu(kernels);
+    AddSparseMapKernels(kernels);
+    AddSparseMathCpu(kernels);
     AddStackKernels(kernels);
     AddStagingKernels(kernels);
     AddStateCpu(kernels);

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/sparse_value.h"
 
 // Sets in the last dimension of a tensor, dense or sparse: their intersection, union, difference
 // and size.
@@ -33,68 +33,14 @@ Sets<T> ReadDense(const Tensor& x) {
   return sets;
 }
 
-// The shape that a sparse argument has, from input `first` on (indices, values, shape).
-absl::StatusOr<Shape> SparseShape(const KernelContext& c, int first) {
-  const Tensor &indices = c.input(first), &values = c.input(first + 1), &shape = c.input(first + 2);
-  if (indices.rank() != 2)
-    return InvalidArgument("indices must be a matrix, got shape ", indices.shape().ToString());
-  WEIR_RETURN_IF_ERROR(CheckRank(values, 1, "values"));
-  WEIR_RETURN_IF_ERROR(CheckRank(shape, 1, "shape"));
-  if (indices.dim(0) != values.dim(0)) {
-    return InvalidArgument("indices and values rows (indexing dimension) must match. (indices = ",
-                           indices.dim(0), ", values = ", values.dim(0), ")");
-  }
-  if (indices.dim(1) != shape.dim(0)) {
-    return InvalidArgument("indices have ", indices.dim(1), " columns for a shape of rank ",
-                           shape.dim(0));
-  }
-  WEIR_ASSIGN_OR_RETURN(
-      Shape dense, Shape::Make(absl::MakeConstSpan(shape.data<int64_t>(), shape.num_elements())));
-  if (!dense.IsFullyDefined())
-    return InvalidArgument("a dimension of the shape is negative: ", dense.ToString());
-  return dense;
-}
-
-std::string RowText(const int64_t* row, int64_t n) {
-  std::string text = "[";
-  for (int64_t i = 0; i < n; ++i) absl::StrAppend(&text, i == 0 ? "" : ",", row[i]);
-  return text + "]";
-}
-
-// Every index is in the shape, and with `in_order` after the one before it.
-absl::Status CheckIndices(const Tensor& indices, const Shape& shape, bool in_order) {
-  const int64_t rank = shape.rank();
-  for (int64_t i = 0; i < indices.dim(0); ++i) {
-    const int64_t* row = indices.data<int64_t>() + i * rank;
-    for (int64_t d = 0; d < rank; ++d) {
-      if (row[d] >= 0 && row[d] < shape.dim(d)) continue;
-      return InvalidArgument("indices[", i, "] = ", RowText(row, rank),
-                             " is out of bounds: need 0 <= index < ", shape.ToString());
-    }
-    if (!in_order || i == 0) continue;
-    if (!std::lexicographical_compare(row - rank, row, row, row + rank)) {
-      const bool same = std::equal(row - rank, row, row);
-      return InvalidArgument("indices[", i, "] = ", RowText(row, rank),
-                             same ? " is repeated."
-                                  : " is out of order. Many sparse ops require "
-                                    "sorted indices.");
-    }
-  }
-  return absl::OkStatus();
-}
-
 template <class T>
-absl::StatusOr<Sets<T>> ReadSparse(const KernelContext& c, int first, const Shape& shape,
-                                   bool in_order) {
-  const Tensor &indices = c.input(first), &values = c.input(first + 1);
-  WEIR_RETURN_IF_ERROR(CheckIndices(indices, shape, in_order));
+absl::StatusOr<Sets<T>> SetsOf(const SparseValue& x, const Shape& groups, bool in_order) {
+  WEIR_RETURN_IF_ERROR(CheckIndices(x, in_order));
   Sets<T> sets;
-  const int64_t rank = shape.rank();
-  for (int64_t i = 0; i < values.num_elements(); ++i) {
-    const int64_t* row = indices.data<int64_t>() + i * rank;
+  for (int64_t i = 0; i < x.count(); ++i) {
     int64_t group = 0;
-    for (int64_t d = 0; d + 1 < rank; ++d) group = group * shape.dim(static_cast<int>(d)) + row[d];
-    sets[group].insert(values.data<T>()[i]);
+    for (int d = 0; d < groups.rank(); ++d) group = group * groups.dim(d) + x.row(i)[d];
+    sets[group].insert(x.values.data<T>()[i]);
   }
   return sets;
 }
@@ -177,9 +123,10 @@ absl::StatusOr<Argument<T>> ReadArgument(const KernelContext& c, int first, bool
     a.sets = ReadDense<T>(c.input(first));
     return a;
   }
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, SparseShape(c, first));
+  WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadSparse(c, first));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(x.dims));
   WEIR_ASSIGN_OR_RETURN(a.groups, GroupsOf(shape));
-  WEIR_ASSIGN_OR_RETURN(a.sets, ReadSparse<T>(c, first, shape, in_order));
+  WEIR_ASSIGN_OR_RETURN(a.sets, SetsOf<T>(x, a.groups, in_order));
   return a;
 }
 

@@ -54,7 +54,7 @@ Output HasValidDims(Graph& g, const Output& weights_shape, const Output& values_
   const Output ones = OnesLike(values_2d);
   const Output valid = Concat({values_2d, ones}, 1);
   const Output weights_2d = ExpandDims(weights_shape, -1);
-  const SparseResult invalid = SetDifference(weights_2d, valid);
+  const SparseTensor invalid = SetDifference(weights_2d, valid);
   const Output count = Size(invalid.values, DT_INT32, "num_invalid_dims");
   return Equal(0, count, scope.name());
 }

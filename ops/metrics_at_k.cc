@@ -37,13 +37,13 @@ Output ExpandLabels(Output labels, Output predictions) {
 }
 
 // The sets without all ids but this one.
-SparseResult OnlyClass(const Output& ids, int64_t class_id) {
+SparseTensor OnlyClass(const Output& ids, int64_t class_id) {
   Graph& g = ids.graph();
   const Output shape = ShapeTensor(ids, DT_INT64);
   const Output last = Size(shape) - 1;
   const Output one_wide = ReducedShape(shape, Reshape(last, {1}));
   const Output filled = Fill(one_wide, CastArg(g, class_id, DT_INT64));
-  SparseResult result = SetIntersection(filled, ids);
+  SparseTensor result = SetIntersection(filled, ids);
   result.dense_shape = shape;
   return result;
 }
@@ -53,10 +53,10 @@ enum class Found { kBoth, kOnlyLabels, kOnlyPredictions };
 // How many ids each example has of that kind.
 Output CountIds(const Output& predictions, const Output& labels, Found found,
                 const AtKOptions& at_k) {
-  SparseResult ids;
+  SparseTensor ids;
   if (at_k.class_id) {
-    const SparseResult l = OnlyClass(labels, *at_k.class_id);
-    const SparseResult p = OnlyClass(predictions, *at_k.class_id);
+    const SparseTensor l = OnlyClass(labels, *at_k.class_id);
+    const SparseTensor p = OnlyClass(predictions, *at_k.class_id);
     ids = found == Found::kBoth ? SetIntersection(p, l)
                                 : SetDifference(p, l, found == Found::kOnlyPredictions);
   } else {

@@ -15,9 +15,11 @@ const OpRegistry& BuiltinOps() {
     AddNnOps(ops);
     AddParsingOps(ops);
     AddQueueOps(ops);
+    AddRaggedOps(ops);
     AddRandomOps(ops);
     AddReaderOps(ops);
     AddSetOps(ops);
+    AddSparseOps(ops);
     AddStackOps(ops);
     AddStagingOps(ops);
     AddStateOps(ops);

@@ -3,40 +3,29 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/registry.h"
+#include "weir/ops/sparse_internal.h"
 
 namespace weir {
 
 namespace {
 
-SparseResult SparseOf(Node* node) {
-  const Outputs r = AllOutputs(node, 3);
-  return {r[0], r[1], r[2]};
-}
-
-SparseResult DenseOperation(absl::string_view operation, Output a, Output b,
+SparseTensor DenseOperation(absl::string_view operation, Output a, Output b,
                             absl::string_view name) {
-  return SparseOf(
+  return SparseOutputs(
       AddNode("DenseToDenseSetOperation", {a, b}, {{"set_operation", operation}}, name));
 }
 
-SparseResult SparseOperation(absl::string_view operation, const SparseResult& a,
-                             const SparseResult& b, absl::string_view name) {
-  return SparseOf(AddNode("SparseToSparseSetOperation",
-                          {a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape},
-                          {{"set_operation", operation}}, name));
+SparseTensor SparseOperation(absl::string_view operation, const SparseTensor& a,
+                             const SparseTensor& b, absl::string_view name) {
+  return SparseOutputs(
+      AddNode("SparseToSparseSetOperation",
+              {a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape},
+              {{"set_operation", operation}}, name));
 }
 
 absl::string_view Difference(bool a_minus_b) { return a_minus_b ? "a-b" : "b-a"; }
 
 // ---- shape rules
-
-// A sparse tensor whose number of values is not known; the rank is, if that of a set argument is.
-absl::Status SparseOutputs(ShapeContext& c, int64_t rank) {
-  c.set_output(0, Shape({Shape::kUnknown, rank}));
-  c.set_output(1, Shape({Shape::kUnknown}));
-  c.set_output(2, Shape({rank}));
-  return absl::OkStatus();
-}
 
 absl::Status DenseToDenseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape a, c.WithRankAtLeast(0, 2));
@@ -44,30 +33,24 @@ absl::Status DenseToDenseShape(ShapeContext& c) {
   if (a.has_rank() && b.has_rank()) {
     WEIR_RETURN_IF_ERROR(a.Sub(0, -1).MergeWith(b.Sub(0, -1)).status());
   }
-  return SparseOutputs(c, a.has_rank() ? a.rank() : b.has_rank() ? b.rank() : Shape::kUnknown);
-}
-
-// The indices, values and shape of a sparse argument, from input `first` on; gives its rank.
-absl::StatusOr<int64_t> SparseRank(ShapeContext& c, int first) {
-  WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(first, 2));
-  WEIR_ASSIGN_OR_RETURN(const Shape values, c.WithRank(first + 1, 1));
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.WithRank(first + 2, 1));
-  WEIR_RETURN_IF_ERROR(MergeDims(indices.dim(0), values.dim(0)).status());
-  return MergeDims(indices.dim(1), shape.dim(0));
+  return SetSparseOutputs(c, Shape::kUnknown,
+                          a.has_rank()   ? a.rank()
+                          : b.has_rank() ? b.rank()
+                                         : Shape::kUnknown);
 }
 
 absl::Status DenseToSparseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape a, c.WithRankAtLeast(0, 2));
   WEIR_ASSIGN_OR_RETURN(int64_t rank, SparseRank(c, 1));
   WEIR_ASSIGN_OR_RETURN(rank, MergeDims(rank, a.has_rank() ? a.rank() : Shape::kUnknown));
-  return SparseOutputs(c, rank);
+  return SetSparseOutputs(c, Shape::kUnknown, rank);
 }
 
 absl::Status SparseToSparseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t a, SparseRank(c, 0));
   WEIR_ASSIGN_OR_RETURN(const int64_t b, SparseRank(c, 3));
   WEIR_ASSIGN_OR_RETURN(const int64_t rank, MergeDims(a, b));
-  return SparseOutputs(c, rank);
+  return SetSparseOutputs(c, Shape::kUnknown, rank);
 }
 
 absl::Status SetSizeShape(ShapeContext& c) {
@@ -90,23 +73,23 @@ OpSpec SetOperation(const char* name, const char* inputs, ShapeFn shape, const c
 
 }  // namespace
 
-SparseResult SetIntersection(Output a, Output b, absl::string_view name) {
+SparseTensor SetIntersection(Output a, Output b, absl::string_view name) {
   return DenseOperation("intersection", a, b, name);
 }
-SparseResult SetIntersection(const SparseResult& a, const SparseResult& b, absl::string_view name) {
+SparseTensor SetIntersection(const SparseTensor& a, const SparseTensor& b, absl::string_view name) {
   return SparseOperation("intersection", a, b, name);
 }
-SparseResult SetDifference(Output a, Output b, bool a_minus_b, absl::string_view name) {
+SparseTensor SetDifference(Output a, Output b, bool a_minus_b, absl::string_view name) {
   return DenseOperation(Difference(a_minus_b), a, b, name);
 }
-SparseResult SetDifference(const SparseResult& a, const SparseResult& b, bool a_minus_b,
+SparseTensor SetDifference(const SparseTensor& a, const SparseTensor& b, bool a_minus_b,
                            absl::string_view name) {
   return SparseOperation(Difference(a_minus_b), a, b, name);
 }
-SparseResult SetUnion(Output a, Output b, absl::string_view name) {
+SparseTensor SetUnion(Output a, Output b, absl::string_view name) {
   return DenseOperation("union", a, b, name);
 }
-Output SetSize(const SparseResult& set, absl::string_view name) {
+Output SetSize(const SparseTensor& set, absl::string_view name) {
   return AddOp("SetSize", {set.indices, set.values, set.dense_shape}, {}, name);
 }
 

@@ -2,6 +2,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/boolean_mask.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variable_store.h"
@@ -15,32 +16,6 @@ Variables DefaultList(const Graph& graph, const std::optional<Variables>& given)
   Variables all = GlobalVariables(graph);
   for (Variable& v : LocalVariables(graph)) all.push_back(std::move(v));
   return all;
-}
-
-// The elements of a vector where the mask (of the same static length) is true, as TensorFlow's
-// boolean_mask builds it for any rank: the masked dimensions are flattened to one, and the rest
-// kept.
-Output BooleanMask(Output values, Output mask, absl::string_view name) {
-  Graph& g = values.graph();
-  const NameScope scope(g, name);
-  const auto shape_part = [&](const Index& part) {
-    return StridedSlice(ShapeTensor(values), {part});
-  };
-  const Output masked = shape_part(Index::Range(0, 1));
-  const Output axis = Const(g, {int32_t{0}}, "Prod/reduction_indices");
-  const Output size = AddOp("Prod", {masked, axis}, {}, absl::StrCat(scope.name(), "Prod/"));
-  const Output before = shape_part(Index::Range(std::nullopt, 0));
-  const Output after = shape_part(Index::Range(1, std::nullopt));
-  Output shape;
-  {
-    const NameScope concat(g, "concat");
-    const Output middle = AddOp("Pack", {Outputs{size}}, {}, "values_1");
-    const Output dim = Const(g, int32_t{0}, "axis");
-    shape = AddOp("ConcatV2", {Outputs{before, middle, after}, dim}, {}, concat.name());
-  }
-  const Output flat = AddOp("Reshape", {values, shape});
-  const Output flat_mask = Reshape(mask, {-1});
-  return Gather(flat, Squeeze(Where(flat_mask), {1}));
 }
 
 }  // namespace

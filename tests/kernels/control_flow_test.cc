@@ -263,13 +263,13 @@ TEST(Accumulator, RefusesAGradientOfAnotherShape) {
 }
 
 TEST(Accumulator, WhoWaitsBehindOneThatGivesUpIsServed) {
-  AccumulatorState sum("sum", DT_FLOAT, Shape({1}), /*mean=*/false);
+  DenseAccumulator sum("sum", DT_FLOAT, Shape({1}), /*mean=*/false);
   Cancellation impatient, patient;
   absl::Status first;
   std::optional<Tensor> second;
-  sum.Take(5, &impatient, [&](absl::StatusOr<Tensor> t) { first = t.status(); });
-  sum.Take(1, &patient, [&](absl::StatusOr<Tensor> t) { second = *std::move(t); });
-  ASSERT_TRUE(sum.Apply(0, Tensor::Vector<float>({3})).ok());
+  sum.Take(5, &impatient, [&](absl::StatusOr<Tensors> t) { first = t.status(); });
+  sum.Take(1, &patient, [&](absl::StatusOr<Tensors> t) { second = (*t)[0]; });
+  ASSERT_TRUE(sum.Apply(0, {Tensor::Vector<float>({3})}).ok());
   EXPECT_FALSE(second.has_value());  // its turn has not come
   impatient.Cancel(absl::DeadlineExceededError("over"));
   EXPECT_EQ(first.code(), absl::StatusCode::kDeadlineExceeded);

@@ -190,7 +190,7 @@ TEST(Sets, RefuseWhatIsNoSet) {
       {"SetSize", {indices({1, 0, 1, 0}), values, shape}, "", "is repeated"},
       {"SetSize", {indices({0, 0, 1, 0}), I64({5}), shape}, "", "must match"},
       {"SetSize", {indices({0, 0, 1, 0}), values, I64({2, -2})}, "", ""},
-      {"SetSize", {indices({0, 0, 1, 0}), values, I64({2, 2, 2})}, "", "columns"},
+      {"SetSize", {indices({0, 0, 1, 0}), values, I64({2, 2, 2})}, "", "do not match"},
   };
   for (const auto& row_of : rows) {
     Attrs attrs;

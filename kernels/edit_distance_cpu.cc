@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/sparse_kernels.h"
+
+namespace weir {
+
+namespace {
+
+using Elements =
+    List<bool, half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+         uint32_t, uint64_t, std::complex<float>, std::complex<double>, std::string>;
+
+// The Levenshtein distance: the least number of insertions, deletions and replacements of single
+// elements that turn one sequence into the other (V. Levenshtein, "Binary codes capable of
+// correcting deletions, insertions, and reversals", 1966).
+//
+// Let d(i, j) be the distance between the first i elements of a and the first j of b. It is i or j
+// if the other is 0, and otherwise the least of
+//
+//   d(i - 1, j) + 1                       a's last element is deleted,
+//   d(i, j - 1) + 1                       b's last element is inserted,
+//   d(i - 1, j - 1) + (a[i-1] != b[j-1])  the one replaces the other, for nothing if they are equal
+//
+// (R. Wagner and M. Fischer, "The string-to-string correction problem", 1974). Row i of that table
+// needs only row i - 1, so one row is kept: before cell j is overwritten it holds d(i - 1, j), and
+// `diagonal` holds what cell j - 1 held, d(i - 1, j - 1). Time |a| * |b|, memory |b|.
+int64_t EditDistance(absl::Span<const int64_t> a, absl::Span<const int64_t> b,
+                     absl::FunctionRef<bool(int64_t, int64_t)> equal) {
+  std::vector<int64_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), int64_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int64_t diagonal = row[0];
+    row[0] = static_cast<int64_t>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int64_t replaced = diagonal + (equal(a[i - 1], b[j - 1]) ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+// Sequences lie along the last dimension: the elements of each, by its place in the result.
+using Sequences = absl::flat_hash_map<int64_t, std::vector<int64_t>>;
+
+absl::StatusOr<Sequences> ReadSequences(const SparseValue& x, const Shape& groups) {
+  Sequences sequences;
+  for (int64_t i = 0; i < x.count(); ++i) {
+    int64_t at = 0;
+    for (int d = 0; d < groups.rank(); ++d) {
+      const int64_t index = x.row(i)[d];
+      if (index < 0 || index >= groups.dim(d)) {
+        return Internal("Got an index ", index,
+                        " which would require writing to outside of the buffer for the output "
+                        "tensor (dimension ",
+                        d, " has ", groups.dim(d), ")");
+      }
+      at = at * groups.dim(d) + index;
+    }
+    sequences[at].push_back(i);
+  }
+  return sequences;
+}
+
+// The larger extents of both, without the last.
+absl::StatusOr<Shape> GroupsOf(const SparseValue& hypothesis, const SparseValue& truth) {
+  if (hypothesis.rank() < 2 || truth.rank() < 2) {
+    return InvalidArgument(
+        "Input SparseTensors must have rank at least 2, but truth_shape rank is: ", truth.rank(),
+        " and hypothesis_shape rank is: ", hypothesis.rank());
+  }
+  if (hypothesis.rank() != truth.rank()) {
+    return InvalidArgument("Expected truth and hypothesis to have matching ranks, but they are: ",
+                           truth.rank(), " and ", hypothesis.rank());
+  }
+  Dims groups;
+  for (int d = 0; d + 1 < truth.rank(); ++d)
+    groups.push_back(std::max(truth.dims[d], hypothesis.dims[d]));
+  return CheckedShape(groups);
+}
+
+float Normalized(int64_t distance, size_t truth_length) {
+  if (truth_length > 0) return static_cast<float>(distance) / static_cast<float>(truth_length);
+  return distance > 0 ? std::numeric_limits<float>::infinity() : 0;
+}
+
+absl::Status RunEditDistance(KernelContext& c, bool normalize) {
+  WEIR_ASSIGN_OR_RETURN(const SparseValue hypothesis, ReadSparse(c, 0));
+  WEIR_ASSIGN_OR_RETURN(const SparseValue truth, ReadSparse(c, 3));
+  WEIR_ASSIGN_OR_RETURN(const Shape groups, GroupsOf(hypothesis, truth));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, groups));
+  float* const distances = out->data<float>();
+  std::fill_n(distances, out->num_elements(), 0.0f);
+  WEIR_ASSIGN_OR_RETURN(Sequences ours, ReadSequences(hypothesis, groups));
+  WEIR_ASSIGN_OR_RETURN(Sequences theirs, ReadSequences(truth, groups));
+  for (const auto& [at, sequence] : ours) theirs[at];
+  DispatchType(truth.values.dtype(), Elements{}, [&]<class T>() {
+    const T *const h = hypothesis.values.data<T>(), *const t = truth.values.data<T>();
+    const auto equal = [h, t](int64_t i, int64_t j) { return h[i] == t[j]; };
+    for (const auto& [at, sequence] : theirs) {
+      const int64_t distance = EditDistance(ours[at], sequence, equal);
+      distances[at] =
+          normalize ? Normalized(distance, sequence.size()) : static_cast<float>(distance);
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeEditDistance(const KernelInit& init) {
+  const DataType type = init.attr<DataType>("T");
+  if (!DispatchType(type, Elements{}, []<class T>() {})) {
+    return Unimplemented("EditDistance of ", DataTypeName(type));
+  }
+  const bool normalize = init.attr<bool>("normalize");
+  return Kernel(
+      [normalize](KernelContext& c) -> absl::Status { return RunEditDistance(c, normalize); });
+}
+
+}  // namespace
+
+void AddEditDistanceCpu(KernelRegistry* r) { r->Add("EditDistance", kCpu, MakeEditDistance); }
+
+}  // namespace weir

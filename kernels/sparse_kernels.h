@@ -1,0 +1,30 @@
+#ifndef WEIR_KERNELS_SPARSE_KERNELS_H_
+#define WEIR_KERNELS_SPARSE_KERNELS_H_
+
+#include "weir/kernels/sparse_value.h"
+
+// What the sources of the kernels for sparse tensors share.
+namespace weir {
+
+// The parts of AddSparseCpu, AddSparseMathCpu and AddSparseMapKernels, a source file each.
+void AddSparsePartsCpu(KernelRegistry* r);          // sparse_parts_cpu.cc
+void AddSparseReduceCpu(KernelRegistry* r);         // sparse_reduce_cpu.cc
+void AddSparseMatMulCpu(KernelRegistry* r);         // sparse_matmul_cpu.cc
+void AddEditDistanceCpu(KernelRegistry* r);         // edit_distance_cpu.cc
+void AddSparseSerializeKernels(KernelRegistry* r);  // sparse_serialize.cc
+
+// Outputs 0 and 1 are these rows of indices and their values, in the order of the rows.
+absl::Status OutputSorted(KernelContext& c, const int64_t* rows, int64_t rank,
+                          const Tensor& values);
+
+// Sparse tensors of this type and one rank, joined along a new first dimension with an extent for
+// each; the other extents are the largest ones. INVALID_ARGUMENT if they do not fit together.
+absl::StatusOr<SparseValue> StackSparse(const std::vector<SparseValue>& parts, DataType type);
+// Elements [begin, end) of x, without the first dimension.
+SparseValue SparseRow(const SparseValue& x, int64_t begin, int64_t end);
+// Outputs 0, 1 and 2 are the parts of a sparse tensor.
+absl::Status OutputSparse(KernelContext& c, const SparseValue& x);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_SPARSE_KERNELS_H_

@@ -1,0 +1,370 @@
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/math_internal.h"
+#include "weir/ops/sparse_internal.h"
+
+// Records of arithmetic on sparse tensors.
+namespace weir {
+
+namespace {
+
+// ---- shape rules
+
+absl::Status AddToDenseShape(ShapeContext& c) {
+  c.set_output(0, c.input(3));
+  return absl::OkStatus();
+}
+
+absl::Status AddShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.WithRank(2, 1));
+  return SetSparseOutputs(c, Shape::kUnknown, shape.dim(0));
+}
+
+absl::Status AddGradShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape a, c.WithRank(1, 2));
+  WEIR_ASSIGN_OR_RETURN(const Shape b, c.WithRank(2, 2));
+  c.set_output(0, Shape({a.dim(0)}));
+  c.set_output(1, Shape({b.dim(0)}));
+  return absl::OkStatus();
+}
+
+absl::Status CombineShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t a, SparseRank(c, 0));
+  WEIR_ASSIGN_OR_RETURN(const int64_t b, SparseRank(c, 3));
+  WEIR_ASSIGN_OR_RETURN(const int64_t rank, MergeDims(a, b));
+  return SetSparseOutputs(c, Shape::kUnknown, rank);
+}
+
+absl::Status CwiseShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(0, 2));
+  c.set_output(0, Shape({indices.dim(0)}));
+  return absl::OkStatus();
+}
+
+absl::Status SoftmaxShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(SparseRank(c, 0).status());
+  WEIR_ASSIGN_OR_RETURN(Shape values, c.WithRank(1, 1));
+  c.set_output(0, std::move(values));
+  return absl::OkStatus();
+}
+
+absl::Status ReduceShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.InputAsShape(2));
+  const auto axes = KnownInts(c, 3);
+  if (!shape.has_rank()) return absl::OkStatus();
+  const bool keep_dims = c.attr<bool>("keep_dims");
+  if (!axes.has_value()) {
+    if (keep_dims) c.set_output(0, UnknownDims(shape.rank()));
+    return absl::OkStatus();
+  }
+  std::vector<bool> reduced(shape.rank(), false);
+  for (const int64_t axis : *axes) {
+    WEIR_ASSIGN_OR_RETURN(const int at, CheckedAxis(axis, shape.rank()));
+    reduced[at] = true;
+  }
+  Shape out;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (!reduced[d])
+      out.AddDim(shape.dim(d));
+    else if (keep_dims)
+      out.AddDim(1);
+  }
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status MultiplyDenseShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(0, 2));
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape b, c.WithRank(3, 2));
+  WEIR_RETURN_IF_ERROR(MergeDims(indices.dim(1), 2).status());
+  WEIR_ASSIGN_OR_RETURN(Shape a, c.InputAsShape(2));
+  if (!a.has_rank()) a = UnknownDims(2);
+  if (a.rank() != 2) return InvalidArgument("a_shape must have 2 elements, not ", a.rank());
+  const bool adjoint_a = c.attr<bool>("adjoint_a"), adjoint_b = c.attr<bool>("adjoint_b");
+  WEIR_RETURN_IF_ERROR(MergeDims(a.dim(adjoint_a ? 0 : 1), b.dim(adjoint_b ? 1 : 0)).status());
+  c.set_output(0, Shape({a.dim(adjoint_a ? 1 : 0), b.dim(adjoint_b ? 0 : 1)}));
+  return absl::OkStatus();
+}
+
+absl::Status MultiplySparseShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape a, c.WithRank(0, 2));
+  WEIR_ASSIGN_OR_RETURN(const Shape b, c.WithRank(1, 2));
+  const bool transpose_a = c.attr<bool>("transpose_a"), transpose_b = c.attr<bool>("transpose_b");
+  WEIR_RETURN_IF_ERROR(MergeDims(a.dim(transpose_a ? 0 : 1), b.dim(transpose_b ? 1 : 0)).status());
+  c.set_output(0, Shape({a.dim(transpose_a ? 1 : 0), b.dim(transpose_b ? 0 : 1)}));
+  return absl::OkStatus();
+}
+
+// ---- gradients
+
+Grads AddToDenseGradient(GradContext& g) {
+  return {Grad(), GatherNd(g.dy(), g.x(0)), Grad(), g.dy()};
+}
+
+Grads AddGradient(GradContext& g) {
+  const Outputs r = AllOutputs(AddNode("SparseAddGrad", {g.dy(1), g.x(0), g.x(3), g.y(0)}), 2);
+  return {Grad(), r[0], Grad(), Grad(), r[1], Grad(), Grad()};
+}
+
+// The shape with 1 for the reduced dimensions: a literal if all is known when the graph is built.
+Ints KeptShape(GradContext& g) {
+  const Tensor* const axes = GraphValues().value(g.node(), 3);
+  const std::optional<Shape> shape = StaticShape(&g.node(), 2);
+  if (axes == nullptr || !shape) return ReducedShape(g.x(2), g.x(3));
+  Shape kept = *shape;
+  for (int64_t i = 0; i < axes->num_elements(); ++i) {
+    const int64_t axis = axes->IntAt(i);
+    if (axis >= -kept.rank() && axis < kept.rank())
+      kept.set_dim(static_cast<int>(axis < 0 ? axis + kept.rank() : axis), 1);
+  }
+  return kept;
+}
+
+Output CastToInt64(Graph& graph, const Ints& shape) {
+  if (shape.is_tensor()) return Cast(shape.tensor(), DT_INT64);
+  const NameScope scope(graph, "Cast");
+  return Cast(shape.In(graph, "x", DT_INT32), DT_INT64, scope.name());
+}
+
+Output FloorDivOp(Output a, Output b) { return FloorDiv(a, b, "floordiv"); }
+
+Grads ReduceSumGradient(GradContext& g) {
+  const Ints kept = KeptShape(g);
+  const Output dy = Reshape(g.dy(), kept);
+  const Output scale = FloorDivOp(g.x(2), CastToInt64(g.graph(), kept));
+  return {Grad(), GatherNd(dy, FloorDivOp(g.x(0), scale)), Grad(), Grad()};
+}
+
+// For the elements of A, rows of the gradient times rows of B, picked by where each stands.
+Output MultiplyDenseValuesGradient(GradContext& g, bool adjoint_a, bool adjoint_b) {
+  const Output rows = StridedSlice(g.x(0), {Index::All(), Index(0)});
+  const Output cols = StridedSlice(g.x(0), {Index::All(), Index(1)});
+  const Output of_dy = Gather(g.dy(), adjoint_a ? cols : rows);
+  const Output of_b = Gather(adjoint_b ? Transpose(g.x(3)) : g.x(3), adjoint_a ? rows : cols);
+  // A dimension of 1 makes vectors matrices, whose products are over the other dimension.
+  const Output left = ExpandDims(of_dy, adjoint_a ? -1 : -2);
+  const Output right = ExpandDims(of_b, adjoint_a == adjoint_b ? -2 : -1);
+  MatMulOptions options;
+  options.adjoint_a = adjoint_a;
+  options.adjoint_b = adjoint_a == adjoint_b;
+  return Squeeze(MatMul(left, right, options), {-2, -1});
+}
+
+Grads MultiplyDenseGradient(GradContext& g) {
+  const bool adjoint_a = g.attr<bool>("adjoint_a"), adjoint_b = g.attr<bool>("adjoint_b");
+  Output b = AddOp("SparseTensorDenseMatMul", {g.x(0), g.x(1), g.x(2), g.dy()},
+                   {{"adjoint_a", !adjoint_a}});
+  if (adjoint_b && b) {
+    const NameScope scope(g.graph(), "matrix_transpose");
+    b = IsComplex(b.dtype()) ? ConjugateTranspose(b, {1, 0}, "transpose")
+                             : Transpose(b, {1, 0}, "transpose");
+  }
+  return {Grad(), MultiplyDenseValuesGradient(g, adjoint_a, adjoint_b), Grad(), b};
+}
+
+// The dense operand's elements where the sparse one has some; their gradients are added up, because
+// an element that was broadcast is there several times.
+template <bool kDivides>
+Grads CwiseGradient(GradContext& g) {
+  const Output values = g.x(1), shape = g.x(2), dense = g.x(3);
+  const Output dense_shape = Cast(ShapeVector(dense), DT_INT64);
+  const Output added = ExpandDims(Size(shape) - Size(dense_shape), 0);
+  const Output whole = Concat({Ones(g.graph(), added, DT_INT64), dense_shape}, 0);
+  const Output scaled = FloorDivOp(g.x(0), FloorDivOp(shape, whole));
+  Output begin;
+  {
+    const NameScope scope(g.graph(), "concat");
+    const Output zero = Const(g.graph(), {int32_t{0}}, "values_0");
+    const Output axis = Const(g.graph(), int32_t{0}, "axis");
+    begin = AddOp("ConcatV2", {Outputs{zero, added}, axis}, {}, scope.name());
+  }
+  const Output places = Slice(scaled, begin, {-1, -1});
+  const Output there = GatherNd(dense, places);
+  const Output dx = kDivides ? g.dy() / there : g.dy() * there;
+  const Output dy_values = kDivides ? g.dy() * (-values / Square(there)) : g.dy() * values;
+  const Output zeros = ZerosOf(dense);
+  const SparseTensor of_dense = MakeSparseTensor(places, dy_values, dense_shape);
+  return {Grad(), dx, Grad(), SparseAdd(of_dense, zeros)};
+}
+
+// That of Softmax, on the elements that are there: y * (dy - sum(dy * y)).
+Grads SparseSoftmaxGradient(GradContext& g) {
+  const Output indices = g.x(0), shape = g.x(2);
+  const SparseTensor y = MakeSparseTensor(indices, g.y(), shape);
+  const SparseTensor dy = MakeSparseTensor(indices, g.dy(), shape);
+  const SparseTensor product = MakeSparseTensor(indices, y.values * dy.values, shape);
+  const Output sums = -SparseReduceSum(product, Ints({-1}), /*keep_dims=*/true);
+  const SparseTensor shifted = SparseDenseCwiseAdd(dy, sums);
+  return {Grad(), shifted.values * y.values, Grad()};
+}
+
+// One product of SparseMatMul's gradient, in the type of the argument that it is for.
+class SparseMatMulGradients {
+ public:
+  explicit SparseMatMulGradients(GradContext& g) : g_(g) {}
+
+  // Flags transpose the factors; the second one by a node of its own, as in Python.
+  Output Product(Output x, Output y, DataType type, bool transpose_x, bool transpose_y) {
+    const bool sparse_x = IsSparse(x), sparse_y = IsSparse(y);
+    if (transpose_y) y = Transpose(y);
+    Output product;
+    if (x.dtype() == y.dtype() && !sparse_x && !sparse_y) {
+      product = MatMul(x, y, {.transpose_a = transpose_x});
+    } else {
+      product = AddOp(
+          "SparseMatMul", {x, y},
+          {{"transpose_a", transpose_x}, {"a_is_sparse", sparse_x}, {"b_is_sparse", sparse_y}},
+          "MatMul");
+    }
+    return product ? Cast(product, type) : product;
+  }
+
+ private:
+  bool IsSparse(const Output& x) const {
+    if (x == g_.x(0)) return g_.attr<bool>("a_is_sparse");
+    if (x == g_.x(1)) return g_.attr<bool>("b_is_sparse");
+    return x && x.node->op_name() == "ReluGrad";
+  }
+  GradContext& g_;
+};
+
+Grads SparseMatMulGradient(GradContext& g) {
+  const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
+  const Output a = g.x(0), b = g.x(1), dy = g.dy();
+  SparseMatMulGradients of(g);
+  const Output da =
+      ta ? of.Product(b, dy, a.dtype(), tb, true) : of.Product(dy, b, a.dtype(), false, !tb);
+  const Output db =
+      tb ? of.Product(dy, a, b.dtype(), true, ta) : of.Product(a, dy, b.dtype(), !ta, false);
+  return {da, db};
+}
+
+// ---- records
+
+constexpr char kRealTypes[] =
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
+
+void AddReductions(OpRegistry* ops, const std::string& op, absl::string_view types,
+                   const GradientFn& gradient, const std::string& doc) {
+  const char* const in =
+      "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32";
+  OpSpec dense(op);
+  dense.In(in)
+      .Out("output: T")
+      .Attr("keep_dims: bool = false")
+      .Attr(types)
+      .InferShape(ReduceShape)
+      .Doc(doc);
+  if (gradient) dense.Gradient(gradient);
+  ops->Add(std::move(dense));
+  ops->Add(OpSpec(op + "Sparse")
+               .In(in)
+               .Out("output_indices: int64, output_values: T, output_shape: int64")
+               .Attr("keep_dims: bool = false")
+               .Attr(types)
+               .InferShape(AnySparseOutputs)
+               .Doc(doc + " The result is sparse."));
+}
+
+OpSpec CwiseSpec(absl::string_view op, absl::string_view doc) {
+  return OpSpec(op)
+      .In("sp_indices: int64, sp_values: T, sp_shape: int64, dense: T")
+      .Out("output: T")
+      .Attr("T: numbertype")
+      .InferShape(CwiseShape)
+      .Doc(doc);
+}
+
+OpSpec ExtremeSpec(absl::string_view op, absl::string_view doc) {
+  return OpSpec(op)
+      .In("a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, "
+          "b_shape: int64")
+      .Out("output_indices: int64, output_values: T")
+      .InferShape(CombineShape)
+      .Doc(doc);
+}
+
+void AddProducts(OpRegistry* ops) {
+  ops->Add(OpSpec("SparseTensorDenseMatMul")
+               .In("a_indices: Tindices, a_values: T, a_shape: int64, b: T")
+               .Out("product: T")
+               .Attr("T: type")
+               .Attr("Tindices: {int32, int64} = DT_INT64")
+               .Attr("adjoint_a: bool = false")
+               .Attr("adjoint_b: bool = false")
+               .InferShape(MultiplyDenseShape)
+               .Gradient(MultiplyDenseGradient)
+               .Doc("A sparse matrix times a dense one."));
+  ops->Add(OpSpec("SparseMatMul")
+               .In("a: Ta, b: Tb")
+               .Out("product: float")
+               .Attr("transpose_a: bool = false")
+               .Attr("transpose_b: bool = false")
+               .Attr("a_is_sparse: bool = false")
+               .Attr("b_is_sparse: bool = false")
+               .Attr("Ta: {float, bfloat16} = DT_FLOAT")
+               .Attr("Tb: {float, bfloat16} = DT_FLOAT")
+               .InferShape(MultiplySparseShape)
+               .Gradient(SparseMatMulGradient)
+               .Doc("The product of two dense matrices that hold many zeros."));
+}
+
+}  // namespace
+
+void AddSparseMathOps(OpRegistry* ops) {
+  ops->Add(OpSpec("SparseTensorDenseAdd")
+               .In("a_indices: Tindices, a_values: T, a_shape: Tindices, b: T")
+               .Out("output: T")
+               .Attr("T: numbertype")
+               .Attr("Tindices: {int32, int64}")
+               .InferShape(AddToDenseShape)
+               .Gradient(AddToDenseGradient)
+               .Doc("The dense sum of a sparse and a dense tensor of one shape."));
+  ops->Add(OpSpec("SparseAdd")
+               .In("a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, "
+                   "b_shape: int64, thresh: Treal")
+               .Out("sum_indices: int64, sum_values: T, sum_shape: int64")
+               .Attr("T: numbertype")
+               .Attr("Treal: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, "
+                     "half, uint32, uint64}")
+               .InferShape(AddShape)
+               .Gradient(AddGradient)
+               .Doc("The sum of two sparse tensors of one shape, without sums of two elements "
+                    "whose magnitude is below a threshold."));
+  ops->Add(OpSpec("SparseAddGrad")
+               .In("backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64")
+               .Out("a_val_grad: T, b_val_grad: T")
+               .Attr("T: numbertype")
+               .InferShape(AddGradShape)
+               .NotDifferentiable()
+               .Doc("The gradients of SparseAdd with respect to both tensors' values."));
+  ops->Add(ExtremeSpec("SparseSparseMaximum",
+                       "The larger of the elements of two sparse tensors, where either has one.")
+               .Attr(kRealTypes));
+  ops->Add(ExtremeSpec("SparseSparseMinimum",
+                       "The smaller of the elements of two sparse tensors, where either has one.")
+               .Attr("T: numbertype"));
+  ops->Add(CwiseSpec("SparseDenseCwiseAdd",
+                     "Adds the elements of a dense tensor, broadcast, to those of a sparse one."));
+  ops->Add(CwiseSpec("SparseDenseCwiseMul",
+                     "Multiplies the elements of a sparse tensor by those of a dense one.")
+               .Gradient(CwiseGradient<false>));
+  ops->Add(CwiseSpec("SparseDenseCwiseDiv",
+                     "Divides the elements of a sparse tensor by those of a dense one.")
+               .Gradient(CwiseGradient<true>));
+  ops->Add(OpSpec("SparseSoftmax")
+               .In("sp_indices: int64, sp_values: T, sp_shape: int64")
+               .Out("output: T")
+               .Attr("T: {half, float, double}")
+               .InferShape(SoftmaxShape)
+               .Gradient(SparseSoftmaxGradient)
+               .Doc("Softmax over the elements of the last dimension that are there."));
+  AddReductions(ops, "SparseReduceSum", "T: numbertype", ReduceSumGradient,
+                "Sums over some dimensions of a sparse tensor.");
+  AddReductions(ops, "SparseReduceMax", kRealTypes, nullptr,
+                "The largest of the elements there are, over some dimensions of a sparse tensor.");
+  AddProducts(ops);
+}
+
+}  // namespace weir

@@ -1,0 +1,200 @@
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/registry.h"
+#include "weir/ops/sparse_internal.h"
+
+// Sparse tensors packed into dense ones, kept under numbers, and added up over steps.
+namespace weir {
+
+// ---- builders
+
+Output EditDistance(const SparseTensor& hypothesis, const SparseTensor& truth, bool normalize,
+                    absl::string_view name) {
+  return AddOp("EditDistance",
+               {hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices,
+                truth.values, truth.dense_shape},
+               {{"normalize", normalize}}, name);
+}
+
+Output SerializeSparse(const SparseTensor& x, DataType out_type, absl::string_view name) {
+  return AddOp("SerializeSparse", {x.indices, x.values, x.dense_shape}, {{"out_type", out_type}},
+               name);
+}
+Output SerializeManySparse(const SparseTensor& x, DataType out_type, absl::string_view name) {
+  return AddOp("SerializeManySparse", {x.indices, x.values, x.dense_shape},
+               {{"out_type", out_type}}, name);
+}
+SparseTensor DeserializeSparse(Output serialized, DataType dtype, absl::string_view name) {
+  return WrappedOutputs(AddNode("DeserializeSparse", {serialized}, {{"dtype", dtype}}, name));
+}
+SparseTensor DeserializeManySparse(Output serialized, DataType dtype, absl::string_view name) {
+  return WrappedOutputs(AddNode("DeserializeManySparse", {serialized}, {{"dtype", dtype}}, name));
+}
+
+SparseConditionalAccumulator::SparseConditionalAccumulator(
+    Graph& graph, DataType dtype, const ConditionalAccumulatorOptions& options,
+    absl::string_view name)
+    : dtype_(dtype) {
+  const bool mean = options.reduction == ConditionalAccumulatorOptions::Reduction::kMean;
+  handle_ = Output(AddNode(graph, "SparseConditionalAccumulator", {},
+                           {{"dtype", dtype},
+                            {"shape", options.shape},
+                            {"shared_name", options.shared_name},
+                            {"container", graph.context().container},
+                            {"reduction_type", mean ? "MEAN" : "SUM"}},
+                           name.empty() ? "sparse_conditional_accumulator" : name));
+}
+
+Operation SparseConditionalAccumulator::ApplyGradient(const IndexedSlices& gradient,
+                                                      Output local_step, absl::string_view name) {
+  if (!handle_ || !gradient.indices) return {};
+  const bool has_shape = static_cast<bool>(gradient.dense_shape);
+  const Output indices = Cast(gradient.indices, DT_INT64);
+  const Output shape = has_shape ? Cast(gradient.dense_shape, DT_INT64)
+                                 : Const(handle_.graph(), Tensor(DT_INT64, Shape({0})), "Cast");
+  return Operation(AddNode("SparseAccumulatorApplyGradient",
+                           {handle_, local_step, indices, gradient.values, shape},
+                           {{"has_known_shape", has_shape}}, name));
+}
+
+IndexedSlices SparseConditionalAccumulator::TakeGradient(Output num_required,
+                                                         absl::string_view name) {
+  const Outputs r = AllOutputs(
+      AddNode("SparseAccumulatorTakeGradient", {handle_, num_required}, {{"dtype", dtype_}}, name),
+      3);
+  return {.values = r[1], .indices = r[0], .dense_shape = r[2]};
+}
+
+Output SparseConditionalAccumulator::NumAccumulated(absl::string_view name) {
+  if (!handle_) return {};
+  const std::string fallback = absl::StrCat(handle_.node->name(), "_NumAccumulated");
+  return AddOp("AccumulatorNumAccumulated", {handle_}, {},
+               name.empty() ? absl::string_view(fallback) : name);
+}
+
+Operation SparseConditionalAccumulator::SetGlobalStep(Output step, absl::string_view name) {
+  return Operation(AddNode("AccumulatorSetGlobalStep", {handle_, step}, {}, name));
+}
+
+// ---- records
+
+namespace {
+
+template <int kRank>
+absl::Status PackedShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(SparseRank(c, 0).status());
+  c.set_output(0, kRank == 1 ? Shape({3}) : Shape({Shape::kUnknown, 3}));
+  return absl::OkStatus();
+}
+
+// One number for each of `kRank` dimensions of unknown extent.
+template <int kRank>
+absl::Status HandlesShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(SparseRank(c, 0).status());
+  c.set_output(0, UnknownDims(kRank));
+  return absl::OkStatus();
+}
+
+absl::Status AccumulatorShape(ShapeContext& c) {
+  c.set_output(0, Shape({2}));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyShape(ShapeContext& c) { return c.WithRank(1, 0).status(); }
+
+absl::Status TakeShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  c.set_output(0, UnknownDims(1));
+  c.set_output(2, UnknownDims(1));
+  return absl::OkStatus();
+}
+
+constexpr char kSparseInput[] = "sparse_indices: int64, sparse_values: T, sparse_shape: int64";
+constexpr char kSparseOutput[] = "sparse_indices: int64, sparse_values: dtype, sparse_shape: int64";
+
+OpSpec SerializeSpec(absl::string_view op, ShapeFn shape, absl::string_view doc) {
+  return OpSpec(op)
+      .In(kSparseInput)
+      .Out("serialized_sparse: out_type")
+      .Attr("T: type")
+      .Attr("out_type: {string, variant} = DT_STRING")
+      .InferShape(std::move(shape))
+      .Doc(doc);
+}
+
+OpSpec MapSpec(absl::string_view op, absl::string_view in, absl::string_view out,
+               absl::string_view type, ShapeFn shape, absl::string_view doc) {
+  return OpSpec(op)
+      .In(in)
+      .Out(out)
+      .Attr(type)
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Stateful()
+      .InferShape(std::move(shape))
+      .Doc(doc);
+}
+
+void AddAccumulatorOps(OpRegistry* ops) {
+  ops->Add(OpSpec("SparseConditionalAccumulator")
+               .Out("handle: Ref(string)")
+               .Attr("dtype: numbertype")
+               .Attr("shape: shape")
+               .Attr("container: string = ''")
+               .Attr("shared_name: string = ''")
+               .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
+               .Stateful()
+               .InferShape(AccumulatorShape)
+               .Doc("Adds up gradients that have some rows only over several steps; stale ones are "
+                    "dropped."));
+  ops->Add(OpSpec("SparseAccumulatorApplyGradient")
+               .In("handle: Ref(string), local_step: int64, gradient_indices: int64, "
+                   "gradient_values: dtype, gradient_shape: int64")
+               .Attr("dtype: numbertype")
+               .Attr("has_known_shape: bool")
+               .InferShape(ApplyShape)
+               .Doc("Adds rows of a gradient, unless its step is smaller than the accumulator's."));
+  ops->Add(OpSpec("SparseAccumulatorTakeGradient")
+               .In("handle: Ref(string), num_required: int32")
+               .Out("indices: int64, values: dtype, shape: int64")
+               .Attr("dtype: numbertype")
+               .InferShape(TakeShape)
+               .Doc("The mean (or sum) of each row that gradients had, once `num_required` "
+                    "gradients are there; starts anew, one step further."));
+}
+
+}  // namespace
+
+void AddSparsePackOps(OpRegistry* ops) {
+  ops->Add(SerializeSpec("SerializeSparse", PackedShape<1>,
+                         "A sparse tensor as three texts or variants."));
+  ops->Add(SerializeSpec("SerializeManySparse", PackedShape<2>,
+                         "Each row of a sparse tensor's first dimension as three texts or "
+                         "variants."));
+  ops->Add(OpSpec("DeserializeSparse")
+               .In("serialized_sparse: Tserialized")
+               .Out(kSparseOutput)
+               .Attr("dtype: type")
+               .Attr("Tserialized: {string, variant} = DT_STRING")
+               .InferShape(AnySparseOutputs)
+               .Doc("The sparse tensors of SerializeSparse, stacked along the dimensions that the "
+                    "input has but the last."));
+  ops->Add(OpSpec("DeserializeManySparse")
+               .In("serialized_sparse: string")
+               .Out(kSparseOutput)
+               .Attr("dtype: type")
+               .InferShape(AnySparseOutputs)
+               .Doc("The rows of SerializeManySparse, put together again."));
+  ops->Add(MapSpec("AddSparseToTensorsMap", kSparseInput, "sparse_handle: int64", "T: type",
+                   HandlesShape<0>, "Keeps a sparse tensor under a number."));
+  ops->Add(MapSpec("AddManySparseToTensorsMap", kSparseInput, "sparse_handles: int64", "T: type",
+                   HandlesShape<1>,
+                   "Keeps each row of a sparse tensor's first dimension under a number."));
+  ops->Add(
+      MapSpec("TakeManySparseFromTensorsMap", "sparse_handles: int64", kSparseOutput, "dtype: type",
+              AnySparseOutputs,
+              "Takes the sparse tensors with these numbers out of their map and stacks them."));
+  AddAccumulatorOps(ops);
+}
+
+}  // namespace weir

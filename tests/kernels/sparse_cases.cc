@@ -1,0 +1,401 @@
+#include <algorithm>
+#include <set>
+
+#include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/sparse_tables.h"
+
+// Ops that move the elements of sparse tensors.
+namespace weir {
+
+namespace {
+
+using namespace pick;  // NOLINT: a vocabulary made for these tables
+
+// ---- SparseToDense
+
+Tensors ToDenseReference(const Node&, const Tensors& x) {
+  const Tensor& indices = x[0];
+  const int64_t count = indices.rank() > 0 ? indices.dim(0) : 1;
+  const Places places =
+      PlacesOf(indices.Reshaped(Shape({count, indices.rank() > 1 ? indices.dim(1) : 1})));
+  return {Pick({x[2], x[3]}, Shape(absl::MakeConstSpan(Ints(x[1]))), [&](const Index& index) {
+    const auto it = places.find(index);
+    if (it == places.end()) return Source(1, 0);
+    return Source(0, x[2].rank() == 0 ? 0 : it->second);
+  })};
+}
+
+std::vector<OpCase> ToDenseRows() {
+  const Tensor indices = Matrix(2, {0, 1, 0, 3, 2, 0, 2, 2});
+  return {
+      OpCase("SparseToDense")
+          .Input(indices)
+          .Input(I64({3, 4}))
+          .Input({4})
+          .Input(Shape())
+          .Reference(ToDenseReference),
+      OpCase("SparseToDense")
+          .Label("narrow")
+          .Input(Narrow(indices))
+          .Input(I32({3, 4}))
+          .Input({4})
+          .Input(Shape())
+          .Reference(ToDenseReference),
+      OpCase("SparseToDense")
+          .Label("any_order")
+          .Attr("validate_indices", false)
+          .Input(Matrix(1, {4, 0, 2}))
+          .Input(I64({6}))
+          .Input({3})
+          .Input(Shape())
+          .Reference(ToDenseReference),
+      OpCase("SparseToDense")
+          .Label("one_value")
+          .Input(I64({1, 3}))
+          .Input(I64({5}))
+          .Input(Shape())
+          .Input(Shape())
+          .Gradient(0)
+          .Reference(ToDenseReference),
+      OpCase("SparseToDense")
+          .Label("empty")
+          .Input(Matrix(3, {}))
+          .Input(I64({2, 0, 3}))
+          .Input({0})
+          .Input(Shape())
+          .Gradient(0)
+          .Reference(ToDenseReference),
+      OpCase("SparseToDense")
+          .Label("text")
+          .Input(I64({1, 3}))
+          .Input(I64({5}))
+          .Input(DT_STRING, {2})
+          .Input(DT_STRING, Shape())
+          .Types({DT_STRING})
+          .Reference(ToDenseReference),
+  };
+}
+
+// ---- SparseReorder, SparseReshape
+
+Tensors ReorderReference(const Node&, const Tensors& x) {
+  std::map<Index, Source> sorted;
+  for (const auto& [row, i] : PlacesOf(x[0])) sorted[row] = Source(0, i);
+  return SparseOf({x[1]}, sorted, x[0].dim(1));
+}
+
+Tensors ReshapeReference(const Node&, const Tensors& x) {
+  Index from = Ints(x[1]), to = Ints(x[2]);
+  int64_t size = 1, known = 1;
+  for (const int64_t d : from) size *= d;
+  for (const int64_t d : to) known *= d == -1 ? 1 : d;
+  for (int64_t& d : to) d = d == -1 ? size / known : d;
+  std::map<int64_t, Index> by_flat;
+  ForEachIndex(Shape(absl::MakeConstSpan(to)),
+               [&](int64_t flat, const Index& index) { by_flat[flat] = index; });
+  std::vector<Index> rows(x[0].dim(0));
+  for (const auto& [row, i] : PlacesOf(x[0]))
+    rows[i] = by_flat[Flat(Shape(absl::MakeConstSpan(from)), row)];
+  return {MatrixOf(rows, static_cast<int64_t>(to.size())), VectorOf(to)};
+}
+
+std::vector<OpCase> OrderRows() {
+  return {
+      OpCase("SparseReorder")
+          .Input(Matrix(3, {1, 0, 2, 0, 1, 1, 0, 1, 0, 1, 1, 1, 0, 0, 3}))
+          .Input({5})
+          .Input(I64({2, 2, 4}))
+          .Reference(ReorderReference),
+      OpCase("SparseReorder")
+          .Label("empty")
+          .Input(Matrix(2, {}))
+          .Input({0})
+          .Input(I64({2, 2}))
+          .Gradient(0)
+          .Reference(ReorderReference),
+      OpCase("SparseReshape")
+          .Input(Matrix(3, {0, 0, 1, 0, 1, 0, 1, 0, 2, 1, 1, 2}))
+          .Input(I64({2, 2, 3}))
+          .Input(I64({4, -1}))
+          .Reference(ReshapeReference),
+      OpCase("SparseReshape")
+          .Label("flat")
+          .Input(Matrix(2, {0, 1, 3, 2}))
+          .Input(I64({4, 5}))
+          .Input(I64({20}))
+          .Reference(ReshapeReference),
+      OpCase("SparseReshape")
+          .Label("same")
+          .Input(Matrix(2, {0, 1, 3, 2}))
+          .Input(I64({4, 5}))
+          .Input(I64({4, 5}))
+          .Reference(ReshapeReference),
+      OpCase("SparseReshape")
+          .Label("empty")
+          .Input(Matrix(2, {}))
+          .Input(I64({0, 6}))
+          .Input(I64({-1, 3}))
+          .Reference(ReshapeReference),
+  };
+}
+
+// ---- SparseFillEmptyRows
+
+Tensors FillReference(const Node&, const Tensors& x) {
+  const int64_t rows = Ints(x[2])[0], count = x[0].dim(0), rank = x[0].dim(1);
+  std::vector<Index> indices;
+  std::vector<Source> sources;
+  Index reverse(count);
+  Tensor empty(DT_BOOL, Shape({rows}));
+  for (int64_t r = 0; r < rows; ++r) {
+    const size_t before = indices.size();
+    for (int64_t i = 0; i < count; ++i) {
+      if (x[0].IntAt(i * rank) != r) continue;
+      reverse[i] = static_cast<int64_t>(indices.size());
+      Index row;
+      for (int64_t d = 0; d < rank; ++d) row.push_back(x[0].IntAt(i * rank + d));
+      indices.push_back(row);
+      sources.emplace_back(0, i);
+    }
+    empty.data<bool>()[r] = indices.size() == before;
+    if (indices.size() > before) continue;
+    Index row(rank, 0);
+    row[0] = r;
+    indices.push_back(row);
+    sources.emplace_back(1, 0);
+  }
+  return {MatrixOf(indices, rank), Elements({x[1], x[3]}, sources), empty, VectorOf(reverse)};
+}
+
+Tensors FillGradReference(const Node&, const Tensors& x) {
+  const Index map = Ints(x[0]);
+  const std::set<int64_t> visited(map.begin(), map.end());
+  const Tensor sum =
+      SumTo(x[1], Shape({2}), [&](const Index& at) { return visited.contains(at[0]) ? 0 : 1; });
+  return {PickOne(x[1], Shape({static_cast<int64_t>(map.size())}),
+                  [&](const Index& i) { return map[i[0]]; }),
+          PickOne(sum, Shape(), [](const Index&) { return 1; })};
+}
+
+std::vector<OpCase> FillRows() {
+  std::vector<OpCase> rows;
+  const struct {
+    const char* label;
+    Tensor indices, shape;
+  } cases[] = {{"gaps", Matrix(2, {1, 2, 3, 1, 1, 0}), I64({5, 3})},
+               {"full", Matrix(2, {0, 2, 1, 1}), I64({2, 3})},
+               {"three_dims", Matrix(3, {1, 2, 3}), I64({3, 4, 5})},
+               {"all_empty", Matrix(2, {}), I64({2, 3})},
+               {"no_rows", Matrix(2, {}), I64({0, 3})}};
+  for (const auto& c : cases) {
+    rows.push_back(OpCase("SparseFillEmptyRows")
+                       .Label(c.label)
+                       .Input(c.indices)
+                       .Input({c.indices.dim(0)})
+                       .Input(c.shape)
+                       .Input(Shape())
+                       .ShapesDependOnValues()
+                       .Reference(FillReference));
+  }
+  rows.push_back(OpCase("SparseFillEmptyRowsGrad")
+                     .Input(I64({3, 0, 4}))
+                     .Input({6})
+                     .Gradient(0)
+                     .Reference(FillGradReference));
+  return rows;
+}
+
+// ---- SparseConcat, SparseSplit, SparseSlice
+
+Tensors ConcatReference(const Node& node, const Tensors& x) {
+  const int n = static_cast<int>(x.size()) / 3;
+  int64_t axis = node.attr<int64_t>("concat_dim");
+  Index dims = Ints(x[2 * n]);
+  const int64_t rank = static_cast<int64_t>(dims.size());
+  if (axis < 0) axis += rank;
+  dims[axis] = 0;
+  std::map<Index, Source> joined;
+  for (int k = 0; k < n; ++k) {
+    for (const auto& [at, i] : PlacesOf(x[k])) {
+      Index row = at;
+      row[axis] += dims[axis];
+      joined[row] = Source(k, i);
+    }
+    dims[axis] += Ints(x[2 * n + k])[axis];
+  }
+  Tensors out = SparseOf(Tensors(x.begin() + n, x.begin() + 2 * n), joined, rank);
+  out.push_back(VectorOf(dims));
+  return out;
+}
+
+Tensors SplitReference(const Node& node, const Tensors& x) {
+  const int64_t n = node.attr<int64_t>("num_split");
+  const Index dims = Ints(x[3]);
+  int64_t axis = x[0].IntAt(0);
+  if (axis < 0) axis += static_cast<int64_t>(dims.size());
+  Tensors indices, values, shapes;
+  int64_t begin = 0;
+  for (int64_t part = 0; part < n; ++part) {
+    const int64_t size = dims[axis] / n + (part < dims[axis] % n ? 1 : 0);
+    std::map<Index, Source> inside;
+    for (const auto& [at, i] : PlacesOf(x[1])) {
+      Index row = at;
+      if (row[axis] < begin || row[axis] >= begin + size) continue;
+      row[axis] -= begin;
+      inside[row] = Source(0, i);
+    }
+    const Tensors out = SparseOf({x[2]}, inside, static_cast<int64_t>(dims.size()));
+    indices.push_back(out[0]);
+    values.push_back(out[1]);
+    Index shape = dims;
+    shape[axis] = size;
+    shapes.push_back(VectorOf(shape));
+    begin += size;
+  }
+  indices.insert(indices.end(), values.begin(), values.end());
+  indices.insert(indices.end(), shapes.begin(), shapes.end());
+  return indices;
+}
+
+Tensors SliceReference(const Node&, const Tensors& x) {
+  const Index start = Ints(x[3]), size = Ints(x[4]);
+  Index dims = Ints(x[2]);
+  std::map<Index, Source> inside;
+  for (const auto& [at, i] : PlacesOf(x[0])) {
+    Index row = at;
+    bool in = true;
+    for (size_t d = 0; d < row.size(); ++d) {
+      in = in && row[d] >= start[d] && row[d] < start[d] + size[d];
+      row[d] -= start[d];
+    }
+    if (in) inside[row] = Source(0, i);
+  }
+  for (size_t d = 0; d < dims.size(); ++d)
+    dims[d] = std::max<int64_t>(0, std::min(dims[d], start[d] + size[d]) - start[d]);
+  Tensors out = SparseOf({x[1]}, inside, static_cast<int64_t>(dims.size()));
+  out.push_back(VectorOf(dims));
+  return out;
+}
+
+Tensors SliceGradReference(const Node&, const Tensors& x) {
+  const Index start = Ints(x[2]);
+  const Places kept = PlacesOf(x[3]);
+  std::vector<Source> sources(x[1].dim(0), Source(-1, 0));
+  for (const auto& [at, i] : PlacesOf(x[1])) {
+    Index row = at;
+    for (size_t d = 0; d < row.size(); ++d) row[d] -= start[d];
+    if (const auto it = kept.find(row); it != kept.end()) sources[i] = Source(0, it->second);
+  }
+  return {Elements({x[0]}, sources)};
+}
+
+std::vector<OpCase> PartRows() {
+  const Tensor some = Matrix(2, {0, 1, 0, 2, 1, 0}), more = Matrix(2, {0, 0, 1, 1});
+  const Tensor wide = Matrix(2, {0, 0, 0, 3, 1, 4, 1, 6});
+  std::vector<OpCase> rows;
+  for (const int64_t axis : {1, -2}) {
+    rows.push_back(OpCase("SparseConcat")
+                       .Label(axis == 1 ? "columns" : "rows")
+                       .Attr("concat_dim", axis)
+                       .GivenList({some, more})
+                       .List({Shape{3}, Shape{2}})
+                       .GivenList({I64({2, 3}), axis == 1 ? I64({2, 5}) : I64({4, 3})})
+                       .Reference(ConcatReference));
+  }
+  for (const int64_t parts : {1, 2, 3, 7}) {
+    rows.push_back(OpCase("SparseSplit")
+                       .Label(absl::StrCat("in_", parts))
+                       .Attr("num_split", parts)
+                       .Input(Tensor::Scalar<int64_t>(parts == 3 ? -1 : 1))
+                       .Input(wide)
+                       .Input({4})
+                       .Input(I64({2, 7}))
+                       .ShapesDependOnValues()
+                       .Gradient(0)
+                       .Reference(SplitReference));
+  }
+  const struct {
+    const char* label;
+    Tensor start, size;
+  } blocks[] = {{"block", I64({0, 3}), I64({2, 3})},
+                {"past_the_end", I64({1, 2}), I64({5, 90})},
+                {"nothing", I64({0, 9}), I64({2, 9})},
+                {"before", I64({0, -1}), I64({2, 9})}};
+  for (const auto& block : blocks) {
+    rows.push_back(OpCase("SparseSlice")
+                       .Label(block.label)
+                       .Input(wide)
+                       .Input({4})
+                       .Input(I64({2, 7}))
+                       .Input(block.start)
+                       .Input(block.size)
+                       .ShapesDependOnValues()
+                       .Reference(SliceReference));
+  }
+  rows.push_back(OpCase("SparseSliceGrad")
+                     .Input({2})
+                     .Input(wide)
+                     .Input(I64({0, 3}))
+                     .Input(Matrix(2, {0, 0, 1, 1}))
+                     .Reference(SliceGradReference));
+  return rows;
+}
+
+// ---- EditDistance
+
+int64_t Distance(const std::vector<double>& a, const std::vector<double>& b, size_t i, size_t j) {
+  if (i == 0 || j == 0) return static_cast<int64_t>(i + j);
+  if (a[i - 1] == b[j - 1]) return Distance(a, b, i - 1, j - 1);
+  return 1 + std::min({Distance(a, b, i - 1, j), Distance(a, b, i, j - 1),
+                       Distance(a, b, i - 1, j - 1)});
+}
+
+Tensors DistanceReference(const Node& node, const Tensors& x) {
+  std::map<Index, std::vector<double>> sequences[2];
+  Shape shape;
+  for (int k = 0; k < 2; ++k) {
+    const std::vector<double> values = ToDoubles(x[3 * k + 1]);
+    for (const auto& [row, i] : PlacesOf(x[3 * k]))
+      sequences[k][Index(row.begin(), row.end() - 1)].push_back(values[i]);
+  }
+  for (size_t d = 0; d + 1 < Ints(x[2]).size(); ++d)
+    shape.AddDim(std::max(Ints(x[2])[d], Ints(x[5])[d]));
+  std::vector<double> out(shape.num_elements());
+  ForEachIndex(shape, [&](int64_t flat, const Index& index) {
+    const std::vector<double>&a = sequences[0][index], &b = sequences[1][index];
+    out[flat] = static_cast<double>(Distance(a, b, a.size(), b.size()));
+    if (node.attr<bool>("normalize") && out[flat] > 0)
+      out[flat] /= static_cast<double>(b.size());  // infinite if there is no truth
+  });
+  return {Doubles(shape, out)};
+}
+
+std::vector<OpCase> DistanceRows() {
+  std::vector<OpCase> rows;
+  for (const bool normalize : {true, false}) {
+    rows.push_back(
+        OpCase("EditDistance")
+            .Label(normalize ? "normalized" : "plain")
+            .Attr("normalize", normalize)
+            .Input(Matrix(3, {0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 2}))
+            .Input({7}, {0, 2})
+            .Input(I64({2, 2, 3}))
+            .Input(Matrix(3, {0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 3, 1, 0, 0, 1, 1, 0, 1, 1, 1}))
+            .Input({7}, {0, 2})
+            .Input(I64({2, 2, 4}))
+            .Types({DT_BOOL, DT_INT8, DT_INT32, DT_INT64, DT_UINT8, DT_UINT16, DT_INT16})
+            .Gradient(0)
+            .Reference(DistanceReference));
+  }
+  return rows;
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(ToDense, OpSweepTest, testing::ValuesIn(ToDenseRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Order, OpSweepTest, testing::ValuesIn(OrderRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Fill, OpSweepTest, testing::ValuesIn(FillRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Parts, OpSweepTest, testing::ValuesIn(PartRows()), OpCaseName);
+INSTANTIATE_TEST_SUITE_P(Distance, OpSweepTest, testing::ValuesIn(DistanceRows()), OpCaseName);
+
+}  // namespace weir
