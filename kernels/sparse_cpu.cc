@@ -202,10 +202,24 @@ absl::Status CountRows(const SparseValue& x, absl::Span<int64_t> counts) {
   return absl::OkStatus();
 }
 
+// A ragged tensor has the number of the row only, for each element, and how many rows there are.
+absl::StatusOr<SparseValue> ReadRows(const KernelContext& c, bool is_ragged) {
+  if (!is_ragged) return ReadSparse(c, 0);
+  const Tensor &rows = c.input(0), &count = c.input(2);
+  if (rows.rank() != 1) {
+    return InvalidArgument("value_rowids must be a vector, saw: ", rows.shape().ToString());
+  }
+  if (count.rank() != 0) {
+    return InvalidArgument("nrows must be a scalar, saw: ", count.shape().ToString());
+  }
+  return MakeSparse(rows.Reshaped(Shape({rows.dim(0), 1})), c.input(1), count.Reshaped(Shape({1})));
+}
+
 // The elements come row by row, those of a row as they were; an empty row gets one element at its
 // beginning.
+template <bool kRagged>
 absl::Status FillEmptyRows(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadSparse(c, 0));
+  WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadRows(c, kRagged));
   if (c.input(3).rank() != 0) {
     return InvalidArgument("default_value must be a scalar, saw: ", c.input(3).shape().ToString());
   }
@@ -214,7 +228,8 @@ absl::Status FillEmptyRows(KernelContext& c) {
   const absl::Span<int64_t> next = per_row.flat<int64_t>();  // first counts, then places
   WEIR_RETURN_IF_ERROR(CountRows(x, next));
   const int64_t rank = x.rank(), total = x.count() + std::count(next.begin(), next.end(), 0);
-  WEIR_ASSIGN_OR_RETURN(Tensor* const indices, c.AllocateOutput(0, Shape({total, rank})));
+  const Shape index_shape = kRagged ? Shape({total}) : Shape({total, rank});
+  WEIR_ASSIGN_OR_RETURN(Tensor* const indices, c.AllocateOutput(0, index_shape));
   WEIR_ASSIGN_OR_RETURN(Tensor* const values, c.AllocateOutput(1, Shape({total})));
   WEIR_ASSIGN_OR_RETURN(Tensor* const is_empty, c.AllocateOutput(2, Shape({x.dims[0]})));
   WEIR_ASSIGN_OR_RETURN(Tensor* const places, c.AllocateOutput(3, Shape({x.count()})));
@@ -269,7 +284,8 @@ absl::Status FillEmptyRowsGrad(KernelContext& c) {
 
 template <class... Ts>
 void AddFillEmptyRowsGrad(KernelRegistry* r, List<Ts...>) {
-  (r->Add("SparseFillEmptyRowsGrad", kCpu, DataTypeOf<Ts>::value, FillEmptyRowsGrad<Ts>), ...);
+  for (const char* op : {"SparseFillEmptyRowsGrad", "RaggedFillEmptyRowsGrad"})
+    (r->Add(op, kCpu, DataTypeOf<Ts>::value, FillEmptyRowsGrad<Ts>), ...);
 }
 
 }  // namespace
@@ -290,7 +306,8 @@ void AddSparseCpu(KernelRegistry* r) {
   r->Add("SparseToDense", kCpu, MakeToDense).HostArgs({"output_shape"});
   r->Add("SparseReorder", kCpu, Reorder);
   r->Add("SparseReshape", kCpu, ReshapeSparse).Aliases({0});
-  r->Add("SparseFillEmptyRows", kCpu, FillEmptyRows);
+  r->Add("SparseFillEmptyRows", kCpu, FillEmptyRows<false>);
+  r->Add("RaggedFillEmptyRows", kCpu, FillEmptyRows<true>);
   AddFillEmptyRowsGrad(r, Numbers{});
   AddSparsePartsCpu(r);
 }

@@ -138,6 +138,27 @@ absl::Status VariantGradientShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status FillEmptyRowsShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape rows, c.WithRank(0, 1));
+  WEIR_ASSIGN_OR_RETURN(const Shape values, c.WithRank(1, 1));
+  WEIR_RETURN_IF_ERROR(c.WithRank(2, 0).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(3, 0).status());
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, MergeDims(rows.dim(0), values.dim(0)));
+  const auto nrows = KnownInts(c, 2);
+  c.set_all_outputs(UnknownDims(1));
+  if (nrows.has_value() && (*nrows)[0] >= 0) c.set_output(2, Shape({(*nrows)[0]}));
+  c.set_output(3, Shape({count}));
+  return absl::OkStatus();
+}
+
+absl::Status FillEmptyRowsGradShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape map, c.WithRank(0, 1));
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  c.set_output(0, map);
+  c.set_output(1, Shape());
+  return absl::OkStatus();
+}
+
 // ---- gradients
 
 Grads ToSparseGradient(GradContext& g) {
@@ -218,6 +239,24 @@ Grads ToVariantGradient(GradContext& g) {
 
 constexpr char kTsplits[] = "Tsplits: {int32, int64} = DT_INT64";
 
+void AddFillOps(OpRegistry* ops) {
+  ops->Add(OpSpec("RaggedFillEmptyRows")
+               .In("value_rowids: int64, values: T, nrows: int64, default_value: T")
+               .Out("output_value_rowids: int64, output_values: T, empty_row_indicator: bool, "
+                    "reverse_index_map: int64")
+               .Attr("T: type")
+               .InferShape(FillEmptyRowsShape)
+               .Doc("Puts a default value into each row that has no element; also tells which rows "
+                    "those are, and where the elements went."));
+  ops->Add(OpSpec("RaggedFillEmptyRowsGrad")
+               .In("reverse_index_map: int64, grad_values: T")
+               .Out("d_values: T, d_default_value: T")
+               .Attr("T: type")
+               .InferShape(FillEmptyRowsGradShape)
+               .Doc("The gradient of RaggedFillEmptyRows with respect to the values and the "
+                    "default."));
+}
+
 void AddVariantOps(OpRegistry* ops) {
   ops->Add(OpSpec("RaggedTensorToVariant")
                .In("rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: Tvalues")
@@ -293,6 +332,7 @@ void AddRaggedOps(OpRegistry* ops) {
                .Gradient(ToTensorGradient)
                .Doc("A dense tensor with the rows of a ragged one, cut off or filled up with a "
                     "default value."));
+  AddFillOps(ops);
   AddVariantOps(ops);
 }
 

@@ -167,6 +167,14 @@ Tensors FillReference(const Node&, const Tensors& x) {
   return {MatrixOf(indices, rank), Elements({x[1], x[3]}, sources), empty, VectorOf(reverse)};
 }
 
+// The same of one column, without its column.
+Tensors RaggedFillReference(const Node& node, const Tensors& x) {
+  Tensors out = FillReference(
+      node, {x[0].Reshaped(Shape({x[0].dim(0), 1})), x[1], x[2].Reshaped(Shape({1})), x[3]});
+  out[0] = out[0].Reshaped(Shape({out[0].dim(0)}));
+  return out;
+}
+
 Tensors FillGradReference(const Node&, const Tensors& x) {
   const Index map = Ints(x[0]);
   const std::set<int64_t> visited(map.begin(), map.end());
@@ -197,11 +205,21 @@ std::vector<OpCase> FillRows() {
                        .ShapesDependOnValues()
                        .Reference(FillReference));
   }
-  rows.push_back(OpCase("SparseFillEmptyRowsGrad")
-                     .Input(I64({3, 0, 4}))
-                     .Input({6})
-                     .Gradient(0)
-                     .Reference(FillGradReference));
+  for (const char* op : {"SparseFillEmptyRowsGrad", "RaggedFillEmptyRowsGrad"}) {
+    rows.push_back(
+        OpCase(op).Input(I64({3, 0, 4})).Input({6}).Gradient(0).Reference(FillGradReference));
+  }
+  for (const Tensor& rowids : {I64({1, 3, 1}), I64({4, 2, 1, 0, 3}), I64({})}) {
+    rows.push_back(OpCase("RaggedFillEmptyRows")
+                       .Label(absl::StrCat(rowids.dim(0), "_elements"))
+                       .Input(rowids)
+                       .Input({rowids.dim(0)})
+                       .Input(Tensor::Scalar<int64_t>(5))
+                       .Input(Shape())
+                       .ShapesDependOnValues()
+                       .Gradient(0)
+                       .Reference(RaggedFillReference));
+  }
   return rows;
 }
 
