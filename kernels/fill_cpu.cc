@@ -3,6 +3,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/fill_shapes.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/stored_values.h"
 #include "weir/kernels/strided_copy.h"
 
 // Tensors of one value, and the check for values that are none.
@@ -20,6 +21,11 @@ absl::Status Fill(KernelContext& c) {
 absl::Status ZerosLike(KernelContext& c) {
   if (c.input(0).dtype() == DT_RESOURCE)
     return InvalidArgument("there is no zero of type resource");
+  if (c.input(0).dtype() == DT_VARIANT) {
+    WEIR_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(c.pool(), c.input(0)));
+    c.SetOutput(0, std::move(zeros));
+    return absl::OkStatus();
+  }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, c.input(0).shape()));
   ClearElements(c, *out);
   return absl::OkStatus();

@@ -27,6 +27,7 @@ const KernelRegistry& BuiltinKernels() {
     AddLinalgCpu(kernels);
     AddLrnCpu(kernels);
     AddMatMulCpu(kernels);
+    AddOptionalKernels(kernels);
     AddPadCpu(kernels);
     AddParsingKernels(kernels);
     AddPatchesCpu(kernels);
@@ -60,6 +61,9 @@ const KernelRegistry& BuiltinKernels() {
     AddSummary(kernels);
     AddSummaryMedia(kernels);
     AddTableKernels(kernels);
+    AddTensorArrayKernels(kernels);
+    AddTensorListKernels(kernels);
+    AddTensorMapKernels(kernels);
     AddTopKCpu(kernels);
     AddTrainingCpu(kernels);
     AddTransposeCpu(kernels);

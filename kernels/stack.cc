@@ -67,7 +67,10 @@ absl::StatusOr<Kernel> MakeStack(const KernelInit& init) {
   std::string name = init.attr<std::string>("stack_name");
   if (name.empty()) name = init.node.name();
   return Kernel([dtype, name](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const int64_t max_size, ReadInt(c.input(0), "max_size"));
+    int64_t max_size = -1;
+    if (c.num_inputs() > 0) {
+      WEIR_ASSIGN_OR_RETURN(max_size, ReadInt(c.input(0), "max_size"));
+    }
     ResourceHandle handle;
     handle.device = c.device().text();
     handle.name = name;
@@ -106,10 +109,14 @@ absl::Status Close(KernelContext& c) {
 }  // namespace
 
 void AddStackKernels(KernelRegistry* r) {
-  r->Add("StackV2", kCpu, MakeStack);
-  r->Add("StackPushV2", kCpu, Push).Aliases({1});
-  r->Add("StackPopV2", kCpu, MakePop);
-  r->Add("StackCloseV2", kCpu, Close);
+  // The old forms have a reference to their stack where version 2 has a handle.
+  for (const char* version : {"", "V2"}) {
+    const auto op = [version](const char* name) { return absl::StrCat(name, version); };
+    r->Add(op("Stack"), kCpu, MakeStack);
+    r->Add(op("StackPush"), kCpu, Push).Aliases({1});
+    r->Add(op("StackPop"), kCpu, MakePop);
+    r->Add(op("StackClose"), kCpu, Close);
+  }
 }
 
 }  // namespace weir

@@ -54,21 +54,20 @@ class CondBuilder {
   // Nothing if it failed; the graph has the reason.
   std::optional<Outputs> MakeBranch(int side, const Fn& fn) {
     const Output& pivot = pivots_[side];
-    FlowContext branch;
-    branch.pivot = pivot.node;
-    branch.pred = pred_;
-    branch.side = side;
-    branch.seen = {{pivot, pivot}, {pred_, pred_}};  // both belong to the branch as they are
-    stack_.Open(&branch);
+    FlowContext* const branch = stack_.Make(FlowContext::Kind::kBranch);
+    branch->pivot = pivot.node;
+    branch->pred = pred_;
+    branch->side = side;
+    branch->seen = {{pivot, pivot}, {pred_, pred_}};  // both belong to the branch as they are
+    const InContext inside(stack_, branch);
     Outputs outputs = fn(pivot);
     stack_.Settle();
     const std::string user = scope_.name().substr(0, scope_.name().size() - 1);
     bool ok = g_.status().ok();
     for (Output& out : outputs) {
-      if (out) out = stack_.SeeResult(out, user);
+      if (out) out = stack_.SeeResult(branch, out, user);
       ok = ok && out;
     }
-    stack_.Close();
     if (!ok) return std::nullopt;
     return outputs;
   }

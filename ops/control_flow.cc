@@ -2,6 +2,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/gradient_loops.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/registry.h"
 
@@ -129,27 +130,6 @@ absl::Status LoopCondShape(ShapeContext& c) {
 absl::Status AssertShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 absl::Status PrintV2Shape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 
-// ---- gradients
-
-// Each side's gradient exists only if that side was taken, even where it does not depend on the
-// value.
-Grads SwitchGradient(GradContext& g) {
-  const Output pred = g.x(1);
-  const Output on_false = Switch(g.dy(0), pred).on_false, on_true = Switch(g.dy(1), pred).on_true;
-  return {Merge({on_false, on_true}).output};
-}
-
-// The gradient goes back to the input that was alive.
-Grads MergeGradient(GradContext& g) {
-  Grads out;
-  for (int i = 0; i < g.num_inputs(); ++i) {
-    const Output index = Const(g.graph(), i, "Equal/y");
-    const Output chosen = AddOp("Equal", {g.y(1), index});
-    out.push_back(Switch(g.dy(0), chosen).on_true);
-  }
-  return out;
-}
-
 }  // namespace
 
 void AddControlFlowOps(OpRegistry* ops) {
@@ -238,12 +218,14 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Attr("is_constant: bool = false")
                .Attr("parallel_iterations: int = 10")
                .InferShape(EnterShape)
+               .Gradient(EnterGradient)
                .Doc("Makes a value available in the loop frame `frame_name`."));
   ops->Add(OpSpec("Exit")
                .In("data: T")
                .Out("output: T")
                .Attr("T: type")
                .InferShape(IdentityShape)
+               .Gradient(ExitGradient)
                .Doc("Makes a value of a loop frame available outside of it."));
   ops->Add(OpSpec("NextIteration")
                .In("data: T")
@@ -266,12 +248,14 @@ void AddControlFlowOps(OpRegistry* ops) {
                .Attr("is_constant: bool = false")
                .Attr("parallel_iterations: int = 10")
                .InferShape(EnterShape)
+               .Gradient(EnterGradient)
                .Doc("Makes a reference available in the loop frame `frame_name`."));
   ops->Add(OpSpec("RefExit")
                .In("data: Ref(T)")
                .Out("output: Ref(T)")
                .Attr("T: type")
                .InferShape(IdentityShape)
+               .Gradient(ExitGradient)
                .Doc("Makes a reference in a loop frame available outside of it."));
   ops->Add(OpSpec("RefNextIteration")
                .In("data: Ref(T)")

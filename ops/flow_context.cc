@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "weir/core/scope.h"
+#include "weir/ops/gradient_loops.h"
 #include "weir/ops/variable_store.h"
 
 // The nodes of a branch or a loop are built as anywhere else, and get their edges across its border
-// afterwards, when the context is closed or another one is opened in it.
+// afterwards, when the context is closed or another one is opened.
 //
 // A value from outside is replaced: in a branch by the branch's side of a Switch on it, which is
 // dead if the branch is not taken, and so is all that depends on it; in a loop by a constant Enter.
@@ -16,12 +17,18 @@
 // user gives the Switch or Enter its name. A node without inputs waits for the context's pivot, and
 // so does one in a loop that depends on nothing but constants of the loop: it would run once more
 // than the body does. Control edges do not lead into a loop: what must come before is known inside
-// by an Identity of its value.
+// by an Identity of its value. In the loop of a gradient, a value of the loop that it goes back
+// through is what it was in the iteration at hand (ops/gradient_loops.h).
 //
 // These are the rules of TensorFlow's CondContext and WhileContext, which apply them to each node
 // as it is made; names come out the same because nodes are settled in the order they were made, and
-// before any of an inner context.
+// before any of another context.
 namespace weir {
+
+FlowContext* LoopAround(FlowContext* context) {
+  while (context != nullptr && context->kind != FlowContext::Kind::kLoop) context = context->outer;
+  return context;
+}
 
 FlowStack& FlowStack::Of(Graph& graph) {
   auto& stack = graph.Extension<std::unique_ptr<FlowStack>>();
@@ -29,112 +36,150 @@ FlowStack& FlowStack::Of(Graph& graph) {
   return *stack;
 }
 
+FlowContext* FlowStack::Make(FlowContext::Kind kind) {
+  contexts_.push_back(std::make_unique<FlowContext>());
+  contexts_.back()->kind = kind;
+  contexts_.back()->outer = current();
+  return contexts_.back().get();
+}
+
 void FlowStack::Open(FlowContext* context) {
   Settle();
-  context->first = context->settled = graph_.num_nodes();
   open_.push_back(context);
 }
 
 void FlowStack::Close() {
   Settle();
   open_.pop_back();
-  for (FlowContext* outer : open_) outer->settled = graph_.num_nodes();
 }
 
 void FlowStack::Settle() {
-  if (open_.empty()) return;
-  const int level = static_cast<int>(open_.size()) - 1;
-  FlowContext& c = *open_[level];
-  for (; c.settled < graph_.num_nodes() && graph_.status().ok(); ++c.settled) {
-    Node* node = graph_.nodes()[c.settled].get();
-    if (c.Contains(node)) SettleNode(level, node);
+  const int first = std::exchange(settled_, graph_.num_nodes()), last = settled_;
+  FlowContext* const context = current();
+  if (context == nullptr) return;
+  // All belong to it before the first has its edges: other contexts may be opened for that.
+  std::vector<Node*> made;
+  for (int id = first; id < last; ++id) {
+    Node* node = graph_.nodes()[id].get();
+    if (context_of_.try_emplace(node, context).second) made.push_back(node);
+  }
+  for (Node* node : made) {
+    if (!graph_.status().ok()) return;
+    SettleNode(node);
   }
 }
 
-void FlowStack::SettleNode(int level, Node* node) {
-  FlowContext& c = *open_[level];
+FlowContext* FlowStack::ContextOf(const Node* node) const {
+  if (const auto it = context_of_.find(node); it != context_of_.end()) return it->second;
+  return node->id() >= settled_ ? current() : nullptr;
+}
+
+FlowContext* FlowStack::OutputContextOf(const Node* node) const {
+  FlowContext* const context = ContextOf(node);
+  const bool leaves = node->op_name() == "Exit" || node->op_name() == "RefExit";
+  return leaves && context != nullptr ? context->outer : context;
+}
+
+void FlowStack::Assign(const Node* node, FlowContext* context) { context_of_[node] = context; }
+
+// The shape of a value that a gradient needs is taken where the value is: it takes less to keep.
+void FlowStack::SettleNode(Node* node) {
+  FlowContext* const context = ContextOf(node);
+  FlowContext* const loop = LoopAround(context);
+  const std::string& op = node->op_name();
+  if (loop != nullptr && loop->gradient != nullptr &&
+      (op == "Shape" || op == "Size" || op == "Rank")) {
+    FlowContext* const of_value = ContextOf(node->input(0).node);
+    if (of_value != nullptr && LoopAround(of_value) == loop->gradient->forward()) {
+      Assign(node, of_value);
+      return SettleIn(of_value, node);
+    }
+  }
+  SettleIn(context, node);
+}
+
+void FlowStack::SettleIn(FlowContext* context, Node* node) {
+  FlowContext& c = *context;
   for (int i = 0; i < node->num_inputs(); ++i) {
-    const Output seen = SeeAt(level, node->input(i), node->name());
+    const Output seen = See(context, node->input(i), node->name());
     if (!seen) return;
     if (seen != node->input(i)) graph_.Fail(graph_.SetInput(node, i, seen));
   }
-  std::vector<Node*> outside = TakeOutsideControls(level, node);
+  std::vector<Node*> outside = TakeOutsideControls(context, node);
   const auto controls = node->control_inputs();
   bool waits = true;
   if (node->num_inputs() == 0) {
     waits = std::any_of(controls.begin(), controls.end(),
-                        [&c](const Node* control) { return c.Contains(control); });
+                        [&](const Node* control) { return c.Contains(OutputContextOf(control)); });
   } else if (c.kind == FlowContext::Kind::kLoop) {
     const auto inputs = node->inputs();
     waits = !controls.empty() || !std::all_of(inputs.begin(), inputs.end(), IsLoopConstant);
   }
   if (!waits && c.pivot != nullptr) graph_.Fail(graph_.AddControlInput(node, c.pivot));
   if (c.kind == FlowContext::Kind::kLoop) {
-    for (Node* control : outside) WaitInside(level, node, control);
+    for (Node* control : outside) WaitInside(context, node, control);
   }
 }
 
 // Takes the edges away that come from outside the innermost loop around the node.
-std::vector<Node*> FlowStack::TakeOutsideControls(int level, Node* node) {
-  int loop = level;
-  while (loop >= 0 && open_[loop]->kind != FlowContext::Kind::kLoop) --loop;
-  if (loop < 0) return {};
+std::vector<Node*> FlowStack::TakeOutsideControls(FlowContext* context, Node* node) {
+  const FlowContext* const loop = LoopAround(context);
+  if (loop == nullptr) return {};
   std::vector<Node*> inside, outside;
   for (Node* control : node->control_inputs())
-    (open_[loop]->Contains(control) ? inside : outside).push_back(control);
+    (loop->Contains(OutputContextOf(control)) ? inside : outside).push_back(control);
   if (!outside.empty()) graph_.Fail(graph_.SetControlInputs(node, inside));
   return outside;
 }
 
 // Has the node wait for an Identity, inside, of what `control` makes outside.
-void FlowStack::WaitInside(int level, Node* node, Node* control) {
+void FlowStack::WaitInside(FlowContext* context, Node* node, Node* control) {
   if (control->num_outputs() == 0) return;
   // Constants are made in the scope of the op they are for, not in one of their own.
   const std::string& name = node->name();
   const size_t slash = node->op_name() == "Const" ? name.rfind('/') : std::string::npos;
   const std::string scope = name.substr(0, slash);
   const std::string identity_name = graph_.UniqueName(scope + "/Identity");
-  const Output value = SeeAt(level, control->output(), identity_name);
+  const Output value = See(context, control->output(), identity_name);
   if (!value) return;
   Node* identity = NodeBuilder(graph_, "Identity")
                        .Name(identity_name + "/")
                        .Input(value)
-                       .Control(open_[level]->pivot)
+                       .Control(context->pivot)
                        .Verbatim()
                        .Build();
-  if (identity != nullptr) graph_.Fail(graph_.AddControlInput(node, identity));
+  if (identity == nullptr) return;
+  Assign(identity, context);
+  graph_.Fail(graph_.AddControlInput(node, identity));
 }
 
-Output FlowStack::See(const Output& value, const std::string& user) {
-  return SeeAt(static_cast<int>(open_.size()) - 1, value, user);
+Output FlowStack::See(FlowContext* context, const Output& value, const std::string& user) {
+  return SeeIn(context, value, user, /*is_result=*/false);
 }
 
-Output FlowStack::SeeResult(const Output& value, const std::string& user) {
-  return SeeAt(static_cast<int>(open_.size()) - 1, value, user, /*is_result=*/true);
+Output FlowStack::SeeResult(FlowContext* branch, const Output& value, const std::string& user) {
+  return SeeIn(branch, value, user, /*is_result=*/true);
 }
 
-Output FlowStack::SeeOutside(const Output& value, const std::string& user) {
-  return SeeAt(static_cast<int>(open_.size()) - 2, value, user);
-}
-
-Output FlowStack::SeeAt(int level, const Output& value, const std::string& user, bool is_result) {
-  if (level < 0 || !value) return value;
-  FlowContext& c = *open_[level];
-  if (c.Contains(value.node)) return value;
-  if (const auto it = c.seen.find(value); it != c.seen.end()) return it->second;
-  const Output outer = SeeAt(level - 1, value, user);
+Output FlowStack::SeeIn(FlowContext* c, const Output& value, const std::string& user,
+                        bool is_result) {
+  if (c == nullptr || !value) return value;
+  if (const auto it = c->seen.find(value); it != c->seen.end()) return it->second;
+  FlowContext* const made_in = OutputContextOf(value.node);
+  if (c->Contains(made_in)) return value;
+  if (c->gradient != nullptr && LoopAround(made_in) == c->gradient->forward())
+    return c->seen[value] = c->gradient->RealValue(value, user);
+  const Output outer = SeeIn(c->outer, value, user, /*is_result=*/false);
   if (!outer) return {};
-  Node* node = Bring(level, outer, user, is_result);
+  Node* node = Bring(*c, outer, user, is_result);
   if (node == nullptr) return {};
-  for (size_t i = level; i < open_.size(); ++i) open_[i]->outside.insert(node);
-  const Output inner = node->output(c.kind == FlowContext::Kind::kBranch ? c.side : 0);
-  c.seen[inner] = inner;
-  return c.seen[value] = inner;
+  Assign(node, c);
+  return c->seen[value] = node->output(c->kind == FlowContext::Kind::kBranch ? c->side : 0);
 }
 
 // The node through which a value comes in.
-Node* FlowStack::Bring(int level, const Output& outer, const std::string& user, bool is_result) {
-  const FlowContext& c = *open_[level];
+Node* FlowStack::Bring(const FlowContext& c, const Output& outer, const std::string& user,
+                       bool is_result) {
   std::optional<ClearControlDependencies> no_controls;
   if (!is_result) no_controls.emplace(graph_);
   if (c.kind == FlowContext::Kind::kBranch) {
@@ -158,16 +203,11 @@ Node* FlowStack::Bring(int level, const Output& outer, const std::string& user, 
   return enter.Build();
 }
 
-Node* FlowStack::OuterPivot() const {
-  for (size_t i = open_.size(); i-- > 1;) {
-    if (open_[i - 1]->pivot != nullptr) return open_[i - 1]->pivot;
-  }
-  return nullptr;
-}
-
 bool FlowStack::IsInside(const Output& value) const {
-  return std::any_of(open_.begin(), open_.end(),
-                     [&value](const FlowContext* c) { return c->Contains(value.node); });
+  FlowContext* const made_in = OutputContextOf(value.node);
+  return std::any_of(open_.begin(), open_.end(), [made_in](const FlowContext* c) {
+    return c != nullptr && c->Contains(made_in);
+  });
 }
 
 bool IsLoopConstant(const Output& value) {
@@ -176,23 +216,18 @@ bool IsLoopConstant(const Output& value) {
 }
 
 OutsideFlow::OutsideFlow(Graph& graph) : graph_(graph), first_(graph.num_nodes()) {
-  FlowStack& stack = FlowStack::Of(graph);
-  stack.Settle();
-  open_ = std::exchange(stack.open_, {});
+  FlowStack::Of(graph).Open(nullptr);
 }
 
 OutsideFlow::~OutsideFlow() {
-  for (int id = first_; id < graph_.num_nodes() && !open_.empty(); ++id) {
-    const Node* node = graph_.nodes()[id].get();
-    CheckOutside(*node);
-    for (FlowContext* context : open_) context->outside.insert(node);
-  }
-  FlowStack::Of(graph_).open_ = std::move(open_);
+  FlowStack& stack = FlowStack::Of(graph_);
+  stack.Close();
+  for (int id = first_; id < graph_.num_nodes(); ++id) CheckOutside(*graph_.nodes()[id]);
 }
 
 void OutsideFlow::CheckOutside(const Node& node) const {
   for (const Output& in : node.inputs()) {
-    if (!open_[0]->Contains(in.node)) continue;
+    if (!IsInFlow(in)) continue;
     graph_.Fail(InvalidArgument(
         node.Label(),
         " lies outside of the branches and loops under construction, as variables and ",

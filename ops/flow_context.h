@@ -1,74 +1,111 @@
 #ifndef WEIR_OPS_FLOW_CONTEXT_H_
 #define WEIR_OPS_FLOW_CONTEXT_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "weir/core/graph.h"
 
-// Branches (ops/cond.h) and loops (ops/while_loop.h) while they are built.
+// Branches (ops/cond.h) and loops (ops/while_loop.h): which node belongs to which, while they are
+// built and afterwards, when their gradients are.
 namespace weir {
+
+class GradientLoop;  // ops/gradient_loops.h
 
 struct FlowContext {
   enum class Kind { kBranch, kLoop };
   Kind kind = Kind::kBranch;
+  // The one that it lies in; null if none.
+  FlowContext* outer = nullptr;
   // Runs whenever the branch is taken, or in every iteration: what has no inputs waits for it.
   Node* pivot = nullptr;
 
   // Of a branch: the predicate, and which output of a Switch it sees (1 if it is for true).
-  Output pred;
+  Output pred = {};
   int side = 0;
-  // Of a loop:
-  std::string frame_name;
+  // Of a loop; `condition` is the output of its LoopCond.
+  std::string frame_name = {};
   int64_t parallel_iterations = 10;
+  Output condition = {};
+  Outputs enters = {}, exits = {};
+  // A loop that goes back through the iterations of another one; else null.
+  std::shared_ptr<GradientLoop> gradient = nullptr;
 
-  // The rest is FlowStack's. Nodes from `first` on are made in it, but for those in `outside`;
-  // those before `settled` have their edges.
-  int first = 0, settled = 0;
-  absl::flat_hash_set<const Node*> outside = {};
-  absl::flat_hash_map<Output, Output> seen = {};  // values from outside, as they are known inside
+  // Values from outside, as they are known inside.
+  absl::flat_hash_map<Output, Output> seen = {};
 
-  bool Contains(const Node* node) const { return node->id() >= first && !outside.contains(node); }
+  // True if `inner` is this one or lies in it.
+  bool Contains(const FlowContext* inner) const {
+    while (inner != nullptr && inner != this) inner = inner->outer;
+    return inner == this;
+  }
 };
 
-// The open contexts of a graph, innermost last.
+// The innermost loop around a context (itself included); null if there is none.
+FlowContext* LoopAround(FlowContext* context);
+
+// The contexts of a graph: all that were made, and those that nodes are being made in.
 class FlowStack {
  public:
   explicit FlowStack(Graph& graph) : graph_(graph) {}
   static FlowStack& Of(Graph& graph);
 
-  bool empty() const { return open_.empty(); }
-  // Nodes are made in the context from now on.
+  // A new context in the one that is open.
+  FlowContext* Make(FlowContext::Kind kind);
+  // Nodes are made in the context from now on; in none if it is null.
   void Open(FlowContext* context);
   // No longer; they all have their edges then.
   void Close();
-  // Gives the nodes made so far their edges: before the innermost context's pivot changes.
+  // Gives the nodes made so far their edges: before the open context's pivot changes.
   void Settle();
-  // `value` as it is known in the innermost context; what is made for it is named after `user`.
-  // Invalid after an error, which has stuck to the graph.
-  Output See(const Output& value, const std::string& user);
+  // The open context; null if none is.
+  FlowContext* current() const { return open_.empty() ? nullptr : open_.back(); }
+
+  // The context that a node was made in, or that it brings a value into; null if none.
+  FlowContext* ContextOf(const Node* node) const;
+  // The same for its outputs: those of an Exit are outside of its loop.
+  FlowContext* OutputContextOf(const Node* node) const;
+  // Says so, and leaves its edges as they are.
+  void Assign(const Node* node, FlowContext* context);
+
+  // `value` as it is known in `context`; what is made for it is named after `user`. Invalid after
+  // an error, which has stuck to the graph.
+  Output See(FlowContext* context, const Output& value, const std::string& user);
   // The same for a result of a branch: what is made for it runs after the control dependencies
   // around, unlike others.
-  Output SeeResult(const Output& value, const std::string& user);
-  // As it is known in the context around the innermost one.
-  Output SeeOutside(const Output& value, const std::string& user);
-  // The pivot of the innermost context that has one, outside the innermost one; null if none has.
-  Node* OuterPivot() const;
+  Output SeeResult(FlowContext* branch, const Output& value, const std::string& user);
   // True for a tensor that exists only inside an open context.
   bool IsInside(const Output& value) const;
+  // Gives a node its edges in `context`, which it is to belong to.
+  void SettleIn(FlowContext* context, Node* node);
 
  private:
-  friend class OutsideFlow;
-  void SettleNode(int level, Node* node);
-  std::vector<Node*> TakeOutsideControls(int level, Node* node);
-  void WaitInside(int level, Node* node, Node* control);
-  Output SeeAt(int level, const Output& value, const std::string& user, bool is_result = false);
-  Node* Bring(int level, const Output& outer, const std::string& user, bool is_result);
+  void SettleNode(Node* node);
+  std::vector<Node*> TakeOutsideControls(FlowContext* context, Node* node);
+  void WaitInside(FlowContext* context, Node* node, Node* control);
+  Output SeeIn(FlowContext* c, const Output& value, const std::string& user, bool is_result);
+  Node* Bring(const FlowContext& c, const Output& outer, const std::string& user, bool is_result);
 
   Graph& graph_;
+  std::vector<std::unique_ptr<FlowContext>> contexts_;
   std::vector<FlowContext*> open_;
+  // Nodes before `settled_` have their edges, and their contexts here, if any.
+  int settled_ = 0;
+  absl::flat_hash_map<const Node*, FlowContext*> context_of_;
+};
+
+// While it lives, nodes are made in `context`.
+class InContext {
+ public:
+  InContext(FlowStack& stack, FlowContext* context) : stack_(stack) { stack_.Open(context); }
+  ~InContext() { stack_.Close(); }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+
+ private:
+  FlowStack& stack_;
 };
 
 // While it lives, nodes are made outside of all branches and loops under construction, as variables
@@ -85,7 +122,6 @@ class OutsideFlow {
 
   Graph& graph_;
   const int first_;
-  std::vector<FlowContext*> open_;
 };
 
 // The output of an Enter that is there in every iteration.

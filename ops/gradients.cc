@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/gradient_loops.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variables.h"
@@ -32,10 +33,21 @@ namespace weir {
 // node that got none, but could have, get zeros, since rules may rely on them.
 namespace {
 
+// While it lives, nodes are made in this loop of a gradient, if it is not null.
+class InLoop {
+ public:
+  InLoop(Graph& graph, const GradientLoop* loop) {
+    if (loop != nullptr) context_.emplace(FlowStack::Of(graph), loop->backward());
+  }
+
+ private:
+  std::optional<InContext> context_;
+};
+
 class Backprop {
  public:
   Backprop(Graph& graph, const Outputs& ys, const Outputs& xs, const GradientsOptions& options)
-      : graph_(graph), ys_(ys), xs_(xs), options_(options) {}
+      : graph_(graph), ys_(ys), xs_(xs), options_(options), loops_(graph) {}
 
   absl::StatusOr<Grads> Run();
 
@@ -44,6 +56,8 @@ class Backprop {
 
   absl::Status Check() const;
   void FindNodesBetween();
+  void FindLoops();
+  void CountPending();
   void FindStops();
   absl::Status Start();
   absl::StatusOr<Grad> InitialGrad(int i);
@@ -51,6 +65,11 @@ class Backprop {
   absl::StatusOr<Grads> Differentiate(Node* node, Grads dys);
   absl::Status HandOn(Node* node, Grads dxs);
   Grads TakeGrads(Node* node);
+  void Enqueue(Node* node);
+  void EnqueueExits();
+  void EnqueueExit(Node* exit);
+  void StartFromExit(Node* exit);
+  bool HasGrads(const Node* node) const;
   Grad Sum(Node* node, const Grads& parts);
   absl::Status NoGradient(const Node* node) const;
   std::vector<std::string> PathTo(const Node* from, const std::function<bool(const Node*)>& done,
@@ -71,6 +90,7 @@ class Backprop {
   std::vector<std::vector<Grads>> arrived_;  // by node id and output
   std::vector<std::vector<Grad>> summed_;    // the same once the node was visited
   std::deque<Node*> queue_;
+  GradientLoops loops_;
 };
 
 absl::Status Backprop::Check() const {
@@ -143,6 +163,23 @@ void Backprop::FindNodesBetween() {
   for (size_t i = 0; i < between_.size(); ++i) {
     for (const Output& in : between_[i]->inputs()) between(in.node);
   }
+}
+
+// All variables of a loop are gone back through if one is.
+void Backprop::FindLoops() {
+  for (size_t i = 0; i < between_.size(); ++i) {
+    if (!IsLoopExit(between_[i])) continue;
+    std::optional<ColocateWith> colocate;
+    if (options_.colocate_gradients_with_ops) colocate.emplace(graph_, between_[i]);
+    for (Node* exit : loops_.Add(between_[i])) {
+      if (exit->id() >= static_cast<int>(marks_.size()) || Has(exit, kBetween)) continue;
+      Set(exit, kBetween);
+      between_.push_back(exit);
+    }
+  }
+}
+
+void Backprop::CountPending() {
   for (const Node* node : between_) {
     for (const Output& in : node->inputs()) {
       if (Has(in.node, kBetween)) ++pending_[in.node->id()];
@@ -204,13 +241,88 @@ absl::Status Backprop::Start() {
     arrived.resize(ys_[i].node->num_outputs());
     arrived[ys_[i].index].push_back(grad);
   }
+  FindLoops();
+  WEIR_RETURN_IF_ERROR(graph_.status());
+  CountPending();
   for (const Output& y : ys_) {
     if (pending_[y.node->id()] == 0 && Has(y.node, kBetween) && !Has(y.node, kQueued)) {
       Set(y.node, kQueued);
       queue_.push_back(y.node);
     }
   }
+  EnqueueExits();
   return absl::OkStatus();
+}
+
+// Zeros for the Exit of a variable that nothing depends on, of a loop that has gradients of others.
+void Backprop::StartFromExit(Node* exit) {
+  if (!IsTrainable(exit->output().dtype())) return;
+  const Output zeros = loops_.ZerosForExit(exit->output());
+  auto& arrived = arrived_[exit->id()];
+  arrived.resize(exit->num_outputs());
+  if (zeros) arrived[0].push_back(Grad(zeros));
+}
+
+// The Exits that wait for nobody.
+void Backprop::EnqueueExits() {
+  for (const auto& exits : loops_.exits()) {
+    for (Node* exit : exits->all) {
+      if (exit->id() >= static_cast<int>(pending_.size()) || pending_[exit->id()] != 0) continue;
+      --exits->pending;
+      if (!Has(exit, kQueued)) exits->unused.push_back(exit);
+    }
+    if (exits->pending == 0) {
+      for (Node* exit : exits->unused) {
+        if (!IsTrainable(exit->output().dtype())) continue;
+        StartFromExit(exit);
+        queue_.push_back(exit);
+      }
+    }
+    for (const Output& enter : exits->loop->forward()->enters) {
+      const int id = enter.node->id();
+      if (id < static_cast<int>(pending_.size()) && pending_[id] == 0) pending_[id] = 1;
+    }
+  }
+}
+
+bool Backprop::HasGrads(const Node* node) const {
+  const auto& arrived = arrived_[node->id()];
+  return std::any_of(arrived.begin(), arrived.end(), [](const Grads& g) { return !g.empty(); });
+}
+
+// The Exits of a loop are visited together, when all that follows the loop has been.
+void Backprop::EnqueueExit(Node* exit) {
+  GradientLoops::Exits* const exits = loops_.ExitsOf(exit);
+  if (exits == nullptr) return queue_.push_back(exit);
+  exits->deferred.push_back(exit);
+  if (--exits->pending > 0) return;
+  bool any = false;
+  for (Node* e : exits->deferred) {
+    if (HasGrads(e)) {
+      any = true;
+      queue_.push_back(e);
+    } else {
+      exits->unused.push_back(e);
+    }
+  }
+  for (Node* e : exits->unused) {
+    if (any) StartFromExit(e);
+    queue_.push_back(e);
+  }
+}
+
+// A node whose consumers have all been visited. A loop's Switch is visited twice: from the Exit,
+// and from the iteration.
+void Backprop::Enqueue(Node* node) {
+  const int id = node->id();
+  if (id >= static_cast<int>(pending_.size())) return;
+  --pending_[id];
+  if (pending_[id] != 0 && !(pending_[id] > 0 && !loops_.empty() && IsLoopSwitch(node))) return;
+  if (IsLoopExit(node)) {
+    EnqueueExit(node);
+  } else {
+    queue_.push_back(node);
+  }
 }
 
 // A sum is placed with its first part, whatever scope is open: the parts come from all over the
@@ -237,15 +349,19 @@ Grads Backprop::TakeGrads(Node* node) {
   auto& arrived = arrived_[node->id()];
   arrived.resize(node->num_outputs());
   Grads& sums = summed_[node->id()];
-  for (const Grads& parts : arrived) sums.push_back(Sum(node, parts));
+  sums.resize(arrived.size());
+  for (size_t i = 0; i < arrived.size(); ++i) {
+    if (!arrived[i].empty()) sums[i] = Sum(node, arrived[i]);
+  }
   std::vector<Grads>().swap(arrived);
   return sums;
 }
 
 absl::StatusOr<Grads> Backprop::Differentiate(Node* node, Grads dys) {
   for (int i = 0; i < node->num_outputs(); ++i) {
-    if (dys[i].none() && IsTrainable(node->output(i).dtype()))
-      dys[i] = Grad(ZerosForOutput(node->output(i)));
+    if (!dys[i].none() || !IsTrainable(node->output(i).dtype())) continue;
+    const Output& y = node->output(i);
+    dys[i] = Grad(loops_.empty() ? ZerosForOutput(y) : loops_.ZerosFor(y));
   }
   const NameScope scope(graph_, node->name() + "_grad");
   GradContext context(*node, std::move(dys));
@@ -288,7 +404,12 @@ absl::Status Backprop::Visit(Node* node) {
   {
     std::optional<ColocateWith> colocate;
     if (options_.colocate_gradients_with_ops) colocate.emplace(graph_, node);
-    Grads dys = TakeGrads(node);
+    Grads dys;
+    {
+      const InLoop inside(graph_, loops_.Of(node, /*before=*/true));
+      dys = TakeGrads(node);
+    }
+    const InLoop inside(graph_, loops_.Of(node, /*before=*/false));
     const bool any = std::any_of(dys.begin(), dys.end(), [](const Grad& g) { return !g.none(); });
     if (any && !Has(node, kStop) && !node->op().not_differentiable()) {
       if (!node->op().gradient_fn()) return NoGradient(node);
@@ -296,9 +417,7 @@ absl::Status Backprop::Visit(Node* node) {
       WEIR_RETURN_IF_ERROR(HandOn(node, std::move(dxs)));
     }
   }
-  for (const Output& in : node->inputs()) {
-    if (--pending_[in.node->id()] == 0 && Has(in.node, kBetween)) queue_.push_back(in.node);
-  }
+  for (const Output& in : node->inputs()) Enqueue(in.node);
   return absl::OkStatus();
 }
 
@@ -351,8 +470,9 @@ absl::Status Backprop::NoGradient(const Node* node) const {
       ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
 }
 
-// Only a cycle can keep nodes waiting for each other.
+// Only a cycle can keep nodes waiting for each other: a loop whose structure is not known.
 absl::Status Backprop::CheckAllVisited() const {
+  if (!loops_.empty()) return absl::OkStatus();
   for (const Node* node : between_) {
     if (pending_[node->id()] > 0) {
       return Unimplemented(
@@ -389,6 +509,7 @@ absl::StatusOr<Grads> Backprop::Run() {
       WEIR_RETURN_IF_ERROR(Visit(node));
     }
     WEIR_RETURN_IF_ERROR(CheckAllVisited());
+    loops_.Finish();
     results = Results();
   }
   if (options_.unconnected_gradients == UnconnectedGradients::kZero) {

@@ -16,6 +16,7 @@ const OpRegistry& BuiltinOps() {
     AddParsingOps(ops);
     AddQueueOps(ops);
     AddRaggedOps(ops);
+    AddOptionalOps(ops);
     AddRandomOps(ops);
     AddReaderOps(ops);
     AddSetOps(ops);
@@ -26,6 +27,9 @@ const OpRegistry& BuiltinOps() {
     AddStringOps(ops);
     AddSummaryOps(ops);
     AddTableOps(ops);
+    AddTensorArrayOps(ops);
+    AddTensorListOps(ops);
+    AddTensorMapOps(ops);
     AddTrainingOps(ops);
     return ops;
   }();

@@ -6,7 +6,7 @@ namespace weir {
 namespace {
 
 absl::Status StackShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  if (c.num_inputs() > 0) WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
   c.set_output(0, Shape());
   return absl::OkStatus();
 }
@@ -52,6 +52,34 @@ void AddStackOps(OpRegistry* ops) {
                .InferShape(NoOutputs)
                .NotDifferentiable()
                .Doc("Frees what a stack holds."));
+  ops->Add(OpSpec("Stack")
+               .Out("handle: Ref(string)")
+               .Attr("elem_type: type")
+               .Attr("stack_name: string = ''")
+               .Stateful()
+               .InferShape(StackShape)
+               .NotDifferentiable()
+               .Doc("StackV2 by reference, for any number of values."));
+  ops->Add(OpSpec("StackPush")
+               .In("handle: Ref(string), elem: T")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("swap_memory: bool = false")
+               .InferShape(PushShape)
+               .NotDifferentiable()
+               .Doc("StackPushV2 by reference."));
+  ops->Add(OpSpec("StackPop")
+               .In("handle: Ref(string)")
+               .Out("elem: elem_type")
+               .Attr("elem_type: type")
+               .InferShape(UnknownShape)
+               .NotDifferentiable()
+               .Doc("StackPopV2 by reference."));
+  ops->Add(OpSpec("StackClose")
+               .In("handle: Ref(string)")
+               .InferShape(NoOutputs)
+               .NotDifferentiable()
+               .Doc("StackCloseV2 by reference."));
 }
 
 }  // namespace weir

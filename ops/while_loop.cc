@@ -32,13 +32,12 @@ class LoopBuilder {
       : g_(graph), options_(options), stack_(FlowStack::Of(graph)) {}
 
   Outputs Build(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars) {
-    context_.kind = FlowContext::Kind::kLoop;
-    context_.frame_name = g_.UniqueName(g_.name_scope() + "while_context");
-    context_.parallel_iterations = options_.parallel_iterations;
-    stack_.Open(&context_);
+    context_ = stack_.Make(FlowContext::Kind::kLoop);
+    context_->frame_name = g_.UniqueName(g_.name_scope() + "while_context");
+    context_->parallel_iterations = options_.parallel_iterations;
+    const InContext inside(stack_, context_);
     const bool built = EnterAll(loop_vars) && BuildCondition(cond) && BuildBody(body);
-    stack_.Close();
-    return built && g_.status().ok() ? exits_ : Outputs();
+    return built && g_.status().ok() ? context_->exits : Outputs();
   }
 
  private:
@@ -48,29 +47,28 @@ class LoopBuilder {
     Outputs outer;
     for (const Output& v : loop_vars) {
       if (!v) return false;
-      outer.push_back(stack_.SeeOutside(v, Here()));
+      outer.push_back(stack_.See(context_->outer, v, Here()));
       if (!outer.back()) return false;
     }
     for (size_t i = 0; i < outer.size(); ++i) {
       const Output enter = EnterVariable(i, outer[i]);
       if (!enter) return false;
-      // Not `settled`: what enters comes from outside, and is not to be brought in once more.
-      context_.seen[enter] = enter;
-      context_.outside.insert(enter.node);
-      enters_.push_back(enter);
+      // What enters comes from outside, and is not to be brought in once more.
+      stack_.Assign(enter.node, context_);
+      context_->enters.push_back(enter);
     }
-    for (const Output& enter : enters_) {
+    for (const Output& enter : context_->enters) {
       const Output merge = Merge({enter, enter}).output;
       if (!merge) return false;
       merges_.push_back(merge);
     }
-    context_.pivot = merges_[0].node;
+    context_->pivot = merges_[0].node;
     return true;
   }
 
   Output EnterVariable(size_t i, const Output& value) {
     Output enter =
-        Enter(value, context_.frame_name,
+        Enter(value, context_->frame_name,
               {.is_constant = false, .parallel_iterations = options_.parallel_iterations});
     if (!enter) return {};
     const Shape& initial = value.shape();
@@ -84,7 +82,9 @@ class LoopBuilder {
       return {};
     }
     g_.Fail(g_.RefineShape(enter, wanted));
-    Node* const pivot = stack_.OuterPivot();
+    const FlowContext* outer = context_->outer;
+    while (outer != nullptr && outer->pivot == nullptr) outer = outer->outer;
+    Node* const pivot = outer == nullptr ? nullptr : outer->pivot;
     if (pivot != nullptr && IsLoopConstant(value)) g_.Fail(g_.AddControlInput(enter.node, pivot));
     return enter;
   }
@@ -104,6 +104,7 @@ class LoopBuilder {
     if (!condition) return false;
     const Output loop_cond = LoopCond(condition, "LoopCond");
     if (!loop_cond) return false;
+    context_->condition = loop_cond;
     for (const Output& merge : merges_) {
       const PlaceWith beside(g_, merge.node, true);
       const SwitchResult sides = Switch(merge, loop_cond);
@@ -120,7 +121,7 @@ class LoopBuilder {
       if (!vars.back()) return false;
     }
     stack_.Settle();
-    context_.pivot = vars[0].node;
+    context_->pivot = vars[0].node;
     const Outputs next = body(vars);
     if (!g_.status().ok()) return false;
     if (next.size() != merges_.size()) {
@@ -133,8 +134,8 @@ class LoopBuilder {
       if (!next[i] || !GoRound(i, NextIteration(next[i]))) return false;
     }
     for (const SwitchResult& sides : switches_) {
-      exits_.push_back(Exit(sides.on_false));
-      if (!exits_.back()) return false;
+      context_->exits.push_back(Exit(sides.on_false));
+      if (!context_->exits.back()) return false;
     }
     return true;
   }
@@ -142,7 +143,7 @@ class LoopBuilder {
   bool GoRound(size_t i, const Output& next) {
     if (!next) return false;
     if (!Fits(next.shape(), merges_[i].shape())) {
-      const Output& input = enters_[i].node->input(0);
+      const Output& input = context_->enters[i].node->input(0);
       g_.Fail(InvalidArgument(
           "Input tensor '", input.name(), "' enters the loop with shape ", input.shape().ToString(),
           ", but has shape ", next.shape().ToString(),
@@ -156,8 +157,8 @@ class LoopBuilder {
   Graph& g_;
   const WhileOptions& options_;
   FlowStack& stack_;
-  FlowContext context_;
-  Outputs enters_, merges_, exits_;
+  FlowContext* context_ = nullptr;
+  Outputs merges_;
   std::vector<SwitchResult> switches_;
 };
 
@@ -165,8 +166,7 @@ class LoopBuilder {
 Outputs CountedLoop(Graph& g, const LoopCondFn& cond, const LoopBodyFn& body,
                     const Outputs& loop_vars, const WhileOptions& options) {
   const auto rest = [](const Outputs& vars) { return Outputs(vars.begin() + 1, vars.end()); };
-  const Output limit =
-      Const(g, Tensor::Scalar<int32_t>(*options.maximum_iterations), "maximum_iterations");
+  const Output limit = options.maximum_iterations->In(g, "maximum_iterations", DT_INT32);
   Outputs vars = {Const(g, Tensor::Scalar<int32_t>(0), "iteration_counter")};
   vars.insert(vars.end(), loop_vars.begin(), loop_vars.end());
   WhileOptions counted = options;

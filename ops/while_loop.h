@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/core/graph.h"
+#include "weir/ops/array.h"
 
 // Loops that run in the step (tf.while_loop of TensorFlow 1).
 namespace weir {
@@ -17,8 +18,8 @@ struct WhileOptions {
   std::optional<std::vector<Shape>> shape_invariants = {};
   // At least 1. Kept in the graph for other runtimes; here iterations run one after another.
   int64_t parallel_iterations = 10;
-  // Stops after so many, whatever the condition.
-  std::optional<int32_t> maximum_iterations = {};
+  // Stops after so many, whatever the condition: an int32 scalar.
+  std::optional<Ints> maximum_iterations = {};
   std::string name = "while";
 };
 

@@ -3,7 +3,9 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/cond.h"
+#include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
+#include "weir/ops/tensor_array.h"
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
 #include "weir/tests/ops/goldens.h"
@@ -117,6 +119,139 @@ void VariableInWhile(Graph& g) {
             {zero, Zeros(g, {2})});
 }
 
+// Goes round n times with these variables.
+Outputs Counted(const Output& zero, const std::function<Output(const Output&)>& below,
+                const LoopBodyFn& body, const Outputs& vars, const std::string& name = "while") {
+  Outputs all = {zero};
+  all.insert(all.end(), vars.begin(), vars.end());
+  const Outputs r = WhileLoop([&](const Outputs& l) { return below(l[0]); },
+                              [&](const Outputs& l) {
+                                Outputs next = {l[0] + 1};
+                                for (const Output& o : body({l.begin() + 1, l.end()}))
+                                  next.push_back(o);
+                                return next;
+                              },
+                              all, {.name = name});
+  return r.empty() ? r : Outputs(r.begin() + 1, r.end());
+}
+Outputs Counted(Graph& g, int n, const LoopBodyFn& body, const Outputs& vars,
+                const std::string& name = "while") {
+  return Counted(
+      Const(g, 0), [n](const Output& i) { return i < n; }, body, vars, name);
+}
+
+void CondGradient(Graph& g) {
+  const Variable v = MakeVariable(g, {1.f, 2.f}, {.name = "v"});
+  const Output p = Placeholder(g, DT_BOOL, {}, "p"), x = Placeholder(g, DT_FLOAT, {2}, "x");
+  const Output y = Cond(
+      p, [&] { return v * x; }, [&] { return Exp(x); });
+  Gradients({y}, {x, v});
+}
+
+void WhileGradient(Graph& g) {
+  const Variable v = MakeVariable(g, {1.f, 2.f}, {.name = "v"});
+  const Output x = Placeholder(g, DT_FLOAT, {2}, "x");
+  const Outputs y = Counted(g, 3, [&](const Outputs& l) { return Outputs{l[0] * v}; }, {x});
+  Gradients(y, {x, v});
+}
+
+void WhileGradientOfUnknownShape(Graph& g) {
+  const Output n = Placeholder(g, DT_INT32, {}, "n");
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x"), w = Placeholder(g, DT_FLOAT, {-1}, "w");
+  const Outputs r = Counted(
+      Const(g, 0), [&](const Output& i) { return i < n; },
+      [&](const Outputs& l) {
+        const Output a = Tanh(l[0]) * w;
+        return Outputs{a, l[1] + l[0]};
+      },
+      {x, x});
+  Gradients({r[1]}, {x, w});
+}
+
+void WhileGradientOfOneVariable(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {2}, "x"), y = Placeholder(g, DT_FLOAT, {2}, "y");
+  const Output start = Const(g, {1.f, 2.f}), zero = Const(g, 0);
+  const Outputs r = Counted(
+      zero, [](const Output& i) { return i < 4; },
+      [](const Outputs& l) {
+        const Output a = l[0] * l[1];
+        return Outputs{a, Exp(l[2]), l[2]};
+      },
+      {x, y, start});
+  Gradients({r[0]}, {x, y});
+}
+
+void WhileNestedGradient(Graph& g) {
+  const Variable v = MakeVariable(g, 2.f, {.name = "v"});
+  const Output x = Placeholder(g, DT_FLOAT, {}, "x");
+  const Outputs y = Counted(
+      g, 3,
+      [&](const Outputs& l) {
+        const Output start = Exp(l[0]);
+        const Outputs b = Counted(g, 2,
+                                  [&](const Outputs& m) {
+                                    const Output ba = m[0] * l[0];
+                                    return Outputs{ba * v};
+                                  },
+                                  {start});
+        return Outputs{b[0] + l[0]};
+      },
+      {x}, "outer");
+  Gradients(y, {x, v});
+}
+
+void CondInWhileGradient(Graph& g) {
+  const Variable v = MakeVariable(g, 2.f, {.name = "v"});
+  const Output x = Placeholder(g, DT_FLOAT, {}, "x");
+  const Outputs y =
+      Counted(g, 3,
+              [&](const Outputs& l) {
+                return Outputs{Cond(
+                    Less(l[0], 4.f), [&] { return l[0] * v; }, [&] { return Exp(l[0]); })};
+              },
+              {x});
+  Gradients(y, {x, v});
+}
+
+void WhileInCondGradient(Graph& g) {
+  const Output p = Placeholder(g, DT_BOOL, {}, "p"), x = Placeholder(g, DT_FLOAT, {3}, "x");
+  const Output y = Cond(
+      p, [&] { return Counted(g, 3, [&](const Outputs& l) { return Outputs{l[0] * x}; }, {x})[0]; },
+      [&] { return x; });
+  Gradients({y}, {x});
+}
+
+void TensorArrays(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x");
+  const TensorArray rows = TensorArray(g, DT_FLOAT, 3, {.clear_after_read = false}).Unstack(x);
+  TensorArray out(g, DT_FLOAT, 0,
+                  {.dynamic_size = true, .element_shape = Shape({2}), .name = "out"});
+  out = out.Write(0, rows.Read(2));
+  out = out.Write(1, rows.Read(Const(g, 0)));
+  Identity(out.Stack(), "stacked");
+  Identity(out.Size(), "size");
+  out.Gather({1, 0});
+  out.Close();
+  const TensorArray parts = TensorArray(g, DT_FLOAT, 2, {.infer_shape = false}).Split(x, {1, 2});
+  Gradients({Exp(parts.Concat())}, {x});
+}
+
+void TensorArrayInWhile(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {4, 2}, "x");
+  const Variable v = MakeVariable(g, {1.f, 2.f}, {.name = "v"});
+  const TensorArray rows = TensorArray(g, DT_FLOAT, 4).Unstack(x);
+  const TensorArray out(g, DT_FLOAT, 4);
+  const Output zero = Const(g, 0), ones = Ones(g, {2});
+  const Outputs r = WhileLoop([](const Outputs& l) { return l[0] < 4; },
+                              [&](const Outputs& l) {
+                                const Output b = l[1] * rows.Read(l[0]) + v;
+                                const Output next = l[0] + 1;
+                                return Outputs{next, b, out.WithFlow(l[2]).Write(l[0], b).flow()};
+                              },
+                              {zero, ones, out.flow()});
+  Gradients({out.WithFlow(r[2]).Stack()}, {x, v});
+}
+
 const GoldenProgram kPrograms[] = {
     {"flow_cond_on_variables", CondOnVariables},
     {"flow_cond_in_cond", CondInCond},
@@ -126,6 +261,15 @@ const GoldenProgram kPrograms[] = {
     {"flow_while_nested", WhileNested},
     {"flow_while_after", WhileAfter},
     {"flow_variable_in_while", VariableInWhile},
+    {"flow_cond_gradient", CondGradient},
+    {"flow_while_gradient", WhileGradient},
+    {"flow_while_gradient_of_unknown_shape", WhileGradientOfUnknownShape},
+    {"flow_while_gradient_of_one_variable", WhileGradientOfOneVariable},
+    {"flow_while_nested_gradient", WhileNestedGradient},
+    {"flow_cond_in_while_gradient", CondInWhileGradient},
+    {"flow_while_in_cond_gradient", WhileInCondGradient},
+    {"flow_tensor_array", TensorArrays},
+    {"flow_tensor_array_in_while", TensorArrayInWhile},
 };
 
 INSTANTIATE_TEST_SUITE_P(Flow, GoldenTest, GoldensOf(kPrograms), GoldenName);

@@ -92,6 +92,106 @@ def variable_in_while():
     tf.while_loop(lambda i, x: i < 5, body, [tf.constant(0), tf.zeros([2])])
 
 
+def counted(n, body, variables, **options):
+    """Goes round n times with these variables."""
+    result = tf.while_loop(lambda i, *v: i < n, lambda i, *v: [i + 1] + list(body(*v)),
+                           [tf.constant(0)] + list(variables), **options)
+    return result[1:]
+
+
+@program
+def cond_gradient():
+    v = tf.Variable([1.0, 2.0], name="v")
+    p = tf.placeholder(tf.bool, [], "p")
+    x = tf.placeholder(tf.float32, [2], "x")
+    y = tf.cond(p, lambda: v.value() * x, lambda: tf.exp(x))
+    tf.gradients(y, [x, v])
+
+
+@program
+def while_gradient():
+    v = tf.Variable([1.0, 2.0], name="v")
+    x = tf.placeholder(tf.float32, [2], "x")
+    y = counted(3, lambda a: [a * v.value()], [x])[0]
+    tf.gradients(y, [x, v])
+
+
+@program
+def while_gradient_of_unknown_shape():
+    n = tf.placeholder(tf.int32, [], "n")
+    x = tf.placeholder(tf.float32, [None, 2], "x")
+    w = tf.placeholder(tf.float32, [None], "w")
+    y, z = counted(n, lambda a, b: [tf.tanh(a) * w, b + a], [x, x])
+    tf.gradients(z, [x, w])
+
+
+@program
+def while_gradient_of_one_variable():
+    x = tf.placeholder(tf.float32, [2], "x")
+    y = tf.placeholder(tf.float32, [2], "y")
+    a, b, c = counted(4, lambda a, b, c: [a * b, tf.exp(c), c], [x, y, tf.constant([1.0, 2.0])])
+    tf.gradients(a, [x, y])
+
+
+@program
+def while_nested_gradient():
+    v = tf.Variable(2.0, name="v")
+    x = tf.placeholder(tf.float32, [], "x")
+
+    def body(a):
+        b = counted(2, lambda b: [b * a * v.value()], [tf.exp(a)])[0]
+        return [b + a]
+
+    y = counted(3, body, [x], name="outer")[0]
+    tf.gradients(y, [x, v])
+
+
+@program
+def cond_in_while_gradient():
+    v = tf.Variable(2.0, name="v")
+    x = tf.placeholder(tf.float32, [], "x")
+    y = counted(3, lambda a: [tf.cond(tf.less(a, 4.0), lambda: a * v.value(), lambda: tf.exp(a))], [x])[0]
+    tf.gradients(y, [x, v])
+
+
+@program
+def while_in_cond_gradient():
+    p = tf.placeholder(tf.bool, [], "p")
+    x = tf.placeholder(tf.float32, [3], "x")
+    y = tf.cond(p, lambda: counted(3, lambda a: [a * x], [x])[0], lambda: x)
+    tf.gradients(y, x)
+
+
+@program
+def tensor_array():
+    x = tf.placeholder(tf.float32, [None, 2], "x")
+    rows = tf.TensorArray(tf.float32, size=3, clear_after_read=False).unstack(x)
+    out = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2], name="out")
+    out = out.write(0, rows.read(2)).write(1, rows.read(tf.constant(0)))
+    tf.identity(out.stack(), "stacked")
+    tf.identity(out.size(), "size")
+    out.gather([1, 0])
+    out.close()
+    parts = tf.TensorArray(tf.float32, size=2, infer_shape=False).split(x, [1, 2])
+    tf.gradients(tf.exp(parts.concat()), x)
+
+
+@program
+def tensor_array_in_while():
+    x = tf.placeholder(tf.float32, [4, 2], "x")
+    v = tf.Variable([1.0, 2.0], name="v")
+    rows = tf.TensorArray(tf.float32, size=4).unstack(x)
+    out = tf.TensorArray(tf.float32, size=4)
+
+    def body(i, a, out):
+        b = a * rows.read(i) + v.value()
+        return i + 1, b, out.write(i, b)
+
+    i, a, out = tf.while_loop(lambda i, a, out: i < 4, body, [tf.constant(0), tf.ones([2]), out])
+    y = out.stack()
+    tf.gradients(y, [x, v])
+
+
 if __name__ == "__main__":
     tf.disable_eager_execution()
     tf.disable_control_flow_v2()

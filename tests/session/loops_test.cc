@@ -325,6 +325,26 @@ TEST_F(LoopsTest, StacksRefuseWhatDoesNotFit) {
   EXPECT_THAT(Try({late}).status().message(), HasSubstr("already been closed"));
 }
 
+TEST_F(LoopsTest, OldStacksAreReferences) {
+  const Output stack = Output(AddNode(g_, "Stack", {}, {{"elem_type", DT_FLOAT}}));
+  const Output first = AddOp("StackPush", {stack, Const(g_, 1.f)});
+  Output second, popped, late;
+  {
+    const ControlDependencies after(g_, {first});
+    second = AddOp("StackPush", {stack, Const(g_, 2.f)});
+  }
+  {
+    const ControlDependencies after(g_, {second});
+    popped = AddOp("StackPop", {stack}, {{"elem_type", DT_FLOAT}});
+  }
+  EXPECT_EQ(Run({popped})[0].scalar<float>(), 2);
+  {
+    const ControlDependencies after(g_, {Operation(AddNode("StackClose", {stack}))});
+    late = AddOp("StackPop", {stack}, {{"elem_type", DT_FLOAT}});
+  }
+  EXPECT_THAT(Try({late}).status().message(), HasSubstr("already been closed"));
+}
+
 // Frames that no loop builder makes: a value that only passes through, and one that goes round
 // without a condition of its own.
 TEST_F(LoopsTest, FramesWithoutALoopPassValuesThrough) {

@@ -1,0 +1,175 @@
+#include "weir/kernels/stored_values.h"
+
+#include <algorithm>
+
+#include "weir/kernels/spans.h"
+#include "weir/kernels/strided_copy.h"
+
+namespace weir {
+
+absl::StatusOr<int> NestingDepth(const Tensor& t) {
+  if (t.dtype() != DT_VARIANT) return 0;
+  int depth = 0;
+  for (const Variant& v : t.flat<Variant>()) {
+    if (const auto* list = VariantAs<TensorList>(v)) depth = std::max(depth, list->depth);
+    if (const auto* map = VariantAs<TensorMap>(v)) depth = std::max(depth, map->depth);
+    if (const auto* optional = VariantAs<Optional>(v)) depth = std::max(depth, optional->depth);
+  }
+  constexpr int kDeepest = 64;
+  if (depth >= kDeepest)
+    return InvalidArgument("variants are nested more than ", kDeepest, " deep");
+  return depth;
+}
+
+absl::StatusOr<Tensor> NewTensor(DataType dtype, const Shape& shape) {
+  return Tensor::Allocate(HostAllocator(), dtype, shape);
+}
+
+absl::StatusOr<Tensor> ZeroTensor(ThreadPool& pool, DataType dtype, const Shape& shape) {
+  if (dtype == DT_RESOURCE || dtype == DT_VARIANT)
+    return InvalidArgument("there is no zero of type ", DataTypeName(dtype));
+  WEIR_ASSIGN_OR_RETURN(Tensor t, NewTensor(dtype, shape));
+  ClearElements(pool, t);
+  return t;
+}
+
+absl::StatusOr<Tensor> CopyRows(const Tensor& t, int64_t begin, int64_t end, const Shape& shape) {
+  WEIR_ASSIGN_OR_RETURN(Tensor rows, NewTensor(t.dtype(), shape));
+  const int64_t row = end > begin ? rows.num_elements() / (end - begin) : 0;
+  CopyElements(t.dtype(), ElementAt(t, begin * row), rows.raw(), rows.num_elements());
+  return rows;
+}
+
+namespace {
+
+absl::StatusOr<TensorList> ZerosOfList(ThreadPool& pool, const TensorList& list) {
+  TensorList zeros = list;
+  WEIR_RETURN_IF_ERROR(list.elements.ForEach([&](int64_t i, const Tensor& element) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(Tensor zero, ZerosOf(pool, element));
+    zeros.elements = zeros.elements.With(i, std::move(zero));
+    return absl::OkStatus();
+  }));
+  return zeros;
+}
+
+absl::StatusOr<Optional> ZerosOfOptional(ThreadPool& pool, const Optional& optional) {
+  Optional zeros = optional;
+  for (Tensor& value : zeros.values) {
+    WEIR_ASSIGN_OR_RETURN(value, ZerosOf(pool, value));
+  }
+  return zeros;
+}
+
+absl::StatusOr<TensorList> SumOfLists(ThreadPool& pool, const TensorList& a, const TensorList& b) {
+  if (a.element_dtype != b.element_dtype) {
+    return InvalidArgument("Trying to add two lists of tensors of different dtypes. One is ",
+                           DataTypeName(a.element_dtype), " and the other is ",
+                           DataTypeName(b.element_dtype));
+  }
+  if (a.elements.size() != b.elements.size()) {
+    return InvalidArgument("Trying to add two lists of tensors with different lengths. One is ",
+                           a.elements.size(), " and the other is ", b.elements.size());
+  }
+  const absl::StatusOr<Shape> shape = a.element_shape.MergeWith(b.element_shape);
+  if (!shape.ok()) {
+    return InvalidArgument(
+        "Trying to add two lists of tensors with incompatible element shapes. One is ",
+        a.element_shape.ToString(), " and the other is ", b.element_shape.ToString());
+  }
+  TensorList sum = a;
+  sum.element_shape = *shape;
+  sum.depth = std::max(a.depth, b.depth);
+  WEIR_RETURN_IF_ERROR(b.elements.ForEach([&](int64_t i, const Tensor& element) -> absl::Status {
+    const Tensor* other = a.elements.at(i);
+    Tensor both = element;
+    if (other != nullptr) {
+      WEIR_ASSIGN_OR_RETURN(both, SumOf(pool, *other, element));
+    }
+    sum.elements = sum.elements.With(i, std::move(both));
+    return absl::OkStatus();
+  }));
+  return sum;
+}
+
+// Values of keys that only one has are kept.
+absl::StatusOr<TensorMap> SumOfMaps(ThreadPool& pool, const TensorMap& a, const TensorMap& b) {
+  auto entries = std::make_shared<TensorMap::Entries>(*a.entries);
+  for (const auto& [bytes, entry] : *b.entries) {
+    const auto [it, is_new] = entries->try_emplace(bytes, entry);
+    if (is_new) continue;
+    WEIR_ASSIGN_OR_RETURN(it->second.value, SumOf(pool, it->second.value, entry.value));
+  }
+  TensorMap sum;
+  sum.depth = std::max(a.depth, b.depth);
+  sum.entries = std::move(entries);
+  return sum;
+}
+
+absl::StatusOr<Optional> SumOfOptionals(ThreadPool& pool, const Optional& a, const Optional& b) {
+  if (a.has_value != b.has_value || a.values.size() != b.values.size())
+    return InvalidArgument("Cannot add optionals because one has a value and the other does not, ",
+                           "or they have different numbers of components");
+  Optional sum = a;
+  sum.depth = std::max(a.depth, b.depth);
+  for (size_t i = 0; i < sum.values.size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(sum.values[i], SumOf(pool, a.values[i], b.values[i]));
+  }
+  return sum;
+}
+
+template <class T>
+absl::StatusOr<Variant> AsVariant(absl::StatusOr<T> value) {
+  if (!value.ok()) return value.status();
+  Variant v;
+  v.type_name = T::kTypeName;
+  v.value = *std::move(value);
+  return v;
+}
+
+absl::StatusOr<Variant> ZeroOf(ThreadPool& pool, const Variant& v) {
+  if (const auto* list = VariantAs<TensorList>(v)) return AsVariant(ZerosOfList(pool, *list));
+  if (const auto* o = VariantAs<Optional>(v)) return AsVariant(ZerosOfOptional(pool, *o));
+  if (VariantAs<TensorMap>(v) != nullptr) return AsVariant(absl::StatusOr<TensorMap>(TensorMap()));
+  return InvalidArgument("there is no zero of variant '", v.type_name, "'");
+}
+
+absl::StatusOr<Variant> Sum(ThreadPool& pool, const Variant& a, const Variant& b) {
+  if (const auto* x = VariantAs<TensorList>(a), *y = VariantAs<TensorList>(b); x && y)
+    return AsVariant(SumOfLists(pool, *x, *y));
+  if (const auto* x = VariantAs<TensorMap>(a), *y = VariantAs<TensorMap>(b); x && y)
+    return AsVariant(SumOfMaps(pool, *x, *y));
+  if (const auto* x = VariantAs<Optional>(a), *y = VariantAs<Optional>(b); x && y)
+    return AsVariant(SumOfOptionals(pool, *x, *y));
+  return InvalidArgument("variants '", a.type_name, "' and '", b.type_name, "' cannot be added");
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ZerosOf(ThreadPool& pool, const Tensor& t) {
+  if (t.dtype() != DT_VARIANT) return ZeroTensor(pool, t.dtype(), t.shape());
+  WEIR_ASSIGN_OR_RETURN(Tensor zeros, NewTensor(DT_VARIANT, t.shape()));
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(zeros.data<Variant>()[i], ZeroOf(pool, t.data<Variant>()[i]));
+  }
+  return zeros;
+}
+
+absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) {
+    return InvalidArgument("cannot add ", a.Description(), " and ", b.Description());
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor sum, NewTensor(a.dtype(), a.shape()));
+  if (a.dtype() == DT_VARIANT) {
+    for (int64_t i = 0; i < a.num_elements(); ++i) {
+      WEIR_ASSIGN_OR_RETURN(sum.data<Variant>()[i],
+                            Sum(pool, a.data<Variant>()[i], b.data<Variant>()[i]));
+    }
+    return sum;
+  }
+  const BinarySpan* add = Spans().FindBinary("AddV2", a.dtype());
+  if (add == nullptr) return InvalidArgument("cannot add values of ", DataTypeName(a.dtype()));
+  WEIR_RETURN_IF_ERROR(RunBinary(pool, *add, 0, a, b, &sum));
+  return sum;
+}
+
+}  // namespace weir

@@ -1,0 +1,331 @@
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "weir/kernels/arguments.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/stored_values.h"
+#include "weir/kernels/strided_copy.h"
+#include "weir/kernels/tensor_array_state.h"
+
+// Arrays that a step makes, fills and reads; gone with the last handle to them. The values of an
+// array are ordered by its "flow": each write gives out a number that later ones wait for.
+namespace weir {
+
+namespace {
+
+using State = std::shared_ptr<TensorArrayState>;
+
+ResourceHandle HandleTo(KernelContext& c, State state) {
+  ResourceHandle handle;
+  handle.device = c.device().text();
+  handle.name = state->name();
+  handle.resource = std::move(state);
+  return handle;
+}
+
+absl::Status OutputFlow(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Tensor * flow, c.AllocateOutput(1, Shape()));
+  *flow->data<float>() = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeTensorArray(const KernelInit& init) {
+  TensorArrayState::Options options;
+  options.dtype = init.attr<DataType>("dtype");
+  options.element_shape = init.attr<Shape>("element_shape");
+  options.identical_element_shapes = init.attr<bool>("identical_element_shapes");
+  options.dynamic_size = init.attr<bool>("dynamic_size");
+  options.clear_after_read = init.attr<bool>("clear_after_read");
+  options.name = init.attr<std::string>("tensor_array_name");
+  if (options.name.empty()) options.name = init.node.name();
+  return Kernel([options](KernelContext& c) -> absl::Status {
+    if (c.input(0).rank() != 0) {
+      return InvalidArgument("TensorArray size must be scalar, but had shape: ",
+                             c.input(0).shape().ToString());
+    }
+    const int64_t size = c.input(0).IntAt(0);
+    if (size < 0) return InvalidArgument("Size should be >= 0.");
+    auto state = std::make_shared<TensorArrayState>(options, size);
+    c.SetOutput(0, Tensor::Scalar(HandleTo(c, std::move(state))));
+    return OutputFlow(c);
+  });
+}
+
+absl::StatusOr<Kernel> MakeGradient(const KernelInit& init) {
+  const auto source = init.attr<std::string>("source");
+  const bool prepends = init.node.op_name() == "TensorArrayGradWithShape";
+  return Kernel([source, prepends](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+    Shape prepend;
+    if (prepends) {
+      WEIR_ASSIGN_OR_RETURN(prepend, ReadShape(c.input(2), "shape_to_prepend"));
+    }
+    WEIR_ASSIGN_OR_RETURN(State gradient, state->Gradient(source, prepend));
+    c.SetOutput(0, Tensor::Scalar(HandleTo(c, std::move(gradient))));
+    return OutputFlow(c);
+  });
+}
+
+absl::StatusOr<int64_t> ReadIndex(const Tensor& index) {
+  if (index.rank() == 0) return index.IntAt(0);
+  return InvalidArgument("TensorArray index must be scalar, but had shape: ",
+                         index.shape().ToString());
+}
+
+absl::Status Write(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadIndex(c.input(1)));
+  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_RETURN_IF_ERROR(state->CheckType(c.input(2).dtype(), true));
+  WEIR_RETURN_IF_ERROR(NestingDepth(c.input(2)).status());
+  WEIR_ASSIGN_OR_RETURN(Tensor value, c.Own(c.input(2)));
+  WEIR_RETURN_IF_ERROR(state->Write(c.pool(), {index}, {std::move(value)}));
+  c.SetOutput(0, c.input(3));
+  return absl::OkStatus();
+}
+
+absl::Status Read(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadIndex(c.input(1)));
+  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_RETURN_IF_ERROR(state->CheckType(BaseType(c.node().output_type(0)), false));
+  WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> values, state->Read(c.pool(), {index}));
+  c.SetOutput(0, std::move(values[0]));
+  return absl::OkStatus();
+}
+
+Dims FirstIndices(int64_t count) {
+  Dims indices(count);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+// The values one after the other; their sizes add up to the output's.
+absl::Status OutputJoined(KernelContext& c, const Shape& shape, const std::vector<Tensor>& values) {
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+  int64_t at = 0;
+  for (const Tensor& value : values) {
+    CopyElements(out->dtype(), value.raw(), ElementAt(*out, at), value.num_elements());
+    at += value.num_elements();
+  }
+  return absl::OkStatus();
+}
+
+// Of a packed array, or one to concatenate, without elements.
+absl::Status OutputEmpty(KernelContext& c, Shape shape, absl::string_view attribute,
+                         absl::string_view verb) {
+  if (!shape.IsFullyDefined()) {
+    return Unimplemented("TensorArray has size zero, but ", attribute, " ", shape.ToString(),
+                         " is not fully defined. Currently only static shapes are supported when ",
+                         verb, " zero-size TensorArrays.");
+  }
+  shape.InsertDim(0, 0);
+  return c.AllocateOutput(0, shape).status();
+}
+
+absl::Status Pack(KernelContext& c, TensorArrayState& state, const Dims& indices,
+                  const Shape& element_shape) {
+  WEIR_RETURN_IF_ERROR(state.CheckType(BaseType(c.node().output_type(0)), false));
+  WEIR_RETURN_IF_ERROR(state.MergeElementShape(element_shape));
+  if (indices.empty()) return OutputEmpty(c, element_shape, "element shape", "packing");
+  WEIR_ASSIGN_OR_RETURN(const std::vector<Tensor> values, state.Read(c.pool(), indices));
+  Shape shape = values[0].shape();
+  if (!element_shape.IsCompatibleWith(shape)) {
+    return InvalidArgument("TensorArray was passed element_shape ", element_shape.ToString(),
+                           " which does not match the Tensor at index 0: ", shape.ToString());
+  }
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (values[i].shape() == shape) continue;
+    return InvalidArgument(
+        "TensorArray has inconsistent shapes.  Index 0 has shape: ", shape.ToString(),
+        " but index ", i, " has shape: ", values[i].shape().ToString());
+  }
+  shape.InsertDim(0, static_cast<int64_t>(values.size()));
+  return OutputJoined(c, shape, values);
+}
+
+absl::StatusOr<Kernel> MakeGather(const KernelInit& init) {
+  const Shape element_shape = init.attr<Shape>("element_shape");
+  return Kernel([element_shape](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+    if (c.input(1).rank() != 1) {
+      return InvalidArgument("Expected indices to be a vector, but received shape: ",
+                             c.input(1).shape().ToString());
+    }
+    return Pack(c, *state, ReadInts(c.input(1)), element_shape);
+  });
+}
+
+absl::Status CheckParts(const std::vector<Tensor>& values, const Shape& except0) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Shape& shape = values[i].shape();
+    if (shape.rank() == 0) {
+      return InvalidArgument("Concat saw a scalar shape at index ", i,
+                             " but requires at least vectors.  Did you mean to call pack?");
+    }
+    if (!except0.IsCompatibleWith(values[0].shape().Sub(1))) {
+      return InvalidArgument("TensorArray was passed element_shape_except0 ", except0.ToString(),
+                             " but index 0 has (excepting dimension 0) shape: ",
+                             values[0].shape().Sub(1).ToString(), " which does not match.");
+    }
+    if (shape.Sub(1) != values[0].shape().Sub(1)) {
+      return InvalidArgument(
+          "TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: ",
+          values[0].shape().Sub(1).ToString(), " but index ", i,
+          " has (excepting dimension 0) shape: ", shape.Sub(1).ToString());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeConcat(const KernelInit& init) {
+  const Shape except0 = init.attr<Shape>("element_shape_except0");
+  return Kernel([except0](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+    WEIR_RETURN_IF_ERROR(state->CheckType(BaseType(c.node().output_type(0)), false));
+    WEIR_ASSIGN_OR_RETURN(const int64_t size, state->Size());
+    // Read first: the size may be anything, and what was not written fails.
+    std::vector<Tensor> values;
+    for (int64_t i = 0; i < size; ++i) {
+      WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> value, state->Read(c.pool(), {i}));
+      values.push_back(std::move(value[0]));
+      if (c.cancellation() != nullptr && c.cancellation()->cancelled())
+        return c.cancellation()->status();
+    }
+    WEIR_RETURN_IF_ERROR(CheckParts(values, except0));
+    WEIR_ASSIGN_OR_RETURN(Tensor * lengths, c.AllocateOutput(1, Shape({size})));
+    if (size == 0) return OutputEmpty(c, except0, "element_shape_except0", "concatenating");
+    Shape shape = values[0].shape();
+    int64_t rows = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      lengths->data<int64_t>()[i] = values[i].dim(0);
+      rows += values[i].dim(0);
+    }
+    shape.set_dim(0, rows);
+    return OutputJoined(c, shape, values);
+  });
+}
+
+absl::Status WriteRows(KernelContext& c, TensorArrayState& state, const Dims& indices) {
+  const Tensor& value = c.input(c.num_inputs() - 2);
+  const Shape element = value.shape().Sub(1);
+  std::vector<Tensor> rows;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(Tensor row, CopyRows(value, i, i + 1, element));
+    rows.push_back(std::move(row));
+  }
+  WEIR_RETURN_IF_ERROR(state.Write(c.pool(), indices, std::move(rows)));
+  c.SetOutput(0, c.input(c.num_inputs() - 1));
+  return absl::OkStatus();
+}
+
+absl::Status CheckRows(const Tensor& value, const TensorArrayState& state) {
+  WEIR_RETURN_IF_ERROR(state.CheckType(value.dtype(), true));
+  WEIR_RETURN_IF_ERROR(NestingDepth(value).status());
+  if (value.rank() > 0) return absl::OkStatus();
+  return InvalidArgument("Input value for unpack must be at least a vector but received shape: ",
+                         value.shape().ToString());
+}
+
+absl::Status Scatter(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  const Tensor &at = c.input(1), &value = c.input(2);
+  WEIR_RETURN_IF_ERROR(CheckRows(value, *state));
+  if (at.rank() != 1) {
+    return InvalidArgument("Expected indices to be a vector, but received shape: ",
+                           at.shape().ToString());
+  }
+  if (at.num_elements() != value.dim(0)) {
+    return InvalidArgument("Expected len(indices) == values.shape[0], but saw: ", at.num_elements(),
+                           " vs. ", value.dim(0));
+  }
+  const Dims indices = ReadInts(at);
+  WEIR_ASSIGN_OR_RETURN(const int64_t size, state->Size());
+  const int64_t highest = indices.empty() ? -1 : *std::max_element(indices.begin(), indices.end());
+  if (highest >= size && !state->dynamic_size()) {
+    return InvalidArgument("Max scatter index must be < array size (", highest, " vs. ", size, ")");
+  }
+  return WriteRows(c, *state, indices);
+}
+
+absl::Status CheckLengths(const Tensor& lengths, const Tensor& value) {
+  if (lengths.rank() != 1) {
+    return InvalidArgument("Expected lengths to be a vector, received shape: ",
+                           lengths.shape().ToString());
+  }
+  if (value.rank() == 0) {
+    return InvalidArgument("Expected value to be at least a vector, but received shape: ",
+                           value.shape().ToString());
+  }
+  int64_t total = 0;
+  for (const int64_t length : lengths.flat<int64_t>()) {
+    if (length < 0 || length > value.dim(0))
+      return InvalidArgument("Expected lengths between 0 and ", value.dim(0), ", but saw ", length);
+    total += length;
+    if (total > value.dim(0)) break;
+  }
+  if (total == value.dim(0)) return absl::OkStatus();
+  return InvalidArgument(
+      "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is ", total,
+      " and value's shape is: ", value.shape().ToString());
+}
+
+absl::Status Split(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  const Tensor &value = c.input(1), &lengths = c.input(2);
+  WEIR_RETURN_IF_ERROR(CheckLengths(lengths, value));
+  const int64_t count = lengths.num_elements();
+  WEIR_ASSIGN_OR_RETURN(int64_t size, state->Size());
+  if (state->dynamic_size()) size = std::max(size, count);
+  if (size != count) {
+    return InvalidArgument("TensorArray's size is not equal to the size of lengths (", size,
+                           " vs. ", count, "), and the TensorArray is not marked as dynamically ",
+                           "resizeable");
+  }
+  WEIR_RETURN_IF_ERROR(state->CheckType(value.dtype(), true));
+  WEIR_RETURN_IF_ERROR(NestingDepth(value).status());
+  std::vector<Tensor> parts;
+  int64_t begin = 0;
+  for (const int64_t length : lengths.flat<int64_t>()) {
+    Shape shape = value.shape();
+    shape.set_dim(0, length);
+    WEIR_ASSIGN_OR_RETURN(Tensor part, CopyRows(value, begin, begin + length, shape));
+    parts.push_back(std::move(part));
+    begin += length;
+  }
+  WEIR_RETURN_IF_ERROR(state->Write(c.pool(), FirstIndices(count), std::move(parts)));
+  c.SetOutput(0, c.input(3));
+  return absl::OkStatus();
+}
+
+absl::Status Size(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_ASSIGN_OR_RETURN(const int64_t size, state->Size());
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
+  *out->data<int32_t>() = static_cast<int32_t>(size);
+  return absl::OkStatus();
+}
+
+absl::Status Close(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  state->Clear();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTensorArrayKernels(KernelRegistry* r) {
+  r->Add("TensorArrayV3", kCpu, MakeTensorArray);
+  for (const char* op : {"TensorArrayGradV3", "TensorArrayGradWithShape"})
+    r->Add(op, kCpu, MakeGradient);
+  r->Add("TensorArrayWriteV3", kCpu, Write).Aliases({3});
+  r->Add("TensorArrayReadV3", kCpu, Read);
+  r->Add("TensorArrayGatherV3", kCpu, MakeGather);
+  r->Add("TensorArrayScatterV3", kCpu, Scatter).Aliases({3});
+  r->Add("TensorArrayConcatV3", kCpu, MakeConcat);
+  r->Add("TensorArraySplitV3", kCpu, Split).Aliases({3});
+  r->Add("TensorArraySizeV3", kCpu, Size);
+  r->Add("TensorArrayCloseV3", kCpu, Close);
+}
+
+}  // namespace weir

@@ -1,0 +1,31 @@
+#ifndef WEIR_KERNELS_TENSOR_LIST_H_
+#define WEIR_KERNELS_TENSOR_LIST_H_
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/stored_values.h"
+
+// What the kernels of lists share. All functions check what they are given.
+namespace weir {
+
+// The list in the scalar at input i.
+absl::StatusOr<const TensorList*> InputList(const KernelContext& c, int i);
+absl::Status CheckListType(const TensorList& list, DataType dtype);
+// A shape given as a vector in which -1 is unknown, or as the scalar -1: unknown rank.
+absl::StatusOr<Shape> ReadElementShape(const Tensor& t);
+// The shape at input i and that of the list's elements, merged.
+absl::StatusOr<Shape> ElementShape(const KernelContext& c, const TensorList& list, int i);
+// `shape` merged with the shapes of the elements there are, if it is not fully defined.
+absl::StatusOr<Shape> MergeElements(const TensorList& list, Shape shape);
+// Sets element i, which is below the list's size.
+absl::Status PutElement(KernelContext& c, TensorList* list, int64_t i, const Tensor& value);
+// Sets the elements at these indices to the rows of `value`.
+absl::Status PutRows(KernelContext& c, TensorList* list, const Tensor& value,
+                     absl::Span<const int64_t> at);
+
+// Lists made of tensors and tensors made of lists (tensor_list_joining.cc): a part of
+// AddTensorListKernels.
+void AddTensorListJoining(KernelRegistry* r);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_TENSOR_LIST_H_

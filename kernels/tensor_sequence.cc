@@ -1,0 +1,83 @@
+#include "weir/kernels/tensor_sequence.h"
+
+#include <utility>
+
+namespace weir {
+
+// A tree of branches with 16 children each, in which the digits of a position to base 16 are the
+// way to its tensor: the persistent vector of Bagwell's "Ideal Hash Trees" (2001) as Clojure has
+// it.
+//
+// To replace an element is to copy the branches on its way, one a level, and to share all others
+// with the old sequence. So a list that is passed around a loop, and that a gradient may still hold
+// from every iteration, costs a few hundred bytes an iteration, where copying it whole would take
+// time and memory in the square of the iterations. A mutable list that is updated in place when
+// nobody else holds it, as TensorFlow's, is as quick only if nobody does.
+//
+// A branch without tensors is null, so that a sequence of a billion empty positions is nothing but
+// a number: sizes come from graphs, and may be anything.
+
+const Tensor* TensorSequence::at(int64_t i) const {
+  if (i < 0 || i >= size_) return nullptr;
+  const void* p = root_.get();
+  for (int level = levels_ - 1; level >= 0 && p != nullptr; --level)
+    p = static_cast<const Branch*>(p)->children[Child(i, level)].get();
+  return static_cast<const Tensor*>(p);
+}
+
+TensorSequence::Ref TensorSequence::Put(const Ref& ref, int level, int64_t i, Ref leaf) {
+  if (level < 0) return leaf;
+  auto copy = ref == nullptr ? std::make_shared<Branch>()
+                             : std::make_shared<Branch>(*static_cast<const Branch*>(ref.get()));
+  Ref& child = copy->children[Child(i, level)];
+  child = Put(child, level - 1, i, std::move(leaf));
+  return copy;
+}
+
+TensorSequence TensorSequence::With(int64_t i, Tensor value) const {
+  TensorSequence out = *this;
+  out.root_ = Put(root_, levels_ - 1, i, std::make_shared<const Tensor>(std::move(value)));
+  return out;
+}
+
+// What lies below `size`, counted from the start of this branch.
+TensorSequence::Ref TensorSequence::Truncated(const Ref& ref, int level, int64_t size) {
+  if (ref == nullptr || size <= 0) return nullptr;
+  if (level < 0) return ref;
+  auto copy = std::make_shared<Branch>(*static_cast<const Branch*>(ref.get()));
+  const int64_t span = int64_t{1} << (kBits * level);
+  for (int k = 0; k < kFan; ++k) {
+    const int64_t left = size - k * span;
+    if (left < span) copy->children[k] = Truncated(copy->children[k], level - 1, left);
+  }
+  return copy;
+}
+
+TensorSequence TensorSequence::Resized(int64_t size) const {
+  TensorSequence out = *this;
+  out.size_ = size;
+  if (size < size_) out.root_ = Truncated(root_, levels_ - 1, size);
+  while (size > int64_t{1} << (kBits * out.levels_)) {
+    if (out.root_ != nullptr) {
+      auto higher = std::make_shared<Branch>();
+      higher->children[0] = std::move(out.root_);
+      out.root_ = std::move(higher);
+    }
+    ++out.levels_;
+  }
+  return out;
+}
+
+absl::Status TensorSequence::Walk(const Ref& ref, int level, int64_t first, const Fn& fn) {
+  if (ref == nullptr) return absl::OkStatus();
+  if (level < 0) return fn(first, *static_cast<const Tensor*>(ref.get()));
+  const auto& children = static_cast<const Branch*>(ref.get())->children;
+  for (int k = 0; k < kFan; ++k) {
+    WEIR_RETURN_IF_ERROR(Walk(children[k], level - 1, first + (int64_t{k} << (kBits * level)), fn));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorSequence::ForEach(const Fn& fn) const { return Walk(root_, levels_ - 1, 0, fn); }
+
+}  // namespace weir

@@ -1,0 +1,401 @@
+#include "weir/ops/tensor_array.h"
+
+#include <optional>
+
+#include "absl/strings/str_split.h"
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/math.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+TensorArray::TensorArray(Graph& graph, DataType dtype, const Ints& size,
+                         const TensorArrayOptions& options)
+    : dtype_(dtype), dynamic_size_(options.dynamic_size), size_(size), has_size_(true) {
+  shared_->element_shape = options.element_shape;
+  shared_->infer_shape = options.infer_shape;
+  const NameScope scope(graph, options.name.empty() ? "TensorArray" : options.name);
+  // It is placed with what is written first.
+  const DeviceScope anywhere(graph, "");
+  const ColocateWith nothing(graph, Operation(), /*ignore_existing=*/true);
+  const Output length = size.In(graph, "size");
+  Node* node = AddNode("TensorArrayV3", {length},
+                       {{"dtype", dtype},
+                        {"element_shape", options.element_shape},
+                        {"dynamic_size", options.dynamic_size},
+                        {"clear_after_read", options.clear_after_read},
+                        {"identical_element_shapes", options.infer_shape},
+                        {"tensor_array_name", options.tensor_array_name}},
+                       scope.name());
+  if (node == nullptr) return;
+  handle_ = node->output(0);
+  flow_ = node->output(1);
+}
+
+TensorArray::TensorArray(DataType dtype, Output handle, Output flow)
+    : dtype_(dtype), handle_(handle), flow_(flow) {
+  shared_->colocate_with_first_write = false;
+}
+
+TensorArray TensorArray::WithFlow(Output flow) const {
+  TensorArray out = *this;
+  out.flow_ = flow;
+  return out;
+}
+
+bool TensorArray::FitsElements(const Shape& shape) const {
+  absl::StatusOr<Shape> merged = shared_->element_shape.MergeWith(shape);
+  if (!merged.ok()) {
+    handle_.graph().Fail(InvalidArgument("Inconsistent shapes: saw ", shape.ToString(),
+                                         " but expected ", shared_->element_shape.ToString()));
+    return false;
+  }
+  if (shared_->infer_shape) shared_->element_shape = *std::move(merged);
+  return true;
+}
+
+// What is written first decides where writes are placed.
+void TensorArray::Beside(const Output& value, std::optional<ColocateWith>* scope) const {
+  if (!shared_->colocate_with_first_write) return;
+  if (shared_->first_write == nullptr) shared_->first_write = value.node;
+  scope->emplace(handle_.graph(), shared_->first_write);
+}
+
+// Write and Scatter: `argument` is the name of what says where to.
+TensorArray TensorArray::Written(const std::string& op, const Ints& where, const char* argument,
+                                 Output value, const Shape& element, absl::string_view name) const {
+  if (!*this || !value || !FitsElements(element)) return {};
+  Graph& g = handle_.graph();
+  const NameScope outer(g, name.empty() ? absl::string_view(op) : name);
+  std::optional<ColocateWith> beside;
+  Beside(value, &beside);
+  const NameScope inner(g, op + "V3");
+  return WithFlow(
+      AddOp(op + "V3", {handle_, where.In(g, argument), value, flow_}, {}, inner.name()));
+}
+
+TensorArray TensorArray::Write(const Ints& index, Output value, absl::string_view name) const {
+  return Written("TensorArrayWrite", index, "index", value, value.shape(), name);
+}
+
+TensorArray TensorArray::Scatter(const Ints& indices, Output value, absl::string_view name) const {
+  const Shape& shape = value.shape();
+  const Shape element = shape.rank() > 0 ? shape.Sub(1) : Shape::UnknownRank();
+  return Written("TensorArrayScatter", indices, "indices", value, element, name);
+}
+
+TensorArray TensorArray::Unstack(Output value, absl::string_view name) const {
+  if (!*this || !value) return {};
+  Graph& g = handle_.graph();
+  const NameScope scope(g, name.empty() ? "TensorArrayUnstack" : name);
+  const Output rows = StridedSlice(ShapeTensor(value), {0});
+  return Scatter(RangeOp(g, 0, rows, 1), value);
+}
+
+TensorArray TensorArray::Split(Output value, const Ints& lengths, absl::string_view name) const {
+  if (!*this || !value) return {};
+  Graph& g = handle_.graph();
+  const NameScope scope(g, name.empty() ? "TensorArraySplit" : name);
+  std::optional<ColocateWith> beside;
+  Beside(value, &beside);
+  Output wide = lengths.In(g, "Cast/x");
+  if (!wide) return {};
+  if (wide.dtype() != DT_INT64) wide = Cast(wide, DT_INT64);
+  return WithFlow(AddOp("TensorArraySplitV3", {handle_, value, wide, flow_}));
+}
+
+Output TensorArray::Refined(Output value, const Shape& shape) const {
+  if (value) value.graph().Fail(value.graph().RefineShape(value, shape));
+  return value;
+}
+
+Output TensorArray::Read(const Ints& index, absl::string_view name) const {
+  if (!*this) return {};
+  Graph& g = handle_.graph();
+  const NameScope scope(g, name.empty() ? "TensorArrayReadV3" : name);
+  const Output value = AddOp("TensorArrayReadV3", {handle_, index.In(g, "index"), flow_},
+                             {{"dtype", dtype_}}, scope.name());
+  return Refined(value, element_shape());
+}
+
+Output TensorArray::Gather(const Ints& indices, absl::string_view name) const {
+  if (!*this) return {};
+  Graph& g = handle_.graph();
+  const NameScope scope(g, name.empty() ? "TensorArrayGatherV3" : name);
+  const Output value = AddOp("TensorArrayGatherV3", {handle_, indices.In(g, "indices"), flow_},
+                             {{"dtype", dtype_}, {"element_shape", element_shape()}}, scope.name());
+  if (!element_shape().has_rank()) return value;
+  return Refined(value, Shape({-1}).Concatenate(element_shape()));
+}
+
+Output TensorArray::Stack(absl::string_view name) const {
+  if (!*this) return {};
+  Graph& g = handle_.graph();
+  const ColocateWith beside(g, handle_.node);
+  const NameScope scope(g, name.empty() ? "TensorArrayStack" : name);
+  const Output size = Size();
+  if (!size) return {};
+  const Output value = Gather(RangeOp(g, 0, size, 1));
+  if (!element_shape().has_rank() || dynamic_size_ || !has_size_ || size_.is_tensor()) return value;
+  return Refined(value, Shape({size_.values()[0]}).Concatenate(element_shape()));
+}
+
+Output TensorArray::Concat(absl::string_view name) const {
+  if (!*this) return {};
+  const Shape& element = element_shape();
+  const Shape except0 = element.rank() > 0 ? element.Sub(1) : Shape::UnknownRank();
+  const Output value = AddOp("TensorArrayConcatV3", {handle_, flow_},
+                             {{"dtype", dtype_}, {"element_shape_except0", except0}}, name);
+  if (element.rank() < 1) return value;
+  return Refined(value, Shape({-1}).Concatenate(except0));
+}
+
+// A constant where the size is one and does not change.
+Output TensorArray::Size(absl::string_view name) const {
+  if (!*this) return {};
+  if (!dynamic_size_ && has_size_) return size_.In(handle_.graph(), "Const");
+  return AddOp("TensorArraySizeV3", {handle_, flow_}, {}, name);
+}
+
+Operation TensorArray::Close(absl::string_view name) const {
+  if (!*this) return {};
+  return Operation(AddNode("TensorArrayCloseV3", {handle_}, {}, name));
+}
+
+TensorArray TensorArray::Gradient(absl::string_view source, Output flow) const {
+  if (!handle_ || !flow) return {};
+  Graph& g = handle_.graph();
+  const NameScope scope(g, "TensorArrayGrad");
+  const ColocateWith beside(g, handle_.node);
+  const Output handle = AddOp("TensorArrayGradV3", {handle_, flow}, {{"source", source}});
+  if (!handle) return {};
+  const ControlDependencies after(g, {handle});
+  TensorArray gradient(dtype_, handle, Identity(flow, "gradient_flow"));
+  gradient.shared_->element_shape = element_shape();
+  gradient.shared_->infer_shape = shared_->infer_shape;
+  return gradient;
+}
+
+namespace {
+
+// ---- shape rules
+
+absl::Status NewArrayShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  return ScalarShape(c);
+}
+
+absl::Status ElementAtShape(ShapeContext& c) { return c.WithRank(1, 0).status(); }
+
+absl::Status WriteShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  return ScalarShape(c);
+}
+
+absl::Status GatherShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(1, 1));
+  const Shape element = c.attr<Shape>("element_shape");
+  if (element.has_rank()) c.set_output(0, indices.Concatenate(element));
+  return absl::OkStatus();
+}
+
+absl::Status ScatterShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  return ScalarShape(c);
+}
+
+absl::Status ConcatShape(ShapeContext& c) {
+  const Shape except0 = c.attr<Shape>("element_shape_except0");
+  if (except0.has_rank()) c.set_output(0, Shape({-1}).Concatenate(except0));
+  c.set_output(1, Shape({-1}));
+  return absl::OkStatus();
+}
+
+// ---- gradients
+
+// The call of Gradients that makes these nodes, for which alone the values written to the
+// gradient's array add up: the name up to its last part that starts with "gradients".
+absl::StatusOr<std::string> GradientSourceOf(const Output& dy) {
+  const std::string& name = dy.node->name();
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '/');
+  for (size_t i = parts.size(); i-- > 0;) {
+    if (parts[i].substr(0, 9) != "gradients") continue;
+    return name.substr(0, static_cast<size_t>(parts[i].data() - name.data()) + parts[i].size());
+  }
+  return InvalidArgument(
+      "Expected op/tensor name to start with gradients (excluding scope), got: ", name,
+      ". Give Gradients a name that starts with 'gradients': it lies on "
+      "the way of a gradient through a TensorArray.");
+}
+
+// The array that takes the gradients of the elements of the node's array, reached after `flow`.
+TensorArray GradientArray(GradContext& g, DataType dtype, const Output& dy, const Output& flow) {
+  const absl::StatusOr<std::string> source = GradientSourceOf(dy);
+  if (!source.ok()) {
+    g.graph().Fail(source.status());
+    return {};
+  }
+  return TensorArray(dtype, g.x(0), flow).Gradient(*source, flow);
+}
+
+// The size of an array that grows is known once what the value was read from has been written.
+TensorArray ReadersArray(GradContext& g, int flow) {
+  return GradientArray(g, g.attr<DataType>("dtype"), g.dy(0), g.x(flow));
+}
+
+Grads ReadGradient(GradContext& g) {
+  const TensorArray array = ReadersArray(g, 2);
+  if (!array) return {};
+  return {Grad(), Grad(), array.Write(g.x(1), g.dy(0)).flow()};
+}
+
+Grads GatherGradient(GradContext& g) {
+  const TensorArray array = ReadersArray(g, 2);
+  if (!array) return {};
+  return {Grad(), Grad(), array.Scatter(g.x(1), g.dy(0)).flow()};
+}
+
+Grads ConcatGradient(GradContext& g) {
+  const TensorArray array = ReadersArray(g, 1);
+  if (!array) return {};
+  return {Grad(), array.Split(g.dy(0), g.y(1)).flow()};
+}
+
+// For the gradient of a write, whose value the gradient's array has after it: only then may that
+// array be made.
+struct Barrier {
+  TensorArray array;
+  Output flow;
+};
+Barrier WritersArray(GradContext& g) {
+  const Output written = Identity(g.y(0), "flow_out");
+  if (!written) return {};
+  const absl::StatusOr<std::string> source = GradientSourceOf(g.dy(0));
+  Output flow;
+  {
+    const ControlDependencies after(g.graph(), {written});
+    flow = Identity(g.dy(0), "write_barrier");
+  }
+  if (!source.ok()) {
+    g.graph().Fail(source.status());
+    return {};
+  }
+  return {TensorArray(g.attr<DataType>("T"), g.x(0), flow).Gradient(*source, flow), flow};
+}
+
+Grads WriteGradient(GradContext& g) {
+  const Barrier b = WritersArray(g);
+  return {Grad(), Grad(), b.array.Read(g.x(1)), b.flow};
+}
+
+Grads ScatterGradient(GradContext& g) {
+  const Barrier b = WritersArray(g);
+  return {Grad(), Grad(), b.array.Gather(g.x(1)), b.flow};
+}
+
+Grads SplitGradient(GradContext& g) {
+  const Barrier b = WritersArray(g);
+  return {Grad(), b.array.Concat(), Grad(), b.flow};
+}
+
+}  // namespace
+
+void AddTensorArrayOps(OpRegistry* ops) {
+  ops->Add(
+      OpSpec("TensorArrayV3")
+          .In("size: int32")
+          .Out("handle: resource, flow: float")
+          .Attr("dtype: type")
+          .Attr("element_shape: shape = { unknown_rank: true }")
+          .Attr("dynamic_size: bool = false")
+          .Attr("clear_after_read: bool = true")
+          .Attr("identical_element_shapes: bool = false")
+          .Attr("tensor_array_name: string = ''")
+          .Stateful()
+          .InferShape(NewArrayShape)
+          .NotDifferentiable()
+          .Doc("An array of `size` tensors that the step has to itself; more if dynamic_size."));
+  ops->Add(OpSpec("TensorArrayGradV3")
+               .In("handle: resource, flow_in: float")
+               .Out("grad_handle: resource, flow_out: float")
+               .Attr("source: string")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("The array of gradients of an array's elements, one for each `source`."));
+  ops->Add(OpSpec("TensorArrayGradWithShape")
+               .In("handle: resource, flow_in: float, shape_to_prepend: int32")
+               .Out("grad_handle: resource, flow_out: float")
+               .Attr("source: string")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("TensorArrayGradV3 whose elements have more dimensions in front."));
+  ops->Add(OpSpec("TensorArrayWriteV3")
+               .In("handle: resource, index: int32, value: T, flow_in: float")
+               .Out("flow_out: float")
+               .Attr("T: type")
+               .Stateful()
+               .InferShape(WriteShape)
+               .Gradient(WriteGradient)
+               .Doc("Writes an element of an array; each may be written once."));
+  ops->Add(OpSpec("TensorArrayReadV3")
+               .In("handle: resource, index: int32, flow_in: float")
+               .Out("value: dtype")
+               .Attr("dtype: type")
+               .Stateful()
+               .InferShape(ElementAtShape)
+               .Gradient(ReadGradient)
+               .Doc("An element of an array."));
+  ops->Add(OpSpec("TensorArrayGatherV3")
+               .In("handle: resource, indices: int32, flow_in: float")
+               .Out("value: dtype")
+               .Attr("dtype: type")
+               .Attr("element_shape: shape = { unknown_rank: true }")
+               .Stateful()
+               .InferShape(GatherShape)
+               .Gradient(GatherGradient)
+               .Doc("Elements of an array along a new first dimension."));
+  ops->Add(OpSpec("TensorArrayScatterV3")
+               .In("handle: resource, indices: int32, value: T, flow_in: float")
+               .Out("flow_out: float")
+               .Attr("T: type")
+               .Stateful()
+               .InferShape(ScatterShape)
+               .Gradient(ScatterGradient)
+               .Doc("Writes the rows of a tensor to these indices of an array."));
+  ops->Add(
+      OpSpec("TensorArrayConcatV3")
+          .In("handle: resource, flow_in: float")
+          .Out("value: dtype, lengths: int64")
+          .Attr("dtype: type")
+          .Attr("element_shape_except0: shape = { unknown_rank: true }")
+          .Stateful()
+          .InferShape(ConcatShape)
+          .Gradient(ConcatGradient)
+          .Doc("All elements of an array joined along their first dimension, and its extents."));
+  ops->Add(OpSpec("TensorArraySplitV3")
+               .In("handle: resource, value: T, lengths: int64, flow_in: float")
+               .Out("flow_out: float")
+               .Attr("T: type")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .Gradient(SplitGradient)
+               .Doc("Writes so many rows of a tensor to each element of an array."));
+  ops->Add(OpSpec("TensorArraySizeV3")
+               .In("handle: resource, flow_in: float")
+               .Out("size: int32")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("How many elements an array has."));
+  ops->Add(OpSpec("TensorArrayCloseV3")
+               .In("handle: resource")
+               .Stateful()
+               .InferShape(NoOutputs)
+               .NotDifferentiable()
+               .Doc("Frees the elements of an array."));
+}
+
+}  // namespace weir

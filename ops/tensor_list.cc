@@ -1,0 +1,326 @@
+#include "weir/core/gradient.h"
+#include "weir/core/scope.h"
+#include "weir/core/shape_context.h"
+#include "weir/ops/array.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+namespace {
+
+// ---- shape rules
+
+absl::Status ListShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  return ScalarShape(c);
+}
+
+// What is known of the element shape at input i: a vector, or the scalar -1.
+absl::StatusOr<Shape> ElementShape(ShapeContext& c, int i) {
+  if (c.input(i).rank() != 1) {
+    WEIR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
+    return Shape::UnknownRank();
+  }
+  return c.InputAsShape(i);
+}
+
+absl::Status StackShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape element, ElementShape(c, 1));
+  if (element.has_rank())
+    c.set_output(0, Shape({c.attr<int64_t>("num_elements")}).Concatenate(element));
+  return absl::OkStatus();
+}
+
+absl::Status GatherShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape element, ElementShape(c, 2));
+  if (element.has_rank()) c.set_output(0, Shape({-1}).Concatenate(element));
+  return absl::OkStatus();
+}
+
+absl::Status GetItemShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  WEIR_ASSIGN_OR_RETURN(Shape element, ElementShape(c, 2));
+  c.set_output(0, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status PopShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  c.set_output(0, Shape());
+  WEIR_ASSIGN_OR_RETURN(Shape element, ElementShape(c, 1));
+  c.set_output(1, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status BatchShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Shape batch, c.WithRank(0, 1));
+  c.set_output(0, std::move(batch));
+  return absl::OkStatus();
+}
+
+absl::Status OutputConcatShape(ShapeContext& c, const Shape& element) {
+  if (element.rank() > 0) c.set_output(0, Shape({-1}).Concatenate(element.Sub(1)));
+  c.set_output(1, Shape({-1}));
+  return absl::OkStatus();
+}
+
+absl::Status ConcatShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  return OutputConcatShape(c, c.attr<Shape>("element_shape"));
+}
+
+absl::Status ConcatV2Shape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape element, ElementShape(c, 1));
+  return OutputConcatShape(c, element);
+}
+
+absl::Status ElementShapeShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
+
+// ---- nodes that gradients are made of
+
+Output ShapeOf(const Output& list) {
+  return AddOp("TensorListElementShape", {list}, {{"shape_type", DT_INT32}});
+}
+
+Output LengthOf(const Output& list) { return AddOp("TensorListLength", {list}); }
+
+Output ReserveLike(const Output& list, const Output& shape, const Output& size, DataType dtype) {
+  return list && shape ? AddOp("TensorListReserve", {shape, size}, {{"element_dtype", dtype}})
+                       : Output();
+}
+
+// The shape of the rows of t.
+Output RowShape(const Output& t) { return Slice(ShapeTensor(t), {1}, {-1}); }
+
+Output GetRows(const Output& list, const Output& indices, const Output& like) {
+  return AddOp("TensorListGather", {list, indices, RowShape(like)},
+               {{"element_dtype", like.dtype()}});
+}
+
+// ---- gradients
+
+Grads PushBackGradient(GradContext& g) {
+  Node* pop = AddNode("TensorListPopBack", {g.dy(0), ShapeTensor(g.x(1))},
+                      {{"element_dtype", g.attr<DataType>("element_dtype")}});
+  if (pop == nullptr) return {};
+  return {pop->output(0), pop->output(1)};
+}
+
+Output EmptyLike(const Output& list, DataType dtype) {
+  const Output shape = ShapeOf(list);
+  if (!shape) return {};
+  const NameScope scope(list.graph(), "EmptyTensorList");
+  return AddOp("EmptyTensorList", {shape, Ints(-1).In(list.graph(), "max_num_elements")},
+               {{"element_dtype", dtype}}, scope.name());
+}
+
+Grads PopBackGradient(GradContext& g) {
+  Output dlist = g.dy(0), delement = g.dy(1);
+  if (!dlist) dlist = EmptyLike(g.y(0), g.y(1).dtype());
+  if (!delement) delement = ZerosLike(g.y(1));
+  return {AddOp("TensorListPushBack", {dlist, delement})};
+}
+
+// A shape as the op that takes it as an element shape converts it: a constant beside the op where
+// it is static, else -1 for what is not known.
+Output StaticShape(const Shape& shape, Graph& graph) {
+  if (!shape.has_rank()) return Ints(-1).In(graph, "element_shape", DT_INT32);
+  return Ints(shape).In(graph, "element_shape", DT_INT32);
+}
+
+Grads StackGradient(GradContext& g) {
+  const Output dy = g.dy(0);
+  if (!dy) return {};
+  const Shape element = dy.shape().rank() > 0 ? dy.shape().Sub(1) : Shape::UnknownRank();
+  const NameScope scope(g.graph(), "TensorListFromTensor");
+  return {AddOp("TensorListFromTensor", {dy, StaticShape(element, g.graph())}, {}, scope.name())};
+}
+
+Grads ConcatGradient(GradContext& g) {
+  return {AddOp("TensorListSplit", {g.dy(0), ShapeOf(g.x(0)), g.y(1)})};
+}
+
+Grads SplitGradient(GradContext& g) {
+  const Output rest = RowShape(g.x(0));
+  if (!rest) return {};
+  const Output shape = Concat({Ints({-1}).In(g.graph(), "concat/values_0"), rest}, 0);
+  return {
+      AddOp("TensorListConcatV2", {g.dy(0), shape, g.x(2)}, {{"element_dtype", g.x(0).dtype()}})};
+}
+
+Grads FromTensorGradient(GradContext& g) {
+  const Output t = g.x(0);
+  const Output dlist = g.dy(0) ? g.dy(0) : EmptyLike(g.y(0), t.dtype());
+  const int64_t rows = t.shape().rank() > 0 ? t.dim(0) : -1;
+  return {AddOp("TensorListStack", {dlist, RowShape(t)},
+                {{"element_dtype", t.dtype()}, {"num_elements", rows}})};
+}
+
+Grads GetItemGradient(GradContext& g) {
+  const Output dy = g.dy(0), list = g.x(0);
+  const Output size = LengthOf(list), shape = ShapeOf(list);
+  return {AddOp("TensorListSetItem", {ReserveLike(list, shape, size, dy.dtype()), g.x(1), dy})};
+}
+
+Grads SetItemGradient(GradContext& g) {
+  const Output dlist = g.dy(0), index = g.x(1), item = g.x(2);
+  Output rest = AddOp("TensorListSetItem", {dlist, index, ZerosLike(item)});
+  const Output ditem = AddOp("TensorListGetItem", {dlist, index, ShapeTensor(item)},
+                             {{"element_dtype", item.dtype()}});
+  if (g.attr<bool>("resize_if_index_out_of_bounds"))
+    rest = AddOp("TensorListResize", {rest, LengthOf(g.x(0))});
+  return {rest, Grad(), ditem};
+}
+
+Grads ResizeGradient(GradContext& g) {
+  return {AddOp("TensorListResize", {g.dy(0), LengthOf(g.x(0))})};
+}
+
+Grads GatherGradient(GradContext& g) {
+  const Output dy = g.dy(0), list = g.x(0);
+  const Output shape = ShapeOf(list), size = LengthOf(list);
+  return {AddOp("TensorListScatterIntoExistingList",
+                {ReserveLike(list, shape, size, dy.dtype()), dy, g.x(1)})};
+}
+
+Grads ScatterGradient(GradContext& g) { return {GetRows(g.dy(0), g.x(1), g.x(0))}; }
+
+Grads ScatterIntoExistingGradient(GradContext& g) {
+  const Output dlist = g.dy(0), t = g.x(1), indices = g.x(2);
+  const Output dt = GetRows(dlist, indices, t);
+  return {AddOp("TensorListScatterIntoExistingList", {dlist, ZerosLike(t), indices}), dt};
+}
+
+}  // namespace
+
+void AddTensorListOps(OpRegistry* ops) {
+  const auto list_op = [](const char* name, const char* in, const char* out) {
+    return OpSpec(name).In(in).Out(out).Attr("element_dtype: type");
+  };
+  constexpr char kShapeType[] = "shape_type: {int32, int64}";
+  ops->Add(list_op("EmptyTensorList", "element_shape: shape_type, max_num_elements: int32",
+                   "handle: variant")
+               .Attr(kShapeType)
+               .InferShape(ScalarShape)
+               .Doc("A list without elements, for tensors that fit `element_shape`."));
+  ops->Add(list_op("TensorListReserve", "element_shape: shape_type, num_elements: int32",
+                   "handle: variant")
+               .Attr(kShapeType)
+               .InferShape(ScalarShape)
+               .Doc("A list of so many elements, none of which is set."));
+  ops->Add(list_op("TensorListPushBack", "input_handle: variant, tensor: element_dtype",
+                   "output_handle: variant")
+               .InferShape(ScalarShape)
+               .Gradient(PushBackGradient)
+               .Doc("The list with one more element at its end."));
+  ops->Add(list_op("TensorListPushBackBatch", "input_handles: variant, tensor: element_dtype",
+                   "output_handles: variant")
+               .InferShape(BatchShape)
+               .NotDifferentiable()
+               .Doc("Each list with one more element, a row of `tensor`."));
+  ops->Add(list_op("TensorListPopBack", "input_handle: variant, element_shape: int32",
+                   "output_handle: variant, tensor: element_dtype")
+               .InferShape(PopShape)
+               .Gradient(PopBackGradient)
+               .Doc("The list without its last element, and that."));
+  ops->Add(OpSpec("TensorListLength")
+               .In("input_handle: variant")
+               .Out("length: int32")
+               .InferShape(ListShape)
+               .NotDifferentiable()
+               .Doc("How many elements a list has."));
+  ops->Add(OpSpec("TensorListElementShape")
+               .In("input_handle: variant")
+               .Out("element_shape: shape_type")
+               .Attr(kShapeType)
+               .InferShape(ElementShapeShape)
+               .NotDifferentiable()
+               .Doc("The shape that all elements of a list fit; the scalar -1 for any."));
+  ops->Add(list_op("TensorListGetItem",
+                   "input_handle: variant, index: int32, element_shape: Tshape",
+                   "item: element_dtype")
+               .Attr("Tshape: {int32, int64} = DT_INT32")
+               .InferShape(GetItemShape)
+               .Gradient(GetItemGradient)
+               .Doc("An element of a list; zeros if it is not set."));
+  ops->Add(list_op("TensorListSetItem", "input_handle: variant, index: int32, item: element_dtype",
+                   "output_handle: variant")
+               .Attr("resize_if_index_out_of_bounds: bool = false")
+               .InferShape(ListShape)
+               .Gradient(SetItemGradient)
+               .Doc("The list with another element at an index."));
+  ops->Add(list_op("TensorListStack", "input_handle: variant, element_shape: int32",
+                   "tensor: element_dtype")
+               .Attr("num_elements: int = -1")
+               .InferShape(StackShape)
+               .Gradient(StackGradient)
+               .Doc("All elements of a list along a new first dimension."));
+  ops->Add(list_op("TensorListFromTensor", "tensor: element_dtype, element_shape: shape_type",
+                   "output_handle: variant")
+               .Attr(kShapeType)
+               .InferShape(ScalarShape)
+               .Gradient(FromTensorGradient)
+               .Doc("The list of the rows of a tensor."));
+  ops->Add(list_op("TensorListGather",
+                   "input_handle: variant, indices: int32, element_shape: int32",
+                   "values: element_dtype")
+               .InferShape(GatherShape)
+               .Gradient(GatherGradient)
+               .Doc("Elements of a list along a new first dimension."));
+  ops->Add(list_op("TensorListScatter",
+                   "tensor: element_dtype, indices: int32, element_shape: shape_type",
+                   "output_handle: variant")
+               .Attr(kShapeType)
+               .InferShape(ScalarShape)
+               .Gradient(ScatterGradient)
+               .Doc("A list with the rows of a tensor at these indices, as long as needed."));
+  ops->Add(list_op("TensorListScatterV2",
+                   "tensor: element_dtype, indices: int32, element_shape: shape_type, "
+                   "num_elements: int32",
+                   "output_handle: variant")
+               .Attr(kShapeType)
+               .InferShape(ScalarShape)
+               .Gradient(ScatterGradient)
+               .Doc("A list of num_elements with the rows of a tensor at these indices."));
+  ops->Add(list_op("TensorListScatterIntoExistingList",
+                   "input_handle: variant, tensor: element_dtype, indices: int32",
+                   "output_handle: variant")
+               .InferShape(ScalarShape)
+               .Gradient(ScatterIntoExistingGradient)
+               .Doc("The list with the rows of a tensor at these indices."));
+  ops->Add(
+      list_op("TensorListConcat", "input_handle: variant", "tensor: element_dtype, lengths: int64")
+          .Attr("element_shape: shape = {unknown_rank: true}")
+          .InferShape(ConcatShape)
+          .Gradient(ConcatGradient)
+          .Doc("All elements of a list joined along their first dimension."));
+  ops->Add(list_op("TensorListConcatV2",
+                   "input_handle: variant, element_shape: shape_type, leading_dims: int64",
+                   "tensor: element_dtype, lengths: int64")
+               .Attr(kShapeType)
+               .InferShape(ConcatV2Shape)
+               .Gradient(ConcatGradient)
+               .Doc("TensorListConcat, with the first extents of elements that are not set."));
+  ops->Add(list_op("TensorListSplit",
+                   "tensor: element_dtype, element_shape: shape_type, lengths: int64",
+                   "output_handle: variant")
+               .Attr(kShapeType)
+               .InferShape(ScalarShape)
+               .Gradient(SplitGradient)
+               .Doc("The list of so many rows of a tensor each."));
+  ops->Add(OpSpec("TensorListResize")
+               .In("input_handle: variant, size: int32")
+               .Out("output_handle: variant")
+               .InferShape(ScalarShape)
+               .Gradient(ResizeGradient)
+               .Doc("The list cut off, or with elements that are not set at its end."));
+  ops->Add(list_op("TensorListConcatLists", "input_a: variant, input_b: variant", "output: variant")
+               .InferShape(SameShape)
+               .NotDifferentiable()
+               .Doc("The elements of one list, then those of another."));
+}
+
+}  // namespace weir

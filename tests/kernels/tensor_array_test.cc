@@ -1,0 +1,194 @@
+// TensorArrays: what they hold, and what they refuse in TensorFlow's words. Gradients and loops are
+// in tests/session/loop_gradients_test.cc.
+
+#include "weir/ops/tensor_array.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/scope.h"
+#include "weir/ops/math.h"
+#include "weir/tests/evaluate.h"
+
+namespace weir {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TensorArrayTest : public ::testing::Test {
+ protected:
+  Tensor Run(const Output& fetch) {
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    const auto out = Evaluate(g_, {fetch});
+    EXPECT_TRUE(out.ok()) << out.status();
+    return out.ok() ? (*out)[0] : Tensor::Scalar(0.f);
+  }
+  static std::vector<float> Floats(const Tensor& t) {
+    return {t.flat<float>().begin(), t.flat<float>().end()};
+  }
+  // The fetch fails with INVALID_ARGUMENT and these words.
+  void ExpectError(const Output& fetch, const std::string& words) {
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    const absl::Status s = Evaluate(g_, {fetch}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
+    EXPECT_THAT(s.message(), HasSubstr(words));
+  }
+  // An op of an array, its shapes unknown to the graph.
+  Output Write(const TensorArray& a, const Output& index, const Output& value) {
+    return AddOp("TensorArrayWriteV3", {a.handle(), index, value, a.flow()});
+  }
+  Output Read(const TensorArray& a, int index, DataType dtype = DT_FLOAT) {
+    return AddOp("TensorArrayReadV3", {a.handle(), Const(g_, index), a.flow()}, {{"dtype", dtype}});
+  }
+
+  Graph g_;
+};
+
+TEST_F(TensorArrayTest, GivesBackWhatWasWritten) {
+  TensorArray a(g_, DT_FLOAT, 3);
+  a = a.Write(2, Const(g_, {1.f, 2.f}));
+  a = a.Write(0, Const(g_, {3.f, 4.f}));
+  a = a.Write(1, Const(g_, {5.f, 6.f}));
+  EXPECT_EQ(a.element_shape(), Shape({2}));
+  const Output all = a.Stack();
+  EXPECT_EQ(all.shape(), Shape({3, 2}));
+  EXPECT_THAT(Floats(Run(all)), ElementsAre(3, 4, 5, 6, 1, 2));
+  EXPECT_THAT(Floats(Run(a.Gather({2, 1}))), ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(Floats(Run(a.Concat())), ElementsAre(3, 4, 5, 6, 1, 2));
+  EXPECT_THAT(Floats(Run(a.Read(1))), ElementsAre(5, 6));
+}
+
+TEST_F(TensorArrayTest, HoldsAnyType) {
+  const TensorArray words =
+      TensorArray(g_, DT_STRING, 2).Unstack(Const(g_, Tensor::Vector<std::string>({"a", "bc"})));
+  EXPECT_EQ(Run(words.Read(1)).scalar<std::string>(), "bc");
+  EXPECT_EQ(Run(words.Stack()).data<std::string>()[0], "a");
+  const TensorArray bits =
+      TensorArray(g_, DT_BOOL, 2).Unstack(Const(g_, Tensor::Vector<bool>({false, true})));
+  EXPECT_TRUE(Run(bits.Read(1)).scalar<bool>());
+}
+
+TEST_F(TensorArrayTest, GrowsIfItMay) {
+  TensorArray a(g_, DT_FLOAT, 0, {.dynamic_size = true, .element_shape = Shape()});
+  a = a.Write(4, Const(g_, 7.f));
+  EXPECT_EQ(Run(a.Size()).scalar<int32_t>(), 5);
+  EXPECT_THAT(Floats(Run(a.Stack())), ElementsAre(0, 0, 0, 0, 7));
+  TensorArray far(g_, DT_FLOAT, 0, {.dynamic_size = true});
+  far = far.Write(2000000000, Const(g_, 7.f));
+  EXPECT_EQ(Run(far.Size()).scalar<int32_t>(), 2000000001);
+  EXPECT_EQ(Run(far.Read(2000000000)).scalar<float>(), 7);
+}
+
+TEST_F(TensorArrayTest, PartsMayBeOfDifferentLengths) {
+  const TensorArray a = TensorArray(g_, DT_FLOAT, 3, {.infer_shape = false})
+                            .Split(Const<float>(g_, {3, 1}, {1, 2, 3}), {2, 0, 1});
+  EXPECT_EQ(Run(a.Read(0)).shape(), Shape({2, 1}));
+  EXPECT_EQ(Run(a.Read(1)).shape(), Shape({0, 1}));
+  Node* joined = a.Concat().node;
+  EXPECT_THAT(Floats(Run(joined->output(0))), ElementsAre(1, 2, 3));
+  const Tensor lengths = Run(joined->output(1));
+  EXPECT_THAT(lengths.flat<int64_t>(), ElementsAre(2, 0, 1));
+}
+
+TEST_F(TensorArrayTest, WhatWasNotWrittenIsZeroIfItsShapeIsKnown) {
+  EXPECT_THAT(Floats(Run(TensorArray(g_, DT_FLOAT, 2, {.element_shape = Shape({2})}).Stack())),
+              ElementsAre(0, 0, 0, 0));
+  TensorArray a(g_, DT_FLOAT, 2);
+  ExpectError(Read(a, 1), "element shape is not fully defined");
+  a = a.Write(0, Const(g_, {1.f}));  // which tells the shape of all
+  EXPECT_THAT(Floats(Run(a.Read(1))), ElementsAre(0));
+}
+
+TEST_F(TensorArrayTest, EmptyOnesHaveAShapeIfItIsKnown) {
+  const TensorArray a(g_, DT_FLOAT, 0, {.element_shape = Shape({3})});
+  EXPECT_EQ(Run(a.Stack()).shape(), Shape({0, 3}));
+  EXPECT_EQ(Run(a.Concat()).shape(), Shape({0}));
+  const TensorArray unknown(g_, DT_FLOAT, 0);
+  for (const Output& out : {unknown.Stack(), unknown.Concat()}) {
+    const absl::Status s = Evaluate(g_, {out}).status();
+    EXPECT_TRUE(absl::IsUnimplemented(s)) << s;
+    EXPECT_THAT(s.message(), HasSubstr("TensorArray has size zero"));
+  }
+}
+
+TEST_F(TensorArrayTest, ElementsAreWrittenOnceAndReadOnce) {
+  const Output one = Const(g_, 1.f);
+  const TensorArray once = TensorArray(g_, DT_FLOAT, 2).Write(0, one);
+  ExpectError(once.Write(0, one).flow(), "it has already been written to");
+  const Output first = once.Read(0);
+  {
+    const ControlDependencies after(g_, {first});
+    ExpectError(once.Read(0), "twice because it was cleared after a previous read");
+    ExpectError(once.Write(0, one).flow(), "it has already been read");
+  }
+  const TensorArray often = TensorArray(g_, DT_FLOAT, 1, {.clear_after_read = false}).Write(0, one);
+  EXPECT_EQ(Run(often.Read(0) + often.Read(0)).scalar<float>(), 2);
+}
+
+TEST_F(TensorArrayTest, RefusesWhatDoesNotFit) {
+  const TensorArray a(g_, DT_FLOAT, 2);
+  const Output zero = Const(g_, 0), one = Const(g_, 1.f);
+  ExpectError(Write(a, Const(g_, 2), one), "array is not resizeable and size is: 2");
+  ExpectError(Write(a, Const(g_, -1), one), "Tried to write to index -1");
+  ExpectError(Read(a, 5), "Tried to read from index 5 but array size is: 2");
+  ExpectError(Write(a, zero, zero),
+              "TensorArray dtype is float but Op is trying to write dtype int32");
+  ExpectError(Read(a.Write(0, one), 0, DT_INT32), "but Op requested dtype int32");
+  const TensorArray pairs(g_, DT_FLOAT, 2, {.element_shape = Shape({2})});
+  ExpectError(Write(pairs, zero, one),
+              "incompatible with the TensorArray's inferred element shape");
+  ExpectError(TensorArray(g_, DT_FLOAT, Const(g_, -3)).flow(), "Size should be >= 0");
+  const Output rows = Const<float>(g_, {2, 1}, {1, 2});
+  ExpectError(AddOp("TensorArrayScatterV3", {a.handle(), Const(g_, {0, 2}), rows, a.flow()}),
+              "Max scatter index must be < array size (2 vs. 2)");
+  ExpectError(AddOp("TensorArrayScatterV3", {a.handle(), Const(g_, {0}), rows, a.flow()}),
+              "Expected len(indices) == values.shape[0], but saw: 1 vs. 2");
+  ExpectError(a.Split(rows, {1}).flow(), "sum of lengths is 1");
+  ExpectError(a.Split(rows, {2}).flow(), "TensorArray's size is not equal to the size of lengths");
+  ExpectError(a.Split(rows, {3, -1}).flow(), "Expected lengths between 0 and 2");
+  {
+    const ControlDependencies after(g_, {a.Close()});
+    ExpectError(Write(a, zero, one), "has already been closed");
+  }
+}
+
+TEST_F(TensorArrayTest, ElementsOfDifferentShapesAreNotPacked) {
+  TensorArray a(g_, DT_FLOAT, 2, {.infer_shape = false});
+  a = a.Write(0, Const(g_, {1.f}));
+  a = a.Write(1, Const(g_, {2.f, 3.f}));
+  ExpectError(a.Stack(),
+              "TensorArray has inconsistent shapes.  Index 0 has shape: [1] but index 1");
+  EXPECT_THAT(Floats(Run(a.Concat())), ElementsAre(1, 2, 3));
+  TensorArray scalars(g_, DT_FLOAT, 1);
+  scalars = scalars.Write(0, Const(g_, 1.f));
+  ExpectError(
+      AddOp("TensorArrayConcatV3", {scalars.handle(), scalars.flow()}, {{"dtype", DT_FLOAT}}),
+      "Concat saw a scalar shape at index 0");
+}
+
+TEST_F(TensorArrayTest, BuildersRefuseShapesThatCannotFit) {
+  const TensorArray a = TensorArray(g_, DT_FLOAT, 2).Write(0, Const(g_, {1.f}));
+  EXPECT_FALSE(a.Write(1, Const(g_, {1.f, 2.f})));
+  EXPECT_THAT(g_.TakeStatus().message(),
+              HasSubstr("Inconsistent shapes: saw [2] but expected [1]"));
+}
+
+TEST_F(TensorArrayTest, GradientsAddUpWhatIsWrittenToThem) {
+  TensorArray a(g_, DT_FLOAT, 2);
+  a = a.Write(0, Const(g_, {1.f, 2.f}));
+  TensorArray d = a.Gradient("gradients", a.flow());
+  d = d.Write(0, Const(g_, {1.f, 10.f}));
+  d = d.Write(0, Const(g_, {2.f, 20.f}));
+  EXPECT_THAT(Floats(Run(d.Read(0))), ElementsAre(3, 30));
+  // Another call of Gradients has sums of its own.
+  const TensorArray other = a.Gradient("gradients_1", d.flow());
+  EXPECT_THAT(Floats(Run(other.Read(0))), ElementsAre(0, 0));
+  ExpectError(Write(d, Const(g_, 0), Const(g_, {1.f})),
+              "Could not aggregate to TensorArray index 0");
+  const Output handle = AddOp("TensorArrayGradWithShape", {a.handle(), a.flow(), Const(g_, {3})},
+                              {{"source", "more"}});
+  EXPECT_EQ(Run(TensorArray(DT_FLOAT, handle, a.flow()).Read(0)).shape(), Shape({3, 2}));
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,316 @@
+// Gradients through loops and branches, compared with central differences.
+
+#include <functional>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/array.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
+#include "weir/ops/tensor_array.h"
+#include "weir/ops/variables.h"
+#include "weir/ops/while_loop.h"
+#include "weir/session/session.h"
+
+namespace weir {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LoopGradientsTest : public ::testing::Test {
+ protected:
+  using Program = std::function<Output(const Outputs& xs)>;
+
+  // The sum of what the program makes of double tensors of these shapes, and its gradients.
+  void Check(const std::vector<Shape>& shapes, const Program& program, bool static_shapes = true) {
+    Outputs xs;
+    Feeds feeds;
+    for (const Shape& shape : shapes) {
+      Shape known = shape;
+      for (int d = 0; d < known.rank() && !static_shapes; ++d) known.set_dim(d, -1);
+      xs.push_back(Placeholder(g_, DT_DOUBLE, known));
+      Tensor value(DT_DOUBLE, shape);
+      for (double& v : value.flat<double>()) v = next_ = 0.9 - 0.7 * next_;
+      feeds.push_back({xs.back(), value});
+    }
+    const Output y = program(xs);
+    const Outputs grads = DenseGradients({y}, xs);
+    ASSERT_TRUE(g_.status().ok()) << g_.status();
+    Session session = *Session::Create(g_, {.num_threads = 2});
+    for (size_t i = 0; i < xs.size(); ++i) {
+      ASSERT_TRUE(grads[i]) << i;
+      const auto grad = session.Run(feeds, {grads[i]});
+      ASSERT_TRUE(grad.ok()) << grad.status();
+      ASSERT_EQ((*grad)[0].shape(), shapes[i]);
+      for (int64_t k = 0; k < shapes[i].num_elements(); ++k) {
+        constexpr double kStep = 1e-5;
+        const double slope =
+            (SumWith(session, feeds, y, i, k, kStep) - SumWith(session, feeds, y, i, k, -kStep)) /
+            (2 * kStep);
+        EXPECT_NEAR((*grad)[0].flat<double>()[k], slope, 1e-6 * std::max(1., std::abs(slope)))
+            << "x " << i << ", element " << k;
+      }
+    }
+  }
+  static double SumWith(Session& session, Feeds feeds, const Output& y, size_t i, int64_t k,
+                        double change) {
+    feeds[i].second = feeds[i].second.DeepCopy();
+    feeds[i].second.flat<double>()[k] += change;
+    const auto out = session.Run(feeds, {y});
+    EXPECT_TRUE(out.ok()) << out.status();
+    double sum = 0;
+    if (out.ok()) {
+      for (const double v : (*out)[0].flat<double>()) sum += v;
+    }
+    return sum;
+  }
+  Outputs Repeat(int times, const LoopBodyFn& body, const Outputs& vars,
+                 WhileOptions options = {}) {
+    Outputs all = {Const(g_, 0)};
+    all.insert(all.end(), vars.begin(), vars.end());
+    const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < times; },
+                                  [&](const Outputs& v) {
+                                    Outputs next = {v[0] + 1};
+                                    for (const Output& o : body({v.begin() + 1, v.end()}))
+                                      next.push_back(o);
+                                    return next;
+                                  },
+                                  all, options);
+    return out.empty() ? Outputs(vars.size()) : Outputs(out.begin() + 1, out.end());
+  }
+
+  Graph g_;
+  double next_ = 0.3;
+};
+
+TEST_F(LoopGradientsTest, OfAPower) {
+  Check({{3}, {3}}, [&](const Outputs& x) {
+    return Repeat(4, [&](const Outputs& v) { return Outputs{v[0] * x[1]}; }, {x[0]})[0];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfALoopThatIsNotEntered) {
+  Check({{3}}, [&](const Outputs& x) {
+    return Repeat(0, [&](const Outputs& v) { return Outputs{Sin(v[0])}; }, {x[0]})[0];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfShapesKnownOnlyWhenRun) {
+  const auto program = [&](const Outputs& x) {
+    return Repeat(3,
+                  [&](const Outputs& v) {
+                    return Outputs{Tanh(v[0]) * x[1], v[1] + v[0]};
+                  },
+                  {x[0], x[0]})[1];
+  };
+  Check({{2, 3}, {3}}, program, /*static_shapes=*/false);
+}
+
+TEST_F(LoopGradientsTest, OfVariablesThatChangePlaces) {
+  Check({{2}, {2}, {2}}, [&](const Outputs& x) {
+    const Outputs r = Repeat(
+        5,
+        [](const Outputs& v) {
+          return Outputs{v[1], v[2] * v[0], Sin(v[0])};
+        },
+        x);
+    return r[0] * r[1];
+  });
+}
+
+// Of two variables only one is used afterwards; one is given a new value in every iteration.
+TEST_F(LoopGradientsTest, OfVariablesThatDoNotDependOnThemselves) {
+  Check({{2}, {2}}, [&](const Outputs& x) {
+    return Repeat(
+        3,
+        [&](const Outputs& v) {
+          return Outputs{v[0] * v[1], x[1] * x[1]};
+        },
+        x)[0];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfNestedLoops) {
+  Check({{2}, {2}}, [&](const Outputs& x) {
+    return Repeat(
+        3,
+        [&](const Outputs& v) {
+          const Outputs inner =
+              Repeat(2, [&](const Outputs& w) { return Outputs{Sin(w[0]) * v[0] * x[1]}; }, {v[0]});
+          return Outputs{inner[0] + v[0]};
+        },
+        {x[0]})[0];
+  });
+}
+
+// The inner loop goes round once more in each iteration of the outer one.
+TEST_F(LoopGradientsTest, OfNestedLoopsOfDifferentLengths) {
+  Check({{2}}, [&](const Outputs& x) {
+    const Outputs r = WhileLoop([&](const Outputs& v) { return v[0] < 4; },
+                                [&](const Outputs& v) {
+                                  const Outputs inner =
+                                      WhileLoop([&](const Outputs& w) { return w[0] < v[0]; },
+                                                [&](const Outputs& w) {
+                                                  return Outputs{w[0] + 1, Cos(w[1]) * v[1]};
+                                                },
+                                                {Const(g_, 0), v[1]});
+                                  return Outputs{v[0] + 1, inner[1]};
+                                },
+                                {Const(g_, 0), x[0]});
+    return r[1];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfBranches) {
+  for (const bool side : {false, true}) {
+    Check({{3}, {3}}, [&](const Outputs& x) {
+      return Cond(
+          Const(g_, side), [&] { return x[0] * x[1]; }, [&] { return Sin(x[0]) + x[1]; });
+    });
+  }
+}
+
+TEST_F(LoopGradientsTest, OfBranchesInALoop) {
+  Check({{}, {}}, [&](const Outputs& x) {
+    return Repeat(5,
+                  [&](const Outputs& v) {
+                    return Outputs{Cond(
+                        v[0] > 0.5, [&] { return Sin(v[0]) * x[1]; },
+                        [&] { return Exp(v[0]) + v[0] * v[0]; })};
+                  },
+                  {x[0]})[0];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfBranchesInBranchesInALoop) {
+  Check({{}, {}}, [&](const Outputs& x) {
+    return Repeat(6,
+                  [&](const Outputs& v) {
+                    return Outputs{Cond(
+                        v[0] > 0.5,
+                        [&] {
+                          return Cond(
+                              v[0] > 0.8, [&] { return v[0] * x[1]; },
+                              [&] { return Cos(v[0]) * v[0]; });
+                        },
+                        [&] { return Exp(v[0]) + x[1]; })};
+                  },
+                  {x[0]})[0];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfALoopInABranch) {
+  for (const bool side : {false, true}) {
+    Check({{2}}, [&](const Outputs& x) {
+      return Cond(
+          Const(g_, side),
+          [&] {
+            return Repeat(3, [&](const Outputs& v) { return Outputs{Sin(v[0]) * x[0]}; },
+                          {x[0]})[0];
+          },
+          [&] { return x[0] * 3.0; });
+    });
+  }
+}
+
+TEST_F(LoopGradientsTest, OfALoopInABranchInALoop) {
+  Check({{}}, [&](const Outputs& x) {
+    return Repeat(4,
+                  [&](const Outputs& v) {
+                    return Outputs{Cond(
+                        v[0] > 0.5,
+                        [&] {
+                          return Repeat(2, [&](const Outputs& w) { return Outputs{w[0] * v[0]}; },
+                                        {v[0]})[0];
+                        },
+                        [&] { return v[0] + 0.4; })};
+                  },
+                  {x[0]})[0];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfRowsThatAreGathered) {
+  Check({{4, 2}}, [&](const Outputs& x) {
+    return Repeat(3,
+                  [&](const Outputs& v) {
+                    return Outputs{v[0] * Gather(x[0], Const(g_, {1, 3, 1}))};
+                  },
+                  {Ones(g_, {3, 2}, DT_DOUBLE)})[0];
+  });
+}
+
+TEST_F(LoopGradientsTest, OfVariables) {
+  const Variable w = MakeVariable(g_, Tensor::Vector<double>({1.5, -0.5}), {.name = "w"});
+  const Output y = Repeat(3, [&](const Outputs& v) { return Outputs{v[0] * w.value()}; },
+                          {Ones(g_, {2}, DT_DOUBLE)})[0];
+  const Outputs grad = DenseGradients({y}, {w});
+  const Operation init = GlobalVariablesInitializer(g_);
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_);
+  ASSERT_TRUE(session.Run(Feeds{}, Outputs{}, {init}).ok());
+  const auto out = session.Run(Feeds{}, grad);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_DOUBLE_EQ((*out)[0].flat<double>()[0], 3 * 1.5 * 1.5);
+  EXPECT_DOUBLE_EQ((*out)[0].flat<double>()[1], 3 * 0.5 * 0.5);
+}
+
+TEST_F(LoopGradientsTest, OfWhatATensorArrayHolds) {
+  Check({{4, 2}, {2}}, [&](const Outputs& x) {
+    const TensorArray rows = TensorArray(g_, DT_DOUBLE, 4).Unstack(x[0]);
+    const TensorArray out(g_, DT_DOUBLE, 4);
+    const Outputs r =
+        WhileLoop([](const Outputs& v) { return v[0] < 4; },
+                  [&](const Outputs& v) {
+                    const Output b = Sin(v[1] * rows.Read(v[0])) + x[1];
+                    return Outputs{v[0] + 1, b, out.WithFlow(v[2]).Write(v[0], b).flow()};
+                  },
+                  {Const(g_, 0), x[1], out.flow()});
+    return out.WithFlow(r[2]).Stack();
+  });
+}
+
+TEST_F(LoopGradientsTest, OfTensorArraysThatAreSplitAndJoined) {
+  Check({{5, 2}}, [&](const Outputs& x) {
+    const TensorArray parts =
+        TensorArray(g_, DT_DOUBLE, 3, {.infer_shape = false}).Split(x[0], {2, 0, 3});
+    return Exp(parts.Concat());
+  });
+}
+
+// What is read twice has the sum of both gradients; what is not read has zeros.
+TEST_F(LoopGradientsTest, OfElementsReadTwiceOrNever) {
+  Check({{3, 2}}, [&](const Outputs& x) {
+    const TensorArray a = TensorArray(g_, DT_DOUBLE, 3, {.clear_after_read = false}).Unstack(x[0]);
+    return a.Read(1) * Sin(a.Read(1)) + a.Gather({2, 1});
+  });
+}
+
+TEST_F(LoopGradientsTest, OfListsOfTensors) {
+  Check({{3, 2}, {2}}, [&](const Outputs& x) {
+    const Output shape = Const(g_, {2});
+    Output list = AddOp("TensorListFromTensor", {x[0], shape});
+    list = AddOp("TensorListSetItem", {list, Const(g_, 1), Sin(x[1])});
+    list = AddOp("TensorListPushBack", {list, x[1]});
+    const Output item =
+        AddOp("TensorListGetItem", {list, Const(g_, 2), shape}, {{"element_dtype", DT_DOUBLE}});
+    Node* pop = AddNode("TensorListPopBack", {list, shape}, {{"element_dtype", DT_DOUBLE}});
+    const Output rest =
+        AddOp("TensorListStack", {Output(pop, 0), shape}, {{"element_dtype", DT_DOUBLE}});
+    return rest * item * Output(pop, 1);
+  });
+}
+
+TEST_F(LoopGradientsTest, OfTheSecondOrderAreRefused) {
+  const Output x = Placeholder(g_, DT_FLOAT, {});
+  const Output y = Repeat(3, [&](const Outputs& v) { return Outputs{v[0] * v[0]}; }, {x})[0];
+  const Outputs first = DenseGradients({y * y}, {x});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Gradients(first, {x});
+  EXPECT_TRUE(absl::IsUnimplemented(g_.status())) << g_.status();
+  EXPECT_THAT(g_.TakeStatus().message(), HasSubstr("Second-order gradient for while loops"));
+}
+
+}  // namespace
+}  // namespace weir
