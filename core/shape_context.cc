@@ -223,6 +223,8 @@ Ints Evaluate(const Output& value, int& visits) {
   }
   if (op == "Pack" && node.input(0).shape().IsScalar())
     return Concatenated(node, 0, node.num_inputs(), visits);
+  if (op == "ExpandDims" && node.input(0).shape().IsScalar())
+    return Evaluate(node.input(0), visits);
   if (op == "ConcatV2") return Concatenated(node, 0, node.num_inputs() - 1, visits);
   if (op == "StridedSlice" && node.num_inputs() == 4) return Sliced(node, visits);
   if (op == "AddV2" || op == "Add" || op == "Sub" || op == "Mul" || op == "FloorDiv" ||

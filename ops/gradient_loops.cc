@@ -340,8 +340,7 @@ Grad GradientLoop::AccumulateRows(const Node& enter, const IndexedSlices& rows) 
   Output values, indices, shape;
   {
     const InContext outside(stack_, AroundBackward());
-    Shape known = rows.values.shape();
-    if (known.rank() > 0 && known.dim(0) < 0) known.set_dim(0, rows.indices.dim(0));
+    const Shape& known = rows.values.shape();
     if (known.IsFullyDefined()) {
       const Shape one_row = Shape({1}).Concatenate(known.Sub(1));
       values = Const(g_, Tensor::Zeros(rows.values.dtype(), one_row), "b_acc");

@@ -11,6 +11,7 @@
 #include "weir/ops/gradient_loops.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/partitioned_variable.h"
+#include "weir/ops/recovered_flow.h"
 #include "weir/ops/variables.h"
 
 namespace weir {
@@ -167,6 +168,12 @@ void Backprop::FindNodesBetween() {
 
 // All variables of a loop are gone back through if one is.
 void Backprop::FindLoops() {
+  const FlowStack& stack = FlowStack::Of(graph_);
+  if (std::any_of(between_.begin(), between_.end(), [&stack](const Node* node) {
+        return IsLoopExit(node) && stack.ContextOf(node) == nullptr;
+      })) {
+    RecoverFlow(graph_);
+  }
   for (size_t i = 0; i < between_.size(); ++i) {
     if (!IsLoopExit(between_[i])) continue;
     std::optional<ColocateWith> colocate;

@@ -221,6 +221,18 @@ void WhileInCondGradient(Graph& g) {
   Gradients({y}, {x});
 }
 
+void WhileGathersGradient(Graph& g) {
+  const Variable v = MakeVariable(g, Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), {.name = "v"});
+  const Output ones = Ones(g, {2, 2}), zero = Const(g, 0);
+  const Outputs y = Counted(
+      zero, [](const Output& i) { return i < 3; },
+      [&](const Outputs& l) {
+        return Outputs{l[0] * Gather(v.value(), {1, 0})};
+      },
+      {ones});
+  Gradients(y, {v});
+}
+
 void TensorArrays(Graph& g) {
   const Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x");
   const TensorArray rows = TensorArray(g, DT_FLOAT, 3, {.clear_after_read = false}).Unstack(x);
@@ -268,6 +280,7 @@ const GoldenProgram kPrograms[] = {
     {"flow_while_nested_gradient", WhileNestedGradient},
     {"flow_cond_in_while_gradient", CondInWhileGradient},
     {"flow_while_in_cond_gradient", WhileInCondGradient},
+    {"flow_while_gathers_gradient", WhileGathersGradient},
     {"flow_tensor_array", TensorArrays},
     {"flow_tensor_array_in_while", TensorArrayInWhile},
 };

@@ -163,6 +163,13 @@ def while_in_cond_gradient():
 
 
 @program
+def while_gathers_gradient():
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0]], name="v")
+    y = counted(3, lambda a: [a * tf.gather(v.value(), [1, 0])], [tf.ones([2, 2])])[0]
+    tf.gradients(y, v)
+
+
+@program
 def tensor_array():
     x = tf.placeholder(tf.float32, [None, 2], "x")
     rows = tf.TensorArray(tf.float32, size=3, clear_after_read=False).unstack(x)

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/graph_io.h"
 #include "weir/ops/array.h"
 #include "weir/ops/cond.h"
 #include "weir/ops/control_flow.h"
@@ -12,6 +13,7 @@
 #include "weir/ops/tensor_array.h"
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
+#include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
 
 namespace weir {
@@ -300,6 +302,44 @@ TEST_F(LoopGradientsTest, OfListsOfTensors) {
         AddOp("TensorListStack", {Output(pop, 0), shape}, {{"element_dtype", DT_DOUBLE}});
     return rest * item * Output(pop, 1);
   });
+}
+
+// Loops and branches of a graph that was read from a file are found from its nodes.
+TEST_F(LoopGradientsTest, OfImportedLoops) {
+  const Output x = Placeholder(g_, DT_DOUBLE, {}, "x"), w = Placeholder(g_, DT_DOUBLE, {}, "w");
+  const Output y = Repeat(4,
+                          [&](const Outputs& v) {
+                            const Outputs inner = Repeat(
+                                2, [&](const Outputs& u) { return Outputs{Sin(u[0]) * v[0] * w}; },
+                                {v[0]});
+                            return Outputs{Cond(
+                                v[0] > 0.2, [&] { return inner[0] * w; },
+                                [&] { return Exp(v[0]) + v[0] * inner[0]; })};
+                          },
+                          {x})[0];
+  Identity(y, "y");
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  proto::GraphDef def;
+  ExportGraphDef(g_, &def);
+  Graph read;
+  const auto imported = ImportGraphDef(read, def);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto grads_of = [](Graph& g) {
+    const Outputs xs = {*g.FindOutput("x"), *g.FindOutput("w")};
+    const Outputs grads = DenseGradients({*g.FindOutput("y")}, xs);
+    EXPECT_TRUE(g.status().ok()) << g.status();
+    Session session = *Session::Create(g);
+    const auto out = session.Run(
+        {{xs[0], Tensor::Scalar(0.7)}, {xs[1], Tensor::Scalar(1.3)}}, grads);
+    EXPECT_TRUE(out.ok()) << out.status();
+    std::vector<double> values;
+    for (const Tensor& t : out.ok() ? *out : Tensors()) values.push_back(t.scalar<double>());
+    return values;
+  };
+  const std::vector<double> built = grads_of(g_), found = grads_of(read);
+  ASSERT_EQ(built.size(), 2u);
+  ASSERT_EQ(found.size(), 2u);
+  for (int i = 0; i < 2; ++i) EXPECT_DOUBLE_EQ(found[i], built[i]);
 }
 
 TEST_F(LoopGradientsTest, OfTheSecondOrderAreRefused) {
