@@ -109,14 +109,16 @@ absl::Status Close(KernelContext& c) {
 }  // namespace
 
 void AddStackKernels(KernelRegistry* r) {
-  // The old forms have a reference to their stack where version 2 has a handle.
-  for (const char* version : {"", "V2"}) {
-    const auto op = [version](const char* name) { return absl::StrCat(name, version); };
-    r->Add(op("Stack"), kCpu, MakeStack);
-    r->Add(op("StackPush"), kCpu, Push).Aliases({1});
-    r->Add(op("StackPop"), kCpu, MakePop);
-    r->Add(op("StackClose"), kCpu, Close);
-  }
+  r->Add("StackV2", kCpu, MakeStack);
+  r->Add("StackPushV2", kCpu, Push).Aliases({1});
+  r->Add("StackPopV2", kCpu, MakePop);
+  r->Add("StackCloseV2", kCpu, Close);
+  // The old forms have a reference to their stack, and their signatures do not say that they change
+  // it.
+  r->Add("Stack", kCpu, MakeStack);
+  r->Add("StackPush", kCpu, Push).Aliases({1}).Writes({0});
+  r->Add("StackPop", kCpu, MakePop).Writes({0});
+  r->Add("StackClose", kCpu, Close).Writes({0});
 }
 
 }  // namespace weir
