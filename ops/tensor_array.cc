@@ -181,9 +181,10 @@ namespace {
 
 // ---- shape rules
 
+// TensorFlow's rules say [2] for the handle, which is a scalar when run.
 absl::Status NewArrayShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-  return ScalarShape(c);
+  c.set_output(1, Shape());
+  return absl::OkStatus();
 }
 
 absl::Status ElementAtShape(ShapeContext& c) { return c.WithRank(1, 0).status(); }
@@ -321,7 +322,7 @@ void AddTensorArrayOps(OpRegistry* ops) {
                .Out("grad_handle: resource, flow_out: float")
                .Attr("source: string")
                .Stateful()
-               .InferShape(ScalarShape)
+               .InferShape(NewArrayShape)
                .NotDifferentiable()
                .Doc("The array of gradients of an array's elements, one for each `source`."));
   ops->Add(OpSpec("TensorArrayGradWithShape")
@@ -329,7 +330,7 @@ void AddTensorArrayOps(OpRegistry* ops) {
                .Out("grad_handle: resource, flow_out: float")
                .Attr("source: string")
                .Stateful()
-               .InferShape(ScalarShape)
+               .InferShape(NewArrayShape)
                .NotDifferentiable()
                .Doc("TensorArrayGradV3 whose elements have more dimensions in front."));
   ops->Add(OpSpec("TensorArrayWriteV3")
