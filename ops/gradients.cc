@@ -483,9 +483,9 @@ absl::Status Backprop::CheckAllVisited() const {
   for (const Node* node : between_) {
     if (pending_[node->id()] > 0) {
       return Unimplemented(
-          "Gradients through a loop are not defined: '", node->name(),
+          "Gradients of a value inside a loop are not defined: '", node->name(),
           "' (op type: ", node->op_name(),
-          ") lies on a cycle between ys and xs. Unroll the loop, or stop the gradient before it.");
+          ") lies on a cycle between ys and xs. Take them of what leaves the loop, by its Exit.");
     }
   }
   return absl::OkStatus();
