@@ -20,6 +20,7 @@
 
 namespace weir {
 
+class FunctionLibrary;
 class Graph;
 class Node;
 
@@ -253,9 +254,12 @@ class Graph {
   void SetCollection(absl::string_view key, std::vector<CollectionItem> items);
   std::vector<std::string> CollectionKeys() const;  // sorted
 
-  // The function library, as serialised FunctionDefLibrary bytes; kept for export, and for calls.
-  const std::string& function_library() const { return function_library_; }
-  void set_function_library(std::string bytes) { function_library_ = std::move(bytes); }
+  // The functions that nodes may call and attributes name (core/function_library.h); null if there
+  // are none.
+  const std::shared_ptr<const FunctionLibrary>& functions() const { return functions_; }
+  void set_functions(std::shared_ptr<const FunctionLibrary> functions) {
+    functions_ = std::move(functions);
+  }
 
   // A place where a layer above keeps its state for this graph (the variable store, ...): one T a
   // graph, made on first use.
@@ -283,7 +287,7 @@ class Graph {
   int64_t seeds_taken_ = 0;
   mutable std::mutex collections_mutex_;
   std::map<std::string, std::vector<CollectionItem>, std::less<>> collections_;
-  std::string function_library_;
+  std::shared_ptr<const FunctionLibrary> functions_;
   std::map<std::type_index, std::any> extensions_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "weir/core/function_library.h"
 #include "weir/core/graph_io.h"
 #include "weir/core/proto_values.h"
 #include "weir/core/signature.h"
@@ -25,11 +26,6 @@ constexpr int64_t kSpareOutputs = kMaxNodeArity;
 constexpr absl::string_view kColocationPrefix = "loc:@";
 constexpr absl::string_view kOutputShapes = "_output_shapes";
 constexpr absl::string_view kValueError = "_value_error";
-
-// Records of library functions that nodes call as if they were ops. They live as long as the graph.
-struct FunctionOps {
-  absl::flat_hash_map<std::string, std::unique_ptr<const OpSpec>> ops;
-};
 
 // An input as NodeDef spells it: "name", "name:k" or "^name".
 struct InputName {
@@ -119,7 +115,7 @@ class GraphImporter {
 
   absl::StatusOr<Outputs> Import() {
     WEIR_RETURN_IF_ERROR(CheckVersions(def_.versions()));
-    IndexFunctions();
+    WEIR_ASSIGN_OR_RETURN(functions_, Functions());
     WEIR_RETURN_IF_ERROR(IndexNames());
     WEIR_RETURN_IF_ERROR(ResolveInputs());
     WEIR_ASSIGN_OR_RETURN(const std::vector<int> order, Order());
@@ -139,10 +135,10 @@ class GraphImporter {
     return Annotate(status, absl::StrCat("Node '", node.name(), "' (", node.op(), ")"));
   }
 
-  void IndexFunctions() {
-    for (const proto::FunctionDef& function : def_.library().function()) {
-      functions_.try_emplace(function.signature().name(), &function.signature());
-    }
+  // Those of the graph and those that come with the nodes.
+  absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Functions() const {
+    if (def_.library().ByteSizeLong() == 0) return graph_.functions();
+    return FunctionLibrary::Extend(graph_.functions(), def_.library());
   }
 
   absl::Status IndexNames() {
@@ -298,16 +294,8 @@ class GraphImporter {
 
   absl::StatusOr<const OpSpec*> LookupOp(const std::string& name) {
     if (const OpSpec* op = graph_.ops().Find(name)) return op;
-    const auto function = functions_.find(name);
-    if (function == functions_.end()) return graph_.ops().Lookup(name);
-    const auto& known = graph_.Extension<FunctionOps>().ops;
-    if (const auto it = known.find(name); it != known.end()) return it->second.get();
-    std::unique_ptr<const OpSpec>& op = function_ops_[name];
-    if (op == nullptr) {
-      WEIR_ASSIGN_OR_RETURN(OpSpec spec, OpFromProto(*function->second));
-      op = std::make_unique<const OpSpec>(std::move(spec));
-    }
-    return op.get();
+    const bool is_function = functions_ != nullptr && functions_->FindDef(name) != nullptr;
+    return is_function ? functions_->FindOp(name) : graph_.ops().Lookup(name);
   }
 
   absl::Status AddNode(int i) {
@@ -500,8 +488,7 @@ class GraphImporter {
   void Commit() {
     graph_.used_names_.reserve(graph_.used_names_.size() + def_.node_size());
     for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
-    MergeLibrary();
-    if (!function_ops_.empty()) graph_.Extension<FunctionOps>().ops.merge(function_ops_);
+    graph_.set_functions(functions_);
   }
 
   // Takes the name and the scopes it lies in.
@@ -525,21 +512,6 @@ class GraphImporter {
     }
   }
 
-  // Functions that the graph has already stay as they are.
-  void MergeLibrary() {
-    if (def_.library().ByteSizeLong() == 0) return;
-    proto::FunctionDefLibrary library;
-    if (!library.ParseFromString(graph_.function_library())) library.Clear();
-    absl::flat_hash_set<std::string> known;
-    for (const auto& function : library.function()) known.insert(function.signature().name());
-    for (const auto& function : def_.library().function()) {
-      if (known.insert(function.signature().name()).second) *library.add_function() = function;
-    }
-    library.mutable_gradient()->MergeFrom(def_.library().gradient());
-    library.mutable_registered_gradients()->MergeFrom(def_.library().registered_gradients());
-    graph_.set_function_library(library.SerializeAsString());
-  }
-
   Graph& graph_;
   const proto::GraphDef& def_;
   const ImportOptions& options_;
@@ -547,8 +519,7 @@ class GraphImporter {
   std::string prefix_;
   int64_t outputs_left_ = 0;
   int64_t expansion_left_ = kExpansionBudget;
-  absl::flat_hash_map<absl::string_view, const proto::OpDef*> functions_;
-  absl::flat_hash_map<std::string, std::unique_ptr<const OpSpec>> function_ops_;  // the new ones
+  std::shared_ptr<const FunctionLibrary> functions_;
   absl::flat_hash_map<absl::string_view, int> by_name_;  // to positions in the GraphDef
   absl::flat_hash_map<std::pair<absl::string_view, int>, Output> map_;  // index -1: control
   std::vector<Edge> edges_;          // of all nodes, one after another

@@ -7,6 +7,8 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "weir/core/file.h"
+#include "weir/core/function_library.h"
+#include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
 #include "weir/proto/graph.pb.h"
 
@@ -23,6 +25,8 @@ absl::Status ParseBinary(const std::string& bytes, absl::string_view path, proto
                          " bytes)");
 }
 
+}  // namespace
+
 void NodeToProto(const Node& node, proto::NodeDef* def) {
   def->set_name(node.name());
   def->set_op(node.op_name());
@@ -36,8 +40,6 @@ void NodeToProto(const Node& node, proto::NodeDef* def) {
   for (std::string& control : controls) def->add_input(std::move(control));
   for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
 }
-
-}  // namespace
 
 absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
                                         const ImportOptions& options) {
@@ -55,22 +57,24 @@ void ExportGraphDef(const Graph& graph, proto::GraphDef* def) {
   def->mutable_versions()->set_producer(versions.producer);
   def->mutable_versions()->set_min_consumer(versions.min_consumer);
   for (const int bad : versions.bad_consumers) def->mutable_versions()->add_bad_consumers(bad);
-  if (!graph.function_library().empty()) {
-    def->mutable_library()->ParseFromString(graph.function_library());
-  }
+  if (graph.functions() != nullptr) graph.functions()->ToProto(def->mutable_library());
 }
 
-// Equal graphs give equal bytes: maps are written in the order of their keys.
-std::string SerializeGraph(const Graph& graph) {
-  proto::GraphDef def;
-  ExportGraphDef(graph, &def);
+std::string DeterministicBytes(const google::protobuf::MessageLite& message) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);
-  def.SerializeToCodedStream(&coded);
+  message.SerializeToCodedStream(&coded);
   coded.Trim();
   return bytes;
+}
+
+// Equal graphs give equal bytes.
+std::string SerializeGraph(const Graph& graph) {
+  proto::GraphDef def;
+  ExportGraphDef(graph, &def);
+  return DeterministicBytes(def);
 }
 
 std::string GraphToText(const Graph& graph) {

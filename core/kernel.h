@@ -1,9 +1,11 @@
 #ifndef WEIR_CORE_KERNEL_H_
 #define WEIR_CORE_KERNEL_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -19,6 +21,7 @@
 
 namespace weir {
 
+class Functions;
 class KernelContext;
 
 // Tells those who wait that a step is over: time-out, error elsewhere, session closed. Thread-safe.
@@ -44,12 +47,23 @@ class Cancellation {
   std::condition_variable ran_;
 };
 
+// A call of a function in progress: the node that calls, and the call that it is in itself.
+struct FunctionCall {
+  const Node* node = nullptr;
+  const FunctionCall* outer = nullptr;
+  int depth = 1;
+};
+
 // What kernels of one step share.
 struct StepInfo {
   int64_t step_id = 0;
   ThreadPool* pool = nullptr;
   ResourceMap* resources = nullptr;
   Cancellation* cancellation = nullptr;
+  const FunctionCall* call = nullptr;  // null outside of functions
+  // When the step is given up, if at all, and how long it may take.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::chrono::milliseconds timeout{0};
 };
 
 // What a kernel factory sees, once, when a Plan is made.
@@ -60,6 +74,8 @@ struct KernelInit {
   // Shapes of the inputs as far as the Plan knows them: a kernel may prepare for them, but must
   // check at run time.
   absl::Span<const Shape> input_shapes;
+  // What the kernel may call (core/function.h); null where there is no session.
+  Functions* functions = nullptr;
 
   template <class T>
   T attr(absl::string_view name) const {
@@ -219,6 +235,9 @@ class KernelFactory : public std::function<absl::StatusOr<Kernel>(const KernelIn
   KernelFactory(absl::Status (*run)(KernelContext&))
       : function([run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); }) {}
 };
+// In KernelDef::host_args: all arguments.
+inline constexpr char kAllArgs[] = "*";
+
 using TypeConstraints = std::vector<std::pair<std::string, DataType>>;
 
 // One kernel of an op for one place, and what a Plan must know to use it well.
@@ -306,7 +325,8 @@ class KernelRegistry {
   KernelDef& Add(absl::string_view op, Place place, TypeConstraints constraints,
                  KernelFactory make);
 
-  // The kernel for this node; null if there is none. The constraint on "" is on "T", else "dtype".
+  // The kernel for this node; null if there is none. A node whose op is a function has that of
+  // PartitionedCall. The constraint on "" is on "T", else "dtype".
   const KernelDef* Find(const Node& node, Place place) const;
   // Why Find gave null: INVALID_ARGUMENT, naming the node, its types, and the kernels there are.
   absl::Status NoKernel(const Node& node, Place place) const;

@@ -160,6 +160,11 @@ OpSpec& OpSpec::Commutative() {
   return *this;
 }
 
+OpSpec& OpSpec::Function() {
+  is_function_ = true;
+  return *this;
+}
+
 OpSpec& OpSpec::Aggregate() {
   aggregate_ = true;
   return *this;

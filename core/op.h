@@ -57,6 +57,8 @@ class OpSpec {
   // Has effects or state: never folded, merged with an equal node, or run twice.
   OpSpec& Stateful();
   OpSpec& Commutative();
+  // The record of a function's signature: a node of this op calls the function of its name.
+  OpSpec& Function();
   OpSpec& Aggregate();
   // Accepts a reference to a variable that has no value yet (Assign).
   OpSpec& AllowsUninitializedInput();
@@ -76,6 +78,7 @@ class OpSpec {
   const AttrSpec* FindAttr(absl::string_view name) const;
   bool stateful() const { return stateful_; }
   bool commutative() const { return commutative_; }
+  bool is_function() const { return is_function_; }
   bool aggregate() const { return aggregate_; }
   bool allows_uninitialized_input() const { return allows_uninitialized_input_; }
   int deprecated_version() const { return deprecated_version_; }
@@ -103,6 +106,7 @@ class OpSpec {
   bool stateful_ = false, commutative_ = false, aggregate_ = false,
        allows_uninitialized_input_ = false;
   bool not_differentiable_ = false;
+  bool is_function_ = false;
   int deprecated_version_ = 0;
   std::string deprecation_;
   ShapeFn shape_fn_;

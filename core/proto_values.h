@@ -5,6 +5,14 @@
 
 // The conversions of graph_io.h with a limit, for sources that read whole graphs from untrusted
 // bytes.
+namespace google::protobuf {
+class MessageLite;
+}
+
+namespace weir::proto {
+class NodeDef;
+}
+
 namespace weir {
 
 // A few bytes on the wire may stand for a large tensor, because the last value repeats. `budget` is
@@ -16,6 +24,11 @@ absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& proto, int64_t* 
 
 // The record of a function's signature, so that a node may call the function as an op.
 absl::StatusOr<OpSpec> OpFromProto(const proto::OpDef& def);
+
+void NodeToProto(const Node& node, proto::NodeDef* def);
+
+// The same bytes for equal messages: maps are written in the order of their keys.
+std::string DeterministicBytes(const google::protobuf::MessageLite& message);
 
 }  // namespace weir
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weir/kernels/batch_norm.h"
+#include "weir/kernels/global_norm.h"
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/rows.h"
@@ -244,6 +245,7 @@ absl::StatusOr<BatchNormMatrix> ReadBatchNormGrad(const KernelContext& c,
 }
 
 void AddBatchNormCpu(KernelRegistry* r) {
+  AddGlobalNormCpu(r);
   AddType<float>(r, "");
   for (const char* version : {"V2", "V3"}) {
     AddType<float>(r, version);

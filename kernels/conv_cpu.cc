@@ -7,6 +7,7 @@
 #include "weir/kernels/conv_plain.h"
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/registry.h"
+#include "weir/ops/conv_general.h"
 
 namespace weir {
 namespace {
@@ -90,6 +91,47 @@ KernelFactory Factory(ConvPass pass) {
   };
 }
 
+// A forward pass whose input may have several batch dimensions, or none.
+template <class T>
+absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, DnnlConv& dnnl) {
+  const Tensor& filter = ctx.input(1);
+  if (filter.num_elements() == 0) {
+    return InvalidArgument(
+        "filter must not have zero elements (i.e. all dimensions must be non-zero)");
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape flat, a.WithOneBatchDim(ctx.input(0).shape()));
+  WEIR_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(a.conv, flat, filter.shape()));
+  if (s.groups != 1) {
+    return InvalidArgument("Input depth must be equal to filter depth: ", s.in_channels, " vs ",
+                           filter.dim(-2));
+  }
+  const Shape shape = s.OutputShape(a.conv.layout);
+  WEIR_ASSIGN_OR_RETURN(Tensor * result,
+                        ctx.AllocateOutput(0, a.WithAllBatchDims(ctx.input(0).shape(), shape)));
+  if (result->num_elements() == 0) return absl::OkStatus();
+  if (flat.num_elements() == 0) {
+    std::memset(result->raw(), 0, result->num_bytes());
+    return absl::OkStatus();
+  }
+  const bool turned = a.conv.layout.channels_first();
+  Tensor out = result->Reshaped(shape);
+  ImageOperand<T> input, weights, output;
+  WEIR_RETURN_IF_ERROR(
+      input.Read(ctx, ctx.input(0).Reshaped(flat), turned, s.batch, s.in_channels));
+  WEIR_RETURN_IF_ERROR(weights.Read(ctx, filter, false, 1, 1));
+  WEIR_RETURN_IF_ERROR(output.Prepare(ctx, out, turned));
+  WEIR_RETURN_IF_ERROR(Compute(ctx, ConvPass::kForward, s, dnnl, &filter, input.data(),
+                               weights.data(), output.data()));
+  return output.Write(ctx, out, turned, s.batch, s.out_channels);
+}
+
+template <class T>
+absl::StatusOr<Kernel> MakeGeneral(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const GeneralConvAttributes a, GeneralConvAttributes::Read(init.node));
+  const auto dnnl = std::make_shared<DnnlConv>(ConvPass::kForward, false);
+  return Kernel([a, dnnl](KernelContext& ctx) { return RunGeneral<T>(ctx, a, *dnnl); });
+}
+
 struct Family {
   const char* ops[3];  // in the order of ConvPass
 };
@@ -123,6 +165,11 @@ void AddConvCpu(KernelRegistry* r) {
     AddConvs<double>(r, f);
   }
   AddConvs<int32_t>(r, kFamilies[0]);
+  r->Add("Conv", kCpu, DT_HALF, MakeGeneral<half>);
+  r->Add("Conv", kCpu, DT_BFLOAT16, MakeGeneral<bfloat16>);
+  r->Add("Conv", kCpu, DT_FLOAT, MakeGeneral<float>);
+  r->Add("Conv", kCpu, DT_DOUBLE, MakeGeneral<double>);
+  r->Add("Conv", kCpu, DT_INT32, MakeGeneral<int32_t>);
 }
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/remap.h"
 
 // Checkpoints and files. All on the host.
 namespace weir {
@@ -171,6 +172,7 @@ absl::Status Match(KernelContext& c) {
 }  // namespace
 
 void AddIoCpu(KernelRegistry* r) {
+  AddRemapKernels(r);
   r->Add("SaveV2", kCpu, Save);
   r->Add("RestoreV2", kCpu, MakeRestore);
   r->Add("MergeV2Checkpoints", kCpu, MakeMerge);

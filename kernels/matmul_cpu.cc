@@ -407,7 +407,9 @@ void AddTypes(KernelRegistry* r, List<Ts...>) {
 
 }  // namespace
 
-void AddMatMulCpu(KernelRegistry* r) { AddTypes(r, MatMulTypes{}); }
+void AddMatMulCpu(KernelRegistry* r) {
+  AddTypes(r, MatMulTypes{});
+}
 
 }  // namespace weir
 #endif  // HWY_ONCE

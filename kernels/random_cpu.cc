@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "weir/kernels/distributions.h"
 #include "weir/kernels/philox.h"
 #include "weir/kernels/philox_words.h"
 #include "weir/kernels/random_stream.h"
@@ -46,6 +47,27 @@ absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i) {
   if (seed.shape() != Shape({2}))
     return InvalidArgument("seed must have shape [2], not ", seed.shape().ToString());
   return PhiloxFromSeed(static_cast<uint64_t>(seed.IntAt(0)), static_cast<uint64_t>(seed.IntAt(1)));
+}
+
+absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c) {
+  const Tensor &key = c.input(1), &counter = c.input(2), &alg = c.input(3);
+  if (alg.num_elements() != 1)
+    return InvalidArgument("algorithm must be of shape [], not ", alg.shape().ToString());
+  constexpr int kPhilox = 1, kAutoSelect = 3;
+  const int algorithm = alg.scalar<int32_t>();
+  if (algorithm != kPhilox && algorithm != kAutoSelect) {
+    return InvalidArgument("Unsupported algorithm id: ", algorithm,
+                           " (1 is Philox, 3 the device's choice)");
+  }
+  if (key.shape() != Shape({1}))
+    return InvalidArgument("key must have shape [1], not ", key.shape().ToString());
+  if (counter.rank() != 1 || counter.dim(0) < 2) {
+    return InvalidArgument(
+        "counter must be a vector of at least 2 elements for the Philox algorithm, not of shape ",
+        counter.shape().ToString());
+  }
+  const uint64_t* words = counter.data<uint64_t>();
+  return Philox(key.data<uint64_t>()[0], words[0], words[1]);
 }
 
 namespace {
@@ -113,10 +135,11 @@ void Fill(ThreadPool& pool, const Philox& stream, Samples distribution,
   });
 }
 
-// Output 0, of the shape that input 0 spells out, filled; `start(samples)` gives the stream.
+// Output 0, of the shape that an input spells out, filled; `start(samples)` gives the stream.
 template <class Samples, class Start>
-absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Start& start) {
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, 0));
+absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Start& start,
+                        int shape_input = 0) {
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, shape_input));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   const int64_t n = out->num_elements();
   if (n == 0) return absl::OkStatus();
@@ -148,31 +171,18 @@ absl::Status RunFromSeed(KernelContext& c) {
   return FillOutput(c, Samples(), [&](int64_t) { return SeedInput(c, 1); });
 }
 
-// Inputs 1, 2 and 3 of the V2 ops: key, counter and algorithm.
-absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c) {
-  const Tensor &key = c.input(1), &counter = c.input(2), &alg = c.input(3);
-  if (alg.num_elements() != 1)
-    return InvalidArgument("algorithm must be of shape [], not ", alg.shape().ToString());
-  constexpr int kPhilox = 1, kAutoSelect = 3;
-  const int algorithm = alg.scalar<int32_t>();
-  if (algorithm != kPhilox && algorithm != kAutoSelect) {
-    return InvalidArgument("Unsupported algorithm id: ", algorithm,
-                           " (1 is Philox, 3 the device's choice)");
-  }
-  if (key.shape() != Shape({1}))
-    return InvalidArgument("key must have shape [1], not ", key.shape().ToString());
-  if (counter.rank() != 1 || counter.dim(0) < 2) {
-    return InvalidArgument(
-        "counter must be a vector of at least 2 elements for the Philox algorithm, not of shape ",
-        counter.shape().ToString());
-  }
-  const uint64_t* words = counter.data<uint64_t>();
-  return Philox(key.data<uint64_t>()[0], words[0], words[1]);
-}
-
 template <class Samples>
 absl::Status RunFromKey(KernelContext& c) {
   return FillOutput(c, Samples(), [&](int64_t) { return KeyCounterInputs(c); });
+}
+
+// The inputs are a generator, its algorithm, and the shape.
+constexpr int kGeneratorShape = 2;
+
+template <class Samples>
+absl::Status RunFromGenerator(KernelContext& c) {
+  return FillOutput(
+      c, Samples(), [&](int64_t n) { return GeneratorInput(c, n); }, kGeneratorShape);
 }
 
 // ---- integers in [minval, maxval), which are inputs `first` and `first + 1`
@@ -192,15 +202,15 @@ absl::StatusOr<IntegerSamples<T>> RangeInputs(const KernelContext& c, int first)
 }
 
 template <class T, class Start>
-absl::Status FillRange(KernelContext& c, int first, const Start& start) {
+absl::Status FillRange(KernelContext& c, int first, const Start& start, int shape_input = 0) {
   absl::StatusOr<IntegerSamples<T>> range = RangeInputs<T>(c, first);
   if (!range.ok()) {
     // An empty output needs no range.
-    WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, 0));
+    WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, shape_input));
     if (shape.num_elements() != 0) return range.status();
     range = IntegerSamples<T>();
   }
-  return FillOutput(c, *range, start);
+  return FillOutput(c, *range, start, shape_input);
 }
 
 template <class T>
@@ -219,6 +229,22 @@ absl::Status RunRangeFromSeed(KernelContext& c) {
 template <class T>
 absl::Status RunRangeFromKey(KernelContext& c) {
   return FillRange<T>(c, 4, [&](int64_t) { return KeyCounterInputs(c); });
+}
+
+template <class T>
+absl::Status RunRangeFromGenerator(KernelContext& c) {
+  return FillRange<T>(
+      c, 3, [&](int64_t n) { return GeneratorInput(c, n); }, kGeneratorShape);
+}
+
+// Never the same again.
+template <class T>
+absl::Status RunUnpredictable(KernelContext& c) {
+  return FillOutput(c, IntegerSamples<T>(), [](int64_t) {
+    std::random_device device;
+    const auto word = [&] { return device() | uint64_t{device()} << 32; };
+    return absl::StatusOr<Philox>(Philox(word(), word(), word()));
+  });
 }
 
 absl::Status RunGetKeyCounter(KernelContext& c) {
@@ -247,6 +273,11 @@ void AddRandomCpu(KernelRegistry* r) {
                        const std::vector<std::string>& host_args, KernelFactory make) {
     r->Add(op, kCpu, std::move(types), std::move(make)).HostArgs(host_args);
   };
+  const auto generate = [r](absl::string_view op, TypeConstraints types, KernelFactory make) {
+    r->Add(op, kCpu, std::move(types), std::move(make))
+        .HostArgs({"algorithm", "shape", "minval", "maxval"})
+        .Writes({0});
+  };
   const auto add_floats = [&]<class... Ts>(List<Ts...>) {
     (
         [&] {
@@ -262,6 +293,9 @@ void AddRandomCpu(KernelRegistry* r) {
           add("StatelessRandomNormalV2", types, key, Stateless(RunFromKey<NormalSamples<Ts>>));
           add("StatelessTruncatedNormalV2", types, key,
               Stateless(RunFromKey<TruncatedNormalSamples<Ts>>));
+          generate("StatefulUniform", types, RunFromGenerator<UniformSamples<Ts>>);
+          generate("StatefulStandardNormalV2", types, RunFromGenerator<NormalSamples<Ts>>);
+          generate("StatefulTruncatedNormal", types, RunFromGenerator<TruncatedNormalSamples<Ts>>);
         }(),
         ...);
   };
@@ -280,6 +314,10 @@ void AddRandomCpu(KernelRegistry* r) {
               Stateless(RunFromSeed<IntegerSamples<Ts>>));
           add("StatelessRandomUniformFullIntV2", {{"dtype", type}}, key,
               Stateless(RunFromKey<IntegerSamples<Ts>>));
+          generate("StatefulUniformInt", {{"dtype", type}}, RunRangeFromGenerator<Ts>);
+          generate("StatefulUniformFullInt", {{"dtype", type}},
+                   RunFromGenerator<IntegerSamples<Ts>>);
+          add("NonDeterministicInts", {{"dtype", type}}, shape, RunUnpredictable<Ts>);
         }(),
         ...);
   };

@@ -1,5 +1,6 @@
 #include "weir/kernels/registry.h"
 
+#include "weir/kernels/bessel.h"
 #include "weir/kernels/gpu.h"
 
 namespace weir {
@@ -10,16 +11,22 @@ const KernelRegistry& BuiltinKernels() {
     AddAccumulatorKernels(kernels);
     AddBarrierKernels(kernels);
     AddBatchNormCpu(kernels);
+    AddBetaincCpu(kernels);
     AddBiasCpu(kernels);
     AddCastCpu(kernels);
     AddConcatCpu(kernels);
     AddControlFlowKernels(kernels);
     AddConvCpu(kernels);
+    AddCtcKernels(kernels);
     AddDataFlowKernels(kernels);
+    AddDatasetKernels(kernels);
+    AddDecompositionCpu(kernels);
     AddDiagCpu(kernels);
     AddEinsumCpu(kernels);
     AddEqualityCpu(kernels);
+    AddFftCpu(kernels);
     AddFillCpu(kernels);
+    AddFunctionKernels(kernels);
     AddGatherCpu(kernels);
     AddImageCodecKernels(kernels);
     AddImageCpu(kernels);
@@ -35,13 +42,16 @@ const KernelRegistry& BuiltinKernels() {
     AddPoolCpu(kernels);
     AddQueueKernels(kernels);
     AddRaggedKernels(kernels);
+    AddQuantizeCpu(kernels);
     AddRandomCpu(kernels);
     AddReaderKernels(kernels);
     AddReduceCpu(kernels);
+    AddRnnCpu(kernels);
     AddSamplingCpu(kernels);
     AddScanCpu(kernels);
     AddScatterCpu(kernels);
     AddScatterNdCpu(kernels);
+    AddSearchCpu(kernels);
     AddSegmentCpu(kernels);
     AddSelectCpu(kernels);
     AddSequenceCpu(kernels);

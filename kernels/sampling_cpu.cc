@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "weir/kernels/distributions.h"
 #include "weir/kernels/philox.h"
 #include "weir/kernels/random_stream.h"
 #include "weir/kernels/registry.h"
@@ -131,6 +132,13 @@ void AddSamplingCpu(KernelRegistry* r) {
   r->Add("RandomShuffle", kCpu, MakeRandomShuffle);
   r->Add("Multinomial", kCpu, MakeMultinomial).HostArgs({"num_samples"});
   r->Add("StatelessMultinomial", kCpu, MakeStatelessMultinomial).HostArgs({"num_samples", "seed"});
+  AddBinomialCpu(r);
+  AddCandidateSamplers(r);
+  AddGammaCpu(r);
+  AddGeneratorKernels(r);
+  AddIndexShuffleCpu(r);
+  AddPoissonCpu(r);
+  AddTruncatedNormalCpu(r);
 }
 
 }  // namespace weir

@@ -1,3 +1,4 @@
+#include "weir/kernels/inplace.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
 #include "weir/kernels/variable_access.h"
@@ -76,6 +77,7 @@ KernelFactory Factory(RowOp op, absl::string_view type_attr, bool is_ref) {
 }  // namespace
 
 void AddScatterCpu(KernelRegistry* r) {
+  AddInplaceCpu(r);
   const std::pair<absl::string_view, RowOp> ops[] = {
       {"Add", RowOp::kAdd}, {"Sub", RowOp::kSub}, {"Mul", RowOp::kMul},      {"Div", RowOp::kDiv},
       {"Min", RowOp::kMin}, {"Max", RowOp::kMax}, {"Update", RowOp::kUpdate}};

@@ -1,11 +1,12 @@
 #include <cmath>
 
+#include "weir/kernels/bessel.h"
 #include "weir/kernels/span_loops.h"
 #include "weir/kernels/spans.h"
 #include "weir/kernels/special_functions.h"
 
 // Functions that are computed one element at a time, in double: gamma functions, error functions,
-// quantiles.
+// quantiles, Bessel functions, integrals.
 namespace weir {
 
 namespace {
@@ -39,13 +40,44 @@ void AddBinary(SpanTable* t, const char* op, double cost, bool narrow) {
   t->WidenBinary(op, DT_BFLOAT16);
 }
 
+// The neighbour in the number's own type.
+template <class T>
+void NextAfterLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+  const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+  T* z = static_cast<T*>(zs);
+  for (int64_t i = 0; i < n; ++i) z[i] = std::nextafter(x[i], y[i]);
+}
+
 double Erf(double x) { return std::erf(x); }
 double Erfc(double x) { return std::erfc(x); }
 double Atan2(double y, double x) { return std::atan2(y, x); }
 
+void AddBesselSpans(SpanTable* t) {
+  AddUnary<BesselI0>(t, "BesselI0", 60);
+  AddUnary<BesselI1>(t, "BesselI1", 60);
+  AddUnary<BesselI0e>(t, "BesselI0e", 60);
+  AddUnary<BesselI1e>(t, "BesselI1e", 60);
+  AddUnary<BesselK0>(t, "BesselK0", 400);
+  AddUnary<BesselK1>(t, "BesselK1", 600);
+  AddUnary<BesselK0e>(t, "BesselK0e", 400);
+  AddUnary<BesselK1e>(t, "BesselK1e", 600);
+  AddUnary<BesselJ0>(t, "BesselJ0", 50);
+  AddUnary<BesselJ1>(t, "BesselJ1", 50);
+  AddUnary<BesselY0>(t, "BesselY0", 60);
+  AddUnary<BesselY1>(t, "BesselY1", 60);
+}
+
 }  // namespace
 
 void AddSpecialSpans(SpanTable* t) {
+  AddBesselSpans(t);
+  AddUnary<Dawsn>(t, "Dawsn", 250);
+  AddUnary<Expint>(t, "Expint", 100);
+  AddUnary<FresnelCos>(t, "FresnelCos", 300);
+  AddUnary<FresnelSin>(t, "FresnelSin", 300);
+  AddUnary<Spence>(t, "Spence", 40);
+  t->AddBinary("NextAfter", DT_FLOAT, DT_FLOAT, NextAfterLoop<float>, 5);
+  t->AddBinary("NextAfter", DT_DOUBLE, DT_DOUBLE, NextAfterLoop<double>, 5);
   AddUnary<Lgamma>(t, "Lgamma", 20);
   AddUnary<Digamma>(t, "Digamma", 40);
   AddUnary<Erf>(t, "Erf", 10);

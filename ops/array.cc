@@ -4,6 +4,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/inplace.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -568,6 +569,7 @@ void AddArrayOps(OpRegistry* ops) {
   AddArrayLayoutOps(ops);
   AddArraySpaceOps(ops);
   AddArrayDiagOps(ops);
+  AddInplaceOps(ops);
 }
 
 }  // namespace weir

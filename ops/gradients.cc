@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/function.h"
 #include "weir/ops/gradient_loops.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/partitioned_variable.h"
@@ -364,6 +365,12 @@ Grads Backprop::TakeGrads(Node* node) {
   return sums;
 }
 
+// The record of a function that a node calls as its op has no rule of its own.
+const GradientFn& RuleOf(const Node& node) {
+  static const GradientFn* const call = new GradientFn(CallGradient);
+  return node.op().is_function() ? *call : node.op().gradient_fn();
+}
+
 absl::StatusOr<Grads> Backprop::Differentiate(Node* node, Grads dys) {
   for (int i = 0; i < node->num_outputs(); ++i) {
     if (!dys[i].none() || !IsTrainable(node->output(i).dtype())) continue;
@@ -372,7 +379,7 @@ absl::StatusOr<Grads> Backprop::Differentiate(Node* node, Grads dys) {
   }
   const NameScope scope(graph_, node->name() + "_grad");
   GradContext context(*node, std::move(dys));
-  Grads dxs = node->op().gradient_fn()(context);
+  Grads dxs = RuleOf(*node)(context);
   WEIR_RETURN_IF_ERROR(graph_.status());
   if (static_cast<int>(dxs.size()) > node->num_inputs()) {
     return Internal("Num gradients ", dxs.size(), " generated for op ", node->Label(),
@@ -419,7 +426,7 @@ absl::Status Backprop::Visit(Node* node) {
     const InLoop inside(graph_, loops_.Of(node, /*before=*/false));
     const bool any = std::any_of(dys.begin(), dys.end(), [](const Grad& g) { return !g.none(); });
     if (any && !Has(node, kStop) && !node->op().not_differentiable()) {
-      if (!node->op().gradient_fn()) return NoGradient(node);
+      if (!RuleOf(*node)) return NoGradient(node);
       WEIR_ASSIGN_OR_RETURN(Grads dxs, Differentiate(node, std::move(dys)));
       WEIR_RETURN_IF_ERROR(HandOn(node, std::move(dxs)));
     }

@@ -6,7 +6,9 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/math_special.h"
 #include "weir/ops/registry.h"
+#include "weir/ops/search.h"
 
 namespace weir {
 
@@ -17,6 +19,8 @@ void AddMathOps(OpRegistry* ops) {
   AddMatMulOps(ops);
   AddSegmentOps(ops);
   AddEinsumOps(ops);
+  AddSpecialMathOps(ops);
+  AddSearchOps(ops);
 }
 
 namespace {

@@ -8,8 +8,10 @@ namespace weir {
 
 Output MatMul(Output a, Output b, const MatMulOptions& o) {
   if (!a || !b) return {};
-  const bool stacked = a.shape().rank() > 2 || b.shape().rank() > 2;
-  if (!stacked) {
+  const auto may_be_stacked = [](const Output& x) {
+    return !x.shape().has_rank() || x.shape().rank() > 2;
+  };
+  if (!may_be_stacked(a) && !may_be_stacked(b)) {
     // Python takes an adjoint as a conjugate and a transpose here.
     const Output left = o.adjoint_a ? Conj(a) : a, right = o.adjoint_b ? Conj(b) : b;
     return AddOp("MatMul", {left, right},

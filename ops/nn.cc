@@ -1,6 +1,7 @@
 #include "weir/ops/nn.h"
 
 #include "weir/core/shape_context.h"
+#include "weir/ops/global_norm.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
 #include "weir/ops/registry.h"
@@ -239,6 +240,7 @@ void AddNnOps(OpRegistry* ops) {
   AddBiasOps(ops);
   AddSoftmaxOps(ops);
   AddNormOps(ops);
+  AddGlobalNormOps(ops);
   AddConvOps(ops);
   AddPoolOps(ops);
 }

@@ -1,4 +1,5 @@
 #include "weir/core/shape_context.h"
+#include "weir/ops/conv_general.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
 #include "weir/ops/window.h"
@@ -91,6 +92,18 @@ absl::Status BackpropFilterShape(ShapeContext& c) {
                            " for filter_sizes");
   }
   c.set_output(0, sizes);
+  return absl::OkStatus();
+}
+
+absl::Status GeneralConvShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const GeneralConvAttributes a, GeneralConvAttributes::Read(c.node()));
+  const ConvAttributes& conv = a.conv;
+  WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, conv.layout.rank));
+  if (!c.input(0).has_rank()) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const Shape input, a.WithOneBatchDim(c.input(0)));
+  WEIR_RETURN_IF_ERROR(MergeDims(input.dim(conv.layout.channel), filter.dim(-2)).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape out, Convolved(conv, input, filter, filter.dim(-1)));
+  c.set_output(0, a.WithAllBatchDims(c.input(0), out));
   return absl::OkStatus();
 }
 
@@ -188,12 +201,70 @@ void AddConv3D(OpRegistry* ops) {
                .Doc("The gradient of Conv3D with respect to the filter."));
 }
 
+void AddGeneralConv(OpRegistry* ops) {
+  ops->Add(OpSpec("Conv")
+               .In(kForward)
+               .Out("output: T")
+               .Attr("T: {half, bfloat16, float, double, int32}")
+               .Attr("strides: list(int)")
+               .Attr(kPadding)
+               .Attr(kExplicit)
+               .Attr("data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'")
+               .Attr("dilations: list(int) = []")
+               .Attr("batch_dims: int = 1")
+               .Attr("groups: int = 1")
+               .InferShape(GeneralConvShape)
+               .Doc("Conv2D or Conv3D, with any number of batch dimensions."));
+}
+
 }  // namespace
+
+absl::StatusOr<GeneralConvAttributes> GeneralConvAttributes::Read(const Node& node) {
+  GeneralConvAttributes a;
+  a.batch_dims = node.attr<int64_t>("batch_dims");
+  if (a.batch_dims < 0) return InvalidArgument("Batch dims must be non-negative.");
+  const int64_t groups = node.attr<int64_t>("groups");
+  if (groups < 1) return InvalidArgument("Groups attribute should be a positive integer");
+  if (groups > 1) return Unimplemented("Grouped/Depthwise Convolutions are not supported yet.");
+  a.conv.strides = node.attr<std::vector<int64_t>>("strides");
+  const size_t rank = a.conv.strides.size();
+  if (rank != 4 && rank != 5)
+    return InvalidArgument("Stride attribute should contain 4 or 5 values, but got: ", rank);
+  const bool first = node.attr<std::string>("data_format") == "CHANNELS_FIRST";
+  const char* const formats[] = {"NHWC", "NCHW", "NDHWC", "NCDHW"};
+  WEIR_ASSIGN_OR_RETURN(a.conv.layout, ParseDataFormat(formats[(rank - 4) * 2 + (first ? 1 : 0)]));
+  a.conv.padding = node.attr<std::string>("padding");
+  a.conv.dilations = node.attr<std::vector<int64_t>>("dilations");
+  if (a.conv.dilations.empty()) a.conv.dilations.assign(rank, 1);
+  a.conv.explicit_paddings = node.attr<std::vector<int64_t>>("explicit_paddings");
+  WEIR_RETURN_IF_ERROR(CheckWindowAttrs(a.conv.layout, a.conv.padding, a.conv.strides,
+                                        a.conv.dilations, a.conv.explicit_paddings));
+  return a;
+}
+
+absl::StatusOr<Shape> GeneralConvAttributes::WithOneBatchDim(const Shape& input) const {
+  const int64_t rank = input.rank() - (batch_dims - 1);
+  if (rank != conv.layout.rank) {
+    return InvalidArgument("Input tensor must be rank ", conv.layout.rank,
+                           ", excluding extra batch dimensions, but got: ", rank);
+  }
+  const int count = static_cast<int>(batch_dims);
+  int64_t batch = 1;
+  for (int i = 0; i < count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(batch, MulDims(batch, input.dim(i)));
+  }
+  return Shape({batch}).Concatenate(input.Sub(count));
+}
+
+Shape GeneralConvAttributes::WithAllBatchDims(const Shape& input, const Shape& result) const {
+  return input.Sub(0, static_cast<int>(batch_dims)).Concatenate(result.Sub(1));
+}
 
 void AddConvOps(OpRegistry* ops) {
   AddConv2D(ops);
   AddDepthwise(ops);
   AddConv3D(ops);
+  AddGeneralConv(ops);
 }
 
 }  // namespace weir

@@ -2,6 +2,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
+#include "weir/ops/random_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -345,6 +346,9 @@ void AddRandomOps(OpRegistry* ops) {
                "Normal numbers, drawn again while they lie beyond two standard deviations.");
   AddStatelessInts(ops);
   AddStreamStarts(ops);
+  AddDistributionOps(ops);
+  AddCandidateOps(ops);
+  AddGeneratorOps(ops);
 }
 
 }  // namespace weir

@@ -7,8 +7,12 @@ const OpRegistry& BuiltinOps() {
     auto* ops = new OpRegistry;
     AddArrayOps(ops);
     AddControlFlowOps(ops);
+    AddCtcOps(ops);
     AddDataFlowOps(ops);
     AddImageOps(ops);
+    AddDatasetOps(ops);
+    AddFunctionOps(ops);
+    AddFftOps(ops);
     AddIoOps(ops);
     AddLinalgOps(ops);
     AddMathOps(ops);
@@ -19,6 +23,9 @@ const OpRegistry& BuiltinOps() {
     AddOptionalOps(ops);
     AddRandomOps(ops);
     AddReaderOps(ops);
+    AddQuantizeOps(ops);
+    AddRandomOps(ops);
+    AddRnnOps(ops);
     AddSetOps(ops);
     AddSparseOps(ops);
     AddStackOps(ops);

@@ -36,14 +36,24 @@
 // the step's Cancellation, or from Synchronize if the device cannot tell whose it is.
 namespace weir {
 
+namespace {
+
+// A payload of errors that say already which node of which function they come from.
+constexpr char kInFunction[] = "weir/in_function";
+
+absl::Status TimedOut(std::chrono::milliseconds limit) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("The step took longer than its time limit of ", limit.count(), " ms"));
+}
+
+}  // namespace
+
 struct Executor::Frame {
   std::vector<Tensor> slots, planned;
   std::vector<uint8_t> dead;
   std::vector<KernelContext> contexts;
   StepInfo step;
   std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
-  std::optional<Clock::time_point> deadline;
-  std::chrono::milliseconds timeout{0};
   std::vector<NodeTrace>* trace = nullptr;
   std::mutex trace_mutex;
 
@@ -162,11 +172,6 @@ absl::StatusOr<Executor::Frame*> Executor::Acquire() {
   return frames_.back().get();
 }
 
-void Executor::Release(Frame* frame) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(frame);
-}
-
 void Executor::Cancel(const absl::Status& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   cancelled_ = why;
@@ -179,32 +184,54 @@ void Executor::Cancel(const absl::Status& why) {
 absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                            const RunOptions& options, int64_t step_id) {
   WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
-  frame->step.step_id = step_id;
+  StepInfo& step = frame->step;
+  step.step_id = step_id;
+  step.deadline.reset();
+  step.timeout = options.timeout;
+  if (options.timeout.count() > 0) step.deadline = Clock::now() + options.timeout;
+  frame->trace = options.trace;
+  absl::Status status = RunFilled(frame, feeds, fetches);
+  if (status.ok()) return status;
+  status.ErasePayload(kInFunction);
+  return status;
+}
+
+absl::Status Executor::Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
+                            Tensors* results) {
+  if (step.deadline && Clock::now() > *step.deadline) return TimedOut(step.timeout);
+  WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
+  const FunctionCall call{&caller, step.call, step.call == nullptr ? 1 : step.call->depth + 1};
+  const StepInfo own = frame->step;
+  frame->step = step;
+  frame->step.call = &call;
+  if (step.cancellation == nullptr) frame->step.cancellation = own.cancellation;
+  absl::Status status = RunFilled(frame, args, results);
+  if (!status.ok()) status.SetPayload(kInFunction, absl::Cord());
+  return status;
+}
+
+// Gives the frame back.
+absl::Status Executor::RunFilled(Frame* frame, absl::Span<const Tensor> feeds, Tensors* fetches) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_->feed_slots[i] >= 0) frame->slots[plan_->feed_slots[i]] = feeds[i];
   }
-  absl::Status status = RunFrame(*frame, options);
+  absl::Status status = RunFrame(*frame);
   if (status.ok()) status = TakeFetches(*frame, fetches);
   const std::vector<int32_t>& empty = status.ok() ? plan_->reset_slots : plan_->dynamic_slots;
   for (const int32_t slot : empty) frame->slots[slot] = Tensor();
   if (plan_->may_have_dead) std::fill(frame->dead.begin(), frame->dead.end(), 0);
-  if (frame->cancellation->cancelled()) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    frame->cancellation = std::make_unique<Cancellation>();
-    frame->step.cancellation = frame->cancellation.get();
-  }
-  Release(frame);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (frame->cancellation->cancelled()) frame->cancellation = std::make_unique<Cancellation>();
+  frame->step.cancellation = frame->cancellation.get();
+  frame->step.call = nullptr;
+  idle_.push_back(frame);
   return status;
 }
 
-absl::Status Executor::RunFrame(Frame& frame, const RunOptions& options) {
-  frame.deadline.reset();
-  frame.timeout = options.timeout;
-  if (options.timeout.count() > 0) frame.deadline = Clock::now() + options.timeout;
-  frame.trace = options.trace;
+absl::Status Executor::RunFrame(Frame& frame) {
   if (sequential_) {
     absl::Status status =
-        options.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
+        frame.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
     return WaitForStreams(frame, std::move(status));
   }
   RunTasks(frame);
@@ -216,26 +243,18 @@ absl::Status Executor::WaitForStreams(Frame& frame, absl::Status status) const {
     const absl::Status late = device->Synchronize();
     if (status.ok() && !late.ok()) status = Annotate(late, device->text());
   }
-  if (status.ok() && !plan_->streams.empty() && frame.cancellation->cancelled())
-    return frame.cancellation->status();
+  if (status.ok() && !plan_->streams.empty() && frame.step.cancellation->cancelled())
+    return frame.step.cancellation->status();
   return status;
 }
-
-namespace {
-
-absl::Status TimedOut(std::chrono::milliseconds limit) {
-  return absl::DeadlineExceededError(
-      absl::StrCat("The step took longer than its time limit of ", limit.count(), " ms"));
-}
-
-}  // namespace
 
 template <bool kTrace>
 absl::Status Executor::RunSequence(Frame& frame) {
   const int32_t count = static_cast<int32_t>(plan_->items.size());
   for (int32_t i = 0; i < count;) {
-    if (frame.cancellation->cancelled()) return frame.cancellation->status();
-    if (frame.deadline && Clock::now() > *frame.deadline) return TimedOut(frame.timeout);
+    if (frame.step.cancellation->cancelled()) return frame.step.cancellation->status();
+    if (frame.step.deadline && Clock::now() > *frame.step.deadline)
+      return TimedOut(frame.step.timeout);
     if (plan_->items[i].loop_mark != 0) {
       WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
       continue;
@@ -246,7 +265,8 @@ absl::Status Executor::RunSequence(Frame& frame) {
     ++i;
   }
   // The last kernel may have failed by cancelling (KernelContext::SetOutput has no status).
-  return frame.cancellation->cancelled() ? frame.cancellation->status() : absl::OkStatus();
+  return frame.step.cancellation->cancelled() ? frame.step.cancellation->status()
+                                              : absl::OkStatus();
 }
 
 // A synchronous item, start to end.
@@ -255,7 +275,7 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
     if (absl::Status s = item.run(frame.contexts[i]); !s.ok())
-      return AtNode(*item.named, *item.device, s);
+      return AtNode(*item.named, *item.device, s, frame.step.call);
     NoteDead(frame, item);
   }
   if (item.num_releases_after > 0) {
@@ -323,8 +343,29 @@ void Executor::Empty(Frame& frame, int32_t offset, int count) const {
   for (int k = 0; k < count; ++k) frame.slots[plan_->indices[offset + k]] = Tensor();
 }
 
-absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status) {
-  std::string where = absl::StrCat(node.op_name(), " (node ", node.name());
+namespace {
+
+// "caller/callee/", with the middle left out where it is long.
+std::string CallPath(const FunctionCall* call) {
+  constexpr int kShown = 3;  // at either end
+  std::string path;
+  const int depth = call == nullptr ? 0 : call->depth;
+  for (; call != nullptr; call = call->outer) {
+    if (call->depth <= kShown || call->depth > depth - kShown) {
+      path = absl::StrCat(call->node->name(), "/", path);
+    } else if (call->depth == kShown + 1) {
+      path = absl::StrCat(".../", path);
+    }
+  }
+  return path;
+}
+
+}  // namespace
+
+absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status,
+                    const FunctionCall* call) {
+  if (status.GetPayload(kInFunction)) return status;
+  std::string where = absl::StrCat(node.op_name(), " (node ", CallPath(call), node.name());
   if (!device.is_host()) absl::StrAppend(&where, ", ", device.text());
   return Annotate(status, absl::StrCat(where, ")"));
 }
@@ -357,7 +398,7 @@ void Executor::RunTasks(Frame& frame) {
     frame.waits_for[t].store(plan_->tasks[t].num_predecessors, std::memory_order_relaxed);
   }
   RunTask(frame, 0, plan_->tasks[0].begin);
-  std::optional<Clock::time_point> deadline = frame.deadline;  // until it has been reported
+  std::optional<Clock::time_point> deadline = frame.step.deadline;  // until it has been reported
   std::unique_lock<std::mutex> lock(frame.mutex);
   while (frame.tasks_left > 0) {
     lock.unlock();
@@ -368,12 +409,12 @@ void Executor::RunTasks(Frame& frame) {
     };
     if (!ran && !pool_.HelpUntil(news, deadline)) {
       deadline.reset();
-      Fail(frame, TimedOut(frame.timeout));
+      Fail(frame, TimedOut(frame.step.timeout));
     }
     lock.lock();
   }
-  if (frame.cancellation->cancelled() && frame.status.ok())
-    frame.status = frame.cancellation->status();
+  if (frame.step.cancellation->cancelled() && frame.status.ok())
+    frame.status = frame.step.cancellation->status();
 }
 
 bool Executor::RunPosted(Frame& frame) {
@@ -407,12 +448,12 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
   const Task& task = plan_->tasks[t];
   for (int32_t i = first; i < task.end;) {
     if (frame.failed.load(std::memory_order_acquire)) break;
-    if (frame.cancellation->cancelled()) {
-      Fail(frame, frame.cancellation->status());
+    if (frame.step.cancellation->cancelled()) {
+      Fail(frame, frame.step.cancellation->status());
       break;
     }
-    if (frame.deadline && Clock::now() > *frame.deadline) {
-      Fail(frame, TimedOut(frame.timeout));
+    if (frame.step.deadline && Clock::now() > *frame.step.deadline) {
+      Fail(frame, TimedOut(frame.step.timeout));
       break;
     }
     if (plan_->items[i].loop_mark != 0) {
@@ -457,7 +498,7 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   item.run_async(frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
     const Item& done_item = plan_->items[i];
     if (!s.ok()) {
-      Fail(frame, AtNode(*done_item.named, *done_item.device, s));
+      Fail(frame, AtNode(*done_item.named, *done_item.device, s, frame.step.call));
     } else {
       release(done_item);
     }
@@ -477,9 +518,9 @@ void Executor::FinishTask(Frame& frame, int32_t t) {
 
 // The first reason counts: a kernel that gives up because the step is over only repeats it.
 void Executor::Fail(Frame& frame, const absl::Status& status) {
-  frame.cancellation->Cancel(status);
+  frame.step.cancellation->Cancel(status);
   const std::lock_guard<std::mutex> lock(frame.mutex);
-  if (frame.status.ok()) frame.status = frame.cancellation->status();
+  if (frame.status.ok()) frame.status = frame.step.cancellation->status();
   frame.failed.store(true, std::memory_order_release);
 }
 
@@ -490,7 +531,8 @@ absl::StatusOr<Tensor> Executor::OwnFetch(const Frame& frame, int32_t slot) cons
   if (maker < 0) return value;
   absl::StatusOr<Tensor> copy = frame.contexts[maker].Own(value);
   if (copy.ok()) return copy;
-  return AtNode(*plan_->items[maker].named, *plan_->items[maker].device, copy.status());
+  return AtNode(*plan_->items[maker].named, *plan_->items[maker].device, copy.status(),
+                frame.step.call);
 }
 
 absl::Status Executor::TakeFetches(Frame& frame, Tensors* fetches) const {

@@ -11,8 +11,11 @@
 
 namespace weir {
 
-// An error of this node's kernel, with op, name and (unless it is the CPU) device in front.
-absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status);
+// An error of this node's kernel, with op, name and (unless it is the CPU) device in front. The
+// name of a node in a function begins with those of the nodes that led to it ("caller/node"); an
+// error that comes out of a function says so already.
+absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status,
+                    const FunctionCall* call = nullptr);
 
 // Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the
 // values of its nodes, its arena, and a context per kernel, all made once and used again by later
@@ -29,6 +32,9 @@ class Executor {
   // apart.
   absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
                    int64_t step_id);
+  // The same for the body of a function, as a part of the caller's step.
+  absl::Status Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
+                    Tensors* results);
   // Ends the steps in flight with this error.
   void Cancel(const absl::Status& why);
 
@@ -38,9 +44,9 @@ class Executor {
 
   absl::StatusOr<Frame*> Acquire();
   absl::StatusOr<std::unique_ptr<Frame>> NewFrame();
-  void Release(Frame* frame);
 
-  absl::Status RunFrame(Frame& frame, const RunOptions& options);
+  absl::Status RunFilled(Frame* frame, absl::Span<const Tensor> feeds, Tensors* fetches);
+  absl::Status RunFrame(Frame& frame);
   absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>
   absl::Status RunSequence(Frame& frame);

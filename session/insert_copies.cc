@@ -58,6 +58,7 @@ DataType TypeOf(const PlanGraph& plan, const PlanValue& v) {
 bool IsHostArgument(const PlanNode& n, int i, bool input) {
   if (n.def == nullptr) return false;
   for (const std::string& name : n.def->host_args) {
+    if (name == kAllArgs) return true;
     const auto [first, last] = input ? n.node->InputRange(name) : n.node->OutputRange(name);
     if (i >= first && i < last) return true;
   }

@@ -137,6 +137,7 @@ struct PlanEnvironment {
   ThreadPool& pool;
   const SessionOptions& options;
   Placement& placement;
+  Functions* functions = nullptr;
 
   bool enabled(absl::string_view optimisation) const {
     return options.disable.find(std::string(optimisation)) == options.disable.end();
@@ -151,7 +152,7 @@ absl::Status OrderReads(PlanGraph& plan);
 void InsertReads(PlanGraph& plan);
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status CheckRaces(const PlanGraph& plan);
-// `feed_shapes`: by feed; unknown shapes are allowed.
+// `feed_shapes`: by feed; unknown shapes are allowed. Of a handle, the shape of its variable.
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
 // Gives users of a value an equal one that is there already.

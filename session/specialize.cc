@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/container/flat_hash_map.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/plan.h"
 
@@ -59,7 +60,11 @@ class Specializer {
   Specializer(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env)
       : plan_(plan), env_(env), values_(plan), fold_(env.enabled("constant_folding")) {
     for (size_t i = 0; i < plan.feeds.size(); ++i) {
-      if (plan.feeds[i].node >= 0) plan.nodes[plan.feeds[i].node].shapes = {feed_shapes[i]};
+      if (plan.feeds[i].node < 0) continue;
+      PlanNode& feed = plan.nodes[plan.feeds[i].node];
+      const bool is_handle = feed.type(0) == DT_RESOURCE;
+      feed.shapes = {is_handle ? Shape() : feed_shapes[i]};
+      if (is_handle) fed_handles_[plan.feeds[i].node].shape = feed_shapes[i];
     }
     step_.pool = &env.pool;
     step_.resources = &env.resources;
@@ -138,14 +143,12 @@ class Specializer {
                                IsPlain(producer.constants[v.output].dtype())
                            ? producer.constants[v.output].shape()
                            : producer.shapes[v.output]);
-      const bool known =
-          producer.kind == PlanNode::Kind::kOp || producer.kind == PlanNode::Kind::kCarry;
-      handles.push_back(known ? producer.node->output_handle(v.output) : nullptr);
+      handles.push_back(HandleOf(v));
     }
     InferShapes(n, inputs, handles);
     if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs))
       return absl::OkStatus();
-    const KernelInit init{*n.node, *n.device, env_.resources, inputs};
+    const KernelInit init{*n.node, *n.device, env_.resources, inputs, env_.functions};
     absl::StatusOr<Kernel> kernel = n.def->make(init);
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
     n.kernel = n.device->Wrap(init, *std::move(kernel));
@@ -158,6 +161,14 @@ class Specializer {
       Fold(n, inputs);
     }
     return absl::OkStatus();
+  }
+
+  const HandleData* HandleOf(const PlanValue& v) const {
+    const PlanNode& n = plan_.nodes[v.node];
+    if (n.kind == PlanNode::Kind::kOp || n.kind == PlanNode::Kind::kCarry)
+      return n.node->output_handle(v.output);
+    const auto fed = fed_handles_.find(v.node);
+    return fed == fed_handles_.end() ? nullptr : &fed->second;
   }
 
   void InferShapes(PlanNode& n, const std::vector<Shape>& inputs,
@@ -216,9 +227,17 @@ class Specializer {
     return true;
   }
 
+  static bool CallsFunctions(const Node& node) {
+    return node.op().is_function() || absl::c_any_of(node.op().attrs(), [](const AttrSpec& attr) {
+             return attr.kind == AttrSpec::Kind::kFunction;
+           });
+  }
+
+  // What calls functions is left to the step: to fold it would be to plan inside of a plan.
   bool Foldable(const PlanNode& n) const {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
+    if (CallsFunctions(*n.node)) return false;
     size_t bytes = 0;
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
@@ -276,6 +295,7 @@ class Specializer {
   PlanValues values_;
   const bool fold_;
   StepInfo step_;
+  absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
 };
 
 }  // namespace

@@ -29,7 +29,11 @@ VariableValues FindVariables(const PlanGraph& plan) {
   std::map<std::pair<std::string, std::string>, int> first;
   for (int i = 0; i < count; ++i) {
     const PlanNode& n = plan.nodes[i];
-    if (n.removed || n.kind == PlanNode::Kind::kFeed) continue;
+    if (n.removed) continue;
+    if (n.kind == PlanNode::Kind::kFeed) {  // a handle that a function captured
+      if (n.type(0) == DT_RESOURCE) out.handle_of[i] = i;
+      continue;
+    }
     if (n.kind == PlanNode::Kind::kRead) {
       out.value_of[i] = out.handle_of[n.inputs[0].node];
     } else if (n.kind == PlanNode::Kind::kOp) {

@@ -18,15 +18,16 @@ struct Geometry {
   Geometry(const Node& node, const Shape& input, const Shape& filter_shape) {
     rank = input.rank();
     const std::string format = node.attr<std::string>("data_format");
-    channels_first = format[1] == 'C';
+    channels_first = format[1] == 'C' || format == "CHANNELS_FIRST";
     depthwise = node.op_name().rfind("Depthwise", 0) == 0;
     const int first = channels_first ? 2 : 1;
     batch = input.dim(0);
     in_channels = input.dim(channels_first ? 1 : rank - 1);
     out_channels = depthwise ? in_channels * filter_shape.dim(-1) : filter_shape.dim(-1);
     groups = in_channels / (depthwise ? 1 : filter_shape.dim(-2));
-    const auto strides = node.attr<std::vector<int64_t>>("strides"),
-               dilations = node.attr<std::vector<int64_t>>("dilations");
+    const auto strides = node.attr<std::vector<int64_t>>("strides");
+    auto dilations = node.attr<std::vector<int64_t>>("dilations");
+    if (dilations.empty()) dilations.assign(rank, 1);
     const auto pads = node.attr_or<std::vector<int64_t>>("explicit_paddings", {});
     const std::string padding = node.attr<std::string>("padding");
     for (int i = 0; i < rank - 2; ++i) {
@@ -127,6 +128,15 @@ Tensors BackpropFilterOf(const Node& node, const Tensors& in) {
   std::vector<double> df(filter.num_elements(), 0);
   g.ForEachTriple([&](int64_t i, int64_t f, int64_t o) { df[f] += x[i] * dy[o]; });
   return {Doubles(filter, df)};
+}
+
+// Any number of batch dimensions.
+Tensors GeneralOf(const Node& node, const Tensors& in) {
+  const int count = static_cast<int>(node.attr<int64_t>("batch_dims"));
+  const Shape& shape = in[0].shape();
+  const Shape flat = Shape({shape.Sub(0, count).num_elements()}).Concatenate(shape.Sub(count));
+  const Tensor result = ForwardOf(node, {in[0].Reshaped(flat), in[1]})[0];
+  return {result.Reshaped(shape.Sub(0, count).Concatenate(result.shape().Sub(1)))};
 }
 
 struct Setup {
@@ -329,6 +339,21 @@ std::vector<OpCase> ConvCases() {
                     .Attr("padding", "SAME")
                     .ToleranceFactor(8)
                     .Reference(BackpropInputOf));
+  const auto general = [&](const char* label, const Shape& input, const Shape& filter,
+                           int batch_dims, const char* padding, const char* format) {
+    const size_t rank = filter.rank();
+    OpCase row("Conv");
+    row.Label(label).Input(input, {-1, 1}).Input(filter, {-1, 1}).Attr("padding", padding);
+    row.Attr("strides", std::vector<int64_t>(rank, 1)).Attr("batch_dims", batch_dims);
+    row.Attr("data_format", format).ToleranceFactor(8).Reference(GeneralOf).Gradient(0);
+    all.push_back(row);
+  };
+  general("images", {2, 5, 7, 3}, {3, 2, 3, 4}, 1, "SAME", "CHANNELS_LAST");
+  general("channels_first", {2, 3, 5, 7}, {3, 2, 3, 4}, 1, "VALID", "CHANNELS_FIRST");
+  general("batches", {2, 1, 3, 5, 4, 2}, {2, 3, 2, 3}, 3, "SAME", "CHANNELS_LAST");
+  general("no_batch", {4, 5, 2}, {2, 2, 2, 3}, 0, "VALID", "CHANNELS_LAST");
+  general("volumes", {2, 4, 3, 5, 2}, {2, 3, 2, 2, 3}, 1, "SAME", "CHANNELS_LAST");
+  general("no_images", {0, 4, 5, 2}, {2, 2, 2, 3}, 1, "SAME", "CHANNELS_LAST");
   return all;
 }
 

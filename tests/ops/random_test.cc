@@ -3,10 +3,12 @@
 #include <cmath>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "tests/evaluate.h"
 #include "tests/ops/random_goldens.h"
 #include "weir/core/scope.h"
+#include "weir/ops/math.h"
 
 namespace weir {
 namespace {
@@ -24,6 +26,68 @@ Output Ramp(Graph& g, const Shape& shape) {
   return Const(g, t);
 }
 
+// Distributions with parameters, candidate samplers and shuffled indices: invalid for other ops.
+Output ParameterizedNode(Graph& g, const RandomGolden& row, DataType dtype, const Attrs& seeds) {
+  const absl::string_view op = row.op;
+  const bool stateless = absl::StartsWith(op, "Stateless");
+  const auto parameter = [&](std::initializer_list<double> values, DataType type) {
+    return Cast(Const<double>(g, values), type);
+  };
+  std::vector<Arg> args;
+  Attrs attrs = stateless ? Attrs() : seeds;
+  const Output seed = Const<int64_t>(g, {-3, 4});
+  const auto shape = [&](int64_t dims) {
+    return Ints(std::vector<int64_t>(row.shape.begin(), row.shape.begin() + dims)).In(g, "shape");
+  };
+  if (absl::StrContains(op, "Gamma")) {
+    args = {shape(stateless ? 2 : 1)};
+    if (absl::EndsWith(op, "V2")) args.push_back(seed);
+    if (absl::EndsWith(op, "V3")) {
+      args.push_back(Const<uint64_t>(g, {3}));
+      args.push_back(Const<uint64_t>(g, {5, 6}));
+      args.push_back(Const(g, int32_t{1}));
+    }
+    args.push_back(parameter({0.3, 1, 2.5, 40}, dtype));
+  } else if (absl::StrContains(op, "Poisson")) {
+    args = {shape(stateless ? 2 : 1)};
+    if (stateless) args.push_back(seed);
+    args.push_back(parameter({0.5, 3, 11, 200}, DT_DOUBLE));
+    attrs.push_back({"dtype", dtype});
+  } else if (absl::StrContains(op, "Binomial")) {
+    args = {shape(2), seed, parameter({5, 40, 200, 1000}, DT_DOUBLE),
+            parameter({0.3, 0.5, 0.9, 0.02}, DT_DOUBLE)};
+    attrs.push_back({"dtype", dtype});
+  } else if (absl::StrContains(op, "ParameterizedTruncated")) {
+    args = {shape(2)};
+    if (stateless) args.push_back(seed);
+    for (const auto& values : {std::initializer_list<double>{0, 0, 0, 1},
+                               {1, 1, 1, 2},
+                               {-2, -0.5, 3, -INFINITY},
+                               {INFINITY, 0.5, INFINITY, -2}}) {
+      args.push_back(parameter(values, dtype));
+    }
+  } else if (op == "RandomIndexShuffle") {
+    args = {Cast(Ramp(g, Shape({100})), dtype), parameter({1, 2, 3}, dtype),
+            Cast(Const(g, int32_t{99}), dtype)};
+    attrs = {{"rounds", 6}};
+  } else if (absl::EndsWith(op, "CandidateSampler")) {
+    args = {Const<int64_t>(g, Shape({2, 2}), {1, 3, 0, 2})};
+    const bool fixed = absl::StartsWith(op, "Fixed");
+    attrs.insert(attrs.end(), {{"num_true", 2},
+                               {"num_sampled", row.shape[0]},
+                               {"unique", !fixed},
+                               {"range_max", fixed ? 6 : 20}});
+    if (fixed) {
+      attrs.insert(attrs.end(), {{"num_reserved_ids", 1},
+                                 {"distortion", 0.75f},
+                                 {"unigrams", std::vector<float>{1, 5, 2, 9, 3}}});
+    }
+  } else {
+    return {};
+  }
+  return AddOp(op, std::move(args), std::move(attrs));
+}
+
 // The node that the golden's row describes, with the seeds that make_random_goldens.py uses.
 Output GoldenNode(Graph& g, const RandomGolden& row) {
   const std::string op = row.op;
@@ -36,6 +100,7 @@ Output GoldenNode(Graph& g, const RandomGolden& row) {
   const Shape shape{absl::MakeConstSpan(row.shape)};
   const Output seed = Const<int64_t>(g, {-3, 4});
   const Attrs seeds = {{"seed", 7}, {"seed2", 11}};
+  if (const Output node = ParameterizedNode(g, row, dtype, seeds)) return node;
   if (op.find("Multinomial") != std::string::npos) {
     const Output logits = Const<float>(g, Shape({2, 4}), {0, 1, 2, -1, .5f, -INFINITY, .25f, 3});
     const Output count = Const(g, int32_t{9});

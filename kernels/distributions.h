@@ -1,0 +1,98 @@
+#ifndef WEIR_KERNELS_DISTRIBUTIONS_H_
+#define WEIR_KERNELS_DISTRIBUTIONS_H_
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/philox.h"
+
+// Samples of distributions with parameters, one at a time by rejection: number for number those of
+// TensorFlow. For each element of the parameters there are `samples` samples, which are the leading
+// dimensions of the result.
+namespace weir {
+
+// The uniform or normal doubles of a stream. A block makes two, and the second comes out first.
+template <class Samples>
+class DoublesOf {
+ public:
+  double operator()(Philox& stream) {
+    if (left_ == 0) {
+      uint32_t block[4];
+      stream(block);
+      Samples()(block, pair_);
+      left_ = 2;
+    }
+    return pair_[--left_];
+  }
+
+ private:
+  double pair_[2] = {};
+  int left_ = 0;
+};
+using UniformDoubles = DoublesOf<UniformSamples<double>>;
+using NormalDoubles = DoublesOf<NormalSamples<double>>;
+
+// out[sample * parameters + p] = sampler(stream), where sampler = make(p). Each sample has a stream
+// of its own, sampler.blocks() blocks after that of the sample before, so the result does not
+// depend on how the work is split. `cost` is nanoseconds a sample.
+template <class T, class Make>
+void FillSamples(ThreadPool& pool, const Philox& start, int64_t parameters, int64_t samples,
+                 double cost, const Make& make, T* out) {
+  pool.ParallelFor(parameters * samples, cost, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t p = begin / samples, stop = std::min(end, (p + 1) * samples);
+      const auto sampler = make(p);
+      for (; begin < stop; ++begin) {
+        Philox stream = start;
+        stream.Skip(sampler.blocks() * static_cast<uint64_t>(begin));
+        out[begin % samples * parameters + p] = sampler(stream);
+      }
+    }
+  });
+}
+
+// A sample as a number of type T: what T does not hold becomes its nearest number; NaN becomes 0
+// for integers.
+template <class T>
+T ToSample(double x) {
+  if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    if (std::isnan(x)) return 0;
+    if (x >= static_cast<double>(Limits::max())) return Limits::max();
+    if (x <= static_cast<double>(Limits::min())) return Limits::min();
+  }
+  return static_cast<T>(x);
+}
+
+// The elements of a tensor of real numbers.
+std::vector<double> ReadReals(const Tensor& t);
+// Where in a tensor of shape `from` the elements of `to` are, to which it broadcasts.
+std::vector<int64_t> BroadcastOffsets(const Shape& from, const Shape& to);
+// How many times `parameters` is repeated in the shape at an input, which must end with it.
+struct SampleShape {
+  Shape shape;
+  int64_t samples = 0;
+};
+absl::StatusOr<SampleShape> SamplesOf(const KernelContext& c, const Shape& parameters,
+                                      int shape_input = 0);
+// Inputs 1, 2 and 3 of the ops that take key, counter and algorithm.
+absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c);  // random_cpu.cc
+
+// The stream of a generator that lives in the variable at input 0 (int64: two words of counter, and
+// the key), for the algorithm at input 1. The generator moves on by what is reserved for `samples`.
+absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples);
+
+void AddBinomialCpu(KernelRegistry* r);         // binomial_cpu.cc
+void AddCandidateSamplers(KernelRegistry* r);   // candidates.cc
+void AddGammaCpu(KernelRegistry* r);            // gamma_cpu.cc
+void AddGeneratorKernels(KernelRegistry* r);    // generator.cc
+void AddIndexShuffleCpu(KernelRegistry* r);     // index_shuffle_cpu.cc
+void AddPoissonCpu(KernelRegistry* r);          // poisson_cpu.cc
+void AddTruncatedNormalCpu(KernelRegistry* r);  // truncated_normal_cpu.cc
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_DISTRIBUTIONS_H_

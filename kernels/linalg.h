@@ -1,0 +1,133 @@
+#ifndef WEIR_KERNELS_LINALG_H_
+#define WEIR_KERNELS_LINALG_H_
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/lapack.h"
+
+// What the kernels of linear algebra share. Their tensors hold stacks of matrices in the last two
+// dimensions, row by row; LAPACK has them column by column.
+namespace weir {
+
+// Half computes in float.
+template <class T>
+using Compute = std::conditional_t<std::is_same_v<T, half>, float, T>;
+
+template <class T>
+T Conjugate(T x) {
+  if constexpr (std::is_same_v<T, lapack::Real<T>>) {
+    return x;
+  } else {
+    return std::conj(x);
+  }
+}
+
+// One matrix, column by column.
+template <class T>
+struct Columns {
+  Columns(int64_t m, int64_t n) : rows(m), columns(n), elements(static_cast<size_t>(m * n)) {}
+  // From rows, and back to rows; types may differ as half and float do.
+  template <class In>
+  Columns(const In* from, int64_t m, int64_t n) : Columns(m, n) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) (*this)(i, j) = static_cast<T>(from[i * n + j]);
+    }
+  }
+  template <class Out>
+  void Write(Out* to) const {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = static_cast<Out>((*this)(i, j));
+    }
+  }
+  template <class Out>
+  void WriteAdjoint(Out* to) const {
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t i = 0; i < rows; ++i) {
+        to[j * rows + i] = static_cast<Out>(Conjugate((*this)(i, j)));
+      }
+    }
+  }
+
+  T* data() { return elements.data(); }
+  const T* data() const { return elements.data(); }
+  T& operator()(int64_t i, int64_t j) { return elements[static_cast<size_t>(j * rows + i)]; }
+  const T& operator()(int64_t i, int64_t j) const {
+    return elements[static_cast<size_t>(j * rows + i)];
+  }
+
+  int64_t rows, columns;
+  std::vector<T> elements;
+};
+
+template <class T>
+bool AllFinite(const Columns<T>& a) {
+  return std::all_of(a.elements.begin(), a.elements.end(), [](const T& x) {
+    return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
+  });
+}
+template <class T>
+T NotANumber() {
+  const auto nan = std::numeric_limits<lapack::Real<T>>::quiet_NaN();
+  if constexpr (std::is_same_v<T, lapack::Real<T>>) {
+    return nan;
+  } else {
+    return T(nan, nan);
+  }
+}
+
+// Errors unless t holds matrices that LAPACK, which counts in 32 bits, can take; square ones.
+absl::Status CheckMatrices(const Tensor& t, absl::string_view argument = "Input");
+absl::Status CheckSquare(const Tensor& t,
+                         absl::string_view message = "Input matrix must be square.");
+// Errors unless a holds as many matrices as b, in the same outer dimensions.
+absl::Status CheckSameBatch(const Tensor& a, const Tensor& b);
+
+inline Shape BatchOf(const Tensor& t) { return t.shape().Sub(0, -2); }
+
+// Runs compute(b) for each matrix of a stack, several at once; `cost` is an estimate of
+// nanoseconds for one. The first error, in no particular order.
+template <class F>
+absl::Status ForEachMatrix(KernelContext& c, int64_t count, double cost, const F& compute) {
+  std::mutex mutex;
+  absl::Status failure;
+  c.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      absl::Status status = compute(b);
+      if (status.ok()) continue;
+      const std::lock_guard<std::mutex> lock(mutex);
+      failure.Update(std::move(status));
+      return;
+    }
+  });
+  return failure;
+}
+// About so long takes work that is cubic in the sides of a matrix.
+inline double CubicCost(int64_t m, int64_t n) {
+  return 1000 + 1.0 * static_cast<double>(m * n) * static_cast<double>(std::min(m, n));
+}
+
+// The parts of AddLinalgCpu, a source file each.
+void AddEigenKernels(KernelRegistry* r);           // eigen_cpu.cc
+void AddSolveKernels(KernelRegistry* r);           // solve_cpu.cc
+void AddTriangularKernels(KernelRegistry* r);      // triangular_cpu.cc
+void AddTridiagonalKernels(KernelRegistry* r);     // tridiagonal_cpu.cc
+void AddMatrixFunctionKernels(KernelRegistry* r);  // matrix_function_cpu.cc
+
+using RealAndComplex = List<float, double, std::complex<float>, std::complex<double>>;
+
+// One kernel of `op` for each type of a list: add.operator()<T>(type).
+template <class... Ts, class F>
+void ForTypes(List<Ts...>, const F& add) {
+  (add.template operator()<Ts>(DataTypeOf<Ts>::value), ...);
+}
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_LINALG_H_

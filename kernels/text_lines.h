@@ -1,0 +1,17 @@
+#ifndef WEIR_KERNELS_TEXT_LINES_H_
+#define WEIR_KERNELS_TEXT_LINES_H_
+
+#include <string>
+#include <vector>
+
+#include "weir/core/status.h"
+
+namespace weir {
+
+// The lines of a file, without "\n" or "\r\n". What follows the last end of line is a line unless
+// it is empty.
+absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_TEXT_LINES_H_

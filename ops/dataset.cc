@@ -1,0 +1,237 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/registry.h"
+
+namespace weir {
+
+namespace {
+
+constexpr char kElementTypes[] = "output_types: list(type) >= 1";
+constexpr char kElementShapes[] = "output_shapes: list(shape) >= 1";
+constexpr char kMetadata[] = "metadata: string = ''";
+
+absl::Status ElementShapes(ShapeContext& c) {
+  const auto shapes = c.attr<std::vector<Shape>>("output_shapes");
+  if (static_cast<int>(shapes.size()) != c.num_outputs())
+    return InvalidArgument("`output_shapes` must be the same length as `output_types` (",
+                           shapes.size(), " vs. ", c.num_outputs(), ")");
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[i]);
+  return absl::OkStatus();
+}
+
+// What all ops have that make a data set: one scalar handle, and no gradient.
+OpSpec DatasetOp(absl::string_view name, absl::string_view doc) {
+  OpSpec op(name);
+  op.Out("handle: variant").InferShape(ScalarShape).NotDifferentiable().Doc(doc);
+  return op;
+}
+
+OpSpec& WithElements(OpSpec& op) { return op.Attr(kElementTypes).Attr(kElementShapes); }
+
+void AddSources(OpRegistry* ops) {
+  ops->Add(DatasetOp("TensorDataset", "A data set of one element: these tensors.")
+               .In("components: Toutput_types")
+               .Attr("Toutput_types: list(type) >= 1")
+               .Attr(kElementShapes)
+               .Attr(kMetadata)
+               .Stateful());
+  ops->Add(DatasetOp("TensorSliceDataset",
+                     "A data set whose elements are the slices of tensors along dimension 0.")
+               .In("components: Toutput_types")
+               .Attr("Toutput_types: list(type) >= 1")
+               .Attr(kElementShapes)
+               .Attr("is_files: bool = false")
+               .Attr(kMetadata)
+               .Attr("replicate_on_split: bool = false")
+               .Stateful());
+  OpSpec range =
+      DatasetOp("RangeDataset", "A data set of the numbers start, start + step, ... before stop.");
+  ops->Add(WithElements(range.In("start: int64, stop: int64, step: int64"))
+               .Attr(kMetadata)
+               .Attr("replicate_on_split: bool = false")
+               .Stateful());
+}
+
+OpSpec FunctionalOp(absl::string_view name, absl::string_view inputs, absl::string_view function,
+                    absl::string_view doc) {
+  OpSpec op = DatasetOp(name, doc);
+  op.In(inputs).Attr(function).Attr("Targuments: list(type) >= 0");
+  WithElements(op);
+  return op;
+}
+
+constexpr char kMapInputs[] = "input_dataset: variant, other_arguments: Targuments";
+
+void AddFunctional(OpRegistry* ops) {
+  ops->Add(FunctionalOp("MapDataset", kMapInputs, "f: func",
+                        "A data set of what a function makes of each element.")
+               .Attr("use_inter_op_parallelism: bool = true")
+               .Attr("preserve_cardinality: bool = false")
+               .Attr("force_synchronous: bool = false")
+               .Attr(kMetadata));
+  ops->Add(FunctionalOp("ParallelMapDataset",
+                        "input_dataset: variant, other_arguments: Targuments, "
+                        "num_parallel_calls: int32",
+                        "f: func", "MapDataset; in order, whatever the attributes allow.")
+               .Attr("use_inter_op_parallelism: bool = true")
+               .Attr("sloppy: bool = false")
+               .Attr("preserve_cardinality: bool = false")
+               .Attr(kMetadata));
+  ops->Add(FunctionalOp("ParallelMapDatasetV2",
+                        "input_dataset: variant, other_arguments: Targuments, "
+                        "num_parallel_calls: int64",
+                        "f: func", "MapDataset; in order, whatever the attributes allow.")
+               .Attr("use_inter_op_parallelism: bool = true")
+               .Attr("deterministic: string = 'default'")
+               .Attr("preserve_cardinality: bool = false")
+               .Attr("use_unbounded_threadpool: bool = false")
+               .Attr(kMetadata));
+  ops->Add(FunctionalOp("FilterDataset", kMapInputs, "predicate: func",
+                        "A data set of the elements for which a function returns true.")
+               .Attr(kMetadata));
+  ops->Add(FunctionalOp("FlatMapDataset", kMapInputs, "f: func",
+                        "The elements of the data sets that a function makes of each element.")
+               .Attr(kMetadata));
+}
+
+// An op that takes a data set and some numbers.
+OpSpec TransformOp(absl::string_view name, absl::string_view inputs, absl::string_view doc,
+                   absl::string_view attr = {}) {
+  OpSpec op = DatasetOp(name, doc);
+  op.In(inputs);
+  if (!attr.empty()) op.Attr(attr);
+  WithElements(op);
+  return op;
+}
+
+void AddBatches(OpRegistry* ops) {
+  ops->Add(TransformOp("BatchDataset", "input_dataset: variant, batch_size: int64",
+                       "A data set of elements stacked, `batch_size` at a time.")
+               .Attr(kMetadata));
+  ops->Add(TransformOp("BatchDatasetV2",
+                       "input_dataset: variant, batch_size: int64, drop_remainder: bool",
+                       "A data set of elements stacked, `batch_size` at a time; the last batch may "
+                       "be smaller, or is left out.",
+                       "parallel_copy: bool = false")
+               .Attr(kMetadata));
+  for (const bool v2 : {false, true}) {
+    OpSpec op = DatasetOp(v2 ? "PaddedBatchDatasetV2" : "PaddedBatchDataset",
+                          "A data set of elements padded to one shape and stacked; an unknown "
+                          "dimension is that of the longest element.");
+    op.In(
+        "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, "
+        "padding_values: Toutput_types");
+    if (v2) op.In("drop_remainder: bool").Attr("parallel_copy: bool = false");
+    ops->Add(op.Attr("Toutput_types: list(type) >= 1")
+                 .Attr(kElementShapes)
+                 .Attr("N: int >= 1")
+                 .Attr(kMetadata));
+  }
+}
+
+void AddOrder(OpRegistry* ops) {
+  ops->Add(
+      TransformOp("ShuffleDataset",
+                  "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64",
+                  "A data set in random order: each element is drawn from the next "
+                  "`buffer_size`. Equal seeds give equal orders; two zeros, another each time.",
+                  "reshuffle_each_iteration: bool = true")
+          .Attr(kMetadata));
+  ops->Add(TransformOp("ShuffleDatasetV3",
+                       "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64, "
+                       "seed_generator: resource",
+                       "ShuffleDataset; the seeds are kept by the data set, not by "
+                       "`seed_generator`.",
+                       "reshuffle_each_iteration: bool = true")
+               .Attr(kMetadata)
+               .Stateful());
+  ops->Add(OpSpec("DummySeedGenerator")
+               .Out("handle: resource")
+               .Stateful()
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("What a ShuffleDatasetV3 gets that keeps its seeds itself."));
+  const std::pair<const char*, const char*> counted[] = {
+      {"RepeatDataset", "A data set `count` times over; for ever if that is negative."},
+      {"SkipDataset", "A data set without its first `count` elements; without all if negative."},
+      {"TakeDataset", "The first `count` elements of a data set; all if negative."},
+  };
+  for (const auto& [name, doc] : counted)
+    ops->Add(TransformOp(name, "input_dataset: variant, count: int64", doc).Attr(kMetadata));
+  ops->Add(TransformOp("ConcatenateDataset", "input_dataset: variant, another_dataset: variant",
+                       "One data set after the other.")
+               .Attr(kMetadata));
+  ops->Add(TransformOp("ZipDataset", "input_datasets: N * variant",
+                       "A data set whose elements are those of several, side by side; it ends "
+                       "with the shortest.")
+               .Attr("N: int >= 1")
+               .Attr(kMetadata));
+}
+
+void AddHints(OpRegistry* ops) {
+  ops->Add(TransformOp("PrefetchDataset", "input_dataset: variant, buffer_size: int64",
+                       "The same data set: elements are made when they are wanted.")
+               .Attr("slack_period: int = 0")
+               .Attr("legacy_autotune: bool = true")
+               .Attr("buffer_size_min: int = 0")
+               .Attr(kMetadata));
+  ops->Add(TransformOp("OptionsDataset", "input_dataset: variant",
+                       "The same data set: options tell how fast, not what.",
+                       "serialized_options: string")
+               .Attr(kMetadata));
+  OpSpec model = DatasetOp("ModelDataset", "The same data set: there is nothing to tune.");
+  model.In("input_dataset: variant")
+      .Attr("algorithm: int = 0")
+      .Attr("cpu_budget: int = 0")
+      .Attr("ram_budget: int = 0");
+  ops->Add(WithElements(model));
+}
+
+OpSpec IteratorOp(absl::string_view name, absl::string_view doc) {
+  OpSpec op(name);
+  op.Stateful().InferShape(ScalarShape).NotDifferentiable().Doc(doc);
+  return op;
+}
+
+void AddIterators(OpRegistry* ops) {
+  for (const char* name : {"Iterator", "IteratorV2"}) {
+    OpSpec op = IteratorOp(name, "An iterator, which MakeIterator starts.");
+    op.Out("handle: resource").Attr("shared_name: string").Attr("container: string");
+    ops->Add(WithElements(op));
+  }
+  OpSpec one_shot =
+      IteratorOp("OneShotIterator", "An iterator over the data set that a function makes, once.");
+  one_shot.Out("handle: resource").Attr("dataset_factory: func");
+  ops->Add(WithElements(one_shot).Attr("container: string = ''").Attr("shared_name: string = ''"));
+  ops->Add(IteratorOp("MakeIterator", "Has an iterator begin at the start of a data set.")
+               .In("dataset: variant, iterator: resource")
+               .InferShape(NoOutputs));
+  for (const char* name : {"IteratorGetNext", "IteratorGetNextSync"}) {
+    OpSpec op = IteratorOp(name, "The next element; OUT_OF_RANGE at the end.");
+    op.In("iterator: resource").Out("components: output_types").InferShape(ElementShapes);
+    ops->Add(WithElements(op));
+  }
+  ops->Add(IteratorOp("IteratorToStringHandle",
+                      "Text for an iterator, to be fed to IteratorFromStringHandle.")
+               .In("resource_handle: resource")
+               .Out("string_handle: string"));
+  for (const char* name : {"IteratorFromStringHandle", "IteratorFromStringHandleV2"}) {
+    ops->Add(IteratorOp(name, "The iterator of this session that IteratorToStringHandle was given.")
+                 .In("string_handle: string")
+                 .Out("resource_handle: resource")
+                 .Attr("output_types: list(type) >= 0 = []")
+                 .Attr("output_shapes: list(shape) >= 0 = []"));
+  }
+}
+
+}  // namespace
+
+void AddDatasetOps(OpRegistry* ops) {
+  AddSources(ops);
+  AddFunctional(ops);
+  AddBatches(ops);
+  AddOrder(ops);
+  AddHints(ops);
+  AddIterators(ops);
+}
+
+}  // namespace weir

@@ -1,0 +1,71 @@
+#include "weir/ops/inplace.h"
+
+#include "weir/core/op.h"
+#include "weir/core/scope.h"
+#include "weir/core/shape_context.h"
+#include "weir/ops/array.h"
+
+namespace weir {
+
+namespace {
+
+absl::Status ParallelConcatShape(ShapeContext& c) {
+  const Shape shape = c.attr<Shape>("shape");
+  if (!shape.IsFullyDefined()) return InvalidArgument("shape attr must be fully defined.");
+  if (shape.rank() < 1) return InvalidArgument("shape attr must have at least rank 1");
+  Shape part = shape;
+  part.set_dim(0, 1);
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (c.input(i).MergeWith(part).ok()) continue;
+    return InvalidArgument("All values must have shape ", part.ToString(), ", value ", i, " has ",
+                           c.input(i).ToString());
+  }
+  c.set_output(0, shape);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Output InplaceUpdate(Output x, Output i, Output v, absl::string_view name) {
+  return AddOp("InplaceUpdate", {x, i, v}, {}, name);
+}
+Output InplaceAdd(Output x, Output i, Output v, absl::string_view name) {
+  return AddOp("InplaceAdd", {x, i, v}, {}, name);
+}
+Output InplaceSub(Output x, Output i, Output v, absl::string_view name) {
+  return AddOp("InplaceSub", {x, i, v}, {}, name);
+}
+
+Output ParallelStack(const Outputs& values, absl::string_view name) {
+  if (values.empty() || !values[0]) return {};
+  const NameScope scope(values[0].graph(), name.empty() ? "parallel_stack" : name);
+  const Shape shape = Shape({static_cast<int64_t>(values.size())}).Concatenate(values[0].shape());
+  Outputs rows;
+  for (const Output& value : values) rows.push_back(ExpandDims(value, 0));
+  return AddOp("ParallelConcat", {rows}, {{"shape", shape}});
+}
+
+void AddInplaceOps(OpRegistry* ops) {
+  const std::pair<const char*, const char*> updates[] = {
+      {"InplaceUpdate", "x with rows i replaced by v."},
+      {"InplaceAdd", "x with v added to rows i, also where one comes twice."},
+      {"InplaceSub", "x with v subtracted from rows i, also where one comes twice."}};
+  for (const auto& [name, doc] : updates) {
+    ops->Add(OpSpec(name)
+                 .In("x: T, i: int32, v: T")
+                 .Out("y: T")
+                 .Attr("T: type")
+                 .InferShape(SameShape)
+                 .Doc(doc));
+  }
+  ops->Add(OpSpec("ParallelConcat")
+               .In("values: N * T")
+               .Out("output: T")
+               .Attr("N: int >= 1")
+               .Attr("T: type")
+               .Attr("shape: shape")
+               .InferShape(ParallelConcatShape)
+               .Doc("Values of one row each, one below the other."));
+}
+
+}  // namespace weir

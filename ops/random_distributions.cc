@@ -1,0 +1,202 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/random_internal.h"
+
+// Records of random numbers whose distribution has parameters.
+namespace weir {
+
+namespace {
+
+// The shape that input 0 spells out, then that of the parameter at input 1.
+absl::Status SamplesThenParameter(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape samples, c.InputAsShape(0));
+  if (samples.has_rank() && c.input(1).has_rank()) {
+    c.set_output(0, samples.Concatenate(c.input(1)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SeedShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape seed, c.WithRank(1, 1));
+  WEIR_RETURN_IF_ERROR(MergeDims(seed.dim(0), 2).status());
+  return ShapeFromInput0(c);
+}
+
+absl::Status KeyShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(2, 1).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(3, 0).status());
+  return ShapeFromInput0(c);
+}
+
+absl::Status StatefulBinomialShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.InputAsShape(2));
+  c.set_output(0, shape);
+  return absl::OkStatus();
+}
+
+// A scalar unless one of the inputs is more than that; then a vector of their length.
+absl::Status IndexShuffleShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape index, c.WithRankAtMost(0, 1));
+  WEIR_ASSIGN_OR_RETURN(const Shape seed, c.WithRankAtMost(1, 2));
+  WEIR_ASSIGN_OR_RETURN(const Shape max_index, c.WithRankAtMost(2, 1));
+  if (!index.has_rank() || !seed.has_rank() || !max_index.has_rank()) return absl::OkStatus();
+  Shape out;
+  if (seed.rank() == 2) out = Shape({seed.dim(0)});
+  for (const Shape& s : {index, max_index}) {
+    if (s.rank() == 0) continue;
+    if (out.rank() == 0) out = Shape({Shape::kUnknown});
+    WEIR_ASSIGN_OR_RETURN(out, out.MergeWith(s));
+  }
+  c.set_output(0, out);
+  return absl::OkStatus();
+}
+
+constexpr char kSizes[] = "{int32, int64}";
+constexpr char kSeeds[] = "Tseed: {int32, int64} = DT_INT64";
+constexpr char kNumbers[] = "{half, float, double, int32, int64}";
+
+std::string Types(const char* attr, const char* types, const char* fallback = nullptr) {
+  return absl::StrCat(attr, ": ", types, fallback == nullptr ? "" : " = ",
+                      fallback == nullptr ? "" : fallback);
+}
+
+void AddGamma(OpRegistry* ops) {
+  ops->Add(OpSpec("RandomGamma")
+               .In("shape: S, alpha: T")
+               .Out("output: T")
+               .Attr("seed: int = 0")
+               .Attr("seed2: int = 0")
+               .Attr(Types("S", kSizes))
+               .Attr("T: {half, float, double}")
+               .Stateful()
+               .InferShape(SamplesThenParameter)
+               .Gradient(RandomGammaGradient)
+               .Doc("Samples of the gamma distributions with shape alpha and rate 1, `shape` of "
+                    "each."));
+  ops->Add(OpSpec("RandomGammaGrad")
+               .In("alpha: T, sample: T")
+               .Out("output: T")
+               .Attr("T: {float, double}")
+               .InferShape(BroadcastShape)
+               .Doc("How a sample of the gamma distribution changes with alpha, its quantile being "
+                    "fixed."));
+  ops->Add(
+      OpSpec("StatelessRandomGammaV2")
+          .In("shape: T, seed: Tseed, alpha: dtype")
+          .Out("output: dtype")
+          .Attr("dtype: {half, float, double}")
+          .Attr(Types("T", kSizes))
+          .Attr(kSeeds)
+          .InferShape(SeedShape)
+          .Gradient(StatelessRandomGammaGradient)
+          .Doc("Samples of gamma distributions, from a seed alone; `shape` ends with alpha's."));
+  ops->Add(OpSpec("StatelessRandomGammaV3")
+               .In("shape: shape_dtype, key: uint64, counter: uint64, alg: int32, alpha: dtype")
+               .Out("output: dtype")
+               .Attr("dtype: {half, float, double}")
+               .Attr(Types("shape_dtype", kSizes, "DT_INT32"))
+               .InferShape(KeyShape)
+               .Gradient(StatelessRandomGammaGradient)
+               .Doc("Samples of gamma distributions, from a key and a counter alone."));
+}
+
+void AddCounts(OpRegistry* ops) {
+  ops->Add(OpSpec("RandomPoisson")
+               .In("shape: S, rate: dtype")
+               .Out("output: dtype")
+               .Attr("seed: int = 0")
+               .Attr("seed2: int = 0")
+               .Attr(Types("S", kSizes))
+               .Attr("dtype: {half, float, double}")
+               .Stateful()
+               .Deprecated(25, "RandomPoissonV2 replaces it")
+               .InferShape(SamplesThenParameter)
+               .Doc("RandomPoissonV2 with rates and samples of one type."));
+  ops->Add(OpSpec("RandomPoissonV2")
+               .In("shape: S, rate: R")
+               .Out("output: dtype")
+               .Attr("seed: int = 0")
+               .Attr("seed2: int = 0")
+               .Attr(Types("S", kSizes))
+               .Attr(Types("R", kNumbers, "DT_DOUBLE"))
+               .Attr(Types("dtype", kNumbers, "DT_INT64"))
+               .Stateful()
+               .InferShape(SamplesThenParameter)
+               .Doc("Samples of the Poisson distributions with these rates, `shape` of each."));
+  ops->Add(
+      OpSpec("StatelessRandomPoisson")
+          .In("shape: T, seed: Tseed, lam: Rtype")
+          .Out("output: dtype")
+          .Attr(Types("Rtype", kNumbers))
+          .Attr(Types("dtype", kNumbers))
+          .Attr(Types("T", kSizes))
+          .Attr(kSeeds)
+          .InferShape(SeedShape)
+          .NotDifferentiable()
+          .Doc("Samples of Poisson distributions, from a seed alone; `shape` ends with lam's."));
+  ops->Add(OpSpec("StatelessRandomBinomial")
+               .In("shape: S, seed: Tseed, counts: T, probs: T")
+               .Out("output: dtype")
+               .Attr(Types("S", kSizes))
+               .Attr(kSeeds)
+               .Attr(Types("T", kNumbers, "DT_DOUBLE"))
+               .Attr(Types("dtype", kNumbers, "DT_INT64"))
+               .InferShape(SeedShape)
+               .NotDifferentiable()
+               .Doc("How many of so many trials succeed, from a seed alone; `shape` ends with that "
+                    "of counts and probs, broadcast."));
+  ops->Add(OpSpec("StatefulRandomBinomial")
+               .In("resource: resource, algorithm: int64, shape: S, counts: T, probs: T")
+               .Out("output: dtype")
+               .Attr(Types("S", kSizes))
+               .Attr(Types("T", kNumbers, "DT_DOUBLE"))
+               .Attr(Types("dtype", kNumbers, "DT_INT64"))
+               .Stateful()
+               .InferShape(StatefulBinomialShape)
+               .Doc("How many of so many trials succeed, by the generator in a variable."));
+}
+
+void AddBounded(OpRegistry* ops) {
+  ops->Add(OpSpec("ParameterizedTruncatedNormal")
+               .In("shape: T, means: dtype, stdevs: dtype, minvals: dtype, maxvals: dtype")
+               .Out("output: dtype")
+               .Attr("seed: int = 0")
+               .Attr("seed2: int = 0")
+               .Attr("dtype: {half, bfloat16, float, double}")
+               .Attr(Types("T", kSizes))
+               .Stateful()
+               .InferShape(ShapeFromInput0)
+               .NotDifferentiable()
+               .Doc("Normal numbers between bounds; the parameters are scalars, or vary with the "
+                    "first dimension."));
+  ops->Add(OpSpec("StatelessParameterizedTruncatedNormal")
+               .In("shape: S, seed: Tseed, means: dtype, stddevs: dtype, minvals: dtype, maxvals: "
+                   "dtype")
+               .Out("output: dtype")
+               .Attr(Types("S", kSizes))
+               .Attr(kSeeds)
+               .Attr("dtype: {half, float, double}")
+               .InferShape(SeedShape)
+               .Gradient(StatelessTruncatedNormalGradient)
+               .Doc("Normal numbers between bounds, from a seed alone; `shape` ends with that of "
+                    "the parameters, broadcast."));
+  ops->Add(OpSpec("RandomIndexShuffle")
+               .In("index: dtype, seed: Tseed, max_index: dtype")
+               .Out("output: dtype")
+               .Attr("rounds: int = 4")
+               .Attr("dtype: {int32, uint32, int64, uint64}")
+               .Attr("Tseed: {int32, uint32, int64, uint64}")
+               .InferShape(IndexShuffleShape)
+               .NotDifferentiable()
+               .Doc("Where a permutation of [0, max_index], chosen by the seed, puts an index."));
+}
+
+}  // namespace
+
+void AddDistributionOps(OpRegistry* ops) {
+  AddGamma(ops);
+  AddCounts(ops);
+  AddBounded(ops);
+}
+
+}  // namespace weir

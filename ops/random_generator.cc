@@ -1,0 +1,74 @@
+#include "weir/core/shape_context.h"
+#include "weir/ops/random_internal.h"
+
+// Records of random numbers by a generator that lives in a variable of three int64: two words of
+// counter, and the key.
+namespace weir {
+
+namespace {
+
+// The inputs are a generator, the number of its algorithm, and the shape.
+absl::Status GeneratedShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, c.InputAsShape(2));
+  c.set_output(0, shape);
+  return absl::OkStatus();
+}
+
+absl::Status SkipShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(2, 0).status());
+  if (c.num_outputs() > 0) c.set_output(0, Shape({Shape::kUnknown}));
+  return absl::OkStatus();
+}
+
+void AddGenerated(OpRegistry* ops, const char* name, const char* range, const char* type,
+                  const char* doc) {
+  OpSpec spec(name);
+  spec.In("resource: resource, algorithm: int64, shape: shape_dtype");
+  if (*range != 0) spec.In(range);
+  ops->Add(spec.Out("output: dtype")
+               .Attr(type)
+               .Attr("shape_dtype: type = DT_INT64")
+               .Stateful()
+               .InferShape(GeneratedShape)
+               .Doc(doc));
+}
+
+}  // namespace
+
+void AddGeneratorOps(OpRegistry* ops) {
+  constexpr char kFloat[] = "dtype: type = DT_FLOAT";
+  AddGenerated(ops, "StatefulUniform", "", kFloat,
+               "Numbers drawn uniformly from [0, 1) by a generator in a variable.");
+  AddGenerated(ops, "StatefulStandardNormalV2", "", kFloat,
+               "Normal numbers drawn by a generator in a variable.");
+  AddGenerated(ops, "StatefulTruncatedNormal", "", kFloat,
+               "Normal numbers within two deviations, drawn by a generator in a variable.");
+  AddGenerated(ops, "StatefulUniformInt", "minval: dtype, maxval: dtype", "dtype: type = DT_INT64",
+               "Integers drawn uniformly from [minval, maxval) by a generator in a variable.");
+  AddGenerated(ops, "StatefulUniformFullInt", "", "dtype: type = DT_UINT64",
+               "Integers drawn uniformly from all of a type by a generator in a variable.");
+  ops->Add(OpSpec("RngSkip")
+               .In("resource: resource, algorithm: int64, delta: int64")
+               .Stateful()
+               .InferShape(SkipShape)
+               .Doc("Moves a generator on by as much as delta samples take."));
+  ops->Add(OpSpec("RngReadAndSkip")
+               .In("resource: resource, alg: int32, delta: uint64")
+               .Out("value: int64")
+               .Stateful()
+               .InferShape(SkipShape)
+               .Doc("Moves a generator on by as much as delta samples take; gives its state from "
+                    "before."));
+  ops->Add(OpSpec("NonDeterministicInts")
+               .In("shape: shape_dtype")
+               .Out("output: dtype")
+               .Attr("dtype: type = DT_INT64")
+               .Attr("shape_dtype: type = DT_INT64")
+               .Stateful()
+               .InferShape(ShapeFromInput0)
+               .Doc("Integers that are never the same again."));
+}
+
+}  // namespace weir

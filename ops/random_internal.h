@@ -1,0 +1,22 @@
+#ifndef WEIR_OPS_RANDOM_INTERNAL_H_
+#define WEIR_OPS_RANDOM_INTERNAL_H_
+
+#include "weir/core/gradient.h"
+#include "weir/core/op.h"
+
+// What the sources of the random family share.
+namespace weir {
+
+// The parts of AddRandomOps, a source file each.
+void AddCandidateOps(OpRegistry* ops);     // candidate.cc
+void AddDistributionOps(OpRegistry* ops);  // random_distributions.cc
+void AddGeneratorOps(OpRegistry* ops);     // random_generator.cc
+
+// Gradients with respect to the parameters of a distribution (random_gradients.cc).
+Grads RandomGammaGradient(GradContext& g);
+Grads StatelessRandomGammaGradient(GradContext& g);  // V2 and V3
+Grads StatelessTruncatedNormalGradient(GradContext& g);
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_RANDOM_INTERNAL_H_

@@ -1,0 +1,47 @@
+#ifndef WEIR_OPS_RNN_H_
+#define WEIR_OPS_RNN_H_
+
+#include "weir/core/graph.h"
+
+// Recurrent cells computed by one op: faster than the same cell put together from small ones, and
+// differentiable as a whole.
+namespace weir {
+
+// What one step of an LSTM cell (or, with a dimension of time in front, many) makes of its input:
+// the gates, the state before and after tanh, and the output h.
+struct LstmStates {
+  Output i, cs, f, o, ci, co, h;
+};
+
+struct LstmOptions {
+  float forget_bias = 1;
+  float cell_clip = 3;  // the state stays in [-cell_clip, cell_clip]; not positive: anywhere
+  bool use_peephole = false;
+};
+
+// The weights of an LSTM cell with `n` units and inputs of size `m`: w [m + n, 4n] and b [4n], the
+// columns being input gate, candidate, forget gate, output gate; the peepholes wci, wcf, wco [n]
+// are looked at only if the options say so.
+struct LstmWeights {
+  Output w, wci, wcf, wco, b;
+};
+
+// One step: x [batch, m], cs_prev and h_prev [batch, n].
+LstmStates LstmBlockCell(Output x, Output cs_prev, Output h_prev, const LstmWeights& weights,
+                         const LstmOptions& options = {}, absl::string_view name = {});
+// The first `seq_len_max` (int64) steps of x [time, batch, m]; later ones are zero.
+LstmStates BlockLstm(Output seq_len_max, Output x, Output cs_prev, Output h_prev,
+                     const LstmWeights& weights, const LstmOptions& options = {},
+                     absl::string_view name = {});
+
+// One step of a gated recurrent unit: reset gate, update gate, candidate, output. w_ru [m + n, 2n],
+// w_c [m + n, n], b_ru [2n], b_c [n].
+struct GruStates {
+  Output r, u, c, h;
+};
+GruStates GruBlockCell(Output x, Output h_prev, Output w_ru, Output w_c, Output b_ru, Output b_c,
+                       absl::string_view name = {});
+
+}  // namespace weir
+
+#endif  // WEIR_OPS_RNN_H_

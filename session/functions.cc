@@ -1,0 +1,267 @@
+#include "weir/session/functions.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "weir/core/scope.h"
+#include "weir/session/gradient_body.h"
+#include "weir/session/prepared_step.h"
+
+// How functions run. A body is a graph of its own, whose arguments are fed and whose results are
+// fetched; a call runs its plan within the step of the caller: same step id, same cancellation,
+// same time limit. There is this one mechanism for calls, branches and loops of functions alike,
+// since recursion and data sets need it in any case: nothing is inlined. A body is specialised for
+// the shapes it is called with, as a step is for its feeds.
+//
+// Bodies are found by name and attributes, so a function that calls itself finds itself. Making a
+// plan calls for kernels, which look their callees up but do not plan them: so no plan is made
+// inside of another, and what is never called is never planned.
+namespace weir {
+
+namespace {
+
+// Each level of a call takes a few hundred bytes to some kilobytes of the thread's stack.
+constexpr int kDeepestCall = 400;
+constexpr size_t kLongestKey = 65536;
+constexpr char kSymbolicGradient[] = "SymbolicGradient";
+
+// Functions that attributes of a node name, and the one it calls as its op.
+std::vector<FunctionRef> CalleesOf(const Node& node) {
+  std::vector<FunctionRef> callees;
+  if (node.op().is_function())
+    callees.push_back({node.op_name(), std::make_shared<AttrMap>(node.attrs())});
+  for (const auto& [name, value] : node.attrs()) {
+    if (const auto* function = value.get_if<FunctionRef>()) callees.push_back(*function);
+    if (const auto* list = value.get_if<std::vector<FunctionRef>>())
+      callees.insert(callees.end(), list->begin(), list->end());
+  }
+  return callees;
+}
+
+}  // namespace
+
+class SessionFunctions::Body final : public Function {
+ public:
+  Body(FunctionBody body, const PlanEnvironment& env, SessionFunctions* functions)
+      : body_(std::move(body)),
+        placement_(*body_.graph, env.kernels, env.devices, env.options),
+        env_{*body_.graph, env.kernels, env.devices, env.resources,
+             env.pool,     env.options, placement_,  functions} {
+    for (const Output& arg : body_.args) arg_types_.push_back(arg.dtype());
+    for (const Output& result : body_.results) result_types_.push_back(result.dtype());
+  }
+
+  const DataTypes& arg_types() const override { return arg_types_; }
+  const DataTypes& result_types() const override { return result_types_; }
+  bool may_wait() const override { return may_wait_; }
+  bool knows_whether_it_waits() const { return knows_whether_it_waits_; }
+  void set_may_wait(bool may_wait) {
+    may_wait_ = may_wait;
+    knows_whether_it_waits_ = true;
+  }
+  const Graph& graph() const { return *body_.graph; }
+
+  absl::Status Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
+                    Tensors* results) override {
+    if (step.call != nullptr && step.call->depth >= kDeepestCall) {
+      return absl::ResourceExhaustedError(absl::StrCat("calls of functions are nested ",
+                                                       kDeepestCall, " deep: '", body_.name,
+                                                       "' seems to call itself without end"));
+    }
+    if (step.cancellation != nullptr && step.cancellation->cancelled())
+      return step.cancellation->status();
+    WEIR_RETURN_IF_ERROR(CheckCount(args));
+    WEIR_ASSIGN_OR_RETURN(PreparedStep * prepared, Prepared(args));
+    WEIR_RETURN_IF_ERROR(prepared->CheckFeeds(args));
+    Tensors fetched;
+    WEIR_RETURN_IF_ERROR(prepared->Run(
+        args, [&](Executor& executor) { return executor.Call(step, caller, args, &fetched); }));
+    Tensors values;  // `args` may be what `results` holds
+    values.reserve(body_.results.size());
+    size_t next = 0;
+    for (const int arg : passed_) values.push_back(arg >= 0 ? args[arg] : fetched[next++]);
+    *results = std::move(values);
+    return absl::OkStatus();
+  }
+
+  void Forget() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (prepared_ != nullptr) prepared_->Forget();
+  }
+
+ private:
+  // Made at the first call, which shows on which device the captured variables lie.
+  absl::StatusOr<PreparedStep*> Prepared(absl::Span<const Tensor> args) {
+    if (PreparedStep* ready = ready_.load(std::memory_order_acquire)) {
+      if (env_.devices.size() > 1) WEIR_RETURN_IF_ERROR(CheckDevices(args));
+      return ready;
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (prepared_ == nullptr) {
+      PlanRequest request;
+      request.feeds = body_.args;
+      request.targets = body_.effects;
+      if (passed_.empty()) FindPassed();
+      for (size_t i = 0; i < passed_.size(); ++i) {
+        if (passed_[i] < 0) request.fetches.push_back(body_.results[i]);
+      }
+      if (env_.devices.size() > 1) TakeDevices(args);
+      absl::StatusOr<std::unique_ptr<PreparedStep>> made =
+          PreparedStep::Make(std::move(request), env_);
+      if (!made.ok()) return made.status();
+      prepared_ = *std::move(made);
+      ready_.store(prepared_.get(), std::memory_order_release);
+    }
+    return prepared_.get();
+  }
+
+  absl::Status CheckCount(absl::Span<const Tensor> args) const {
+    if (args.size() == body_.args.size()) return absl::OkStatus();
+    return InvalidArgument("Function '", body_.name, "' takes ", body_.args.size(),
+                           " arguments but got ", args.size());
+  }
+
+  // Results that are arguments are not fetched.
+  void FindPassed() {
+    for (const Output& result : body_.results) {
+      const auto arg = std::find(body_.args.begin(), body_.args.end(), result);
+      passed_.push_back(arg == body_.args.end() ? -1 : static_cast<int>(arg - body_.args.begin()));
+    }
+  }
+
+  void TakeDevices(absl::Span<const Tensor> args) {
+    devices_.clear();
+    for (size_t i = 0; i < args.size(); ++i) {
+      devices_.push_back(DeviceOf(args[i]));
+      if (!devices_[i].empty()) body_.graph->SetDevice(body_.args[i].node, devices_[i]);
+    }
+  }
+
+  static std::string DeviceOf(const Tensor& arg) {
+    const bool is_handle = arg.dtype() == DT_RESOURCE && arg.num_elements() == 1;
+    return is_handle ? arg.data<ResourceHandle>()->device : "";
+  }
+
+  absl::Status CheckDevices(absl::Span<const Tensor> args) const {
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (args[i].dtype() != DT_RESOURCE || DeviceOf(args[i]) == devices_[i]) continue;
+      return InvalidArgument("Function '", body_.name, "' was called with a resource of ",
+                             devices_[i], " as argument ", i, " and now with one of ",
+                             DeviceOf(args[i]), ": they must be on one device");
+    }
+    return absl::OkStatus();
+  }
+
+  const FunctionBody body_;
+  Placement placement_;
+  const PlanEnvironment env_;
+  DataTypes arg_types_, result_types_;
+  bool may_wait_ = false, knows_whether_it_waits_ = false;
+  std::mutex mutex_;
+  std::unique_ptr<PreparedStep> prepared_;
+  std::vector<int> passed_;           // by result: the argument that it is, or -1
+  std::vector<std::string> devices_;  // by argument: of resources
+  std::atomic<PreparedStep*> ready_{nullptr};
+};
+
+SessionFunctions::SessionFunctions(const PlanEnvironment& env) : env_(env) {}
+SessionFunctions::~SessionFunctions() = default;
+
+absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
+  if (!body->knows_whether_it_waits()) body->set_may_wait(Waits(*body));
+  return body;
+}
+
+// Only with the attributes that its signature has: nodes that call a function have others too.
+FunctionRef SessionFunctions::Normalized(const FunctionRef& function) const {
+  const auto& library = env_.graph.functions();
+  if (function.attrs == nullptr || library == nullptr) return function;
+  const absl::StatusOr<const OpSpec*> op = library->FindOp(function.name);
+  auto attrs = std::make_shared<AttrMap>();
+  for (const auto& [name, value] : *function.attrs) {
+    const bool counts = op.ok() ? (*op)->FindAttr(name) != nullptr : name == "f" || name == "Tout";
+    if (counts) attrs->emplace(name, value);
+  }
+  if (attrs->empty()) attrs = nullptr;
+  return FunctionRef{function.name, std::move(attrs)};
+}
+
+absl::StatusOr<SessionFunctions::Body*> SessionFunctions::FindBody(const FunctionRef& function) {
+  const FunctionRef normalized = Normalized(function);
+  const std::string key = FunctionKey(normalized);
+  if (key.size() > kLongestKey)
+    return InvalidArgument("Attributes of function '", function.name, "' are too long");
+  if (const auto it = bodies_.find(key); it != bodies_.end()) return it->second.get();
+  WEIR_ASSIGN_OR_RETURN(FunctionBody body, Instantiate(normalized));
+  return (bodies_[key] = std::make_unique<Body>(std::move(body), env_, this)).get();
+}
+
+absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const FunctionRef& function) const {
+  const Graph& graph = env_.graph;
+  if (function.name != kSymbolicGradient)
+    return InstantiateFunction(graph.functions(), function, graph.ops(), graph.versions());
+  const auto attr = [&](absl::string_view name) -> const AttrValue* {
+    if (function.attrs == nullptr) return nullptr;
+    const auto it = function.attrs->find(name);
+    return it == function.attrs->end() ? nullptr : &it->second;
+  };
+  const FunctionRef* f = attr("f") == nullptr ? nullptr : attr("f")->get_if<FunctionRef>();
+  if (f == nullptr) return InvalidArgument("SymbolicGradient is missing attr: f");
+  const std::string own =
+      graph.functions() == nullptr ? "" : graph.functions()->GradientOf(f->name);
+  if (!own.empty()) return Instantiate(FunctionRef{own, f->attrs});
+  WEIR_ASSIGN_OR_RETURN(FunctionBody body, Instantiate(*f));
+  const DataTypes* types = attr("Tout") == nullptr ? nullptr : attr("Tout")->get_if<DataTypes>();
+  WEIR_RETURN_IF_ERROR(MakeGradientBody(types == nullptr ? DataTypes() : *types, &body));
+  return body;
+}
+
+// Whether the body, or what it calls, has an asynchronous kernel. Such kernels belong to nodes with
+// state; they are made here just to be asked. A search that gets long is given up: then it may.
+bool SessionFunctions::Waits(Body& body) {
+  constexpr size_t kMostBodies = 1000;
+  std::set<const Body*> seen = {&body};
+  std::deque<const Body*> queue = {&body};
+  while (!queue.empty() && seen.size() < kMostBodies) {
+    const Graph& graph = queue.front()->graph();
+    queue.pop_front();
+    for (const auto& node : graph.nodes()) {
+      for (const FunctionRef& callee : CalleesOf(*node)) {
+        const absl::StatusOr<Body*> found = FindBody(callee);
+        if (found.ok() && seen.insert(*found).second) queue.push_back(*found);
+      }
+      const bool calls = !CalleesOf(*node).empty();
+      const KernelDef* def = env_.kernels.Find(*node, kCpu);
+      if (calls || !node->op().stateful() || def == nullptr) continue;
+      const std::vector<Shape> shapes(node->num_inputs(), Shape::UnknownRank());
+      const absl::StatusOr<Kernel> kernel =
+          def->make(KernelInit{*node, *env_.devices[0], env_.resources, shapes});
+      if (kernel.ok() && kernel->is_async()) return true;
+    }
+  }
+  return !queue.empty();
+}
+
+absl::Status SessionFunctions::CheckDevice(absl::string_view name) const {
+  WEIR_ASSIGN_OR_RETURN(const DeviceName wanted, DeviceName::Parse(name));
+  const bool there = std::any_of(
+      env_.devices.begin(), env_.devices.end(),
+      [&](const std::unique_ptr<Device>& device) { return wanted.Matches(device->name()); });
+  if (there) return absl::OkStatus();
+  return InvalidArgument("'", name, "' is none of the session's devices");
+}
+
+// Whoever makes a plan holds its lock while it looks functions up: not the other way round.
+void SessionFunctions::Forget() {
+  std::vector<Body*> bodies;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [key, body] : bodies_) bodies.push_back(body.get());
+  }
+  for (Body* body : bodies) body->Forget();
+}
+
+}  // namespace weir

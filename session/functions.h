@@ -1,0 +1,42 @@
+#ifndef WEIR_SESSION_FUNCTIONS_H_
+#define WEIR_SESSION_FUNCTIONS_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "weir/core/function.h"
+#include "weir/core/function_library.h"
+#include "weir/session/plan.h"
+
+namespace weir {
+
+// The functions of a session's graph, made ready to run. Each pair of a function and its attributes
+// is one body with a plan of its own, made when it is first called and shared by all callers.
+class SessionFunctions final : public Functions {
+ public:
+  // `env` is the session's.
+  explicit SessionFunctions(const PlanEnvironment& env);
+  ~SessionFunctions() override;
+
+  absl::StatusOr<Function*> Find(const FunctionRef& function) override;
+  absl::Status CheckDevice(absl::string_view name) const override;
+  // As PreparedStep::Forget, for all bodies.
+  void Forget();
+
+ private:
+  class Body;
+  absl::StatusOr<Body*> FindBody(const FunctionRef& function);
+  FunctionRef Normalized(const FunctionRef& function) const;
+  absl::StatusOr<FunctionBody> Instantiate(const FunctionRef& function) const;
+  bool Waits(Body& body);
+
+  const PlanEnvironment env_;
+  std::mutex mutex_;
+  absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_FUNCTIONS_H_

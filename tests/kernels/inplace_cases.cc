@@ -1,0 +1,139 @@
+#include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/pick.h"
+
+// Rows of a tensor that is passed on, parallel concatenation, and products of mixed types.
+namespace weir {
+
+namespace {
+
+using namespace pick;  // NOLINT: a vocabulary made for these tables
+
+Tensors UpdateReference(const Node& node, const Tensors& in) {
+  Tensor y = in[0].DeepCopy();
+  const int64_t rows = y.dim(0), count = rows == 0 ? 0 : y.num_elements() / rows;
+  const double sign = node.op_name() == "InplaceSub" ? -1 : 1;
+  for (int64_t k = 0; k < in[1].num_elements(); ++k) {
+    const int64_t row = in[1].IntAt(k) < 0 ? in[1].IntAt(k) + rows : in[1].IntAt(k);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto update = [&](auto* to, const auto* from) {
+        to += row * count + i;
+        from += k * count + i;
+        *to = node.op_name() == "InplaceUpdate" ? *from : *to + sign * *from;
+      };
+      if (y.dtype() == DT_COMPLEX128) {
+        update(y.data<complex128>(), in[2].data<complex128>());
+      } else {
+        update(y.data<double>(), in[2].data<double>());
+      }
+    }
+  }
+  return {y};
+}
+
+Tensors JoinReference(const Node& node, const Tensors& in) {
+  const Shape shape = node.attr<Shape>("shape");
+  return {Pick(in, shape, [&](const Index& i) {
+    Index rest = i;
+    rest[0] = 0;
+    return Source(static_cast<int>(i[0]), Flat(in[0].shape(), rest));
+  })};
+}
+
+Tensors ProductReference(const Node& node, const Tensors& in) {
+  const bool ta = node.attr<bool>("transpose_a"), tb = node.attr<bool>("transpose_b");
+  const std::vector<double> a = ToDoubles(in[0]), b = ToDoubles(in[1]);
+  const int64_t m = in[0].dim(ta ? 1 : 0), k = in[0].dim(ta ? 0 : 1), n = in[1].dim(tb ? 0 : 1);
+  std::vector<double> out(m * n);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t l = 0; l < k; ++l)
+        out[i * n + j] += a[ta ? l * m + i : i * k + l] * b[tb ? j * k + l : l * n + j];
+    }
+  }
+  return {Doubles(Shape({m, n}), out)};
+}
+
+std::vector<OpCase> InplaceRows() {
+  const std::vector<DataType> numbers = {
+      DT_HALF,  DT_BFLOAT16, DT_FLOAT,  DT_DOUBLE, DT_INT8,      DT_INT16,     DT_INT32,
+      DT_INT64, DT_UINT8,    DT_UINT16, DT_UINT32, DT_COMPLEX64, DT_COMPLEX128};
+  std::vector<OpCase> rows;
+  for (const char* op : {"InplaceUpdate", "InplaceAdd", "InplaceSub"}) {
+    const Range range = op[7] == 'S' ? Range{-2, 2} : Range{0, 9};
+    rows.push_back(OpCase(op)
+                       .Input({4, 3}, range)
+                       .Input(I32({2, -1, 2}))
+                       .Input({3, 3}, range)
+                       .Types(numbers)
+                       .Gradient(0)
+                       .Reference(UpdateReference));
+    rows.push_back(OpCase(op)
+                       .Label("no_rows")
+                       .Input({4, 3}, range)
+                       .Input(Tensor(DT_INT32, Shape({0})))
+                       .Input({0, 3}, range)
+                       .Types({DT_FLOAT})
+                       .Gradient(0)
+                       .Reference(UpdateReference));
+  }
+  rows.push_back(OpCase("ParallelConcat")
+                     .List({Shape({1, 2, 3}), Shape({1, 2, 3}), Shape({1, 2, 3})})
+                     .Attr("shape", Shape({3, 2, 3}))
+                     .Gradient(0)
+                     .Reference(JoinReference));
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      rows.push_back(OpCase("SparseMatMul")
+                         .Label(absl::StrCat(ta ? "ta" : "a", tb ? "_tb" : "_b"))
+                         .Attr("transpose_a", ta)
+                         .Attr("transpose_b", tb)
+                         .Attr("a_is_sparse", true)
+                         .TypeAttr("Ta")
+                         .Types({DT_FLOAT})
+                         .Input(ta ? Shape({5, 3}) : Shape({3, 5}))
+                         .Input(DT_FLOAT, tb ? Shape({4, 5}) : Shape({5, 4}))
+                         .Reference(ProductReference));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Inplace, OpSweepTest, testing::ValuesIn(InplaceRows()), OpCaseName);
+
+namespace {
+
+TEST(Inplace, ReplacesTexts) {
+  const Tensor x = Tensor::Vector<std::string>({"a", "b", "c"});
+  const absl::StatusOr<Tensors> out =
+      RunFed("InplaceUpdate", {x, I32({-2}), Tensor::Vector<std::string>({"long enough to move"})});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].data<std::string>()[1], "long enough to move");
+  EXPECT_EQ((*out)[0].data<std::string>()[2], "c");
+}
+
+TEST(Inplace, MultipliesMixedTypes) {
+  const Tensor a = Tensor::Of<bfloat16>({1, 2}, {bfloat16(2.0f), bfloat16(3.0f)});
+  const Tensor b = Tensor::Of<float>({2, 1}, {0.125f, 1});
+  const absl::StatusOr<Tensors> out = RunFed("SparseMatMul", {a, b});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].data<float>()[0], 3.25f);
+  EXPECT_EQ(RunFed("SparseMatMul", {a, a}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Inplace, RefusesRowsThatDoNotFit) {
+  const Tensor x = Tensor::Of<float>({2, 2}, {1, 2, 3, 4}), row = Tensor::Of<float>({1, 2}, {5, 6});
+  const Tensor wide = Tensor::Of<float>({1, 3}, {5, 6, 7});
+  for (const Tensors& in :
+       {Tensors{x, I32(0), row}, Tensors{x, I32({0}), wide}, Tensors{x, I32({0, 1}), row},
+        Tensors{Tensor::Scalar(1.0f), I32({0}), Tensor::Scalar(1.0f)}}) {
+    EXPECT_EQ(RunFed("InplaceAdd", in).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(RunFed("ParallelConcat", {row, x}, {{"shape", Shape({2, 2})}}, 2).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+
+}  // namespace weir
