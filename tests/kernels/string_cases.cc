@@ -1,3 +1,4 @@
+#include "weir/ops/string.h"
 #include "weir/tests/kernels/recorded.h"
 
 // Strings: parts of them, joins, patterns, hashes.
@@ -246,6 +247,43 @@ Attrs NGramAttrs(int64_t width, int64_t pad, bool keep_short) {
           {"right_pad", ""},
           {"pad_width", pad},
           {"preserve_short_sequences", keep_short}};
+}
+
+TEST(Strings, BuildersNameNodesAsPythonDoes) {
+  Graph g;
+  const Output s = Placeholder(g, DT_STRING, {-1}, "s"), m = Placeholder(g, DT_STRING, {2, 3}, "m");
+  const Output ids = Placeholder(g, DT_INT32, {-1}, "i");
+  EXPECT_EQ(ReduceJoin(m, 0).shape(), Shape({3}));
+  EXPECT_EQ(ReduceJoin(m, {0, 1}, true, {}, "rj").shape(), Shape({1, 1}));
+  Substr(s, 1, 2);
+  EXPECT_EQ(StringSplit(s).indices.shape(), Shape({-1, 2}));
+  StringSplitV2(s, ",", 1, "spl");
+  RegexReplace(s, "a", "b");
+  EXPECT_EQ(UnsortedSegmentJoin(s, ids, 3).shape(), Shape({3}));
+  StringToHashBucketStrong(s, 10, {1, 2});
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  std::vector<std::string> names;
+  for (const auto& node : g.nodes()) {
+    if (node->op_name() != "Placeholder") names.push_back(node->name());
+  }
+  const std::vector<std::string> python = {
+      "ReduceJoin/ReduceJoin/reduction_indices",
+      "ReduceJoin/ReduceJoin",
+      "ReduceJoin_1/rj/reduction_indices",
+      "ReduceJoin_1/rj",
+      "Substr/pos",
+      "Substr/len",
+      "Substr",
+      "StringSplit/Const",
+      "StringSplit/StringSplit",
+      "spl/Const",
+      "spl/StringSplitV2",
+      "StaticRegexReplace",
+      "UnsortedSegmentJoin/num_segments",
+      "UnsortedSegmentJoin",
+      "StringToHashBucketStrong",
+  };
+  EXPECT_EQ(names, python);
 }
 
 TEST(Strings, RefuseWhatTheyCannotTake) {
