@@ -133,7 +133,7 @@ absl::Status ParseSequenceShape(ShapeContext& c) {
 #define WEIR_EXAMPLE_TYPES "list({float, int64, string}) >= 0"
 #define WEIR_SPLIT_TYPES "list({int32, int64}) >= 0"
 
-void AddExampleOps(OpRegistry* ops) {
+void AddParseExamples(OpRegistry* ops) {
   ops->Add(OpSpec("ParseExample")
                .In("serialized: string, names: string, sparse_keys: Nsparse * string, "
                    "dense_keys: Ndense * string, dense_defaults: Tdense")
@@ -162,6 +162,9 @@ void AddExampleOps(OpRegistry* ops) {
                .InferShape(ParseShape<0, 1>)
                .NotDifferentiable()
                .Doc("The features of serialized Examples, a vector or one."));
+}
+
+void AddParseSingleExample(OpRegistry* ops) {
   ops->Add(OpSpec("ParseSingleExample")
                .In("serialized: string, dense_defaults: Tdense")
                .Out("sparse_indices: num_sparse * int64, sparse_values: sparse_types, "
@@ -287,7 +290,8 @@ void AddParseSingleSequenceExample(OpRegistry* ops) {
 }  // namespace
 
 void AddParseExampleOps(OpRegistry* ops) {
-  AddExampleOps(ops);
+  AddParseExamples(ops);
+  AddParseSingleExample(ops);
   AddParseSequenceExample(ops);
   AddParseSequenceExampleV2(ops);
   AddParseSingleSequenceExample(ops);

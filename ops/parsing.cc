@@ -88,9 +88,9 @@ absl::Status DecodeCsvShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// ---- records
 
-void AddParsingOps(OpRegistry* ops) {
+void AddRawOps(OpRegistry* ops) {
   ops->Add(OpSpec("DecodeRaw")
                .In("bytes: string")
                .Out("output: out_type")
@@ -116,6 +116,9 @@ void AddParsingOps(OpRegistry* ops) {
                .InferShape(SameShape)
                .NotDifferentiable()
                .Doc("Strings that were compressed by zlib or gzip."));
+}
+
+void AddTensorAndRecordOps(OpRegistry* ops) {
   ops->Add(OpSpec("ParseTensor")
                .In("serialized: string")
                .Out("output: out_type")
@@ -147,6 +150,13 @@ void AddParsingOps(OpRegistry* ops) {
                .InferShape(DecodeCsvShape)
                .NotDifferentiable()
                .Doc("The fields of records between delimiters, an output a column."));
+}
+
+}  // namespace
+
+void AddParsingOps(OpRegistry* ops) {
+  AddRawOps(ops);
+  AddTensorAndRecordOps(ops);
   AddParseExampleOps(ops);
 }
 

@@ -143,6 +143,9 @@ void AddPartOps(OpRegistry* ops) {
                .InferShape(SubstrShape)
                .NotDifferentiable()
                .Doc("A part of each string, told by where it begins and how long it is."));
+}
+
+void AddSplitOps(OpRegistry* ops) {
   ops->Add(OpSpec("StringSplit")
                .In("input: string, delimiter: string")
                .Out("indices: int64, values: string, shape: int64")
@@ -303,6 +306,7 @@ void AddUnicodeOps(OpRegistry* ops) {
 
 void AddStringOps(OpRegistry* ops) {
   AddPartOps(ops);
+  AddSplitOps(ops);
   AddJoinOps(ops);
   AddConversionOps(ops);
   AddHashOps(ops);
