@@ -32,7 +32,7 @@ class Column {
   absl::Status Add(int64_t number, absl::string_view line,
                    const std::vector<absl::string_view>& fields) {
     if (index_ == kLineNumber) {
-      int64s_.push_back(number + offset_);
+      int64s_.push_back(Shifted(number));
       return absl::OkStatus();
     }
     const absl::string_view text = index_ == kWholeLine ? line : fields[index_];
@@ -40,7 +40,7 @@ class Column {
       case DT_INT32: {
         int32_t v = 0;
         if (!absl::SimpleAtoi(text, &v)) return NotValid(text, number);
-        int32s_.push_back(static_cast<int32_t>(v + offset_));
+        int32s_.push_back(static_cast<int32_t>(Shifted(v)));
         return absl::OkStatus();
       }
       case DT_INT64:
@@ -73,6 +73,10 @@ class Column {
   }
 
  private:
+  // The offset may be anything.
+  int64_t Shifted(int64_t v) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(v) + static_cast<uint64_t>(offset_));
+  }
   template <class T, class Parse>
   absl::Status AddNumber(const Parse& parse, absl::string_view text, int64_t number,
                          std::vector<T>* to) const {

@@ -8,6 +8,7 @@
 #include "weir/ops/array.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/meta_graph.h"
+#include "weir/session/monitored_session.h"
 
 namespace weir {
 namespace {
@@ -146,6 +147,33 @@ TEST_F(QueueRunnerTest, RunnersGoWithTheMetaGraph) {
   EXPECT_EQ((*session.Run({*copy.FindOutput("out/next")}))[0].scalar<int64_t>(), 7);
   coordinator.RequestStop();
   EXPECT_TRUE(coordinator.Join().ok());
+}
+
+// ---- in a monitored session
+
+TEST_F(QueueRunnerTest, AMonitoredSessionStartsAndStopsThem) {
+  AddQueueRunner(queue_, {queue_.Enqueue({Const(g_, int64_t{3})})});
+  const Output next = queue_.Dequeue()[0];
+  absl::StatusOr<MonitoredSession> session = MonitoredSession::Create(g_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (int i = 0; i < 20; ++i) {
+    const auto out = session->Run({}, {next});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].scalar<int64_t>(), 3);
+  }
+  EXPECT_FALSE(session->ShouldStop());
+  EXPECT_TRUE(session->Close().ok());
+}
+
+TEST_F(QueueRunnerTest, TheirErrorIsTheErrorOfAMonitoredStep) {
+  AddQueueRunner(queue_, {queue_.Enqueue({Placeholder(g_, DT_INT64, Shape())})});
+  const Output next = queue_.Dequeue()[0];
+  absl::StatusOr<MonitoredSession> session = MonitoredSession::Create(g_);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const absl::Status s = session->Run({}, {next}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
+  EXPECT_THAT(std::string(s.message()), HasSubstr("You must feed a value for placeholder"));
+  EXPECT_TRUE(session->ShouldStop());
 }
 
 }  // namespace

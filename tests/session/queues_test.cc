@@ -133,6 +133,14 @@ TEST_P(QueuesTest, WhoeverWaitsIsServedWhenElementsCome) {
   EXPECT_THAT(got, ElementsAre(1, 2, 3));
 }
 
+TEST_P(QueuesTest, OneStepMayPutAndTake) {
+  const Queue q = Fifo(1);
+  const Operation put = Put(q, {1, 2, 3});
+  const auto out = session().Run(Feeds{}, {q.DequeueMany(3)[0]}, {put});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT((*out)[0].flat<int32_t>(), ElementsAre(1, 2, 3));
+}
+
 TEST_P(QueuesTest, ABatchMayBeLargerThanTheQueue) {
   const Queue q = Fifo(2);
   const Operation put = Put(q, {1, 2, 3, 4, 5});
