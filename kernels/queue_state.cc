@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/container/inlined_vector.h"
 #include "weir/kernels/queue.h"
 #include "weir/kernels/strided_copy.h"
 

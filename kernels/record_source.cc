@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/strip.h"
 #include "weir/kernels/byte_stream.h"
 #include "weir/kernels/line_reader.h"

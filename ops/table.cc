@@ -1,5 +1,7 @@
 #include "weir/ops/table.h"
 
+#include <optional>
+
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/collections.h"
