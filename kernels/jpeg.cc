@@ -170,6 +170,24 @@ absl::Status Configure(const JpegDecodeOptions& o, Decoder* decoder) {
   return absl::OkStatus();
 }
 
+// Begins decoding at the first row that is wanted. Rows of a crop begin at a block's border, and
+// end where they are told to.
+absl::Status Start(const JpegDecodeOptions& o, Decoder* decoder) {
+  jpeg_decompress_struct& info = decoder->info();
+  bool started = false;
+  WEIR_RETURN_IF_ERROR(decoder->Try([&] { started = jpeg_start_decompress(&info); }));
+  JDIMENSION skipped = 0;
+  if (started && o.crop) {
+    WEIR_RETURN_IF_ERROR(decoder->Try([&] {
+      JDIMENSION x = static_cast<JDIMENSION>(o.crop_x), w = static_cast<JDIMENSION>(o.crop_width);
+      jpeg_crop_scanline(&info, &x, &w);
+      skipped = jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(o.crop_y));
+    }));
+  }
+  if (started && skipped == (o.crop ? o.crop_y : 0)) return absl::OkStatus();
+  return decoder->Invalid("the data are cut off");
+}
+
 }  // namespace
 
 absl::Status DecodeJpeg(absl::string_view file, const JpegDecodeOptions& o,
@@ -178,19 +196,7 @@ absl::Status DecodeJpeg(absl::string_view file, const JpegDecodeOptions& o,
   jpeg_decompress_struct& info = decoder.info();
   WEIR_RETURN_IF_ERROR(decoder.ReadHeader());
   WEIR_RETURN_IF_ERROR(Configure(o, &decoder));
-  bool started = false;
-  WEIR_RETURN_IF_ERROR(decoder.Try([&] { started = jpeg_start_decompress(&info); }));
-  if (!started) return decoder.Invalid("the data are cut off");
-  JDIMENSION skipped = 0;
-  if (o.crop) {
-    // The library begins at a block's border and ends where it is told.
-    WEIR_RETURN_IF_ERROR(decoder.Try([&] {
-      JDIMENSION x = static_cast<JDIMENSION>(o.crop_x), w = static_cast<JDIMENSION>(o.crop_width);
-      jpeg_crop_scanline(&info, &x, &w);
-      skipped = jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(o.crop_y));
-    }));
-    if (skipped != o.crop_y) return decoder.Invalid("the data are cut off");
-  }
+  WEIR_RETURN_IF_ERROR(Start(o, &decoder));
   const bool cmyk = info.out_color_space == JCS_CMYK;
   const int64_t channels = cmyk ? 3 : info.output_components;
   const int64_t height = o.crop ? o.crop_height : info.output_height,

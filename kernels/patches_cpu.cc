@@ -37,59 +37,80 @@ absl::StatusOr<Ints> ReadSpatial(const KernelInit& init, absl::string_view name,
   return list;
 }
 
+// Where the patches lie, and the shape of the result.
+struct Patches {
+  Window windows[3];
+  int64_t batch = 0, depth = 0, taps = 0;
+  Shape shape;
+
+  static absl::StatusOr<Patches> Make(const PatchOptions& o, const Tensor& in, int rank) {
+    Patches p;
+    p.batch = in.dim(0);
+    p.depth = in.dim(-1);
+    Dims dims = {p.batch};
+    for (int i = 0; i < 3; ++i) {
+      Window& w = p.windows[i];
+      w.input = rank == 4 && i == 0 ? 1 : in.dim(rank - 4 + i);
+      w.size = o.sizes[i];
+      w.stride = o.strides[i];
+      w.dilation = o.rates[i];
+      WEIR_RETURN_IF_ERROR(Slide(o.padding, &w));
+      if (rank == 5 || i > 0) dims.push_back(w.output);
+    }
+    WEIR_ASSIGN_OR_RETURN(const Shape taps, CheckedShape(o.sizes));
+    p.taps = taps.num_elements();
+    WEIR_ASSIGN_OR_RETURN(const Shape values, CheckedShape({p.taps, p.depth}));
+    dims.push_back(values.num_elements());
+    WEIR_ASSIGN_OR_RETURN(p.shape, CheckedShape(dims));
+    return p;
+  }
+
+  // The coordinate along a side that a tap of a patch is at; -1 in the padding.
+  int64_t At(int side, int64_t patch, int64_t tap) const {
+    const Window& w = windows[side];
+    const int64_t at = patch * w.stride - w.pad_before + tap * w.dilation;
+    return at < w.input ? at : -1;
+  }
+
+  // The patch at (z, y, x) of image b; what is padding stays as it is.
+  void Copy(const Tensor& in, int64_t b, int64_t z, int64_t y, int64_t x, char* to) const {
+    const size_t pixel = depth * ElementSize(in.dtype());
+    for (int64_t i = 0; i < windows[0].size; ++i) {
+      for (int64_t j = 0; j < windows[1].size; ++j) {
+        for (int64_t k = 0; k < windows[2].size; ++k, to += pixel) {
+          const int64_t pz = At(0, z, i), py = At(1, y, j), px = At(2, x, k);
+          if (pz < 0 || py < 0 || px < 0) continue;
+          const int64_t from =
+              ((b * windows[0].input + pz) * windows[1].input + py) * windows[2].input + px;
+          std::memcpy(to, ElementAt(in, from * depth), pixel);
+        }
+      }
+    }
+  }
+};
+
 absl::Status Extract(KernelContext& c, const PatchOptions& o, int rank) {
   const Tensor& in = c.input(0);
   if (in.rank() != rank) {
     return InvalidArgument("input must be ", rank, "-dimensional, but has shape ",
                            in.shape().ToString());
   }
-  const int64_t batch = in.dim(0), depth = in.dim(-1);
-  Window w[3];
-  Dims dims = {batch};
-  double taps = 1;
-  for (int i = 0; i < 3; ++i) {
-    w[i].input = rank == 4 && i == 0 ? 1 : in.dim(rank - 4 + i);
-    w[i].size = o.sizes[i];
-    w[i].stride = o.strides[i];
-    w[i].dilation = o.rates[i];
-    WEIR_RETURN_IF_ERROR(Slide(o.padding, &w[i]));
-    if (rank == 5 || i > 0) dims.push_back(w[i].output);
-    taps *= static_cast<double>(o.sizes[i]);
-  }
-  if (taps > 1e15) return InvalidArgument("patches of ", taps, " elements are too big");
-  const int64_t tap_count = o.sizes[0] * o.sizes[1] * o.sizes[2];
-  WEIR_ASSIGN_OR_RETURN(const Shape tail, CheckedShape({tap_count, depth}));
-  dims.push_back(tail.num_elements());
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
+  WEIR_ASSIGN_OR_RETURN(const Patches p, Patches::Make(o, in, rank));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, p.shape));
   if (out->num_elements() == 0) return absl::OkStatus();
   std::memset(out->raw(), 0, out->num_bytes());
-  const size_t pixel = depth * ElementSize(in.dtype());
-  const auto at = [&](int i, int64_t to, int64_t tap) {  // -1 in the padding
-    const int64_t from = to * w[i].stride - w[i].pad_before + tap * w[i].dilation;
-    return from < w[i].input ? from : -1;
-  };
-  const int64_t rows = batch * w[0].output * w[1].output;
-  c.pool().ParallelFor(
-      rows, static_cast<double>(w[2].output * tap_count * depth), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t y = row % w[1].output, z = row / w[1].output % w[0].output,
-                        b = row / w[1].output / w[0].output;
-          char* to = static_cast<char*>(ElementAt(*out, row * w[2].output * tap_count * depth));
-          for (int64_t x = 0; x < w[2].output; ++x) {
-            for (int64_t i = 0; i < o.sizes[0]; ++i) {
-              for (int64_t j = 0; j < o.sizes[1]; ++j) {
-                for (int64_t k = 0; k < o.sizes[2]; ++k, to += pixel) {
-                  const int64_t pz = at(0, z, i), py = at(1, y, j), px = at(2, x, k);
-                  if (pz < 0 || py < 0 || px < 0) continue;
-                  const int64_t from = ((b * w[0].input + pz) * w[1].input + py) * w[2].input + px;
-                  std::memcpy(to, ElementAt(in, from * depth), pixel);
-                }
-              }
-            }
-          }
-        }
-      });
+  const int64_t planes = p.windows[0].output, rows = p.windows[1].output,
+                columns = p.windows[2].output, size = p.taps * p.depth;
+  c.pool().ParallelFor(p.batch * planes * rows, static_cast<double>(columns * size),
+                       [&](int64_t begin, int64_t end) {
+                         for (int64_t row = begin; row < end; ++row) {
+                           for (int64_t x = 0; x < columns; ++x) {
+                             p.Copy(
+                                 in, row / rows / planes, row / rows % planes, row % rows, x,
+                                 static_cast<char*>(ElementAt(*out, (row * columns + x) * size)));
+                           }
+                         }
+                       });
   return absl::OkStatus();
 }
 
