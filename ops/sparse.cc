@@ -148,7 +148,8 @@ Grads FillEmptyRowsGradient(GradContext& g) {
 
 Grads ToDenseGradient(GradContext& g) {
   const Output values = GatherNd(g.dy(), g.x(0));
-  const Output rest = ReduceSum(g.dy()) - ReduceSum(values);
+  const Output all = ReduceSum(g.dy());
+  const Output rest = all - ReduceSum(values);
   return {ZerosOf(g.x(0)), ZerosOf(g.x(1)), values, rest};
 }
 

@@ -30,9 +30,10 @@ SparseTensor Extreme(absl::string_view op, const SparseTensor& a, const SparseTe
 }
 
 // As Python's _ReductionDims: all dimensions, a constant where the rank is static.
-Output ReductionAxes(const SparseTensor& x, const std::optional<Ints>& axes) {
+Output ReductionAxes(const SparseTensor& x, const std::optional<Ints>& axes,
+                     absl::string_view name) {
   Graph& g = x.indices.graph();
-  if (axes) return axes->In(g, "reduction_axes", DT_INT32);
+  if (axes) return axes->In(g, absl::StrCat(name, "/reduction_axes"), DT_INT32);
   const int64_t rank = x.dense_shape.dim(0);
   if (rank < 0) return Range(g, 0, Size(x.dense_shape), 1);
   std::vector<int32_t> all;
@@ -43,8 +44,8 @@ Output ReductionAxes(const SparseTensor& x, const std::optional<Ints>& axes) {
 Node* Reduce(absl::string_view op, const SparseTensor& x, const std::optional<Ints>& axes,
              bool keep_dims, absl::string_view name) {
   if (!x.indices) return nullptr;
-  return AddNode(op, {x.indices, x.values, x.dense_shape, ReductionAxes(x, axes)},
-                 {{"keep_dims", keep_dims}}, name);
+  const Output dims = ReductionAxes(x, axes, name.empty() ? op : name);
+  return AddNode(op, {x.indices, x.values, x.dense_shape, dims}, {{"keep_dims", keep_dims}}, name);
 }
 
 SparseTensor ReduceToSparse(absl::string_view op, const SparseTensor& x,
@@ -265,8 +266,7 @@ SparseTensor SparseReduceMaxSparse(const SparseTensor& x, const std::optional<In
 SparseTensor SparseSoftmax(const SparseTensor& x, absl::string_view name) {
   if (!x.indices) return {};
   const NameScope scope(x.indices.graph(), name.empty() ? "SparseSoftmax" : name);
-  const Output values =
-      AddOp("SparseSoftmax", {x.indices, x.values, x.dense_shape}, {}, scope.name());
+  const Output values = AddOp("SparseSoftmax", {x.indices, x.values, x.dense_shape});
   return MakeSparseTensor(x.indices, values, x.dense_shape);
 }
 
@@ -275,8 +275,7 @@ Output SparseTensorDenseMatMul(const SparseTensor& a, Output b, const SparseMatM
   const Attrs attrs = {{"adjoint_a", options.adjoint_a}, {"adjoint_b", options.adjoint_b}};
   if (!a.indices) return {};
   const NameScope scope(a.indices.graph(), name.empty() ? "SparseTensorDenseMatMul" : name);
-  return AddOp("SparseTensorDenseMatMul", {a.indices, a.values, a.dense_shape, b}, attrs,
-               scope.name());
+  return AddOp("SparseTensorDenseMatMul", {a.indices, a.values, a.dense_shape, b}, attrs);
 }
 
 }  // namespace weir

@@ -51,12 +51,8 @@ absl::Status SoftmaxShape(ShapeContext& c) {
 absl::Status ReduceShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, c.InputAsShape(2));
   const auto axes = KnownInts(c, 3);
-  if (!shape.has_rank()) return absl::OkStatus();
+  if (!shape.IsFullyDefined() || !axes.has_value()) return absl::OkStatus();
   const bool keep_dims = c.attr<bool>("keep_dims");
-  if (!axes.has_value()) {
-    if (keep_dims) c.set_output(0, UnknownDims(shape.rank()));
-    return absl::OkStatus();
-  }
   std::vector<bool> reduced(shape.rank(), false);
   for (const int64_t axis : *axes) {
     WEIR_ASSIGN_OR_RETURN(const int at, CheckedAxis(axis, shape.rank()));
@@ -169,7 +165,8 @@ template <bool kDivides>
 Grads CwiseGradient(GradContext& g) {
   const Output values = g.x(1), shape = g.x(2), dense = g.x(3);
   const Output dense_shape = Cast(ShapeVector(dense), DT_INT64);
-  const Output added = ExpandDims(Size(shape) - Size(dense_shape), 0);
+  const Output rank = Size(shape);
+  const Output added = ExpandDims(rank - Size(dense_shape), 0);
   const Output whole = Concat({Ones(g.graph(), added, DT_INT64), dense_shape}, 0);
   const Output scaled = FloorDivOp(g.x(0), FloorDivOp(shape, whole));
   Output begin;
@@ -182,7 +179,12 @@ Grads CwiseGradient(GradContext& g) {
   const Output places = Slice(scaled, begin, {-1, -1});
   const Output there = GatherNd(dense, places);
   const Output dx = kDivides ? g.dy() / there : g.dy() * there;
-  const Output dy_values = kDivides ? g.dy() * (-values / Square(there)) : g.dy() * values;
+  Output slope = values;
+  if (kDivides) {
+    slope = -values;
+    slope = slope / Square(there);
+  }
+  const Output dy_values = g.dy() * slope;
   const Output zeros = ZerosOf(dense);
   const SparseTensor of_dense = MakeSparseTensor(places, dy_values, dense_shape);
   return {Grad(), dx, Grad(), SparseAdd(of_dense, zeros)};
