@@ -204,16 +204,10 @@ absl::Status OutputRunSplits(KernelContext& c, int i, const Dims& splits,
   return absl::OkStatus();
 }
 
-// The rows that the indices name become rows of the next dimension, and so on down to the values.
-absl::Status Gather(KernelContext& c) {
-  const int ragged = c.num_inputs() - 2;
-  const Tensor &values = c.input(ragged), &indices = c.input(ragged + 1);
+// What RaggedGather gathers from. INVALID_ARGUMENT if rows are not all there.
+absl::StatusOr<std::vector<Dims>> ReadParams(const KernelContext& c, int ragged) {
+  const Tensor& values = c.input(ragged);
   if (values.rank() == 0) return InvalidArgument("params.rank must be nonzero");
-  const int lead = std::max(indices.rank() - 1, 0);
-  if (c.num_outputs() - 1 != ragged + indices.rank() - 1) {
-    return InvalidArgument("OUTPUT_RAGGED_RANK must be PARAMS_RAGGED_RANK + indices.rank - 1, ",
-                           ragged + indices.rank() - 1, ", but is ", c.num_outputs() - 1);
-  }
   std::vector<Dims> splits;
   for (int k = 0; k < ragged; ++k) splits.push_back(ReadInts(c.input(k)));
   for (int k = 0; k < ragged; ++k) {
@@ -221,31 +215,35 @@ absl::Status Gather(KernelContext& c) {
         k + 1 < ragged ? static_cast<int64_t>(splits[k + 1].size()) - 1 : values.dim(0);
     WEIR_RETURN_IF_ERROR(CheckSplits(splits[k], rows));
   }
-  // The dimensions of the indices but the last are regular.
+  return splits;
+}
+
+// The dimensions of the indices but the last are regular; the last one's rows are `limit` at most.
+absl::StatusOr<std::vector<Rows>> ReadIndices(KernelContext& c, const Tensor& indices,
+                                              int64_t limit) {
   int64_t rows = 1;
-  for (int d = 0; d < lead; ++d) {
+  for (int d = 0; d + 1 < indices.rank(); ++d) {
     rows *= indices.dim(d);
     WEIR_ASSIGN_OR_RETURN(Tensor* const regular, c.AllocateOutput(d, Shape({rows + 1})));
     for (int64_t i = 0; i <= rows; ++i) regular->SetIntAt(i, i * indices.dim(d + 1));
   }
-  const int64_t limit = static_cast<int64_t>(splits[0].size()) - 1;
   std::vector<Rows> runs;
   for (const int64_t i : ReadInts(indices)) {
     if (i < 0 || i >= limit)
       return InvalidArgument("indices[", runs.size(), "] = ", i, " is not in [0, ", limit, ")");
     runs.push_back({i, i + 1});
   }
-  // A scalar index takes away the outermost dimension.
-  const int first = indices.rank() == 0 ? -1 : lead;
-  for (int k = 0; k < ragged; ++k) {
-    if (first + k >= 0) WEIR_RETURN_IF_ERROR(OutputRunSplits(c, first + k, splits[k], runs));
-    for (Rows& run : runs) run = {splits[k][run.begin], splits[k][run.end]};
-  }
+  return runs;
+}
+
+// Runs of rows of the values, one after the other, as output i.
+absl::Status OutputRuns(KernelContext& c, int i, const Tensor& values,
+                        const std::vector<Rows>& runs) {
   Shape shape = values.shape();
   int64_t total = 0;
   for (const Rows& run : runs) total += run.end - run.begin;
   shape.set_dim(0, total);
-  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(c.num_outputs() - 1, shape));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(i, shape));
   const int64_t width = values.shape().Sub(1).num_elements();
   int64_t at = 0;
   for (const Rows& run : runs) {
@@ -254,6 +252,25 @@ absl::Status Gather(KernelContext& c) {
     at += n;
   }
   return absl::OkStatus();
+}
+
+// The rows that the indices name become rows of the next dimension, and so on down to the values.
+absl::Status Gather(KernelContext& c) {
+  const int ragged = c.num_inputs() - 2, last = c.num_outputs() - 1;
+  const Tensor& indices = c.input(ragged + 1);
+  WEIR_ASSIGN_OR_RETURN(const std::vector<Dims> splits, ReadParams(c, ragged));
+  if (last != ragged + indices.rank() - 1) {
+    return InvalidArgument("OUTPUT_RAGGED_RANK must be PARAMS_RAGGED_RANK + indices.rank - 1, ",
+                           ragged + indices.rank() - 1, ", but is ", last);
+  }
+  WEIR_ASSIGN_OR_RETURN(std::vector<Rows> runs,
+                        ReadIndices(c, indices, static_cast<int64_t>(splits[0].size()) - 1));
+  const int first = indices.rank() - 1;  // -1: a scalar takes away the outermost dimension
+  for (int k = 0; k < ragged; ++k) {
+    if (first + k >= 0) WEIR_RETURN_IF_ERROR(OutputRunSplits(c, first + k, splits[k], runs));
+    for (Rows& run : runs) run = {splits[k][run.begin], splits[k][run.end]};
+  }
+  return OutputRuns(c, last, c.input(ragged), runs);
 }
 
 }  // namespace
