@@ -183,8 +183,7 @@ TEST_F(TensorArrayTest, GradientsAddUpWhatIsWrittenToThem) {
   // Another call of Gradients has sums of its own.
   const TensorArray other = a.Gradient("gradients_1", d.flow());
   EXPECT_THAT(Floats(Run(other.Read(0))), ElementsAre(0, 0));
-  ExpectError(Write(d, Const(g_, 0), Const(g_, {1.f})),
-              "Could not write to TensorArray index 0");
+  ExpectError(Write(d, Const(g_, 0), Const(g_, {1.f})), "Could not write to TensorArray index 0");
   const Output handle = AddOp("TensorArrayGradWithShape", {a.handle(), a.flow(), Const(g_, {3})},
                               {{"source", "more"}});
   EXPECT_EQ(Run(TensorArray(DT_FLOAT, handle, a.flow()).Read(0)).shape(), Shape({3, 2}));

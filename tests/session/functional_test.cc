@@ -5,8 +5,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/ops/array.h"
+#include "weir/ops/dynamic_rnn.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
+#include "weir/ops/variable_scope.h"
+#include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
 namespace weir {
@@ -64,8 +67,8 @@ TEST_F(FunctionalTest, ScansFromAStartOrFromTheFirstRow) {
 
 TEST_F(FunctionalTest, ScansOfUnknownLengthHaveGradients) {
   const Output x = Placeholder(g_, DT_FLOAT, {-1}), start = Const(g_, 1.f);
-  const Output products =
-      Scan([](const Outputs& p, const Outputs& r) { return Outputs{p[0] * r[0]}; }, {x}, {start})[0];
+  const Output products = Scan(
+      [](const Outputs& p, const Outputs& r) { return Outputs{p[0] * r[0]}; }, {x}, {start})[0];
   const Feeds feeds = {{x, Tensor::Vector<float>({2, 3, 4})}};
   EXPECT_THAT(Floats(products, feeds), ElementsAre(2, 6, 24));
   // 2 + 2 * 3 + 2 * 3 * 4 with respect to each factor
@@ -78,8 +81,10 @@ TEST_F(FunctionalTest, CaseTakesTheFirstThatIsTrue) {
     return [this, value] { return Outputs{Const(g_, value)}; };
   };
   const Outputs first = Case({{n < 10, gives(1)}, {n < 20, gives(2)}}, gives(3));
-  const Outputs only = Case({{n < 10, gives(1)}, {n > 20, gives(2)}}, gives(3), {.exclusive = true});
-  const Outputs both = Case({{n < 10, gives(1)}, {n < 20, gives(2)}}, gives(3), {.exclusive = true});
+  const Outputs only =
+      Case({{n < 10, gives(1)}, {n > 20, gives(2)}}, gives(3), {.exclusive = true});
+  const Outputs both =
+      Case({{n < 10, gives(1)}, {n < 20, gives(2)}}, gives(3), {.exclusive = true});
   for (const auto& [value, a, b] : {std::tuple(5, 1.f, 1.f), {15, 2.f, 3.f}, {25, 3.f, 2.f}}) {
     const Feeds feeds = {{n, Tensor::Scalar<int32_t>(value)}};
     EXPECT_THAT(Floats(first[0], feeds), ElementsAre(a));
@@ -88,6 +93,46 @@ TEST_F(FunctionalTest, CaseTakesTheFirstThatIsTrue) {
   const absl::Status s = Try(both, {{n, Tensor::Scalar<int32_t>(5)}}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
   EXPECT_THAT(s.message(), HasSubstr("more than 1 conditions"));
+}
+
+TEST_F(FunctionalTest, RecurrentNetworksRunTheirCellStepByStep) {
+  const Output x = Const<float>(g_, {2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  const Output lengths = Const(g_, {3, 1}), zero = Zeros(g_, {2, 1});
+  const RnnCell sums = [](const Output& input, const Outputs& state) {
+    const Output sum = state[0] * 2.f + input;
+    return RnnStep{sum, {sum}};
+  };
+  const RnnStep all = DynamicRnn(sums, x, {zero});
+  EXPECT_THAT(Floats(all.output), ElementsAre(1, 4, 11, 4, 13, 32));
+  EXPECT_THAT(Floats(all.state[0]), ElementsAre(11, 32));
+  EXPECT_THAT(Floats(DenseGradients({all.state[0]}, {x})[0]), ElementsAre(4, 2, 1, 4, 2, 1));
+  const RnnStep some = DynamicRnn(sums, x, {zero}, {.sequence_length = lengths});
+  EXPECT_THAT(Floats(some.output), ElementsAre(1, 4, 11, 4, 0, 0));
+  EXPECT_THAT(Floats(some.state[0]), ElementsAre(11, 4));
+  EXPECT_THAT(Floats(DenseGradients({some.state[0]}, {x})[0]), ElementsAre(4, 2, 1, 1, 0, 0));
+}
+
+// The cell in a loop, and once more step by step, with the same variables.
+TEST_F(FunctionalTest, LstmCellsShareTheirVariables) {
+  const Output x = Const<float>(g_, {1, 3, 2}, {1, -1, 0.5f, 2, -2, 1}), zero = Zeros(g_, {1, 4});
+  const RnnCell cell = BasicLstmCell(4);
+  const RnnStep looped = DynamicRnn(cell, x, {zero, zero});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  RnnStep step{{}, {zero, zero}};
+  {
+    const VariableScope shared(g_, "rnn", Reuse::kReuse);
+    for (int i = 0; i < 3; ++i) step = cell(StridedSlice(x, {Index::All(), i}), step.state);
+  }
+  const Operation init = GlobalVariablesInitializer(g_);
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_);
+  ASSERT_TRUE(session.Run(init).ok());
+  const auto out = session.Run({looped.state[0], looped.state[1], step.state[0], step.state[1]});
+  ASSERT_TRUE(out.ok()) << out.status();
+  for (int k = 0; k < 4; ++k) {
+    EXPECT_NEAR((*out)[0].flat<float>()[k], (*out)[2].flat<float>()[k], 1e-6);
+    EXPECT_NEAR((*out)[1].flat<float>()[k], (*out)[3].flat<float>()[k], 1e-6);
+  }
 }
 
 TEST_F(FunctionalTest, RefusesWhatHasNoRows) {

@@ -307,16 +307,15 @@ TEST_F(LoopGradientsTest, OfListsOfTensors) {
 // Loops and branches of a graph that was read from a file are found from its nodes.
 TEST_F(LoopGradientsTest, OfImportedLoops) {
   const Output x = Placeholder(g_, DT_DOUBLE, {}, "x"), w = Placeholder(g_, DT_DOUBLE, {}, "w");
-  const Output y = Repeat(4,
-                          [&](const Outputs& v) {
-                            const Outputs inner = Repeat(
-                                2, [&](const Outputs& u) { return Outputs{Sin(u[0]) * v[0] * w}; },
-                                {v[0]});
-                            return Outputs{Cond(
-                                v[0] > 0.2, [&] { return inner[0] * w; },
-                                [&] { return Exp(v[0]) + v[0] * inner[0]; })};
-                          },
-                          {x})[0];
+  const Output y = Repeat(
+      4,
+      [&](const Outputs& v) {
+        const Outputs inner =
+            Repeat(2, [&](const Outputs& u) { return Outputs{Sin(u[0]) * v[0] * w}; }, {v[0]});
+        return Outputs{Cond(
+            v[0] > 0.2, [&] { return inner[0] * w; }, [&] { return Exp(v[0]) + v[0] * inner[0]; })};
+      },
+      {x})[0];
   Identity(y, "y");
   ASSERT_TRUE(g_.status().ok()) << g_.status();
   proto::GraphDef def;
@@ -329,8 +328,8 @@ TEST_F(LoopGradientsTest, OfImportedLoops) {
     const Outputs grads = DenseGradients({*g.FindOutput("y")}, xs);
     EXPECT_TRUE(g.status().ok()) << g.status();
     Session session = *Session::Create(g);
-    const auto out = session.Run(
-        {{xs[0], Tensor::Scalar(0.7)}, {xs[1], Tensor::Scalar(1.3)}}, grads);
+    const auto out =
+        session.Run({{xs[0], Tensor::Scalar(0.7)}, {xs[1], Tensor::Scalar(1.3)}}, grads);
     EXPECT_TRUE(out.ok()) << out.status();
     std::vector<double> values;
     for (const Tensor& t : out.ok() ? *out : Tensors()) values.push_back(t.scalar<double>());
