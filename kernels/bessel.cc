@@ -1,5 +1,6 @@
 #include "weir/kernels/bessel.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

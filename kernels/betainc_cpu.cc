@@ -1,3 +1,5 @@
+#include <string>
+
 #include "weir/core/kernel.h"
 #include "weir/kernels/bessel.h"
 

@@ -53,7 +53,9 @@ class LogUniformSampler : public ClassSampler {
       : ClassSampler(range), log_range_(std::log1p(static_cast<double>(range))) {}
   int64_t Draw(PhiloxWords& words) const override {
     const uint32_t high = words(), low = words();
-    return (static_cast<int64_t>(std::exp(UnitDouble(high, low) * log_range_)) - 1) % range();
+    constexpr double kLimit = 9223372036854774784.0;  // the biggest double below 2^63
+    const double value = std::min(std::exp(UnitDouble(high, low) * log_range_), kLimit);
+    return (static_cast<int64_t>(value) - 1) % range();
   }
   float Probability(int64_t value) const override {
     const double k = static_cast<double>(value);

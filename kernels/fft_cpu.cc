@@ -1,5 +1,10 @@
+#include <algorithm>
+#include <cmath>
+#include <complex>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/kernels/arguments.h"

@@ -34,6 +34,11 @@ absl::Status Accumulate(DataType type, const void* v, void* y, int64_t count) {
   return found ? absl::OkStatus() : InvalidArgument("Unsupported data type: ", DataTypeName(type));
 }
 
+bool Overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.raw()); };
+  return begin(a) < begin(b) + b.num_bytes() && begin(b) < begin(a) + a.num_bytes();
+}
+
 absl::Status RunUpdate(KernelContext& c, RowFn row_fn) {
   const Tensor &x = c.input(0), &i = c.input(1), &v = c.input(2);
   if (i.rank() != 1) return InvalidArgument("i must be a vector. ", i.shape().ToString());
@@ -55,8 +60,8 @@ absl::Status RunUpdate(KernelContext& c, RowFn row_fn) {
   if (y->raw() != x.raw()) CopyElements(x.dtype(), x.raw(), y->raw(), x.num_elements());
   if (x.num_elements() == 0 || v.num_elements() == 0) return absl::OkStatus();
   const int64_t rows = x.dim(0), count = x.num_elements() / rows;
-  // x may be updated with itself.
-  const Tensor from = y->raw() == v.raw() ? v.DeepCopy() : v;
+  // x may be updated with itself, or with a view of itself.
+  const Tensor from = Overlap(v, *y) ? v.DeepCopy() : v;
   for (int64_t k = 0; k < i.num_elements(); ++k) {
     const int64_t row = (i.data<int32_t>()[k] % rows + rows) % rows;
     WEIR_RETURN_IF_ERROR(

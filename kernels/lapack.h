@@ -6,7 +6,8 @@
 // The routines of LAPACK that kernels need, for T = float, double and their complex types. Matrices
 // lie column by column without gaps. A call works on the calling thread alone, so that batches can
 // be split over a thread pool. Results are LAPACK's `info`: 0, or a number > 0 that tells what is
-// wrong with the matrix. None may be called with NaN or infinity in a matrix.
+// wrong with the matrix. Svd, the eigenvalues, Schur and LeastSquares iterate, and may not be
+// called with NaN or infinity in a matrix.
 namespace weir::lapack {
 
 namespace internal {

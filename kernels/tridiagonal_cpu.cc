@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "weir/kernels/linalg.h"

@@ -77,7 +77,7 @@ OpSpec LossSpec(const char* name, const char* inputs, const char* outputs) {
 
 }  // namespace
 
-Output CtcLoss(const SparseResult& labels, Output inputs, Output sequence_length,
+Output CtcLoss(const SparseTensor& labels, Output inputs, Output sequence_length,
                const CtcLossOptions& o, absl::string_view name) {
   return AddOp("CTCLoss", {inputs, labels.indices, labels.values, sequence_length},
                {{"preprocess_collapse_repeated", o.preprocess_collapse_repeated},

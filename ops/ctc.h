@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "weir/core/graph.h"
-#include "weir/ops/sets.h"
+#include "weir/ops/sparse.h"
 
 // Connectionist temporal classification: training and reading networks that label sequences whose
 // alignment is not known. Activations are [time, batch, classes], before softmax; the last class is
@@ -17,13 +17,13 @@ struct CtcLossOptions {
   bool ignore_longer_outputs_than_inputs = false;  // gives them loss 0 instead of an error
 };
 // -log of the probability of each sequence's labels.
-Output CtcLoss(const SparseResult& labels, Output inputs, Output sequence_length,
+Output CtcLoss(const SparseTensor& labels, Output inputs, Output sequence_length,
                const CtcLossOptions& options = {}, absl::string_view name = {});
 
 // Decoded sequences, best first, and their log-probabilities [batch, paths] (of the greedy decoder:
 // minus the sum of the best activations).
 struct CtcDecoded {
-  std::vector<SparseResult> paths;
+  std::vector<SparseTensor> paths;
   Output log_probability;
 };
 // The likeliest class at each step.

@@ -1,6 +1,9 @@
 #include "weir/ops/fft.h"
 
+#include <algorithm>
 #include <cmath>
+#include <complex>
+#include <string>
 
 #include "weir/core/gradient.h"
 #include "weir/core/scope.h"

@@ -1,3 +1,6 @@
+#include <cstdlib>
+#include <optional>
+
 #include "weir/core/scope.h"
 #include "weir/ops/linalg.h"
 #include "weir/ops/linalg_internal.h"

@@ -1,6 +1,7 @@
 #include "weir/ops/math_special.h"
 
 #include <cmath>
+#include <functional>
 
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weir/ops/array.h"
-#include "weir/ops/sets.h"
+#include "weir/ops/sparse.h"
 
 // Tensors from bytes: raw memory, serialized tensors, lines of text, examples.
 namespace weir {
@@ -51,7 +51,7 @@ struct VarLenFeature {
 };
 struct ParsedExamples {
   Outputs dense;                     // one for each FixedLenFeature
-  std::vector<SparseResult> sparse;  // one for each VarLenFeature
+  std::vector<SparseTensor> sparse;  // one for each VarLenFeature
 };
 // Reads a vector of serialized Examples, or a scalar, one Example.
 ParsedExamples ParseExample(Output serialized, const std::vector<FixedLenFeature>& dense,

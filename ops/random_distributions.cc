@@ -100,7 +100,7 @@ void AddGamma(OpRegistry* ops) {
                .Doc("Samples of gamma distributions, from a key and a counter alone."));
 }
 
-void AddCounts(OpRegistry* ops) {
+void AddPoisson(OpRegistry* ops) {
   ops->Add(OpSpec("RandomPoisson")
                .In("shape: S, rate: dtype")
                .Out("output: dtype")
@@ -134,6 +134,9 @@ void AddCounts(OpRegistry* ops) {
           .InferShape(SeedShape)
           .NotDifferentiable()
           .Doc("Samples of Poisson distributions, from a seed alone; `shape` ends with lam's."));
+}
+
+void AddBinomial(OpRegistry* ops) {
   ops->Add(OpSpec("StatelessRandomBinomial")
                .In("shape: S, seed: Tseed, counts: T, probs: T")
                .Out("output: dtype")
@@ -195,7 +198,8 @@ void AddBounded(OpRegistry* ops) {
 
 void AddDistributionOps(OpRegistry* ops) {
   AddGamma(ops);
-  AddCounts(ops);
+  AddPoisson(ops);
+  AddBinomial(ops);
   AddBounded(ops);
 }
 

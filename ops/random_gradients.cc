@@ -48,7 +48,7 @@ Output NormalCdf(Output x) {
 
 // exp((sample^2 - bound^2) / 2 + log_share): how a sample moves with a bound.
 Output BoundDerivative(Output sample, Output bound, Output log_share(Output), Output share) {
-  const Output a = Pow(sample, 2.0), b = Pow(bound, 2.0);
+  const Output a = Pow(sample, 2.0, "pow"), b = Pow(bound, 2.0, "pow");
   const Output half = 0.5 * SubOp(a, b);
   return Exp(AddV2Op(half, log_share(share)));
 }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "weir/ops/array.h"
-#include "weir/ops/sets.h"
+#include "weir/ops/sparse.h"
 
 // Tensors of strings. A string is a row of bytes; where characters are meant, they are in UTF-8
 // unless an encoding is named.
@@ -50,10 +50,10 @@ Output StringLower(Output x, absl::string_view encoding = {}, absl::string_view 
 Output StringUpper(Output x, absl::string_view encoding = {}, absl::string_view name = {});
 // The words of each string of a vector, between any of the bytes of `delimiter` (empty: every byte
 // is a word).
-SparseResult StringSplit(Output x, absl::string_view delimiter = " ", bool skip_empty = true,
+SparseTensor StringSplit(Output x, absl::string_view delimiter = " ", bool skip_empty = true,
                          absl::string_view name = {});
 // Python's str.split(separator, limit); an empty separator stands for white space.
-SparseResult StringSplitV2(Output x, absl::string_view separator = {}, int64_t limit = -1,
+SparseTensor StringSplitV2(Output x, absl::string_view separator = {}, int64_t limit = -1,
                            absl::string_view name = {});
 
 // ---- joining

@@ -9,7 +9,7 @@ namespace {
 const char* UnitName(StringUnit unit) { return unit == StringUnit::kBytes ? "BYTE" : "UTF8_CHAR"; }
 
 // A split inside a scope of its own, as Python's wrapper makes it.
-SparseResult Split(const char* op, Output x, absl::string_view delimiter, const Attrs& attrs,
+SparseTensor Split(const char* op, Output x, absl::string_view delimiter, const Attrs& attrs,
                    absl::string_view name) {
   if (!x) return {};
   Graph& g = x.graph();
@@ -65,12 +65,12 @@ Output StringUpper(Output x, absl::string_view encoding, absl::string_view name)
   return AddOp("StringUpper", {x}, {{"encoding", encoding}}, name);
 }
 
-SparseResult StringSplit(Output x, absl::string_view delimiter, bool skip_empty,
+SparseTensor StringSplit(Output x, absl::string_view delimiter, bool skip_empty,
                          absl::string_view name) {
   return Split("StringSplit", x, delimiter, {{"skip_empty", skip_empty}}, name);
 }
 
-SparseResult StringSplitV2(Output x, absl::string_view separator, int64_t limit,
+SparseTensor StringSplitV2(Output x, absl::string_view separator, int64_t limit,
                            absl::string_view name) {
   return Split("StringSplitV2", x, separator, {{"maxsplit", limit}}, name);
 }

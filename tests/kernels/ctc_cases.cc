@@ -207,7 +207,7 @@ TEST(Ctc, GreedyDecoderTakesTheBestOfEachStep) {
 TEST(Ctc, TheGradientIsTheSecondOutputTimesDy) {
   Graph g;
   const Output x = Const(g, Activations({4, 2, 3}));
-  const SparseResult labels = {Const(g, Pairs({0, 0, 1, 0})), Const(g, I32({1, 0})),
+  const SparseTensor labels = {Const(g, Pairs({0, 0, 1, 0})), Const(g, I32({1, 0})),
                                Const(g, I64({2, 1}))};
   const Output loss = CtcLoss(labels, x, Const(g, I32({4, 3})));
   const Output weighted = AddOp("Mul", {loss, Const<float>(g, {2, -3})});

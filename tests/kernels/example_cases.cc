@@ -279,7 +279,7 @@ std::string Complaint(const Tensor& serialized, const std::vector<FixedLenFeatur
   const Output bytes = Placeholder(g, DT_STRING);
   ParsedExamples parsed = ParseExample(bytes, dense, sparse);
   Outputs fetches = parsed.dense;
-  for (const SparseResult& s : parsed.sparse) fetches.push_back(s.values);
+  for (const SparseTensor& s : parsed.sparse) fetches.push_back(s.values);
   if (!g.status().ok()) return std::string(g.status().message());
   const absl::StatusOr<Tensors> out = Evaluate(g, {{bytes, serialized}}, fetches);
   EXPECT_TRUE(out.ok() || absl::IsInvalidArgument(out.status())) << out.status();

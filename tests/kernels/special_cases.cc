@@ -104,13 +104,19 @@ std::vector<OpCase> BesselRows() {
           "NextAfter", +[](double x, double y) { return std::nextafter(x, y); }, all),
   };
   for (OpCase& row : rows) row.NoSpecials().ToleranceFactor(10);
-  for (const auto& [op, f, range] : {std::tuple("Dawsn", DawsnByIntegral, all),
-                                     {"FresnelCos", FresnelCosByIntegral, {-5, 5}},
-                                     {"FresnelSin", FresnelSinByIntegral, {-5, 5}},
-                                     {"Spence", SpenceByIntegral, {0.1, 20}}}) {
+  const struct {
+    const char* op;
+    double (*f)(double);
+    Range range;
+  } integrals[] = {{"Dawsn", DawsnByIntegral, all},
+                   {"FresnelCos", FresnelCosByIntegral, {-5, 5}},
+                   {"FresnelSin", FresnelSinByIntegral, {-5, 5}},
+                   {"Spence", SpenceByIntegral, {0.1, 20}}};
+  for (const auto& row : integrals) {
     for (const auto& [label, shape] :
          {std::pair("", Shape({2, 7})), {"scalar", Shape({})}, {"empty", Shape({0})}}) {
-      rows.push_back(OpCase(op).Label(label).Input(shape, range).Gradient(2).Reference(EachBy(f)));
+      rows.push_back(
+          OpCase(row.op).Label(label).Input(shape, row.range).Gradient(2).Reference(EachBy(row.f)));
     }
   }
   const std::vector<std::pair<const char*, std::vector<Shape>>> shapes = {

@@ -236,8 +236,9 @@ TEST(Random, SamplesHaveGradientsByTheirParameters) {
   }
 }
 
-// A truncated normal sample moves with its mean and deviation, and with a bound the more the nearer
-// it is: by differences of the formula for a fixed quantile.
+// A truncated normal sample moves with a bound the more the nearer it is: by differences of the
+// formula for a fixed quantile. With mean and deviation it moves, for TensorFlow, as if the bounds
+// moved too.
 TEST(Random, TruncatedNormalGradientsAreDifferences) {
   const double parameters[] = {0.2, 1.5, -1, 2};
   const auto cdf = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
@@ -260,7 +261,9 @@ TEST(Random, TruncatedNormalGradientsAreDifferences) {
   constexpr double kStep = 1e-6;
   const double density =
       (quantile(parameters, x + kStep) - quantile(parameters, x - kStep)) / (2 * kStep);
-  for (int k = 0; k < 4; ++k) {
+  EXPECT_NEAR((*out)[0].data<double>()[0], 1, 1e-12);
+  EXPECT_NEAR((*out)[1].data<double>()[0], (x - parameters[0]) / parameters[1], 1e-12);
+  for (int k = 2; k < 4; ++k) {
     double above[4], below[4];
     std::copy_n(parameters, 4, above);
     std::copy_n(parameters, 4, below);

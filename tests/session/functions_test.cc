@@ -451,8 +451,10 @@ TEST_F(FunctionsTest, CalledAndBuiltInPlaceTheSameComesOut) {
   const Output inlined = WhileLoop([&](const Outputs& v) { return goes_on(v); },
                                    [&](const Outputs& v) { return step(v); }, {Const(g_, 0), x})[1];
   const Tensor fed = Tensor::Vector({-0.5f, 0.f, 0.25f, 3.f});
-  for (const std::string& off : {"", "constant_folding", "memory_plan", "parallel_tasks"}) {
-    Session session = *Session::Create(g_, {.num_threads = 2, .disable = {off}});
+  for (const char* off : {"", "constant_folding", "memory_plan", "parallel_tasks"}) {
+    SessionOptions options{.num_threads = 2};
+    if (*off != '\0') options.disable.insert(off);
+    Session session = *Session::Create(g_, options);
     const auto out = session.Run({{x, fed}}, {called, inlined});
     ASSERT_TRUE(out.ok()) << out.status();
     EXPECT_TRUE(IdenticalTensors((*out)[0], (*out)[1])) << off;
