@@ -310,6 +310,7 @@ void AddSparseCpu(KernelRegistry* r) {
   r->Add("RaggedFillEmptyRows", kCpu, FillEmptyRows<true>);
   AddFillEmptyRowsGrad(r, Numbers{});
   AddSparsePartsCpu(r);
+  AddSparseCrossCpu(r);
 }
 
 }  // namespace weir

@@ -91,12 +91,22 @@ Output SparseTensorDenseMatMul(const SparseTensor& a, Output b,
                                const SparseMatMulOptions& options = {},
                                absl::string_view name = {});
 
-// ---- sequences, packing
+// ---- sequences, features, packing
 
 // The Levenshtein distances of the sequences in the last dimension, each divided by the length of
 // the true one if `normalize`.
 Output EditDistance(const SparseTensor& hypothesis, const SparseTensor& truth,
                     bool normalize = true, absl::string_view name = "edit_distance");
+// All combinations of one feature (int64 or text) of each column, example by example: texts joined
+// by the separator, or hashes in [0, num_buckets) (0: any).
+struct FeatureColumns {
+  std::vector<SparseTensor> sparse;
+  Outputs dense;
+};
+SparseTensor SparseCross(const FeatureColumns& columns, absl::string_view separator = "_X_",
+                         absl::string_view name = {});
+SparseTensor SparseCrossHashed(const FeatureColumns& columns, int64_t num_buckets = 0,
+                               std::optional<int64_t> hash_key = {}, absl::string_view name = {});
 // A sparse tensor as a vector of three texts (or variants); each row of the first dimension for
 // itself, as a matrix. Deserialize gives a tensor with the dimensions of `serialized` but the last
 // in front.
