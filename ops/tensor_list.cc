@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "weir/core/gradient.h"
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
@@ -27,8 +29,8 @@ absl::StatusOr<Shape> ElementShape(ShapeContext& c, int i) {
 absl::Status StackShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
   WEIR_ASSIGN_OR_RETURN(const Shape element, ElementShape(c, 1));
-  if (element.has_rank())
-    c.set_output(0, Shape({c.attr<int64_t>("num_elements")}).Concatenate(element));
+  const int64_t count = std::max<int64_t>(c.attr<int64_t>("num_elements"), Shape::kUnknown);
+  if (element.has_rank()) c.set_output(0, Shape({count}).Concatenate(element));
   return absl::OkStatus();
 }
 

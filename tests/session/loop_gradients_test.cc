@@ -341,6 +341,31 @@ TEST_F(LoopGradientsTest, OfImportedLoops) {
   for (int i = 0; i < 2; ++i) EXPECT_DOUBLE_EQ(found[i], built[i]);
 }
 
+// Each call goes back through the loop by one of its own.
+TEST_F(LoopGradientsTest, OfSeveralCalls) {
+  const Output x = Const(g_, 3.0), w = Const(g_, 2.0);
+  const TensorArray out(g_, DT_DOUBLE, 2);
+  const Outputs r =
+      WhileLoop([](const Outputs& v) { return v[0] < 2; },
+                [&](const Outputs& v) {
+                  const Output next = v[1] * w;
+                  return Outputs{v[0] + 1, next, out.WithFlow(v[2]).Write(v[0], next).flow()};
+                },
+                {Const(g_, 0), x, out.flow()});
+  const Output y = out.WithFlow(r[2]).Stack();
+  const Outputs first = DenseGradients({y}, {x, w});
+  const Outputs second = DenseGradients({y * y, r[1]}, {x, w});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_);
+  const auto values = session.Run({first[0], first[1], second[0], second[1]});
+  ASSERT_TRUE(values.ok()) << values.status();
+  const std::vector<double> want = {2 + 4,  // of x w + x w^2
+                                    3 + 12,
+                                    2 * 3 * 4 + 2 * 3 * 16 + 4,  // of x^2 w^2 + x^2 w^4 + x w^2
+                                    2 * 9 * 2 + 4 * 9 * 8 + 2 * 3 * 2};
+  for (int i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ((*values)[i].scalar<double>(), want[i]) << i;
+}
+
 TEST_F(LoopGradientsTest, OfTheSecondOrderAreRefused) {
   const Output x = Placeholder(g_, DT_FLOAT, {});
   const Output y = Repeat(3, [&](const Outputs& v) { return Outputs{v[0] * v[0]}; }, {x})[0];
