@@ -3,7 +3,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "weir/core/coding.h"
+#include "weir/kernels/hash.h"
 #include "weir/kernels/lookup_table.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -16,23 +16,7 @@ namespace weir {
 
 namespace {
 
-// MurmurHash64A. Source: Austin Appleby, 2008 (public domain). The seed is TensorFlow's.
-uint64_t Hash(const std::string& text) {
-  constexpr uint64_t kMul = 0xc6a4a7935bd1e995, kSeed = 0xDECAFCAFFE;
-  const char* data = text.data();
-  size_t left = text.size();
-  uint64_t h = kSeed ^ (left * kMul);
-  for (; left >= 8; data += 8, left -= 8) {
-    uint64_t k = LoadFixed64(data) * kMul;
-    k ^= k >> 47;
-    h = (h ^ k * kMul) * kMul;
-  }
-  uint64_t tail = 0;
-  for (size_t i = 0; i < left; ++i) tail |= uint64_t{static_cast<uint8_t>(data[i])} << (8 * i);
-  if (left > 0) h = (h ^ tail) * kMul;
-  h = (h ^ h >> 47) * kMul;
-  return h ^ h >> 47;
-}
+uint64_t Hash(const std::string& text) { return MurmurHash64(text); }
 uint64_t Hash(int64_t key) { return static_cast<uint64_t>(key); }
 
 template <class Key>
