@@ -14,7 +14,7 @@ LstmStates StatesOf(Node* node) {
   return {r[0], r[1], r[2], r[3], r[4], r[5], r[6]};
 }
 
-Attrs LstmAttrs(const LstmOptions& o) {
+Attrs LstmAttrs(const LstmBlockOptions& o) {
   return {
       {"forget_bias", o.forget_bias}, {"cell_clip", o.cell_clip}, {"use_peephole", o.use_peephole}};
 }
@@ -114,13 +114,14 @@ void AddSequences(OpRegistry* ops) {
 }  // namespace
 
 LstmStates LstmBlockCell(Output x, Output cs_prev, Output h_prev, const LstmWeights& w,
-                         const LstmOptions& options, absl::string_view name) {
+                         const LstmBlockOptions& options, absl::string_view name) {
   return StatesOf(AddNode("LSTMBlockCell", {x, cs_prev, h_prev, w.w, w.wci, w.wcf, w.wco, w.b},
                           LstmAttrs(options), name));
 }
 
 LstmStates BlockLstm(Output seq_len_max, Output x, Output cs_prev, Output h_prev,
-                     const LstmWeights& w, const LstmOptions& options, absl::string_view name) {
+                     const LstmWeights& w, const LstmBlockOptions& options,
+                     absl::string_view name) {
   return StatesOf(AddNode("BlockLSTM",
                           {seq_len_max, x, cs_prev, h_prev, w.w, w.wci, w.wcf, w.wco, w.b},
                           LstmAttrs(options), name));

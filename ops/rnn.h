@@ -13,7 +13,7 @@ struct LstmStates {
   Output i, cs, f, o, ci, co, h;
 };
 
-struct LstmOptions {
+struct LstmBlockOptions {
   float forget_bias = 1;
   float cell_clip = 3;  // the state stays in [-cell_clip, cell_clip]; not positive: anywhere
   bool use_peephole = false;
@@ -28,10 +28,10 @@ struct LstmWeights {
 
 // One step: x [batch, m], cs_prev and h_prev [batch, n].
 LstmStates LstmBlockCell(Output x, Output cs_prev, Output h_prev, const LstmWeights& weights,
-                         const LstmOptions& options = {}, absl::string_view name = {});
+                         const LstmBlockOptions& options = {}, absl::string_view name = {});
 // The first `seq_len_max` (int64) steps of x [time, batch, m]; later ones are zero.
 LstmStates BlockLstm(Output seq_len_max, Output x, Output cs_prev, Output h_prev,
-                     const LstmWeights& weights, const LstmOptions& options = {},
+                     const LstmWeights& weights, const LstmBlockOptions& options = {},
                      absl::string_view name = {});
 
 // One step of a gated recurrent unit: reset gate, update gate, candidate, output. w_ru [m + n, 2n],
