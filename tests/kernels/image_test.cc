@@ -53,6 +53,11 @@ AttrValue ParseAttr(const AttrSpec& spec, std::istringstream& words) {
   std::vector<std::string> values;
   for (std::string word; words >> word;) values.push_back(word);
   const std::string text = values.empty() ? "" : values[0];
+  if (spec.is_list && spec.kind == AttrSpec::Kind::kInt) {
+    std::vector<int64_t> list;
+    for (const std::string& v : values) list.push_back(std::stoll(v));
+    return list;
+  }
   if (spec.is_list) {
     std::vector<float> list;
     for (const std::string& v : values) list.push_back(std::stof(v));

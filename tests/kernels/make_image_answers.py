@@ -126,6 +126,13 @@ def resampling():
                  "noise": "zero"})
 
 
+def gaps():
+    for size, stride in ((1, 3), (1, 4), (2, 4)):
+        ask("ExtractVolumePatches", [picture(1, 5, 4, 2, 1)],
+            {"ksizes": [1, size, size, 1, 1], "strides": [1, stride, stride, 1, 1],
+             "padding": "SAME"})
+
+
 def drawing():
     boxes = np.array([[[0.1, 0.2, 0.8, 0.9], [-0.5, 0.5, 0.5, 2], [0.9, 0, 0.1, 1]]], np.float32)
     ask("DrawBoundingBoxes", [picture(1, 5, 6, 3), boxes])
@@ -239,7 +246,7 @@ def files():
     ask("DecodeImage", [bmp(3, 2, 3, False)], {"dtype": tf.float32, "channels": 3})
 
 
-for part in (suppression, resampling, drawing, drawn_at_random, files):
+for part in (suppression, resampling, gaps, drawing, drawn_at_random, files):
     part()
 
 print("# TensorFlow 2.21's answers, written by make_image_answers.py: ops, attributes, inputs, outputs.")
