@@ -29,7 +29,7 @@ void AddGatherCpu(KernelRegistry* r);           // gather_cpu.cc
 void AddImageCodecKernels(KernelRegistry* r);   // image_codec.cc
 void AddImageCpu(KernelRegistry* r);            // image_cpu.cc
 void AddIoCpu(KernelRegistry* r);               // io.cc
-void AddLinalgCpu(KernelRegistry* r);           // qr_cpu.cc
+void AddLinalgCpu(KernelRegistry* r);           // linalg.cc
 void AddLrnCpu(KernelRegistry* r);              // lrn_cpu.cc
 void AddMatMulCpu(KernelRegistry* r);           // matmul_cpu.cc
 void AddOptionalKernels(KernelRegistry* r);     // optional.cc
