@@ -169,6 +169,7 @@ void AddDatasetSourceKernels(KernelRegistry* r) {
 }
 
 void AddDatasetKernels(KernelRegistry* r) {
+  AddDatasetFileKernels(r);
   AddDatasetIteratorKernels(r);
   AddDatasetSourceKernels(r);
   AddDatasetTransformKernels(r);

@@ -70,6 +70,7 @@ struct ElementSpec {
 // Elements stacked to one with a new first dimension; all of one shape and type each.
 absl::StatusOr<Tensors> StackElements(const std::vector<Tensors>& elements);
 
+void AddDatasetFileKernels(KernelRegistry* r);       // dataset_files.cc
 void AddDatasetIteratorKernels(KernelRegistry* r);   // dataset_iterator.cc
 void AddDatasetSourceKernels(KernelRegistry* r);     // dataset.cc
 void AddDatasetTransformKernels(KernelRegistry* r);  // dataset_transforms.cc

@@ -27,6 +27,14 @@ OpSpec DatasetOp(absl::string_view name, absl::string_view doc) {
 
 OpSpec& WithElements(OpSpec& op) { return op.Attr(kElementTypes).Attr(kElementShapes); }
 
+OpSpec FileOp(absl::string_view name, absl::string_view doc) {
+  OpSpec op = DatasetOp(name, doc);
+  op.In("filenames: string, compression_type: string, buffer_size: int64")
+      .Attr(kMetadata)
+      .Stateful();
+  return op;
+}
+
 void AddSources(OpRegistry* ops) {
   ops->Add(DatasetOp("TensorDataset", "A data set of one element: these tensors.")
                .In("components: Toutput_types")
@@ -49,6 +57,8 @@ void AddSources(OpRegistry* ops) {
                .Attr(kMetadata)
                .Attr("replicate_on_split: bool = false")
                .Stateful());
+  ops->Add(FileOp("TFRecordDataset", "A data set of the records of TFRecord files."));
+  ops->Add(FileOp("TextLineDataset", "A data set of the lines of text files."));
 }
 
 OpSpec FunctionalOp(absl::string_view name, absl::string_view inputs, absl::string_view function,

@@ -4,10 +4,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/file.h"
 #include "weir/core/function_library.h"
+#include "weir/core/record.h"
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
 #include "weir/session/session.h"
+#include "weir/tests/io/test_files.h"
 
 namespace weir {
 namespace {
@@ -284,6 +287,32 @@ TEST_F(DatasetsTest, AOneShotIteratorCallsItsFunctionOnce) {
   EXPECT_EQ((*session.Run({next}))[0].scalar<int64_t>(), 0);
   EXPECT_EQ((*session.Run({next}))[0].scalar<int64_t>(), 1);
   EXPECT_EQ(session.Run({next}).status().code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(DatasetsTest, FilesGiveRecordsAndLines) {
+  testing::MemoryFileSystem files;
+  const ScopedFileSystem scope(&files);
+  for (const char* path : {"/a", "/b"}) {
+    auto writer = *RecordWriter::Create(path);
+    ASSERT_TRUE(writer->Append(std::string(path) + "1").ok());
+    ASSERT_TRUE(writer->Append(std::string(path) + "2").ok());
+    ASSERT_TRUE(writer->Close().ok());
+  }
+  auto text = *files.Create("/t");
+  ASSERT_TRUE(text->Append("one\r\ntwo\n\nlast").ok());
+  ASSERT_TRUE(text->Close().ok());
+  const auto strings = [&](const char* op, const std::vector<std::string>& names) {
+    const Output handle = AddOp(
+        op, {Const(g_, Tensor::Vector(absl::MakeConstSpan(names))), Const(g_, ""), Number(0)});
+    std::vector<std::string> all;
+    for (const Tensors& element : Elements({handle, {DT_STRING}, {Shape()}}))
+      all.push_back(element[0].scalar<std::string>());
+    return all;
+  };
+  EXPECT_THAT(strings("TFRecordDataset", {"/a", "/b"}), ElementsAre("/a1", "/a2", "/b1", "/b2"));
+  EXPECT_THAT(strings("TextLineDataset", {"/t"}), ElementsAre("one", "two", "", "last"));
+  EXPECT_THAT(strings("TFRecordDataset", {"/missing"}), ElementsAre());
+  EXPECT_EQ(last_.code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(DatasetsTest, WrongElementsAndArgumentsAreErrors) {
