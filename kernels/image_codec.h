@@ -26,7 +26,7 @@ struct JpegDecodeOptions {
   int channels = 0;  // 1 or 3; 0: what the file has (3 for CMYK)
   int ratio = 1;     // shrinks by 1, 2, 4 or 8
   bool fancy_upscaling = true;
-  bool recover_truncated = false;  // the last row that is there is repeated
+  bool recover_truncated = false;  // goes on as if the file ended where it breaks off
   float acceptable_fraction = 1;   // of the rows that must be there; the others are black
   bool accurate_dct = false;
   bool crop = false;  // to this window
