@@ -1,7 +1,7 @@
 #include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/pick.h"
 
-// Rows of a tensor that is passed on, parallel concatenation, and products of mixed types.
+// Rows of a tensor that is passed on, and parallel concatenation.
 namespace weir {
 
 namespace {
