@@ -40,9 +40,9 @@ const KernelRegistry& BuiltinKernels() {
     AddPatchesCpu(kernels);
     AddPoolArgmaxCpu(kernels);
     AddPoolCpu(kernels);
+    AddQuantizeCpu(kernels);
     AddQueueKernels(kernels);
     AddRaggedKernels(kernels);
-    AddQuantizeCpu(kernels);
     AddRandomCpu(kernels);
     AddReaderKernels(kernels);
     AddReduceCpu(kernels);
