@@ -17,6 +17,8 @@ struct FunctionLibrary::Function {
 
 absl::StatusOr<std::shared_ptr<const FunctionLibrary>> FunctionLibrary::Extend(
     const std::shared_ptr<const FunctionLibrary>& base, const proto::FunctionDefLibrary& def) {
+  if (def.function().empty() && def.gradient().empty() && def.registered_gradients().empty())
+    return base;
   auto library = base == nullptr ? std::make_shared<FunctionLibrary>()
                                  : std::make_shared<FunctionLibrary>(*base);
   for (const proto::FunctionDef& function : def.function()) {

@@ -172,6 +172,8 @@ class Simplifier {
   // Kernels find `value` where they would find the output.
   bool AtSamePlace(const PlanNode& n, int output, const PlanValue& value) const {
     const PlanNode& other = plan_.nodes[value.node];
+    // Errors of a read name the node for which it was put in.
+    if (other.kind == PlanNode::Kind::kRead) return false;
     if (other.kind == PlanNode::Kind::kFeed || other.kind == PlanNode::Kind::kCarry)
       return n.device->is_host();
     return other.device == n.device &&
