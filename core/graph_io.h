@@ -31,11 +31,11 @@ struct ImportOptions {
 // default attributes are filled in, attributes checked, shapes inferred (a shape rule that refuses
 // is an error, with the node's name). A Const whose bytes make no tensor gets an uninitialized
 // value and the reason in the attribute `_value_error`: runs that need it fail. A function of the
-// library may be called as if it were an op; two that have one name and differ are an error. On an error the graph keeps the nodes it had: nothing
-// is half imported. Returns `return_elements` (nodes as output 0). Codes: INVALID_ARGUMENT
-// malformed (with node, missing inputs as well), NOT_FOUND unknown op, ALREADY_EXISTS,
-// UNIMPLEMENTED for an op that graphs of that version may no longer use, RESOURCE_EXHAUSTED for
-// tensors or outputs out of all proportion to the bytes.
+// library may be called as if it were an op; two that have one name and differ are an error. On an
+// error the graph keeps the nodes it had: nothing is half imported. Returns `return_elements`
+// (nodes as output 0). Codes: INVALID_ARGUMENT malformed (with node, missing inputs as well),
+// NOT_FOUND unknown op, ALREADY_EXISTS, UNIMPLEMENTED for an op that graphs of that version may no
+// longer use, RESOURCE_EXHAUSTED for tensors or outputs out of all proportion to the bytes.
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options = {});
 // Reads a file: binary GraphDef, or text if the name ends in ".pbtxt".

@@ -407,9 +407,7 @@ void AddTypes(KernelRegistry* r, List<Ts...>) {
 
 }  // namespace
 
-void AddMatMulCpu(KernelRegistry* r) {
-  AddTypes(r, MatMulTypes{});
-}
+void AddMatMulCpu(KernelRegistry* r) { AddTypes(r, MatMulTypes{}); }
 
 }  // namespace weir
 #endif  // HWY_ONCE
