@@ -6,7 +6,7 @@ source "$(dirname "$0")/setup.sh"
 readonly MAIN_JOB=bazel-bin/examples/digits/digits
 
 install_packages
-say "Building (a first build takes some minutes on two cores)"
+say "Building (a first build takes some ten minutes on two cores)"
 bazel build //examples/... //tools/... ||
   die "The build failed; the first error stands above." \
     "Packages of a Debian other than 12 may differ: cat /etc/debian_version"

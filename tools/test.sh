@@ -25,7 +25,7 @@ print(sys.executable if importlib.util.find_spec("tensorflow") else "")' 2>/dev/
 fi
 
 install_packages
-say "Building and testing ${what[*]} (a first build takes about ten minutes on two cores)"
+say "Building and testing ${what[*]} (a first build takes ten to twenty minutes on two cores)"
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 status=0
