@@ -6,8 +6,6 @@
 // not defined. No global state: safe from many threads.
 namespace weir {
 
-class KernelRegistry;
-
 // The modified Bessel functions of order 0 and 1, of the first (I) and second kind (K); the forms
 // with e are scaled, exp(-|x|) I(x) and exp(x) K(x). K is infinite for x <= 0.
 double BesselI0(double x);
@@ -35,8 +33,6 @@ double FresnelSin(double x);
 double Spence(double x);
 // The regularised incomplete beta function for a, b > 0 and x in [0, 1].
 double Betainc(double a, double b, double x);
-// Its kernels; the functions of one argument have spans (special_cpu.cc).
-void AddBetaincCpu(KernelRegistry* r);  // betainc_cpu.cc
 
 }  // namespace weir
 

@@ -2,6 +2,7 @@
 
 #include "weir/core/kernel.h"
 #include "weir/kernels/bessel.h"
+#include "weir/kernels/registry.h"
 
 namespace weir {
 

@@ -42,6 +42,12 @@ absl::StatusOr<SampleShape> SamplesOf(const KernelContext& c, const Shape& param
   return out;
 }
 
+absl::StatusOr<SampleShape> SamplesOfEach(const KernelContext& c, const Shape& parameters) {
+  WEIR_ASSIGN_OR_RETURN(const Shape samples, ShapeInput(c, 0));
+  WEIR_ASSIGN_OR_RETURN(Shape shape, CheckedShape(samples.Concatenate(parameters).dims()));
+  return SampleShape{std::move(shape), samples.num_elements()};
+}
+
 absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
   const Tensor& algorithm = c.input(1);
   if (algorithm.rank() != 0)

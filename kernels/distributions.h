@@ -78,6 +78,8 @@ struct SampleShape {
 };
 absl::StatusOr<SampleShape> SamplesOf(const KernelContext& c, const Shape& parameters,
                                       int shape_input = 0);
+// The same for ops whose input 0 is the shape of the samples for each element of the parameters.
+absl::StatusOr<SampleShape> SamplesOfEach(const KernelContext& c, const Shape& parameters);
 // Inputs 1, 2 and 3 of the ops that take key, counter and algorithm.
 absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c);  // random_cpu.cc
 

@@ -66,10 +66,8 @@ absl::Status WriteGamma(KernelContext& c, const Tensor& alphas, const SampleShap
 absl::StatusOr<Kernel> MakeRandomGamma(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) -> absl::Status {
     const Tensor& alpha = c.input(1);
-    WEIR_ASSIGN_OR_RETURN(const Shape samples, ShapeInput(c, 0));
-    WEIR_ASSIGN_OR_RETURN(const Shape shape,
-                          CheckedShape(samples.Concatenate(alpha.shape()).dims()));
-    return WriteGamma(c, alpha, {shape, samples.num_elements()},
+    WEIR_ASSIGN_OR_RETURN(const SampleShape shape, SamplesOfEach(c, alpha.shape()));
+    return WriteGamma(c, alpha, shape,
                       [&](int64_t n) { return absl::StatusOr<Philox>(stream->ReserveSamples(n)); });
   });
 }

@@ -89,10 +89,8 @@ absl::Status WritePoisson(KernelContext& c, const Tensor& rates, const SampleSha
 absl::StatusOr<Kernel> MakeRandomPoisson(const KernelInit& init) {
   return Kernel([stream = RandomStream::Of(init)](KernelContext& c) -> absl::Status {
     const Tensor& rate = c.input(1);
-    WEIR_ASSIGN_OR_RETURN(const Shape samples, ShapeInput(c, 0));
-    WEIR_ASSIGN_OR_RETURN(const Shape shape,
-                          CheckedShape(samples.Concatenate(rate.shape()).dims()));
-    return WritePoisson(c, rate, {shape, samples.num_elements()}, [&](int64_t n) {
+    WEIR_ASSIGN_OR_RETURN(const SampleShape shape, SamplesOfEach(c, rate.shape()));
+    return WritePoisson(c, rate, shape, [&](int64_t n) {
       return absl::StatusOr<Philox>(stream->ReserveSamples(n));
     });
   });

@@ -1,6 +1,5 @@
 #include "weir/kernels/registry.h"
 
-#include "weir/kernels/bessel.h"
 #include "weir/kernels/gpu.h"
 
 namespace weir {

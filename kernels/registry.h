@@ -10,6 +10,7 @@ namespace weir {
 void AddAccumulatorKernels(KernelRegistry* r);  // accumulator.cc
 void AddBarrierKernels(KernelRegistry* r);      // barrier.cc
 void AddBatchNormCpu(KernelRegistry* r);        // batch_norm_cpu.cc
+void AddBetaincCpu(KernelRegistry* r);          // betainc_cpu.cc
 void AddBiasCpu(KernelRegistry* r);             // bias_cpu.cc
 void AddCastCpu(KernelRegistry* r);             // cast_cpu.cc
 void AddConcatCpu(KernelRegistry* r);           // concat_cpu.cc

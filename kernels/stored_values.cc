@@ -21,6 +21,18 @@ absl::StatusOr<int> NestingDepth(const Tensor& t) {
   return depth;
 }
 
+absl::Status CheckRowIndices(const Tensor& indices, const Tensor& rows, absl::string_view name) {
+  if (indices.rank() != 1) {
+    return InvalidArgument("Expected indices to be a vector, but received shape: ",
+                           indices.shape().ToString());
+  }
+  if (indices.num_elements() != rows.dim(0)) {
+    return InvalidArgument("Expected len(indices) == ", name,
+                           ".shape[0], but saw: ", indices.num_elements(), " vs. ", rows.dim(0));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Tensor> NewTensor(DataType dtype, const Shape& shape) {
   return Tensor::Allocate(HostAllocator(), dtype, shape);
 }

@@ -64,6 +64,9 @@ const T* VariantAs(const Variant& v) {
 // are freed recursively.
 absl::StatusOr<int> NestingDepth(const Tensor& t);
 
+// INVALID_ARGUMENT unless `indices` is a vector with an index for each row of the argument `name`.
+absl::Status CheckRowIndices(const Tensor& indices, const Tensor& rows, absl::string_view name);
+
 // ---- tensors in host memory of their own
 
 absl::StatusOr<Tensor> NewTensor(DataType dtype, const Shape& shape);

@@ -231,14 +231,7 @@ absl::Status Scatter(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
   const Tensor &at = c.input(1), &value = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckRows(value, *state));
-  if (at.rank() != 1) {
-    return InvalidArgument("Expected indices to be a vector, but received shape: ",
-                           at.shape().ToString());
-  }
-  if (at.num_elements() != value.dim(0)) {
-    return InvalidArgument("Expected len(indices) == values.shape[0], but saw: ", at.num_elements(),
-                           " vs. ", value.dim(0));
-  }
+  WEIR_RETURN_IF_ERROR(CheckRowIndices(at, value, "values"));
   const Dims indices = ReadInts(at);
   WEIR_ASSIGN_OR_RETURN(const int64_t size, state->Size());
   const int64_t highest = indices.empty() ? -1 : *std::max_element(indices.begin(), indices.end());

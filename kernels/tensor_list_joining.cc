@@ -153,14 +153,7 @@ absl::Status ScatterIntoExisting(KernelContext& c) {
                            " list element_type: ", DataTypeName(list->element_dtype));
   }
   WEIR_RETURN_IF_ERROR(CheckRows(t));
-  if (at.rank() != 1) {
-    return InvalidArgument("Expected indices to be a vector, but received shape: ",
-                           at.shape().ToString());
-  }
-  if (at.num_elements() != t.dim(0)) {
-    return InvalidArgument("Expected len(indices) == tensor.shape[0], but saw: ", at.num_elements(),
-                           " vs. ", t.dim(0));
-  }
+  WEIR_RETURN_IF_ERROR(CheckRowIndices(at, t, "tensor"));
   TensorList out = *list;
   const Dims indices = ReadInts(at);
   for (const int64_t i : indices) {

@@ -128,6 +128,25 @@ absl::Status TakeShape(ShapeContext& c) {
   return UnknownShape(c);
 }
 
+absl::Status TakeRowsShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  c.set_output(0, UnknownDims(1));
+  c.set_output(2, UnknownDims(1));
+  return absl::OkStatus();
+}
+
+OpSpec NewAccumulator(absl::string_view op, absl::string_view handle) {
+  return OpSpec(op)
+      .Out(handle)
+      .Attr("dtype: numbertype")
+      .Attr("shape: shape")
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
+      .Stateful()
+      .InferShape(AccumulatorShape);
+}
+
 absl::Status TemporaryVariableShape(ShapeContext& c) {
   c.set_output(0, c.attr<Shape>("shape"));
   return absl::OkStatus();
@@ -185,15 +204,7 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Doc("A tensor whose row indices[m][i] is data[m][i]; which one of equal indices "
                     "wins is not "
                     "determined."));
-  ops->Add(OpSpec("ConditionalAccumulator")
-               .Out("handle: Ref(string)")
-               .Attr("dtype: numbertype")
-               .Attr("shape: shape")
-               .Attr("container: string = ''")
-               .Attr("shared_name: string = ''")
-               .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-               .Stateful()
-               .InferShape(AccumulatorShape)
+  ops->Add(NewAccumulator("ConditionalAccumulator", "handle: Ref(string)")
                .Doc("Adds up gradients of a type over several steps; stale ones are dropped."));
   ops->Add(OpSpec("AccumulatorApplyGradient")
                .In("handle: Ref(string), local_step: int64, gradient: dtype")
@@ -217,15 +228,24 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Doc("The mean (or sum) of the gradients, once `num_required` are there; starts "
                     "anew, one step "
                     "further."));
-  ops->Add(OpSpec("ResourceConditionalAccumulator")
-               .Out("handle: resource")
+  ops->Add(NewAccumulator("SparseConditionalAccumulator", "handle: Ref(string)")
+               .Doc("Adds up gradients that have some rows only over several steps; stale ones are "
+                    "dropped."));
+  ops->Add(OpSpec("SparseAccumulatorApplyGradient")
+               .In("handle: Ref(string), local_step: int64, gradient_indices: int64, "
+                   "gradient_values: dtype, gradient_shape: int64")
                .Attr("dtype: numbertype")
-               .Attr("shape: shape")
-               .Attr("container: string = ''")
-               .Attr("shared_name: string = ''")
-               .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-               .Stateful()
-               .InferShape(AccumulatorShape)
+               .Attr("has_known_shape: bool")
+               .InferShape(ApplyShape)
+               .Doc("Adds rows of a gradient, unless its step is smaller than the accumulator's."));
+  ops->Add(OpSpec("SparseAccumulatorTakeGradient")
+               .In("handle: Ref(string), num_required: int32")
+               .Out("indices: int64, values: dtype, shape: int64")
+               .Attr("dtype: numbertype")
+               .InferShape(TakeRowsShape)
+               .Doc("The mean (or sum) of each row that gradients had, once `num_required` "
+                    "gradients are there; starts anew, one step further."));
+  ops->Add(NewAccumulator("ResourceConditionalAccumulator", "handle: resource")
                .Doc("Adds up gradients of a type over several steps; stale ones are dropped."));
   ops->Add(OpSpec("ResourceAccumulatorApplyGradient")
                .In("handle: resource, local_step: int64, gradient: dtype")

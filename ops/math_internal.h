@@ -40,6 +40,13 @@ struct BroadcastAxes {
 BroadcastAxes AxesOfBroadcast(const Output& x, const Output& y);
 Output SumTo(Output gradient, Output axes, Output shape);
 
+// ---- shape rules
+
+// The product of two matrices that `transpose_a` and `transpose_b` may turn.
+absl::Status MatMulShape(ShapeContext& c);
+// Inputs 0 and 1 are data and the numbers of its segments, of which there are `count`.
+absl::Status SegmentsShape(ShapeContext& c, int64_t count);
+
 // The types lists of signatures.
 inline constexpr char kFloatTypes[] = "T: {bfloat16, half, float, double}";
 inline constexpr char kFloatComplexTypes[] =

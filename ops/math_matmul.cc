@@ -84,10 +84,6 @@ Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<in
   return product.shape() == Shape(dims) ? product : Reshape(product, Ints(dims), scope.name());
 }
 
-namespace {
-
-// ---- shapes
-
 absl::Status MatMulShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape a, c.WithRank(0, 2));
   WEIR_ASSIGN_OR_RETURN(const Shape b, c.WithRank(1, 2));
@@ -96,6 +92,10 @@ absl::Status MatMulShape(ShapeContext& c) {
   c.set_output(0, Shape({a.dim(ta ? 1 : 0), b.dim(tb ? 0 : 1)}));
   return absl::OkStatus();
 }
+
+namespace {
+
+// ---- shapes
 
 absl::Status BatchShape(ShapeContext& c, bool broadcasts) {
   WEIR_ASSIGN_OR_RETURN(const Shape x, c.WithRankAtLeast(0, 2));

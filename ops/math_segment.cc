@@ -3,6 +3,18 @@
 
 namespace weir {
 
+absl::Status SegmentsShape(ShapeContext& c, int64_t count) {
+  const Shape &data = c.input(0), &ids = c.input(1);
+  if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
+  if (ids.rank() > data.rank()) {
+    return InvalidArgument("segment_ids of shape ", ids.ToString(),
+                           " is no prefix of data's shape ", data.ToString());
+  }
+  WEIR_RETURN_IF_ERROR(data.Sub(0, ids.rank()).MergeWith(ids).status());
+  c.set_output(0, Shape({count}).Concatenate(data.Sub(ids.rank())));
+  return absl::OkStatus();
+}
+
 namespace {
 
 // ---- shapes
@@ -26,15 +38,7 @@ absl::StatusOr<int64_t> CountAt(ShapeContext& c, int i, absl::string_view what) 
 
 absl::Status UnsortedSegmentShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t n, CountAt(c, 2, "num_segments"));
-  const Shape &data = c.input(0), &ids = c.input(1);
-  if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
-  if (ids.rank() > data.rank()) {
-    return InvalidArgument("segment_ids of shape ", ids.ToString(),
-                           " is no prefix of data's shape ", data.ToString());
-  }
-  WEIR_RETURN_IF_ERROR(data.Sub(0, ids.rank()).MergeWith(ids).status());
-  c.set_output(0, Shape({n}).Concatenate(data.Sub(ids.rank())));
-  return absl::OkStatus();
+  return SegmentsShape(c, n);
 }
 
 absl::Status CheckSparse(ShapeContext& c) {

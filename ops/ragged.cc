@@ -151,14 +151,6 @@ absl::Status FillEmptyRowsShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status FillEmptyRowsGradShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape map, c.WithRank(0, 1));
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  c.set_output(0, map);
-  c.set_output(1, Shape());
-  return absl::OkStatus();
-}
-
 // ---- gradients
 
 Grads ToSparseGradient(GradContext& g) {

@@ -155,12 +155,6 @@ Output StatelessTruncatedNormal(Output seed, const Ints& shape, const RandomNorm
 
 // ---- records
 
-namespace {
-
-constexpr char kFloats[] = "dtype: {half, bfloat16, float, double}";
-constexpr char kLogits[] =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
-
 absl::Status StatelessShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape seed, c.WithRank(1, 1));
   if (seed.dim(0) >= 0 && seed.dim(0) != 2) {
@@ -175,6 +169,12 @@ absl::Status KeyCounterShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(3, 0).status());
   return ShapeFromInput0(c);
 }
+
+namespace {
+
+constexpr char kFloats[] = "dtype: {half, bfloat16, float, double}";
+constexpr char kLogits[] =
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 
 absl::Status GetKeyCounterShape(ShapeContext& c) {
   c.set_output(0, Shape({1}));

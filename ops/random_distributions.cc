@@ -15,19 +15,6 @@ absl::Status SamplesThenParameter(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status SeedShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape seed, c.WithRank(1, 1));
-  WEIR_RETURN_IF_ERROR(MergeDims(seed.dim(0), 2).status());
-  return ShapeFromInput0(c);
-}
-
-absl::Status KeyShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  WEIR_RETURN_IF_ERROR(c.WithRank(2, 1).status());
-  WEIR_RETURN_IF_ERROR(c.WithRank(3, 0).status());
-  return ShapeFromInput0(c);
-}
-
 absl::Status StatefulBinomialShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, c.InputAsShape(2));
   c.set_output(0, shape);
@@ -87,7 +74,7 @@ void AddGamma(OpRegistry* ops) {
           .Attr("dtype: {half, float, double}")
           .Attr(Types("T", kSizes))
           .Attr(kSeeds)
-          .InferShape(SeedShape)
+          .InferShape(StatelessShape)
           .Gradient(StatelessRandomGammaGradient)
           .Doc("Samples of gamma distributions, from a seed alone; `shape` ends with alpha's."));
   ops->Add(OpSpec("StatelessRandomGammaV3")
@@ -95,7 +82,7 @@ void AddGamma(OpRegistry* ops) {
                .Out("output: dtype")
                .Attr("dtype: {half, float, double}")
                .Attr(Types("shape_dtype", kSizes, "DT_INT32"))
-               .InferShape(KeyShape)
+               .InferShape(KeyCounterShape)
                .Gradient(StatelessRandomGammaGradient)
                .Doc("Samples of gamma distributions, from a key and a counter alone."));
 }
@@ -131,7 +118,7 @@ void AddPoisson(OpRegistry* ops) {
           .Attr(Types("dtype", kNumbers))
           .Attr(Types("T", kSizes))
           .Attr(kSeeds)
-          .InferShape(SeedShape)
+          .InferShape(StatelessShape)
           .NotDifferentiable()
           .Doc("Samples of Poisson distributions, from a seed alone; `shape` ends with lam's."));
 }
@@ -144,7 +131,7 @@ void AddBinomial(OpRegistry* ops) {
                .Attr(kSeeds)
                .Attr(Types("T", kNumbers, "DT_DOUBLE"))
                .Attr(Types("dtype", kNumbers, "DT_INT64"))
-               .InferShape(SeedShape)
+               .InferShape(StatelessShape)
                .NotDifferentiable()
                .Doc("How many of so many trials succeed, from a seed alone; `shape` ends with that "
                     "of counts and probs, broadcast."));
@@ -179,7 +166,7 @@ void AddBounded(OpRegistry* ops) {
                .Attr(Types("S", kSizes))
                .Attr(kSeeds)
                .Attr("dtype: {half, float, double}")
-               .InferShape(SeedShape)
+               .InferShape(StatelessShape)
                .Gradient(StatelessTruncatedNormalGradient)
                .Doc("Normal numbers between bounds, from a seed alone; `shape` ends with that of "
                     "the parameters, broadcast."));

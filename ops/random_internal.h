@@ -3,6 +3,7 @@
 
 #include "weir/core/gradient.h"
 #include "weir/core/op.h"
+#include "weir/core/shape_context.h"
 
 // What the sources of the random family share.
 namespace weir {
@@ -11,6 +12,11 @@ namespace weir {
 void AddCandidateOps(OpRegistry* ops);     // candidate.cc
 void AddDistributionOps(OpRegistry* ops);  // random_distributions.cc
 void AddGeneratorOps(OpRegistry* ops);     // random_generator.cc
+
+// The shape at input 0, for a seed of two numbers at input 1.
+absl::Status StatelessShape(ShapeContext& c);
+// The shape at input 0, for key, counter and algorithm at inputs 1, 2 and 3.
+absl::Status KeyCounterShape(ShapeContext& c);
 
 // Gradients with respect to the parameters of a distribution (random_gradients.cc).
 Grads RandomGammaGradient(GradContext& g);

@@ -46,13 +46,6 @@ absl::Status DenseToSparseShape(ShapeContext& c) {
   return SetSparseOutputs(c, Shape::kUnknown, rank);
 }
 
-absl::Status SparseToSparseShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t a, SparseRank(c, 0));
-  WEIR_ASSIGN_OR_RETURN(const int64_t b, SparseRank(c, 3));
-  WEIR_ASSIGN_OR_RETURN(const int64_t rank, MergeDims(a, b));
-  return SetSparseOutputs(c, Shape::kUnknown, rank);
-}
-
 absl::Status SetSizeShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(SparseRank(c, 0).status());
   return absl::OkStatus();
@@ -102,7 +95,7 @@ void AddSetOps(OpRegistry* ops) {
   ops->Add(SetOperation("SparseToSparseSetOperation",
                         "set1_indices: int64, set1_values: T, set1_shape: int64, "
                         "set2_indices: int64, set2_values: T, set2_shape: int64",
-                        SparseToSparseShape, "The same of two sparse tensors of sets."));
+                        SparsePairShape, "The same of two sparse tensors of sets."));
   ops->Add(OpSpec("SetSize")
                .In("set_indices: int64, set_values: T, set_shape: int64")
                .Out("size: int32")

@@ -25,6 +25,21 @@ absl::Status AnySparseOutputs(ShapeContext& c) {
   return SetSparseOutputs(c, Shape::kUnknown, Shape::kUnknown);
 }
 
+absl::Status FillEmptyRowsGradShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape map, c.WithRank(0, 1));
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
+  c.set_output(0, map);
+  c.set_output(1, Shape());
+  return absl::OkStatus();
+}
+
+absl::Status SparsePairShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t a, SparseRank(c, 0));
+  WEIR_ASSIGN_OR_RETURN(const int64_t b, SparseRank(c, 3));
+  WEIR_ASSIGN_OR_RETURN(const int64_t rank, MergeDims(a, b));
+  return SetSparseOutputs(c, Shape::kUnknown, rank);
+}
+
 namespace {
 
 // ---- shape rules
@@ -97,14 +112,6 @@ absl::Status FillEmptyRowsShape(ShapeContext& c) {
   c.set_output(1, Shape({Shape::kUnknown}));
   c.set_output(2, Shape({dense.rank() > 0 ? dense.dim(0) : Shape::kUnknown}));
   c.set_output(3, Shape({c.input(0).dim(0)}));
-  return absl::OkStatus();
-}
-
-absl::Status FillEmptyRowsGradShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape map, c.WithRank(0, 1));
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  c.set_output(0, map);
-  c.set_output(1, Shape());
   return absl::OkStatus();
 }
 

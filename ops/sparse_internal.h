@@ -27,6 +27,11 @@ absl::StatusOr<int64_t> SparseRank(ShapeContext& c, int first);
 // Outputs 0, 1 and 2 (if there is one) are a sparse tensor of `count` elements.
 absl::Status SetSparseOutputs(ShapeContext& c, int64_t count, int64_t rank);
 absl::Status AnySparseOutputs(ShapeContext& c);
+// Of two sparse tensors of one rank, whose parts are the inputs, another one.
+absl::Status SparsePairShape(ShapeContext& c);
+// Of the reverse index map, as it is, and of the default value, a scalar: the gradients of filling
+// empty rows.
+absl::Status FillEmptyRowsGradShape(ShapeContext& c);
 
 }  // namespace weir
 

@@ -28,13 +28,6 @@ absl::Status AddGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status CombineShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t a, SparseRank(c, 0));
-  WEIR_ASSIGN_OR_RETURN(const int64_t b, SparseRank(c, 3));
-  WEIR_ASSIGN_OR_RETURN(const int64_t rank, MergeDims(a, b));
-  return SetSparseOutputs(c, Shape::kUnknown, rank);
-}
-
 absl::Status CwiseShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape indices, c.WithRank(0, 2));
   c.set_output(0, Shape({indices.dim(0)}));
@@ -80,15 +73,6 @@ absl::Status MultiplyDenseShape(ShapeContext& c) {
   const bool adjoint_a = c.attr<bool>("adjoint_a"), adjoint_b = c.attr<bool>("adjoint_b");
   WEIR_RETURN_IF_ERROR(MergeDims(a.dim(adjoint_a ? 0 : 1), b.dim(adjoint_b ? 1 : 0)).status());
   c.set_output(0, Shape({a.dim(adjoint_a ? 1 : 0), b.dim(adjoint_b ? 0 : 1)}));
-  return absl::OkStatus();
-}
-
-absl::Status MultiplySparseShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape a, c.WithRank(0, 2));
-  WEIR_ASSIGN_OR_RETURN(const Shape b, c.WithRank(1, 2));
-  const bool transpose_a = c.attr<bool>("transpose_a"), transpose_b = c.attr<bool>("transpose_b");
-  WEIR_RETURN_IF_ERROR(MergeDims(a.dim(transpose_a ? 0 : 1), b.dim(transpose_b ? 1 : 0)).status());
-  c.set_output(0, Shape({a.dim(transpose_a ? 1 : 0), b.dim(transpose_b ? 0 : 1)}));
   return absl::OkStatus();
 }
 
@@ -283,7 +267,7 @@ OpSpec ExtremeSpec(absl::string_view op, absl::string_view doc) {
       .In("a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, "
           "b_shape: int64")
       .Out("output_indices: int64, output_values: T")
-      .InferShape(CombineShape)
+      .InferShape(SparsePairShape)
       .Doc(doc);
 }
 
@@ -307,7 +291,7 @@ void AddProducts(OpRegistry* ops) {
                .Attr("b_is_sparse: bool = false")
                .Attr("Ta: {float, bfloat16} = DT_FLOAT")
                .Attr("Tb: {float, bfloat16} = DT_FLOAT")
-               .InferShape(MultiplySparseShape)
+               .InferShape(MatMulShape)
                .Gradient(SparseMatMulGradient)
                .Doc("The product of two dense matrices that hold many zeros."));
 }

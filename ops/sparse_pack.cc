@@ -95,20 +95,6 @@ absl::Status HandlesShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status AccumulatorShape(ShapeContext& c) {
-  c.set_output(0, Shape({2}));
-  return absl::OkStatus();
-}
-
-absl::Status ApplyShape(ShapeContext& c) { return c.WithRank(1, 0).status(); }
-
-absl::Status TakeShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
-  c.set_output(0, UnknownDims(1));
-  c.set_output(2, UnknownDims(1));
-  return absl::OkStatus();
-}
-
 constexpr char kSparseInput[] = "sparse_indices: int64, sparse_values: T, sparse_shape: int64";
 constexpr char kSparseOutput[] = "sparse_indices: int64, sparse_values: dtype, sparse_shape: int64";
 
@@ -133,34 +119,6 @@ OpSpec MapSpec(absl::string_view op, absl::string_view in, absl::string_view out
       .Stateful()
       .InferShape(std::move(shape))
       .Doc(doc);
-}
-
-void AddAccumulatorOps(OpRegistry* ops) {
-  ops->Add(OpSpec("SparseConditionalAccumulator")
-               .Out("handle: Ref(string)")
-               .Attr("dtype: numbertype")
-               .Attr("shape: shape")
-               .Attr("container: string = ''")
-               .Attr("shared_name: string = ''")
-               .Attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-               .Stateful()
-               .InferShape(AccumulatorShape)
-               .Doc("Adds up gradients that have some rows only over several steps; stale ones are "
-                    "dropped."));
-  ops->Add(OpSpec("SparseAccumulatorApplyGradient")
-               .In("handle: Ref(string), local_step: int64, gradient_indices: int64, "
-                   "gradient_values: dtype, gradient_shape: int64")
-               .Attr("dtype: numbertype")
-               .Attr("has_known_shape: bool")
-               .InferShape(ApplyShape)
-               .Doc("Adds rows of a gradient, unless its step is smaller than the accumulator's."));
-  ops->Add(OpSpec("SparseAccumulatorTakeGradient")
-               .In("handle: Ref(string), num_required: int32")
-               .Out("indices: int64, values: dtype, shape: int64")
-               .Attr("dtype: numbertype")
-               .InferShape(TakeShape)
-               .Doc("The mean (or sum) of each row that gradients had, once `num_required` "
-                    "gradients are there; starts anew, one step further."));
 }
 
 }  // namespace
@@ -194,7 +152,6 @@ void AddSparsePackOps(OpRegistry* ops) {
       MapSpec("TakeManySparseFromTensorsMap", "sparse_handles: int64", kSparseOutput, "dtype: type",
               AnySparseOutputs,
               "Takes the sparse tensors with these numbers out of their map and stacks them."));
-  AddAccumulatorOps(ops);
 }
 
 }  // namespace weir

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_split.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/math_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -81,15 +82,7 @@ absl::Status SegmentJoinShape(ShapeContext& c) {
   if (count.has_value() && segments < 0) {
     return InvalidArgument("Number of segments must be non-negative but got ", segments);
   }
-  const Shape &data = c.input(0), &ids = c.input(1);
-  if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
-  if (ids.rank() > data.rank()) {
-    return InvalidArgument("segment_ids of shape ", ids.ToString(),
-                           " is no prefix of the inputs' shape ", data.ToString());
-  }
-  WEIR_RETURN_IF_ERROR(data.Sub(0, ids.rank()).MergeWith(ids).status());
-  c.set_output(0, Shape({segments}).Concatenate(data.Sub(ids.rank())));
-  return absl::OkStatus();
+  return SegmentsShape(c, segments);
 }
 
 absl::Status FingerprintShape(ShapeContext& c) {

@@ -42,7 +42,7 @@ void TextTable::Print(Console& console) const {
 std::string WithCommas(int64_t n) {
   std::string digits = absl::StrCat(n);
   for (int at = static_cast<int>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) {
-    digits.insert(at, ",");
+    digits.insert(digits.begin() + at, ',');
   }
   return digits;
 }

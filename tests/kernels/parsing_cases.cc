@@ -12,11 +12,6 @@ namespace {
 
 using namespace recorded;  // NOLINT: a vocabulary made for these tables
 
-template <size_t n>
-std::string Raw(const char (&text)[n]) {
-  return std::string(text, n - 1);
-}
-
 void AddRaw(std::vector<OpCase>* rows) {
   const auto decode = [&](const char* label, std::initializer_list<std::string> bytes,
                           const Tensor& out, bool little_endian = true) {

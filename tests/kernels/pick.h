@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/tests/kernels/op_case.h"
+#include "weir/tests/kernels/vectors.h"
 
 // Words for the references of ops that move elements: they say, element by element of the result,
 // which element of which input it is.
@@ -64,9 +65,6 @@ inline Index Ints(const Tensor& t) {
   return out;
 }
 
-inline Tensor I32(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
-inline Tensor I64(std::initializer_list<int64_t> values) { return Tensor::Vector<int64_t>(values); }
-inline Tensor I32(int32_t v) { return Tensor::Scalar(v); }
 inline Tensor Rows(std::initializer_list<int32_t> values) {
   return Tensor::Of<int32_t>(Shape({static_cast<int64_t>(values.size()) / 2, 2}), values);
 }

@@ -7,17 +7,17 @@
 #include "weir/ops/math.h"
 #include "weir/ops/ragged.h"
 #include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/vectors.h"
 
 // Ragged tensors in variants; what is refused.
 namespace weir {
 
 namespace {
 
+using pick::F32;
+using pick::I64;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Tensor I64(std::initializer_list<int64_t> values) { return Tensor::Vector<int64_t>(values); }
-Tensor F32(std::initializer_list<float> values) { return Tensor::Vector<float>(values); }
 
 Output ToVariant(const RaggedTensor& x, bool batched) {
   return AddOp("RaggedTensorToVariant", {x.nested_splits, x.values}, {{"batched_input", batched}});

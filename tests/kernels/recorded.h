@@ -19,6 +19,11 @@ inline Tensor Strings(std::initializer_list<std::string> values) {
 inline Tensor Strings(const Shape& shape, std::initializer_list<std::string> values) {
   return Tensor::Of<std::string>(shape, values);
 }
+// Bytes that may hold zeros.
+template <size_t n>
+std::string Raw(const char (&text)[n]) {
+  return std::string(text, n - 1);
+}
 inline Tensor Longs(std::initializer_list<int64_t> values) {
   return Tensor::Vector<int64_t>(values);
 }

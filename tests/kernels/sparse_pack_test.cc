@@ -7,17 +7,18 @@
 #include "weir/ops/math.h"
 #include "weir/ops/sparse.h"
 #include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/vectors.h"
 
 // Sparse tensors packed, kept aside and added up over steps; what is refused.
 namespace weir {
 
 namespace {
 
+using pick::F32;
+using pick::I64;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Tensor I64(std::initializer_list<int64_t> values) { return Tensor::Vector<int64_t>(values); }
-Tensor F32(std::initializer_list<float> values) { return Tensor::Vector<float>(values); }
 Tensor Pairs(std::initializer_list<int64_t> values) {
   return Tensor::Of<int64_t>(Shape({static_cast<int64_t>(values.size()) / 2, 2}), values);
 }

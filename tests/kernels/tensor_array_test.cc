@@ -4,10 +4,9 @@
 #include "weir/ops/tensor_array.h"
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "weir/core/scope.h"
 #include "weir/ops/math.h"
-#include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/graph_fixture.h"
 
 namespace weir {
 namespace {
@@ -15,24 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class TensorArrayTest : public ::testing::Test {
+class TensorArrayTest : public GraphFixture {
  protected:
-  Tensor Run(const Output& fetch) {
-    EXPECT_TRUE(g_.status().ok()) << g_.status();
-    const auto out = Evaluate(g_, {fetch});
-    EXPECT_TRUE(out.ok()) << out.status();
-    return out.ok() ? (*out)[0] : Tensor::Scalar(0.f);
-  }
-  static std::vector<float> Floats(const Tensor& t) {
-    return {t.flat<float>().begin(), t.flat<float>().end()};
-  }
-  // The fetch fails with INVALID_ARGUMENT and these words.
-  void ExpectError(const Output& fetch, const std::string& words) {
-    EXPECT_TRUE(g_.status().ok()) << g_.status();
-    const absl::Status s = Evaluate(g_, {fetch}).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
-    EXPECT_THAT(s.message(), HasSubstr(words));
-  }
   // An op of an array, its shapes unknown to the graph.
   Output Write(const TensorArray& a, const Output& index, const Output& value) {
     return AddOp("TensorArrayWriteV3", {a.handle(), index, value, a.flow()});
@@ -40,8 +23,6 @@ class TensorArrayTest : public ::testing::Test {
   Output Read(const TensorArray& a, int index, DataType dtype = DT_FLOAT) {
     return AddOp("TensorArrayReadV3", {a.handle(), Const(g_, index), a.flow()}, {{"dtype", dtype}});
   }
-
-  Graph g_;
 };
 
 TEST_F(TensorArrayTest, GivesBackWhatWasWritten) {
@@ -52,10 +33,10 @@ TEST_F(TensorArrayTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(a.element_shape(), Shape({2}));
   const Output all = a.Stack();
   EXPECT_EQ(all.shape(), Shape({3, 2}));
-  EXPECT_THAT(Floats(Run(all)), ElementsAre(3, 4, 5, 6, 1, 2));
-  EXPECT_THAT(Floats(Run(a.Gather({2, 1}))), ElementsAre(1, 2, 5, 6));
-  EXPECT_THAT(Floats(Run(a.Concat())), ElementsAre(3, 4, 5, 6, 1, 2));
-  EXPECT_THAT(Floats(Run(a.Read(1))), ElementsAre(5, 6));
+  EXPECT_THAT(Floats(all), ElementsAre(3, 4, 5, 6, 1, 2));
+  EXPECT_THAT(Floats(a.Gather({2, 1})), ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(Floats(a.Concat()), ElementsAre(3, 4, 5, 6, 1, 2));
+  EXPECT_THAT(Floats(a.Read(1)), ElementsAre(5, 6));
 }
 
 TEST_F(TensorArrayTest, HoldsAnyType) {
@@ -72,7 +53,7 @@ TEST_F(TensorArrayTest, GrowsIfItMay) {
   TensorArray a(g_, DT_FLOAT, 0, {.dynamic_size = true, .element_shape = Shape()});
   a = a.Write(4, Const(g_, 7.f));
   EXPECT_EQ(Run(a.Size()).scalar<int32_t>(), 5);
-  EXPECT_THAT(Floats(Run(a.Stack())), ElementsAre(0, 0, 0, 0, 7));
+  EXPECT_THAT(Floats(a.Stack()), ElementsAre(0, 0, 0, 0, 7));
   TensorArray far(g_, DT_FLOAT, 0, {.dynamic_size = true});
   far = far.Write(2000000000, Const(g_, 7.f));
   EXPECT_EQ(Run(far.Size()).scalar<int32_t>(), 2000000001);
@@ -85,18 +66,18 @@ TEST_F(TensorArrayTest, PartsMayBeOfDifferentLengths) {
   EXPECT_EQ(Run(a.Read(0)).shape(), Shape({2, 1}));
   EXPECT_EQ(Run(a.Read(1)).shape(), Shape({0, 1}));
   Node* joined = a.Concat().node;
-  EXPECT_THAT(Floats(Run(joined->output(0))), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Floats(joined->output(0)), ElementsAre(1, 2, 3));
   const Tensor lengths = Run(joined->output(1));
   EXPECT_THAT(lengths.flat<int64_t>(), ElementsAre(2, 0, 1));
 }
 
 TEST_F(TensorArrayTest, WhatWasNotWrittenIsZeroIfItsShapeIsKnown) {
-  EXPECT_THAT(Floats(Run(TensorArray(g_, DT_FLOAT, 2, {.element_shape = Shape({2})}).Stack())),
+  EXPECT_THAT(Floats(TensorArray(g_, DT_FLOAT, 2, {.element_shape = Shape({2})}).Stack()),
               ElementsAre(0, 0, 0, 0));
   TensorArray a(g_, DT_FLOAT, 2);
   ExpectError(Read(a, 1), "element shape is not fully defined");
   a = a.Write(0, Const(g_, {1.f}));  // which tells the shape of all
-  EXPECT_THAT(Floats(Run(a.Read(1))), ElementsAre(0));
+  EXPECT_THAT(Floats(a.Read(1)), ElementsAre(0));
 }
 
 TEST_F(TensorArrayTest, EmptyOnesHaveAShapeIfItIsKnown) {
@@ -158,7 +139,7 @@ TEST_F(TensorArrayTest, ElementsOfDifferentShapesAreNotPacked) {
   a = a.Write(1, Const(g_, {2.f, 3.f}));
   ExpectError(a.Stack(),
               "TensorArray has inconsistent shapes.  Index 0 has shape: [1] but index 1");
-  EXPECT_THAT(Floats(Run(a.Concat())), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Floats(a.Concat()), ElementsAre(1, 2, 3));
   TensorArray scalars(g_, DT_FLOAT, 1);
   scalars = scalars.Write(0, Const(g_, 1.f));
   ExpectError(
@@ -179,10 +160,10 @@ TEST_F(TensorArrayTest, GradientsAddUpWhatIsWrittenToThem) {
   TensorArray d = a.Gradient("gradients", a.flow());
   d = d.Write(0, Const(g_, {1.f, 10.f}));
   d = d.Write(0, Const(g_, {2.f, 20.f}));
-  EXPECT_THAT(Floats(Run(d.Read(0))), ElementsAre(3, 30));
+  EXPECT_THAT(Floats(d.Read(0)), ElementsAre(3, 30));
   // Another call of Gradients has sums of its own.
   const TensorArray other = a.Gradient("gradients_1", d.flow());
-  EXPECT_THAT(Floats(Run(other.Read(0))), ElementsAre(0, 0));
+  EXPECT_THAT(Floats(other.Read(0)), ElementsAre(0, 0));
   ExpectError(Write(d, Const(g_, 0), Const(g_, {1.f})), "Could not write to TensorArray index 0");
   const Output handle = AddOp("TensorArrayGradWithShape", {a.handle(), a.flow(), Const(g_, {3})},
                               {{"source", "more"}});

@@ -2,38 +2,19 @@
 // tests/session/loop_gradients_test.cc.
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "weir/kernels/stored_values.h"
 #include "weir/ops/array.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
-#include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/graph_fixture.h"
 
 namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
-class VariantsTest : public ::testing::Test {
+class VariantsTest : public GraphFixture {
  protected:
-  Tensor Run(const Output& fetch) {
-    EXPECT_TRUE(g_.status().ok()) << g_.status();
-    const auto out = Evaluate(g_, {fetch});
-    EXPECT_TRUE(out.ok()) << out.status();
-    return out.ok() ? (*out)[0] : Tensor::Scalar(0.f);
-  }
-  std::vector<float> Floats(const Output& fetch) {
-    const Tensor t = Run(fetch);
-    return {t.flat<float>().begin(), t.flat<float>().end()};
-  }
-  void ExpectError(const Output& fetch, const std::string& words) {
-    EXPECT_TRUE(g_.status().ok()) << g_.status();
-    const absl::Status s = Evaluate(g_, {fetch}).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(s)) << s;
-    EXPECT_THAT(s.message(), HasSubstr(words));
-  }
-
   Output Any() { return Const(g_, -1); }
   Output Empty(const Output& shape, int most = -1, DataType dtype = DT_FLOAT) {
     return AddOp("EmptyTensorList", {shape, Const(g_, most)}, {{"element_dtype", dtype}});
@@ -65,8 +46,6 @@ class VariantsTest : public ::testing::Test {
     return AddNode("TensorListConcatV2", {list, shape, Const(g_, leading)},
                    {{"element_dtype", DT_FLOAT}});
   }
-
-  Graph g_;
 };
 
 TEST_F(VariantsTest, SequencesShareWhatDoesNotChange) {

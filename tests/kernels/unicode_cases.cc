@@ -8,12 +8,6 @@ namespace {
 
 using namespace recorded;  // NOLINT: a vocabulary made for these tables
 
-// Bytes that may hold zeros.
-template <size_t n>
-std::string Raw(const char (&text)[n]) {
-  return std::string(text, n - 1);
-}
-
 Tensor Characters(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
 
 void AddDecode(std::vector<OpCase>* rows) {

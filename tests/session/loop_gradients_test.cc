@@ -15,6 +15,7 @@
 #include "weir/ops/while_loop.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/test_models.h"
 
 namespace weir {
 namespace {
@@ -70,17 +71,8 @@ class LoopGradientsTest : public ::testing::Test {
   }
   Outputs Repeat(int times, const LoopBodyFn& body, const Outputs& vars,
                  WhileOptions options = {}) {
-    Outputs all = {Const(g_, 0)};
-    all.insert(all.end(), vars.begin(), vars.end());
-    const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < times; },
-                                  [&](const Outputs& v) {
-                                    Outputs next = {v[0] + 1};
-                                    for (const Output& o : body({v.begin() + 1, v.end()}))
-                                      next.push_back(o);
-                                    return next;
-                                  },
-                                  all, options);
-    return out.empty() ? Outputs(vars.size()) : Outputs(out.begin() + 1, out.end());
+    const Outputs out = RepeatedBody(g_, Const(g_, times), body, vars, options);
+    return out.empty() ? Outputs(vars.size()) : out;
   }
 
   Graph g_;

@@ -12,6 +12,7 @@
 #include "weir/ops/nn.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/test_models.h"
 
 namespace weir {
 namespace {
@@ -32,20 +33,9 @@ class LoopsTest : public ::testing::Test {
     EXPECT_TRUE(out.ok()) << out.status();
     return out.ok() ? *std::move(out) : Tensors(fetches.size(), Tensor::Scalar(0.f));
   }
-  // Goes round `times` times.
   Outputs Repeat(Output times, const LoopBodyFn& body, const Outputs& vars,
                  WhileOptions options = {}) {
-    Outputs all = {Const(g_, 0)};
-    all.insert(all.end(), vars.begin(), vars.end());
-    const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < times; },
-                                  [&](const Outputs& v) {
-                                    Outputs next = {v[0] + 1};
-                                    for (const Output& o : body({v.begin() + 1, v.end()}))
-                                      next.push_back(o);
-                                    return next;
-                                  },
-                                  all, options);
-    return out.empty() ? out : Outputs(out.begin() + 1, out.end());
+    return RepeatedBody(g_, times, body, vars, options);
   }
   static std::vector<float> Floats(const Tensor& t) {
     return {t.flat<float>().begin(), t.flat<float>().end()};

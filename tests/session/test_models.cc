@@ -14,7 +14,6 @@
 #include "weir/ops/random.h"
 #include "weir/ops/schedules.h"
 #include "weir/ops/variables.h"
-#include "weir/ops/while_loop.h"
 
 namespace weir {
 
@@ -294,6 +293,21 @@ TestModel AddRandomOps(Graph& g, uint32_t seed, int length) {
   return {"", {"y:0", "z:0"}, {}, {}, [seed](int i, int64_t batch) {
             return NamedTensors{{"x", Noise({batch, 8}, i, seed)}};
           }};
+}
+
+Outputs RepeatedBody(Graph& graph, const Output& times, const LoopBodyFn& body, const Outputs& vars,
+                     const WhileOptions& options) {
+  Outputs all = {Const(graph, 0)};
+  all.insert(all.end(), vars.begin(), vars.end());
+  const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < times; },
+                                [&](const Outputs& v) {
+                                  Outputs next = {v[0] + 1};
+                                  for (const Output& o : body({v.begin() + 1, v.end()}))
+                                    next.push_back(o);
+                                  return next;
+                                },
+                                all, options);
+  return out.empty() ? out : Outputs(out.begin() + 1, out.end());
 }
 
 absl::StatusOr<std::vector<Tensors>> RunModel(Session& session, const TestModel& model,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/core/graph.h"
+#include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
 // Models that sessions of all kinds must compute alike: small, but with what makes a plan hard
@@ -37,6 +38,11 @@ TestModel AddBranches(Graph& graph);
 TestModel AddLoops(Graph& graph);
 // `length` nodes, each an op drawn from `seed` of values that are there already. Two are fetched.
 TestModel AddRandomOps(Graph& graph, uint32_t seed, int length);
+
+// A while loop whose body runs `times` times; `body` sees and returns `vars` only. Empty if the
+// graph refuses the loop.
+Outputs RepeatedBody(Graph& graph, const Output& times, const LoopBodyFn& body, const Outputs& vars,
+                     const WhileOptions& options = {});
 
 // What the steps fetched, and last the state. Step i has a batch of batches[i].
 absl::StatusOr<std::vector<Tensors>> RunModel(Session& session, const TestModel& model,
