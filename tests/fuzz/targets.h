@@ -19,9 +19,9 @@ void Records(absl::string_view bytes);          // a file of records, or events 
 void Npy(absl::string_view bytes);              // a .npy file
 void CheckpointState(absl::string_view bytes);  // a file named "checkpoint"
 void Feeds(absl::string_view bytes);            // tensors fed to a step
+void Steps(absl::string_view bytes);            // a binary GraphDef that is run (mutate.h)
 
-// The targets that a program links: those of files, or that of feeds, which needs the whole
-// runtime.
+// The targets that a program links: those of files, or one of those that need the whole runtime.
 struct Row {
   const char* name;  // of its folder in corpus/
   Target target;

@@ -1,0 +1,65 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "weir/core/file.h"
+#include "weir/tests/fuzz/case_graph.h"
+#include "weir/tests/fuzz/step_fuzzer.h"
+#include "weir/tests/fuzz/targets.h"
+
+// Searches for graphs that break the importer or a step; CONTRIBUTING.md says how.
+namespace weir::fuzz {
+
+namespace {
+
+int Export(const std::vector<std::string>& graphs, const std::string& folder) {
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const absl::Status status = WriteFileAtomically(absl::StrCat(folder, "/", i, ".pb"), graphs[i]);
+    if (status.ok()) continue;
+    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+    return 1;
+  }
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Imports and runs mutations of graphs until the time is over");
+  std::vector<std::string> paths;
+  FuzzOptions options;
+  std::string replay, export_folder;
+  int repeat = 1;
+  app.add_option("graphs", paths, "Files (.pb) and folders with recorded cases");
+  app.add_option("--first", options.first_seed, "The first seed");
+  app.add_option("--seconds", options.seconds, "How long");
+  app.add_option("--jobs", options.jobs, "Processes at a time");
+  app.add_option("--memory_mb", options.memory_mb, "Address space of each");
+  app.add_option("--keep", options.keep, "A folder for graphs that break something");
+  app.add_option("--replay", replay, "Runs this graph as it is, in this process, and nothing else");
+  app.add_option("--repeat", repeat, "How often to run that graph: what leaks grows");
+  app.add_option("--export", export_folder,
+                 "Writes the graphs to begin with into this folder, and does nothing else");
+  CLI11_PARSE(app, argc, argv);
+  if (!replay.empty()) {
+    const absl::StatusOr<std::string> graph = ReadFile(replay);
+    for (int i = 0; graph.ok() && i < repeat; ++i) {
+      Steps(*graph);
+      if (repeat > 1) std::fprintf(stderr, "%lld bytes in use\n", (long long)MemoryInUse());
+    }
+    return graph.ok() ? 0 : 1;
+  }
+  const absl::StatusOr<std::vector<std::string>> graphs = ReadGraphs(paths);
+  if (!graphs.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(graphs.status().message()).c_str());
+    return 2;
+  }
+  if (!export_folder.empty()) return Export(*graphs, export_folder);
+  const FuzzReport report = Fuzz(*graphs, options);
+  std::printf("%llu mutations of %zu graphs, %zu finds\n",
+              static_cast<unsigned long long>(report.runs), graphs->size(), report.finds.size());
+  return report.finds.empty() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace weir::fuzz
+
+int main(int argc, char** argv) { return weir::fuzz::Main(argc, argv); }
