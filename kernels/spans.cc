@@ -266,9 +266,16 @@ struct BinaryKernel {
 };
 
 // An op without the attribute T has one type only.
-TypeConstraints ConstraintsFor(const std::string& op, DataType type) {
+// What a graph says of the types that the op takes, and of the one that it gives where it may say
+// that too (ComplexAbs).
+TypeConstraints ConstraintsFor(const std::string& op, DataType type, size_t out_size) {
   const OpSpec* const spec = BuiltinOps().Find(op);
   if (spec != nullptr && spec->FindAttr("T") == nullptr) return {};
+  const AttrSpec* const out = spec == nullptr ? nullptr : spec->FindAttr("Tout");
+  if (out == nullptr) return {{"T", type}};
+  for (const DataType t : out->allowed_types) {
+    if (ElementSize(t) == out_size) return {{"T", type}, {"Tout", t}};
+  }
   return {{"T", type}};
 }
 
@@ -396,7 +403,7 @@ BinarySpan* SpanTable::FindBinary(absl::string_view op, DataType type) const {
 void SpanTable::AddKernels(KernelRegistry* r) const {
   for (const auto& entry : unary_) {
     const UnarySpan* span = &entry->span;
-    KernelDef& def = r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in),
+    KernelDef& def = r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in, span->out_size),
                             [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
                               return Kernel(UnaryKernel{span, ParamOf(span->param, init.node)});
                             });
@@ -405,7 +412,7 @@ void SpanTable::AddKernels(KernelRegistry* r) const {
   for (const auto& entry : binary_) {
     const BinarySpan* span = &entry->span;
     if (span->own_kernel) continue;
-    KernelDef& def = r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in),
+    KernelDef& def = r->Add(entry->op, kCpu, ConstraintsFor(entry->op, entry->in, span->out_size),
                             [span](const KernelInit& init) -> absl::StatusOr<Kernel> {
                               return Kernel(BinaryKernel{span, ParamOf(span->param, init.node),
                                                          PlanBroadcast(*span, init.input_shapes)});

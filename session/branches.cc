@@ -30,7 +30,8 @@ bool IsOp(const PlanNode& n, absl::string_view op, absl::string_view ref_op) {
 }
 bool IsSwitch(const PlanNode& n) { return IsOp(n, "Switch", "RefSwitch"); }
 
-// Of what is made from a value that only the first iteration sees, later ones see nothing either.
+// Only the first iteration sees this value, and what is made from it: that is a condition of its
+// own.
 bool EntersOnce(const PlanNode& n) { return n.is_enter() && !n.node->attr<bool>("is_constant"); }
 
 class BranchFinder {
@@ -100,7 +101,10 @@ class BranchFinder {
       all = Any(id);
       return;
     }
-    for (const PlanValue& v : n.inputs) Add(ThereIf(v), &all);
+    for (const PlanValue& v : n.inputs) {
+      Add(ThereIf(v), &all);
+      if (EntersOnce(plan_.nodes[v.node])) Add(Own(v.node), &all);
+    }
     for (const int control : n.controls) Add(EndsIf(control), &all);
     if (all.size() > kMostConditions) all = Own(id);
     if (n.is_exit()) left_if_[id] = LeftIf(id);
@@ -220,14 +224,9 @@ std::vector<Conditions> FindConditions(const PlanGraph& plan) { return BranchFin
 
 void FindBranches(PlanGraph& plan) {
   const std::vector<Conditions> conditions = FindConditions(plan);
-  std::vector<bool> once(plan.nodes.size(), false);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     PlanNode& n = plan.nodes[i];
-    const bool merges = n.def != nullptr && n.def->accepts_dead;
-    once[i] = !merges && std::any_of(n.inputs.begin(), n.inputs.end(), [&](const PlanValue& v) {
-      return once[v.node] || EntersOnce(plan.nodes[v.node]);
-    });
-    const bool conditional = !conditions[i].empty() || IsSwitch(n) || once[i];
+    const bool conditional = !conditions[i].empty() || IsSwitch(n);
     n.may_be_dead = n.kind != PlanNode::Kind::kFeed && conditional;
   }
 }
