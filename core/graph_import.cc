@@ -345,7 +345,10 @@ class GraphImporter {
     for (std::string& text : marks) {
       absl::string_view other = text;
       if (!absl::ConsumePrefix(&other, kColocationPrefix)) continue;
-      if (!by_name_.contains(other)) {
+      const bool is_here = by_name_.contains(other);
+      // A graph that grows by imports: the node may have come earlier.
+      if (!is_here && prefix_.empty() && graph_.FindNode(other) != nullptr) continue;
+      if (!is_here) {
         return InvalidArgument("Node '", def.name(),
                                "' expects to be colocated with unknown node '", other, "'");
       }

@@ -40,11 +40,31 @@ namespace {
 
 // A payload of errors that say already which node of which function they come from.
 constexpr char kInFunction[] = "weir/in_function";
+// A payload that names the node of the step's graph.
+constexpr char kFailedNode[] = "weir/node";
 
 absl::Status TimedOut(std::chrono::milliseconds limit) {
   return absl::DeadlineExceededError(
       absl::StrCat("The step took longer than its time limit of ", limit.count(), " ms"));
 }
+
+// While it lives, cancelling `outer` (if it is not null) cancels `inner`.
+class LinkedCancellation {
+ public:
+  LinkedCancellation(Cancellation* outer, Cancellation& inner) : outer_(outer) {
+    if (outer == nullptr) return;
+    linked_ = outer->OnCancel([outer, &inner] { inner.Cancel(outer->status()); }, &token_);
+    if (!linked_) inner.Cancel(outer->status());
+  }
+  ~LinkedCancellation() {
+    if (linked_) outer_->Unregister(token_);
+  }
+
+ private:
+  Cancellation* const outer_;
+  int64_t token_ = 0;
+  bool linked_ = false;
+};
 
 }  // namespace
 
@@ -190,7 +210,12 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
   step.timeout = options.timeout;
   if (options.timeout.count() > 0) step.deadline = Clock::now() + options.timeout;
   frame->trace = options.trace;
-  absl::Status status = RunFilled(frame, feeds, fetches);
+  absl::Status status;
+  {
+    const LinkedCancellation linked(options.cancellation, *frame->cancellation);
+    status = RunFilled(frame, feeds, fetches);
+  }
+  GiveBack(frame);
   if (status.ok()) return status;
   status.ErasePayload(kInFunction);
   return status;
@@ -206,11 +231,11 @@ absl::Status Executor::Call(const StepInfo& step, const Node& caller, absl::Span
   frame->step.call = &call;
   if (step.cancellation == nullptr) frame->step.cancellation = own.cancellation;
   absl::Status status = RunFilled(frame, args, results);
+  GiveBack(frame);
   if (!status.ok()) status.SetPayload(kInFunction, absl::Cord());
   return status;
 }
 
-// Gives the frame back.
 absl::Status Executor::RunFilled(Frame* frame, absl::Span<const Tensor> feeds, Tensors* fetches) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_->feed_slots[i] >= 0) frame->slots[plan_->feed_slots[i]] = feeds[i];
@@ -220,12 +245,15 @@ absl::Status Executor::RunFilled(Frame* frame, absl::Span<const Tensor> feeds, T
   const std::vector<int32_t>& empty = status.ok() ? plan_->reset_slots : plan_->dynamic_slots;
   for (const int32_t slot : empty) frame->slots[slot] = Tensor();
   if (plan_->may_have_dead) std::fill(frame->dead.begin(), frame->dead.end(), 0);
+  return status;
+}
+
+void Executor::GiveBack(Frame* frame) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (frame->cancellation->cancelled()) frame->cancellation = std::make_unique<Cancellation>();
   frame->step.cancellation = frame->cancellation.get();
   frame->step.call = nullptr;
   idle_.push_back(frame);
-  return status;
 }
 
 absl::Status Executor::RunFrame(Frame& frame) {
@@ -367,7 +395,15 @@ absl::Status AtNode(const Node& node, const Device& device, const absl::Status& 
   if (status.GetPayload(kInFunction)) return status;
   std::string where = absl::StrCat(node.op_name(), " (node ", CallPath(call), node.name());
   if (!device.is_host()) absl::StrAppend(&where, ", ", device.text());
-  return Annotate(status, absl::StrCat(where, ")"));
+  absl::Status out = Annotate(status, absl::StrCat(where, ")"));
+  while (call != nullptr && call->outer != nullptr) call = call->outer;
+  out.SetPayload(kFailedNode, absl::Cord(call != nullptr ? call->node->name() : node.name()));
+  return out;
+}
+
+std::string FailedNode(const absl::Status& error) {
+  const auto name = error.GetPayload(kFailedNode);
+  return name ? std::string(*name) : "";
 }
 
 void Executor::Trace(Frame& frame, int32_t i, Clock::time_point start) const {

@@ -13,7 +13,8 @@ namespace weir {
 
 // An error of this node's kernel, with op, name and (unless it is the CPU) device in front. The
 // name of a node in a function begins with those of the nodes that led to it ("caller/node"); an
-// error that comes out of a function says so already.
+// error that comes out of a function says so already. FailedNode finds the name of the node of the
+// step's graph.
 absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status,
                     const FunctionCall* call = nullptr);
 
@@ -46,6 +47,7 @@ class Executor {
   absl::StatusOr<std::unique_ptr<Frame>> NewFrame();
 
   absl::Status RunFilled(Frame* frame, absl::Span<const Tensor> feeds, Tensors* fetches);
+  void GiveBack(Frame* frame);
   absl::Status RunFrame(Frame& frame);
   absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>

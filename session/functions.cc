@@ -165,10 +165,12 @@ class SessionFunctions::Body final : public Function {
   std::atomic<PreparedStep*> ready_{nullptr};
 };
 
-SessionFunctions::SessionFunctions(const PlanEnvironment& env) : env_(env) {}
+SessionFunctions::SessionFunctions(const PlanEnvironment& env, std::shared_mutex& graph_mutex)
+    : env_(env), graph_mutex_(graph_mutex) {}
 SessionFunctions::~SessionFunctions() = default;
 
 absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
+  const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex_);
   const std::lock_guard<std::mutex> lock(mutex_);
   WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
   if (!body->knows_whether_it_waits()) body->set_may_wait(Waits(*body));

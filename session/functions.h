@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,8 +17,8 @@ namespace weir {
 // is one body with a plan of its own, made when it is first called and shared by all callers.
 class SessionFunctions final : public Functions {
  public:
-  // `env` is the session's.
-  explicit SessionFunctions(const PlanEnvironment& env);
+  // `env` is the session's; `graph_mutex` guards its graph, and is held shared while that is read.
+  SessionFunctions(const PlanEnvironment& env, std::shared_mutex& graph_mutex);
   ~SessionFunctions() override;
 
   absl::StatusOr<Function*> Find(const FunctionRef& function) override;
@@ -33,6 +34,7 @@ class SessionFunctions final : public Functions {
   bool Waits(Body& body);
 
   const PlanEnvironment env_;
+  std::shared_mutex& graph_mutex_;
   std::mutex mutex_;
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;
 };

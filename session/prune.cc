@@ -22,6 +22,7 @@ class Pruner {
 
   absl::StatusOr<PlanGraph> Run() {
     WEIR_RETURN_IF_ERROR(CheckRequest());
+    done_.insert(request_.done.begin(), request_.done.end());
     for (size_t i = 0; i < request_.feeds.size(); ++i) {
       if (!feeds_.emplace(request_.feeds[i], -1).second) {
         return InvalidArgument("Tensor '", request_.feeds[i].name(), "' is fed more than once");
@@ -104,6 +105,11 @@ class Pruner {
            feeds_.contains(node.output(0));
   }
 
+  // A control input that nobody waits for.
+  bool IsOver(const Node& control) const {
+    return IsFedPlaceholder(control) || (!done_.empty() && done_.contains(&control));
+  }
+
   static constexpr int kUnseen = -1, kOpen = -2;
 
   // A node on the way from the root, and which of its needs comes next: inputs, then controls.
@@ -149,7 +155,7 @@ class Pruner {
       const Node* needed =
           i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
       if (i < num_inputs ? feeds_.contains(node->input(i)) || IsNextIteration(*needed)
-                         : IsFedPlaceholder(*needed))
+                         : IsOver(*needed))
         continue;
       int& id = ids_[needed->id()];
       if (id == kOpen) {
@@ -172,7 +178,7 @@ class Pruner {
                                                      : PlanValue{ids_[in.node->id()], in.index});
     }
     for (const Node* control : node->control_inputs()) {
-      if (!IsFedPlaceholder(*control)) p.controls.push_back(ids_[control->id()]);
+      if (!IsOver(*control)) p.controls.push_back(ids_[control->id()]);
     }
     ids_[node->id()] = static_cast<int>(plan_.nodes.size());
     plan_.nodes.push_back(std::move(p));
@@ -183,6 +189,7 @@ class Pruner {
   PlanGraph plan_;
   std::vector<int> ids_;  // by node id: position in the plan
   absl::flat_hash_map<Output, int> feeds_;
+  absl::flat_hash_set<const Node*> done_;
   absl::flat_hash_map<const Node*, int> carries_;  // by NextIteration
   std::vector<const Node*> carried_;               // the same, in the order they were found
 };

@@ -1,11 +1,13 @@
 #include "weir/session/session.h"
 
 #include <mutex>
+#include <shared_mutex>
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/gpu.h"
 #include "weir/session/executor.h"
 #include "weir/session/functions.h"
+#include "weir/session/partial_run.h"
 #include "weir/session/plan.h"
 #include "weir/session/prepared_step.h"
 #include "weir/session/uninitialized.h"
@@ -13,10 +15,15 @@
 namespace weir {
 
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
-  Impl(const Graph& g, SessionOptions o) : graph(g), options(std::move(o)) {}
+  Impl(const Graph& g, SessionOptions o)
+      : graph(g),
+        options(std::move(o)),
+        resources(options.resources != nullptr ? options.resources
+                                               : std::make_shared<ResourceMap>()) {}
   // Handles that were fetched may keep variables; what their values lie in goes now.
   ~Impl() {
-    for (const auto& variable : resources.All<VariableState>()) variable->Clear();
+    if (options.resources != nullptr) return;
+    for (const auto& variable : resources->All<VariableState>()) variable->Clear();
   }
 
   const Graph& graph;
@@ -25,13 +32,15 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   ThreadPool* pool = nullptr;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Placement> placement;
-  ResourceMap resources;
+  const std::shared_ptr<ResourceMap> resources;
+  // Shared by those who read the graph beyond the nodes that they know.
+  std::shared_mutex graph_mutex;
   std::unique_ptr<SessionFunctions> functions;
   std::atomic<bool> closed{false};
   std::atomic<int64_t> next_step_id{1};
 
-  // Prepared steps by what they were asked for: nodes and output numbers of feeds, fetches and
-  // targets.
+  // Prepared steps by what they were asked for: nodes and output numbers of feeds, fetches, targets
+  // and what is done.
   using Key = std::vector<std::pair<const Node*, int>>;
   std::mutex mutex;
   absl::flat_hash_map<Key, std::unique_ptr<Step::Impl>> steps;
@@ -40,7 +49,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return options.kernels != nullptr ? *options.kernels : BuiltinKernels();
   }
   PlanEnvironment environment() {
-    return PlanEnvironment{graph, kernels(), devices,    resources,
+    return PlanEnvironment{graph, kernels(), devices,    *resources,
                            *pool, options,   *placement, functions.get()};
   }
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
@@ -61,7 +70,8 @@ struct Step::Impl {
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
       absl::Status status = executor.Run(feeds, fetches, options, id);
       if (status.ok()) return status;
-      return NameUninitialized(status, session->graph, prepared->graph(), session->resources);
+      const std::shared_lock<std::shared_mutex> lock(session->graph_mutex);
+      return NameUninitialized(status, session->graph, prepared->graph(), *session->resources);
     });
   }
 };
@@ -82,6 +92,7 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
 absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest request) {
   if (closed.load(std::memory_order_acquire))
     return absl::CancelledError("Attempted to use a closed Session.");
+  const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex);
   WEIR_RETURN_IF_ERROR(graph.status());
   Key key;
   for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
@@ -89,6 +100,8 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
   for (const Output& o : request.fetches) key.emplace_back(o.node, o.index);
   key.emplace_back(nullptr, 0);
   for (const Operation& o : request.targets) key.emplace_back(o.node, 0);
+  if (!request.done.empty()) key.emplace_back(nullptr, 0);
+  for (const Node* node : request.done) key.emplace_back(node, 0);
   const std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<Step::Impl>& slot = steps[key];
   if (slot == nullptr) {
@@ -105,6 +118,66 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
   }
   return std::shared_ptr<Step::Impl>(shared_from_this(), slot.get());
 }
+
+struct PartialRun::Impl {
+  Impl(std::shared_ptr<Session::Impl> of, Pieces of_step)
+      : session(std::move(of)), pieces(std::move(of_step)) {}
+
+  const std::shared_ptr<Session::Impl> session;
+  std::mutex mutex;  // held while a piece runs
+  Pieces pieces;
+  std::atomic<bool> over{false};
+
+  absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
+                              const std::vector<Operation>& targets, const RunOptions& options) {
+    WEIR_ASSIGN_OR_RETURN(Piece piece, pieces.Next(feeds, fetches, targets));
+    over = true;  // unless all goes well
+    Tensors values;
+    if (!piece.request.fetches.empty() || !piece.request.targets.empty()) {
+      Step step;
+      WEIR_ASSIGN_OR_RETURN(step.impl_, session->Prepare(piece.request));
+      WEIR_RETURN_IF_ERROR(step.Run(piece.feeds, &values, options));
+    }
+    Tensors results = pieces.Finish(piece, std::move(values));
+    over = pieces.is_over();
+    return results;
+  }
+};
+
+absl::StatusOr<Tensors> PartialRun::Run(const Feeds& feeds, const Outputs& fetches,
+                                        const std::vector<Operation>& targets,
+                                        const RunOptions& options) {
+  if (impl_ == nullptr)
+    return FailedPrecondition("The partial run is empty: Session::StartPartialRun makes one");
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  if (impl_->over) return InvalidArgument("The partial run is over.");
+  return impl_->Run(feeds, fetches, targets, options);
+}
+
+bool PartialRun::is_over() const { return impl_ == nullptr || impl_->over; }
+
+namespace {
+
+absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std::string>& feeds,
+                                       const std::vector<std::string>& fetches,
+                                       const std::vector<std::string>& targets) {
+  PlanRequest request;
+  for (const std::string& name : feeds) {
+    WEIR_ASSIGN_OR_RETURN(request.feeds.emplace_back(), graph.FindOutput(name));
+  }
+  for (const std::string& name : fetches) {
+    WEIR_ASSIGN_OR_RETURN(request.fetches.emplace_back(), graph.FindOutput(name));
+  }
+  for (const std::string& name : targets) {
+    Node* node = graph.FindNode(name);
+    if (node == nullptr)
+      return NotFound("The name '", name, "' refers to an Operation not in the graph.");
+    request.targets.emplace_back(node);
+  }
+  return request;
+}
+
+}  // namespace
 
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::Session(Session&&) noexcept = default;
@@ -128,7 +201,7 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   for (auto& device : others) impl->devices.push_back(std::move(device));
   impl->placement =
       std::make_unique<Placement>(impl->graph, impl->kernels(), impl->devices, impl->options);
-  impl->functions = std::make_unique<SessionFunctions>(impl->environment());
+  impl->functions = std::make_unique<SessionFunctions>(impl->environment(), impl->graph_mutex);
   return Session(std::move(impl));
 }
 
@@ -152,35 +225,57 @@ absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Te
                                      const std::vector<std::string>& fetches,
                                      const std::vector<std::string>& targets,
                                      const RunOptions& options) {
-  Feeds outputs_fed;
-  Outputs fetched;
-  std::vector<Operation> run;
+  std::vector<std::string> names;
+  Tensors values;
   for (const auto& [name, value] : feeds) {
-    WEIR_ASSIGN_OR_RETURN(const Output output, impl_->graph.FindOutput(name));
-    outputs_fed.emplace_back(output, value);
+    names.push_back(name);
+    values.push_back(value);
   }
-  for (const std::string& name : fetches) {
-    WEIR_ASSIGN_OR_RETURN(const Output output, impl_->graph.FindOutput(name));
-    fetched.push_back(output);
-  }
-  for (const std::string& name : targets) {
-    Node* node = impl_->graph.FindNode(name);
-    if (node == nullptr)
-      return NotFound("The name '", name, "' refers to an Operation not in the graph.");
-    run.emplace_back(node);
-  }
-  return Run(outputs_fed, fetched, run, options);
+  WEIR_ASSIGN_OR_RETURN(const Step step, Prepare(names, fetches, targets));
+  Tensors results;
+  WEIR_RETURN_IF_ERROR(step.Run(values, &results, options));
+  return results;
 }
 
 absl::StatusOr<Step> Session::Prepare(const Outputs& feeds, const Outputs& fetches,
                                       const std::vector<Operation>& targets) {
   Step step;
-  WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare(PlanRequest{feeds, fetches, targets}));
+  WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare(PlanRequest{feeds, fetches, targets, {}}));
   return step;
 }
 
+absl::StatusOr<Step> Session::Prepare(const std::vector<std::string>& feeds,
+                                      const std::vector<std::string>& fetches,
+                                      const std::vector<std::string>& targets) {
+  PlanRequest request;
+  {
+    const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
+    WEIR_ASSIGN_OR_RETURN(request, FindByName(impl_->graph, feeds, fetches, targets));
+  }
+  Step step;
+  WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare(std::move(request)));
+  return step;
+}
+
+absl::StatusOr<PartialRun> Session::StartPartialRun(const Outputs& feeds, const Outputs& fetches,
+                                                    const std::vector<Operation>& targets) {
+  if (fetches.empty() && targets.empty())
+    return InvalidArgument("PartialRunSetup: specify at least one target to fetch or execute.");
+  PlanRequest request{feeds, fetches, targets, {}};
+  PartialRun run;
+  const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
+  WEIR_ASSIGN_OR_RETURN(Pieces pieces, Pieces::Make(std::move(request), impl_->graph));
+  run.impl_ = std::make_shared<PartialRun::Impl>(impl_, std::move(pieces));
+  return run;
+}
+
+absl::Status Session::Extend(const std::function<absl::Status()>& add) {
+  const std::lock_guard<std::shared_mutex> lock(impl_->graph_mutex);
+  return add();
+}
+
 const Graph& Session::graph() const { return impl_->graph; }
-ResourceMap& Session::resources() { return impl_->resources; }
+ResourceMap& Session::resources() { return *impl_->resources; }
 ThreadPool& Session::pool() { return *impl_->pool; }
 
 std::vector<Device*> Session::devices() const {
@@ -190,7 +285,7 @@ std::vector<Device*> Session::devices() const {
 }
 
 void Session::Reset(const std::vector<std::string>& containers) {
-  impl_->resources.Reset(containers);
+  impl_->resources->Reset(containers);
   impl_->functions->Forget();
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   for (const auto& [key, step] : impl_->steps) step->prepared->Forget();

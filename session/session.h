@@ -19,8 +19,6 @@
 
 namespace weir {
 
-class Plan;
-
 struct SessionOptions {
   // Threads that kernels and the executor use, the calling one included; 0: one a processor.
   int num_threads = 0;
@@ -44,6 +42,9 @@ struct SessionOptions {
   // Devices besides the CPU; null for every GPU that can be used. Shared with nobody else while the
   // session lives.
   std::function<std::vector<std::unique_ptr<Device>>()> make_devices;
+  // State that sessions have in common, by container and name: all that are given the same map see
+  // the same variables, queues and tables. Null: the session's own.
+  std::shared_ptr<ResourceMap> resources;
 };
 
 // How long one node took in a traced run.
@@ -57,6 +58,7 @@ struct NodeTrace {
 struct RunOptions {
   std::chrono::milliseconds timeout{0};     // zero: the session's default
   std::vector<NodeTrace>* trace = nullptr;  // filled with one record a node, if given
+  Cancellation* cancellation = nullptr;     // ends the run when cancelled, if given
 };
 
 using Feed = std::pair<Output, Tensor>;
@@ -75,10 +77,40 @@ class Step {
                    const RunOptions& options) const;
 
  private:
+  friend class PartialRun;
   friend class Session;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // counts the session, which owns it
 };
+
+// A step that is fed and fetched piece by piece: each piece runs what its fetches and targets need
+// and no earlier piece has run. Made by Session::StartPartialRun; cheap to copy. Pieces called from
+// several threads run one after another.
+class PartialRun {
+ public:
+  // Gives some of the step's feeds, and returns some of its fetches, in order. Each feed and each
+  // fetch may come once. When all have come, targets that no piece has asked for are run as well.
+  //
+  // clang-format off
+  //   INVALID_ARGUMENT  a feed, fetch or target that the step was not made with, or that has come
+  //                     before; a fetch that needs a feed which is still to come (the step goes on)
+  // clang-format on
+  //
+  // and the errors of Session::Run: after those the step is over.
+  absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
+                              const std::vector<Operation>& targets = {},
+                              const RunOptions& options = {});
+  // All feeds and fetches have come, or a piece has failed.
+  bool is_over() const;
+
+ private:
+  friend class Session;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// The name of the node that a run's error came from; "" if it came from none.
+std::string FailedNode(const absl::Status& error);
 
 // Runs parts of a graph, and holds the state (variables, queues, ...) that outlives a run. The
 // graph outlives the session; nodes added to it later can be run too. Safe to use from many
@@ -119,6 +151,19 @@ class Session {
 
   absl::StatusOr<Step> Prepare(const Outputs& feeds, const Outputs& fetches,
                                const std::vector<Operation>& targets = {});
+  // By name, as Run.
+  absl::StatusOr<Step> Prepare(const std::vector<std::string>& feeds,
+                               const std::vector<std::string>& fetches,
+                               const std::vector<std::string>& targets);
+
+  // All that the pieces will feed, fetch and run. INVALID_ARGUMENT if there is nothing to fetch or
+  // run.
+  absl::StatusOr<PartialRun> StartPartialRun(const Outputs& feeds, const Outputs& fetches,
+                                             const std::vector<Operation>& targets = {});
+
+  // Calls `add`, which adds nodes to the graph, while nobody else looks at it: for graphs that grow
+  // while steps run. Returns what `add` returns.
+  absl::Status Extend(const std::function<absl::Status()>& add);
 
   const Graph& graph() const;
   ResourceMap& resources();
@@ -132,6 +177,7 @@ class Session {
   void Close();
 
  private:
+  friend class PartialRun;
   friend class Step;
   struct Impl;
   explicit Session(std::shared_ptr<Impl> impl);

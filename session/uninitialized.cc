@@ -128,9 +128,13 @@ absl::Status NameUninitialized(const absl::Status& error, const Graph& graph, co
                                : "the graph has no initializer for it",
         path.empty() ? "" : absl::StrCat("; restoring ", path, " gave it no value"), ")"));
   }
-  return FailedPrecondition(
+  absl::Status named = FailedPrecondition(
       error.message(),
       "\nVariables that the step reads and that have no value: ", absl::StrJoin(lines, ", "));
+  error.ForEachPayload([&named](absl::string_view url, const absl::Cord& payload) {
+    named.SetPayload(url, payload);
+  });
+  return named;
 }
 
 }  // namespace weir

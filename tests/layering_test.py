@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Each folder includes only what stands to its left in docs' line of folders.
 
-    proto < core < ops < kernels < session < tools, examples        tests sees everything
+    proto < core < ops < kernels < session < rpc < tools, examples        tests sees everything
 
 Bazel's visibility says the same; this says it in words, and sees headers that visibility does not.
 """
@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-LINE = ["proto", "core", "ops", "kernels", "session"]
+LINE = ["proto", "core", "ops", "kernels", "session", "rpc"]
 ENDS = ["tools", "examples"]  # Both may include all of the line, and not each other.
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 

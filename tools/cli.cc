@@ -88,6 +88,7 @@ int RunWeir(const std::vector<std::string>& args, Console& console) {
   AddEventsCommand(app, &action);
   AddOpsCommand(app, &action);
   AddCaseCommand(app, &action);
+  AddServeCommand(app, &action);
   AddHelpCommand(app, &action);
 
   if (args.empty()) {

@@ -48,6 +48,7 @@ void AddEventsCommand(CLI::App& app, Action* action);
 void AddGraphCommand(CLI::App& app, Action* action);
 void AddOpsCommand(CLI::App& app, Action* action);
 void AddRunCommand(CLI::App& app, Action* action);
+void AddServeCommand(CLI::App& app, Action* action);
 
 // A subcommand with a description and an example that its help ends with.
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* description, const char* example);

@@ -30,7 +30,7 @@ COPTS = [
 ]
 
 # Each folder may include what stands before it; tests see everything.
-_ORDER = ["proto", "core", "ops", "kernels", "session"]
+_ORDER = ["proto", "core", "ops", "kernels", "session", "rpc"]
 _TOP = ["tools", "examples", "tests"]
 
 def visible_from(folder):

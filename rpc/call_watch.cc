@@ -1,0 +1,59 @@
+#include "weir/rpc/call_watch.h"
+
+#include <grpcpp/server_context.h>
+
+#include <utility>
+
+namespace weir::rpc {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPeriod(50);
+constexpr int kPeriodsAChore = 20;
+
+}  // namespace
+
+CallWatch::CallWatch(std::function<void()> chore)
+    : chore_(std::move(chore)), thread_([this] { Watch(); }) {}
+
+CallWatch::~CallWatch() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    over_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+// Cancelling runs callbacks, which end quickly; so calls cannot leave while they are looked at.
+void CallWatch::Watch() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (int period = 1; !wake_.wait_for(lock, kPeriod, [this] { return over_; }); ++period) {
+    for (Call* call : calls_) {
+      if (call->context_.IsCancelled())
+        call->cancellation_.Cancel(absl::CancelledError("The client has cancelled the call."));
+    }
+    if (period % kPeriodsAChore != 0) continue;
+    lock.unlock();
+    chore_();
+    lock.lock();
+  }
+}
+
+int CallWatch::num_calls() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int>(calls_.size());
+}
+
+CallWatch::Call::Call(CallWatch& watch, grpc::ServerContext& context)
+    : watch_(watch), context_(context) {
+  const std::lock_guard<std::mutex> lock(watch_.mutex_);
+  watch_.calls_.insert(this);
+}
+
+CallWatch::Call::~Call() {
+  const std::lock_guard<std::mutex> lock(watch_.mutex_);
+  watch_.calls_.erase(this);
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,60 @@
+#ifndef WEIR_RPC_CALL_WATCH_H_
+#define WEIR_RPC_CALL_WATCH_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <set>
+#include <mutex>
+#include <thread>
+
+#include "weir/core/kernel.h"
+
+namespace grpc {
+class ServerContext;
+}
+
+namespace weir::rpc {
+
+// Cancels calls whose clients have gone away. gRPC's synchronous servers tell so only when asked:
+// one thread asks for all calls in progress, twenty times a second.
+class CallWatch {
+ public:
+  // `chore` is called about once a second, on the same thread.
+  explicit CallWatch(std::function<void()> chore);
+  ~CallWatch();
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
+
+  // A call in progress, for as long as this lives.
+  class Call {
+   public:
+    Call(CallWatch& watch, grpc::ServerContext& context);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    Cancellation& cancellation() { return cancellation_; }
+
+   private:
+    friend class CallWatch;
+    CallWatch& watch_;
+    grpc::ServerContext& context_;
+    Cancellation cancellation_;
+  };
+
+  int num_calls() const;
+
+ private:
+  void Watch();
+
+  const std::function<void()> chore_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::set<Call*> calls_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weir::rpc
+
+#endif  // WEIR_RPC_CALL_WATCH_H_

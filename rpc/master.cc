@@ -1,0 +1,247 @@
+#include "weir/rpc/master.h"
+
+#include <random>
+
+#include "absl/strings/str_format.h"
+#include "weir/proto/master.pb.h"
+#include "weir/rpc/master_session.h"
+
+namespace weir::rpc {
+
+namespace {
+
+constexpr size_t kRememberedRequests = 100'000;
+// What protobuf and gRPC can carry.
+constexpr size_t kLargestMessage = (size_t{1} << 31) - 1024;
+
+uint64_t RandomNumber() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+absl::Status NoSession(const std::string& handle) {
+  return absl::AbortedError(absl::StrCat("Session ", handle, " is not found."));
+}
+
+template <class Response>
+absl::Status CheckSize(const Response& response) {
+  const size_t bytes = response.ByteSizeLong();
+  if (bytes <= kLargestMessage) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("The fetched values take ", bytes, " bytes: a response holds 2 GB at most"));
+}
+
+}  // namespace
+
+// A session in use by one call.
+class Master::Use {
+ public:
+  Use(Master& master, const std::string& handle) : master_(master), handle_(handle) {
+    const std::lock_guard<std::mutex> lock(master_.mutex_);
+    const auto it = master_.sessions_.find(handle);
+    if (it == master_.sessions_.end()) return;
+    ++it->second.calls;
+    session_ = it->second.session;
+  }
+  ~Use() {
+    if (session_ == nullptr) return;
+    const std::lock_guard<std::mutex> lock(master_.mutex_);
+    const auto it = master_.sessions_.find(handle_);
+    if (it == master_.sessions_.end()) return;
+    --it->second.calls;
+    it->second.idle_since = Clock::now();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  explicit operator bool() const { return session_ != nullptr; }
+  MasterSession* operator->() const { return session_.get(); }
+
+ private:
+  Master& master_;
+  const std::string handle_;
+  std::shared_ptr<MasterSession> session_;
+};
+
+Master::Master(MasterOptions options)
+    : options_(std::move(options)), resources_(std::make_shared<ResourceMap>()) {}
+
+Master::~Master() { CloseAll(); }
+
+absl::StatusOr<std::unique_ptr<Master>> Master::Create(MasterOptions options) {
+  std::unique_ptr<Master> master(new Master(std::move(options)));
+  const Graph empty;
+  WEIR_ASSIGN_OR_RETURN(const Session session, Session::Create(empty, master->options_.session));
+  for (const Device* device : session.devices()) {
+    master->devices_.push_back({device->text(), device->name().type.value_or("CPU"),
+                                device->Description(), device->memory_limit(), RandomNumber()});
+  }
+  return master;
+}
+
+std::string Master::NewHandle() { return absl::StrFormat("%016x", RandomNumber()); }
+
+// A request that its client, or what lies between, has sent again must not run again.
+absl::Status Master::CheckUnique(int64_t request_id, const char* method) {
+  if (request_id == 0) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!recent_requests_.insert(request_id).second) {
+    return absl::AbortedError(
+        absl::StrCat("The same ", method, " request was received twice: request_id ", request_id));
+  }
+  request_order_.push_back(request_id);
+  if (request_order_.size() > kRememberedRequests) {
+    recent_requests_.erase(request_order_.front());
+    request_order_.pop_front();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Cancellation&,
+                                   proto::CreateSessionResponse* response) {
+  const auto is_full = [this] {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return sessions_.size() >= static_cast<size_t>(options_.max_sessions);
+  };
+  const absl::Status too_many = absl::ResourceExhaustedError(
+      absl::StrCat("The server has ", options_.max_sessions, " sessions, which is its limit"));
+  if (is_full()) return too_many;
+  SessionOptions options = options_.session;
+  options.resources = resources_;
+  WEIR_ASSIGN_OR_RETURN(
+      std::shared_ptr<MasterSession> session,
+      MasterSession::Create(request.graph_def(), request.config(), std::move(options)));
+  const std::string handle = NewHandle();
+  response->set_session_handle(handle);
+  response->set_graph_version(session->graph_version());
+  if (is_full()) return too_many;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sessions_[handle] = Entry{std::move(session), 0, Clock::now()};
+  return absl::OkStatus();
+}
+
+absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request, Cancellation&,
+                                   proto::ExtendSessionResponse* response) {
+  const Use session(*this, request.session_handle());
+  if (!session) return NoSession(request.session_handle());
+  WEIR_ASSIGN_OR_RETURN(const int64_t version, session->Extend(request.graph_def(),
+                                                               request.current_graph_version()));
+  response->set_new_graph_version(version);
+  return absl::OkStatus();
+}
+
+absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& request, Cancellation&,
+                                     proto::PartialRunSetupResponse* response) {
+  WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "PartialRunSetup"));
+  const Use session(*this, request.session_handle());
+  if (!session) return NoSession(request.session_handle());
+  WEIR_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(), session->SetUpPartialRun(request));
+  return absl::OkStatus();
+}
+
+absl::Status Master::RunStep(const proto::RunStepRequest& request, Cancellation& cancellation,
+                             proto::RunStepResponse* response) {
+  WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunStep"));
+  const Use session(*this, request.session_handle());
+  if (!session) return NoSession(request.session_handle());
+  absl::Status status = session->Run(request, cancellation, response);
+  if (status.ok()) status = CheckSize(*response);
+  if (status.ok() || !request.store_errors_in_response_body()) return status;
+  response->clear_tensor();
+  response->set_status_code(static_cast<proto::error::Code>(status.raw_code()));
+  response->set_status_error_message(std::string(status.message()));
+  return absl::OkStatus();
+}
+
+absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Cancellation&,
+                                  proto::CloseSessionResponse*) {
+  std::shared_ptr<MasterSession> session;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = sessions_.find(request.session_handle());
+    if (it == sessions_.end()) return NoSession(request.session_handle());
+    session = std::move(it->second.session);
+    sessions_.erase(it);
+  }
+  session->Close();
+  return absl::OkStatus();
+}
+
+absl::Status Master::ListDevices(const proto::ListDevicesRequest& request, Cancellation&,
+                                 proto::ListDevicesResponse* response) {
+  if (!request.session_handle().empty() && !Use(*this, request.session_handle()))
+    return InvalidArgument("Session ", request.session_handle(), " is not found.");
+  for (const DeviceInfo& device : devices_) {
+    proto::DeviceAttributes* attributes = response->add_local_device();
+    attributes->set_name(device.name);
+    attributes->set_device_type(device.type);
+    attributes->set_memory_limit(device.memory_limit);
+    attributes->set_incarnation(device.incarnation);
+    attributes->set_physical_device_desc(device.description);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
+                           proto::ResetResponse*) {
+  CloseAll();
+  resources_->Reset({request.container().begin(), request.container().end()});
+  return absl::OkStatus();
+}
+
+absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request, Cancellation&,
+                                  proto::MakeCallableResponse* response) {
+  WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "MakeCallable"));
+  const Use session(*this, request.session_handle());
+  if (!session) return NoSession(request.session_handle());
+  WEIR_ASSIGN_OR_RETURN(const int64_t handle, session->MakeCallable(request.options()));
+  response->set_handle(handle);
+  return absl::OkStatus();
+}
+
+absl::Status Master::RunCallable(const proto::RunCallableRequest& request,
+                                 Cancellation& cancellation, proto::RunCallableResponse* response) {
+  WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunCallable"));
+  const Use session(*this, request.session_handle());
+  if (!session) return NoSession(request.session_handle());
+  WEIR_RETURN_IF_ERROR(session->RunCallable(request, cancellation, response));
+  return CheckSize(*response);
+}
+
+absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request, Cancellation&,
+                                     proto::ReleaseCallableResponse*) {
+  const Use session(*this, request.session_handle());
+  if (!session) return NoSession(request.session_handle());
+  return session->ReleaseCallable(request.handle());
+}
+
+std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions(
+    const std::function<bool(const Entry&)>& which) {
+  std::vector<std::shared_ptr<MasterSession>> taken;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(sessions_, [&](const auto& named) {
+    if (!which(named.second)) return false;
+    taken.push_back(named.second.session);
+    return true;
+  });
+  return taken;
+}
+
+void Master::CloseIdleSessions() {
+  if (options_.idle_limit.count() == 0) return;
+  const Clock::time_point limit = Clock::now() - options_.idle_limit;
+  const auto idle = TakeSessions(
+      [&](const Entry& entry) { return entry.calls == 0 && entry.idle_since < limit; });
+  for (const auto& session : idle) session->Close();
+}
+
+void Master::CloseAll() {
+  for (const auto& session : TakeSessions([](const Entry&) { return true; })) session->Close();
+}
+
+int Master::num_sessions() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int>(sessions_.size());
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,291 @@
+#include "weir/rpc/master_session.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "weir/core/graph_io.h"
+#include "weir/proto/master.pb.h"
+#include "weir/rpc/run_metadata.h"
+
+namespace weir::rpc {
+
+namespace {
+
+// What a client may keep in a session at a time.
+constexpr size_t kMostPartialRuns = 10'000;
+constexpr size_t kMostCallables = 100'000;
+
+template <class Field>
+std::vector<std::string> Names(const Field& field) {
+  return {field.begin(), field.end()};
+}
+
+absl::StatusOr<Tensor> FeedValue(const std::string& name, const proto::TensorProto& value) {
+  absl::StatusOr<Tensor> tensor = TensorFromProto(value);
+  if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("Invalid feed for ", name));
+  return tensor;
+}
+
+// TensorFlow's clients find the node that failed between these braces, and look for the task that
+// it failed on.
+absl::Status StepError(const absl::Status& status, const Session& session) {
+  if (status.ok()) return status;
+  absl::string_view task = session.devices()[0]->text();
+  task = task.substr(0, task.find("/device:"));
+  const std::string node = FailedNode(status);
+  return absl::Status(status.code(),
+                      absl::StrCat("From ", task, ":\n", status.message(),
+                                   node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]")));
+}
+
+// Everything that nodes name and that does not come with them, by the names they use.
+std::map<std::string, Output> EarlierNodes(const proto::GraphDef& nodes, const Graph& graph) {
+  absl::flat_hash_set<absl::string_view> here;
+  for (const proto::NodeDef& node : nodes.node()) here.insert(node.name());
+  std::map<std::string, Output> earlier;
+  for (const proto::NodeDef& node : nodes.node()) {
+    for (const std::string& input : node.input()) {
+      absl::string_view name = input;
+      const bool is_control = absl::ConsumePrefix(&name, "^");
+      if (here.contains(name.substr(0, name.find(':')))) continue;
+      if (is_control) {
+        if (Node* found = graph.FindNode(name)) earlier.emplace(input, Output(found));
+      } else if (const auto found = graph.FindOutput(name); found.ok()) {
+        earlier.emplace(input, *found);
+      }
+    }
+  }
+  return earlier;
+}
+
+}  // namespace
+
+struct MasterSession::Callable {
+  std::vector<std::string> feeds;
+  Step step;
+  std::unique_ptr<proto::RunOptions> options;
+};
+
+absl::StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(
+    const proto::GraphDef& graph, const proto::ConfigProto& config, SessionOptions options) {
+  std::shared_ptr<MasterSession> session(new MasterSession);
+  WEIR_RETURN_IF_ERROR(ImportGraphDef(session->graph_, graph).status());
+  options.allow_soft_placement = config.allow_soft_placement();
+  options.log_device_placement = config.log_device_placement();
+  if (config.operation_timeout_in_ms() > 0)
+    options.operation_timeout = std::chrono::milliseconds(config.operation_timeout_in_ms());
+  if (config.isolate_session_state()) options.resources = nullptr;
+  WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(session->graph_, std::move(options)));
+  session->session_ = std::make_unique<Session>(std::move(made));
+  return session;
+}
+
+absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int64_t version) {
+  const std::lock_guard<std::mutex> lock(extending_);
+  if (version != version_) {
+    return absl::AbortedError(absl::StrCat("Current version is ", version_.load(),
+                                           " but caller expected ", version, "."));
+  }
+  WEIR_RETURN_IF_ERROR(session_->Extend([&]() -> absl::Status {
+    for (const proto::NodeDef& node : nodes.node()) {
+      if (graph_.FindNode(node.name()) == nullptr) continue;
+      return InvalidArgument("GraphDef argument to Extend includes node '", node.name(),
+                             "', which was created by a previous call to Create or Extend in this "
+                             "session.");
+    }
+    ImportOptions options;
+    options.input_map = EarlierNodes(nodes, graph_);
+    return ImportGraphDef(graph_, nodes, options).status();
+  }));
+  return ++version_;
+}
+
+absl::StatusOr<Step> MasterSession::FindStep(const std::vector<std::string>& feeds,
+                                             const std::vector<std::string>& fetches,
+                                             const std::vector<std::string>& targets) {
+  const std::string key = absl::StrCat(absl::StrJoin(feeds, "\n"), "\n\n",
+                                       absl::StrJoin(fetches, "\n"), "\n\n",
+                                       absl::StrJoin(targets, "\n"));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto it = steps_.find(key); it != steps_.end()) return it->second;
+  }
+  WEIR_ASSIGN_OR_RETURN(Step step, session_->Prepare(feeds, fetches, targets));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return steps_.emplace(key, std::move(step)).first->second;
+}
+
+absl::Status MasterSession::Run(const proto::RunStepRequest& request, Cancellation& cancellation,
+                                proto::RunStepResponse* response) {
+  RunReport report(request.options());
+  const RunOptions options = report.options(cancellation);
+  absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
+                                       ? RunWhole(request, options)
+                                       : RunPiece(request, options);
+  report.WriteStatistics(response->mutable_metadata());
+  if (!values.ok()) return StepError(values.status(), *session_);
+  for (int i = 0; i < request.fetch_size(); ++i) {
+    proto::NamedTensorProto* tensor = response->add_tensor();
+    tensor->set_name(request.fetch(i));
+    TensorToProto((*values)[i], tensor->mutable_tensor());
+  }
+  if (!report.wants_graph()) return absl::OkStatus();
+  return session_->Extend([&]() -> absl::Status {  // which keeps others from the graph
+    Outputs feeds, fetches;
+    std::vector<Operation> targets;
+    for (const proto::NamedTensorProto& feed : request.feed()) {
+      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.FindOutput(feed.name()));
+    }
+    for (const std::string& fetch : request.fetch()) {
+      WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.FindOutput(fetch));
+    }
+    for (const std::string& target : request.target())
+      targets.emplace_back(graph_.FindNode(target));
+    WritePartition(graph_, feeds, fetches, targets, session_->devices()[0]->text(),
+                   response->mutable_metadata());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Tensors> MasterSession::RunWhole(const proto::RunStepRequest& request,
+                                                const RunOptions& options) {
+  std::vector<std::string> names;
+  Tensors feeds, fetches;
+  for (const proto::NamedTensorProto& feed : request.feed()) {
+    names.push_back(feed.name());
+    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), FeedValue(feed.name(), feed.tensor()));
+  }
+  WEIR_ASSIGN_OR_RETURN(const Step step,
+                        FindStep(names, Names(request.fetch()), Names(request.target())));
+  WEIR_RETURN_IF_ERROR(step.Run(feeds, &fetches, options));
+  return fetches;
+}
+
+absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
+    const proto::PartialRunSetupRequest& request) {
+  auto parts = std::make_shared<Parts>();
+  Outputs feeds, fetches;
+  std::vector<Operation> targets;
+  WEIR_RETURN_IF_ERROR(session_->Extend([&]() -> absl::Status {  // keeps others from the graph
+    for (const std::string& name : request.feed()) {
+      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), graph_.FindOutput(name));
+      parts->tensors[name] = feeds.back();
+    }
+    for (const std::string& name : request.fetch()) {
+      WEIR_ASSIGN_OR_RETURN(fetches.emplace_back(), graph_.FindOutput(name));
+      parts->tensors[name] = fetches.back();
+    }
+    for (const std::string& name : request.target()) {
+      Node* node = graph_.FindNode(name);
+      if (node == nullptr) return NotFound("PartialRunSetup: no operation is called '", name, "'");
+      targets.emplace_back(node);
+      parts->targets[name] = Operation(node);
+    }
+    return absl::OkStatus();
+  }));
+  WEIR_ASSIGN_OR_RETURN(parts->run, session_->StartPartialRun(feeds, fetches, targets));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (partial_runs_.size() >= kMostPartialRuns)
+    return absl::ResourceExhaustedError("The session has too many partial runs that are not over");
+  const std::string handle = absl::StrCat(next_handle_++);
+  partial_runs_[handle] = std::move(parts);
+  return handle;
+}
+
+absl::StatusOr<Tensors> MasterSession::RunPiece(const proto::RunStepRequest& request,
+                                                const RunOptions& options) {
+  const std::string& handle = request.partial_run_handle();
+  std::shared_ptr<Parts> parts;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = partial_runs_.find(handle);
+    if (it == partial_runs_.end()) {
+      return InvalidArgument("Must run PartialRunSetup before performing partial runs: there is no "
+                             "partial run '",
+                             handle, "'");
+    }
+    parts = it->second;
+  }
+  Feeds feeds;
+  Outputs fetches;
+  std::vector<Operation> targets;
+  for (const proto::NamedTensorProto& feed : request.feed()) {
+    const auto it = parts->tensors.find(feed.name());
+    if (it == parts->tensors.end())
+      return InvalidArgument("The feed ", feed.name(),
+                             " was not specified in partial_run_setup.");
+    WEIR_ASSIGN_OR_RETURN(Tensor value, FeedValue(feed.name(), feed.tensor()));
+    feeds.emplace_back(it->second, std::move(value));
+  }
+  for (const std::string& name : request.fetch()) {
+    const auto it = parts->tensors.find(name);
+    if (it == parts->tensors.end())
+      return InvalidArgument("The fetch ", name, " was not specified in partial_run_setup.");
+    fetches.push_back(it->second);
+  }
+  for (const std::string& name : request.target()) {
+    const auto it = parts->targets.find(name);
+    if (it == parts->targets.end())
+      return InvalidArgument("The target ", name, " was not specified in partial_run_setup.");
+    targets.push_back(it->second);
+  }
+  absl::StatusOr<Tensors> values = parts->run.Run(feeds, fetches, targets, options);
+  if (parts->run.is_over()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    partial_runs_.erase(handle);
+  }
+  return values;
+}
+
+absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions& options) {
+  if (options.tensor_connection_size() > 0)
+    return Unimplemented("Callables with tensor_connection are not supported");
+  auto callable = std::make_shared<Callable>();
+  callable->feeds = Names(options.feed());
+  callable->options = std::make_unique<proto::RunOptions>(options.run_options());
+  WEIR_ASSIGN_OR_RETURN(callable->step, FindStep(callable->feeds, Names(options.fetch()),
+                                                 Names(options.target())));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (callables_.size() >= kMostCallables)
+    return absl::ResourceExhaustedError("The session has too many callables");
+  callables_[next_handle_] = std::move(callable);
+  return next_handle_++;
+}
+
+absl::Status MasterSession::RunCallable(const proto::RunCallableRequest& request,
+                                        Cancellation& cancellation,
+                                        proto::RunCallableResponse* response) {
+  std::shared_ptr<const Callable> callable;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = callables_.find(request.handle());
+    if (it == callables_.end())
+      return InvalidArgument("Attempted to run callable after handle was released: ",
+                             request.handle());
+    callable = it->second;
+  }
+  if (request.feed_size() != static_cast<int>(callable->feeds.size())) {
+    return InvalidArgument("Expected ", callable->feeds.size(), " feed tensors, but got ",
+                           request.feed_size());
+  }
+  Tensors feeds, fetches;
+  for (int i = 0; i < request.feed_size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), FeedValue(callable->feeds[i], request.feed(i)));
+  }
+  RunReport report(*callable->options);
+  const absl::Status status = callable->step.Run(feeds, &fetches, report.options(cancellation));
+  report.WriteStatistics(response->mutable_metadata());
+  if (!status.ok()) return StepError(status, *session_);
+  for (const Tensor& value : fetches) TensorToProto(value, response->add_fetch());
+  return absl::OkStatus();
+}
+
+absl::Status MasterSession::ReleaseCallable(int64_t handle) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (callables_.erase(handle) > 0) return absl::OkStatus();
+  return InvalidArgument("No such callable handle: ", handle);
+}
+
+}  // namespace weir::rpc

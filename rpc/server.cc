@@ -1,0 +1,96 @@
+#include "weir/rpc/server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "weir/rpc/call_watch.h"
+#include "weir/rpc/service.h"
+
+namespace weir::rpc {
+
+namespace {
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerOptions& options) {
+  if (options.certificate.empty() != options.key.empty())
+    return InvalidArgument("TLS needs both a certificate and its key");
+  if (options.certificate.empty()) {
+    if (!options.client_authority.empty())
+      return InvalidArgument("To ask clients for certificates the server needs one of its own");
+    return grpc::InsecureServerCredentials();
+  }
+  grpc::SslServerCredentialsOptions ssl;
+  ssl.pem_key_cert_pairs.push_back({options.key, options.certificate});
+  if (!options.client_authority.empty()) {
+    ssl.pem_root_certs = options.client_authority;
+    ssl.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
+  return grpc::SslServerCredentials(ssl);
+}
+
+// "[::1]:80" for an address of IPv6.
+std::string WithPort(const std::string& address, int port) {
+  const bool bare_ipv6 = absl::StrContains(address, ":") && !absl::StartsWith(address, "[");
+  return bare_ipv6 ? absl::StrCat("[", address, "]:", port) : absl::StrCat(address, ":", port);
+}
+
+}  // namespace
+
+struct Server::Net {
+  explicit Net(Master& master)
+      : watch([&master] { master.CloseIdleSessions(); }), service(master, watch) {}
+
+  CallWatch watch;
+  MasterService service;
+  std::unique_ptr<grpc::Server> server;
+};
+
+Server::Server() = default;
+
+Server::~Server() {
+  if (net_ != nullptr) Drain(std::chrono::milliseconds(0));
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  std::unique_ptr<Server> server(new Server);
+  WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
+  WEIR_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
+  auto net = std::make_unique<Net>(*server->master_);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  const std::string address = WithPort(options.address, options.port);
+  builder.AddListeningPort(address, credentials, &server->port_);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.SetMaxSendMessageSize(-1);
+  // A few threads of gRPC's wait for calls; the rest have one.
+  constexpr int kWaiting = 4;
+  grpc::ResourceQuota quota("calls");
+  quota.SetMaxThreads(options.max_calls + kWaiting);
+  builder.SetResourceQuota(quota);
+  builder.RegisterService(&net->service);
+  net->server = builder.BuildAndStart();
+  if (net->server == nullptr || server->port_ == 0) {
+    return absl::UnavailableError(absl::StrCat("Cannot listen on ", address,
+                                               ": the port is taken, the address is none of this "
+                                               "machine's, or the certificates are no good"));
+  }
+  server->net_ = std::move(net);
+  server->target_ = absl::StrCat("grpc://", WithPort(options.address, server->port_));
+  return server;
+}
+
+int Server::num_calls() const { return net_->watch.num_calls(); }
+
+void Server::Drain(std::chrono::milliseconds grace) {
+  if (auto* health = net_->server->GetHealthCheckService()) health->SetServingStatus(false);
+  // What gRPC cancels then, the watch finds cancelled.
+  net_->server->Shutdown(std::chrono::system_clock::now() + grace);
+  net_->server->Wait();
+  master_->CloseAll();
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,41 @@
+#include "weir/rpc/service.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/support/method_handler.h>
+
+#include "weir/proto/master.pb.h"
+#include "weir/rpc/grpc_status.h"
+
+namespace weir::rpc {
+
+template <class Request, class Response>
+void MasterService::Add(const char* path, absl::Status (Master::*method)(const Request&,
+                                                                         Cancellation&,
+                                                                         Response*)) {
+  using Handler = grpc::internal::RpcMethodHandler<MasterService, Request, Response,
+                                                   google::protobuf::MessageLite,
+                                                   google::protobuf::MessageLite>;
+  const auto run = [method](MasterService* self, grpc::ServerContext* context,
+                            const Request* request, Response* response) {
+    CallWatch::Call call(self->watch_, *context);
+    return ToGrpc((self->master_.*method)(*request, call.cancellation(), response));
+  };
+  AddMethod(new grpc::internal::RpcServiceMethod(path, grpc::internal::RpcMethod::NORMAL_RPC,
+                                                 new Handler(run, this)));
+}
+
+MasterService::MasterService(Master& master, CallWatch& watch) : master_(master), watch_(watch) {
+  Add("/tensorflow.MasterService/CreateSession", &Master::CreateSession);
+  Add("/tensorflow.MasterService/ExtendSession", &Master::ExtendSession);
+  Add("/tensorflow.MasterService/PartialRunSetup", &Master::PartialRunSetup);
+  Add("/tensorflow.MasterService/RunStep", &Master::RunStep);
+  Add("/tensorflow.MasterService/CloseSession", &Master::CloseSession);
+  Add("/tensorflow.MasterService/ListDevices", &Master::ListDevices);
+  Add("/tensorflow.MasterService/Reset", &Master::Reset);
+  Add("/tensorflow.MasterService/MakeCallable", &Master::MakeCallable);
+  Add("/tensorflow.MasterService/RunCallable", &Master::RunCallable);
+  Add("/tensorflow.MasterService/ReleaseCallable", &Master::ReleaseCallable);
+}
+
+}  // namespace weir::rpc

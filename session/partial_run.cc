@@ -1,0 +1,216 @@
+#include "weir/session/partial_run.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+
+// Partial runs. TensorFlow starts the whole step at once and lets it wait for its feeds. Here each
+// piece is a step of its own, prepared and kept like any other: it runs what the fetches and
+// targets asked for need and no earlier piece has run. Where the nodes of a piece meet those that
+// are left, there is a cut: the values that cross it are fetched along with the piece, and fed to
+// the later one that takes them. Nothing waits between two pieces, and a partial run that is never
+// finished holds nothing but these values.
+//
+// A node runs once, whatever asks for it: two pieces see the same random number. Only what gives
+// the same thing whenever it is asked, without running anything (constants, references, handles of
+// variables), is part of every piece that needs it, since references cannot be fed. Loops are not
+// cut: if a piece needs a node of one, it runs all of it that the step needs. Nor are branches
+// that may not be taken: with a value that may be dead comes whoever takes it.
+namespace weir {
+
+absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
+  Pieces p;
+  p.whole_ = std::move(whole);
+  WEIR_ASSIGN_OR_RETURN(p.plan_, Prune(p.whole_, graph));
+  WEIR_RETURN_IF_ERROR(FindLoops(p.plan_));
+  FindBranches(p.plan_);
+  const int count = static_cast<int>(p.plan_.nodes.size());
+  p.states_.assign(count, State::kWaiting);
+  p.users_.resize(count);
+  p.outermost_.assign(count, -1);
+  p.members_.resize(p.plan_.loops.size());
+  for (int i = 0; i < count; ++i) {
+    const PlanNode& n = p.plan_.nodes[i];
+    if (n.kind == PlanNode::Kind::kOp) p.ids_[n.node] = i;
+    for (const PlanValue& v : n.inputs) p.users_[v.node].push_back(i);
+    int loop = std::max(n.loop, n.value_loop);
+    while (loop >= 0 && p.plan_.loops[loop].parent >= 0) loop = p.plan_.loops[loop].parent;
+    p.outermost_[i] = loop;
+    if (loop >= 0) p.members_[loop].push_back(i);
+  }
+  for (const Output& fetch : p.whole_.fetches) {
+    if (!p.asked_.emplace(fetch, false).second)
+      return InvalidArgument("The fetch ", fetch.name(), " is specified more than once.");
+  }
+  return p;
+}
+
+// Needs nothing and changes nothing: is run again by every piece that needs it.
+bool Pieces::IsSource(const PlanNode& n) const {
+  if (n.node->num_inputs() > 0 || n.node->num_outputs() == 0) return false;
+  return !n.node->op().stateful() || IsRef(n.node->output_type(0)) ||
+         n.node->op_name() == "VarHandleOp";
+}
+
+Output Pieces::OutputOf(const PlanValue& value) const {
+  const PlanNode& n = plan_.nodes[value.node];
+  return n.node->output(n.kind == PlanNode::Kind::kFeed ? n.fed_output : value.output);
+}
+
+absl::StatusOr<Piece> Pieces::Next(const std::vector<std::pair<Output, Tensor>>& feeds,
+                                   const Outputs& fetches, const std::vector<Operation>& targets) {
+  WEIR_ASSIGN_OR_RETURN(std::vector<int> roots, Roots(fetches, targets));
+  const auto fed_before = fed_;
+  absl::Status status = TakeFeeds(feeds);
+  const bool last =
+      fed_.size() == whole_.feeds.size() && fetched_ + fetches.size() == whole_.fetches.size();
+  if (last) roots.insert(roots.end(), plan_.targets.begin(), plan_.targets.end());
+  Piece piece;
+  piece.fetches = fetches;
+  for (size_t i = 0; i < roots.size() && status.ok(); ++i) {
+    const Output asked = i < fetches.size() ? fetches[i] : plan_.nodes[roots[i]].node->output();
+    status = Collect(roots[i], asked, &piece.nodes);
+  }
+  if (!status.ok()) {
+    fed_ = fed_before;
+    for (const int n : piece.nodes) states_[n] = State::kWaiting;
+    return status;
+  }
+  for (size_t i = fetches.size(); i < roots.size(); ++i) {
+    if (states_[roots[i]] == State::kInPiece)
+      piece.request.targets.emplace_back(const_cast<Node*>(plan_.nodes[roots[i]].node));
+  }
+  Describe(fetches, &piece);
+  // Until the piece has run, its nodes are as they were.
+  for (const int n : piece.nodes) states_[n] = State::kWaiting;
+  return piece;
+}
+
+absl::Status Pieces::TakeFeeds(const std::vector<std::pair<Output, Tensor>>& feeds) {
+  for (const auto& [to, value] : feeds) {
+    if (std::find(whole_.feeds.begin(), whole_.feeds.end(), to) == whole_.feeds.end())
+      return InvalidArgument("The feed ", to.name(), " was not specified in partial_run_setup.");
+    if (!fed_.emplace(to, value).second)
+      return InvalidArgument("The feed ", to.name(), " has already been fed.");
+  }
+  return absl::OkStatus();
+}
+
+// The nodes of the fetches, then those of the targets.
+absl::StatusOr<std::vector<int>> Pieces::Roots(const Outputs& fetches,
+                                               const std::vector<Operation>& targets) const {
+  std::vector<int> roots;
+  absl::flat_hash_set<Output> seen;
+  for (const Output& fetch : fetches) {
+    const auto it = std::find(whole_.fetches.begin(), whole_.fetches.end(), fetch);
+    if (it == whole_.fetches.end())
+      return InvalidArgument("The fetch ", fetch.name(),
+                             " was not specified in partial_run_setup.");
+    if (asked_.at(fetch) || !seen.insert(fetch).second)
+      return InvalidArgument("The fetch ", fetch.name(), " has already been fetched.");
+    roots.push_back(plan_.fetches[it - whole_.fetches.begin()].node);
+  }
+  for (const Operation& target : targets) {
+    const auto it = std::find(whole_.targets.begin(), whole_.targets.end(), target);
+    if (it == whole_.targets.end()) {
+      return InvalidArgument("The target ", target.name(),
+                             " was not specified in partial_run_setup.");
+    }
+    roots.push_back(plan_.targets[it - whole_.targets.begin()]);
+  }
+  return roots;
+}
+
+// What else has to run where this node runs, and has not.
+void Pieces::Follow(int node, std::vector<int>* stack) const {
+  const PlanNode& n = plan_.nodes[node];
+  for (const PlanValue& v : n.inputs) stack->push_back(v.node);
+  stack->insert(stack->end(), n.controls.begin(), n.controls.end());
+  if (outermost_[node] >= 0) {
+    const std::vector<int>& loop = members_[outermost_[node]];
+    stack->insert(stack->end(), loop.begin(), loop.end());
+  } else if (n.may_be_dead) {
+    stack->insert(stack->end(), users_[node].begin(), users_[node].end());
+  }
+}
+
+absl::Status Pieces::Collect(int root, const Output& asked, std::vector<int>* nodes) {
+  std::vector<int> stack = {root};
+  while (!stack.empty()) {
+    const int i = stack.back();
+    stack.pop_back();
+    const PlanNode& n = plan_.nodes[i];
+    if (n.kind == PlanNode::Kind::kFeed) {
+      if (fed_.contains(OutputOf({i, 0}))) continue;
+      return InvalidArgument("Fetch ", asked.name(),
+                             " can't be computed from the feeds that have been fed so far.");
+    }
+    if (states_[i] != State::kWaiting) continue;
+    states_[i] = State::kInPiece;
+    nodes->push_back(i);
+    Follow(i, &stack);
+  }
+  return absl::OkStatus();
+}
+
+// Feeds what the piece takes from outside, and fetches what it is asked for and what crosses the
+// cut.
+void Pieces::Describe(const Outputs& fetches, Piece* piece) const {
+  PlanRequest& request = piece->request;
+  absl::flat_hash_set<Output> fed;
+  absl::flat_hash_map<Output, int> fetched;
+  absl::flat_hash_set<const Node*> over;
+  const auto fetch = [&](const Output& output) {
+    const auto [it, is_new] = fetched.emplace(output, static_cast<int>(request.fetches.size()));
+    if (is_new) request.fetches.push_back(output);
+    return it->second;
+  };
+  std::sort(piece->nodes.begin(), piece->nodes.end());
+  for (const Output& asked : fetches)
+    piece->answers.push_back(known_.contains(asked) ? -1 : fetch(asked));
+  for (const auto& [output, has_come] : asked_) {
+    const auto it = ids_.find(output.node);
+    if (!has_come && it != ids_.end() && states_[it->second] == State::kInPiece) fetch(output);
+  }
+  for (const int i : piece->nodes) {
+    const PlanNode& n = plan_.nodes[i];
+    for (const PlanValue& v : n.inputs) {
+      const Output output = OutputOf(v);
+      const bool is_feed = plan_.nodes[v.node].kind == PlanNode::Kind::kFeed;
+      if (!is_feed && states_[v.node] != State::kDone) continue;
+      if (!fed.insert(output).second) continue;
+      request.feeds.push_back(output);
+      piece->feeds.push_back(is_feed ? fed_.at(output) : known_.at(output));
+    }
+    for (const Node* control : n.node->control_inputs()) {
+      const auto it = ids_.find(control);  // a placeholder that is fed has none
+      const bool is_over = it == ids_.end() || states_[it->second] == State::kDone;
+      if (is_over && over.insert(control).second) request.done.push_back(control);
+    }
+    if (n.kind != PlanNode::Kind::kOp || IsSource(n)) continue;
+    for (const int user : users_[i]) {
+      if (states_[user] != State::kWaiting) continue;
+      for (const PlanValue& v : plan_.nodes[user].inputs) {
+        if (v.node == i) fetch(OutputOf(v));
+      }
+    }
+  }
+}
+
+Tensors Pieces::Finish(const Piece& piece, Tensors values) {
+  for (const int i : piece.nodes) {
+    if (!IsSource(plan_.nodes[i])) states_[i] = State::kDone;
+  }
+  for (size_t i = 0; i < piece.request.fetches.size(); ++i)
+    known_.emplace(piece.request.fetches[i], values[i]);
+  Tensors results;
+  for (size_t i = 0; i < piece.fetches.size(); ++i) {
+    results.push_back(piece.answers[i] < 0 ? known_.at(piece.fetches[i])
+                                           : values[piece.answers[i]]);
+    asked_[piece.fetches[i]] = true;
+  }
+  fetched_ += static_cast<int>(piece.fetches.size());
+  return results;
+}
+
+}  // namespace weir

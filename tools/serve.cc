@@ -1,0 +1,128 @@
+#include <pthread.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/core/file.h"
+#include "weir/rpc/file_access.h"
+#include "weir/rpc/server.h"
+#include "weir/tools/cli.h"
+
+// weir serve: sessions for TensorFlow's clients, and Weir's, over gRPC.
+namespace weir::tools {
+
+namespace {
+
+struct ServeOptions {
+  rpc::ServerOptions server;
+  std::vector<std::string> allowed;
+  std::string certificate_file, key_file, client_authority_file;
+  int max_message_mb = 2047;
+  int idle_minutes = 0;
+  int grace_seconds = 30;
+};
+
+// SIGTERM and SIGINT, kept from all threads while this lives, for one of them to wait for.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~StopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  void Wait() const {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+  }
+
+ private:
+  sigset_t signals_, before_;
+};
+
+absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
+  if (path.empty()) return std::string();
+  return ReadFile(path);
+}
+
+absl::Status Serve(ServeOptions options, Console& console) {
+  rpc::ServerOptions& server_options = options.server;
+  WEIR_ASSIGN_OR_RETURN(server_options.certificate, ReadIfGiven(options.certificate_file));
+  WEIR_ASSIGN_OR_RETURN(server_options.key, ReadIfGiven(options.key_file));
+  WEIR_ASSIGN_OR_RETURN(server_options.client_authority,
+                        ReadIfGiven(options.client_authority_file));
+  server_options.max_message_bytes = options.max_message_mb << 20;
+  server_options.master.idle_limit = std::chrono::minutes(options.idle_minutes);
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files,
+                        rpc::OnlyWithin(options.allowed, &Files()));
+  const ScopedFileSystem restricted(files.get());
+  std::unique_ptr<rpc::Server> server;
+  {
+    const StopSignals signals;
+    WEIR_ASSIGN_OR_RETURN(server, rpc::Server::Start(server_options));
+    console.out << "Serving on " << server->target() << std::endl;
+    signals.Wait();
+  }
+  // The second signal ends the process.
+  console.out << "Stopping: " << server->num_calls() << " calls in progress" << std::endl;
+  server->Drain(std::chrono::seconds(options.grace_seconds));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, Action* action) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* serve =
+      AddCommand(app, "serve", "Run graphs for TensorFlow's clients and Weir's, over gRPC",
+                 "  weir serve --port 8500 --allow-path runs\n"
+                 "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
+                 "SIGTERM lets the calls in progress finish.");
+  rpc::ServerOptions& server = options->server;
+  serve->add_option("--port", server.port, "where to listen; 0: any free port, which is printed")
+      ->check(CLI::Range(0, 65535))
+      ->required();
+  serve->add_option("--bind", server.address, "default: 127.0.0.1, for this machine alone")
+      ->type_name("ADDRESS");
+  serve
+      ->add_option("--allow-path", options->allowed,
+                   "a directory that clients may read and write in; may be repeated; none: no files")
+      ->allow_extra_args(false)
+      ->type_name("DIR");
+  serve->add_option("--max-sessions", server.master.max_sessions, "default: 1000")
+      ->check(CLI::PositiveNumber);
+  serve->add_option("--max-calls", server.max_calls, "calls at a time; default: 1000")
+      ->check(CLI::PositiveNumber);
+  serve->add_option("--max-message-mb", options->max_message_mb, "of a request; default: 2047")
+      ->check(CLI::Range(1, 2047));
+  serve
+      ->add_option("--idle-minutes", options->idle_minutes,
+                   "close sessions that nobody has used for so long")
+      ->check(CLI::NonNegativeNumber);
+  serve
+      ->add_option("--grace-seconds", options->grace_seconds,
+                   "how long calls may go on after SIGTERM; default: 30")
+      ->check(CLI::NonNegativeNumber);
+  serve->add_option("--threads", server.master.session.num_threads, "default: one a processor")
+      ->check(CLI::NonNegativeNumber);
+  serve->add_option("--tls-cert", options->certificate_file, "speak TLS, with this certificate")
+      ->type_name("FILE");
+  serve->add_option("--tls-key", options->key_file, "the certificate's key")->type_name("FILE");
+  serve
+      ->add_option("--tls-client-ca", options->client_authority_file,
+                   "let in only clients with certificates of this authority")
+      ->type_name("FILE");
+  serve->callback([=] {
+    *action = [=](Console& console) {
+      const absl::Status status = Serve(*options, console);
+      return status.ok() ? kOk : Fail(console, status);
+    };
+  });
+}
+
+}  // namespace weir::tools
