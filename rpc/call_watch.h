@@ -4,8 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <set>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "weir/core/kernel.h"

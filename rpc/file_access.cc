@@ -96,8 +96,8 @@ class RestrictedFiles final : public FileSystem {
     for (const std::string& root : roots_) {
       if (!resolved.empty() && IsWithin(resolved, root)) return absl::OkStatus();
     }
-    return absl::PermissionDeniedError(absl::StrCat(
-        "The server gives its clients no access to ", path, " (weir serve --allow-path)"));
+    return absl::PermissionDeniedError(absl::StrCat("The server gives its clients no access to ",
+                                                    path, " (weir serve --allow-path)"));
   }
 
   const std::vector<std::string> roots_;

@@ -124,8 +124,8 @@ absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request, C
                                    proto::ExtendSessionResponse* response) {
   const Use session(*this, request.session_handle());
   if (!session) return NoSession(request.session_handle());
-  WEIR_ASSIGN_OR_RETURN(const int64_t version, session->Extend(request.graph_def(),
-                                                               request.current_graph_version()));
+  WEIR_ASSIGN_OR_RETURN(const int64_t version,
+                        session->Extend(request.graph_def(), request.current_graph_version()));
   response->set_new_graph_version(version);
   return absl::OkStatus();
 }

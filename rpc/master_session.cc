@@ -35,9 +35,10 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
   absl::string_view task = session.devices()[0]->text();
   task = task.substr(0, task.find("/device:"));
   const std::string node = FailedNode(status);
-  return absl::Status(status.code(),
-                      absl::StrCat("From ", task, ":\n", status.message(),
-                                   node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]")));
+  return absl::Status(
+      status.code(),
+      absl::StrCat("From ", task, ":\n", status.message(),
+                   node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]")));
 }
 
 // Everything that nodes name and that does not come with them, by the names they use.
@@ -105,9 +106,9 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
 absl::StatusOr<Step> MasterSession::FindStep(const std::vector<std::string>& feeds,
                                              const std::vector<std::string>& fetches,
                                              const std::vector<std::string>& targets) {
-  const std::string key = absl::StrCat(absl::StrJoin(feeds, "\n"), "\n\n",
-                                       absl::StrJoin(fetches, "\n"), "\n\n",
-                                       absl::StrJoin(targets, "\n"));
+  const std::string key =
+      absl::StrCat(absl::StrJoin(feeds, "\n"), "\n\n", absl::StrJoin(fetches, "\n"), "\n\n",
+                   absl::StrJoin(targets, "\n"));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto it = steps_.find(key); it != steps_.end()) return it->second;
@@ -202,9 +203,10 @@ absl::StatusOr<Tensors> MasterSession::RunPiece(const proto::RunStepRequest& req
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = partial_runs_.find(handle);
     if (it == partial_runs_.end()) {
-      return InvalidArgument("Must run PartialRunSetup before performing partial runs: there is no "
-                             "partial run '",
-                             handle, "'");
+      return InvalidArgument(
+          "Must run PartialRunSetup before performing partial runs: there is no "
+          "partial run '",
+          handle, "'");
     }
     parts = it->second;
   }
@@ -214,8 +216,7 @@ absl::StatusOr<Tensors> MasterSession::RunPiece(const proto::RunStepRequest& req
   for (const proto::NamedTensorProto& feed : request.feed()) {
     const auto it = parts->tensors.find(feed.name());
     if (it == parts->tensors.end())
-      return InvalidArgument("The feed ", feed.name(),
-                             " was not specified in partial_run_setup.");
+      return InvalidArgument("The feed ", feed.name(), " was not specified in partial_run_setup.");
     WEIR_ASSIGN_OR_RETURN(Tensor value, FeedValue(feed.name(), feed.tensor()));
     feeds.emplace_back(it->second, std::move(value));
   }
@@ -245,8 +246,8 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions
   auto callable = std::make_shared<Callable>();
   callable->feeds = Names(options.feed());
   callable->options = std::make_unique<proto::RunOptions>(options.run_options());
-  WEIR_ASSIGN_OR_RETURN(callable->step, FindStep(callable->feeds, Names(options.fetch()),
-                                                 Names(options.target())));
+  WEIR_ASSIGN_OR_RETURN(callable->step,
+                        FindStep(callable->feeds, Names(options.fetch()), Names(options.target())));
   const std::lock_guard<std::mutex> lock(mutex_);
   if (callables_.size() >= kMostCallables)
     return absl::ResourceExhaustedError("The session has too many callables");

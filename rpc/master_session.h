@@ -79,7 +79,7 @@ class MasterSession {
   std::atomic<int64_t> version_{0};
   std::mutex extending_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;                              // guards what follows
   absl::flat_hash_map<std::string, Step> steps_;  // by the names that they were asked for with
   std::map<std::string, std::shared_ptr<Parts>> partial_runs_;
   std::map<int64_t, std::shared_ptr<const Callable>> callables_;

@@ -1,6 +1,7 @@
 #include "weir/rpc/service.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/method_handler.h>
 
@@ -10,9 +11,8 @@
 namespace weir::rpc {
 
 template <class Request, class Response>
-void MasterService::Add(const char* path, absl::Status (Master::*method)(const Request&,
-                                                                         Cancellation&,
-                                                                         Response*)) {
+void MasterService::Add(const char* path,
+                        absl::Status (Master::*method)(const Request&, Cancellation&, Response*)) {
   using Handler = grpc::internal::RpcMethodHandler<MasterService, Request, Response,
                                                    google::protobuf::MessageLite,
                                                    google::protobuf::MessageLite>;

@@ -90,8 +90,9 @@ void AddServeCommand(CLI::App& app, Action* action) {
   serve->add_option("--bind", server.address, "default: 127.0.0.1, for this machine alone")
       ->type_name("ADDRESS");
   serve
-      ->add_option("--allow-path", options->allowed,
-                   "a directory that clients may read and write in; may be repeated; none: no files")
+      ->add_option(
+          "--allow-path", options->allowed,
+          "a directory that clients may read and write in; may be repeated; none: no files")
       ->allow_extra_args(false)
       ->type_name("DIR");
   serve->add_option("--max-sessions", server.master.max_sessions, "default: 1000")
