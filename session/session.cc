@@ -10,6 +10,7 @@
 #include "weir/session/partial_run.h"
 #include "weir/session/plan.h"
 #include "weir/session/prepared_step.h"
+#include "weir/session/remote_session.h"
 #include "weir/session/uninitialized.h"
 
 namespace weir {
@@ -33,6 +34,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Placement> placement;
   const std::shared_ptr<ResourceMap> resources;
+  std::unique_ptr<RemoteSession> remote;  // null: steps run here
   // Shared by those who read the graph beyond the nodes that they know.
   std::shared_mutex graph_mutex;
   std::unique_ptr<SessionFunctions> functions;
@@ -53,15 +55,18 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
                            *pool, options,   *placement, functions.get()};
   }
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
+  absl::Status MakeReady(PlanRequest request, Step::Impl* step);
 };
 
 struct Step::Impl {
   Session::Impl* session = nullptr;
-  std::unique_ptr<PreparedStep> prepared;
+  std::unique_ptr<PreparedStep> prepared;  // null: a server runs the request
+  PlanRequest request;
 
   absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options) {
     if (session->closed.load(std::memory_order_acquire))
       return absl::CancelledError("Attempted to use a closed Session.");
+    if (prepared == nullptr) return RunRemotely(feeds, fetches, options);
     WEIR_RETURN_IF_ERROR(prepared->CheckFeeds(feeds));
     return prepared->Run(feeds, [&](Executor& executor) {
       // Whoever closes the session after this look cancels the executor that was found.
@@ -73,6 +78,16 @@ struct Step::Impl {
       const std::shared_lock<std::shared_mutex> lock(session->graph_mutex);
       return NameUninitialized(status, session->graph, prepared->graph(), *session->resources);
     });
+  }
+
+  absl::Status RunRemotely(absl::Span<const Tensor> feeds, Tensors* fetches,
+                           const RunOptions& options) {
+    if (feeds.size() != request.feeds.size()) {
+      return InvalidArgument("The step takes ", request.feeds.size(), " feeds but got ",
+                             feeds.size());
+    }
+    return session->remote->Run({request.feeds, request.fetches, request.targets}, feeds, fetches,
+                                options);
   }
 };
 
@@ -107,13 +122,11 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
   if (slot == nullptr) {
     auto step = std::make_unique<Step::Impl>();
     step->session = this;
-    absl::StatusOr<std::unique_ptr<PreparedStep>> prepared =
-        PreparedStep::Make(std::move(request), environment());
-    if (!prepared.ok()) {
+    const absl::Status made = MakeReady(std::move(request), step.get());
+    if (!made.ok()) {
       steps.erase(key);
-      return prepared.status();
+      return made;
     }
-    step->prepared = *std::move(prepared);
     slot = std::move(step);
   }
   return std::shared_ptr<Step::Impl>(shared_from_this(), slot.get());
@@ -179,6 +192,17 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
 
 }  // namespace
 
+// Needs the lock.
+absl::Status Session::Impl::MakeReady(PlanRequest request, Step::Impl* step) {
+  if (remote == nullptr) {
+    WEIR_ASSIGN_OR_RETURN(step->prepared, PreparedStep::Make(std::move(request), environment()));
+    return absl::OkStatus();
+  }
+  WEIR_RETURN_IF_ERROR(Prune(request, graph).status());  // refuses what the graph does not have
+  step->request = std::move(request);
+  return absl::OkStatus();
+}
+
 Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
@@ -190,6 +214,11 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   WEIR_RETURN_IF_ERROR(graph.status());
   WEIR_RETURN_IF_ERROR(CheckOptimisations(options.disable));
   auto impl = std::make_shared<Impl>(graph, std::move(options));
+  if (!impl->options.target.empty()) {
+    WEIR_ASSIGN_OR_RETURN(impl->remote, ConnectSession(impl->graph, impl->options));
+    impl->pool = &DefaultThreadPool();
+    return Session(std::move(impl));
+  }
   if (impl->options.num_threads > 0) {
     impl->own_pool = std::make_unique<ThreadPool>(impl->options.num_threads);
     impl->pool = impl->own_pool.get();
@@ -261,6 +290,7 @@ absl::StatusOr<PartialRun> Session::StartPartialRun(const Outputs& feeds, const 
                                                     const std::vector<Operation>& targets) {
   if (fetches.empty() && targets.empty())
     return InvalidArgument("PartialRunSetup: specify at least one target to fetch or execute.");
+  if (impl_->remote != nullptr) return Unimplemented("Sessions on a server have no partial runs");
   PlanRequest request{feeds, fetches, targets, {}};
   PartialRun run;
   const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
@@ -285,6 +315,7 @@ std::vector<Device*> Session::devices() const {
 }
 
 void Session::Reset(const std::vector<std::string>& containers) {
+  if (impl_->remote != nullptr) return impl_->remote->Reset(containers).IgnoreError();
   impl_->resources->Reset(containers);
   impl_->functions->Forget();
   const std::lock_guard<std::mutex> lock(impl_->mutex);
@@ -293,6 +324,7 @@ void Session::Reset(const std::vector<std::string>& containers) {
 
 void Session::Close() {
   if (impl_->closed.exchange(true)) return;
+  if (impl_->remote != nullptr) return impl_->remote->Close();
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   for (const auto& [key, step] : impl_->steps)
     step->prepared->Cancel(absl::CancelledError("Session has been closed."));

@@ -45,6 +45,12 @@ struct SessionOptions {
   // State that sessions have in common, by container and name: all that are given the same map see
   // the same variables, queues and tables. Null: the session's own.
   std::shared_ptr<ResourceMap> resources;
+  // A server to run on, "grpc://host:port", Weir's or TensorFlow's; empty: here. The program links
+  // //rpc:client and calls rpc::EnableGrpcTargets. The server is told of the two options of
+  // placement, of the time limit and of the next option; the others have no meaning then.
+  std::string target;
+  // On a server: other sessions do not see this one's state, which goes with it.
+  bool isolate_session_state = false;
 };
 
 // How long one node took in a traced run.
@@ -157,7 +163,7 @@ class Session {
                                const std::vector<std::string>& targets);
 
   // All that the pieces will feed, fetch and run. INVALID_ARGUMENT if there is nothing to fetch or
-  // run.
+  // run, UNIMPLEMENTED on a server.
   absl::StatusOr<PartialRun> StartPartialRun(const Outputs& feeds, const Outputs& fetches,
                                              const std::vector<Operation>& targets = {});
 
@@ -167,7 +173,7 @@ class Session {
 
   const Graph& graph() const;
   ResourceMap& resources();
-  // CPU first.
+  // CPU first. Those of this process: on a server, none.
   std::vector<Device*> devices() const;
   ThreadPool& pool();
   // Forgets the state in these containers (empty: the default one), and of what type and shape it

@@ -1,0 +1,44 @@
+#include "weir/session/remote_session.h"
+
+#include <map>
+#include <mutex>
+
+namespace weir {
+
+namespace {
+
+struct Connectors {
+  std::mutex mutex;
+  std::map<std::string, SessionConnector, std::less<>> by_scheme;
+};
+
+Connectors& AllConnectors() {
+  static Connectors* const connectors = new Connectors;
+  return *connectors;
+}
+
+}  // namespace
+
+void SetSessionConnector(absl::string_view scheme, SessionConnector connector) {
+  Connectors& all = AllConnectors();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.by_scheme[std::string(scheme)] = std::move(connector);
+}
+
+absl::StatusOr<std::unique_ptr<RemoteSession>> ConnectSession(const Graph& graph,
+                                                              const SessionOptions& options) {
+  const std::string scheme = options.target.substr(0, options.target.find("://"));
+  SessionConnector connector;
+  {
+    Connectors& all = AllConnectors();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    if (const auto it = all.by_scheme.find(scheme); it != all.by_scheme.end())
+      connector = it->second;
+  }
+  if (connector) return connector(graph, options);
+  return Unimplemented("No session can be opened on the target '", options.target,
+                       "': targets are grpc://host:port, in programs that link //rpc:client and "
+                       "call weir::rpc::EnableGrpcTargets()");
+}
+
+}  // namespace weir
