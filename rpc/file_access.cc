@@ -1,5 +1,7 @@
 #include "weir/rpc/file_access.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -10,13 +12,14 @@ namespace weir::rpc {
 
 namespace {
 
-// The path without links, "." and "..", of which the end need not exist yet; "" for none. A name
-// that does not exist cannot be a link, and what follows it must not go up.
+// The path without links, "." and "..", of which the end need not exist yet; "" if there is none,
+// as for a link to what does not exist: to make it there would be to make it elsewhere.
 std::string Resolve(const std::string& path) {
   char resolved[PATH_MAX];
   if (path.find('\0') != std::string::npos) return "";
   if (realpath(path.c_str(), resolved) != nullptr) return resolved;
-  if (errno != ENOENT) return "";
+  struct stat info;
+  if ((errno != ENOENT && errno != ENOTDIR) || lstat(path.c_str(), &info) == 0) return "";
   absl::string_view trimmed = path;
   while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.remove_suffix(1);
   const absl::string_view name = BaseName(trimmed);

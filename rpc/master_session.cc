@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "weir/core/graph_io.h"
@@ -42,7 +42,8 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
 }
 
 // Everything that nodes name and that does not come with them, by the names they use.
-std::map<std::string, Output> EarlierNodes(const proto::GraphDef& nodes, const Graph& graph) {
+absl::StatusOr<std::map<std::string, Output>> EarlierNodes(const proto::GraphDef& nodes,
+                                                           const Graph& graph) {
   absl::flat_hash_set<absl::string_view> here;
   for (const proto::NodeDef& node : nodes.node()) here.insert(node.name());
   std::map<std::string, Output> earlier;
@@ -55,6 +56,13 @@ std::map<std::string, Output> EarlierNodes(const proto::GraphDef& nodes, const G
         if (Node* found = graph.FindNode(name)) earlier.emplace(input, Output(found));
       } else if (const auto found = graph.FindOutput(name); found.ok()) {
         earlier.emplace(input, *found);
+      } else if (const Node* source = graph.FindNode(name.substr(0, name.find(':')))) {
+        // Gradients of a condition that has run already want it to have had more outputs.
+        return InvalidArgument(
+            "Node '", node.name(), "': Connecting to invalid output ",
+            name.substr(name.find(':') + 1), " of source node ", source->name(), " which has ",
+            source->num_outputs(),
+            " outputs. Try using tf.compat.v1.experimental.output_all_intermediates(True).");
       }
     }
   }
@@ -97,7 +105,7 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
                              "session.");
     }
     ImportOptions options;
-    options.input_map = EarlierNodes(nodes, graph_);
+    WEIR_ASSIGN_OR_RETURN(options.input_map, EarlierNodes(nodes, graph_));
     return ImportGraphDef(graph_, nodes, options).status();
   }));
   return ++version_;
@@ -125,7 +133,7 @@ absl::Status MasterSession::Run(const proto::RunStepRequest& request, Cancellati
   absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
                                        ? RunWhole(request, options)
                                        : RunPiece(request, options);
-  report.WriteStatistics(response->mutable_metadata());
+  report.WriteStatistics(session_->devices(), response->mutable_metadata());
   if (!values.ok()) return StepError(values.status(), *session_);
   for (int i = 0; i < request.fetch_size(); ++i) {
     proto::NamedTensorProto* tensor = response->add_tensor();
@@ -277,7 +285,7 @@ absl::Status MasterSession::RunCallable(const proto::RunCallableRequest& request
   }
   RunReport report(*callable->options);
   const absl::Status status = callable->step.Run(feeds, &fetches, report.options(cancellation));
-  report.WriteStatistics(response->mutable_metadata());
+  report.WriteStatistics(session_->devices(), response->mutable_metadata());
   if (!status.ok()) return StepError(status, *session_);
   for (const Tensor& value : fetches) TensorToProto(value, response->add_fetch());
   return absl::OkStatus();

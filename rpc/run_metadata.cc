@@ -52,18 +52,21 @@ RunOptions RunReport::options(Cancellation& cancellation) {
   return options;
 }
 
-void RunReport::WriteStatistics(proto::RunMetadata* metadata) const {
+void RunReport::WriteStatistics(const std::vector<Device*>& devices,
+                                proto::RunMetadata* metadata) const {
   if (!wants_trace_) return;
-  std::map<std::string, proto::DeviceStepStats*> devices;
-  proto::StepStats* stats = metadata->mutable_step_stats();
-  for (const NodeTrace& node : trace_) {
-    proto::DeviceStepStats*& device = devices[node.device];
-    if (device == nullptr) {
-      device = stats->add_dev_stats();
-      device->set_device(node.device);
+  std::map<std::string, proto::DeviceStepStats*> by_device;
+  const auto device_stats = [&](const std::string& name) {
+    proto::DeviceStepStats*& stats = by_device[name];
+    if (stats == nullptr) {
+      stats = metadata->mutable_step_stats()->add_dev_stats();
+      stats->set_device(name);
     }
-    WriteNode(node, epoch_ns_, device->add_node_stats());
-  }
+    return stats;
+  };
+  for (const Device* device : devices) device_stats(device->text());
+  for (const NodeTrace& node : trace_)
+    WriteNode(node, epoch_ns_, device_stats(node.device)->add_node_stats());
 }
 
 void WritePartition(const Graph& graph, const Outputs& feeds, const Outputs& fetches,

@@ -21,8 +21,8 @@ class RunReport {
 
   // Options for the run. Valid while this lives.
   RunOptions options(Cancellation& cancellation);
-  // Times of nodes, if they were asked for.
-  void WriteStatistics(proto::RunMetadata* metadata) const;
+  // Times of nodes by device, if they were asked for; of these devices at least.
+  void WriteStatistics(const std::vector<Device*>& devices, proto::RunMetadata* metadata) const;
   bool wants_graph() const { return wants_graph_; }
 
  private:

@@ -40,8 +40,9 @@ std::string WithPort(const std::string& address, int port) {
 }  // namespace
 
 struct Server::Net {
-  explicit Net(Master& master)
-      : watch([&master] { master.CloseIdleSessions(); }), service(master, watch) {}
+  Net(Master& master, OnCall on_call)
+      : watch([&master] { master.CloseIdleSessions(); }),
+        service(master, watch, std::move(on_call)) {}
 
   CallWatch watch;
   MasterService service;
@@ -58,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<Server> server(new Server);
   WEIR_ASSIGN_OR_RETURN(server->master_, Master::Create(options.master));
   WEIR_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
-  auto net = std::make_unique<Net>(*server->master_);
+  auto net = std::make_unique<Net>(*server->master_, options.on_call);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   const std::string address = WithPort(options.address, options.port);

@@ -2,6 +2,7 @@
 #define WEIR_RPC_SERVER_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,9 @@ struct ServerOptions {
   int max_message_bytes = 0x7fffffff;
   // Calls at a time, each with a thread of its own; more are RESOURCE_EXHAUSTED.
   int max_calls = 1000;
+  // Called after each call, if given: the method ("RunStep"), how it ended, how long it took.
+  std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>
+      on_call;
   MasterOptions master;
 };
 

@@ -5,10 +5,18 @@
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/method_handler.h>
 
+#include <utility>
+
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/grpc_status.h"
 
 namespace weir::rpc {
+
+namespace {
+
+constexpr char kService[] = "/tensorflow.MasterService/";
+
+}  // namespace
 
 template <class Request, class Response>
 void MasterService::Add(const char* path,
@@ -16,16 +24,21 @@ void MasterService::Add(const char* path,
   using Handler = grpc::internal::RpcMethodHandler<MasterService, Request, Response,
                                                    google::protobuf::MessageLite,
                                                    google::protobuf::MessageLite>;
-  const auto run = [method](MasterService* self, grpc::ServerContext* context,
-                            const Request* request, Response* response) {
+  const absl::string_view name = absl::string_view(path).substr(sizeof(kService) - 1);
+  const auto run = [method, name](MasterService* self, grpc::ServerContext* context,
+                                  const Request* request, Response* response) {
+    const auto start = std::chrono::steady_clock::now();
     CallWatch::Call call(self->watch_, *context);
-    return ToGrpc((self->master_.*method)(*request, call.cancellation(), response));
+    const absl::Status status = (self->master_.*method)(*request, call.cancellation(), response);
+    if (self->on_call_) self->on_call_(name, status, std::chrono::steady_clock::now() - start);
+    return ToGrpc(status);
   };
   AddMethod(new grpc::internal::RpcServiceMethod(path, grpc::internal::RpcMethod::NORMAL_RPC,
                                                  new Handler(run, this)));
 }
 
-MasterService::MasterService(Master& master, CallWatch& watch) : master_(master), watch_(watch) {
+MasterService::MasterService(Master& master, CallWatch& watch, OnCall on_call)
+    : master_(master), watch_(watch), on_call_(std::move(on_call)) {
   Add("/tensorflow.MasterService/CreateSession", &Master::CreateSession);
   Add("/tensorflow.MasterService/ExtendSession", &Master::ExtendSession);
   Add("/tensorflow.MasterService/PartialRunSetup", &Master::PartialRunSetup);

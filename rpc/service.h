@@ -3,16 +3,23 @@
 
 #include <grpcpp/impl/service_type.h>
 
+#include <chrono>
+#include <functional>
+
 #include "weir/rpc/call_watch.h"
 #include "weir/rpc/master.h"
 
 namespace weir::rpc {
 
+// As ServerOptions::on_call.
+using OnCall =
+    std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>;
+
 // TensorFlow's master service on gRPC. Its paths, "/tensorflow.MasterService/RunStep", are said
 // here: no generated code, and no matter which package the messages are in.
 class MasterService final : public grpc::Service {
  public:
-  MasterService(Master& master, CallWatch& watch);
+  MasterService(Master& master, CallWatch& watch, OnCall on_call);
 
  private:
   template <class Request, class Response>
@@ -21,6 +28,7 @@ class MasterService final : public grpc::Service {
 
   Master& master_;
   CallWatch& watch_;
+  const OnCall on_call_;
 };
 
 }  // namespace weir::rpc

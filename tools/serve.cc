@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "weir/core/file.h"
+#include "weir/rpc/client.h"
 #include "weir/rpc/file_access.h"
+#include "weir/rpc/metrics.h"
 #include "weir/rpc/server.h"
 #include "weir/tools/cli.h"
 
@@ -20,7 +22,9 @@ namespace {
 struct ServeOptions {
   rpc::ServerOptions server;
   std::vector<std::string> allowed;
-  std::string certificate_file, key_file, client_authority_file;
+  std::string certificate_file, key_file, client_authority_file, server_authority_file;
+  std::string status_of;  // a target to ask, instead of serving
+  int metrics_port = -1;
   int max_message_mb = 2047;
   int idle_minutes = 0;
   int grace_seconds = 30;
@@ -61,17 +65,47 @@ absl::Status Serve(ServeOptions options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files,
                         rpc::OnlyWithin(options.allowed, &Files()));
   const ScopedFileSystem restricted(files.get());
+  std::unique_ptr<rpc::Metrics> metrics;
   std::unique_ptr<rpc::Server> server;
   {
-    const StopSignals signals;
+    const StopSignals signals;  // before any thread starts
+    if (options.metrics_port >= 0) {
+      WEIR_ASSIGN_OR_RETURN(metrics,
+                            rpc::Metrics::Serve(server_options.address, options.metrics_port));
+      server_options.on_call = [&metrics](absl::string_view method, const absl::Status& status,
+                                          std::chrono::nanoseconds took) {
+        metrics->CountCall(method, status, took);
+      };
+    }
     WEIR_ASSIGN_OR_RETURN(server, rpc::Server::Start(server_options));
     console.out << "Serving on " << server->target() << std::endl;
+    if (metrics != nullptr) {
+      metrics->SetNow([&server] {
+        return rpc::Metrics::Now{server->master().num_sessions(), server->num_calls()};
+      });
+      console.out << "Metrics on http://" << server_options.address << ":" << metrics->port()
+                  << "/metrics" << std::endl;
+    }
     signals.Wait();
   }
   // The second signal ends the process.
   console.out << "Stopping: " << server->num_calls() << " calls in progress" << std::endl;
   server->Drain(std::chrono::seconds(options.grace_seconds));
+  if (metrics != nullptr) metrics->SetNow(nullptr);
   return absl::OkStatus();
+}
+
+// What a server at this target says of itself.
+absl::Status PrintStatus(const ServeOptions& options, Console& console) {
+  rpc::ClientOptions client;
+  client.connect_timeout = std::chrono::seconds(5);
+  WEIR_ASSIGN_OR_RETURN(client.server_authority, ReadIfGiven(options.server_authority_file));
+  WEIR_ASSIGN_OR_RETURN(client.certificate, ReadIfGiven(options.certificate_file));
+  WEIR_ASSIGN_OR_RETURN(client.key, ReadIfGiven(options.key_file));
+  WEIR_ASSIGN_OR_RETURN(const rpc::ServerStatus status, rpc::AskServer(options.status_of, client));
+  console.out << options.status_of << (status.serving ? " is serving\n" : " is not serving\n");
+  for (const std::string& device : status.devices) console.out << "  " << device << "\n";
+  return status.serving ? absl::OkStatus() : absl::UnavailableError("The server is stopping");
 }
 
 }  // namespace
@@ -84,9 +118,13 @@ void AddServeCommand(CLI::App& app, Action* action) {
                  "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
                  "SIGTERM lets the calls in progress finish.");
   rpc::ServerOptions& server = options->server;
-  serve->add_option("--port", server.port, "where to listen; 0: any free port, which is printed")
-      ->check(CLI::Range(0, 65535))
-      ->required();
+  CLI::App* what = serve->add_option_group("what");
+  what->add_option("--port", server.port, "where to listen; 0: any free port, which is printed")
+      ->check(CLI::Range(0, 65535));
+  what->add_option("--status", options->status_of,
+                   "instead of serving, ask the server at grpc://HOST:PORT how it is")
+      ->type_name("TARGET");
+  what->require_option(1);
   serve->add_option("--bind", server.address, "default: 127.0.0.1, for this machine alone")
       ->type_name("ADDRESS");
   serve
@@ -118,9 +156,18 @@ void AddServeCommand(CLI::App& app, Action* action) {
       ->add_option("--tls-client-ca", options->client_authority_file,
                    "let in only clients with certificates of this authority")
       ->type_name("FILE");
+  serve
+      ->add_option("--tls-server-ca", options->server_authority_file,
+                   "with --status: the authority of the server's certificate")
+      ->type_name("FILE");
+  serve
+      ->add_option("--metrics-port", options->metrics_port,
+                   "numbers for Prometheus, at /metrics of this port")
+      ->check(CLI::Range(0, 65535));
   serve->callback([=] {
     *action = [=](Console& console) {
-      const absl::Status status = Serve(*options, console);
+      const absl::Status status =
+          options->status_of.empty() ? Serve(*options, console) : PrintStatus(*options, console);
       return status.ok() ? kOk : Fail(console, status);
     };
   });

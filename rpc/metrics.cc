@@ -1,0 +1,101 @@
+#include "weir/rpc/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/exposer.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <exception>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace weir::rpc {
+
+namespace {
+
+// The gauges, which are asked for and not kept.
+class Gauges final : public prometheus::Collectable {
+ public:
+  void SetNow(std::function<Metrics::Now()> now) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    now_ = std::move(now);
+  }
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Metrics::Now now = now_ ? now_() : Metrics::Now();
+    return {Gauge("weir_sessions", "Sessions that are open.", now.sessions),
+            Gauge("weir_calls", "Calls in progress.", now.calls)};
+  }
+
+ private:
+  static prometheus::MetricFamily Gauge(const char* name, const char* help, int value) {
+    prometheus::MetricFamily family;
+    family.name = name;
+    family.help = help;
+    family.type = prometheus::MetricType::Gauge;
+    family.metric.resize(1);
+    family.metric[0].gauge.value = value;
+    return family;
+  }
+
+  mutable std::mutex mutex_;
+  std::function<Metrics::Now()> now_;
+};
+
+// From a millisecond to a minute and a half.
+prometheus::Histogram::BucketBoundaries Seconds() {
+  prometheus::Histogram::BucketBoundaries bounds;
+  for (double bound = 0.001; bound < 100; bound *= 3) bounds.push_back(bound);
+  return bounds;
+}
+
+}  // namespace
+
+struct Metrics::Impl {
+  explicit Impl(const std::string& address) : exposer(address, /*num_threads=*/2) {
+    exposer.RegisterCollectable(registry);
+    exposer.RegisterCollectable(gauges);
+  }
+
+  const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  const std::shared_ptr<Gauges> gauges = std::make_shared<Gauges>();
+  prometheus::Family<prometheus::Counter>& calls = prometheus::BuildCounter()
+                                                       .Name("weir_calls_total")
+                                                       .Help("Calls that have ended.")
+                                                       .Register(*registry);
+  prometheus::Family<prometheus::Histogram>& seconds = prometheus::BuildHistogram()
+                                                           .Name("weir_call_seconds")
+                                                           .Help("How long calls took.")
+                                                           .Register(*registry);
+  prometheus::Exposer exposer;
+};
+
+Metrics::Metrics(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Metrics::~Metrics() = default;
+
+absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Serve(const std::string& address, int port) {
+  const std::string where = absl::StrCat(address, ":", port);
+  try {  // civetweb tells by an exception that the port is taken
+    return std::unique_ptr<Metrics>(new Metrics(std::make_unique<Impl>(where)));
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat("Cannot listen on ", where, " for metrics: ", error.what()));
+  }
+}
+
+int Metrics::port() const { return impl_->exposer.GetListeningPorts().at(0); }
+
+void Metrics::CountCall(absl::string_view method, const absl::Status& status,
+                        std::chrono::nanoseconds took) {
+  const std::string name(method);
+  impl_->calls.Add({{"method", name}, {"code", absl::StatusCodeToString(status.code())}})
+      .Increment();
+  impl_->seconds.Add({{"method", name}}, Seconds())
+      .Observe(std::chrono::duration<double>(took).count());
+}
+
+void Metrics::SetNow(std::function<Now()> now) { impl_->gauges->SetNow(std::move(now)); }
+
+}  // namespace weir::rpc

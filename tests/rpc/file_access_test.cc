@@ -1,0 +1,73 @@
+#include "weir/rpc/file_access.h"
+
+#include <unistd.h>
+#include "gtest/gtest.h"
+
+#include "weir/tests/io/test_files.h"
+
+namespace weir::rpc {
+namespace {
+
+using testing::MakeTempDirectory;
+using testing::WriteBytes;
+
+class FileAccessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(Files().MakeDirectory(inside_).ok());
+    WriteBytes(inside_ + "/file", "mine");
+    WriteBytes(root_ + "/secret", "theirs");
+    auto files = OnlyWithin({inside_}, &Files());
+    ASSERT_TRUE(files.ok()) << files.status();
+    files_ = *std::move(files);
+  }
+
+  const std::string root_ = MakeTempDirectory("file_access");
+  const std::string inside_ = root_ + "/inside";
+  std::unique_ptr<FileSystem> files_;
+};
+
+TEST_F(FileAccessTest, InsideIsAsItWas) {
+  EXPECT_TRUE(files_->Open(inside_ + "/file").ok());
+  EXPECT_TRUE(files_->Exists(inside_ + "/./file"));
+  EXPECT_TRUE(files_->MakeDirectory(inside_ + "/new").ok());
+  EXPECT_TRUE(files_->Create(inside_ + "/new/x").ok());
+  EXPECT_EQ(files_->List(inside_ + "/new")->size(), 1u);
+  EXPECT_TRUE(files_->IsDirectory(root_));  // on the way there
+}
+
+TEST_F(FileAccessTest, OutsideIsNotThere) {
+  for (const std::string& path :
+       {root_ + "/secret", inside_ + "/../secret", inside_ + "/none/../../secret",
+        std::string("/etc/passwd"), root_, inside_ + "x", std::string("/"), std::string()}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->Open(path).status())) << path;
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->Create(path).status())) << path;
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->Remove(path))) << path;
+    EXPECT_FALSE(files_->Exists(path)) << path;
+  }
+  EXPECT_TRUE(absl::IsPermissionDenied(files_->Rename(inside_ + "/file", root_ + "/file")));
+  EXPECT_TRUE(absl::IsPermissionDenied(files_->Link(root_ + "/secret", inside_ + "/copy")));
+  EXPECT_TRUE(absl::IsPermissionDenied(files_->List(root_).status()));
+}
+
+TEST_F(FileAccessTest, LinkCountsAsWhatItPointsTo) {
+  ASSERT_EQ(symlink("../secret", (inside_ + "/link").c_str()), 0);
+  ASSERT_EQ(symlink("..", (inside_ + "/up").c_str()), 0);
+  ASSERT_EQ(symlink("../nothing", (inside_ + "/dangling").c_str()), 0);
+  for (const char* name : {"/link", "/up/secret", "/up/new"}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->Open(inside_ + name).status())) << name;
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->Create(inside_ + name).status())) << name;
+  }
+  EXPECT_TRUE(absl::IsPermissionDenied(files_->Create(inside_ + "/dangling").status()));
+  EXPECT_FALSE(Files().Exists(root_ + "/nothing"));
+}
+
+TEST_F(FileAccessTest, DirectoryMustBeThere) {
+  EXPECT_TRUE(absl::IsNotFound(OnlyWithin({root_ + "/none"}, &Files()).status()));
+  const auto nothing = OnlyWithin({}, &Files());
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_FALSE((*nothing)->Open(inside_ + "/file").ok());
+}
+
+}  // namespace
+}  // namespace weir::rpc

@@ -1,0 +1,218 @@
+#include "weir/rpc/master.h"
+
+#include "gtest/gtest.h"
+
+#include "weir/core/graph_io.h"
+#include "weir/ops/array.h"
+#include "weir/ops/math.h"
+#include "weir/proto/master.pb.h"
+
+namespace weir::rpc {
+namespace {
+
+class MasterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto master = Master::Create(options_);
+    ASSERT_TRUE(master.ok()) << master.status();
+    master_ = *std::move(master);
+  }
+
+  // A session with x, and y = 2 x.
+  std::string Open() {
+    Graph g;
+    const Output x = Placeholder(g, DT_FLOAT, {}, "x");
+    Multiply(x, Const(g, 2.f, "two"), "y");
+    proto::CreateSessionRequest request;
+    ExportGraphDef(g, request.mutable_graph_def());
+    proto::CreateSessionResponse response;
+    const absl::Status status = master_->CreateSession(request, none_, &response);
+    EXPECT_TRUE(status.ok()) << status;
+    return response.session_handle();
+  }
+
+  proto::RunStepRequest Step(const std::string& handle, float x) {
+    proto::RunStepRequest request;
+    request.set_session_handle(handle);
+    proto::NamedTensorProto* feed = request.add_feed();
+    feed->set_name("x:0");
+    TensorToProto(Tensor::Scalar(x), feed->mutable_tensor());
+    request.add_fetch("y:0");
+    return request;
+  }
+
+  absl::Status Run(const proto::RunStepRequest& request) {
+    response_.Clear();
+    return master_->RunStep(request, none_, &response_);
+  }
+  float Result() const { return TensorFromProto(response_.tensor(0).tensor())->scalar<float>(); }
+
+  MasterOptions options_;
+  std::unique_ptr<Master> master_;
+  Cancellation none_;
+  proto::RunStepResponse response_;
+};
+
+TEST_F(MasterTest, RunsAStep) {
+  const std::string handle = Open();
+  EXPECT_EQ(handle.size(), 16u);
+  ASSERT_TRUE(Run(Step(handle, 3)).ok());
+  EXPECT_EQ(response_.tensor(0).name(), "y:0");
+  EXPECT_EQ(Result(), 6);
+}
+
+TEST_F(MasterTest, ErrorsOfStepsStandWhereTheClientWantsThem) {
+  proto::RunStepRequest request = Step(Open(), 3);
+  request.clear_feed();
+  EXPECT_TRUE(absl::IsInvalidArgument(Run(request)));
+  request.set_store_errors_in_response_body(true);
+  EXPECT_TRUE(Run(request).ok());
+  EXPECT_EQ(response_.status_code(), proto::error::INVALID_ARGUMENT);
+  EXPECT_NE(response_.status_error_message().find("[[{{node x}}]]"), std::string::npos);
+}
+
+TEST_F(MasterTest, ClosedSessionIsNotFound) {
+  const std::string handle = Open();
+  proto::CloseSessionRequest close;
+  proto::CloseSessionResponse closed;
+  close.set_session_handle(handle);
+  EXPECT_TRUE(master_->CloseSession(close, none_, &closed).ok());
+  EXPECT_EQ(Run(Step(handle, 1)), absl::AbortedError("Session " + handle + " is not found."));
+  EXPECT_TRUE(absl::IsAborted(master_->CloseSession(close, none_, &closed)));
+}
+
+TEST_F(MasterTest, GraphIsExtendedAtItsVersion) {
+  const std::string handle = Open();
+  proto::ExtendSessionRequest request;
+  request.set_session_handle(handle);
+  proto::NodeDef* node = request.mutable_graph_def()->add_node();
+  node->set_name("z");
+  node->set_op("Neg");
+  node->add_input("y");
+  node->add_input("^two");
+  (*node->mutable_attr())["T"].set_type(proto::DT_FLOAT);
+  (*node->mutable_attr())["_class"].mutable_list()->add_s("loc:@y");
+  proto::ExtendSessionResponse response;
+  request.set_current_graph_version(1);
+  EXPECT_TRUE(absl::IsAborted(master_->ExtendSession(request, none_, &response)));
+  request.set_current_graph_version(0);
+  ASSERT_TRUE(master_->ExtendSession(request, none_, &response).ok());
+  EXPECT_EQ(response.new_graph_version(), 1);
+  proto::RunStepRequest step = Step(handle, 5);
+  step.set_fetch(0, "z:0");
+  ASSERT_TRUE(Run(step).ok());
+  EXPECT_EQ(Result(), -10);
+  request.set_current_graph_version(1);
+  const absl::Status again = master_->ExtendSession(request, none_, &response);
+  EXPECT_TRUE(absl::IsInvalidArgument(again)) << again;
+  node->set_name("w");
+  node->set_input(0, "y:3");
+  EXPECT_TRUE(absl::IsInvalidArgument(master_->ExtendSession(request, none_, &response)));
+}
+
+TEST_F(MasterTest, RequestThatComesTwiceRunsOnce) {
+  proto::RunStepRequest request = Step(Open(), 1);
+  request.set_request_id(42);
+  EXPECT_TRUE(Run(request).ok());
+  EXPECT_TRUE(absl::IsAborted(Run(request)));
+  request.set_request_id(43);
+  EXPECT_TRUE(Run(request).ok());
+}
+
+TEST_F(MasterTest, CallableKeepsFeedsAndFetchesInOrder) {
+  const std::string handle = Open();
+  proto::MakeCallableRequest make;
+  make.set_session_handle(handle);
+  make.mutable_options()->add_feed("x:0");
+  make.mutable_options()->add_fetch("y:0");
+  proto::MakeCallableResponse made;
+  ASSERT_TRUE(master_->MakeCallable(make, none_, &made).ok());
+  proto::RunCallableRequest run;
+  run.set_session_handle(handle);
+  run.set_handle(made.handle());
+  TensorToProto(Tensor::Scalar(4.f), run.add_feed());
+  proto::RunCallableResponse response;
+  ASSERT_TRUE(master_->RunCallable(run, none_, &response).ok());
+  EXPECT_EQ(TensorFromProto(response.fetch(0))->scalar<float>(), 8);
+  run.add_feed();
+  EXPECT_TRUE(absl::IsInvalidArgument(master_->RunCallable(run, none_, &response)));
+  proto::ReleaseCallableRequest release;
+  release.set_session_handle(handle);
+  release.set_handle(made.handle());
+  proto::ReleaseCallableResponse released;
+  EXPECT_TRUE(master_->ReleaseCallable(release, none_, &released).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(master_->ReleaseCallable(release, none_, &released)));
+}
+
+TEST_F(MasterTest, PartialRunByHandle) {
+  const std::string handle = Open();
+  proto::PartialRunSetupRequest setup;
+  setup.set_session_handle(handle);
+  setup.add_feed("x:0");
+  setup.add_fetch("y:0");
+  proto::PartialRunSetupResponse set_up;
+  ASSERT_TRUE(master_->PartialRunSetup(setup, none_, &set_up).ok());
+  proto::RunStepRequest step = Step(handle, 7);
+  step.set_partial_run_handle(set_up.partial_run_handle());
+  ASSERT_TRUE(Run(step).ok());
+  EXPECT_EQ(Result(), 14);
+  EXPECT_TRUE(absl::IsInvalidArgument(Run(step)));  // it is over
+}
+
+TEST_F(MasterTest, ReportsTimesAndTheGraphThatRan) {
+  proto::RunStepRequest request = Step(Open(), 1);
+  request.mutable_options()->set_trace_level(proto::RunOptions::FULL_TRACE);
+  request.mutable_options()->set_output_partition_graphs(true);
+  ASSERT_TRUE(Run(request).ok());
+  const proto::RunMetadata& metadata = response_.metadata();
+  ASSERT_EQ(metadata.step_stats().dev_stats_size(), 1);
+  EXPECT_EQ(metadata.step_stats().dev_stats(0).node_stats(0).node_name(), "y");
+  ASSERT_EQ(metadata.partition_graphs_size(), 1);
+  EXPECT_EQ(metadata.partition_graphs(0).node_size(), 2);  // x is fed
+}
+
+TEST_F(MasterTest, MalformedRequestsGetAStatus) {
+  const std::string handle = Open();
+  proto::RunStepRequest request = Step(handle, 1);
+  request.mutable_feed(0)->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1 << 30);
+  EXPECT_FALSE(Run(request).ok());
+  request = Step(handle, 1);
+  request.add_feed()->CopyFrom(request.feed(0));
+  EXPECT_TRUE(absl::IsInvalidArgument(Run(request)));
+  request = Step(handle, 1);
+  request.mutable_feed(0)->mutable_tensor()->set_dtype(proto::DT_INT32);
+  EXPECT_FALSE(Run(request).ok());
+  request = Step(handle, 1);
+  request.set_fetch(0, "nothing:0");
+  EXPECT_TRUE(absl::IsNotFound(Run(request)));
+  request = Step(handle, 1);
+  request.add_target("nothing");
+  EXPECT_TRUE(absl::IsNotFound(Run(request)));
+  request = Step(handle, 1);
+  request.mutable_options()->set_timeout_in_ms(INT64_MAX);
+  EXPECT_TRUE(Run(request).ok());
+  request.mutable_options()->set_timeout_in_ms(-1);
+  EXPECT_TRUE(Run(request).ok());
+  EXPECT_TRUE(Run(Step(handle, 1)).ok());  // nothing has come of it
+}
+
+TEST(Master, LimitsSessionsAndClosesIdleOnes) {
+  MasterOptions options;
+  options.max_sessions = 2;
+  options.idle_limit = std::chrono::seconds(1);
+  auto master = Master::Create(options);
+  ASSERT_TRUE(master.ok());
+  Cancellation none;
+  proto::CreateSessionResponse response;
+  EXPECT_TRUE((*master)->CreateSession({}, none, &response).ok());
+  EXPECT_TRUE((*master)->CreateSession({}, none, &response).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted((*master)->CreateSession({}, none, &response)));
+  EXPECT_EQ((*master)->num_sessions(), 2);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while ((*master)->num_sessions() > 0 && std::chrono::steady_clock::now() < until)
+    (*master)->CloseIdleSessions();
+  EXPECT_EQ((*master)->num_sessions(), 0);
+}
+
+}  // namespace
+}  // namespace weir::rpc
