@@ -20,6 +20,7 @@ void Npy(absl::string_view bytes);              // a .npy file
 void CheckpointState(absl::string_view bytes);  // a file named "checkpoint"
 void Feeds(absl::string_view bytes);            // tensors fed to a step
 void Steps(absl::string_view bytes);            // a binary GraphDef that is run (mutate.h)
+void Requests(absl::string_view bytes);         // requests to a server
 
 // The targets that a program links: those of files, or one of those that need the whole runtime.
 struct Row {
