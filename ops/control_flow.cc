@@ -2,7 +2,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
-#include "weir/ops/gradient_loops.h"
+#include "weir/ops/gradient_loops_internal.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/registry.h"
 

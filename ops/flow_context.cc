@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "weir/core/scope.h"
-#include "weir/ops/gradient_loops.h"
+#include "weir/ops/gradient_loops_internal.h"
 #include "weir/ops/variable_store.h"
 
 // The nodes of a branch or a loop are built as anywhere else, and get their edges across its border
@@ -18,7 +18,7 @@
 // so does one in a loop that depends on nothing but constants of the loop: it would run once more
 // than the body does. Control edges do not lead into a loop: what must come before is known inside
 // by an Identity of its value. In the loop of a gradient, a value of the loop that it goes back
-// through is what it was in the iteration at hand (ops/gradient_loops.h).
+// through is what it was in the iteration at hand (ops/gradient_loops_internal.h).
 //
 // These are the rules of TensorFlow's CondContext and WhileContext, which apply them to each node
 // as it is made; names come out the same because nodes are settled in the order they were made, and

@@ -12,7 +12,7 @@
 // built and afterwards, when their gradients are.
 namespace weir {
 
-class GradientLoop;  // ops/gradient_loops.h
+class GradientLoop;  // ops/gradient_loops_internal.h
 
 struct FlowContext {
   enum class Kind { kBranch, kLoop };

@@ -1,5 +1,5 @@
-#ifndef WEIR_OPS_GRADIENT_LOOPS_H_
-#define WEIR_OPS_GRADIENT_LOOPS_H_
+#ifndef WEIR_OPS_GRADIENT_LOOPS_INTERNAL_H_
+#define WEIR_OPS_GRADIENT_LOOPS_INTERNAL_H_
 
 #include <functional>
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/gradient.h"
+#include "weir/ops/control_flow.h"
 #include "weir/ops/flow_context.h"
 
 // Loops that gradients are computed in. For gradients.cc, and for the gradient rules of the nodes
@@ -118,7 +119,12 @@ class GradientLoops {
 bool IsLoopExit(const Node* node);
 bool IsLoopSwitch(const Node* node);
 
-// The gradient rules.
+// A Switch beside what it switches.
+SwitchResult SwitchBeside(const Output& value, const Output& pred, absl::string_view name);
+// The shape of a tensor, or of the variable that a handle is to.
+Output DynamicShape(const Output& value);
+
+// The gradient rules (control_flow_gradients.cc).
 Grads SwitchGradient(GradContext& g);
 Grads MergeGradient(GradContext& g);
 Grads EnterGradient(GradContext& g);
@@ -126,4 +132,4 @@ Grads ExitGradient(GradContext& g);
 
 }  // namespace weir
 
-#endif  // WEIR_OPS_GRADIENT_LOOPS_H_
+#endif  // WEIR_OPS_GRADIENT_LOOPS_INTERNAL_H_

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/scope.h"
+#include "weir/ops/backprop_internal.h"
+#include "weir/ops/gradient_util.h"
+#include "weir/ops/recovered_flow.h"
+
+// Which nodes a gradient goes through, and what to say of one that it cannot go through.
+namespace weir {
+
+absl::Status Backprop::Check() const {
+  if (!options_.grad_ys.empty() && options_.grad_ys.size() != ys_.size()) {
+    return InvalidArgument("Gradients: length mismatch, ", options_.grad_ys.size(), " grad_ys for ",
+                           ys_.size(), " ys");
+  }
+  for (const Outputs* list : {&ys_, &xs_, &options_.stop_gradients.outputs}) {
+    for (const Output& o : *list) {
+      if (!o)
+        return InvalidArgument("Gradients: an invalid output was given (did a builder fail?)");
+      if (&o.graph() != &graph_)
+        return InvalidArgument("Gradients: ", o.name(), " belongs to another graph");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Backwards from the ys, so that the cost is that of their part of the graph; then forwards from
+// the xs inside of it.
+void Backprop::FindNodesBetween() {
+  const int num_nodes = graph_.num_nodes();
+  marks_.assign(num_nodes, 0);
+  pending_.assign(num_nodes, 0);
+  arrived_.resize(num_nodes);
+  summed_.resize(num_nodes);
+  std::vector<Node*> behind;
+  const auto add = [&](Node* node) {
+    if (Has(node, kBehindY)) return;
+    Set(node, kBehindY);
+    behind.push_back(node);
+  };
+  for (const Output& y : ys_) add(y.node);
+  for (size_t i = 0; i < behind.size(); ++i) {
+    for (const Output& in : behind[i]->inputs()) add(in.node);
+  }
+
+  // The consumers of node i are consumers[first[i]] to consumers[first[i + 1] - 1].
+  std::vector<int> first(num_nodes + 2, 0);
+  const auto for_each_edge = [&](const auto& fn) {
+    for (Node* node : behind) {
+      for (const Output& in : node->inputs()) {
+        if (IsTrainable(in.dtype())) fn(in.node->id(), node);
+      }
+    }
+  };
+  for_each_edge([&](int from, Node*) { ++first[from + 2]; });
+  for (int i = 2; i < num_nodes + 2; ++i) first[i] += first[i - 1];
+  std::vector<Node*> consumers(first[num_nodes + 1]);
+  for_each_edge([&](int from, Node* to) { consumers[first[from + 1]++] = to; });
+
+  std::vector<Node*> reached;
+  const auto reach = [&](Node* node) {
+    if (!Has(node, kBehindY) || Has(node, kReached)) return;
+    Set(node, kReached);
+    reached.push_back(node);
+  };
+  for (const Output& x : xs_) reach(x.node);
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const int id = reached[i]->id();
+    for (int k = first[id]; k < first[id + 1]; ++k) reach(consumers[k]);
+  }
+
+  const auto between = [&](Node* node) {
+    if (!Has(node, kReached) || Has(node, kBetween)) return;
+    Set(node, kBetween);
+    between_.push_back(node);
+  };
+  for (const Output& y : ys_) between(y.node);
+  for (size_t i = 0; i < between_.size(); ++i) {
+    for (const Output& in : between_[i]->inputs()) between(in.node);
+  }
+}
+
+// All variables of a loop are gone back through if one is.
+void Backprop::FindLoops() {
+  const FlowStack& stack = FlowStack::Of(graph_);
+  if (std::any_of(between_.begin(), between_.end(), [&stack](const Node* node) {
+        return IsLoopExit(node) && stack.ContextOf(node) == nullptr;
+      })) {
+    RecoverFlow(graph_);
+  }
+  for (size_t i = 0; i < between_.size(); ++i) {
+    if (!IsLoopExit(between_[i])) continue;
+    std::optional<ColocateWith> colocate;
+    if (options_.colocate_gradients_with_ops) colocate.emplace(graph_, between_[i]);
+    for (Node* exit : loops_.Add(between_[i])) {
+      if (exit->id() >= static_cast<int>(marks_.size()) || Has(exit, kBetween)) continue;
+      Set(exit, kBetween);
+      between_.push_back(exit);
+    }
+  }
+}
+
+void Backprop::CountPending() {
+  for (const Node* node : between_) {
+    for (const Output& in : node->inputs()) {
+      if (Has(in.node, kBetween)) ++pending_[in.node->id()];
+    }
+  }
+}
+
+// An x is where the walk ends, unless it depends on another x itself.
+void Backprop::FindStops() {
+  for (const Output& x : xs_) {
+    const auto inputs = x.node->inputs();
+    const bool depends_on_x = std::any_of(inputs.begin(), inputs.end(), [&](const Output& in) {
+      return pending_[in.node->id()] > 0;
+    });
+    if (!depends_on_x) Set(x.node, kStop);
+  }
+  for (const Output& stop : options_.stop_gradients.outputs) Set(stop.node, kStop);
+}
+
+// Names on a shortest way from `from` to a node that satisfies `done`, along the nodes between.
+std::vector<std::string> Backprop::PathTo(const Node* from,
+                                          const std::function<bool(const Node*)>& done,
+                                          bool towards_ys) const {
+  absl::flat_hash_map<const Node*, std::vector<const Node*>> edges;
+  for (const Node* node : between_) {
+    for (const Output& in : node->inputs()) {
+      if (!Has(in.node, kBetween)) continue;
+      if (towards_ys) {
+        edges[in.node].push_back(node);
+      } else {
+        edges[node].push_back(in.node);
+      }
+    }
+  }
+  absl::flat_hash_map<const Node*, const Node*> came_from{{from, nullptr}};
+  std::deque<const Node*> queue{from};
+  while (!queue.empty()) {
+    const Node* node = queue.front();
+    queue.pop_front();
+    if (done(node)) {
+      std::vector<std::string> names;
+      for (; node != nullptr; node = came_from[node]) names.push_back(node->name());
+      return names;
+    }
+    for (const Node* next : edges[node]) {
+      if (came_from.try_emplace(next, node).second) queue.push_back(next);
+    }
+  }
+  return {from->name()};
+}
+
+absl::Status Backprop::NoGradient(const Node* node) const {
+  const auto is_one_of = [](const Outputs& list) {
+    return [&list](const Node* n) {
+      return std::any_of(list.begin(), list.end(), [&](const Output& o) { return o.node == n; });
+    };
+  };
+  std::vector<std::string> path = PathTo(node, is_one_of(ys_), /*towards_ys=*/true);
+  std::vector<std::string> to_x = PathTo(node, is_one_of(xs_), /*towards_ys=*/false);
+  path.insert(path.end(), to_x.rbegin() + 1, to_x.rend());
+  constexpr size_t kShown = 12;
+  if (path.size() > kShown) path.erase(path.begin() + kShown / 2, path.end() - kShown / 2);
+  return Unimplemented(
+      "No gradient defined for operation '", node->name(), "' (op type: ", node->op_name(),
+      "), which lies between ys and xs: ", absl::StrJoin(path, " <- "),
+      ". Insert StopGradient to take it as a constant, or give its op a gradient rule.");
+}
+
+// Only a cycle can keep nodes waiting for each other: a loop whose structure is not known.
+absl::Status Backprop::CheckAllVisited() const {
+  if (!loops_.empty()) return absl::OkStatus();
+  for (const Node* node : between_) {
+    if (pending_[node->id()] > 0) {
+      return Unimplemented(
+          "Gradients of a value inside a loop are not defined: '", node->name(),
+          "' (op type: ", node->op_name(),
+          ") lies on a cycle between ys and xs. Take them of what leaves the loop, by its Exit.");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weir
