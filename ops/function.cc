@@ -5,14 +5,12 @@
 #include "weir/core/function_library.h"
 #include "weir/core/shape_context.h"
 #include "weir/core/signature.h"
-#include "weir/ops/gradient_util.h"
+#include "weir/ops/function_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
 
 namespace {
-
-constexpr char kSymbolicGradient[] = "SymbolicGradient";
 
 // The shapes that the attribute says, if it says any.
 absl::Status DeclaredShapes(ShapeContext& c) {
@@ -39,100 +37,16 @@ absl::Status SymbolicGradientShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status ShapeFromAttr(ShapeContext& c) {
-  c.set_output(0, c.attr<Shape>("shape"));
+// A session may know what a handle is to.
+absl::Status ArgShape(ShapeContext& c) {
+  const auto types = c.node().attr_or<DataTypes>(kHandleTypes, {});
+  if (!types.empty()) c.set_output_handle(0, {types[0], Shape::UnknownRank()});
   return absl::OkStatus();
 }
 
-// ---- gradients
-
-// The type of what comes back for an input: a variable's for its handle.
-DataType GradientType(const Output& x) {
-  if (x.dtype() != DT_RESOURCE) return x.dtype();
-  const HandleData* data = x.node->output_handle(x.index);
-  return data == nullptr || data->dtype == DT_INVALID ? DT_FLOAT : data->dtype;
-}
-
-// What a gradient function takes and gives: the arguments of the function from input `first` on,
-// and what arrived at its results.
-struct Backward {
-  Outputs inputs;
-  DataTypes input_types, output_types;
-  std::vector<bool> wanted;  // by argument
-
-  Backward(GradContext& g, int first) {
-    for (int i = first; i < g.num_inputs(); ++i) {
-      inputs.push_back(g.x(i));
-      output_types.push_back(GradientType(g.x(i)));
-      wanted.push_back(IsTrainable(g.x(i).dtype()));
-    }
-    for (int i = 0; i < g.node().num_outputs(); ++i) {
-      const Output dy = g.dy(i);
-      inputs.push_back(dy ? dy : AddOp("ZerosLike", {g.y(i)}));
-    }
-    for (const Output& input : inputs) input_types.push_back(input.dtype());
-  }
-
-  // The gradient of f, by the name under which sessions and TensorFlow know it.
-  FunctionRef Of(const FunctionRef& f) const {
-    return FunctionRef{kSymbolicGradient,
-                       std::make_shared<AttrMap>(AttrMap{{"f", AttrValue(f)},
-                                                         {"Tin", AttrValue(input_types)},
-                                                         {"Tout", AttrValue(output_types)}})};
-  }
-
-  Grads Take(Node* node, int first) const {
-    Grads grads(first);
-    for (size_t i = 0; i < wanted.size() && node != nullptr; ++i)
-      grads.push_back(wanted[i] ? Grad(node->output(static_cast<int>(i))) : Grad());
-    return grads;
-  }
-};
-
-Grads GradientOfCallOf(GradContext& g, const FunctionRef& f) {
-  const Backward backward(g, 0);
-  Node* node = AddNode(g.graph(), kSymbolicGradient, {backward.inputs},
-                       {{"Tin", AttrValue(backward.input_types)},
-                        {"Tout", AttrValue(backward.output_types)},
-                        {"f", AttrValue(f)}});
-  return backward.Take(node, 0);
-}
-
-Grads PartitionedCallGradient(GradContext& g) {
-  return GradientOfCallOf(g, g.attr<FunctionRef>("f"));
-}
-
-// The gradient of a gradient is that of the function that "SymbolicGradient" names.
-Grads SymbolicGradientGradient(GradContext& g) {
-  const AttrMap& attrs = g.node().attrs();
-  return GradientOfCallOf(
-      g, FunctionRef{kSymbolicGradient,
-                     std::make_shared<AttrMap>(AttrMap{{"f", attrs.find("f")->second},
-                                                       {"Tin", attrs.find("Tin")->second},
-                                                       {"Tout", attrs.find("Tout")->second}})});
-}
-
-Grads IfGradient(GradContext& g) {
-  const Backward backward(g, 1);
-  Node* node =
-      AddNode(g.graph(), g.node().op_name(), {g.x(0), backward.inputs},
-              {{"Tin", AttrValue(backward.input_types)},
-               {"Tout", AttrValue(backward.output_types)},
-               {"then_branch", AttrValue(backward.Of(g.attr<FunctionRef>("then_branch")))},
-               {"else_branch", AttrValue(backward.Of(g.attr<FunctionRef>("else_branch")))}});
-  return backward.Take(node, 1);
-}
-
-Grads CaseGradient(GradContext& g) {
-  const Backward backward(g, 1);
-  std::vector<FunctionRef> branches;
-  for (const FunctionRef& branch : g.attr<std::vector<FunctionRef>>("branches"))
-    branches.push_back(backward.Of(branch));
-  Node* node = AddNode(g.graph(), g.node().op_name(), {g.x(0), backward.inputs},
-                       {{"Tin", AttrValue(backward.input_types)},
-                        {"Tout", AttrValue(backward.output_types)},
-                        {"branches", AttrValue(branches)}});
-  return backward.Take(node, 1);
+absl::Status ShapeFromAttr(ShapeContext& c) {
+  c.set_output(0, c.attr<Shape>("shape"));
+  return absl::OkStatus();
 }
 
 // ---- builders
@@ -227,7 +141,8 @@ OpSpec WhileOp(absl::string_view name) {
       .Attr("body: func")
       .Attr("output_shapes: list(shape) = []")
       .Attr("parallel_iterations: int = 10")
-      .InferShape(DeclaredShapes);
+      .InferShape(DeclaredShapes)
+      .Gradient(FunctionalWhileGradient);
   return op;
 }
 
@@ -274,6 +189,7 @@ void AddChoiceOps(OpRegistry* ops) {
           .Attr("T: list(type) >= 0")
           .Attr("body: func")
           .InferShape(UnknownShape)
+          .Gradient(FunctionalForGradient)
           .Doc("Calls `body` on the loop's counter and its own results, from `start` to before "
                "`limit` in steps of `delta`."));
   ops->Add(OpSpec("ToBool")
@@ -291,7 +207,7 @@ void AddArgumentOps(OpRegistry* ops) {
                .Out("output: T")
                .Attr("T: type")
                .Attr("index: int >= 0")
-               .InferShape(UnknownShape)
+               .InferShape(ArgShape)
                .Doc("An argument of a function: fed when the function is called."));
   ops->Add(
       OpSpec("FakeParam")
@@ -319,13 +235,6 @@ void AddArgumentOps(OpRegistry* ops) {
 }
 
 }  // namespace
-
-Grads CallGradient(GradContext& g) {
-  auto attrs = std::make_shared<AttrMap>();
-  for (const AttrSpec& attr : g.node().op().attrs())
-    attrs->emplace(attr.name, *g.node().FindAttr(attr.name));
-  return GradientOfCallOf(g, FunctionRef{g.node().op_name(), std::move(attrs)});
-}
 
 Outputs Call(Graph& graph, const FunctionRef& f, const Outputs& args, absl::string_view name) {
   const std::optional<Callee> callee = FindCallees(graph, {f});

@@ -25,12 +25,13 @@ Outputs FunctionalIf(Output cond, const Outputs& args, const FunctionRef& then_b
 Outputs FunctionalCase(Output index, const Outputs& args, const std::vector<FunctionRef>& branches,
                        absl::string_view name = {});
 
-// vars = body(vars) as long as cond(vars) is true: While, or StatelessWhile. Its gradient is not
-// defined; ops/while_loop.h builds loops that have one.
+// vars = body(vars) as long as cond(vars) is true: While, or StatelessWhile. Its gradient runs the
+// loop once more and keeps what the variables were in each iteration.
 Outputs FunctionalWhile(const Outputs& vars, const FunctionRef& cond, const FunctionRef& body,
                         absl::string_view name = {});
 
-// vars = body(i, vars...) for i = start, start + delta, ... before limit: For.
+// vars = body(i, vars...) for i = start, start + delta, ... before limit: For. Its gradient is that
+// of While.
 Outputs FunctionalFor(Output start, Output limit, Output delta, const Outputs& vars,
                       const FunctionRef& body, absl::string_view name = {});
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "weir/core/scope.h"
+#include "weir/proto/function.pb.h"
 #include "weir/session/gradient_body.h"
 #include "weir/session/prepared_step.h"
 
@@ -172,6 +173,10 @@ SessionFunctions::~SessionFunctions() = default;
 absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
   const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex_);
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (env_.graph.functions() != of_graph_) {
+    of_graph_ = env_.graph.functions();
+    WEIR_RETURN_IF_ERROR(TakeLibrary(of_graph_));
+  }
   WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
   if (!body->knows_whether_it_waits()) body->set_may_wait(Waits(*body));
   return body;
@@ -179,12 +184,12 @@ absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
 
 // Only with the attributes that its signature has: nodes that call a function have others too.
 FunctionRef SessionFunctions::Normalized(const FunctionRef& function) const {
-  const auto& library = env_.graph.functions();
-  if (function.attrs == nullptr || library == nullptr) return function;
-  const absl::StatusOr<const OpSpec*> op = library->FindOp(function.name);
+  if (function.attrs == nullptr || library_ == nullptr) return function;
+  const absl::StatusOr<const OpSpec*> op = library_->FindOp(function.name);
   auto attrs = std::make_shared<AttrMap>();
   for (const auto& [name, value] : *function.attrs) {
-    const bool counts = op.ok() ? (*op)->FindAttr(name) != nullptr : name == "f" || name == "Tout";
+    const bool counts =
+        op.ok() ? (*op)->FindAttr(name) != nullptr : name == "f" || name == "Tin" || name == "Tout";
     if (counts) attrs->emplace(name, value);
   }
   if (attrs->empty()) attrs = nullptr;
@@ -201,10 +206,10 @@ absl::StatusOr<SessionFunctions::Body*> SessionFunctions::FindBody(const Functio
   return (bodies_[key] = std::make_unique<Body>(std::move(body), env_, this)).get();
 }
 
-absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const FunctionRef& function) const {
+absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const FunctionRef& function) {
   const Graph& graph = env_.graph;
   if (function.name != kSymbolicGradient)
-    return InstantiateFunction(graph.functions(), function, graph.ops(), graph.versions());
+    return InstantiateFunction(library_, function, graph.ops(), graph.versions());
   const auto attr = [&](absl::string_view name) -> const AttrValue* {
     if (function.attrs == nullptr) return nullptr;
     const auto it = function.attrs->find(name);
@@ -212,13 +217,28 @@ absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const FunctionRef& fu
   };
   const FunctionRef* f = attr("f") == nullptr ? nullptr : attr("f")->get_if<FunctionRef>();
   if (f == nullptr) return InvalidArgument("SymbolicGradient is missing attr: f");
-  const std::string own =
-      graph.functions() == nullptr ? "" : graph.functions()->GradientOf(f->name);
+  const std::string own = library_ == nullptr ? "" : library_->GradientOf(f->name);
   if (!own.empty()) return Instantiate(FunctionRef{own, f->attrs});
   WEIR_ASSIGN_OR_RETURN(FunctionBody body, Instantiate(*f));
-  const DataTypes* types = attr("Tout") == nullptr ? nullptr : attr("Tout")->get_if<DataTypes>();
-  WEIR_RETURN_IF_ERROR(MakeGradientBody(types == nullptr ? DataTypes() : *types, &body));
+  const auto types = [&](absl::string_view name) {
+    const DataTypes* list = attr(name) == nullptr ? nullptr : attr(name)->get_if<DataTypes>();
+    return list == nullptr ? DataTypes() : *list;
+  };
+  WEIR_RETURN_IF_ERROR(MakeGradientBody(types("Tin"), types("Tout"), &body));
+  WEIR_RETURN_IF_ERROR(TakeLibrary(body.graph->functions()));
   return body;
+}
+
+absl::Status SessionFunctions::TakeLibrary(const std::shared_ptr<const FunctionLibrary>& library) {
+  if (library == nullptr || library == library_) return absl::OkStatus();
+  if (library_ == nullptr) {
+    library_ = library;
+    return absl::OkStatus();
+  }
+  proto::FunctionDefLibrary def;
+  library->ToProto(&def);
+  WEIR_ASSIGN_OR_RETURN(library_, FunctionLibrary::Extend(library_, def));
+  return absl::OkStatus();
 }
 
 // Whether the body, or what it calls, has an asynchronous kernel. Such kernels belong to nodes with

@@ -30,12 +30,16 @@ class SessionFunctions final : public Functions {
   class Body;
   absl::StatusOr<Body*> FindBody(const FunctionRef& function);
   FunctionRef Normalized(const FunctionRef& function) const;
-  absl::StatusOr<FunctionBody> Instantiate(const FunctionRef& function) const;
+  absl::StatusOr<FunctionBody> Instantiate(const FunctionRef& function);
+  absl::Status TakeLibrary(const std::shared_ptr<const FunctionLibrary>& library);
   bool Waits(Body& body);
 
   const PlanEnvironment env_;
   std::shared_mutex& graph_mutex_;
   std::mutex mutex_;
+  // The graph's, and what the gradients of functions have added.
+  std::shared_ptr<const FunctionLibrary> library_;
+  std::shared_ptr<const FunctionLibrary> of_graph_;  // that library_ has already
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;
 };
 

@@ -1,5 +1,8 @@
 #include "weir/session/gradient_body.h"
 
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/gradients.h"
 
@@ -14,34 +17,75 @@ Output AddArg(FunctionBody* body, DataType type) {
   return node == nullptr ? Output() : Output(node);
 }
 
+// The caller knows what variables the handles are to, which rules inside ask for.
+absl::Status TellHandles(const DataTypes& types, FunctionBody* body) {
+  Graph& graph = *body->graph;
+  absl::flat_hash_set<const Node*> told;
+  for (size_t i = 0; i < body->args.size(); ++i) {
+    Node* const arg = body->args[i].node;
+    if (body->args[i].dtype() != DT_RESOURCE) continue;
+    const DataType type = types[i] == DT_RESOURCE ? DT_INVALID : types[i];
+    graph.SetAttr(arg, "_handle_dtypes", AttrValue(DataTypes{type}));
+    WEIR_RETURN_IF_ERROR(graph.InferShapes(arg));
+    told.insert(arg);
+  }
+  if (told.empty()) return absl::OkStatus();
+  for (const auto& node : graph.nodes()) {
+    const auto takes = [&](const Output& in) {
+      return in.dtype() == DT_RESOURCE && told.contains(in.node);
+    };
+    if (std::none_of(node->inputs().begin(), node->inputs().end(), takes)) continue;
+    WEIR_RETURN_IF_ERROR(graph.InferShapes(node.get()));
+    told.insert(node.get());
+  }
+  return absl::OkStatus();
+}
+
 // What an argument gets that no result depends on.
 Output ZerosFor(const Output& arg, DataType type) {
   if (arg.dtype() != DT_RESOURCE) return AddOp("ZerosLike", {arg});
+  if (type == DT_RESOURCE) return arg;
   const Output value = AddOp("ReadVariableOp", {arg}, {{"dtype", type}});
   return AddOp("ZerosLike", {value});
 }
 
+absl::Status CheckCounts(const DataTypes& args, const DataTypes& results,
+                         const FunctionBody& body) {
+  const size_t count = body.args.size(), with_gradients = count + body.results.size();
+  if (!results.empty() && results.size() != count) {
+    return InvalidArgument("SymbolicGradient of '", body.name, "', which has ", count,
+                           " arguments, is asked for ", results.size(), " gradients");
+  }
+  if (!args.empty() && args.size() != with_gradients) {
+    return InvalidArgument("SymbolicGradient of '", body.name, "' needs ", with_gradients,
+                           " arguments but has ", args.size());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::Status MakeGradientBody(const DataTypes& types, FunctionBody* body) {
+absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, FunctionBody* body) {
+  WEIR_RETURN_IF_ERROR(CheckCounts(args, results, *body));
+  if (!results.empty()) WEIR_RETURN_IF_ERROR(TellHandles(results, body));
   const Outputs xs = body->args, ys = body->results;
-  if (!types.empty() && types.size() != xs.size()) {
-    return InvalidArgument("SymbolicGradient of '", body->name, "', which has ", xs.size(),
-                           " arguments, is asked for ", types.size(), " gradients");
-  }
   GradientsOptions options;
   Outputs differentiable_ys;
   for (const Output& y : ys) {
-    const Output dy = AddArg(body, y.dtype());
+    const Output dy = AddArg(body, args.empty() ? y.dtype() : args[body->args.size()]);
     if (!dy) return body->graph->status();
     body->args.push_back(dy);
-    if (!IsTrainable(y.dtype())) continue;
+    if (!IsTrainable(y.dtype()) || dy.dtype() == DT_RESOURCE) continue;
     differentiable_ys.push_back(y);
     options.grad_ys.emplace_back(dy);
   }
   Outputs differentiable_xs;
-  for (const Output& x : xs) {
-    if (IsTrainable(x.dtype())) differentiable_xs.push_back(x);
+  const auto type_of = [&](size_t i) { return results.empty() ? xs[i].dtype() : results[i]; };
+  const auto is_wanted = [&](size_t i) {
+    return IsTrainable(xs[i].dtype()) && type_of(i) != DT_RESOURCE;
+  };
+  for (size_t i = 0; i < xs.size(); ++i) {
+    if (is_wanted(i)) differentiable_xs.push_back(xs[i]);
   }
   Outputs gradients(differentiable_xs.size());
   if (!differentiable_xs.empty() && !differentiable_ys.empty())
@@ -50,9 +94,8 @@ absl::Status MakeGradientBody(const DataTypes& types, FunctionBody* body) {
   body->results.clear();
   size_t next = 0;
   for (size_t i = 0; i < xs.size(); ++i) {
-    const Output gradient = IsTrainable(xs[i].dtype()) ? gradients[next++] : Output();
-    body->results.push_back(gradient ? gradient
-                                     : ZerosFor(xs[i], types.empty() ? xs[i].dtype() : types[i]));
+    const Output gradient = is_wanted(i) ? gradients[next++] : Output();
+    body->results.push_back(gradient ? gradient : ZerosFor(xs[i], type_of(i)));
   }
   // What the function does besides was done when it was called.
   body->effects.clear();

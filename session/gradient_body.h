@@ -7,9 +7,10 @@ namespace weir {
 
 // Turns the body of f into the body of its gradient: arguments are those of f, then a gradient for
 // each result of f; results are the gradients of the arguments of f, zeros where there is none.
-// `types`: of the results, where they are not those of the arguments (a handle's gradient is of its
-// variable's type); empty for the arguments' own.
-absl::Status MakeGradientBody(const DataTypes& types, FunctionBody* body);
+// `args` and `results`: the types of both where they are not those of f's own (what belongs to a
+// handle is of its variable's type); empty if they are. A result of type DT_RESOURCE is the
+// argument itself: a handle without a gradient.
+absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, FunctionBody* body);
 
 }  // namespace weir
 

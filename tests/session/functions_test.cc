@@ -20,6 +20,7 @@
 #include "weir/ops/while_loop.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/test_functions.h"
 
 namespace weir {
 namespace {
@@ -33,20 +34,9 @@ using Builder = std::function<Outputs(Graph&, const Outputs&)>;
 
 class FunctionsTest : public ::testing::Test {
  protected:
-  // A function of arguments of these types, with what `build` makes of them. The body knows the
-  // functions that are there already.
   FunctionRef Define(const std::string& name, const DataTypes& types, const Builder& build,
                      Graph* to = nullptr) {
-    Graph& graph = to == nullptr ? g_ : *to;
-    Graph body;
-    body.set_functions(graph.functions());
-    Outputs args;
-    for (const DataType type : types) args.push_back(Placeholder(body, type));
-    const Outputs results = build(body, args);
-    EXPECT_TRUE(body.status().ok()) << body.status();
-    const absl::Status status = DefineFunction(graph, name, body, args, results);
-    EXPECT_TRUE(status.ok()) << status;
-    return FunctionRef{name, nullptr};
+    return DefineFrom(to == nullptr ? g_ : *to, name, types, build);
   }
   FunctionRef DefineSquare(const std::string& name = "square") {
     return Define(name, {DT_FLOAT}, [](Graph&, const Outputs& x) { return Outputs{x[0] * x[0]}; });

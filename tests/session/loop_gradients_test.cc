@@ -15,6 +15,7 @@
 #include "weir/ops/while_loop.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/gradient_check.h"
 #include "weir/tests/session/test_models.h"
 
 namespace weir {
@@ -22,61 +23,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class LoopGradientsTest : public ::testing::Test {
+class LoopGradientsTest : public GradientCheckTest {
  protected:
-  using Program = std::function<Output(const Outputs& xs)>;
-
-  // The sum of what the program makes of double tensors of these shapes, and its gradients.
-  void Check(const std::vector<Shape>& shapes, const Program& program, bool static_shapes = true) {
-    Outputs xs;
-    Feeds feeds;
-    for (const Shape& shape : shapes) {
-      Shape known = shape;
-      for (int d = 0; d < known.rank() && !static_shapes; ++d) known.set_dim(d, -1);
-      xs.push_back(Placeholder(g_, DT_DOUBLE, known));
-      Tensor value(DT_DOUBLE, shape);
-      for (double& v : value.flat<double>()) v = next_ = 0.9 - 0.7 * next_;
-      feeds.push_back({xs.back(), value});
-    }
-    const Output y = program(xs);
-    const Outputs grads = DenseGradients({y}, xs);
-    ASSERT_TRUE(g_.status().ok()) << g_.status();
-    Session session = *Session::Create(g_, {.num_threads = 2});
-    for (size_t i = 0; i < xs.size(); ++i) {
-      ASSERT_TRUE(grads[i]) << i;
-      const auto grad = session.Run(feeds, {grads[i]});
-      ASSERT_TRUE(grad.ok()) << grad.status();
-      ASSERT_EQ((*grad)[0].shape(), shapes[i]);
-      for (int64_t k = 0; k < shapes[i].num_elements(); ++k) {
-        constexpr double kStep = 1e-5;
-        const double slope =
-            (SumWith(session, feeds, y, i, k, kStep) - SumWith(session, feeds, y, i, k, -kStep)) /
-            (2 * kStep);
-        EXPECT_NEAR((*grad)[0].flat<double>()[k], slope, 1e-6 * std::max(1., std::abs(slope)))
-            << "x " << i << ", element " << k;
-      }
-    }
-  }
-  static double SumWith(Session& session, Feeds feeds, const Output& y, size_t i, int64_t k,
-                        double change) {
-    feeds[i].second = feeds[i].second.DeepCopy();
-    feeds[i].second.flat<double>()[k] += change;
-    const auto out = session.Run(feeds, {y});
-    EXPECT_TRUE(out.ok()) << out.status();
-    double sum = 0;
-    if (out.ok()) {
-      for (const double v : (*out)[0].flat<double>()) sum += v;
-    }
-    return sum;
-  }
   Outputs Repeat(int times, const LoopBodyFn& body, const Outputs& vars,
                  WhileOptions options = {}) {
     const Outputs out = RepeatedBody(g_, Const(g_, times), body, vars, options);
     return out.empty() ? Outputs(vars.size()) : out;
   }
-
-  Graph g_;
-  double next_ = 0.3;
 };
 
 TEST_F(LoopGradientsTest, OfAPower) {
@@ -99,7 +52,7 @@ TEST_F(LoopGradientsTest, OfShapesKnownOnlyWhenRun) {
                   },
                   {x[0], x[0]})[1];
   };
-  Check({{2, 3}, {3}}, program, /*static_shapes=*/false);
+  Check({{2, 3}, {3}}, program, {.static_shapes = false});
 }
 
 TEST_F(LoopGradientsTest, OfVariablesThatChangePlaces) {

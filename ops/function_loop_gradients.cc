@@ -1,0 +1,337 @@
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "weir/core/function_library.h"
+#include "weir/ops/array.h"
+#include "weir/ops/function.h"
+#include "weir/ops/function_internal.h"
+#include "weir/ops/gradient_util.h"
+#include "weir/ops/state.h"
+
+// Gradients of While and For, with the structure of TensorFlow 2's while_v2.py:
+//
+//     forward:   x, lists                 = Loop(body(x), each list with x at its end)
+//     backward:  lists without their end, dx = Loop(gradient of body(x from the lists, dx))
+//
+// The forward loop is run once more, beside the one that is differentiated, and keeps what its
+// variables were at the start of each iteration in lists of tensors (TensorListPushBack). The
+// backward loop goes round as often, takes the last of each list, and hands dx through the gradient
+// of the body: SymbolicGradient, which computes the body's inner values again from x instead of
+// keeping all of them. A variable that the body returns as it came (a captured tensor, the handle
+// of a variable) needs no list; its gradients add up over the iterations, since the body's gradient
+// has what arrived at that result in it.
+//
+// Both loops are nodes of the same op as the one that is differentiated, so their own gradients,
+// those of the second order, are made in the same way: a list is a variable like others.
+//
+// The new functions go to the graph's library. A session makes gradients of functions too, each in
+// a graph of its own, and brings their libraries together: so equal functions must have equal
+// names, and different ones different names, for which a name ends in a fingerprint of all that the
+// function depends on.
+namespace weir {
+
+namespace {
+
+using Build = std::function<Outputs(Graph& graph, const Outputs& args)>;
+
+// FNV-1a.
+uint64_t Fingerprint(absl::string_view bytes) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
+  return hash;
+}
+
+// Without nodes that only pass a tensor on.
+Output Origin(Output value) {
+  while (value.node->op_name() == "Identity" && value.node->control_inputs().empty())
+    value = value.node->input(0);
+  return value;
+}
+
+Outputs OutputsOf(const Node* node) {
+  Outputs outputs;
+  for (int i = 0; node != nullptr && i < node->num_outputs(); ++i)
+    outputs.push_back(node->output(i));
+  return outputs;
+}
+
+void Append(const Outputs& more, Outputs* list) {
+  list->insert(list->end(), more.begin(), more.end());
+}
+
+class LoopGradient {
+ public:
+  // The loop's variables are the node's inputs from `first` on. The body takes a counter before
+  // them if `counts`.
+  LoopGradient(GradContext& g, int first, bool counts)
+      : g_(g),
+        graph_(g.graph()),
+        first_(first),
+        counts_(counts),
+        body_(g.attr<FunctionRef>("body")) {}
+
+  Grads OfWhile();
+  Grads OfFor();
+
+ private:
+  struct Variable {
+    Output x;
+    DataType gradient = DT_INVALID;
+    bool is_kept = false;  // the body returns it as it came
+    bool is_differentiable = false;
+  };
+
+  absl::Status FindVariables();
+  std::string NameOf(absl::string_view kind) const;
+  FunctionRef Define(absl::string_view kind, const DataTypes& types, const Build& build);
+  DataTypes ForwardTypes() const;
+  DataTypes BackwardTypes() const;
+  Outputs ForwardStart() const;
+  Outputs BackwardStart(const Outputs& forward);
+  Outputs Forward(Graph& graph, const Outputs& args) const;
+  Outputs Backward(Graph& graph, const Outputs& args) const;
+  Grads Take(const Outputs& backward) const;
+
+  size_t size() const { return variables_.size(); }
+
+  GradContext& g_;
+  Graph& graph_;
+  const int first_;
+  const bool counts_;
+  const FunctionRef body_;
+  std::vector<Variable> variables_;
+};
+
+absl::Status LoopGradient::FindVariables() {
+  WEIR_ASSIGN_OR_RETURN(
+      const FunctionBody body,
+      InstantiateFunction(graph_.functions(), body_, graph_.ops(), graph_.versions()));
+  const size_t count = g_.num_inputs() - first_, skipped = counts_ ? 1 : 0;
+  if (body.args.size() != count + skipped || body.results.size() != count) {
+    return InvalidArgument("Function '", body_.name, "' takes ", body.args.size(),
+                           " arguments and gives ", body.results.size(), " results, but the loop '",
+                           g_.node().name(), "' has ", count, " variables");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    Variable v{g_.x(first_ + static_cast<int>(i))};
+    v.gradient = GradientType(v.x);
+    v.is_kept = Origin(body.results[i]) == body.args[i + skipped];
+    v.is_differentiable = IsTrainable(v.gradient) && v.gradient != DT_RESOURCE;
+    if (v.is_differentiable && v.x.dtype() == DT_RESOURCE && !v.is_kept) {
+      return Unimplemented("Gradient of the loop '", g_.node().name(), "', in which variable ", i,
+                           " is a handle that changes");
+    }
+    variables_.push_back(v);
+  }
+  return absl::OkStatus();
+}
+
+std::string LoopGradient::NameOf(absl::string_view kind) const {
+  std::string key = FunctionKey(body_);
+  if (const AttrValue* cond = g_.node().FindAttr("cond"))
+    key += FunctionKey(*cond->get_if<FunctionRef>());
+  for (const Variable& v : variables_) {
+    absl::StrAppend(&key, ",", static_cast<int>(v.x.dtype()), ":", static_cast<int>(v.gradient),
+                    v.is_kept ? "k" : "", v.is_differentiable ? "d" : "");
+  }
+  return absl::StrCat(body_.name, "_", kind, "_", absl::Hex(Fingerprint(key)));
+}
+
+// Adds a function to the library.
+FunctionRef LoopGradient::Define(absl::string_view kind, const DataTypes& types,
+                                 const Build& build) {
+  const std::string name = NameOf(kind);
+  Graph body(graph_.ops());
+  body.set_functions(graph_.functions());
+  Outputs args;
+  for (const DataType type : types) args.push_back(Placeholder(body, type));
+  const Outputs results = build(body, args);
+  graph_.Fail(body.status());
+  if (graph_.status().ok()) graph_.Fail(DefineFunction(graph_, name, body, args, results));
+  return FunctionRef{name, nullptr};
+}
+
+// A counter, the variables, and a list for each that changes.
+DataTypes LoopGradient::ForwardTypes() const {
+  DataTypes types = {DT_INT32};
+  for (const Variable& v : variables_) types.push_back(v.x.dtype());
+  for (const Variable& v : variables_) {
+    if (!v.is_kept) types.push_back(DT_VARIANT);
+  }
+  return types;
+}
+
+// A counter, each variable or its list, and the gradients.
+DataTypes LoopGradient::BackwardTypes() const {
+  DataTypes types = {DT_INT32};
+  for (const Variable& v : variables_) types.push_back(v.is_kept ? v.x.dtype() : DT_VARIANT);
+  for (const Variable& v : variables_) {
+    if (v.is_differentiable) types.push_back(v.gradient);
+  }
+  return types;
+}
+
+Outputs LoopGradient::ForwardStart() const {
+  Outputs start;
+  for (const Variable& v : variables_) start.push_back(v.x);
+  for (const Variable& v : variables_) {
+    if (v.is_kept) continue;
+    start.push_back(AddOp("EmptyTensorList", {Const(graph_, -1), Const(graph_, -1)},
+                          {{"element_dtype", v.x.dtype()}}));
+  }
+  return start;
+}
+
+// `forward`: the variables and the lists when the forward loop has ended.
+Outputs LoopGradient::BackwardStart(const Outputs& forward) {
+  Outputs start;
+  size_t list = size();
+  for (const Variable& v : variables_) start.push_back(v.is_kept ? v.x : forward[list++]);
+  for (size_t i = 0; i < size(); ++i) {
+    const Variable& v = variables_[i];
+    if (!v.is_differentiable) continue;
+    Output dy = g_.dy(static_cast<int>(i));
+    if (!dy && v.x.dtype() == DT_RESOURCE) dy = Zeros(graph_, StaticVariableShape(v.x), v.gradient);
+    start.push_back(dy ? dy : ZerosLike(g_.y(static_cast<int>(i))));
+  }
+  return start;
+}
+
+// The body of the forward loop, without the counter among its results.
+Outputs LoopGradient::Forward(Graph& graph, const Outputs& args) const {
+  const Outputs x(args.begin() + 1, args.begin() + 1 + static_cast<int64_t>(size()));
+  Outputs body_args = x;
+  if (counts_) body_args.insert(body_args.begin(), args[0]);
+  Outputs next = Call(graph, body_, body_args);
+  size_t list = 1 + size();
+  for (size_t i = 0; i < size(); ++i) {
+    if (!variables_[i].is_kept) next.push_back(AddOp("TensorListPushBack", {args[list++], x[i]}));
+  }
+  return next;
+}
+
+// The body of the backward loop, without the counter among its results.
+Outputs LoopGradient::Backward(Graph& graph, const Outputs& args) const {
+  Outputs next, x, dys;
+  if (counts_) x.push_back(args[0]);
+  const size_t first_dy = 1 + size();
+  size_t dy = first_dy;
+  DataTypes gradients;
+  if (counts_) gradients.push_back(DT_INT32);
+  for (size_t i = 0; i < size(); ++i) {
+    const Variable& v = variables_[i];
+    next.push_back(args[1 + i]);
+    x.push_back(args[1 + i]);
+    if (!v.is_kept) {
+      const Outputs popped = OutputsOf(AddNode("TensorListPopBack", {args[1 + i], Const(graph, -1)},
+                                               {{"element_dtype", v.x.dtype()}}));
+      if (popped.empty()) return {};
+      next.back() = popped[0];
+      x.back() = popped[1];
+    }
+    dys.push_back(v.is_differentiable ? args[dy++] : x.back());
+    gradients.push_back(v.gradient);
+  }
+  Append(dys, &x);
+  DataTypes types;
+  for (const Output& value : x) types.push_back(value.dtype());
+  const Outputs grads = OutputsOf(AddNode(
+      kSymbolicGradient, {x}, {{"Tin", types}, {"Tout", gradients}, {"f", AttrValue(body_)}}));
+  for (size_t i = 0; i < size() && !grads.empty(); ++i) {
+    if (variables_[i].is_differentiable) next.push_back(grads[i + (counts_ ? 1 : 0)]);
+  }
+  return next;
+}
+
+// `backward`: what the backward loop gives, without the counter.
+Grads LoopGradient::Take(const Outputs& backward) const {
+  Grads grads(first_);
+  size_t next = size();
+  for (const Variable& v : variables_)
+    grads.push_back(v.is_differentiable && !backward.empty() ? Grad(backward[next++]) : Grad());
+  return grads;
+}
+
+Outputs WithoutFirst(Outputs list) {
+  if (!list.empty()) list.erase(list.begin());
+  return list;
+}
+
+Grads LoopGradient::OfWhile() {
+  graph_.Fail(FindVariables());
+  if (!graph_.status().ok()) return {};
+  const auto loop = [&](const FunctionRef& cond, const FunctionRef& body, const Output& count,
+                        const Outputs& start) {
+    Outputs all = {count};
+    Append(start, &all);
+    return graph_.status().ok()
+               ? OutputsOf(AddNode(g_.node().op_name(), {all},
+                                   {{"cond", AttrValue(cond)}, {"body", AttrValue(body)}}))
+               : Outputs();
+  };
+  const FunctionRef cond = g_.attr<FunctionRef>("cond");
+  const FunctionRef goes_on =
+      Define("forward_cond", ForwardTypes(), [&](Graph& graph, const Outputs& args) {
+        return Call(graph, cond,
+                    {args.begin() + 1, args.begin() + 1 + static_cast<int64_t>(size())});
+      });
+  const FunctionRef forward =
+      Define("forward", ForwardTypes(), [&](Graph& graph, const Outputs& args) {
+        Outputs next = {AddOp("AddV2", {args[0], Const(graph, 1)})};
+        Append(Forward(graph, args), &next);
+        return next;
+      });
+  const Outputs history = loop(goes_on, forward, Const(graph_, 0), ForwardStart());
+  if (history.empty()) return {};
+  const FunctionRef is_left =
+      Define("backward_cond", BackwardTypes(), [&](Graph& graph, const Outputs& args) {
+        return Outputs{AddOp("Greater", {args[0], Const(graph, 0)})};
+      });
+  const FunctionRef backward =
+      Define("backward", BackwardTypes(), [&](Graph& graph, const Outputs& args) {
+        Outputs next = {AddOp("Sub", {args[0], Const(graph, 1)})};
+        Append(Backward(graph, args), &next);
+        return next;
+      });
+  return Take(
+      WithoutFirst(loop(is_left, backward, history[0], BackwardStart(WithoutFirst(history)))));
+}
+
+// Counts from the last value that the counter had back to the first one. With n iterations, that is
+// start + (n - 1) * delta; n - 1 = floor((limit - start - sign(delta)) / delta).
+Grads LoopGradient::OfFor() {
+  graph_.Fail(FindVariables());
+  if (!graph_.status().ok()) return {};
+  const auto loop = [&](const Outputs& range, const FunctionRef& body, const Outputs& start) {
+    return graph_.status().ok() ? OutputsOf(AddNode("For", {range[0], range[1], range[2], start},
+                                                    {{"body", AttrValue(body)}}))
+                                : Outputs();
+  };
+  const Output start = g_.x(0), limit = g_.x(1), delta = g_.x(2);
+  const FunctionRef forward =
+      Define("forward", ForwardTypes(),
+             [&](Graph& graph, const Outputs& args) { return Forward(graph, args); });
+  const Outputs history = loop({start, limit, delta}, forward, ForwardStart());
+  const Output span = AddOp("Sub", {AddOp("Sub", {limit, start}), AddOp("Sign", {delta})});
+  const Output steps = AddOp("FloorDiv", {span, delta});
+  const Output last = AddOp("AddV2", {start, AddOp("Mul", {steps, delta})});
+  if (!last || (history.empty() && size() > 0)) return {};
+  const FunctionRef backward =
+      Define("backward", BackwardTypes(),
+             [&](Graph& graph, const Outputs& args) { return Backward(graph, args); });
+  return Take(loop({last, AddOp("Sub", {start, delta}), AddOp("Neg", {delta})}, backward,
+                   BackwardStart(history)));
+}
+
+}  // namespace
+
+Grads FunctionalWhileGradient(GradContext& g) {
+  return LoopGradient(g, /*first=*/0, /*counts=*/false).OfWhile();
+}
+
+Grads FunctionalForGradient(GradContext& g) {
+  return LoopGradient(g, /*first=*/3, /*counts=*/true).OfFor();
+}
+
+}  // namespace weir

@@ -1,0 +1,30 @@
+#ifndef WEIR_TESTS_SESSION_TEST_FUNCTIONS_H_
+#define WEIR_TESTS_SESSION_TEST_FUNCTIONS_H_
+
+#include <functional>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "weir/core/function_library.h"
+#include "weir/ops/array.h"
+
+namespace weir {
+
+// Adds a function of arguments of these types to a graph's library, with what `build` makes of
+// them. The body knows the functions that are there already.
+inline FunctionRef DefineFrom(Graph& graph, const std::string& name, const DataTypes& types,
+                              const std::function<Outputs(Graph&, const Outputs&)>& build) {
+  Graph body;
+  body.set_functions(graph.functions());
+  Outputs args;
+  for (const DataType type : types) args.push_back(Placeholder(body, type));
+  const Outputs results = build(body, args);
+  EXPECT_TRUE(body.status().ok()) << body.status();
+  const absl::Status status = DefineFunction(graph, name, body, args, results);
+  EXPECT_TRUE(status.ok()) << status;
+  return FunctionRef{name, nullptr};
+}
+
+}  // namespace weir
+
+#endif  // WEIR_TESTS_SESSION_TEST_FUNCTIONS_H_
