@@ -129,15 +129,13 @@ Operation AssertThat(Output condition, const std::vector<TensorArg>& data, absl:
   if (!condition) return {};
   Graph& g = condition.graph();
   const NameScope scope(g, name);
-  std::vector<TensorArg> shown;
   bool on_host = true;
   for (const TensorArg& d : data) {
-    shown.push_back(d.In(g));
-    const DataType type = shown.back().output().dtype();
+    const DataType type = d.In(g).dtype();
     if (type == DT_INVALID) return {};
     on_host = on_host && (type == DT_STRING || type == DT_INT32);
   }
-  if (on_host) return AssertOp(condition, shown);
+  if (on_host) return AssertOp(condition, data);
   return CondRun(
       condition, [&] { return NoOp(g); }, [&] { return AssertOp(condition, data); }, "AssertGuard");
 }

@@ -2,6 +2,9 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/flow_context.h"
 #include "weir/ops/initializers.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
@@ -33,64 +36,159 @@ RnnStep LstmStep(int64_t units, const LstmOptions& options, const Output& input,
 }
 
 // Batch and step change places.
-Output Swapped(const Output& x) { return x ? Transpose(x, {1, 0, 2}) : x; }
+Output Swapped(const Output& x) {
+  if (!x) return x;
+  Graph& g = x.graph();
+  const Output rest = Range(g, 2, Rank(x), 1);
+  Output order;
+  {
+    const NameScope scope(g, "concat");
+    const Output first = Ints({1, 0}).In(g, "values_0");
+    order = AddOp("ConcatV2", {Outputs{first, rest}, Const(g, 0, "axis")}, {}, scope.name());
+  }
+  const Output swapped = Transpose(x, order);
+  if (!swapped || x.shape().rank() < 2) return swapped;
+  Shape shape = x.shape();
+  shape.set_dim(0, x.dim(1));
+  shape.set_dim(1, x.dim(0));
+  g.Fail(g.RefineShape(swapped, shape));
+  return swapped;
+}
 
+// The structure, and the names of the nodes, are those of TensorFlow's rnn.py.
 class RnnBuilder {
  public:
+  // `inputs`: step, batch, depth.
   RnnBuilder(const RnnCell& cell, const Output& inputs, const DynamicRnnOptions& options)
       : cell_(cell), inputs_(inputs), options_(options), g_(inputs.graph()) {}
 
   RnnStep Build(const Outputs& initial_state) {
-    const Output shape = ShapeTensor(inputs_);
-    if (!shape) return {};
-    steps_ = StridedSlice(shape, {0});
-    const Shape& known = inputs_.shape();
-    rows_ = TensorArray(g_, inputs_.dtype(), steps_,
-                        {.element_shape = known.rank() == 3 ? known.Sub(1) : Shape::UnknownRank(),
-                         .tensor_array_name = options_.name + "/input_0"})
-                .Unstack(inputs_);
-    outputs_ = TensorArray(g_, inputs_.dtype(), steps_,
-                           {.tensor_array_name = options_.name + "/output_0"});
+    g_.Fail(FindSizes(initial_state));
+    if (!g_.status().ok()) return {};
+    lengths_ = CheckedLengths();
+    steps_ = StridedSlice(ShapeTensor(inputs_), {0});
+    const DataType dtype = initial_state.back().dtype();
+    const Output zeros_shape = Concat({BatchVector(), Ints({size_}).In(g_, "Const")}, 0);
+    zeros_ = Zeros(g_, zeros_shape, dtype);
+    Output last_step = steps_;
+    if (lengths_) {
+      ReduceMin(lengths_);
+      last_step = ReduceMax(lengths_);
+    }
     const Output time = Const(g_, 0, "time");
+    MakeArrays(dtype);
+    // One step at least, from which the arrays learn their shapes.
+    const Output one = Const(g_, 1, "Maximum/x");
+    bound_ = Minimum(steps_, AddOp("Maximum", {one, last_step}));
     Outputs vars = {time, outputs_.flow()};
     vars.insert(vars.end(), initial_state.begin(), initial_state.end());
-    const Outputs last = WhileLoop([this](const Outputs& v) { return Less(v[0], steps_); },
-                                   [this](const Outputs& v) { return Step(v); }, vars,
-                                   {.parallel_iterations = options_.parallel_iterations});
+    const Outputs last = WhileLoop(
+        [this](const Outputs& v) { return Less(v[0], bound_); },
+        [this](const Outputs& v) { return Step(v); }, vars,
+        {.parallel_iterations = options_.parallel_iterations, .maximum_iterations = Ints(steps_)});
     if (last.empty()) return {};
-    return {outputs_.WithFlow(last[1]).Stack(), {last.begin() + 2, last.end()}};
+    return {Stacked(last[1]), {last.begin() + 2, last.end()}};
   }
 
  private:
+  absl::Status FindSizes(const Outputs& initial_state) {
+    const Shape& shape = inputs_.shape();
+    if (shape.rank() < 3 || !shape.Sub(2).IsFullyDefined()) {
+      return InvalidArgument("Input size (depth of inputs) of '", options_.name,
+                             "' must be accessible via shape inference, but saw ",
+                             shape.ToString());
+    }
+    if (initial_state.empty() || !initial_state.back())
+      return InvalidArgument("'", options_.name, "' needs an initial state");
+    const Output& shown = initial_state.back();
+    size_ = options_.output_size.value_or(shown.shape().rank() > 0 ? shown.dim(-1) : -1);
+    if (size_ >= 0) return absl::OkStatus();
+    return InvalidArgument("The size of the outputs of '", options_.name,
+                           "' is not known from its state: set output_size");
+  }
+
+  // The lengths, when they are as many as the batch has rows.
+  Output CheckedLengths() {
+    if (!options_.sequence_length) return {};
+    const Output given = options_.sequence_length;
+    const Output lengths =
+        Identity(given.dtype() == DT_INT32 ? given : Cast(given, DT_INT32), "sequence_length");
+    const bool is_static = inputs_.dim(1) >= 0;
+    const Output batch = is_static ? Output() : StridedSlice(ShapeTensor(inputs_), {1});
+    const Output shape = ShapeTensor(lengths);
+    const Output wanted = is_static ? Ints({inputs_.dim(1)}).In(g_, "stack") : Stack({batch});
+    if (!shape || !wanted) return {};
+    const Operation check =
+        AssertThat(ReduceAll(Equal(shape, wanted)),
+                   {absl::StrCat("Expected shape for Tensor ", lengths.name(), " is "), wanted,
+                    " but saw shape: ", shape});
+    const ControlDependencies after(g_, {check});
+    return Identity(lengths, "CheckSeqLen");
+  }
+
+  // The size of the batch, as a vector.
+  Output BatchVector() {
+    if (inputs_.dim(1) >= 0) return Ints({inputs_.dim(1)}).In(g_, "Const");
+    return ExpandDims(StridedSlice(ShapeTensor(inputs_), {1}), 0);
+  }
+
+  void MakeArrays(DataType dtype) {
+    const std::string scope = NameScope(g_, "dynamic_rnn").name();
+    TensorArrayOptions options;
+    options.element_shape = Shape({inputs_.dim(1), size_});
+    options.tensor_array_name = scope + "output_0";
+    outputs_ = TensorArray(g_, dtype, steps_, options);
+    options.element_shape = inputs_.shape().Sub(1);
+    options.tensor_array_name = scope + "input_0";
+    rows_ = TensorArray(g_, inputs_.dtype(), steps_, options).Unstack(inputs_);
+  }
+
+  // The outputs of all steps, `flow` being that of their array after the loop.
+  Output Stacked(const Output& flow) {
+    const Output all = outputs_.WithFlow(flow).Stack();
+    const Shape shape({inputs_.dim(0), inputs_.dim(1), size_});
+    // TensorFlow leaves these behind when it puts the static shape together.
+    if (shape.dim(0) >= 0 && shape.dim(1) >= 0) Ints({shape.dim(0), shape.dim(1)}).In(g_, "Const");
+    Ints({size_}).In(g_, "Const");
+    if (all) g_.Fail(g_.RefineShape(all, shape));
+    return all;
+  }
+
   Outputs Step(const Outputs& v) {
     const Outputs state(v.begin() + 2, v.end());
-    RnnStep step = cell_(rows_.Read(v[0]), state);
+    const Output row = rows_.Read(v[0]);
+    const Output ended = lengths_ ? GreaterEqual(v[0], lengths_) : Output();
+    RnnStep step = cell_(row, state);
     if (!step.output) return {};
     if (step.state.size() != state.size()) {
       g_.Fail(InvalidArgument("The cell of '", options_.name, "' returned ", step.state.size(),
                               " tensors of state, but was given ", state.size()));
       return {};
     }
-    if (options_.sequence_length) PassThrough(v[0], state, &step);
-    Outputs next = {v[0] + 1, outputs_.WithFlow(v[1]).Write(v[0], step.output).flow()};
+    if (ended) {
+      step.output = Unless(ended, zeros_, step.output);
+      for (size_t i = 0; i < state.size(); ++i)
+        step.state[i] = Unless(ended, state[i], step.state[i]);
+    }
+    Outputs next = {Output(), outputs_.WithFlow(v[1]).Write(v[0], step.output).flow()};
+    next[0] = v[0] + 1;
     next.insert(next.end(), step.state.begin(), step.state.end());
     return next;
   }
 
-  // Rows that have come to their end.
-  void PassThrough(const Output& time, const Outputs& state, RnnStep* step) {
-    const Output length = options_.sequence_length;
-    const Output ended = ExpandDims(GreaterEqual(Cast(time, length.dtype()), length), 1);
-    step->output = SelectV2(ended, ZerosLike(step->output), step->output);
-    for (size_t i = 0; i < state.size(); ++i)
-      step->state[i] = SelectV2(ended, state[i], step->state[i]);
+  // The new value in rows that have not come to their end, and the old one in others.
+  Output Unless(const Output& ended, const Output& old_value, const Output& new_value) {
+    if (!new_value || old_value.shape().rank() == 0) return new_value;
+    const ColocateWith beside(g_, new_value.node);
+    return AddOp("Select", {ended, old_value, new_value});
   }
 
   const RnnCell& cell_;
   const Output inputs_;
   const DynamicRnnOptions& options_;
   Graph& g_;
-  Output steps_;
+  int64_t size_ = -1;  // of the outputs
+  Output lengths_, steps_, zeros_, bound_;
   TensorArray rows_, outputs_;
 };
 
@@ -105,9 +203,17 @@ RnnCell BasicLstmCell(int64_t units, const LstmOptions& options) {
 RnnStep DynamicRnn(const RnnCell& cell, Output inputs, const Outputs& initial_state,
                    const DynamicRnnOptions& options) {
   if (!inputs) return {};
-  const VariableScope scope(inputs.graph(), options.name);
-  RnnStep result =
-      RnnBuilder(cell, options.time_major ? inputs : Swapped(inputs), options).Build(initial_state);
+  // Variables are read once a step, where the loop around does not change them.
+  Graph& g = inputs.graph();
+  VariableScopeOptions variables;
+  if (LoopAround(FlowStack::Of(g).current()) == nullptr &&
+      !CurrentVariableScope(g)->caching_device.has_value()) {
+    variables.caching_device = "";
+  }
+  const VariableScope scope(g, options.name, variables);
+  const Output rows = options.time_major ? inputs : Swapped(inputs);
+  if (!rows) return {};
+  RnnStep result = RnnBuilder(cell, rows, options).Build(initial_state);
   if (!options.time_major) result.output = Swapped(result.output);
   return result;
 }

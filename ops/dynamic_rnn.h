@@ -2,6 +2,7 @@
 #define WEIR_OPS_DYNAMIC_RNN_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,17 @@ struct DynamicRnnOptions {
   // [step, batch, depth] instead of [batch, step, depth], for inputs and outputs.
   bool time_major = false;
   int64_t parallel_iterations = 32;
+  // The size of the cell's outputs. Default: that of its last state, which most cells show.
+  std::optional<int64_t> output_size = {};
   std::string name = "rnn";
 };
 
 // The outputs of all steps, and the last state (tf.nn.dynamic_rnn). As many steps as the inputs
-// have when run. `initial_state` has what the cell takes.
+// have when run. `initial_state` has what the cell takes, all of one type, which is that of the
+// outputs.
+//
+// INVALID_ARGUMENT on the graph if the inputs' rank, their depth or the outputs' size is not known,
+// or if the cell returns another number of states.
 //
 //   const RnnCell cell = BasicLstmCell(128);
 //   const Output zero = Zeros(g, {32, 128});

@@ -3,9 +3,11 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/cond.h"
+#include "weir/ops/dynamic_rnn.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
 #include "weir/ops/tensor_array.h"
+#include "weir/ops/variable_scope.h"
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
 #include "weir/tests/ops/goldens.h"
@@ -264,6 +266,36 @@ void TensorArrayInWhile(Graph& g) {
   Gradients({out.WithFlow(r[2]).Stack()}, {x, v});
 }
 
+RnnStep TanhCell(const Output& input, const Outputs& state) {
+  const VariableScope scope(input.graph(), "cell");
+  const Variable w = GetVariable(input.graph(), "w", {2, 3});
+  const Output y = Tanh(MatMul(input, w.value()) + state[0]);
+  return {y, {y}};
+}
+
+void Rnn(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {4, 5, 2}, "x");
+  const Output z = Placeholder(g, DT_FLOAT, {4, 3}, "z");
+  const RnnStep r = DynamicRnn(TanhCell, x, {z});
+  Identity(r.output, "y");
+  Gradients({r.state[0]}, {x});
+}
+
+void RnnOfUnknownLengths(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {-1, -1, 2}, "x");
+  const Output z = Placeholder(g, DT_FLOAT, {-1, 3}, "z");
+  const Output n = Placeholder(g, DT_INT64, {-1}, "n");
+  Identity(DynamicRnn(TanhCell, x, {z}, {.sequence_length = n}).output, "y");
+}
+
+void RnnTimeMajor(Graph& g) {
+  const Output x = Placeholder(g, DT_FLOAT, {5, 4, 2}, "x");
+  const Output z = Placeholder(g, DT_FLOAT, {4, 3}, "z");
+  const Output n = Placeholder(g, DT_INT32, {4}, "n");
+  const DynamicRnnOptions options = {.sequence_length = n, .time_major = true, .name = "net"};
+  Identity(DynamicRnn(TanhCell, x, {z}, options).output, "y");
+}
+
 const GoldenProgram kPrograms[] = {
     {"flow_cond_on_variables", CondOnVariables},
     {"flow_cond_in_cond", CondInCond},
@@ -283,6 +315,9 @@ const GoldenProgram kPrograms[] = {
     {"flow_while_gathers_gradient", WhileGathersGradient},
     {"flow_tensor_array", TensorArrays},
     {"flow_tensor_array_in_while", TensorArrayInWhile},
+    {"flow_rnn", Rnn},
+    {"flow_rnn_of_unknown_lengths", RnnOfUnknownLengths},
+    {"flow_rnn_time_major", RnnTimeMajor},
 };
 
 INSTANTIATE_TEST_SUITE_P(Flow, GoldenTest, GoldensOf(kPrograms), GoldenName);

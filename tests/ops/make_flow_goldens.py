@@ -199,6 +199,48 @@ def tensor_array_in_while():
     tf.gradients(y, [x, v])
 
 
+class TanhCell:
+    """A cell of its own: those of TensorFlow are not there with Keras 3."""
+
+    state_size = output_size = 3
+
+    def zero_state(self, batch_size, dtype):
+        return tf.zeros([batch_size, 3], dtype)
+
+    def __call__(self, inputs, state, scope=None):
+        with tf.variable_scope("cell"):
+            w = tf.get_variable("w", [2, 3])
+            y = tf.tanh(tf.matmul(inputs, w.value()) + state)
+        return y, y
+
+
+@program
+def rnn():
+    x = tf.placeholder(tf.float32, [4, 5, 2], "x")
+    z = tf.placeholder(tf.float32, [4, 3], "z")
+    y, state = tf.nn.dynamic_rnn(TanhCell(), x, initial_state=z)
+    tf.identity(y, "y")
+    tf.gradients(state, [x])
+
+
+@program
+def rnn_of_unknown_lengths():
+    x = tf.placeholder(tf.float32, [None, None, 2], "x")
+    z = tf.placeholder(tf.float32, [None, 3], "z")
+    n = tf.placeholder(tf.int64, [None], "n")
+    y, state = tf.nn.dynamic_rnn(TanhCell(), x, sequence_length=n, initial_state=z)
+    tf.identity(y, "y")
+
+
+@program
+def rnn_time_major():
+    x = tf.placeholder(tf.float32, [5, 4, 2], "x")
+    z = tf.placeholder(tf.float32, [4, 3], "z")
+    n = tf.placeholder(tf.int32, [4], "n")
+    y, state = tf.nn.dynamic_rnn(TanhCell(), x, sequence_length=n, initial_state=z, time_major=True, scope="net")
+    tf.identity(y, "y")
+
+
 if __name__ == "__main__":
     tf.disable_eager_execution()
     tf.disable_control_flow_v2()
