@@ -14,6 +14,10 @@
 // order when tasks run in parallel. When nothing but such writers is ready (each waits for a reader
 // that waits for another of them), the first goes, and the readers that it overtook come after it.
 //
+// Critical sections (from a MutexLock to its ConsumeMutexLock) are kept whole: while one has begun,
+// further locks wait. Otherwise a write in one section that waits for a read in another would keep
+// the lock that the read waits for.
+//
 // A loop is one unit of the order around it, and has an order of its own inside. What takes up the
 // values of the iteration before comes first in it.
 namespace weir {
@@ -33,6 +37,7 @@ class Orderer {
     first_node_.assign(num_loops, count_);
     ready_.resize(num_loops + 1);
     writers_.resize(num_loops + 1);
+    locks_.resize(num_loops + 1);
     readers_.assign(count_, 0);
     users_.assign(count_, {});
     waiting_.assign(count_, {});
@@ -54,6 +59,10 @@ class Orderer {
   }
 
  private:
+  // Of units, by when they are wanted.
+  using Queue =
+      std::priority_queue<std::pair<int, int>, std::vector<std::pair<int, int>>, std::greater<>>;
+
   void FindUses() {
     const VariableValues variables = FindVariables(graph_);
     out_.value_of = variables.value_of;
@@ -119,14 +128,30 @@ class Orderer {
     ready_[queue].push({first ? unit - count_ : unit, unit});
   }
 
+  // Where to take the next unit from; null if there is none.
+  Queue* NextOf(int region) {
+    Queue &ready = ready_[region + 1], &writers = writers_[region + 1], &locks = locks_[region + 1];
+    if (!ready.empty()) return &ready;
+    if (!locks.empty() && (sections_ == 0 || writers.empty())) return &locks;
+    return writers.empty() ? nullptr : &writers;
+  }
+
+  bool Is(int unit, absl::string_view op) const {
+    return unit < count_ && graph_.nodes[unit].node->op_name() == op;
+  }
+
   // Everything in a loop, or (-1) everything.
   void OrderRegion(int region) {
-    Queue &ready = ready_[region + 1], &writers = writers_[region + 1];
+    Queue& ready = ready_[region + 1];
     const int first = static_cast<int>(out_.order.size());
-    while (!ready.empty() || !writers.empty()) {
-      Queue& from = ready.empty() ? writers : ready;
-      const int unit = from.top().second;
-      from.pop();
+    while (Queue* from = NextOf(region)) {
+      const int unit = from->top().second;
+      if (from == &ready && sections_ > 0 && Is(unit, "MutexLock")) {
+        locks_[region + 1].push(ready.top());
+        ready.pop();
+        continue;
+      }
+      from->pop();
       if (unit >= count_) {
         OrderRegion(unit - count_);
       } else {
@@ -141,9 +166,20 @@ class Orderer {
     if (region >= 0 && last >= first) out_.loops[region] = {first, last};
   }
 
+  void NoteSection(int i) {
+    if (Is(i, "MutexLock")) {
+      ++sections_;
+      if (unlocked_ >= 0) out_.overtaken[i].push_back(unlocked_);
+    } else if (Is(i, "ConsumeMutexLock")) {
+      sections_ = std::max(0, sections_ - 1);
+      unlocked_ = i;
+    }
+  }
+
   void Append(int i) {
     out_.position[i] = static_cast<int>(out_.order.size());
     out_.order.push_back(i);
+    NoteSection(i);
     for (const int v : out_.written_by[i]) {
       if (readers_[v] > 0) written_early_[v] = i;
       for (const int user : users_[v]) {
@@ -169,13 +205,13 @@ class Orderer {
   const PlanGraph& graph_;
   const int count_;
   NodeOrder out_;
-  std::vector<std::vector<int>> read_by_;  // by node: variables
-  using Queue = std::priority_queue<std::pair<int, int>, std::vector<std::pair<int, int>>,
-                                    std::greater<>>;  // of units, by when they are wanted
-  std::vector<int> pending_;                          // by unit
-  std::vector<std::vector<int>> successors_;          // by unit
-  std::vector<int> first_node_;                       // by loop
-  std::vector<Queue> ready_, writers_;                // by region + 1
+  std::vector<std::vector<int>> read_by_;       // by node: variables
+  std::vector<int> pending_;                    // by unit
+  std::vector<std::vector<int>> successors_;    // by unit
+  std::vector<int> first_node_;                 // by loop
+  std::vector<Queue> ready_, writers_, locks_;  // by region + 1
+  int sections_ = 0;                            // critical ones that have begun
+  int unlocked_ = -1;                           // the end of the last one
   std::vector<int> readers_;               // by variable: users of its value not yet in the order
   std::vector<std::vector<int>> users_;    // by variable: those in the order
   std::vector<std::vector<int>> waiting_;  // by variable: ready writers that wait for readers

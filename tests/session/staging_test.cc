@@ -1,12 +1,15 @@
 // Staging areas, barriers and locks.
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/math.h"
+#include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
 namespace weir {
@@ -347,6 +350,33 @@ TEST_F(StagingTest, OneStepAtATimeHoldsALock) {
     });
   }
   for (std::thread& t : threads) t.join();
+}
+
+// Each section reads the variable and then adds to it: reads of other sections must not come
+// between.
+TEST_F(StagingTest, SectionsOfOneStepRunOneAfterAnother) {
+  constexpr int kSections = 20;
+  const Output mutex(AddNode(g_, "MutexV2", {}, {}));
+  const Variable v = GetVariable(g_, "v", {}, Zeros());
+  const Operation init = GlobalVariablesInitializer(g_);
+  Outputs before;
+  std::vector<Operation> ends;
+  for (int i = 0; i < kSections; ++i) {
+    const Output lock = AddOp("MutexLock", {mutex});
+    const ControlDependencies held(g_, {Operation(lock)});
+    before.push_back(v.read_value());
+    const ControlDependencies read(g_, {Operation(before.back())});
+    const ControlDependencies written(g_, {Operation(v.AssignAdd(2.f))});
+    ends.emplace_back(AddNode("ConsumeMutexLock", {lock}));
+  }
+  ASSERT_TRUE(session().Run(init).ok());
+  const RunOptions limit = {.timeout = std::chrono::seconds(20)};
+  const auto out = session().Run(Feeds{}, before, ends, limit);
+  ASSERT_TRUE(out.ok()) << out.status();
+  std::set<float> seen;
+  for (const Tensor& value : *out) seen.insert(value.scalar<float>());
+  EXPECT_EQ(seen.size(), static_cast<size_t>(kSections));
+  EXPECT_EQ(*seen.rbegin(), 2 * (kSections - 1));
 }
 
 TEST_F(StagingTest, AStepThatFailsGivesItsLockBack) {
