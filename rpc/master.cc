@@ -36,7 +36,8 @@ absl::Status CheckSize(const Response& response) {
 // A session in use by one call.
 class Master::Use {
  public:
-  Use(Master& master, const std::string& handle) : master_(master), handle_(handle) {
+  Use(Master& master, const std::string& handle, const Cancellation& cancellation)
+      : master_(master), handle_(handle), cancellation_(cancellation) {
     const std::lock_guard<std::mutex> lock(master_.mutex_);
     const auto it = master_.sessions_.find(handle);
     if (it == master_.sessions_.end()) return;
@@ -50,6 +51,7 @@ class Master::Use {
     if (it == master_.sessions_.end()) return;
     --it->second.calls;
     it->second.idle_since = Clock::now();
+    it->second.broken_off = cancellation_.cancelled();
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
@@ -60,6 +62,7 @@ class Master::Use {
  private:
   Master& master_;
   const std::string handle_;
+  const Cancellation& cancellation_;
   std::shared_ptr<MasterSession> session_;
 };
 
@@ -116,13 +119,14 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
   response->set_graph_version(session->graph_version());
   if (is_full()) return too_many;
   const std::lock_guard<std::mutex> lock(mutex_);
-  sessions_[handle] = Entry{std::move(session), 0, Clock::now()};
+  sessions_[handle] = Entry{std::move(session), 0, Clock::now(), false};
   return absl::OkStatus();
 }
 
-absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request, Cancellation&,
+absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request,
+                                   Cancellation& cancellation,
                                    proto::ExtendSessionResponse* response) {
-  const Use session(*this, request.session_handle());
+  const Use session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t version,
                         session->Extend(request.graph_def(), request.current_graph_version()));
@@ -130,10 +134,11 @@ absl::Status Master::ExtendSession(const proto::ExtendSessionRequest& request, C
   return absl::OkStatus();
 }
 
-absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& request, Cancellation&,
+absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& request,
+                                     Cancellation& cancellation,
                                      proto::PartialRunSetupResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "PartialRunSetup"));
-  const Use session(*this, request.session_handle());
+  const Use session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(), session->SetUpPartialRun(request));
   return absl::OkStatus();
@@ -142,7 +147,7 @@ absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& reques
 absl::Status Master::RunStep(const proto::RunStepRequest& request, Cancellation& cancellation,
                              proto::RunStepResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunStep"));
-  const Use session(*this, request.session_handle());
+  const Use session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   absl::Status status = session->Run(request, cancellation, response);
   if (status.ok()) status = CheckSize(*response);
@@ -167,9 +172,9 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Can
   return absl::OkStatus();
 }
 
-absl::Status Master::ListDevices(const proto::ListDevicesRequest& request, Cancellation&,
-                                 proto::ListDevicesResponse* response) {
-  if (!request.session_handle().empty() && !Use(*this, request.session_handle()))
+absl::Status Master::ListDevices(const proto::ListDevicesRequest& request,
+                                 Cancellation& cancellation, proto::ListDevicesResponse* response) {
+  if (!request.session_handle().empty() && !Use(*this, request.session_handle(), cancellation))
     return InvalidArgument("Session ", request.session_handle(), " is not found.");
   for (const DeviceInfo& device : devices_) {
     proto::DeviceAttributes* attributes = response->add_local_device();
@@ -189,10 +194,11 @@ absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
   return absl::OkStatus();
 }
 
-absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request, Cancellation&,
+absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request,
+                                  Cancellation& cancellation,
                                   proto::MakeCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "MakeCallable"));
-  const Use session(*this, request.session_handle());
+  const Use session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_ASSIGN_OR_RETURN(const int64_t handle, session->MakeCallable(request.options()));
   response->set_handle(handle);
@@ -202,15 +208,15 @@ absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request, Can
 absl::Status Master::RunCallable(const proto::RunCallableRequest& request,
                                  Cancellation& cancellation, proto::RunCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunCallable"));
-  const Use session(*this, request.session_handle());
+  const Use session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   WEIR_RETURN_IF_ERROR(session->RunCallable(request, cancellation, response));
   return CheckSize(*response);
 }
 
-absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request, Cancellation&,
-                                     proto::ReleaseCallableResponse*) {
-  const Use session(*this, request.session_handle());
+absl::Status Master::ReleaseCallable(const proto::ReleaseCallableRequest& request,
+                                     Cancellation& cancellation, proto::ReleaseCallableResponse*) {
+  const Use session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());
   return session->ReleaseCallable(request.handle());
 }
@@ -228,10 +234,12 @@ std::vector<std::shared_ptr<MasterSession>> Master::TakeSessions(
 }
 
 void Master::CloseIdleSessions() {
-  if (options_.idle_limit.count() == 0) return;
-  const Clock::time_point limit = Clock::now() - options_.idle_limit;
-  const auto idle = TakeSessions(
-      [&](const Entry& entry) { return entry.calls == 0 && entry.idle_since < limit; });
+  const Clock::time_point now = Clock::now();
+  const auto idle = TakeSessions([&](const Entry& entry) {
+    if (entry.calls > 0) return false;
+    const auto limit = entry.broken_off ? options_.abandoned_limit : options_.idle_limit;
+    return limit.count() > 0 && now - entry.idle_since > limit;
+  });
   for (const auto& session : idle) session->Close();
 }
 

@@ -45,7 +45,9 @@ struct MasterOptions {
   // RESOURCE_EXHAUSTED beyond it.
   int max_sessions = 1000;
   // Sessions that nobody has called for so long are closed: their clients are gone. Zero: never.
-  std::chrono::seconds idle_limit{0};
+  std::chrono::seconds idle_limit = std::chrono::hours(24);
+  // The same for those whose last call was broken off by its client, as when it is killed.
+  std::chrono::seconds abandoned_limit = std::chrono::minutes(1);
 };
 
 // What a server does, apart from the network: sessions by handle, and the state that they share.
@@ -93,7 +95,7 @@ class Master {
                                Cancellation& cancellation,
                                proto::ReleaseCallableResponse* response);
 
-  // Closes sessions that have been idle for too long; to be called now and then.
+  // Closes sessions that have been idle or abandoned for too long; to be called now and then.
   void CloseIdleSessions();
   // Ends every step; later calls find no session.
   void CloseAll();
@@ -105,6 +107,7 @@ class Master {
     std::shared_ptr<MasterSession> session;
     int calls = 0;  // in progress
     Clock::time_point idle_since;
+    bool broken_off = false;  // the last call
   };
   class Use;
   struct DeviceInfo {

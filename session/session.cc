@@ -15,6 +15,14 @@
 
 namespace weir {
 
+namespace {
+
+absl::Status ClosedMeanwhile() {
+  return absl::CancelledError("Step was cancelled by an explicit call to `Session::Close()`.");
+}
+
+}  // namespace
+
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   Impl(const Graph& g, SessionOptions o)
       : graph(g),
@@ -70,8 +78,7 @@ struct Step::Impl {
     WEIR_RETURN_IF_ERROR(prepared->CheckFeeds(feeds));
     return prepared->Run(feeds, [&](Executor& executor) {
       // Whoever closes the session after this look cancels the executor that was found.
-      if (session->closed.load(std::memory_order_acquire))
-        return absl::CancelledError("Session has been closed.");
+      if (session->closed.load(std::memory_order_acquire)) return ClosedMeanwhile();
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
       absl::Status status = executor.Run(feeds, fetches, options, id);
       if (status.ok()) return status;
@@ -326,8 +333,7 @@ void Session::Close() {
   if (impl_->closed.exchange(true)) return;
   if (impl_->remote != nullptr) return impl_->remote->Close();
   const std::lock_guard<std::mutex> lock(impl_->mutex);
-  for (const auto& [key, step] : impl_->steps)
-    step->prepared->Cancel(absl::CancelledError("Session has been closed."));
+  for (const auto& [key, step] : impl_->steps) step->prepared->Cancel(ClosedMeanwhile());
 }
 
 }  // namespace weir

@@ -26,7 +26,7 @@ struct ServeOptions {
   std::string status_of;  // a target to ask, instead of serving
   int metrics_port = -1;
   int max_message_mb = 2047;
-  int idle_minutes = 0;
+  int idle_minutes = 24 * 60;
   int grace_seconds = 30;
 };
 
@@ -141,7 +141,7 @@ void AddServeCommand(CLI::App& app, Action* action) {
       ->check(CLI::Range(1, 2047));
   serve
       ->add_option("--idle-minutes", options->idle_minutes,
-                   "close sessions that nobody has used for so long")
+                   "close sessions that nobody has used for so long; default: 1440; 0: never")
       ->check(CLI::NonNegativeNumber);
   serve
       ->add_option("--grace-seconds", options->grace_seconds,

@@ -196,6 +196,28 @@ TEST_F(MasterTest, MalformedRequestsGetAStatus) {
   EXPECT_TRUE(Run(Step(handle, 1)).ok());  // nothing has come of it
 }
 
+TEST(Master, ClosesASessionWhoseClientHasBrokenOff) {
+  MasterOptions options;
+  options.abandoned_limit = std::chrono::seconds(1);
+  auto master = Master::Create(options);
+  ASSERT_TRUE(master.ok());
+  Cancellation none, gone;
+  gone.Cancel(absl::CancelledError("gone"));
+  proto::CreateSessionResponse kept, left;
+  ASSERT_TRUE((*master)->CreateSession({}, none, &kept).ok());
+  ASSERT_TRUE((*master)->CreateSession({}, none, &left).ok());
+  proto::RunStepRequest request;
+  proto::RunStepResponse response;
+  request.set_session_handle(left.session_handle());
+  (*master)->RunStep(request, gone, &response).IgnoreError();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while ((*master)->num_sessions() > 1 && std::chrono::steady_clock::now() < until)
+    (*master)->CloseIdleSessions();
+  EXPECT_EQ((*master)->num_sessions(), 1);
+  request.set_session_handle(kept.session_handle());
+  EXPECT_FALSE(absl::IsAborted((*master)->RunStep(request, none, &response)));
+}
+
 TEST(Master, LimitsSessionsAndClosesIdleOnes) {
   MasterOptions options;
   options.max_sessions = 2;
