@@ -1,0 +1,63 @@
+#include "gtest/gtest.h"
+#include "tests/rpc/certificates.h"
+#include "weir/ops/array.h"
+#include "weir/rpc/client.h"
+#include "weir/rpc/server.h"
+
+namespace weir::rpc {
+namespace {
+
+using testing::Certificate;
+using testing::MakeAuthority;
+using testing::MakeCertificate;
+
+class TlsTest : public ::testing::Test {
+ protected:
+  void Serve(const std::string& client_authority = "") {
+    auto server = Server::Start(
+        {.certificate = own_.certificate, .key = own_.key, .client_authority = client_authority});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  // What a client with these options gets.
+  absl::Status Run(ClientOptions options) {
+    options.connect_timeout = std::chrono::milliseconds(2000);
+    EnableGrpcTargets(options);
+    Graph g;
+    const Output two = Const(g, 2.f);
+    WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, {.target = server_->target()}));
+    WEIR_ASSIGN_OR_RETURN(const Tensors out, session.Run({two}));
+    EXPECT_EQ(out[0].scalar<float>(), 2);
+    return absl::OkStatus();
+  }
+
+  const Certificate authority_ = MakeAuthority(), other_ = MakeAuthority();
+  const Certificate own_ = MakeCertificate(authority_);
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(TlsTest, ClientTrustsTheServersAuthority) {
+  Serve();
+  const absl::Status status = Run({.server_authority = authority_.certificate});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(absl::IsUnavailable(Run({.server_authority = other_.certificate})));
+  EXPECT_TRUE(absl::IsUnavailable(Run({})));  // in the clear
+}
+
+TEST_F(TlsTest, ServerLetsInOnlyClientsOfItsAuthority) {
+  Serve(authority_.certificate);
+  const Certificate client = MakeCertificate(authority_), stranger = MakeCertificate(other_);
+  const auto run = [&](const Certificate& certificate) {
+    return Run({.server_authority = authority_.certificate,
+                .certificate = certificate.certificate,
+                .key = certificate.key});
+  };
+  const absl::Status status = run(client);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_FALSE(run(stranger).ok());
+  EXPECT_FALSE(Run({.server_authority = authority_.certificate}).ok());
+}
+
+}  // namespace
+}  // namespace weir::rpc
