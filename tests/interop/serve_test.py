@@ -2,7 +2,7 @@
 """TensorFlow's Python client, unchanged, on weir serve: the digits network and docs/serving.md.
 
 Skipped where there is no TensorFlow.
-usage: serve_test.py DIGITS WEIR DATA DOCUMENT
+usage: serve_test.py DIGITS WEIR DATA DOCUMENT TRAIN_ON_SERVER   (the last: the document's program in C++)
 """
 
 import os
@@ -65,6 +65,10 @@ class Test(digits_test.Test):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         self.expect("slope 3.000" in done.stdout, "docs/serving.md: " + done.stdout.strip())
 
+    def test_cpp_program(self, program, target, whose):
+        out = self.run(program, target)
+        self.expect(out.strip() == "slope 3.000", "C++ on %s server: %s" % (whose, out.strip()))
+
     def test_files_elsewhere_are_refused(self, server):
         with tf.Graph().as_default(), v1.Session(server.target) as session:
             try:
@@ -73,18 +77,21 @@ class Test(digits_test.Test):
             except tf.errors.PermissionDeniedError:
                 self.expect(True, "no file outside of --allow-path")
 
-    def test_all(self, document):
+    def test_all(self, document, program):
         with Server(self.weir, "--allow-path", self.root) as server:
             self.test_digits_train_on_the_server_and_go_on_in_cpp(server)
             self.test_document(server, document)
+            self.test_cpp_program(program, server.target, "Weir's")
             self.test_files_elsewhere_are_refused(server)
             status = self.run(self.weir, "serve", "--status", server.target)
             self.expect("is serving" in status, "--status: " + status.strip())
+        theirs = tf.distribute.Server.create_local_server()
+        self.test_cpp_program(program, theirs.target, "TensorFlow's")
         self.expect(server.status == 0, "SIGTERM ends it with status %d" % server.status)
         return 1 if self.faults else 0
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        status = Test(folder, *sys.argv[1:4]).test_all(sys.argv[4])
+        status = Test(folder, *sys.argv[1:4]).test_all(*sys.argv[4:6])
     sys.exit(status)
