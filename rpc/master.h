@@ -58,8 +58,8 @@ struct MasterOptions {
 // `isolate_session_state`; then it goes with the session.
 //
 // clang-format off
-//   ABORTED             no session has that handle (any more); an ExtendSession was made for another
-//                       version of the graph; a request_id that has come before
+//   ABORTED             no session has that handle (any more); an ExtendSession for another version
+//                       of the graph; a request_id that has come before
 //   INVALID_ARGUMENT    a malformed request; a node that the graph has already
 //   RESOURCE_EXHAUSTED  too many sessions, too large a response
 // clang-format on
