@@ -78,8 +78,14 @@ absl::Status CheckVersions(const proto::VersionDef& versions) {
 // the nodes it added and to put back the versions.
 class GraphImporter {
  public:
-  GraphImporter(Graph& graph, const proto::GraphDef& def, const ImportOptions& options)
-      : graph_(graph), def_(def), options_(options), first_new_(graph.num_nodes()) {
+  // `cleared`: null, or `def`, whose attributes are then no longer needed.
+  GraphImporter(Graph& graph, const proto::GraphDef& def, const ImportOptions& options,
+                proto::GraphDef* cleared = nullptr)
+      : graph_(graph),
+        def_(def),
+        options_(options),
+        cleared_(cleared),
+        first_new_(graph.num_nodes()) {
     prefix_ = options.prefix;
     while (absl::EndsWith(prefix_, "/")) prefix_.pop_back();
     if (!prefix_.empty()) prefix_ += '/';
@@ -317,6 +323,7 @@ class GraphImporter {
     WEIR_RETURN_IF_ERROR(SetInputs(i, node.get()));
     if (!HasDamagedValue(*node)) WEIR_RETURN_IF_ERROR(graph_.InferShapes(node.get()));
     WEIR_RETURN_IF_ERROR(RefineShapes(def, node.get()));
+    if (cleared_ != nullptr) cleared_->mutable_node(i)->clear_attr();
     nodes_[i] = node.get();
     graph_.by_name_[node->name_] = node.get();
     graph_.nodes_.push_back(std::move(node));
@@ -518,6 +525,7 @@ class GraphImporter {
   Graph& graph_;
   const proto::GraphDef& def_;
   const ImportOptions& options_;
+  proto::GraphDef* const cleared_;
   const int first_new_;
   std::string prefix_;
   int64_t outputs_left_ = 0;
@@ -533,6 +541,12 @@ class GraphImporter {
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options) {
   return GraphImporter(graph, def, options).Run();
+}
+
+// For graph_file.cc.
+absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
+                                       const ImportOptions& options) {
+  return GraphImporter(graph, *def, options, def).Run();
 }
 
 }  // namespace weir

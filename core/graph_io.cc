@@ -1,31 +1,15 @@
 #include "weir/core/graph_io.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "absl/strings/match.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "weir/core/file.h"
 #include "weir/core/function_library.h"
 #include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
 #include "weir/proto/graph.pb.h"
 
 namespace weir {
-
-namespace {
-
-absl::Status ParseBinary(const std::string& bytes, absl::string_view path, proto::GraphDef* def) {
-  if (bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max()) &&
-      def->ParseFromString(bytes)) {
-    return absl::OkStatus();
-  }
-  return InvalidArgument(path, ": Error parsing GraphDef: Wire format was corrupt (", bytes.size(),
-                         " bytes)");
-}
-
-}  // namespace
 
 void NodeToProto(const Node& node, proto::NodeDef* def) {
   def->set_name(node.name());
@@ -39,15 +23,6 @@ void NodeToProto(const Node& node, proto::NodeDef* def) {
   std::sort(controls.begin(), controls.end());
   for (std::string& control : controls) def->add_input(std::move(control));
   for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
-}
-
-absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
-                                        const ImportOptions& options) {
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  proto::GraphDef def;
-  WEIR_RETURN_IF_ERROR(absl::EndsWith(path, ".pbtxt") ? ParseTextProto(bytes, path, &def)
-                                                      : ParseBinary(bytes, path, &def));
-  return ImportGraphDef(graph, def, options);
 }
 
 void ExportGraphDef(const Graph& graph, proto::GraphDef* def) {

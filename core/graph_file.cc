@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "weir/core/file.h"
+#include "weir/core/graph_io.h"
+#include "weir/core/text_proto.h"
+#include "weir/proto/graph.pb.h"
+
+// Reading graphs from files. Protobuf parses no message of 2 GiB or more, but a graph with its
+// weights in constants may be longer than that, as long as no node is. So the fields of the
+// GraphDef itself are walked here, and each node is a message of its own: what is in memory at a
+// time is one buffer of the file and the nodes. Their attributes are freed one node after another
+// while the graph is made of them.
+namespace weir {
+
+// graph_import.cc: ImportGraphDef, which takes the nodes' attributes out of `def` as it goes.
+absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
+                                       const ImportOptions& options);
+
+namespace {
+
+using google::protobuf::MessageLite;
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+class FileStream : public google::protobuf::io::CopyingInputStream {
+ public:
+  explicit FileStream(const ReadableFile& file) : file_(file) {}
+  int Read(void* buffer, int size) override {
+    const absl::StatusOr<size_t> count =
+        file_.ReadSome(at_, static_cast<size_t>(size), static_cast<char*>(buffer));
+    if (!count.ok()) {
+      status_ = count.status();
+      return -1;
+    }
+    at_ += *count;
+    return static_cast<int>(*count);
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const ReadableFile& file_;
+  uint64_t at_ = 0;
+  absl::Status status_;
+};
+
+// A message of the stream's next bytes. Nothing is made of a length that is more than `left`.
+bool ReadMessage(CodedInputStream& in, int64_t left, MessageLite* message) {
+  uint32_t length = 0;
+  const int before = in.CurrentPosition();
+  if (!in.ReadVarint32(&length)) return false;
+  left -= in.CurrentPosition() - before;
+  if (length > left || length > std::numeric_limits<int>::max()) return false;
+  const CodedInputStream::Limit outer = in.PushLimit(static_cast<int>(length));
+  const bool ok = message->MergePartialFromCodedStream(&in) && in.ConsumedEntireMessage();
+  in.PopLimit(outer);
+  return ok;
+}
+
+// One field of the GraphDef, `left` bytes before the end of the file.
+bool ReadField(CodedInputStream& in, uint32_t tag, int64_t left, proto::GraphDef* def) {
+  using proto::GraphDef;
+  const int field = WireFormatLite::GetTagFieldNumber(tag);
+  const auto type = WireFormatLite::GetTagWireType(tag);
+  if (type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+    if (field == GraphDef::kNodeFieldNumber) return ReadMessage(in, left, def->add_node());
+    if (field == GraphDef::kLibraryFieldNumber)
+      return ReadMessage(in, left, def->mutable_library());
+    if (field == GraphDef::kVersionsFieldNumber)
+      return ReadMessage(in, left, def->mutable_versions());
+  }
+  return WireFormatLite::SkipField(&in, tag);
+}
+
+absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
+  constexpr int kBuffer = 1 << 20;
+  FileStream bytes(file);
+  google::protobuf::io::CopyingInputStreamAdaptor stream(&bytes, kBuffer);
+  const int64_t size = file.size() > 0 ? static_cast<int64_t>(file.size())
+                                       : std::numeric_limits<int64_t>::max();  // a pipe
+  for (int64_t at = 0;;) {
+    CodedInputStream in(&stream);  // one counts no more than 2 GiB
+    const uint32_t tag = in.ReadTag();
+    if (tag == 0 && in.ConsumedEntireMessage()) return bytes.status();
+    if (tag == 0 || !ReadField(in, tag, size - at - in.CurrentPosition(), def)) {
+      WEIR_RETURN_IF_ERROR(bytes.status());
+      return InvalidArgument(file.path(), ": Error parsing GraphDef: Wire format was corrupt (",
+                             file.size(), " bytes, in the field at byte ", at, ")");
+    }
+    at += in.CurrentPosition();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
+                                        const ImportOptions& options) {
+  proto::GraphDef def;
+  if (absl::EndsWith(path, ".pbtxt")) {
+    WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+    WEIR_RETURN_IF_ERROR(ParseTextProto(text, path, &def));
+  } else {
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+    WEIR_RETURN_IF_ERROR(ReadBinary(*file, &def));
+  }
+  return ImportAndClear(graph, &def, options);
+}
+
+}  // namespace weir
