@@ -13,8 +13,22 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// The reducers (kernels/reducers.h) on the CPU. A run of floats is summed in float vectors over at
-// most kBlock elements, and the blocks in double, so that long sums lose nothing.
+// The reducers (kernels/reducers.h) on the CPU.
+//
+// A row of floats or doubles is summed in the order in which TensorFlow's kernels add (Eigen's
+// InnerMostDimReducer with AVX's packets), so that sums and means agree with them bit for bit:
+//
+//   - a row of more than 1024 packets is halved, at a multiple of a packet, and both halves are
+//     summed in this way: rounding errors of long sums grow with the logarithm of their length;
+//   - in what is left, four packets add up every fourth packet each, as long as there are four;
+//   they
+//     are added one after another, then the packets that remain;
+//   - a packet is folded, its upper half onto its lower one, until one element is left;
+//   - what is less than a packet adds up by itself, and that sum comes last.
+//
+// TensorFlow cuts long rows into one piece a thread, and so does kernels/reduce.cc, in other
+// places. Squares have no such model: they are summed in float vectors over at most kBlock
+// elements, and the blocks in double.
 
 #ifndef WEIR_KERNELS_REDUCERS_ONCE_
 #define WEIR_KERNELS_REDUCERS_ONCE_
@@ -89,6 +103,58 @@ struct MinOf {
   static double One(double acc, double x) { return acc < x || acc != acc ? acc : x; }
 };
 
+template <class T>
+inline constexpr int64_t kPacket = 32 / sizeof(T);
+
+// The sums of every kPacket-th element, of the first n rounded down to whole packets.
+template <class T>
+void SumPackets(const T* x, int64_t n, T* HWY_RESTRICT sums) {
+  constexpr int64_t kLanes = kPacket<T>;
+  const hn::CappedTag<T, kLanes> d;
+  int64_t i = 0;
+  if constexpr (hn::MaxLanes(d) == kLanes) {
+    auto p0 = hn::Zero(d), p1 = p0, p2 = p0, p3 = p0;
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+      p0 = hn::Add(p0, hn::LoadU(d, x + i));
+      p1 = hn::Add(p1, hn::LoadU(d, x + i + kLanes));
+      p2 = hn::Add(p2, hn::LoadU(d, x + i + 2 * kLanes));
+      p3 = hn::Add(p3, hn::LoadU(d, x + i + 3 * kLanes));
+    }
+    p0 = hn::Add(hn::Add(hn::Add(p0, p1), p2), p3);
+    for (; i + kLanes <= n; i += kLanes) p0 = hn::Add(p0, hn::LoadU(d, x + i));
+    hn::StoreU(p0, d, sums);
+  } else {
+    T p[4][kLanes] = {};
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+      for (int64_t k = 0; k < 4 * kLanes; ++k) p[k / kLanes][k % kLanes] += x[i + k];
+    }
+    for (int64_t k = 0; k < kLanes; ++k) sums[k] = p[0][k] + p[1][k] + p[2][k] + p[3][k];
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int64_t k = 0; k < kLanes; ++k) sums[k] += x[i + k];
+    }
+  }
+}
+
+template <class T>
+T RowSum(const T* x, int64_t n) {
+  constexpr int64_t kLanes = kPacket<T>, kLeaf = 1024 * kLanes;
+  if (n > kLeaf) {
+    const int64_t half = hwy::RoundUpTo((n + 1) / 2, kLanes);
+    return RowSum(x, half) + RowSum(x + half, n - half);
+  }
+  T sums[kLanes], rest = 0;
+  SumPackets(x, n, sums);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
+  }
+  for (int64_t i = n / kLanes * kLanes; i < n; ++i) rest += x[i];
+  return rest + sums[0];
+}
+template <class T>
+double WideRowSum(const T* x, int64_t n) {
+  return RowSum(x, n);
+}
+
 template <class F, class T, class R>
 R RowLoop(const T* x, int64_t n) {
   constexpr int64_t kBlock = 4096;
@@ -148,8 +214,8 @@ void SameColumns(const float* x, int64_t n, float* acc) {
 }
 
 void GetRowFunctions(RowFunctions* f) {
-  *f = {RowLoop<SumOf, float, double>,
-        RowLoop<SumOf, double, double>,
+  *f = {WideRowSum<float>,
+        WideRowSum<double>,
         RowLoop<SquaresOf, float, double>,
         RowLoop<SquaresOf, double, double>,
         RowLoop<MaxOf, float, float>,
