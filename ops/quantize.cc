@@ -125,6 +125,12 @@ Grads QuantizeAndDequantizeV4Gradient(GradContext& g) {
   return {r[0], r[1], r[2]};
 }
 
+// Linear in what arrived, with the same mask.
+Grads QuantizeAndDequantizeV4GradGradient(GradContext& g) {
+  return {AddOp("QuantizeAndDequantizeV4Grad", {g.dy(0), g.x(1), g.x(2), g.x(3)},
+                {{"axis", g.attr<int64_t>("axis")}})};
+}
+
 Grads FakeQuantArgsGradient(GradContext& g) {
   return {AddOp("FakeQuantWithMinMaxArgsGradient", {g.dy(0), g.x(0)},
                 {{"min", g.attr<float>("min")},
@@ -244,6 +250,7 @@ void AddQuantizeAndDequantize(OpRegistry* ops) {
                .Attr(kFloats)
                .Attr("axis: int = -1")
                .InferShape(QuantizeAndDequantizeGradShape)
+               .Gradient(QuantizeAndDequantizeV4GradGradient)
                .Doc("The gradients where the input is in the range; zero for the range."));
 }
 

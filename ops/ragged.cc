@@ -227,6 +227,36 @@ Grads ToVariantGradient(GradContext& g) {
   return out;
 }
 
+// Splits of the outermost dimension, counted in rows of the values.
+Output FlatSplits(GradContext& g, int depth) {
+  Output splits = g.x(0);
+  for (int k = 1; k < depth; ++k) splits = Gather(g.x(k), splits);
+  return splits;
+}
+
+// The rows of the values that each index named, in the order in which they came out.
+Grads RaggedGatherGradient(GradContext& g) {
+  const int depth = g.num_inputs() - 2;
+  const Output values = g.x(depth);
+  const Output splits = FlatSplits(g, depth), indices = Reshape(g.x(depth + 1), {-1});
+  const Output starts = Gather(splits, indices);
+  const Output limits = Gather(StridedSlice(splits, {Index::Range(1, std::nullopt)}), indices);
+  if (!starts || !limits) return {};
+  const Output rows =
+      RaggedRange(starts, limits, ConstLike(starts, 1), splits.dtype(), {}).values;
+  Grads out(g.num_inputs());
+  out[depth] = IndexedSlices{.values = g.dy(g.node().num_outputs() - 1),
+                             .indices = rows,
+                             .dense_shape = ShapeVector(values)};
+  return out;
+}
+
+Grads FillEmptyRowsGradient(GradContext& g) {
+  Node* const node = AddNode("RaggedFillEmptyRowsGrad", {g.y(3), g.dy(1)});
+  if (node == nullptr) return {};
+  return {Grad(), node->output(0), Grad(), node->output(1)};
+}
+
 // ---- records
 
 constexpr char kTsplits[] = "Tsplits: {int32, int64} = DT_INT64";
@@ -238,6 +268,7 @@ void AddFillOps(OpRegistry* ops) {
                     "reverse_index_map: int64")
                .Attr("T: type")
                .InferShape(FillEmptyRowsShape)
+               .Gradient(FillEmptyRowsGradient)
                .Doc("Puts a default value into each row that has no element; also tells which rows "
                     "those are, and where the elements went."));
   ops->Add(OpSpec("RaggedFillEmptyRowsGrad")
@@ -301,6 +332,7 @@ void AddRaggedOps(OpRegistry* ops) {
                .Attr("PARAMS_RAGGED_RANK: int >= 1")
                .Attr("OUTPUT_RAGGED_RANK: int >= 0")
                .InferShape(GatherShape)
+               .Gradient(RaggedGatherGradient)
                .Doc("The rows of a ragged tensor that indices name."));
   ops->Add(OpSpec("RaggedTensorToSparse")
                .In("rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: T")

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +12,7 @@
 #include "weir/core/kernel.h"
 #include "weir/core/op.h"
 #include "weir/tools/cli.h"
+#include "weir/tools/gradient_tests.h"
 #include "weir/tools/text_table.h"
 
 // weir ops: what the registries know.
@@ -130,21 +132,36 @@ int ListOps(const OpsOptions& options, Console& console) {
   return kOk;
 }
 
+// "-" where the gradient is zero, "no" where there is none of the second order.
+std::string SecondOrder(const OpSpec& op, const GradientTest& test) {
+  if (!op.gradient_fn()) return "-";
+  return test.order > 1 ? "yes" : "no";
+}
+
 int Coverage(const OpsOptions& options, Console& console) {
-  TextTable table({"op", "gradient", "CPU kernels", "GPU kernels"});
+  TextTable table({"op", "gradient", "second order", "tested by", "CPU kernels", "GPU kernels"});
   Json json = Json::array();
-  int ops = 0, cpu = 0, gpu = 0, gradient = 0, zero = 0;
+  std::map<std::string, GradientTest> tests = GradientTests();
+  int ops = 0, cpu = 0, gpu = 0, gradient = 0, second = 0, zero = 0;
   for (const OpSpec* op : BuiltinOps().All()) {
     const std::string on_cpu = ToText(CoverageOf(*op, kCpu)),
                       on_gpu = ToText(CoverageOf(*op, kGpu));
+    const GradientTest& test = tests[op->name()];
+    const std::string second_order = SecondOrder(*op, test);
+    const std::string tested = test.test.empty() ? "-" : test.test;
     ++ops;
     cpu += on_cpu != "-";
     gpu += on_gpu != "-";
     gradient += GradientOf(*op) == "yes";
+    second += second_order == "yes";
     zero += GradientOf(*op) == "zero";
-    table.Row({op->name(), GradientOf(*op), on_cpu, on_gpu});
-    json.push_back(
-        {{"op", op->name()}, {"gradient", GradientOf(*op)}, {"cpu", on_cpu}, {"gpu", on_gpu}});
+    table.Row({op->name(), GradientOf(*op), second_order, tested, on_cpu, on_gpu});
+    json.push_back({{"op", op->name()},
+                    {"gradient", GradientOf(*op)},
+                    {"second_order", second_order},
+                    {"tested_by", tested},
+                    {"cpu", on_cpu},
+                    {"gpu", on_gpu}});
   }
   if (options.json) {
     console.out << json.dump(1) << "\n";
@@ -152,8 +169,8 @@ int Coverage(const OpsOptions& options, Console& console) {
   }
   table.Print(console);
   console.out << ops << " ops: " << cpu << " with CPU kernels, " << gpu << " with GPU kernels; "
-              << gradient << " with a gradient, " << zero << " whose gradient is zero, "
-              << ops - gradient - zero << " without\n";
+              << gradient << " with a gradient, " << second << " of them of the second order, "
+              << zero << " whose gradient is zero, " << ops - gradient - zero << " without\n";
   return kOk;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 #include "weir/core/kernel.h"
 #include "weir/core/op.h"
 #include "weir/ops/training.h"
+#include "weir/tools/gradient_tests.h"
 
 namespace weir {
 
@@ -53,21 +55,40 @@ const Reasons& TestedElsewhere() {
   return *reasons;
 }
 
-// The ops of all rows, from the names of the sweep's tests:
-// "Math/OpSweepTest.MatchesReference/Concat_axis1".
-std::set<std::string> OpsWithRows() {
-  std::set<std::string> ops;
+// The ops of all rows, and to which order a row checks their gradients, from the names and the
+// values of the sweep's tests: "Math/OpSweepTest.MatchesReference/Concat_axis1", of a value that is
+// printed as "Concat_axis1, gradients to order 2".
+std::map<std::string, int> OpsWithRows() {
+  std::map<std::string, int> ops;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int i = 0; i < all.total_test_suite_count(); ++i) {
     const testing::TestSuite& suite = *all.GetTestSuite(i);
     if (std::string(suite.name()).find("OpSweepTest") == std::string::npos) continue;
     for (int k = 0; k < suite.total_test_count(); ++k) {
-      std::string name = suite.GetTestInfo(k)->name();
+      const testing::TestInfo& test = *suite.GetTestInfo(k);
+      std::string name = test.name();
       name = name.substr(name.find('/') + 1);
-      ops.insert(name.substr(0, name.find('_', 1)));
+      int& order = ops[name.substr(0, name.find('_', 1))];
+      order = std::max(order, std::string(test.value_param()).back() - '0');
     }
   }
   return ops;
+}
+
+// The lines of a file that are no comments: an op and a word, which may be missing.
+std::map<std::string, std::string> ReadWords(const std::string& path) {
+  std::map<std::string, std::string> words;
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  std::string line, op;
+  while (std::getline(file, line)) {
+    std::string word;
+    std::istringstream text(line);
+    if (line.rfind("#", 0) == 0 || !(text >> op)) continue;
+    text >> word;
+    words[op] = word;
+  }
+  return words;
 }
 
 }  // namespace
@@ -87,15 +108,55 @@ TEST(CoverageTest, EveryOpHasAKernel) {
 }
 
 TEST(CoverageTest, EveryOpHasARowOrAReason) {
-  const std::set<std::string> with_rows = OpsWithRows();
+  const std::map<std::string, int> with_rows = OpsWithRows();
   for (const OpSpec* op : BuiltinOps().All()) {
     EXPECT_TRUE(with_rows.contains(op->name()) || TestedElsewhere().contains(op->name()))
         << op->name() << " has no row in tests/kernels/*_cases.cc and no reason in " << __FILE__;
   }
 }
 
+// Every op with a gradient has a line in tools/gradient_tests.txt, which `weir ops --coverage`
+// prints: of the sweep if that checks it, and then to the order that it does.
+TEST(CoverageTest, EveryGradientIsTested) {
+  const std::map<std::string, int> with_rows = OpsWithRows();
+  const std::map<std::string, tools::GradientTest> tests = tools::GradientTests();
+  int gradients = 0, untested = 0;
+  for (const OpSpec* op : BuiltinOps().All()) {
+    const auto row = with_rows.find(op->name());
+    const int order = row == with_rows.end() ? 0 : row->second;
+    const auto test = tests.find(op->name());
+    if (!op->gradient_fn()) {
+      EXPECT_TRUE(test == tests.end()) << op->name() << " has no gradient";
+      continue;
+    }
+    if (test == tests.end()) {
+      ADD_FAILURE() << op->name() << " " << order << (order > 0 ? " sweep" : " (no test)");
+      continue;
+    }
+    EXPECT_EQ(test->second.test == "sweep", order > 0) << op->name();
+    if (order > 0) {
+      EXPECT_EQ(test->second.order, order) << op->name();
+    }
+    const bool tested = test->second.test != "untested";
+    EXPECT_EQ(test->second.order > 0, tested) << op->name();
+    ++gradients;
+    untested += tested ? 0 : 1;
+  }
+  EXPECT_LE(100 * untested, 3 * gradients) << "more than 3% of the gradients are not tested";
+  for (const auto& [op, test] : tests) EXPECT_NE(BuiltinOps().Find(op), nullptr) << op;
+}
+
+TEST(CoverageTest, WhatTensorFlowDifferentiatesHasAGradient) {
+  for (const auto& [name, kind] : ReadWords("tests/kernels/tensorflow_gradients.txt")) {
+    const OpSpec* const op = BuiltinOps().Find(name);
+    if (op == nullptr || kind == "refused") continue;
+    EXPECT_TRUE(kind == "zero" ? op->not_differentiable() : static_cast<bool>(op->gradient_fn()))
+        << name;
+  }
+}
+
 TEST(CoverageTest, ReasonsAreForOpsThatExistAndHaveNoRow) {
-  const std::set<std::string> with_rows = OpsWithRows();
+  const std::map<std::string, int> with_rows = OpsWithRows();
   for (const auto& [op, reason] : TestedElsewhere()) {
     EXPECT_NE(BuiltinOps().Find(op), nullptr) << op;
     EXPECT_FALSE(with_rows.contains(op)) << op << " has a row now";

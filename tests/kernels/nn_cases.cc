@@ -67,7 +67,9 @@ std::vector<OpCase> ActivationCases() {
           .NoSpecials(),
       Pairwise("SoftplusGrad", +[](double d, double x) { return d / (1 + std::exp(-x)); }, {},
                {-20, 20}),
-      OpCase("Softsign", +[](double x) { return x / (1 + std::abs(x)); }, {-20, 20}).NoSpecials(),
+      OpCase("Softsign", +[](double x) { return x / (1 + std::abs(x)); }, {-20, 20})
+          .NoSpecials()
+          .Gradient(1),
       Pairwise("SoftsignGrad",
                +[](double d, double x) { return d / ((1 + std::abs(x)) * (1 + std::abs(x))); }, {},
                {-20, 20}),

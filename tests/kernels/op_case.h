@@ -91,7 +91,7 @@ class OpCase {
   // |expected|).
   OpCase& Tolerance(DataType type, double relative);
   OpCase& ToleranceFactor(double factor);
-  // The gradient is checked to this order. Default: 1 if the op has a gradient and double is swept,
+  // The gradient is checked to this order. Default: 2 if the op has a gradient and double is swept,
   // else 0.
   OpCase& Gradient(int order);
   // Only with respect to these inputs (positions). Default: all of the swept type.
@@ -105,6 +105,8 @@ class OpCase {
   const std::string& op() const { return op_; }
   // "Softplus", or "Concat_axis1".
   std::string name() const { return label_.empty() ? op_ : op_ + "_" + label_; }
+  // To which order Run checks the gradient.
+  int gradient_order() const;
   // Runs the row; failures are reported through gtest.
   void Run() const;
 

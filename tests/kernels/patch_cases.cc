@@ -119,6 +119,7 @@ void AddDilation(std::vector<OpCase>* all) {
     };
     const Shape filter{absl::MakeConstSpan(s.sizes)}, out = s.out;
     all->push_back(with(OpCase("Dilation2D")
+                            .Gradient(1)
                             .Input(s.in, distinct)
                             .Input(filter, small)
                             .Reference([out](const Node& n, const Tensors& in) {

@@ -128,7 +128,9 @@ OpCase WithAttrs(OpCase c, const Setup& s) {
 void AddMaxCases(const Setup& s, const std::string& base, std::vector<OpCase>* all) {
   const Geometry g(s);
   const bool volumes = base == "MaxPool3D";
-  all->push_back(WithAttrs(OpCase(base).Input(s.input, kDistinct).Reference(MaxPoolOf(g)), s));
+  OpCase max = WithAttrs(OpCase(base).Input(s.input, kDistinct).Reference(MaxPoolOf(g)), s);
+  if (s.padding == "EXPLICIT") max.Gradient(1);
+  all->push_back(max);
   OpCase grad = WithAttrs(OpCase(base + "Grad")
                               .Input(s.input, kDistinct)
                               .Input(s.output)
@@ -185,6 +187,7 @@ void AddAvgCases(const Setup& s, const std::string& base, std::vector<OpCase>* a
 OpCase ArgmaxCase(const Setup& s, bool include_batch, DataType targmax) {
   const Geometry g(s);
   OpCase c("MaxPoolWithArgmax");
+  c.Gradient(1);
   c.Label(absl::StrCat(s.label, include_batch ? "_batch" : "", "_", DataTypeName(targmax)));
   c.Input(s.input, kDistinct)
       .Attr("ksize", s.ksize)

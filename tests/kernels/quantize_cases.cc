@@ -165,7 +165,7 @@ std::vector<OpCase> QuantizeRows() {
                        .Input({3, 4, 5}, {-3, 3})
                        .Input(range, {-2, -1})
                        .Input(range, {1, 2})
-                       .Gradient(0)
+                       .GradientInputs({0})
                        .Reference(RoundGradReference));
   }
   AddFakeRows("bits8", 8, false, &rows);

@@ -255,7 +255,6 @@ std::vector<OpCase> RowsOfRows() {
                        .Input(c.indices)
                        .TypeAttr("Tvalues")
                        .ShapesDependOnValues()
-                       .Gradient(0)
                        .Reference(GatherReference));
   }
   return rows;

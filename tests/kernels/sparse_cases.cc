@@ -217,7 +217,6 @@ std::vector<OpCase> FillRows() {
                        .Input(Tensor::Scalar<int64_t>(5))
                        .Input(Shape())
                        .ShapesDependOnValues()
-                       .Gradient(0)
                        .Reference(RaggedFillReference));
   }
   return rows;

@@ -292,15 +292,19 @@ Tensors SoftmaxReference(const Node&, const Tensors& x) {
 }
 
 std::vector<OpCase> SoftmaxRows() {
-  return {
-      OpCase("SparseSoftmax").Input(Some()).Input({6}).Input(Dims()).Reference(SoftmaxReference),
-      OpCase("SparseSoftmax")
-          .Label("empty")
-          .Input(Matrix(2, {}))
-          .Input({0})
-          .Input(I64({2, 3}))
-          .Gradient(0)
-          .Reference(SoftmaxReference)};
+  return {OpCase("SparseSoftmax")
+              .Input(Some())
+              .Input({6})
+              .Input(Dims())
+              .Gradient(1)
+              .Reference(SoftmaxReference),
+          OpCase("SparseSoftmax")
+              .Label("empty")
+              .Input(Matrix(2, {}))
+              .Input({0})
+              .Input(I64({2, 3}))
+              .Gradient(0)
+              .Reference(SoftmaxReference)};
 }
 
 // ---- products

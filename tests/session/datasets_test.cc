@@ -224,6 +224,52 @@ TEST_F(DatasetsTest, TakeSkipRepeatConcatenateAndZip) {
   EXPECT_THAT(Numbers(By("PrefetchDataset", three, {Number(4)})), ElementsAre(0, 1, 2));
 }
 
+TEST_F(DatasetsTest, OlderAndParallelFormsGiveTheSameElements) {
+  const Set three = Range(0, 3);
+  EXPECT_THAT(Numbers(By("ModelDataset", three, {})), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Numbers(By("OptionsDataset", three, {}, {{"serialized_options", ""}})),
+              ElementsAre(0, 1, 2));
+  const FunctionRef square = Define(
+      "square", {DT_INT64}, [](Graph&, const Outputs& a) { return Outputs{Multiply(a[0], a[0])}; });
+  const auto mapped = [&](const char* op, const Output& calls) {
+    Set out{{}, {DT_INT64}, {Shape()}};
+    Attrs attrs = ElementAttrs(out);
+    attrs.emplace_back("f", square);
+    out.handle = AddOp(op, {three.handle, Outputs(), calls}, attrs);
+    return Numbers(out);
+  };
+  EXPECT_THAT(mapped("ParallelMapDataset", Const(g_, 2)), ElementsAre(0, 1, 4));
+  EXPECT_THAT(mapped("ParallelMapDatasetV2", Number(2)), ElementsAre(0, 1, 4));
+  const Set padded{AddOp("PaddedBatchDataset",
+                         {Slices({Tensor::Of<int64_t>({2, 1}, {5, 6})}).handle, Number(2),
+                          Outputs{Const(g_, Tensor::Vector<int64_t>({2}))}, Outputs{Number(-1)}},
+                         {{"output_shapes", std::vector<Shape>{Shape::UnknownRank()}}}),
+                   {DT_INT64},
+                   {Shape::UnknownRank()}};
+  EXPECT_TRUE(
+      IdenticalTensors(Elements(padded)[0][0], Tensor::Of<int64_t>({2, 2}, {5, -1, 6, -1})));
+}
+
+TEST_F(DatasetsTest, IteratorsOfTensorFlow1AreFoundByText) {
+  const Set three = Range(0, 3);
+  Attrs attrs = ElementAttrs(three);
+  attrs.emplace_back("shared_name", "");
+  attrs.emplace_back("container", "");
+  const Output iterator = AddNode(g_, "Iterator", {}, attrs)->output(0);
+  const Operation start(AddNode("MakeIterator", {three.handle, iterator}));
+  const Output found = AddOp("IteratorFromStringHandle",
+                             {AddOp("IteratorToStringHandle", {iterator})}, ElementAttrs(three));
+  const Output next = AddOp("IteratorGetNextSync", {found}, ElementAttrs(three));
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_);
+  ASSERT_TRUE(session.Run(start).ok());
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto got = session.Run({next});
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ((*got)[0].scalar<int64_t>(), i);
+  }
+}
+
 // The orders are those of TensorFlow 2.21 for the same seeds.
 TEST_F(DatasetsTest, ShufflesAsTensorFlowDoes) {
   const auto shuffled = [&](int64_t buffer, int64_t seed, int64_t seed2, bool fresh) {

@@ -104,21 +104,23 @@ TEST_F(FunctionGradientsTest, OfLoopsInLoops) {
 }
 
 TEST_F(FunctionGradientsTest, OfBranchesInLoopsAndLoopsInBranches) {
-  Check({{}, {}}, [&](const Outputs& x) {
-    const DataTypes types = {DT_DOUBLE, DT_DOUBLE};
-    const FunctionRef wave =
-        Define(types, [](Graph&, const Outputs& v) { return Outputs{Sin(v[0]) * v[1]}; });
-    const FunctionRef loop = Define(types, [&](Graph& body, const Outputs& v) {
-      return Outputs{Repeat(body, 2, {v[0], v[1]}, [](Graph&, const Outputs& w) {
-        return Outputs{w[0] * w[1] + 0.4, w[1]};
-      })[0]};
-    });
-    return Repeat(g_, 4, x, [&](Graph&, const Outputs& v) {
-      const Output taken = FunctionalIf(v[0] > 0.5, {v[0], v[1]}, wave, loop)[0];
-      const Output index = Cast(v[0] > 0.3, DT_INT32);
-      return Outputs{FunctionalCase(index, {taken, v[1]}, {loop, wave})[0], v[1]};
-    })[0];
-  });
+  Check({{}, {}},
+        [&](const Outputs& x) {
+          const DataTypes types = {DT_DOUBLE, DT_DOUBLE};
+          const FunctionRef wave =
+              Define(types, [](Graph&, const Outputs& v) { return Outputs{Sin(v[0]) * v[1]}; });
+          const FunctionRef loop = Define(types, [&](Graph& body, const Outputs& v) {
+            return Outputs{Repeat(body, 2, {v[0], v[1]}, [](Graph&, const Outputs& w) {
+              return Outputs{w[0] * w[1] + 0.4, w[1]};
+            })[0]};
+          });
+          return Repeat(g_, 4, x, [&](Graph&, const Outputs& v) {
+            const Output taken = FunctionalIf(v[0] > 0.5, {v[0], v[1]}, wave, loop)[0];
+            const Output index = Cast(v[0] > 0.3, DT_INT32);
+            return Outputs{FunctionalCase(index, {taken, v[1]}, {loop, wave})[0], v[1]};
+          })[0];
+        },
+        {.order = 2});
 }
 
 // As TensorFlow 2 writes a map over rows: they are in a list that the loop reads, and the results
@@ -192,17 +194,24 @@ TEST_F(FunctionGradientsTest, ReachVariables) {
     });
     return Outputs{inner[0], v[1]};
   })[0];
+  const FunctionRef read = Define({DT_DOUBLE, DT_RESOURCE}, [&](Graph& body, const Outputs& v) {
+    return Outputs{times_w(body, v)[0]};
+  });
+  const Output chosen = FunctionalIf(Const(g_, true), {x, w.handle()}, read, read)[0] +
+                        FunctionalCase(Const(g_, 1), {x, w.handle()}, {read, read})[0];
   const Outputs grads = DenseGradients({once}, {w}), more = DenseGradients({twice}, {w});
+  const Outputs of_choice = DenseGradients({chosen}, {w});
   const Operation init = GlobalVariablesInitializer(g_);
   ASSERT_TRUE(g_.status().ok()) << g_.status();
   Session session = *Session::Create(g_);
   ASSERT_TRUE(session.Run(init).ok());
-  const auto out = session.Run({once, twice, grads[0], more[0]});
+  const auto out = session.Run({once, twice, grads[0], more[0], of_choice[0]});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_DOUBLE_EQ((*out)[0].scalar<double>(), 2 * std::pow(1.5, 3));
   EXPECT_DOUBLE_EQ((*out)[1].scalar<double>(), 2 * std::pow(1.5, 6));
   EXPECT_DOUBLE_EQ((*out)[2].scalar<double>(), 6 * std::pow(1.5, 2));
   EXPECT_NEAR((*out)[3].scalar<double>(), 12 * std::pow(1.5, 5), 1e-12);
+  EXPECT_DOUBLE_EQ((*out)[4].scalar<double>(), 4);
 }
 
 // Strings and handles of tables go round without a gradient.
