@@ -1,9 +1,13 @@
 #include "weir/core/allocator.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -15,6 +19,26 @@
 namespace weir {
 
 namespace {
+
+// The number after `key` in a file of lines such as "MemAvailable:  123 kB"; -1 if there is none.
+int64_t NumberIn(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  std::string word;
+  int64_t number = -1;
+  while (file >> word) {
+    if (word == key) return file >> number ? number : -1;
+  }
+  return -1;
+}
+
+// What the system has left, or the process's own limit allows.
+int64_t SystemBytesFree() {
+  const int64_t available = std::max<int64_t>(NumberIn("/proc/meminfo", "MemAvailable:"), 0) << 10;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
+  const int64_t taken = std::max<int64_t>(NumberIn("/proc/self/status", "VmSize:"), 0) << 10;
+  return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur) - taken, 0, available);
+}
 
 // Freed blocks of 16 KiB to 64 MiB wait in lists, one for each size class, and go out again last in
 // first out. There are four classes to a doubling, so that a block is at most a quarter larger than
@@ -44,10 +68,13 @@ class CachingAllocator final : public Allocator {
     if (data == nullptr) return;
     in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     const int size_class = SizeClass(bytes);
-    if (size_class < 0 || !Keep(data, size_class)) std::free(data);
+    if (size_class < 0 || !Keep(data, size_class)) SystemFree(data, bytes);
   }
 
   int64_t bytes_in_use() const override { return in_use_.load(std::memory_order_relaxed); }
+  int64_t bytes_free() const override {
+    return SystemBytesFree() + cached_.load(std::memory_order_relaxed);
+  }
 
  private:
   static constexpr size_t kMaxBytes = size_t{1} << 47;
@@ -80,8 +107,30 @@ class CachingAllocator final : public Allocator {
     return (log - kSmallestLog) * 4 + j;
   }
 
+  // Of these malloc's own blocks are used, from the next multiple of kAlignment on, and the byte
+  // before that says how far it is: aligned_alloc cuts a larger block each time, which takes
+  // several times as long.
+  static bool IsSmall(size_t bytes) {
+#ifdef WEIR_SANITIZED
+    return false;
+#endif
+    return bytes < (size_t{1} << kSmallestLog);
+  }
+
+  static void SystemFree(void* data, size_t bytes) {
+    if (IsSmall(bytes)) data = static_cast<uint8_t*>(data) - static_cast<uint8_t*>(data)[-1];
+    std::free(data);
+  }
+
   static void* SystemAllocate(size_t bytes) {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (IsSmall(bytes)) {
+      auto* const block = static_cast<uint8_t*>(std::malloc(rounded + kAlignment));
+      if (block == nullptr) return nullptr;
+      const size_t shift = kAlignment - reinterpret_cast<uintptr_t>(block) % kAlignment;
+      block[shift - 1] = static_cast<uint8_t>(shift);
+      return block + shift;
+    }
     return std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   }
 

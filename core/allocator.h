@@ -28,6 +28,8 @@ class Allocator {
   virtual bool host_accessible() const { return true; }
   // Bytes handed out and not yet returned.
   virtual int64_t bytes_in_use() const = 0;
+  // Bytes that could be had besides, as far as can be told; for messages.
+  virtual int64_t bytes_free() const = 0;
 };
 
 // The host's allocator. Blocks from 16 KiB to 64 MiB are kept when freed and handed out again (at

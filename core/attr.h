@@ -1,10 +1,12 @@
 #ifndef WEIR_CORE_ATTR_H_
 #define WEIR_CORE_ATTR_H_
 
-#include <map>
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,8 +17,7 @@
 
 namespace weir {
 
-class AttrValue;
-using AttrMap = std::map<std::string, AttrValue, std::less<>>;
+class AttrMap;
 
 // A function by name, with values for its attributes (NameAttrList on the wire).
 struct FunctionRef {
@@ -83,6 +84,60 @@ class AttrValue {
 
  private:
   Value value_;
+};
+
+// Attributes by name, in the names' order: a sorted vector with a map's interface, because a node
+// has few of them and a graph has many nodes. What is inserted moves the others.
+class AttrMap {
+ public:
+  using value_type = std::pair<std::string, AttrValue>;
+  using iterator = std::vector<value_type>::iterator;
+  using const_iterator = std::vector<value_type>::const_iterator;
+
+  AttrMap() = default;
+  AttrMap(std::initializer_list<value_type> attrs) {
+    for (const value_type& attr : attrs) insert(attr);
+  }
+
+  const_iterator begin() const { return attrs_.begin(); }
+  const_iterator end() const { return attrs_.end(); }
+  size_t size() const { return attrs_.size(); }
+  bool empty() const { return attrs_.empty(); }
+  void reserve(size_t size) { attrs_.reserve(size); }
+
+  iterator find(absl::string_view name) {
+    const iterator it = LowerBound(name);
+    return it != attrs_.end() && it->first == name ? it : attrs_.end();
+  }
+  const_iterator find(absl::string_view name) const {
+    return const_cast<AttrMap*>(this)->find(name);
+  }
+
+  // An attribute that is there stays.
+  template <class T>
+  std::pair<iterator, bool> emplace(absl::string_view name, T&& value) {
+    const iterator it = LowerBound(name);
+    if (it != attrs_.end() && it->first == name) return {it, false};
+    return {attrs_.emplace(it, std::string(name), AttrValue(std::forward<T>(value))), true};
+  }
+  std::pair<iterator, bool> insert(const value_type& attr) {
+    return emplace(attr.first, attr.second);
+  }
+  void insert_or_assign(absl::string_view name, AttrValue value) {
+    (*this)[name] = std::move(value);
+  }
+  AttrValue& operator[](absl::string_view name) { return emplace(name, AttrValue()).first->second; }
+
+  friend bool operator==(const AttrMap&, const AttrMap&) = default;
+
+ private:
+  iterator LowerBound(absl::string_view name) {
+    return std::lower_bound(
+        attrs_.begin(), attrs_.end(), name,
+        [](const value_type& attr, absl::string_view wanted) { return attr.first < wanted; });
+  }
+
+  std::vector<value_type> attrs_;
 };
 
 // What a signature says of one attribute, parsed from text such as

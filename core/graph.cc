@@ -1,6 +1,10 @@
 #include "weir/core/graph.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
+#include <cassert>
+#include <cstddef>
 #include <regex>
 
 #include "absl/strings/ascii.h"
@@ -12,23 +16,83 @@
 namespace weir {
 
 Graph& Output::graph() const { return node->graph(); }
-DataType Output::dtype() const {
-  return node == nullptr ? DT_INVALID : BaseType(node->output_type(index));
-}
-bool Output::is_ref() const { return node != nullptr && IsRef(node->output_type(index)); }
+DataType Output::dtype() const { return *this ? BaseType(node->output_type(index)) : DT_INVALID; }
+bool Output::is_ref() const { return *this && IsRef(node->output_type(index)); }
 const Shape& Output::shape() const {
   static const Shape* const unknown = new Shape(Shape::UnknownRank());
-  return node == nullptr ? *unknown : node->output_shape(index);
+  return *this ? node->output_shape(index) : *unknown;
 }
 int64_t Output::dim(int i) const {
   const Shape& s = shape();
   if (!s.has_rank() || i >= s.rank() || i < -s.rank()) return Shape::kUnknown;
   return s.dim(i);
 }
-std::string Output::name() const {
-  return node == nullptr ? "" : absl::StrCat(node->name(), ":", index);
+std::string Output::name() const { return *this ? absl::StrCat(node->name(), ":", index) : ""; }
+std::string Operation::name() const { return *this ? node->name() : ""; }
+
+namespace {
+
+// Nodes lie in blocks that are never given back, each behind the number of its use (NodeUse): odd
+// while there is a node, so that a handle to an earlier one sees another number for ever.
+class NodeMemory {
+ public:
+  static NodeMemory& Instance() {
+    static NodeMemory& memory = *new NodeMemory;
+    return memory;
+  }
+
+  void* Take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (free_ == nullptr) AddBlock();
+    Slot* const slot = free_;
+    free_ = slot->next;
+    ASAN_UNPOISON_MEMORY_REGION(slot->node, sizeof(slot->node));
+    slot->use.fetch_add(1, std::memory_order_relaxed);
+    return slot->node;
+  }
+
+  void Return(void* node) {
+    Slot* const slot = reinterpret_cast<Slot*>(static_cast<char*>(node) - offsetof(Slot, node));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    slot->use.fetch_add(1, std::memory_order_relaxed);
+    Free(slot);
+  }
+
+ private:
+  static constexpr size_t kBlock = 64;
+
+  struct Slot {
+    Slot* next = nullptr;
+    uint32_t reserved = 0;
+    std::atomic<uint32_t> use{0};  // right before the node
+    alignas(Node) char node[sizeof(Node)];
+  };
+  static_assert(offsetof(Slot, node) == offsetof(Slot, use) + sizeof(uint32_t));
+
+  void AddBlock() {
+    blocks_.push_back(std::make_unique<Slot[]>(kBlock));
+    for (size_t i = kBlock; i-- > 0;) Free(&blocks_.back()[i]);
+  }
+
+  void Free(Slot* slot) {
+    slot->next = std::exchange(free_, slot);
+    ASAN_POISON_MEMORY_REGION(slot->node, sizeof(slot->node));
+  }
+
+  std::mutex mutex_;
+  Slot* free_ = nullptr;
+  std::vector<std::unique_ptr<Slot[]>> blocks_;
+};
+
+}  // namespace
+
+void* Node::operator new(size_t bytes) {
+  assert(bytes == sizeof(Node));
+  static_cast<void>(bytes);
+  return NodeMemory::Instance().Take();
 }
-std::string Operation::name() const { return node == nullptr ? "" : node->name(); }
+
+void Node::operator delete(void* memory) { NodeMemory::Instance().Return(memory); }
 
 Graph::Graph(const OpRegistry& ops, GraphOptions options) : ops_(ops), options_(options) {}
 Graph::~Graph() = default;
@@ -78,7 +142,7 @@ std::string Graph::UniqueName(absl::string_view name, bool mark) {
   const auto it = used_names_.find(base);
   int i = it == used_names_.end() ? 0 : it->second;
   if (i == 0) {
-    if (mark) used_names_[base] = 1;
+    if (mark) used_names_.emplace(base, 1);
     return std::string(name);
   }
   std::string key;
@@ -92,6 +156,76 @@ std::string Graph::UniqueName(absl::string_view name, bool mark) {
   return absl::StrCat(name, "_", i - 1);
 }
 
+// ---- nodes that are named after their first user
+
+void Graph::AddUnclaimed(Unclaimed unclaimed) {
+  constexpr size_t kMost = 64;  // arguments of one call; what was fetched stays unclaimed
+  if (unclaimed_.size() == kMost) {
+    unclaimed_.front().node->unclaimed_ = false;
+    unclaimed_.erase(unclaimed_.begin());
+  }
+  unclaimed.node->unclaimed_ = true;
+  unclaimed_.push_back(std::move(unclaimed));
+}
+
+// Names are given as if those that are still unclaimed had none: all give theirs back first, the
+// latest one first, and take the next free ones afterwards.
+void Graph::Claim(const std::vector<Outputs>& args, const std::string& user) {
+  std::vector<std::pair<Node*, std::string>> names;
+  for (const Outputs& arg : args) {
+    for (const Output& in : arg) {
+      if (!in.node->unclaimed_) continue;
+      in.node->unclaimed_ = false;
+      const auto it = std::find_if(unclaimed_.begin(), unclaimed_.end(),
+                                   [&](const Unclaimed& u) { return u.node == in.node; });
+      const size_t outer = absl::StartsWith(user, it->scope) ? it->scope.size() : 0;
+      names.emplace_back(in.node, absl::StrCat(user.substr(0, user.find('/', outer)), "/",
+                                               it->name.substr(it->scope.size())));
+    }
+  }
+  if (names.empty()) return;
+  for (auto u = unclaimed_.rbegin(); u != unclaimed_.rend(); ++u) ReleaseName(*u);
+  std::erase_if(unclaimed_, [](const Unclaimed& u) { return !u.node->unclaimed_; });
+  for (const auto& [node, name] : names) Rename(node, name);
+  for (const Unclaimed& u : unclaimed_) Rename(u.node, u.name);
+}
+
+void Graph::NameHere(const Output& value) {
+  if (!value || !value.node->unclaimed_) return;
+  const auto it = std::find_if(unclaimed_.begin(), unclaimed_.end(),
+                               [&](const Unclaimed& u) { return u.node == value.node; });
+  const std::string name = name_scope() + it->name.substr(it->scope.size());
+  for (auto u = unclaimed_.rbegin(); u != unclaimed_.rend(); ++u) ReleaseName(*u);
+  unclaimed_.erase(it);
+  value.node->unclaimed_ = false;
+  Rename(value.node, name);
+  for (const Unclaimed& u : unclaimed_) Rename(u.node, u.name);
+}
+
+// To a name made of `name`; the old one is released.
+void Graph::Rename(Node* node, const std::string& name) {
+  node->name_ = UniqueName(name);
+  by_name_[node->name_] = node;
+}
+
+// The name can be given again, if it is the last one that was made of what was asked for.
+void Graph::ReleaseName(const Unclaimed& unclaimed) {
+  by_name_.erase(unclaimed.node->name_);
+  const std::string base = absl::AsciiStrToLower(unclaimed.name);
+  const std::string name = absl::AsciiStrToLower(unclaimed.node->name_);
+  const auto it = used_names_.find(base);
+  const int suffix = it == used_names_.end() ? -1 : it->second - 1;
+  if (name != (suffix == 0 ? base : absl::StrCat(base, "_", suffix))) return;
+  if (suffix > 0) {
+    it->second = suffix;
+    used_names_.erase(name);
+  } else {
+    used_names_.erase(it);
+  }
+}
+
+// ---- changes
+
 absl::Status Graph::AddControlInput(Node* node, Node* control) {
   if (node->graph_ != this || control->graph_ != this) {
     return InvalidArgument("Control edge ", control->name(), " -> ", node->name(),
@@ -99,8 +233,10 @@ absl::Status Graph::AddControlInput(Node* node, Node* control) {
   }
   if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   auto& controls = node->control_inputs_;
-  if (std::find(controls.begin(), controls.end(), control) == controls.end())
+  if (std::find(controls.begin(), controls.end(), control) == controls.end()) {
     controls.push_back(control);
+    NoteChange(node, "adding control input");
+  }
   return absl::OkStatus();
 }
 
@@ -108,6 +244,7 @@ absl::Status Graph::SetControlInputs(Node* node, absl::Span<Node* const> control
   if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   const std::vector<Node*> wanted(controls.begin(), controls.end());
   const std::vector<Node*> before = std::exchange(node->control_inputs_, {});
+  NoteChange(node, "setting control inputs");
   for (Node* control : wanted) {
     if (absl::Status s = AddControlInput(node, control); !s.ok()) {
       node->control_inputs_ = before;
@@ -122,6 +259,7 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
   if (index < 0 || index >= node->num_inputs()) {
     return OutOfRange(node->Label(), " has ", node->num_inputs(), " inputs, not ", index + 1);
   }
+  if (!value) return InvalidArgument(node->Label(), ": input ", index, " is an invalid Output");
   const DataType wanted = node->input_type(index);
   if (value.dtype() != BaseType(wanted) || (IsRef(wanted) && !value.is_ref())) {
     return InvalidArgument(node->Label(), ": input ", index, " expects ", DataTypeName(wanted),
@@ -129,11 +267,24 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
                            DataTypeName(value.node->output_type(value.index)));
   }
   node->inputs_[index] = value;
+  NoteChange(node, "updating input tensor");
   return absl::OkStatus();
 }
 
 void Graph::SetAttr(Node* node, absl::string_view name, AttrValue value) {
-  node->attrs_.insert_or_assign(std::string(name), std::move(value));
+  node->attrs_.insert_or_assign(name, std::move(value));
+  NoteChange(node, "setting attribute");
+}
+
+void Graph::SetDevice(Node* node, absl::string_view device) {
+  node->device_ = std::string(device);
+  NoteChange(node, "setting device");
+}
+
+void Graph::KeepChanges() const { num_kept_.store(num_nodes(), std::memory_order_relaxed); }
+
+void Graph::NoteChange(const Node* node, const char* what) {
+  if (node->id_ < num_kept_.load(std::memory_order_relaxed)) changes_.push_back({node, what});
 }
 
 absl::Status Graph::InferShapes(Node* node) {
@@ -143,7 +294,7 @@ absl::Status Graph::InferShapes(Node* node) {
   std::vector<const HandleData*> handles;
   for (const Output& in : node->inputs()) {
     shapes.push_back(in.shape());
-    handles.push_back(in.node == nullptr ? nullptr : in.node->output_handle(in.index));
+    handles.push_back(in ? in.node->output_handle(in.index) : nullptr);
   }
   ShapeContext context(*node, std::move(shapes), std::move(handles), GraphValues());
   const auto located = [&](const absl::Status& s) {

@@ -2,6 +2,8 @@
 #define WEIR_CORE_GRAPH_H_
 
 #include <any>
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,6 +19,7 @@
 #include "absl/types/span.h"
 #include "weir/core/attr.h"
 #include "weir/core/op.h"
+#include "weir/core/per_thread.h"
 
 namespace weir {
 
@@ -24,16 +27,37 @@ class FunctionLibrary;
 class Graph;
 class Node;
 
-// One output of a node: what builders take and return. A value; valid while its graph lives.
-// Builders that fail return an invalid Output, and accept one: the error has stuck to the graph
-// (Graph::status).
+// Which of the nodes that lie at an address, one after another, a handle means: nodes are made in
+// memory that is only ever used for nodes, and counts its uses (Node::operator new). So a handle
+// can tell that its graph is gone, for the price of reading a number beside the node.
+class NodeUse {
+ public:
+  NodeUse() = default;
+  explicit NodeUse(const Node* node) : use_(node == nullptr ? 0 : Of(node)) {}
+  bool IsOf(const Node* node) const { return node != nullptr && Of(node) == use_; }
+
+ private:
+  friend class Node;
+  static uint32_t Of(const Node* node) {
+    return (reinterpret_cast<const std::atomic<uint32_t>*>(node) - 1)
+        ->load(std::memory_order_relaxed);
+  }
+  uint32_t use_ = 0;
+};
+
+// One output of a node: what builders take and return. A value; valid while its graph lives, and
+// invalid after that. Builders that fail return an invalid Output, and accept one: the error has
+// stuck to the graph (Graph::status).
 struct Output {
   Node* node = nullptr;
   int index = 0;
+  NodeUse use;
 
   Output() = default;
-  Output(Node* n, int i = 0) : node(n), index(i) {}
-  explicit operator bool() const { return node != nullptr; }
+  Output(Node* n, int i = 0) : node(n), index(i), use(n) {}
+  explicit operator bool() const { return use.IsOf(node); }
+  // Its graph is gone.
+  bool expired() const { return node != nullptr && !use.IsOf(node); }
   Graph& graph() const;
   DataType dtype() const;  // base type; DT_INVALID if invalid
   bool is_ref() const;
@@ -54,10 +78,12 @@ using Outputs = std::vector<Output>;
 // A node run for its effect: an initializer, a training step.
 struct Operation {
   Node* node = nullptr;
+  NodeUse use;
   Operation() = default;
-  Operation(Node* n) : node(n) {}
-  Operation(const Output& o) : node(o.node) {}
-  explicit operator bool() const { return node != nullptr; }
+  Operation(Node* n) : node(n), use(n) {}
+  Operation(const Output& o) : node(o.node), use(o.use) {}
+  explicit operator bool() const { return use.IsOf(node); }
+  bool expired() const { return node != nullptr && !use.IsOf(node); }
   std::string name() const;
   friend bool operator==(const Operation& a, const Operation& b) { return a.node == b.node; }
 };
@@ -73,6 +99,10 @@ struct HandleData {
 // graph's life.
 class Node {
  public:
+  // From memory that is kept for nodes for ever; see NodeUse.
+  static void* operator new(size_t bytes);
+  static void operator delete(void* memory);
+
   const std::string& name() const { return name_; }
   const OpSpec& op() const { return *op_; }
   const std::string& op_name() const { return op_->name(); }
@@ -128,6 +158,7 @@ class Node {
   Graph* graph_ = nullptr;
   const OpSpec* op_ = nullptr;
   int id_ = -1;
+  bool unclaimed_ = false;  // one of Graph::unclaimed_
   std::string name_, device_;
   std::vector<Output> inputs_;
   std::vector<DataType> input_types_;
@@ -162,8 +193,8 @@ struct GraphVersions {
 
 // A graph under construction: nodes in the order they were made, a stack of scopes that new nodes
 // are made in (core/scope.h), named collections, and the first error that happened. One graph is
-// built by one thread at a time; a graph that is no longer changed may be read, and sessions made
-// of it, from many. Nodes live as long as the graph.
+// built by one thread at a time, and each has a stack of scopes of its own; a graph that is no
+// longer changed may be read, and sessions made of it, from many. Nodes live as long as the graph.
 class Graph {
  public:
   // A graph of the built-in ops. Inline, so that core itself does not depend on them.
@@ -202,21 +233,34 @@ class Graph {
   // ignored). Absolute: the current name scope is not applied. `mark` also takes the name.
   std::string UniqueName(absl::string_view name, bool mark = true);
 
+  // `value`, if it was built to be NamedAfterUser and has no user yet, is named as if it were made
+  // here and now.
+  void NameHere(const Output& value);
+
   // Adds or replaces control edges, or replaces an input; the types must agree. For import (loops
   // have back edges) and rewriting.
   absl::Status AddControlInput(Node* node, Node* control);
   absl::Status SetControlInputs(Node* node, absl::Span<Node* const> controls);
   absl::Status SetInput(Node* node, int index, Output value);
   void SetAttr(Node* node, absl::string_view name, AttrValue value);
-  void SetDevice(Node* node, absl::string_view device) { node->device_ = std::string(device); }
+  void SetDevice(Node* node, absl::string_view device);
+  // What these did to nodes that a session may have run, which goes on with them as they were. A
+  // session says that it runs (some of) the nodes that there are, and looks here.
+  struct Change {
+    const Node* node;
+    const char* what;  // "setting attribute"
+  };
+  const std::vector<Change>& changes() const { return changes_; }
+  void KeepChanges() const;
   // Infers output shapes anew from the inputs' shapes and merges them with what is known.
   absl::Status InferShapes(Node* node);
   // Sharpens what is known of an output's shape; INVALID_ARGUMENT if it contradicts.
   absl::Status RefineShape(Output output, const Shape& shape);
 
-  // ---- scopes: the stack itself; users open scopes with the guards of core/scope.h.
-  const std::string& name_scope() const { return name_scope_; }  // "" or "a/b/" with the slash
-  void set_name_scope(std::string scope) { name_scope_ = std::move(scope); }
+  // ---- scopes: the stack itself, of this thread; users open scopes with the guards of
+  // core/scope.h.
+  const std::string& name_scope() { return scopes_.get().name; }  // "" or "a/b/" with the slash
+  void set_name_scope(std::string scope) { scopes_.get().name = std::move(scope); }
   using DeviceFn = std::function<std::string(const Node&)>;
   // New nodes run after `controls`. One that reads a member of the group, or one of `controls`,
   // does so anyway and gets no edge of its own (as in TensorFlow, whose graphs ours must equal).
@@ -232,7 +276,7 @@ class Graph {
     std::vector<std::pair<std::string, AttrValue>> attrs;  // given to every new node
     std::string container;
   };
-  Context& context() { return context_; }
+  Context& context() { return scopes_.get().context; }
 
   // ---- random seeds: the rule of TensorFlow's get_seed. Returns {seed, seed2} for an op with the
   // given op-level seed.
@@ -273,6 +317,22 @@ class Graph {
  private:
   friend class GraphImporter;
   friend class NodeBuilder;
+  struct Scopes {
+    std::string name;
+    Context context;
+  };
+  // A node that is to be named after its first user; the name scope it was made in, and the name
+  // that was asked for.
+  struct Unclaimed {
+    Node* node;
+    std::string scope, name;
+  };
+  void NoteChange(const Node* node, const char* what);
+  void AddUnclaimed(Unclaimed unclaimed);
+  void Claim(const std::vector<Outputs>& args, const std::string& user);
+  void Rename(Node* node, const std::string& name);
+  void ReleaseName(const Unclaimed& unclaimed);
+
   const OpRegistry& ops_;
   GraphOptions options_;
   GraphVersions versions_;
@@ -281,8 +341,10 @@ class Graph {
   std::vector<std::unique_ptr<Node>> nodes_;
   absl::flat_hash_map<absl::string_view, Node*> by_name_;
   absl::flat_hash_map<std::string, int> used_names_;  // lower case -> last suffix tried
-  std::string name_scope_;
-  Context context_;
+  PerThread<Scopes> scopes_;
+  std::vector<Unclaimed> unclaimed_;  // few, if any: between an argument and its function
+  std::vector<Change> changes_;
+  mutable std::atomic<int> num_kept_{0};  // nodes of which changes are kept
   std::optional<int64_t> seed_;
   int64_t seeds_taken_ = 0;
   mutable std::mutex collections_mutex_;
@@ -315,6 +377,11 @@ class NodeBuilder {
   // Leaves out control inputs, devices and colocations of the current scopes (import uses names and
   // edges as given).
   NodeBuilder& Verbatim();
+  // For what is made of an argument before the function it is for is called, and belongs in that
+  // function's scope: "mul/ReadVariableOp". It gets that name from the first node that takes it:
+  // the outermost name scope opened since then, or else the node's own name, is the scope. Until
+  // then it is named as usual.
+  NodeBuilder& NamedAfterUser();
 
   Node* Build();
   // Output 0 of the built node, or an invalid Output.
@@ -342,7 +409,7 @@ class NodeBuilder {
   std::vector<std::pair<std::string, AttrValue>> attrs_;
   std::optional<std::string> device_;
   std::vector<std::string> colocations_;
-  bool verbatim_ = false;
+  bool verbatim_ = false, named_after_user_ = false;
 };
 
 // The short form that builders of ops use. Arguments are Outputs, or lists of Outputs for list

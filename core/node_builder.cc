@@ -84,7 +84,7 @@ class ArgMatcher {
   }
 
   absl::Status MatchType(const ArgSpec& arg, DataType type) {
-    const auto [it, is_new] = attrs_->try_emplace(arg.type_attr, type);
+    const auto [it, is_new] = attrs_->emplace(arg.type_attr, type);
     if (is_new) {
       sources_[arg.type_attr] = arg.name;
       return CheckAllowed(arg, *op_.FindAttr(arg.type_attr), type);
@@ -112,7 +112,7 @@ class ArgMatcher {
   }
 
   absl::Status MatchTypeList(const ArgSpec& arg, const DataTypes& types) {
-    const auto [it, is_new] = attrs_->try_emplace(arg.type_list_attr, AttrValue(types));
+    const auto [it, is_new] = attrs_->emplace(arg.type_list_attr, types);
     if (is_new) {
       sources_[arg.type_list_attr] = arg.name;
       return absl::OkStatus();
@@ -128,7 +128,7 @@ class ArgMatcher {
 
   absl::Status MatchLength(const ArgSpec& arg, const DataTypes& types) {
     const int64_t length = static_cast<int64_t>(types.size());
-    const auto [it, is_new] = attrs_->try_emplace(arg.number_attr, length);
+    const auto [it, is_new] = attrs_->emplace(arg.number_attr, length);
     if (is_new) sources_[arg.number_attr] = arg.name;
     const int64_t* wanted = it->second.get_if<int64_t>();
     if (wanted == nullptr || *wanted == length) return absl::OkStatus();
@@ -242,6 +242,11 @@ NodeBuilder& NodeBuilder::Verbatim() {
   return *this;
 }
 
+NodeBuilder& NodeBuilder::NamedAfterUser() {
+  named_after_user_ = true;
+  return *this;
+}
+
 std::string NodeBuilder::RequestedName() const {
   if (name_.empty()) return absl::StrCat(graph_.name_scope(), op_);
   if (HasFinalName()) return name_.substr(0, name_.size() - 1);
@@ -267,7 +272,9 @@ Node* NodeBuilder::Build() {
   }
   if (!verbatim_) {
     for (const auto& group : graph_.context().control_groups) group->members.insert(node.get());
+    if (!graph_.unclaimed_.empty()) graph_.Claim(args_, node->name_);
   }
+  if (named_after_user_) graph_.AddUnclaimed({node.get(), graph_.name_scope(), RequestedName()});
   graph_.by_name_[node->name_] = node.get();
   graph_.nodes_.push_back(std::move(node));
   return graph_.nodes_.back().get();
@@ -343,6 +350,10 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
                              IsListArg(arg) ? "a single tensor" : "a list", ".");
     }
     for (const Output& in : args_[i]) {
+      if (in.expired()) {
+        return FailedPrecondition("Input '", arg.name, "' of '", op.name(),
+                                  "' Op is of a graph that is gone");
+      }
       if (!in) {
         return InvalidArgument("Input '", arg.name, "' of '", op.name(),
                                "' Op is an invalid Output");
@@ -371,7 +382,8 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
 absl::Status NodeBuilder::SetAttrs(Node* node) {
   const OpSpec& op = node->op();
   AttrMap& attrs = node->attrs_;
-  for (auto& [name, value] : attrs_) attrs.insert_or_assign(name, value);
+  attrs.reserve(op.attrs().size() + 1);
+  for (auto& [name, value] : attrs_) attrs.insert_or_assign(name, std::move(value));
   ArgMatcher matcher(op, &attrs);
   for (size_t i = 0; i < args_.size(); ++i) {
     WEIR_RETURN_IF_ERROR(matcher.Match(op.inputs()[i], args_[i]));
@@ -387,6 +399,7 @@ absl::Status NodeBuilder::SetAttrs(Node* node) {
 }
 
 void NodeBuilder::SetControls(Node* node) const {
+  if (controls_.empty() && (verbatim_ || graph_.context().control_groups.empty())) return;
   absl::flat_hash_set<const Node*> sources, seen;
   for (const Output& in : node->inputs_) sources.insert(in.node);
   const auto add = [&](Node* control) {

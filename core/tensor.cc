@@ -71,10 +71,10 @@ absl::StatusOr<Tensor> Tensor::Allocate(Allocator& allocator, DataType dtype, co
   const int64_t count = static_cast<int64_t>(bytes / ElementSize(dtype));
   BufferPtr buffer(Buffer::New(allocator, dtype, count));
   if (!buffer) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("OOM when allocating tensor with shape ", shape.ToString(), " and type ",
-                     DataTypeName(dtype), " by allocator ", allocator.name(), ": ", bytes,
-                     " bytes asked for, ", allocator.bytes_in_use(), " in use"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "OOM when allocating tensor with shape ", shape.ToString(), " and type ",
+        DataTypeName(dtype), " by allocator ", allocator.name(), ": ", bytes, " bytes asked for, ",
+        allocator.bytes_in_use(), " in use, ", allocator.bytes_free(), " free"));
   }
   void* data = buffer->data();
   return Tensor(dtype, shape, std::move(buffer), data);

@@ -69,6 +69,18 @@ int64_t GpuAllocator::bytes_in_use() const {
   return in_use_;
 }
 
+int64_t GpuAllocator::bytes_free() const {
+  size_t left = 0, all = 0;
+  cudaSetDevice(ordinal_);
+  if (cudaMemGetInfo(&left, &all) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  // What is kept can be had too.
+  return std::min(static_cast<int64_t>(left), limit_ - reserved_) + reserved_ - in_use_;
+}
+
 void* GpuAllocator::TakeNew(size_t bytes) {
   if (reserved_ + static_cast<int64_t>(bytes) > limit_) return nullptr;
   cudaSetDevice(ordinal_);

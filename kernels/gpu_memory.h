@@ -32,6 +32,7 @@ class GpuAllocator final : public Allocator {
   void Deallocate(void* data, size_t bytes) override;
   bool host_accessible() const override { return false; }
   int64_t bytes_in_use() const override;
+  int64_t bytes_free() const override;
 
  private:
   // 256 bytes to 2^47, with three sizes between two powers of two.

@@ -47,6 +47,7 @@ class CondBuilder {
       merged.push_back(Merge({(*on_false)[i], (*on_true)[i]}).output);
       if (!merged.back()) return {};
     }
+    for (const int side : {1, 0}) stack_.List(*branches_[side]);
     return merged;
   }
 
@@ -58,7 +59,9 @@ class CondBuilder {
     branch->pivot = pivot.node;
     branch->pred = pred_;
     branch->side = side;
+    branch->branch_name = g_.UniqueName(g_.name_scope() + "cond_text");
     branch->seen = {{pivot, pivot}, {pred_, pred_}};  // both belong to the branch as they are
+    branches_[side] = branch;
     const InContext inside(stack_, branch);
     Outputs outputs = fn(pivot);
     stack_.Settle();
@@ -76,6 +79,7 @@ class CondBuilder {
   FlowStack& stack_;
   const NameScope scope_;
   Output pred_, pivots_[2];
+  FlowContext* branches_[2] = {};
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weir/core/scope.h"
+#include "weir/ops/collections.h"
 #include "weir/ops/gradient_loops_internal.h"
 #include "weir/ops/variable_store.h"
 
@@ -37,10 +38,20 @@ FlowStack& FlowStack::Of(Graph& graph) {
 }
 
 FlowContext* FlowStack::Make(FlowContext::Kind kind) {
-  contexts_.push_back(std::make_unique<FlowContext>());
+  contexts_.push_back(std::make_shared<FlowContext>());
   contexts_.back()->kind = kind;
+  contexts_.back()->stack = this;
   contexts_.back()->outer = current();
   return contexts_.back().get();
+}
+
+void FlowStack::List(const FlowContext& context) {
+  if (context.outer != nullptr) return;
+  const bool is_loop = context.kind == FlowContext::Kind::kLoop;
+  const auto it = std::find_if(contexts_.rbegin(), contexts_.rend(),
+                               [&](const auto& each) { return each.get() == &context; });
+  graph_.AddToCollection(is_loop ? collections::kWhileContext : collections::kCondContext,
+                         std::shared_ptr<CollectionObject>(*it));
 }
 
 void FlowStack::Open(FlowContext* context) {

@@ -14,7 +14,10 @@ namespace weir {
 
 class GradientLoop;  // ops/gradient_loops_internal.h
 
-struct FlowContext {
+class FlowStack;
+
+// A branch or a loop. Outermost ones are in the collections "cond_context" and "while_context".
+struct FlowContext : public CollectionObject {
   enum class Kind { kBranch, kLoop };
   Kind kind = Kind::kBranch;
   // The one that it lies in; null if none.
@@ -25,8 +28,12 @@ struct FlowContext {
   // Of a branch: the predicate, and which output of a Switch it sees (1 if it is for true).
   Output pred = {};
   int side = 0;
-  // Of a loop; `condition` is the output of its LoopCond.
+  std::string branch_name = {};
+  // Of a loop; `condition` is the output of its LoopCond, and `pivot_for_pred` the pivot of what it
+  // is computed from.
   std::string frame_name = {};
+  Node* pivot_for_pred = nullptr;
+  Output maximum_iterations = {};
   int64_t parallel_iterations = 10;
   Output condition = {};
   Outputs enters = {}, exits = {};
@@ -36,6 +43,12 @@ struct FlowContext {
   // Values from outside, as they are known inside.
   absl::flat_hash_map<Output, Output> seen = {};
 
+  // The contexts of its graph.
+  const FlowStack* stack = nullptr;
+
+  std::string name() const override { return kind == Kind::kLoop ? frame_name : branch_name; }
+  // The bytes of a CondContextDef or a WhileContextDef, with the contexts in it.
+  std::string Serialize() const;
   // True if `inner` is this one or lies in it.
   bool Contains(const FlowContext* inner) const {
     while (inner != nullptr && inner != this) inner = inner->outer;
@@ -52,6 +65,11 @@ class FlowStack {
   explicit FlowStack(Graph& graph) : graph_(graph) {}
   static FlowStack& Of(Graph& graph);
 
+  // All, outer ones first.
+  const std::vector<std::shared_ptr<FlowContext>>& contexts() const { return contexts_; }
+  const Graph& graph() const { return graph_; }
+  // Puts a context, if none is around it, into the collection of its kind.
+  void List(const FlowContext& context);
   // A new context in the one that is open.
   FlowContext* Make(FlowContext::Kind kind);
   // Nodes are made in the context from now on; in none if it is null.
@@ -89,7 +107,7 @@ class FlowStack {
   Node* Bring(const FlowContext& c, const Output& outer, const std::string& user, bool is_result);
 
   Graph& graph_;
-  std::vector<std::unique_ptr<FlowContext>> contexts_;
+  std::vector<std::shared_ptr<FlowContext>> contexts_;
   std::vector<FlowContext*> open_;
   // Nodes before `settled_` have their edges, and their contexts here, if any.
   int settled_ = 0;

@@ -31,7 +31,7 @@ namespace weir {
 
 namespace {
 
-std::string Here(const Graph& g) { return g.name_scope().substr(0, g.name_scope().size() - 1); }
+std::string Here(Graph& g) { return g.name_scope().substr(0, g.name_scope().size() - 1); }
 
 // The constant Enter that a value comes from unchanged; null if there is none.
 Node* LoopConstantEnter(const Output& value) {

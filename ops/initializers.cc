@@ -58,11 +58,17 @@ absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
     const std::string* from = values.data<std::string>();
     for (int64_t i = 0; i < wanted; ++i) out.data<std::string>()[i] = from[std::min(i, given - 1)];
   } else {
-    const size_t size = ElementSize(values.dtype());
-    const char* from = static_cast<const char*>(values.raw());
+    const int64_t size = static_cast<int64_t>(ElementSize(values.dtype()));
     char* to = static_cast<char*>(out.raw());
-    for (int64_t i = 0; i < wanted; ++i)
-      std::copy_n(from + std::min(i, given - 1) * size, size, to + i * size);
+    std::copy_n(static_cast<const char*>(values.raw()), given * size, to);
+    // What repeats the last value so far is repeated as a whole.
+    const char* const last = to + (given - 1) * size;
+    for (int64_t repeated = 1, left = wanted - given; left > 0;) {
+      const int64_t more = std::min(repeated, left);
+      std::copy_n(last, more * size, to + (wanted - left) * size);
+      repeated += more;
+      left -= more;
+    }
   }
   return out;
 }

@@ -187,6 +187,8 @@ Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) cons
     graph.Fail(tensor.status());
     return Output();
   }
+  if (output_.expired())
+    graph.Fail(FailedPrecondition("A tensor that is used here is of a graph that is gone"));
   if (!output_) return output_;
   if (&output_.graph() != &graph) {
     graph.Fail(InvalidArgument("Tensor ", output_.name(), " is of another graph"));
@@ -198,6 +200,7 @@ Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) cons
                                output_.name()));
     return Output();
   }
+  graph.NameHere(output_);
   return output_;
 }
 

@@ -65,9 +65,27 @@ DataType TrueDivisionType(DataType t) {
 }  // namespace
 
 namespace internal {
+
+namespace {
+void ReadHere(const Output& first) {
+  if (first) first.graph().NameHere(first);
+}
+void ReadHere(const Operand& x, const Operand& y) {
+  ReadHere(x.is_number() ? y.tensor() : x.tensor());
+}
+}  // namespace
+
 Output BinaryOperator(const char* op, const char* name, const Operand& x, const Operand& y) {
+  ReadHere(x, y);
   return Binary(op, x, y, name);
 }
+
+Output FunctionOperator(Output (*fn)(const Operand&, const Operand&, absl::string_view),
+                        const char* name, const Operand& x, const Operand& y) {
+  ReadHere(x, y);
+  return fn(x, y, name);
+}
+
 }  // namespace internal
 
 // ---- two tensors
@@ -214,19 +232,25 @@ Output RightShift(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("RightShift", x, y, name);
 }
 
-Output operator-(const Output& x) { return Negative(x); }
+Output operator-(const Output& x) {
+  internal::ReadHere(x);
+  return Negative(x);
+}
 
 Output operator&(const Output& x, const Output& y) {
+  internal::ReadHere(x);
   if (x.dtype() == DT_BOOL || !x) return LogicalAnd(x, y, "and");
   NameScope scope(x.graph(), "and");
   return BitwiseAnd(x, y);
 }
 Output operator|(const Output& x, const Output& y) {
+  internal::ReadHere(x);
   if (x.dtype() == DT_BOOL || !x) return LogicalOr(x, y, "or");
   NameScope scope(x.graph(), "or");
   return BitwiseOr(x, y);
 }
 Output operator^(const Output& x, const Output& y) {
+  internal::ReadHere(x);
   if (!x || !y) return {};
   NameScope scope(x.graph(), "xor");
   return x.dtype() == DT_BOOL ? LogicalXor(x, y, scope.name()) : BitwiseXor(x, y);
@@ -388,6 +412,7 @@ Output ClipByValue(Output x, const Operand& low, const Operand& high, absl::stri
 // ---- many tensors
 
 Output AddN(const Outputs& inputs, absl::string_view name) {
+  for (const Output& input : inputs) internal::ReadHere(input);  // as TensorFlow has it
   if (inputs.size() == 1) return name.empty() ? inputs[0] : Identity(inputs[0], name);
   return AddOp("AddN", {inputs}, {}, name);
 }

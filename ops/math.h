@@ -105,7 +105,12 @@ template <class A, class B>
 concept OperandPair = (TensorOperand<A> && (std::is_arithmetic_v<B> || TensorOperand<B>)) ||
                       (std::is_arithmetic_v<A> && TensorOperand<B>);
 Output BinaryOperator(const char* op, const char* name, const Operand& x, const Operand& y);
+Output FunctionOperator(Output (*fn)(const Operand&, const Operand&, absl::string_view),
+                        const char* name, const Operand& x, const Operand& y);
 }  // namespace internal
+
+// As in Python, where an operator is a method of its first tensor: if that is a variable, it is
+// read before the operator's name scope is opened, and another one inside it.
 
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator+(const A& x, const B& y) {
@@ -121,25 +126,27 @@ requires internal::OperandPair<A, B> Output operator*(const A& x, const B& y) {
 }
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator/(const A& x, const B& y) {
-  return Divide(x, y, "truediv");
+  return internal::FunctionOperator(Divide, "truediv", x, y);
 }
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator%(const A& x, const B& y) {
   return internal::BinaryOperator("FloorMod", "mod", x, y);
 }
 template <class A, class B>
-requires internal::OperandPair<A, B> Output operator<(const A& x, const B& y) { return Less(x, y); }
+requires internal::OperandPair<A, B> Output operator<(const A& x, const B& y) {
+  return internal::FunctionOperator(Less, "", x, y);
+}
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator<=(const A& x, const B& y) {
-  return LessEqual(x, y);
+  return internal::FunctionOperator(LessEqual, "", x, y);
 }
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator>(const A& x, const B& y) {
-  return Greater(x, y);
+  return internal::FunctionOperator(Greater, "", x, y);
 }
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator>=(const A& x, const B& y) {
-  return GreaterEqual(x, y);
+  return internal::FunctionOperator(GreaterEqual, "", x, y);
 }
 Output operator-(const Output& x);
 // Logical on bool, bitwise on integers. There is no operator! (it tells whether an Output is

@@ -25,9 +25,24 @@ std::string Unused(Graph& graph, const VariableScope& scope, absl::string_view n
   return unused;
 }
 
+// A write, and the value after it.
+struct Written {
+  Operation op;
+  Output value;
+};
+
+// `write` does it; of a resource variable, without a read.
+template <class Write>
+Written ReadAfter(const Variable& v, const Write& write) {
+  const Output op = write(WriteOptions{.read_value = !v.is_resource()});
+  if (!op || !v.is_resource()) return {op, op};
+  const ControlDependencies after(v.graph(), {op});
+  return {op, v.value()};
+}
+
 // Adam's correction: the plain average `biased` starts at zero and is divided by 1 - decay^steps.
-Output UnbiasedAverage(const Variable& v, Output value, const Output& rest,
-                       absl::string_view name) {
+Written UnbiasedAverage(const Variable& v, const std::function<Output()>& value, const Output& rest,
+                        const std::string& name) {
   Graph& graph = v.graph();
   Variable biased, steps;
   {
@@ -42,11 +57,34 @@ Output UnbiasedAverage(const Variable& v, Output value, const Output& rest,
     steps = GetVariable(graph, Unused(graph, scope, "local_step"), Shape(), options);
   }
   if (!biased || !steps) return {};
-  const ColocateWith place(graph, v.handle().node);
-  const Output average = biased.AssignSub((biased.value() - value) * rest);
+  const Output average = biased.AssignSub((biased - value()) * rest);
   const Output count = steps.AssignAdd(1);
   const Output correction = 1 - Pow(1.0 - rest, count);
-  return v.Assign(average / correction, {.name = std::string(name)});
+  const Output corrected = average / correction;
+  return ReadAfter(v, [&](WriteOptions options) {
+    options.name = name;
+    return v.Assign(corrected, options);
+  });
+}
+
+Written MovingAverage(const Variable& variable, const std::function<Output()>& value,
+                      const TensorArg& decay, bool zero_debias, absl::string_view name) {
+  Graph& graph = variable.graph();
+  const NameScope scope(graph, name.empty() ? "AssignMovingAvg" : name);
+  Output rest;
+  if (decay.is_literal()) {
+    const absl::StatusOr<Tensor> number = decay.literal().Make(DT_DOUBLE);
+    if (!number.ok()) return graph.Fail(number.status()), Written();
+    rest = ConstOf(graph, variable.dtype(), 1 - number->scalar<double>(), "decay");
+  } else {
+    rest = Cast(1.0 - decay.output(), variable.dtype());
+  }
+  if (zero_debias) return UnbiasedAverage(variable, value, rest, scope.name());
+  const Output delta = (variable - value()) * rest;
+  return ReadAfter(variable, [&](WriteOptions options) {
+    if (!variable.is_resource()) options.name = scope.name();
+    return variable.AssignSub(delta, options);
+  });
 }
 
 }  // namespace
@@ -54,20 +92,20 @@ Output UnbiasedAverage(const Variable& v, Output value, const Output& rest,
 Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,
                            bool zero_debias, absl::string_view name) {
   if (!variable || !value) return {};
-  Graph& graph = variable.graph();
-  const NameScope scope(graph, name.empty() ? "AssignMovingAvg" : name);
-  Output rest;
-  if (decay.is_literal()) {
-    const absl::StatusOr<Tensor> number = decay.literal().Make(DT_DOUBLE);
-    if (!number.ok()) return graph.Fail(number.status()), Output();
-    rest = ConstOf(graph, variable.dtype(), 1 - number->scalar<double>(), "decay");
-  } else {
-    rest = Cast(1.0 - decay.output(), variable.dtype());
-  }
-  if (zero_debias) return UnbiasedAverage(variable, value, rest, scope.name());
-  const ColocateWith place(graph, variable.handle().node);
-  return variable.AssignSub((variable.value() - value) * rest, {.name = scope.name()});
+  return MovingAverage(
+             variable, [&value] { return value; }, decay, zero_debias, name)
+      .value;
 }
+
+namespace {
+
+// Where the average of a variable starts.
+Output StartOf(const Variable& v) {
+  const DeviceScope device(v.graph(), v.device());
+  return v.initialized_value();
+}
+
+}  // namespace
 
 ExponentialMovingAverage::ExponentialMovingAverage(TensorArg decay,
                                                    ExponentialMovingAverageOptions options)
@@ -77,7 +115,7 @@ Operation ExponentialMovingAverage::Apply(Graph& graph) { return Apply(Trainable
 
 Operation ExponentialMovingAverage::Apply(const Variables& given) {
   const Variables variables = FlattenParts(given);
-  std::vector<std::pair<Variable, Output>> items;
+  std::vector<std::pair<Variable, Followed>> items;
   for (const Variable& v : variables) {
     if (!v) return {};
     if (!IsFloating(v.dtype())) {
@@ -87,21 +125,17 @@ Operation ExponentialMovingAverage::Apply(const Variables& given) {
     Variable& average = averages_[{v.handle().node, v.handle().index}];
     if (!average) {
       const ClearControlDependencies at_start(v.graph());
-      average = CreateSlot(v, options_.name, [v] { return v.initialized_value(); });
+      average = CreateSlot(v, options_.name, StartOf(v));
       const std::shared_ptr<CollectionObject> item = v.info();
       v.graph().AddToCollection(collections::kMovingAverageVariables, item);
     }
-    items.emplace_back(average, Output());
+    items.emplace_back(average, [v] { return Output(v); });
   }
-  if (items.empty()) return {};
-  Graph& graph = variables[0].graph();
-  const NameScope scope(graph, options_.name);
-  for (size_t i = 0; i < items.size(); ++i) items[i].second = variables[i].value();
-  return Update(graph, items, false);
+  return items.empty() ? Operation() : Update(variables[0].graph(), items, false);
 }
 
 Operation ExponentialMovingAverage::ApplyToTensors(const Outputs& tensors) {
-  std::vector<std::pair<Variable, Output>> items;
+  std::vector<std::pair<Variable, Followed>> items;
   for (const Output& t : tensors) {
     if (!t) return {};
     if (!IsFloating(t.dtype())) {
@@ -117,30 +151,36 @@ Operation ExponentialMovingAverage::ApplyToTensors(const Outputs& tensors) {
       average = GetVariable(graph, "", t.shape(),
                             {.initializer = Zeros(), .dtype = t.dtype(), .trainable = false});
     }
-    items.emplace_back(average, t);
+    items.emplace_back(average, [t] { return t; });
   }
-  if (items.empty()) return {};
-  Graph& graph = tensors[0].graph();
-  const NameScope scope(graph, options_.name);
-  return Update(graph, items, options_.zero_debias);
+  return items.empty() ? Operation() : Update(tensors[0].graph(), items, options_.zero_debias);
+}
+
+Output ExponentialMovingAverage::Decay(Graph& graph) const {
+  const Output decay = decay_.In(graph, DT_FLOAT, "decay");
+  if (!options_.num_updates) return decay;
+  Output updates;
+  {
+    const NameScope scope(graph, "num_updates");
+    const auto* variable = std::get_if<Variable>(&*options_.num_updates);
+    const Output given =
+        variable != nullptr ? variable->value()
+                            : std::get<TensorArg>(*options_.num_updates).In(graph, DT_INVALID, "x");
+    updates = Cast(given, DT_FLOAT, scope.name());
+  }
+  const Output one_more = 1.0 + updates;  // first, for its name
+  return Minimum(decay, one_more / (10.0 + updates));
 }
 
 Operation ExponentialMovingAverage::Update(Graph& graph,
-                                           const std::vector<std::pair<Variable, Output>>& items,
+                                           const std::vector<std::pair<Variable, Followed>>& items,
                                            bool zero_debias) {
-  const std::string scope = graph.name_scope();
-  Output decay = decay_.In(graph, DT_FLOAT, "decay");
-  if (options_.num_updates) {
-    const Output given = options_.num_updates->In(graph, DT_INVALID, "num_updates");
-    const Output updates = Cast(given, DT_FLOAT, "num_updates");
-    const Output one_more = 1.0 + updates;  // first, for its name
-    decay = Minimum(decay, one_more / (10.0 + updates));
-  }
+  const NameScope scope(graph, options_.name);
+  const Output decay = Decay(graph);
   std::vector<Operation> updates;
-  for (const auto& [average, value] : items) {
-    updates.push_back(AssignMovingAverage(average, value, decay, zero_debias));
-  }
-  return GroupOps(graph, updates, scope);
+  for (const auto& [average, value] : items)
+    updates.push_back(MovingAverage(average, value, decay, zero_debias, {}).op);
+  return GroupOps(graph, updates, scope.name());
 }
 
 Variable ExponentialMovingAverage::Average(const Variable& variable) const {

@@ -1,9 +1,13 @@
 #ifndef WEIR_OPS_MOVING_AVERAGES_H_
 #define WEIR_OPS_MOVING_AVERAGES_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "weir/ops/variable.h"
 
@@ -18,7 +22,8 @@ Output AssignMovingAverage(const Variable& variable, Output value, const TensorA
 struct ExponentialMovingAverageOptions {
   // Where given, the decay is min(decay, (1 + num_updates) / (10 + num_updates)): averages move
   // faster at the start.
-  std::optional<TensorArg> num_updates = {};
+  // A variable, such as the global step, is read anew in each update.
+  std::optional<std::variant<TensorArg, Variable>> num_updates = {};
   // For averages of tensors, which start at zero.
   bool zero_debias = false;
   std::string name = "ExponentialMovingAverage";
@@ -57,7 +62,10 @@ class ExponentialMovingAverage {
       Graph& graph, const std::optional<Variables>& averaged = {}) const;
 
  private:
-  Operation Update(Graph& graph, const std::vector<std::pair<Variable, Output>>& items,
+  // What averages follow: reads it where it is called.
+  using Followed = std::function<Output()>;
+  Output Decay(Graph& graph) const;
+  Operation Update(Graph& graph, const std::vector<std::pair<Variable, Followed>>& items,
                    bool zero_debias);
 
   const TensorArg decay_;

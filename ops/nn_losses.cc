@@ -52,10 +52,13 @@ CrossEntropyResult TwoOutputs(Node* node) {
 
 }  // namespace
 
+// A variable is read before these, as in TensorFlow.
 Output Softmax(Output logits, absl::string_view name) {
+  if (logits) logits.graph().NameHere(logits);
   return AddOp("Softmax", {logits}, {}, name);
 }
 Output LogSoftmax(Output logits, absl::string_view name) {
+  if (logits) logits.graph().NameHere(logits);
   return AddOp("LogSoftmax", {logits}, {}, name);
 }
 

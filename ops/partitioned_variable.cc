@@ -357,7 +357,7 @@ const std::vector<Variable>& Variable::replicas() const {
 }
 
 Operation Variable::initializer() const {
-  if (!info_) return {};
+  if (!*this) return {};
   if (info_->initializer || !is_partitioned()) return info_->initializer;
   Graph& g = graph();
   const ClearControlDependencies no_controls(g);

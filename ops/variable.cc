@@ -243,7 +243,8 @@ bool VariableMaking::FinishResource() {
 Variable MakeVariable(Graph& graph, const Initializer& initial_value,
                       const VariableOptions& options) {
   // Creators are asked from the innermost outwards; the last step makes the variable.
-  const std::vector<VariableCreator> creators = VariableStore::Of(graph).creators;
+  const std::vector<VariableCreator> creators = VariableStore::ScopesOf(graph).creators;
+  if (creators.empty()) return VariableMaking(graph, initial_value, options).Make();
   std::function<Variable(size_t, Graph&, const Initializer&, const VariableOptions&)> ask =
       [&](size_t left, Graph& g, const Initializer& value, const VariableOptions& o) -> Variable {
     if (left == 0) return VariableMaking(g, value, o).Make();
@@ -284,7 +285,7 @@ const Shape& Variable::shape() const {
 }
 
 void Variable::set_shape(const Shape& shape) {
-  if (!info_) return;
+  if (!*this) return;
   absl::StatusOr<Shape> merged = info_->shape.MergeWith(shape);
   if (!merged.ok()) {
     graph().Fail(Annotate(merged.status(), absl::StrCat("set_shape of variable ", name(), ": ")));
@@ -331,7 +332,13 @@ std::string Variable::ToString() const {
 }
 
 Output Variable::value() const {
-  if (!info_) return {};
+  const Output read = *this;
+  if (read) graph().NameHere(read);
+  return read;
+}
+
+Variable::operator Output() const {
+  if (!*this) return is_partitioned() ? parts()[0].handle() : handle();  // expired, or none
   if (!info_->replicas.empty())
     return ReadReplicas(*this, [](const Variable& copy) { return copy.value(); });
   if (is_partitioned()) {
@@ -341,11 +348,15 @@ Output Variable::value() const {
   if ((!info_->is_resource || info_->cached) && info_->snapshot) return info_->snapshot;
   if (!info_->is_resource) return read_value();
   const PlaceWith nothing(graph(), nullptr, true);
-  return AddOp("ReadVariableOp", {info_->handle}, {{"dtype", info_->dtype}});
+  return NodeBuilder(graph(), "ReadVariableOp")
+      .Input(info_->handle)
+      .Attr("dtype", info_->dtype)
+      .NamedAfterUser()
+      .BuildOutput();
 }
 
 Output Variable::read_value() const {
-  if (!info_) return {};
+  if (!*this) return {};
   if (!info_->replicas.empty())
     return ReadReplicas(*this, [](const Variable& copy) { return copy.read_value(); });
   if (is_partitioned())
@@ -360,7 +371,7 @@ Output Variable::read_value() const {
 }
 
 Output Variable::is_initialized(absl::string_view name) const {
-  if (!info_) return {};
+  if (!*this) return {};
   if (is_partitioned() || !replicas().empty()) {
     Outputs all;
     for (const Variable& part : is_partitioned() ? parts() : replicas())

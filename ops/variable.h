@@ -82,7 +82,7 @@ class VariableSlice;
 // A handle to a variable of a graph: state that outlives a run. A cheap value; it does not own the
 // state, which lives in the session. Converts to its value wherever a tensor is taken. A
 // default-constructed (or failed) handle is invalid, and what is made of it is invalid too, without
-// a second error. Valid while the graph lives.
+// a second error; so is one whose graph is gone.
 //
 // Two kinds, with the same functions: resource variables (VarHandleOp; each read is a snapshot, a
 // new node) and reference variables (VariableV2; one read node shared by all), as TensorFlow 1 had
@@ -102,7 +102,11 @@ class Variable {
  public:
   Variable() = default;
   explicit Variable(std::shared_ptr<VariableInfo> info) : info_(std::move(info)) {}
-  explicit operator bool() const { return info_ != nullptr; }
+  // False once its graph is gone, too.
+  explicit operator bool() const {
+    if (info_ == nullptr || info_->partitions.empty()) return info_ && info_->handle;
+    return info_->parts.empty() || info_->parts[0];
+  }
 
   std::string name() const {  // "hidden/w:0", of a partitioned one "hidden/w"
     return info_ ? info_->name() : "";
@@ -143,7 +147,9 @@ class Variable {
   // The value as a tensor. Reference: the one read that all share; resource: a new read in the
   // current name scope, or the cached one.
   Output value() const;
-  operator Output() const { return value(); }
+  // The same for an argument of a function: a read is named as if that function made it
+  // ("mul/ReadVariableOp" for v * 2), as TensorFlow has it.
+  operator Output() const;
   // A new read that runs after the current control dependencies.
   Output read_value() const;
   // The value if there is one by then, else the initial value: safe in other variables' initial
@@ -284,6 +290,8 @@ struct VariableOptions {
   // GetVariable only: cuts the variable into parts (scalars stay whole).
   Partitioner partitioner = {};
   std::optional<Reuse> reuse = {};
+  // Ignored, as TensorFlow ignores it: for ports of what passes it.
+  std::optional<Shape> expected_shape = {};
 };
 
 // tf.Variable: a new variable that starts as `initial_value`: a tensor of this graph, a literal, or

@@ -92,6 +92,8 @@ Node* Remake(const Node& node, const Outputs& inputs, const std::string& name) {
 }  // namespace
 
 Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
+  if (initial_value.node->num_inputs() == 0 && !IsRefStorage(*initial_value.node))
+    return initial_value;
   Graph& g = initial_value.graph();
   absl::flat_hash_map<const Node*, Node*> replaced;
   for (Node* node : PostOrder(initial_value.node)) {
@@ -108,7 +110,7 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
     bool changed = false;
     for (Output& in : inputs) {
       if (const auto it = replaced.find(in.node); it != replaced.end()) {
-        in.node = it->second;
+        in = it->second->output(in.index);
         changed = true;
       }
     }
@@ -123,9 +125,10 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
 }
 
 Output Variable::initialized_value() const {
+  if (!*this) return {};
   if (is_partitioned())
     return JoinParts(*this, [](const Variable& part) { return part.initialized_value(); });
-  if (!info_ || !info_->initial_value) return {};
+  if (!info_->initial_value) return {};
   const ClearControlDependencies no_controls(graph());
   return Cond(
       is_initialized(), [this] { return read_value(); }, [this] { return info_->initial_value; });

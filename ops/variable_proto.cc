@@ -40,7 +40,7 @@ absl::StatusOr<std::optional<SaveSliceInfo>> SliceFromProto(const proto::Variabl
 
 bool Variable::ToProto(proto::VariableDef* def, absl::string_view export_scope) const {
   const std::string prefix = ScopePrefix(export_scope);
-  if (!info_ || is_partitioned() || !absl::StartsWith(info_->name(), prefix)) return false;
+  if (!*this || is_partitioned() || !absl::StartsWith(info_->name(), prefix)) return false;
   const auto strip = [&](std::string name) { return std::string(absl::StripPrefix(name, prefix)); };
   def->Clear();
   def->set_variable_name(strip(info_->name()));

@@ -1,9 +1,8 @@
 #include "weir/ops/variable_scope.h"
 
-#include <regex>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "weir/core/signature.h"
 #include "weir/ops/collections.h"
 #include "weir/ops/flow_context.h"
 #include "weir/ops/partitioned_variable.h"
@@ -43,11 +42,11 @@ void ApplyOptions(const VariableScopeOptions& options, VariableScopeInfo* scope)
 }
 
 // The first of "d", "d_1", ... that was not opened yet inside the current variable scope.
-std::string UniqueScope(const VariableStore& store, absl::string_view name) {
-  const std::string full = Join(store.scope->name, name);
+std::string UniqueScope(const VariableStore::Scopes& scopes, absl::string_view name) {
+  const std::string full = Join(scopes.current->name, name);
   const auto count = [&](const std::string& key) {
-    const auto it = store.scope_counts.find(key);
-    return it == store.scope_counts.end() ? 0 : it->second;
+    const auto it = scopes.counts.find(key);
+    return it == scopes.counts.end() ? 0 : it->second;
   };
   if (count(full) == 0) return std::string(name);
   int i = 1;
@@ -59,13 +58,13 @@ std::string UniqueScope(const VariableStore& store, absl::string_view name) {
 
 VariableScope::VariableScope(Graph& graph, absl::string_view name,
                              const VariableScopeOptions& options)
-    : graph_(graph), saved_(VariableStore::Of(graph).scope) {
+    : graph_(graph), saved_(VariableStore::ScopesOf(graph).current) {
   OpenNameScope(name, options);
   Extend(name, options);
 }
 
 VariableScope::VariableScope(Graph& graph, const VariableScopeOptions& options)
-    : graph_(graph), saved_(VariableStore::Of(graph).scope) {
+    : graph_(graph), saved_(VariableStore::ScopesOf(graph).current) {
   if (options.default_name.empty()) {
     graph.Fail(
         InvalidArgument("VariableScope: If default_name is None then name_or_scope is required"));
@@ -75,15 +74,15 @@ VariableScope::VariableScope(Graph& graph, const VariableScopeOptions& options)
         options.default_name, "')"));
   }
   OpenNameScope(options.default_name, options);
-  Extend(UniqueScope(VariableStore::Of(graph), options.default_name), options);
+  Extend(UniqueScope(VariableStore::ScopesOf(graph), options.default_name), options);
 }
 
 VariableScope::VariableScope(Graph& graph, const VariableScopeRef& scope,
                              const VariableScopeOptions& options)
-    : graph_(graph), saved_(VariableStore::Of(graph).scope), by_object_(true) {
+    : graph_(graph), saved_(VariableStore::ScopesOf(graph).current), by_object_(true) {
   const std::vector<std::string> parts = absl::StrSplit(scope->name, '/');
   OpenNameScope(parts.back(), options);
-  saved_counts_ = VariableStore::Of(graph).scope_counts;
+  saved_counts_ = VariableStore::ScopesOf(graph).counts;
   VariableScopeInfo info = *scope;
   if (options.reuse && *options.reuse != Reuse::kCreate) info.reuse = *options.reuse;
   Enter(std::move(info), options);
@@ -104,36 +103,40 @@ void VariableScope::Extend(absl::string_view name, const VariableScopeOptions& o
 }
 
 void VariableScope::Enter(VariableScopeInfo scope, const VariableScopeOptions& options) {
-  VariableStore& store = VariableStore::Of(graph_);
+  VariableStore::Scopes& scopes = VariableStore::ScopesOf(graph_);
   ApplyOptions(options, &scope);
-  ++store.scope_counts[scope.name];
+  ++scopes.counts[scope.name];
   scope_ = std::make_shared<VariableScopeInfo>(std::move(scope));
-  store.scope = scope_;
+  scopes.current = scope_;
 }
 
 // A scope that was prolonged forgets which scopes were opened inside it; one that was jumped into
 // leaves no trace.
 VariableScope::~VariableScope() {
-  VariableStore& store = VariableStore::Of(graph_);
+  VariableStore::Scopes& scopes = VariableStore::ScopesOf(graph_);
   if (by_object_) {
-    store.scope_counts = std::move(saved_counts_);
+    scopes.counts = std::move(saved_counts_);
   } else {
     const std::string prefix = scope_->name + "/";
-    for (auto it = store.scope_counts.lower_bound(prefix);
-         it != store.scope_counts.end() && absl::StartsWith(it->first, prefix);) {
-      it = store.scope_counts.erase(it);
+    for (auto it = scopes.counts.lower_bound(prefix);
+         it != scopes.counts.end() && absl::StartsWith(it->first, prefix);) {
+      it = scopes.counts.erase(it);
     }
   }
-  store.scope = std::move(saved_);
+  scopes.current = std::move(saved_);
 }
 
-VariableScopeRef CurrentVariableScope(Graph& graph) { return VariableStore::Of(graph).scope; }
+VariableScopeRef CurrentVariableScope(Graph& graph) {
+  return VariableStore::ScopesOf(graph).current;
+}
 
 VariableCreatorScope::VariableCreatorScope(Graph& graph, VariableCreator creator) : graph_(graph) {
-  VariableStore::Of(graph).creators.push_back(std::move(creator));
+  VariableStore::ScopesOf(graph).creators.push_back(std::move(creator));
 }
 
-VariableCreatorScope::~VariableCreatorScope() { VariableStore::Of(graph_).creators.pop_back(); }
+VariableCreatorScope::~VariableCreatorScope() {
+  VariableStore::ScopesOf(graph_).creators.pop_back();
+}
 
 namespace {
 
@@ -225,8 +228,7 @@ class VariableRequest {
   }
 
   absl::Status CheckName() const {
-    static const std::regex* const pattern = new std::regex("[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
-    if (std::regex_match(name_, *pattern)) return absl::OkStatus();
+    if (IsNodeName(name_)) return absl::OkStatus();
     return InvalidArgument("'", name_,
                            "' is not a valid root scope name, as a variable's must be. ",
                            "A root scope name has to match the following pattern: ",

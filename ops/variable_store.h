@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "weir/core/per_thread.h"
 #include "weir/core/scope.h"
 #include "weir/ops/variable_scope.h"
 
@@ -20,13 +21,18 @@ struct VariableStore {
   };
   std::map<std::string, Entry> variables;    // GetVariable's, by full name; parts one by one
   std::map<std::string, Entry> partitioned;  // and what they are parts of
-  VariableScopeRef scope = std::make_shared<VariableScopeInfo>();
-  std::map<std::string, int>
-      scope_counts;  // how often each variable scope was opened inside its parent
-  std::vector<VariableCreator> creators;  // innermost last
+  // What is open, of the thread that builds.
+  struct Scopes {
+    VariableScopeRef current = std::make_shared<VariableScopeInfo>();
+    std::map<std::string, int>
+        counts;  // how often each variable scope was opened inside its parent
+    std::vector<VariableCreator> creators;  // innermost last
+  };
+  PerThread<Scopes> scopes;
   absl::flat_hash_map<const Node*, std::shared_ptr<VariableInfo>>
       by_storage;  // every variable of the graph
 
+  static Scopes& ScopesOf(Graph& graph) { return Of(graph).scopes.get(); }
   static VariableStore& Of(Graph& graph) { return graph.Extension<VariableStore>(); }
 };
 

@@ -120,7 +120,7 @@ Output ScatterNdWrite(const Variable& v, Output indices, Output updates,
 }  // namespace
 
 Output Variable::Assign(const TensorArg& value, const WriteOptions& options) const {
-  if (!info_) return {};
+  if (!*this) return {};
   if (is_partitioned()) return WriteParts(*this, value, options, AssignPart);
   if (!replicas().empty()) return WriteReplicas(*this, value, options, AssignPart, true);
   WriteNode node(*this, "Assign", options);
@@ -246,7 +246,7 @@ Output Variable::CountUpTo(int64_t limit, absl::string_view name) const {
 }
 
 VariableSlice Variable::Slice(const std::vector<Index>& indices) const {
-  return VariableSlice(*this, info_ ? StridedSlice(value(), indices) : Output());
+  return VariableSlice(*this, *this ? StridedSlice(value(), indices) : Output());
 }
 
 // The bounds and masks are those of the slice that was read; the node stands beside it,

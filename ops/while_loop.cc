@@ -28,16 +28,22 @@ namespace {
 // Enter twice.
 class LoopBuilder {
  public:
-  LoopBuilder(Graph& graph, const WhileOptions& options)
-      : g_(graph), options_(options), stack_(FlowStack::Of(graph)) {}
+  LoopBuilder(Graph& graph, const WhileOptions& options, Output maximum_iterations = {})
+      : g_(graph),
+        options_(options),
+        stack_(FlowStack::Of(graph)),
+        maximum_iterations_(maximum_iterations) {}
 
   Outputs Build(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars) {
     context_ = stack_.Make(FlowContext::Kind::kLoop);
     context_->frame_name = g_.UniqueName(g_.name_scope() + "while_context");
     context_->parallel_iterations = options_.parallel_iterations;
+    context_->maximum_iterations = maximum_iterations_;
     const InContext inside(stack_, context_);
     const bool built = EnterAll(loop_vars) && BuildCondition(cond) && BuildBody(body);
-    return built && g_.status().ok() ? context_->exits : Outputs();
+    if (!built || !g_.status().ok()) return {};
+    stack_.List(*context_);
+    return context_->exits;
   }
 
  private:
@@ -62,7 +68,7 @@ class LoopBuilder {
       if (!merge) return false;
       merges_.push_back(merge);
     }
-    context_->pivot = merges_[0].node;
+    context_->pivot = context_->pivot_for_pred = merges_[0].node;
     return true;
   }
 
@@ -157,6 +163,7 @@ class LoopBuilder {
   Graph& g_;
   const WhileOptions& options_;
   FlowStack& stack_;
+  const Output maximum_iterations_;
   FlowContext* context_ = nullptr;
   Outputs merges_;
   std::vector<SwitchResult> switches_;
@@ -172,7 +179,7 @@ Outputs CountedLoop(Graph& g, const LoopCondFn& cond, const LoopBodyFn& body,
   WhileOptions counted = options;
   if (counted.shape_invariants)
     counted.shape_invariants->insert(counted.shape_invariants->begin(), Shape());
-  const Outputs all = LoopBuilder(g, counted)
+  const Outputs all = LoopBuilder(g, counted, limit)
                           .Build(
                               [&](const Outputs& v) {
                                 const Output below = Less(v[0], limit);

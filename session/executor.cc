@@ -168,7 +168,9 @@ absl::Status Executor::NoArena(const Device& device, size_t bytes) const {
                         largest->shape.ToString(), ", of node ", plan_->items[i].node->Label());
   }
   if (largest != nullptr) {
-    absl::StrAppend(&what, "; ", largest->device->allocator().bytes_in_use(), " bytes are in use");
+    const Allocator& allocator = largest->device->allocator();
+    absl::StrAppend(&what, "; ", allocator.bytes_in_use(), " bytes are in use, ",
+                    allocator.bytes_free(), " free");
   }
   return absl::ResourceExhaustedError(absl::StrCat("OOM when allocating ", bytes, " bytes on ",
                                                    device.text(), " for the values of a step",

@@ -8,6 +8,7 @@
 #include "weir/core/graph_io.h"
 #include "weir/core/text_proto.h"
 #include "weir/ops/collections.h"
+#include "weir/ops/flow_context.h"
 #include "weir/ops/queue_runner.h"
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
@@ -38,19 +39,24 @@ SaverDef SaverWithin(SaverDef def, absl::string_view prefix) {
 // collection has so far.
 enum class Put { kDone, kOutside, kUnfit };
 
+Put ToText(const std::string& key, const std::string& text, absl::string_view prefix,
+           std::string* bytes) {
+  *bytes = text;
+  const bool is_context = HoldsContexts(key) && !prefix.empty();
+  if (!is_context || NameOfContext(key, text).empty()) return Put::kDone;
+  if (!InScope(NameOfContext(key, text), prefix)) return Put::kOutside;
+  *bytes =
+      RenameContext(key, text, [&](const std::string& name) { return StripScope(name, prefix); });
+  return Put::kDone;
+}
+
 // What is kept as bytes.
 Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_view prefix,
             std::string* bytes) {
-  if (const auto* text = std::get_if<std::string>(&item)) {
-    *bytes = *text;
-    const bool is_context = HoldsContexts(key) && !prefix.empty();
-    if (!is_context || NameOfContext(key, *text).empty()) return Put::kDone;
-    if (!InScope(NameOfContext(key, *text), prefix)) return Put::kOutside;
-    *bytes = RenameContext(key, *text,
-                           [&](const std::string& name) { return StripScope(name, prefix); });
-    return Put::kDone;
-  }
+  if (const auto* text = std::get_if<std::string>(&item)) return ToText(key, *text, prefix, bytes);
   const auto& object = std::get<std::shared_ptr<CollectionObject>>(item);
+  if (const auto context = std::dynamic_pointer_cast<FlowContext>(object))
+    return ToText(key, context->Serialize(), prefix, bytes);
   if (auto variable = std::dynamic_pointer_cast<VariableInfo>(object)) {
     proto::VariableDef variable_def;
     if (!Variable(variable).ToProto(&variable_def, prefix)) return Put::kOutside;

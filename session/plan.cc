@@ -47,8 +47,22 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
   return std::unique_ptr<const Plan>(std::move(plan));
 }
 
-// Kahn's algorithm, lowest number first: a plan that is in order already stays as it is.
+namespace {
+
+bool IsInOrder(const PlanGraph& plan) {
+  for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {
+    const PlanNode& n = plan.nodes[i];
+    if (absl::c_any_of(n.inputs, [i](const PlanValue& v) { return v.node >= i; })) return false;
+    if (absl::c_any_of(n.controls, [i](int control) { return control >= i; })) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Kahn's algorithm, lowest number first.
 absl::Status SortTopologically(PlanGraph& plan) {
+  if (IsInOrder(plan)) return absl::OkStatus();
   const int count = static_cast<int>(plan.nodes.size());
   std::vector<int> pending(count, 0), renumbered(count, -1);
   std::vector<std::vector<int>> successors(count);

@@ -54,6 +54,9 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   using Key = std::vector<std::pair<const Node*, int>>;
   std::mutex mutex;
   absl::flat_hash_map<Key, std::unique_ptr<Step::Impl>> steps;
+  std::vector<bool> ran;  // by node: some step has it
+  // Of Graph::changes(): those before this one were not of nodes that had run.
+  std::atomic<size_t> changes_seen{graph.changes().size()};
 
   const KernelRegistry& kernels() const {
     return options.kernels != nullptr ? *options.kernels : BuiltinKernels();
@@ -64,7 +67,41 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   }
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
   absl::Status MakeReady(PlanRequest request, Step::Impl* step);
+  // FAILED_PRECONDITION, from then on, if a node was changed after it had run.
+  absl::Status CheckUnchanged() {
+    if (graph.changes().size() == changes_seen.load(std::memory_order_relaxed))
+      return absl::OkStatus();
+    const std::lock_guard<std::mutex> lock(mutex);
+    return FindChange();
+  }
+  absl::Status FindChange();
 };
+
+// Needs the lock.
+absl::Status Session::Impl::FindChange() {
+  const std::vector<Graph::Change>& changes = graph.changes();
+  for (; changes_seen < changes.size(); ++changes_seen) {
+    const Graph::Change& change = changes[changes_seen];
+    const auto id = static_cast<size_t>(change.node->id());
+    if (id >= ran.size() || !ran[id]) continue;
+    return FailedPrecondition("Operation '", change.node->name(), "' was changed by ", change.what,
+                              " after it was run by a session. Either don't modify nodes after ",
+                              "running them or create a new session.");
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+template <class T>
+absl::Status CheckAlive(const std::vector<T>& handles, absl::string_view what) {
+  for (const T& handle : handles) {
+    if (handle.expired()) return FailedPrecondition(what, " is of a graph that is gone");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 struct Step::Impl {
   Session::Impl* session = nullptr;
@@ -75,6 +112,7 @@ struct Step::Impl {
     if (session->closed.load(std::memory_order_acquire))
       return absl::CancelledError("Attempted to use a closed Session.");
     if (prepared == nullptr) return RunRemotely(feeds, fetches, options);
+    WEIR_RETURN_IF_ERROR(session->CheckUnchanged());
     WEIR_RETURN_IF_ERROR(prepared->CheckFeeds(feeds));
     return prepared->Run(feeds, [&](Executor& executor) {
       // Whoever closes the session after this look cancels the executor that was found.
@@ -116,6 +154,9 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
     return absl::CancelledError("Attempted to use a closed Session.");
   const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex);
   WEIR_RETURN_IF_ERROR(graph.status());
+  WEIR_RETURN_IF_ERROR(CheckAlive(request.feeds, "A feed"));
+  WEIR_RETURN_IF_ERROR(CheckAlive(request.fetches, "A fetch"));
+  WEIR_RETURN_IF_ERROR(CheckAlive(request.targets, "A target"));
   Key key;
   for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
   key.emplace_back(nullptr, 0);
@@ -201,12 +242,19 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
 
 // Needs the lock.
 absl::Status Session::Impl::MakeReady(PlanRequest request, Step::Impl* step) {
-  if (remote == nullptr) {
-    WEIR_ASSIGN_OR_RETURN(step->prepared, PreparedStep::Make(std::move(request), environment()));
+  if (remote != nullptr) {
+    WEIR_RETURN_IF_ERROR(Prune(request, graph).status());  // refuses what the graph does not have
+    step->request = std::move(request);
     return absl::OkStatus();
   }
-  WEIR_RETURN_IF_ERROR(Prune(request, graph).status());  // refuses what the graph does not have
-  step->request = std::move(request);
+  WEIR_RETURN_IF_ERROR(FindChange());  // what is older does not concern the new step
+  WEIR_ASSIGN_OR_RETURN(step->prepared, PreparedStep::Make(std::move(request), environment()));
+  graph.KeepChanges();
+  ran.resize(static_cast<size_t>(graph.num_nodes()));
+  for (const PlanNode& node : step->prepared->graph().nodes) {
+    if (node.kind == PlanNode::Kind::kOp && &node.node->graph() == &graph)
+      ran[static_cast<size_t>(node.node->id())] = true;
+  }
   return absl::OkStatus();
 }
 

@@ -119,8 +119,8 @@ class PartialRun {
 std::string FailedNode(const absl::Status& error);
 
 // Runs parts of a graph, and holds the state (variables, queues, ...) that outlives a run. The
-// graph outlives the session; nodes added to it later can be run too. Safe to use from many
-// threads. Movable.
+// graph outlives the session; nodes added to it later can be run too, but after a change to one
+// that has run the session refuses to go on. Safe to use from many threads. Movable.
 class Session {
  public:
   // The graph's own error if it has one. State is new: every variable is uninitialised.
@@ -135,7 +135,8 @@ class Session {
   // clang-format off
   //   INVALID_ARGUMENT     feed of the wrong dtype or shape, tensor fed twice or both fed and fetched,
   //                        placeholder not fed, element of another graph
-  //   FAILED_PRECONDITION  uninitialised variable; names all that the step reads
+  //   FAILED_PRECONDITION  uninitialised variable; names all that the step reads. A node that had
+  //                        run was changed. An element of a graph that is gone
   //   CANCELLED            session closed
   //   DEADLINE_EXCEEDED    took too long (the session stays usable)
   // clang-format on

@@ -11,6 +11,9 @@ absl::StatusOr<Tensor> Eval(const Output& tensor, Session* session) {
 }
 
 absl::Status Load(const Variable& variable, const Tensor& value, Session* session) {
+  if (variable.handle().expired() || (!variable && variable.is_partitioned()))
+    return FailedPrecondition("Cannot load a value into ", variable.name(),
+                              ", whose graph is gone");
   if (!variable) return InvalidArgument("Cannot load a value into a variable that is invalid");
   if (session == nullptr)
     return FailedPrecondition("Cannot load a value into ", variable.name(),

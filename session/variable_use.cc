@@ -1,7 +1,8 @@
 #include "weir/session/variable_use.h"
 
 #include <algorithm>
-#include <map>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace weir {
 
@@ -26,7 +27,7 @@ bool IsHandle(DataType type) { return type == DT_RESOURCE || IsRef(type); }
 VariableValues FindVariables(const PlanGraph& plan) {
   const int count = static_cast<int>(plan.nodes.size());
   VariableValues out{std::vector<int>(count, -1), std::vector<int>(count, -1)};
-  std::map<std::pair<std::string, std::string>, int> first;
+  absl::flat_hash_map<std::pair<std::string, std::string>, int> first;
   for (int i = 0; i < count; ++i) {
     const PlanNode& n = plan.nodes[i];
     if (n.removed) continue;

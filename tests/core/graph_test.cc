@@ -264,6 +264,88 @@ TEST(Graph, NodesOfAnotherGraphAreRefused) {
   EXPECT_FALSE(g.AddControlInput(x.node, y.node).ok());
 }
 
+TEST(Graph, HandlesThatOutliveItAreInvalid) {
+  Output x;
+  Operation op;
+  {
+    Graph gone(TestOps());
+    x = Placeholder(gone, DT_FLOAT, Shape(), "x");
+    op = x;
+    EXPECT_TRUE(x && op);
+  }
+  // New nodes may lie where it was.
+  Graph g(TestOps());
+  for (int i = 0; i < 200; ++i) Placeholder(g, DT_INT32, Shape({2}));
+  EXPECT_FALSE(x || op);
+  EXPECT_TRUE(x.expired() && op.expired());
+  EXPECT_EQ(x.name(), "");
+  EXPECT_EQ(x.dtype(), DT_INVALID);
+  EXPECT_FALSE(x.shape().has_rank());
+  EXPECT_FALSE(AddOp("Identity", {x})) << "no graph could have the error";
+  EXPECT_TRUE(g.status().ok());
+  EXPECT_EQ(NodeBuilder(g, "Identity").Input(x).Build(), nullptr);
+  EXPECT_EQ(g.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(g.status().message(), HasSubstr("of a graph that is gone"));
+  EXPECT_FALSE(Output().expired());
+}
+
+// Sessions ask for it; see Session.ANodeThatHasRunMayNotChange.
+TEST(Graph, KeepsChangesOfNodesThatMayHaveRun) {
+  Graph g(TestOps());
+  const Output x = Placeholder(g, DT_FLOAT, Shape(), "x"), y = Placeholder(g, DT_FLOAT, Shape());
+  const Output i = AddOp("Identity", {x});
+  g.SetAttr(i.node, "_a", 1);
+  EXPECT_TRUE(g.changes().empty());
+  g.KeepChanges();
+  const Output later = AddOp("Identity", {x});
+  g.SetAttr(later.node, "_a", 1);
+  EXPECT_TRUE(g.changes().empty());
+  g.SetAttr(i.node, "_a", 2);
+  EXPECT_TRUE(g.SetInput(i.node, 0, y).ok());
+  EXPECT_TRUE(g.AddControlInput(i.node, x.node).ok());
+  EXPECT_TRUE(g.AddControlInput(i.node, x.node).ok()) << "changes nothing";
+  g.SetDevice(i.node, "/cpu:0");
+  std::vector<std::string> done;
+  for (const Graph::Change& change : g.changes()) {
+    EXPECT_EQ(change.node, i.node);
+    done.push_back(change.what);
+  }
+  EXPECT_THAT(done, ElementsAre("setting attribute", "updating input tensor",
+                                "adding control input", "setting device"));
+}
+
+TEST(NodeBuilder, ANodeIsNamedAfterItsFirstUser) {
+  Graph g(TestOps());
+  const Output c = Placeholder(g, DT_FLOAT, Shape());
+  const auto read = [&] {
+    return NodeBuilder(g, "Identity").Name("Read").Input(c).NamedAfterUser().BuildOutput();
+  };
+  const Output x = read(), y = read(), z = read();
+  EXPECT_EQ(y.name(), "Read_1:0");
+  const Output sum = AddOp("Add", {x, y}, {}, "add");
+  EXPECT_EQ(x.name(), "add/Read:0");
+  EXPECT_EQ(y.name(), "add/Read_1:0");
+  EXPECT_EQ(z.name(), "Read:0") << "as if there had been no others";
+  EXPECT_EQ(*g.FindOutput("add/Read_1"), y);
+  EXPECT_EQ(*g.FindOutput("Read"), z);
+  AddOp("Add", {x, sum}, {}, "late");
+  EXPECT_EQ(x.name(), "add/Read:0");
+  const Output in_scope = read();
+  {
+    const NameScope scope(g, "f");
+    const NameScope inner(g, "g");
+    AddOp("Identity", {in_scope});
+  }
+  EXPECT_EQ(in_scope.name(), "f/Read:0") << "the outermost scope since then";
+  const NameScope scope(g, "h");
+  g.NameHere(z);
+  EXPECT_EQ(z.name(), "h/Read:0");
+  EXPECT_EQ(g.FindNode("Read"), nullptr);
+  AddOp("Identity", {read()});
+  EXPECT_NE(g.FindNode("h/Identity/Read"), nullptr);
+  EXPECT_TRUE(g.status().ok());
+}
+
 TEST(Graph, FindOutputByName) {
   Graph g(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape(), "x");

@@ -1,5 +1,7 @@
 #include "weir/core/scope.h"
 
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/tests/core/test_ops.h"
@@ -34,6 +36,22 @@ TEST(NameScope, NestsAndIsMadeUnique) {
   }
   NameScope second(g, "A");
   EXPECT_EQ(second.name(), "A_1/");
+}
+
+TEST(NameScope, BelongsToItsThread) {
+  Graph g(TestOps());
+  const NameScope a(g, "a");
+  const DeviceScope device(g, "/job:a");
+  std::thread([&g] {
+    EXPECT_EQ(AddNode(g, "NoOp", {})->name(), "NoOp");
+    const NameScope b(g, "b");
+    const Node* node = AddNode(g, "NoOp", {});
+    EXPECT_EQ(node->name(), "b/NoOp");
+    EXPECT_EQ(node->device(), "");
+  }).join();
+  const Node* node = AddNode(g, "NoOp", {});
+  EXPECT_EQ(node->name(), "a/NoOp");
+  EXPECT_EQ(node->device(), "/job:a");
 }
 
 TEST(NameScope, BadCharactersFailTheGraph) {

@@ -116,7 +116,16 @@ TEST(Tensor, AllocateWithoutRoomNamesShapeAndType) {
   ASSERT_EQ(t.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(t.status().message(),
               HasSubstr("OOM when allocating tensor with shape [1125899906842624] and type float"));
-  EXPECT_THAT(t.status().message(), HasSubstr(" in use"));
+  EXPECT_THAT(t.status().message(), HasSubstr(" in use, "));
+  EXPECT_THAT(t.status().message(), HasSubstr(" free"));
+}
+
+TEST(HostAllocator, TellsWhatIsFree) {
+  const int64_t before = HostAllocator().bytes_free();
+  EXPECT_GT(before, 0);
+  void* const cached = HostAllocator().Allocate(1 << 20);
+  HostAllocator().Deallocate(cached, 1 << 20);
+  EXPECT_GE(HostAllocator().bytes_free(), 1 << 20);
 }
 
 TEST(Tensor, IdenticalComparesBits) {

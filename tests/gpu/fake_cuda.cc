@@ -93,6 +93,11 @@ cudaError_t cudaFree(void* data) {
   gpu.blocks.erase(block);
   return cudaSuccess;
 }
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = static_cast<size_t>(weir::TheGpu().memory.bytes_free());
+  *total = size_t{256} << 20;
+  return cudaSuccess;
+}
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
   *data = std::malloc(bytes);
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;

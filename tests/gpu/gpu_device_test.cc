@@ -106,6 +106,9 @@ TEST_F(GpuDevice, CountsMemoryInUse) {
     EXPECT_GE(gpu_->allocator().bytes_in_use(), before + 400000);
   }
   EXPECT_EQ(gpu_->allocator().bytes_in_use(), before);
+  const int64_t free = gpu_->allocator().bytes_free();  // with what was freed and is kept
+  EXPECT_GE(free, 400000);
+  EXPECT_LE(free, gpu_->memory_limit());
 }
 
 TEST_F(GpuDevice, HasNoRoomForMoreThanItsMemory) {

@@ -1,5 +1,5 @@
 // Trains a small model and leaves it to others: checkpoint, meta graph, and the part of the graph
-// in one scope. For meta_graph_test.py.
+// in one scope; and a graph of branches and loops. For meta_graph_test.py.
 
 #include <cstdio>
 
@@ -59,6 +59,46 @@ absl::Status Write(const std::string& directory, bool resource) {
   return again.Close();
 }
 
+// A branch, a loop and what else one can lie in, as meta_graph_test.py builds them too.
+absl::Status WriteFlow(const std::string& directory, bool resource) {
+  Graph g({.use_resource = resource});
+  const Variable v = MakeVariable(g, 1.5, {.name = "v"});
+  const Output x = Placeholder(g, DT_FLOAT, {}, "x");
+  const Output zero = Const(g, 0, "zero");
+  const Output loop = WhileLoop(
+      [](const Outputs& l) { return l[0] < 3; },
+      [&](const Outputs& l) {
+        const Output next = l[0] + 1;
+        return Outputs{next, Cond(
+                                 l[1] < 4.f, [&] { return l[1] * v; }, [&] { return l[1] + 1.f; })};
+      },
+      {zero, x}, {.name = "loop"})[1];
+  const LoopBodyFn times_x = [&](const Outputs& l) {
+    const Output next = l[0] + 1;
+    return Outputs{next, l[1] * x};
+  };
+  const Output nested = WhileLoop(
+      [](const Outputs& l) { return l[0] < 2; },
+      [&](const Outputs& l) {
+        const Output next = l[0] + 1;
+        return Outputs{
+            next, WhileLoop([](const Outputs& m) { return m[0] < 2; }, times_x, {zero, l[1]})[1]};
+      },
+      {zero, x}, {.maximum_iterations = 7, .name = "nested"})[1];
+  const Output one = Const(g, 1.f, "one"), five = Const(g, 5.f, "five");
+  const Output branch = Cond(
+      x > one,
+      [&] {
+        return Cond(
+            x > five, [&] { return Identity(x); }, [&] { return x * v; });
+      },
+      [&] { return x + one; }, "branch");
+  const Output y = AddN({loop, nested, branch}, "y");
+  for (const Output& each : {x, y}) g.AddToCollection("ends", each);
+  WEIR_RETURN_IF_ERROR(g.status());
+  return WriteMetaGraph(g, directory + "/flow.meta");
+}
+
 }  // namespace
 }  // namespace weir
 
@@ -67,7 +107,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: write_meta_graph DIRECTORY ref|resource\n");
     return 2;
   }
-  const absl::Status status = weir::Write(argv[1], std::string(argv[2]) == "resource");
+  const bool resource = std::string(argv[2]) == "resource";
+  absl::Status status = weir::Write(argv[1], resource);
+  if (status.ok()) status = weir::WriteFlow(argv[1], resource);
   if (!status.ok()) std::fprintf(stderr, "write_meta_graph: %s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

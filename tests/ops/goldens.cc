@@ -88,7 +88,6 @@ void ExpectSameCollection(const Graph& g, absl::string_view line) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(line.substr(sizeof("# collection ") - 1), absl::MaxSplits(':', 1));
   const auto [key, rest] = parts;
-  if (key == "cond_context") return;  // TensorFlow's own objects
   const std::vector<std::string> want = absl::StrSplit(rest, ' ', absl::SkipEmpty());
   std::vector<std::string> got;
   for (const CollectionItem& item : g.collection(key)) got.push_back(NameOf(item));

@@ -11,7 +11,7 @@ PROGRAMS = {}
 
 
 def written(result):
-    """The value after a write. C++ reads a variable before the op that takes it, not in its name scope."""
+    """The value after a write, as it is read there and then."""
     return tf.identity(getattr(result, "_graph_element", result))
 
 
@@ -25,7 +25,7 @@ def cond_on_variables():
     v = tf.Variable([1.0, 2.0], name="v")
     p = tf.placeholder(tf.bool, [], "p")
     x = tf.placeholder(tf.float32, [2], "x")
-    y = tf.cond(p, lambda: v.value() + x, lambda: tf.multiply(x, 2.0))
+    y = tf.cond(p, lambda: v + x, lambda: tf.multiply(x, 2.0))
     tf.identity(y, "y")
     tf.cond(p, lambda: written(v.assign([3.0, 4.0])), lambda: tf.identity(v.value()), name="write")
 
@@ -36,14 +36,14 @@ def cond_in_cond():
     p = tf.placeholder(tf.bool, [], "p")
     q = tf.placeholder(tf.bool, [], "q")
     x = tf.placeholder(tf.float32, [], "x")
-    tf.cond(p, lambda: tf.cond(q, lambda: x + v.value(), lambda: x), lambda: tf.constant(7.0), name="outer")
+    tf.cond(p, lambda: tf.cond(q, lambda: x + v, lambda: x), lambda: tf.constant(7.0), name="outer")
 
 
 @program
 def while_on_variables():
     v = tf.Variable([1.0, 2.0], name="v")
     n = tf.placeholder(tf.int32, [], "n")
-    i, x = tf.while_loop(lambda i, x: tf.less(i, n), lambda i, x: (i + 1, x * v.value()), [tf.constant(0), v.value()])
+    i, x = tf.while_loop(lambda i, x: tf.less(i, n), lambda i, x: (i + 1, x * v), [tf.constant(0), v.value()])
     tf.identity(x, "x")
 
 
@@ -68,8 +68,8 @@ def while_nested():
     v = tf.Variable(2.0, name="v")
 
     def body(i, x):
-        j, y = tf.while_loop(lambda j, y: j < i, lambda j, y: (j + 1, y * v.value()), [tf.constant(0), x])
-        return i + 1, tf.cond(tf.less(y, 10.0), lambda: y + v.value(), lambda: tf.negative(y))
+        j, y = tf.while_loop(lambda j, y: j < i, lambda j, y: (j + 1, y * v), [tf.constant(0), x])
+        return i + 1, tf.cond(tf.less(y, 10.0), lambda: y + v, lambda: tf.negative(y))
 
     tf.while_loop(lambda i, x: i < 5, body, [tf.constant(0), tf.constant(1.0)], name="outer")
 
@@ -87,7 +87,7 @@ def while_after():
 def variable_in_while():
     def body(i, x):
         w = tf.get_variable("w", [2], initializer=tf.ones_initializer())
-        return i + 1, x + w.value()
+        return i + 1, x + w
 
     tf.while_loop(lambda i, x: i < 5, body, [tf.constant(0), tf.zeros([2])])
 
@@ -104,7 +104,7 @@ def cond_gradient():
     v = tf.Variable([1.0, 2.0], name="v")
     p = tf.placeholder(tf.bool, [], "p")
     x = tf.placeholder(tf.float32, [2], "x")
-    y = tf.cond(p, lambda: v.value() * x, lambda: tf.exp(x))
+    y = tf.cond(p, lambda: v * x, lambda: tf.exp(x))
     tf.gradients(y, [x, v])
 
 
@@ -112,7 +112,7 @@ def cond_gradient():
 def while_gradient():
     v = tf.Variable([1.0, 2.0], name="v")
     x = tf.placeholder(tf.float32, [2], "x")
-    y = counted(3, lambda a: [a * v.value()], [x])[0]
+    y = counted(3, lambda a: [a * v], [x])[0]
     tf.gradients(y, [x, v])
 
 
@@ -139,7 +139,7 @@ def while_nested_gradient():
     x = tf.placeholder(tf.float32, [], "x")
 
     def body(a):
-        b = counted(2, lambda b: [b * a * v.value()], [tf.exp(a)])[0]
+        b = counted(2, lambda b: [b * a * v], [tf.exp(a)])[0]
         return [b + a]
 
     y = counted(3, body, [x], name="outer")[0]
@@ -150,7 +150,7 @@ def while_nested_gradient():
 def cond_in_while_gradient():
     v = tf.Variable(2.0, name="v")
     x = tf.placeholder(tf.float32, [], "x")
-    y = counted(3, lambda a: [tf.cond(tf.less(a, 4.0), lambda: a * v.value(), lambda: tf.exp(a))], [x])[0]
+    y = counted(3, lambda a: [tf.cond(tf.less(a, 4.0), lambda: a * v, lambda: tf.exp(a))], [x])[0]
     tf.gradients(y, [x, v])
 
 
@@ -191,7 +191,7 @@ def tensor_array_in_while():
     out = tf.TensorArray(tf.float32, size=4)
 
     def body(i, a, out):
-        b = a * rows.read(i) + v.value()
+        b = a * rows.read(i) + v
         return i + 1, b, out.write(i, b)
 
     i, a, out = tf.while_loop(lambda i, a, out: i < 4, body, [tf.constant(0), tf.ones([2]), out])

@@ -223,6 +223,38 @@ def caching():
     v.assign([2.0])
 
 
+@program
+def implicit_reads():
+    w = tf.Variable([[1.0, 2.0], [3.0, 4.0]], name="w")
+    v = tf.Variable([[5.0, 6.0], [7.0, 8.0]], name="v")
+    a = w * 2.0
+    2.0 - w
+    w * v
+    tf.matmul(a, w)
+    tf.matmul(w, v, name="product")
+    tf.nn.relu(w)
+    tf.nn.relu(w)
+    tf.add_n([w, v, a])
+    tf.concat([w, a, v], 0)
+    tf.stack([v, w])
+    tf.reshape(w, [4])
+    tf.transpose(w, [1, 0])
+    tf.reduce_sum(w, [0])
+    tf.square(tf.exp(w) + v)
+    tf.maximum(w, 0.5)
+    tf.clip_by_value(w, 0.0, 1.0)
+    tf.nn.bias_add(w, a[0])
+    tf.cast(w, tf.float64)
+    v.assign(w)
+    v.assign_add(w * v)
+    with tf.name_scope("n"):
+        -w
+        tf.nn.softmax(w)
+        v.read_value()
+    w.value()
+    v.value()
+
+
 def collections_of(graph):
     """A line for each collection of tensors, ops and variables: "# collection losses: a:0 b:0"."""
     for key in sorted(graph.get_all_collection_keys()):

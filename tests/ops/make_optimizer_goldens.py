@@ -105,9 +105,7 @@ def minimize_case(resource):
         x = tf1.placeholder(tf.float32, [4, 3], "x")
         w = variable("w", [3, 2], resource)
         b = variable("b", [2], resource)
-        # Read at once: in C++ a variable turns into a tensor before the function that takes it is called.
-        w_value, b_value = w.value(), b.value()
-        y = tf1.nn.bias_add(tf1.matmul(x, w_value), b_value)
+        y = tf1.nn.bias_add(tf1.matmul(x, w), b)
         loss = tf1.reduce_sum(tf1.tanh(y) * y)
         train.GradientDescentOptimizer(0.1).minimize(loss)
     return graph

@@ -146,11 +146,10 @@ def model():
         with tf.device("/job:ps/task:0"):
             tf.get_variable("e", [2], initializer=tf.zeros_initializer())
     x = tf.placeholder(tf.float32, [2], name="x")
-    w_value, b_value, c_value, d_value = w.value(), b.value(), c.value(), d.value()
-    y = tf.add(tf.multiply(x, w_value), b_value)
+    y = tf.add(tf.multiply(x, w), b)
     with tf.device("/gpu:0"):
-        y = tf.multiply(y, c_value)
-    y = tf.subtract(y, d_value)
+        y = tf.multiply(y, c)
+    y = tf.subtract(y, d)
     step = tf.Variable(0, name="step", trainable=False, dtype=tf.int64)
     tf.train.MomentumOptimizer(0.1, 0.9).minimize(tf.reduce_sum(tf.tanh(y)), global_step=step)
 

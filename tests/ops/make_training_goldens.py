@@ -19,7 +19,7 @@ def dense(name, x, n):
     with tf.variable_scope(name):
         w = tf.get_variable("w", [x.shape[1], n])
         b = tf.get_variable("b", [n], initializer=tf.zeros_initializer())
-        return tf.matmul(x, w.value()) + b.value()  # C++ reads before the op, not in its name scope
+        return tf.matmul(x, w) + b
 
 
 def mlp(batch):
@@ -61,6 +61,27 @@ def saver_sharded():
         tf.get_variable("b", [3])
         tf.get_variable("c", [4], tf.int32)
     tf.train.Saver(sharded=True)
+
+
+def averaged(num_updates=None):
+    w = tf.get_variable("w", [2], initializer=tf.random_normal_initializer(seed=3))
+    b = tf.Variable([1.0, 2.0, 3.0], name="b")
+    loss = tf.reduce_sum(w * w) + tf.reduce_sum(b * b)
+    train = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
+    averages = tf.train.ExponentialMovingAverage(0.9, num_updates)
+    with tf.control_dependencies([train]):
+        averages.apply()
+    tf.global_variables_initializer()
+
+
+@program
+def moving_averages():
+    averaged()
+
+
+@program
+def moving_averages_num_updates():
+    averaged(tf.train.get_or_create_global_step())
 
 
 @program

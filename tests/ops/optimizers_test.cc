@@ -212,8 +212,7 @@ TEST(Optimizer, MinimizeBuildsTheWholeGraphThatTensorFlowBuilds) {
     const Output x = Placeholder(g, DT_FLOAT, {4, 3}, "x");
     const Variable w = ZeroVariable(g, "w", {3, 2});
     const Variable b = ZeroVariable(g, "b", {2});
-    const Output w_value = w.value(), b_value = b.value();
-    const Output y = BiasAdd(MatMul(x, w_value), b_value);
+    const Output y = BiasAdd(MatMul(x, w), b);
     const Output loss = ReduceSum(Tanh(y) * y);
     GradientDescent(0.1).Minimize(loss);
     ExpectGolden(g, resource ? "minimize resource" : "minimize ref");

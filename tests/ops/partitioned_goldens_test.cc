@@ -173,13 +173,12 @@ void Model(Graph& g) {
     GetVariable(g, "e", {2}, Zeros());
   }
   const Output x = Placeholder(g, DT_FLOAT, {2}, "x");
-  const Output w_value = w.value(), b_value = b.value(), c_value = c.value(), d_value = d.value();
-  Output y = Add(Multiply(x, w_value), b_value);
+  Output y = Add(Multiply(x, w), b);
   {
     const DeviceScope device(g, "/gpu:0");
-    y = Multiply(y, c_value);
+    y = Multiply(y, c);
   }
-  y = Subtract(y, d_value);
+  y = Subtract(y, d);
   const Variable step = MakeVariable(g, 0, {.name = "step", .dtype = DT_INT64, .trainable = false});
   Momentum(0.1, 0.9).Minimize(ReduceSum(Tanh(y)), {.global_step = step});
 }

@@ -3,6 +3,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
+#include "weir/ops/moving_averages.h"
 #include "weir/ops/nn.h"
 #include "weir/ops/optimizers.h"
 #include "weir/ops/saver.h"
@@ -58,6 +59,25 @@ void SaverSharded(Graph& g) {
   g.Fail(saver.status());
 }
 
+void Averaged(Graph& g, const std::optional<Variable>& num_updates) {
+  const Variable w = GetVariable(g, "w", {2}, RandomNormalInitializer(0, 1, 3));
+  const Variable b = MakeVariable(g, {1.0, 2.0, 3.0}, {.name = "b"});
+  const Output of_w = ReduceSum(w * w), of_b = ReduceSum(b * b);
+  const Operation train = GradientDescent(0.5).Minimize(of_w + of_b);
+  ExponentialMovingAverageOptions options;
+  if (num_updates) options.num_updates = *num_updates;
+  ExponentialMovingAverage averages(0.9, options);
+  {
+    const ControlDependencies after(g, {train});
+    averages.Apply(g);
+  }
+  GlobalVariablesInitializer(g);
+}
+
+void MovingAverages(Graph& g) { Averaged(g, std::nullopt); }
+
+void MovingAveragesNumUpdates(Graph& g) { Averaged(g, GetOrCreateGlobalStep(g)); }
+
 void EmbeddingAdagrad(Graph& g) {
   const Variable table = GetVariable(g, "table", {10, 4});
   const Output ids = Placeholder(g, DT_INT32, {5}, "ids");
@@ -70,6 +90,8 @@ const GoldenProgram kPrograms[] = {
     {"training_shared_scopes", SharedScopes},
     {"training_saver_sharded", SaverSharded},
     {"training_embedding_adagrad", EmbeddingAdagrad},
+    {"training_moving_averages", MovingAverages},
+    {"training_moving_averages_num_updates", MovingAveragesNumUpdates},
 };
 
 INSTANTIATE_TEST_SUITE_P(Training, GoldenTest, GoldensOf(kPrograms), GoldenName);

@@ -2,8 +2,10 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/clip.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
+#include "weir/ops/nn.h"
 #include "weir/ops/random.h"
 #include "weir/ops/variables.h"
 #include "weir/tests/ops/goldens.h"
@@ -213,6 +215,40 @@ void Caching(Graph& g) {
   v.Assign({2.0});
 }
 
+// In the order in which TensorFlow evaluates them, which C++ leaves open for arguments.
+void ImplicitReads(Graph& g) {
+  const Variable w = MakeVariable(g, {{1.0, 2.0}, {3.0, 4.0}}, {.name = "w"});
+  const Variable v = MakeVariable(g, {{5.0, 6.0}, {7.0, 8.0}}, {.name = "v"});
+  const Output a = w * 2.f;
+  2.f - w;
+  w* v;
+  MatMul(a, w);
+  MatMul(w, v, {.name = "product"});
+  Relu(w);
+  Relu(w);
+  AddN({w, v, a});
+  Concat({w, a, v}, 0);
+  Stack({v, w});
+  Reshape(w, {4});
+  Transpose(w, {1, 0});
+  ReduceSum(w, {0});
+  Square(Exp(w) + v);
+  Maximum(w, 0.5f);
+  ClipByValue(w, 0.f, 1.f);
+  BiasAdd(w, StridedSlice(a, {0}));
+  Cast(w, DT_DOUBLE);
+  v.Assign(w);
+  v.AssignAdd(w * v);
+  {
+    const NameScope scope(g, "n");
+    -w;
+    Softmax(w);
+    v.read_value();
+  }
+  w.value();
+  v.value();
+}
+
 const GoldenProgram kPrograms[] = {
     {"variable_of_constant", VariableOfConstant},
     {"variable_in_scopes", VariableInScopes},
@@ -231,6 +267,7 @@ const GoldenProgram kPrograms[] = {
     {"global_steps", GlobalSteps},
     {"unknown_shapes", UnknownShapes},
     {"caching", Caching},
+    {"implicit_reads", ImplicitReads},
 };
 
 INSTANTIATE_TEST_SUITE_P(Variables, GoldenTest, GoldensOf(kPrograms), GoldenName);

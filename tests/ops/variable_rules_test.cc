@@ -639,6 +639,49 @@ TEST_P(VariableRules, StateBelongsToTheSessionAndGoesWithIt) {
   EXPECT_LT(held(), kBytes);
 }
 
+TEST_P(VariableRules, HandlesThatOutliveTheirGraphAreInvalid) {
+  Variable v, parts;
+  {
+    Graph gone({.use_resource = GetParam()});
+    v = MakeVariable(gone, {1.0, 2.0}, {.name = "v"});
+    parts = GetVariable(gone, "parts", {4}, {.partitioner = FixedSizePartitioner(2)});
+    EXPECT_TRUE(v && parts);
+  }
+  const Variable here = MakeVariable(g, {3.0, 4.0}, {.name = "here"});
+  for (const Variable& stale : {v, parts}) {
+    EXPECT_FALSE(stale);
+    for (const Output& made :
+         {stale.value(), stale.read_value(), stale.initialized_value(), stale.is_initialized(),
+          stale.Assign({5.0, 6.0}), stale.AssignAdd({1.0, 1.0}), Output(stale * 2.f)}) {
+      EXPECT_FALSE(made);
+    }
+    EXPECT_TRUE(absl::IsFailedPrecondition(session().Run({stale}).status()));
+  }
+  EXPECT_TRUE(g.status().ok());
+  EXPECT_FALSE(here + v.initial_value());
+  ExpectError(absl::StatusCode::kFailedPrecondition, "of a graph that is gone");
+  here.Assign(v);
+  ExpectError(absl::StatusCode::kFailedPrecondition, "of a graph that is gone");
+}
+
+TEST_P(VariableRules, EachThreadHasItsOwnCurrentScope) {
+  const VariableScope a(g, "a", {.initializer = Ones()});
+  std::thread([this] {
+    EXPECT_EQ(CurrentVariableScope(g)->name, "");
+    EXPECT_EQ(GetVariable(g, "v", {2}, Zeros()).name(), "v:0");
+    const VariableScope b(g, "b");
+    EXPECT_EQ(GetVariable(g, "v", {2}, Zeros()).name(), "b/v:0");
+  }).join();
+  EXPECT_EQ(CurrentVariableScope(g)->name, "a");
+  EXPECT_EQ(GetVariable(g, "v", {2}).name(), "a/v:0");
+  EXPECT_THAT(Names(GlobalVariables(g)), ElementsAre("v:0", "b/v:0", "a/v:0"));
+}
+
+TEST_P(VariableRules, ExpectedShapeIsIgnored) {
+  const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v", .expected_shape = Shape({7})});
+  EXPECT_EQ(v.shape(), Shape({2}));
+}
+
 TEST_P(VariableRules, AFetchedValueOutlivesItsSession) {
   const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
   Initialize();

@@ -152,6 +152,13 @@ int64_t LateMemory::bytes_in_use() const {
   return in_use_;
 }
 
+int64_t LateMemory::bytes_free() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  int64_t bytes = 0;
+  for (const auto& [offset, size] : free_) bytes += static_cast<int64_t>(size);
+  return bytes;
+}
+
 void LateMemory::Open() {
   if (mprotect(outside_, bytes_, PROT_READ | PROT_WRITE) != 0) Give("mprotect");
 }

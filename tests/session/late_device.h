@@ -59,6 +59,7 @@ class LateMemory : public Allocator {
   void Deallocate(void* data, size_t bytes) override;
   bool host_accessible() const override { return false; }
   int64_t bytes_in_use() const override;
+  int64_t bytes_free() const override;
 
   // Between the two the host may touch it at the addresses that tensors hold: for work on the
   // stream that has nothing else to go by.

@@ -477,6 +477,48 @@ TEST(Session, NodesAddedLaterCanBeRun) {
   EXPECT_EQ((*session.Run({y}))[0].scalar<float>(), 8);
 }
 
+TEST(Session, ANodeThatHasRunMayNotChange) {
+  Graph g;
+  const Output x = Const(g, 2.f, "x"), y = Const(g, 3.f);
+  const Output twice = AddOp("Mul", {x, x}, {}, "twice"), never_run = Identity(x, "never_run");
+  Session session = Start(g), other = Start(g);
+  const Step step = *session.Prepare({}, {twice});
+  ASSERT_TRUE(session.Run({twice}).ok());
+  ASSERT_TRUE(g.SetInput(never_run.node, 0, y).ok());
+  EXPECT_EQ((*session.Run({twice}))[0].scalar<float>(), 4) << "what has not run may change";
+  EXPECT_EQ((*session.Run({never_run}))[0].scalar<float>(), 3);
+
+  ASSERT_TRUE(g.SetInput(twice.node, 0, y).ok());
+  Tensors out;
+  for (const absl::Status& status :
+       {session.Run({twice}).status(), step.Run({}, &out), session.Run({y}).status()}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("Operation 'twice' was changed by updating input tensor after it was run "
+                          "by a session. Either don't modify nodes after running them or create a "
+                          "new session."));
+  }
+  EXPECT_EQ((*other.Run({twice}))[0].scalar<float>(), 6) << "had not run it";
+  EXPECT_EQ((*Start(g).Run({twice}))[0].scalar<float>(), 6);
+}
+
+TEST(Session, ElementsOfAGraphThatIsGoneAreRefused) {
+  Output x;
+  {
+    Graph gone;
+    x = Const(gone, 1.f);
+  }
+  Graph g;
+  const Output y = Const(g, 2.f);
+  Session session = Start(g);
+  for (const absl::Status& status :
+       {session.Run({x}).status(), session.Run({{x, Tensor::Scalar(1.f)}}, {y}).status(),
+        session.Run(Operation(x))}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  }
+  EXPECT_TRUE(session.Run({y}).ok());
+}
+
 // An op of the test's own whose kernel waits until it is told to go on.
 struct Gate {
   std::mutex mutex;

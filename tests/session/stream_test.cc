@@ -339,7 +339,8 @@ TEST(Stream, StepThatDoesNotFitIsResourceExhausted) {
   EXPECT_THAT(std::string(out.status().message()), HasSubstr("float[262144]"));
   EXPECT_THAT(std::string(out.status().message()), ContainsRegex("of node [A-Za-z]+ "));
   EXPECT_THAT(std::string(out.status().message()), HasSubstr("GPU:0"));
-  EXPECT_THAT(std::string(out.status().message()), ContainsRegex("; [0-9]+ bytes are in use"));
+  EXPECT_THAT(std::string(out.status().message()),
+              ContainsRegex("; [0-9]+ bytes are in use, [0-9]+ free"));
 }
 
 }  // namespace

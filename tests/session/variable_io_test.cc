@@ -80,6 +80,18 @@ TEST_P(VariableIo, WhatHasSeveralStoragesIsLoadedPieceByPiece) {
   EXPECT_THAT(Eval(whole, &session)->flat<float>(), ElementsAre(1, 2, 3));
 }
 
+TEST_P(VariableIo, AVariableWhoseGraphIsGoneIsRefused) {
+  Variable v;
+  {
+    Graph gone({.use_resource = GetParam()});
+    v = MakeVariable(gone, {1.0, 2.0}, {.name = "v"});
+  }
+  Session session = *Session::Create(g);
+  Expect(Eval(v, &session).status(), absl::StatusCode::kFailedPrecondition, {"gone"});
+  Expect(Load(v, Tensor::Vector<float>({1, 2}), &session), absl::StatusCode::kFailedPrecondition,
+         {"v:0", "gone"});
+}
+
 TEST_P(VariableIo, RestoringInitializesWithoutTheInitialValue) {
   const std::string path = testing::MakeTempDirectory("variable_io") + "/m";
   {

@@ -1,0 +1,31 @@
+#ifndef WEIR_CORE_PER_THREAD_H_
+#define WEIR_CORE_PER_THREAD_H_
+
+#include <map>
+#include <thread>
+
+namespace weir {
+
+// One T for each thread that asks for it, made then. Threads ask one at a time: who builds on what
+// another one has built waits for it anyway.
+template <class T>
+class PerThread {
+ public:
+  T& get() {
+    const std::thread::id asking = std::this_thread::get_id();
+    if (latest_ == nullptr || asking != owner_) {
+      latest_ = &all_[asking];
+      owner_ = asking;
+    }
+    return *latest_;
+  }
+
+ private:
+  std::map<std::thread::id, T> all_;
+  std::thread::id owner_;
+  T* latest_ = nullptr;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_PER_THREAD_H_
