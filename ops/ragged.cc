@@ -242,8 +242,7 @@ Grads RaggedGatherGradient(GradContext& g) {
   const Output starts = Gather(splits, indices);
   const Output limits = Gather(StridedSlice(splits, {Index::Range(1, std::nullopt)}), indices);
   if (!starts || !limits) return {};
-  const Output rows =
-      RaggedRange(starts, limits, ConstLike(starts, 1), splits.dtype(), {}).values;
+  const Output rows = RaggedRange(starts, limits, ConstLike(starts, 1), splits.dtype(), {}).values;
   Grads out(g.num_inputs());
   out[depth] = IndexedSlices{.values = g.dy(g.node().num_outputs() - 1),
                              .indices = rows,
