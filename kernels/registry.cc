@@ -4,11 +4,14 @@
 
 namespace weir {
 
+void AddBatchKernels(KernelRegistry* r);  // batch.cc, of a library of its own
+
 const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
     AddAccumulatorKernels(kernels);
     AddBarrierKernels(kernels);
+    AddBatchKernels(kernels);
     AddBatchNormCpu(kernels);
     AddBetaincCpu(kernels);
     AddBiasCpu(kernels);

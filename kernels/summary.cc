@@ -1,4 +1,4 @@
-#include "weir/kernels/summary.h"
+#include "weir/kernels/summary_writer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,9 +38,13 @@ double AsDouble(T value) {
   }
 }
 
-template <class T>
+// The first of the inputs that a summary is made of: writers have theirs before them.
+constexpr int FirstInput(SummarySink sink) { return sink == SetSummary ? 0 : 2; }
+
+template <class T, SummarySink kSink>
 absl::Status ScalarSummary(KernelContext& ctx) {
-  const Tensor &tags = ctx.input(0), &values = ctx.input(1);
+  const Tensor& tags = ctx.input(FirstInput(kSink));
+  const Tensor& values = ctx.input(FirstInput(kSink) + 1);
   const bool one = tags.num_elements() == 1 && values.num_elements() == 1 && tags.rank() <= 1 &&
                    values.rank() <= 1;
   if (!one && tags.shape() != values.shape()) {
@@ -53,7 +57,7 @@ absl::Status ScalarSummary(KernelContext& ctx) {
     value->set_tag(tags.data<std::string>()[i]);
     value->set_simple_value(static_cast<float>(AsDouble(values.data<T>()[i])));
   }
-  return SetSummary(ctx, summary);
+  return kSink(ctx, summary);
 }
 
 // ---- histograms
@@ -101,12 +105,13 @@ void FillHistogram(const std::vector<double>& values, proto::HistogramProto* out
   }
 }
 
-template <class T>
+template <class T, SummarySink kSink>
 absl::Status HistogramSummary(KernelContext& ctx) {
-  WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(ctx.input(0)));
+  WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(ctx.input(FirstInput(kSink))));
+  const Tensor& from = ctx.input(FirstInput(kSink) + 1);
   std::vector<double> values;
-  values.reserve(ctx.input(1).num_elements());
-  for (const T& element : ctx.input(1).flat<T>()) {
+  values.reserve(from.num_elements());
+  for (const T& element : from.flat<T>()) {
     const double v = AsDouble(element);
     if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", ctx.node().name());
     if (std::isinf(v)) return InvalidArgument("Infinity in Histogram for: ", ctx.node().name());
@@ -116,7 +121,7 @@ absl::Status HistogramSummary(KernelContext& ctx) {
   proto::Summary::Value* value = summary.add_value();
   value->set_tag(tag);
   FillHistogram(values, value->mutable_histo());
-  return SetSummary(ctx, summary);
+  return kSink(ctx, summary);
 }
 
 // ---- merging, tensors
@@ -167,14 +172,21 @@ absl::Status TensorSummaryV2(KernelContext& ctx) {
 
 template <class... Ts>
 void AddNumeric(KernelRegistry* r, List<Ts...>) {
-  (r->Add("ScalarSummary", kCpu, DataTypeOf<Ts>::value, ScalarSummary<Ts>), ...);
-  (r->Add("HistogramSummary", kCpu, DataTypeOf<Ts>::value, HistogramSummary<Ts>), ...);
+  (r->Add("ScalarSummary", kCpu, DataTypeOf<Ts>::value, ScalarSummary<Ts, SetSummary>), ...);
+  (r->Add("HistogramSummary", kCpu, DataTypeOf<Ts>::value, HistogramSummary<Ts, SetSummary>), ...);
+  (r->Add("WriteScalarSummary", kCpu, DataTypeOf<Ts>::value, ScalarSummary<Ts, WriteSummaryEvent>),
+   ...);
+  (r->Add("WriteHistogramSummary", kCpu, DataTypeOf<Ts>::value,
+          HistogramSummary<Ts, WriteSummaryEvent>),
+   ...);
 }
 
 }  // namespace
 
 void AddSummary(KernelRegistry* r) {
   AddNumeric(r, RealNumbers());
+  r->Add("WriteHistogramSummary", kCpu, DT_BOOL, HistogramSummary<bool, WriteSummaryEvent>);
+  AddSummaryWriterKernels(r);
   const auto add = [r](absl::string_view op, absl::Status (*run)(KernelContext&)) {
     r->Add(op, kCpu, run);
   };

@@ -6,7 +6,7 @@
 
 #include "weir/kernels/image_codec.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/summary.h"
+#include "weir/kernels/summary_writer.h"
 #include "weir/proto/summary.pb.h"
 
 // Summaries of images and sounds, as PNG and WAV.
@@ -50,22 +50,22 @@ std::string PartTag(const std::string& tag, absl::string_view kind, int64_t i, i
 }
 
 template <class T>
-absl::Status ImageSummary(KernelContext& ctx, int64_t max_images, const Tensor& bad_color) {
-  const Tensor& images = ctx.input(1);
-  WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(ctx.input(0)));
+absl::Status AddImages(const Tensor& tags, const Tensor& images, int64_t max_images,
+                       const Tensor& bad_color, proto::Summary* summary) {
+  WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(tags));
   const int64_t depth = images.rank() == 4 ? images.dim(3) : 0;
   if (depth != 1 && depth != 3 && depth != 4) {
     return InvalidArgument("Tensor must be 4-D with last dim 1, 3, or 4, not ",
                            images.shape().ToString());
   }
-  if (bad_color.num_elements() < depth)
-    return InvalidArgument("bad_color must have as many elements as the images channels: ", depth);
+  if (bad_color.rank() != 1 || bad_color.num_elements() < depth)
+    return InvalidArgument(
+        "bad_color must be a vector with as many elements as the images channels: ", depth);
   const int64_t height = images.dim(1), width = images.dim(2), size = height * width * depth;
   if (size == 0 || size >= (int64_t{1} << 29)) {
     return InvalidArgument("images of shape ", images.shape().ToString(),
                            " are empty or too large for a summary");
   }
-  proto::Summary summary;
   for (int64_t i = 0; i < std::min(images.dim(0), max_images); ++i) {
     const T* from = images.data<T>() + i * size;
     std::vector<uint8_t> bytes;
@@ -74,7 +74,7 @@ absl::Status ImageSummary(KernelContext& ctx, int64_t max_images, const Tensor& 
     } else {
       bytes = ToBytes(std::vector<float>(from, from + size), depth, bad_color.data<uint8_t>());
     }
-    proto::Summary::Value* value = summary.add_value();
+    proto::Summary::Value* value = summary->add_value();
     value->set_tag(PartTag(tag, "image", i, max_images));
     value->mutable_image()->set_height(static_cast<int32_t>(height));
     value->mutable_image()->set_width(static_cast<int32_t>(width));
@@ -82,7 +82,7 @@ absl::Status ImageSummary(KernelContext& ctx, int64_t max_images, const Tensor& 
     WEIR_ASSIGN_OR_RETURN(*value->mutable_image()->mutable_encoded_image_string(),
                           EncodePng(bytes.data(), {1, height, width, depth}, 8, -1));
   }
-  return SetSummary(ctx, summary);
+  return absl::OkStatus();
 }
 
 template <class T>
@@ -94,8 +94,21 @@ absl::StatusOr<Kernel> MakeImageSummary(const KernelInit& init) {
                            bad_color.Description());
   }
   return Kernel([max_images, bad_color](KernelContext& ctx) -> absl::Status {
-    return ImageSummary<T>(ctx, max_images, bad_color);
+    proto::Summary summary;
+    WEIR_RETURN_IF_ERROR(AddImages<T>(ctx.input(0), ctx.input(1), max_images, bad_color, &summary));
+    return SetSummary(ctx, summary);
   });
+}
+
+template <class T>
+absl::StatusOr<Kernel> MakeWriteImageSummary(const KernelInit& init) {
+  return Kernel(
+      [max_images = init.attr<int64_t>("max_images")](KernelContext& ctx) -> absl::Status {
+        proto::Summary summary;
+        WEIR_RETURN_IF_ERROR(
+            AddImages<T>(ctx.input(2), ctx.input(3), max_images, ctx.input(4), &summary));
+        return WriteSummaryEvent(ctx, summary);
+      });
 }
 
 // ---- sounds
@@ -128,9 +141,9 @@ std::string EncodeWav(const float* samples, uint32_t rate, int64_t channels, int
   return wav;
 }
 
-absl::Status AudioSummary(KernelContext& ctx, int64_t max_outputs) {
-  const Tensor &sounds = ctx.input(1), &rate = ctx.input(2);
-  WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(ctx.input(0)));
+absl::Status AddSounds(const Tensor& tags, const Tensor& sounds, const Tensor& rate,
+                       int64_t max_outputs, proto::Summary* summary) {
+  WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(tags));
   if (sounds.rank() != 2 && sounds.rank() != 3) {
     return InvalidArgument("Tensor must be 3-D or 2-D, got: ", sounds.shape().ToString());
   }
@@ -142,9 +155,8 @@ absl::Status AudioSummary(KernelContext& ctx, int64_t max_outputs) {
     return InvalidArgument("sounds of shape ", sounds.shape().ToString(),
                            " do not fit the WAV format");
   }
-  proto::Summary summary;
   for (int64_t i = 0; i < std::min(sounds.dim(0), max_outputs); ++i) {
-    proto::Summary::Value* value = summary.add_value();
+    proto::Summary::Value* value = summary->add_value();
     value->set_tag(PartTag(tag, "audio", i, max_outputs));
     proto::Summary::Audio* audio = value->mutable_audio();
     audio->set_sample_rate(*rate.data<float>());
@@ -155,22 +167,33 @@ absl::Status AudioSummary(KernelContext& ctx, int64_t max_outputs) {
         EncodeWav(sounds.data<float>() + i * frames * channels,
                   static_cast<uint32_t>(std::lround(*rate.data<float>())), channels, frames));
   }
-  return SetSummary(ctx, summary);
+  return absl::OkStatus();
+}
+
+template <SummarySink kSink>
+absl::StatusOr<Kernel> MakeAudioSummary(const KernelInit& init) {
+  constexpr int kFirst = kSink == SetSummary ? 0 : 2;
+  return Kernel(
+      [max_outputs = init.attr<int64_t>("max_outputs")](KernelContext& ctx) -> absl::Status {
+        proto::Summary summary;
+        WEIR_RETURN_IF_ERROR(AddSounds(ctx.input(kFirst), ctx.input(kFirst + 1),
+                                       ctx.input(kFirst + 2), max_outputs, &summary));
+        return kSink(ctx, summary);
+      });
+}
+
+template <class... Ts>
+void AddImageKernels(KernelRegistry* r, List<Ts...>) {
+  (r->Add("ImageSummary", kCpu, DataTypeOf<Ts>::value, MakeImageSummary<Ts>), ...);
+  (r->Add("WriteImageSummary", kCpu, DataTypeOf<Ts>::value, MakeWriteImageSummary<Ts>), ...);
 }
 
 }  // namespace
 
 void AddSummaryMedia(KernelRegistry* r) {
-  r->Add("ImageSummary", kCpu, DT_UINT8, MakeImageSummary<uint8_t>);
-  r->Add("ImageSummary", kCpu, DT_FLOAT, MakeImageSummary<float>);
-  r->Add("ImageSummary", kCpu, DT_HALF, MakeImageSummary<half>);
-  r->Add("ImageSummary", kCpu, DT_DOUBLE, MakeImageSummary<double>);
-  r->Add("AudioSummaryV2", kCpu, [](const KernelInit& init) -> absl::StatusOr<Kernel> {
-    const int64_t max_outputs = init.attr<int64_t>("max_outputs");
-    return Kernel([max_outputs](KernelContext& ctx) -> absl::Status {
-      return AudioSummary(ctx, max_outputs);
-    });
-  });
+  AddImageKernels(r, List<uint8_t, float, half, double>());
+  r->Add("AudioSummaryV2", kCpu, MakeAudioSummary<SetSummary>);
+  r->Add("WriteAudioSummary", kCpu, MakeAudioSummary<WriteSummaryEvent>);
 }
 
 }  // namespace weir

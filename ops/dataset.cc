@@ -62,9 +62,11 @@ void AddSources(OpRegistry* ops) {
 }
 
 OpSpec FunctionalOp(absl::string_view name, absl::string_view inputs, absl::string_view function,
-                    absl::string_view doc) {
+                    absl::string_view doc, absl::string_view second_attr = {}) {
   OpSpec op = DatasetOp(name, doc);
-  op.In(inputs).Attr(function).Attr("Targuments: list(type) >= 0");
+  op.In(inputs).Attr(function);
+  if (!second_attr.empty()) op.Attr(second_attr);
+  op.Attr("Targuments: list(type) >= 0");
   WithElements(op);
   return op;
 }
@@ -81,7 +83,9 @@ void AddFunctional(OpRegistry* ops) {
   ops->Add(FunctionalOp("ParallelMapDataset",
                         "input_dataset: variant, other_arguments: Targuments, "
                         "num_parallel_calls: int32",
-                        "f: func", "MapDataset; in order, whatever the attributes allow.")
+                        "f: func",
+                        "MapDataset, several elements at once; in order, whatever the attributes "
+                        "allow.")
                .Attr("use_inter_op_parallelism: bool = true")
                .Attr("sloppy: bool = false")
                .Attr("preserve_cardinality: bool = false")
@@ -89,7 +93,9 @@ void AddFunctional(OpRegistry* ops) {
   ops->Add(FunctionalOp("ParallelMapDatasetV2",
                         "input_dataset: variant, other_arguments: Targuments, "
                         "num_parallel_calls: int64",
-                        "f: func", "MapDataset; in order, whatever the attributes allow.")
+                        "f: func",
+                        "MapDataset, several elements at once; in order, whatever the attributes "
+                        "allow.")
                .Attr("use_inter_op_parallelism: bool = true")
                .Attr("deterministic: string = 'default'")
                .Attr("preserve_cardinality: bool = false")
@@ -101,6 +107,80 @@ void AddFunctional(OpRegistry* ops) {
   ops->Add(FunctionalOp("FlatMapDataset", kMapInputs, "f: func",
                         "The elements of the data sets that a function makes of each element.")
                .Attr(kMetadata));
+  ops->Add(FunctionalOp("ParallelFilterDataset",
+                        "input_dataset: variant, other_arguments: Targuments, "
+                        "num_parallel_calls: int64",
+                        "predicate: func", "FilterDataset, several elements at once.",
+                        "deterministic: string = 'default'")
+               .Attr(kMetadata));
+  ops->Add(FunctionalOp("TakeWhileDataset", kMapInputs, "predicate: func",
+                        "The elements before the first for which a function returns false.")
+               .Attr(kMetadata));
+  ops->Add(FunctionalOp("MapAndBatchDataset",
+                        "input_dataset: variant, other_arguments: Targuments, batch_size: int64, "
+                        "num_parallel_calls: int64, drop_remainder: bool",
+                        "f: func", "A data set of batches of what a function makes of elements.")
+               .Attr("preserve_cardinality: bool = false")
+               .Attr(kMetadata));
+}
+
+// Interleaved data sets: what each op takes after the function's arguments, and its attributes.
+struct InterleaveOp {
+  const char *name, *numbers, *before_types;
+  std::vector<const char*> attrs;
+};
+
+void AddInterleaved(OpRegistry* ops) {
+  const char* const kBuffers =
+      "cycle_length: int64, block_length: int64, buffer_output_elements: int64, "
+      "prefetch_input_elements: int64";
+  const char* const kSloppyBuffers =
+      "cycle_length: int64, block_length: int64, sloppy: bool, buffer_output_elements: int64, "
+      "prefetch_input_elements: int64";
+  const char* const kCalls = "cycle_length: int64, block_length: int64, num_parallel_calls: int64";
+  const std::string buffers_calls = absl::StrCat(kBuffers, ", num_parallel_calls: int64");
+  const char* const kDeterministic = "deterministic: string = 'default'";
+  const InterleaveOp all[] = {
+      {"InterleaveDataset", "cycle_length: int64, block_length: int64", "", {kMetadata}},
+      {"ParallelInterleaveDataset", kSloppyBuffers, "", {kMetadata}},
+      {"LegacyParallelInterleaveDatasetV2", kBuffers, kDeterministic, {kMetadata}},
+      {"ParallelInterleaveDatasetV2", kCalls, "", {"sloppy: bool = false", kMetadata}},
+      {"ParallelInterleaveDatasetV3", kCalls, kDeterministic, {kMetadata}},
+      {"ParallelInterleaveDatasetV4", buffers_calls.c_str(), kDeterministic, {kMetadata}},
+  };
+  for (const InterleaveOp& op : all) {
+    OpSpec spec = FunctionalOp(
+        op.name, absl::StrCat("input_dataset: variant, other_arguments: Targuments, ", op.numbers),
+        "f: func",
+        "The elements of the data sets that a function makes of `cycle_length` elements at a time, "
+        "`block_length` of each in turn.",
+        op.before_types);
+    for (const char* attr : op.attrs) spec.Attr(attr);
+    ops->Add(std::move(spec));
+  }
+}
+
+void AddFolds(OpRegistry* ops) {
+  for (const bool reduce : {false, true}) {
+    OpSpec op(reduce ? "ReduceDataset" : "ScanDataset");
+    op.In("input_dataset: variant, initial_state: Tstate, other_arguments: Targuments")
+        .Out(reduce ? "components: output_types" : "handle: variant")
+        .Attr("f: func")
+        .Attr("Tstate: list(type) >= 1")
+        .Attr("Targuments: list(type) >= 0");
+    WithElements(op);
+    if (reduce) op.Attr("use_inter_op_parallelism: bool = true").Attr(kMetadata).Stateful();
+    if (!reduce) {
+      op.Attr("preserve_cardinality: bool = false")
+          .Attr("use_default_device: bool = true")
+          .Attr(kMetadata);
+    }
+    ops->Add(op.InferShape(reduce ? ElementShapes : ScalarShape)
+                 .NotDifferentiable()
+                 .Doc(reduce ? "What a function makes of a state and one element after another."
+                             : "What a function makes of each element and a state, which it hands "
+                               "on."));
+  }
 }
 
 // An op that takes a data set and some numbers.
@@ -170,6 +250,16 @@ void AddOrder(OpRegistry* ops) {
   ops->Add(TransformOp("ConcatenateDataset", "input_dataset: variant, another_dataset: variant",
                        "One data set after the other.")
                .Attr(kMetadata));
+  ops->Add(TransformOp("CacheDataset", "input_dataset: variant, filename: string",
+                       "The same data set, read once and then kept in memory.")
+               .Attr(kMetadata));
+  ops->Add(TransformOp("ShardDataset", "input_dataset: variant, num_shards: int64, index: int64",
+                       "Each `num_shards`th element of a data set, from `index` on.",
+                       "require_non_empty: bool = false")
+               .Attr(kMetadata));
+  ops->Add(TransformOp("UnbatchDataset", "input_dataset: variant",
+                       "The rows of each element, one after the other.")
+               .Attr(kMetadata));
   ops->Add(TransformOp("ZipDataset", "input_datasets: N * variant",
                        "A data set whose elements are those of several, side by side; it ends "
                        "with the shortest.")
@@ -179,7 +269,8 @@ void AddOrder(OpRegistry* ops) {
 
 void AddHints(OpRegistry* ops) {
   ops->Add(TransformOp("PrefetchDataset", "input_dataset: variant, buffer_size: int64",
-                       "The same data set: elements are made when they are wanted.")
+                       "The same data set, of which up to `buffer_size` elements are made before "
+                       "they are wanted.")
                .Attr("slack_period: int = 0")
                .Attr("legacy_autotune: bool = true")
                .Attr("buffer_size_min: int = 0")
@@ -188,6 +279,14 @@ void AddHints(OpRegistry* ops) {
                        "The same data set: options tell how fast, not what.",
                        "serialized_options: string")
                .Attr(kMetadata));
+  ops->Add(TransformOp("MaxIntraOpParallelismDataset",
+                       "input_dataset: variant, max_intra_op_parallelism: int64",
+                       "The same data set: the session's threads are there for all."));
+  ops->Add(TransformOp("PrivateThreadPoolDataset", "input_dataset: variant, num_threads: int64",
+                       "The same data set: the session's threads are there for all."));
+  ops->Add(TransformOp("OptimizeDataset", "input_dataset: variant, optimizations: string",
+                       "The same data set: optimizations change no element.")
+               .Attr("optimization_configs: list(string) = []"));
   OpSpec model = DatasetOp("ModelDataset", "The same data set: there is nothing to tune.");
   model.In("input_dataset: variant")
       .Attr("algorithm: int = 0")
@@ -238,6 +337,8 @@ void AddIterators(OpRegistry* ops) {
 void AddDatasetOps(OpRegistry* ops) {
   AddSources(ops);
   AddFunctional(ops);
+  AddInterleaved(ops);
+  AddFolds(ops);
   AddBatches(ops);
   AddOrder(ops);
   AddHints(ops);

@@ -2,6 +2,8 @@
 
 namespace weir {
 
+void AddBatchOps(OpRegistry* ops);  // batch.cc
+
 const OpRegistry& BuiltinOps() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
@@ -31,6 +33,7 @@ const OpRegistry& BuiltinOps() {
     AddStagingOps(ops);
     AddStateOps(ops);
     AddStringOps(ops);
+    AddBatchOps(ops);
     AddSummaryOps(ops);
     AddTableOps(ops);
     AddTensorArrayOps(ops);

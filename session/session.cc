@@ -29,10 +29,12 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
         options(std::move(o)),
         resources(options.resources != nullptr ? options.resources
                                                : std::make_shared<ResourceMap>()) {}
-  // Handles that were fetched may keep variables; what their values lie in goes now.
+  // Handles that were fetched may keep variables; what their values lie in goes now. What works on
+  // by itself (iterators, batchers) ends before the functions that it calls.
   ~Impl() {
     if (options.resources != nullptr) return;
     for (const auto& variable : resources->All<VariableState>()) variable->Clear();
+    resources->Reset({});
   }
 
   const Graph& graph;

@@ -372,5 +372,82 @@ TEST_F(DatasetsTest, WrongElementsAndArgumentsAreErrors) {
   EXPECT_EQ(session.Run(Iterate(Range(0, 3, 0)).start).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(DatasetsTest, WorkAheadKeepsTheOrderAndEndsWithTheSession) {
+  const FunctionRef scale = Define("scale", {DT_INT64, DT_INT64},
+                                   [](Graph&, const Outputs& a) { return Outputs{a[0] * a[1]}; });
+  const auto ahead = [&](const char* op, const Set& set, const FunctionRef& f,
+                         const Outputs& captured, const Outputs& numbers) {
+    Attrs attrs = ElementAttrs(set);
+    attrs.emplace_back("f", f);
+    std::vector<Arg> args = {set.handle, captured};
+    for (const Output& n : numbers) args.emplace_back(n);
+    return Set{AddOp(op, args, attrs), set.types, set.shapes};
+  };
+  const Set mapped = ahead("ParallelMapDatasetV2", Range(0, 50), scale, {Number(3)}, {Number(4)});
+  const std::vector<int64_t> all = Numbers(By("PrefetchDataset", mapped, {Number(5)}));
+  ASSERT_EQ(all.size(), 50u);
+  for (int64_t i = 0; i < 50; ++i) EXPECT_EQ(all[i], 3 * i);
+  EXPECT_EQ(last_.code(), absl::StatusCode::kOutOfRange);
+  // Much is under way when the session ends.
+  EXPECT_EQ(Numbers(By("PrefetchDataset", mapped, {Number(1000)}), 2).size(), 2u);
+  const Set batches = ahead("MapAndBatchDataset", Range(0, 5), scale, {Number(2)},
+                            {Number(2), Number(3), Const(g_, false)});
+  const std::vector<Tensors> rows = Elements(batches);
+  EXPECT_TRUE(rows.empty()) << "the shapes promised are scalars";
+  EXPECT_EQ(last_.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DatasetsTest, InterleavedDataSetsTakeTurns) {
+  const FunctionRef twice = Define("twice", {DT_INT64}, [](Graph& body, const Outputs& a) {
+    const Output end = a[0] + Const(body, Tensor::Scalar(int64_t{3}));
+    return Outputs{AddOp(
+        "RangeDataset", {a[0], end, Const(body, Tensor::Scalar(int64_t{1}))},
+        {{"output_types", DataTypes{DT_INT64}}, {"output_shapes", std::vector<Shape>{Shape()}}})};
+  });
+  const Set from = Range(0, 30, 10);
+  for (const char* op : {"InterleaveDataset", "ParallelInterleaveDatasetV3"}) {
+    Attrs attrs = ElementAttrs(from);
+    attrs.emplace_back("f", twice);
+    std::vector<Arg> args = {from.handle, Outputs{}, Number(2), Number(2)};
+    if (op[0] == 'P') args.emplace_back(Number(2));
+    EXPECT_THAT(Numbers({AddOp(op, args, attrs), from.types, from.shapes}),
+                ElementsAre(0, 1, 10, 11, 2, 12, 20, 21, 22))
+        << op;
+  }
+}
+
+TEST_F(DatasetsTest, ScanTakeWhileShardUnbatchCacheAndHints) {
+  const FunctionRef add = Define("add", {DT_INT64, DT_INT64}, [](Graph&, const Outputs& a) {
+    return Outputs{a[0] + a[1], a[0]};
+  });
+  const Set five = Range(1, 6);
+  Attrs attrs = ElementAttrs(five);
+  attrs.emplace_back("f", add);
+  const Set sums{AddOp("ScanDataset", {five.handle, Outputs{Number(100)}, Outputs{}}, attrs),
+                 five.types, five.shapes};
+  EXPECT_THAT(Numbers(sums), ElementsAre(100, 101, 103, 106, 110));
+  const FunctionRef sum = Define("sum", {DT_INT64, DT_INT64},
+                                 [](Graph&, const Outputs& a) { return Outputs{a[0] + a[1]}; });
+  attrs.back().second = sum;
+  const Output total =
+      AddOp("ReduceDataset", {five.handle, Outputs{Number(100)}, Outputs{}}, attrs);
+  EXPECT_EQ((*Session::Create(g_)->Run({total}))[0].IntAt(0), 115);
+  const FunctionRef small = Define("small", {DT_INT64}, [](Graph& body, const Outputs& a) {
+    return Outputs{AddOp("Less", {a[0], Const(body, Tensor::Scalar(int64_t{3}))})};
+  });
+  EXPECT_THAT(Numbers(Map("TakeWhileDataset", five, "predicate", small, {}, {DT_INT64})),
+              ElementsAre(1, 2));
+  EXPECT_THAT(Numbers(By("ShardDataset", five, {Number(2), Number(1)})), ElementsAre(2, 4));
+  EXPECT_THAT(Numbers(By("UnbatchDataset", Batch(five, 2), {})), ElementsAre(1, 2, 3, 4, 5));
+  const Set cached = By("CacheDataset", five, {Const(g_, "")});
+  EXPECT_EQ(Numbers(By("RepeatDataset", cached, {Number(3)})).size(), 15u);
+  for (const char* op : {"MaxIntraOpParallelismDataset", "PrivateThreadPoolDataset"})
+    EXPECT_EQ(Numbers(By(op, five, {Number(2)})).size(), 5u) << op;
+  EXPECT_EQ(Numbers(By("OptimizeDataset", five,
+                       {Const(g_, Tensor::Vector<std::string>({"noop_elimination"}))}))
+                .size(),
+            5u);
+}
+
 }  // namespace
 }  // namespace weir

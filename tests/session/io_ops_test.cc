@@ -1,9 +1,12 @@
 #include "weir/ops/io.h"
 
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
+#include "weir/core/function_library.h"
 #include "weir/ops/array.h"
 #include "weir/session/session.h"
 #include "weir/tests/io/test_files.h"
@@ -160,6 +163,108 @@ TEST(StringOps, PatternsHaveTheSyntaxOfRe2) {
   Graph g;
   const Output text = Const(g, std::vector<std::string>{"aa"});
   EXPECT_TRUE(absl::IsInvalidArgument(Fetch(g, StaticRegexFullMatch(text, "(a)\\1")).status()));
+}
+
+// ---- summaries and batches
+
+TEST(SummaryWriterOps, WriteAFileOfEvents) {
+  const std::string folder = MakeTempDirectory("events");
+  Graph g;
+  const Output writer = AddNode(g, "SummaryWriter", {})->output(0);
+  const auto op = [&](const char* name, std::vector<Output> inputs, Attrs attrs = {}) {
+    std::vector<Arg> args = {writer};
+    for (const Output& input : inputs) args.emplace_back(input);
+    Node* node = AddNode(name, args, std::move(attrs));
+    EXPECT_NE(node, nullptr) << g.status();
+    return Operation(node);
+  };
+  const Output step = Const(g, int64_t{7}), tag = Const(g, "loss");
+  const Operation create =
+      op("CreateSummaryFileWriter",
+         {Const(g, folder), Const(g, int32_t{10}), Const(g, int32_t{100000}), Const(g, "x")});
+  const std::vector<Operation> writes = {
+      op("WriteScalarSummary", {step, tag, Const(g, 1.5f)}),
+      op("WriteHistogramSummary", {step, tag, Const(g, std::vector<float>{1, 2})}),
+      op("WriteSummary", {step, Const(g, 2.5f), tag, Const(g, "")}),
+      op("WriteRawProtoSummary", {step, Const(g, "")}),
+      op("WriteGraphSummary", {step, Const(g, "")}),
+      op("ImportEvent", {Const(g, "")}),
+      op("WriteImageSummary", {step, tag, Const(g, Tensor::Zeros(DT_FLOAT, Shape({1, 2, 2, 1}))),
+                               Const(g, Tensor::Vector<uint8_t>({255, 0, 0, 255}))}),
+      op("WriteAudioSummary",
+         {step, tag, Const(g, Tensor::Zeros(DT_FLOAT, Shape({1, 4}))), Const(g, 8000.f)})};
+  Session session = *Session::Create(g);
+  EXPECT_EQ(session.Run(writes[0]).code(), absl::StatusCode::kNotFound) << "there is no file yet";
+  ASSERT_TRUE(session.Run(create).ok());
+  for (const Operation& write : writes) {
+    const absl::Status status = session.Run(write);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_TRUE(session.Run(op("FlushSummaryWriter", {})).ok());
+  EXPECT_TRUE(session.Run(op("CloseSummaryWriter", {})).ok());
+  EXPECT_EQ(session.Run(writes[0]).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(session.Run(op("CreateSummaryDbWriter", {tag, tag, tag, tag})).code(),
+            absl::StatusCode::kUnimplemented);
+  const auto files = Files().List(folder);
+  ASSERT_TRUE(files.ok());
+  ASSERT_EQ(files->size(), 1u);
+  const std::string bytes = ReadBytes(JoinPath(folder, (*files)[0]));
+  EXPECT_THAT(bytes, HasSubstr("brain.Event:2"));
+  EXPECT_THAT(bytes, HasSubstr("loss"));
+  EXPECT_THAT(bytes, HasSubstr("PNG"));
+  EXPECT_THAT(bytes, HasSubstr("WAVEfmt"));
+}
+
+TEST(BatchOps, RowsOfTwoStepsAreJoinedAndDealtOut) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1});
+  Node* batch = AddNode("Batch", {Outputs{x}},
+                        {{"num_batch_threads", 1},
+                         {"max_batch_size", 3},
+                         {"batch_timeout_micros", 60000000},
+                         {"grad_timeout_micros", 60000000}});
+  ASSERT_NE(batch, nullptr) << g.status();
+  const Output doubled = AddOp("AddV2", {batch->output(0), batch->output(0)});
+  const Output mine = AddOp("Unbatch", {doubled, batch->output(1), batch->output(2)},
+                            {{"timeout_micros", 60000000}});
+  Session session = *Session::Create(g, {.num_threads = 2});
+  Tensor first;
+  std::thread other([&] { first = (*session.Run({{x, Tensor::Vector({1.f})}}, {mine}))[0]; });
+  const auto second = session.Run({{x, Tensor::Vector({2.f, 3.f})}}, {mine});
+  other.join();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(IdenticalTensors((*second)[0], Tensor::Vector({4.f, 6.f})));
+  EXPECT_TRUE(IdenticalTensors(first, Tensor::Vector({2.f})));
+  EXPECT_EQ(session.Run({{x, Tensor::Vector({1.f, 2.f, 3.f, 4.f})}}, {mine}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(BatchOps, FunctionsSeePaddedBatches) {
+  Graph g;
+  Graph body;
+  const Output arg = Placeholder(body, DT_FLOAT, {-1});
+  ASSERT_TRUE(DefineFunction(g, "twice", body, {arg}, {AddOp("AddV2", {arg, arg})}).ok());
+  const Output x = Placeholder(g, DT_FLOAT, {-1});
+  const Output y = AddOp("BatchFunction", {Outputs{x}, Outputs{}},
+                         {{"f", FunctionRef{"twice", nullptr}},
+                          {"num_batch_threads", 1},
+                          {"max_batch_size", 4},
+                          {"allowed_batch_sizes", std::vector<int64_t>{2, 4}},
+                          {"batch_timeout_micros", 1000},
+                          {"Tout", DataTypes{DT_FLOAT}}});
+  Session session = *Session::Create(g);
+  const auto out = session.Run({{x, Tensor::Vector({1.f, 2.f, 3.f})}}, {y});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_TRUE(IdenticalTensors((*out)[0], Tensor::Vector({2.f, 4.f, 6.f})));
+}
+
+TEST(BatchOps, GradientsOfPartsAreJoined) {
+  Graph g;
+  const Output whole = Const(g, std::vector<float>{1, 2}), id = Const(g, int64_t{5});
+  const Output index = Const(g, Tensor::Of<int64_t>({1, 3}, {5, 0, 2}));
+  const Output joined =
+      AddOp("UnbatchGrad", {whole, index, Const(g, std::vector<float>{3, 4}), id});
+  EXPECT_TRUE(IdenticalTensors(*Fetch(g, joined), Tensor::Vector({3.f, 4.f})));
 }
 
 }  // namespace

@@ -1,0 +1,462 @@
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "weir/core/function.h"
+#include "weir/kernels/batch.h"
+#include "weir/kernels/arguments.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
+#include "weir/kernels/waiting.h"
+
+// Batching: calls of one node in several steps wait for each other, and their rows are computed
+// together. A task joins the open batch of its queue. The batch is closed when the next task does
+// not fit in, and due when it is full or its first task has waited for the time-out. Threads of the
+// batcher take what is due. Batch gives all rows to the last of the steps and none to the others,
+// with a table of whose rows are where, by which Unbatch deals out what is made of them;
+// BatchFunction calls a function with all rows, and gives each step its own.
+namespace weir {
+
+absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts) {
+  const Tensor& first = parts[0];
+  std::vector<int64_t> dims(first.shape().dims().begin(), first.shape().dims().end());
+  dims[0] = 0;
+  for (const Tensor& part : parts) {
+    bool fits = part.dtype() == first.dtype() && part.rank() == first.rank();
+    for (int d = 1; fits && d < first.rank(); ++d) fits = part.dim(d) == first.dim(d);
+    if (!fits) {
+      return InvalidArgument("Tensors to be batched differ: ", first.Description(), " and ",
+                             part.Description());
+    }
+    dims[0] += part.dim(0);
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
+  WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), first.dtype(), shape));
+  int64_t at = 0;
+  for (const Tensor& part : parts) {
+    CopyElements(part.dtype(), part.raw(), ElementAt(out, at), part.num_elements());
+    at += part.num_elements();
+  }
+  return out;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BatchOptions {
+  int threads = 1;
+  int64_t max_batch_size = 0, max_enqueued_batches = 0;
+  std::chrono::microseconds timeout{0};
+  std::vector<int64_t> allowed_sizes;  // ascending
+  bool splits = false;                 // tasks may be larger than the largest of these
+
+  static absl::StatusOr<BatchOptions> Of(const Node& node);
+  // What a batch of this size is filled up to.
+  int64_t PaddedSize(int64_t size) const {
+    const auto it = std::lower_bound(allowed_sizes.begin(), allowed_sizes.end(), size);
+    return it == allowed_sizes.end() ? size : *it;
+  }
+  int64_t LargestSize() const {
+    return allowed_sizes.empty() ? max_batch_size : allowed_sizes.back();
+  }
+};
+
+absl::StatusOr<BatchOptions> BatchOptions::Of(const Node& node) {
+  constexpr int64_t kMostThreads = 16;
+  BatchOptions o;
+  o.threads = static_cast<int>(
+      std::clamp<int64_t>(node.attr<int64_t>("num_batch_threads"), 1, kMostThreads));
+  o.max_batch_size = node.attr<int64_t>("max_batch_size");
+  o.max_enqueued_batches = node.attr<int64_t>("max_enqueued_batches");
+  const int64_t longest = std::chrono::microseconds(std::chrono::hours(24)).count();
+  o.timeout = std::chrono::microseconds(
+      std::clamp<int64_t>(node.attr<int64_t>("batch_timeout_micros"), 0, longest));
+  o.allowed_sizes = node.attr<std::vector<int64_t>>("allowed_batch_sizes");
+  o.splits = node.attr_or<bool>("enable_large_batch_splitting", false);
+  if (o.max_batch_size <= 0)
+    return InvalidArgument("max_batch_size must be positive; was ", o.max_batch_size);
+  if (o.max_enqueued_batches <= 0)
+    return InvalidArgument("max_enqueued_batches must be positive; was ", o.max_enqueued_batches);
+  for (size_t i = 0; i < o.allowed_sizes.size(); ++i) {
+    if (o.allowed_sizes[i] <= (i == 0 ? 0 : o.allowed_sizes[i - 1]))
+      return InvalidArgument("allowed_batch_sizes entries must be monotonically increasing");
+  }
+  if (!o.allowed_sizes.empty() && !o.splits && o.allowed_sizes.back() != o.max_batch_size)
+    return InvalidArgument("final entry in allowed_batch_sizes must equal max_batch_size");
+  return o;
+}
+
+struct Task;
+using Batch = std::vector<std::unique_ptr<Task>>;
+// Computes a batch: sets the outputs of each task, or fails them all.
+using Process = std::function<absl::Status(const BatchOptions&, const Batch&)>;
+
+// What one step wants.
+struct Task {
+  KernelContext& context;
+  Kernel::Done done;
+  const Process* process;
+  Tensors inputs, captured;
+  int64_t size = 0, id = 0;
+  int64_t token = 0;  // of its cancellation
+};
+
+void Finish(Task& task, const absl::Status& status) {
+  if (task.context.cancellation() != nullptr) task.context.cancellation()->Unregister(task.token);
+  task.done(status);
+}
+
+// What the threads share with the batcher, which they may outlive by a moment.
+class BatchQueues {
+ public:
+  explicit BatchQueues(BatchOptions options) : options_(std::move(options)) {}
+
+  absl::Status Add(const std::string& queue, std::unique_ptr<Task>* task) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) return absl::CancelledError("The batcher is closed");
+    std::deque<Open>& batches = queues_[queue];
+    const int64_t size = (*task)->size;
+    if (batches.empty() || batches.back().size + size > options_.LargestSize()) {
+      if (static_cast<int64_t>(batches.size()) >= options_.max_enqueued_batches) {
+        return absl::UnavailableError(
+            "The batch scheduling queue to which this task was submitted is full");
+      }
+      if (!batches.empty()) batches.back().due = Clock::now();
+      batches.emplace_back();
+      batches.back().due = Clock::now() + options_.timeout;
+    }
+    Open& open = batches.back();
+    open.size += size;
+    open.tasks.push_back(std::move(*task));
+    if (open.size >= options_.LargestSize()) open.due = Clock::now();
+    wake_.notify_one();
+    return absl::OkStatus();
+  }
+
+  // The task, if it still waits.
+  std::unique_ptr<Task> Withdraw(int64_t id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto& [name, batches] : queues_) {
+      for (Open& open : batches) {
+        for (auto it = open.tasks.begin(); it != open.tasks.end(); ++it) {
+          if ((*it)->id != id) continue;
+          std::unique_ptr<Task> task = std::move(*it);
+          open.size -= task->size;
+          open.tasks.erase(it);
+          return task;
+        }
+      }
+    }
+    return nullptr;
+  }
+
+  void Work() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stopping_) {
+      Clock::time_point due = Clock::time_point::max();
+      Batch batch = TakeDue(&due);
+      if (!batch.empty()) {
+        lock.unlock();
+        const absl::Status status = (*batch.back()->process)(options_, batch);
+        for (const auto& task : batch) Finish(*task, status);
+        lock.lock();
+      } else if (due == Clock::time_point::max()) {
+        wake_.wait(lock);
+      } else {
+        wake_.wait_until(lock, due);
+      }
+    }
+  }
+
+  void Stop() {
+    std::map<std::string, std::deque<Open>> left;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+      left = std::move(queues_);
+      queues_.clear();
+      wake_.notify_all();
+    }
+    for (auto& [name, batches] : left) {
+      for (Open& open : batches) {
+        for (const auto& task : open.tasks)
+          Finish(*task, absl::CancelledError("The batcher is closed"));
+      }
+    }
+  }
+
+ private:
+  struct Open {
+    Batch tasks;
+    int64_t size = 0;
+    Clock::time_point due;
+  };
+
+  // A batch that is due; else nothing, and when the next one will be.
+  Batch TakeDue(Clock::time_point* next) {
+    const Clock::time_point now = Clock::now();
+    for (auto& [name, batches] : queues_) {
+      while (!batches.empty() && batches.front().due <= now) {
+        Batch tasks = std::move(batches.front().tasks);
+        batches.pop_front();
+        if (!tasks.empty()) return tasks;
+      }
+      if (!batches.empty()) *next = std::min(*next, batches.front().due);
+    }
+    return {};
+  }
+
+  const BatchOptions options_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::string, std::deque<Open>> queues_;
+  bool stopping_ = false;
+};
+
+class Batcher final : public Resource {
+ public:
+  Batcher(std::string name, BatchOptions options)
+      : name_(std::move(name)),
+        threads_wanted_(options.threads),
+        queues_(std::make_shared<BatchQueues>(std::move(options))) {}
+  ~Batcher() override {
+    queues_->Stop();
+    for (std::thread& thread : threads_) {
+      // The last to let go of a session may be a step that one of these threads has finished.
+      if (thread.get_id() == std::this_thread::get_id()) {
+        thread.detach();
+      } else {
+        thread.join();
+      }
+    }
+  }
+
+  std::string Describe() const override { return "batcher '" + name_ + "'"; }
+  void Clear() override { queues_->Stop(); }
+
+  // Calls the task's `done` when it is computed, cancelled or refused.
+  void Submit(const std::string& queue, std::unique_ptr<Task> task) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      task->id = static_cast<int64_t>(ids_() >> 1);
+      while (static_cast<int>(threads_.size()) < threads_wanted_)
+        threads_.emplace_back([queues = queues_] { queues->Work(); });
+    }
+    Cancellation* cancellation = task->context.cancellation();
+    const int64_t id = task->id;
+    const auto withdraw = [queues = queues_, id] {
+      const std::unique_ptr<Task> task = queues->Withdraw(id);
+      if (task != nullptr) Finish(*task, absl::CancelledError("Batching was cancelled"));
+    };
+    if (cancellation != nullptr && !cancellation->OnCancel(withdraw, &task->token))
+      return task->done(absl::CancelledError("Batching was cancelled"));
+    const absl::Status added = queues_->Add(queue, &task);
+    if (!added.ok()) return Finish(*task, added);
+    if (cancellation != nullptr && cancellation->cancelled()) withdraw();
+  }
+
+ private:
+  const std::string name_;
+  const int threads_wanted_;
+  const std::shared_ptr<BatchQueues> queues_;
+  std::mutex mutex_;
+  std::mt19937_64 ids_{std::random_device()()};
+  std::vector<std::thread> threads_;
+};
+
+// Input k of all tasks, in one, with copies of the first row up to the padded size.
+absl::StatusOr<Tensor> JoinInput(const BatchOptions& options, const Batch& batch, size_t k) {
+  std::vector<Tensor> parts;
+  int64_t size = 0;
+  for (const auto& task : batch) {
+    if (task->inputs.size() != batch[0]->inputs.size())
+      return InvalidArgument("Batching inputs must have equal number of edges");
+    parts.push_back(task->inputs[k]);
+    size += task->size;
+  }
+  const int64_t padding = options.PaddedSize(size) - size;
+  if (padding > 0 && parts[0].dim(0) == 0) {
+    return InvalidArgument("Cannot use an empty tensor with zero rows as padding when batching. ",
+                           "(Input ", k, " got shape ", parts[0].shape().ToString(), ".)");
+  }
+  for (int64_t i = 0; i < padding; ++i) parts.push_back(parts[0].Slice(0, 1));
+  return JoinRows(parts);
+}
+
+// ---- Batch
+
+absl::Status GiveToLast(const BatchOptions& options, const Batch& batch) {
+  KernelContext& last = batch.back()->context;
+  const auto num_inputs = static_cast<int>(batch[0]->inputs.size());
+  for (int k = 0; k < num_inputs; ++k) {
+    WEIR_ASSIGN_OR_RETURN(Tensor joined, JoinInput(options, batch, static_cast<size_t>(k)));
+    last.SetOutput(k, std::move(joined));
+  }
+  Tensor index = Tensor::Zeros(DT_INT64, Shape({static_cast<int64_t>(batch.size()), 3}));
+  int64_t* row = index.data<int64_t>();
+  int64_t at = 0;
+  for (const auto& task : batch) {
+    row[0] = task->id;
+    row[1] = at;
+    row[2] = at += task->size;
+    row += 3;
+    task->context.SetOutput(num_inputs + 1, Tensor::Scalar(task->id));
+    if (task == batch.back()) continue;
+    for (int k = 0; k < num_inputs; ++k) {
+      std::vector<int64_t> dims(task->inputs[k].shape().dims().begin(),
+                                task->inputs[k].shape().dims().end());
+      dims[0] = 0;
+      task->context.SetOutput(k, Tensor::Zeros(task->inputs[k].dtype(), Shape(dims)));
+    }
+    task->context.SetOutput(num_inputs, Tensor::Zeros(DT_INT64, Shape({0, 3})));
+  }
+  last.SetOutput(num_inputs, std::move(index));
+  return absl::OkStatus();
+}
+
+// ---- BatchFunction
+
+absl::Status CheckResults(const Tensors& results, int64_t size) {
+  for (const Tensor& t : results) {
+    if (t.rank() == 0) return FailedPrecondition("Batched output tensor has 0 dimensions");
+    if (t.dim(0) != size) {
+      return FailedPrecondition(
+          "Batched output tensor's 0th dimension does not equal the sum of the 0th dimension sizes "
+          "of the input tensors. 0th dimension size: ",
+          t.dim(0), "; padded batch size: ", size);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A batch larger than the largest allowed size goes to the function in pieces of that size.
+absl::StatusOr<Tensors> CallInPieces(Function* function, const BatchOptions& options,
+                                     const Task& caller, const Tensors& inputs) {
+  const int64_t size = inputs[0].dim(0);
+  std::vector<std::vector<Tensor>> parts;
+  for (int64_t begin = 0; begin == 0 || begin < size;) {
+    const int64_t end = std::min(size, begin + options.LargestSize());
+    Tensors args, results;
+    for (const Tensor& t : inputs) args.push_back(t.Slice(begin, end).DeepCopy());
+    args.insert(args.end(), caller.captured.begin(), caller.captured.end());
+    KernelContext& c = caller.context;
+    WEIR_RETURN_IF_ERROR(function->Call(c.step(), c.node(), args, &results));
+    WEIR_RETURN_IF_ERROR(CheckResults(results, end - begin));
+    parts.resize(results.size());
+    for (size_t k = 0; k < results.size(); ++k) parts[k].push_back(std::move(results[k]));
+    if (end == begin) break;
+    begin = end;
+  }
+  Tensors joined;
+  for (const std::vector<Tensor>& pieces : parts) {
+    WEIR_ASSIGN_OR_RETURN(joined.emplace_back(), JoinRows(pieces));
+  }
+  return joined;
+}
+
+absl::Status CallFunction(Function* function, const BatchOptions& options, const Batch& batch) {
+  Tensors inputs;
+  for (size_t k = 0; k < batch[0]->inputs.size(); ++k) {
+    WEIR_ASSIGN_OR_RETURN(inputs.emplace_back(), JoinInput(options, batch, k));
+  }
+  WEIR_ASSIGN_OR_RETURN(const Tensors results,
+                        CallInPieces(function, options, *batch.back(), inputs));
+  int64_t at = 0;
+  for (const auto& task : batch) {
+    if (task->context.num_outputs() != static_cast<int>(results.size()))
+      return Internal("Wrong number of batched output tensors");
+    for (size_t k = 0; k < results.size(); ++k)
+      task->context.SetOutput(static_cast<int>(k),
+                              results[k].Slice(at, at + task->size).DeepCopy());
+    at += task->size;
+  }
+  return absl::OkStatus();
+}
+
+// ---- both
+
+absl::StatusOr<std::unique_ptr<Task>> NewTask(KernelContext& c, int num_inputs,
+                                              const BatchOptions& options, const Process* process) {
+  auto task = std::make_unique<Task>(Task{c, nullptr, process, {}, {}});
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(Tensor owned, c.Own(c.input(i)));
+    (i < num_inputs ? task->inputs : task->captured).push_back(std::move(owned));
+  }
+  for (const Tensor& t : task->inputs) {
+    if (t.rank() == 0)
+      return InvalidArgument("Batching input tensors must have at least one dimension");
+    if (t.dim(0) != task->inputs[0].dim(0)) {
+      return InvalidArgument(
+          "Batching input tensors supplied in a given op invocation must have equal 0th-dimension "
+          "size");
+    }
+  }
+  task->size = task->inputs[0].dim(0);
+  const int64_t most = options.splits ? options.max_batch_size : options.LargestSize();
+  if (task->size > most) {
+    return InvalidArgument("Task size ", task->size, " is larger than maximum input batch size ",
+                           most);
+  }
+  return task;
+}
+
+absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, Process process) {
+  WEIR_ASSIGN_OR_RETURN(const BatchOptions options, BatchOptions::Of(init.node));
+  const ResourceName name = NameOfResource(init.node);
+  auto batcher = init.resources.LookupOrCreate<Batcher>(
+      name.container, name.name, [&] { return std::make_shared<Batcher>(name.name, options); });
+  const auto shared = std::make_shared<const Process>(std::move(process));
+  return Kernel([batcher, shared, options, num_inputs = static_cast<int>(num_inputs),
+                 queue = init.attr<std::string>("batching_queue")](KernelContext& c,
+                                                                   Kernel::Done done) -> void {
+    absl::StatusOr<std::unique_ptr<Task>> task = NewTask(c, num_inputs, options, shared.get());
+    if (!task.ok()) return done(task.status());
+    (*task)->done = std::move(done);
+    batcher->Submit(queue, *std::move(task));
+  });
+}
+
+absl::StatusOr<Kernel> MakeBatch(const KernelInit& init) {
+  return MakeBatching(init, init.attr<DataTypes>("T").size(), GiveToLast);
+}
+
+absl::StatusOr<Kernel> MakeBatchFunction(const KernelInit& init) {
+  const auto ref = init.attr<FunctionRef>("f");
+  if (init.functions == nullptr)
+    return FailedPrecondition("function '", ref.name, "' is called where there are none");
+  WEIR_ASSIGN_OR_RETURN(Function * function, init.functions->Find(ref));
+  const auto in = init.attr<DataTypes>("Tin");
+  DataTypes args = in;
+  for (const DataType t : init.attr<DataTypes>("Tcaptured")) args.push_back(t);
+  if (function->arg_types() != args || function->result_types() != init.attr<DataTypes>("Tout")) {
+    return InvalidArgument("Function takes (", TypeList(function->arg_types()), ") and gives (",
+                           TypeList(function->result_types()), "), but was passed (",
+                           TypeList(args), ")");
+  }
+  for (const DataType t : in) {
+    if (t == DT_RESOURCE) return InvalidArgument("BatchFunction cannot take resource inputs");
+  }
+  return MakeBatching(init, in.size(), [function](const BatchOptions& options, const Batch& batch) {
+    return CallFunction(function, options, batch);
+  });
+}
+
+}  // namespace
+
+void AddBatchKernels(KernelRegistry* r) {
+  r->Add("Batch", kCpu, MakeBatch);
+  r->Add("BatchFunction", kCpu, MakeBatchFunction);
+  AddUnbatchKernels(r);
+}
+
+}  // namespace weir

@@ -1,0 +1,352 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "weir/kernels/arguments.h"
+#include "weir/kernels/dataset_ahead.h"
+#include "weir/kernels/registry.h"
+
+// Data sets made from data sets by functions. Those with "parallel" in their names work ahead
+// (dataset_ahead.cc) and give the same elements in the same order as the others, whatever they
+// allow.
+namespace weir {
+
+namespace {
+
+using IteratorPtr = std::unique_ptr<DatasetIterator>;
+using Numbers = std::vector<int64_t>;
+
+// A function together with the arguments that it gets after the element.
+struct CapturedFunction {
+  Function* function = nullptr;
+  Tensors captured;
+  bool preserve_cardinality = false;
+
+  absl::StatusOr<Tensors> Call(const DatasetContext& x, const Tensors& element) const {
+    Tensors args = element, results;
+    args.insert(args.end(), captured.begin(), captured.end());
+    WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, args, &results));
+    return results;
+  }
+  // OUT_OF_RANGE is the end, unless there must be as many elements as in the input.
+  MaybeElement Map(const DatasetContext& x, const Tensors& element) const {
+    absl::StatusOr<Tensors> results = Call(x, element);
+    if (results.ok()) return *std::move(results);
+    if (results.status().code() != absl::StatusCode::kOutOfRange) return results.status();
+    if (!preserve_cardinality) return std::nullopt;
+    return InvalidArgument("Function invocation produced OutOfRangeError: ",
+                           std::string(results.status().message()));
+  }
+  absl::StatusOr<bool> Test(const DatasetContext& x, const Tensors& element) const {
+    WEIR_ASSIGN_OR_RETURN(const Tensors keep, Call(x, element));
+    if (keep.size() != 1 || keep[0].dtype() != DT_BOOL || keep[0].num_elements() != 1)
+      return InvalidArgument("The predicate must return a scalar bool.");
+    return *keep[0].data<bool>();
+  }
+};
+
+ElementFn MapOf(CapturedFunction f) {
+  return [f = std::move(f)](const DatasetContext& x, const Tensors& element) {
+    return f.Map(x, element);
+  };
+}
+
+MaybeIterator MapIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
+  return IteratorOf(
+      [in = std::move(in), f = std::move(f)](const DatasetContext& x) -> MaybeElement {
+        WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+        if (!element) return std::nullopt;
+        return f.Map(x, *element);
+      });
+}
+
+MaybeIterator ParallelMapIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
+  return MappedAhead(std::move(in), MapOf(std::move(f)), n[0]);
+}
+
+MaybeIterator FilterIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
+  return IteratorOf(
+      [in = std::move(in), f = std::move(f)](const DatasetContext& x) -> MaybeElement {
+        for (;;) {
+          WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+          if (!element) return std::nullopt;
+          WEIR_ASSIGN_OR_RETURN(const bool keep, f.Test(x, *element));
+          if (keep) return element;
+        }
+      });
+}
+
+// Elements with a verdict behind them are made ahead.
+MaybeIterator ParallelFilterIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
+  const auto judge = [f = std::move(f)](const DatasetContext& x,
+                                        const Tensors& element) -> MaybeElement {
+    WEIR_ASSIGN_OR_RETURN(const bool keep, f.Test(x, element));
+    Tensors judged = element;
+    judged.push_back(Tensor::Scalar(keep));
+    return judged;
+  };
+  return IteratorOf(
+      [in = MappedAhead(std::move(in), judge, n[0])](const DatasetContext& x) -> MaybeElement {
+        for (;;) {
+          WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+          if (!element) return std::nullopt;
+          const bool keep = *element->back().data<bool>();
+          element->pop_back();
+          if (keep) return element;
+        }
+      });
+}
+
+MaybeIterator TakeWhileIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
+  return IteratorOf([in = std::move(in), f = std::move(f),
+                     over = false](const DatasetContext& x) mutable -> MaybeElement {
+    if (over) return std::nullopt;
+    WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+    if (!element) return std::nullopt;
+    WEIR_ASSIGN_OR_RETURN(const bool goes_on, f.Test(x, *element));
+    over = !goes_on;
+    return goes_on ? MaybeElement(std::move(element)) : MaybeElement(std::nullopt);
+  });
+}
+
+// Interleaving. There are `cycle` places, each with the iterator of one input element; they are
+// visited in turn, and each gives up to `block` elements a visit. One that has ended leaves its
+// place to the next input element, at the place's next turn. With `ahead`, each iterator reads that
+// many elements before they are asked for.
+class Interleaver final : public DatasetIterator {
+ public:
+  Interleaver(IteratorPtr in, CapturedFunction f, int64_t cycle, int64_t block, int64_t ahead)
+      : in_(std::move(in)), f_(std::move(f)), cycle_(cycle), block_(block), ahead_(ahead) {}
+
+  MaybeElement Next(const DatasetContext& x) override {
+    if (cycle_ < 0) cycle_ = x.step.pool->num_threads();
+    while (!ended_ || open_ > 0) {
+      // Places come into being when they are first visited.
+      if (at_ >= static_cast<int64_t>(places_.size()) && !ended_) places_.resize(at_ + 1);
+      if (at_ >= static_cast<int64_t>(places_.size())) taken_ = at_ = 0;
+      Place& place = places_[at_];
+      if (place.iterator != nullptr) {
+        WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, place.iterator->Next(x));
+        if (element) {
+          if (++taken_ == block_) Move();
+          return element;
+        }
+        place = Place();
+        --open_;
+        Move();
+      } else if (!ended_) {
+        WEIR_RETURN_IF_ERROR(Open(x, &place));
+      } else {
+        Move();
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Place {
+    DatasetPtr dataset;  // the iterator needs it
+    IteratorPtr iterator;
+  };
+
+  void Move() {
+    taken_ = 0;
+    at_ = (at_ + 1) % cycle_;
+  }
+
+  absl::Status Open(const DatasetContext& x, Place* place) {
+    WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in_->Next(x));
+    ended_ = !element;
+    if (ended_) return absl::OkStatus();
+    WEIR_ASSIGN_OR_RETURN(const Tensors made, f_.Call(x, *element));
+    if (made.size() != 1) return InvalidArgument("Function must return a single dataset");
+    WEIR_ASSIGN_OR_RETURN(place->dataset, DatasetIn(made[0]));
+    WEIR_ASSIGN_OR_RETURN(place->iterator, place->dataset->Iterate());
+    if (ahead_ > 0) place->iterator = Prefetched(std::move(place->iterator), ahead_);
+    ++open_;
+    return absl::OkStatus();
+  }
+
+  IteratorPtr in_;
+  const CapturedFunction f_;
+  int64_t cycle_;
+  const int64_t block_, ahead_;
+  std::vector<Place> places_;
+  int64_t at_ = 0, taken_ = 0, open_ = 0;
+  bool ended_ = false;
+};
+
+MaybeIterator FlatMapIterator(IteratorPtr in, CapturedFunction f, const Numbers&) {
+  return std::make_unique<Interleaver>(std::move(in), std::move(f), 1, 0, 0);
+}
+MaybeIterator InterleaveIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
+  return std::make_unique<Interleaver>(std::move(in), std::move(f), n[0], n[1], 0);
+}
+// A place need not be further ahead than its next visit.
+MaybeIterator ParallelInterleaveIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
+  constexpr int64_t kMostAhead = 64;
+  return std::make_unique<Interleaver>(std::move(in), std::move(f), n[0], n[1],
+                                       std::min(n[1], kMostAhead));
+}
+
+MaybeIterator MapAndBatchIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
+  return IteratorOf([in = MappedAhead(std::move(in), MapOf(std::move(f)), n[1]), size = n[0],
+                     whole = n[2] != 0](const DatasetContext& x) -> MaybeElement {
+    std::vector<Tensors> elements;
+    while (static_cast<int64_t>(elements.size()) < size) {
+      WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+      if (!element) break;
+      elements.push_back(*std::move(element));
+    }
+    if (elements.empty()) return std::nullopt;
+    if (whole && static_cast<int64_t>(elements.size()) < size) return std::nullopt;
+    return StackElements(elements);
+  });
+}
+
+// ---- kernels
+
+using CheckNumbers = absl::Status (*)(const Numbers&);
+using MakeIterator = MaybeIterator (*)(IteratorPtr, CapturedFunction, const Numbers&);
+
+absl::Status Anything(const Numbers&) { return absl::OkStatus(); }
+absl::Status CheckCalls(int64_t calls) {
+  if (calls > 0 || calls == -1) return absl::OkStatus();
+  return InvalidArgument("num_parallel_calls must be greater than zero.");
+}
+absl::Status CheckFirst(const Numbers& n) { return CheckCalls(n[0]); }
+absl::Status CheckCycle(const Numbers& n) {
+  if (n[0] <= 0 && n[0] != -1) return InvalidArgument("`cycle_length` must be > 0");
+  if (n[1] <= 0) return InvalidArgument("`block_length` must be > 0");
+  return absl::OkStatus();
+}
+absl::Status CheckBatch(const Numbers& n) {
+  if (n[0] <= 0) return InvalidArgument("batch_size must be greater than zero.");
+  return CheckCalls(n[1]);
+}
+
+absl::StatusOr<CapturedFunction> FunctionOf(const KernelInit& init) {
+  const char* const attr = init.node.FindAttr("f") != nullptr ? "f" : "predicate";
+  const auto ref = init.attr<FunctionRef>(attr);
+  if (init.functions == nullptr)
+    return FailedPrecondition("function '", ref.name, "' is called where there are none");
+  CapturedFunction f;
+  WEIR_ASSIGN_OR_RETURN(f.function, init.functions->Find(ref));
+  f.preserve_cardinality = init.node.attr_or<bool>("preserve_cardinality", false);
+  return f;
+}
+
+absl::Status Capture(const KernelContext& c, int first, size_t count, CapturedFunction* f) {
+  for (size_t i = 0; i < count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(f->captured.emplace_back(), c.Own(c.input(first + static_cast<int>(i))));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> Number(const Tensor& t) {
+  if (t.num_elements() != 1)
+    return InvalidArgument("An argument must be a scalar, not ", t.shape().ToString());
+  return t.dtype() == DT_BOOL ? static_cast<int64_t>(*t.data<bool>()) : t.IntAt(0);
+}
+
+// The inputs are a data set, what the function captures, and numbers.
+template <MakeIterator kMake, CheckNumbers kCheck = Anything>
+absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
+  const size_t num_captured = init.attr<DataTypes>("Targuments").size();
+  return Kernel([function, num_captured](KernelContext& c) -> absl::Status {
+    CapturedFunction f = function;
+    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_captured, &f));
+    Numbers numbers;
+    for (int i = 1 + static_cast<int>(num_captured); i < c.num_inputs(); ++i) {
+      WEIR_ASSIGN_OR_RETURN(numbers.emplace_back(), Number(c.input(i)));
+    }
+    WEIR_RETURN_IF_ERROR(kCheck(numbers));
+    return WrapDataset(c,
+                       [f, numbers](IteratorPtr in) { return kMake(std::move(in), f, numbers); });
+  });
+}
+
+// What a function makes of a state and an element: the next state, and what follows it.
+absl::StatusOr<Tensors> Fold(const CapturedFunction& f, const DatasetContext& x,
+                             const Tensors& element, Tensors* state) {
+  Tensors args = *state;
+  args.insert(args.end(), element.begin(), element.end());
+  WEIR_ASSIGN_OR_RETURN(Tensors results, f.Call(x, args));
+  if (results.size() < state->size())
+    return InvalidArgument("The function returns ", results.size(), " values, fewer than the ",
+                           state->size(), " of the state");
+  const auto rest = results.begin() + static_cast<int64_t>(state->size());
+  Tensors others(std::make_move_iterator(rest), std::make_move_iterator(results.end()));
+  results.resize(state->size());
+  *state = std::move(results);
+  return others;
+}
+
+absl::StatusOr<Kernel> MakeScan(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
+  const size_t num_state = init.attr<DataTypes>("Tstate").size();
+  const size_t num_captured = init.attr<DataTypes>("Targuments").size();
+  return Kernel([function, num_state, num_captured](KernelContext& c) -> absl::Status {
+    CapturedFunction f = function, state;
+    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &state));
+    WEIR_RETURN_IF_ERROR(Capture(c, 1 + static_cast<int>(num_state), num_captured, &f));
+    return WrapDataset(c, [f, first = state.captured](IteratorPtr in) -> MaybeIterator {
+      return IteratorOf(
+          [in = std::move(in), f, state = first](const DatasetContext& x) mutable -> MaybeElement {
+            WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+            if (!element) return std::nullopt;
+            return Fold(f, x, *element, &state);
+          });
+    });
+  });
+}
+
+absl::StatusOr<Kernel> MakeReduce(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
+  const size_t num_state = init.attr<DataTypes>("Tstate").size();
+  const size_t num_captured = init.attr<DataTypes>("Targuments").size();
+  return Kernel([function, num_state, num_captured,
+                 spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
+    CapturedFunction f = function, state;
+    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &state));
+    WEIR_RETURN_IF_ERROR(Capture(c, 1 + static_cast<int>(num_state), num_captured, &f));
+    WEIR_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(c.input(0)));
+    WEIR_ASSIGN_OR_RETURN(const IteratorPtr in, dataset->Iterate());
+    const DatasetContext x{c.step(), c.node()};
+    for (;;) {
+      if (c.cancellation() != nullptr && c.cancellation()->cancelled())
+        return c.cancellation()->status();
+      WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+      if (!element) break;
+      WEIR_RETURN_IF_ERROR(Fold(f, x, *element, &state.captured).status());
+    }
+    WEIR_RETURN_IF_ERROR(spec.Check(state.captured));
+    for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(state.captured[i]));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddDatasetFunctionKernels(KernelRegistry* r) {
+  r->Add("FilterDataset", kCpu, MakeFunctional<FilterIterator>);
+  r->Add("FlatMapDataset", kCpu, MakeFunctional<FlatMapIterator>);
+  r->Add("InterleaveDataset", kCpu, MakeFunctional<InterleaveIterator, CheckCycle>);
+  r->Add("MapAndBatchDataset", kCpu, MakeFunctional<MapAndBatchIterator, CheckBatch>);
+  r->Add("MapDataset", kCpu, MakeFunctional<MapIterator>);
+  r->Add("ParallelFilterDataset", kCpu, MakeFunctional<ParallelFilterIterator, CheckFirst>);
+  for (const char* op : {"LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset",
+                         "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
+                         "ParallelInterleaveDatasetV4"}) {
+    r->Add(op, kCpu, MakeFunctional<ParallelInterleaveIterator, CheckCycle>);
+  }
+  r->Add("ParallelMapDataset", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
+  r->Add("ParallelMapDatasetV2", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
+  r->Add("ReduceDataset", kCpu, MakeReduce);
+  r->Add("ScanDataset", kCpu, MakeScan);
+  r->Add("TakeWhileDataset", kCpu, MakeFunctional<TakeWhileIterator>);
+}
+
+}  // namespace weir

@@ -1,0 +1,286 @@
+#include <algorithm>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "weir/kernels/arguments.h"
+#include "weir/kernels/dataset_ahead.h"
+#include "weir/kernels/philox.h"
+#include "weir/kernels/registry.h"
+
+// Data sets made from data sets: their elements in another order or number, or side by side.
+namespace weir {
+
+namespace {
+
+using IteratorPtr = std::unique_ptr<DatasetIterator>;
+
+absl::Status TakeDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), "count"));
+  return WrapDataset(c, [count](IteratorPtr in) {
+    return IteratorOf([in = std::move(in), count,
+                       taken = int64_t{0}](const DatasetContext& x) mutable -> MaybeElement {
+      if (count >= 0 && taken >= count) return std::nullopt;
+      ++taken;
+      return in->Next(x);
+    });
+  });
+}
+
+// A negative count skips everything.
+absl::Status SkipDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), "count"));
+  return WrapDataset(c, [count](IteratorPtr in) {
+    return IteratorOf(
+        [in = std::move(in), left = count](const DatasetContext& x) mutable -> MaybeElement {
+          if (left < 0) return std::nullopt;
+          for (; left > 0; --left) {
+            WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> skipped, in->Next(x));
+            if (!skipped) return std::nullopt;
+          }
+          return in->Next(x);
+        });
+  });
+}
+
+// A negative count repeats for ever; an empty data set is empty even then.
+absl::Status RepeatDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), "count"));
+  WEIR_ASSIGN_OR_RETURN(const DatasetPtr input, DatasetIn(c.input(0)));
+  c.SetOutput(
+      0, DatasetTensor(DatasetOf([input, count] {
+        return IteratorOf([input, count, round = int64_t{0}, any = true,
+                           in = IteratorPtr()](const DatasetContext& x) mutable -> MaybeElement {
+          while (any && (count < 0 || round < count)) {
+            const bool first = in == nullptr;
+            if (first) {
+              WEIR_ASSIGN_OR_RETURN(in, input->Iterate());
+            }
+            WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+            if (element) return element;
+            any = count >= 0 || !first;
+            in = nullptr;
+            ++round;
+          }
+          return std::nullopt;
+        });
+      })));
+  return absl::OkStatus();
+}
+
+// The end of the shortest is the end.
+absl::Status ZipDataset(KernelContext& c) {
+  std::vector<DatasetPtr> inputs;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(inputs.emplace_back(), DatasetIn(c.input(i)));
+  }
+  c.SetOutput(0, DatasetTensor(DatasetOf([inputs]() -> MaybeIterator {
+                std::vector<IteratorPtr> all;
+                for (const DatasetPtr& input : inputs) {
+                  WEIR_ASSIGN_OR_RETURN(all.emplace_back(), input->Iterate());
+                }
+                return IteratorOf([all = std::move(all)](const DatasetContext& x) -> MaybeElement {
+                  Tensors together;
+                  for (const IteratorPtr& in : all) {
+                    WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+                    if (!element) return std::nullopt;
+                    together.insert(together.end(), element->begin(), element->end());
+                  }
+                  return together;
+                });
+              })));
+  return absl::OkStatus();
+}
+
+absl::Status ConcatenateDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const DatasetPtr second, DatasetIn(c.input(1)));
+  return WrapDataset(c, [second](IteratorPtr in) {
+    return IteratorOf([in = std::move(in), second,
+                       on_second = false](const DatasetContext& x) mutable -> MaybeElement {
+      WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+      if (element || on_second) return element;
+      WEIR_ASSIGN_OR_RETURN(in, second->Iterate());
+      on_second = true;
+      return in->Next(x);
+    });
+  });
+}
+
+// Hints that change no element.
+absl::Status SameDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
+  c.SetOutput(0, DatasetTensor(std::move(input)));
+  return absl::OkStatus();
+}
+
+// Shuffling. A buffer is filled with the next elements; one is drawn from it, its place is taken by
+// the first of those left, and the buffer is filled up again behind them, as a ring. The numbers
+// are a Philox stream's, word by word, so the order is TensorFlow's for the same two seeds. With
+// reshuffling each iterator has seeds of its own, two words of a stream that the data set's seeds
+// begin. Source: "Algorithm R" turned into a sliding window; the draw is `word % size`.
+class Shuffler final : public DatasetIterator {
+ public:
+  Shuffler(IteratorPtr input, int64_t size, uint64_t seed, uint64_t seed2)
+      : input_(std::move(input)), size_(size), words_(Philox(seed, seed2)) {}
+
+  MaybeElement Next(const DatasetContext& x) override {
+    while (input_ != nullptr && last_ - first_ < size_) {
+      WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, input_->Next(x));
+      if (!element) {
+        input_ = nullptr;
+        break;
+      }
+      At(last_++, /*grow=*/true) = *std::move(element);
+    }
+    if (first_ == last_) return std::nullopt;
+    const int64_t offset = words_() % static_cast<uint64_t>(last_ - first_);
+    Tensors drawn = std::move(At(first_ + offset));
+    std::swap(At(first_ + offset), At(first_));
+    ++first_;
+    return drawn;
+  }
+
+ private:
+  // The buffer grows only as far as there are elements, whatever size is asked for.
+  Tensors& At(int64_t i, bool grow = false) {
+    const auto place = static_cast<size_t>(i % size_);
+    if (grow && place >= buffer_.size()) buffer_.resize(place + 1);
+    return buffer_[place];
+  }
+
+  IteratorPtr input_;
+  const int64_t size_;
+  PhiloxWords words_;
+  std::vector<Tensors> buffer_;
+  int64_t first_ = 0, last_ = 0;
+};
+
+// The seeds of one iterator after another.
+class Seeds {
+ public:
+  Seeds(uint64_t seed, uint64_t seed2, bool fresh)
+      : seed_(seed), seed2_(seed2), fresh_(fresh), words_(Philox(seed, seed2)) {}
+  std::pair<uint64_t, uint64_t> Next() {
+    if (!fresh_) return {seed_, seed2_};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t first = words_();
+    return {first, words_()};
+  }
+
+ private:
+  const uint64_t seed_, seed2_;
+  const bool fresh_;
+  std::mutex mutex_;
+  PhiloxWords words_;
+};
+
+absl::Status ShuffleDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t size, ReadInt(c.input(1), "buffer_size"));
+  WEIR_ASSIGN_OR_RETURN(int64_t seed, ReadInt(c.input(2), "seed"));
+  WEIR_ASSIGN_OR_RETURN(int64_t seed2, ReadInt(c.input(3), "seed2"));
+  if (size <= 0) return InvalidArgument("buffer_size must be greater than zero.");
+  if (seed == 0 && seed2 == 0) {
+    std::random_device random;
+    seed = random();
+    seed2 = random();
+  }
+  const auto seeds =
+      std::make_shared<Seeds>(seed, seed2, c.node().attr<bool>("reshuffle_each_iteration"));
+  return WrapDataset(c, [size, seeds](IteratorPtr in) -> IteratorPtr {
+    const auto [first, second] = seeds->Next();
+    return std::make_unique<Shuffler>(std::move(in), size, first, second);
+  });
+}
+
+// A handle to nothing: the seeds are kept by the data set.
+absl::Status DummySeedGenerator(KernelContext& c) {
+  c.SetOutput(0, Tensor::Scalar(ResourceHandle()));
+  return absl::OkStatus();
+}
+
+// Element `index` of every `num_shards`.
+absl::Status ShardDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t num_shards, ReadInt(c.input(1), "num_shards"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(2), "index"));
+  if (num_shards <= 0) {
+    return InvalidArgument(
+        "Number of shards must be greater than zero (currently num_shards = ", num_shards, ").");
+  }
+  if (index < 0 || index >= num_shards) {
+    return InvalidArgument("Index must be between 0 and ", num_shards - 1,
+                           " (currently index = ", index, ").");
+  }
+  return WrapDataset(c, [=](IteratorPtr in) {
+    return IteratorOf(
+        [=, in = std::move(in), at = int64_t{0}](const DatasetContext& x) mutable -> MaybeElement {
+          for (;;) {
+            WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+            if (!element) return std::nullopt;
+            if (at++ % num_shards == index) return element;
+          }
+        });
+  });
+}
+
+// What an iterator has read to the end is what later ones give.
+absl::Status CacheDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const std::string file, ReadString(c.input(1), "filename"));
+  if (!file.empty()) return Unimplemented("Elements are kept in memory only, not in ", file);
+  struct Cache {
+    std::mutex mutex;
+    bool complete = false;
+    std::vector<Tensors> elements;
+  };
+  return WrapDataset(c, [cache = std::make_shared<Cache>()](IteratorPtr in) {
+    const std::lock_guard<std::mutex> lock(cache->mutex);
+    return IteratorOf(
+        [in = std::move(in), cache, complete = cache->complete, next = size_t{0},
+         read = std::vector<Tensors>()](const DatasetContext& x) mutable -> MaybeElement {
+          if (complete) {
+            if (next >= cache->elements.size()) return std::nullopt;
+            return cache->elements[next++];
+          }
+          WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
+          if (element) {
+            read.push_back(*element);
+            return element;
+          }
+          const std::lock_guard<std::mutex> writes(cache->mutex);
+          if (!cache->complete) cache->elements = std::move(read);
+          cache->complete = complete = true;
+          next = cache->elements.size();
+          return std::nullopt;
+        });
+  });
+}
+
+absl::Status PrefetchDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t size, ReadInt(c.input(1), "buffer_size"));
+  if (size < -1) return InvalidArgument("buffer_size must be >= 0 or set buffer_size to be -1");
+  return WrapDataset(
+      c, [size](IteratorPtr in) -> MaybeIterator { return Prefetched(std::move(in), size); });
+}
+
+}  // namespace
+
+void AddDatasetTransformKernels(KernelRegistry* r) {
+  AddDatasetBatchKernels(r);
+  AddDatasetFunctionKernels(r);
+  r->Add("CacheDataset", kCpu, CacheDataset);
+  r->Add("ConcatenateDataset", kCpu, ConcatenateDataset);
+  r->Add("DummySeedGenerator", kCpu, DummySeedGenerator);
+  for (const char* op : {"MaxIntraOpParallelismDataset", "ModelDataset", "OptimizeDataset",
+                         "OptionsDataset", "PrivateThreadPoolDataset"}) {
+    r->Add(op, kCpu, SameDataset);
+  }
+  r->Add("PrefetchDataset", kCpu, PrefetchDataset);
+  r->Add("RepeatDataset", kCpu, RepeatDataset);
+  r->Add("ShardDataset", kCpu, ShardDataset);
+  r->Add("ShuffleDataset", kCpu, ShuffleDataset);
+  r->Add("ShuffleDatasetV3", kCpu, ShuffleDataset);
+  r->Add("SkipDataset", kCpu, SkipDataset);
+  r->Add("TakeDataset", kCpu, TakeDataset);
+  r->Add("ZipDataset", kCpu, ZipDataset);
+}
+
+}  // namespace weir

@@ -1,0 +1,17 @@
+#ifndef WEIR_KERNELS_SUMMARY_WRITER_H_
+#define WEIR_KERNELS_SUMMARY_WRITER_H_
+
+#include "weir/kernels/summary.h"
+
+namespace weir {
+
+// Where a kernel's summary goes: to output 0, serialised (SetSummary), or into a file of events.
+using SummarySink = absl::Status (*)(KernelContext& ctx, const proto::Summary& summary);
+// The writer is at input 0, the step at input 1.
+absl::Status WriteSummaryEvent(KernelContext& ctx, const proto::Summary& summary);
+
+void AddSummaryWriterKernels(KernelRegistry* r);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_SUMMARY_WRITER_H_
