@@ -31,11 +31,12 @@ struct Written {
   Output value;
 };
 
-// `write` does it; of a resource variable, without a read.
+// `write` does it; of a resource variable, without a read. (A partitioned one's are joined there.)
 template <class Write>
 Written ReadAfter(const Variable& v, const Write& write) {
-  const Output op = write(WriteOptions{.read_value = !v.is_resource()});
-  if (!op || !v.is_resource()) return {op, op};
+  const bool apart = v.is_resource() && !v.is_partitioned();
+  const Output op = write(WriteOptions{.read_value = !apart});
+  if (!op || !apart) return {op, op};
   const ControlDependencies after(v.graph(), {op});
   return {op, v.value()};
 }
