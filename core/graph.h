@@ -35,6 +35,7 @@ class NodeUse {
   NodeUse() = default;
   explicit NodeUse(const Node* node) : use_(node == nullptr ? 0 : Of(node)) {}
   bool IsOf(const Node* node) const { return node != nullptr && Of(node) == use_; }
+  friend bool operator==(NodeUse a, NodeUse b) { return a.use_ == b.use_; }
 
  private:
   friend class Node;
@@ -65,7 +66,7 @@ struct Output {
   int64_t dim(int i) const;    // -1 if unknown; negative i counts from the end
   std::string name() const;    // "hidden/MatMul:0"
   friend bool operator==(const Output& a, const Output& b) {
-    return a.node == b.node && a.index == b.index;
+    return a.node == b.node && a.index == b.index && a.use == b.use;
   }
   friend bool operator!=(const Output& a, const Output& b) { return !(a == b); }
   template <class H>
@@ -85,7 +86,9 @@ struct Operation {
   explicit operator bool() const { return use.IsOf(node); }
   bool expired() const { return node != nullptr && !use.IsOf(node); }
   std::string name() const;
-  friend bool operator==(const Operation& a, const Operation& b) { return a.node == b.node; }
+  friend bool operator==(const Operation& a, const Operation& b) {
+    return a.node == b.node && a.use == b.use;
+  }
 };
 
 // What a resource output refers to, as far as known when the graph is built: shape rules of reads

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "weir/core/function.h"
-#include "weir/kernels/batch.h"
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/batch.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/waiting.h"

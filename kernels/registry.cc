@@ -4,8 +4,6 @@
 
 namespace weir {
 
-void AddBatchKernels(KernelRegistry* r);  // batch.cc, of a library of its own
-
 const KernelRegistry& BuiltinKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
@@ -72,6 +70,7 @@ const KernelRegistry& BuiltinKernels() {
     AddStringKernels(kernels);
     AddSummary(kernels);
     AddSummaryMedia(kernels);
+    AddSummaryWriterKernels(kernels);
     AddTableKernels(kernels);
     AddTensorArrayKernels(kernels);
     AddTensorListKernels(kernels);

@@ -186,7 +186,6 @@ void AddNumeric(KernelRegistry* r, List<Ts...>) {
 void AddSummary(KernelRegistry* r) {
   AddNumeric(r, RealNumbers());
   r->Add("WriteHistogramSummary", kCpu, DT_BOOL, HistogramSummary<bool, WriteSummaryEvent>);
-  AddSummaryWriterKernels(r);
   const auto add = [r](absl::string_view op, absl::Status (*run)(KernelContext&)) {
     r->Add(op, kCpu, run);
   };

@@ -13,6 +13,7 @@
 #include "weir/core/graph_io.h"
 #include "weir/core/record.h"
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/registry.h"
 #include "weir/kernels/summary_writer.h"
 #include "weir/kernels/waiting.h"
 #include "weir/proto/event.pb.h"

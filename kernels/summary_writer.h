@@ -10,8 +10,6 @@ using SummarySink = absl::Status (*)(KernelContext& ctx, const proto::Summary& s
 // The writer is at input 0, the step at input 1.
 absl::Status WriteSummaryEvent(KernelContext& ctx, const proto::Summary& summary);
 
-void AddSummaryWriterKernels(KernelRegistry* r);
-
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_SUMMARY_WRITER_H_

@@ -2,12 +2,11 @@
 
 namespace weir {
 
-void AddBatchOps(OpRegistry* ops);  // batch.cc
-
 const OpRegistry& BuiltinOps() {
   static const OpRegistry* const registry = [] {
     auto* ops = new OpRegistry;
     AddArrayOps(ops);
+    AddBatchOps(ops);
     AddControlFlowOps(ops);
     AddCtcOps(ops);
     AddDataFlowOps(ops);
@@ -33,8 +32,8 @@ const OpRegistry& BuiltinOps() {
     AddStagingOps(ops);
     AddStateOps(ops);
     AddStringOps(ops);
-    AddBatchOps(ops);
     AddSummaryOps(ops);
+    AddSummaryWriterOps(ops);
     AddTableOps(ops);
     AddTensorArrayOps(ops);
     AddTensorListOps(ops);

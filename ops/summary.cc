@@ -103,10 +103,7 @@ OpSpec Summary(absl::string_view op, absl::string_view in) {
 
 }  // namespace
 
-void AddSummaryWriterOps(OpRegistry* ops);  // summary_writer.cc
-
 void AddSummaryOps(OpRegistry* ops) {
-  AddSummaryWriterOps(ops);
   ops->Add(Summary("ScalarSummary", "tags: string, values: T")
                .Attr("T: realnumbertype")
                .Doc("A Summary with one number for each tag."));

@@ -104,7 +104,7 @@ absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, C
                                    proto::CreateSessionResponse* response) {
   const auto is_full = [this] {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return sessions_.size() >= static_cast<size_t>(options_.max_sessions);
+    return sessions_.size() + kept_.size() >= static_cast<size_t>(options_.max_sessions);
   };
   const absl::Status too_many = absl::ResourceExhaustedError(
       absl::StrCat("The server has ", options_.max_sessions, " sessions, which is its limit"));
@@ -168,7 +168,7 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Can
     session = std::move(it->second.session);
     sessions_.erase(it);
   }
-  session->Close();
+  Close(session);
   return absl::OkStatus();
 }
 
@@ -191,6 +191,14 @@ absl::Status Master::Reset(const proto::ResetRequest& request, Cancellation&,
                            proto::ResetResponse*) {
   CloseAll();
   resources_->Reset({request.container().begin(), request.container().end()});
+  std::vector<std::shared_ptr<MasterSession>> not_called;  // which end without the lock
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(kept_, [&](auto& kept) {
+    if (request.container().empty()) kept.second.erase("");
+    for (const std::string& container : request.container()) kept.second.erase(container);
+    if (kept.second.empty()) not_called.push_back(std::move(kept.first));
+    return kept.second.empty();
+  });
   return absl::OkStatus();
 }
 
@@ -240,11 +248,19 @@ void Master::CloseIdleSessions() {
     const auto limit = entry.broken_off ? options_.abandoned_limit : options_.idle_limit;
     return limit.count() > 0 && now - entry.idle_since > limit;
   });
-  for (const auto& session : idle) session->Close();
+  for (const auto& session : idle) Close(session);
+}
+
+void Master::Close(const std::shared_ptr<MasterSession>& session) {
+  session->Close();
+  std::set<std::string> callers = session->ContainersOfCallers();
+  if (callers.empty()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kept_.emplace_back(session, std::move(callers));
 }
 
 void Master::CloseAll() {
-  for (const auto& session : TakeSessions([](const Entry&) { return true; })) session->Close();
+  for (const auto& session : TakeSessions([](const Entry&) { return true; })) Close(session);
 }
 
 int Master::num_sessions() const {

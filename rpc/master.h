@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -42,7 +44,7 @@ class MasterSession;
 struct MasterOptions {
   // What the sessions have in common; `resources` is the server's business.
   SessionOptions session;
-  // RESOURCE_EXHAUSTED beyond it.
+  // RESOURCE_EXHAUSTED beyond it. Sessions whose iterators others may find count until a Reset.
   int max_sessions = 1000;
   // Sessions that nobody has called for so long are closed: their clients are gone. Zero: never.
   std::chrono::seconds idle_limit = std::chrono::hours(24);
@@ -121,6 +123,7 @@ class Master {
   absl::Status CheckUnique(int64_t request_id, const char* method);
   std::vector<std::shared_ptr<MasterSession>> TakeSessions(
       const std::function<bool(const Entry&)>& which);
+  void Close(const std::shared_ptr<MasterSession>& session);
 
   const MasterOptions options_;
   const std::shared_ptr<ResourceMap> resources_;
@@ -128,6 +131,8 @@ class Master {
 
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, Entry> sessions_;
+  // Closed ones that may be called, and from which containers.
+  std::vector<std::pair<std::shared_ptr<MasterSession>, std::set<std::string>>> kept_;
   absl::flat_hash_set<int64_t> recent_requests_;
   std::deque<int64_t> request_order_;
 };

@@ -41,6 +41,21 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
                    node.empty() ? "" : absl::StrCat("\n\t [[{{node ", node, "}}]]")));
 }
 
+template <class Nodes>
+void AddContainersOfCallers(const Nodes& nodes, std::set<std::string>* containers) {
+  for (const proto::NodeDef& node : nodes) {
+    if (!absl::StrContains(node.op(), "Iterator") && node.op() != "BatchFunction") continue;
+    const auto container = node.attr().find("container");
+    containers->insert(container == node.attr().end() ? "" : container->second.s());
+  }
+}
+
+void AddContainersOfCallers(const proto::GraphDef& graph, std::set<std::string>* containers) {
+  AddContainersOfCallers(graph.node(), containers);
+  for (const proto::FunctionDef& function : graph.library().function())
+    AddContainersOfCallers(function.node_def(), containers);
+}
+
 // Everything that nodes name and that does not come with them, by the names they use.
 absl::StatusOr<std::map<std::string, Output>> EarlierNodes(const proto::GraphDef& nodes,
                                                            const Graph& graph) {
@@ -85,7 +100,9 @@ absl::StatusOr<std::shared_ptr<MasterSession>> MasterSession::Create(
   options.log_device_placement = config.log_device_placement();
   if (config.operation_timeout_in_ms() > 0)
     options.operation_timeout = std::chrono::milliseconds(config.operation_timeout_in_ms());
-  if (config.isolate_session_state()) options.resources = nullptr;
+  session->shares_state_ = !config.isolate_session_state();
+  if (!session->shares_state_) options.resources = nullptr;
+  if (session->shares_state_) AddContainersOfCallers(graph, &session->containers_of_callers_);
   WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(session->graph_, std::move(options)));
   session->session_ = std::make_unique<Session>(std::move(made));
   return session;
@@ -108,7 +125,13 @@ absl::StatusOr<int64_t> MasterSession::Extend(const proto::GraphDef& nodes, int6
     WEIR_ASSIGN_OR_RETURN(options.input_map, EarlierNodes(nodes, graph_));
     return ImportGraphDef(graph_, nodes, options).status();
   }));
+  if (shares_state_) AddContainersOfCallers(nodes, &containers_of_callers_);
   return ++version_;
+}
+
+std::set<std::string> MasterSession::ContainersOfCallers() {
+  const std::lock_guard<std::mutex> lock(extending_);
+  return containers_of_callers_;
 }
 
 absl::StatusOr<Step> MasterSession::FindStep(const std::vector<std::string>& feeds,

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ class MasterSession {
                            proto::RunCallableResponse* response);
   absl::Status ReleaseCallable(int64_t handle);
 
+  // Where it leaves what may call its functions (iterators, batchers) in the state of all sessions.
+  // As long as there are such containers it has to be kept, closed as it may be.
+  std::set<std::string> ContainersOfCallers();
   // Ends running steps with CANCELLED.
   void Close() { session_->Close(); }
   const Session& session() const { return *session_; }
@@ -76,8 +80,10 @@ class MasterSession {
 
   Graph graph_;
   std::unique_ptr<Session> session_;
+  bool shares_state_ = true;
   std::atomic<int64_t> version_{0};
-  std::mutex extending_;
+  std::mutex extending_;  // held by Extend; guards what follows
+  std::set<std::string> containers_of_callers_;
 
   std::mutex mutex_;                              // guards what follows
   absl::flat_hash_map<std::string, Step> steps_;  // by the names that they were asked for with

@@ -43,11 +43,11 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   ThreadPool* pool = nullptr;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Placement> placement;
+  std::unique_ptr<SessionFunctions> functions;  // outlive the resources that call them
   const std::shared_ptr<ResourceMap> resources;
   std::unique_ptr<RemoteSession> remote;  // null: steps run here
   // Shared by those who read the graph beyond the nodes that they know.
   std::shared_mutex graph_mutex;
-  std::unique_ptr<SessionFunctions> functions;
   std::atomic<bool> closed{false};
   std::atomic<int64_t> next_step_id{1};
 

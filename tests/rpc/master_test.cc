@@ -2,6 +2,7 @@
 
 #include "gtest/gtest.h"
 
+#include "weir/core/function_library.h"
 #include "weir/core/graph_io.h"
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
@@ -194,6 +195,61 @@ TEST_F(MasterTest, MalformedRequestsGetAStatus) {
   request.mutable_options()->set_timeout_in_ms(-1);
   EXPECT_TRUE(Run(request).ok());
   EXPECT_TRUE(Run(Step(handle, 1)).ok());  // nothing has come of it
+}
+
+// Sessions without state of their own find each other's iterators, whose functions are the first
+// one's.
+TEST_F(MasterTest, IteratorOutlivesTheSessionThatItCalls) {
+  Graph g;
+  Graph body;
+  const Output x = Placeholder(body, DT_INT64, {}, "x");
+  ASSERT_TRUE(DefineFunction(g, "Twice", body, {x}, {x + x}).ok());
+  const Attrs elements = {{"output_types", DataTypes{DT_INT64}},
+                          {"output_shapes", std::vector<Shape>{Shape()}}};
+  const auto number = [&g](int64_t n) { return Const(g, Tensor::Scalar(n)); };
+  const Output range = AddOp("RangeDataset", {number(0), number(9), number(1)}, elements);
+  Attrs map = elements;
+  map.emplace_back("f", FunctionRef{"Twice", nullptr});
+  const Output twice = AddOp("MapDataset", {range, Outputs{}}, map);
+  Attrs shared = elements;
+  shared.emplace_back("shared_name", "it");
+  shared.emplace_back("container", "");
+  const Output iterator = AddNode(g, "IteratorV2", {}, shared)->output(0);
+  AddNode("MakeIterator", {twice, iterator}, {}, "start");
+  AddOp("IteratorGetNext", {iterator}, elements, "next");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+
+  const auto open = [&] {
+    proto::CreateSessionRequest request;
+    ExportGraphDef(g, request.mutable_graph_def());
+    proto::CreateSessionResponse response;
+    EXPECT_TRUE(master_->CreateSession(request, none_, &response).ok());
+    return response.session_handle();
+  };
+  const auto next = [&](const std::string& handle, bool start) {
+    proto::RunStepRequest request;
+    request.set_session_handle(handle);
+    if (start) {
+      request.add_target("start");
+    } else {
+      request.add_fetch("next:0");
+    }
+    return Run(request);
+  };
+  const std::string first = open(), second = open();
+  ASSERT_TRUE(next(first, true).ok());
+  ASSERT_TRUE(next(first, false).ok());
+  ASSERT_TRUE(next(second, false).ok());
+  EXPECT_EQ(TensorFromProto(response_.tensor(0).tensor())->scalar<int64_t>(), 2);
+  proto::CloseSessionRequest close;
+  close.set_session_handle(first);
+  proto::CloseSessionResponse closed;
+  ASSERT_TRUE(master_->CloseSession(close, none_, &closed).ok());
+  ASSERT_TRUE(next(second, false).ok());
+  EXPECT_EQ(TensorFromProto(response_.tensor(0).tensor())->scalar<int64_t>(), 4);
+  proto::ResetResponse reset;
+  EXPECT_TRUE(master_->Reset({}, none_, &reset).ok());
+  EXPECT_FALSE(next(open(), false).ok());
 }
 
 TEST(Master, ClosesASessionWhoseClientHasBrokenOff) {

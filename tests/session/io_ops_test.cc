@@ -8,6 +8,8 @@
 #include "weir/core/file.h"
 #include "weir/core/function_library.h"
 #include "weir/ops/array.h"
+#include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
 #include "weir/session/session.h"
 #include "weir/tests/io/test_files.h"
 
@@ -265,6 +267,27 @@ TEST(BatchOps, GradientsOfPartsAreJoined) {
   const Output joined =
       AddOp("UnbatchGrad", {whole, index, Const(g, std::vector<float>{3, 4}), id});
   EXPECT_TRUE(IdenticalTensors(*Fetch(g, joined), Tensor::Vector({3.f, 4.f})));
+}
+
+// d sum(w x^2) / dx = 2 w x, through a batch that one step fills.
+TEST(BatchOps, GradientsGoThroughABatch) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {3}), w = Const(g, std::vector<float>{1, 2, 3});
+  Node* batch = AddNode("Batch", {Outputs{x}},
+                        {{"num_batch_threads", 1},
+                         {"max_batch_size", 3},
+                         {"batch_timeout_micros", 60000000},
+                         {"grad_timeout_micros", 60000000}});
+  ASSERT_NE(batch, nullptr) << g.status();
+  const Output mine =
+      AddOp("Unbatch", {Square(batch->output(0)), batch->output(1), batch->output(2)},
+            {{"timeout_micros", 60000000}});
+  const Output dx = Gradients({ReduceSum(w * mine)}, {x})[0].dense();
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  Session session = *Session::Create(g, {.num_threads = 2});
+  const auto out = session.Run({{x, Tensor::Vector({4.f, 5.f, 6.f})}}, {dx});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_TRUE(IdenticalTensors((*out)[0], Tensor::Vector({8.f, 20.f, 36.f})));
 }
 
 }  // namespace
