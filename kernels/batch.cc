@@ -28,8 +28,8 @@ namespace weir {
 
 absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts) {
   const Tensor& first = parts[0];
-  std::vector<int64_t> dims(first.shape().dims().begin(), first.shape().dims().end());
-  dims[0] = 0;
+  Shape rows = first.shape();
+  rows.set_dim(0, 0);
   for (const Tensor& part : parts) {
     bool fits = part.dtype() == first.dtype() && part.rank() == first.rank();
     for (int d = 1; fits && d < first.rank(); ++d) fits = part.dim(d) == first.dim(d);
@@ -37,9 +37,9 @@ absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts) {
       return InvalidArgument("Tensors to be batched differ: ", first.Description(), " and ",
                              part.Description());
     }
-    dims[0] += part.dim(0);
+    rows.set_dim(0, rows.dim(0) + part.dim(0));
   }
-  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(dims));
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(rows.dims()));
   WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), first.dtype(), shape));
   int64_t at = 0;
   for (const Tensor& part : parts) {
@@ -47,6 +47,19 @@ absl::StatusOr<Tensor> JoinRows(const std::vector<Tensor>& parts) {
     at += part.num_elements();
   }
   return out;
+}
+
+std::chrono::microseconds Micros(int64_t value, int64_t least) {
+  const int64_t longest = std::chrono::microseconds(std::chrono::hours(24)).count();
+  return std::chrono::microseconds(std::clamp(value, least, longest));
+}
+
+void JoinOrDetach(std::thread& thread) {
+  if (thread.get_id() == std::this_thread::get_id()) {
+    thread.detach();
+  } else {
+    thread.join();
+  }
 }
 
 namespace {
@@ -78,9 +91,7 @@ absl::StatusOr<BatchOptions> BatchOptions::Of(const Node& node) {
       std::clamp<int64_t>(node.attr<int64_t>("num_batch_threads"), 1, kMostThreads));
   o.max_batch_size = node.attr<int64_t>("max_batch_size");
   o.max_enqueued_batches = node.attr<int64_t>("max_enqueued_batches");
-  const int64_t longest = std::chrono::microseconds(std::chrono::hours(24)).count();
-  o.timeout = std::chrono::microseconds(
-      std::clamp<int64_t>(node.attr<int64_t>("batch_timeout_micros"), 0, longest));
+  o.timeout = Micros(node.attr<int64_t>("batch_timeout_micros"), 0);
   o.allowed_sizes = node.attr<std::vector<int64_t>>("allowed_batch_sizes");
   o.splits = node.attr_or<bool>("enable_large_batch_splitting", false);
   if (o.max_batch_size <= 0)
@@ -231,14 +242,7 @@ class Batcher final : public Resource {
         queues_(std::make_shared<BatchQueues>(std::move(options))) {}
   ~Batcher() override {
     queues_->Stop();
-    for (std::thread& thread : threads_) {
-      // The last to let go of a session may be a step that one of these threads has finished.
-      if (thread.get_id() == std::this_thread::get_id()) {
-        thread.detach();
-      } else {
-        thread.join();
-      }
-    }
+    for (std::thread& thread : threads_) JoinOrDetach(thread);
   }
 
   std::string Describe() const override { return "batcher '" + name_ + "'"; }
@@ -313,10 +317,9 @@ absl::Status GiveToLast(const BatchOptions& options, const Batch& batch) {
     task->context.SetOutput(num_inputs + 1, Tensor::Scalar(task->id));
     if (task == batch.back()) continue;
     for (int k = 0; k < num_inputs; ++k) {
-      std::vector<int64_t> dims(task->inputs[k].shape().dims().begin(),
-                                task->inputs[k].shape().dims().end());
-      dims[0] = 0;
-      task->context.SetOutput(k, Tensor::Zeros(task->inputs[k].dtype(), Shape(dims)));
+      Shape empty = task->inputs[k].shape();
+      empty.set_dim(0, 0);
+      task->context.SetOutput(k, Tensor::Zeros(task->inputs[k].dtype(), empty));
     }
     task->context.SetOutput(num_inputs, Tensor::Zeros(DT_INT64, Shape({0, 3})));
   }

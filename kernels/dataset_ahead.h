@@ -24,6 +24,11 @@ std::unique_ptr<DatasetIterator> Prefetched(std::unique_ptr<DatasetIterator> inp
 std::unique_ptr<DatasetIterator> MappedAhead(std::unique_ptr<DatasetIterator> input, ElementFn f,
                                              int64_t calls);
 
+// `size` elements of the input in one, stacked; fewer at the end, unless they are dropped
+// (dataset_batches.cc).
+std::unique_ptr<DatasetIterator> Batched(std::unique_ptr<DatasetIterator> input, int64_t size,
+                                         bool drop_remainder);
+
 void AddDatasetBatchKernels(KernelRegistry* r);     // dataset_batches.cc
 void AddDatasetFunctionKernels(KernelRegistry* r);  // dataset_functions.cc
 

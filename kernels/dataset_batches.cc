@@ -47,11 +47,7 @@ struct BatchSize {
 absl::Status BatchDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const BatchSize batch, BatchSize::Read(c, 2));
   return WrapDataset(c, [batch](IteratorPtr in) {
-    return IteratorOf([in = std::move(in), batch](const DatasetContext& x) -> MaybeElement {
-      WEIR_ASSIGN_OR_RETURN(const std::vector<Tensors> elements, TakeElements(*in, x, batch.size));
-      if (!batch.IsWhole(elements.size())) return std::nullopt;
-      return StackElements(elements);
-    });
+    return Batched(std::move(in), batch.size, batch.drop_remainder);
   });
 }
 
@@ -177,6 +173,16 @@ absl::Status UnbatchDataset(KernelContext& c) {
 }
 
 }  // namespace
+
+std::unique_ptr<DatasetIterator> Batched(std::unique_ptr<DatasetIterator> input, int64_t size,
+                                         bool drop_remainder) {
+  return IteratorOf([in = std::move(input), batch = BatchSize{size, drop_remainder}](
+                        const DatasetContext& x) -> MaybeElement {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<Tensors> elements, TakeElements(*in, x, batch.size));
+    if (!batch.IsWhole(elements.size())) return std::nullopt;
+    return StackElements(elements);
+  });
+}
 
 void AddDatasetBatchKernels(KernelRegistry* r) {
   r->Add("BatchDataset", kCpu, BatchDataset);

@@ -191,18 +191,7 @@ MaybeIterator ParallelInterleaveIterator(IteratorPtr in, CapturedFunction f, con
 }
 
 MaybeIterator MapAndBatchIterator(IteratorPtr in, CapturedFunction f, const Numbers& n) {
-  return IteratorOf([in = MappedAhead(std::move(in), MapOf(std::move(f)), n[1]), size = n[0],
-                     whole = n[2] != 0](const DatasetContext& x) -> MaybeElement {
-    std::vector<Tensors> elements;
-    while (static_cast<int64_t>(elements.size()) < size) {
-      WEIR_ASSIGN_OR_RETURN(std::optional<Tensors> element, in->Next(x));
-      if (!element) break;
-      elements.push_back(*std::move(element));
-    }
-    if (elements.empty()) return std::nullopt;
-    if (whole && static_cast<int64_t>(elements.size()) < size) return std::nullopt;
-    return StackElements(elements);
-  });
+  return Batched(MappedAhead(std::move(in), MapOf(std::move(f)), n[1]), n[0], n[2] != 0);
 }
 
 // ---- kernels
@@ -237,9 +226,10 @@ absl::StatusOr<CapturedFunction> FunctionOf(const KernelInit& init) {
   return f;
 }
 
-absl::Status Capture(const KernelContext& c, int first, size_t count, CapturedFunction* f) {
-  for (size_t i = 0; i < count; ++i) {
-    WEIR_ASSIGN_OR_RETURN(f->captured.emplace_back(), c.Own(c.input(first + static_cast<int>(i))));
+// Adds the inputs from `first` on, as many as `count`.
+absl::Status Capture(const KernelContext& c, size_t first, size_t count, Tensors* captured) {
+  for (size_t i = first; i < first + count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(captured->emplace_back(), c.Own(c.input(static_cast<int>(i))));
   }
   return absl::OkStatus();
 }
@@ -257,7 +247,7 @@ absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
   const size_t num_captured = init.attr<DataTypes>("Targuments").size();
   return Kernel([function, num_captured](KernelContext& c) -> absl::Status {
     CapturedFunction f = function;
-    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_captured, &f));
+    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_captured, &f.captured));
     Numbers numbers;
     for (int i = 1 + static_cast<int>(num_captured); i < c.num_inputs(); ++i) {
       WEIR_ASSIGN_OR_RETURN(numbers.emplace_back(), Number(c.input(i)));
@@ -268,64 +258,66 @@ absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
   });
 }
 
-// What a function makes of a state and an element: the next state, and what follows it.
-absl::StatusOr<Tensors> Fold(const CapturedFunction& f, const DatasetContext& x,
-                             const Tensors& element, Tensors* state) {
-  Tensors args = *state;
-  args.insert(args.end(), element.begin(), element.end());
-  WEIR_ASSIGN_OR_RETURN(Tensors results, f.Call(x, args));
-  if (results.size() < state->size())
-    return InvalidArgument("The function returns ", results.size(), " values, fewer than the ",
-                           state->size(), " of the state");
-  const auto rest = results.begin() + static_cast<int64_t>(state->size());
-  Tensors others(std::make_move_iterator(rest), std::make_move_iterator(results.end()));
-  results.resize(state->size());
-  *state = std::move(results);
-  return others;
-}
+// A function of a state and an element, which gives the next state and what follows it.
+struct Folding {
+  CapturedFunction f;
+  Tensors state;
 
-absl::StatusOr<Kernel> MakeScan(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
-  const size_t num_state = init.attr<DataTypes>("Tstate").size();
-  const size_t num_captured = init.attr<DataTypes>("Targuments").size();
-  return Kernel([function, num_state, num_captured](KernelContext& c) -> absl::Status {
-    CapturedFunction f = function, state;
-    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &state));
-    WEIR_RETURN_IF_ERROR(Capture(c, 1 + static_cast<int>(num_state), num_captured, &f));
-    return WrapDataset(c, [f, first = state.captured](IteratorPtr in) -> MaybeIterator {
-      return IteratorOf(
-          [in = std::move(in), f, state = first](const DatasetContext& x) mutable -> MaybeElement {
-            WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
-            if (!element) return std::nullopt;
-            return Fold(f, x, *element, &state);
-          });
-    });
-  });
-}
+  absl::StatusOr<Tensors> Next(const DatasetContext& x, const Tensors& element) {
+    Tensors args = state;
+    args.insert(args.end(), element.begin(), element.end());
+    WEIR_ASSIGN_OR_RETURN(Tensors results, f.Call(x, args));
+    if (results.size() < state.size())
+      return InvalidArgument("The function returns ", results.size(), " values, fewer than the ",
+                             state.size(), " of the state");
+    const auto rest = results.begin() + static_cast<int64_t>(state.size());
+    Tensors others(std::make_move_iterator(rest), std::make_move_iterator(results.end()));
+    results.resize(state.size());
+    state = std::move(results);
+    return others;
+  }
+};
 
-absl::StatusOr<Kernel> MakeReduce(const KernelInit& init) {
+// The inputs are a data set, the first state, and what the function captures.
+template <absl::Status (*kRun)(KernelContext&, Folding, const ElementSpec&)>
+absl::StatusOr<Kernel> MakeFolding(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(CapturedFunction function, FunctionOf(init));
   const size_t num_state = init.attr<DataTypes>("Tstate").size();
   const size_t num_captured = init.attr<DataTypes>("Targuments").size();
   return Kernel([function, num_state, num_captured,
                  spec = ElementSpec::Of(init.node)](KernelContext& c) -> absl::Status {
-    CapturedFunction f = function, state;
-    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &state));
-    WEIR_RETURN_IF_ERROR(Capture(c, 1 + static_cast<int>(num_state), num_captured, &f));
-    WEIR_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(c.input(0)));
-    WEIR_ASSIGN_OR_RETURN(const IteratorPtr in, dataset->Iterate());
-    const DatasetContext x{c.step(), c.node()};
-    for (;;) {
-      if (c.cancellation() != nullptr && c.cancellation()->cancelled())
-        return c.cancellation()->status();
-      WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
-      if (!element) break;
-      WEIR_RETURN_IF_ERROR(Fold(f, x, *element, &state.captured).status());
-    }
-    WEIR_RETURN_IF_ERROR(spec.Check(state.captured));
-    for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(state.captured[i]));
-    return absl::OkStatus();
+    Folding folding{function, {}};
+    WEIR_RETURN_IF_ERROR(Capture(c, 1, num_state, &folding.state));
+    WEIR_RETURN_IF_ERROR(Capture(c, 1 + num_state, num_captured, &folding.f.captured));
+    return kRun(c, std::move(folding), spec);
   });
+}
+
+absl::Status ScanDataset(KernelContext& c, Folding first, const ElementSpec&) {
+  return WrapDataset(c, [first](IteratorPtr in) -> MaybeIterator {
+    return IteratorOf(
+        [in = std::move(in), folding = first](const DatasetContext& x) mutable -> MaybeElement {
+          WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+          if (!element) return std::nullopt;
+          return folding.Next(x, *element);
+        });
+  });
+}
+
+absl::Status ReduceDataset(KernelContext& c, Folding folding, const ElementSpec& spec) {
+  WEIR_ASSIGN_OR_RETURN(const DatasetPtr dataset, DatasetIn(c.input(0)));
+  WEIR_ASSIGN_OR_RETURN(const IteratorPtr in, dataset->Iterate());
+  const DatasetContext x{c.step(), c.node()};
+  for (;;) {
+    if (c.cancellation() != nullptr && c.cancellation()->cancelled())
+      return c.cancellation()->status();
+    WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
+    if (!element) break;
+    WEIR_RETURN_IF_ERROR(folding.Next(x, *element).status());
+  }
+  WEIR_RETURN_IF_ERROR(spec.Check(folding.state));
+  for (int i = 0; i < c.num_outputs(); ++i) c.SetOutput(i, std::move(folding.state[i]));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -344,8 +336,8 @@ void AddDatasetFunctionKernels(KernelRegistry* r) {
   }
   r->Add("ParallelMapDataset", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
   r->Add("ParallelMapDatasetV2", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
-  r->Add("ReduceDataset", kCpu, MakeReduce);
-  r->Add("ScanDataset", kCpu, MakeScan);
+  r->Add("ReduceDataset", kCpu, MakeFolding<ReduceDataset>);
+  r->Add("ScanDataset", kCpu, MakeFolding<ScanDataset>);
   r->Add("TakeWhileDataset", kCpu, MakeFunctional<TakeWhileIterator>);
 }
 

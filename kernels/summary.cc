@@ -38,9 +38,6 @@ double AsDouble(T value) {
   }
 }
 
-// The first of the inputs that a summary is made of: writers have theirs before them.
-constexpr int FirstInput(SummarySink sink) { return sink == SetSummary ? 0 : 2; }
-
 template <class T, SummarySink kSink>
 absl::Status ScalarSummary(KernelContext& ctx) {
   const Tensor& tags = ctx.input(FirstInput(kSink));

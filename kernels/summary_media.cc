@@ -172,12 +172,12 @@ absl::Status AddSounds(const Tensor& tags, const Tensor& sounds, const Tensor& r
 
 template <SummarySink kSink>
 absl::StatusOr<Kernel> MakeAudioSummary(const KernelInit& init) {
-  constexpr int kFirst = kSink == SetSummary ? 0 : 2;
   return Kernel(
       [max_outputs = init.attr<int64_t>("max_outputs")](KernelContext& ctx) -> absl::Status {
         proto::Summary summary;
-        WEIR_RETURN_IF_ERROR(AddSounds(ctx.input(kFirst), ctx.input(kFirst + 1),
-                                       ctx.input(kFirst + 2), max_outputs, &summary));
+        const int first = FirstInput(kSink);
+        WEIR_RETURN_IF_ERROR(AddSounds(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2),
+                                       max_outputs, &summary));
         return kSink(ctx, summary);
       });
 }

@@ -7,8 +7,12 @@ namespace weir {
 
 // Where a kernel's summary goes: to output 0, serialised (SetSummary), or into a file of events.
 using SummarySink = absl::Status (*)(KernelContext& ctx, const proto::Summary& summary);
+
 // The writer is at input 0, the step at input 1.
 absl::Status WriteSummaryEvent(KernelContext& ctx, const proto::Summary& summary);
+
+// The first of the inputs that a summary is made of: writers have theirs before them.
+inline int FirstInput(SummarySink sink) { return sink == SetSummary ? 0 : 2; }
 
 }  // namespace weir
 

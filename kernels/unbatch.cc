@@ -58,12 +58,7 @@ class MailState final : public WaitingResource {
       stopping_ = true;
       clock_.notify_all();
     }
-    if (!watch_.joinable()) return;
-    if (watch_.get_id() == std::this_thread::get_id()) {
-      watch_.detach();
-    } else {
-      watch_.join();
-    }
+    if (watch_.joinable()) JoinOrDetach(watch_);
   }
 
   std::string Describe() const override { return "parts of batches '" + name_ + "'"; }
@@ -163,10 +158,8 @@ absl::Status DealOut(KernelContext& c, MailState& state) {
 }
 
 absl::StatusOr<Kernel> MakeUnbatch(const KernelInit& init) {
-  const int64_t longest = std::chrono::microseconds(std::chrono::hours(24)).count();
-  const std::chrono::microseconds timeout(
-      std::clamp<int64_t>(init.attr<int64_t>("timeout_micros"), 1, longest));
-  return Kernel([state = StateOf(init, timeout)](KernelContext& c, Kernel::Done done) -> void {
+  const auto state = StateOf(init, Micros(init.attr<int64_t>("timeout_micros"), 1));
+  return Kernel([state](KernelContext& c, Kernel::Done done) -> void {
     const absl::StatusOr<int64_t> id = ReadInt(c.input(2), "id");
     absl::Status status = id.status();
     if (status.ok()) status = DealOut(c, *state);

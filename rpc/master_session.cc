@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "weir/core/graph_io.h"
 #include "weir/proto/master.pb.h"
@@ -134,21 +133,6 @@ std::set<std::string> MasterSession::ContainersOfCallers() {
   return containers_of_callers_;
 }
 
-absl::StatusOr<Step> MasterSession::FindStep(const std::vector<std::string>& feeds,
-                                             const std::vector<std::string>& fetches,
-                                             const std::vector<std::string>& targets) {
-  const std::string key =
-      absl::StrCat(absl::StrJoin(feeds, "\n"), "\n\n", absl::StrJoin(fetches, "\n"), "\n\n",
-                   absl::StrJoin(targets, "\n"));
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto it = steps_.find(key); it != steps_.end()) return it->second;
-  }
-  WEIR_ASSIGN_OR_RETURN(Step step, session_->Prepare(feeds, fetches, targets));
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return steps_.emplace(key, std::move(step)).first->second;
-}
-
 absl::Status MasterSession::Run(const proto::RunStepRequest& request, Cancellation& cancellation,
                                 proto::RunStepResponse* response) {
   RunReport report(request.options());
@@ -190,7 +174,7 @@ absl::StatusOr<Tensors> MasterSession::RunWhole(const proto::RunStepRequest& req
     WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), FeedValue(feed.name(), feed.tensor()));
   }
   WEIR_ASSIGN_OR_RETURN(const Step step,
-                        FindStep(names, Names(request.fetch()), Names(request.target())));
+                        session_->Prepare(names, Names(request.fetch()), Names(request.target())));
   WEIR_RETURN_IF_ERROR(step.Run(feeds, &fetches, options));
   return fetches;
 }
@@ -277,8 +261,8 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions
   auto callable = std::make_shared<Callable>();
   callable->feeds = Names(options.feed());
   callable->options = std::make_unique<proto::RunOptions>(options.run_options());
-  WEIR_ASSIGN_OR_RETURN(callable->step,
-                        FindStep(callable->feeds, Names(options.fetch()), Names(options.target())));
+  WEIR_ASSIGN_OR_RETURN(callable->step, session_->Prepare(callable->feeds, Names(options.fetch()),
+                                                          Names(options.target())));
   const std::lock_guard<std::mutex> lock(mutex_);
   if (callables_.size() >= kMostCallables)
     return absl::ResourceExhaustedError("The session has too many callables");

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "weir/session/session.h"
 
 namespace weir::proto {
@@ -72,9 +71,6 @@ class MasterSession {
   struct Callable;
 
   MasterSession() = default;
-  absl::StatusOr<Step> FindStep(const std::vector<std::string>& feeds,
-                                const std::vector<std::string>& fetches,
-                                const std::vector<std::string>& targets);
   absl::StatusOr<Tensors> RunWhole(const proto::RunStepRequest& request, const RunOptions& options);
   absl::StatusOr<Tensors> RunPiece(const proto::RunStepRequest& request, const RunOptions& options);
 
@@ -85,8 +81,7 @@ class MasterSession {
   std::mutex extending_;  // held by Extend; guards what follows
   std::set<std::string> containers_of_callers_;
 
-  std::mutex mutex_;                              // guards what follows
-  absl::flat_hash_map<std::string, Step> steps_;  // by the names that they were asked for with
+  std::mutex mutex_;  // guards what follows
   std::map<std::string, std::shared_ptr<Parts>> partial_runs_;
   std::map<int64_t, std::shared_ptr<const Callable>> callables_;
   int64_t next_handle_ = 0;
