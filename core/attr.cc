@@ -142,6 +142,43 @@ bool operator==(const FunctionRef& a, const FunctionRef& b) {
   return a.attrs == b.attrs || (a.attrs ? *a.attrs : *none) == (b.attrs ? *b.attrs : *none);
 }
 
+AttrValue::AttrValue() = default;
+AttrValue::~AttrValue() = default;
+AttrValue::AttrValue(const AttrValue& other) = default;
+AttrValue::AttrValue(AttrValue&& other) noexcept = default;
+AttrValue& AttrValue::operator=(const AttrValue& other) = default;
+AttrValue& AttrValue::operator=(AttrValue&& other) noexcept = default;
+AttrValue::AttrValue(absl::string_view s) : value_(std::string(s)) {}
+AttrValue::AttrValue(const char* s) : value_(std::string(s)) {}
+AttrValue::AttrValue(std::string s) : value_(std::move(s)) {}
+AttrValue::AttrValue(int i) : value_(static_cast<int64_t>(i)) {}
+AttrValue::AttrValue(int64_t i) : value_(i) {}
+AttrValue::AttrValue(float f) : value_(f) {}
+AttrValue::AttrValue(bool b) : value_(b) {}
+AttrValue::AttrValue(DataType t) : value_(t) {}
+AttrValue::AttrValue(Shape s) : value_(std::move(s)) {}
+AttrValue::AttrValue(Tensor t) : value_(std::move(t)) {}
+AttrValue::AttrValue(FunctionRef f) : value_(std::move(f)) {}
+AttrValue::AttrValue(AttrPlaceholder p) : value_(std::move(p)) {}
+AttrValue::AttrValue(EmptyList e) : value_(e) {}
+
+template <class T>
+AttrValue::AttrValue(std::vector<T> list) {
+  if (list.empty()) {
+    value_ = EmptyList{};
+  } else {
+    value_ = std::move(list);
+  }
+}
+template AttrValue::AttrValue(std::vector<std::string>);
+template AttrValue::AttrValue(std::vector<int64_t>);
+template AttrValue::AttrValue(std::vector<float>);
+template AttrValue::AttrValue(std::vector<bool>);
+template AttrValue::AttrValue(std::vector<DataType>);
+template AttrValue::AttrValue(std::vector<Shape>);
+template AttrValue::AttrValue(std::vector<Tensor>);
+template AttrValue::AttrValue(std::vector<FunctionRef>);
+
 bool operator==(const AttrValue& a, const AttrValue& b) {
   if (a.value_.index() != b.value_.index()) return false;
   return std::visit(
@@ -156,6 +193,53 @@ bool operator==(const AttrValue& a, const AttrValue& b) {
 
 std::string AttrValue::ToString() const {
   return std::visit([](const auto& v) { return Text(v); }, value_);
+}
+
+AttrMap::AttrMap() = default;
+AttrMap::~AttrMap() = default;
+AttrMap::AttrMap(const AttrMap& other) = default;
+AttrMap::AttrMap(AttrMap&& other) noexcept = default;
+AttrMap& AttrMap::operator=(const AttrMap& other) = default;
+AttrMap& AttrMap::operator=(AttrMap&& other) noexcept = default;
+AttrMap::AttrMap(std::initializer_list<value_type> attrs) {
+  for (const value_type& attr : attrs) insert(attr);
+}
+
+bool operator==(const AttrMap& a, const AttrMap& b) { return a.attrs_ == b.attrs_; }
+
+void AttrMap::reserve(size_t size) { attrs_.reserve(size); }
+
+AttrMap::iterator AttrMap::LowerBound(absl::string_view name) {
+  return std::lower_bound(
+      attrs_.begin(), attrs_.end(), name,
+      [](const value_type& attr, absl::string_view wanted) { return attr.first < wanted; });
+}
+
+AttrMap::iterator AttrMap::find(absl::string_view name) {
+  const iterator it = LowerBound(name);
+  return it != attrs_.end() && it->first == name ? it : attrs_.end();
+}
+
+AttrMap::const_iterator AttrMap::find(absl::string_view name) const {
+  return const_cast<AttrMap*>(this)->find(name);
+}
+
+std::pair<AttrMap::iterator, bool> AttrMap::emplace(absl::string_view name, AttrValue value) {
+  const iterator it = LowerBound(name);
+  if (it != attrs_.end() && it->first == name) return {it, false};
+  return {attrs_.emplace(it, std::string(name), std::move(value)), true};
+}
+
+std::pair<AttrMap::iterator, bool> AttrMap::insert(const value_type& attr) {
+  return emplace(attr.first, attr.second);
+}
+
+void AttrMap::insert_or_assign(absl::string_view name, AttrValue value) {
+  (*this)[name] = std::move(value);
+}
+
+AttrValue& AttrMap::operator[](absl::string_view name) {
+  return emplace(name, AttrValue()).first->second;
 }
 
 std::string AttrSpec::TypeName() const {

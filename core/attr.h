@@ -1,7 +1,6 @@
 #ifndef WEIR_CORE_ATTR_H_
 #define WEIR_CORE_ATTR_H_
 
-#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -46,24 +45,29 @@ class AttrValue {
                              std::vector<bool>, std::vector<DataType>, std::vector<Shape>,
                              std::vector<Tensor>, std::vector<FunctionRef>>;
 
-  AttrValue() = default;
-  AttrValue(absl::string_view s) : value_(std::string(s)) {}
-  AttrValue(const char* s) : value_(std::string(s)) {}
-  AttrValue(std::string s) : value_(std::move(s)) {}
-  AttrValue(int i) : value_(static_cast<int64_t>(i)) {}
-  AttrValue(int64_t i) : value_(i) {}
-  AttrValue(float f) : value_(f) {}
-  AttrValue(bool b) : value_(b) {}
-  AttrValue(DataType t) : value_(t) {}
-  AttrValue(Shape s) : value_(std::move(s)) {}
-  AttrValue(Tensor t) : value_(std::move(t)) {}
-  AttrValue(FunctionRef f) : value_(std::move(f)) {}
-  AttrValue(AttrPlaceholder p) : value_(std::move(p)) {}
-  AttrValue(EmptyList e) : value_(e) {}
+  // Nothing of this is inline: what a variant of nineteen kinds makes of copies and ends of life
+  // would be compiled again in every source that builds a node.
+  AttrValue();
+  ~AttrValue();
+  AttrValue(const AttrValue& other);
+  AttrValue(AttrValue&& other) noexcept;
+  AttrValue& operator=(const AttrValue& other);
+  AttrValue& operator=(AttrValue&& other) noexcept;
+  AttrValue(absl::string_view s);
+  AttrValue(const char* s);
+  AttrValue(std::string s);
+  AttrValue(int i);
+  AttrValue(int64_t i);
+  AttrValue(float f);
+  AttrValue(bool b);
+  AttrValue(DataType t);
+  AttrValue(Shape s);
+  AttrValue(Tensor t);
+  AttrValue(FunctionRef f);
+  AttrValue(AttrPlaceholder p);
+  AttrValue(EmptyList e);
   template <class T>
-  AttrValue(std::vector<T> list) : value_(std::move(list)) {
-    if (std::get<std::vector<T>>(value_).empty()) value_ = EmptyList{};
-  }
+  AttrValue(std::vector<T> list);  // for the kinds of lists above
 
   template <class T>
   bool is() const {
@@ -94,48 +98,33 @@ class AttrMap {
   using iterator = std::vector<value_type>::iterator;
   using const_iterator = std::vector<value_type>::const_iterator;
 
-  AttrMap() = default;
-  AttrMap(std::initializer_list<value_type> attrs) {
-    for (const value_type& attr : attrs) insert(attr);
-  }
+  AttrMap();
+  ~AttrMap();
+  AttrMap(const AttrMap& other);
+  AttrMap(AttrMap&& other) noexcept;
+  AttrMap& operator=(const AttrMap& other);
+  AttrMap& operator=(AttrMap&& other) noexcept;
+  AttrMap(std::initializer_list<value_type> attrs);
 
   const_iterator begin() const { return attrs_.begin(); }
   const_iterator end() const { return attrs_.end(); }
   size_t size() const { return attrs_.size(); }
   bool empty() const { return attrs_.empty(); }
-  void reserve(size_t size) { attrs_.reserve(size); }
+  void reserve(size_t size);
 
-  iterator find(absl::string_view name) {
-    const iterator it = LowerBound(name);
-    return it != attrs_.end() && it->first == name ? it : attrs_.end();
-  }
-  const_iterator find(absl::string_view name) const {
-    return const_cast<AttrMap*>(this)->find(name);
-  }
+  iterator find(absl::string_view name);
+  const_iterator find(absl::string_view name) const;
 
   // An attribute that is there stays.
-  template <class T>
-  std::pair<iterator, bool> emplace(absl::string_view name, T&& value) {
-    const iterator it = LowerBound(name);
-    if (it != attrs_.end() && it->first == name) return {it, false};
-    return {attrs_.emplace(it, std::string(name), AttrValue(std::forward<T>(value))), true};
-  }
-  std::pair<iterator, bool> insert(const value_type& attr) {
-    return emplace(attr.first, attr.second);
-  }
-  void insert_or_assign(absl::string_view name, AttrValue value) {
-    (*this)[name] = std::move(value);
-  }
-  AttrValue& operator[](absl::string_view name) { return emplace(name, AttrValue()).first->second; }
+  std::pair<iterator, bool> emplace(absl::string_view name, AttrValue value);
+  std::pair<iterator, bool> insert(const value_type& attr);
+  void insert_or_assign(absl::string_view name, AttrValue value);
+  AttrValue& operator[](absl::string_view name);
 
-  friend bool operator==(const AttrMap&, const AttrMap&) = default;
+  friend bool operator==(const AttrMap& a, const AttrMap& b);
 
  private:
-  iterator LowerBound(absl::string_view name) {
-    return std::lower_bound(
-        attrs_.begin(), attrs_.end(), name,
-        [](const value_type& attr, absl::string_view wanted) { return attr.first < wanted; });
-  }
+  iterator LowerBound(absl::string_view name);
 
   std::vector<value_type> attrs_;
 };

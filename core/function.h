@@ -35,6 +35,10 @@ class Functions {
   virtual absl::Status CheckDevice(absl::string_view name) const = 0;
 };
 
+// The function that a kernel made by `init` calls: Functions::Find; FAILED_PRECONDITION where there
+// is no session.
+absl::StatusOr<Function*> FindFunction(const KernelInit& init, const FunctionRef& function);
+
 }  // namespace weir
 
 #endif  // WEIR_CORE_FUNCTION_H_

@@ -97,6 +97,12 @@ void Node::operator delete(void* memory) { NodeMemory::Instance().Return(memory)
 Graph::Graph(const OpRegistry& ops, GraphOptions options) : ops_(ops), options_(options) {}
 Graph::~Graph() = default;
 
+const std::string& Graph::name_scope() { return scopes_.get().name; }
+void Graph::set_name_scope(std::string scope) { scopes_.get().name = std::move(scope); }
+Graph::Context& Graph::context() { return scopes_.get().context; }
+
+std::shared_ptr<void>& Graph::ExtensionSlot(std::type_index type) { return extensions_[type]; }
+
 const absl::Status& Graph::Fail(const absl::Status& status) {
   if (status_.ok()) status_ = status;
   return status_;

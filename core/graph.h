@@ -1,7 +1,6 @@
 #ifndef WEIR_CORE_GRAPH_H_
 #define WEIR_CORE_GRAPH_H_
 
-#include <any>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -262,8 +261,8 @@ class Graph {
 
   // ---- scopes: the stack itself, of this thread; users open scopes with the guards of
   // core/scope.h.
-  const std::string& name_scope() { return scopes_.get().name; }  // "" or "a/b/" with the slash
-  void set_name_scope(std::string scope) { scopes_.get().name = std::move(scope); }
+  const std::string& name_scope();  // "" or "a/b/" with the slash
+  void set_name_scope(std::string scope);
   using DeviceFn = std::function<std::string(const Node&)>;
   // New nodes run after `controls`. One that reads a member of the group, or one of `controls`,
   // does so anyway and gets no edge of its own (as in TensorFlow, whose graphs ours must equal).
@@ -279,7 +278,7 @@ class Graph {
     std::vector<std::pair<std::string, AttrValue>> attrs;  // given to every new node
     std::string container;
   };
-  Context& context() { return scopes_.get().context; }
+  Context& context();
 
   // ---- random seeds: the rule of TensorFlow's get_seed. Returns {seed, seed2} for an op with the
   // given op-level seed.
@@ -312,9 +311,9 @@ class Graph {
   // graph, made on first use.
   template <class T>
   T& Extension() {
-    std::any& slot = extensions_[std::type_index(typeid(T))];
-    if (!slot.has_value()) slot = std::make_shared<T>();
-    return *std::any_cast<std::shared_ptr<T>&>(slot);
+    std::shared_ptr<void>& slot = ExtensionSlot(typeid(T));
+    if (slot == nullptr) slot = std::make_shared<T>();
+    return *static_cast<T*>(slot.get());
   }
 
  private:
@@ -330,6 +329,7 @@ class Graph {
     Node* node;
     std::string scope, name;
   };
+  std::shared_ptr<void>& ExtensionSlot(std::type_index type);
   void NoteChange(const Node* node, const char* what);
   void AddUnclaimed(Unclaimed unclaimed);
   void Claim(const std::vector<Outputs>& args, const std::string& user);
@@ -353,7 +353,7 @@ class Graph {
   mutable std::mutex collections_mutex_;
   std::map<std::string, std::vector<CollectionItem>, std::less<>> collections_;
   std::shared_ptr<const FunctionLibrary> functions_;
-  std::map<std::type_index, std::any> extensions_;
+  std::map<std::type_index, std::shared_ptr<void>> extensions_;
 };
 
 // Builds one node in the graph's current scopes:
@@ -363,7 +363,8 @@ class Graph {
 // bad attribute, shapes that do not fit) the graph's status is set and Build returns null.
 class NodeBuilder {
  public:
-  NodeBuilder(Graph& graph, absl::string_view op) : graph_(graph), op_(op) {}
+  NodeBuilder(Graph& graph, absl::string_view op);
+  ~NodeBuilder();
 
   // Relative to the current name scope and made unique; a name that ends in '/' is absolute and
   // final (it is the name of a scope just opened). Default: the op's name.
@@ -419,21 +420,27 @@ class NodeBuilder {
 // arguments; the graph is the first valid Output's. An invalid input gives an invalid result
 // without a second error.
 struct Arg {
-  Arg(const Output& o) : values{o}, is_list(false) {}
-  Arg(Outputs list) : values(std::move(list)), is_list(true) {}
+  Arg(const Output& o);
+  Arg(Outputs list);
+  ~Arg();
+  Arg(const Arg& other);
+  Arg(Arg&& other) noexcept;
+  Arg& operator=(const Arg& other);
+  Arg& operator=(Arg&& other) noexcept;
   Outputs values;
   bool is_list;
 };
-using Attrs = std::vector<std::pair<absl::string_view, AttrValue>>;
+using NamedAttr = std::pair<absl::string_view, AttrValue>;
+using Attrs = std::vector<NamedAttr>;
 // The node, or null.
-Node* AddNode(absl::string_view op, std::vector<Arg> args, Attrs attrs = {},
-              absl::string_view name = {});
+Node* AddNode(absl::string_view op, absl::Span<const Arg> args,
+              absl::Span<const NamedAttr> attrs = {}, absl::string_view name = {});
 // Output 0 of it.
-Output AddOp(absl::string_view op, std::vector<Arg> args, Attrs attrs = {},
-             absl::string_view name = {});
+Output AddOp(absl::string_view op, absl::Span<const Arg> args,
+             absl::Span<const NamedAttr> attrs = {}, absl::string_view name = {});
 // For ops without inputs.
-Node* AddNode(Graph& graph, absl::string_view op, std::vector<Arg> args, Attrs attrs = {},
-              absl::string_view name = {});
+Node* AddNode(Graph& graph, absl::string_view op, absl::Span<const Arg> args,
+              absl::Span<const NamedAttr> attrs = {}, absl::string_view name = {});
 
 // ---- implementation of the templates
 

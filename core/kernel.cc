@@ -50,7 +50,8 @@ absl::Status Cancellation::status() const {
   return why_;
 }
 
-absl::StatusOr<Tensor*> KernelContext::AllocateSlot(int i, const Shape& shape) {
+absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
+  if (Tensor* planned = PlannedOutput(i, shape)) return planned;
   Tensor& slot = b_.slots[b_.outputs[i]];
   const DataType type = BaseType(node_->output_type(i));
   // A sole owner may be written again: the slot still holds what this kernel left here in an
@@ -121,6 +122,18 @@ absl::StatusOr<Tensor> KernelContext::Own(const Tensor& value) const {
     std::memcpy(copy.raw(), value.raw(), value.num_bytes());
   }
   return copy;
+}
+
+KernelFactory::KernelFactory(absl::Status (*run)(KernelContext&))
+    : function([run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); }) {}
+
+KernelDef& KernelRegistry::Add(absl::string_view op, Place place, KernelFactory make) {
+  return Add(op, place, TypeConstraints{}, std::move(make));
+}
+
+KernelDef& KernelRegistry::Add(absl::string_view op, Place place, DataType type,
+                               KernelFactory make) {
+  return Add(op, place, TypeConstraints{{"", type}}, std::move(make));
 }
 
 KernelDef& KernelRegistry::Add(absl::string_view op, Place place, TypeConstraints constraints,

@@ -171,10 +171,7 @@ class KernelContext {
   // The tensor to write output i into: the planned memory if the shape is as planned, else new
   // memory. Its elements are uninitialised; for kernels registered InPlace it may be an input's
   // memory, element for element.
-  absl::StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape) {
-    if (Tensor* planned = PlannedOutput(i, shape)) return planned;
-    return AllocateSlot(i, shape);
-  }
+  absl::StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape);
   // The planned memory of output i if it is of this shape, else null (then AllocateOutput): for
   // kernels so small that a StatusOr counts.
   Tensor* PlannedOutput(int i, const Shape& shape) {
@@ -217,7 +214,6 @@ class KernelContext {
   // return plain messages.
 
  private:
-  absl::StatusOr<Tensor*> AllocateSlot(int i, const Shape& shape);
   absl::Status WrongResource(int i) const;
   bool host_output(int i) const { return i < 64 && (b_.host_outputs >> i & 1) != 0; }
 
@@ -232,8 +228,7 @@ class KernelContext {
 class KernelFactory : public std::function<absl::StatusOr<Kernel>(const KernelInit&)> {
  public:
   using function::function;
-  KernelFactory(absl::Status (*run)(KernelContext&))
-      : function([run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); }) {}
+  KernelFactory(absl::Status (*run)(KernelContext&));
 };
 // In KernelDef::host_args: all arguments.
 inline constexpr char kAllArgs[] = "*";
@@ -314,13 +309,9 @@ class KernelRegistry {
   KernelRegistry& operator=(const KernelRegistry&) = delete;
 
   // For any types.
-  KernelDef& Add(absl::string_view op, Place place, KernelFactory make) {
-    return Add(op, place, TypeConstraints{}, std::move(make));
-  }
+  KernelDef& Add(absl::string_view op, Place place, KernelFactory make);
   // For one type of the op's attribute "T" ("dtype" where it has no T: the registry tries both).
-  KernelDef& Add(absl::string_view op, Place place, DataType type, KernelFactory make) {
-    return Add(op, place, TypeConstraints{{"", type}}, std::move(make));
-  }
+  KernelDef& Add(absl::string_view op, Place place, DataType type, KernelFactory make);
   // The reference is good until the next Add.
   KernelDef& Add(absl::string_view op, Place place, TypeConstraints constraints,
                  KernelFactory make);

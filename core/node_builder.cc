@@ -195,6 +195,9 @@ std::vector<std::string> Node::colocations() const {
 
 std::string Node::Label() const { return absl::StrCat(name_, " (", op_name(), ")"); }
 
+NodeBuilder::NodeBuilder(Graph& graph, absl::string_view op) : graph_(graph), op_(op) {}
+NodeBuilder::~NodeBuilder() = default;
+
 NodeBuilder& NodeBuilder::Name(absl::string_view name) {
   name_ = std::string(name);
   return *this;
@@ -442,8 +445,16 @@ absl::Status NodeBuilder::SetPlace(Node* node) const {
   return absl::OkStatus();
 }
 
-Node* AddNode(Graph& graph, absl::string_view op, std::vector<Arg> args, Attrs attrs,
-              absl::string_view name) {
+Arg::Arg(const Output& o) : values{o}, is_list(false) {}
+Arg::Arg(Outputs list) : values(std::move(list)), is_list(true) {}
+Arg::~Arg() = default;
+Arg::Arg(const Arg& other) = default;
+Arg::Arg(Arg&& other) noexcept = default;
+Arg& Arg::operator=(const Arg& other) = default;
+Arg& Arg::operator=(Arg&& other) noexcept = default;
+
+Node* AddNode(Graph& graph, absl::string_view op, absl::Span<const Arg> args,
+              absl::Span<const NamedAttr> attrs, absl::string_view name) {
   NodeBuilder builder(graph, op);
   builder.Name(name);
   for (const Arg& arg : args) {
@@ -453,21 +464,23 @@ Node* AddNode(Graph& graph, absl::string_view op, std::vector<Arg> args, Attrs a
       builder.Input(arg.values[0]);
     }
   }
-  for (auto& [attr, value] : attrs) builder.Attr(attr, std::move(value));
+  for (const auto& [attr, value] : attrs) builder.Attr(attr, value);
   return builder.Build();
 }
 
-Node* AddNode(absl::string_view op, std::vector<Arg> args, Attrs attrs, absl::string_view name) {
+Node* AddNode(absl::string_view op, absl::Span<const Arg> args, absl::Span<const NamedAttr> attrs,
+              absl::string_view name) {
   for (const Arg& arg : args) {
     for (const Output& value : arg.values) {
-      if (value) return AddNode(value.graph(), op, std::move(args), std::move(attrs), name);
+      if (value) return AddNode(value.graph(), op, args, attrs, name);
     }
   }
   return nullptr;
 }
 
-Output AddOp(absl::string_view op, std::vector<Arg> args, Attrs attrs, absl::string_view name) {
-  Node* node = AddNode(op, std::move(args), std::move(attrs), name);
+Output AddOp(absl::string_view op, absl::Span<const Arg> args, absl::Span<const NamedAttr> attrs,
+             absl::string_view name) {
+  Node* node = AddNode(op, args, attrs, name);
   return node == nullptr ? Output() : Output(node, 0);
 }
 

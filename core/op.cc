@@ -130,6 +130,11 @@ void OpSpec::ParseArgs(absl::string_view text, std::vector<ArgSpec>* out) {
   }
 }
 
+OpSpec::OpSpec(absl::string_view name) : name_(name) {}
+OpSpec::~OpSpec() = default;
+OpSpec::OpSpec(const OpSpec& other) = default;
+OpSpec::OpSpec(OpSpec&& other) noexcept = default;
+
 OpSpec& OpSpec::In(absl::string_view args) {
   ParseArgs(args, &inputs_);
   return *this;

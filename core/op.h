@@ -47,7 +47,10 @@ using GradientFn = std::function<std::vector<Grad>(GradContext&)>;
 // Signatures are TensorFlow's, letter for letter and in TensorFlow's order.
 class OpSpec {
  public:
-  explicit OpSpec(absl::string_view name) : name_(name) {}
+  explicit OpSpec(absl::string_view name);
+  ~OpSpec();
+  OpSpec(const OpSpec& other);
+  OpSpec(OpSpec&& other) noexcept;
 
   // One or several arguments separated by commas: "a: T, b: N * T, c: Ref(T)".
   OpSpec& In(absl::string_view args);

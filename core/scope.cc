@@ -41,6 +41,9 @@ NameScope::NameScope(Graph& graph, absl::string_view name)
 
 NameScope::~NameScope() { graph_.set_name_scope(std::move(saved_)); }
 
+ContextScope::ContextScope(Graph& graph) : graph_(graph), saved_(graph.context()) {}
+ContextScope::~ContextScope() { graph_.context() = std::move(saved_); }
+
 DeviceScope::DeviceScope(Graph& graph, absl::string_view device) : ContextScope(graph) {
   if (device.empty()) {
     graph.context().devices.clear();

@@ -33,10 +33,10 @@ class ContextScope {
  public:
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
-  ~ContextScope() { graph_.context() = std::move(saved_); }
+  ~ContextScope();
 
  protected:
-  explicit ContextScope(Graph& graph) : graph_(graph), saved_(graph.context()) {}
+  explicit ContextScope(Graph& graph);
   Graph& graph_;
 
  private:

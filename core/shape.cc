@@ -6,6 +6,11 @@
 
 namespace weir {
 
+Shape::Shape(const Shape& other) = default;
+Shape& Shape::operator=(const Shape& other) = default;
+Shape::Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+Shape::Shape(absl::Span<const int64_t> dims) : dims_(dims.begin(), dims.end()) {}
+
 Shape Shape::UnknownRank() {
   Shape s;
   s.has_rank_ = false;

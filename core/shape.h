@@ -20,10 +20,14 @@ class Shape {
   static constexpr int kMaxRank = 254;  // TensorFlow's limit
 
   Shape() = default;
+  Shape(const Shape& other);
+  Shape(Shape&& other) noexcept = default;
+  Shape& operator=(const Shape& other);
+  Shape& operator=(Shape&& other) noexcept = default;
   // Each dimension is an extent or -1; any other negative value is a bug in the caller. Untrusted
   // dimensions go through Make.
-  Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
-  explicit Shape(absl::Span<const int64_t> dims) : dims_(dims.begin(), dims.end()) {}
+  Shape(std::initializer_list<int64_t> dims);
+  explicit Shape(absl::Span<const int64_t> dims);
   static Shape UnknownRank();
   // For shapes from files and users: refuses ranks above kMaxRank, dimensions below -1, and an
   // element count that does not fit int64 (counting known dimensions only).

@@ -435,9 +435,7 @@ absl::StatusOr<Kernel> MakeBatch(const KernelInit& init) {
 
 absl::StatusOr<Kernel> MakeBatchFunction(const KernelInit& init) {
   const auto ref = init.attr<FunctionRef>("f");
-  if (init.functions == nullptr)
-    return FailedPrecondition("function '", ref.name, "' is called where there are none");
-  WEIR_ASSIGN_OR_RETURN(Function * function, init.functions->Find(ref));
+  WEIR_ASSIGN_OR_RETURN(Function * function, FindFunction(init, ref));
   const auto in = init.attr<DataTypes>("Tin");
   DataTypes args = in;
   for (const DataType t : init.attr<DataTypes>("Tcaptured")) args.push_back(t);

@@ -218,10 +218,8 @@ absl::Status CheckBatch(const Numbers& n) {
 absl::StatusOr<CapturedFunction> FunctionOf(const KernelInit& init) {
   const char* const attr = init.node.FindAttr("f") != nullptr ? "f" : "predicate";
   const auto ref = init.attr<FunctionRef>(attr);
-  if (init.functions == nullptr)
-    return FailedPrecondition("function '", ref.name, "' is called where there are none");
   CapturedFunction f;
-  WEIR_ASSIGN_OR_RETURN(f.function, init.functions->Find(ref));
+  WEIR_ASSIGN_OR_RETURN(f.function, FindFunction(init, ref));
   f.preserve_cardinality = init.node.attr_or<bool>("preserve_cardinality", false);
   return f;
 }

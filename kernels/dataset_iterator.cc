@@ -81,9 +81,7 @@ absl::StatusOr<Kernel> MakeIteratorHandle(const KernelInit& init) {
 // The data set comes from a function, which is called when the iterator is first wanted.
 absl::StatusOr<Kernel> MakeOneShotIterator(const KernelInit& init) {
   const auto factory = init.attr<FunctionRef>("dataset_factory");
-  if (init.functions == nullptr)
-    return FailedPrecondition("function '", factory.name, "' is called where there are none");
-  WEIR_ASSIGN_OR_RETURN(Function * function, init.functions->Find(factory));
+  WEIR_ASSIGN_OR_RETURN(Function * function, FindFunction(init, factory));
   if (function->result_types() != DataTypes{DT_VARIANT} || !function->arg_types().empty()) {
     return InvalidArgument("The `dataset_factory` function '", factory.name,
                            "' must take nothing and return a single dataset");

@@ -49,9 +49,7 @@ std::string TypesText(const DataTypes& types) {
 // The function, if it takes and gives these types.
 absl::StatusOr<Function*> FindFunction(const KernelInit& init, const FunctionRef& ref,
                                        const DataTypes& args, const DataTypes& results) {
-  if (init.functions == nullptr)
-    return FailedPrecondition("function '", ref.name, "' is called where there are no functions");
-  WEIR_ASSIGN_OR_RETURN(Function * function, init.functions->Find(ref));
+  WEIR_ASSIGN_OR_RETURN(Function * function, FindFunction(init, ref));
   if (function->arg_types() == args && function->result_types() == results) return function;
   return InvalidArgument("Function '", ref.name, "' is called with arguments ", TypesText(args),
                          " for results ", TypesText(results), ", but it takes ",
@@ -144,9 +142,7 @@ absl::StatusOr<Kernel> MakeCase(const KernelInit& init) {
 absl::StatusOr<Kernel> MakeWhile(const KernelInit& init) {
   const DataTypes types = InputTypes(init.node, 0);
   const FunctionRef cond_ref = init.attr<FunctionRef>("cond");
-  if (init.functions == nullptr)
-    return FailedPrecondition("function '", cond_ref.name, "' is called where there are none");
-  WEIR_ASSIGN_OR_RETURN(Function * cond, init.functions->Find(cond_ref));
+  WEIR_ASSIGN_OR_RETURN(Function * cond, FindFunction(init, cond_ref));
   if (cond->arg_types() != types || cond->result_types().size() != 1) {
     return InvalidArgument("The condition '", cond_ref.name, "' takes ",
                            TypesText(cond->arg_types()), " and gives ",

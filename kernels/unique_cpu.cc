@@ -44,6 +44,13 @@ struct KeyEqual {
   }
 };
 
+// False for a NaN: it is found nowhere, and kept out of tables, where many of them would lie at one
+// place.
+template <class T>
+bool EqualsItself(const T& v) {
+  return KeyEqual<T>()(v, v);
+}
+
 absl::Status CheckIndexable(int64_t n, DataType index_type) {
   if (index_type == DT_INT64 || n <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
   return InvalidArgument("unique does not support input tensors larger than ",
@@ -62,9 +69,10 @@ Classes ClassifyElements(const T* x, int64_t n) {
   classes.of.resize(static_cast<size_t>(n));
   absl::flat_hash_map<T, int64_t, KeyHash<T>, KeyEqual<T>> seen;
   for (int64_t i = 0; i < n; ++i) {
-    const auto [it, is_new] = seen.try_emplace(x[i], static_cast<int64_t>(classes.first.size()));
-    if (is_new) classes.first.push_back(i);
-    classes.of[static_cast<size_t>(i)] = it->second;
+    const int64_t next = static_cast<int64_t>(classes.first.size());
+    const int64_t found = EqualsItself(x[i]) ? seen.try_emplace(x[i], next).first->second : next;
+    if (found == next) classes.first.push_back(i);
+    classes.of[static_cast<size_t>(i)] = found;
   }
   return classes;
 }
@@ -76,6 +84,7 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   Classes classes;
   classes.of.resize(static_cast<size_t>(n));
   absl::flat_hash_map<size_t, std::vector<int64_t>> by_hash;  // hash -> classes
+  const std::vector<int64_t> none;
   const auto each = [&](auto&& fn) {
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t k = 0; k < inner; ++k) {
@@ -86,12 +95,12 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   };
   for (int64_t i = 0; i < n; ++i) {
     size_t hash = 0;
-    each([&](int64_t at) {
+    const bool findable = each([&](int64_t at) {
       hash = hash * 1000003 + KeyHash<T>()(x[at + i * inner]);
-      return true;
+      return EqualsItself(x[at + i * inner]);
     });
     int64_t found = -1;
-    for (const int64_t candidate : by_hash[hash]) {
+    for (const int64_t candidate : findable ? by_hash[hash] : none) {
       const int64_t other = classes.first[static_cast<size_t>(candidate)];
       if (each([&](int64_t at) { return KeyEqual<T>()(x[at + i * inner], x[at + other * inner]); }))
         found = candidate;
@@ -100,7 +109,7 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
     if (found < 0) {
       found = static_cast<int64_t>(classes.first.size());
       classes.first.push_back(i);
-      by_hash[hash].push_back(found);
+      if (findable) by_hash[hash].push_back(found);
     }
     classes.of[static_cast<size_t>(i)] = found;
   }
@@ -176,8 +185,10 @@ absl::Status ListDiff(KernelContext& c, DataType index_type) {
   if (y.rank() != 1)
     return InvalidArgument("y should be a 1D vector, got shape ", y.shape().ToString());
   WEIR_RETURN_IF_ERROR(CheckIndexable(x.num_elements(), index_type));
-  const absl::flat_hash_set<T, KeyHash<T>, KeyEqual<T>> excluded(y.data<T>(),
-                                                                 y.data<T>() + y.num_elements());
+  absl::flat_hash_set<T, KeyHash<T>, KeyEqual<T>> excluded;
+  for (const T& v : y.flat<T>()) {
+    if (EqualsItself(v)) excluded.insert(v);
+  }
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.num_elements(); ++i) {
     if (!excluded.contains(x.data<T>()[i])) kept.push_back(i);

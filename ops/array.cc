@@ -37,7 +37,7 @@ Output WithInts(absl::string_view op, Output x, absl::string_view argument, cons
                 absl::string_view name, Attrs attrs = {}, absl::string_view default_name = {}) {
   if (!x) return {};
   NodeScope scope(x.graph(), name, default_name.empty() ? op : default_name);
-  return AddOp(op, {x, ints.In(x.graph(), argument)}, std::move(attrs), scope.name());
+  return AddOp(op, {x, ints.In(x.graph(), argument)}, attrs, scope.name());
 }
 
 Output WithTwoInts(absl::string_view op, Output x, absl::string_view name1, const Ints& ints1,

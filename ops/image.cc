@@ -83,8 +83,7 @@ Output Resize(const char* op, Output images, const Ints& size, Attrs attrs,
               absl::string_view name) {
   if (!images) return {};
   const std::string node = name.empty() ? op : std::string(name);
-  return AddOp(op, {images, size.In(images.graph(), node + "/size", DT_INT32)}, std::move(attrs),
-               node);
+  return AddOp(op, {images, size.In(images.graph(), node + "/size", DT_INT32)}, attrs, node);
 }
 
 Attrs GridAttrs(const ResizeOptions& o) {

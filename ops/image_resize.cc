@@ -123,7 +123,7 @@ Grads ProjectionGradient(GradContext& g) {
   if (op == "ImageProjectiveTransformV3") {
     args.push_back(Const(g.graph(), 0.0f, op + "/fill_value"));
   }
-  return {AddOp(op, std::move(args),
+  return {AddOp(op, args,
                 {{"interpolation", g.attr<std::string>("interpolation")},
                  {"fill_mode", g.attr<std::string>("fill_mode")}})};
 }

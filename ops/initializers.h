@@ -41,7 +41,12 @@ class Initializer {
   using Shaped = std::function<Output(const InitializerArgs&)>;
   using Callable = std::function<Output()>;
 
-  Initializer() = default;
+  Initializer();
+  ~Initializer();
+  Initializer(const Initializer& other);
+  Initializer(Initializer&& other) noexcept;
+  Initializer& operator=(const Initializer& other);
+  Initializer& operator=(Initializer&& other) noexcept;
   template <class T, std::enable_if_t<!std::is_same_v<T, Initializer>, int> = 0>
   Initializer(const T& from) {
     if constexpr (std::is_invocable_r_v<Output, const T&, const InitializerArgs&>) {

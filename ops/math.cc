@@ -33,15 +33,14 @@ Output Unary(absl::string_view op, Output x, absl::string_view name) {
 // node is named after.
 Output Binary(absl::string_view op, const Operand& x, const Operand& y, absl::string_view name,
               const char* x_name = "x", const char* y_name = "y", Attrs attrs = {}) {
-  if (!x.is_number() && !y.is_number())
-    return AddOp(op, {x.tensor(), y.tensor()}, std::move(attrs), name);
+  if (!x.is_number() && !y.is_number()) return AddOp(op, {x.tensor(), y.tensor()}, attrs, name);
   const Output& tensor = x.is_number() ? y.tensor() : x.tensor();
   if (!tensor) return {};
   Graph& g = tensor.graph();
   NameScope scope(g, name.empty() ? op : name);
   const Output a = x.is_number() ? ConstLike(tensor, x.number(), x_name) : tensor;
   const Output b = y.is_number() ? ConstLike(tensor, y.number(), y_name) : tensor;
-  return AddOp(op, {a, b}, std::move(attrs), scope.name());
+  return AddOp(op, {a, b}, attrs, scope.name());
 }
 
 // The dtype that Python's true division computes in.
@@ -527,10 +526,10 @@ namespace {
 Output WithAxis(const char* op, Output x, const Ints& axis, const char* axis_name, Attrs attrs,
                 absl::string_view name) {
   if (!x) return {};
-  if (axis.is_tensor()) return AddOp(op, {x, axis.tensor()}, std::move(attrs), name);
+  if (axis.is_tensor()) return AddOp(op, {x, axis.tensor()}, attrs, name);
   NameScope scope(x.graph(), name.empty() ? op : name);
   const Output index = axis.In(x.graph(), axis_name);
-  return AddOp(op, {x, index}, std::move(attrs), scope.name());
+  return AddOp(op, {x, index}, attrs, scope.name());
 }
 
 Output Cumulative(const char* op, Output x, const Ints& axis, const CumulativeOptions& options,

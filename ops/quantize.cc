@@ -326,7 +326,7 @@ Output FakeQuantWithMinMaxArgs(Output inputs, float min, float max, const FakeQu
                                absl::string_view name) {
   Attrs attrs = FakeQuantAttrs(o);
   attrs.insert(attrs.end(), {{"min", min}, {"max", max}});
-  return AddOp("FakeQuantWithMinMaxArgs", {inputs}, std::move(attrs), name);
+  return AddOp("FakeQuantWithMinMaxArgs", {inputs}, attrs, name);
 }
 Output FakeQuantWithMinMaxVars(Output inputs, Output min, Output max, const FakeQuantOptions& o,
                                absl::string_view name) {

@@ -16,7 +16,7 @@ Queue Queue::Make(Graph& graph, absl::string_view kind, int64_t capacity, const 
                {"shared_name", options.shared_name}};
   all.insert(all.end(), attrs.begin(), attrs.end());
   const std::string op = absl::StrCat(kind, options.use_resource ? "V2" : "");
-  Queue queue(Output(AddNode(graph, op, {}, std::move(all), name)), types, options.shapes);
+  Queue queue(Output(AddNode(graph, op, {}, all, name)), types, options.shapes);
   if (kind == "PriorityQueue") {
     queue.types_.insert(queue.types_.begin(), DT_INT64);
     if (!queue.shapes_.empty()) queue.shapes_.insert(queue.shapes_.begin(), Shape());
@@ -56,8 +56,7 @@ Node* Queue::Add(absl::string_view op, std::vector<Arg> args, Attrs attrs, absl:
   args.insert(args.begin(), handle_);
   const std::string full = absl::StrCat(op, handle_.dtype() == DT_RESOURCE ? "V2" : "");
   const std::string fallback = absl::StrCat(LastPartOfName(handle_.node->name()), suffix);
-  return AddNode(full, std::move(args), std::move(attrs),
-                 name.empty() ? absl::string_view(fallback) : name);
+  return AddNode(full, args, attrs, name.empty() ? absl::string_view(fallback) : name);
 }
 
 Operation Queue::Enqueue(const Outputs& element, absl::string_view name) const {

@@ -9,7 +9,7 @@ namespace weir {
 
 Reader Reader::Make(Graph& graph, absl::string_view op, Attrs attrs, absl::string_view name) {
   attrs.emplace_back("container", graph.context().container);
-  return Reader(Output(AddNode(graph, op, {}, std::move(attrs), name)));
+  return Reader(Output(AddNode(graph, op, {}, attrs, name)));
 }
 
 Reader Reader::TextLine(Graph& graph, int64_t skip_header_lines, absl::string_view name) {

@@ -72,8 +72,7 @@ Grads SequenceGradient(GradContext& g) {
   for (int i = 0; i < 7; ++i) args.emplace_back(g.y(i));
   args.emplace_back(g.dy(1));
   args.emplace_back(g.dy(6));
-  Node* grad =
-      AddNode("BlockLSTMGrad", std::move(args), {{"use_peephole", g.attr<bool>("use_peephole")}});
+  Node* grad = AddNode("BlockLSTMGrad", args, {{"use_peephole", g.attr<bool>("use_peephole")}});
   Grads grads = {Grad()};
   for (const Output& y : AllOutputs(grad, 8)) grads.emplace_back(y);
   return grads;

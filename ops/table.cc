@@ -67,7 +67,7 @@ Node* Table::Add(absl::string_view op, std::vector<Arg> args, absl::string_view 
                                    : std::string(name));
   std::optional<ColocateWith> with_table;
   if (colocate) with_table.emplace(graph, Operation(handle_));
-  return AddNode(op, std::move(args), std::move(attrs));
+  return AddNode(op, args, attrs);
 }
 
 Output Table::Size(absl::string_view name) const {

@@ -179,8 +179,7 @@ bool VariableMaking::MakeStorage() {
     attrs.emplace_back("shared_name", info_->op);
     attrs.emplace_back("debug_name", scope_);
   }
-  Node* node =
-      AddNode(g_, info_->is_resource ? "VarHandleOp" : "VariableV2", {}, std::move(attrs), scope_);
+  Node* node = AddNode(g_, info_->is_resource ? "VarHandleOp" : "VariableV2", {}, attrs, scope_);
   if (node == nullptr) return false;
   info_->handle = node->output();
   return true;
@@ -261,6 +260,17 @@ Variable MakeVariable(Output initial_value, const VariableOptions& options) {
   if (!initial_value) return {};
   return MakeVariable(initial_value.graph(), initial_value, options);
 }
+
+VariableInfo::VariableInfo() = default;
+VariableInfo::~VariableInfo() = default;
+VariableInfo::VariableInfo(const VariableInfo& other) = default;
+
+Initializer::Initializer() = default;
+Initializer::~Initializer() = default;
+Initializer::Initializer(const Initializer& other) = default;
+Initializer::Initializer(Initializer&& other) noexcept = default;
+Initializer& Initializer::operator=(const Initializer& other) = default;
+Initializer& Initializer::operator=(Initializer&& other) noexcept = default;
 
 // A resource variable's value is read among the new variable's nodes, a reference variable's shared
 // read is taken as it is.

@@ -36,6 +36,10 @@ class Variable;
 // What is known of a variable in a graph. Shared by all handles to it, and by the collections it is
 // in.
 struct VariableInfo : public CollectionObject {
+  VariableInfo();
+  ~VariableInfo() override;
+  VariableInfo(const VariableInfo& other);
+
   std::string op;  // "hidden/w"
   Output handle;   // the storage node's output: a reference, or a resource
   Operation initializer;

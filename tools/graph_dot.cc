@@ -29,8 +29,13 @@ struct Scope {
   std::vector<std::pair<const proto::NodeDef*, std::string>> nodes;
 };
 
+// Names from files may have any number of parts; boxes stop at a depth that Graphviz can draw, and
+// what is deeper lies in the innermost one.
+constexpr int kMaxDepth = 32;
+
 void Insert(const proto::NodeDef& node, Scope* root) {
-  std::vector<std::string> parts = absl::StrSplit(node.name(), '/');
+  const std::vector<std::string> parts =
+      absl::StrSplit(node.name(), absl::MaxSplits('/', kMaxDepth));
   for (size_t i = 0; i + 1 < parts.size(); ++i) {
     std::unique_ptr<Scope>& inner = root->scopes[parts[i]];
     if (inner == nullptr) inner = std::make_unique<Scope>();
@@ -38,9 +43,6 @@ void Insert(const proto::NodeDef& node, Scope* root) {
   }
   root->nodes.emplace_back(&node, parts.back());
 }
-
-// Names from files may have any number of parts; boxes stop at a depth that Graphviz can draw.
-constexpr int kMaxDepth = 32;
 
 void WriteScope(const Scope& scope, const std::string& path, int depth, std::string* out) {
   const std::string indent(2 * depth + 2, ' ');
@@ -53,13 +55,10 @@ void WriteScope(const Scope& scope, const std::string& path, int depth, std::str
   }
   for (const auto& [name, inner] : scope.scopes) {
     const std::string inner_path = path + name + "/";
-    const bool boxed = depth < kMaxDepth;
-    if (boxed) {
-      absl::StrAppend(out, indent, "subgraph ", Quoted("cluster_" + inner_path), " {\n", indent,
-                      "  label=", Quoted(name), ";\n");
-    }
-    WriteScope(*inner, inner_path, depth + boxed, out);
-    if (boxed) absl::StrAppend(out, indent, "}\n");
+    absl::StrAppend(out, indent, "subgraph ", Quoted("cluster_" + inner_path), " {\n", indent,
+                    "  label=", Quoted(name), ";\n");
+    WriteScope(*inner, inner_path, depth + 1, out);
+    absl::StrAppend(out, indent, "}\n");
   }
 }
 

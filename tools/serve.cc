@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <pthread.h>
 
 #include <CLI/CLI.hpp>
@@ -54,7 +55,16 @@ absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
   return ReadFile(path);
 }
 
+// Messages of megabytes are read into new memory, and so are the tensors in them. The C library
+// would give each such block back to the system, and to touch a new page costs more than to copy
+// into one: what is freed is kept for the next message instead.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most it takes
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
 absl::Status Serve(ServeOptions options, Console& console) {
+  KeepFreedMemory();
   rpc::ServerOptions& server_options = options.server;
   WEIR_ASSIGN_OR_RETURN(server_options.certificate, ReadIfGiven(options.certificate_file));
   WEIR_ASSIGN_OR_RETURN(server_options.key, ReadIfGiven(options.key_file));

@@ -87,7 +87,7 @@ class Model {
  private:
   // An op of that name, if there is one that takes such arguments.
   void Add(const char* op, std::vector<Arg> args, Attrs attrs = {}) {
-    Node* node = AddNode(op, std::move(args), std::move(attrs));
+    Node* node = AddNode(op, args, std::move(attrs));
     const absl::Status status = graph_.TakeStatus();
     if (node == nullptr || !status.ok()) return;
     for (int i = 0; i < node->num_outputs(); ++i) values_.push_back(node->output(i));

@@ -45,6 +45,14 @@ TEST(CompareTensors, SmallTypesHaveWiderTolerances) {
   EXPECT_NE(brains(1.05f, 1.f), "");
 }
 
+TEST(CompareTensors, TheRecordOfAStringScalarMayLackZerosAtItsEnd) {
+  const std::string full("a\0b\0\0", 5), cut("a\0b", 3), other("a\0b\0c", 5);
+  EXPECT_EQ(CompareTensors(Tensor::Scalar(full), Tensor::Scalar(cut), {}), "");
+  EXPECT_NE(CompareTensors(Tensor::Scalar(cut), Tensor::Scalar(full), {}), "");
+  EXPECT_NE(CompareTensors(Tensor::Scalar(other), Tensor::Scalar(cut), {}), "");
+  EXPECT_NE(CompareTensors(Tensor::Vector({full}), Tensor::Vector({cut}), {}), "");
+}
+
 TEST(CompareTensors, IntegersBooleansAndStringsAreExact) {
   EXPECT_NE(
       CompareTensors(Tensor::Scalar<int64_t>(int64_t{1} << 60),
