@@ -34,9 +34,16 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> NewCpuDevice(int id) {
-  return std::make_unique<CpuDevice>(
-      DeviceName{.job = "localhost", .type = "CPU", .replica = 0, .task = 0, .id = id});
+DeviceName LocalDeviceName(absl::string_view type, int id, const DeviceName& task) {
+  DeviceName name{.job = "localhost", .replica = 0, .task = 0};
+  name.MergeFrom(task);
+  name.type = std::string(type);
+  name.id = id;
+  return name;
+}
+
+std::unique_ptr<Device> NewCpuDevice(const DeviceName& task) {
+  return std::make_unique<CpuDevice>(LocalDeviceName("CPU", 0, task));
 }
 
 }  // namespace weir

@@ -66,8 +66,12 @@ class Device {
   const Place place_;
 };
 
-// The host's CPU, as "/job:localhost/replica:0/task:0/device:CPU:<id>".
-std::unique_ptr<Device> NewCpuDevice(int id = 0);
+// The name of a device of this process: "/job:localhost/replica:0/task:0/device:GPU:1", or with the
+// job, replica and task that `task` has.
+DeviceName LocalDeviceName(absl::string_view type, int id, const DeviceName& task = {});
+
+// The host's CPU, as "/device:CPU:0" of the task.
+std::unique_ptr<Device> NewCpuDevice(const DeviceName& task = {});
 
 }  // namespace weir
 

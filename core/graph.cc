@@ -145,12 +145,14 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
 // a million.
 std::string Graph::UniqueName(absl::string_view name, bool mark) {
   const std::string base = absl::AsciiStrToLower(name);
-  const auto it = used_names_.find(base);
-  int i = it == used_names_.end() ? 0 : it->second;
-  if (i == 0) {
-    if (mark) used_names_.emplace(base, 1);
-    return std::string(name);
+  int i = 0;
+  if (mark) {
+    const auto [it, is_new] = used_names_.try_emplace(base, 1);
+    if (!is_new) i = it->second;
+  } else if (const auto it = used_names_.find(base); it != used_names_.end()) {
+    i = it->second;
   }
+  if (i == 0) return std::string(name);
   std::string key;
   do {
     key = absl::StrCat(base, "_", i++);

@@ -37,8 +37,8 @@ CudaDevice::CudaDevice(DeviceName name, int ordinal, std::string description, in
       description_(std::move(description)),
       memory_limit_(memory_limit) {}
 
-absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(int ordinal, int64_t memory_limit) {
-  DeviceName name{.job = "localhost", .type = "GPU", .replica = 0, .task = 0, .id = ordinal};
+absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(DeviceName name, int64_t memory_limit) {
+  const int ordinal = *name.id;
   const std::string text = name.ToString();
   cudaDeviceProp properties;
   WEIR_RETURN_IF_ERROR(
@@ -183,7 +183,7 @@ absl::StatusOr<CudaDevice::Libraries> CudaDevice::Dnn() {
 
 // ---- what the rest of the runtime calls
 
-std::vector<std::unique_ptr<Device>> GpuDevices() {
+std::vector<std::unique_ptr<Device>> GpuDevices(const DeviceName& task) {
   std::vector<std::unique_ptr<Device>> devices;
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
@@ -198,7 +198,7 @@ std::vector<std::unique_ptr<Device>> GpuDevices() {
   }
   megabytes = std::min(megabytes, int64_t{1} << 40);
   for (int i = 0; i < count; ++i) {
-    auto device = CudaDevice::Create(i, megabytes << 20);
+    auto device = CudaDevice::Create(LocalDeviceName("GPU", i, task), megabytes << 20);
     if (device.ok()) {
       devices.push_back(*std::move(device));
     } else {

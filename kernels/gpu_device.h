@@ -28,10 +28,10 @@ class CopyBackThread;
 // beyond use.
 class CudaDevice : public Device {
  public:
-  // GPU number `ordinal` of the driver, as "/device:GPU:<ordinal>". At most `memory_limit` bytes
+  // The GPU of the driver that has the number in `name`. At most `memory_limit` bytes
   // are taken from it; 0 for all that there is. UNAVAILABLE, or UNIMPLEMENTED for one that is too
   // old.
-  static absl::StatusOr<std::unique_ptr<Device>> Create(int ordinal, int64_t memory_limit);
+  static absl::StatusOr<std::unique_ptr<Device>> Create(DeviceName name, int64_t memory_limit);
   ~CudaDevice() override;
 
   bool has_stream() const override { return true; }

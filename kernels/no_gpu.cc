@@ -2,7 +2,7 @@
 
 namespace weir {
 
-std::vector<std::unique_ptr<Device>> GpuDevices() { return {}; }
+std::vector<std::unique_ptr<Device>> GpuDevices(const DeviceName&) { return {}; }
 void AddGpuKernels(KernelRegistry*) {}
 
 }  // namespace weir

@@ -282,8 +282,13 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   } else {
     impl->pool = &DefaultThreadPool();
   }
-  impl->devices.push_back(NewCpuDevice());
-  auto others = impl->options.make_devices ? impl->options.make_devices() : GpuDevices();
+  WEIR_ASSIGN_OR_RETURN(const DeviceName task, DeviceName::Parse(impl->options.task));
+  if (task.type || task.id) {
+    return InvalidArgument("'", impl->options.task, "' names a device; a task is named as '/job:",
+                           task.job.value_or("worker"), "/replica:0/task:0'");
+  }
+  impl->devices.push_back(NewCpuDevice(task));
+  auto others = impl->options.make_devices ? impl->options.make_devices() : GpuDevices(task);
   for (auto& device : others) impl->devices.push_back(std::move(device));
   impl->placement =
       std::make_unique<Placement>(impl->graph, impl->kernels(), impl->devices, impl->options);

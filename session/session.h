@@ -42,6 +42,9 @@ struct SessionOptions {
   // Devices besides the CPU; null for every GPU that can be used. Shared with nobody else while the
   // session lives.
   std::function<std::vector<std::unique_ptr<Device>>()> make_devices;
+  // "/job:worker/replica:0/task:1": what the names of devices begin with, for graphs whose nodes
+  // are on devices of a cluster's task. Unset parts are those of "/job:localhost/replica:0/task:0".
+  std::string task;
   // State that sessions have in common, by container and name: all that are given the same map see
   // the same variables, queues and tables. Null: the session's own.
   std::shared_ptr<ResourceMap> resources;

@@ -4,14 +4,15 @@
         name = "library",
         src = "library_headers.h",            # #includes, and nothing else
         copts = COPTS,                        # as of the sources that use it
-        deps = ["//proto:graph"],
+        deps = ["//third_party:absl"],
     )
 
 makes library.h, a copy, and library.h.gch beside it. A source that is compiled with
 `-include tools/precompiled/library.h` and depends on :library starts from the compiler's state after
 these headers. The compiler takes the precompiled form only where its flags agree with those of the
 source, and reads the header otherwise: so a flag forgotten here costs time and nothing else.
-A third of a source's compilation is headers of the standard library, Abseil, protobuf and gtest.
+Half of a source's compilation would be headers: of the standard library, Abseil and gtest, and the
+one of Weir's own that all sources of a folder include.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
@@ -70,12 +71,15 @@ def _precompiled_header_impl(ctx):
     made = cc_common.create_compilation_context(
         headers = depset([header, compiled] + ctx.files.textual),
     )
+
+    # The headers that it stands for come with it, what they declare does not.
+    seen = cc_common.merge_cc_infos(
+        direct_cc_infos = [CcInfo(compilation_context = made)],
+        cc_infos = [CcInfo(compilation_context = d[CcInfo].compilation_context) for d in ctx.attr.deps],
+    )
     return [
         DefaultInfo(files = depset([header, compiled])),
-        cc_common.merge_cc_infos(
-            direct_cc_infos = [CcInfo(compilation_context = made)],
-            cc_infos = [d[CcInfo] for d in ctx.attr.deps],
-        ),
+        CcInfo(compilation_context = seen.compilation_context),
     ]
 
 precompiled_header = rule(

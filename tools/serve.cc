@@ -157,6 +157,12 @@ void AddServeCommand(CLI::App& app, Action* action) {
       ->add_option("--grace-seconds", options->grace_seconds,
                    "how long calls may go on after SIGTERM; default: 30")
       ->check(CLI::NonNegativeNumber);
+  serve
+      ->add_option(
+          "--device-name", server.master.session.task,
+          "the task whose devices it has, as '/job:worker/replica:0/task:1', for graphs that "
+          "name one; default: /job:localhost/replica:0/task:0")
+      ->type_name("TASK");
   serve->add_option("--threads", server.master.session.num_threads, "default: one a processor")
       ->check(CLI::NonNegativeNumber);
   serve->add_option("--tls-cert", options->certificate_file, "speak TLS, with this certificate")

@@ -41,18 +41,37 @@ def visible_from(folder):
 # Tests are not optimised: half of the sources are tests, and none of their time is their own code's.
 TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
 
+# Nor are records and rules of ops much, which run once a node while a graph is built, and commands,
+# which call the others' code.
+LIGHT_COPTS = COPTS + ["-O1"]
+
+def _is_test(package):
+    return (package + "/").startswith("tests/") and package != "tests/bench"
+
+def _folder_copts(package):
+    if _is_test(package):
+        return TEST_COPTS
+    return LIGHT_COPTS if package in ["ops", "tools"] else COPTS
+
+def _header(package):
+    """The precompiled header that the sources of a folder start from."""
+    top = package.split("/")[0]
+    if _is_test(package):
+        return "test" if package in ["tests/core", "tests/io", "tests/fuzz"] else "session_test"
+    if top in ["core", "proto"]:
+        return "library"
+    return {"ops": "graph", "tools": "tool"}.get(top, "kernel")
+
 def _compiled(copts, deps):
     """The copts and deps of a target: those given, a folder's own, and headers parsed once."""
     package = native.package_name()
-    is_test = (package + "/").startswith("tests/") and package != "tests/bench"
-    kind = "test" if is_test else "library"
     if copts:  # other flags than the precompiled header's
         precompiled, flags = [], []
     else:
-        header = "//tools/precompiled:" + kind
+        header = "//tools/precompiled:" + _header(package)
         include = [
             "-include",
-            "tools/precompiled/%s.h" % kind,
+            "tools/precompiled/%s.h" % _header(package),
             # What GCC 12 sees in Abseil's headers, which it does not know for the system's any more.
             "-Wno-array-bounds",
             "-Wno-uninitialized",
@@ -66,7 +85,7 @@ def _compiled(copts, deps):
             "//conditions:default": include,
         })
     return {
-        "copts": (TEST_COPTS if is_test else COPTS) + copts + flags,
+        "copts": _folder_copts(package) + copts + flags,
         "deps": deps + precompiled,
     }
 

@@ -4,8 +4,8 @@
     bazel build //tests/bench:variables_bench && python3 tests/bench/compare_variables.py --rounds 3
 
 Both make them by get_variable with constant initializers, then global_variables_initializer and one run of it, each
-in a new process. The table has the median of the rounds and the median of TensorFlow's figure divided by Weir's of the
-same round. TensorFlow (variables of both kinds) takes about half a minute a round.
+in a new process: resource variables in both, and reference variables in both. The table has the median of the rounds
+and the median of TensorFlow's figure divided by Weir's of the same round. A round takes about a minute.
 """
 import argparse
 import json
@@ -61,18 +61,20 @@ def main():
     if not os.path.exists(flags.weir):
         sys.exit("compare_variables.py: no %s: bazel build //tests/bench:variables_bench" % flags.weir)
     count = "--count=%d" % flags.count
-    ours, theirs = [], {"ref": [], "resource": []}
+    kinds = {"resource": "resource", "ref": "reference"}
+    ours, theirs = {kind: [] for kind in kinds}, {kind: [] for kind in kinds}
     for _ in range(flags.rounds):
-        ours.append(figures([flags.weir, count]))
-        for kind in theirs:
+        for kind in kinds:
+            ours[kind].append(figures([flags.weir, count] + ["--reference"] * (kind == "ref")))
             theirs[kind].append(figures([sys.executable, os.path.abspath(__file__), count, "--peer=" + kind]))
-            if theirs[kind][-1]["check"] != ours[-1]["check"]:
-                sys.exit("compare_variables.py: the last variable is %s here and %s there" % (ours[-1], theirs[kind][-1]))
-    print("| | Weir | TensorFlow, reference | resource | TensorFlow / Weir |\n|---|---|---|---|---|")
-    for metric, unit in (("build", "s"), ("init", "s"), ("memory", "MiB")):
-        row = [statistics.median(f[metric] for f in rows) for rows in (ours, theirs["ref"], theirs["resource"])]
-        ratios = [statistics.median(t[metric] / o[metric] for t, o in zip(theirs[kind], ours)) for kind in theirs]
-        print("| %s, %s | %.4g | %.4g | %.4g | **%.0f**, **%.0f** |" % (metric, unit, *row, *ratios))
+            if theirs[kind][-1]["check"] != ours[kind][-1]["check"]:
+                sys.exit("the last variable is %s here and %s there" % (ours[kind][-1], theirs[kind][-1]))
+    print("| variables | | Weir | TensorFlow | TensorFlow / Weir |\n|---|---|---|---|---|")
+    for kind, name in kinds.items():
+        for metric, unit in (("build", "s"), ("init", "s"), ("memory", "MiB")):
+            row = [statistics.median(f[metric] for f in rows[kind]) for rows in (ours, theirs)]
+            ratio = statistics.median(t[metric] / o[metric] for t, o in zip(theirs[kind], ours[kind]))
+            print("| %s | %s, %s | %.4g | %.4g | **%.0f** |" % (name, metric, unit, *row, ratio))
 
 
 if __name__ == "__main__":

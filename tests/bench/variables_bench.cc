@@ -29,9 +29,9 @@ void Emit(const char* metric, double value, const char* unit) {
       metric, value, unit);
 }
 
-absl::Status Run(int64_t count) {
+absl::Status Run(int64_t count, bool reference) {
   const double before_mb = PeakMegabytes(), start = Now();
-  Graph g;
+  Graph g({.use_resource = !reference});
   for (int64_t i = 0; i < count; ++i)
     GetVariable(g, absl::StrCat("v", i), {256}, Constant(static_cast<double>(i)));
   const Operation init = GlobalVariablesInitializer(g);
@@ -54,10 +54,13 @@ absl::Status Run(int64_t count) {
 
 int main(int argc, char** argv) {
   int64_t count = 10000;
+  bool reference = false;
   CLI::App app("Makes and initialises variables.\nExample: variables_bench --count 10000");
   app.add_option("--count", count);
+  app.add_flag("--reference", reference,
+               "TensorFlow 1's reference variables; default: resource variables");
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = weir::Run(count);
+  const absl::Status status = weir::Run(count, reference);
   if (!status.ok()) std::fprintf(stderr, "variables_bench: %s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

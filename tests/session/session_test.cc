@@ -651,6 +651,34 @@ TEST(Placement, LogNamesEveryNode) {
   EXPECT_THAT(log, HasSubstr("three: (Const): /job:localhost"));
 }
 
+TEST(Placement, DevicesHaveTheNameOfTheTask) {
+  Graph g;
+  Output y;
+  {
+    const DeviceScope there(g, "/job:worker/task:1");
+    y = Square(Const(g, 3.f), "there");
+  }
+  SessionOptions options{.allow_soft_placement = false, .log_device_placement = true};
+  EXPECT_EQ(Start(g, options).Run({y}).status().code(), absl::StatusCode::kInvalidArgument);
+  options.task = "/job:worker/task:1";
+  Session session = Start(g, options);
+  ::testing::internal::CaptureStderr();
+  const absl::StatusOr<Tensors> got = session.Run({y});
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ((*got)[0].scalar<float>(), 9);
+  EXPECT_THAT(log, HasSubstr("there: (Square): /job:worker/replica:0/task:1/device:CPU:0"));
+}
+
+TEST(Placement, ATaskIsNoDevice) {
+  const Graph g;
+  for (const char* const task : {"/job:worker/task:1/device:CPU:0", "worker"}) {
+    const absl::Status s = Session::Create(g, {.task = task}).status();
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr(task));
+  }
+}
+
 TEST(Session, TraceHasARecordForEachNode) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));

@@ -22,4 +22,3 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
-#include "weir/proto/graph.pb.h"

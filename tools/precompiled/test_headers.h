@@ -1,4 +1,4 @@
-// What most tests include, parsed once.
+// What most tests include.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,0 +1,3 @@
+// What sources of kernels/ include, and those of the folders after it.
+#include "library_headers.h"
+#include "weir/core/kernel.h"
