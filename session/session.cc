@@ -67,6 +67,10 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return PlanEnvironment{graph, kernels(), devices,    *resources,
                            *pool, options,   *placement, functions.get()};
   }
+  // As many as there are now; none is dropped while the session lives. Who calls them must not hold
+  // the mutex: a step that is being compiled may wait for the graph, and the graph's readers for
+  // this mutex.
+  std::vector<PreparedStep*> prepared_steps();
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
   absl::Status MakeReady(PlanRequest request, Step::Impl* step);
   // FAILED_PRECONDITION, from then on, if a node was changed after it had run.
@@ -149,6 +153,13 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
   RunOptions with_default = options;
   with_default.timeout = impl_->session->options.operation_timeout;
   return impl_->Run(feeds, fetches, with_default);
+}
+
+std::vector<PreparedStep*> Session::Impl::prepared_steps() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::vector<PreparedStep*> out;
+  for (const auto& [key, step] : steps) out.push_back(step->prepared.get());
+  return out;
 }
 
 absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest request) {
@@ -380,15 +391,13 @@ void Session::Reset(const std::vector<std::string>& containers) {
   if (impl_->remote != nullptr) return impl_->remote->Reset(containers).IgnoreError();
   impl_->resources->Reset(containers);
   impl_->functions->Forget();
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
-  for (const auto& [key, step] : impl_->steps) step->prepared->Forget();
+  for (PreparedStep* step : impl_->prepared_steps()) step->Forget();
 }
 
 void Session::Close() {
   if (impl_->closed.exchange(true)) return;
   if (impl_->remote != nullptr) return impl_->remote->Close();
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
-  for (const auto& [key, step] : impl_->steps) step->prepared->Cancel(ClosedMeanwhile());
+  for (PreparedStep* step : impl_->prepared_steps()) step->Cancel(ClosedMeanwhile());
 }
 
 }  // namespace weir
