@@ -159,6 +159,10 @@ absl::Status TileShape(ShapeContext& c) {
                            " but got length ", n);
   }
   WEIR_ASSIGN_OR_RETURN(const Shape multiples, RequestedShape(c, 1));
+  if (multiples.has_rank() && multiples.rank() != out.rank()) {
+    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
+                           " but got length ", multiples.rank());
+  }
   for (int i = 0; i < out.rank(); ++i) {
     const int64_t times = multiples.has_rank() ? multiples.dim(i) : Shape::kUnknown;
     WEIR_ASSIGN_OR_RETURN(const int64_t extent, MulDims(out.dim(i), times));

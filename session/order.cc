@@ -19,7 +19,9 @@
 // the lock that the read waits for.
 //
 // A loop is one unit of the order around it, and has an order of its own inside. What takes up the
-// values of the iteration before comes first in it.
+// values of the iteration before comes first in it. A graph may have no cycle of nodes and yet one
+// of units, where a value that enters a loop waits for another that leaves it: no iteration could
+// end.
 namespace weir {
 
 namespace {
@@ -224,6 +226,15 @@ bool PlanNode::runs() const {
   return !removed && kind != Kind::kFeed && kind != Kind::kCarry && !is_constant(0);
 }
 
-NodeOrder OrderNodes(const PlanGraph& graph) { return Orderer(graph).Run(); }
+absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph) {
+  NodeOrder made = Orderer(graph).Run();
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i].runs() || made.position[i] >= 0) continue;
+    return InvalidArgument("Node ", graph.nodes[i].node->Label(),
+                           " is part of a cycle through a while loop: what goes into a loop must "
+                           "not wait for what comes out of it");
+  }
+  return made;
+}
 
 }  // namespace weir

@@ -269,7 +269,8 @@ struct NodeOrder {
   std::vector<int> value_of;  // by node: the variable whose value output 0 shares; or -1
   std::vector<std::vector<int>> written_by;  // by node: variables
 };
-NodeOrder OrderNodes(const PlanGraph& graph);
+// INVALID_ARGUMENT if what goes into a loop waits for what comes out of it.
+absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph);
 
 // With tasks and slots: `task_of` each node, `slot_of[n]` the first slot of node n.
 struct ScheduledOrder : public NodeOrder {

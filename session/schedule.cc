@@ -31,7 +31,7 @@ class Scheduler {
       : graph_(graph), env_(env), plan_(*plan), count_(static_cast<int>(graph.nodes.size())) {}
 
   absl::Status Run() {
-    static_cast<NodeOrder&>(scheduled_) = OrderNodes(graph_);
+    WEIR_ASSIGN_OR_RETURN(static_cast<NodeOrder&>(scheduled_), OrderNodes(graph_));
     FindReaders();
     AssignSlots();
     WEIR_RETURN_IF_ERROR(PlaceConstants());

@@ -341,6 +341,20 @@ TEST_F(LoopsTest, FramesWithoutALoopPassValuesThrough) {
   EXPECT_EQ(Run({Exit(Enter(Const(g_, 4.f), "f"))})[0].scalar<float>(), 4);
 }
 
+// No cycle of nodes, but no iteration can end: what enters waits for what leaves.
+TEST_F(LoopsTest, WhatEntersMustNotWaitForWhatLeaves) {
+  const Output enter = Enter(Const(g_, 1.f), "f");
+  const Output merge = Merge({enter, enter}).output;
+  const Output ten = Enter(Const(g_, 10.f), "f", {.is_constant = true});
+  const SwitchResult go = Switch(merge, LoopCond(merge < ten));
+  const Output left = Exit(go.on_false);
+  const Output back = Enter(left, "f", {.is_constant = true});
+  ASSERT_TRUE(g_.SetInput(merge.node, 1, NextIteration(go.on_true + back)).ok());
+  const absl::Status s = Try({left}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+  EXPECT_THAT(std::string(s.message()), HasSubstr("cycle through a while loop"));
+}
+
 TEST_F(LoopsTest, MergesOfSeveralValuesThatGoRound) {
   // Two back edges into one Merge: the value doubles while it is below 10, then grows by 100 once.
   const Output enter = Enter(Const(g_, 1.f), "f");
