@@ -84,7 +84,6 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   Classes classes;
   classes.of.resize(static_cast<size_t>(n));
   absl::flat_hash_map<size_t, std::vector<int64_t>> by_hash;  // hash -> classes
-  const std::vector<int64_t> none;
   const auto each = [&](auto&& fn) {
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t k = 0; k < inner; ++k) {
@@ -99,18 +98,22 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
       hash = hash * 1000003 + KeyHash<T>()(x[at + i * inner]);
       return EqualsItself(x[at + i * inner]);
     });
-    int64_t found = -1;
-    for (const int64_t candidate : findable ? by_hash[hash] : none) {
-      const int64_t other = classes.first[static_cast<size_t>(candidate)];
-      if (each([&](int64_t at) { return KeyEqual<T>()(x[at + i * inner], x[at + other * inner]); }))
-        found = candidate;
-      if (found >= 0) break;
+    const int64_t next = static_cast<int64_t>(classes.first.size());
+    int64_t found = next;
+    if (findable) {
+      std::vector<int64_t>& candidates = by_hash[hash];
+      const auto it = std::find_if(candidates.begin(), candidates.end(), [&](int64_t candidate) {
+        const int64_t other = classes.first[static_cast<size_t>(candidate)];
+        return each(
+            [&](int64_t at) { return KeyEqual<T>()(x[at + i * inner], x[at + other * inner]); });
+      });
+      if (it == candidates.end()) {
+        candidates.push_back(next);
+      } else {
+        found = *it;
+      }
     }
-    if (found < 0) {
-      found = static_cast<int64_t>(classes.first.size());
-      classes.first.push_back(i);
-      if (findable) by_hash[hash].push_back(found);
-    }
+    if (found == next) classes.first.push_back(i);
     classes.of[static_cast<size_t>(i)] = found;
   }
   return classes;

@@ -39,8 +39,8 @@ Output MutableHandle(DataType key_type, const Output& default_value, absl::strin
                  {"value_dtype", default_value.dtype()}};
   if (!scalar) attrs.emplace_back("value_shape", default_value.shape());
   return Output(AddNode(default_value.graph(),
-                        scalar ? "MutableHashTableV2" : "MutableHashTableOfTensorsV2", {},
-                        std::move(attrs), name.empty() ? "MutableHashTable" : name));
+                        scalar ? "MutableHashTableV2" : "MutableHashTableOfTensorsV2", {}, attrs,
+                        name.empty() ? "MutableHashTable" : name));
 }
 
 Output DenseHandle(const Output& default_value, const Output& empty_key, const Output& deleted_key,

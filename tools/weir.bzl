@@ -68,17 +68,17 @@ def _compiled(copts, deps):
     if copts:  # other flags than the precompiled header's
         precompiled, flags = [], []
     else:
-        header = "//tools/precompiled:" + _header(package)
+        header = _header(package)
         include = [
             "-include",
-            "tools/precompiled/%s.h" % _header(package),
+            "tools/precompiled/%s.h" % header,
             # What GCC 12 sees in Abseil's headers, which it does not know for the system's any more.
             "-Wno-array-bounds",
             "-Wno-uninitialized",
         ]
         precompiled = select({
             "//tools/precompiled:plain_headers": [],
-            "//conditions:default": [header],
+            "//conditions:default": ["//tools/precompiled:" + header],
         })
         flags = select({
             "//tools/precompiled:plain_headers": [],

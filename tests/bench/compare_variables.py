@@ -54,27 +54,27 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--weir", default="bazel-bin/tests/bench/variables_bench")
-    parser.add_argument("--peer", choices=["ref", "resource"], help=argparse.SUPPRESS)
+    parser.add_argument("--peer", choices=["resource", "reference"], help=argparse.SUPPRESS)
     flags = parser.parse_args()
     if flags.peer:
         return peer(flags.count, flags.peer == "resource")
     if not os.path.exists(flags.weir):
         sys.exit("compare_variables.py: no %s: bazel build //tests/bench:variables_bench" % flags.weir)
     count = "--count=%d" % flags.count
-    kinds = {"resource": "resource", "ref": "reference"}
+    kinds = ["resource", "reference"]
     ours, theirs = {kind: [] for kind in kinds}, {kind: [] for kind in kinds}
     for _ in range(flags.rounds):
         for kind in kinds:
-            ours[kind].append(figures([flags.weir, count] + ["--reference"] * (kind == "ref")))
+            ours[kind].append(figures([flags.weir, count] + ["--reference"] * (kind == "reference")))
             theirs[kind].append(figures([sys.executable, os.path.abspath(__file__), count, "--peer=" + kind]))
             if theirs[kind][-1]["check"] != ours[kind][-1]["check"]:
                 sys.exit("the last variable is %s here and %s there" % (ours[kind][-1], theirs[kind][-1]))
     print("| variables | | Weir | TensorFlow | TensorFlow / Weir |\n|---|---|---|---|---|")
-    for kind, name in kinds.items():
+    for kind in kinds:
         for metric, unit in (("build", "s"), ("init", "s"), ("memory", "MiB")):
             row = [statistics.median(f[metric] for f in rows[kind]) for rows in (ours, theirs)]
             ratio = statistics.median(t[metric] / o[metric] for t, o in zip(theirs[kind], ours[kind]))
-            print("| %s | %s, %s | %.4g | %.4g | **%.0f** |" % (name, metric, unit, *row, ratio))
+            print("| %s | %s, %s | %.4g | %.4g | **%.0f** |" % (kind, metric, unit, *row, ratio))
 
 
 if __name__ == "__main__":

@@ -86,8 +86,8 @@ class Model {
 
  private:
   // An op of that name, if there is one that takes such arguments.
-  void Add(const char* op, std::vector<Arg> args, Attrs attrs = {}) {
-    Node* node = AddNode(op, args, std::move(attrs));
+  void Add(const char* op, const std::vector<Arg>& args, const Attrs& attrs = {}) {
+    Node* node = AddNode(op, args, attrs);
     const absl::Status status = graph_.TakeStatus();
     if (node == nullptr || !status.ok()) return;
     for (int i = 0; i < node->num_outputs(); ++i) values_.push_back(node->output(i));

@@ -85,7 +85,7 @@ Output ParameterizedNode(Graph& g, const RandomGolden& row, DataType dtype, cons
   } else {
     return {};
   }
-  return AddOp(op, args, std::move(attrs));
+  return AddOp(op, args, attrs);
 }
 
 // The node that the golden's row describes, with the seeds that make_random_goldens.py uses.
@@ -123,7 +123,7 @@ Output GoldenNode(Graph& g, const RandomGolden& row) {
     attrs = {{"dtype", dtype}};
   }
   if (!stateless) attrs.insert(attrs.end(), seeds.begin(), seeds.end());
-  return AddOp(op, args, std::move(attrs));
+  return AddOp(op, args, attrs);
 }
 
 TEST(Random, StreamsAreTensorFlowsBitForBitOverTwoRuns) {

@@ -173,10 +173,10 @@ TEST(SummaryWriterOps, WriteAFileOfEvents) {
   const std::string folder = MakeTempDirectory("events");
   Graph g;
   const Output writer = AddNode(g, "SummaryWriter", {})->output(0);
-  const auto op = [&](const char* name, std::vector<Output> inputs, Attrs attrs = {}) {
+  const auto op = [&](const char* name, const std::vector<Output>& inputs) {
     std::vector<Arg> args = {writer};
     for (const Output& input : inputs) args.emplace_back(input);
-    Node* node = AddNode(name, args, std::move(attrs));
+    Node* node = AddNode(name, args);
     EXPECT_NE(node, nullptr) << g.status();
     return Operation(node);
   };
@@ -217,14 +217,19 @@ TEST(SummaryWriterOps, WriteAFileOfEvents) {
   EXPECT_THAT(bytes, HasSubstr("WAVEfmt"));
 }
 
+// Joins rows until there are three, for a minute at most.
+Node* BatchOfThree(const Output& x) {
+  return AddNode("Batch", {Outputs{x}},
+                 {{"num_batch_threads", 1},
+                  {"max_batch_size", 3},
+                  {"batch_timeout_micros", 60000000},
+                  {"grad_timeout_micros", 60000000}});
+}
+
 TEST(BatchOps, RowsOfTwoStepsAreJoinedAndDealtOut) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1});
-  Node* batch = AddNode("Batch", {Outputs{x}},
-                        {{"num_batch_threads", 1},
-                         {"max_batch_size", 3},
-                         {"batch_timeout_micros", 60000000},
-                         {"grad_timeout_micros", 60000000}});
+  Node* batch = BatchOfThree(x);
   ASSERT_NE(batch, nullptr) << g.status();
   const Output doubled = AddOp("AddV2", {batch->output(0), batch->output(0)});
   const Output mine = AddOp("Unbatch", {doubled, batch->output(1), batch->output(2)},
@@ -273,11 +278,7 @@ TEST(BatchOps, GradientsOfPartsAreJoined) {
 TEST(BatchOps, GradientsGoThroughABatch) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {3}), w = Const(g, std::vector<float>{1, 2, 3});
-  Node* batch = AddNode("Batch", {Outputs{x}},
-                        {{"num_batch_threads", 1},
-                         {"max_batch_size", 3},
-                         {"batch_timeout_micros", 60000000},
-                         {"grad_timeout_micros", 60000000}});
+  Node* batch = BatchOfThree(x);
   ASSERT_NE(batch, nullptr) << g.status();
   const Output mine =
       AddOp("Unbatch", {Square(batch->output(0)), batch->output(1), batch->output(2)},

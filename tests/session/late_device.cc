@@ -178,9 +178,7 @@ char* LateMemory::Inside(const void* data) const {
 // ---- the device
 
 LateDevice::LateDevice(const LateDeviceOptions& options)
-    : Device(
-          DeviceName{.job = "localhost", .type = "GPU", .replica = 0, .task = 0, .id = options.id},
-          options.place),
+    : Device(LocalDeviceName("GPU", options.id), options.place),
       limit_(options.memory),
       kernels_(options.kernels != nullptr ? *options.kernels : BuiltinKernels()),
       stream_(options.delay),
