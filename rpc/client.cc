@@ -102,6 +102,7 @@ class GrpcSession final : public RemoteSession {
     WEIR_RETURN_IF_ERROR(SendNewNodes());
     proto::RunStepRequest message;
     message.set_session_handle(handle_);
+    message.set_partial_run_handle(request.partial_run);
     message.set_store_errors_in_response_body(true);
     for (size_t i = 0; i < values.size(); ++i) {
       proto::NamedTensorProto* feed = message.add_feed();
@@ -128,6 +129,20 @@ class GrpcSession final : public RemoteSession {
     }
     if (options.trace != nullptr) ReadTrace(response.metadata(), options.trace);
     return ReadFetches(request, response, fetches);
+  }
+
+  absl::StatusOr<std::string> SetUpPartialRun(const Request& whole) override {
+    WEIR_RETURN_IF_ERROR(SendNewNodes());
+    proto::PartialRunSetupRequest message;
+    message.set_session_handle(handle_);
+    for (const Output& feed : whole.feeds) message.add_feed(feed.name());
+    for (const Output& fetch : whole.fetches) message.add_fetch(fetch.name());
+    for (const Operation& target : whole.targets) message.add_target(target.name());
+    proto::PartialRunSetupResponse response;
+    grpc::ClientContext context;
+    WEIR_RETURN_IF_ERROR(
+        Call(*channel_, "/tensorflow.MasterService/PartialRunSetup", message, &response, context));
+    return response.partial_run_handle();
   }
 
   absl::Status Reset(const std::vector<std::string>& containers) override {

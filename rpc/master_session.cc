@@ -256,13 +256,14 @@ absl::StatusOr<Tensors> MasterSession::RunPiece(const proto::RunStepRequest& req
 }
 
 absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions& options) {
-  if (options.tensor_connection_size() > 0)
-    return Unimplemented("Callables with tensor_connection are not supported");
   auto callable = std::make_shared<Callable>();
   callable->feeds = Names(options.feed());
   callable->options = std::make_unique<proto::RunOptions>(options.run_options());
+  NamedConnections connections;
+  for (const proto::TensorConnection& c : options.tensor_connection())
+    connections.emplace_back(c.from_tensor(), c.to_tensor());
   WEIR_ASSIGN_OR_RETURN(callable->step, session_->Prepare(callable->feeds, Names(options.fetch()),
-                                                          Names(options.target())));
+                                                          Names(options.target()), connections));
   const std::lock_guard<std::mutex> lock(mutex_);
   if (callables_.size() >= kMostCallables)
     return absl::ResourceExhaustedError("The session has too many callables");

@@ -124,7 +124,8 @@ struct PlanRequest {
   std::vector<Operation> targets;
   // Nodes that earlier pieces of a partial run have run: nobody waits for them, and what is needed
   // of their values is fed.
-  std::vector<const Node*> done;
+  std::vector<const Node*> done = {};
+  Connections connections = {};
 };
 
 // Takes up what the iteration before has handed over, and needs nothing else of its loop: the first

@@ -28,6 +28,7 @@ class Pruner {
         return InvalidArgument("Tensor '", request_.feeds[i].name(), "' is fed more than once");
       }
     }
+    WEIR_RETURN_IF_ERROR(Connect());
     for (const Output& fetch : request_.fetches) {
       if (feeds_.contains(fetch)) {
         return InvalidArgument("Tensor '", fetch.name(),
@@ -72,7 +73,36 @@ class Pruner {
     for (const Output& o : request_.feeds) WEIR_RETURN_IF_ERROR(check_output(o, "feed"));
     for (const Output& o : request_.fetches) WEIR_RETURN_IF_ERROR(check_output(o, "fetch"));
     for (const Operation& o : request_.targets) WEIR_RETURN_IF_ERROR(check(o.node, "target"));
+    for (const auto& [from, to] : request_.connections) {
+      WEIR_RETURN_IF_ERROR(check_output(from, "start of a connection"));
+      WEIR_RETURN_IF_ERROR(check_output(to, "end of a connection"));
+    }
     return absl::OkStatus();
+  }
+
+  absl::Status Connect() {
+    for (const auto& [from, to] : request_.connections) {
+      if (from.dtype() != to.dtype() || !from.shape().IsCompatibleWith(to.shape())) {
+        return InvalidArgument("Tensor '", from.name(), "', ", DataTypeName(from.dtype()),
+                               " of shape ", from.shape().ToString(), ", cannot be connected to '",
+                               to.name(), "', ", DataTypeName(to.dtype()), " of shape ",
+                               to.shape().ToString());
+      }
+      const bool is_fetched =
+          std::find(request_.fetches.begin(), request_.fetches.end(), to) != request_.fetches.end();
+      if (is_fetched || feeds_.contains(to) || !sources_.emplace(to, from).second) {
+        return InvalidArgument("Tensor '", to.name(), "' is connected to '", from.name(),
+                               "', and fed, fetched or connected besides");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The tensor that a node gets where the graph says `input`.
+  const Output& SourceOf(const Output& input) const {
+    if (sources_.empty()) return input;
+    const auto it = sources_.find(input);
+    return it == sources_.end() ? input : it->second;
   }
 
   // The plan's value for a tensor, its producer visited.
@@ -152,10 +182,9 @@ class Pruner {
         continue;
       }
       const int i = top.next++;
-      const Node* needed =
-          i < num_inputs ? node->input(i).node : node->control_inputs()[i - num_inputs];
-      if (i < num_inputs ? feeds_.contains(node->input(i)) || IsNextIteration(*needed)
-                         : IsOver(*needed))
+      const Output* input = i < num_inputs ? &SourceOf(node->input(i)) : nullptr;
+      const Node* needed = input != nullptr ? input->node : node->control_inputs()[i - num_inputs];
+      if (input != nullptr ? feeds_.contains(*input) || IsNextIteration(*needed) : IsOver(*needed))
         continue;
       int& id = ids_[needed->id()];
       if (id == kOpen) {
@@ -172,7 +201,8 @@ class Pruner {
   void Leave(const Node* node) {
     PlanNode p;
     p.node = node;
-    for (const Output& in : node->inputs()) {
+    for (const Output& input : node->inputs()) {
+      const Output& in = SourceOf(input);
       p.inputs.push_back(feeds_.contains(in)         ? PlanValue{FeedNode(in), 0}
                          : IsNextIteration(*in.node) ? PlanValue{CarryOf(*in.node), 0}
                                                      : PlanValue{ids_[in.node->id()], in.index});
@@ -189,6 +219,7 @@ class Pruner {
   PlanGraph plan_;
   std::vector<int> ids_;  // by node id: position in the plan
   absl::flat_hash_map<Output, int> feeds_;
+  absl::flat_hash_map<Output, Output> sources_;  // by the end of a connection: its start
   absl::flat_hash_set<const Node*> done_;
   absl::flat_hash_map<const Node*, int> carries_;  // by NextIteration
   std::vector<const Node*> carried_;               // the same, in the order they were found

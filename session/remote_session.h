@@ -14,15 +14,18 @@ namespace weir {
 class RemoteSession {
  public:
   virtual ~RemoteSession() = default;
-  // What a step is made of.
+  // What a step is made of, or one piece of a partial run.
   struct Request {
     const Outputs& feeds;
     const Outputs& fetches;
     const std::vector<Operation>& targets;
+    std::string partial_run = "";  // the server's name of the partial run; "": a whole step
   };
   // Sends nodes that the graph has got since. `values` by feed; `fetches` is resized.
   virtual absl::Status Run(const Request& request, absl::Span<const Tensor> values,
                            Tensors* fetches, const RunOptions& options) = 0;
+  // Begins a partial run of all this, and returns the server's name of it.
+  virtual absl::StatusOr<std::string> SetUpPartialRun(const Request& whole) = 0;
   virtual absl::Status Reset(const std::vector<std::string>& containers) = 0;
   // Later calls may fail in any way.
   virtual void Close() = 0;

@@ -170,6 +170,8 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
   WEIR_RETURN_IF_ERROR(CheckAlive(request.feeds, "A feed"));
   WEIR_RETURN_IF_ERROR(CheckAlive(request.fetches, "A fetch"));
   WEIR_RETURN_IF_ERROR(CheckAlive(request.targets, "A target"));
+  for (const auto& [from, to] : request.connections)
+    WEIR_RETURN_IF_ERROR(CheckAlive(Outputs{from, to}, "An end of a connection"));
   Key key;
   for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
   key.emplace_back(nullptr, 0);
@@ -178,6 +180,11 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
   for (const Operation& o : request.targets) key.emplace_back(o.node, 0);
   if (!request.done.empty()) key.emplace_back(nullptr, 0);
   for (const Node* node : request.done) key.emplace_back(node, 0);
+  for (const auto& [from, to] : request.connections) {
+    key.emplace_back(nullptr, 1);
+    key.emplace_back(from.node, from.index);
+    key.emplace_back(to.node, to.index);
+  }
   const std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<Step::Impl>& slot = steps[key];
   if (slot == nullptr) {
@@ -198,7 +205,8 @@ struct PartialRun::Impl {
       : session(std::move(of)), pieces(std::move(of_step)) {}
 
   const std::shared_ptr<Session::Impl> session;
-  std::mutex mutex;  // held while a piece runs
+  std::string remote_name;  // a server's, where one runs the pieces
+  std::mutex mutex;         // held while a piece runs
   Pieces pieces;
   std::atomic<bool> over{false};
 
@@ -206,15 +214,35 @@ struct PartialRun::Impl {
                               const std::vector<Operation>& targets, const RunOptions& options) {
     WEIR_ASSIGN_OR_RETURN(Piece piece, pieces.Next(feeds, fetches, targets));
     over = true;  // unless all goes well
-    Tensors values;
-    if (!piece.request.fetches.empty() || !piece.request.targets.empty()) {
-      Step step;
-      WEIR_ASSIGN_OR_RETURN(step.impl_, session->Prepare(piece.request));
-      WEIR_RETURN_IF_ERROR(step.Run(piece.feeds, &values, options));
+    Tensors values, results;
+    if (session->remote != nullptr) {
+      WEIR_RETURN_IF_ERROR(RunRemotely(feeds, fetches, targets, options, &results));
+      // What crosses the cut is the server's affair.
+      pieces.Finish(piece, Tensors(piece.request.fetches.size()));
+    } else {
+      if (!piece.request.fetches.empty() || !piece.request.targets.empty()) {
+        Step step;
+        WEIR_ASSIGN_OR_RETURN(step.impl_, session->Prepare(piece.request));
+        WEIR_RETURN_IF_ERROR(step.Run(piece.feeds, &values, options));
+      }
+      results = pieces.Finish(piece, std::move(values));
     }
-    Tensors results = pieces.Finish(piece, std::move(values));
     over = pieces.is_over();
     return results;
+  }
+
+  absl::Status RunRemotely(const Feeds& feeds, const Outputs& fetches,
+                           const std::vector<Operation>& targets, const RunOptions& options,
+                           Tensors* results) {
+    if (session->closed.load(std::memory_order_acquire))
+      return absl::CancelledError("Attempted to use a closed Session.");
+    Outputs fed;
+    Tensors values;
+    for (const auto& [to, value] : feeds) {
+      fed.push_back(to);
+      values.push_back(value);
+    }
+    return session->remote->Run({fed, fetches, targets, remote_name}, values, results, options);
   }
 };
 
@@ -234,7 +262,8 @@ namespace {
 
 absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std::string>& feeds,
                                        const std::vector<std::string>& fetches,
-                                       const std::vector<std::string>& targets) {
+                                       const std::vector<std::string>& targets,
+                                       const NamedConnections& connections) {
   PlanRequest request;
   for (const std::string& name : feeds) {
     WEIR_ASSIGN_OR_RETURN(request.feeds.emplace_back(), graph.FindOutput(name));
@@ -248,6 +277,11 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
       return NotFound("The name '", name, "' refers to an Operation not in the graph.");
     request.targets.emplace_back(node);
   }
+  for (const auto& [from, to] : connections) {
+    auto& connection = request.connections.emplace_back();
+    WEIR_ASSIGN_OR_RETURN(connection.first, graph.FindOutput(from));
+    WEIR_ASSIGN_OR_RETURN(connection.second, graph.FindOutput(to));
+  }
   return request;
 }
 
@@ -256,6 +290,8 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
 // Needs the lock.
 absl::Status Session::Impl::MakeReady(PlanRequest request, Step::Impl* step) {
   if (remote != nullptr) {
+    if (!request.connections.empty())
+      return Unimplemented("Sessions on a server have no connections");
     WEIR_RETURN_IF_ERROR(Prune(request, graph).status());  // refuses what the graph does not have
     step->request = std::move(request);
     return absl::OkStatus();
@@ -340,19 +376,24 @@ absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Te
 }
 
 absl::StatusOr<Step> Session::Prepare(const Outputs& feeds, const Outputs& fetches,
-                                      const std::vector<Operation>& targets) {
+                                      const std::vector<Operation>& targets,
+                                      const Connections& connections) {
   Step step;
-  WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare(PlanRequest{feeds, fetches, targets, {}}));
+  WEIR_ASSIGN_OR_RETURN(
+      step.impl_,
+      impl_->Prepare(
+          {.feeds = feeds, .fetches = fetches, .targets = targets, .connections = connections}));
   return step;
 }
 
 absl::StatusOr<Step> Session::Prepare(const std::vector<std::string>& feeds,
                                       const std::vector<std::string>& fetches,
-                                      const std::vector<std::string>& targets) {
+                                      const std::vector<std::string>& targets,
+                                      const NamedConnections& connections) {
   PlanRequest request;
   {
     const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
-    WEIR_ASSIGN_OR_RETURN(request, FindByName(impl_->graph, feeds, fetches, targets));
+    WEIR_ASSIGN_OR_RETURN(request, FindByName(impl_->graph, feeds, fetches, targets, connections));
   }
   Step step;
   WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare(std::move(request)));
@@ -363,12 +404,15 @@ absl::StatusOr<PartialRun> Session::StartPartialRun(const Outputs& feeds, const 
                                                     const std::vector<Operation>& targets) {
   if (fetches.empty() && targets.empty())
     return InvalidArgument("PartialRunSetup: specify at least one target to fetch or execute.");
-  if (impl_->remote != nullptr) return Unimplemented("Sessions on a server have no partial runs");
-  PlanRequest request{feeds, fetches, targets, {}};
+  PlanRequest request{.feeds = feeds, .fetches = fetches, .targets = targets};
   PartialRun run;
   const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
   WEIR_ASSIGN_OR_RETURN(Pieces pieces, Pieces::Make(std::move(request), impl_->graph));
   run.impl_ = std::make_shared<PartialRun::Impl>(impl_, std::move(pieces));
+  if (impl_->remote != nullptr) {
+    WEIR_ASSIGN_OR_RETURN(run.impl_->remote_name,
+                          impl_->remote->SetUpPartialRun({feeds, fetches, targets}));
+  }
   return run;
 }
 

@@ -72,6 +72,10 @@ struct RunOptions {
 
 using Feed = std::pair<Output, Tensor>;
 using Feeds = std::vector<Feed>;
+// Pairs of tensors: in a step with connections, whoever takes the second of a pair gets the value
+// of the first, as if it were fed with what the step has just computed.
+using Connections = std::vector<std::pair<Output, Output>>;
+using NamedConnections = std::vector<std::pair<std::string, std::string>>;
 
 // A step made ready: feeds, fetches and targets are bound, and a call looks nothing up. Made by
 // Session::Prepare; cheap to copy, safe to call from many threads. It may outlive the session,
@@ -159,15 +163,19 @@ class Session {
                               const std::vector<std::string>& targets,
                               const RunOptions& options = {});
 
+  // Binds feeds, fetches and targets. INVALID_ARGUMENT, besides, for a connection of two types, or
+  // to a tensor that is fed, fetched or connected already; UNIMPLEMENTED for one on a server.
   absl::StatusOr<Step> Prepare(const Outputs& feeds, const Outputs& fetches,
-                               const std::vector<Operation>& targets = {});
+                               const std::vector<Operation>& targets = {},
+                               const Connections& connections = {});
   // By name, as Run.
   absl::StatusOr<Step> Prepare(const std::vector<std::string>& feeds,
                                const std::vector<std::string>& fetches,
-                               const std::vector<std::string>& targets);
+                               const std::vector<std::string>& targets,
+                               const NamedConnections& connections = {});
 
   // All that the pieces will feed, fetch and run. INVALID_ARGUMENT if there is nothing to fetch or
-  // run, UNIMPLEMENTED on a server.
+  // run.
   absl::StatusOr<PartialRun> StartPartialRun(const Outputs& feeds, const Outputs& fetches,
                                              const std::vector<Operation>& targets = {});
 

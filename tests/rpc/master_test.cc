@@ -145,6 +145,26 @@ TEST_F(MasterTest, CallableKeepsFeedsAndFetchesInOrder) {
   EXPECT_TRUE(absl::IsInvalidArgument(master_->ReleaseCallable(release, none_, &released)));
 }
 
+TEST_F(MasterTest, CallableConnectsTensors) {
+  const std::string handle = Open();
+  proto::MakeCallableRequest make;
+  make.set_session_handle(handle);
+  make.mutable_options()->add_fetch("y:0");
+  proto::TensorConnection* connection = make.mutable_options()->add_tensor_connection();
+  connection->set_from_tensor("two:0");
+  connection->set_to_tensor("x:0");
+  proto::MakeCallableResponse made;
+  ASSERT_TRUE(master_->MakeCallable(make, none_, &made).ok());
+  proto::RunCallableRequest run;
+  run.set_session_handle(handle);
+  run.set_handle(made.handle());
+  proto::RunCallableResponse response;
+  ASSERT_TRUE(master_->RunCallable(run, none_, &response).ok());
+  EXPECT_EQ(TensorFromProto(response.fetch(0))->scalar<float>(), 4);
+  connection->set_from_tensor("three:0");
+  EXPECT_TRUE(absl::IsNotFound(master_->MakeCallable(make, none_, &made)));
+}
+
 TEST_F(MasterTest, PartialRunByHandle) {
   const std::string handle = Open();
   proto::PartialRunSetupRequest setup;

@@ -91,6 +91,26 @@ TEST_F(ServerTest, StateIsSharedUnlessIsolated) {
   EXPECT_TRUE(absl::IsFailedPrecondition(fourth->Run({v.value()}).status()));
 }
 
+TEST_F(ServerTest, PiecesOfAPartialRun) {
+  Graph g;
+  const Output a = Placeholder(g, DT_FLOAT, {}, "a"), b = Placeholder(g, DT_FLOAT, {}, "b");
+  const Output sum = a + 1.f;
+  const Output product = sum * b;
+  const Variable v = GetVariable(g, "v", {}, Zeros());
+  const Output assigned = v.Assign(product);
+  auto session = Open(g);
+  ASSERT_TRUE(session.ok());
+  auto run = session->StartPartialRun({a, b}, {sum, product}, {assigned});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_TRUE(absl::IsInvalidArgument(run->Run({}, {product}).status())) << "nothing is fed yet";
+  EXPECT_EQ(Value(run->Run({{a, Tensor::Scalar(2.f)}}, {sum})), 3);
+  EXPECT_FALSE(run->is_over());
+  EXPECT_TRUE(absl::IsInvalidArgument(run->Run({{a, Tensor::Scalar(2.f)}}, {}).status()));
+  EXPECT_EQ(Value(run->Run({{b, Tensor::Scalar(5.f)}}, {product})), 15);
+  EXPECT_TRUE(run->is_over());
+  EXPECT_EQ(Value(session->Run({v.value()})), 15) << "the target ran with the last piece";
+}
+
 TEST_F(ServerTest, ErrorsNameTheNodeAndTheTask) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {}, "x");

@@ -49,6 +49,32 @@ TEST(Session, FeedReplacesAnyTensor) {
   EXPECT_THAT(Floats((*out)[0]), ElementsAre(11, 21));
 }
 
+TEST(Session, ConnectionFeedsWhatTheStepHasComputed) {
+  Graph g;
+  const Output a = Placeholder(g, DT_FLOAT, {}, "a"), b = Placeholder(g, DT_FLOAT, {}, "b");
+  const Output square = Square(a);
+  const Output sum = b + 1.f;
+  Session session = Start(g);
+  const auto step = session.Prepare({a}, {sum}, {}, {{square, b}});
+  ASSERT_TRUE(step.ok()) << step.status();
+  Tensors out;
+  ASSERT_TRUE(step->Run({Tensor::Scalar(3.f)}, &out).ok());
+  EXPECT_EQ(out[0].scalar<float>(), 10);
+  EXPECT_FALSE(session.Run({{a, Tensor::Scalar(3.f)}}, {sum}).ok()) << "of that step alone";
+
+  const auto code = [&](const Outputs& feeds, const Output& fetch, const Connections& connections) {
+    return session.Prepare(feeds, {fetch}, {}, connections).status().code();
+  };
+  constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(code({a, b}, sum, {{square, b}}), kInvalid) << "fed besides";
+  EXPECT_EQ(code({a}, b, {{square, b}}), kInvalid) << "fetched besides";
+  EXPECT_EQ(code({a}, sum, {{square, b}, {a, b}}), kInvalid) << "connected twice";
+  EXPECT_EQ(code({}, sum, {{sum, b}}), kInvalid) << "on a cycle";
+  EXPECT_EQ(code({}, sum, {{Const(g, int32_t{1}), b}}), kInvalid) << "of another type";
+  EXPECT_EQ(code({}, sum, {{Const(g, {1.f, 2.f}), b}}), kInvalid) << "of another shape";
+  EXPECT_EQ(code({}, sum, {{Output(), b}}), kInvalid);
+}
+
 TEST(Session, FetchOfAFeedIsAnInvalidArgument) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));
