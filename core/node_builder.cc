@@ -251,7 +251,8 @@ NodeBuilder& NodeBuilder::NamedAfterUser() {
 }
 
 std::string NodeBuilder::RequestedName() const {
-  if (name_.empty()) return absl::StrCat(graph_.name_scope(), op_);
+  // No node's name begins with the underscore of a runtime's own ops.
+  if (name_.empty()) return absl::StrCat(graph_.name_scope(), absl::StripPrefix(op_, "_"));
   if (HasFinalName()) return name_.substr(0, name_.size() - 1);
   return absl::StrCat(graph_.name_scope(), name_);
 }

@@ -5,6 +5,7 @@
 #include "weir/kernels/conv.h"
 #include "weir/kernels/conv_dnnl.h"
 #include "weir/kernels/conv_plain.h"
+#include "weir/kernels/epilogue.h"
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/registry.h"
 #include "weir/ops/conv_general.h"
@@ -78,17 +79,71 @@ absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass,
   return absl::OkStatus();
 }
 
+bool HasConstantFilter(const KernelInit& init) {
+  return init.node.input(1).node->op_name() == "Const";
+}
+
 template <class T>
 KernelFactory Factory(ConvPass pass) {
   return [pass](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
-    const bool constant_filter = std::is_same_v<T, float> && pass != ConvPass::kBackpropFilter &&
-                                 init.node.input(1).node->op_name() == "Const";
+    const bool constant_filter =
+        std::is_same_v<T, float> && pass != ConvPass::kBackpropFilter && HasConstantFilter(init);
     const auto dnnl = std::make_shared<DnnlConv>(pass, constant_filter);
     return Kernel([attributes, pass, dnnl](KernelContext& ctx) -> absl::Status {
       return RunConv<T>(ctx, attributes, pass, *dnnl);
     });
   };
+}
+
+// The forward pass, and what the epilogue does to its result.
+absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogue& epilogue,
+                      DnnlConv& dnnl) {
+  WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, ConvPass::kForward));
+  const ConvShape& s = args.shape;
+  const bool turned = a.layout.channels_first();
+  if (turned && epilogue.add)
+    return Unimplemented("fusing Add with channels first is not supported");
+  WEIR_ASSIGN_OR_RETURN(Epilogue::Operands operands,
+                        epilogue.ReadOperands(ctx, args.output, s.out_channels));
+  WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, args.output));
+  if (result->num_elements() == 0) return absl::OkStatus();
+  ImageOperand<float> input, output;
+  WEIR_RETURN_IF_ERROR(input.Read(ctx, ctx.input(0), turned, s.batch, s.in_channels));
+  WEIR_RETURN_IF_ERROR(output.Prepare(ctx, *result, turned));
+  const Tensor& filter = ctx.input(1);
+  float* const weights = const_cast<float*>(filter.data<float>());
+  bool done = false;
+  if (ctx.input(0).num_elements() > 0 && filter.num_elements() > 0) {
+    WEIR_ASSIGN_OR_RETURN(
+        done, dnnl.Run(ctx, s, {&filter, input.data(), weights, output.data(), operands}));
+  }
+  if (!done) {
+    Tensor addend;
+    if (operands.addend == output.data()) {  // the result takes its place
+      WEIR_ASSIGN_OR_RETURN(addend, ctx.AllocateTemp(DT_FLOAT, args.output));
+      std::memcpy(addend.raw(), operands.addend, addend.num_bytes());
+      operands.addend = addend.data<float>();
+    }
+    PlainConv<float>(ctx.pool(), s, input.data(), weights, output.data());
+    epilogue.Apply(output.data(), operands, s.batch * s.out_pixels(), s.out_channels,
+                   s.out_channels);
+  }
+  return output.Write(ctx, *result, turned, s.batch, s.out_channels);
+}
+
+absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
+  WEIR_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::Read(init.node));
+  if (init.node.attr_or<int64_t>("num_host_args", 0) != 0)
+    return Unimplemented("fused convolutions with host_args are not supported");
+  if (init.node.attr_or<std::string>("filter_format", "HWIO") != "HWIO")
+    return Unimplemented("filters are taken in the format HWIO alone");
+  const auto dnnl =
+      std::make_shared<DnnlConv>(ConvPass::kForward, HasConstantFilter(init), epilogue);
+  return Kernel([attributes, epilogue, dnnl](KernelContext& ctx) {
+    return RunFused(ctx, attributes, epilogue, *dnnl);
+  });
 }
 
 // A forward pass whose input may have several batch dimensions, or none.
@@ -165,6 +220,8 @@ void AddConvCpu(KernelRegistry* r) {
     AddConvs<double>(r, f);
   }
   AddConvs<int32_t>(r, kFamilies[0]);
+  for (const char* op : {"_FusedConv2D", "_FusedDepthwiseConv2dNative"})
+    r->Add(op, kCpu, DT_FLOAT, MakeFused).InPlace({3}).Cost(ConvCost);
   r->Add("Conv", kCpu, DT_HALF, MakeGeneral<half>);
   r->Add("Conv", kCpu, DT_BFLOAT16, MakeGeneral<bfloat16>);
   r->Add("Conv", kCpu, DT_FLOAT, MakeGeneral<float>);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "weir/kernels/dnnl_status.h"
 
 // oneDNN convolves plain NHWC images at the speed of its blocked layouts, as long as it may choose
@@ -22,6 +23,14 @@
 // above and below differs from piece to piece. So a plan holds a few primitives that differ in the
 // number of images or rows and in padding, and a list of pieces, each with the primitive to run and
 // the offsets to run it at.
+//
+// Where the filter is larger than the image, as at the end of a network, each piece of an image
+// would read all of the filter. There pieces are some of the output's channels instead, each with
+// its own part of the filter: they are computed into memory of their own, and then woven together.
+//
+// A bias and a tensor that is added go into the primitive (the tensor lies where the result will:
+// oneDNN adds what it computes to it). An activation is done to each piece as soon as it is there,
+// and pieces are then small enough to be in the cache still: oneDNN's own would turn NaNs into 0.
 //
 // The filter's gradient is a sum over all images: each piece adds up its own in a packed
 // accumulator, these are added, and the sum is unpacked. The number of accumulators is held down by
@@ -44,6 +53,8 @@ using Stream = std::unique_ptr<dnnl_stream, Destroy<dnnl_stream_destroy>>;
 constexpr int kMaxPlans = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
 constexpr double kMinPieceFlops = 5e6;
+// What a piece may write if an activation follows.
+constexpr int64_t kMaxActivatedFloats = 256 * 1024;
 
 // Null if oneDNN cannot make one.
 dnnl_engine_t Engine() {
@@ -106,9 +117,11 @@ std::optional<dnnl_memory_desc_t> ImageDesc(int64_t n, int64_t channels,
 }
 
 // The filter as TensorFlow has it: [spatial.., in, out]; for oneDNN [group,] out, in, spatial...
-std::optional<dnnl_memory_desc_t> FilterDesc(const ConvShape& s, int first, bool packed) {
+// `slices`: of so many equal slices of `out`, one.
+std::optional<dnnl_memory_desc_t> FilterDesc(const ConvShape& s, int first, int64_t slices,
+                                             bool packed) {
   Dims d, strides;
-  const int64_t in = s.group_in(), out = s.out_channels / s.groups;
+  const int64_t in = s.group_in(), out = s.out_channels / s.groups / slices;
   if (s.groups > 1) {
     d.Add(s.groups);
     strides.Add(out);
@@ -131,14 +144,42 @@ std::optional<dnnl_memory_desc_t> FilterDesc(const ConvShape& s, int first, bool
   return desc;
 }
 
+std::optional<dnnl_memory_desc_t> VectorDesc(int64_t size) {
+  const dnnl_dims_t dims = {size};
+  dnnl_memory_desc_t desc;
+  if (dnnl_memory_desc_init_by_tag(&desc, 1, dims, dnnl_f32, dnnl_a) != dnnl_success)
+    return std::nullopt;
+  return desc;
+}
+
 struct PartPrimitive {
   Primitive primitive;
-  dnnl_memory_desc_t input, filter, output, scratchpad;
+  dnnl_memory_desc_t input, filter, bias, output, scratchpad;
 };
+
+// How the library is to run a primitive: in memory of ours, and adding to what is there already.
+using Attributes = std::unique_ptr<dnnl_primitive_attr, Destroy<dnnl_primitive_attr_destroy>>;
+Attributes MakeAttributes(bool add) {
+  dnnl_primitive_attr_t raw = nullptr;
+  if (dnnl_primitive_attr_create(&raw) != dnnl_success) return {};
+  Attributes attr(raw);
+  if (dnnl_primitive_attr_set_scratchpad_mode(raw, dnnl_scratchpad_mode_user) != dnnl_success)
+    return {};
+  if (!add) return attr;
+  dnnl_post_ops_t ops = nullptr;
+  if (dnnl_post_ops_create(&ops) != dnnl_success) return {};
+  const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> owned(ops);
+  if (dnnl_post_ops_append_sum(ops, 1) != dnnl_success ||
+      dnnl_primitive_attr_set_post_ops(raw, ops) != dnnl_success) {
+    return {};
+  }
+  return attr;
+}
 
 // Null if oneDNN has none.
 std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, const Part& part,
-                                             const dnnl_memory_desc_t& filter) {
+                                             int64_t out_channels, const dnnl_memory_desc_t& filter,
+                                             bool bias, bool add) {
   const int first = RowDim(s);
   ConvShape::Spatial in = s.in, out = s.out, before = s.pad_before, after = s.pad_after;
   in[first] = part.in_rows;
@@ -147,9 +188,11 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   after[first] = part.pad_after;
   auto p = std::make_unique<PartPrimitive>();
   const auto input = ImageDesc(part.images, s.in_channels, in, first);
-  const auto output = ImageDesc(part.images, s.out_channels, out, first);
-  if (!input || !output) return nullptr;
+  const auto output = ImageDesc(part.images, out_channels, out, first);
+  const auto bias_desc = VectorDesc(out_channels);
+  if (!input || !output || !bias_desc) return nullptr;
   p->input = *input;
+  p->bias = *bias_desc;
   p->output = *output;
   Dims strides, dilations, pads_before, pads_after;
   for (int i = first; i < 3; ++i) {
@@ -160,19 +203,17 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   }
   const auto forward = [&](dnnl_convolution_desc_t* d) {
     return dnnl_dilated_convolution_forward_desc_init(
-        d, dnnl_forward_training, dnnl_convolution_direct, &p->input, &filter, nullptr, &p->output,
-        strides.at, dilations.at, pads_before.at, pads_after.at);
+        d, dnnl_forward_training, dnnl_convolution_direct, &p->input, &filter,
+        bias ? &p->bias : nullptr, &p->output, strides.at, dilations.at, pads_before.at,
+        pads_after.at);
   };
-  dnnl_primitive_attr_t attr = nullptr;
-  if (dnnl_primitive_attr_create(&attr) != dnnl_success) return nullptr;
-  const std::unique_ptr<dnnl_primitive_attr, Destroy<dnnl_primitive_attr_destroy>> owned(attr);
-  if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) != dnnl_success)
-    return nullptr;
+  const Attributes attr = MakeAttributes(add);
+  if (attr == nullptr) return nullptr;
 
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t raw = nullptr;
   if (forward(&desc) != dnnl_success ||
-      dnnl_primitive_desc_create(&raw, &desc, attr, Engine(), nullptr) != dnnl_success) {
+      dnnl_primitive_desc_create(&raw, &desc, attr.get(), Engine(), nullptr) != dnnl_success) {
     return nullptr;
   }
   PrimitiveDesc pd(raw);
@@ -188,7 +229,7 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
                   strides.at, dilations.at, pads_before.at, pads_after.at);
     raw = nullptr;
     if (status != dnnl_success ||
-        dnnl_primitive_desc_create(&raw, &desc, attr, Engine(), hint.get()) != dnnl_success) {
+        dnnl_primitive_desc_create(&raw, &desc, attr.get(), Engine(), hint.get()) != dnnl_success) {
       return nullptr;
     }
     pd.reset(raw);
@@ -198,6 +239,10 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   const dnnl_memory_desc_t* const packed = dnnl_primitive_desc_query_md(pd.get(), query, 0);
   const dnnl_memory_desc_t* const scratchpad =
       dnnl_primitive_desc_query_md(pd.get(), dnnl_query_scratchpad_md, 0);
+  const char* name = nullptr;
+  dnnl_primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &name);
+  // Made to be compared with, not to be used.
+  if (name != nullptr && absl::StartsWith(name, "ref")) return nullptr;
   if (packed == nullptr || scratchpad == nullptr) return nullptr;
   p->filter = *packed;
   p->scratchpad = *scratchpad;
@@ -238,19 +283,27 @@ class DnnlConvPlan {
  public:
   struct Piece {
     const PartPrimitive* part = nullptr;
-    int64_t input_offset = 0, output_offset = 0;
+    int64_t input_offset = 0, output_offset = 0, output_floats = 0;
+    int64_t slice = 0;
   };
 
   // Null if oneDNN has no kernel for it.
   static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape,
-                                                  int threads) {
+                                                  int threads, const Epilogue& epilogue) {
     if (Engine() == nullptr || ThreadStream() == nullptr) return nullptr;
-    const auto plain = FilterDesc(shape, RowDim(shape), /*packed=*/false);
+    const int64_t slices = Slices(pass, shape, threads);
+    const auto plain = FilterDesc(shape, RowDim(shape), slices, /*packed=*/false);
     // "Any" until the first primitive has decided.
-    const auto packed = FilterDesc(shape, RowDim(shape), /*packed=*/true);
+    const auto packed = FilterDesc(shape, RowDim(shape), slices, /*packed=*/true);
     if (!plain || !packed) return nullptr;
-    auto plan = std::make_shared<DnnlConvPlan>(pass, shape, threads, *plain, *packed);
-    if (!plan->Cut()) return nullptr;
+    auto plan =
+        std::make_shared<DnnlConvPlan>(pass, shape, threads, slices, epilogue, *plain, *packed);
+    bool cut = false;
+    for (int64_t wanted = plan->WantedPieces(); !cut && wanted > 0; wanted /= 2) {
+      plan->Uncut(*packed);
+      cut = plan->Cut(wanted);
+    }
+    if (!cut) return nullptr;
     const bool unpack = pass == ConvPass::kBackpropFilter;
     plan->reorder_ = unpack ? MakeReorder(plan->packed_desc_, plan->plain_desc_)
                             : MakeReorder(plan->plain_desc_, plan->packed_desc_);
@@ -258,32 +311,97 @@ class DnnlConvPlan {
     return plan;
   }
 
-  DnnlConvPlan(ConvPass pass, const ConvShape& shape, int threads, const dnnl_memory_desc_t& plain,
+  DnnlConvPlan(ConvPass pass, const ConvShape& shape, int threads, int64_t slices,
+               const Epilogue& epilogue, const dnnl_memory_desc_t& plain,
                const dnnl_memory_desc_t& packed)
-      : pass_(pass), shape_(shape), threads_(threads), plain_desc_(plain), packed_desc_(packed) {}
+      : pass_(pass),
+        shape_(shape),
+        threads_(threads),
+        slices_(slices),
+        epilogue_(epilogue),
+        plain_desc_(plain),
+        packed_desc_(packed) {}
 
   bool IsFor(const ConvShape& shape, int threads) const {
     return shape_ == shape && threads_ == threads;
   }
-  int64_t packed_floats() const { return FloatsOf(packed_desc_); }
-  bool plain_is_packed() const { return dnnl_memory_desc_equal(&plain_desc_, &packed_desc_) != 0; }
+  int64_t packed_floats() const { return slices_ * slice_floats(); }
+  bool plain_is_packed() const {
+    return slices_ == 1 && dnnl_memory_desc_equal(&plain_desc_, &packed_desc_) != 0;
+  }
   int num_pieces() const { return static_cast<int>(pieces_.size()); }
-  int64_t scratchpad_floats() const { return scratchpad_floats_; }
+  // What a piece needs besides its operands.
+  int64_t scratch_floats() const {
+    return Aligned(scratchpad_floats_) +
+           (slices_ > 1 ? Aligned(shape_.out_elements() / slices_) : 0);
+  }
 
   absl::Status Pack(const float* plain, float* packed) const {
-    return RunReorder(reorder_.get(), plain_desc_, plain, packed_desc_, packed);
+    for (int64_t i = 0; i < slices_; ++i) {
+      WEIR_RETURN_IF_ERROR(RunReorder(reorder_.get(), plain_desc_, plain + i * slice_channels(),
+                                      packed_desc_, packed + i * slice_floats()));
+    }
+    return absl::OkStatus();
   }
   absl::Status Unpack(const float* packed, float* plain) const {
     return RunReorder(reorder_.get(), packed_desc_, packed, plain_desc_, plain);
   }
 
-  absl::Status RunPiece(int i, float* input, float* filter, float* output,
-                        float* scratchpad) const {
+  // Of `operands`, the filter is `filter`. `scratch` is of scratch_floats().
+  absl::Status RunPiece(int i, const DnnlConv::Operands& operands, float* filter,
+                        float* scratch) const {
     const Piece& piece = pieces_[i];
+    float* const slice = slices_ > 1 ? scratch + Aligned(scratchpad_floats_) : nullptr;
+    float* const result = operands.output + piece.output_offset;
+    WEIR_RETURN_IF_ERROR(
+        RunPrimitive(piece, operands, filter, scratch, slice != nullptr ? slice : result));
+    if (slice == nullptr) {
+      epilogue_.Activate(result, piece.output_floats);
+    } else {
+      WeaveIn(slice, operands.output + piece.slice * slice_channels());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static int64_t Aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
+  int64_t slice_floats() const { return Aligned(FloatsOf(packed_desc_)); }
+  int64_t slice_channels() const { return shape_.out_channels / slices_; }
+
+  // Into how many slices the channels are cut.
+  static int64_t Slices(ConvPass pass, const ConvShape& s, int threads) {
+    constexpr int64_t kChannelBlock = 64;  // what oneDNN's kernels compute side by side
+    if (pass != ConvPass::kForward || s.groups != 1 || s.batch >= threads ||
+        s.flops() < kMinPieceFlops || s.filter_elements() < s.in_elements()) {
+      return 1;
+    }
+    return s.out_channels % (threads * kChannelBlock) == 0 ? threads : 1;
+  }
+
+  // Puts the channels of a slice among the others, at `to` in the result.
+  void WeaveIn(const float* slice, float* to) const {
+    const int64_t pixels = shape_.batch * shape_.out_pixels(), channels = slice_channels();
+    for (int64_t p = 0; p < pixels; ++p, slice += channels, to += shape_.out_channels) {
+      if (epilogue_.add) {
+        Epilogue::Add(to, slice, channels);
+      } else {
+        std::copy(slice, slice + channels, to);
+      }
+      epilogue_.Activate(to, channels);
+    }
+  }
+
+  absl::Status RunPrimitive(const Piece& piece, const DnnlConv::Operands& operands, float* filter,
+                            float* scratchpad, float* result) const {
+    const float* const bias_data =
+        epilogue_.bias ? operands.epilogue.bias + piece.slice * slice_channels() : nullptr;
+    filter += piece.slice * slice_floats();
     const dnnl_stream_t stream = ThreadStream();
     if (stream == nullptr) return Internal("oneDNN cannot make a stream");
-    WEIR_ASSIGN_OR_RETURN(const Memory in, Wrap(piece.part->input, input + piece.input_offset));
-    WEIR_ASSIGN_OR_RETURN(const Memory out, Wrap(piece.part->output, output + piece.output_offset));
+    WEIR_ASSIGN_OR_RETURN(const Memory in,
+                          Wrap(piece.part->input, operands.input + piece.input_offset));
+    WEIR_ASSIGN_OR_RETURN(const Memory out, Wrap(piece.part->output, result));
+    WEIR_ASSIGN_OR_RETURN(const Memory bias, Wrap(piece.part->bias, bias_data));
     WEIR_ASSIGN_OR_RETURN(const Memory weights, Wrap(piece.part->filter, filter));
     WEIR_ASSIGN_OR_RETURN(const Memory scratch, Wrap(piece.part->scratchpad, scratchpad));
     const bool forward = pass_ == ConvPass::kForward;
@@ -293,12 +411,13 @@ class DnnlConvPlan {
          weights.get()},
         {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, out.get()},
         {DNNL_ARG_SCRATCHPAD, scratch.get()},
+        {DNNL_ARG_BIAS, bias.get()},
     };
-    return DnnlStatus(dnnl_primitive_execute(piece.part->primitive.get(), stream, 4, args),
+    const int num_args = epilogue_.bias ? 5 : 4;
+    return DnnlStatus(dnnl_primitive_execute(piece.part->primitive.get(), stream, num_args, args),
                       "run a convolution");
   }
 
- private:
   // How many pieces are worth having.
   int64_t WantedPieces() const {
     if (threads_ == 1) return 1;
@@ -312,14 +431,37 @@ class DnnlConvPlan {
     return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1, 2 * threads_);
   }
 
-  bool Cut() {
-    const int first = RowDim(shape_);
-    const int64_t wanted = WantedPieces();
-    const int64_t cuts = std::min(wanted, shape_.batch);
-    int64_t row_cuts = 1;
-    if (shape_.batch < std::min<int64_t>(wanted, threads_) && pass_ != ConvPass::kBackpropInput) {
-      row_cuts = std::min((wanted + shape_.batch - 1) / shape_.batch, shape_.out[first]);
+  // Pieces of one height, if there may be some more or fewer of them: then one primitive does for
+  // most.
+  int64_t EvenRowCuts(int64_t wanted) const {
+    const int64_t rows = shape_.out[RowDim(shape_)];
+    for (int64_t more = 0; more <= wanted / 2; ++more) {
+      if (rows % (wanted + more) == 0) return wanted + more;
+      if (wanted - more >= threads_ && rows % (wanted - more) == 0) return wanted - more;
     }
+    return std::min(wanted, rows);
+  }
+
+  // Into about so many pieces. False if oneDNN has no kernel for one of them that takes the filter
+  // as the others do.
+  bool Cut(int64_t wanted) {
+    const int first = RowDim(shape_);
+    if (slices_ > 1) {
+      for (int64_t i = 0; i < slices_; ++i) {
+        if (!AddPiece(0, shape_.batch, 0, shape_.out[first])) return false;
+        pieces_.back().slice = i;
+      }
+      return true;
+    }
+    int64_t cuts = std::min(wanted, shape_.batch), row_cuts = 1;
+    if (shape_.batch < std::min<int64_t>(wanted, threads_) && pass_ != ConvPass::kBackpropInput)
+      row_cuts = (wanted + shape_.batch - 1) / shape_.batch;
+    if (wanted > 1 && epilogue_.has_activation()) {
+      const int64_t image = shape_.out_elements() / shape_.batch;
+      cuts = std::clamp((shape_.batch * image) / kMaxActivatedFloats, cuts, shape_.batch);
+      row_cuts = std::max(row_cuts, image / kMaxActivatedFloats);
+    }
+    if (row_cuts > 1) row_cuts = EvenRowCuts(row_cuts);
     for (int64_t c = 0; c < cuts; ++c) {
       const int64_t begin = shape_.batch * c / cuts, end = shape_.batch * (c + 1) / cuts;
       for (int64_t r = 0; r < row_cuts; ++r) {
@@ -330,6 +472,13 @@ class DnnlConvPlan {
       }
     }
     return true;
+  }
+
+  void Uncut(const dnnl_memory_desc_t& any) {
+    pieces_.clear();
+    primitives_.clear();
+    packed_desc_ = any;
+    scratchpad_floats_ = 0;
   }
 
   // Images [image, image + images), output rows [begin, end). Rows are cut only if a piece is one
@@ -349,21 +498,25 @@ class DnnlConvPlan {
     }
     auto& primitive = primitives_[part.Key()];
     if (primitive == nullptr) {
-      primitive = MakePrimitive(pass_, shape_, part, packed_desc_);
+      primitive = MakePrimitive(pass_, shape_, part, slice_channels(), packed_desc_, epilogue_.bias,
+                                epilogue_.add && slices_ == 1);
       if (primitive == nullptr) return false;
       packed_desc_ = primitive->filter;
       scratchpad_floats_ = std::max(scratchpad_floats_, FloatsOf(primitive->scratchpad));
     }
     const int64_t in_stride = shape_.in_pixels() * shape_.in_channels;
     const int64_t out_stride = shape_.out_pixels() * shape_.out_channels;
+    const int64_t out_row = out_stride / shape_.out[first];
     pieces_.push_back({primitive.get(), image * in_stride + in_row * (in_stride / shape_.in[first]),
-                       image * out_stride + begin * (out_stride / shape_.out[first])});
+                       image * out_stride + begin * out_row, images * (end - begin) * out_row});
     return true;
   }
 
   const ConvPass pass_;
   const ConvShape shape_;
   const int threads_;
+  const int64_t slices_;
+  const Epilogue epilogue_;
   dnnl_memory_desc_t plain_desc_, packed_desc_;
   std::map<decltype(Part().Key()), std::unique_ptr<PartPrimitive>> primitives_;
   std::vector<Piece> pieces_;
@@ -375,15 +528,15 @@ namespace {
 
 // Runs all pieces; `filter_of(i)` is the packed filter (or accumulator) of piece i.
 template <class F>
-absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan, float* input, float* output,
-                       F&& filter_of) {
+absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan,
+                       const DnnlConv::Operands& operands, F&& filter_of) {
   const int n = plan.num_pieces();
-  const int64_t scratch_floats = (plan.scratchpad_floats() + 15) / 16 * 16;
+  const int64_t scratch_floats = plan.scratch_floats();
   WEIR_ASSIGN_OR_RETURN(Tensor scratch, ctx.AllocateTemp(DT_FLOAT, Shape({scratch_floats * n})));
   float* const scratch_data = scratch.data<float>();
   FirstError failure;
   const auto run = [&](int i) {
-    failure.Note(plan.RunPiece(i, input, filter_of(i), output, scratch_data + i * scratch_floats));
+    failure.Note(plan.RunPiece(i, operands, filter_of(i), scratch_data + i * scratch_floats));
   };
   if (n == 1) {
     run(0);
@@ -395,8 +548,8 @@ absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan, float* inpu
 
 }  // namespace
 
-DnnlConv::DnnlConv(ConvPass pass, bool constant_filter)
-    : pass_(pass), constant_filter_(constant_filter) {}
+DnnlConv::DnnlConv(ConvPass pass, bool constant_filter, const Epilogue& epilogue)
+    : pass_(pass), constant_filter_(constant_filter), epilogue_(epilogue) {}
 DnnlConv::~DnnlConv() = default;
 
 absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const ConvShape& shape,
@@ -406,7 +559,7 @@ absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const Conv
     if (plan->IsFor(shape, threads)) return plan;
   }
   ThreadStream();  // one thread while primitives are made
-  std::shared_ptr<const DnnlConvPlan> plan = DnnlConvPlan::Make(pass_, shape, threads);
+  std::shared_ptr<const DnnlConvPlan> plan = DnnlConvPlan::Make(pass_, shape, threads, epilogue_);
   if (plan == nullptr) return plan;
   if (plans_.size() == kMaxPlans) {
     if (packed_for_ == plans_.front().get()) packed_for_ = nullptr;
@@ -439,22 +592,25 @@ absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& shape, c
                         PlanFor(shape, ctx.pool().num_threads()));
   if (plan == nullptr) return false;
   if (pass_ != ConvPass::kBackpropFilter) {
+    if (epilogue_.add && o.epilogue.addend != o.output) {
+      ctx.pool().ParallelFor(shape.out_elements(), 0.2, [&](int64_t begin, int64_t end) {
+        std::copy(o.epilogue.addend + begin, o.epilogue.addend + end, o.output + begin);
+      });
+    }
     if (plan->plain_is_packed()) {
-      WEIR_RETURN_IF_ERROR(
-          RunPieces(ctx, *plan, o.input, o.output, [&](int) { return o.filter_data; }));
+      WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) { return o.filter_data; }));
       return true;
     }
     WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, *plan, o));
     float* const data = packed.data<float>();
-    WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o.input, o.output, [&](int) { return data; }));
+    WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) { return data; }));
     return true;
   }
   const int n = plan->num_pieces();
   const int64_t floats = (plan->packed_floats() + 15) / 16 * 16;
   WEIR_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(DT_FLOAT, Shape({floats * n})));
   float* const data = sums.data<float>();
-  WEIR_RETURN_IF_ERROR(
-      RunPieces(ctx, *plan, o.input, o.output, [&](int i) { return data + i * floats; }));
+  WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int i) { return data + i * floats; }));
   ctx.pool().ParallelFor(
       plan->packed_floats(), 0.1 * (n - 1),
       [&](int64_t begin, int64_t end) {

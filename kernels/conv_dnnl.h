@@ -7,6 +7,7 @@
 
 #include "weir/core/kernel.h"
 #include "weir/kernels/conv.h"
+#include "weir/kernels/epilogue.h"
 
 namespace weir {
 
@@ -18,7 +19,8 @@ class DnnlConvPlan;
 class DnnlConv {
  public:
   // `constant_filter`: the filter is the same tensor in every run, so that it is packed only once.
-  DnnlConv(ConvPass pass, bool constant_filter);
+  // An epilogue is for the forward pass.
+  DnnlConv(ConvPass pass, bool constant_filter, const Epilogue& epilogue = {});
   ~DnnlConv();
 
   // The operands of a pass, in the order of Conv2D's inputs and output: the one that the pass
@@ -28,6 +30,7 @@ class DnnlConv {
     float* input = nullptr;
     float* filter_data = nullptr;
     float* output = nullptr;
+    Epilogue::Operands epilogue = {};
   };
   // False if oneDNN has no kernel for the shape: nothing has been done then.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape, const Operands& operands);
@@ -39,6 +42,7 @@ class DnnlConv {
 
   const ConvPass pass_;
   const bool constant_filter_;
+  const Epilogue epilogue_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
   Tensor packed_source_, packed_;  // of a constant filter, for plans_.back()

@@ -9,6 +9,7 @@
 
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/dnnl_status.h"
+#include "weir/kernels/epilogue.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
@@ -223,12 +224,16 @@ Cut CutProduct(const MatMulArgs& g, int threads) {
   return best;
 }
 
+// Calls finish(first row, first column, rows, columns) for each block of the result, when it is
+// there.
+template <class F>
 absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
-                         float* c) {
+                         float* c, F&& finish) {
   const double flops =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (flops <= kSmallProduct && !g.transpose_b) {
     PlainMatMul<float>(pool, g, a, b, c);
+    finish(0, 0, g.m, g.n);
     return absl::OkStatus();
   }
   const int64_t lda = g.transpose_a ? g.m : g.k, ldb = g.transpose_b ? g.k : g.n;
@@ -240,15 +245,19 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
   FirstError failure;
   pool.ForEach(static_cast<int>(cut.rows * cut.columns), [&](int piece) {
     const int64_t row = piece / cut.columns, column = piece % cut.columns;
-    const int64_t i = edge(g.m, cut.rows, row), j = edge(g.n, cut.columns, column);
+    const int64_t i = edge(g.m, cut.rows, row), j = edge(g.n, cut.columns, column),
+                  rows = edge(g.m, cut.rows, row + 1) - i,
+                  columns = edge(g.n, cut.columns, column + 1) - j;
     const dnnl_status_t status =
         Sgemm(g, a + (g.transpose_a ? i : i * lda), lda, b + (g.transpose_b ? j * ldb : j), ldb,
-              c + i * g.n + j, g.n, edge(g.m, cut.rows, row + 1) - i,
-              edge(g.n, cut.columns, column + 1) - j);
+              c + i * g.n + j, g.n, rows, columns);
     failure.Note(DnnlStatus(status, "multiply matrices"));
+    finish(i, j, rows, columns);
   });
   return failure.status();
 }
+
+constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
 
 template <class T>
 std::vector<float> Widened(ThreadPool& pool, const T* x, int64_t n) {
@@ -264,7 +273,7 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
   const std::vector<float> wide_a = Widened(pool, a, g.m * g.k),
                            wide_b = Widened(pool, b, g.k * g.n);
   std::vector<float> wide_c(g.m * g.n);
-  WEIR_RETURN_IF_ERROR(FloatMatMul(pool, g, wide_a.data(), wide_b.data(), wide_c.data()));
+  WEIR_RETURN_IF_ERROR(FloatMatMul(pool, g, wide_a.data(), wide_b.data(), wide_c.data(), kAsItIs));
   pool.ParallelFor(g.m * g.n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) c[i] = T(wide_c[i]);
   });
@@ -283,7 +292,7 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, con
     if (g.k == 0) {
       std::fill_n(z, g.m * g.n, T(0.0f));
     } else if constexpr (std::is_same_v<T, float>) {
-      status = FloatMatMul(pool, g, x, y, z);
+      status = FloatMatMul(pool, g, x, y, z, kAsItIs);
     } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
       status = NarrowMatMul(pool, g, x, y, z);
     } else {
@@ -309,6 +318,41 @@ struct MatMulKernel {
     return RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
   }
 };
+
+struct FusedMatMulKernel {
+  Epilogue epilogue;
+  bool transpose_a, transpose_b;
+
+  absl::Status operator()(KernelContext& c) const {
+    const Tensor &a = c.input(0), &b = c.input(1);
+    WEIR_ASSIGN_OR_RETURN(const MatMulArgs args,
+                          MatMulOf(a.shape(), b.shape(), transpose_a, transpose_b));
+    const Shape shape({args.m, args.n});
+    WEIR_ASSIGN_OR_RETURN(const Epilogue::Operands operands,
+                          epilogue.ReadOperands(c, shape, args.n));
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    float* const result = out->data<float>();
+    const auto finish = [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
+      Epilogue::Operands block = operands;
+      if (block.bias != nullptr) block.bias += j;
+      if (block.addend != nullptr) block.addend += i * args.n + j;
+      epilogue.Apply(result + i * args.n + j, block, rows, columns, args.n);
+    };
+    if (args.k == 0) {
+      std::fill_n(result, args.m * args.n, 0.f);
+      finish(0, 0, args.m, args.n);
+      return absl::OkStatus();
+    }
+    return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, finish);
+  }
+};
+
+absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::Read(init.node));
+  return Kernel(
+      FusedMatMulKernel{epilogue, init.attr<bool>("transpose_a"), init.attr<bool>("transpose_b")});
+}
 
 // Products of the matrices in the last two dimensions, one for each element of the broadcast
 // leading ones. With many small products the threads take whole products, with few large ones they
@@ -407,7 +451,10 @@ void AddTypes(KernelRegistry* r, List<Ts...>) {
 
 }  // namespace
 
-void AddMatMulCpu(KernelRegistry* r) { AddTypes(r, MatMulTypes{}); }
+void AddMatMulCpu(KernelRegistry* r) {
+  AddTypes(r, MatMulTypes{});
+  r->Add("_FusedMatMul", kCpu, DT_FLOAT, MakeFused).Cost(MatMulCost);
+}
 
 }  // namespace weir
 #endif  // HWY_ONCE

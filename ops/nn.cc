@@ -240,6 +240,7 @@ void AddNnOps(OpRegistry* ops) {
   AddBiasOps(ops);
   AddSoftmaxOps(ops);
   AddNormOps(ops);
+  AddFusedOps(ops);
   AddGlobalNormOps(ops);
   AddConvOps(ops);
   AddPoolOps(ops);

@@ -24,7 +24,9 @@ absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, con
   return out;
 }
 
-absl::Status ConvShape(ShapeContext& c) {
+}  // namespace
+
+absl::Status InferConv2D(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, a.layout.rank));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, a.layout.rank));
@@ -46,7 +48,7 @@ absl::Status ConvShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status DepthwiseShape(ShapeContext& c) {
+absl::Status InferDepthwiseConv2D(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, 4));
   WEIR_ASSIGN_OR_RETURN(const Shape filter, c.WithRank(1, 4));
@@ -57,6 +59,8 @@ absl::Status DepthwiseShape(ShapeContext& c) {
   c.set_output(0, out);
   return absl::OkStatus();
 }
+
+namespace {
 
 // The image's sizes are spelled out; two of them are the height and the width only.
 absl::Status BackpropInputShape(ShapeContext& c) {
@@ -149,7 +153,7 @@ constexpr char kBackpropFilter[] = "input: T, filter_sizes: int32, out_backprop:
 
 void AddConv2D(OpRegistry* ops) {
   ops->Add(Conv2DFamily("Conv2D", kForward, "T: {half, bfloat16, float, double, int32}")
-               .InferShape(ConvShape)
+               .InferShape(InferConv2D)
                .Gradient(ConvGradient)
                .Doc("Cross-correlation of a batch of images with filters [height, width, in, out]. "
                     "If the images have "
@@ -169,7 +173,7 @@ void AddConv2D(OpRegistry* ops) {
 
 void AddDepthwise(OpRegistry* ops) {
   ops->Add(DepthwiseFamily("DepthwiseConv2dNative", kForward)
-               .InferShape(DepthwiseShape)
+               .InferShape(InferDepthwiseConv2D)
                .Gradient(ConvGradient)
                .Doc("Convolves each channel with filters of its own, [height, width, channels, "
                     "multiplier]; result "
@@ -186,7 +190,7 @@ void AddDepthwise(OpRegistry* ops) {
 
 void AddConv3D(OpRegistry* ops) {
   ops->Add(Conv3DFamily("Conv3D", kForward)
-               .InferShape(ConvShape)
+               .InferShape(InferConv2D)
                .Gradient(ConvGradient)
                .Doc("Cross-correlation of a batch of volumes with filters [depth, height, width, "
                     "in, out]."));

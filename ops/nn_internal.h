@@ -7,9 +7,14 @@
 namespace weir {
 
 // The parts of AddNnOps, a source file each.
-void AddConvOps(OpRegistry* ops);  // nn_conv.cc
-void AddPoolOps(OpRegistry* ops);  // nn_pool.cc
-void AddNormOps(OpRegistry* ops);  // nn_norm.cc
+void AddConvOps(OpRegistry* ops);   // nn_conv.cc
+void AddPoolOps(OpRegistry* ops);   // nn_pool.cc
+void AddNormOps(OpRegistry* ops);   // nn_norm.cc
+void AddFusedOps(OpRegistry* ops);  // nn_fused.cc
+
+// Shape rules of Conv2D and of DepthwiseConv2dNative.
+absl::Status InferConv2D(ShapeContext& c);
+absl::Status InferDepthwiseConv2D(ShapeContext& c);
 
 // x `op` a constant y of x's type: nodes `name` and `name`/y.
 Output WithScalar(absl::string_view op, Output x, double y, absl::string_view name);

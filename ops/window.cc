@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "weir/core/graph.h"
 
 namespace weir {
@@ -120,7 +121,7 @@ absl::Status CheckWindowAttrs(const DataLayout& layout, absl::string_view paddin
 absl::StatusOr<ConvAttributes> ConvAttributes::Read(const Node& node) {
   ConvAttributes a;
   WEIR_ASSIGN_OR_RETURN(a.layout, ParseDataFormat(node.attr<std::string>("data_format")));
-  a.depthwise = node.op_name().rfind("Depthwise", 0) == 0;
+  a.depthwise = absl::StrContains(node.op_name(), "Depthwise");
   a.padding = node.attr<std::string>("padding");
   a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
   a.dilations = node.attr_or<std::vector<int64_t>>("dilations", {});

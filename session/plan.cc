@@ -9,10 +9,15 @@
 namespace weir {
 
 absl::Status CheckOptimisations(const std::set<std::string>& names) {
-  static constexpr absl::string_view kNames[] = {"arithmetic_identities", "common_subexpressions",
-                                                 "constant_folding",      "in_place",
-                                                 "memory_plan",           "no_ops",
-                                                 "parallel_tasks",        "unused_values"};
+  static constexpr absl::string_view kNames[] = {"arithmetic_identities",
+                                                 "common_subexpressions",
+                                                 "fusion",
+                                                 "constant_folding",
+                                                 "in_place",
+                                                 "memory_plan",
+                                                 "no_ops",
+                                                 "parallel_tasks",
+                                                 "unused_values"};
   for (const std::string& name : names) {
     if (absl::c_linear_search(kNames, name)) continue;
     return InvalidArgument("No optimisation is called '", name,
@@ -43,6 +48,8 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   Simplify(graph, env);
   DropUnneeded(graph, env);
+  if (env.enabled("fusion")) Fuse(graph, env);
+  plan->made = graph.made;
   WEIR_RETURN_IF_ERROR(Schedule(graph, env, plan.get()));
   return std::unique_ptr<const Plan>(std::move(plan));
 }

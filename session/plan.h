@@ -28,6 +28,7 @@
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
+//   Fuse               products take up what is done to their elements next           fuse.cc
 //   OrderNodes         one static order                                               order.cc
 //   Schedule           tasks that may run side by side; the items of a step           schedule.cc
 //   PlanMemory         where in the step's arena each value lies; in-place reuse      memory_plan.cc
@@ -114,6 +115,8 @@ struct PlanGraph {
   std::vector<Carry> carries;
   // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
   int LoopAround(int node, int loop) const;
+  // The nodes that passes have made for this plan; null as long as there are none.
+  std::shared_ptr<Graph> made;
   std::vector<PlanValue> feeds;    // by feed; node -1 if nothing needs it
   std::vector<PlanValue> fetches;  // by fetch
   std::vector<int> targets;
@@ -162,6 +165,8 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
 // Gives users of a value an equal one that is there already.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
+// Makes one node of a convolution or matrix product and those after it that work on its elements.
+void Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
 // Sets `may_be_dead` of all nodes.
 void FindBranches(PlanGraph& plan);
@@ -228,6 +233,7 @@ struct Task {
 class Plan {
  public:
   std::vector<Shape> feed_shapes;
+  std::shared_ptr<const Graph> made;  // has nodes of items
   std::vector<Item> items;
   std::vector<int32_t> indices;
   std::vector<Task>

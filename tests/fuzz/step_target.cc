@@ -66,7 +66,7 @@ SessionOptions OptionsFor(absl::string_view bytes) {
   options.make_devices = [] { return std::vector<std::unique_ptr<Device>>(); };
   if (bytes.size() % 2 == 0) {
     options.disable = {"arithmetic_identities", "common_subexpressions", "constant_folding",
-                       "in_place"};
+                       "fusion", "in_place"};
   }
   return options;
 }

@@ -1,0 +1,68 @@
+#include "weir/kernels/epilogue.h"
+
+namespace weir {
+
+absl::StatusOr<Epilogue> Epilogue::Read(const Node& node) {
+  const auto ops = node.attr<std::vector<std::string>>("fused_ops");
+  Epilogue e;
+  size_t next = 0;
+  const auto take = [&](absl::string_view op) {
+    const bool found = next < ops.size() && ops[next] == op;
+    next += found ? 1 : 0;
+    return found;
+  };
+  e.bias = take("BiasAdd");
+  e.add = e.bias && take("Add");
+  for (const char* op : {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}) {
+    if (e.span_ == nullptr && take(op)) e.span_ = Spans().FindUnary(op, DT_FLOAT);
+  }
+  if (next < ops.size()) return Unimplemented("fusing ", ops[next], " is not supported");
+  const int64_t num_args = (e.bias ? 1 : 0) + (e.add ? 1 : 0);
+  if (node.attr<int64_t>("num_args") != num_args || node.num_inputs() != 2 + num_args) {
+    return InvalidArgument("The fused ops take ", num_args, " arguments, but num_args is ",
+                           node.attr<int64_t>("num_args"), " and there are ",
+                           node.num_inputs() - 2);
+  }
+  e.alpha_ = node.attr<float>("leakyrelu_alpha");
+  return e;
+}
+
+absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& ctx,
+                                                          const Shape& result,
+                                                          int64_t channels) const {
+  Operands operands;
+  if (bias) {
+    const Tensor& t = ctx.input(2);
+    if (t.rank() != 1 || t.num_elements() != channels) {
+      return InvalidArgument("bias must be a vector of ", channels, " elements, not of shape ",
+                             t.shape().ToString());
+    }
+    operands.bias = t.data<float>();
+  }
+  if (add) {
+    const Tensor& t = ctx.input(3);
+    if (t.shape() != result) {
+      return InvalidArgument("the tensor to add must be of shape ", result.ToString(), ", not ",
+                             t.shape().ToString());
+    }
+    operands.addend = t.data<float>();
+  }
+  return operands;
+}
+
+void Epilogue::Add(float* x, const float* y, int64_t n) {
+  static const BinarySpan& sum = *Spans().FindBinary("AddV2", DT_FLOAT);
+  sum.run(sum, x, y, x, n, 0);
+}
+
+void Epilogue::Apply(float* x, const Operands& operands, int64_t rows, int64_t columns,
+                     int64_t stride) const {
+  for (int64_t r = 0; r < rows; ++r) {
+    float* const row = x + r * stride;
+    if (operands.bias != nullptr) Add(row, operands.bias, columns);
+    if (operands.addend != nullptr) Add(row, operands.addend + r * stride, columns);
+    Activate(row, columns);
+  }
+}
+
+}  // namespace weir

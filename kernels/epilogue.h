@@ -1,0 +1,48 @@
+#ifndef WEIR_KERNELS_EPILOGUE_H_
+#define WEIR_KERNELS_EPILOGUE_H_
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/spans.h"
+
+namespace weir {
+
+// What a fused op (_FusedConv2D, _FusedMatMul, ...) does to each element of its product while that
+// is still in the cache: activation(x + bias[channel] + addend). Floats only.
+struct Epilogue {
+  bool bias = false;  // the first of `args`
+  bool add = false;   // the second one: a tensor of the result's shape
+
+  // From "fused_ops": BiasAdd, after it Add, and an activation, each if it is there. UNIMPLEMENTED
+  // for others, INVALID_ARGUMENT if "num_args" does not fit.
+  static absl::StatusOr<Epilogue> Read(const Node& node);
+
+  // The arguments of a run; null where there is none.
+  struct Operands {
+    const float* bias = nullptr;
+    const float* addend = nullptr;
+  };
+  // From the inputs that follow the two of the product. INVALID_ARGUMENT if the bias is not a
+  // vector of `channels`, or the addend not of the result's shape.
+  absl::StatusOr<Operands> ReadOperands(const KernelContext& ctx, const Shape& result,
+                                        int64_t channels) const;
+
+  // Finishes `rows` rows of `columns` elements, `stride` apart, on this thread. The operands begin
+  // at the block's first column, the addend also at its first row; its rows are `stride` apart too.
+  void Apply(float* x, const Operands& operands, int64_t rows, int64_t columns,
+             int64_t stride) const;
+  // x += y, of elements side by side.
+  static void Add(float* x, const float* y, int64_t n);
+  // The activation alone, likewise.
+  void Activate(float* x, int64_t n) const {
+    if (span_ != nullptr) span_->run(*span_, x, x, n, alpha_);
+  }
+  bool has_activation() const { return span_ != nullptr; }
+
+ private:
+  const UnarySpan* span_ = nullptr;  // the activation
+  float alpha_ = 0;                  // of LeakyRelu
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_EPILOGUE_H_

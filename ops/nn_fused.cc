@@ -1,0 +1,62 @@
+#include "weir/ops/math_internal.h"
+#include "weir/ops/nn_internal.h"
+
+// Products together with what is done to their elements: ops that a graph optimiser makes of
+// several nodes. Sessions make them of their own graphs (session/fuse.cc), and files that
+// TensorFlow's optimiser has written hold them.
+namespace weir {
+
+namespace {
+
+OpSpec& WithFusedOps(OpSpec& spec) {
+  return spec.Attr("num_args: int >= 0")
+      .Attr("fused_ops: list(string) = []")
+      .Attr("epsilon: float = 0.0001")
+      .Attr("leakyrelu_alpha: float = 0.2");
+}
+
+}  // namespace
+
+void AddFusedOps(OpRegistry* ops) {
+  OpSpec conv("_FusedConv2D");
+  conv.In("input: T, filter: T, args: TArgs, host_args: num_host_args * float")
+      .Out("output: T")
+      .Attr("T: {half, float, double, int8, qint8}")
+      .Attr("TArgs: list(type) >= 1")
+      .Attr("num_host_args: int >= 0 = 0")
+      .Attr("strides: list(int)")
+      .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+      .Attr("explicit_paddings: list(int) = []")
+      .Attr("data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'")
+      .Attr("filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'")
+      .Attr("dilations: list(int) = [1, 1, 1, 1]")
+      .Attr("use_cudnn_on_gpu: bool = true");
+  ops->Add(WithFusedOps(conv)
+               .InferShape(InferConv2D)
+               .Doc("Conv2D, and then what fused_ops name: BiasAdd, Add, an activation. The second "
+                    "operands of the first two are args."));
+  OpSpec depthwise("_FusedDepthwiseConv2dNative");
+  depthwise.In("input: T, filter: T, args: num_args * T")
+      .Out("output: T")
+      .Attr("T: {half, bfloat16, float, double}")
+      .Attr("strides: list(int)")
+      // TensorFlow's has no explicit padding; sessions need it for nodes that have.
+      .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+      .Attr("explicit_paddings: list(int) = []")
+      .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+      .Attr("dilations: list(int) = [1, 1, 1, 1]");
+  ops->Add(WithFusedOps(depthwise)
+               .InferShape(InferDepthwiseConv2D)
+               .Doc("DepthwiseConv2dNative, and then what fused_ops name, as _FusedConv2D."));
+  OpSpec product("_FusedMatMul");
+  product.In("a: T, b: T, args: num_args * T")
+      .Out("product: T")
+      .Attr("transpose_a: bool = false")
+      .Attr("transpose_b: bool = false")
+      .Attr("T: {bfloat16, half, float}");
+  ops->Add(WithFusedOps(product)
+               .InferShape(MatMulShape)
+               .Doc("MatMul, and then what fused_ops name, as _FusedConv2D."));
+}
+
+}  // namespace weir

@@ -1,0 +1,297 @@
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "weir/session/plan.h"
+
+// Networks multiply, and then do something small to each element of the product: add a bias,
+// normalise, add what a shortcut brings, clip. Node by node, each of these walks memory once more,
+// and for a convolution of few channels they take as long as the product itself. Here the product
+// takes them up: Conv2D, DepthwiseConv2dNative or MatMul becomes TensorFlow's _FusedConv2D,
+// _FusedDepthwiseConv2dNative or _FusedMatMul, whose kernels finish each piece of the result while
+// it is in the cache.
+//
+// From the product on, the pass follows values that one node alone takes, and takes up, in this
+// order, if they are there:
+//
+//   FusedBatchNorm in inference  y = (x - mean) * scale / sqrt(variance + epsilon) + offset. With
+//     constants all over, the factor goes into the filter and the rest is a bias
+//     (Jacob et al. 2018, section 3.2), so that nothing is left to do for it
+//   BiasAdd, or Add of a vector  the bias
+//   Add                          of a tensor of the same shape: the sum is made where that tensor
+//     lies, if nobody needs it any more
+//   Relu, Relu6, Elu, ...        an activation
+//
+// The fused node stands in the place of the last one it has taken up, under that one's name; the
+// others are not run. Sums are rounded as before but for the bias, which a convolution starts from,
+// and a folded factor. Nodes that may be dead, that wait for a control edge, or that are waited
+// for, fetched or on an accelerator stay as they are.
+namespace weir {
+
+namespace {
+
+struct Product {
+  absl::string_view op, fused;
+  bool is_conv;
+};
+constexpr Product kProducts[] = {{"Conv2D", "_FusedConv2D", true},
+                                 {"DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative", true},
+                                 {"MatMul", "_FusedMatMul", false}};
+constexpr absl::string_view kActivations[] = {"Relu",      "Relu6", "Elu",
+                                              "LeakyRelu", "Tanh",  "Sigmoid"};
+
+// An input of a fused node: a value of the plan, or a constant that the pass has computed.
+struct Argument {
+  PlanValue value;
+  Tensor computed;
+};
+
+// What a product has taken up so far.
+struct Chain {
+  const Product* product;
+  int first, last;         // nodes: the product, and the one whose place the fused node takes
+  std::vector<int> inner;  // the nodes before the last
+  Argument filter;
+  std::optional<Argument> bias, addend;
+  std::string activation;
+  float alpha = 0;
+};
+
+class Fuser {
+ public:
+  Fuser(PlanGraph& plan, const PlanEnvironment& env) : plan_(plan), env_(env) {}
+
+  void Run() {
+    FindUsers();
+    const int count = static_cast<int>(plan_.nodes.size());
+    for (int id = 0; id < count; ++id) {
+      const PlanNode& n = plan_.nodes[id];
+      if (!IsFusable(n) || n.node->op_name()[0] == '_') continue;
+      const auto* product =
+          absl::c_find_if(kProducts, [&](const Product& p) { return p.op == n.node->op_name(); });
+      if (product == std::end(kProducts)) continue;
+      Chain chain{.product = product, .first = id, .last = id};
+      chain.filter.value = n.inputs[1];
+      while (TakeUp(&chain)) {
+      }
+      if (chain.bias) Replace(chain);
+    }
+  }
+
+ private:
+  void FindUsers() {
+    users_.resize(plan_.nodes.size());
+    const auto pin = [&](int node) { users_[node].assign(2, -1); };
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.removed || n.is_constant(0)) continue;
+      for (const PlanValue& v : n.inputs) {
+        users_[v.node].push_back(static_cast<int>(i));
+        if (v.output != 0) pin(v.node);
+      }
+      for (const int control : n.controls) pin(control);
+    }
+    for (const PlanValue& v : plan_.fetches) pin(v.node);
+    for (const int target : plan_.targets) pin(target);
+    for (const PlanGraph::Carry& c : plan_.carries) pin(c.next);
+  }
+
+  static bool IsFusable(const PlanNode& n) {
+    return n.kind == PlanNode::Kind::kOp && !n.removed && !n.may_be_dead &&
+           n.loop == n.value_loop && n.device->is_host() && n.node->num_outputs() > 0 &&
+           !n.node->op().stateful() && n.node->output_type(0) == DT_FLOAT && !n.is_constant(0);
+  }
+
+  const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
+  // Null if it is not known.
+  const Tensor* ConstantOf(const Argument& a) const {
+    if (a.computed.initialized()) return &a.computed;
+    const PlanNode& n = plan_.nodes[a.value.node];
+    return n.is_constant(a.value.output) ? &n.constants[a.value.output] : nullptr;
+  }
+  static std::string FormatOf(const PlanNode& n) {
+    return n.node->attr_or<std::string>("data_format", "NHWC");
+  }
+
+  // The node after the last one joins the chain, if it can.
+  bool TakeUp(Chain* chain) {
+    if (users_[chain->last].size() != 1 || !chain->activation.empty()) return false;
+    const int id = users_[chain->last][0];
+    const PlanNode& n = plan_.nodes[id];
+    const PlanNode& product = plan_.nodes[chain->first];
+    if (!IsFusable(n) || !n.controls.empty() || n.loop != product.loop) return false;
+    const std::string& op = n.node->op_name();
+    const bool is_add = op == "Add" || op == "AddV2";
+    bool taken = false;
+    if (absl::StartsWith(op, "FusedBatchNorm")) {
+      taken = FoldBatchNorm(n, chain);
+    } else if (op == "BiasAdd" || op == "BiasAddV1") {
+      taken = FormatOf(n) == FormatOf(product) && n.inputs[0] == PlanValue{chain->last, 0} &&
+              TakeBias(n.inputs[1], chain);
+    } else if (is_add) {
+      taken = TakeSummand(n, chain);
+    } else if (absl::c_linear_search(kActivations, op) && chain->bias) {
+      chain->activation = op;
+      chain->alpha = n.node->attr_or<float>("alpha", 0);
+      taken = true;
+    }
+    if (!taken) return false;
+    chain->inner.push_back(chain->last);
+    chain->last = id;
+    return true;
+  }
+
+  bool TakeBias(const PlanValue& bias, Chain* chain) const {
+    if (chain->bias) return false;
+    chain->bias = Argument{bias, {}};
+    return true;
+  }
+
+  bool TakeSummand(const PlanNode& n, Chain* chain) const {
+    if (FormatOf(plan_.nodes[chain->first]) != "NHWC" || chain->addend) return false;
+    const PlanValue& other = n.inputs[n.inputs[0].node == chain->last ? 1 : 0];
+    const Shape &sum = n.shapes[0], &shape = ShapeOf(other);
+    if (!sum.IsFullyDefined() || sum != plan_.nodes[chain->last].shapes[0]) return false;
+    if (shape == Shape({sum.dim(-1)})) return TakeBias(other, chain);
+    if (shape != sum || !chain->bias) return false;
+    chain->addend = Argument{other, {}};
+    return true;
+  }
+
+  bool FoldBatchNorm(const PlanNode& n, Chain* chain) const {
+    const PlanNode& product = plan_.nodes[chain->first];
+    if (!chain->product->is_conv || chain->addend || n.node->attr<bool>("is_training") ||
+        n.inputs[0] != PlanValue{chain->last, 0} || FormatOf(n) != FormatOf(product)) {
+      return false;
+    }
+    const Tensor* const filter = ConstantOf(chain->filter);
+    if (filter == nullptr || filter->rank() != 4) return false;
+    const bool depthwise = chain->product->op != "Conv2D";
+    const int64_t channels = depthwise ? filter->dim(2) * filter->dim(3) : filter->dim(3);
+    const float* params[4];  // scale, offset, mean, variance
+    for (int i = 0; i < 4; ++i) {
+      const Tensor* const t = ConstantOf({n.inputs[1 + i], {}});
+      if (t == nullptr || t->dtype() != DT_FLOAT || t->num_elements() != channels) return false;
+      params[i] = t->data<float>();
+    }
+    const Tensor* const bias = chain->bias ? ConstantOf(*chain->bias) : nullptr;
+    if (chain->bias && (bias == nullptr || bias->num_elements() != channels)) return false;
+
+    const double epsilon = n.node->attr<float>("epsilon");
+    std::vector<double> factor(static_cast<size_t>(channels));
+    Tensor folded_bias(DT_FLOAT, Shape({channels})), folded(DT_FLOAT, filter->shape());
+    for (int64_t c = 0; c < channels; ++c) {
+      factor[c] = params[0][c] / std::sqrt(params[3][c] + epsilon);
+      const double shift = bias != nullptr ? bias->data<float>()[c] : 0.0;
+      folded_bias.data<float>()[c] =
+          static_cast<float>(params[1][c] + (shift - params[2][c]) * factor[c]);
+    }
+    for (int64_t i = 0; i < filter->num_elements(); ++i) {
+      folded.data<float>()[i] = static_cast<float>(filter->data<float>()[i] * factor[i % channels]);
+    }
+    chain->filter.computed = folded;
+    chain->bias = Argument{{}, folded_bias};
+    return true;
+  }
+
+  // ---- the fused node
+
+  Graph& made() {
+    if (plan_.made == nullptr) plan_.made = std::make_shared<Graph>(env_.graph.ops());
+    return *plan_.made;
+  }
+
+  // What stands for an argument in the graph of made nodes: kernels ask whether it is a constant.
+  Output Stand(const Argument& a) {
+    if (const Tensor* const value = ConstantOf(a))
+      return NodeBuilder(made(), "Const")
+          .Attr("value", *value)
+          .Attr("dtype", DT_FLOAT)
+          .BuildOutput();
+    return NodeBuilder(made(), "Placeholder")
+        .Attr("dtype", DT_FLOAT)
+        .Attr("shape", ShapeOf(a.value))
+        .BuildOutput();
+  }
+
+  Node* MakeNode(const Chain& chain) {
+    const Node& product = *plan_.nodes[chain.first].node;
+    Outputs args = {Stand(*chain.bias)};
+    std::vector<std::string> ops = {"BiasAdd"};
+    if (chain.addend) {
+      args.push_back(Stand(*chain.addend));
+      ops.push_back("Add");
+    }
+    if (!chain.activation.empty()) ops.push_back(chain.activation);
+    NodeBuilder builder(made(), chain.product->fused);
+    builder.Name(plan_.nodes[chain.last].node->name())
+        .Input(Stand({plan_.nodes[chain.first].inputs[0], {}}))
+        .Input(Stand(chain.filter))
+        .InputList(args);
+    if (chain.product->op == "Conv2D") builder.InputList({});  // host_args
+    for (const auto& [name, value] : product.attrs()) {
+      const bool kept = name[0] != '_' && name != "T" && name != "grad_a" && name != "grad_b";
+      if (kept) builder.Attr(name, value);
+    }
+    builder.Attr("num_args", static_cast<int64_t>(args.size()))
+        .Attr("fused_ops", ops)
+        .Attr("leakyrelu_alpha", chain.alpha);
+    Node* node = builder.Build();
+    return made().TakeStatus().ok() ? node : nullptr;
+  }
+
+  PlanValue Value(const Argument& a, const Node& stand, Device* device) {
+    if (!a.computed.initialized()) return a.value;
+    PlanNode n;
+    n.node = &stand;
+    n.device = device;
+    n.def = env_.kernels.Find(stand, kCpu);
+    n.loop = n.value_loop = -1;
+    n.shapes = {a.computed.shape()};
+    n.constants = {a.computed};
+    plan_.nodes.push_back(std::move(n));
+    return {static_cast<int>(plan_.nodes.size()) - 1, 0};
+  }
+
+  void Replace(const Chain& chain) {
+    const Node* const node = MakeNode(chain);
+    const KernelDef* const def = node == nullptr ? nullptr : env_.kernels.Find(*node, kCpu);
+    if (def == nullptr) return;
+    Device* const device = plan_.nodes[chain.first].device;
+    std::vector<const Argument*> arguments = {&chain.filter, &*chain.bias};
+    if (chain.addend) arguments.push_back(&*chain.addend);
+    std::vector<Shape> shapes = {ShapeOf(plan_.nodes[chain.first].inputs[0])};
+    for (const Argument* a : arguments)
+      shapes.push_back(a->computed.initialized() ? a->computed.shape() : ShapeOf(a->value));
+    const KernelInit init{*node, *device, env_.resources, shapes, env_.functions};
+    absl::StatusOr<Kernel> kernel = def->make(init);
+    if (!kernel.ok()) return;
+    absl::InlinedVector<PlanValue, 3> inputs = {plan_.nodes[chain.first].inputs[0]};
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      inputs.push_back(Value(*arguments[i], *node->input(static_cast<int>(i) + 1).node, device));
+    }
+    PlanNode& n = plan_.nodes[chain.last];
+    n.node = node;
+    n.def = def;
+    n.inputs = std::move(inputs);
+    n.controls = plan_.nodes[chain.first].controls;
+    n.shapes.resize(1);
+    n.kernel = device->Wrap(init, *std::move(kernel));
+    n.cost_ns = def->cost(init);
+    for (const int inner : chain.inner) plan_.nodes[inner].removed = true;
+  }
+
+  PlanGraph& plan_;
+  const PlanEnvironment& env_;
+  // By node: those that take its output 0, once for each time; two of -1 if it must stay.
+  std::vector<std::vector<int>> users_;
+};
+
+}  // namespace
+
+void Fuse(PlanGraph& plan, const PlanEnvironment& env) { Fuser(plan, env).Run(); }
+
+}  // namespace weir

@@ -1,0 +1,140 @@
+#include <cmath>
+#include <functional>
+
+#include "weir/tests/kernels/op_case.h"
+
+// Products with what is done to their elements, against both written out in double.
+namespace weir {
+namespace {
+
+double Activated(const std::string& op, double x, double alpha) {
+  if (op == "Relu") return std::max(x, 0.0);
+  if (op == "Relu6") return std::min(std::max(x, 0.0), 6.0);
+  if (op == "Elu") return x < 0 ? std::expm1(x) : x;
+  if (op == "LeakyRelu") return x < 0 ? alpha * x : x;
+  if (op == "Tanh") return std::tanh(x);
+  if (op == "Sigmoid") return 1 / (1 + std::exp(-x));
+  return x;
+}
+
+// What fused_ops name, of a product [.., channels] whose arguments begin at in[2].
+Tensors Finished(const Node& node, const Shape& shape, std::vector<double> y, const Tensors& in) {
+  size_t arg = 2;
+  for (const std::string& op : node.attr<std::vector<std::string>>("fused_ops")) {
+    const bool takes = op == "BiasAdd" || op == "Add";
+    const std::vector<double> other = takes ? ToDoubles(in[arg++]) : std::vector<double>();
+    for (size_t i = 0; i < y.size(); ++i) {
+      y[i] = takes ? y[i] + other[i % other.size()]
+                   : Activated(op, y[i], node.attr<float>("leakyrelu_alpha"));
+    }
+  }
+  return {Doubles(shape, y)};
+}
+
+// Channels last; images of SAME or VALID padding.
+Tensors ConvOf(const Node& node, const Tensors& in) {
+  const Shape &x = in[0].shape(), &f = in[1].shape();
+  const bool depthwise = node.op_name() != "_FusedConv2D",
+             same = node.attr<std::string>("padding") == "SAME";
+  const int64_t stride = node.attr<std::vector<int64_t>>("strides")[1],
+                channels = depthwise ? f.dim(2) * f.dim(3) : f.dim(3);
+  int64_t out[2], pad[2];
+  for (int d = 0; d < 2; ++d) {
+    const int64_t size = x.dim(1 + d), k = f.dim(d);
+    out[d] = same ? (size + stride - 1) / stride : (size - k) / stride + 1;
+    pad[d] = same ? std::max<int64_t>(0, (out[d] - 1) * stride + k - size) / 2 : 0;
+  }
+  const Shape shape({x.dim(0), out[0], out[1], channels});
+  const std::vector<double> image = ToDoubles(in[0]), filter = ToDoubles(in[1]);
+  std::vector<double> y(shape.num_elements(), 0);
+  ForEachIndex(shape, [&](int64_t at, const std::vector<int64_t>& o) {
+    ForEachIndex(Shape({f.dim(0), f.dim(1)}), [&](int64_t tap, const std::vector<int64_t>& k) {
+      const int64_t h = o[1] * stride - pad[0] + k[0], w = o[2] * stride - pad[1] + k[1];
+      if (h < 0 || h >= x.dim(1) || w < 0 || w >= x.dim(2)) return;
+      const int64_t pixel = ((o[0] * x.dim(1) + h) * x.dim(2) + w) * x.dim(3);
+      for (int64_t c = 0; c < (depthwise ? 1 : x.dim(3)); ++c) {
+        y[at] += depthwise ? image[pixel + o[3] / f.dim(3)] * filter[tap * channels + o[3]]
+                           : image[pixel + c] * filter[(tap * x.dim(3) + c) * channels + o[3]];
+      }
+    });
+  });
+  return Finished(node, shape, std::move(y), in);
+}
+
+Tensors MatMulOf(const Node& node, const Tensors& in) {
+  const bool ta = node.attr<bool>("transpose_a"), tb = node.attr<bool>("transpose_b");
+  const int64_t m = in[0].dim(ta ? 1 : 0), k = in[0].dim(ta ? 0 : 1), n = in[1].dim(tb ? 0 : 1);
+  const std::vector<double> a = ToDoubles(in[0]), b = ToDoubles(in[1]);
+  std::vector<double> y;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p)
+        sum += a[ta ? p * m + i : i * k + p] * b[tb ? j * k + p : p * n + j];
+      y.push_back(sum);
+    }
+  }
+  return Finished(node, Shape({m, n}), std::move(y), in);
+}
+
+using Ops = std::vector<std::string>;
+
+std::vector<OpCase> FusedCases() {
+  std::vector<OpCase> all;
+  const auto row = [](const char* op, const std::string& label, const Shape& a, const Shape& b,
+                      const Ops& ops, const Shape& result) {
+    OpCase c(op);
+    std::vector<Shape> args;
+    for (const std::string& o : ops) {
+      if (o == "BiasAdd") args.push_back(Shape({result.dim(-1)}));
+      if (o == "Add") args.push_back(result);
+    }
+    c.Label(label).Input(a, {-1, 1}).Input(b, {-1, 1}).List(args).TypeAttr("T");
+    c.Attr("num_args", static_cast<int64_t>(args.size()))
+        .Attr("fused_ops", ops)
+        .Attr("leakyrelu_alpha", 0.3f)
+        .Types({DT_FLOAT})
+        .ToleranceFactor(8);
+    return c;
+  };
+  const auto conv = [&](const char* op, const std::string& label, const Shape& image,
+                        const Shape& filter, const Shape& result, const Ops& ops,
+                        const char* padding = "SAME", int64_t stride = 1) {
+    OpCase c = row(op, label, image, filter, ops, result);
+    if (std::string(op) == "_FusedConv2D") c.List({});  // host_args
+    c.Attr("strides", std::vector<int64_t>{1, stride, stride, 1}).Attr("padding", padding);
+    all.push_back(c.Reference(ConvOf));
+  };
+  const char* const kConv = "_FusedConv2D";
+  for (const char* op : {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"})
+    conv(kConv, op, {2, 5, 7, 3}, {3, 3, 3, 4}, {2, 5, 7, 4}, {"BiasAdd", op});
+  conv(kConv, "bias", {2, 6, 7, 3}, {3, 2, 3, 5}, {2, 4, 6, 5}, {"BiasAdd"}, "VALID");
+  conv(kConv, "sum", {2, 5, 7, 16}, {1, 1, 16, 8}, {2, 5, 7, 8}, {"BiasAdd", "Add"});
+  conv(kConv, "sum_relu", {1, 9, 8, 20}, {3, 3, 20, 33}, {1, 5, 4, 33}, {"BiasAdd", "Add", "Relu"},
+       "SAME", 2);
+  // Cut into rows, and into slices of channels.
+  conv(kConv, "rows", {1, 28, 28, 24}, {3, 3, 24, 32}, {1, 28, 28, 32}, {"BiasAdd", "Add", "Relu"});
+  conv(kConv, "slices", {1, 7, 7, 64}, {3, 3, 64, 256}, {1, 7, 7, 256}, {"BiasAdd", "Add", "Relu"});
+  conv(kConv, "no_images", {0, 5, 5, 2}, {3, 3, 2, 3}, {0, 5, 5, 3}, {"BiasAdd", "Relu"});
+  const char* const kDepthwise = "_FusedDepthwiseConv2dNative";
+  conv(kDepthwise, "bias", {2, 5, 6, 3}, {3, 3, 3, 2}, {2, 5, 6, 6}, {"BiasAdd"});
+  conv(kDepthwise, "relu6", {1, 7, 7, 35}, {3, 3, 35, 1}, {1, 4, 4, 35}, {"BiasAdd", "Relu6"},
+       "SAME", 2);
+  const auto matmul = [&](const std::string& label, const Shape& a, const Shape& b, bool ta,
+                          bool tb, const Shape& result, const Ops& ops) {
+    OpCase c = row("_FusedMatMul", label, a, b, ops, result);
+    c.Attr("transpose_a", ta).Attr("transpose_b", tb);
+    all.push_back(c.Reference(MatMulOf));
+  };
+  matmul("plain", {3, 5}, {5, 4}, false, false, {3, 4}, {});
+  matmul("bias", {3, 5}, {5, 4}, false, false, {3, 4}, {"BiasAdd"});
+  matmul("relu", {65, 130}, {130, 257}, false, false, {65, 257}, {"BiasAdd", "Relu"});
+  matmul("sum", {130, 65}, {257, 130}, true, true, {65, 257}, {"BiasAdd", "Add", "Tanh"});
+  matmul("no_depth", {3, 0}, {0, 4}, false, false, {3, 4}, {"BiasAdd", "Elu"});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fused, OpSweepTest, testing::ValuesIn(FusedCases()), OpCaseName);
+
+}  // namespace
+}  // namespace weir
