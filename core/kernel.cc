@@ -58,6 +58,13 @@ absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape)
   // earlier step.
   if (slot.dtype() == type && slot.shape() == shape && slot.OwnsBufferAlone()) return &slot;
   slot = Tensor();
+  for (int32_t k = 0; k < b_.num_last_uses; ++k) {
+    const Tensor& in = b_.slots[b_.last_uses[k]];
+    if (in.dtype() != type || in.num_elements() != shape.num_elements() || !in.OwnsBufferAlone())
+      continue;
+    slot = in.Reshaped(shape);
+    return &slot;
+  }
   Allocator& allocator = IsPlain(type) && !host_output(i) ? device_->allocator() : HostAllocator();
   WEIR_ASSIGN_OR_RETURN(slot, Tensor::Allocate(allocator, type, shape));
   return &slot;

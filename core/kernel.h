@@ -147,6 +147,10 @@ class KernelContext {
     // Outputs may share an input's memory even if that is a step's arena: the Plan knows and keeps
     // it alive.
     bool aliases = false;
+    // Positions of inputs that nobody needs after this kernel, which may write over them (InPlace):
+    // an output takes the memory of one of these, rather than new memory.
+    const int32_t* last_uses = nullptr;
+    int32_t num_last_uses = 0;
   };
   KernelContext(const Node& node, Device& device, const StepInfo& step, const Binding& b)
       : node_(&node), device_(&device), step_(&step), b_(b) {}

@@ -108,6 +108,8 @@ absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogu
                         epilogue.ReadOperands(ctx, args.output, s.out_channels));
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, args.output));
   if (result->num_elements() == 0) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const Tensor kept_bias,
+                        Epilogue::KeepBias(ctx, result->data<float>(), s.out_channels, &operands));
   ImageOperand<float> input, output;
   WEIR_RETURN_IF_ERROR(input.Read(ctx, ctx.input(0), turned, s.batch, s.in_channels));
   WEIR_RETURN_IF_ERROR(output.Prepare(ctx, *result, turned));
@@ -221,7 +223,7 @@ void AddConvCpu(KernelRegistry* r) {
   }
   AddConvs<int32_t>(r, kFamilies[0]);
   for (const char* op : {"_FusedConv2D", "_FusedDepthwiseConv2dNative"})
-    r->Add(op, kCpu, DT_FLOAT, MakeFused).InPlace({3}).Cost(ConvCost);
+    r->Add(op, kCpu, DT_FLOAT, MakeFused).InPlace({2, 3}).Cost(ConvCost);
   r->Add("Conv", kCpu, DT_HALF, MakeGeneral<half>);
   r->Add("Conv", kCpu, DT_BFLOAT16, MakeGeneral<bfloat16>);
   r->Add("Conv", kCpu, DT_FLOAT, MakeGeneral<float>);

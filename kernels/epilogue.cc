@@ -12,7 +12,7 @@ absl::StatusOr<Epilogue> Epilogue::Read(const Node& node) {
     return found;
   };
   e.bias = take("BiasAdd");
-  e.add = e.bias && take("Add");
+  e.add = take("Add");
   for (const char* op : {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}) {
     if (e.span_ == nullptr && take(op)) e.span_ = Spans().FindUnary(op, DT_FLOAT);
   }
@@ -40,7 +40,7 @@ absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& c
     operands.bias = t.data<float>();
   }
   if (add) {
-    const Tensor& t = ctx.input(3);
+    const Tensor& t = ctx.input(bias ? 3 : 2);
     if (t.shape() != result) {
       return InvalidArgument("the tensor to add must be of shape ", result.ToString(), ", not ",
                              t.shape().ToString());
@@ -48,6 +48,16 @@ absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& c
     operands.addend = t.data<float>();
   }
   return operands;
+}
+
+absl::StatusOr<Tensor> Epilogue::KeepBias(KernelContext& ctx, const float* result, int64_t channels,
+                                          Operands* operands) {
+  Tensor kept;
+  if (operands->bias != result || result == nullptr) return kept;
+  WEIR_ASSIGN_OR_RETURN(kept, ctx.AllocateTemp(DT_FLOAT, Shape({channels})));
+  std::copy(operands->bias, operands->bias + channels, kept.data<float>());
+  operands->bias = kept.data<float>();
+  return kept;
 }
 
 void Epilogue::Add(float* x, const float* y, int64_t n) {

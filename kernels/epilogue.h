@@ -10,9 +10,9 @@ namespace weir {
 // is still in the cache: activation(x + bias[channel] + addend). Floats only.
 struct Epilogue {
   bool bias = false;  // the first of `args`
-  bool add = false;   // the second one: a tensor of the result's shape
+  bool add = false;   // the next one: a tensor of the result's shape
 
-  // From "fused_ops": BiasAdd, after it Add, and an activation, each if it is there. UNIMPLEMENTED
+  // From "fused_ops": BiasAdd, Add, and an activation, each if it is there. UNIMPLEMENTED
   // for others, INVALID_ARGUMENT if "num_args" does not fit.
   static absl::StatusOr<Epilogue> Read(const Node& node);
 
@@ -25,6 +25,10 @@ struct Epilogue {
   // vector of `channels`, or the addend not of the result's shape.
   absl::StatusOr<Operands> ReadOperands(const KernelContext& ctx, const Shape& result,
                                         int64_t channels) const;
+  // Kernels with epilogues are InPlace for their arguments. If the result lies where the bias does
+  // (a result of one row), the bias goes to the tensor that is returned.
+  static absl::StatusOr<Tensor> KeepBias(KernelContext& ctx, const float* result, int64_t channels,
+                                         Operands* operands);
 
   // Finishes `rows` rows of `columns` elements, `stride` apart, on this thread. The operands begin
   // at the block's first column, the addend also at its first row; its rows are `stride` apart too.

@@ -180,13 +180,13 @@ void PlainMatMul(ThreadPool& pool, const MatMulArgs& m, const T* a, const T* b, 
                    [&](int64_t begin, int64_t end) { Rows(a, b, c, begin, end, m.n, m.k); });
 }
 
-// One piece of a float product, on this thread.
+// One piece of a float product, on this thread; it is added to what is there, times beta.
 dnnl_status_t Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const float* b, int64_t ldb,
-                    float* c, int64_t ldc, int64_t m, int64_t n) {
+                    float* c, int64_t ldc, int64_t m, int64_t n, float beta) {
   const int saved = omp_get_max_threads();
   if (saved != 1) omp_set_num_threads(1);
   const dnnl_status_t status = dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m,
-                                          n, g.k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
+                                          n, g.k, 1.0f, a, lda, b, ldb, beta, c, ldc);
   if (saved != 1) omp_set_num_threads(saved);
   return status;
 }
@@ -224,14 +224,18 @@ Cut CutProduct(const MatMulArgs& g, int threads) {
   return best;
 }
 
-// Calls finish(first row, first column, rows, columns) for each block of the result, when it is
-// there.
-template <class F>
-absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
-                         float* c, F&& finish) {
+bool IsSmall(const MatMulArgs& g) {
   const double flops =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  if (flops <= kSmallProduct && !g.transpose_b) {
+  return flops <= kSmallProduct && !g.transpose_b;
+}
+
+// Calls finish(first row, first column, rows, columns) for each block of the result, when it is
+// there. With beta = 1 a product that is not small is added to what is there.
+template <class F>
+absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
+                         float* c, F&& finish, float beta = 0) {
+  if (IsSmall(g)) {
     PlainMatMul<float>(pool, g, a, b, c);
     finish(0, 0, g.m, g.n);
     return absl::OkStatus();
@@ -250,7 +254,7 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
                   columns = edge(g.n, cut.columns, column + 1) - j;
     const dnnl_status_t status =
         Sgemm(g, a + (g.transpose_a ? i : i * lda), lda, b + (g.transpose_b ? j * ldb : j), ldb,
-              c + i * g.n + j, g.n, rows, columns);
+              c + i * g.n + j, g.n, rows, columns, beta);
     failure.Note(DnnlStatus(status, "multiply matrices"));
     finish(i, j, rows, columns);
   });
@@ -328,11 +332,20 @@ struct FusedMatMulKernel {
     WEIR_ASSIGN_OR_RETURN(const MatMulArgs args,
                           MatMulOf(a.shape(), b.shape(), transpose_a, transpose_b));
     const Shape shape({args.m, args.n});
-    WEIR_ASSIGN_OR_RETURN(const Epilogue::Operands operands,
-                          epilogue.ReadOperands(c, shape, args.n));
+    WEIR_ASSIGN_OR_RETURN(Epilogue::Operands operands, epilogue.ReadOperands(c, shape, args.n));
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
     if (out->num_elements() == 0) return absl::OkStatus();
     float* const result = out->data<float>();
+    WEIR_ASSIGN_OR_RETURN(const Tensor kept_bias, Epilogue::KeepBias(c, result, args.n, &operands));
+    Tensor kept_addend;
+    const bool accumulates = operands.addend == result && args.k > 0 && !IsSmall(args);
+    if (accumulates) {
+      operands.addend = nullptr;
+    } else if (operands.addend == result) {
+      WEIR_ASSIGN_OR_RETURN(kept_addend, c.AllocateTemp(DT_FLOAT, shape));
+      std::copy(result, result + out->num_elements(), kept_addend.data<float>());
+      operands.addend = kept_addend.data<float>();
+    }
     const auto finish = [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
       Epilogue::Operands block = operands;
       if (block.bias != nullptr) block.bias += j;
@@ -344,7 +357,8 @@ struct FusedMatMulKernel {
       finish(0, 0, args.m, args.n);
       return absl::OkStatus();
     }
-    return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, finish);
+    return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, finish,
+                       accumulates ? 1.f : 0.f);
   }
 };
 
@@ -453,7 +467,7 @@ void AddTypes(KernelRegistry* r, List<Ts...>) {
 
 void AddMatMulCpu(KernelRegistry* r) {
   AddTypes(r, MatMulTypes{});
-  r->Add("_FusedMatMul", kCpu, DT_FLOAT, MakeFused).Cost(MatMulCost);
+  r->Add("_FusedMatMul", kCpu, DT_FLOAT, MakeFused).InPlace({2, 3}).Cost(MatMulCost);
 }
 
 }  // namespace weir

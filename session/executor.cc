@@ -138,7 +138,9 @@ absl::StatusOr<std::unique_ptr<Executor::Frame>> Executor::NewFrame() {
                                .num_inputs = item.num_inputs,
                                .num_outputs = item.num_outputs,
                                .host_outputs = item.host_outputs,
-                               .aliases = item.aliases});
+                               .aliases = item.aliases,
+                               .last_uses = plan_->indices.data() + item.last_uses,
+                               .num_last_uses = item.num_last_uses});
   }
   frame->waits_for = std::make_unique<std::atomic<int32_t>[]>(plan_->tasks.size());
   return frame;

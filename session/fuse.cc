@@ -27,8 +27,9 @@
 //
 // The fused node stands in the place of the last one it has taken up, under that one's name; the
 // others are not run. Sums are rounded as before but for the bias, which a convolution starts from,
-// and a folded factor. Nodes that may be dead, that wait for a control edge, or that are waited
-// for, fetched or on an accelerator stay as they are.
+// and a folded factor. Nodes that wait for a control edge, or that are waited for, fetched or on an
+// accelerator stay as they are. In a branch that may not be taken the fused node is dead when one
+// of its inputs is, as the last node would have been.
 namespace weir {
 
 namespace {
@@ -77,7 +78,7 @@ class Fuser {
       chain.filter.value = n.inputs[1];
       while (TakeUp(&chain)) {
       }
-      if (chain.bias) Replace(chain);
+      if (chain.bias || chain.addend) Replace(chain);
     }
   }
 
@@ -100,7 +101,7 @@ class Fuser {
   }
 
   static bool IsFusable(const PlanNode& n) {
-    return n.kind == PlanNode::Kind::kOp && !n.removed && !n.may_be_dead &&
+    return n.kind == PlanNode::Kind::kOp && !n.removed && !n.def->accepts_dead &&
            n.loop == n.value_loop && n.device->is_host() && n.node->num_outputs() > 0 &&
            !n.node->op().stateful() && n.node->output_type(0) == DT_FLOAT && !n.is_constant(0);
   }
@@ -133,7 +134,7 @@ class Fuser {
               TakeBias(n.inputs[1], chain);
     } else if (is_add) {
       taken = TakeSummand(n, chain);
-    } else if (absl::c_linear_search(kActivations, op) && chain->bias) {
+    } else if (absl::c_linear_search(kActivations, op) && (chain->bias || chain->addend)) {
       chain->activation = op;
       chain->alpha = n.node->attr_or<float>("alpha", 0);
       taken = true;
@@ -145,7 +146,7 @@ class Fuser {
   }
 
   bool TakeBias(const PlanValue& bias, Chain* chain) const {
-    if (chain->bias) return false;
+    if (chain->bias || chain->addend) return false;
     chain->bias = Argument{bias, {}};
     return true;
   }
@@ -153,10 +154,10 @@ class Fuser {
   bool TakeSummand(const PlanNode& n, Chain* chain) const {
     if (FormatOf(plan_.nodes[chain->first]) != "NHWC" || chain->addend) return false;
     const PlanValue& other = n.inputs[n.inputs[0].node == chain->last ? 1 : 0];
-    const Shape &sum = n.shapes[0], &shape = ShapeOf(other);
-    if (!sum.IsFullyDefined() || sum != plan_.nodes[chain->last].shapes[0]) return false;
-    if (shape == Shape({sum.dim(-1)})) return TakeBias(other, chain);
-    if (shape != sum || !chain->bias) return false;
+    const Shape &before = plan_.nodes[chain->last].shapes[0], &shape = ShapeOf(other);
+    if (!before.has_rank() || before.dim(-1) < 0) return false;
+    if (shape == Shape({before.dim(-1)})) return TakeBias(other, chain);
+    if (!shape.IsFullyDefined() || shape != before) return false;
     chain->addend = Argument{other, {}};
     return true;
   }
@@ -219,8 +220,12 @@ class Fuser {
 
   Node* MakeNode(const Chain& chain) {
     const Node& product = *plan_.nodes[chain.first].node;
-    Outputs args = {Stand(*chain.bias)};
-    std::vector<std::string> ops = {"BiasAdd"};
+    Outputs args;
+    std::vector<std::string> ops;
+    if (chain.bias) {
+      args.push_back(Stand(*chain.bias));
+      ops.push_back("BiasAdd");
+    }
     if (chain.addend) {
       args.push_back(Stand(*chain.addend));
       ops.push_back("Add");
@@ -261,7 +266,8 @@ class Fuser {
     const KernelDef* const def = node == nullptr ? nullptr : env_.kernels.Find(*node, kCpu);
     if (def == nullptr) return;
     Device* const device = plan_.nodes[chain.first].device;
-    std::vector<const Argument*> arguments = {&chain.filter, &*chain.bias};
+    std::vector<const Argument*> arguments = {&chain.filter};
+    if (chain.bias) arguments.push_back(&*chain.bias);
     if (chain.addend) arguments.push_back(&*chain.addend);
     std::vector<Shape> shapes = {ShapeOf(plan_.nodes[chain.first].inputs[0])};
     for (const Argument* a : arguments)

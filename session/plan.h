@@ -195,6 +195,8 @@ struct alignas(64) Item {
 
   int32_t inputs = 0, outputs = 0;  // offsets
   int32_t num_inputs = 0, num_outputs = 0;
+  int32_t last_uses = 0;  // offset; slots of inputs whose memory an output may take over
+  int32_t num_last_uses = 0;
   int32_t dead_controls = 0;  // offset; slots of control inputs that may be dead
   int32_t num_dead_controls = 0;
   uint64_t host_outputs = 0;

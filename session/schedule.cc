@@ -2,6 +2,7 @@
 #include <future>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/session/plan.h"
@@ -373,6 +374,30 @@ class Scheduler {
       plan_.indices.insert(plan_.indices.end(), before[k].begin(), before[k].end());
       plan_.indices.insert(plan_.indices.end(), after[k].begin(), after[k].end());
     }
+    if (!env_.enabled("in_place")) return;
+    for (const int i : scheduled_.order) NoteLastUses(i, after[item_of[i]], item_of[i]);
+  }
+
+  // Which inputs the kernel of node i may write over: those that are dropped after it. What lies in
+  // the arena PlanMemory has seen to.
+  void NoteLastUses(int i, const std::vector<int32_t>& dropped, int item) {
+    const PlanNode& n = graph_.nodes[i];
+    if (n.def == nullptr || !n.device->is_host()) return;
+    const auto overwritten = [&](size_t in) {
+      return absl::c_linear_search(n.def->in_place, static_cast<int>(in));
+    };
+    std::vector<int32_t> last_uses;
+    for (size_t in = 0; in < n.inputs.size(); ++in) {
+      const int32_t s = slot(n.inputs[in]);
+      if (!overwritten(in) || !absl::c_linear_search(dropped, s)) continue;
+      bool read_otherwise = false;
+      for (size_t other = 0; other < n.inputs.size(); ++other)
+        read_otherwise |= slot(n.inputs[other]) == s && !overwritten(other);
+      if (!read_otherwise) last_uses.push_back(s);
+    }
+    plan_.items[item].last_uses = static_cast<int32_t>(plan_.indices.size());
+    plan_.items[item].num_last_uses = static_cast<int32_t>(last_uses.size());
+    plan_.indices.insert(plan_.indices.end(), last_uses.begin(), last_uses.end());
   }
 
   // The user that runs last, if the order of all users is known; an unused value is dropped by the
