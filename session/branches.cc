@@ -42,13 +42,44 @@ class BranchFinder {
         left_if_(plan.nodes.size()),
         regular_(plan.loops.size(), true) {}
 
-  std::vector<Conditions> Run() {
+  void Run() {
     for (int pass = 0;; ++pass) {
       for (size_t i = 0; i < plan_.nodes.size(); ++i) Visit(static_cast<int>(i));
-      if (Confirmed()) return std::move(runs_if_);
+      if (Confirmed()) return;
       // Each pass settles at least one loop; graphs that need more are not worth the time.
       if (pass == kMostPasses) regular_.assign(regular_.size(), false);
     }
+  }
+
+  const std::vector<Conditions>& conditions() const { return runs_if_; }
+
+  // By node: a constant that makes no difference if it is there when its branch is not taken, since
+  // whoever takes it waits for the branch by something else. (Python ties each constant of a branch
+  // or loop to it by a control edge.)
+  std::vector<bool> IdleConstants() const {
+    std::vector<bool> idle(plan_.nodes.size(), false);
+    for (size_t i = 0; i < idle.size(); ++i)
+      idle[i] = IsOp(plan_.nodes[i], "Const", "") && !runs_if_[i].empty();
+    const std::vector<bool> constants = idle;
+    for (const PlanValue& v : plan_.fetches) idle[v.node] = false;
+    for (const int target : plan_.targets) idle[target] = false;
+    for (const PlanNode& n : plan_.nodes) {
+      Conditions others;
+      for (const PlanValue& v : n.inputs) {
+        if (!constants[v.node]) Add(ThereIf(v), &others);
+      }
+      for (const int control : n.controls) {
+        idle[control] = false;
+        if (!constants[control]) Add(EndsIf(control), &others);
+      }
+      const bool looks = n.def != nullptr && n.def->accepts_dead;
+      for (const PlanValue& v : n.inputs) {
+        const Conditions& own = runs_if_[v.node];
+        if (looks || !std::includes(others.begin(), others.end(), own.begin(), own.end()))
+          idle[v.node] = false;
+      }
+    }
+    return idle;
   }
 
  private:
@@ -220,13 +251,20 @@ class BranchFinder {
 
 }  // namespace
 
-std::vector<Conditions> FindConditions(const PlanGraph& plan) { return BranchFinder(plan).Run(); }
+std::vector<Conditions> FindConditions(const PlanGraph& plan) {
+  BranchFinder finder(plan);
+  finder.Run();
+  return finder.conditions();
+}
 
 void FindBranches(PlanGraph& plan) {
-  const std::vector<Conditions> conditions = FindConditions(plan);
+  BranchFinder finder(plan);
+  finder.Run();
+  const std::vector<bool> idle = finder.IdleConstants();
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     PlanNode& n = plan.nodes[i];
-    const bool conditional = !conditions[i].empty() || IsSwitch(n);
+    if (idle[i]) n.controls.clear();
+    const bool conditional = (!finder.conditions()[i].empty() && !idle[i]) || IsSwitch(n);
     n.may_be_dead = n.kind != PlanNode::Kind::kFeed && conditional;
   }
 }
