@@ -28,7 +28,7 @@ absl::Status Switch(KernelContext& c) {
 
 // An output shares memory with one input at most as far as the Plan knows, so the value chosen is
 // copied if it lies in the step's arena.
-absl::Status Merge(KernelContext& c) {
+absl::Status Merge(KernelContext& c, const std::vector<Tensor>& indices) {
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (c.input_is_dead(i)) continue;
     const Tensor& in = c.input(i);
@@ -41,13 +41,18 @@ absl::Status Merge(KernelContext& c) {
     } else {
       WEIR_RETURN_IF_ERROR(OutputRun(c, 0, in, 0, in.shape()));
     }
-    WEIR_ASSIGN_OR_RETURN(Tensor * index, c.AllocateOutput(1, Shape()));
-    *index->data<int32_t>() = i;
+    c.SetOutput(1, indices[static_cast<size_t>(i)]);
     return absl::OkStatus();
   }
   c.SetOutputDead(0);
   c.SetOutputDead(1);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
+  std::vector<Tensor> indices;
+  for (int i = 0; i < init.node.num_inputs(); ++i) indices.push_back(Tensor::Scalar<int32_t>(i));
+  return Kernel([indices = std::move(indices)](KernelContext& c) { return Merge(c, indices); });
 }
 
 absl::Status RefSelect(KernelContext& c) {
@@ -144,8 +149,8 @@ void AddControlFlowKernels(KernelRegistry* r) {
   r->Add("ControlTrigger", kCpu, NoOp).AcceptsDead().Cost(Tiny);
   r->Add("Switch", kCpu, Switch).Aliases({0, 0}).HostArgs({"pred"}).Cost(Tiny);
   r->Add("RefSwitch", kCpu, Switch).HostArgs({"pred"}).Cost(Tiny);
-  r->Add("Merge", kCpu, Merge).AcceptsDead().HostArgs({"value_index"});
-  r->Add("RefMerge", kCpu, Merge).AcceptsDead().HostArgs({"value_index"}).Cost(Tiny);
+  r->Add("Merge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"});
+  r->Add("RefMerge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"}).Cost(Tiny);
   r->Add("RefSelect", kCpu, RefSelect).HostArgs({"index"}).Cost(Tiny);
   for (const char* op : {"Enter", "Exit", "NextIteration", "LoopCond"}) {
     r->Add(op, kCpu, Pass).Aliases({0}).Cost(Tiny);
