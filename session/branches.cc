@@ -61,6 +61,7 @@ class BranchFinder {
     for (size_t i = 0; i < idle.size(); ++i)
       idle[i] = IsOp(plan_.nodes[i], "Const", "") && !runs_if_[i].empty();
     const std::vector<bool> constants = idle;
+    if (std::find(constants.begin(), constants.end(), true) == constants.end()) return idle;
     for (const PlanValue& v : plan_.fetches) idle[v.node] = false;
     for (const int target : plan_.targets) idle[target] = false;
     for (const PlanNode& n : plan_.nodes) {

@@ -52,12 +52,12 @@ struct Argument {
 
 // What a product has taken up so far.
 struct Chain {
-  const Product* product;
-  int first, last;         // nodes: the product, and the one whose place the fused node takes
-  std::vector<int> inner;  // the nodes before the last
-  Argument filter;
-  std::optional<Argument> bias, addend;
-  std::string activation;
+  const Product* product = nullptr;
+  int first = -1, last = -1;    // nodes: the product, and the one whose place the fused node takes
+  std::vector<int> inner = {};  // the nodes before the last
+  Argument filter = {};
+  std::optional<Argument> bias = {}, addend = {};
+  std::string activation = {};
   float alpha = 0;
 };
 
@@ -66,16 +66,20 @@ class Fuser {
   Fuser(PlanGraph& plan, const PlanEnvironment& env) : plan_(plan), env_(env) {}
 
   void Run() {
-    FindUsers();
-    const int count = static_cast<int>(plan_.nodes.size());
-    for (int id = 0; id < count; ++id) {
+    std::vector<Chain> chains;
+    for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       const PlanNode& n = plan_.nodes[id];
-      if (!IsFusable(n) || n.node->op_name()[0] == '_') continue;
+      if (!IsFusable(n)) continue;
       const auto* product =
           absl::c_find_if(kProducts, [&](const Product& p) { return p.op == n.node->op_name(); });
       if (product == std::end(kProducts)) continue;
-      Chain chain{.product = product, .first = id, .last = id};
-      chain.filter.value = n.inputs[1];
+      const int node = static_cast<int>(id);
+      chains.push_back({.product = product, .first = node, .last = node});
+      chains.back().filter.value = n.inputs[1];
+    }
+    if (chains.empty()) return;
+    FindUsers();
+    for (Chain& chain : chains) {
       while (TakeUp(&chain)) {
       }
       if (chain.bias || chain.addend) Replace(chain);
