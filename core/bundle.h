@@ -10,8 +10,8 @@
 #include "weir/core/tensor_slice.h"
 
 // Checkpoints on disk: named tensors in TensorFlow's formats. A bundle (V2) with prefix P is an
-// index, P.index, and one data file or several, P.data-SSSSS-of-NNNNN; the older V1 is read only.
-// docs/checkpoint_format.md has the bytes.
+// index, P.index, and one data file or several, P.data-SSSSS-of-NNNNN; one of the older V1 is a
+// single file, or one a shard. docs/checkpoint_format.md has the bytes.
 //
 // A bundle comes into being in one step, when its index is renamed to its final name after all data
 // is on disk. One that is written over an older one of the same prefix leaves the older one
@@ -52,6 +52,20 @@ class BundleWriter {
 // is at least one.
 absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix,
                           bool allow_missing = false);
+
+// What a checkpoint of V1 holds under a name: the part `slice` of a tensor of shape `shape`.
+struct SavedSlice {
+  std::string name;
+  Shape shape;
+  TensorSlice slice;
+  Tensor tensor;
+};
+
+// Writes a checkpoint of V1, whose file appears, complete and durable, in one step. Slices come in
+// any order, and of other shards' files too. INVALID_ARGUMENT for an empty path, a slice that comes
+// twice or does not fit, slices that disagree about dtype or shape, and one of more than 2 GiB;
+// UNIMPLEMENTED for dtypes that the format does not have (bfloat16, the newer integers).
+absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedSlice>& slices);
 
 // What a checkpoint says of a tensor without reading its elements.
 struct CheckpointTensor {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 
 #include "weir/core/file.h"
 #include "weir/core/text_proto.h"
@@ -80,15 +81,30 @@ absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
                   state.model_checkpoint_path, ", which is not there");
 }
 
-absl::Status RemoveCheckpoint(const std::string& prefix) {
-  std::vector<std::string> paths = {prefix + ".index", prefix + ".index.previous",
-                                    prefix + ".meta"};
+std::string MetaGraphPath(const std::string& prefix) {
+  static const std::regex* const shards = new std::regex("-[0-9?]+-of-[0-9]+$");
+  return std::regex_replace(prefix, *shards, "") + ".meta";
+}
+
+namespace {
+
+absl::StatusOr<std::vector<std::string>> FilesOfBundle(const std::string& prefix) {
+  std::vector<std::string> paths = {prefix + ".index", prefix + ".index.previous"};
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, Files().List(DirectoryOf(prefix)));
   const std::string data = absl::StrCat(BaseName(prefix), ".data-");
   for (const std::string& name : names) {
     if (name.compare(0, data.size(), data) == 0)
       paths.push_back(JoinPath(DirectoryOf(prefix), name));
   }
+  return paths;
+}
+
+}  // namespace
+
+absl::Status RemoveCheckpoint(const std::string& prefix, int version) {
+  WEIR_ASSIGN_OR_RETURN(std::vector<std::string> paths,
+                        version < 2 ? MatchFiles(prefix) : FilesOfBundle(prefix));
+  paths.push_back(MetaGraphPath(prefix));
   for (const std::string& path : paths) {
     const absl::Status removed = Files().Remove(path);
     if (!removed.ok() && !absl::IsNotFound(removed)) return removed;

@@ -39,9 +39,12 @@ absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
 // file's presence alone.
 bool CheckpointExists(const std::string& prefix);
 
-// Removes the files of a checkpoint of V2 and its meta graph, the index first: what is half removed
-// is no checkpoint. Missing files are no error.
-absl::Status RemoveCheckpoint(const std::string& prefix);
+// "m-7.meta" for the checkpoint "m-7", and for "m-7-?????-of-00002" too, the shards of V1.
+std::string MetaGraphPath(const std::string& prefix);
+
+// Removes the files of a checkpoint and its meta graph, of V2 the index first: what is half removed
+// is no checkpoint. `version` is that of the format. Missing files are no error.
+absl::Status RemoveCheckpoint(const std::string& prefix, int version = 2);
 
 }  // namespace weir
 

@@ -96,11 +96,17 @@ absl::Status MakeDirectories(const std::string& path) {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
+  return WriteFileAtomically(path, [&](BufferedFile* file) { return file->Append(contents); });
+}
+
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::FunctionRef<absl::Status(BufferedFile*)> write) {
   const std::string temporary = TemporaryName(path);
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, Files().Create(temporary));
-  absl::Status status = file->Append(contents);
-  if (status.ok()) status = file->Sync();
-  const absl::Status closed = file->Close();
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(temporary));
+  BufferedFile file(std::move(created));
+  absl::Status status = write(&file);
+  if (status.ok()) status = file.Sync();
+  const absl::Status closed = file.Close();
   if (status.ok()) status = closed;
   if (status.ok()) status = Files().Rename(temporary, path);
   if (!status.ok()) {

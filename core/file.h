@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/status.h"
 
 // Files: a thin layer over the operating system that tests replace to cut writes short, drop what
@@ -123,6 +124,9 @@ absl::Status MakeDirectories(const std::string& path);
 // Replaces the file's contents so that after a crash there are the old or the new ones: writes
 // aside, syncs, renames, syncs the directory.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
+// The same for contents that `write` appends.
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::FunctionRef<absl::Status(BufferedFile*)> write);
 // Paths that match a pattern with *, ?, and [...] in any component (none of them matches a '/'),
 // sorted. A pattern without them gives itself if it exists.
 absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern);

@@ -30,16 +30,18 @@ absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, i
 
 // ---- Saving.
 
-absl::Status AddTensor(BundleWriter* writer, const std::string& name, const std::string& spec,
-                       const Tensor& tensor) {
-  if (spec.empty()) return writer->Add(name, tensor);
+// What `spec` says that a tensor is.
+absl::StatusOr<SavedSlice> ToSave(const std::string& name, const std::string& spec,
+                                  const Tensor& tensor) {
+  if (spec.empty())
+    return SavedSlice{name, tensor.shape(), TensorSlice::Full(tensor.rank()), tensor};
   WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(spec));
   if (parsed.slice_shape != tensor.shape()) {
     return InvalidArgument(
         "Slice in shape_and_slice specification does not match the shape of the tensor to save: ",
         spec, ", tensor ", name, ": ", tensor.shape().ToString());
   }
-  return writer->AddSlice(name, parsed.shape, parsed.slice, tensor);
+  return SavedSlice{name, parsed.shape, parsed.slice, tensor};
 }
 
 absl::Status Save(KernelContext& c) {
@@ -48,9 +50,30 @@ absl::Status Save(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
   WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(prefix));
-  for (int i = 0; i < count; ++i)
-    WEIR_RETURN_IF_ERROR(AddTensor(writer.get(), names[i], specs[i], c.input(3 + i)));
+  for (int i = 0; i < count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(const SavedSlice s, ToSave(names[i], specs[i], c.input(3 + i)));
+    WEIR_RETURN_IF_ERROR(writer->AddSlice(s.name, s.shape, s.slice, s.tensor));
+  }
   return writer->Finish();
+}
+
+// V1. The tensors follow a path, their names and, for SaveSlices, what parts they are.
+template <bool kSlices>
+absl::Status SaveV1(KernelContext& c) {
+  constexpr int kFirst = kSlices ? 3 : 2;
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ScalarString(c, 0, "filename"));
+  const int count = c.num_inputs() - kFirst;
+  WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
+  const std::vector<std::string> whole(static_cast<size_t>(count));
+  absl::Span<const std::string> specs = whole;
+  if (kSlices) {
+    WEIR_ASSIGN_OR_RETURN(specs, Strings(c, 2, count, "shapes_and_slices"));
+  }
+  std::vector<SavedSlice> slices(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    WEIR_ASSIGN_OR_RETURN(slices[i], ToSave(names[i], specs[i], c.input(kFirst + i)));
+  }
+  return WriteCheckpointV1(path, slices);
 }
 
 absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
@@ -174,6 +197,8 @@ absl::Status Match(KernelContext& c) {
 void AddIoCpu(KernelRegistry* r) {
   AddRemapKernels(r);
   r->Add("SaveV2", kCpu, Save);
+  r->Add("Save", kCpu, SaveV1<false>);
+  r->Add("SaveSlices", kCpu, SaveV1<true>);
   r->Add("RestoreV2", kCpu, MakeRestore);
   r->Add("MergeV2Checkpoints", kCpu, MakeMerge);
   r->Add("Restore", kCpu, MakeRestoreOne);

@@ -22,6 +22,12 @@ Outputs RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
   return outputs;
 }
 
+Operation SaveSlices(Output filename, Output tensor_names, Output shapes_and_slices,
+                     const Outputs& data, absl::string_view name) {
+  return Operation(
+      AddNode("SaveSlices", {filename, tensor_names, shapes_and_slices, data}, {}, name));
+}
+
 Operation MergeV2Checkpoints(Output checkpoint_prefixes, Output destination_prefix,
                              bool delete_old_dirs, bool allow_missing_files,
                              absl::string_view name) {
@@ -66,10 +72,10 @@ absl::Status AllScalars(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// A path, and two vectors of `count` strings (-1: of any length).
-absl::Status CheckNames(ShapeContext& c, int64_t count) {
+// A path, and vectors of `count` strings (-1: of any length) at inputs 1 to `last`.
+absl::Status CheckNames(ShapeContext& c, int last, int64_t count) {
   WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-  for (const int i : {1, 2}) {
+  for (int i = 1; i <= last; ++i) {
     WEIR_ASSIGN_OR_RETURN(const Shape shape, c.WithRank(i, 1));
     const absl::StatusOr<int64_t> merged = MergeDims(shape.dim(0), count);
     if (!merged.ok()) {
@@ -80,10 +86,13 @@ absl::Status CheckNames(ShapeContext& c, int64_t count) {
   return absl::OkStatus();
 }
 
-absl::Status SaveShape(ShapeContext& c) { return CheckNames(c, c.num_inputs() - 3); }
+template <int kLast>
+absl::Status SaveShape(ShapeContext& c) {
+  return CheckNames(c, kLast, c.num_inputs() - 1 - kLast);
+}
 
 absl::Status RestoreShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(CheckNames(c, c.num_outputs()));
+  WEIR_RETURN_IF_ERROR(CheckNames(c, 2, c.num_outputs()));
   const Tensor* slices = c.input_value(2);
   if (slices == nullptr || slices->dtype() != DT_STRING ||
       slices->num_elements() != c.num_outputs()) {
@@ -144,7 +153,7 @@ void AddCheckpointOps(OpRegistry* ops) {
           .In("prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes")
           .Attr("dtypes: list(type) >= 1")
           .Stateful()
-          .InferShape(SaveShape)
+          .InferShape(SaveShape<2>)
           .Doc("Writes tensors to a checkpoint (V2), each under its name, whole or as a slice of a "
                "bigger tensor."));
   ops->Add(OpSpec("RestoreV2")
@@ -163,6 +172,18 @@ void AddCheckpointOps(OpRegistry* ops) {
                .InferShape(MergeShape)
                .Doc("Joins the checkpoints that the shards of one save wrote into one with as many "
                     "data files."));
+  ops->Add(OpSpec("Save")
+               .In("filename: string, tensor_names: string, data: T")
+               .Attr("T: list(type) >= 1")
+               .Stateful()
+               .InferShape(SaveShape<1>)
+               .Doc("Writes tensors to a checkpoint of the older format (V1), a single file."));
+  ops->Add(OpSpec("SaveSlices")
+               .In("filename: string, tensor_names: string, shapes_and_slices: string, data: T")
+               .Attr("T: list(type) >= 1")
+               .Stateful()
+               .InferShape(SaveShape<2>)
+               .Doc("Save of tensors that may be slices of bigger ones."));
   ops->Add(OpSpec("Restore")
                .In("file_pattern: string, tensor_name: string")
                .Out("tensor: dt")

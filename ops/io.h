@@ -18,6 +18,9 @@ Operation SaveV2(Output prefix, Output tensor_names, Output shape_and_slices,
 // NOT_FOUND, DATA_LOSS as CheckpointReader.
 Outputs RestoreV2(Output prefix, Output tensor_names, Output shape_and_slices,
                   const DataTypes& dtypes, absl::string_view name = {});
+// SaveV2 in the older format, V1: one file, `filename`. Errors are those of WriteCheckpointV1.
+Operation SaveSlices(Output filename, Output tensor_names, Output shapes_and_slices,
+                     const Outputs& data, absl::string_view name = {});
 // Joins the checkpoints that shards of one save have written, and removes them with their
 // directories.
 Operation MergeV2Checkpoints(Output checkpoint_prefixes, Output destination_prefix,

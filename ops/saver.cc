@@ -99,6 +99,7 @@ class SaverGraph {
     def.save_tensor_name = saved.name();
     def.restore_op_name = restored.name();
     def.sharded = options_.sharded;
+    def.version = options_.write_version;
     return def;
   }
 
@@ -118,15 +119,18 @@ class SaverGraph {
     return slash == absl::string_view::npos ? "" : std::string(scope.substr(0, slash + 1));
   }
 
+  bool v1() const { return options_.write_version == 1; }
+
   // The vectors of names and slices that SaveV2 and RestoreV2 take, in the scope of the op.
-  std::pair<Output, Output> Keys(const NamedVariables& variables) {
+  std::pair<Output, Output> Keys(const NamedVariables& variables,
+                                 const char* slices_name = "shape_and_slices") {
     std::vector<std::string> names, slices;
     for (const auto& [name, v] : variables) {
       names.push_back(name);
       slices.push_back(v.save_slice() ? v.save_slice()->Spec() : "");
     }
     const Output names_node = Const(graph_, names, "tensor_names");
-    return {names_node, Const(graph_, slices, "shape_and_slices")};
+    return {names_node, Const(graph_, slices, slices_name)};
   }
 
   // What SaveV2 takes of a variable: the reference itself, or the read that was made with it. Of a
@@ -154,7 +158,11 @@ class SaverGraph {
     Outputs values;
     for (const auto& [name, v] : variables) values.push_back(Value(v));
     Operation save;
-    {
+    if (v1()) {
+      const NameScope scope(graph_, "save");
+      const auto [names, slices] = Keys(variables, "shapes_and_slices");
+      save = SaveSlices(path, names, slices, values, scope.name());
+    } else {
       const NameScope scope(graph_, "SaveV2");
       const auto [names, slices] = Keys(variables);
       save = SaveV2(path, names, slices, values, scope.name());
@@ -231,21 +239,26 @@ class SaverGraph {
     return StringJoin({path, Select(is_object_store, beside, below)});
   }
 
+  // Shards of V1 are files that stay as they are; a pattern of their names is their path.
   Output SaveShards(Output path, const std::vector<NamedVariables>& shards) {
-    const Output temporary = TemporaryPath(path);
+    const Output base = v1() ? path : TemporaryPath(path);
     const Output count = Const(graph_, static_cast<int32_t>(shards.size()), "num_shards");
     Outputs prefixes;
     std::vector<Operation> saved;
     for (size_t i = 0; i < shards.size(); ++i) {
-      const DeviceScope device(graph_, HostOf(shards[i]));
+      const DeviceScope device(graph_, v1() ? shards[i][0].second.device() : HostOf(shards[i]));
       Output prefix;
       {
         const NameScope scope(graph_, "ShardedFilename");
         const Output shard = Const(graph_, static_cast<int32_t>(i), "shard");
-        prefix = ShardedFilename(temporary, shard, count, scope.name());
+        prefix = ShardedFilename(base, shard, count, scope.name());
       }
       prefixes.push_back(prefix);
       saved.push_back(Save(prefix, shards[i]));
+    }
+    if (v1()) {
+      const ControlDependencies after(graph_, saved);
+      return ShardedFilespec(path, count);
     }
     const DeviceScope device(graph_, HostOf(shards.back()));
     return Merge(path, prefixes, saved);
@@ -287,6 +300,8 @@ absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables,
   WEIR_RETURN_IF_ERROR(graph.status());
   variables = NameParts(variables);
   WEIR_RETURN_IF_ERROR(CheckNames(variables));
+  if (options.write_version != 1 && options.write_version != 2)
+    return InvalidArgument("Unexpected write_version: ", options.write_version);
   std::stable_sort(variables.begin(), variables.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   const ClearControlDependencies clear(graph);

@@ -23,7 +23,7 @@ struct SaverDef {
   int max_to_keep = 5;
   bool sharded = false;
   float keep_checkpoint_every_n_hours = 10000;
-  int version = 2;  // of the format of checkpoints; 1 is read only
+  int version = 2;  // of the format of checkpoints; 1, or 0 in older graphs, is V1
 
   void ToProto(proto::SaverDef* proto) const;
   static SaverDef FromProto(const proto::SaverDef& proto);
@@ -41,6 +41,8 @@ struct SaverGraphOptions {
   bool sharded = false;
   // Restored values need the element count of their variable only, and take its shape.
   bool reshape = false;
+  // The format of checkpoints: 2, or 1 for programs of TensorFlow before 1.0.
+  int write_version = 2;
   // The path where none is fed.
   std::string filename = "model";
   // The name scope.

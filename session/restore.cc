@@ -166,7 +166,7 @@ absl::StatusOr<std::set<std::string>> CheckShapes(const Graph& graph,
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path) {
   if (path.empty()) return InvalidArgument("Can't load save_path when it is empty");
   std::string pattern = path;
-  if (def.version == 1 && def.sharded && !CheckpointExists(pattern))
+  if (def.version < 2 && def.sharded && !CheckpointExists(pattern))
     pattern +=
         "-?????"
         "-of-?????";

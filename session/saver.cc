@@ -30,6 +30,7 @@ absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
   SaverGraphOptions nodes;
   nodes.sharded = options.sharded;
   nodes.reshape = options.reshape;
+  nodes.write_version = options.write_version;
   nodes.name = options.name;
   WEIR_ASSIGN_OR_RETURN(SaverDef def, BuildSaverGraph(graph, std::move(variables), nodes));
   def.max_to_keep = options.max_to_keep;
@@ -65,7 +66,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   }
   prefix = saved[0].scalar<std::string>();
   if (options.write_meta_graph) {
-    WEIR_RETURN_IF_ERROR(WriteMetaGraph(session.graph(), prefix + ".meta", {.saver = def_}));
+    WEIR_RETURN_IF_ERROR(WriteMetaGraph(session.graph(), MetaGraphPath(prefix), {.saver = def_}));
   }
   Record(prefix);
   if (options.write_state) WEIR_RETURN_IF_ERROR(WriteState(prefix, options));
@@ -101,7 +102,7 @@ absl::Status Saver::RemoveOldest() {
       continue;
     }
     // Somebody else may have removed it; the new checkpoint is there all the same.
-    const absl::Status removed = RemoveCheckpoint(oldest.path);
+    const absl::Status removed = RemoveCheckpoint(oldest.path, def_.version);
     if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
   }
   return absl::OkStatus();

@@ -29,6 +29,8 @@ struct SaverOptions {
   bool pad_step_number = false;
   // The state file has relative paths, so that the directory can be moved.
   bool save_relative_paths = false;
+  // The format of checkpoints: 2, or 1 for programs of TensorFlow before 1.0. Restore reads either.
+  int write_version = 2;
   // Name scope of the nodes.
   std::string name = "save";
 };
@@ -39,7 +41,8 @@ struct SaveOptions {
   // The state file beside the checkpoint, which LatestCheckpoint reads.
   std::string latest_filename = "checkpoint";
   bool write_state = true;
-  // Writes `path`.meta, from which another program can build the graph.
+  // Writes `path`.meta (of shards of V1 without "-?????-of-00002"), from which another program can
+  // build the graph.
   bool write_meta_graph = true;
 };
 
@@ -60,7 +63,8 @@ class Saver {
   // A saver of a graph that has its nodes already (from ImportMetaGraph).
   static Saver FromDef(const SaverDef& def);
 
-  // Writes a checkpoint; returns its path, which Restore takes. Then removes the oldest checkpoint,
+  // Writes a checkpoint; returns its path, which Restore takes: that of shards of V1 is a pattern,
+  // "model-7-?????-of-00002". Then removes the oldest checkpoint,
   // if there are too many.
   //   INVALID_ARGUMENT     empty path, or one that is the state file's
   //   NOT_FOUND            the directory does not exist (path)

@@ -153,23 +153,69 @@ TEST(BundleGolden, IndexesOfSeveralBlocksAndHugeKeysHaveTensorFlowsChecksums) {
   EXPECT_EQ(lines, ReadBytes(absl::StrCat(kGolden, "large.txt")));
 }
 
+SavedSlice Whole(const std::string& name, const Tensor& tensor) {
+  return {name, tensor.shape(), TensorSlice::Full(tensor.rank()), tensor};
+}
+
+std::vector<SavedSlice> V1Dtypes() {
+  std::vector<SavedSlice> rows;
+  int seed = 0;
+  for (const char* name : {"bool", "complex128", "complex64", "double", "float", "half", "int16",
+                           "int32", "int64", "int8", "qint32", "qint8", "quint8", "uint8"}) {
+    rows.push_back(Whole(name, PatternTensor(DataTypeFromName(name), Shape({2, 3}), seed++)));
+  }
+  rows.push_back(Whole("string", PatternStrings(Shape({3}), 4)));
+  rows.push_back(Whole("scalar", PatternTensor(DT_FLOAT, Shape(), 1)));
+  return rows;
+}
+
 TEST(CheckpointV1, EveryDtypeIsRead) {
   const auto reader = CheckpointReader::Open(absl::StrCat(kGolden, "v1"));
   ASSERT_TRUE(reader.ok()) << reader.status();
-  const std::vector<std::string> names = {"bool",   "complex128", "complex64", "double", "float",
-                                          "half",   "int16",      "int32",     "int64",  "int8",
-                                          "qint32", "qint8",      "quint8",    "uint8"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto read = (*reader)->Read(names[i]);
+  for (const SavedSlice& row : V1Dtypes()) {
+    const auto read = (*reader)->Read(row.name);
     ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_TRUE(IdenticalTensors(
-        *read, PatternTensor(DataTypeFromName(names[i]), Shape({2, 3}), static_cast<int>(i))))
-        << names[i];
+    EXPECT_TRUE(IdenticalTensors(*read, row.tensor)) << row.name;
   }
-  EXPECT_TRUE(IdenticalTensors(*(*reader)->Read("string"), PatternStrings(Shape({3}), 4)));
-  EXPECT_TRUE(IdenticalTensors(*(*reader)->Read("scalar"), PatternTensor(DT_FLOAT, Shape(), 1)));
-  EXPECT_EQ((*reader)->List()->size(), names.size() + 2);
+  EXPECT_EQ((*reader)->List()->size(), V1Dtypes().size());
   EXPECT_TRUE(absl::IsNotFound((*reader)->Read("none").status()));
+}
+
+TEST(CheckpointV1, EveryDtypeHasTensorFlowsBytes) {
+  const std::string path = MakeTempDirectory("golden") + "/v1";
+  ASSERT_TRUE(WriteCheckpointV1(path, V1Dtypes()).ok());
+  ExpectSameFile(path, absl::StrCat(kGolden, "v1"));
+}
+
+TEST(CheckpointV1, SlicesHaveTensorFlowsBytes) {
+  const std::string path = MakeTempDirectory("golden") + "/p";
+  const Tensor whole = PatternTensor(DT_FLOAT, Shape({7, 4}), 3);
+  for (const char* slice : {"0,3:-", "3,4:-"}) {
+    ASSERT_TRUE(WriteCheckpointV1(
+                    path, {{"p", whole.shape(), *TensorSlice::Parse(slice), Part(whole, slice)}})
+                    .ok());
+    ExpectSameFile(path, absl::StrCat(kGolden, "v1_parts-0000", slice[0] == '3', "-of-00002"));
+  }
+}
+
+TEST(CheckpointV1, WhatItCannotHoldIsRefused) {
+  const std::string path = MakeTempDirectory("golden") + "/v1";
+  const SavedSlice x = Whole("x", Tensor::Vector<float>({1, 2}));
+  SavedSlice part = x;
+  part.slice = *TensorSlice::Parse("0,1");
+  const auto code = [&](const std::vector<SavedSlice>& slices) {
+    return WriteCheckpointV1(path, slices).code();
+  };
+  EXPECT_EQ(code({x, x}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({part}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({x, Whole("x", Tensor::Scalar(1.0f))}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({x, Whole("x", Tensor::Vector<double>({1, 2}))}),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({Whole("x", Tensor::Zeros(DT_BFLOAT16, Shape({2})))}),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(WriteCheckpointV1("", {x}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(WriteCheckpointV1(path + "/none/x", {x}).code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(Files().Exists(path));
 }
 
 TEST(CheckpointV1, SlicesAreReadFromShards) {

@@ -28,15 +28,16 @@ def pattern(dtype, shape, seed):
     return raw.view(dtype).reshape(shape)
 
 
-def main():
-    prefix = os.path.join(tempfile.mkdtemp(), "m")
-    subprocess.run([sys.argv[1], prefix], check=True)
+def check(prefix, at_least):
+    """How many tensors are not as they should be."""
     reader = tf.train.load_checkpoint(prefix)
     dtypes = reader.get_variable_to_dtype_map()
     faults = checked = 0
     for name, dtype in sorted(dtypes.items()):
         try:
             got = reader.get_tensor(name)
+        except tf.errors.UnimplementedError:  # of V1, the op reads more types than this interface
+            got = tf.raw_ops.Restore(file_pattern=prefix, tensor_name=name, dt=dtype).numpy()
         except Exception as error:  # quantised types do not go through this interface
             if "q" in dtype.name and "NumPy" in str(error):
                 continue
@@ -53,7 +54,13 @@ def main():
             faults += 1
             print("%s: TensorFlow reads\n%s\nand not\n%s" % (name, got, want))
     print("%d tensors read by TensorFlow %s, %d faults" % (checked, tf.__version__, faults))
-    return 1 if faults or checked < 15 else 0
+    return faults + max(0, at_least - checked)
+
+
+def main():
+    prefix = os.path.join(tempfile.mkdtemp(), "m")
+    subprocess.run([sys.argv[1], prefix], check=True)
+    return 1 if check(prefix, 15) + check(prefix + "_v1", 14) else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #include "weir/tests/io/test_files.h"
 
 // write_checkpoint PREFIX: a checkpoint of two merged shards with every dtype, strings, and a
-// tensor in parts, for tensorflow_reads_test.py.
+// tensor in parts, and PREFIX_v1, what V1 holds of it; for tensorflow_reads_test.py.
 namespace weir {
 namespace {
 
@@ -31,12 +31,29 @@ absl::Status Write(const std::string& prefix) {
   return MergeBundles(parts, prefix);
 }
 
+absl::Status WriteV1(const std::string& path) {
+  const Tensor whole = testing::PatternTensor(DT_FLOAT, Shape({7, 4}), 3);
+  std::vector<SavedSlice> slices = {
+      {"partitioned", whole.shape(), {{{3, 4}, {}}}, whole.Slice(3, 7)},
+      {"partitioned", whole.shape(), {{{0, 3}, {}}}, whole.Slice(0, 3)}};
+  const auto add = [&](const std::string& name, const Tensor& tensor) {
+    slices.push_back({name, tensor.shape(), TensorSlice::Full(tensor.rank()), tensor});
+  };
+  for (const DataType t : {DT_FLOAT, DT_DOUBLE, DT_HALF, DT_INT8, DT_INT16, DT_INT32, DT_INT64,
+                           DT_UINT8, DT_UINT16, DT_BOOL, DT_COMPLEX64, DT_COMPLEX128}) {
+    add(DataTypeName(t), testing::PatternTensor(t, Shape({2, 3}), t));
+  }
+  add("words", testing::PatternStrings(Shape({3}), 5));
+  return WriteCheckpointV1(path, slices);
+}
+
 }  // namespace
 }  // namespace weir
 
 int main(int argc, char** argv) {
-  const absl::Status status =
+  absl::Status status =
       argc == 2 ? weir::Write(argv[1]) : weir::InvalidArgument("usage: write_checkpoint PREFIX");
+  if (status.ok()) status = weir::WriteV1(argv[1] + std::string("_v1"));
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

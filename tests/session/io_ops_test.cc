@@ -87,6 +87,28 @@ TEST(CheckpointOps, ErrorsHaveTensorFlowsWords) {
               HasSubstr("Slice in shape_and_slice specification does not match the shape"));
 }
 
+TEST(CheckpointOps, TheOlderFormatIsOneFile) {
+  const std::string path = MakeTempDirectory("ops") + "/m";
+  const Tensor value = Tensor::Of<float>(Shape({2, 2}), {1, 2, 3, 4});
+  Graph g;
+  const Output name = Const(g, std::vector<std::string>{"x"});
+  Node* const whole = AddNode("Save", {Const(g, path), name, Outputs{Const(g, value)}}, {}, "");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  ASSERT_TRUE(RunOp(g, Operation(whole)).ok());
+  EXPECT_TRUE(IdenticalTensors(*Fetch(g, RestoreOne(g, path, "", DT_FLOAT)[0]), value));
+  const auto save = [&](const std::string& slice, const Tensor& part) {
+    return RunOp(g, SaveSlices(Const(g, path), name, Const(g, std::vector<std::string>{slice}),
+                               {Const(g, part)}));
+  };
+  ASSERT_TRUE(save("2 2 1,1:-", value.Slice(1, 2)).ok());
+  EXPECT_TRUE(IdenticalTensors(*Fetch(g, RestoreOne(g, path, "2 2 1,1:-", DT_FLOAT)[0]),
+                               value.Slice(1, 2)));
+  const absl::Status slice = save("3 2 0,1:-", value);
+  EXPECT_TRUE(absl::IsInvalidArgument(slice));
+  EXPECT_THAT(slice.message(),
+              HasSubstr("Slice in shape_and_slice specification does not match the shape"));
+}
+
 TEST(CheckpointOps, MergeJoinsShardsAndRemovesTheirDirectory) {
   const std::string path = MakeTempDirectory("ops") + "/m";
   Graph g;

@@ -77,23 +77,27 @@ class SaverNodes : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SaverNodes, AreTensorFlows) {
   const std::string kind = GetParam();
-  Graph g({.use_resource = kind == "resource" || kind == "reshape"});
+  const bool sharded = kind == "sharded" || kind == "v1_sharded";
+  Graph g({.use_resource = kind == "resource" || kind == "reshape" || kind == "v1_sharded"});
   {
     const DeviceScope cpu(g, "/cpu:0");
     GetVariable(g, "b", Shape({2}));
   }
   {
-    const DeviceScope cpu(g, kind == "sharded" ? "/cpu:1" : "/cpu:0");
+    const DeviceScope cpu(g, sharded ? "/cpu:1" : "/cpu:0");
     GetVariable(g, "a", Shape({3, 2}), {.dtype = DT_DOUBLE});
   }
   GetVariable(g, "c", Shape(), {.initializer = Zeros(), .dtype = DT_INT32});
-  MakeSaver(g, {.sharded = kind == "sharded", .reshape = kind == "reshape"});
+  MakeSaver(g, {.sharded = sharded,
+                .reshape = kind == "reshape",
+                .write_version = kind.compare(0, 2, "v1") == 0 ? 1 : 2});
   ASSERT_TRUE(g.status().ok()) << g.status();
   EXPECT_EQ(NodeLines(g), ReadBytes(absl::StrCat(kGolden, "saver_", kind, ".txt")));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SaverNodes,
-                         ::testing::Values("ref", "resource", "sharded", "reshape"),
+                         ::testing::Values("ref", "resource", "sharded", "reshape", "v1",
+                                           "v1_sharded"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Saver, DefNamesItsNodes) {

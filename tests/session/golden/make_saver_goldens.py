@@ -29,7 +29,8 @@ def lines(graph):
 
 def saver_graphs():
     for name, options, resource in (("ref", {}, False), ("resource", {}, True), ("sharded", {"sharded": True}, False),
-                                    ("reshape", {"reshape": True}, True)):
+                                    ("reshape", {"reshape": True}, True), ("v1", {"write_version": 1}, False),
+                                    ("v1_sharded", {"write_version": 1, "sharded": True}, True)):
         graph = tf.Graph()
         with graph.as_default():
             with tf.device("/cpu:0"):
