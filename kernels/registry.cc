@@ -14,6 +14,7 @@ const KernelRegistry& BuiltinKernels() {
     AddBetaincCpu(kernels);
     AddBiasCpu(kernels);
     AddCastCpu(kernels);
+    AddClusteringCpu(kernels);
     AddConcatCpu(kernels);
     AddControlFlowKernels(kernels);
     AddConvCpu(kernels);
@@ -31,6 +32,7 @@ const KernelRegistry& BuiltinKernels() {
     AddImageCodecKernels(kernels);
     AddImageCpu(kernels);
     AddIoCpu(kernels);
+    AddIsotonicCpu(kernels);
     AddLinalgCpu(kernels);
     AddLrnCpu(kernels);
     AddMatMulCpu(kernels);

@@ -14,6 +14,7 @@ void AddBatchNormCpu(KernelRegistry* r);          // batch_norm_cpu.cc
 void AddBetaincCpu(KernelRegistry* r);            // betainc_cpu.cc
 void AddBiasCpu(KernelRegistry* r);               // bias_cpu.cc
 void AddCastCpu(KernelRegistry* r);               // cast_cpu.cc
+void AddClusteringCpu(KernelRegistry* r);         // clustering_cpu.cc
 void AddConcatCpu(KernelRegistry* r);             // concat_cpu.cc
 void AddControlFlowKernels(KernelRegistry* r);    // control_flow.cc
 void AddConvCpu(KernelRegistry* r);               // conv_cpu.cc
@@ -31,6 +32,7 @@ void AddGatherCpu(KernelRegistry* r);             // gather_cpu.cc
 void AddImageCodecKernels(KernelRegistry* r);     // image_codec.cc
 void AddImageCpu(KernelRegistry* r);              // image_cpu.cc
 void AddIoCpu(KernelRegistry* r);                 // io.cc
+void AddIsotonicCpu(KernelRegistry* r);           // isotonic_cpu.cc
 void AddLinalgCpu(KernelRegistry* r);             // linalg.cc
 void AddLrnCpu(KernelRegistry* r);                // lrn_cpu.cc
 void AddMatMulCpu(KernelRegistry* r);             // matmul_cpu.cc

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "weir/core/scope.h"
+#include "weir/ops/fit.h"
 #include "weir/ops/math_internal.h"
 #include "weir/ops/math_special.h"
 #include "weir/ops/registry.h"
@@ -21,6 +22,7 @@ void AddMathOps(OpRegistry* ops) {
   AddEinsumOps(ops);
   AddSpecialMathOps(ops);
   AddSearchOps(ops);
+  AddFitOps(ops);
 }
 
 namespace {
