@@ -1,3 +1,5 @@
+#include "weir/kernels/joining.h"
+
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
@@ -7,14 +9,14 @@
 // axis on; a part is some columns of it.
 namespace weir {
 
-namespace {
-
 // The product of extents [begin, end).
-int64_t Product(const Shape& shape, int begin, int end) {
+static int64_t Product(const Shape& shape, int begin, int end) {
   uint64_t n = 1;  // wraps around only for tensors without elements
   for (int i = begin; i < end; ++i) n *= static_cast<uint64_t>(shape.dim(i));
   return static_cast<int64_t>(n);
 }
+
+namespace {
 
 // Copies `rows` rows of `columns` elements between matrices with rows this far apart.
 void CopyColumns(const KernelContext& c, DataType dtype, int64_t rows, int64_t columns,
@@ -42,8 +44,9 @@ absl::Status CheckJoin(const Tensor& first, const Tensor& t, int i, int axis) {
   return absl::OkStatus();
 }
 
-// Inputs [first, first + n) joined along the axis that another input names.
-absl::Status Concat(KernelContext& c, int first, int n, int axis_input) {
+}  // namespace
+
+absl::StatusOr<Joining> Joining::Of(const KernelContext& c, int first, int n, int axis_input) {
   WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(axis_input), "Concat dim tensor"));
   const Tensor& head = c.input(first);
   if (head.rank() == 0)
@@ -52,20 +55,33 @@ absl::Status Concat(KernelContext& c, int first, int n, int axis_input) {
     return InvalidArgument("ConcatOp : Expected concatenating dimensions in the range [",
                            -head.rank(), ", ", head.rank(), "), but got ", named);
   }
+  Joining join;
   const int axis = static_cast<int>(named < 0 ? named + head.rank() : named);
-  Shape shape = head.shape();
-  for (int i = 1; i < n; ++i) {
-    WEIR_RETURN_IF_ERROR(CheckJoin(head, c.input(first + i), i, axis));
-    shape.set_dim(axis, shape.dim(axis) + c.input(first + i).dim(axis));
+  join.shape = head.shape();
+  for (int i = 0; i < n; ++i) {
+    const Tensor& part = c.input(first + i);
+    WEIR_RETURN_IF_ERROR(CheckJoin(head, part, i, axis));
+    if (i > 0) join.shape.set_dim(axis, join.shape.dim(axis) + part.dim(axis));
+    join.widths.push_back(Product(part.shape(), axis, part.rank()));
   }
-  WEIR_ASSIGN_OR_RETURN(shape, CheckedShape(shape.dims()));
-  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
-  const int64_t rows = Product(shape, 0, axis), row = Product(shape, axis, shape.rank());
+  WEIR_ASSIGN_OR_RETURN(join.shape, CheckedShape(join.shape.dims()));
+  join.rows = Product(join.shape, 0, axis);
+  join.row = Product(join.shape, axis, join.shape.rank());
+  return join;
+}
+
+namespace {
+
+// Inputs [first, first + n) joined along the axis that another input names.
+absl::Status Concat(KernelContext& c, int first, int n, int axis_input) {
+  WEIR_ASSIGN_OR_RETURN(const Joining join, Joining::Of(c, first, n, axis_input));
+  WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, join.shape));
   int64_t column = 0;
   for (int i = 0; i < n; ++i) {
     const Tensor& part = c.input(first + i);
-    const int64_t width = Product(part.shape(), axis, part.rank());
-    CopyColumns(c, part.dtype(), rows, width, part.raw(), width, ElementAt(*out, column), row);
+    const int64_t width = join.widths[i];
+    CopyColumns(c, part.dtype(), join.rows, width, part.raw(), width, ElementAt(*out, column),
+                join.row);
     column += width;
   }
   return absl::OkStatus();

@@ -274,7 +274,12 @@ void AddQuantizeCpu(KernelRegistry* r) {
   AddQuantized(r, Quantized{});
   AddFakeQuantCpu(r);
   AddQuantizeAndDequantizeCpu(r);
+  AddQuantizedImageCpu(r);
+  AddQuantizedJoiningCpu(r);
+  AddQuantizedMathCpu(r);
+  AddQuantizedNormCpu(r);
   AddRequantizeCpu(r);
+  AddRequantizePerChannelCpu(r);
 }
 
 }  // namespace weir

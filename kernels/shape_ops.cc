@@ -115,7 +115,9 @@ absl::Status RankKernel(KernelContext& c) { return WriteScalar(c, c.input(0).ran
 
 // ---- other shapes for the same elements
 
-absl::Status Reshape(KernelContext& c) {
+}  // namespace
+
+absl::Status RunReshape(KernelContext& c) {
   const Tensor& in = c.input(0);
   if (c.input(1).rank() != 1) {
     return InvalidArgument("sizes input must be 1-D, not shape ", c.input(1).shape().ToString());
@@ -153,6 +155,8 @@ absl::Status Reshape(KernelContext& c) {
   c.SetOutput(0, in.Reshaped(Shape(absl::MakeConstSpan(dims))));
   return absl::OkStatus();
 }
+
+namespace {
 
 absl::Status ExpandDims(KernelContext& c) {
   const Tensor& in = c.input(0);
@@ -274,7 +278,7 @@ void AddShapeOps(KernelRegistry* r) {
   r->Add("ShapeN", kCpu, ShapeKernel).HostArgs({"output"}).Cost(Tiny);
   r->Add("Size", kCpu, SizeKernel).HostArgs({"output"}).Cost(Tiny);
   r->Add("Rank", kCpu, RankKernel).HostArgs({"output"}).Cost(Tiny);
-  r->Add("Reshape", kCpu, Reshape).Aliases({0}).HostArgs({"shape"}).Cost(Tiny);
+  r->Add("Reshape", kCpu, RunReshape).Aliases({0}).HostArgs({"shape"}).Cost(Tiny);
   r->Add("ExpandDims", kCpu, ExpandDims).Aliases({0}).HostArgs({"dim"}).Cost(Tiny);
   r->Add("Squeeze", kCpu, MakeSqueeze).Aliases({0}).Cost(Tiny);
   r->Add("BroadcastArgs", kCpu, BroadcastArgs).HostArgs({"s0", "s1", "r0"}).Cost(Tiny);

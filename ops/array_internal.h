@@ -34,6 +34,8 @@ absl::StatusOr<int> CheckedAxis(int64_t axis, int rank);
 std::optional<std::vector<int64_t>> KnownInts(ShapeContext& c, int i);
 // How many elements the vector at input i has; -1 if unknown.
 absl::StatusOr<int64_t> VectorLength(ShapeContext& c, int i);
+// Inputs [first, last) joined along the axis at input `axis_input`, as output 0.
+absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input);
 // The shape that the vector at input i spells out; INVALID_ARGUMENT if it is no vector, or if a
 // dimension is negative.
 absl::StatusOr<Shape> RequestedShape(ShapeContext& c, int i);

@@ -4,11 +4,8 @@
 // Joining tensors, cutting them into parts, and repeating them.
 namespace weir {
 
-namespace {
-
 // ---- shape rules
 
-// Inputs [first, last) joined along the axis at input `axis_input`.
 absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
   WEIR_RETURN_IF_ERROR(c.WithRankAtMost(axis_input, 0).status());
   int rank = -1;
@@ -54,6 +51,8 @@ absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
+
+namespace {
 
 absl::Status ConcatShape(ShapeContext& c) { return JoinedShape(c, 1, c.num_inputs(), 0); }
 absl::Status ConcatV2Shape(ShapeContext& c) {

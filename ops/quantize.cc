@@ -341,6 +341,7 @@ void AddQuantizeOps(OpRegistry* ops) {
   AddQuantized(ops);
   AddQuantizeAndDequantize(ops);
   AddFakeQuant(ops);
+  AddQuantizedOps(ops);
 }
 
 }  // namespace weir

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "weir/core/graph.h"
+#include "weir/core/op.h"
 
 // Numbers as small integers of a range, and training that knows of it.
 namespace weir {
@@ -39,6 +40,9 @@ Output FakeQuantWithMinMaxVars(Output inputs, Output min, Output max,
 Output FakeQuantWithMinMaxVarsPerChannel(Output inputs, Output min, Output max,
                                          const FakeQuantOptions& options = {},
                                          absl::string_view name = {});
+
+// Part of AddQuantizeOps: ops on quantised tensors.
+void AddQuantizedOps(OpRegistry* ops);  // quantized.cc
 
 }  // namespace weir
 

@@ -120,7 +120,8 @@ absl::Status CheckWindowAttrs(const DataLayout& layout, absl::string_view paddin
 
 absl::StatusOr<ConvAttributes> ConvAttributes::Read(const Node& node) {
   ConvAttributes a;
-  WEIR_ASSIGN_OR_RETURN(a.layout, ParseDataFormat(node.attr<std::string>("data_format")));
+  WEIR_ASSIGN_OR_RETURN(a.layout,
+                        ParseDataFormat(node.attr_or<std::string>("data_format", "NHWC")));
   a.depthwise = absl::StrContains(node.op_name(), "Depthwise");
   a.padding = node.attr<std::string>("padding");
   a.strides = node.attr_or<std::vector<int64_t>>("strides", {});

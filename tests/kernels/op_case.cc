@@ -12,6 +12,7 @@
 #include "weir/core/op.h"
 #include "weir/ops/gradients.h"
 #include "weir/tests/evaluate.h"
+#include "weir/tests/kernels/answers.h"
 
 namespace weir {
 
@@ -151,26 +152,8 @@ const std::vector<std::pair<Shape, Shape>>& BinaryShapes() {
 
 namespace {
 
-// The plain integer that a quantised element is stored as.
-DataType StorageType(DataType t) {
-  switch (t) {
-    case DT_QINT8:
-      return DT_INT8;
-    case DT_QUINT8:
-      return DT_UINT8;
-    case DT_QINT16:
-      return DT_INT16;
-    case DT_QUINT16:
-      return DT_UINT16;
-    case DT_QINT32:
-      return DT_INT32;
-    default:
-      return t;
-  }
-}
-
 Tensor AsStorage(const Tensor& t) {
-  const DataType storage = StorageType(t.dtype());
+  const DataType storage = StoredAs(t.dtype());
   return storage == t.dtype() ? t : t.BitcastTo(storage);
 }
 
@@ -194,7 +177,7 @@ std::vector<complex128> ToComplex(const Tensor& tensor) {
 }
 
 Tensor FromComplex(DataType type, const Shape& shape, const std::vector<complex128>& values) {
-  Tensor stored(StorageType(type), shape);
+  Tensor stored(StoredAs(type), shape);
   const bool known = DispatchType(stored.dtype(), Numbers{}, [&]<class T>() {
     for (size_t i = 0; i < values.size(); ++i) {
       T& v = stored.data<T>()[i];
@@ -216,7 +199,7 @@ struct Limits {
 };
 Limits LimitsOf(DataType type) {
   Limits limits{-9e15, 9e15};
-  DispatchType(StorageType(type), List<int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t>{},
+  DispatchType(StoredAs(type), List<int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t>{},
                [&]<class T>() {
                  limits = {static_cast<double>(std::numeric_limits<T>::min()),
                            static_cast<double>(std::numeric_limits<T>::max())};
@@ -250,7 +233,7 @@ class Random {
 
   double Draw(DataType type, const Range& range, int64_t i, int64_t n) {
     if (type == DT_BOOL) return static_cast<double>(engine_() % 2);
-    const bool whole = IsInteger(StorageType(type));
+    const bool whole = IsInteger(StoredAs(type));
     Limits limits{range.low, range.high};
     if (whole) {
       const Limits of_type = LimitsOf(type);

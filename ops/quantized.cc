@@ -1,0 +1,237 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "weir/core/shape_context.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/quantize.h"
+
+// Records of ops on quantised tensors: each tensor comes and goes with the ends of its range.
+namespace weir {
+
+namespace {
+
+// ---- shape rules
+
+// The inputs from `first_range` on and all outputs but the first are ends of ranges.
+absl::Status RangesAreScalars(ShapeContext& c, int first_range) {
+  for (int i = first_range; i < c.num_inputs(); ++i)
+    WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  for (int i = 1; i < c.num_outputs(); ++i) c.set_output(i, Shape());
+  return absl::OkStatus();
+}
+
+// As the op of that name on numbers has it, whose inputs come first.
+ShapeFn ShapeOf(const char* op, int inputs) {
+  return [=](ShapeContext& c) -> absl::Status {
+    WEIR_RETURN_IF_ERROR(BuiltinOps().Find(op)->shape_fn()(c));
+    return RangesAreScalars(c, inputs);
+  };
+}
+
+absl::Status UnaryShape(ShapeContext& c) {
+  c.set_output(0, c.input(0));
+  return RangesAreScalars(c, 1);
+}
+
+absl::Status BinaryShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(BroadcastShape(c));
+  return RangesAreScalars(c, 2);
+}
+
+template <bool kAxisFirst>
+absl::Status ConcatShape(ShapeContext& c) {
+  const int n = (c.num_inputs() - 1) / 3, first = kAxisFirst ? 1 : 0;
+  WEIR_RETURN_IF_ERROR(JoinedShape(c, first, first + n, kAxisFirst ? 0 : n));
+  return RangesAreScalars(c, n + 1);
+}
+
+// The ends may be vectors of one element.
+absl::Status ReshapeShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(BuiltinOps().Find("Reshape")->shape_fn()(c));
+  return RangesAreScalars(c, c.num_inputs());
+}
+
+absl::Status BatchNormShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Shape x, c.WithRank(0, 4));
+  int64_t depth = x.dim(3);
+  for (int i = 3; i < c.num_inputs(); i += 3) {
+    WEIR_ASSIGN_OR_RETURN(const Shape vector, c.WithRank(i, 1));
+    WEIR_ASSIGN_OR_RETURN(depth, MergeDims(depth, vector.dim(0)));
+  }
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (i % 3 != 0) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  }
+  x.set_dim(3, depth);
+  c.set_output(0, x);
+  return RangesAreScalars(c, c.num_inputs());
+}
+
+absl::Status InstanceNormShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 4).status());
+  return UnaryShape(c);
+}
+
+// Ranges of channels: vectors at inputs 1 and 2.
+absl::Status PerChannelShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 4).status());
+  for (const int i : {1, 2}) WEIR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
+  for (int i = 3; i < c.num_inputs(); ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  c.set_all_outputs(Shape());
+  if (c.num_outputs() == 3) c.set_output(0, c.input(0));
+  return absl::OkStatus();
+}
+
+// ---- records
+
+constexpr char kTypes[] = ": {qint8, quint8, qint32, qint16, quint16}";
+
+OpSpec Spec(const char* name, const std::string& in, const std::string& out,
+            const std::vector<std::string>& types, ShapeFn shape, const char* doc) {
+  OpSpec spec(name);
+  spec.In(in).Out(out);
+  for (const std::string& type : types) {
+    const size_t end = type.find(' ');  // "T1", or "Toutput = DT_QINT32"
+    spec.Attr(absl::StrCat(type.substr(0, end), kTypes,
+                           end == std::string::npos ? "" : type.substr(end)));
+  }
+  spec.InferShape(std::move(shape)).Doc(doc);
+  return spec;
+}
+
+std::string Ends(const std::string& a) {
+  return absl::StrCat("min_", a, ": float, max_", a, ": float");
+}
+std::string Ends(const std::string& a, const std::string& b) {
+  return absl::StrCat(Ends(a), ", ", Ends(b));
+}
+
+void AddArithmetic(OpRegistry* ops) {
+  const std::vector<std::string> types = {"T1", "T2", "Toutput = DT_QINT32"};
+  ops->Add(Spec("QuantizedMatMul", "a: T1, b: T2, " + Ends("a", "b"),
+                "out: Toutput, " + Ends("out"), types, ShapeOf("MatMul", 2),
+                "MatMul of quantised matrices, with a range that has room for every sum.")
+               .Attr("transpose_a: bool = false")
+               .Attr("transpose_b: bool = false")
+               .Attr(absl::StrCat("Tactivation", kTypes, " = DT_QUINT8")));
+  for (const bool add : {true, false}) {
+    ops->Add(Spec(add ? "QuantizedAdd" : "QuantizedMul", "x: T1, y: T2, " + Ends("x", "y"),
+                  "z: Toutput, " + Ends("z"), types, BinaryShape,
+                  add ? "x + y of quantised tensors, which broadcast."
+                      : "x * y of quantised tensors, which broadcast."));
+  }
+  ops->Add(Spec("QuantizedConv2D", "input: Tinput, filter: Tfilter, " + Ends("input", "filter"),
+                "output: out_type, " + Ends("output"),
+                {"Tinput", "Tfilter", "out_type = DT_QINT32"}, ShapeOf("Conv2D", 2),
+                "Conv2D of quantised images and filters. Padding is 0.")
+               .Attr("strides: list(int)")
+               .Attr("padding: {'SAME', 'VALID'}")
+               .Attr("dilations: list(int) = [1, 1, 1, 1]"));
+  ops->Add(Spec("QuantizedBiasAdd", "input: T1, bias: T2, " + Ends("input", "bias"),
+                "output: out_type, " + Ends("out"), {"T1", "T2", "out_type"}, ShapeOf("BiasAdd", 2),
+                "BiasAdd of quantised tensors, along the last dimension."));
+  for (const std::string limit : {"", "6", "X"}) {
+    const std::string value = limit == "X" ? "max_value: float, " : "";
+    ops->Add(Spec(absl::StrCat("QuantizedRelu", limit).c_str(),
+                  absl::StrCat("features: Tinput, ", value, Ends("features")),
+                  "activations: out_type, " + Ends("activations"),
+                  {"Tinput", "out_type = DT_QUINT8"}, UnaryShape,
+                  limit.empty()  ? "Quantised numbers, at least 0; the range stays."
+                  : limit == "6" ? "Quantised numbers between 0 and 6; the range stays."
+                                 : "Quantised numbers between 0 and max_value; the range stays."));
+  }
+}
+
+void AddImages(OpRegistry* ops) {
+  for (const bool max : {true, false}) {
+    ops->Add(Spec(max ? "QuantizedMaxPool" : "QuantizedAvgPool", "input: T, " + Ends("input"),
+                  "output: T, " + Ends("output"), {"T"}, ShapeOf(max ? "MaxPool" : "AvgPool", 1),
+                  max ? "MaxPool of quantised images." : "AvgPool of quantised images.")
+                 .Attr("ksize: list(int)")
+                 .Attr("strides: list(int)")
+                 .Attr("padding: {'SAME', 'VALID'}"));
+  }
+  ops->Add(OpSpec("QuantizedResizeBilinear")
+               .In("images: T, size: int32, min: float, max: float")
+               .Out("resized_images: T, out_min: float, out_max: float")
+               .Attr("T: {quint8, qint32, float}")
+               .Attr("align_corners: bool = false")
+               .Attr("half_pixel_centers: bool = false")
+               .InferShape(ShapeOf("ResizeBilinear", 2))
+               .Doc("ResizeBilinear of quantised images, in fixed-point arithmetic."));
+  const auto triple = [](const std::string& x) {
+    return absl::StrCat(x, ": Tinput, ", x, "_min: float, ", x, "_max: float");
+  };
+  ops->Add(Spec("QuantizedBatchNormWithGlobalNormalization",
+                absl::StrJoin(
+                    {triple("t"), triple("m"), triple("v"), triple("beta"), triple("gamma")}, ", "),
+                "result: out_type, result_min: float, result_max: float", {"Tinput", "out_type"},
+                BatchNormShape,
+                "Quantised images normalised by means and variances of the channels, in "
+                "fixed-point arithmetic.")
+               .Attr("variance_epsilon: float")
+               .Attr("scale_after_normalization: bool"));
+  ops->Add(Spec("QuantizedInstanceNorm", "x: T, x_min: float, x_max: float",
+                "y: T, y_min: float, y_max: float", {"T"}, InstanceNormShape,
+                "Quantised images normalised to mean 0 and variance 1 in each channel of each.")
+               .Attr("output_range_given: bool = false")
+               .Attr("given_y_min: float = 0")
+               .Attr("given_y_max: float = 0")
+               .Attr("variance_epsilon: float = 1e-05")
+               .Attr("min_separation: float = 0.001"));
+}
+
+void AddShapes(OpRegistry* ops) {
+  const char* const out = "output: T, output_min: float, output_max: float";
+  const char* const ends = "input_mins: N * float, input_maxes: N * float";
+  const char* const doc =
+      "Quantised tensors joined along a dimension, in a range that has room for all.";
+  ops->Add(OpSpec("QuantizedConcat")
+               .In(absl::StrCat("concat_dim: int32, values: N * T, ", ends))
+               .Out(out)
+               .Attr("N: int >= 2")
+               .Attr("T: type")
+               .InferShape(ConcatShape<true>)
+               .Doc(doc));
+  ops->Add(OpSpec("QuantizedConcatV2")
+               .In(absl::StrCat("values: N * T, axis: Tidx, ", ends))
+               .Out(out)
+               .Attr("N: int >= 2")
+               .Attr("T: type")
+               .Attr("Tidx: {int32, int64} = DT_INT32")
+               .InferShape(ConcatShape<false>)
+               .Doc(doc));
+  ops->Add(OpSpec("QuantizedReshape")
+               .In("tensor: T, shape: Tshape, input_min: float, input_max: float")
+               .Out(out)
+               .Attr("T: type")
+               .Attr("Tshape: {int32, int64} = DT_INT32")
+               .InferShape(ReshapeShape)
+               .Doc("Reshape of a quantised tensor."));
+}
+
+void AddPerChannel(OpRegistry* ops) {
+  const std::string in = "input: T, input_min: float, input_max: float";
+  ops->Add(Spec("RequantizePerChannel",
+                in + ", requested_output_min: float, requested_output_max: float",
+                "output: out_type, output_min: float, output_max: float",
+                {"T = DT_QINT32", "out_type = DT_QUINT8"}, PerChannelShape,
+                "Requantize with a range for each channel of the input."));
+  ops->Add(Spec("RequantizationRangePerChannel", in, "output_min: float, output_max: float",
+                {"T = DT_QINT32"}, PerChannelShape,
+                "The range that quantised numbers use, with a range for each channel; at most "
+                "clip_value_max.")
+               .Attr("clip_value_max: float"));
+}
+
+}  // namespace
+
+void AddQuantizedOps(OpRegistry* ops) {
+  AddArithmetic(ops);
+  AddImages(ops);
+  AddShapes(ops);
+  AddPerChannel(ops);
+}
+
+}  // namespace weir
