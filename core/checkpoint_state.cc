@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "absl/strings/match.h"
 #include "weir/core/file.h"
 #include "weir/core/text_proto.h"
 #include "weir/proto/checkpoint_state.pb.h"
@@ -99,11 +100,18 @@ absl::StatusOr<std::vector<std::string>> FilesOfBundle(const std::string& prefix
   return paths;
 }
 
+// The file of that name, or those of the shards that "m-7-?????-of-00002" stands for.
+absl::StatusOr<std::vector<std::string>> FilesOfV1(const std::string& prefix) {
+  if (Files().Exists(prefix) || !absl::StrContains(prefix, "-\?\?\?\?\?-of-"))
+    return std::vector<std::string>{prefix};
+  return MatchFiles(prefix);
+}
+
 }  // namespace
 
 absl::Status RemoveCheckpoint(const std::string& prefix, int version) {
   WEIR_ASSIGN_OR_RETURN(std::vector<std::string> paths,
-                        version < 2 ? MatchFiles(prefix) : FilesOfBundle(prefix));
+                        version < 2 ? FilesOfV1(prefix) : FilesOfBundle(prefix));
   paths.push_back(MetaGraphPath(prefix));
   for (const std::string& path : paths) {
     const absl::Status removed = Files().Remove(path);

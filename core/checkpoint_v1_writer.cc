@@ -121,7 +121,8 @@ absl::StatusOr<std::string> SerializeElements(const SavedSlice& s) {
   saved.mutable_data()->set_name(s.name);
   SliceToProto(s.slice, saved.mutable_data()->mutable_slice());
   proto::TensorProto* const data = saved.mutable_data()->mutable_data();
-  const auto elements = static_cast<size_t>(s.tensor.num_elements());
+  const bool is_complex = s.tensor.dtype() == DT_COMPLEX64 || s.tensor.dtype() == DT_COMPLEX128;
+  const auto elements = static_cast<size_t>(s.tensor.num_elements()) * (is_complex ? 2 : 1);
   if (elements < kLimit)
     DispatchType(s.tensor.dtype(), Held{}, [&]<class T>() { FillField<T>(s.tensor, data); });
   const size_t size = elements < kLimit ? saved.ByteSizeLong() : elements;

@@ -141,10 +141,11 @@ absl::StatusOr<ConvArguments> ReadConvArguments(const KernelContext& ctx, const 
 
 double ConvCost(const KernelInit& init) {
   constexpr double kNsPerFlop = 0.004;
-  // Of the three tensors of a convolution two are inputs; together with the filter's sizes they
-  // tell the work.
+  // Of the three tensors of a convolution two are among the inputs; together with the filter's
+  // sizes they tell the work. What a fused one adds tells nothing.
   double pixels = 0, filter = 0;
-  for (size_t i = 0; i < init.input_shapes.size(); ++i) {
+  const size_t operands = init.node.op_name()[0] == '_' ? 2 : init.input_shapes.size();
+  for (size_t i = 0; i < operands; ++i) {
     const Shape& s = init.input_shapes[i];
     if (!s.IsFullyDefined() || s.rank() < 4) continue;
     const bool is_filter = i == 1;

@@ -108,8 +108,11 @@ absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogu
                         epilogue.ReadOperands(ctx, args.output, s.out_channels));
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, args.output));
   if (result->num_elements() == 0) return absl::OkStatus();
-  WEIR_ASSIGN_OR_RETURN(const Tensor kept_bias,
-                        Epilogue::KeepBias(ctx, result->data<float>(), s.out_channels, &operands));
+  Tensor kept_bias, kept_addend;
+  if (operands.bias == result->data<float>()) {
+    WEIR_ASSIGN_OR_RETURN(kept_bias,
+                          Epilogue::PutAside(ctx, Shape({s.out_channels}), &operands.bias));
+  }
   ImageOperand<float> input, output;
   WEIR_RETURN_IF_ERROR(input.Read(ctx, ctx.input(0), turned, s.batch, s.in_channels));
   WEIR_RETURN_IF_ERROR(output.Prepare(ctx, *result, turned));
@@ -121,11 +124,8 @@ absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogu
         done, dnnl.Run(ctx, s, {&filter, input.data(), weights, output.data(), operands}));
   }
   if (!done) {
-    Tensor addend;
-    if (operands.addend == output.data()) {  // the result takes its place
-      WEIR_ASSIGN_OR_RETURN(addend, ctx.AllocateTemp(DT_FLOAT, args.output));
-      std::memcpy(addend.raw(), operands.addend, addend.num_bytes());
-      operands.addend = addend.data<float>();
+    if (operands.addend == output.data()) {
+      WEIR_ASSIGN_OR_RETURN(kept_addend, Epilogue::PutAside(ctx, args.output, &operands.addend));
     }
     PlainConv<float>(ctx.pool(), s, input.data(), weights, output.data());
     epilogue.Apply(output.data(), operands, s.batch * s.out_pixels(), s.out_channels,

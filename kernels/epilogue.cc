@@ -33,30 +33,28 @@ absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& c
   Operands operands;
   if (bias) {
     const Tensor& t = ctx.input(2);
-    if (t.rank() != 1 || t.num_elements() != channels) {
-      return InvalidArgument("bias must be a vector of ", channels, " elements, not of shape ",
-                             t.shape().ToString());
+    if (t.dtype() != DT_FLOAT || t.rank() != 1 || t.num_elements() != channels) {
+      return InvalidArgument("bias must be a vector of ", channels, " floats, not ",
+                             t.Description());
     }
     operands.bias = t.data<float>();
   }
   if (add) {
     const Tensor& t = ctx.input(bias ? 3 : 2);
-    if (t.shape() != result) {
-      return InvalidArgument("the tensor to add must be of shape ", result.ToString(), ", not ",
-                             t.shape().ToString());
+    if (t.dtype() != DT_FLOAT || t.shape() != result) {
+      return InvalidArgument("the tensor to add must be float", result.ToString(), ", not ",
+                             t.Description());
     }
     operands.addend = t.data<float>();
   }
   return operands;
 }
 
-absl::StatusOr<Tensor> Epilogue::KeepBias(KernelContext& ctx, const float* result, int64_t channels,
-                                          Operands* operands) {
-  Tensor kept;
-  if (operands->bias != result || result == nullptr) return kept;
-  WEIR_ASSIGN_OR_RETURN(kept, ctx.AllocateTemp(DT_FLOAT, Shape({channels})));
-  std::copy(operands->bias, operands->bias + channels, kept.data<float>());
-  operands->bias = kept.data<float>();
+absl::StatusOr<Tensor> Epilogue::PutAside(KernelContext& ctx, const Shape& shape,
+                                          const float** operand) {
+  WEIR_ASSIGN_OR_RETURN(Tensor kept, ctx.AllocateTemp(DT_FLOAT, shape));
+  std::copy(*operand, *operand + shape.num_elements(), kept.data<float>());
+  *operand = kept.data<float>();
   return kept;
 }
 

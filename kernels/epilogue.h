@@ -22,13 +22,13 @@ struct Epilogue {
     const float* addend = nullptr;
   };
   // From the inputs that follow the two of the product. INVALID_ARGUMENT if the bias is not a
-  // vector of `channels`, or the addend not of the result's shape.
+  // vector of `channels` floats, or the addend not floats of the result's shape.
   absl::StatusOr<Operands> ReadOperands(const KernelContext& ctx, const Shape& result,
                                         int64_t channels) const;
-  // Kernels with epilogues are InPlace for their arguments. If the result lies where the bias does
-  // (a result of one row), the bias goes to the tensor that is returned.
-  static absl::StatusOr<Tensor> KeepBias(KernelContext& ctx, const float* result, int64_t channels,
-                                         Operands* operands);
+  // Kernels with epilogues are InPlace for their arguments: where the result has taken the memory
+  // of one that is needed later on, this copies it to the tensor that is returned.
+  static absl::StatusOr<Tensor> PutAside(KernelContext& ctx, const Shape& shape,
+                                         const float** operand);
 
   // Finishes `rows` rows of `columns` elements, `stride` apart, on this thread. The operands begin
   // at the block's first column, the addend also at its first row; its rows are `stride` apart too.

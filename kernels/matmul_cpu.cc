@@ -336,15 +336,15 @@ struct FusedMatMulKernel {
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
     if (out->num_elements() == 0) return absl::OkStatus();
     float* const result = out->data<float>();
-    WEIR_ASSIGN_OR_RETURN(const Tensor kept_bias, Epilogue::KeepBias(c, result, args.n, &operands));
-    Tensor kept_addend;
+    Tensor kept_bias, kept_addend;
+    if (operands.bias == result) {
+      WEIR_ASSIGN_OR_RETURN(kept_bias, Epilogue::PutAside(c, Shape({args.n}), &operands.bias));
+    }
     const bool accumulates = operands.addend == result && args.k > 0 && !IsSmall(args);
     if (accumulates) {
       operands.addend = nullptr;
     } else if (operands.addend == result) {
-      WEIR_ASSIGN_OR_RETURN(kept_addend, c.AllocateTemp(DT_FLOAT, shape));
-      std::copy(result, result + out->num_elements(), kept_addend.data<float>());
-      operands.addend = kept_addend.data<float>();
+      WEIR_ASSIGN_OR_RETURN(kept_addend, Epilogue::PutAside(c, shape, &operands.addend));
     }
     const auto finish = [&](int64_t i, int64_t j, int64_t rows, int64_t columns) {
       Epilogue::Operands block = operands;

@@ -58,12 +58,13 @@ absl::StatusOr<Kernel> MakeBatchNorm(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> variance, ReadVector(c, 6, depth));
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> beta, ReadVector(c, 9, depth));
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> gamma, ReadVector(c, 12, depth));
+    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
+    if (x.num_elements() == 0) return WriteRange(c, 1, kFixed);  // however many channels it has
     std::vector<std::array<qint32, 256>> tables;
     for (int64_t i = 0; i < depth; ++i) {
       const float factor = 1.0f / std::sqrt(variance[i] + epsilon) * (scales ? gamma[i] : 1.0f);
       tables.push_back(NormalizedChannel(range, factor, -mean[i] * factor + beta[i]));
     }
-    WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, x.shape()));
     c.pool().ParallelFor(x.num_elements(), 2, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         out->data<qint32>()[i] = tables[i % depth][x.data<quint8>()[i].value];

@@ -54,14 +54,18 @@ class BranchFinder {
   const std::vector<Conditions>& conditions() const { return runs_if_; }
 
   // By node: a constant that makes no difference if it is there when its branch is not taken, since
-  // whoever takes it waits for the branch by something else. (Python ties each constant of a branch
-  // or loop to it by a control edge.)
+  // whoever takes it waits for the branch by something else, and that waits for nothing but the
+  // branch itself.
   std::vector<bool> IdleConstants() const {
     std::vector<bool> idle(plan_.nodes.size(), false);
     for (size_t i = 0; i < idle.size(); ++i)
       idle[i] = IsOp(plan_.nodes[i], "Const", "") && !runs_if_[i].empty();
     const std::vector<bool> constants = idle;
-    if (std::find(constants.begin(), constants.end(), true) == constants.end()) return idle;
+    for (size_t i = 0; i < idle.size(); ++i) {
+      const auto& controls = plan_.nodes[i].controls;
+      idle[i] = idle[i] && std::all_of(controls.begin(), controls.end(),
+                                       [this](int control) { return IsPivot(control); });
+    }
     for (const PlanValue& v : plan_.fetches) idle[v.node] = false;
     for (const int target : plan_.targets) idle[target] = false;
     for (const PlanNode& n : plan_.nodes) {
@@ -85,6 +89,21 @@ class BranchFinder {
 
  private:
   static constexpr int kMostPasses = 8;
+
+  // What Python ties the nodes of a branch or loop to: the predicate on one side of a Switch, or a
+  // loop's first value. Nothing that a graph's author has put into the order.
+  bool IsPivot(int id) const {
+    const PlanNode* n = &plan_.nodes[id];
+    while (IsOp(*n, "Identity", "") && n->controls.empty()) n = &plan_.nodes[n->inputs[0].node];
+    if (!n->controls.empty()) return false;
+    if (IsSwitch(*n)) {
+      if (Source(n->inputs[0]) == Source(n->inputs[1])) return true;
+      n = &plan_.nodes[n->inputs[0].node];
+    }
+    return n->loop >= 0 && IsOp(*n, "Merge", "") && n->controls.empty() &&
+           std::any_of(n->inputs.begin(), n->inputs.end(),
+                       [this](const PlanValue& v) { return IsCarry(v); });
+  }
 
   bool IsCarry(const PlanValue& v) const {
     return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
@@ -261,12 +280,23 @@ std::vector<Conditions> FindConditions(const PlanGraph& plan) {
 void FindBranches(PlanGraph& plan) {
   BranchFinder finder(plan);
   finder.Run();
-  const std::vector<bool> idle = finder.IdleConstants();
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     PlanNode& n = plan.nodes[i];
-    if (idle[i]) n.controls.clear();
-    const bool conditional = (!finder.conditions()[i].empty() && !idle[i]) || IsSwitch(n);
+    const bool conditional = !finder.conditions()[i].empty() || IsSwitch(n);
     n.may_be_dead = n.kind != PlanNode::Kind::kFeed && conditional;
+  }
+}
+
+void FreeConstants(PlanGraph& plan) {
+  const auto is_tied = [](const PlanNode& n) { return n.may_be_dead && IsOp(n, "Const", ""); };
+  if (std::none_of(plan.nodes.begin(), plan.nodes.end(), is_tied)) return;
+  BranchFinder finder(plan);
+  finder.Run();
+  const std::vector<bool> idle = finder.IdleConstants();
+  for (size_t i = 0; i < idle.size(); ++i) {
+    if (!idle[i]) continue;
+    plan.nodes[i].controls.clear();
+    plan.nodes[i].may_be_dead = false;
   }
 }
 

@@ -26,10 +26,11 @@
 //   Relu, Relu6, Elu, ...        an activation
 //
 // The fused node stands in the place of the last one it has taken up, under that one's name; the
-// others are not run. Sums are rounded as before but for the bias, which a convolution starts from,
-// and a folded factor. Nodes that wait for a control edge, or that are waited for, fetched or on an
-// accelerator stay as they are. In a branch that may not be taken the fused node is dead when one
-// of its inputs is, as the last node would have been.
+// others are not run. Results differ by rounding alone: of a folded factor, and of sums, which
+// begin with the bias, or with the tensor in whose place they are made. Nodes that wait for a
+// control edge, or that are waited for, fetched or on an accelerator stay as they are. In a branch
+// that may not be taken the fused node is dead when one of its inputs is, as the last node would
+// have been.
 namespace weir {
 
 namespace {
@@ -89,25 +90,31 @@ class Fuser {
  private:
   void FindUsers() {
     users_.resize(plan_.nodes.size());
+    uses_others_.resize(plan_.nodes.size());
     const auto pin = [&](int node) { users_[node].assign(2, -1); };
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.removed || n.is_constant(0)) continue;
       for (const PlanValue& v : n.inputs) {
         users_[v.node].push_back(static_cast<int>(i));
-        if (v.output != 0) pin(v.node);
+        if (v.output != 0) uses_others_[v.node] = true;
       }
       for (const int control : n.controls) pin(control);
     }
-    for (const PlanValue& v : plan_.fetches) pin(v.node);
+    for (const PlanValue& v : plan_.fetches) {
+      pin(v.node);
+      if (v.output != 0) uses_others_[v.node] = true;
+    }
     for (const int target : plan_.targets) pin(target);
     for (const PlanGraph::Carry& c : plan_.carries) pin(c.next);
   }
 
+  // On the CPU, by a kernel of ours: what a user has registered is what runs.
   static bool IsFusable(const PlanNode& n) {
     return n.kind == PlanNode::Kind::kOp && !n.removed && !n.def->accepts_dead &&
            n.loop == n.value_loop && n.device->is_host() && n.node->num_outputs() > 0 &&
-           !n.node->op().stateful() && n.node->output_type(0) == DT_FLOAT && !n.is_constant(0);
+           !n.node->op().stateful() && n.node->output_type(0) == DT_FLOAT && !n.is_constant(0) &&
+           n.def == BuiltinKernels().Find(*n.node, kCpu);
   }
 
   const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
@@ -127,11 +134,12 @@ class Fuser {
     const int id = users_[chain->last][0];
     const PlanNode& n = plan_.nodes[id];
     const PlanNode& product = plan_.nodes[chain->first];
-    if (!IsFusable(n) || !n.controls.empty() || n.loop != product.loop) return false;
+    if (!IsFusable(n) || uses_others_[id] || !n.controls.empty() || n.loop != product.loop)
+      return false;
     const std::string& op = n.node->op_name();
     const bool is_add = op == "Add" || op == "AddV2";
     bool taken = false;
-    if (absl::StartsWith(op, "FusedBatchNorm")) {
+    if (op == "FusedBatchNorm" || op == "FusedBatchNormV2" || op == "FusedBatchNormV3") {
       taken = FoldBatchNorm(n, chain);
     } else if (op == "BiasAdd" || op == "BiasAddV1") {
       taken = FormatOf(n) == FormatOf(product) && n.inputs[0] == PlanValue{chain->last, 0} &&
@@ -213,10 +221,12 @@ class Fuser {
   Output Stand(const Argument& a) {
     if (const Tensor* const value = ConstantOf(a))
       return NodeBuilder(made(), "Const")
+          .Name("fused/argument")
           .Attr("value", *value)
           .Attr("dtype", DT_FLOAT)
           .BuildOutput();
     return NodeBuilder(made(), "Placeholder")
+        .Name("fused/argument")
         .Attr("dtype", DT_FLOAT)
         .Attr("shape", ShapeOf(a.value))
         .BuildOutput();
@@ -298,6 +308,7 @@ class Fuser {
   const PlanEnvironment& env_;
   // By node: those that take its output 0, once for each time; two of -1 if it must stay.
   std::vector<std::vector<int>> users_;
+  std::vector<bool> uses_others_;  // by node: somebody takes another output
 };
 
 }  // namespace

@@ -37,6 +37,7 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));
   FindBranches(plan);
   if (env.options.forbid_races) WEIR_RETURN_IF_ERROR(CheckRaces(plan));
+  FreeConstants(plan);
   return plan;
 }
 

@@ -24,6 +24,7 @@
 //   InsertCopies       a copy wherever a tensor crosses devices                       insert_copies.cc
 //   FindBranches       which nodes may stand in a branch that is not taken            branches.cc
 //   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
+//   FreeConstants      constants of a branch that are there anyway                    branches.cc
 //   -- what follows is done once for each set of feed shapes --
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
@@ -170,6 +171,9 @@ void Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
 // Sets `may_be_dead` of all nodes.
 void FindBranches(PlanGraph& plan);
+// Python ties each constant of a branch or loop to it by a control edge. Takes the edge away, and
+// `may_be_dead`, where whoever takes the constant is dead with the branch by another input.
+void FreeConstants(PlanGraph& plan);
 
 // A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives
 // for ever.

@@ -82,7 +82,9 @@ class Pruner {
 
   absl::Status Connect() {
     for (const auto& [from, to] : request_.connections) {
-      if (from.dtype() != to.dtype() || !from.shape().IsCompatibleWith(to.shape())) {
+      // What is made of `to` may be planned for its shape, so that must be certain.
+      const absl::StatusOr<Shape> merged = from.shape().MergeWith(to.shape());
+      if (from.dtype() != to.dtype() || !merged.ok() || *merged != from.shape()) {
         return InvalidArgument("Tensor '", from.name(), "', ", DataTypeName(from.dtype()),
                                " of shape ", from.shape().ToString(), ", cannot be connected to '",
                                to.name(), "', ", DataTypeName(to.dtype()), " of shape ",
@@ -130,9 +132,9 @@ class Pruner {
   // What waits for a placeholder waits for its feed, which is always there. As in TensorFlow, any
   // other op does run for those who wait for it, fed or not.
   bool IsFedPlaceholder(const Node& node) const {
-    return !feeds_.empty() &&
-           (node.op_name() == "Placeholder" || node.op_name() == "PlaceholderV2") &&
-           feeds_.contains(node.output(0));
+    if (feeds_.empty() && sources_.empty()) return false;
+    return (node.op_name() == "Placeholder" || node.op_name() == "PlaceholderV2") &&
+           (feeds_.contains(node.output(0)) || sources_.contains(node.output(0)));
   }
 
   // A control input that nobody waits for.

@@ -236,13 +236,15 @@ struct PartialRun::Impl {
                            Tensors* results) {
     if (session->closed.load(std::memory_order_acquire))
       return absl::CancelledError("Attempted to use a closed Session.");
+    RunOptions limited = options;
+    if (limited.timeout.count() == 0) limited.timeout = session->options.operation_timeout;
     Outputs fed;
     Tensors values;
     for (const auto& [to, value] : feeds) {
       fed.push_back(to);
       values.push_back(value);
     }
-    return session->remote->Run({fed, fetches, targets, remote_name}, values, results, options);
+    return session->remote->Run({fed, fetches, targets, remote_name}, values, results, limited);
   }
 };
 
@@ -406,9 +408,11 @@ absl::StatusOr<PartialRun> Session::StartPartialRun(const Outputs& feeds, const 
     return InvalidArgument("PartialRunSetup: specify at least one target to fetch or execute.");
   PlanRequest request{.feeds = feeds, .fetches = fetches, .targets = targets};
   PartialRun run;
-  const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
-  WEIR_ASSIGN_OR_RETURN(Pieces pieces, Pieces::Make(std::move(request), impl_->graph));
-  run.impl_ = std::make_shared<PartialRun::Impl>(impl_, std::move(pieces));
+  {
+    const std::shared_lock<std::shared_mutex> lock(impl_->graph_mutex);
+    WEIR_ASSIGN_OR_RETURN(Pieces pieces, Pieces::Make(std::move(request), impl_->graph));
+    run.impl_ = std::make_shared<PartialRun::Impl>(impl_, std::move(pieces));
+  }
   if (impl_->remote != nullptr) {
     WEIR_ASSIGN_OR_RETURN(run.impl_->remote_name,
                           impl_->remote->SetUpPartialRun({feeds, fetches, targets}));

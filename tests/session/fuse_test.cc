@@ -181,6 +181,27 @@ TEST_F(Fuse, WhatIsNeededOtherwiseStays) {
   EXPECT_THAT(OpsFor(Relu(biased) * after), Contains(Key("Relu"))) << "somebody waits for it";
 }
 
+TEST_F(Fuse, ABatchNormWhoseStatisticsAreTakenStays) {
+  const Output y = Normalised(Conv(Image(), Filter({3, 3, 3, 8})), 8);
+  const Output mean = y.node->output(1);
+  EXPECT_THAT(OpsFor(y + mean), Contains(Key("FusedBatchNormV3")));
+  EXPECT_THAT(OpsFor(mean), Contains(Key("FusedBatchNormV3")));
+}
+
+TEST_F(Fuse, ArgumentsOfOtherTypesAreRefused) {
+  const Output y = AddOp("_FusedConv2D",
+                         {Image(), Filter({3, 3, 3, 8}),
+                          Outputs{Const(g_, Tensor::Zeros(DT_UINT8, Shape({8})))}, Outputs{}},
+                         {{"strides", std::vector<int64_t>{1, 1, 1, 1}},
+                          {"padding", "SAME"},
+                          {"num_args", 1},
+                          {"fused_ops", std::vector<std::string>{"BiasAdd"}}});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_);
+  const auto out = session.Run({{*g_.FindOutput("x"), fed_}}, {y});
+  EXPECT_TRUE(absl::IsInvalidArgument(out.status())) << out.status();
+}
+
 TEST_F(Fuse, ANaNStaysOne) {
   const Output x = Image();
   fed_.data<float>()[100] = std::numeric_limits<float>::quiet_NaN();

@@ -91,6 +91,31 @@ TEST_F(Simplify, AControlEdgeKeepsItsNode) {
   EXPECT_THAT(NodesFor(Negative(after, "end")), Contains(HasSubstr("ssign")));
 }
 
+// Python ties a constant to its branch, and by the same kind of edge to what the author wants done
+// first.
+TEST_F(Simplify, AConstantOfABranchKeepsTheOrderThatItWasGiven) {
+  const Variable v = GetVariable(g_, "v", {1}, Zeros());
+  const Output x = Placeholder(g_, DT_FLOAT, {}, "x");
+  const Outputs out = Cond(
+      Greater(x, Const(g_, 0.f)),
+      [&]() -> Outputs {
+        const ControlDependencies order(g_, {v.AssignAdd(Const(g_, {5.f}))});
+        return {AddOp("ResourceGather", {v.handle(), Const(g_, 0)}, {{"dtype", DT_FLOAT}})};
+      },
+      [&]() -> Outputs { return {x * Const(g_, 3.f)}; });
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_);
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+  const auto run = [&](float value) {
+    const auto result = session.Run({{x, Tensor::Scalar(value)}}, out);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? (*result)[0].scalar<float>() : 0;
+  };
+  EXPECT_EQ(run(1), 5);
+  EXPECT_EQ(run(2), 10);
+  EXPECT_EQ(run(-2), -6);
+}
+
 TEST_F(Simplify, TimesOneMinusZeroAndTheLike) {
   const Output x = X();
   const Output one = Const(g_, 1.f), zero = Const(g_, 0.f), ones = Const(g_, {1.f, 1.f, 1.f});
