@@ -157,8 +157,13 @@ class Fuser {
     return true;
   }
 
+  // A vector that is known to have an element a channel: of another one BiasAdd complains itself.
   bool TakeBias(const PlanValue& bias, Chain* chain) const {
-    if (chain->bias || chain->addend) return false;
+    const Shape& shape = plan_.nodes[chain->last].shapes[0];
+    if (chain->bias || chain->addend || !shape.has_rank() || shape.rank() < 2) return false;
+    const bool first = FormatOf(plan_.nodes[chain->first]) == "NCHW";
+    const int64_t channels = shape.dim(first ? 1 : -1);
+    if (channels < 0 || ShapeOf(bias) != Shape({channels})) return false;
     chain->bias = Argument{bias, {}};
     return true;
   }
@@ -167,8 +172,7 @@ class Fuser {
     if (FormatOf(plan_.nodes[chain->first]) != "NHWC" || chain->addend) return false;
     const PlanValue& other = n.inputs[n.inputs[0].node == chain->last ? 1 : 0];
     const Shape &before = plan_.nodes[chain->last].shapes[0], &shape = ShapeOf(other);
-    if (!before.has_rank() || before.dim(-1) < 0) return false;
-    if (shape == Shape({before.dim(-1)})) return TakeBias(other, chain);
+    if (shape.has_rank() && shape.rank() == 1) return TakeBias(other, chain);
     if (!shape.IsFullyDefined() || shape != before) return false;
     chain->addend = Argument{other, {}};
     return true;
