@@ -70,10 +70,9 @@ class Fuser {
     std::vector<Chain> chains;
     for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       const PlanNode& n = plan_.nodes[id];
-      if (!IsFusable(n)) continue;
       const auto* product =
           absl::c_find_if(kProducts, [&](const Product& p) { return p.op == n.node->op_name(); });
-      if (product == std::end(kProducts)) continue;
+      if (product == std::end(kProducts) || !IsFusable(n)) continue;
       const int node = static_cast<int>(id);
       chains.push_back({.product = product, .first = node, .last = node});
       chains.back().filter.value = n.inputs[1];

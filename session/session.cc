@@ -67,6 +67,11 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return PlanEnvironment{graph, kernels(), devices,    *resources,
                            *pool, options,   *placement, functions.get()};
   }
+  // With the session's time limit where they have none.
+  RunOptions WithTimeLimit(RunOptions run) const {
+    if (run.timeout.count() <= 0) run.timeout = options.operation_timeout;
+    return run;
+  }
   // As many as there are now; none is dropped while the session lives. Who calls them must not hold
   // the mutex: a step that is being compiled may wait for the graph, and the graph's readers for
   // this mutex.
@@ -149,10 +154,7 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches) const {
 absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                        const RunOptions& options) const {
   if (impl_ == nullptr) return FailedPrecondition("The step is empty: Session::Prepare makes one");
-  if (options.timeout.count() > 0) return impl_->Run(feeds, fetches, options);
-  RunOptions with_default = options;
-  with_default.timeout = impl_->session->options.operation_timeout;
-  return impl_->Run(feeds, fetches, with_default);
+  return impl_->Run(feeds, fetches, impl_->session->WithTimeLimit(options));
 }
 
 std::vector<PreparedStep*> Session::Impl::prepared_steps() {
@@ -236,15 +238,14 @@ struct PartialRun::Impl {
                            Tensors* results) {
     if (session->closed.load(std::memory_order_acquire))
       return absl::CancelledError("Attempted to use a closed Session.");
-    RunOptions limited = options;
-    if (limited.timeout.count() == 0) limited.timeout = session->options.operation_timeout;
     Outputs fed;
     Tensors values;
     for (const auto& [to, value] : feeds) {
       fed.push_back(to);
       values.push_back(value);
     }
-    return session->remote->Run({fed, fetches, targets, remote_name}, values, results, limited);
+    return session->remote->Run({fed, fetches, targets, remote_name}, values, results,
+                                session->WithTimeLimit(options));
   }
 };
 
