@@ -13,43 +13,27 @@
 #include "weir/ops/variables.h"
 #include "weir/session/meta_graph.h"
 #include "weir/tests/io/test_files.h"
+#include "weir/tests/session/saver_testing.h"
 
 namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::Init;
 using testing::MakeTempDirectory;
 using testing::ReadBytes;
+using testing::Start;
+using testing::Value;
+using testing::Var;
 using testing::WriteBytes;
 
 constexpr char kGolden[] = "tests/session/golden/";
-
-Session Start(const Graph& graph) {
-  absl::StatusOr<Session> session = Session::Create(graph);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return *std::move(session);
-}
 
 Saver MakeSaver(Graph& graph, const SaverOptions& options = {}) {
   absl::StatusOr<Saver> saver = Saver::Create(graph, options);
   EXPECT_TRUE(saver.ok()) << saver.status();
   return *std::move(saver);
-}
-
-// A float variable.
-Variable Var(Graph& graph, const std::string& name, const std::vector<float>& values) {
-  return MakeVariable(graph, Tensor::Vector<float>(values), {.name = name});
-}
-
-void Init(Session& session, Graph& graph) {
-  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(graph)).ok());
-}
-
-std::vector<float> Value(Session& session, const Variable& v) {
-  const auto out = session.Run({v.value()});
-  if (!out.ok()) return {};
-  return {(*out)[0].flat<float>().begin(), (*out)[0].flat<float>().end()};
 }
 
 // ---- The nodes.

@@ -10,6 +10,7 @@
 #include "weir/session/meta_graph.h"
 #include "weir/session/saver.h"
 #include "weir/tests/io/test_files.h"
+#include "weir/tests/session/saver_testing.h"
 
 // Savers that write checkpoints of the older format. The nodes of a new one are compared with
 // TensorFlow's in saver_test.cc.
@@ -17,27 +18,11 @@ namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::Init;
 using testing::MakeTempDirectory;
-
-Session Start(const Graph& graph) {
-  absl::StatusOr<Session> session = Session::Create(graph);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return *std::move(session);
-}
-
-Variable Var(Graph& graph, const std::string& name, const std::vector<float>& values) {
-  return MakeVariable(graph, Tensor::Vector<float>(values), {.name = name});
-}
-
-void Init(Session& session, Graph& graph) {
-  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(graph)).ok());
-}
-
-std::vector<float> Value(Session& session, const Variable& v) {
-  const auto out = session.Run({v.value()});
-  if (!out.ok()) return {};
-  return {(*out)[0].flat<float>().begin(), (*out)[0].flat<float>().end()};
-}
+using testing::Start;
+using testing::Value;
+using testing::Var;
 
 // The meta graph as well: the saver that it holds goes on writing V1.
 TEST(SaverV1, KeepsAndRestoresItsCheckpoints) {
