@@ -52,6 +52,9 @@ std::string GraphToText(const Graph& graph);
 // Values on the wire. From: INVALID_ARGUMENT for what cannot be a tensor (lengths that do not fit,
 // unknown dims).
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto);
+// The same for a message that is not needed any more: large raw elements stay where they are, and
+// the tensor, 16-byte aligned, takes over that memory.
+absl::StatusOr<Tensor> TensorFromProto(proto::TensorProto&& proto);
 // As TensorFlow's make_tensor_proto writes: typed fields for a single element and for strings,
 // tensor_content for the rest.
 void TensorToProto(const Tensor& tensor, proto::TensorProto* proto);

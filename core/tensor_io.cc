@@ -385,7 +385,21 @@ void ShapeToProto(const Shape& shape, proto::TensorShapeProto* proto) {
   for (const int64_t d : shape.dims()) proto->add_dim()->set_size(d);
 }
 
-absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto, int64_t* budget) {
+namespace {
+
+// From here on a copy costs more than kernels lose on elements that are not 64-byte aligned.
+constexpr size_t kTakenOver = 1 << 16;
+
+Tensor TakeOver(DataType dtype, const Shape& shape, std::string* content) {
+  auto* bytes = new std::string(std::move(*content));
+  const auto release = [](void* taken) { delete static_cast<std::string*>(taken); };
+  BufferPtr buffer(Buffer::Wrap(bytes->data(), bytes->size(), nullptr, release, bytes));
+  return Tensor(dtype, shape, std::move(buffer), bytes->data());
+}
+
+// `content` (may be null) is the tensor_content, to be taken over if that is worth while.
+absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budget,
+                                 std::string* content) {
   const DataType dtype = static_cast<DataType>(proto.dtype());
   if (proto.dtype() < 0 || proto.dtype() >= kRefOffset || !IsKnown(dtype)) {
     return InvalidArgument("Cannot parse tensor from proto: invalid dtype ",
@@ -403,6 +417,10 @@ absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto, int64_t*
         absl::StrCat("tensor_content has only ", proto.tensor_content().size(), " bytes"));
   }
   WEIR_RETURN_IF_ERROR(ChargeExpansion(proto, dtype, *shape, budget));
+  if (content != nullptr && content->size() >= kTakenOver && IsPlain(dtype) && dtype != DT_BOOL &&
+      content->size() == static_cast<size_t>(shape->num_elements()) * ElementSize(dtype)) {
+    return TakeOver(dtype, *shape, content);
+  }
   WEIR_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(HostAllocator(), dtype, *shape));
   if (!proto.tensor_content().empty()) {
     WEIR_RETURN_IF_ERROR(ParseContent(proto.tensor_content(), &t));
@@ -413,9 +431,20 @@ absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto, int64_t*
   return t;
 }
 
+}  // namespace
+
+absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto, int64_t* budget) {
+  return FromProto(proto, budget, nullptr);
+}
+
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto) {
   int64_t budget = kExpansionBudget;
-  return TensorFromProto(proto, &budget);
+  return FromProto(proto, &budget, nullptr);
+}
+
+absl::StatusOr<Tensor> TensorFromProto(proto::TensorProto&& proto) {
+  int64_t budget = kExpansionBudget;
+  return FromProto(proto, &budget, proto.mutable_tensor_content());
 }
 
 void TensorToProto(const Tensor& tensor, proto::TensorProto* proto) {

@@ -60,18 +60,24 @@ void GatherElements(const U* from, absl::Span<const int64_t> dims,
                     absl::Span<const int64_t> strides, int64_t begin, int64_t n, U* to) {
   constexpr int64_t kLong = 32;
   const int last = static_cast<int>(dims.size()) - 1;
-  absl::InlinedVector<int64_t, 6> index(dims.size());
+  absl::InlinedVector<int64_t, 6> index(dims.size(), 0);
   int64_t rest = begin, offset = 0;
-  for (int i = last; i >= 0; --i) {
-    index[i] = rest % dims[i];
-    rest /= dims[i];
+  for (int i = last; i >= 0 && rest > 0; --i) {
+    if (rest <= UINT32_MAX && dims[i] <= UINT32_MAX) {  // several times as fast
+      const uint32_t whole = static_cast<uint32_t>(rest), dim = static_cast<uint32_t>(dims[i]);
+      rest = whole / dim;
+      index[i] = whole % dim;
+    } else {
+      index[i] = rest % dims[i];
+      rest /= dims[i];
+    }
     offset += index[i] * strides[i];
   }
   while (n > 0) {
     const int64_t run = std::min(n, dims[last] - index[last]);
     const U* const x = from + offset;
     if (strides[last] == 0) {
-      std::fill_n(to, run, *x);
+      FillElements(to, x, sizeof(U), run);
     } else if (run >= kLong) {
       std::memcpy(to, x, run * sizeof(U));
     } else {

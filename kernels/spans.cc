@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "weir/kernels/broadcast.h"
+#include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -434,6 +435,9 @@ const SpanTable& Spans() {
   return *table;
 }
 
-void AddSpanKernels(KernelRegistry* r) { Spans().AddKernels(r); }
+void AddSpanKernels(KernelRegistry* r) {
+  Spans().AddKernels(r);
+  AddFusedElementwiseKernels(r);
+}
 
 }  // namespace weir

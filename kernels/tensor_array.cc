@@ -7,35 +7,75 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/stored_values.h"
 #include "weir/kernels/strided_copy.h"
+#include "weir/kernels/string_handle.h"
 #include "weir/kernels/tensor_array_state.h"
 
 // Arrays that a step makes, fills and reads; gone with the last handle to them. The values of an
 // array are ordered by its "flow": each write gives out a number that later ones wait for.
+//
+// The handle is a resource (V3), a string[2] (V2), or a reference to such strings (before V2).
 namespace weir {
 
 namespace {
 
 using State = std::shared_ptr<TensorArrayState>;
 
-ResourceHandle HandleTo(KernelContext& c, State state) {
+constexpr char kContainer[] = "_tensor_arrays";
+
+Tensor ResourceTo(const KernelContext& c, std::string name, std::shared_ptr<Resource> resource) {
   ResourceHandle handle;
   handle.device = c.device().text();
-  handle.name = state->name();
-  handle.resource = std::move(state);
-  return handle;
+  handle.name = std::move(name);
+  handle.resource = std::move(resource);
+  return Tensor::Scalar(std::move(handle));
 }
 
-absl::Status OutputFlow(KernelContext& c) {
+absl::Status OutputHandle(KernelContext& c, const State& state) {
+  const DataType type = c.node().output_type(0);
+  if (type == DT_RESOURCE) {
+    c.SetOutput(0, ResourceTo(c, state->name(), state));
+  } else {
+    Tensor text = StringHandle(kContainer, state->name(), state);
+    if (IsRef(type)) {
+      auto referred = std::make_shared<VariableState>(state->name(), DT_STRING, text.shape());
+      referred->Set(std::move(text));
+      text = ResourceTo(c, state->name(), std::move(referred));
+    }
+    c.SetOutput(0, std::move(text));
+  }
+  if (c.num_outputs() < 2) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(Tensor * flow, c.AllocateOutput(1, Shape()));
   *flow->data<float>() = 0;
   return absl::OkStatus();
+}
+
+absl::StatusOr<State> ArrayOf(KernelContext& c) {
+  const DataType type = c.node().input_type(0);
+  if (type == DT_RESOURCE) return c.resource<TensorArrayState>(0);
+  Tensor text;
+  if (IsRef(type)) {
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> referred, c.variable(0));
+    WEIR_ASSIGN_OR_RETURN(text, referred->Read());
+  } else {
+    text = c.input(0);
+  }
+  if (text.dtype() != DT_STRING || text.num_elements() != 2) {
+    return InvalidArgument("Tensor array handle must be 2-element vector, but had shape: ",
+                           text.shape().ToString());
+  }
+  State state = std::dynamic_pointer_cast<TensorArrayState>(FindByStringHandle(text));
+  if (state != nullptr) return state;
+  const std::string* names = text.data<std::string>();
+  return NotFound("Resource ", names[0], "/", names[1],
+                  " does not exist: a TensorArray's handle comes from the node that made the "
+                  "array, in the same step");
 }
 
 absl::StatusOr<Kernel> MakeTensorArray(const KernelInit& init) {
   TensorArrayState::Options options;
   options.dtype = init.attr<DataType>("dtype");
   options.element_shape = init.attr<Shape>("element_shape");
-  options.identical_element_shapes = init.attr<bool>("identical_element_shapes");
+  options.identical_element_shapes = init.node.attr_or<bool>("identical_element_shapes", false);
   options.dynamic_size = init.attr<bool>("dynamic_size");
   options.clear_after_read = init.attr<bool>("clear_after_read");
   options.name = init.attr<std::string>("tensor_array_name");
@@ -47,9 +87,7 @@ absl::StatusOr<Kernel> MakeTensorArray(const KernelInit& init) {
     }
     const int64_t size = c.input(0).IntAt(0);
     if (size < 0) return InvalidArgument("Size should be >= 0.");
-    auto state = std::make_shared<TensorArrayState>(options, size);
-    c.SetOutput(0, Tensor::Scalar(HandleTo(c, std::move(state))));
-    return OutputFlow(c);
+    return OutputHandle(c, std::make_shared<TensorArrayState>(options, size));
   });
 }
 
@@ -57,14 +95,13 @@ absl::StatusOr<Kernel> MakeGradient(const KernelInit& init) {
   const auto source = init.attr<std::string>("source");
   const bool prepends = init.node.op_name() == "TensorArrayGradWithShape";
   return Kernel([source, prepends](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+    WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
     Shape prepend;
     if (prepends) {
       WEIR_ASSIGN_OR_RETURN(prepend, ReadShape(c.input(2), "shape_to_prepend"));
     }
-    WEIR_ASSIGN_OR_RETURN(State gradient, state->Gradient(source, prepend));
-    c.SetOutput(0, Tensor::Scalar(HandleTo(c, std::move(gradient))));
-    return OutputFlow(c);
+    WEIR_ASSIGN_OR_RETURN(const State gradient, state->Gradient(source, prepend));
+    return OutputHandle(c, gradient);
   });
 }
 
@@ -76,7 +113,7 @@ absl::StatusOr<int64_t> ReadIndex(const Tensor& index) {
 
 absl::Status Write(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadIndex(c.input(1)));
-  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   WEIR_RETURN_IF_ERROR(state->CheckType(c.input(2).dtype(), true));
   WEIR_RETURN_IF_ERROR(NestingDepth(c.input(2)).status());
   WEIR_ASSIGN_OR_RETURN(Tensor value, c.Own(c.input(2)));
@@ -87,7 +124,7 @@ absl::Status Write(KernelContext& c) {
 
 absl::Status Read(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadIndex(c.input(1)));
-  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   WEIR_RETURN_IF_ERROR(state->CheckType(BaseType(c.node().output_type(0)), false));
   WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> values, state->Read(c.pool(), {index}));
   c.SetOutput(0, std::move(values[0]));
@@ -123,12 +160,29 @@ absl::Status OutputEmpty(KernelContext& c, Shape shape, absl::string_view attrib
   return c.AllocateOutput(0, shape).status();
 }
 
-absl::Status Pack(KernelContext& c, TensorArrayState& state, const Dims& indices,
-                  const Shape& element_shape) {
-  WEIR_RETURN_IF_ERROR(state.CheckType(BaseType(c.node().output_type(0)), false));
-  WEIR_RETURN_IF_ERROR(state.MergeElementShape(element_shape));
-  if (indices.empty()) return OutputEmpty(c, element_shape, "element shape", "packing");
-  WEIR_ASSIGN_OR_RETURN(const std::vector<Tensor> values, state.Read(c.pool(), indices));
+// All elements, in order. The size may be anything that a write has made it, so they are read one
+// by one: what was not written may fail.
+absl::StatusOr<std::vector<Tensor>> ReadAll(KernelContext& c, TensorArrayState& state) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t size, state.Size());
+  const int64_t room = HostAllocator().bytes_free() / static_cast<int64_t>(sizeof(Tensor));
+  if (size > room) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("TensorArray ", state.name(), " has ", size,
+                     " elements, more than there is memory for: it grew by a write far behind "
+                     "the others"));
+  }
+  std::vector<Tensor> values;
+  for (int64_t i = 0; i < size; ++i) {
+    WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> value, state.Read(c.pool(), {i}));
+    values.push_back(std::move(value[0]));
+    if (c.cancellation() != nullptr && c.cancellation()->cancelled())
+      return c.cancellation()->status();
+  }
+  return values;
+}
+
+absl::Status Pack(KernelContext& c, const std::vector<Tensor>& values, const Shape& element_shape) {
+  if (values.empty()) return OutputEmpty(c, element_shape, "element shape", "packing");
   Shape shape = values[0].shape();
   if (!element_shape.IsCompatibleWith(shape)) {
     return InvalidArgument("TensorArray was passed element_shape ", element_shape.ToString(),
@@ -144,15 +198,33 @@ absl::Status Pack(KernelContext& c, TensorArrayState& state, const Dims& indices
   return OutputJoined(c, shape, values);
 }
 
+absl::Status CheckRead(KernelContext& c, TensorArrayState& state, const Shape& element_shape) {
+  WEIR_RETURN_IF_ERROR(state.CheckType(BaseType(c.node().output_type(0)), false));
+  return state.MergeElementShape(element_shape);
+}
+
 absl::StatusOr<Kernel> MakeGather(const KernelInit& init) {
   const Shape element_shape = init.attr<Shape>("element_shape");
   return Kernel([element_shape](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+    WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
     if (c.input(1).rank() != 1) {
       return InvalidArgument("Expected indices to be a vector, but received shape: ",
                              c.input(1).shape().ToString());
     }
-    return Pack(c, *state, ReadInts(c.input(1)), element_shape);
+    WEIR_RETURN_IF_ERROR(CheckRead(c, *state, element_shape));
+    WEIR_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                          state->Read(c.pool(), ReadInts(c.input(1))));
+    return Pack(c, values, element_shape);
+  });
+}
+
+absl::StatusOr<Kernel> MakePack(const KernelInit& init) {
+  const Shape element_shape = init.attr<Shape>("element_shape");
+  return Kernel([element_shape](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
+    WEIR_RETURN_IF_ERROR(CheckRead(c, *state, element_shape));
+    WEIR_ASSIGN_OR_RETURN(const std::vector<Tensor> values, ReadAll(c, *state));
+    return Pack(c, values, element_shape);
   });
 }
 
@@ -181,17 +253,10 @@ absl::Status CheckParts(const std::vector<Tensor>& values, const Shape& except0)
 absl::StatusOr<Kernel> MakeConcat(const KernelInit& init) {
   const Shape except0 = init.attr<Shape>("element_shape_except0");
   return Kernel([except0](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+    WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
     WEIR_RETURN_IF_ERROR(state->CheckType(BaseType(c.node().output_type(0)), false));
-    WEIR_ASSIGN_OR_RETURN(const int64_t size, state->Size());
-    // Read first: the size may be anything, and what was not written fails.
-    std::vector<Tensor> values;
-    for (int64_t i = 0; i < size; ++i) {
-      WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> value, state->Read(c.pool(), {i}));
-      values.push_back(std::move(value[0]));
-      if (c.cancellation() != nullptr && c.cancellation()->cancelled())
-        return c.cancellation()->status();
-    }
+    WEIR_ASSIGN_OR_RETURN(const std::vector<Tensor> values, ReadAll(c, *state));
+    const int64_t size = static_cast<int64_t>(values.size());
     WEIR_RETURN_IF_ERROR(CheckParts(values, except0));
     WEIR_ASSIGN_OR_RETURN(Tensor * lengths, c.AllocateOutput(1, Shape({size})));
     if (size == 0) return OutputEmpty(c, except0, "element_shape_except0", "concatenating");
@@ -228,7 +293,7 @@ absl::Status CheckRows(const Tensor& value, const TensorArrayState& state) {
 }
 
 absl::Status Scatter(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   const Tensor &at = c.input(1), &value = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckRows(value, *state));
   WEIR_RETURN_IF_ERROR(CheckRowIndices(at, value, "values"));
@@ -239,6 +304,19 @@ absl::Status Scatter(KernelContext& c) {
     return InvalidArgument("Max scatter index must be < array size (", highest, " vs. ", size, ")");
   }
   return WriteRows(c, *state, indices);
+}
+
+absl::Status Unpack(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
+  const Tensor& value = c.input(1);
+  WEIR_RETURN_IF_ERROR(CheckRows(value, *state));
+  WEIR_ASSIGN_OR_RETURN(int64_t size, state->Size());
+  if (state->dynamic_size()) size = std::max(size, value.dim(0));
+  if (size != value.dim(0)) {
+    return InvalidArgument("Input value must have first dimension equal to the array size (",
+                           value.dim(0), " vs. ", size, ")");
+  }
+  return WriteRows(c, *state, FirstIndices(size));
 }
 
 absl::Status CheckLengths(const Tensor& lengths, const Tensor& value) {
@@ -264,7 +342,7 @@ absl::Status CheckLengths(const Tensor& lengths, const Tensor& value) {
 }
 
 absl::Status Split(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   const Tensor &value = c.input(1), &lengths = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckLengths(lengths, value));
   const int64_t count = lengths.num_elements();
@@ -292,7 +370,7 @@ absl::Status Split(KernelContext& c) {
 }
 
 absl::Status Size(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   WEIR_ASSIGN_OR_RETURN(const int64_t size, state->Size());
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
   *out->data<int32_t>() = static_cast<int32_t>(size);
@@ -300,7 +378,7 @@ absl::Status Size(KernelContext& c) {
 }
 
 absl::Status Close(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const State state, c.resource<TensorArrayState>(0));
+  WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   state->Clear();
   return absl::OkStatus();
 }
@@ -308,17 +386,21 @@ absl::Status Close(KernelContext& c) {
 }  // namespace
 
 void AddTensorArrayKernels(KernelRegistry* r) {
-  r->Add("TensorArrayV3", kCpu, MakeTensorArray);
-  for (const char* op : {"TensorArrayGradV3", "TensorArrayGradWithShape"})
-    r->Add(op, kCpu, MakeGradient);
-  r->Add("TensorArrayWriteV3", kCpu, Write).Aliases({3});
-  r->Add("TensorArrayReadV3", kCpu, Read);
-  r->Add("TensorArrayGatherV3", kCpu, MakeGather);
-  r->Add("TensorArrayScatterV3", kCpu, Scatter).Aliases({3});
-  r->Add("TensorArrayConcatV3", kCpu, MakeConcat);
-  r->Add("TensorArraySplitV3", kCpu, Split).Aliases({3});
-  r->Add("TensorArraySizeV3", kCpu, Size);
-  r->Add("TensorArrayCloseV3", kCpu, Close);
+  r->Add("TensorArrayGradWithShape", kCpu, MakeGradient);
+  for (const std::string version : {"", "V2", "V3"}) {
+    r->Add("TensorArray" + version, kCpu, MakeTensorArray);
+    r->Add("TensorArrayGrad" + version, kCpu, MakeGradient);
+    r->Add("TensorArrayWrite" + version, kCpu, Write).Aliases({3});
+    r->Add("TensorArrayRead" + version, kCpu, Read);
+    r->Add("TensorArrayGather" + version, kCpu, MakeGather);
+    r->Add("TensorArrayScatter" + version, kCpu, Scatter).Aliases({3});
+    r->Add("TensorArrayConcat" + version, kCpu, MakeConcat);
+    r->Add("TensorArraySplit" + version, kCpu, Split).Aliases({3});
+    r->Add("TensorArraySize" + version, kCpu, Size);
+    r->Add("TensorArrayClose" + version, kCpu, Close);
+  }
+  r->Add("TensorArrayPack", kCpu, MakePack);
+  r->Add("TensorArrayUnpack", kCpu, Unpack).Aliases({2});
 }
 
 }  // namespace weir

@@ -2,8 +2,8 @@
 #include "weir/ops/nn_internal.h"
 
 // Products together with what is done to their elements: ops that a graph optimiser makes of
-// several nodes. Sessions make them of their own graphs (session/fuse.cc), and files that
-// TensorFlow's optimiser has written hold them.
+// several nodes. Sessions make them of their own graphs (session/fuse_products.cc), and files that
+// TensorFlow's optimiser has written hold them; _FusedElementwise is Weir's own.
 namespace weir {
 
 namespace {
@@ -13,6 +13,15 @@ OpSpec& WithFusedOps(OpSpec& spec) {
       .Attr("fused_ops: list(string) = []")
       .Attr("epsilon: float = 0.0001")
       .Attr("leakyrelu_alpha: float = 0.2");
+}
+
+absl::Status BroadcastAll(ShapeContext& c) {
+  Shape all = c.input(0);
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(all, BroadcastShapes(all, c.input(i)));
+  }
+  c.set_output(0, std::move(all));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -57,6 +66,19 @@ void AddFusedOps(OpRegistry* ops) {
   ops->Add(WithFusedOps(product)
                .InferShape(MatMulShape)
                .Doc("MatMul, and then what fused_ops name, as _FusedConv2D."));
+  ops->Add(OpSpec("_FusedElementwise")
+               .In("args: N * T")
+               .Out("z: T")
+               .Attr("T: type")
+               .Attr("N: int >= 1")
+               .Attr("fused_ops: list(string)")
+               .Attr("operands: list(int)")
+               .Attr("params: list(float)")
+               .InferShape(BroadcastAll)
+               .Doc("Element-wise ops one after the other, the last one's result. Op i takes the "
+                    "values operands[2i] and operands[2i + 1] (-1: it takes one): the args are "
+                    "the first, the results of the ops follow. params are the ops' attributes, "
+                    "such as the slope of LeakyRelu."));
 }
 
 }  // namespace weir

@@ -38,6 +38,12 @@ TensorArray::TensorArray(DataType dtype, Output handle, Output flow)
   shared_->colocate_with_first_write = false;
 }
 
+std::string TensorArray::Versioned(absl::string_view op) const {
+  const DataType type = handle_.node->output_type(handle_.index);
+  const char* version = IsRef(type) ? "" : type == DT_STRING ? "V2" : "V3";
+  return absl::StrCat("TensorArray", op, version);
+}
+
 TensorArray TensorArray::WithFlow(Output flow) const {
   TensorArray out = *this;
   out.flow_ = flow;
@@ -63,26 +69,26 @@ void TensorArray::Beside(const Output& value, std::optional<ColocateWith>* scope
 }
 
 // Write and Scatter: `argument` is the name of what says where to.
-TensorArray TensorArray::Written(const std::string& op, const Ints& where, const char* argument,
+TensorArray TensorArray::Written(absl::string_view op, const Ints& where, const char* argument,
                                  Output value, const Shape& element, absl::string_view name) const {
   if (!*this || !value || !FitsElements(element)) return {};
   Graph& g = handle_.graph();
-  const NameScope outer(g, name.empty() ? absl::string_view(op) : name);
+  const NameScope outer(g, name.empty() ? absl::StrCat("TensorArray", op) : std::string(name));
   std::optional<ColocateWith> beside;
   Beside(value, &beside);
-  const NameScope inner(g, op + "V3");
+  const NameScope inner(g, Versioned(op));
   return WithFlow(
-      AddOp(op + "V3", {handle_, where.In(g, argument), value, flow_}, {}, inner.name()));
+      AddOp(Versioned(op), {handle_, where.In(g, argument), value, flow_}, {}, inner.name()));
 }
 
 TensorArray TensorArray::Write(const Ints& index, Output value, absl::string_view name) const {
-  return Written("TensorArrayWrite", index, "index", value, value.shape(), name);
+  return Written("Write", index, "index", value, value.shape(), name);
 }
 
 TensorArray TensorArray::Scatter(const Ints& indices, Output value, absl::string_view name) const {
   const Shape& shape = value.shape();
   const Shape element = shape.rank() > 0 ? shape.Sub(1) : Shape::UnknownRank();
-  return Written("TensorArrayScatter", indices, "indices", value, element, name);
+  return Written("Scatter", indices, "indices", value, element, name);
 }
 
 TensorArray TensorArray::Unstack(Output value, absl::string_view name) const {
@@ -102,7 +108,7 @@ TensorArray TensorArray::Split(Output value, const Ints& lengths, absl::string_v
   Output wide = lengths.In(g, "Cast/x");
   if (!wide) return {};
   if (wide.dtype() != DT_INT64) wide = Cast(wide, DT_INT64);
-  return WithFlow(AddOp("TensorArraySplitV3", {handle_, value, wide, flow_}));
+  return WithFlow(AddOp(Versioned("Split"), {handle_, value, wide, flow_}));
 }
 
 Output TensorArray::Refined(Output value, const Shape& shape) const {
@@ -113,8 +119,8 @@ Output TensorArray::Refined(Output value, const Shape& shape) const {
 Output TensorArray::Read(const Ints& index, absl::string_view name) const {
   if (!*this) return {};
   Graph& g = handle_.graph();
-  const NameScope scope(g, name.empty() ? "TensorArrayReadV3" : name);
-  const Output value = AddOp("TensorArrayReadV3", {handle_, index.In(g, "index"), flow_},
+  const NameScope scope(g, name.empty() ? Versioned("Read") : std::string(name));
+  const Output value = AddOp(Versioned("Read"), {handle_, index.In(g, "index"), flow_},
                              {{"dtype", dtype_}}, scope.name());
   return Refined(value, element_shape());
 }
@@ -122,8 +128,8 @@ Output TensorArray::Read(const Ints& index, absl::string_view name) const {
 Output TensorArray::Gather(const Ints& indices, absl::string_view name) const {
   if (!*this) return {};
   Graph& g = handle_.graph();
-  const NameScope scope(g, name.empty() ? "TensorArrayGatherV3" : name);
-  const Output value = AddOp("TensorArrayGatherV3", {handle_, indices.In(g, "indices"), flow_},
+  const NameScope scope(g, name.empty() ? Versioned("Gather") : std::string(name));
+  const Output value = AddOp(Versioned("Gather"), {handle_, indices.In(g, "indices"), flow_},
                              {{"dtype", dtype_}, {"element_shape", element_shape()}}, scope.name());
   if (!element_shape().has_rank()) return value;
   return Refined(value, Shape({-1}).Concatenate(element_shape()));
@@ -145,7 +151,7 @@ Output TensorArray::Concat(absl::string_view name) const {
   if (!*this) return {};
   const Shape& element = element_shape();
   const Shape except0 = element.rank() > 0 ? element.Sub(1) : Shape::UnknownRank();
-  const Output value = AddOp("TensorArrayConcatV3", {handle_, flow_},
+  const Output value = AddOp(Versioned("Concat"), {handle_, flow_},
                              {{"dtype", dtype_}, {"element_shape_except0", except0}}, name);
   if (element.rank() < 1) return value;
   return Refined(value, Shape({-1}).Concatenate(except0));
@@ -155,12 +161,12 @@ Output TensorArray::Concat(absl::string_view name) const {
 Output TensorArray::Size(absl::string_view name) const {
   if (!*this) return {};
   if (!dynamic_size_ && has_size_) return size_.In(handle_.graph(), "Const");
-  return AddOp("TensorArraySizeV3", {handle_, flow_}, {}, name);
+  return AddOp(Versioned("Size"), {handle_, flow_}, {}, name);
 }
 
 Operation TensorArray::Close(absl::string_view name) const {
   if (!*this) return {};
-  return Operation(AddNode("TensorArrayCloseV3", {handle_}, {}, name));
+  return Operation(AddNode(Versioned("Close"), {handle_}, {}, name));
 }
 
 TensorArray TensorArray::Gradient(absl::string_view source, Output flow) const {
@@ -168,7 +174,7 @@ TensorArray TensorArray::Gradient(absl::string_view source, Output flow) const {
   Graph& g = handle_.graph();
   const NameScope scope(g, "TensorArrayGrad");
   const ColocateWith beside(g, handle_.node);
-  const Output handle = AddOp("TensorArrayGradV3", {handle_, flow}, {{"source", source}});
+  const Output handle = AddOp(Versioned("Grad"), {handle_, flow}, {{"source", source}});
   if (!handle) return {};
   const ControlDependencies after(g, {handle});
   TensorArray gradient(dtype_, handle, Identity(flow, "gradient_flow"));
@@ -181,9 +187,12 @@ namespace {
 
 // ---- shape rules
 
-// TensorFlow's rules say [2] for the handle, which is a scalar when run.
+// TensorFlow's rule says [2] of resources as well, which are scalars when run.
 absl::Status NewArrayShape(ShapeContext& c) {
-  c.set_output(1, Shape());
+  if (c.num_outputs() > 1)
+    c.set_output(1, Shape());
+  else
+    c.set_output(0, Shape({2}));
   return absl::OkStatus();
 }
 
@@ -302,29 +311,124 @@ Grads SplitGradient(GradContext& g) {
 
 }  // namespace
 
-void AddTensorArrayOps(OpRegistry* ops) {
-  ops->Add(
-      OpSpec("TensorArrayV3")
-          .In("size: int32")
-          .Out("handle: resource, flow: float")
-          .Attr("dtype: type")
-          .Attr("element_shape: shape = { unknown_rank: true }")
-          .Attr("dynamic_size: bool = false")
-          .Attr("clear_after_read: bool = true")
-          .Attr("identical_element_shapes: bool = false")
-          .Attr("tensor_array_name: string = ''")
-          .Stateful()
-          .InferShape(NewArrayShape)
-          .NotDifferentiable()
-          .Doc("An array of `size` tensors that the step has to itself; more if dynamic_size."));
-  ops->Add(OpSpec("TensorArrayGradV3")
-               .In("handle: resource, flow_in: float")
-               .Out("grad_handle: resource, flow_out: float")
+namespace {
+
+// Handles were references to strings first, then strings, then resources. Only ops on resources say
+// of themselves that they change what the handle refers to.
+struct Version {
+  std::string suffix, handle;
+  int deprecated_at;  // 0: not at all
+  bool is_stateful;
+};
+
+void AddVersion(const Version& v, OpRegistry* ops) {
+  const auto spec = [&](absl::string_view op, absl::string_view arguments) {
+    OpSpec out(absl::StrCat("TensorArray", op, v.suffix));
+    out.In(absl::StrCat("handle: ", v.handle, arguments));
+    if (v.is_stateful || op == "Grad") out.Stateful();
+    int deprecated_at = v.deprecated_at;
+    if (op == "Concat" && v.suffix == "V2") deprecated_at = 0;
+    if (op == "Scatter" && v.suffix.empty()) deprecated_at = 19;
+    if (deprecated_at > 0) out.Deprecated(deprecated_at, "The op that ends in V3 replaces it");
+    return out;
+  };
+  const bool has_flow = v.suffix == "V3";
+  ops->Add(spec("Grad", ", flow_in: float")
+               .Out(absl::StrCat("grad_handle: ", v.handle, has_flow ? ", flow_out: float" : ""))
                .Attr("source: string")
-               .Stateful()
                .InferShape(NewArrayShape)
                .NotDifferentiable()
                .Doc("The array of gradients of an array's elements, one for each `source`."));
+  ops->Add(spec("Write", ", index: int32, value: T, flow_in: float")
+               .Out("flow_out: float")
+               .Attr("T: type")
+               .InferShape(WriteShape)
+               .Gradient(WriteGradient)
+               .Doc("Writes an element of an array; each may be written once."));
+  ops->Add(spec("Read", ", index: int32, flow_in: float")
+               .Out("value: dtype")
+               .Attr("dtype: type")
+               .InferShape(ElementAtShape)
+               .Gradient(ReadGradient)
+               .Doc("An element of an array."));
+  ops->Add(spec("Gather", ", indices: int32, flow_in: float")
+               .Out("value: dtype")
+               .Attr("dtype: type")
+               .Attr("element_shape: shape = { unknown_rank: true }")
+               .InferShape(GatherShape)
+               .Gradient(GatherGradient)
+               .Doc("Elements of an array along a new first dimension."));
+  ops->Add(spec("Scatter", ", indices: int32, value: T, flow_in: float")
+               .Out("flow_out: float")
+               .Attr("T: type")
+               .InferShape(ScatterShape)
+               .Gradient(ScatterGradient)
+               .Doc("Writes the rows of a tensor to these indices of an array."));
+  ops->Add(
+      spec("Concat", ", flow_in: float")
+          .Out("value: dtype, lengths: int64")
+          .Attr("dtype: type")
+          .Attr("element_shape_except0: shape = { unknown_rank: true }")
+          .InferShape(ConcatShape)
+          .Gradient(ConcatGradient)
+          .Doc("All elements of an array joined along their first dimension, and its extents."));
+  ops->Add(spec("Split", ", value: T, lengths: int64, flow_in: float")
+               .Out("flow_out: float")
+               .Attr("T: type")
+               .InferShape(ScalarShape)
+               .Gradient(SplitGradient)
+               .Doc("Writes so many rows of a tensor to each element of an array."));
+  ops->Add(spec("Size", ", flow_in: float")
+               .Out("size: int32")
+               .InferShape(ScalarShape)
+               .NotDifferentiable()
+               .Doc("How many elements an array has."));
+  ops->Add(spec("Close", "")
+               .InferShape(NoOutputs)
+               .NotDifferentiable()
+               .Doc("Frees the elements of an array."));
+}
+
+}  // namespace
+
+void AddTensorArrayOps(OpRegistry* ops) {
+  const auto array = [](absl::string_view name) {
+    OpSpec out(name);
+    out.In("size: int32").Attr("dtype: type").Stateful();
+    return out.InferShape(NewArrayShape)
+        .NotDifferentiable()
+        .Doc("An array of `size` tensors that the step has to itself; more if dynamic_size.");
+  };
+  constexpr char kShape[] = "element_shape: shape = { unknown_rank: true }";
+  constexpr char kGrows[] = "dynamic_size: bool = false";
+  constexpr char kClears[] = "clear_after_read: bool = true";
+  constexpr char kName[] = "tensor_array_name: string = ''";
+  ops->Add(array("TensorArray")
+               .Out("handle: Ref(string)")
+               .Attr(kGrows)
+               .Attr(kClears)
+               .Attr(kName)
+               .Attr(kShape)
+               .Deprecated(16, "TensorArrayV3 replaces it"));
+  ops->Add(array("TensorArrayV2")
+               .Out("handle: string")
+               .Attr(kShape)
+               .Attr(kGrows)
+               .Attr(kClears)
+               .Attr(kName)
+               .Deprecated(26, "TensorArrayV3 replaces it"));
+  ops->Add(array("TensorArrayV3")
+               .Out("handle: resource, flow: float")
+               .Attr(kShape)
+               .Attr(kGrows)
+               .Attr(kClears)
+               .Attr("identical_element_shapes: bool = false")
+               .Attr(kName));
+  for (const Version& version :
+       {Version{"", "Ref(string)", 16, false}, Version{"V2", "string", 26, false},
+        Version{"V3", "resource", 0, true}}) {
+    AddVersion(version, ops);
+  }
   ops->Add(OpSpec("TensorArrayGradWithShape")
                .In("handle: resource, flow_in: float, shape_to_prepend: int32")
                .Out("grad_handle: resource, flow_out: float")
@@ -333,70 +437,21 @@ void AddTensorArrayOps(OpRegistry* ops) {
                .InferShape(NewArrayShape)
                .NotDifferentiable()
                .Doc("TensorArrayGradV3 whose elements have more dimensions in front."));
-  ops->Add(OpSpec("TensorArrayWriteV3")
-               .In("handle: resource, index: int32, value: T, flow_in: float")
-               .Out("flow_out: float")
-               .Attr("T: type")
-               .Stateful()
-               .InferShape(WriteShape)
-               .Gradient(WriteGradient)
-               .Doc("Writes an element of an array; each may be written once."));
-  ops->Add(OpSpec("TensorArrayReadV3")
-               .In("handle: resource, index: int32, flow_in: float")
-               .Out("value: dtype")
-               .Attr("dtype: type")
-               .Stateful()
-               .InferShape(ElementAtShape)
-               .Gradient(ReadGradient)
-               .Doc("An element of an array."));
-  ops->Add(OpSpec("TensorArrayGatherV3")
-               .In("handle: resource, indices: int32, flow_in: float")
+  ops->Add(OpSpec("TensorArrayPack")
+               .In("handle: Ref(string), flow_in: float")
                .Out("value: dtype")
                .Attr("dtype: type")
                .Attr("element_shape: shape = { unknown_rank: true }")
-               .Stateful()
-               .InferShape(GatherShape)
-               .Gradient(GatherGradient)
-               .Doc("Elements of an array along a new first dimension."));
-  ops->Add(OpSpec("TensorArrayScatterV3")
-               .In("handle: resource, indices: int32, value: T, flow_in: float")
+               .InferShape(UnknownShape)
+               .Deprecated(16, "TensorArrayGatherV3 with RangeOp replaces it")
+               .Doc("All elements of an array along a new first dimension."));
+  ops->Add(OpSpec("TensorArrayUnpack")
+               .In("handle: Ref(string), value: T, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
-               .Stateful()
-               .InferShape(ScatterShape)
-               .Gradient(ScatterGradient)
-               .Doc("Writes the rows of a tensor to these indices of an array."));
-  ops->Add(
-      OpSpec("TensorArrayConcatV3")
-          .In("handle: resource, flow_in: float")
-          .Out("value: dtype, lengths: int64")
-          .Attr("dtype: type")
-          .Attr("element_shape_except0: shape = { unknown_rank: true }")
-          .Stateful()
-          .InferShape(ConcatShape)
-          .Gradient(ConcatGradient)
-          .Doc("All elements of an array joined along their first dimension, and its extents."));
-  ops->Add(OpSpec("TensorArraySplitV3")
-               .In("handle: resource, value: T, lengths: int64, flow_in: float")
-               .Out("flow_out: float")
-               .Attr("T: type")
-               .Stateful()
                .InferShape(ScalarShape)
-               .Gradient(SplitGradient)
-               .Doc("Writes so many rows of a tensor to each element of an array."));
-  ops->Add(OpSpec("TensorArraySizeV3")
-               .In("handle: resource, flow_in: float")
-               .Out("size: int32")
-               .Stateful()
-               .InferShape(ScalarShape)
-               .NotDifferentiable()
-               .Doc("How many elements an array has."));
-  ops->Add(OpSpec("TensorArrayCloseV3")
-               .In("handle: resource")
-               .Stateful()
-               .InferShape(NoOutputs)
-               .NotDifferentiable()
-               .Doc("Frees the elements of an array."));
+               .Deprecated(20, "TensorArrayScatterV3 with RangeOp replaces it")
+               .Doc("Writes the rows of a tensor to an array."));
 }
 
 }  // namespace weir

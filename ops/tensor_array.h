@@ -86,7 +86,9 @@ class TensorArray {
   };
   bool FitsElements(const Shape& shape) const;
   void Beside(const Output& value, std::optional<ColocateWith>* scope) const;
-  TensorArray Written(const std::string& op, const Ints& where, const char* argument, Output value,
+  // "TensorArrayWriteV3" for "Write": there is a set of ops for each kind of handle.
+  std::string Versioned(absl::string_view op) const;
+  TensorArray Written(absl::string_view op, const Ints& where, const char* argument, Output value,
                       const Shape& element, absl::string_view name) const;
   Output Refined(Output value, const Shape& shape) const;
 

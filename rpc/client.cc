@@ -58,6 +58,13 @@ void SetDeadline(std::chrono::milliseconds from_now, grpc::ClientContext* contex
   context->set_deadline(std::chrono::system_clock::now() + from_now);
 }
 
+// For a call that the server ends by itself after `limit` (zero: never): the deadline is for a
+// server that has gone.
+void SetLimit(std::chrono::milliseconds limit, grpc::ClientContext* context) {
+  constexpr std::chrono::seconds kGrace(5);
+  if (limit.count() > 0) SetDeadline(limit + kGrace, context);
+}
+
 // Nodes of the graph from number `first` on, and all its functions.
 proto::GraphDef NodesFrom(const Graph& graph, int first) {
   proto::GraphDef def;
@@ -75,6 +82,7 @@ class GrpcSession final : public RemoteSession {
     proto::CreateSessionRequest request;
     *request.mutable_graph_def() = NodesFrom(graph_, 0);
     nodes_sent_ = graph_.num_nodes();
+    limit_ = options.operation_timeout;
     proto::ConfigProto* config = request.mutable_config();
     config->set_allow_soft_placement(options.allow_soft_placement);
     config->set_log_device_placement(options.log_device_placement);
@@ -99,7 +107,7 @@ class GrpcSession final : public RemoteSession {
 
   absl::Status Run(const Request& request, absl::Span<const Tensor> values, Tensors* fetches,
                    const RunOptions& options) override {
-    WEIR_RETURN_IF_ERROR(SendNewNodes());
+    WEIR_RETURN_IF_ERROR(SendNewNodes(options.timeout));
     proto::RunStepRequest message;
     message.set_session_handle(handle_);
     message.set_partial_run_handle(request.partial_run);
@@ -113,12 +121,9 @@ class GrpcSession final : public RemoteSession {
     for (const Operation& target : request.targets) message.add_target(target.name());
     proto::RunStepResponse response;
     grpc::ClientContext context;
-    if (options.timeout.count() > 0) {
-      // The server ends the step in time; the deadline is for a server that has gone.
-      constexpr std::chrono::seconds kGrace(5);
+    if (options.timeout.count() > 0)
       message.mutable_options()->set_timeout_in_ms(options.timeout.count());
-      SetDeadline(options.timeout + kGrace, &context);
-    }
+    SetLimit(options.timeout, &context);
     if (options.trace != nullptr)
       message.mutable_options()->set_trace_level(proto::RunOptions::FULL_TRACE);
     WEIR_RETURN_IF_ERROR(Call(*channel_, "/tensorflow.MasterService/RunStep", message, &response,
@@ -132,7 +137,7 @@ class GrpcSession final : public RemoteSession {
   }
 
   absl::StatusOr<std::string> SetUpPartialRun(const Request& whole) override {
-    WEIR_RETURN_IF_ERROR(SendNewNodes());
+    WEIR_RETURN_IF_ERROR(SendNewNodes(limit_));
     proto::PartialRunSetupRequest message;
     message.set_session_handle(handle_);
     for (const Output& feed : whole.feeds) message.add_feed(feed.name());
@@ -140,6 +145,7 @@ class GrpcSession final : public RemoteSession {
     for (const Operation& target : whole.targets) message.add_target(target.name());
     proto::PartialRunSetupResponse response;
     grpc::ClientContext context;
+    SetLimit(limit_, &context);
     WEIR_RETURN_IF_ERROR(
         Call(*channel_, "/tensorflow.MasterService/PartialRunSetup", message, &response, context));
     return response.partial_run_handle();
@@ -150,6 +156,7 @@ class GrpcSession final : public RemoteSession {
     for (const std::string& container : containers) request.add_container(container);
     proto::ResetResponse response;
     grpc::ClientContext context;
+    SetLimit(limit_, &context);
     return Call(*channel_, "/tensorflow.MasterService/Reset", request, &response, context);
   }
 
@@ -164,7 +171,7 @@ class GrpcSession final : public RemoteSession {
   }
 
  private:
-  absl::Status SendNewNodes() {
+  absl::Status SendNewNodes(std::chrono::milliseconds limit) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (graph_.num_nodes() == nodes_sent_) return absl::OkStatus();
     proto::ExtendSessionRequest request;
@@ -174,6 +181,7 @@ class GrpcSession final : public RemoteSession {
     *request.mutable_graph_def() = NodesFrom(graph_, nodes_sent_);
     proto::ExtendSessionResponse response;
     grpc::ClientContext context;
+    SetLimit(limit, &context);
     WEIR_RETURN_IF_ERROR(
         Call(*channel_, "/tensorflow.MasterService/ExtendSession", request, &response, context));
     nodes_sent_ = count;
@@ -181,11 +189,12 @@ class GrpcSession final : public RemoteSession {
     return absl::OkStatus();
   }
 
-  static absl::Status ReadFetches(const Request& request, const proto::RunStepResponse& response,
+  static absl::Status ReadFetches(const Request& request, proto::RunStepResponse& response,
                                   Tensors* fetches) {
     absl::flat_hash_map<std::string, Tensor> by_name;
-    for (const proto::NamedTensorProto& named : response.tensor()) {
-      WEIR_ASSIGN_OR_RETURN(by_name[named.name()], TensorFromProto(named.tensor()));
+    for (proto::NamedTensorProto& named : *response.mutable_tensor()) {
+      WEIR_ASSIGN_OR_RETURN(by_name[named.name()],
+                            TensorFromProto(std::move(*named.mutable_tensor())));
     }
     fetches->clear();
     for (const Output& fetch : request.fetches) {
@@ -213,7 +222,8 @@ class GrpcSession final : public RemoteSession {
   const Graph& graph_;
   const std::shared_ptr<grpc::Channel> channel_;
   std::string handle_;
-  std::mutex mutex_;  // guards what the server knows of the graph
+  std::chrono::milliseconds limit_{0};  // of calls that have no limit of their own
+  std::mutex mutex_;                    // guards what the server knows of the graph
   int nodes_sent_ = 0;
   int64_t version_ = 0;
 };

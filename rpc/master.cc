@@ -144,7 +144,7 @@ absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& reques
   return absl::OkStatus();
 }
 
-absl::Status Master::RunStep(const proto::RunStepRequest& request, Cancellation& cancellation,
+absl::Status Master::RunStep(proto::RunStepRequest& request, Cancellation& cancellation,
                              proto::RunStepResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunStep"));
   const Use session(*this, request.session_handle(), cancellation);
@@ -213,8 +213,8 @@ absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status Master::RunCallable(const proto::RunCallableRequest& request,
-                                 Cancellation& cancellation, proto::RunCallableResponse* response) {
+absl::Status Master::RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
+                                 proto::RunCallableResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "RunCallable"));
   const Use session(*this, request.session_handle(), cancellation);
   if (!session) return NoSession(request.session_handle());

@@ -57,7 +57,8 @@ struct MasterOptions {
 // response. Thread-safe; a call that takes long can be ended by `cancellation`.
 //
 // A session's state is that of all sessions, by container and name, unless its ConfigProto has
-// `isolate_session_state`; then it goes with the session.
+// `isolate_session_state`; then it goes with the session. RunStep and RunCallable take the values
+// fed out of their requests: large ones are not copied.
 //
 // clang-format off
 //   ABORTED             no session has that handle (any more); an ExtendSession for another version
@@ -80,7 +81,7 @@ class Master {
                                Cancellation& cancellation,
                                proto::PartialRunSetupResponse* response);
   // With `store_errors_in_response_body` the error of a step stands in the response.
-  absl::Status RunStep(const proto::RunStepRequest& request, Cancellation& cancellation,
+  absl::Status RunStep(proto::RunStepRequest& request, Cancellation& cancellation,
                        proto::RunStepResponse* response);
   absl::Status CloseSession(const proto::CloseSessionRequest& request, Cancellation& cancellation,
                             proto::CloseSessionResponse* response);
@@ -91,7 +92,7 @@ class Master {
                      proto::ResetResponse* response);
   absl::Status MakeCallable(const proto::MakeCallableRequest& request, Cancellation& cancellation,
                             proto::MakeCallableResponse* response);
-  absl::Status RunCallable(const proto::RunCallableRequest& request, Cancellation& cancellation,
+  absl::Status RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
                            proto::RunCallableResponse* response);
   absl::Status ReleaseCallable(const proto::ReleaseCallableRequest& request,
                                Cancellation& cancellation,

@@ -21,8 +21,8 @@ std::vector<std::string> Names(const Field& field) {
   return {field.begin(), field.end()};
 }
 
-absl::StatusOr<Tensor> FeedValue(const std::string& name, const proto::TensorProto& value) {
-  absl::StatusOr<Tensor> tensor = TensorFromProto(value);
+absl::StatusOr<Tensor> TakeFeed(const std::string& name, proto::TensorProto* value) {
+  absl::StatusOr<Tensor> tensor = TensorFromProto(std::move(*value));
   if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("Invalid feed for ", name));
   return tensor;
 }
@@ -133,7 +133,7 @@ std::set<std::string> MasterSession::ContainersOfCallers() {
   return containers_of_callers_;
 }
 
-absl::Status MasterSession::Run(const proto::RunStepRequest& request, Cancellation& cancellation,
+absl::Status MasterSession::Run(proto::RunStepRequest& request, Cancellation& cancellation,
                                 proto::RunStepResponse* response) {
   RunReport report(request.options());
   const RunOptions options = report.options(cancellation);
@@ -165,13 +165,13 @@ absl::Status MasterSession::Run(const proto::RunStepRequest& request, Cancellati
   });
 }
 
-absl::StatusOr<Tensors> MasterSession::RunWhole(const proto::RunStepRequest& request,
+absl::StatusOr<Tensors> MasterSession::RunWhole(proto::RunStepRequest& request,
                                                 const RunOptions& options) {
   std::vector<std::string> names;
   Tensors feeds, fetches;
-  for (const proto::NamedTensorProto& feed : request.feed()) {
+  for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
     names.push_back(feed.name());
-    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), FeedValue(feed.name(), feed.tensor()));
+    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), TakeFeed(feed.name(), feed.mutable_tensor()));
   }
   WEIR_ASSIGN_OR_RETURN(const Step step,
                         session_->Prepare(names, Names(request.fetch()), Names(request.target())));
@@ -210,7 +210,7 @@ absl::StatusOr<std::string> MasterSession::SetUpPartialRun(
   return handle;
 }
 
-absl::StatusOr<Tensors> MasterSession::RunPiece(const proto::RunStepRequest& request,
+absl::StatusOr<Tensors> MasterSession::RunPiece(proto::RunStepRequest& request,
                                                 const RunOptions& options) {
   const std::string& handle = request.partial_run_handle();
   std::shared_ptr<Parts> parts;
@@ -228,11 +228,11 @@ absl::StatusOr<Tensors> MasterSession::RunPiece(const proto::RunStepRequest& req
   Feeds feeds;
   Outputs fetches;
   std::vector<Operation> targets;
-  for (const proto::NamedTensorProto& feed : request.feed()) {
+  for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
     const auto it = parts->tensors.find(feed.name());
     if (it == parts->tensors.end())
       return InvalidArgument("The feed ", feed.name(), " was not specified in partial_run_setup.");
-    WEIR_ASSIGN_OR_RETURN(Tensor value, FeedValue(feed.name(), feed.tensor()));
+    WEIR_ASSIGN_OR_RETURN(Tensor value, TakeFeed(feed.name(), feed.mutable_tensor()));
     feeds.emplace_back(it->second, std::move(value));
   }
   for (const std::string& name : request.fetch()) {
@@ -271,7 +271,7 @@ absl::StatusOr<int64_t> MasterSession::MakeCallable(const proto::CallableOptions
   return next_handle_++;
 }
 
-absl::Status MasterSession::RunCallable(const proto::RunCallableRequest& request,
+absl::Status MasterSession::RunCallable(proto::RunCallableRequest& request,
                                         Cancellation& cancellation,
                                         proto::RunCallableResponse* response) {
   std::shared_ptr<const Callable> callable;
@@ -289,7 +289,8 @@ absl::Status MasterSession::RunCallable(const proto::RunCallableRequest& request
   }
   Tensors feeds, fetches;
   for (int i = 0; i < request.feed_size(); ++i) {
-    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), FeedValue(callable->feeds[i], request.feed(i)));
+    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(),
+                          TakeFeed(callable->feeds[i], request.mutable_feed(i)));
   }
   RunReport report(*callable->options);
   const absl::Status status = callable->step.Run(feeds, &fetches, report.options(cancellation));

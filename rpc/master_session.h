@@ -43,14 +43,15 @@ class MasterSession {
   absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version);
 
   // A step, or a piece of one. The error of the step is returned, wherever the client wants it to
-  // stand.
-  absl::Status Run(const proto::RunStepRequest& request, Cancellation& cancellation,
+  // stand. The values fed are taken out of the request.
+  absl::Status Run(proto::RunStepRequest& request, Cancellation& cancellation,
                    proto::RunStepResponse* response);
   // Returns the handle by which RunStepRequests name the step.
   absl::StatusOr<std::string> SetUpPartialRun(const proto::PartialRunSetupRequest& request);
 
   absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options);
-  absl::Status RunCallable(const proto::RunCallableRequest& request, Cancellation& cancellation,
+  // The values fed are taken out of the request.
+  absl::Status RunCallable(proto::RunCallableRequest& request, Cancellation& cancellation,
                            proto::RunCallableResponse* response);
   absl::Status ReleaseCallable(int64_t handle);
 
@@ -71,8 +72,8 @@ class MasterSession {
   struct Callable;
 
   MasterSession() = default;
-  absl::StatusOr<Tensors> RunWhole(const proto::RunStepRequest& request, const RunOptions& options);
-  absl::StatusOr<Tensors> RunPiece(const proto::RunStepRequest& request, const RunOptions& options);
+  absl::StatusOr<Tensors> RunWhole(proto::RunStepRequest& request, const RunOptions& options);
+  absl::StatusOr<Tensors> RunPiece(proto::RunStepRequest& request, const RunOptions& options);
 
   Graph graph_;
   std::unique_ptr<Session> session_;

@@ -5,6 +5,7 @@
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/method_handler.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "weir/proto/master.pb.h"
@@ -20,16 +21,19 @@ constexpr char kService[] = "/tensorflow.MasterService/";
 
 template <class Request, class Response>
 void MasterService::Add(const char* path,
-                        absl::Status (Master::*method)(const Request&, Cancellation&, Response*)) {
-  using Handler = grpc::internal::RpcMethodHandler<MasterService, Request, Response,
+                        absl::Status (Master::*method)(Request&, Cancellation&, Response*)) {
+  using Message = std::remove_const_t<Request>;
+  using Handler = grpc::internal::RpcMethodHandler<MasterService, Message, Response,
                                                    google::protobuf::MessageLite,
                                                    google::protobuf::MessageLite>;
   const absl::string_view name = absl::string_view(path).substr(sizeof(kService) - 1);
   const auto run = [method, name](MasterService* self, grpc::ServerContext* context,
-                                  const Request* request, Response* response) {
+                                  const Message* request, Response* response) {
     const auto start = std::chrono::steady_clock::now();
     CallWatch::Call call(self->watch_, *context);
-    const absl::Status status = (self->master_.*method)(*request, call.cancellation(), response);
+    // gRPC has made the request for this call alone: what is in it may be taken.
+    Request& own = const_cast<Message&>(*request);
+    const absl::Status status = (self->master_.*method)(own, call.cancellation(), response);
     if (self->on_call_) self->on_call_(name, status, std::chrono::steady_clock::now() - start);
     return ToGrpc(status);
   };

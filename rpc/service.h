@@ -23,8 +23,7 @@ class MasterService final : public grpc::Service {
 
  private:
   template <class Request, class Response>
-  void Add(const char* path,
-           absl::Status (Master::*method)(const Request&, Cancellation&, Response*));
+  void Add(const char* path, absl::Status (Master::*method)(Request&, Cancellation&, Response*));
 
   Master& master_;
   CallWatch& watch_;

@@ -29,7 +29,8 @@
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
-//   Fuse               products take up what is done to their elements next           fuse.cc
+//   Fuse               products take up what is done to their elements next,          fuse_products.cc
+//                      element-wise neighbours become one node                        fuse_elementwise.cc
 //   OrderNodes         one static order                                               order.cc
 //   Schedule           tasks that may run side by side; the items of a step           schedule.cc
 //   PlanMemory         where in the step's arena each value lies; in-place reuse      memory_plan.cc

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -94,6 +96,42 @@ TYPED_TEST(TensorRoundTrip, KeepsTypeShapeAndBits) {
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_TRUE(IdenticalTensors(*back, t)) << t.Description();
   }
+}
+
+TEST(TensorFromProto, TakesOverLargeContentOfAMessageThatIsGivenUp) {
+  Tensor value(DT_INT32, Shape({100, 1000}));
+  std::iota(value.flat<int32_t>().begin(), value.flat<int32_t>().end(), 0);
+  proto::TensorProto p;
+  TensorToProto(value, &p);
+  const void* content = p.tensor_content().data();
+  absl::StatusOr<Tensor> copied = TensorFromProto(p);
+  ASSERT_TRUE(copied.ok());
+  EXPECT_NE(copied->raw(), content);
+  absl::StatusOr<Tensor> taken = TensorFromProto(std::move(p));
+  ASSERT_TRUE(taken.ok());
+  EXPECT_EQ(taken->raw(), content);
+  EXPECT_TRUE(taken->OwnsBufferAlone());
+  EXPECT_TRUE(IdenticalTensors(*taken, value));
+}
+
+TEST(TensorFromProto, GivenUpOrNotRefusesContentOfAnotherSize) {
+  for (const int delta : {-1, 1}) {
+    proto::TensorProto p;
+    TensorToProto(Tensor::Zeros(DT_FLOAT, Shape({1 << 16})), &p);
+    p.mutable_tensor_content()->resize(p.tensor_content().size() + delta);
+    EXPECT_TRUE(absl::IsInvalidArgument(TensorFromProto(p).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(TensorFromProto(std::move(p)).status()));
+  }
+}
+
+TEST(TensorFromProto, BytesOfBoolsAreNotTakenAsTheyAre) {
+  proto::TensorProto p;
+  p.set_dtype(proto::DT_BOOL);
+  p.mutable_tensor_shape()->add_dim()->set_size(1 << 17);
+  p.set_tensor_content(std::string(1 << 17, '\x7f'));
+  const absl::StatusOr<Tensor> t = TensorFromProto(std::move(p));
+  ASSERT_TRUE(t.ok());
+  EXPECT_EQ(static_cast<const uint8_t*>(t->raw())[5], 1);
 }
 
 TEST(TensorFromProto, TheLastValueRepeatsAndNoneMeansZero) {

@@ -79,9 +79,10 @@ class Client {
     }
   }
 
-  template <class Request, class Response>
+  template <class RequestArg, class Response>
   void Call(absl::string_view bytes,
-            absl::Status (rpc::Master::*method)(const Request&, Cancellation&, Response*)) {
+            absl::Status (rpc::Master::*method)(RequestArg&, Cancellation&, Response*)) {
+    using Request = std::remove_const_t<RequestArg>;
     Request request;
     if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
     request.set_session_handle(handle_);

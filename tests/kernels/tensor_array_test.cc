@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "weir/core/scope.h"
+#include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
 #include "weir/tests/kernels/graph_fixture.h"
 
@@ -168,6 +169,91 @@ TEST_F(TensorArrayTest, GradientsAddUpWhatIsWrittenToThem) {
   const Output handle = AddOp("TensorArrayGradWithShape", {a.handle(), a.flow(), Const(g_, {3})},
                               {{"source", "more"}});
   EXPECT_EQ(Run(TensorArray(DT_FLOAT, handle, a.flow()).Read(0)).shape(), Shape({3, 2}));
+}
+
+// The ops of graphs from 2016, whose handles are strings or references to strings. Ends of names:
+// none and "V2".
+class OldTensorArrayTest : public TensorArrayTest, public testing::WithParamInterface<const char*> {
+ protected:
+  OldTensorArrayTest() { g_.versions().producer = 10; }
+
+  std::string Op(const std::string& op) const { return "TensorArray" + op + GetParam(); }
+  // Its flow is anything.
+  TensorArray New(int size, std::initializer_list<NamedAttr> more = {}) {
+    Attrs attrs{{"dtype", DT_FLOAT}};
+    attrs.insert(attrs.end(), more);
+    Node* array = AddNode(Op(""), {Const(g_, size)}, attrs);
+    return TensorArray(DT_FLOAT, array->output(0), Const(g_, 0.f));
+  }
+};
+
+TEST_P(OldTensorArrayTest, GivesBackWhatWasWritten) {
+  TensorArray a = New(3).Write(2, Const(g_, {1.f, 2.f}));
+  a = a.Scatter({0, 1}, Const<float>(g_, {2, 2}, {3, 4, 5, 6}));
+  EXPECT_EQ(a.flow().node->op_name(), Op("Scatter"));
+  EXPECT_THAT(Floats(a.Stack()), ElementsAre(3, 4, 5, 6, 1, 2));
+  EXPECT_THAT(Floats(a.Gather({2, 1})), ElementsAre(1, 2, 5, 6));
+  EXPECT_THAT(Floats(a.Concat()), ElementsAre(3, 4, 5, 6, 1, 2));
+  EXPECT_THAT(Floats(a.Read(1)), ElementsAre(5, 6));
+  EXPECT_EQ(Run(a.Size()).scalar<int32_t>(), 3);
+  const TensorArray parts = New(2).Split(Const(g_, {1.f, 2.f, 3.f}), {2, 1});
+  EXPECT_THAT(Floats(parts.Read(1)), ElementsAre(3));
+  const ControlDependencies after(g_, {a.Close()});
+  ExpectError(a.Size(), "has already been closed");
+}
+
+TEST_P(OldTensorArrayTest, HandlesAreStringsToOtherOps) {
+  const TensorArray a = New(1, {{"tensor_array_name", "states"}});
+  const Tensor text = Run(Identity(a.handle()));
+  ASSERT_EQ(text.dtype(), DT_STRING);
+  EXPECT_THAT(text.flat<std::string>(), ElementsAre("_tensor_arrays", "states"));
+  const Output lengths = AddOp("StringLength", {a.handle()});
+  EXPECT_THAT(Run(lengths).flat<int32_t>(), ElementsAre(14, 6));
+}
+
+TEST_P(OldTensorArrayTest, StringsOfTheSameTextAreNoHandles) {
+  const Output text = Const(g_, Tensor::Vector<std::string>({"_tensor_arrays", "states"}));
+  New(1, {{"tensor_array_name", "states"}});
+  const Output flow = Const(g_, 0.f);
+  const absl::Status s = Evaluate(g_, {AddOp("TensorArraySizeV2", {text, flow})}).status();
+  EXPECT_TRUE(absl::IsNotFound(s)) << s;
+  EXPECT_THAT(s.message(), HasSubstr("_tensor_arrays/states does not exist"));
+  ExpectError(AddOp("TensorArraySizeV2", {Const(g_, "states"), flow}),
+              "Tensor array handle must be 2-element vector, but had shape: []");
+}
+
+TEST_P(OldTensorArrayTest, GradientsFlowThroughThem) {
+  const Output x = Const(g_, {1.f, 2.f, 3.f});
+  const TensorArray a = New(3).Unstack(x);
+  const TensorArray parts = New(2).Split(x, {1, 2});
+  const TensorArray whole = New(1).Write(0, x);
+  const Output y = a.Read(2) * a.Read(0) + ReduceSum(a.Gather({1, 1})) +
+                   ReduceSum(parts.Concat() * Const(g_, {10.f, 20.f, 30.f})) +
+                   ReduceSum(whole.Read(0) * 100);
+  const Outputs dx = DenseGradients({y}, {x});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  EXPECT_THAT(Floats(dx[0]), ElementsAre(113, 122, 131));
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, OldTensorArrayTest, testing::Values("", "V2"));
+
+TEST_F(TensorArrayTest, PacksAndUnpacksAsBefore2016) {
+  g_.versions().producer = 10;
+  const Output flow = Const(g_, 0.f), rows = Const<float>(g_, {2, 2}, {1, 2, 3, 4});
+  const Output array = AddOp("TensorArray", {Const(g_, 2)}, {{"dtype", DT_FLOAT}});
+  const Output filled = AddOp("TensorArrayUnpack", {array, rows, flow});
+  EXPECT_THAT(Floats(AddOp("TensorArrayPack", {array, filled}, {{"dtype", DT_FLOAT}})),
+              ElementsAre(1, 2, 3, 4));
+  const Output three = AddOp("TensorArray", {Const(g_, 3)}, {{"dtype", DT_FLOAT}});
+  ExpectError(AddOp("TensorArrayUnpack", {three, rows, flow}),
+              "Input value must have first dimension equal to the array size (2 vs. 3)");
+}
+
+TEST_F(TensorArrayTest, AnArrayGrownTooFarIsNotReadWhole) {
+  TensorArray far(g_, DT_FLOAT, 0, {.dynamic_size = true, .element_shape = Shape({1})});
+  far = far.Write(2000000000, Const(g_, {7.f}));
+  const absl::Status s = Evaluate(g_, {far.Concat()}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(s)) << s;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "weir/rpc/master.h"
 
+#include <numeric>
+
 #include "gtest/gtest.h"
 
 #include "weir/core/function_library.h"
@@ -42,7 +44,7 @@ class MasterTest : public testing::Test {
     return request;
   }
 
-  absl::Status Run(const proto::RunStepRequest& request) {
+  absl::Status Run(proto::RunStepRequest request) {
     response_.Clear();
     return master_->RunStep(request, none_, &response_);
   }
@@ -53,6 +55,26 @@ class MasterTest : public testing::Test {
   Cancellation none_;
   proto::RunStepResponse response_;
 };
+
+TEST_F(MasterTest, TakesLargeFeedsOutOfTheRequest) {
+  Graph g;
+  Identity(Placeholder(g, DT_FLOAT, {1 << 15}, "x"), "y");
+  proto::CreateSessionRequest create;
+  ExportGraphDef(g, create.mutable_graph_def());
+  proto::CreateSessionResponse created;
+  ASSERT_TRUE(master_->CreateSession(create, none_, &created).ok());
+  proto::RunStepRequest request;
+  request.set_session_handle(created.session_handle());
+  proto::NamedTensorProto* feed = request.add_feed();
+  feed->set_name("x:0");
+  Tensor value(DT_FLOAT, Shape({1 << 15}));
+  std::iota(value.flat<float>().begin(), value.flat<float>().end(), 0.f);
+  TensorToProto(value, feed->mutable_tensor());
+  request.add_fetch("y:0");
+  ASSERT_TRUE(master_->RunStep(request, none_, &response_).ok());
+  EXPECT_EQ(request.feed(0).tensor().tensor_content(), "");
+  EXPECT_TRUE(IdenticalTensors(*TensorFromProto(response_.tensor(0).tensor()), value));
+}
 
 TEST_F(MasterTest, RunsAStep) {
   const std::string handle = Open();

@@ -10,6 +10,7 @@
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
+#include "weir/ops/tensor_array.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
 #include "weir/tests/session/test_models.h"
@@ -333,6 +334,22 @@ TEST_F(LoopsTest, OldStacksAreReferences) {
     late = AddOp("StackPop", {stack}, {{"elem_type", DT_FLOAT}});
   }
   EXPECT_THAT(Try({late}).status().message(), HasSubstr("already been closed"));
+}
+
+TEST_F(LoopsTest, OldTensorArraysAreStringsOrReferencesToThem) {
+  g_.versions().producer = 10;
+  for (const char* op : {"TensorArray", "TensorArrayV2"}) {
+    const Output handle = AddOp(op, {Const(g_, 4)}, {{"dtype", DT_FLOAT}});
+    const TensorArray squares(DT_FLOAT, handle, Const(g_, 0.f));
+    const Outputs r =
+        WhileLoop([](const Outputs& v) { return v[0] < 4; },
+                  [&](const Outputs& v) {
+                    const Output x = Cast(v[0], DT_FLOAT);
+                    return Outputs{v[0] + 1, squares.WithFlow(v[1]).Write(v[0], x * x).flow()};
+                  },
+                  {Const(g_, 0), squares.flow()});
+    EXPECT_THAT(Floats(Run({squares.WithFlow(r[1]).Stack()})[0]), ElementsAre(0, 1, 4, 9));
+  }
 }
 
 // Frames that no loop builder makes: a value that only passes through, and one that goes round

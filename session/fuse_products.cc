@@ -5,7 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "weir/session/plan.h"
+#include "weir/session/fusion.h"
 
 // Networks multiply, and then do something small to each element of the product: add a bias,
 // normalise, add what a shortcut brings, clip. Node by node, each of these walks memory once more,
@@ -62,9 +62,9 @@ struct Chain {
   float alpha = 0;
 };
 
-class Fuser {
+class ProductFusion : public Fusion {
  public:
-  Fuser(PlanGraph& plan, const PlanEnvironment& env) : plan_(plan), env_(env) {}
+  using Fusion::Fusion;
 
   void Run() {
     std::vector<Chain> chains;
@@ -72,7 +72,7 @@ class Fuser {
       const PlanNode& n = plan_.nodes[id];
       const auto* product =
           absl::c_find_if(kProducts, [&](const Product& p) { return p.op == n.node->op_name(); });
-      if (product == std::end(kProducts) || !IsFusable(n)) continue;
+      if (product == std::end(kProducts) || !IsFusableFloat(n)) continue;
       const int node = static_cast<int>(id);
       chains.push_back({.product = product, .first = node, .last = node});
       chains.back().filter.value = n.inputs[1];
@@ -87,36 +87,9 @@ class Fuser {
   }
 
  private:
-  void FindUsers() {
-    users_.resize(plan_.nodes.size());
-    uses_others_.resize(plan_.nodes.size());
-    const auto pin = [&](int node) { users_[node].assign(2, -1); };
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      const PlanNode& n = plan_.nodes[i];
-      if (n.removed || n.is_constant(0)) continue;
-      for (const PlanValue& v : n.inputs) {
-        users_[v.node].push_back(static_cast<int>(i));
-        if (v.output != 0) uses_others_[v.node] = true;
-      }
-      for (const int control : n.controls) pin(control);
-    }
-    for (const PlanValue& v : plan_.fetches) {
-      pin(v.node);
-      if (v.output != 0) uses_others_[v.node] = true;
-    }
-    for (const int target : plan_.targets) pin(target);
-    for (const PlanGraph::Carry& c : plan_.carries) pin(c.next);
+  static bool IsFusableFloat(const PlanNode& n) {
+    return IsFusable(n) && n.node->output_type(0) == DT_FLOAT;
   }
-
-  // On the CPU, by a kernel of ours: what a user has registered is what runs.
-  static bool IsFusable(const PlanNode& n) {
-    return n.kind == PlanNode::Kind::kOp && !n.removed && !n.def->accepts_dead &&
-           n.loop == n.value_loop && n.device->is_host() && n.node->num_outputs() > 0 &&
-           !n.node->op().stateful() && n.node->output_type(0) == DT_FLOAT && !n.is_constant(0) &&
-           n.def == BuiltinKernels().Find(*n.node, kCpu);
-  }
-
-  const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
   // Null if it is not known.
   const Tensor* ConstantOf(const Argument& a) const {
     if (a.computed.initialized()) return &a.computed;
@@ -133,7 +106,7 @@ class Fuser {
     const int id = users_[chain->last][0];
     const PlanNode& n = plan_.nodes[id];
     const PlanNode& product = plan_.nodes[chain->first];
-    if (!IsFusable(n) || uses_others_[id] || !n.controls.empty() || n.loop != product.loop)
+    if (!IsFusableFloat(n) || uses_others_[id] || !n.controls.empty() || n.loop != product.loop)
       return false;
     const std::string& op = n.node->op_name();
     const bool is_add = op == "Add" || op == "AddV2";
@@ -214,11 +187,6 @@ class Fuser {
   }
 
   // ---- the fused node
-
-  Graph& made() {
-    if (plan_.made == nullptr) plan_.made = std::make_shared<Graph>(env_.graph.ops());
-    return *plan_.made;
-  }
 
   // What stands for an argument in the graph of made nodes: kernels ask whether it is a constant.
   Output Stand(const Argument& a) {
@@ -306,16 +274,10 @@ class Fuser {
     n.cost_ns = def->cost(init);
     for (const int inner : chain.inner) plan_.nodes[inner].removed = true;
   }
-
-  PlanGraph& plan_;
-  const PlanEnvironment& env_;
-  // By node: those that take its output 0, once for each time; two of -1 if it must stay.
-  std::vector<std::vector<int>> users_;
-  std::vector<bool> uses_others_;  // by node: somebody takes another output
 };
 
 }  // namespace
 
-void Fuse(PlanGraph& plan, const PlanEnvironment& env) { Fuser(plan, env).Run(); }
+void FuseProducts(PlanGraph& plan, const PlanEnvironment& env) { ProductFusion(plan, env).Run(); }
 
 }  // namespace weir

@@ -1,0 +1,30 @@
+#ifndef WEIR_KERNELS_FUSED_ELEMENTWISE_H_
+#define WEIR_KERNELS_FUSED_ELEMENTWISE_H_
+
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "weir/core/dtype.h"
+
+namespace weir {
+
+class KernelRegistry;
+
+// What the op _FusedElementwise can hold.
+inline constexpr int kMostFusedOps = 64;
+inline constexpr int kMostFusedArguments = 12;
+
+// An op that may be a step of a fused op: its result has its arguments' type, and it refuses no
+// values.
+struct FusableOp {
+  bool broadcasts = true;       // false: its arguments must have one shape
+  const char* param = nullptr;  // the float attribute that it has, if any
+};
+// Nothing for other ops.
+std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type);
+
+void AddFusedElementwiseKernels(KernelRegistry* r);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_FUSED_ELEMENTWISE_H_

@@ -1,0 +1,53 @@
+#include "weir/kernels/string_handle.h"
+
+#include <mutex>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace weir {
+
+namespace {
+
+struct Named {
+  std::string text[2];
+  std::shared_ptr<Resource> resource;
+};
+
+// All handles there are, by the address of their strings.
+struct Handles {
+  std::mutex mutex;
+  absl::flat_hash_map<const void*, Named*> by_text;
+};
+
+Handles& AllHandles() {
+  static Handles* const handles = new Handles;
+  return *handles;
+}
+
+void Release(void* named) {
+  const std::unique_ptr<Named> ending(static_cast<Named*>(named));
+  const std::lock_guard<std::mutex> lock(AllHandles().mutex);
+  AllHandles().by_text.erase(ending->text);
+}
+
+}  // namespace
+
+Tensor StringHandle(const std::string& container, const std::string& name,
+                    std::shared_ptr<Resource> resource) {
+  auto* named = new Named{{container, name}, std::move(resource)};
+  {
+    const std::lock_guard<std::mutex> lock(AllHandles().mutex);
+    AllHandles().by_text[named->text] = named;
+  }
+  BufferPtr buffer(Buffer::Wrap(named->text, sizeof(named->text), nullptr, Release, named));
+  return Tensor(DT_STRING, Shape({2}), std::move(buffer), named->text);
+}
+
+std::shared_ptr<Resource> FindByStringHandle(const Tensor& handle) {
+  if (handle.dtype() != DT_STRING || handle.num_elements() != 2) return nullptr;
+  const std::lock_guard<std::mutex> lock(AllHandles().mutex);
+  const auto found = AllHandles().by_text.find(handle.raw());
+  return found == AllHandles().by_text.end() ? nullptr : found->second->resource;
+}
+
+}  // namespace weir

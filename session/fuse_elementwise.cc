@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "weir/kernels/fused_elementwise.h"
+#include "weir/session/fusion.h"
+
+// Element-wise neighbours become one node, _FusedElementwise, whose kernel computes them tile by
+// tile (kernels/fused_elementwise.cc): memory is walked once, and a step has fewer nodes.
+//
+// The nodes are visited users first. A node joins the region of its users if all of them are in
+// one: then its value is needed nowhere else, and the region can compute it. Otherwise it begins a
+// region of its own, whose result it is. So no value is computed twice, and the region stands in
+// the place of its last node, after everything that goes into it. All nodes of a region have the
+// shape of its result; a value of another shape, such as a vector that is added to every row, is an
+// argument. Nodes that wait for a control edge, or that are waited for or fetched, begin regions or
+// stay as they are.
+//
+// The kernel calls the same functions for the same elements as the kernels of the single nodes
+// would, so results are equal bit for bit.
+namespace weir {
+
+namespace {
+
+// On small tensors a region saves dispatches only, and two of them do not pay for it.
+constexpr int64_t kLarge = 1024;
+constexpr size_t kFewestOfSmall = 3;
+
+struct Region {
+  std::vector<int> nodes;                // the result's first: users before what they use
+  std::vector<int> values;               // nodes outside, output 0 of which is an argument so far
+  std::set<std::pair<int, int>> others;  // arguments that are other outputs
+};
+
+class ElementwiseFusion : public Fusion {
+ public:
+  using Fusion::Fusion;
+
+  void Run() {
+    FindUsers();
+    region_of_.assign(plan_.nodes.size(), -1);
+    for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
+      if (!IsElementwise(id)) continue;
+      const int region = RegionOfUsers(id);
+      if (region < 0 || !Join(id, region)) Begin(id);
+    }
+    for (Region& region : regions_) {
+      const int64_t elements = plan_.nodes[region.nodes[0]].shapes[0].num_elements();
+      if (region.nodes.size() >= (elements >= kLarge ? 2 : kFewestOfSmall)) Replace(region);
+    }
+  }
+
+ private:
+  // BiasAdd adds a vector to the last dimension, as AddV2 does.
+  static absl::string_view StepOf(const PlanNode& n) {
+    const std::string& op = n.node->op_name();
+    const bool is_sum =
+        op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC";
+    return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
+  }
+
+  bool IsElementwise(int id) const {
+    const PlanNode& n = plan_.nodes[id];
+    if (!IsFusable(n) || n.node->num_outputs() != 1 || !n.controls.empty()) return false;
+    const DataType type = n.node->output_type(0);
+    const Shape& shape = n.shapes[0];
+    if (!shape.IsFullyDefined() || shape.num_elements() == 0) return false;
+    for (const PlanValue& v : n.inputs) {
+      if (plan_.nodes[v.node].type(v.output) != type || !ShapeOf(v).IsFullyDefined()) return false;
+    }
+    const std::optional<FusableOp> op = FindFusableOp(StepOf(n), n.inputs.size(), type);
+    if (!op || n.inputs.size() == 1) return op.has_value();
+    const absl::StatusOr<Shape> both = BroadcastShapes(ShapeOf(n.inputs[0]), ShapeOf(n.inputs[1]));
+    return both.ok() && *both == shape &&
+           (op->broadcasts || ShapeOf(n.inputs[0]) == ShapeOf(n.inputs[1]));
+  }
+
+  // -1 unless all users are in one.
+  int RegionOfUsers(int id) const {
+    if (users_[id].empty() || uses_others_[id]) return -1;
+    int region = -1;
+    for (const int user : users_[id]) {
+      if (user < 0 || region_of_[user] < 0) return -1;
+      if (region >= 0 && region_of_[user] != region) return -1;
+      region = region_of_[user];
+    }
+    return region;
+  }
+
+  void Begin(int id) {
+    region_of_[id] = static_cast<int>(regions_.size());
+    regions_.emplace_back();
+    AddNode(id, &regions_.back());
+  }
+
+  bool Join(int id, int number) {
+    Region& region = regions_[number];
+    const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.nodes[0]];
+    if (n.shapes[0] != result.shapes[0] || n.loop != result.loop ||
+        n.node->output_type(0) != result.node->output_type(0) ||
+        region.nodes.size() >= kMostFusedOps) {
+      return false;
+    }
+    Region with = region;
+    std::erase(with.values, id);
+    AddNode(id, &with);
+    if (with.values.size() + with.others.size() > kMostFusedArguments) return false;
+    region = std::move(with);
+    region_of_[id] = number;
+    return true;
+  }
+
+  void AddNode(int id, Region* region) const {
+    region->nodes.push_back(id);
+    for (const PlanValue& v : plan_.nodes[id].inputs) {
+      if (v.output != 0) {
+        region->others.emplace(v.node, v.output);
+      } else if (!absl::c_linear_search(region->values, v.node)) {
+        region->values.push_back(v.node);
+      }
+    }
+  }
+
+  // Kernels of regions look at nothing of their arguments but the type.
+  Output Stand(DataType type) {
+    Output& stand = stands_[type];
+    if (!stand)
+      stand = NodeBuilder(made(), "Placeholder")
+                  .Name("fused/argument")
+                  .Attr("dtype", type)
+                  .BuildOutput();
+    return stand;
+  }
+
+  void Replace(const Region& region) {
+    PlanNode& result = plan_.nodes[region.nodes[0]];
+    const DataType type = result.node->output_type(0);
+    std::vector<PlanValue> values;  // the arguments, then the nodes in the order of their steps
+    for (const int node : region.values) values.push_back({node, 0});
+    for (const auto& [node, output] : region.others) values.push_back({node, output});
+    const size_t num_arguments = values.size();
+    std::vector<std::string> ops;
+    std::vector<int64_t> operands;
+    std::vector<float> params;
+    double cost_ns = 0;
+    for (auto id = region.nodes.rbegin(); id != region.nodes.rend(); ++id) {
+      const PlanNode& n = plan_.nodes[*id];
+      const char* const param = FindFusableOp(StepOf(n), n.inputs.size(), type)->param;
+      ops.emplace_back(StepOf(n));
+      params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
+      for (size_t k = 0; k < 2; ++k) {
+        operands.push_back(k < n.inputs.size() ? absl::c_find(values, n.inputs[k]) - values.begin()
+                                               : -1);
+      }
+      values.push_back({*id, 0});
+      cost_ns += n.cost_ns;
+    }
+    NodeBuilder builder(made(), "_FusedElementwise");
+    builder.Name(result.node->name())
+        .InputList(Outputs(num_arguments, Stand(type)))
+        .Attr("fused_ops", ops)
+        .Attr("operands", operands)
+        .Attr("params", params);
+    Node* const node = builder.Build();
+    if (!made().TakeStatus().ok() || node == nullptr) return;
+    const KernelDef* const def = env_.kernels.Find(*node, kCpu);
+    if (def == nullptr) return;
+    std::vector<Shape> shapes;
+    for (size_t i = 0; i < num_arguments; ++i) shapes.push_back(ShapeOf(values[i]));
+    const KernelInit init{*node, *result.device, env_.resources, shapes, env_.functions};
+    absl::StatusOr<Kernel> kernel = def->make(init);
+    if (!kernel.ok()) return;
+    result.node = node;
+    result.def = def;
+    result.inputs.assign(values.begin(), values.begin() + static_cast<int64_t>(num_arguments));
+    result.kernel = result.device->Wrap(init, *std::move(kernel));
+    result.cost_ns = cost_ns;
+    for (size_t i = 1; i < region.nodes.size(); ++i) plan_.nodes[region.nodes[i]].removed = true;
+  }
+
+  std::vector<Region> regions_;
+  std::vector<int> region_of_;  // by node; -1: in none
+  std::map<DataType, Output> stands_;
+};
+
+}  // namespace
+
+void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env) {
+  ElementwiseFusion(plan, env).Run();
+}
+
+}  // namespace weir

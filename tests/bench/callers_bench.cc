@@ -1,0 +1,130 @@
+// W11 of the suite: 1, 4 and 16 threads call one prepared step of one session in a closed loop,
+// each with an input of its own.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "weir/session/weir.h"
+#include "weir/tests/bench/timing.h"
+
+ABSL_FLAG(std::string, graphs, "", "folder with w4_mobilenet_v2.pb");
+ABSL_FLAG(std::string, only, "", "workloads whose names contain this");
+ABSL_FLAG(std::vector<std::string>, callers, (std::vector<std::string>{"1", "4", "16"}),
+          "how many threads, one figure after the other");
+ABSL_FLAG(double, budget, 2, "seconds for each");
+
+namespace weir::bench {
+namespace {
+
+// The MLP of W2, forward.
+Output Mlp(Graph& g, const Output& x) {
+  Output y = x;
+  int64_t in = 784;
+  for (const int64_t out : {512, 512, 10}) {
+    const Variable w = GetVariable(g, absl::StrCat("w", out, "_", in), {in, out}, GlorotUniform(1));
+    const Variable b = GetVariable(g, absl::StrCat("b", out, "_", in), {out}, Zeros());
+    y = BiasAdd(MatMul(y, w.value()), b.value());
+    if (out != 10) y = Relu(y);
+    in = out;
+  }
+  return y;
+}
+
+struct Calls {
+  double per_second, p50_us, p99_us;
+};
+
+absl::StatusOr<Calls> Call(const Step& step, const Shape& shape, int threads, double budget) {
+  std::atomic<bool> ends{false};
+  std::mutex mutex;
+  std::vector<double> latencies;
+  absl::Status failed;
+  const double start = Now();
+  std::vector<std::thread> callers;
+  for (int t = 0; t < threads; ++t) {
+    callers.emplace_back([&, t] {
+      Tensor input(DT_FLOAT, shape);
+      std::fill(input.flat<float>().begin(), input.flat<float>().end(),
+                static_cast<float>(t + 1) / 16);
+      std::vector<double> own;
+      Tensors out;
+      absl::Status status;
+      while (status.ok() && !ends) {
+        const double call = Now();
+        status = step.Run({input}, &out);
+        own.push_back(Now() - call);
+      }
+      const std::lock_guard<std::mutex> lock(mutex);
+      latencies.insert(latencies.end(), own.begin(), own.end());
+      if (!status.ok()) failed = status;
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(budget));
+  ends = true;
+  for (std::thread& caller : callers) caller.join();
+  const double seconds = Now() - start;
+  WEIR_RETURN_IF_ERROR(failed);
+  std::sort(latencies.begin(), latencies.end());
+  const auto quantile = [&](double q) {
+    return latencies[static_cast<size_t>(q * static_cast<double>(latencies.size() - 1))] * 1e6;
+  };
+  return Calls{static_cast<double>(latencies.size()) / seconds, quantile(0.5), quantile(0.99)};
+}
+
+absl::Status Run(const std::string& workload, Graph& g, const Output& x, const Output& y,
+                 const Shape& shape) {
+  const double budget = absl::GetFlag(FLAGS_budget);
+  WEIR_RETURN_IF_ERROR(g.status());
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, {.num_threads = 2}));
+  if (!GlobalVariables(g).empty()) {
+    WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, Outputs{}, {GlobalVariablesInitializer(g)}).status());
+  }
+  WEIR_ASSIGN_OR_RETURN(const Step step, session.Prepare({x}, {y}, {}));
+  for (const std::string& threads : absl::GetFlag(FLAGS_callers)) {
+    int n = 0;
+    if (!absl::SimpleAtoi(threads, &n) || n < 1)
+      return InvalidArgument("--callers: '", threads, "' is no number of threads");
+    // The first callers of a step make its memory, and warm the threads' own.
+    WEIR_RETURN_IF_ERROR(Call(step, shape, n, budget / 4).status());
+    WEIR_ASSIGN_OR_RETURN(const Calls calls, Call(step, shape, n, budget));
+    const std::string name = absl::StrCat(workload, "_t", n);
+    Emit({name, "calls_per_s", calls.per_second, "steps/s"});
+    Emit({name, "p50", calls.p50_us, "us/run"});
+    Emit({name, "p99", calls.p99_us, "us/run"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunAll() {
+  const std::string only = absl::GetFlag(FLAGS_only);
+  if (absl::StrContains("W11.mlp_b1", only)) {
+    Graph g;
+    const Output x = Placeholder(g, DT_FLOAT, {1, 784}, "x");
+    WEIR_RETURN_IF_ERROR(Run("W11.mlp_b1", g, x, Mlp(g, x), Shape({1, 784})));
+  }
+  if (absl::StrContains("W11.mobilenet_v2_b1", only)) {
+    Graph g;
+    WEIR_RETURN_IF_ERROR(
+        ImportGraphFile(g, absl::GetFlag(FLAGS_graphs) + "/w4_mobilenet_v2.pb").status());
+    WEIR_ASSIGN_OR_RETURN(const Output x, g.FindOutput("x"));
+    WEIR_ASSIGN_OR_RETURN(const Output y, g.FindOutput("y"));
+    WEIR_RETURN_IF_ERROR(Run("W11.mobilenet_v2_b1", g, x, y, Shape({1, 224, 224, 3})));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  weir::bench::ParseFlags(argc, argv,
+                          "Calls one step from several threads.\nExample: callers_bench "
+                          "--graphs=$HOME/.cache/weir-bench/graphs --callers=1,2");
+  return weir::bench::ExitCode(weir::bench::RunAll());
+}

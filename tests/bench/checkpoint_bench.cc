@@ -1,0 +1,89 @@
+// W7 of the suite: saves and restores many variables. A save syncs its files before it says that
+// they are there; without the sync it cannot be asked for, so `save_fsync` is what there is.
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/flags/flag.h"
+#include "weir/session/weir.h"
+#include "weir/tests/bench/timing.h"
+
+ABSL_FLAG(std::string, dir, ".", "where the checkpoints are written; they are removed again");
+ABSL_FLAG(std::string, only, "", "workloads whose names contain this");
+ABSL_FLAG(int, repeats, 4, "saves and restores");
+
+namespace weir::bench {
+namespace {
+
+absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
+                 const std::string& directory) {
+  const double bytes = static_cast<double>(count * elements) * 4;
+  double start = Now();
+  Graph g;
+  for (int64_t i = 0; i < count; ++i)
+    GetVariable(g, absl::StrCat("v", i), {elements}, Constant(static_cast<double>(i) * 0.5));
+  WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(g, {.max_to_keep = 1}));
+  const Operation init = GlobalVariablesInitializer(g);
+  WEIR_RETURN_IF_ERROR(g.status());
+  Emit({workload, "build_graph", Now() - start, "s"});
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
+  start = Now();
+  WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, Outputs{}, {init}).status());
+  Emit({workload, "initialise", Now() - start, "s"});
+
+  std::vector<double> saves, restores;
+  double save_peak = 0, restore_peak = 0;
+  for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i) {
+    double before = ResidentMegabytes();
+    ResetPeak();
+    start = Now();
+    WEIR_ASSIGN_OR_RETURN(
+        const std::string path,
+        saver.Save(session, directory + "/m",
+                   {.global_step = i, .write_state = false, .write_meta_graph = false}));
+    saves.push_back(Now() - start);
+    save_peak = std::max(save_peak, PeakMegabytes() - before);
+    before = ResidentMegabytes();
+    ResetPeak();
+    start = Now();
+    WEIR_RETURN_IF_ERROR(saver.Restore(session, path));
+    restores.push_back(Now() - start);
+    restore_peak = std::max(restore_peak, PeakMegabytes() - before);
+  }
+  const auto rate = [&](double s) { return bytes / s * 1e-9; };
+  std::sort(saves.begin(), saves.end());
+  std::sort(restores.begin(), restores.end());
+  Emit(workload, "save_fsync", saves, "GB/s", rate);
+  Emit(workload, "restore", restores, "GB/s", rate);
+  Emit({workload, "save_peak_extra", save_peak, "MB"});
+  Emit({workload, "restore_peak_extra", restore_peak, "MB"});
+  // The last variable is as it was.
+  WEIR_ASSIGN_OR_RETURN(const Tensors last, session.Run(Feeds{}, {GlobalVariables(g).back()}));
+  const double is = last[0].data<float>()[elements - 1], was = static_cast<double>(count - 1) * 0.5;
+  return is == was ? absl::OkStatus() : Internal("The last variable is ", is, " and was ", was);
+}
+
+absl::Status RunAll() {
+  const std::filesystem::path own = std::filesystem::path(absl::GetFlag(FLAGS_dir)) / "w7_weir";
+  absl::Status status;
+  for (const auto& [name, count, elements] :
+       {std::tuple{"W7.big_100x10MiB", 100, 2621440}, {"W7.many_10000x1KiB", 10000, 256}}) {
+    if (!status.ok() || !absl::StrContains(name, absl::GetFlag(FLAGS_only))) continue;
+    std::filesystem::remove_all(own);
+    std::filesystem::create_directories(own);
+    status = Run(name, count, elements, own.string());
+  }
+  std::filesystem::remove_all(own);
+  return status;
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main(int argc, char** argv) {
+  weir::bench::ParseFlags(
+      argc, argv,
+      "Saves and restores variables.\nExample: checkpoint_bench --dir=/tmp --only=many");
+  return weir::bench::ExitCode(weir::bench::RunAll());
+}

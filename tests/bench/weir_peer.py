@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Weir as a peer of the suite: runs one of W1 to W11 and prints JSON lines in the suite's form.
+
+usage: weir_peer.py W4 [--graphs DIR] [--programs DIR]
+
+run_peers.py of the suite takes it as `--extra weir='.../weir_peer.py'`. BENCH_BUDGET_S is the time
+for each figure, BENCH_DIR where checkpoints are written.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+from workloads import WORKLOADS, for_peers, for_weir
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "..", "..", "bazel-bin")
+GRAPHS = os.path.expanduser("~/.cache/weir-bench/graphs")
+BUDGET = os.environ.get("BENCH_BUDGET_S", "2")
+
+
+def emit(row):
+    print(json.dumps(row), flush=True)
+
+
+def pass_on(command, change=lambda row: row):
+    """The JSON lines that a program prints; its errors go where ours go."""
+    out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    for line in out.splitlines():
+        if line.startswith("{"):
+            emit(change(json.loads(line)))
+
+
+def graphs(family, program, folder):
+    for name, graph, arguments, _, _ in WORKLOADS:
+        if name.split(".")[0] == family:
+            path = os.path.join(folder, graph + ".pb")
+            pass_on([program, name, path, "--budget=" + BUDGET] + for_weir(arguments), for_peers)
+
+
+def cold(weir, folder, repeats=7):
+    """W9: from the start of a process that runs a tiny frozen graph to its exit."""
+    command = [weir, "run", os.path.join(folder, "w9_tiny.pb"), "--feed", "x:0=[[1,2,3,4]]",
+               "--fetch", "y:0"]  # fmt: skip
+    runs = []
+    for i in range(repeats + 1):  # the first one warms the page cache
+        start = time.perf_counter()
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        if status != 0:
+            sys.exit("weir_peer.py: %s: status %d" % (" ".join(command), status))
+        if i > 0:
+            cpu = usage.ru_utime + usage.ru_stime
+            runs.append((time.perf_counter() - start, cpu, usage.ru_maxrss / 1024))
+    walls = sorted(run[0] for run in runs)
+    row = {"workload": "W9.cold", "peer": "weir"}
+    emit(dict(row, metric="start_to_exit", value=walls[0], unit="s",
+              median=walls[len(walls) // 2], repeats=repeats))  # fmt: skip
+    emit(dict(row, metric="cpu", value=min(run[1] for run in runs), unit="s"))
+    emit(dict(row, metric="peak_rss", value=max(run[2] for run in runs), unit="MB"))
+    stripped = subprocess.run(["strip", "-o", "/dev/stdout", weir], stdout=subprocess.PIPE)
+    emit(dict(row, metric="package_size", value=len(stripped.stdout) / 1e6, unit="MB"))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("workload", metavar="W4")
+    parser.add_argument("--graphs", default=GRAPHS, help="made by the suite's make_graphs.py")
+    parser.add_argument("--programs", default=PROGRAMS, metavar="BAZEL-BIN")
+    flags = parser.parse_args()
+    program = lambda name: os.path.join(flags.programs, "tests", "bench", name)  # noqa: E731
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # as the suite's rules say
+    budget = "--budget=" + BUDGET
+    family = flags.workload
+    if family == "W7":
+        pass_on([program("checkpoint_bench"), "--dir", os.environ.get("BENCH_DIR", ".")])
+    elif family == "W8":
+        pass_on([program("scale_bench"), budget])
+    elif family == "W9":
+        cold(os.path.join(flags.programs, "tools", "weir"), flags.graphs)
+    elif family == "W10":
+        pass_on([program("ops_bench"), budget])
+    elif family == "W11":
+        pass_on([program("callers_bench"), budget, "--graphs", flags.graphs])
+    else:
+        graphs(family, program("graph_bench"), flags.graphs)
+
+
+if __name__ == "__main__":
+    main()

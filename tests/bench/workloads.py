@@ -1,0 +1,68 @@
+"""The workloads of the suite whose graphs are files: what Weir's graph_bench and the suite's driver
+of TensorFlow's C API are given, and what each figure is called beside the other peers'."""
+
+CHAIN = ["--init=init_all", "--per=1000"]
+TRAIN = ["--init=init_all", "--fetch=loss", "--target=train"]
+IMAGES = "224,224,3"
+
+
+def training(batch, image):
+    return TRAIN + ["--feed=x:%d,%s" % (batch, image), "--feed=labels:%d" % batch]
+
+
+def embedding(vocabulary):
+    ids = ["--feed=c:1024", "--feed=o:1024", "--feed=n:64"]
+    return TRAIN + ids + ["--int-range=%d" % vocabulary]
+
+
+# name, graph, arguments of both programs, TensorFlow's alone, unit
+WORKLOADS = [
+    ("W1.read", "w1_read", ["--init=init_all"], [], "us/step"),
+    ("W1.feed1k", "w1_feed1k", ["--feed=x:256"], [], "us/step"),
+    ("W1.chain1000", "w1_chain1000", CHAIN, ["--noopt"], "ns/node"),
+    ("W1.wide10000", "w1_wide10000", ["--init=init_all", "--per=10000"], ["--noopt"], "ns/node"),
+    ("W1.while100k", "w1_while100k", ["--per=100000"], [], "ns/iteration"),
+    ("random chain 1", "chain1", CHAIN, ["--noopt"], "ns/node"),
+    ("random chain 2", "chain2", CHAIN, ["--noopt"], "ns/node"),
+    ("W2.mlp_b32", "w2_mlp_b32", training(32, "784"), [], "us/step"),
+    ("W2.mlp_b256", "w2_mlp_b256", training(256, "784"), [], "us/step"),
+    ("W3.lenet_b64", "w3_lenet_b64", training(64, "28,28,1"), [], "us/step"),
+    ("W3.resnet20_b32", "w3_resnet20_b32", training(32, "32,32,3"), [], "us/step"),
+    ("W4.resnet50_b1", "w4_resnet50", ["--feed=x:1," + IMAGES], [], "us/step"),
+    ("W4.resnet50_b16", "w4_resnet50", ["--feed=x:16," + IMAGES], [], "us/step"),
+    ("W4.mobilenet_v2_b1", "w4_mobilenet_v2", ["--feed=x:1," + IMAGES], [], "us/step"),
+    ("W4.mobilenet_v2_b16", "w4_mobilenet_v2", ["--feed=x:16," + IMAGES], [], "us/step"),
+    ("W5.lstm", "w5_lstm", TRAIN + ["--feed=x:32,64,256"], [], "us/step"),
+    ("W5.encoder", "w5_encoder", TRAIN + ["--feed=x:8,128,256"], [], "us/step"),
+    ("W6.sgd_v1000000", "w6_sgd_v1000000", embedding(1000000), [], "us/step"),
+    ("W6.sgd_v10000", "w6_sgd_v10000", embedding(10000), [], "us/step"),
+    ("W6.adagrad_v1000000", "w6_adagrad_v1000000", embedding(1000000), [], "us/step"),
+    ("W8.graph100000", "w8_graph100000", ["--feed=x:4", "--per=100000"], ["--noopt"], "ns/node"),
+]
+
+
+def for_weir(arguments):
+    """Weir's program takes feeds as they are."""
+    return [argument.removeprefix("--feed=") for argument in arguments]
+
+
+def for_peers(row):
+    """A line of graph_bench or of the C API's driver under the names of the suite's other peers, or
+    None for one that they do not have."""
+    row = dict(row)
+    family = row["workload"].split(".")[0]
+    if row["metric"] == "first_run" and family in ("W2", "W3", "W5", "W6"):
+        row["metric"] = "first_step"
+    if row["metric"] != "steady_run":
+        return row
+    if family == "W1":
+        row["metric"] = row["workload"]
+        row["unit"] = "ns/iter" if "while" in row["workload"] else row["unit"]
+    elif family == "W4":
+        images = int(row["workload"].rsplit("_b", 1)[1])
+        row["metric"], row["unit"] = "images_per_s", "img/s"
+        row["value"], row["median"] = (images * 1e6 / row[key] for key in ("value", "median"))
+    elif family in ("W2", "W3", "W5", "W6"):
+        row["metric"], row["unit"] = "steps_per_s", "steps/s"
+        row["value"], row["median"] = 1e6 / row["value"], 1e6 / row["median"]
+    return row
