@@ -1,7 +1,6 @@
 #include "weir/kernels/conv_dnnl.h"
 
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -38,50 +37,15 @@
 namespace weir {
 namespace {
 
-template <auto kDestroy>
-struct Destroy {
-  template <class T>
-  void operator()(T* p) const {
-    kDestroy(p);
-  }
-};
-using Memory = std::unique_ptr<dnnl_memory, Destroy<dnnl_memory_destroy>>;
-using Primitive = std::unique_ptr<dnnl_primitive, Destroy<dnnl_primitive_destroy>>;
-using PrimitiveDesc = std::unique_ptr<dnnl_primitive_desc, Destroy<dnnl_primitive_desc_destroy>>;
-using Stream = std::unique_ptr<dnnl_stream, Destroy<dnnl_stream_destroy>>;
+using Memory = DnnlMemory;
+using Primitive = DnnlPrimitive;
+using PrimitiveDesc = DnnlPrimitiveDesc;
 
 constexpr int kMaxPlans = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
 constexpr double kMinPieceFlops = 5e6;
 // What a piece may write if an activation follows.
 constexpr int64_t kMaxActivatedFloats = 256 * 1024;
-
-// Null if oneDNN cannot make one.
-dnnl_engine_t Engine() {
-  static const dnnl_engine_t engine = [] {
-    dnnl_engine_t e = nullptr;
-    return dnnl_engine_create(&e, dnnl_cpu, 0) == dnnl_success ? e : nullptr;
-  }();
-  return engine;
-}
-
-// The calling thread's stream, or null; oneDNN uses one thread when called from it.
-dnnl_stream_t ThreadStream() {
-  thread_local const Stream stream = [] {
-    omp_set_num_threads(1);
-    dnnl_stream_t s = nullptr;
-    const bool made = dnnl_stream_create(&s, Engine(), dnnl_stream_default_flags) == dnnl_success;
-    return Stream(made ? s : nullptr);
-  }();
-  return stream.get();
-}
-
-absl::StatusOr<Memory> Wrap(const dnnl_memory_desc_t& desc, const void* data) {
-  dnnl_memory_t m = nullptr;
-  const dnnl_status_t status = dnnl_memory_create(&m, &desc, Engine(), const_cast<void*>(data));
-  if (status != dnnl_success) return DnnlStatus(status, "describe an operand of a convolution");
-  return Memory(m);
-}
 
 // Dimensions in oneDNN's order, which has channels first whatever the layout in memory.
 struct Dims {
@@ -157,25 +121,6 @@ struct PartPrimitive {
   dnnl_memory_desc_t input, filter, bias, output, scratchpad;
 };
 
-// How the library is to run a primitive: in memory of ours, and adding to what is there already.
-using Attributes = std::unique_ptr<dnnl_primitive_attr, Destroy<dnnl_primitive_attr_destroy>>;
-Attributes MakeAttributes(bool add) {
-  dnnl_primitive_attr_t raw = nullptr;
-  if (dnnl_primitive_attr_create(&raw) != dnnl_success) return {};
-  Attributes attr(raw);
-  if (dnnl_primitive_attr_set_scratchpad_mode(raw, dnnl_scratchpad_mode_user) != dnnl_success)
-    return {};
-  if (!add) return attr;
-  dnnl_post_ops_t ops = nullptr;
-  if (dnnl_post_ops_create(&ops) != dnnl_success) return {};
-  const std::unique_ptr<dnnl_post_ops, Destroy<dnnl_post_ops_destroy>> owned(ops);
-  if (dnnl_post_ops_append_sum(ops, 1) != dnnl_success ||
-      dnnl_primitive_attr_set_post_ops(raw, ops) != dnnl_success) {
-    return {};
-  }
-  return attr;
-}
-
 // Null if oneDNN has none.
 std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, const Part& part,
                                              int64_t out_channels, const dnnl_memory_desc_t& filter,
@@ -207,13 +152,13 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
         bias ? &p->bias : nullptr, &p->output, strides.at, dilations.at, pads_before.at,
         pads_after.at);
   };
-  const Attributes attr = MakeAttributes(add);
+  const DnnlAttributes attr = MakeDnnlAttributes(add);
   if (attr == nullptr) return nullptr;
 
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t raw = nullptr;
   if (forward(&desc) != dnnl_success ||
-      dnnl_primitive_desc_create(&raw, &desc, attr.get(), Engine(), nullptr) != dnnl_success) {
+      dnnl_primitive_desc_create(&raw, &desc, attr.get(), DnnlEngine(), nullptr) != dnnl_success) {
     return nullptr;
   }
   PrimitiveDesc pd(raw);
@@ -228,8 +173,8 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
                   &desc, dnnl_convolution_direct, &p->input, &filter, nullptr, &p->output,
                   strides.at, dilations.at, pads_before.at, pads_after.at);
     raw = nullptr;
-    if (status != dnnl_success ||
-        dnnl_primitive_desc_create(&raw, &desc, attr.get(), Engine(), hint.get()) != dnnl_success) {
+    if (status != dnnl_success || dnnl_primitive_desc_create(&raw, &desc, attr.get(), DnnlEngine(),
+                                                             hint.get()) != dnnl_success) {
       return nullptr;
     }
     pd.reset(raw);
@@ -252,24 +197,13 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   return p;
 }
 
-// A primitive that copies from one layout of the filter to the other.
-Primitive MakeReorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to) {
-  dnnl_primitive_desc_t raw = nullptr;
-  if (dnnl_reorder_primitive_desc_create(&raw, &from, Engine(), &to, Engine(), nullptr) !=
-      dnnl_success)
-    return {};
-  const PrimitiveDesc pd(raw);
-  dnnl_primitive_t primitive = nullptr;
-  if (dnnl_primitive_create(&primitive, pd.get()) != dnnl_success) return {};
-  return Primitive(primitive);
-}
-
 absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from_desc,
                         const void* from, const dnnl_memory_desc_t& to_desc, void* to) {
-  WEIR_ASSIGN_OR_RETURN(const Memory source, Wrap(from_desc, from));
-  WEIR_ASSIGN_OR_RETURN(const Memory target, Wrap(to_desc, to));
+  WEIR_ASSIGN_OR_RETURN(const Memory source, DnnlWrap(from_desc, from));
+  WEIR_ASSIGN_OR_RETURN(const Memory target, DnnlWrap(to_desc, to));
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source.get()}, {DNNL_ARG_TO, target.get()}};
-  return DnnlStatus(dnnl_primitive_execute(reorder, ThreadStream(), 2, args), "reorder a filter");
+  return DnnlStatus(dnnl_primitive_execute(reorder, DnnlThreadStream(), 2, args),
+                    "reorder a filter");
 }
 
 int64_t FloatsOf(const dnnl_memory_desc_t& desc) {
@@ -290,7 +224,7 @@ class DnnlConvPlan {
   // Null if oneDNN has no kernel for it.
   static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape,
                                                   int threads, const Epilogue& epilogue) {
-    if (Engine() == nullptr || ThreadStream() == nullptr) return nullptr;
+    if (DnnlEngine() == nullptr || DnnlThreadStream() == nullptr) return nullptr;
     const int64_t slices = Slices(pass, shape, threads);
     const auto plain = FilterDesc(shape, RowDim(shape), slices, /*packed=*/false);
     // "Any" until the first primitive has decided.
@@ -305,8 +239,8 @@ class DnnlConvPlan {
     }
     if (!cut) return nullptr;
     const bool unpack = pass == ConvPass::kBackpropFilter;
-    plan->reorder_ = unpack ? MakeReorder(plan->packed_desc_, plan->plain_desc_)
-                            : MakeReorder(plan->plain_desc_, plan->packed_desc_);
+    plan->reorder_ = unpack ? MakeDnnlReorder(plan->packed_desc_, plan->plain_desc_)
+                            : MakeDnnlReorder(plan->plain_desc_, plan->packed_desc_);
     if (plan->reorder_ == nullptr) return nullptr;
     return plan;
   }
@@ -396,14 +330,14 @@ class DnnlConvPlan {
     const float* const bias_data =
         epilogue_.bias ? operands.epilogue.bias + piece.slice * slice_channels() : nullptr;
     filter += piece.slice * slice_floats();
-    const dnnl_stream_t stream = ThreadStream();
+    const dnnl_stream_t stream = DnnlThreadStream();
     if (stream == nullptr) return Internal("oneDNN cannot make a stream");
     WEIR_ASSIGN_OR_RETURN(const Memory in,
-                          Wrap(piece.part->input, operands.input + piece.input_offset));
-    WEIR_ASSIGN_OR_RETURN(const Memory out, Wrap(piece.part->output, result));
-    WEIR_ASSIGN_OR_RETURN(const Memory bias, Wrap(piece.part->bias, bias_data));
-    WEIR_ASSIGN_OR_RETURN(const Memory weights, Wrap(piece.part->filter, filter));
-    WEIR_ASSIGN_OR_RETURN(const Memory scratch, Wrap(piece.part->scratchpad, scratchpad));
+                          DnnlWrap(piece.part->input, operands.input + piece.input_offset));
+    WEIR_ASSIGN_OR_RETURN(const Memory out, DnnlWrap(piece.part->output, result));
+    WEIR_ASSIGN_OR_RETURN(const Memory bias, DnnlWrap(piece.part->bias, bias_data));
+    WEIR_ASSIGN_OR_RETURN(const Memory weights, DnnlWrap(piece.part->filter, filter));
+    WEIR_ASSIGN_OR_RETURN(const Memory scratch, DnnlWrap(piece.part->scratchpad, scratchpad));
     const bool forward = pass_ == ConvPass::kForward;
     const dnnl_exec_arg_t args[] = {
         {pass_ == ConvPass::kBackpropInput ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, in.get()},
@@ -558,7 +492,7 @@ absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const Conv
   for (const auto& plan : plans_) {
     if (plan->IsFor(shape, threads)) return plan;
   }
-  ThreadStream();  // one thread while primitives are made
+  DnnlThreadStream();  // one thread while primitives are made
   std::shared_ptr<const DnnlConvPlan> plan = DnnlConvPlan::Make(pass_, shape, threads, epilogue_);
   if (plan == nullptr) return plan;
   if (plans_.size() == kMaxPlans) {

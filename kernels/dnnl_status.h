@@ -3,6 +3,7 @@
 
 #include <dnnl.h>
 
+#include <memory>
 #include <mutex>
 
 #include "weir/core/status.h"
@@ -16,6 +17,31 @@ inline absl::Status DnnlStatus(dnnl_status_t status, absl::string_view what) {
     return absl::ResourceExhaustedError(absl::StrCat("oneDNN has no memory to ", what));
   return Internal("oneDNN failed to ", what, " (status ", static_cast<int>(status), ")");
 }
+
+template <auto kDestroy>
+struct DnnlDestroy {
+  template <class T>
+  void operator()(T* p) const {
+    kDestroy(p);
+  }
+};
+using DnnlMemory = std::unique_ptr<dnnl_memory, DnnlDestroy<dnnl_memory_destroy>>;
+using DnnlPrimitive = std::unique_ptr<dnnl_primitive, DnnlDestroy<dnnl_primitive_destroy>>;
+using DnnlPrimitiveDesc =
+    std::unique_ptr<dnnl_primitive_desc, DnnlDestroy<dnnl_primitive_desc_destroy>>;
+using DnnlAttributes =
+    std::unique_ptr<dnnl_primitive_attr, DnnlDestroy<dnnl_primitive_attr_destroy>>;
+
+// The CPU, or null if oneDNN cannot make an engine.
+dnnl_engine_t DnnlEngine();
+// The calling thread's stream, or null; oneDNN uses one thread when called from it.
+dnnl_stream_t DnnlThreadStream();
+absl::StatusOr<DnnlMemory> DnnlWrap(const dnnl_memory_desc_t& desc, const void* data);
+// A primitive is to run in memory of ours, and to add to what is there already, or not. Null if
+// oneDNN has no memory.
+DnnlAttributes MakeDnnlAttributes(bool add);
+// A primitive that copies from one layout to the other; null if there is none.
+DnnlPrimitive MakeDnnlReorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to);
 
 // The first error of work that several threads share.
 class FirstError {

@@ -1,9 +1,14 @@
 #ifndef WEIR_KERNELS_MATMUL_H_
 #define WEIR_KERNELS_MATMUL_H_
 
+#include <memory>
+#include <mutex>
+
+#include "absl/functional/function_ref.h"
 #include "weir/core/dtype.h"
 #include "weir/core/shape.h"
 #include "weir/core/status.h"
+#include "weir/core/tensor.h"
 #include "weir/core/thread_pool.h"
 
 namespace weir {
@@ -15,6 +20,7 @@ struct MatMulArgs {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   bool conjugate_a = false, conjugate_b = false;
+  friend bool operator==(const MatMulArgs&, const MatMulArgs&) = default;
 };
 
 // The product that MatMul computes of matrices of these shapes. INVALID_ARGUMENT if there is none.
@@ -38,6 +44,37 @@ using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_
                          uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
 absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
                        const void* b, void* c);
+
+// Products of floats that a loop computes again and again, mostly with the same B, a weight. Once
+// that has come twice in a step it is kept packed, as oneDNN wants it, for the calls that follow.
+// One for each node; thread-safe.
+class LoopMatMul {
+ public:
+  // Called for each block of the result when it is there, from any thread.
+  using Finish =
+      absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
+
+  LoopMatMul();
+  ~LoopMatMul();
+  // C = op(A) op(B), added to what C holds if `adds`. False, and nothing is done, if the B at hand
+  // is not packed.
+  absl::StatusOr<bool> Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
+                           const float* a, const Tensor& b, float* c, bool adds, Finish finish);
+
+ private:
+  struct Packed;
+  static std::shared_ptr<const Packed> Pack(ThreadPool& pool, const MatMulArgs& args,
+                                            const Tensor& b);
+
+  std::mutex mutex_;  // guards what follows
+  int64_t step_id_ = -1;
+  MatMulArgs args_;
+  Tensor b_;  // held, so that nobody writes to it: owners copy what is shared
+  std::shared_ptr<const Packed> packed_;
+};
+
+// How many pieces a product of floats is worth cutting into.
+int64_t ProductPieces(const MatMulArgs& args, int threads);
 
 }  // namespace weir
 

@@ -201,13 +201,9 @@ struct Cut {
 // pieces as are worth having, the one that packs least. Two pieces a thread let threads that come
 // late to a long product still help.
 Cut CutProduct(const MatMulArgs& g, int threads) {
-  constexpr double kNsPerProduct = 0.0115, kMinPieceNs = 20e3, kLongNs = 150e3;
   constexpr int64_t kMinRows = 32, kMinColumns = 64;
-  const double m = static_cast<double>(g.m), n = static_cast<double>(g.n),
-               ns = kNsPerProduct * m * n * static_cast<double>(g.k);
-  const double few = std::clamp(ns / kMinPieceNs, 1.0, 1.0 * threads);
-  const int64_t pieces =
-      threads == 1 ? 1 : static_cast<int64_t>(std::clamp(ns / kLongNs, few, 2.0 * threads));
+  const double m = static_cast<double>(g.m), n = static_cast<double>(g.n);
+  const int64_t pieces = ProductPieces(g, threads);
   Cut best;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t rows = 1; rows <= std::min(pieces, std::max<int64_t>(1, g.m / kMinRows)); ++rows) {
@@ -286,6 +282,14 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
 
 }  // namespace
 
+int64_t ProductPieces(const MatMulArgs& g, int threads) {
+  constexpr double kNsPerProduct = 0.0115, kMinPieceNs = 20e3, kLongNs = 150e3;
+  const double ns = kNsPerProduct * static_cast<double>(g.m) * static_cast<double>(g.n) *
+                    static_cast<double>(g.k);
+  const double few = std::clamp(ns / kMinPieceNs, 1.0, 1.0 * threads);
+  return threads == 1 ? 1 : static_cast<int64_t>(std::clamp(ns / kLongNs, few, 2.0 * threads));
+}
+
 absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, const void* a,
                        const void* b, void* c) {
   absl::Status status;
@@ -326,6 +330,7 @@ struct MatMulKernel {
 struct FusedMatMulKernel {
   Epilogue epilogue;
   bool transpose_a, transpose_b;
+  std::shared_ptr<LoopMatMul> in_loop;  // null outside of loops
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
@@ -357,6 +362,12 @@ struct FusedMatMulKernel {
       finish(0, 0, args.m, args.n);
       return absl::OkStatus();
     }
+    if (in_loop != nullptr && !IsSmall(args)) {
+      WEIR_ASSIGN_OR_RETURN(const bool done,
+                            in_loop->Run(c.pool(), c.step().step_id, args, a.data<float>(), b,
+                                         result, accumulates, finish));
+      if (done) return absl::OkStatus();
+    }
     return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, finish,
                        accumulates ? 1.f : 0.f);
   }
@@ -364,8 +375,10 @@ struct FusedMatMulKernel {
 
 absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::Read(init.node));
-  return Kernel(
-      FusedMatMulKernel{epilogue, init.attr<bool>("transpose_a"), init.attr<bool>("transpose_b")});
+  const bool in_loop = init.node.attr_or<bool>("_in_loop", false);
+  return Kernel(FusedMatMulKernel{epilogue, init.attr<bool>("transpose_a"),
+                                  init.attr<bool>("transpose_b"),
+                                  in_loop ? std::make_shared<LoopMatMul>() : nullptr});
 }
 
 // Products of the matrices in the last two dimensions, one for each element of the broadcast

@@ -82,7 +82,7 @@ class ProductFusion : public Fusion {
     for (Chain& chain : chains) {
       while (TakeUp(&chain)) {
       }
-      if (chain.bias || chain.addend) Replace(chain);
+      if (chain.bias || chain.addend || IsMatMulInLoop(chain)) Replace(chain);
     }
   }
 
@@ -127,6 +127,11 @@ class ProductFusion : public Fusion {
     chain->inner.push_back(chain->last);
     chain->last = id;
     return true;
+  }
+
+  // Its kernel may find that one of the matrices comes again in each iteration, and keep it packed.
+  bool IsMatMulInLoop(const Chain& chain) const {
+    return !chain.product->is_conv && plan_.nodes[chain.first].loop >= 0;
   }
 
   // A vector that is known to have an element a channel: of another one BiasAdd complains itself.
@@ -229,6 +234,7 @@ class ProductFusion : public Fusion {
     builder.Attr("num_args", static_cast<int64_t>(args.size()))
         .Attr("fused_ops", ops)
         .Attr("leakyrelu_alpha", chain.alpha);
+    if (IsMatMulInLoop(chain)) builder.Attr("_in_loop", true);
     Node* node = builder.Build();
     return made().TakeStatus().ok() ? node : nullptr;
   }

@@ -60,11 +60,11 @@ def figures(command):
     return {row["metric"]: row for row in rows}
 
 
-def compare(before, weir, peer, arguments, theirs_alone, rounds):
+def compare(before, weir, peer, arguments, alone, rounds):
     ours, theirs, ratios = [], [], []
     for _ in range(rounds):
-        ours.append(figures(before + [weir] + for_weir(arguments))["steady_run"])
-        theirs.append(figures(before + [peer] + arguments + theirs_alone)["steady_run"])
+        ours.append(figures(before + [weir] + for_weir(arguments) + alone[0])["steady_run"])
+        theirs.append(figures(before + [peer] + arguments + alone[1])["steady_run"])
         ratios.append(theirs[-1]["median"] / ours[-1]["median"])
 
     def both(rows):
@@ -91,7 +91,7 @@ def main():
     peer, graphs = build_peer(flags.suite, flags.work)
     print("| workload | unit | Weir best | median | TensorFlow best | median | TensorFlow / Weir |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    for name, graph, arguments, theirs_alone, unit in WORKLOADS:
+    for name, graph, arguments, alone, unit in WORKLOADS:
         if flags.only not in name:
             continue
         path = os.path.join(graphs, graph + ".pb")
@@ -100,7 +100,7 @@ def main():
             figures([flags.weir, name] + make)
         ours, theirs, ratios = compare(
             shlex.split(flags.before), flags.weir, peer,
-            [name, path, "--budget=%g" % flags.budget] + arguments, theirs_alone, flags.rounds,
+            [name, path, "--budget=%g" % flags.budget] + arguments, alone, flags.rounds,
         )  # fmt: skip
         print(
             "| %s | %s | %s | %s | **%.2f** (%.2f to %.2f) |"

@@ -35,10 +35,11 @@ def pass_on(command, change=lambda row: row):
 
 
 def graphs(family, program, folder):
-    for name, graph, arguments, _, _ in WORKLOADS:
+    for name, graph, arguments, alone, _ in WORKLOADS:
         if name.split(".")[0] == family:
             path = os.path.join(folder, graph + ".pb")
-            pass_on([program, name, path, "--budget=" + BUDGET] + for_weir(arguments), for_peers)
+            command = [program, name, path, "--budget=" + BUDGET] + for_weir(arguments) + alone[0]
+            pass_on(command, for_peers)
 
 
 def cold(weir, folder, repeats=7):
