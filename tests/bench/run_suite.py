@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Runs Weir and other runtimes on the suite's workloads, in turn, and writes down the ratios.
+
+usage: run_suite.py SUITE [--workloads W1,W4] [--peers tf,ort,capi] [--passes 2] [--write]
+
+SUITE is the folder with run_peers.py, whose peers need Python packages of their own (see its
+requirements.txt). Weir's programs are those in bazel-bin:
+
+    bazel build //tests/bench:all //tools:weir && python3 tests/bench/run_suite.py ../bench --write
+
+Every pass runs each program once, one after the other. A line of the table is one measurement:
+Weir's best value and the middle of its medians, the same of the peer that did best, and what one
+has to multiply the peer's speed by to get Weir's. --write puts the table into docs/benchmarks.md
+and all measurements into docs/benchmarks.json.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import compare
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DOCS = os.path.join(HERE, "..", "..", "docs")
+BEGIN, END = "<!-- written by tests/bench/run_suite.py -->", "<!-- end of what it writes -->"
+MORE_IS_BETTER = {"steps/s", "img/s", "GB/s", "GFLOP/s", "GOP/s", "nodes/s"}
+LESS_IS_BETTER = {"us/run", "us/step", "ns/node", "ns/iter", "s", "MB", "B/node"}
+
+
+def processor():
+    with open("/proc/cpuinfo") as lines:
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return "%d x %s" % (len(names), names[0] if names else platform.machine())
+
+
+def measure(flags, peer, graphs, out):
+    weir = "%s %s --graphs %s" % (sys.executable, os.path.join(HERE, "weir_peer.py"), graphs)
+    command = [
+        sys.executable, os.path.join(flags.suite, "run_peers.py"), "--workloads", flags.workloads,
+        "--peers", flags.peers, "--passes", str(flags.passes), "--capi", peer, "--graphs", graphs,
+        "--dir", flags.dir, "--extra", "weir=" + weir, "--out", out,
+    ]  # fmt: skip
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with open(out) as file:
+        return json.load(file)["measurements"]
+
+
+def key(row):
+    return row["workload"], row["metric"], row["unit"].replace("us/step", "us/run")
+
+
+def table(rows):
+    """Lines for the measurements that Weir and somebody else have."""
+    groups = {}
+    for row in rows:
+        if row["unit"] in MORE_IS_BETTER | LESS_IS_BETTER:
+            groups.setdefault(key(row), {}).setdefault(row["peer"], []).append(row)
+    yield "| workload | figure | Weir best, median | best peer | its best, median | Weir's speed |"
+    yield "|---|---|---|---|---|---|"
+    order = sorted(groups, key=lambda k: (int(re.match(r"W(\d+)", k[0]).group(1)), k))
+    for workload, metric, unit in order:
+        peers = dict(groups[workload, metric, unit])
+        weir = peers.pop("weir", None)
+        if weir is None or not peers:
+            continue
+        more = unit in MORE_IS_BETTER
+        best = lambda runs: (max if more else min)(r["value"] for r in runs)  # noqa: E731
+        middle = lambda runs: statistics.median(  # noqa: E731
+            r.get("median") or r["value"] for r in runs
+        )
+        name = (max if more else min)(peers, key=lambda peer: best(peers[peer]))
+        ratio = best(weir) / best(peers[name])
+        yield "| %s | %s (%s) | %.4g, %.4g | %s | %.4g, %.4g | **%.2f** |" % (
+            workload, "time" if metric == workload else metric, unit, best(weir), middle(weir),
+            name, best(peers[name]), middle(peers[name]), ratio if more else 1 / ratio,
+        )  # fmt: skip
+
+
+def write(lines, rows, flags):
+    heading = "%s, %s; `run_suite.py --workloads %s --peers %s --passes %d`:" % (
+        datetime.date.today(), processor(), flags.workloads, flags.peers, flags.passes
+    )  # fmt: skip
+    path = os.path.join(DOCS, "benchmarks.md")
+    with open(path) as file:
+        text = file.read()
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    if not after:
+        sys.exit("run_suite.py: %s has no place for the table: %s ... %s" % (path, BEGIN, END))
+    with open(path, "w") as file:
+        file.write("\n".join([before + BEGIN, "", heading, ""] + lines + ["", END]) + after)
+    keep = ("workload", "peer", "metric", "value", "unit", "median", "pass")
+    with open(os.path.join(DOCS, "benchmarks.json"), "w") as file:
+        measured = [json.dumps({k: row[k] for k in keep if k in row}) for row in rows]
+        head = '{"date": "%s", "machine": %s,\n "measurements": [\n  ' % (
+            datetime.date.today(), json.dumps(processor())
+        )  # fmt: skip
+        file.write(head + ",\n  ".join(measured) + "]}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("suite", metavar="SUITE")
+    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5,W6,W7,W8,W9,W10")
+    parser.add_argument("--peers", default="tf,ort,capi", help="also torch and jax")
+    parser.add_argument("--passes", type=int, default=2)
+    parser.add_argument("--dir", default=tempfile.gettempdir(), help="for the checkpoints of W7")
+    parser.add_argument("--write", action="store_true", help="into docs/")
+    parser.add_argument("--work", default=os.path.expanduser("~/.cache/weir-bench"))
+    flags = parser.parse_args()
+    peer, graphs = compare.build_peer(flags.suite, flags.work)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = measure(flags, peer, graphs, os.path.join(folder, "out.json"))
+    lines = list(table(rows))
+    print("\n".join(lines))
+    if flags.write:
+        write(lines, rows, flags)
+
+
+if __name__ == "__main__":
+    main()
