@@ -2,15 +2,12 @@
 // each with an input of its own.
 
 #include <algorithm>
-#include <atomic>
-#include <cstdio>
 #include <mutex>
-#include <numeric>
-#include <thread>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "weir/session/weir.h"
+#include "weir/tests/bench/callers.h"
 #include "weir/tests/bench/timing.h"
 
 ABSL_FLAG(std::string, graphs, "", "folder with w4_mobilenet_v2.pb");
@@ -18,6 +15,7 @@ ABSL_FLAG(std::string, only, "", "workloads whose names contain this");
 ABSL_FLAG(std::vector<std::string>, callers, (std::vector<std::string>{"1", "4", "16"}),
           "how many threads, one figure after the other");
 ABSL_FLAG(double, budget, 2, "seconds for each");
+ABSL_FLAG(std::string, write, "", "write the graph of the MLP to this file, for peers, and end");
 
 namespace weir::bench {
 namespace {
@@ -36,45 +34,25 @@ Output Mlp(Graph& g, const Output& x) {
   return y;
 }
 
-struct Calls {
-  double per_second, p50_us, p99_us;
-};
-
 absl::StatusOr<Calls> Call(const Step& step, const Shape& shape, int threads, double budget) {
-  std::atomic<bool> ends{false};
-  std::mutex mutex;
-  std::vector<double> latencies;
-  absl::Status failed;
-  const double start = Now();
-  std::vector<std::thread> callers;
+  std::vector<Tensor> inputs;
   for (int t = 0; t < threads; ++t) {
-    callers.emplace_back([&, t] {
-      Tensor input(DT_FLOAT, shape);
-      std::fill(input.flat<float>().begin(), input.flat<float>().end(),
+    inputs.emplace_back(DT_FLOAT, shape);
+    std::fill_n(inputs.back().data<float>(), inputs.back().num_elements(),
                 static_cast<float>(t + 1) / 16);
-      std::vector<double> own;
-      Tensors out;
-      absl::Status status;
-      while (status.ok() && !ends) {
-        const double call = Now();
-        status = step.Run({input}, &out);
-        own.push_back(Now() - call);
-      }
-      const std::lock_guard<std::mutex> lock(mutex);
-      latencies.insert(latencies.end(), own.begin(), own.end());
-      if (!status.ok()) failed = status;
-    });
   }
-  std::this_thread::sleep_for(std::chrono::duration<double>(budget));
-  ends = true;
-  for (std::thread& caller : callers) caller.join();
-  const double seconds = Now() - start;
-  WEIR_RETURN_IF_ERROR(failed);
-  std::sort(latencies.begin(), latencies.end());
-  const auto quantile = [&](double q) {
-    return latencies[static_cast<size_t>(q * static_cast<double>(latencies.size() - 1))] * 1e6;
-  };
-  return Calls{static_cast<double>(latencies.size()) / seconds, quantile(0.5), quantile(0.99)};
+  std::vector<Tensors> outputs(threads);
+  std::mutex mutex;
+  absl::Status failure;
+  const Calls calls = CallFrom(threads, budget, [&](int t) {
+    const absl::Status status = step.Run({inputs[t]}, &outputs[t]);
+    if (status.ok()) return true;
+    const std::lock_guard<std::mutex> lock(mutex);
+    failure = status;
+    return false;
+  });
+  if (calls.failed) return failure;
+  return calls;
 }
 
 absl::Status Run(const std::string& workload, Graph& g, const Output& x, const Output& y,
@@ -106,7 +84,13 @@ absl::Status RunAll() {
   if (absl::StrContains("W11.mlp_b1", only)) {
     Graph g;
     const Output x = Placeholder(g, DT_FLOAT, {1, 784}, "x");
-    WEIR_RETURN_IF_ERROR(Run("W11.mlp_b1", g, x, Mlp(g, x), Shape({1, 784})));
+    const Output y = Identity(Mlp(g, x), "y");
+    if (const std::string path = absl::GetFlag(FLAGS_write); !path.empty()) {
+      GlobalVariablesInitializer(g);
+      WEIR_RETURN_IF_ERROR(g.status());
+      return WriteFileAtomically(path, SerializeGraph(g));
+    }
+    WEIR_RETURN_IF_ERROR(Run("W11.mlp_b1", g, x, y, Shape({1, 784})));
   }
   if (absl::StrContains("W11.mobilenet_v2_b1", only)) {
     Graph g;

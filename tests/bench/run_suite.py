@@ -41,11 +41,13 @@ def processor():
 
 
 def measure(flags, peer, graphs, out):
+    suite = os.path.abspath(flags.suite)
     weir = "%s %s --graphs %s" % (sys.executable, os.path.join(HERE, "weir_peer.py"), graphs)
+    callers = "%s %s --suite %s" % (sys.executable, os.path.join(HERE, "peer_callers.py"), suite)
     command = [
-        sys.executable, os.path.join(flags.suite, "run_peers.py"), "--workloads", flags.workloads,
+        sys.executable, os.path.join(suite, "run_peers.py"), "--workloads", flags.workloads,
         "--peers", flags.peers, "--passes", str(flags.passes), "--capi", peer, "--graphs", graphs,
-        "--dir", flags.dir, "--extra", "weir=" + weir, "--out", out,
+        "--dir", flags.dir, "--extra", "weir=" + weir, "--extra", "callers=" + callers, "--out", out,
     ]  # fmt: skip
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with open(out) as file:
@@ -110,7 +112,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("suite", metavar="SUITE")
-    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5,W6,W7,W8,W9,W10")
+    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5,W6,W7,W8,W9,W10,W11")
     parser.add_argument("--peers", default="tf,ort,capi", help="also torch and jax")
     parser.add_argument("--passes", type=int, default=2)
     parser.add_argument("--dir", default=tempfile.gettempdir(), help="for the checkpoints of W7")
