@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#include <xmmintrin.h>
+#endif
+
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
 #include "weir/kernels/stream_ops.h"
@@ -17,6 +22,7 @@ using Objects = List<std::string, ResourceHandle, Variant>;
 constexpr double kScatteredCost = 1.0;
 constexpr double kByteCost = 0.05;
 constexpr int64_t kTile = 16;
+constexpr int64_t kLargeBytes = 8 << 20;
 
 // Calls f.operator()<U>() with a type that moves like dtype.
 template <class F>
@@ -34,6 +40,12 @@ void DispatchMover(DataType dtype, F&& f) {
 // dimension (a transpose), the two are walked together in square tiles, so that each cache line
 // fetched is used whole while it is there. What remains outside is counted through as one index and
 // split over the pool; a lone run, and the tiles of one big transpose, are split as well.
+//
+// A transpose that is larger than the caches goes along the rows of the source, a band of 16 at a
+// time, so that memory is read in order, and writes past the caches, which spares reading what is
+// overwritten. A tile is copied line by line before it is taken apart: where rows lie a power of
+// two apart, their lines share a few places of the first-level cache, and would be fetched again
+// for each of their elements.
 class Grid {
  public:
   explicit Grid(const StridedCopy& copy) {
@@ -60,7 +72,9 @@ class Grid {
     inner_ = dims_.back();
     dims_.pop_back();
     TakeTileDim();
-    if (tiled_) {
+    if (tiled_ && CanStream(to)) {
+      RunStreamed(pool, from, to);
+    } else if (tiled_) {
       RunTiled(pool, from, to);
     } else if (dims_.empty() && inner_.to == 1) {
       const double cost = inner_.from == 1 ? kByteCost * sizeof(T) : kScatteredCost;
@@ -188,6 +202,82 @@ class Grid {
       }
     });
   }
+
+#ifdef __SSE2__
+  template <class T>
+  bool CanStream(const T* to) const {
+    constexpr int64_t kBytes = static_cast<int64_t>(sizeof(T));
+    if constexpr (!std::is_trivially_copyable_v<T> || (kBytes != 4 && kBytes != 8)) return false;
+    bool aligned = reinterpret_cast<uintptr_t>(to) % 16 == 0 && tile_.to * kBytes % 16 == 0;
+    for (const Dim& d : dims_) aligned &= d.to * kBytes % 16 == 0;
+    return aligned && OuterCount() * inner_.extent * tile_.extent * kBytes >= kLargeBytes;
+  }
+
+  // A whole tile: kTile lines of kTile elements.
+  void StreamTile(const uint32_t* from, uint32_t* to) const {
+    alignas(64) float in[kTile][kTile];
+    for (int64_t k = 0; k < kTile; ++k) std::memcpy(in[k], from + k * inner_.from, sizeof in[k]);
+    for (int64_t r = 0; r < kTile; r += 4) {
+      for (int64_t k = 0; k < kTile; k += 4) {
+        __m128 a = _mm_load_ps(&in[k][r]), b = _mm_load_ps(&in[k + 1][r]),
+               c = _mm_load_ps(&in[k + 2][r]), d = _mm_load_ps(&in[k + 3][r]);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        const __m128 lines[] = {a, b, c, d};
+        for (int64_t i = 0; i < 4; ++i)
+          _mm_stream_ps(reinterpret_cast<float*>(to + (r + i) * tile_.to + k), lines[i]);
+      }
+    }
+  }
+  void StreamTile(const uint64_t* from, uint64_t* to) const {
+    alignas(64) double in[kTile][kTile];
+    for (int64_t k = 0; k < kTile; ++k) std::memcpy(in[k], from + k * inner_.from, sizeof in[k]);
+    for (int64_t r = 0; r < kTile; r += 2) {
+      for (int64_t k = 0; k < kTile; k += 2) {
+        const __m128d a = _mm_load_pd(&in[k][r]), b = _mm_load_pd(&in[k + 1][r]);
+        double* const line = reinterpret_cast<double*>(to + r * tile_.to + k);
+        _mm_stream_pd(line, _mm_unpacklo_pd(a, b));
+        _mm_stream_pd(line + tile_.to, _mm_unpackhi_pd(a, b));
+      }
+    }
+  }
+
+  template <class T>
+  void RunStreamed(ThreadPool& pool, const T* from, T* to) const {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    const int64_t bands = (inner_.extent + kTile - 1) / kTile;
+    const double cost =
+        kScatteredCost * static_cast<double>(tile_.extent * std::min(kTile, inner_.extent));
+    pool.ParallelFor(OuterCount() * bands, cost, [&](int64_t begin, int64_t end) {
+      Position p = At(begin / bands);
+      int64_t band = begin % bands;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t col = band * kTile, cols = std::min(kTile, inner_.extent - col);
+        for (int64_t row = 0; row < tile_.extent; row += kTile) {
+          const int64_t rows = std::min(kTile, tile_.extent - row);
+          const T* const x = from + p.from + row + col * inner_.from;
+          T* const y = to + p.to + row * tile_.to + col;
+          if (rows == kTile && cols == kTile) {
+            StreamTile(reinterpret_cast<const Bits*>(x), reinterpret_cast<Bits*>(y));
+          } else {
+            Tile(x, y, rows, cols);
+          }
+        }
+        if (++band == bands) {
+          band = 0;
+          Advance(p);
+        }
+      }
+      _mm_sfence();
+    });
+  }
+#else
+  template <class T>
+  bool CanStream(const T*) const {
+    return false;
+  }
+  template <class T>
+  void RunStreamed(ThreadPool&, const T*, T*) const {}
+#endif
 
   absl::InlinedVector<Dim, 6> dims_;
   Dim inner_{}, tile_{};
