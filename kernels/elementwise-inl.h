@@ -444,15 +444,15 @@ struct Pow {
   }
 };
 
-// ---- gradients, as functions of y = f(x) and dy
+// ---- gradients, as functions of y = f(x) and dy. Of complex numbers, the first two are given y
+// conjugated, as TensorFlow's gradient functions do; the others conjugate it themselves.
 
 struct SigmoidGrad {
   static constexpr char kOp[] = "SigmoidGrad";
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
-    const typename M::V c = M::Conj(y);
-    return M::Mul(M::Mul(dy, c), M::Sub(M::Num(1), c));
+    return M::Mul(M::Mul(dy, y), M::Sub(M::Num(1), y));
   }
 };
 struct TanhGrad {
@@ -460,8 +460,7 @@ struct TanhGrad {
   using Types = FloatsAndComplexes;
   template <class M>
   WEIR_HD static typename M::V Apply(typename M::V y, typename M::V dy) {
-    const typename M::V c = M::Conj(y);
-    return M::Mul(dy, M::Sub(M::Num(1), M::Mul(c, c)));
+    return M::Mul(dy, M::Sub(M::Num(1), M::Mul(y, y)));
   }
 };
 struct SqrtGrad {

@@ -95,13 +95,13 @@ Grads SqrtGradGradient(GradContext& g) {
   return {Negative(Conj(ratio)) * g.y(), 0.5 * ratio};
 }
 Grads RsqrtGradGradient(GradContext& g) {
-  const Output y = Conj(g.x(0)), dy = Conj(g.x(1));
-  const Output first = -1.5 * g.dy() * dy * Square(y);
+  const Output y = Conj(g.x(0)), ddy = Conj(g.dy());
+  const Output first = -1.5 * ddy * g.x(1) * Square(y);
   return {first, RsqrtGrad(y, g.dy())};
 }
 Grads ReciprocalGradGradient(GradContext& g) {
-  const Output y = Conj(g.x(0)), dy = Conj(g.x(1));
-  return {g.dy() * -2 * dy * y, ReciprocalGrad(y, g.dy())};
+  const Output y = Conj(g.x(0)), ddy = Conj(g.dy());
+  return {ddy * -2 * g.x(1) * y, ReciprocalGrad(y, g.dy())};
 }
 
 // ---- complex numbers

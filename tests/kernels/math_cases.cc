@@ -335,11 +335,9 @@ OpCase Elementwise2(const char* op, Range y, Z (*f)(Z, Z)) {
 std::vector<OpCase> GradientOpCases() {
   return {
       Elementwise2(
-          "SigmoidGrad", {0.1, 0.9},
-          +[](Z y, Z dy) { return ConjTimes(dy, y, 1.0 - std::conj(y)); }),
+          "SigmoidGrad", {0.1, 0.9}, +[](Z y, Z dy) { return dy * y * (1.0 - y); }),
       Elementwise2(
-          "TanhGrad", {-0.9, 0.9},
-          +[](Z y, Z dy) { return dy * (1.0 - std::conj(y) * std::conj(y)); }),
+          "TanhGrad", {-0.9, 0.9}, +[](Z y, Z dy) { return dy * (1.0 - y * y); }),
       Elementwise2(
           "SqrtGrad", {0.5, 3}, +[](Z y, Z dy) { return 0.5 * dy / std::conj(y); }),
       Elementwise2(

@@ -32,6 +32,24 @@ TEST(SpecialGradients, OfComplexNumbers) {
   ExpectGradient(loss, {2, 3}, 2);
 }
 
+// Ops of which TensorFlow's gradients conjugate what they are given, somewhere on the way.
+TEST(SpecialGradients, OfFunctionsOfComplexNumbers) {
+  for (const char* op : {"Tanh", "Sigmoid", "Sqrt", "Rsqrt", "Reciprocal", "Inv", "Exp", "Expm1",
+                         "Log", "Log1p", "Sin", "Cos", "Tan", "Sinh", "Cosh", "Asinh", "Square"}) {
+    SCOPED_TRACE(op);
+    const auto loss = [op](const Output& x) {
+      const Output z =
+          AddOp("Complex",
+                {1.5 + StridedSlice(x, {Index(0)}) / 4., 0.5 + StridedSlice(x, {Index(1)}) / 4.},
+                {{"Tout", DT_COMPLEX128}});
+      const Output y = AddOp(op, {z});
+      return WeightedSum(AddOp("Real", {y}, {{"Tout", DT_DOUBLE}})) -
+             3. * WeightedSum(AddOp("Imag", {y}, {{"Tout", DT_DOUBLE}}));
+    };
+    ExpectGradient(loss, {2, 3}, 2);
+  }
+}
+
 TEST(SpecialGradients, OfRealOnes) {
   ExpectGradient(
       [](const Output& x) {
