@@ -25,6 +25,7 @@ namespace weir {
 namespace {
 
 constexpr int kMostBuffers = 24;
+constexpr int64_t kMostElements = int64_t{1} << 46;
 constexpr int64_t kSmallestTile = 64;
 constexpr size_t kScratch =
     kSmallestTile * 8 * static_cast<size_t>(kMostBuffers + kMostFusedArguments);
@@ -37,7 +38,7 @@ struct Step {
   const BinarySpan* binary = nullptr;
   double p = 0;
   int a = 0, b = 0;  // values: the arguments, then the results of the steps
-  int buffer = 0;    // of the result; the last step has none
+  int buffer = 0;    // of the result, but for the last step's
 };
 
 // How the arguments lie over the result.
@@ -67,7 +68,7 @@ class Program {
  public:
   static absl::StatusOr<std::shared_ptr<const Program>> Read(const Node& node);
 
-  // Null where a shape is not known or they do not fit.
+  // Null where a shape is not known, or they do not fit, or the result would be too large.
   std::shared_ptr<const Layout> Plan(absl::Span<const Shape> shapes) const;
   absl::Status Run(KernelContext& c, const Layout& layout) const;
   int num_arguments() const { return num_arguments_; }
@@ -157,6 +158,13 @@ std::shared_ptr<const Layout> Program::Plan(absl::Span<const Shape> shapes) cons
     absl::StatusOr<Shape> both = BroadcastShapes(result, shape);
     if (!both.ok()) return nullptr;
     result = *std::move(both);
+  }
+  if (result.num_elements() > kMostElements) return nullptr;
+  for (const Step& step : steps_) {
+    if (step.binary == nullptr || step.binary->broadcasts) continue;
+    for (const int value : {step.a, step.b}) {
+      if (value < num_arguments_ && shapes[value] != result) return nullptr;
+    }
   }
   std::vector<const Shape*> pointers;
   for (const Shape& shape : shapes) pointers.push_back(&shape);
@@ -252,7 +260,7 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
     for (int k = 0; k < c.num_inputs(); ++k) shapes.push_back(c.input(k).shape());
     const std::shared_ptr<const Layout> layout = program->Plan(shapes);
     if (layout == nullptr)
-      return InvalidArgument("Incompatible shapes of the fused ops' arguments");
+      return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");
     return program->Run(c, *layout);
   });
 }

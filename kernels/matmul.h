@@ -1,6 +1,7 @@
 #ifndef WEIR_KERNELS_MATMUL_H_
 #define WEIR_KERNELS_MATMUL_H_
 
+#include <array>
 #include <memory>
 #include <mutex>
 
@@ -66,11 +67,23 @@ class LoopMatMul {
   static std::shared_ptr<const Packed> Pack(ThreadPool& pool, const MatMulArgs& args,
                                             const Tensor& b);
 
+  // What a step has brought last. Between steps a program may write to a tensor that it feeds, so
+  // that nothing is known of one from the step before.
+  struct Seen {
+    int64_t step_id = -1;
+    MatMulArgs args;
+    Tensor b;  // held, so that nobody writes to it: owners copy what is shared
+    std::shared_ptr<const Packed> packed;
+    bool Is(const MatMulArgs& other_args, const Tensor& other) const {
+      return b.raw() == other.raw() && b.SharesBufferWith(other) && args == other_args;
+    }
+  };
+  static constexpr int kMostSteps = 4;  // at a time
+  Seen& Of(int64_t step_id);            // needs the lock
+
   std::mutex mutex_;  // guards what follows
-  int64_t step_id_ = -1;
-  MatMulArgs args_;
-  Tensor b_;  // held, so that nobody writes to it: owners copy what is shared
-  std::shared_ptr<const Packed> packed_;
+  std::array<Seen, kMostSteps> seen_;
+  int next_ = 0;
 };
 
 // How many pieces a product of floats is worth cutting into.

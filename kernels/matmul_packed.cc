@@ -158,27 +158,35 @@ std::shared_ptr<const LoopMatMul::Packed> LoopMatMul::Pack(ThreadPool& pool, con
   return packed;
 }
 
+LoopMatMul::Seen& LoopMatMul::Of(int64_t step_id) {
+  for (Seen& seen : seen_) {
+    if (seen.step_id == step_id) return seen;
+  }
+  Seen& oldest = seen_[next_++ % kMostSteps];
+  oldest = Seen{};
+  oldest.step_id = step_id;
+  return oldest;
+}
+
 absl::StatusOr<bool> LoopMatMul::Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& g,
                                      const float* a, const Tensor& b, float* c, bool adds,
                                      Finish finish) {
   if (!b.buffer() || b.buffer()->transient()) return false;
   std::shared_ptr<const Packed> packed;
-  Tensor let_go;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (step_id_ != step_id || b_.raw() != b.raw() || !b_.SharesBufferWith(b) || !(args_ == g)) {
-      step_id_ = step_id;
-      args_ = g;
-      let_go = std::exchange(b_, b);
-      packed_ = nullptr;
+    Seen& seen = Of(step_id);
+    if (!seen.Is(g, b)) {
+      seen = Seen{step_id, g, b, nullptr};
       return false;
     }
-    packed = packed_;
+    packed = seen.packed;
   }
   if (packed == nullptr) {
     packed = Pack(pool, g, b);
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (step_id_ == step_id && b_.raw() == b.raw() && args_ == g) packed_ = packed;
+    Seen& seen = Of(step_id);
+    if (seen.Is(g, b)) seen.packed = packed;
   }
   if (packed->pieces.empty()) return false;
   FirstError failure;

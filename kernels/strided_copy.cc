@@ -72,7 +72,7 @@ class Grid {
     inner_ = dims_.back();
     dims_.pop_back();
     TakeTileDim();
-    if (tiled_ && CanStream(to)) {
+    if (tiled_ && CanStream(pool, to)) {
       RunStreamed(pool, from, to);
     } else if (tiled_) {
       RunTiled(pool, from, to);
@@ -205,9 +205,12 @@ class Grid {
 
 #ifdef __SSE2__
   template <class T>
-  bool CanStream(const T* to) const {
+  bool CanStream(const ThreadPool& pool, const T* to) const {
     constexpr int64_t kBytes = static_cast<int64_t>(sizeof(T));
     if constexpr (!std::is_trivially_copyable_v<T> || (kBytes != 4 && kBytes != 8)) return false;
+    // Bands enough for all threads, and tiles that are filled.
+    if (tile_.extent < kTile || OuterCount() * (inner_.extent / kTile) < 4 * pool.num_threads())
+      return false;
     bool aligned = reinterpret_cast<uintptr_t>(to) % 16 == 0 && tile_.to * kBytes % 16 == 0;
     for (const Dim& d : dims_) aligned &= d.to * kBytes % 16 == 0;
     return aligned && OuterCount() * inner_.extent * tile_.extent * kBytes >= kLargeBytes;
@@ -272,7 +275,7 @@ class Grid {
   }
 #else
   template <class T>
-  bool CanStream(const T*) const {
+  bool CanStream(const ThreadPool&, const T*) const {
     return false;
   }
   template <class T>

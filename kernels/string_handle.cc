@@ -43,6 +43,12 @@ Tensor StringHandle(const std::string& container, const std::string& name,
   return Tensor(DT_STRING, Shape({2}), std::move(buffer), named->text);
 }
 
+bool SharesStringHandle(const Tensor& value) {
+  if (value.dtype() != DT_STRING || !value.buffer()) return false;
+  const std::lock_guard<std::mutex> lock(AllHandles().mutex);
+  return AllHandles().by_text.contains(value.buffer()->data());
+}
+
 std::shared_ptr<Resource> FindByStringHandle(const Tensor& handle) {
   if (handle.dtype() != DT_STRING || handle.num_elements() != 2) return nullptr;
   const std::lock_guard<std::mutex> lock(AllHandles().mutex);

@@ -17,6 +17,8 @@ Tensor StringHandle(const std::string& container, const std::string& name,
                     std::shared_ptr<Resource> resource);
 // Null if the tensor is no such handle.
 std::shared_ptr<Resource> FindByStringHandle(const Tensor& handle);
+// It lies in the memory of a handle: whoever keeps it keeps the resource.
+bool SharesStringHandle(const Tensor& value);
 
 }  // namespace weir
 

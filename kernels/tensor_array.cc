@@ -111,12 +111,18 @@ absl::StatusOr<int64_t> ReadIndex(const Tensor& index) {
                          index.shape().ToString());
 }
 
+// What an array may keep: a handle, which holds its array, would keep an array that holds it for
+// ever. Its text names nothing.
+Tensor WithoutHandle(const Tensor& value) {
+  return SharesStringHandle(value) ? value.DeepCopy() : value;
+}
+
 absl::Status Write(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadIndex(c.input(1)));
   WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   WEIR_RETURN_IF_ERROR(state->CheckType(c.input(2).dtype(), true));
   WEIR_RETURN_IF_ERROR(NestingDepth(c.input(2)).status());
-  WEIR_ASSIGN_OR_RETURN(Tensor value, c.Own(c.input(2)));
+  WEIR_ASSIGN_OR_RETURN(Tensor value, c.Own(WithoutHandle(c.input(2))));
   WEIR_RETURN_IF_ERROR(state->Write(c.pool(), {index}, {std::move(value)}));
   c.SetOutput(0, c.input(3));
   return absl::OkStatus();
@@ -160,21 +166,26 @@ absl::Status OutputEmpty(KernelContext& c, Shape shape, absl::string_view attrib
   return c.AllocateOutput(0, shape).status();
 }
 
-// All elements, in order. The size may be anything that a write has made it, so they are read one
-// by one: what was not written may fail.
+// All elements, in order. The size may be anything that the graph has said, and what was never
+// written takes memory only now, so that there is a look at what is left every now and then.
 absl::StatusOr<std::vector<Tensor>> ReadAll(KernelContext& c, TensorArrayState& state) {
+  constexpr int64_t kOfElement = 640, kBetweenLooks = int64_t{256} << 20;  // bytes
   WEIR_ASSIGN_OR_RETURN(const int64_t size, state.Size());
-  const int64_t room = HostAllocator().bytes_free() / static_cast<int64_t>(sizeof(Tensor));
-  if (size > room) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("TensorArray ", state.name(), " has ", size,
-                     " elements, more than there is memory for: it grew by a write far behind "
-                     "the others"));
-  }
+  const auto too_large = [&] {
+    return absl::ResourceExhaustedError(absl::StrCat("TensorArray ", state.name(), " has ", size,
+                                                     " elements, more than there is memory for"));
+  };
+  if (size > HostAllocator().bytes_free() / kOfElement) return too_large();
   std::vector<Tensor> values;
+  int64_t taken = 0;
   for (int64_t i = 0; i < size; ++i) {
     WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> value, state.Read(c.pool(), {i}));
+    taken += kOfElement + static_cast<int64_t>(value[0].num_bytes());
     values.push_back(std::move(value[0]));
+    if (taken > kBetweenLooks) {
+      if (HostAllocator().bytes_free() < kBetweenLooks) return too_large();
+      taken = 0;
+    }
     if (c.cancellation() != nullptr && c.cancellation()->cancelled())
       return c.cancellation()->status();
   }
@@ -272,7 +283,7 @@ absl::StatusOr<Kernel> MakeConcat(const KernelInit& init) {
 }
 
 absl::Status WriteRows(KernelContext& c, TensorArrayState& state, const Dims& indices) {
-  const Tensor& value = c.input(c.num_inputs() - 2);
+  const Tensor value = WithoutHandle(c.input(c.num_inputs() - 2));
   const Shape element = value.shape().Sub(1);
   std::vector<Tensor> rows;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -343,7 +354,8 @@ absl::Status CheckLengths(const Tensor& lengths, const Tensor& value) {
 
 absl::Status Split(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
-  const Tensor &value = c.input(1), &lengths = c.input(2);
+  const Tensor value = WithoutHandle(c.input(1));
+  const Tensor& lengths = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckLengths(lengths, value));
   const int64_t count = lengths.num_elements();
   WEIR_ASSIGN_OR_RETURN(int64_t size, state->Size());

@@ -58,8 +58,8 @@ void SetDeadline(std::chrono::milliseconds from_now, grpc::ClientContext* contex
   context->set_deadline(std::chrono::system_clock::now() + from_now);
 }
 
-// For a call that the server ends by itself after `limit` (zero: never): the deadline is for a
-// server that has gone.
+// For a call that takes a server no longer than `limit` (zero: it may take any time): the deadline
+// is for a server that has gone.
 void SetLimit(std::chrono::milliseconds limit, grpc::ClientContext* context) {
   constexpr std::chrono::seconds kGrace(5);
   if (limit.count() > 0) SetDeadline(limit + kGrace, context);
@@ -107,7 +107,7 @@ class GrpcSession final : public RemoteSession {
 
   absl::Status Run(const Request& request, absl::Span<const Tensor> values, Tensors* fetches,
                    const RunOptions& options) override {
-    WEIR_RETURN_IF_ERROR(SendNewNodes(options.timeout));
+    WEIR_RETURN_IF_ERROR(SendNewNodes());
     proto::RunStepRequest message;
     message.set_session_handle(handle_);
     message.set_partial_run_handle(request.partial_run);
@@ -137,7 +137,7 @@ class GrpcSession final : public RemoteSession {
   }
 
   absl::StatusOr<std::string> SetUpPartialRun(const Request& whole) override {
-    WEIR_RETURN_IF_ERROR(SendNewNodes(limit_));
+    WEIR_RETURN_IF_ERROR(SendNewNodes());
     proto::PartialRunSetupRequest message;
     message.set_session_handle(handle_);
     for (const Output& feed : whole.feeds) message.add_feed(feed.name());
@@ -171,7 +171,8 @@ class GrpcSession final : public RemoteSession {
   }
 
  private:
-  absl::Status SendNewNodes(std::chrono::milliseconds limit) {
+  // Without a limit: what comes late would have changed the graph on the server alone.
+  absl::Status SendNewNodes() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (graph_.num_nodes() == nodes_sent_) return absl::OkStatus();
     proto::ExtendSessionRequest request;
@@ -181,7 +182,6 @@ class GrpcSession final : public RemoteSession {
     *request.mutable_graph_def() = NodesFrom(graph_, nodes_sent_);
     proto::ExtendSessionResponse response;
     grpc::ClientContext context;
-    SetLimit(limit, &context);
     WEIR_RETURN_IF_ERROR(
         Call(*channel_, "/tensorflow.MasterService/ExtendSession", request, &response, context));
     nodes_sent_ = count;

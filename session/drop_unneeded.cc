@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "weir/session/plan.h"
 
 // What a step need not do. Once constants are folded and equal values found, many nodes have nobody
@@ -13,9 +14,11 @@ namespace weir {
 
 namespace {
 
-// Effects stay, even if nothing needs their outputs any more; looking at a variable is none.
+// Effects stay, even if nothing needs their outputs any more; looking at a variable is none. Ops of
+// TensorArrays before V3 do not say of themselves that they change the array.
 bool HasEffect(const PlanNode& n) {
   if (n.kind != PlanNode::Kind::kOp || n.kernel.is_constant()) return false;
+  if (absl::StartsWith(n.node->op_name(), "TensorArray")) return true;
   return (n.node->op().stateful() && n.node->op_name() != "ReadVariableOp") ||
          !n.def->writes.empty();
 }

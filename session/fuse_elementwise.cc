@@ -72,6 +72,11 @@ class ElementwiseFusion : public Fusion {
     for (const PlanValue& v : n.inputs) {
       if (plan_.nodes[v.node].type(v.output) != type || !ShapeOf(v).IsFullyDefined()) return false;
     }
+    // It refuses other vectors than AddV2 does.
+    if (n.node->op_name() == "BiasAdd" &&
+        (shape.rank() < 2 || ShapeOf(n.inputs[1]) != Shape({shape.dim(-1)}))) {
+      return false;
+    }
     const std::optional<FusableOp> op = FindFusableOp(StepOf(n), n.inputs.size(), type);
     if (!op || n.inputs.size() == 1) return op.has_value();
     const absl::StatusOr<Shape> both = BroadcastShapes(ShapeOf(n.inputs[0]), ShapeOf(n.inputs[1]));

@@ -167,7 +167,8 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
 // Gives users of a value an equal one that is there already.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
-// Makes one node of a convolution or matrix product and those after it that work on its elements.
+// Makes one node of a convolution or matrix product and those after it that work on its elements,
+// and one of element-wise neighbours.
 void Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
 // Sets `may_be_dead` of all nodes.

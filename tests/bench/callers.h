@@ -46,6 +46,7 @@ inline Calls CallFrom(int threads, double budget, const std::function<bool(int)>
   ends = true;
   for (std::thread& caller : callers) caller.join();
   const double seconds = seconds_since(start);
+  if (latencies.empty()) return {0, 0, 0, true};
   std::sort(latencies.begin(), latencies.end());
   const auto quantile = [&](double q) {
     return latencies[static_cast<size_t>(q * static_cast<double>(latencies.size() - 1))] * 1e6;

@@ -51,7 +51,8 @@ absl::StatusOr<Calls> Call(const Step& step, const Shape& shape, int threads, do
     failure = status;
     return false;
   });
-  if (calls.failed) return failure;
+  if (calls.failed)
+    return failure.ok() ? InvalidArgument("--budget is too short for a call") : failure;
   return calls;
 }
 

@@ -34,7 +34,7 @@ absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
 
   std::vector<double> saves, restores;
   double save_peak = 0, restore_peak = 0;
-  for (int i = 0; i < absl::GetFlag(FLAGS_repeats); ++i) {
+  for (int i = 0; i < std::max(1, absl::GetFlag(FLAGS_repeats)); ++i) {
     double before = ResidentMegabytes();
     ResetPeak();
     start = Now();

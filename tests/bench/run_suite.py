@@ -62,7 +62,7 @@ def table(rows):
     """Lines for the measurements that Weir and somebody else have."""
     groups = {}
     for row in rows:
-        if row["unit"] in MORE_IS_BETTER | LESS_IS_BETTER:
+        if row["unit"] in MORE_IS_BETTER | LESS_IS_BETTER and row["value"] > 0:
             groups.setdefault(key(row), {}).setdefault(row["peer"], []).append(row)
     yield "| workload | figure | Weir best, median | best peer | its best, median | Weir's speed |"
     yield "|---|---|---|---|---|---|"

@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 from workloads import WORKLOADS, for_peers, for_weir
@@ -62,8 +63,10 @@ def cold(weir, folder, repeats=7):
               median=walls[len(walls) // 2], repeats=repeats))  # fmt: skip
     emit(dict(row, metric="cpu", value=min(run[1] for run in runs), unit="s"))
     emit(dict(row, metric="peak_rss", value=max(run[2] for run in runs), unit="MB"))
-    stripped = subprocess.run(["strip", "-o", "/dev/stdout", weir], stdout=subprocess.PIPE)
-    emit(dict(row, metric="package_size", value=len(stripped.stdout) / 1e6, unit="MB"))
+    with tempfile.NamedTemporaryFile() as stripped:
+        subprocess.run(["strip", "-o", stripped.name, weir], check=True)
+        size = os.path.getsize(stripped.name)
+    emit(dict(row, metric="package_size", value=size / 1e6, unit="MB"))
 
 
 def main():

@@ -56,8 +56,7 @@ def for_weir(arguments):
 
 
 def for_peers(row):
-    """A line of graph_bench or of the C API's driver under the names of the suite's other peers, or
-    None for one that they do not have."""
+    """A line of graph_bench under the names that the suite's other peers have for it."""
     row = dict(row)
     family = row["workload"].split(".")[0]
     if row["metric"] == "first_run" and family in ("W2", "W3", "W5", "W6"):

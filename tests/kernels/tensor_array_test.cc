@@ -222,6 +222,16 @@ TEST_P(OldTensorArrayTest, StringsOfTheSameTextAreNoHandles) {
               "Tensor array handle must be 2-element vector, but had shape: []");
 }
 
+TEST_P(OldTensorArrayTest, AnArrayOfHandlesKeepsTheirTextAlone) {
+  Node* node = AddNode(Op(""), {Const(g_, 1)}, {{"dtype", DT_STRING}, {"tensor_array_name", "a"}});
+  const Output handle = node->output(0), flow = Const(g_, 0.f);
+  const TensorArray itself = TensorArray(DT_STRING, handle, flow).Write(0, Identity(handle));
+  const Output kept = itself.Read(0);
+  EXPECT_THAT(Run(kept).flat<std::string>(), ElementsAre("_tensor_arrays", "a"));
+  const absl::Status s = Evaluate(g_, {AddOp("TensorArraySizeV2", {kept, flow})}).status();
+  EXPECT_TRUE(absl::IsNotFound(s)) << s;
+}
+
 TEST_P(OldTensorArrayTest, GradientsFlowThroughThem) {
   const Output x = Const(g_, {1.f, 2.f, 3.f});
   const TensorArray a = New(3).Unstack(x);

@@ -92,6 +92,14 @@ TEST_F(FuseElementwise, ABiasIsASum) {
   EXPECT_THAT(OpsFor({Tanh(BiasAdd(Square(x), b))}), ElementsAre(Pair("_FusedElementwise", 1)));
 }
 
+TEST_F(FuseElementwise, ABiasOfAnotherLengthIsRefused) {
+  const Output x = Input({2, 1024}), b = Placeholder(g_, DT_FLOAT, Shape({-1}));
+  feeds_.emplace_back(b, Tensor::Vector<float>({1.f}));
+  const Output y = Tanh(BiasAdd(Square(x), b));
+  Session session = *Session::Create(g_, {.num_threads = 1});
+  EXPECT_TRUE(absl::IsInvalidArgument(session.Run(feeds_, {y}).status()));
+}
+
 TEST_F(FuseElementwise, AttributesOfOpsAreKept) {
   const Output x = Input({40, 40});
   const Output leaky = AddOp("LeakyRelu", {x}, {{"alpha", 0.3f}});

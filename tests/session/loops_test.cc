@@ -352,6 +352,18 @@ TEST_F(LoopsTest, OldTensorArraysAreStringsOrReferencesToThem) {
   }
 }
 
+// Nothing takes the flow of the write, but somebody waits for it.
+TEST_F(LoopsTest, OldTensorArraysAreWrittenEvenIfTheirFlowGoesNowhere) {
+  g_.versions().producer = 10;
+  for (const char* op : {"TensorArray", "TensorArrayV2"}) {
+    const Output handle = AddOp(op, {Const(g_, 1)}, {{"dtype", DT_FLOAT}});
+    const TensorArray array(DT_FLOAT, handle, Const(g_, 0.f));
+    const Output written = array.Write(0, Const(g_, 7.f)).flow();
+    const ControlDependencies after(g_, {written});
+    EXPECT_EQ(Run({array.Read(0)})[0].scalar<float>(), 7) << op;
+  }
+}
+
 // Frames that no loop builder makes: a value that only passes through, and one that goes round
 // without a condition of its own.
 TEST_F(LoopsTest, FramesWithoutALoopPassValuesThrough) {
