@@ -61,6 +61,8 @@ absl::Status PutRows(KernelContext& c, TensorList* list, const Tensor& value,
                      absl::Span<const int64_t> at) {
   const Shape element = value.shape().Sub(1);
   for (size_t i = 0; i < at.size(); ++i) {
+    if (i % 1024 == 0 && c.cancellation() != nullptr && c.cancellation()->cancelled())
+      return c.cancellation()->status();
     WEIR_ASSIGN_OR_RETURN(const Tensor row, CopyRows(value, i, i + 1, element));
     WEIR_RETURN_IF_ERROR(PutElement(c, list, at[i], row));
   }
