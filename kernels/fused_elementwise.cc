@@ -75,8 +75,6 @@ class Program {
 
  private:
   void AssignBuffers();
-  void FetchAhead(const KernelContext& c, const Layout& layout, char* out, int64_t begin,
-                  int64_t n) const;
   void RunTiles(const KernelContext& c, const Layout& layout, char* out, int64_t begin, int64_t end,
                 int64_t tile) const;
 
@@ -172,20 +170,6 @@ std::shared_ptr<const Layout> Program::Plan(absl::Span<const Shape> shapes) cons
       Layout{{shapes.begin(), shapes.end()}, result, Broadcast(result, pointers)});
 }
 
-// The tiles that come next are on their way while this one is computed: the processor sees only
-// bursts of a few pages, and does not guess what follows them.
-void Program::FetchAhead(const KernelContext& c, const Layout& layout, char* out, int64_t begin,
-                         int64_t n) const {
-  constexpr size_t kLine = 64;
-  const size_t offset = static_cast<size_t>(begin) * size_, bytes = static_cast<size_t>(n) * size_;
-  for (int k = 0; k < num_arguments_; ++k) {
-    if (layout.broadcast.kind(k) != Broadcast::Kind::kDense) continue;
-    const char* const from = static_cast<const char*>(c.input(k).raw()) + offset;
-    for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at);
-  }
-  for (size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(out + offset + at, 1);
-}
-
 void Program::RunTiles(const KernelContext& c, const Layout& layout, char* out, int64_t begin,
                        int64_t end, int64_t tile) const {
   alignas(64) char scratch[kScratch];
@@ -205,7 +189,6 @@ void Program::RunTiles(const KernelContext& c, const Layout& layout, char* out, 
   }
   for (int64_t i = begin; i < end; i += tile) {
     const int64_t n = std::min(tile, end - i);
-    if (end - i > tile) FetchAhead(c, layout, out, i + tile, std::min(tile, end - i - tile));
     for (int k = 0; k < num_arguments_; ++k) {
       if (layout.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
       values[k] = layout.broadcast.Tile(k, c.input(k).raw(), size_, i, n, spelled_out[k]);
@@ -268,8 +251,11 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
 }  // namespace
 
 std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type) {
-  if (num_arguments == 1 && FusableUnary(op, type) != nullptr)
-    return FusableOp{true, FusableUnary(op, type)->param};
+  if (num_arguments == 1) {
+    const UnarySpan* const span = FusableUnary(op, type);
+    if (span == nullptr) return std::nullopt;
+    return FusableOp{true, span->param};
+  }
   if (num_arguments != 2) return std::nullopt;
   const BinarySpan* const span = FusableBinary(op, type);
   if (span == nullptr) return std::nullopt;

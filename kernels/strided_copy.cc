@@ -181,26 +181,36 @@ class Grid {
     }
   }
 
-  template <class T>
-  void RunTiled(ThreadPool& pool, const T* from, T* to) const {
-    const int64_t strips = (tile_.extent + kTile - 1) / kTile;
-    const double cost =
-        kScatteredCost * static_cast<double>(inner_.extent * std::min(kTile, tile_.extent));
+  // Calls f(outer position, strip) for every one of `strips` strips of every outer position, on the
+  // pool's threads; `done()` on each thread that has been busy, at its end.
+  template <class F, class Done>
+  void ForEachStrip(ThreadPool& pool, int64_t strips, double cost, F&& f, Done&& done) const {
     pool.ParallelFor(OuterCount() * strips, cost, [&](int64_t begin, int64_t end) {
       Position p = At(begin / strips);
       int64_t strip = begin % strips;
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = strip * kTile, rows = std::min(kTile, tile_.extent - row);
-        for (int64_t col = 0; col < inner_.extent; col += kTile) {
-          Tile(from + p.from + row + col * inner_.from, to + p.to + row * tile_.to + col, rows,
-               std::min(kTile, inner_.extent - col));
-        }
+        f(p, strip);
         if (++strip == strips) {
           strip = 0;
           Advance(p);
         }
       }
+      done();
     });
+  }
+
+  template <class T>
+  void RunTiled(ThreadPool& pool, const T* from, T* to) const {
+    const double cost =
+        kScatteredCost * static_cast<double>(inner_.extent * std::min(kTile, tile_.extent));
+    const auto copy = [&](const Position& p, int64_t strip) {
+      const int64_t row = strip * kTile, rows = std::min(kTile, tile_.extent - row);
+      for (int64_t col = 0; col < inner_.extent; col += kTile) {
+        Tile(from + p.from + row + col * inner_.from, to + p.to + row * tile_.to + col, rows,
+             std::min(kTile, inner_.extent - col));
+      }
+    };
+    ForEachStrip(pool, (tile_.extent + kTile - 1) / kTile, cost, copy, [] {});
   }
 
 #ifdef __SSE2__
@@ -247,31 +257,22 @@ class Grid {
   template <class T>
   void RunStreamed(ThreadPool& pool, const T* from, T* to) const {
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    const int64_t bands = (inner_.extent + kTile - 1) / kTile;
     const double cost =
         kScatteredCost * static_cast<double>(tile_.extent * std::min(kTile, inner_.extent));
-    pool.ParallelFor(OuterCount() * bands, cost, [&](int64_t begin, int64_t end) {
-      Position p = At(begin / bands);
-      int64_t band = begin % bands;
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t col = band * kTile, cols = std::min(kTile, inner_.extent - col);
-        for (int64_t row = 0; row < tile_.extent; row += kTile) {
-          const int64_t rows = std::min(kTile, tile_.extent - row);
-          const T* const x = from + p.from + row + col * inner_.from;
-          T* const y = to + p.to + row * tile_.to + col;
-          if (rows == kTile && cols == kTile) {
-            StreamTile(reinterpret_cast<const Bits*>(x), reinterpret_cast<Bits*>(y));
-          } else {
-            Tile(x, y, rows, cols);
-          }
-        }
-        if (++band == bands) {
-          band = 0;
-          Advance(p);
+    const auto copy = [&](const Position& p, int64_t band) {
+      const int64_t col = band * kTile, cols = std::min(kTile, inner_.extent - col);
+      for (int64_t row = 0; row < tile_.extent; row += kTile) {
+        const int64_t rows = std::min(kTile, tile_.extent - row);
+        const T* const x = from + p.from + row + col * inner_.from;
+        T* const y = to + p.to + row * tile_.to + col;
+        if (rows == kTile && cols == kTile) {
+          StreamTile(reinterpret_cast<const Bits*>(x), reinterpret_cast<Bits*>(y));
+        } else {
+          Tile(x, y, rows, cols);
         }
       }
-      _mm_sfence();
-    });
+    };
+    ForEachStrip(pool, (inner_.extent + kTile - 1) / kTile, cost, copy, [] { _mm_sfence(); });
   }
 #else
   template <class T>
