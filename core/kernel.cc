@@ -131,8 +131,55 @@ absl::StatusOr<Tensor> KernelContext::Own(const Tensor& value) const {
   return copy;
 }
 
+Kernel Kernel::Constant(Tensor value) {
+  Kernel k;
+  k.constant_ = std::move(value);
+  return k;
+}
+
 KernelFactory::KernelFactory(absl::Status (*run)(KernelContext&))
     : function([run](const KernelInit&) -> absl::StatusOr<Kernel> { return Kernel(run); }) {}
+
+KernelDef::KernelDef() = default;
+KernelDef::~KernelDef() = default;
+
+KernelDef& KernelDef::InPlace(absl::Span<const int> inputs) {
+  in_place.assign(inputs.begin(), inputs.end());
+  return *this;
+}
+
+KernelDef& KernelDef::Aliases(absl::Span<const int> inputs) {
+  aliases.assign(inputs.begin(), inputs.end());
+  return *this;
+}
+
+KernelDef& KernelDef::AliasesEach() {
+  aliases_each = true;
+  return *this;
+}
+
+KernelDef& KernelDef::HostArgs(std::vector<std::string> names) {
+  host_args = std::move(names);
+  return *this;
+}
+
+KernelDef& KernelDef::Writes(absl::Span<const int> inputs) {
+  writes.assign(inputs.begin(), inputs.end());
+  return *this;
+}
+
+KernelDef& KernelDef::AcceptsDead() {
+  accepts_dead = true;
+  return *this;
+}
+
+KernelDef& KernelDef::Cost(double (*fn)(const KernelInit&)) {
+  cost = fn;
+  return *this;
+}
+
+KernelRegistry::KernelRegistry(const KernelRegistry* base) : base_(base) {}
+KernelRegistry::~KernelRegistry() = default;
 
 KernelDef& KernelRegistry::Add(absl::string_view op, Place place, KernelFactory make) {
   return Add(op, place, TypeConstraints{}, std::move(make));

@@ -109,11 +109,7 @@ class Kernel {
             std::enable_if_t<std::is_invocable_r_v<void, F&, KernelContext&, Done>, int> = 0,
             class = void>
   Kernel(F run) : run_async_(std::move(run)) {}
-  static Kernel Constant(Tensor value) {
-    Kernel k;
-    k.constant_ = std::move(value);
-    return k;
-  }
+  static Kernel Constant(Tensor value);
 
   const Run& run() const { return run_; }
   const RunAsync& run_async() const { return run_async_; }
@@ -241,6 +237,9 @@ using TypeConstraints = std::vector<std::pair<std::string, DataType>>;
 
 // One kernel of an op for one place, and what a Plan must know to use it well.
 struct KernelDef {
+  KernelDef();
+  ~KernelDef();
+
   std::string op;
   Place place = kCpu;
   TypeConstraints constraints;  // attribute -> type; attributes not named may have any
@@ -263,34 +262,14 @@ struct KernelDef {
   // Estimated nanoseconds on one thread; null: from the bytes that go in and out.
   double (*cost)(const KernelInit&) = nullptr;
 
-  KernelDef& InPlace(std::vector<int> inputs) {
-    in_place = std::move(inputs);
-    return *this;
-  }
-  KernelDef& Aliases(std::vector<int> inputs) {
-    aliases = std::move(inputs);
-    return *this;
-  }
-  KernelDef& AliasesEach() {
-    aliases_each = true;
-    return *this;
-  }
-  KernelDef& HostArgs(std::vector<std::string> names) {
-    host_args = std::move(names);
-    return *this;
-  }
-  KernelDef& Writes(std::vector<int> inputs) {
-    writes = std::move(inputs);
-    return *this;
-  }
-  KernelDef& AcceptsDead() {
-    accepts_dead = true;
-    return *this;
-  }
-  KernelDef& Cost(double (*fn)(const KernelInit&)) {
-    cost = fn;
-    return *this;
-  }
+  // Set them, and return *this.
+  KernelDef& InPlace(absl::Span<const int> inputs);
+  KernelDef& Aliases(absl::Span<const int> inputs);
+  KernelDef& AliasesEach();
+  KernelDef& HostArgs(std::vector<std::string> names);
+  KernelDef& Writes(absl::Span<const int> inputs);
+  KernelDef& AcceptsDead();
+  KernelDef& Cost(double (*fn)(const KernelInit&));
 
   // The input whose memory output i may be a view of; -1 if there is none.
   int AliasedInput(int output) const {
@@ -308,7 +287,8 @@ struct KernelDef {
 //   r->Add("Shape", kCpu, Shape).HostArgs({"output"});
 class KernelRegistry {
  public:
-  explicit KernelRegistry(const KernelRegistry* base = nullptr) : base_(base) {}
+  explicit KernelRegistry(const KernelRegistry* base = nullptr);
+  ~KernelRegistry();
   KernelRegistry(const KernelRegistry&) = delete;
   KernelRegistry& operator=(const KernelRegistry&) = delete;
 

@@ -231,6 +231,9 @@ const absl::Status& OpSpec::Resolve() {
   return status_;
 }
 
+OpRegistry::OpRegistry(const OpRegistry* base) : base_(base) {}
+OpRegistry::~OpRegistry() = default;
+
 void OpRegistry::Add(OpSpec spec) {
   std::string name = spec.name();
   absl::Status status = spec.Resolve();

@@ -123,7 +123,8 @@ class OpSpec {
 // Not changed once a graph uses it; look-ups are thread-safe.
 class OpRegistry {
  public:
-  explicit OpRegistry(const OpRegistry* base = nullptr) : base_(base) {}
+  explicit OpRegistry(const OpRegistry* base = nullptr);
+  ~OpRegistry();
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 

@@ -70,6 +70,9 @@ absl::StatusOr<Shape> Shape::MergeWith(const Shape& other) const {
   return merged;
 }
 
+void Shape::InsertDim(int i, int64_t extent) { dims_.insert(dims_.begin() + i, extent); }
+void Shape::RemoveDim(int i) { dims_.erase(dims_.begin() + i); }
+
 Shape Shape::Sub(int begin, int end) const {
   if (!has_rank_) return UnknownRank();
   const auto clamp = [this](int i) { return std::clamp(i < 0 ? i + rank() : i, 0, rank()); };

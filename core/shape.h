@@ -44,8 +44,8 @@ class Shape {
   absl::Span<const int64_t> dims() const { return dims_; }
   void set_dim(int i, int64_t extent) { dims_[i] = extent; }
   void AddDim(int64_t extent) { dims_.push_back(extent); }
-  void InsertDim(int i, int64_t extent) { dims_.insert(dims_.begin() + i, extent); }
-  void RemoveDim(int i) { dims_.erase(dims_.begin() + i); }
+  void InsertDim(int i, int64_t extent);
+  void RemoveDim(int i);
 
   bool IsFullyDefined() const;
   bool IsScalar() const { return has_rank_ && dims_.empty(); }

@@ -95,6 +95,8 @@ Tensor Tensor::View(DataType dtype, Shape shape, void* data) {
   return Tensor(dtype, std::move(shape), BufferPtr(), data);
 }
 
+Tensor Tensor::Scalar(const char* text) { return Scalar(std::string(text)); }
+
 Tensor Tensor::Zeros(DataType dtype, const Shape& shape) {
   Tensor t(dtype, shape);
   if (IsPlain(dtype)) std::memset(t.raw(), 0, t.num_bytes());

@@ -61,7 +61,7 @@ class Tensor {
     *t.data<T>() = std::move(value);
     return t;
   }
-  static Tensor Scalar(const char* text) { return Scalar(std::string(text)); }
+  static Tensor Scalar(const char* text);
   // A tensor of the given shape; `values` has as many elements.
   template <class T>
   static Tensor Of(const Shape& shape, absl::Span<const T> values) {

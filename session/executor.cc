@@ -291,9 +291,13 @@ absl::Status Executor::RunSequence(Frame& frame) {
       WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
       continue;
     }
-    const Clock::time_point start = kTrace ? Clock::now() : Clock::time_point();
-    if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
-    if (kTrace) Trace(frame, i, start);
+    if constexpr (kTrace) {
+      NodeTrace record = BeginTrace(frame, i);
+      if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
+      EndTrace(frame, i, std::move(record));
+    } else {
+      if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
+    }
     ++i;
   }
   // The last kernel may have failed by cancelling (KernelContext::SetOutput has no status).
@@ -410,22 +414,43 @@ std::string FailedNode(const absl::Status& error) {
   return name ? std::string(*name) : "";
 }
 
-void Executor::Trace(Frame& frame, int32_t i, Clock::time_point start) const {
+namespace {
+
+int64_t NowNs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+std::vector<NodeTrace::Value> Describe(absl::Span<const int32_t> slots, const Tensors& values) {
+  std::vector<NodeTrace::Value> out;
+  for (const int32_t slot : slots) {
+    out.push_back({values[slot].dtype(), values[slot].shape(), values[slot].raw()});
+  }
+  return out;
+}
+
+}  // namespace
+
+NodeTrace Executor::BeginTrace(const Frame& frame, int32_t i) const {
   const Item& item = plan_->items[i];
-  const auto ns = [](Clock::time_point t) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
-  };
+  const absl::Span<const int32_t> inputs(&plan_->indices[item.inputs], item.num_inputs);
   NodeTrace record{.node = item.node->name(),
                    .op = item.node->op_name(),
                    .device = item.device->text(),
-                   .start_ns = ns(start),
-                   .end_ns = ns(Clock::now())};
-  for (int k = 0; k < item.num_outputs; ++k) {
-    record.output_shapes.push_back(frame.slots[plan_->indices[item.outputs + k]].Description());
-  }
-  const std::lock_guard<std::mutex> lock(frame.trace_mutex);
+                   .inputs = Describe(inputs, frame.slots)};
+  record.fused_ops = item.node->attr_or("fused_ops", record.fused_ops);
+  record.start_ns = NowNs();
+  return record;
+}
+
+void Executor::EndTrace(Frame& frame, int32_t i, NodeTrace record) const {
+  record.end_ns = NowNs();
+  const Item& item = plan_->items[i];
+  record.outputs =
+      Describe({&plan_->indices[item.outputs], static_cast<size_t>(item.num_outputs)}, frame.slots);
   record.thread =
       static_cast<int>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 10007);
+  const std::lock_guard<std::mutex> lock(frame.trace_mutex);
   frame.trace->push_back(std::move(record));
 }
 
@@ -510,9 +535,10 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       ++i;
       continue;
     }
-    const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
+    std::optional<NodeTrace> record;
+    if (frame.trace != nullptr) record = BeginTrace(frame, i);
     if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
-    if (frame.trace != nullptr) Trace(frame, i, start);
+    if (record) EndTrace(frame, i, *std::move(record));
     ++i;
   }
   FinishTask(frame, t);
@@ -524,10 +550,11 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
 bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
-  const Clock::time_point start = frame.trace != nullptr ? Clock::now() : Clock::time_point();
-  const auto release = [this, &frame, i, start](const Item& finished) {
+  std::optional<NodeTrace> record;
+  if (frame.trace != nullptr) record = BeginTrace(frame, i);
+  const auto release = [this, &frame, i, record](const Item& finished) {
     NoteDead(frame, finished);
-    if (frame.trace != nullptr) Trace(frame, i, start);
+    if (record) EndTrace(frame, i, *record);
     Empty(frame, finished.releases + finished.num_releases_before, finished.num_releases_after);
   };
   if (item.dead_slot >= 0 && SkipDead(frame, item)) {

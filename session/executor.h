@@ -65,7 +65,9 @@ class Executor {
   bool SkipDead(Frame& frame, const Item& item) const;
   void NoteDead(Frame& frame, const Item& item) const;
   void Empty(Frame& frame, int32_t offset, int count) const;
-  void Trace(Frame& frame, int32_t item, Clock::time_point start) const;
+  // A record with what is known before the item runs; the rest of it.
+  NodeTrace BeginTrace(const Frame& frame, int32_t item) const;
+  void EndTrace(Frame& frame, int32_t item, NodeTrace record) const;
   absl::Status TakeFetches(Frame& frame, Tensors* fetches) const;
   absl::StatusOr<Tensor> OwnFetch(const Frame& frame, int32_t slot) const;
   int32_t MakerOf(int32_t slot) const;

@@ -57,12 +57,19 @@ struct SessionOptions {
   bool isolate_session_state = false;
 };
 
-// How long one node took in a traced run.
+// How long one node took in a traced run, and on what.
 struct NodeTrace {
+  struct Value {
+    DataType dtype = DT_INVALID;  // of the dead output of a branch not taken
+    Shape shape;
+    const void* data = nullptr;  // where it lay: an output at an input's place was not copied
+  };
   std::string node, op, device;
   int64_t start_ns = 0, end_ns = 0;  // on the steady clock
   int thread = 0;
-  std::vector<std::string> output_shapes;
+  std::vector<Value> inputs, outputs;
+  // What a node that Weir has made of several does, in order: {"BiasAdd", "Relu"}.
+  std::vector<std::string> fused_ops;
 };
 
 struct RunOptions {

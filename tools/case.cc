@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -9,7 +8,7 @@
 
 #include "weir/core/kernel.h"
 #include "weir/tools/case_runner.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/command.h"
 #include "weir/tools/process_pool.h"
 
 // weir case: runs conformance cases, each in a process of its own.
@@ -121,26 +120,21 @@ int RunCases(const CaseCommandOptions& options, Console& console) {
 
 }  // namespace
 
-void AddCaseCommand(CLI::App& app, Action* action) {
+void AddCaseCommand(Command& weir) {
   auto options = std::make_shared<CaseCommandOptions>();
-  CLI::App* command = AddCommand(
-      app, "case", "Run conformance cases: graphs with the answers that another runtime gave",
-      "  weir case cases/training cases/nn --jobs 2");
-  command->add_option("DIR", options->roots, "folders with a case.json in them or below")
-      ->required();
-  command->add_option("--jobs,-j", options->jobs,
-                      "cases at a time; default: as many as processors");
-  command->add_option("--threads", options->run.num_threads, "threads of each session");
-  command->add_option("--disable", options->run.disable, "optimisations to leave out, by name")
-      ->type_name("NAME,...")
-      ->delimiter(',');
-  command->add_option("--limit", options->limit_s, "seconds that a case may take")
-      ->check(CLI::Range(0.001, 86400.0));
-  command->add_flag("--verbose,-v", options->verbose,
-                    "all complaints about a case, not only the first");
-  command->add_flag("--json", options->json, "for programs");
-  command->callback(
-      [=] { *action = [=](Console& console) { return RunCases(*options, console); }; });
+  Command command =
+      weir.Add("case", "Run conformance cases: graphs with the answers that another runtime gave",
+               "  weir case cases/training cases/nn --jobs 2");
+  command.Arguments("DIR", &options->roots, "folders with a case.json in them or below").Required();
+  command.Value("--jobs,-j", &options->jobs, "cases at a time; default: as many as processors");
+  command.Value("--threads", &options->run.num_threads, "threads of each session");
+  command.List("--disable", &options->run.disable, "optimisations to leave out, by name")
+      .Word("NAME,...");
+  command.Value("--limit", &options->limit_s, "seconds that a case may take").Range(0.001, 86400);
+  command.Flag("--verbose,-v", &options->verbose,
+               "all complaints about a case, not only the first");
+  command.Flag("--json", &options->json, "for programs");
+  command.Do([options](Console& console) { return RunCases(*options, console); });
 }
 
 }  // namespace weir::tools

@@ -11,6 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// "float[2,3]".
+std::vector<std::string> Descriptions(const std::vector<NodeTrace::Value>& values) {
+  std::vector<std::string> texts;
+  for (const NodeTrace::Value& value : values) {
+    texts.push_back(DataTypeName(value.dtype) + value.shape.ToString());
+  }
+  return texts;
+}
+
 class TraceWriter {
  public:
   explicit TraceWriter(const std::vector<NodeTrace>& trace) {
@@ -52,7 +61,7 @@ class TraceWriter {
                        {"tid", node.thread},
                        {"ts", Micros(node.start_ns)},
                        {"dur", static_cast<double>(node.end_ns - node.start_ns) / 1000},
-                       {"args", {{"op", node.op}, {"outputs", node.output_shapes}}}});
+                       {"args", {{"op", node.op}, {"outputs", Descriptions(node.outputs)}}}});
   }
 
   void AddEnd(const char* phase, const NodeTrace& node, double at) {

@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,7 +8,7 @@
 #include "weir/core/checkpoint_state.h"
 #include "weir/core/file.h"
 #include "weir/core/npy.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/command.h"
 #include "weir/tools/text_table.h"
 
 // weir ckpt ls|show|verify: looks into checkpoints without a graph.
@@ -156,38 +155,36 @@ int StatusOf(const CkptOptions& options, Console& console) {
 
 }  // namespace
 
-void AddCkptCommand(CLI::App& app, Action* action) {
+void AddCkptCommand(Command& weir) {
   auto options = std::make_shared<CkptOptions>();
-  CLI::App* ckpt = AddCommand(app, "ckpt", "List, show and verify checkpoints",
-                              "  weir ckpt verify runs/digits/model-500");
-  ckpt->require_subcommand(1);
+  Command ckpt = weir.Add("ckpt", "List, show and verify checkpoints",
+                          "  weir ckpt verify runs/digits/model-500");
   const auto add = [&](const char* name, const char* description, const char* example,
-                       int (*command)(const CkptOptions&, Console&)) {
-    CLI::App* part = AddCommand(*ckpt, name, description, example);
-    part->add_option("CHECKPOINT", options->prefix,
-                     "its prefix, or a folder, which stands for the newest checkpoint in it")
-        ->required();
-    part->callback([=] { *action = [=](Console& console) { return command(*options, console); }; });
+                       int (*run)(const CkptOptions&, Console&)) {
+    Command part = ckpt.Add(name, description, example);
+    part.Argument("CHECKPOINT", &options->prefix,
+                  "its prefix, or a folder, which stands for the newest checkpoint in it")
+        .Required();
+    part.Do([options, run](Console& console) { return run(*options, console); });
     return part;
   };
 
-  CLI::App* ls = add("ls", "List the tensors", "  weir ckpt ls runs/digits", StatusOf<Ls>);
-  ls->add_flag("--json", options->json, "for programs");
+  Command ls = add("ls", "List the tensors", "  weir ckpt ls runs/digits", StatusOf<Ls>);
+  ls.Flag("--json", &options->json, "for programs");
 
-  CLI::App* show =
+  Command show =
       add("show", "Print a tensor, or a part of it",
           "  weir ckpt show runs/digits/model-500 hidden/w --slice 0,3:-", StatusOf<Show>);
-  show->add_option("TENSOR", options->tensor, "its name, as ls prints it")->required();
-  show->add_option("--slice", options->slice,
-                   "start,length of each dimension, with ':' between; '-' is all of one")
-      ->type_name("SLICE");
-  show->add_option("--npy", options->npy, "write it to this file for numpy.load")
-      ->type_name("FILE");
+  show.Argument("TENSOR", &options->tensor, "its name, as ls prints it").Required();
+  show.Value("--slice", &options->slice,
+             "start,length of each dimension, with ':' between; '-' is all of one")
+      .Word("SLICE");
+  show.Value("--npy", &options->npy, "write it to this file for numpy.load").Word("FILE");
 
-  CLI::App* verify =
+  Command verify =
       add("verify", "Check every byte of index and data, and name what is damaged (exit status 1)",
           "  weir ckpt verify runs/digits/model-500", VerifyStatus);
-  verify->add_flag("--json", options->json, "for programs");
+  verify.Flag("--json", &options->json, "for programs");
 }
 
 }  // namespace weir::tools

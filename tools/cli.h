@@ -1,18 +1,13 @@
 #ifndef WEIR_TOOLS_CLI_H_
 #define WEIR_TOOLS_CLI_H_
 
-#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "weir/core/status.h"
 
-namespace CLI {
-class App;
-}
-
-// The `weir` program: one subcommand a file, each added to the command line by a function below.
+// The `weir` program: one command a file, each added to the command line by a function below.
 // Results go to the console's `out`, complaints to `err`; output is meant for people, unless --json
 // is given.
 namespace weir::tools {
@@ -39,19 +34,15 @@ struct Console {
 // Prints "weir: NOT_FOUND: no such file" to `err`; returns kNo.
 int Fail(Console& console, const absl::Status& status);
 
-// What is left to do when the command line has been read. Each function below adds one subcommand,
-// which sets *action.
-using Action = std::function<int(Console&)>;
-void AddCaseCommand(CLI::App& app, Action* action);
-void AddCkptCommand(CLI::App& app, Action* action);
-void AddEventsCommand(CLI::App& app, Action* action);
-void AddGraphCommand(CLI::App& app, Action* action);
-void AddOpsCommand(CLI::App& app, Action* action);
-void AddRunCommand(CLI::App& app, Action* action);
-void AddServeCommand(CLI::App& app, Action* action);
-
-// A subcommand with a description and an example that its help ends with.
-CLI::App* AddCommand(CLI::App& app, const char* name, const char* description, const char* example);
+// Each declares one command (tools/command.h).
+class Command;
+void AddCaseCommand(Command& weir);
+void AddCkptCommand(Command& weir);
+void AddEventsCommand(Command& weir);
+void AddGraphCommand(Command& weir);
+void AddOpsCommand(Command& weir);
+void AddRunCommand(Command& weir);
+void AddServeCommand(Command& weir);
 
 // The whole program, without its name in `args`. Returns the exit status.
 int RunWeir(const std::vector<std::string>& args, Console& console);

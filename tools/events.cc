@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -11,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "weir/tools/chart.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/command.h"
 #include "weir/tools/event_log.h"
 #include "weir/tools/text_table.h"
 
@@ -184,36 +183,32 @@ int Plot(const EventsOptions& options, Console& console) {
 
 }  // namespace
 
-void AddEventsCommand(CLI::App& app, Action* action) {
+void AddEventsCommand(Command& weir) {
   auto options = std::make_shared<EventsOptions>();
-  CLI::App* events = AddCommand(app, "events", "List and plot what a training run has logged",
-                                "  weir events plot runs/digits --tag loss --smooth 0.8");
-  events->require_subcommand(1);
+  Command events = weir.Add("events", "List and plot what a training run has logged",
+                            "  weir events plot runs/digits --tag loss --smooth 0.8");
   const auto add = [&](const char* name, const char* description, const char* example,
-                       int (*command)(const EventsOptions&, Console&)) {
-    CLI::App* part = AddCommand(*events, name, description, example);
-    part->add_option("PATH", options->paths,
-                     "event files, or folders with event files in or below them")
-        ->required();
-    part->callback([=] { *action = [=](Console& console) { return command(*options, console); }; });
+                       int (*run)(const EventsOptions&, Console&)) {
+    Command part = events.Add(name, description, example);
+    part.Arguments("PATH", &options->paths,
+                   "event files, or folders with event files in or below them")
+        .Required();
+    part.Do([options, run](Console& console) { return run(*options, console); });
     return part;
   };
-  CLI::App* ls = add("ls", "List the tags", "  weir events ls runs/digits", Ls);
-  ls->add_flag("--json", options->json, "for programs, with all scalar values");
+  Command ls = add("ls", "List the tags", "  weir events ls runs/digits", Ls);
+  ls.Flag("--json", &options->json, "for programs, with all scalar values");
 
-  CLI::App* plot = add("plot", "Draw scalars over steps: a chart a tag, a line a run",
-                       "  weir events plot runs/digits --tag loss,accuracy --smooth 0.8", Plot);
-  plot->add_option("--tag", options->tags, "which tags; default: all scalars")
-      ->type_name("TAG,...")
-      ->delimiter(',');
-  plot->add_option("--smooth", options->smooth,
-                   "weight of what came before, as TensorBoard smooths")
-      ->check(CLI::Range(0.0, 0.9999));
-  plot->add_flag("--together", options->together, "all tags in one chart");
-  plot->add_flag("--log", options->log, "a logarithmic scale");
-  plot->add_option("--width", options->width, "columns; default: the terminal's, at most 100")
-      ->check(CLI::Range(30, 1000));
-  plot->add_option("--height", options->height, "lines")->check(CLI::Range(7, 200));
+  Command plot = add("plot", "Draw scalars over steps: a chart a tag, a line a run",
+                     "  weir events plot runs/digits --tag loss,accuracy --smooth 0.8", Plot);
+  plot.List("--tag", &options->tags, "which tags; default: all scalars").Word("TAG,...");
+  plot.Value("--smooth", &options->smooth, "weight of what came before, as TensorBoard smooths")
+      .Range(0, 0.9999);
+  plot.Flag("--together", &options->together, "all tags in one chart");
+  plot.Flag("--log", &options->log, "a logarithmic scale");
+  plot.Value("--width", &options->width, "columns; default: the terminal's, at most 100")
+      .Range(30, 1000);
+  plot.Value("--height", &options->height, "lines").Range(7, 200);
 }
 
 }  // namespace weir::tools

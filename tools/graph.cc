@@ -1,6 +1,5 @@
 #include <regex.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -16,7 +15,7 @@
 #include "weir/core/graph_io.h"
 #include "weir/core/kernel.h"
 #include "weir/proto/meta_graph.pb.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/command.h"
 #include "weir/tools/graph_diff.h"
 #include "weir/tools/graph_dot.h"
 #include "weir/tools/graph_file.h"
@@ -286,59 +285,45 @@ int Dot(const GraphOptions& options, Console& console) {
   return written.ok() ? kOk : Fail(console, written);
 }
 
-using Command = int (*)(const GraphOptions&, Console&);
-
-CLI::App* AddGraphPart(CLI::App& graph, const char* name, const char* description,
-                       const char* example, Command command, Action* action,
-                       const std::shared_ptr<GraphOptions>& options) {
-  CLI::App* app = AddCommand(graph, name, description, example);
-  app->add_option(
-         "GRAPH", options->file,
-         "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
-      ->required();
-  app->add_option("--tags", options->tags, "which meta graph of a SavedModel")
-      ->type_name("TAG,...")
-      ->delimiter(',');
-  app->callback([=] { *action = [=](Console& console) { return command(*options, console); }; });
-  return app;
-}
-
 }  // namespace
 
-void AddGraphCommand(CLI::App& app, Action* action) {
+void AddGraphCommand(Command& weir) {
   auto options = std::make_shared<GraphOptions>();
-  CLI::App* graph =
-      AddCommand(app, "graph", "Show, compare and draw graphs", "  weir graph ops model.meta");
-  graph->require_subcommand(1);
+  Command graph = weir.Add("graph", "Show, compare and draw graphs", "  weir graph ops model.meta");
   const auto add = [&](const char* name, const char* description, const char* example,
-                       Command command) {
-    return AddGraphPart(*graph, name, description, example, command, action, options);
+                       int (*run)(const GraphOptions&, Console&)) {
+    Command part = graph.Add(name, description, example);
+    part.Argument(
+            "GRAPH", &options->file,
+            "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+        .Required();
+    part.List("--tags", &options->tags, "which meta graph of a SavedModel").Word("TAG,...");
+    part.Do([options, run](Console& console) { return run(*options, console); });
+    return part;
   };
 
-  CLI::App* show = add("show", "Print the nodes: inputs, attributes, inferred shapes",
-                       "  weir graph show model.meta --name 'hidden/.*'", Show);
-  show->add_option("--name", options->name, "only nodes whose name matches this regular expression")
-      ->type_name("REGEX");
-  show->add_flag("--json", options->json, "for programs");
+  Command show = add("show", "Print the nodes: inputs, attributes, inferred shapes",
+                     "  weir graph show model.meta --name 'hidden/.*'", Show);
+  show.Value("--name", &options->name, "only nodes whose name matches this regular expression")
+      .Word("REGEX");
+  show.Flag("--json", &options->json, "for programs");
 
-  CLI::App* ops = add("ops", "Count the ops, and name those that Weir cannot run (exit status 1)",
-                      "  weir graph ops saved_model_dir", Ops);
-  ops->add_flag("--json", options->json, "for programs");
+  Command ops = add("ops", "Count the ops, and name those that Weir cannot run (exit status 1)",
+                    "  weir graph ops saved_model_dir", Ops);
+  ops.Flag("--json", &options->json, "for programs");
 
-  CLI::App* diff = add("diff", "Compare two graphs node by node (exit status 1 if they differ)",
-                       "  weir graph diff mine.pb theirs.pb --ignore device,_output_shapes", Diff);
-  diff->add_option("OTHER", options->other, "the second graph")->required();
-  diff->add_option("--ignore", options->ignore, "attributes not to compare; also: device")
-      ->type_name("ATTR,...")
-      ->delimiter(',');
-  diff->add_flag("--json", options->json, "for programs");
+  Command diff = add("diff", "Compare two graphs node by node (exit status 1 if they differ)",
+                     "  weir graph diff mine.pb theirs.pb --ignore device,_output_shapes", Diff);
+  diff.Argument("OTHER", &options->other, "the second graph").Required();
+  diff.List("--ignore", &options->ignore, "attributes not to compare; also: device")
+      .Word("ATTR,...");
+  diff.Flag("--json", &options->json, "for programs");
 
-  CLI::App* dot = add("dot", "Write the graph in Graphviz's language",
-                      "  weir graph dot model.pb | dot -Tsvg -o model.svg", Dot);
-  dot->add_option("--name", options->name, "only nodes whose name matches this regular expression")
-      ->type_name("REGEX");
-  dot->add_option("--out,-o", options->out, "the file to write; default: print it")
-      ->type_name("FILE");
+  Command dot = add("dot", "Write the graph in Graphviz's language",
+                    "  weir graph dot model.pb | dot -Tsvg -o model.svg", Dot);
+  dot.Value("--name", &options->name, "only nodes whose name matches this regular expression")
+      .Word("REGEX");
+  dot.Value("--out,-o", &options->out, "the file to write; default: print it").Word("FILE");
 }
 
 }  // namespace weir::tools

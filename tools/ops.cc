@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -11,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/kernel.h"
 #include "weir/core/op.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/command.h"
 #include "weir/tools/gradient_tests.h"
 #include "weir/tools/text_table.h"
 
@@ -177,19 +176,17 @@ int Coverage(const OpsOptions& options, Console& console) {
 
 }  // namespace
 
-void AddOpsCommand(CLI::App& app, Action* action) {
+void AddOpsCommand(Command& weir) {
   auto options = std::make_shared<OpsOptions>();
-  CLI::App* ops = AddCommand(app, "ops", "Tell what ops there are, and what is known of one",
-                             "  weir ops MatMul\n  weir ops --coverage");
-  ops->add_option("NAME", options->name, "an op; default: list all");
-  ops->add_flag("--coverage", options->coverage,
-                "a table of gradients and of kernels by device and type");
-  ops->add_flag("--json", options->json, "for programs");
-  ops->callback([=] {
-    *action = [=](Console& console) {
-      if (!options->name.empty()) return ShowOp(*options, console);
-      return options->coverage ? Coverage(*options, console) : ListOps(*options, console);
-    };
+  Command ops = weir.Add("ops", "Tell what ops there are, and what is known of one",
+                         "  weir ops MatMul\n  weir ops --coverage");
+  ops.Argument("NAME", &options->name, "an op; default: list all");
+  ops.Flag("--coverage", &options->coverage,
+           "a table of gradients and of kernels by device and type");
+  ops.Flag("--json", &options->json, "for programs");
+  ops.Do([options](Console& console) {
+    if (!options->name.empty()) return ShowOp(*options, console);
+    return options->coverage ? Coverage(*options, console) : ListOps(*options, console);
   });
 }
 

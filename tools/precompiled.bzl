@@ -20,8 +20,15 @@ load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 def _precompiled_header_impl(ctx):
     header = ctx.actions.declare_file(ctx.label.name + ".h")
-    compiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
     ctx.actions.symlink(output = header, target_file = ctx.file.src)
+    if not ctx.attr.compiled:
+        return [
+            DefaultInfo(files = depset([header])),
+            CcInfo(compilation_context = cc_common.create_compilation_context(
+                headers = depset([header]),
+            )),
+        ]
+    compiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
 
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -85,6 +92,7 @@ def _precompiled_header_impl(ctx):
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
+        "compiled": attr.bool(default = True, doc = "else the header alone"),
         "copts": attr.string_list(doc = "flags of the sources that use it"),
         "deps": attr.label_list(providers = [CcInfo], doc = "whose headers it includes"),
         "src": attr.label(allow_single_file = [".h"], mandatory = True),

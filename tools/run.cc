@@ -1,4 +1,3 @@
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -12,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "weir/core/file.h"
 #include "weir/tools/chrome_trace.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/command.h"
 #include "weir/tools/model.h"
 #include "weir/tools/value_file.h"
 
@@ -213,52 +212,44 @@ absl::Status Run(const RunCommandOptions& options, Console& console) {
 
 }  // namespace
 
-void AddRunCommand(CLI::App& app, Action* action) {
+void AddRunCommand(Command& weir) {
   auto options = std::make_shared<RunCommandOptions>();
-  CLI::App* run = AddCommand(
-      app, "run", "Run a graph: feed tensors, fetch tensors, time and trace steps",
+  Command run = weir.Add(
+      "run", "Run a graph: feed tensors, fetch tensors, time and trace steps",
       "  weir run model.meta --checkpoint runs/model-500 --feed x:0=x.npy --fetch y:0 --fetch "
       "p:0=p.npy\n"
       "  weir run saved_model_dir --signature serving_default --feed 'images=[[0, 1, 2]]'\n"
       "  weir run graph.pb --init init --target train --repeat 1000 --trace trace.json");
-  const auto list = [run](const char* name, std::vector<std::string>* values, const char* type,
-                          const char* text) {
-    return run->add_option(name, *values, text)->allow_extra_args(false)->type_name(type);
-  };
-  run->add_option(
-         "GRAPH", options->file,
-         "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
-      ->required();
-  run->add_option("--checkpoint", options->checkpoint, "restore the variables from this checkpoint")
-      ->type_name("PREFIX");
-  list("--feed", &options->feeds, "TENSOR=VALUE",
-       "a value for a tensor: FILE.npy, FILE.json with strings, or JSON; may be repeated");
-  list("--fetch", &options->fetches, "TENSOR[=FILE]",
-       "a tensor to print, or to write to FILE.npy; may be repeated");
-  list("--target", &options->targets, "NODE", "a node to run for its effect, in the same step");
-  list("--init", &options->inits, "NODE", "a node to run once, before everything else");
-  run->add_option("--repeat", options->repeat, "run the step so often, and time it")
-      ->check(CLI::PositiveNumber);
-  run->add_option("--trace", options->trace, "write a trace of the last step to this file")
-      ->type_name("FILE");
-  run->add_option(
-         "--signature", options->signature,
-         "feeds and fetches are named as in this signature; all outputs are fetched by default")
-      ->type_name("NAME");
-  run->add_option("--tags", options->model.tags, "which meta graph of a SavedModel")
-      ->type_name("TAG,...")
-      ->delimiter(',');
-  run->add_option("--device", options->model.device, "for nodes that ask for none, such as /gpu:0")
-      ->type_name("DEVICE");
-  run->add_option("--threads", options->model.session.num_threads, "default: one a processor")
-      ->check(CLI::NonNegativeNumber);
-  run->add_flag("--log-placement", options->model.session.log_device_placement,
-                "print where each node runs");
-  run->callback([=] {
-    *action = [=](Console& console) {
-      const absl::Status status = Run(*options, console);
-      return status.ok() ? kOk : Fail(console, status);
-    };
+  run.Argument("GRAPH", &options->file,
+               "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+      .Required();
+  run.Value("--checkpoint", &options->checkpoint, "restore the variables from this checkpoint")
+      .Word("PREFIX");
+  run.Repeated("--feed", &options->feeds,
+               "a value for a tensor: FILE.npy, FILE.json with strings, or JSON; may be repeated")
+      .Word("TENSOR=VALUE");
+  run.Repeated("--fetch", &options->fetches,
+               "a tensor to print, or to write to FILE.npy; may be repeated")
+      .Word("TENSOR[=FILE]");
+  run.Repeated("--target", &options->targets, "a node to run for its effect, in the same step")
+      .Word("NODE");
+  run.Repeated("--init", &options->inits, "a node to run once, before everything else")
+      .Word("NODE");
+  run.Value("--repeat", &options->repeat, "run the step so often, and time it").AtLeast(1);
+  run.Value("--trace", &options->trace, "write a trace of the last step to this file").Word("FILE");
+  run.Value("--signature", &options->signature,
+            "feeds and fetches are named as in this signature; all outputs are fetched by default")
+      .Word("NAME");
+  run.List("--tags", &options->model.tags, "which meta graph of a SavedModel").Word("TAG,...");
+  run.Value("--device", &options->model.device, "for nodes that ask for none, such as /gpu:0")
+      .Word("DEVICE");
+  run.Value("--threads", &options->model.session.num_threads, "default: one a processor")
+      .AtLeast(0);
+  run.Flag("--log-placement", &options->model.session.log_device_placement,
+           "print where each node runs");
+  run.Do([options](Console& console) {
+    const absl::Status status = Run(*options, console);
+    return status.ok() ? kOk : Fail(console, status);
   });
 }
 

@@ -1,7 +1,6 @@
 #include <malloc.h>
 #include <pthread.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -13,7 +12,7 @@
 #include "weir/rpc/file_access.h"
 #include "weir/rpc/metrics.h"
 #include "weir/rpc/server.h"
-#include "weir/tools/cli.h"
+#include "weir/tools/command.h"
 
 // weir serve: sessions for TensorFlow's clients, and Weir's, over gRPC.
 namespace weir::tools {
@@ -120,72 +119,63 @@ absl::Status PrintStatus(const ServeOptions& options, Console& console) {
 
 }  // namespace
 
-void AddServeCommand(CLI::App& app, Action* action) {
+void AddServeCommand(Command& weir) {
   auto options = std::make_shared<ServeOptions>();
-  CLI::App* serve =
-      AddCommand(app, "serve", "Run graphs for TensorFlow's clients and Weir's, over gRPC",
-                 "  weir serve --port 8500 --allow-path runs\n"
-                 "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
-                 "SIGTERM lets the calls in progress finish.");
+  Command serve = weir.Add("serve", "Run graphs for TensorFlow's clients and Weir's, over gRPC",
+                           "  weir serve --port 8500 --allow-path runs\n"
+                           "  (then, in Python: tf.compat.v1.Session('grpc://localhost:8500'))\n"
+                           "SIGTERM lets the calls in progress finish.");
   rpc::ServerOptions& server = options->server;
-  CLI::App* what = serve->add_option_group("what");
-  what->add_option("--port", server.port, "where to listen; 0: any free port, which is printed")
-      ->check(CLI::Range(0, 65535));
-  what->add_option("--status", options->status_of,
-                   "instead of serving, ask the server at grpc://HOST:PORT how it is")
-      ->type_name("TARGET");
-  what->require_option(1);
-  serve->add_option("--bind", server.address, "default: 127.0.0.1, for this machine alone")
-      ->type_name("ADDRESS");
+  Command what = serve.OneOf();
+  what.Value("--port", &server.port, "where to listen; 0: any free port, which is printed")
+      .Range(0, 65535);
+  what.Value("--status", &options->status_of,
+             "instead of serving, ask the server at grpc://HOST:PORT how it is")
+      .Word("TARGET");
+  serve.Value("--bind", &server.address, "default: 127.0.0.1, for this machine alone")
+      .Word("ADDRESS");
   serve
-      ->add_option(
-          "--allow-path", options->allowed,
-          "a directory that clients may read and write in; may be repeated; none: no files")
-      ->allow_extra_args(false)
-      ->type_name("DIR");
-  serve->add_option("--max-sessions", server.master.max_sessions, "default: 1000")
-      ->check(CLI::PositiveNumber);
-  serve->add_option("--max-calls", server.max_calls, "calls at a time; default: 1000")
-      ->check(CLI::PositiveNumber);
-  serve->add_option("--max-message-mb", options->max_message_mb, "of a request; default: 2047")
-      ->check(CLI::Range(1, 2047));
+      .Repeated("--allow-path", &options->allowed,
+                "a directory that clients may read and write in; may be repeated; none: no files")
+      .Word("DIR");
+  serve.Value("--max-sessions", &server.master.max_sessions, "default: 1000").AtLeast(1);
+  serve.Value("--max-calls", &server.max_calls, "calls at a time; default: 1000").AtLeast(1);
+  serve.Value("--max-message-mb", &options->max_message_mb, "of a request; default: 2047")
+      .Range(1, 2047);
   serve
-      ->add_option("--idle-minutes", options->idle_minutes,
-                   "close sessions that nobody has used for so long; default: 1440; 0: never")
-      ->check(CLI::NonNegativeNumber);
+      .Value("--idle-minutes", &options->idle_minutes,
+             "close sessions that nobody has used for so long; default: 1440; 0: never")
+      .AtLeast(0);
   serve
-      ->add_option("--grace-seconds", options->grace_seconds,
-                   "how long calls may go on after SIGTERM; default: 30")
-      ->check(CLI::NonNegativeNumber);
+      .Value("--grace-seconds", &options->grace_seconds,
+             "how long calls may go on after SIGTERM; default: 30")
+      .AtLeast(0);
   serve
-      ->add_option(
-          "--device-name", server.master.session.task,
-          "the task whose devices it has, as '/job:worker/replica:0/task:1', for graphs that "
-          "name one; default: /job:localhost/replica:0/task:0")
-      ->type_name("TASK");
-  serve->add_option("--threads", server.master.session.num_threads, "default: one a processor")
-      ->check(CLI::NonNegativeNumber);
-  serve->add_option("--tls-cert", options->certificate_file, "speak TLS, with this certificate")
-      ->type_name("FILE");
-  serve->add_option("--tls-key", options->key_file, "the certificate's key")->type_name("FILE");
+      .Value("--device-name", &server.master.session.task,
+             "the task whose devices it has, as '/job:worker/replica:0/task:1', for graphs that "
+             "name one; default: /job:localhost/replica:0/task:0")
+      .Word("TASK");
+  serve.Value("--threads", &server.master.session.num_threads, "default: one a processor")
+      .AtLeast(0);
+  serve.Value("--tls-cert", &options->certificate_file, "speak TLS, with this certificate")
+      .Word("FILE");
+  serve.Value("--tls-key", &options->key_file, "the certificate's key").Word("FILE");
   serve
-      ->add_option("--tls-client-ca", options->client_authority_file,
-                   "let in only clients with certificates of this authority")
-      ->type_name("FILE");
+      .Value("--tls-client-ca", &options->client_authority_file,
+             "let in only clients with certificates of this authority")
+      .Word("FILE");
   serve
-      ->add_option("--tls-server-ca", options->server_authority_file,
-                   "with --status: the authority of the server's certificate")
-      ->type_name("FILE");
+      .Value("--tls-server-ca", &options->server_authority_file,
+             "with --status: the authority of the server's certificate")
+      .Word("FILE");
   serve
-      ->add_option("--metrics-port", options->metrics_port,
-                   "numbers for Prometheus, at /metrics of this port")
-      ->check(CLI::Range(0, 65535));
-  serve->callback([=] {
-    *action = [=](Console& console) {
-      const absl::Status status =
-          options->status_of.empty() ? Serve(*options, console) : PrintStatus(*options, console);
-      return status.ok() ? kOk : Fail(console, status);
-    };
+      .Value("--metrics-port", &options->metrics_port,
+             "numbers for Prometheus, at /metrics of this port")
+      .Range(0, 65535);
+  serve.Do([options](Console& console) {
+    const absl::Status status =
+        options->status_of.empty() ? Serve(*options, console) : PrintStatus(*options, console);
+    return status.ok() ? kOk : Fail(console, status);
   });
 }
 

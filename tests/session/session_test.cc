@@ -717,7 +717,11 @@ TEST(Session, TraceHasARecordForEachNode) {
   EXPECT_EQ(trace[0].node, "square");
   EXPECT_EQ(trace[1].op, "Exp");
   EXPECT_LE(trace[0].start_ns, trace[0].end_ns);
-  EXPECT_THAT(trace[1].output_shapes, ElementsAre("float[2]"));
+  ASSERT_EQ(trace[1].inputs.size(), 1u);
+  EXPECT_EQ(trace[1].inputs[0].data, trace[0].outputs[0].data);
+  ASSERT_EQ(trace[1].outputs.size(), 1u);
+  EXPECT_EQ(trace[1].outputs[0].dtype, DT_FLOAT);
+  EXPECT_EQ(trace[1].outputs[0].shape, Shape({2}));
 }
 
 }  // namespace

@@ -1,4 +1,2 @@
-// What the commands start from (see library_headers.h): each of them parses arguments.
-#include <CLI/CLI.hpp>
-
+// What the commands start from: as kernels, but optimised less.
 #include "kernel_headers.h"
