@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "weir/core/file.h"
 #include "weir/core/tensor.h"
 #include "weir/core/tensor_slice.h"
 
@@ -24,7 +25,8 @@ class BundleWriter {
  public:
   // Makes the directory of `prefix` if only that is missing; NOT_FOUND with the path if its parent
   // is missing too, INVALID_ARGUMENT for an empty prefix.
-  static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(const std::string& prefix);
+  static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(
+      const std::string& prefix, Durability durability = Durability::kSynced);
   ~BundleWriter();
   BundleWriter(const BundleWriter&) = delete;
   BundleWriter& operator=(const BundleWriter&) = delete;
@@ -37,7 +39,7 @@ class BundleWriter {
   // are merged.
   absl::Status AddSlice(absl::string_view name, const Shape& full, const TensorSlice& slice,
                         const Tensor& tensor);
-  // Makes the bundle durable and visible. The last call.
+  // Makes the bundle durable (unless it is unsynced) and visible. The last call.
   absl::Status Finish();
 
  private:
@@ -51,7 +53,7 @@ class BundleWriter {
 // is whole in two of them. NOT_FOUND for a part that is missing, unless `allow_missing` and there
 // is at least one.
 absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix,
-                          bool allow_missing = false);
+                          bool allow_missing = false, Durability durability = Durability::kSynced);
 
 // What a checkpoint of V1 holds under a name: the part `slice` of a tensor of shape `shape`.
 struct SavedSlice {
@@ -61,11 +63,13 @@ struct SavedSlice {
   Tensor tensor;
 };
 
-// Writes a checkpoint of V1, whose file appears, complete and durable, in one step. Slices come in
-// any order, and of other shards' files too. INVALID_ARGUMENT for an empty path, a slice that comes
-// twice or does not fit, slices that disagree about dtype or shape, and one of more than 2 GiB;
-// UNIMPLEMENTED for dtypes that the format does not have (bfloat16, the newer integers).
-absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedSlice>& slices);
+// Writes a checkpoint of V1, whose file appears, complete and (by default) durable, in one step.
+// Slices come in any order, and of other shards' files too. INVALID_ARGUMENT for an empty path, a
+// slice that comes twice or does not fit, slices that disagree about dtype or shape, and one of
+// more than 2 GiB; UNIMPLEMENTED for dtypes that the format does not have (bfloat16, the newer
+// integers).
+absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedSlice>& slices,
+                               Durability durability = Durability::kSynced);
 
 // What a checkpoint says of a tensor without reading its elements.
 struct CheckpointTensor {
@@ -91,9 +95,19 @@ class CheckpointReader {
   virtual absl::StatusOr<std::vector<CheckpointTensor>> List() = 0;
   virtual absl::StatusOr<CheckpointTensor> Find(absl::string_view name) = 0;
   virtual absl::StatusOr<Tensor> Read(absl::string_view name) = 0;
+  // Whether Read would succeed: reads and checks every byte, and keeps none where it can.
+  virtual absl::Status Check(absl::string_view name);
+  // Reads into memory at hand: `out` lies on the host, is nobody else's, and has the tensor's dtype
+  // and shape (else INVALID_ARGUMENT). After an error its elements may be anything.
+  virtual absl::Status ReadInto(absl::string_view name, Tensor* out);
   // The part `slice` of the tensor, whatever parts it is stored in.
   virtual absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) = 0;
 };
+
+// The shape of what ReadFromCheckpoint reads, which it gives without reading; the same errors, but
+// for those of damaged elements.
+absl::StatusOr<Shape> ShapeInCheckpoint(CheckpointReader& reader, const std::string& name,
+                                        const std::string& shape_and_slice, DataType dtype);
 
 // What RestoreV2 reads: tensor `name`, which must have this dtype, or the part of it that
 // `shape_and_slice` says

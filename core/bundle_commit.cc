@@ -47,8 +47,12 @@ std::vector<std::string> DataFilesOf(const std::string& prefix) {
   return names;
 }
 
+absl::Status SyncNames(const std::string& directory, Durability durability) {
+  return durability == Durability::kSynced ? Files().SyncDirectory(directory) : absl::OkStatus();
+}
+
 // Steps 1 and 2. False if there is nothing to keep, or no way to.
-absl::StatusOr<bool> KeepPrevious(const std::string& prefix) {
+absl::StatusOr<bool> KeepPrevious(const std::string& prefix, Durability durability) {
   const std::string index = BundleIndexName(prefix);
   if (!Files().Exists(index)) return false;
   const std::string directory = DirectoryOf(prefix);
@@ -60,9 +64,9 @@ absl::StatusOr<bool> KeepPrevious(const std::string& prefix) {
     Files().Remove(name + kPrevious).IgnoreError();
     if (!Files().Link(name, name + kPrevious).ok()) return false;
   }
-  WEIR_RETURN_IF_ERROR(Files().SyncDirectory(directory));
+  WEIR_RETURN_IF_ERROR(SyncNames(directory, durability));
   if (!Files().Link(index, index + kPrevious).ok()) return false;
-  WEIR_RETURN_IF_ERROR(Files().SyncDirectory(directory));
+  WEIR_RETURN_IF_ERROR(SyncNames(directory, durability));
   return true;
 }
 
@@ -87,13 +91,13 @@ void ForgetPrevious(const std::string& prefix) {
 
 absl::Status CommitBundle(const std::string& prefix,
                           const std::vector<std::pair<std::string, std::string>>& data,
-                          const std::string& index) {
+                          const std::string& index, Durability durability) {
   const std::string directory = DirectoryOf(prefix);
-  WEIR_ASSIGN_OR_RETURN(const bool kept, KeepPrevious(prefix));
+  WEIR_ASSIGN_OR_RETURN(const bool kept, KeepPrevious(prefix, durability));
   for (const auto& [from, to] : data) WEIR_RETURN_IF_ERROR(Files().Rename(from, to));
-  WEIR_RETURN_IF_ERROR(Files().SyncDirectory(directory));
+  WEIR_RETURN_IF_ERROR(SyncNames(directory, durability));
   WEIR_RETURN_IF_ERROR(Files().Rename(index, BundleIndexName(prefix)));
-  WEIR_RETURN_IF_ERROR(Files().SyncDirectory(directory));
+  WEIR_RETURN_IF_ERROR(SyncNames(directory, durability));
   if (kept) ForgetPrevious(prefix);
   return absl::OkStatus();
 }

@@ -13,10 +13,10 @@
 namespace weir::internal {
 
 // Renames data files (from, to) and then the index `index` to their final names under `prefix`. All
-// are complete and synced before.
+// are complete, and synced if `durability` asks for it, before.
 absl::Status CommitBundle(const std::string& prefix,
                           const std::vector<std::pair<std::string, std::string>>& data,
-                          const std::string& index);
+                          const std::string& index, Durability durability);
 
 // What to put after the name of a data file to read the bundle that is at `prefix` now: nothing, or
 // ".previous".

@@ -292,10 +292,18 @@ absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntr
     if (big_endian) return Unimplemented(file.path(), ": strings of a big-endian checkpoint");
     WEIR_RETURN_IF_ERROR(ReadStrings(place, &tensor));
   } else {
-    WEIR_RETURN_IF_ERROR(ReadPlain(place, static_cast<char*>(tensor.raw())));
-    if (big_endian) SwapBytes(&tensor);
+    WEIR_RETURN_IF_ERROR(ReadTensorDataInto(file, entry, big_endian, key, &tensor));
   }
   return tensor;
+}
+
+absl::Status ReadTensorDataInto(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
+                                absl::string_view key, Tensor* out) {
+  const Place place{file, entry, key};
+  WEIR_RETURN_IF_ERROR(CheckExtent(place));
+  WEIR_RETURN_IF_ERROR(ReadPlain(place, static_cast<char*>(out->raw())));
+  if (big_endian) SwapBytes(out);
+  return absl::OkStatus();
 }
 
 absl::Status CheckTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,

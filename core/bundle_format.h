@@ -46,6 +46,9 @@ absl::Status WriteTensorData(const Tensor& tensor, BufferedFile* file, BundleEnt
 // The elements of an entry without slices, checked. `key` is for messages.
 absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry,
                                       bool big_endian, absl::string_view key);
+// The same for a plain type, into a tensor of the entry's dtype and shape.
+absl::Status ReadTensorDataInto(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
+                                absl::string_view key, Tensor* out);
 // The same without keeping them.
 absl::Status CheckTensorData(const ReadableFile& file, const BundleEntry& entry, bool big_endian,
                              absl::string_view key);

@@ -1,6 +1,7 @@
 #include "weir/core/bundle_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "weir/core/bundle_commit.h"
 #include "weir/core/file.h"
@@ -15,20 +16,46 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(
   return internal::OpenCheckpointV1(prefix);
 }
 
-absl::StatusOr<Tensor> ReadFromCheckpoint(CheckpointReader& reader, const std::string& name,
-                                          const std::string& shape_and_slice, DataType dtype) {
+absl::Status CheckpointReader::Check(absl::string_view name) { return Read(name).status(); }
+
+absl::Status CheckpointReader::ReadInto(absl::string_view name, Tensor* out) {
+  WEIR_ASSIGN_OR_RETURN(const Tensor read, Read(name));
+  if (read.dtype() != out->dtype() || read.shape() != out->shape()) {
+    return InvalidArgument("tensor_name = ", name, "; ", read.Description(),
+                           " cannot be read into ", out->Description());
+  }
+  if (read.num_elements() == 0) return absl::OkStatus();
+  if (IsPlain(read.dtype())) {
+    std::memcpy(out->raw(), read.raw(), read.num_bytes());
+  } else {
+    const auto strings = read.flat<std::string>();
+    std::copy(strings.begin(), strings.end(), out->data<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> ShapeInCheckpoint(CheckpointReader& reader, const std::string& name,
+                                        const std::string& shape_and_slice, DataType dtype) {
   WEIR_ASSIGN_OR_RETURN(const CheckpointTensor stored, reader.Find(name));
   if (stored.dtype != dtype) {
     return InvalidArgument("tensor_name = ", name, "; expected dtype ", DataTypeName(dtype),
                            " does not equal original dtype ", DataTypeName(stored.dtype));
   }
-  if (shape_and_slice.empty()) return reader.Read(name);
+  if (shape_and_slice.empty()) return stored.shape;
   WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(shape_and_slice));
   if (parsed.shape != stored.shape) {
     return InvalidArgument(
         "tensor_name = ", name, "; shape in shape_and_slice spec ", parsed.shape.ToString(),
         " does not match the shape stored in checkpoint: ", stored.shape.ToString());
   }
+  return parsed.slice_shape;
+}
+
+absl::StatusOr<Tensor> ReadFromCheckpoint(CheckpointReader& reader, const std::string& name,
+                                          const std::string& shape_and_slice, DataType dtype) {
+  WEIR_RETURN_IF_ERROR(ShapeInCheckpoint(reader, name, shape_and_slice, dtype).status());
+  if (shape_and_slice.empty()) return reader.Read(name);
+  WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(shape_and_slice));
   return reader.ReadSlice(name, parsed.slice);
 }
 
@@ -167,15 +194,39 @@ absl::StatusOr<const ReadableFile*> BundleReader::DataFile(int shard) {
   return file.get();
 }
 
+absl::Status BundleReader::Stored(const BundleEntry& entry,
+                                  absl::FunctionRef<absl::Status(const ReadableFile&)> read) {
+  const absl::StatusOr<const ReadableFile*> file = DataFile(entry.shard);
+  const absl::Status status = file.ok() ? read(**file) : file.status();
+  const bool gone = file.ok() ? absl::IsDataLoss(status) : absl::IsNotFound(status);
+  return gone && !IsCurrent() ? Overwritten(prefix_) : status;
+}
+
 absl::StatusOr<Tensor> BundleReader::ReadStored(absl::string_view key, const BundleEntry& entry) {
-  const absl::StatusOr<const ReadableFile*> opened = DataFile(entry.shard);
-  if (!opened.ok())
-    return absl::IsNotFound(opened.status()) && !IsCurrent() ? Overwritten(prefix_)
-                                                             : opened.status();
-  const ReadableFile* const file = *opened;
-  absl::StatusOr<Tensor> tensor = ReadTensorData(*file, entry, header_.big_endian, key);
-  if (absl::IsDataLoss(tensor.status()) && !IsCurrent()) return Overwritten(prefix_);
-  return tensor;
+  Tensor out;
+  WEIR_RETURN_IF_ERROR(Stored(entry, [&](const ReadableFile& file) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(out, ReadTensorData(file, entry, header_.big_endian, key));
+    return absl::OkStatus();
+  }));
+  return out;
+}
+
+absl::Status BundleReader::Check(absl::string_view name) {
+  WEIR_ASSIGN_OR_RETURN(const BundleEntry entry, Entry(name));
+  if (!entry.slices.empty()) return CheckpointReader::Check(name);
+  return Stored(entry, [&](const ReadableFile& file) {
+    return CheckTensorData(file, entry, header_.big_endian, name);
+  });
+}
+
+absl::Status BundleReader::ReadInto(absl::string_view name, Tensor* out) {
+  WEIR_ASSIGN_OR_RETURN(const BundleEntry entry, Entry(name));
+  const bool as_stored = entry.slices.empty() && entry.dtype == out->dtype() &&
+                         entry.shape == out->shape() && IsPlain(entry.dtype);
+  if (!as_stored) return CheckpointReader::ReadInto(name, out);
+  return Stored(entry, [&](const ReadableFile& file) {
+    return ReadTensorDataInto(file, entry, header_.big_endian, name, out);
+  });
 }
 
 absl::StatusOr<Tensor> BundleReader::ReadParts(absl::string_view name, const BundleEntry& entry,

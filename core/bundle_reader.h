@@ -30,6 +30,8 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<std::vector<CheckpointTensor>> List() override;
   absl::StatusOr<CheckpointTensor> Find(absl::string_view name) override;
   absl::StatusOr<Tensor> Read(absl::string_view name) override;
+  absl::Status Check(absl::string_view name) override;
+  absl::Status ReadInto(absl::string_view name, Tensor* out) override;
   absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) override;
 
  private:
@@ -40,7 +42,10 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<std::optional<BundleEntry>> Lookup(absl::string_view key);
   absl::StatusOr<BundleEntry> Entry(absl::string_view name);
   absl::StatusOr<const ReadableFile*> DataFile(int shard);
-  // The elements stored under a key of its own.
+  // The elements stored under a key of its own: what `read` (of ReadTensorData and its like) says
+  // of the data file.
+  absl::Status Stored(const BundleEntry& entry,
+                      absl::FunctionRef<absl::Status(const ReadableFile&)> read);
   absl::StatusOr<Tensor> ReadStored(absl::string_view key, const BundleEntry& entry);
   absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry,
                                    const Box& want);

@@ -18,8 +18,9 @@ namespace {
 
 using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
-// Writes and syncs an index under a temporary name.
-absl::Status WriteIndex(const std::string& path, int num_shards, const Entries& entries) {
+// Writes an index under a temporary name.
+absl::Status WriteIndex(const std::string& path, int num_shards, const Entries& entries,
+                        Durability durability) {
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(path));
   BufferedFile file(std::move(created));
   {
@@ -30,7 +31,7 @@ absl::Status WriteIndex(const std::string& path, int num_shards, const Entries& 
     }
     WEIR_RETURN_IF_ERROR(table.Finish());
   }
-  WEIR_RETURN_IF_ERROR(file.Sync());
+  if (durability == Durability::kSynced) WEIR_RETURN_IF_ERROR(file.Sync());
   return file.Close();
 }
 
@@ -42,6 +43,7 @@ absl::Status DuplicateKey(absl::string_view key) {
 
 struct BundleWriter::Impl {
   std::string prefix, data_path, index_path;  // the paths are temporary
+  Durability durability = Durability::kSynced;
   std::unique_ptr<BufferedFile> data;
   Entries entries;
   absl::Status status;
@@ -53,16 +55,19 @@ struct BundleWriter::Impl {
 
 BundleWriter::BundleWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::string& prefix) {
+absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::string& prefix,
+                                                                   Durability durability) {
   if (prefix.empty()) return InvalidArgument("the path of a checkpoint is empty");
   const std::string directory = DirectoryOf(prefix);
   if (!Files().IsDirectory(directory)) {
     const absl::Status made = Files().MakeDirectory(directory);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-    WEIR_RETURN_IF_ERROR(Files().SyncDirectory(DirectoryOf(directory)));
+    if (durability == Durability::kSynced)
+      WEIR_RETURN_IF_ERROR(Files().SyncDirectory(DirectoryOf(directory)));
   }
   auto impl = std::make_unique<Impl>();
   impl->prefix = prefix;
+  impl->durability = durability;
   impl->data_path = TemporaryName(BundleDataName(prefix, 0, 1));
   impl->index_path = TemporaryName(BundleIndexName(prefix));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, Files().Create(impl->data_path));
@@ -122,10 +127,11 @@ absl::Status BundleWriter::AddSlice(absl::string_view name, const Shape& full,
 }
 
 absl::Status BundleWriter::Impl::Finish() {
-  WEIR_RETURN_IF_ERROR(data->Sync());
+  if (durability == Durability::kSynced) WEIR_RETURN_IF_ERROR(data->Sync());
   WEIR_RETURN_IF_ERROR(data->Close());
-  WEIR_RETURN_IF_ERROR(WriteIndex(index_path, 1, entries));
-  return internal::CommitBundle(prefix, {{data_path, BundleDataName(prefix, 0, 1)}}, index_path);
+  WEIR_RETURN_IF_ERROR(WriteIndex(index_path, 1, entries, durability));
+  return internal::CommitBundle(prefix, {{data_path, BundleDataName(prefix, 0, 1)}}, index_path,
+                                durability);
 }
 
 absl::Status BundleWriter::Finish() {
@@ -202,7 +208,7 @@ absl::Status Merger::AddEntry(const std::string& prefix, int num_shards, absl::s
 }  // namespace
 
 absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix,
-                          bool allow_missing) {
+                          bool allow_missing, Durability durability) {
   if (prefix.empty()) return InvalidArgument("the path of a checkpoint is empty");
   Merger merger;
   for (const std::string& part : parts) {
@@ -213,12 +219,12 @@ absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string
   const int num_data = static_cast<int>(merger.files.size());
   const int num_shards = std::max(num_data, 1);
   const std::string index = TemporaryName(BundleIndexName(prefix));
-  absl::Status status = WriteIndex(index, num_shards, merger.entries);
+  absl::Status status = WriteIndex(index, num_shards, merger.entries, durability);
   if (status.ok()) {
     std::vector<std::pair<std::string, std::string>> data;
     for (int i = 0; i < num_data; ++i)
       data.emplace_back(merger.files[i], BundleDataName(prefix, i, num_shards));
-    status = internal::CommitBundle(prefix, data, index);
+    status = internal::CommitBundle(prefix, data, index, durability);
   }
   if (!status.ok()) {
     Files().Remove(index).IgnoreError();

@@ -45,7 +45,8 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
 }
 
 absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
-                                  bool relative, const std::string& filename) {
+                                  bool relative, const std::string& filename,
+                                  Durability durability) {
   std::vector<std::string>& all = state.all_model_checkpoint_paths;
   if (all.empty() || all.back() != state.model_checkpoint_path)
     all.push_back(state.model_checkpoint_path);
@@ -63,7 +64,7 @@ absl::Status WriteCheckpointState(const std::string& directory, CheckpointState 
   for (const double t : state.all_model_checkpoint_timestamps)
     p.add_all_model_checkpoint_timestamps(t);
   p.set_last_preserved_timestamp(state.last_preserved_timestamp);
-  return WriteFileAtomically(JoinPath(directory, filename), PrintTextProto(p));
+  return WriteFileAtomically(JoinPath(directory, filename), PrintTextProto(p), durability);
 }
 
 bool CheckpointExists(const std::string& prefix) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/core/status.h"
+#include "weir/core/file.h"
 
 // The text file "checkpoint" beside a model's checkpoints, which says which there are and which is
 // the newest.
@@ -27,8 +27,8 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
 // `directory`; with `relative`, so are absolute ones. The newest path is added to the list if it is
 // not in it.
 absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
-                                  bool relative = false,
-                                  const std::string& filename = "checkpoint");
+                                  bool relative = false, const std::string& filename = "checkpoint",
+                                  Durability durability = Durability::kSynced);
 
 // The newest checkpoint in a directory by its state file, if its files are there. NOT_FOUND
 // otherwise.

@@ -132,7 +132,8 @@ absl::StatusOr<std::string> SerializeElements(const SavedSlice& s) {
 
 }  // namespace
 
-absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedSlice>& slices) {
+absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedSlice>& slices,
+                               Durability durability) {
   if (path.empty()) return InvalidArgument("the path of a checkpoint is empty");
   WEIR_ASSIGN_OR_RETURN(const std::string list, ListTensors(slices));
   std::map<std::string, const SavedSlice*> keys;
@@ -141,7 +142,7 @@ absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedS
     if (!keys.emplace(key, &s).second)
       return InvalidArgument("Adding duplicate key: ", internal::DescribeBundleKey(key));
   }
-  return WriteFileAtomically(path, [&](BufferedFile* file) -> absl::Status {
+  const auto write = [&](BufferedFile* file) -> absl::Status {
     TableWriter table(file);
     WEIR_RETURN_IF_ERROR(table.Add("", list));
     for (const auto& [key, slice] : keys) {
@@ -149,7 +150,8 @@ absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedS
       WEIR_RETURN_IF_ERROR(table.Add(key, elements));
     }
     return table.Finish();
-  });
+  };
+  return WriteFileAtomically(path, write, durability);
 }
 
 }  // namespace weir

@@ -95,17 +95,21 @@ absl::Status MakeDirectories(const std::string& path) {
   return made;
 }
 
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents) {
-  return WriteFileAtomically(path, [&](BufferedFile* file) { return file->Append(contents); });
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
+                                 Durability durability) {
+  return WriteFileAtomically(
+      path, [&](BufferedFile* file) { return file->Append(contents); }, durability);
 }
 
 absl::Status WriteFileAtomically(const std::string& path,
-                                 absl::FunctionRef<absl::Status(BufferedFile*)> write) {
+                                 absl::FunctionRef<absl::Status(BufferedFile*)> write,
+                                 Durability durability) {
+  const bool synced = durability == Durability::kSynced;
   const std::string temporary = TemporaryName(path);
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(temporary));
   BufferedFile file(std::move(created));
   absl::Status status = write(&file);
-  if (status.ok()) status = file.Sync();
+  if (status.ok() && synced) status = file.Sync();
   const absl::Status closed = file.Close();
   if (status.ok()) status = closed;
   if (status.ok()) status = Files().Rename(temporary, path);
@@ -113,7 +117,7 @@ absl::Status WriteFileAtomically(const std::string& path,
     Files().Remove(temporary).IgnoreError();
     return status;
   }
-  return Files().SyncDirectory(DirectoryOf(path));
+  return synced ? Files().SyncDirectory(DirectoryOf(path)) : absl::OkStatus();
 }
 
 namespace {

@@ -15,6 +15,10 @@
 // (a directory where a file is wanted, or the other way round).
 namespace weir {
 
+// Whether what was written survives a power failure once the call returns. Either way a file that
+// another process sees is complete, and stays if this process ends.
+enum class Durability { kSynced, kUnsynced };
+
 // A file being written, from its start. For one thread at a time. Every Append is one system call:
 // see BufferedFile.
 class WritableFile {
@@ -122,11 +126,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Makes missing parents too.
 absl::Status MakeDirectories(const std::string& path);
 // Replaces the file's contents so that after a crash there are the old or the new ones: writes
-// aside, syncs, renames, syncs the directory.
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents);
+// aside, syncs, renames, syncs the directory. Unsynced, a power failure may leave neither.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
+                                 Durability durability = Durability::kSynced);
 // The same for contents that `write` appends.
 absl::Status WriteFileAtomically(const std::string& path,
-                                 absl::FunctionRef<absl::Status(BufferedFile*)> write);
+                                 absl::FunctionRef<absl::Status(BufferedFile*)> write,
+                                 Durability durability = Durability::kSynced);
 // Paths that match a pattern with *, ?, and [...] in any component (none of them matches a '/'),
 // sorted. A pattern without them gives itself if it exists.
 absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern);

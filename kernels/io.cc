@@ -44,12 +44,18 @@ absl::StatusOr<SavedSlice> ToSave(const std::string& name, const std::string& sp
   return SavedSlice{name, parsed.shape, parsed.slice, tensor};
 }
 
+// Saver's mark (ops/saver.h).
+Durability DurabilityOf(const Node& node) {
+  return node.attr_or("_synced", true) ? Durability::kSynced : Durability::kUnsynced;
+}
+
 absl::Status Save(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, ScalarString(c, 0, "prefix"));
   const int count = c.num_inputs() - 3;
   WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
   WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(prefix));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer,
+                        BundleWriter::Create(prefix, DurabilityOf(c.node())));
   for (int i = 0; i < count; ++i) {
     WEIR_ASSIGN_OR_RETURN(const SavedSlice s, ToSave(names[i], specs[i], c.input(3 + i)));
     WEIR_RETURN_IF_ERROR(writer->AddSlice(s.name, s.shape, s.slice, s.tensor));
@@ -73,7 +79,7 @@ absl::Status SaveV1(KernelContext& c) {
   for (int i = 0; i < count; ++i) {
     WEIR_ASSIGN_OR_RETURN(slices[i], ToSave(names[i], specs[i], c.input(kFirst + i)));
   }
-  return WriteCheckpointV1(path, slices);
+  return WriteCheckpointV1(path, slices, DurabilityOf(c.node()));
 }
 
 absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
@@ -86,7 +92,8 @@ absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
                              prefixes.Description());
     }
     WEIR_ASSIGN_OR_RETURN(const std::string destination, ScalarString(c, 1, "destination_prefix"));
-    WEIR_RETURN_IF_ERROR(MergeBundles(prefixes.flat<std::string>(), destination, allow_missing));
+    WEIR_RETURN_IF_ERROR(MergeBundles(prefixes.flat<std::string>(), destination, allow_missing,
+                                      DurabilityOf(c.node())));
     if (!delete_old_dirs) return absl::OkStatus();
     std::set<std::string> directories;
     for (const std::string& prefix : prefixes.flat<std::string>())

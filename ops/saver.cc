@@ -153,6 +153,12 @@ class SaverGraph {
     return Identity(value);
   }
 
+  // The node that writes, marked if it need not wait for the disk.
+  Operation Marked(Operation op) const {
+    if (op && !options_.synced) graph_.SetAttr(op.node, "_synced", false);
+    return op;
+  }
+
   // The path, once everything is saved there.
   Output Save(Output path, const NamedVariables& variables) {
     Outputs values;
@@ -161,11 +167,11 @@ class SaverGraph {
     if (v1()) {
       const NameScope scope(graph_, "save");
       const auto [names, slices] = Keys(variables, "shapes_and_slices");
-      save = SaveSlices(path, names, slices, values, scope.name());
+      save = Marked(SaveSlices(path, names, slices, values, scope.name()));
     } else {
       const NameScope scope(graph_, "SaveV2");
       const auto [names, slices] = Keys(variables);
-      save = SaveV2(path, names, slices, values, scope.name());
+      save = Marked(SaveV2(path, names, slices, values, scope.name()));
     }
     return WithDependencies({save}, path);
   }
@@ -273,7 +279,7 @@ class SaverGraph {
         const ControlDependencies after(graph_, saved);
         list = Stack(prefixes, 0, "checkpoint_prefixes");
       }
-      merge = MergeV2Checkpoints(list, path, true, false, scope.name());
+      merge = Marked(MergeV2Checkpoints(list, path, true, false, scope.name()));
     }
     saved.insert(saved.begin(), merge);
     const ControlDependencies after(graph_, saved);

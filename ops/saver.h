@@ -43,6 +43,9 @@ struct SaverGraphOptions {
   bool reshape = false;
   // The format of checkpoints: 2, or 1 for programs of TensorFlow before 1.0.
   int write_version = 2;
+  // Off: the nodes that write have the attribute `_synced`, false. Weir's kernels do not wait for
+  // the disk then; other runtimes pass over it.
+  bool synced = true;
   // The path where none is fed.
   std::string filename = "model";
   // The name scope.

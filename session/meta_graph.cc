@@ -192,7 +192,7 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
 }
 
 absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
-                            const MetaGraphOptions& options) {
+                            const MetaGraphOptions& options, Durability durability) {
   proto::MetaGraphDef def;
   ExportMetaGraph(graph, options, &def);
   std::string bytes;
@@ -201,7 +201,7 @@ absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
   } else if (!def.SerializeToString(&bytes)) {
     return InvalidArgument(path, ": the meta graph is too large to be serialised (2 GiB)");
   }
-  return WriteFileAtomically(path, bytes);
+  return WriteFileAtomically(path, bytes, durability);
 }
 
 }  // namespace weir

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/file.h"
 #include "weir/ops/saver.h"
 #include "weir/session/session.h"
 
@@ -41,7 +42,8 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
                      std::vector<std::string>* dropped = nullptr);
 // To a file, which is replaced in one step; as text if the name ends in ".pbtxt" or ".txt".
 absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
-                            const MetaGraphOptions& options = {});
+                            const MetaGraphOptions& options = {},
+                            Durability durability = Durability::kSynced);
 
 // True for the collections whose bytes an import reads as variables. What others hold may look like
 // one: the contexts of control flow do.

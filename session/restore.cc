@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -7,18 +9,27 @@
 #include "weir/core/bundle.h"
 #include "weir/session/saver.h"
 #include "weir/session/uninitialized.h"
+#include "weir/session/variable_use.h"
 
 namespace weir {
 
-// Restoring, all or nothing. The restore op of a graph depends on one node that reads (RestoreV2),
-// or on several if the saver is sharded, and each assignment runs as soon as its value is there: an
-// error in the second node would come when the variables of the first are overwritten already, and
-// a shape that does not fit is found by the assignment itself.
+// Restoring, all or nothing, and in the memory that the variables have. The restore op of a graph
+// depends on one node that reads (RestoreV2), or on several if the saver is sharded, and each
+// assignment runs as soon as its value is there: an error in the second node would come when the
+// variables of the first are overwritten already, a shape that does not fit is found by the
+// assignment itself, and all values are in memory twice, the read ones and those they replace.
 //
 // So the reading is taken out of the step. The inputs of the reading nodes (path, names, slices)
-// are fetched, the tensors read here, and compared with the variables they flow to. Then the
-// restore op runs with the outputs of the reading nodes fed; what is left of the step are
-// assignments that have been checked. Each tensor is read once.
+// are fetched, what the checkpoint's index says of the tensors is compared with the variables they
+// flow to, and every byte is read and checked. Only then is anything written:
+// - A value whose one way leads to a variable that has a value of its shape, in host memory that
+//   nobody shares, is only checked at first, in a small buffer, and read a second time into that
+//   memory. Files are open since before the first reading, and a file that a writer replaces stays
+//   what it was for who has it open; so the second reading finds the same bytes unless the disk
+//   fails. Then the variable is left without a value, which every use of it will say. Small values
+//   are kept instead, 32 MB of them at most.
+// - Other values are kept, and the restore op runs with the outputs of the reading nodes fed; what
+//   is left of the step are assignments that have been checked.
 namespace {
 
 bool Reads(const Node& node) {
@@ -26,27 +37,31 @@ bool Reads(const Node& node) {
          node.op_name() == "Restore";
 }
 
-// The reading nodes that `target` depends on.
-std::vector<Node*> ReadersBefore(Node* target) {
-  std::vector<Node*> readers, stack = {target};
+// The nodes that `target` depends on, itself included.
+std::vector<Node*> NodesBefore(Node* target) {
+  std::vector<Node*> nodes = {target};
   absl::flat_hash_set<const Node*> seen = {target};
   const auto visit = [&](Node* node) {
-    if (seen.insert(node).second) stack.push_back(node);
+    if (seen.insert(node).second) nodes.push_back(node);
   };
-  while (!stack.empty()) {
-    Node* node = stack.back();
-    stack.pop_back();
-    if (Reads(*node)) readers.push_back(node);
-    for (const Output& input : node->inputs()) visit(input.node);
-    for (Node* control : node->control_inputs()) visit(control);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = *nodes[i];
+    for (const Output& input : node.inputs()) visit(input.node);
+    for (Node* control : node.control_inputs()) visit(control);
   }
-  return readers;
+  return nodes;
 }
 
 // One output of a reading node.
 struct Wanted {
   Output output;
   std::string path, name, slice;
+  Shape shape;
+  // The variable whose memory it is read into, and the assignment that this stands for; if null,
+  // the value is read here.
+  std::shared_ptr<VariableState> variable;
+  const Node* assign = nullptr;
+  bool keep = false;  // the value, although there is a variable
   Tensor value;
   absl::Status status;
 };
@@ -76,34 +91,42 @@ absl::StatusOr<std::vector<Wanted>> ListWanted(Session& session, const std::vect
       }
     }
     for (int k = 0; k < node->num_outputs(); ++k) {
-      wanted.push_back({node->output(k), in[0].scalar<std::string>(), in[1].data<std::string>()[k],
-                        node->num_inputs() > 2 ? in[2].data<std::string>()[k] : "", Tensor(),
-                        absl::OkStatus()});
+      wanted.push_back({.output = node->output(k),
+                        .path = in[0].scalar<std::string>(),
+                        .name = in[1].data<std::string>()[k],
+                        .slice = node->num_inputs() > 2 ? in[2].data<std::string>()[k] : ""});
     }
   }
   return wanted;
 }
 
-absl::Status ReadAll(Session& session, std::vector<Wanted>* wanted) {
-  std::map<std::string, std::unique_ptr<CheckpointReader>> readers;
-  for (const Wanted& w : *wanted) {
+using Readers = std::map<std::string, std::unique_ptr<CheckpointReader>>;
+
+// Opens the checkpoints, and looks up what they have.
+absl::StatusOr<Readers> FindAll(std::vector<Wanted>* wanted) {
+  Readers readers;
+  for (Wanted& w : *wanted) {
     std::unique_ptr<CheckpointReader>& reader = readers[w.path];
-    if (reader != nullptr) continue;
-    WEIR_ASSIGN_OR_RETURN(reader, CheckpointReader::Open(w.path));
+    if (reader == nullptr) {
+      WEIR_ASSIGN_OR_RETURN(reader, CheckpointReader::Open(w.path));
+    }
+    WEIR_ASSIGN_OR_RETURN(w.shape, ShapeInCheckpoint(*reader, w.name, w.slice, w.output.dtype()));
   }
-  session.pool().ForEach(static_cast<int>(wanted->size()), [&](int i) {
-    Wanted& w = (*wanted)[i];
-    absl::StatusOr<Tensor> value =
-        ReadFromCheckpoint(*readers[w.path], w.name, w.slice, w.output.dtype());
-    w.status = value.status();
-    if (value.ok()) w.value = *std::move(value);
-  });
+  return readers;
+}
+
+// Calls fn(Wanted&) for each, on all threads; the first error.
+template <class F>
+absl::Status ForEach(Session& session, std::vector<Wanted>* wanted, const F& fn) {
+  session.pool().ForEach(static_cast<int>(wanted->size()),
+                         [&](int i) { (*wanted)[i].status = fn((*wanted)[i]); });
   for (const Wanted& w : *wanted) WEIR_RETURN_IF_ERROR(w.status);
   return absl::OkStatus();
 }
 
 // A restored value on its way to the variable it is for.
 struct Flowing {
+  Output from;       // the reading node's
   std::string name;  // in the checkpoint
   Shape shape;
 };
@@ -124,26 +147,37 @@ absl::Status CheckAssignment(const Node& assign, const Flowing& value) {
       " cannot take tensor ", value.name, " of the checkpoint; nothing was restored");
 }
 
-// Follows the values to the assignments. Returns the names of the variables.
-absl::StatusOr<std::set<std::string>> CheckShapes(const Graph& graph,
-                                                  const std::vector<Wanted>& wanted) {
-  std::set<std::string> variables;
+// Where the values go.
+struct Flow {
+  absl::flat_hash_set<std::string> variables;  // names
+  // By value, the assignments that take it.
+  absl::flat_hash_map<Output, std::vector<const Node*>> assigns;
+};
+
+// Follows the values to the assignments, and checks that they fit.
+absl::StatusOr<Flow> FollowValues(const std::vector<Node*>& nodes,
+                                  const std::vector<Wanted>& wanted) {
+  static const auto* const kTakers =
+      new absl::flat_hash_set<std::string>{"Assign", "AssignVariableOp", "Identity", "Reshape"};
+  std::vector<const Node*> takers;
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(takers),
+               [](const Node* node) { return kTakers->contains(node->op_name()); });
+  Flow out;
   absl::flat_hash_map<Output, Flowing> flowing;
-  for (const Wanted& w : wanted) flowing[w.output] = {w.name, w.value.shape()};
-  // Nodes are in no order after an import: go round until nothing is new.
+  for (const Wanted& w : wanted) flowing[w.output] = {w.output, w.name, w.shape};
+  absl::flat_hash_set<const Node*> seen;
+  // The nodes are in no order: go round until nothing is new.
   for (bool again = true; again;) {
     again = false;
-    for (const std::unique_ptr<Node>& node : graph.nodes()) {
+    for (const Node* node : takers) {
       const bool passes = node->op_name() == "Identity" || node->op_name() == "Reshape";
-      const int from = passes ? 0 : 1;
-      if ((!passes && node->op_name() != "Assign" && node->op_name() != "AssignVariableOp"))
-        continue;
-      const auto found = flowing.find(node->input(from));
-      if (found == flowing.end()) continue;
+      const auto found = flowing.find(node->input(passes ? 0 : 1));
+      if (found == flowing.end() || !seen.insert(node).second) continue;
       Flowing value = found->second;
       if (!passes) {
         WEIR_RETURN_IF_ERROR(CheckAssignment(*node, value));
-        variables.insert(node->input(0).node->name());
+        out.variables.insert(node->input(0).node->name());
+        out.assigns[value.from].push_back(node);
         continue;
       }
       if (node->op_name() == "Reshape") {
@@ -158,7 +192,82 @@ absl::StatusOr<std::set<std::string>> CheckShapes(const Graph& graph,
       again |= flowing.emplace(node->output(0), std::move(value)).second;
     }
   }
-  return variables;
+  return out;
+}
+
+// The memory is the variable's alone, and has the value's shape. Needs the variable's mutex.
+bool HasRoom(const VariableState& variable, const Wanted& w) {
+  const Tensor& value = variable.value();
+  return value.dtype() == w.output.dtype() && value.shape() == w.shape && value.host_accessible() &&
+         value.OwnsBufferAlone();
+}
+
+// Chooses the values that are read into their variables' memory.
+void ChooseMemory(Session& session, const Flow& flow, std::vector<Wanted>* wanted) {
+  // Two readings of a small value take longer than memory for it.
+  constexpr size_t kSmallBytes = size_t{1} << 16, kKeptBytes = size_t{1} << 25;
+  size_t kept = 0;
+  absl::flat_hash_set<const VariableState*> taken;
+  for (Wanted& w : *wanted) {
+    const auto assigns = flow.assigns.find(w.output);
+    if (!w.slice.empty() || assigns == flow.assigns.end() || assigns->second.size() != 1) continue;
+    const Node& assign = *assigns->second[0];
+    const Node& target = *assign.input(0).node;
+    if (!IsVariable(target) || !assign.control_inputs().empty()) continue;
+    const auto [container, name] = VariableKey(target);
+    auto variable = session.resources().Lookup<VariableState>(container, name);
+    if (variable == nullptr || !taken.insert(variable.get()).second) continue;
+    const std::lock_guard<std::mutex> lock(variable->mutex());
+    if (!HasRoom(*variable, w)) continue;
+    const size_t bytes = variable->value().num_bytes();
+    w.keep = bytes <= kSmallBytes && kept + bytes <= kKeptBytes;
+    if (w.keep) kept += bytes;
+    w.variable = std::move(variable);
+    w.assign = &assign;
+  }
+}
+
+// Gives the variable its value: the one that was kept, or the checkpoint's, read a second time.
+absl::Status SetVariable(CheckpointReader& reader, Wanted& w) {
+  VariableState& variable = *w.variable;
+  const std::lock_guard<std::mutex> lock(variable.mutex());
+  if (w.value.initialized()) {
+    variable.Set(std::move(w.value));
+    return absl::OkStatus();
+  }
+  if (!HasRoom(variable, w)) {  // somebody holds it since
+    WEIR_ASSIGN_OR_RETURN(Tensor value, reader.Read(w.name));
+    variable.Set(std::move(value));
+    return absl::OkStatus();
+  }
+  Tensor memory = variable.value();
+  const absl::Status status = reader.ReadInto(w.name, &memory);
+  if (status.ok()) return status;
+  variable.Set(Tensor());
+  return Annotate(status, absl::StrCat(variable.Describe(), " has no value any more, because the ",
+                                       "checkpoint could be read once and not again"));
+}
+
+// What is left to run: the nodes that the restore op stands for, but for assignments that have been
+// made.
+std::vector<Operation> Remaining(Node* restore, const std::vector<Wanted>& wanted) {
+  absl::flat_hash_set<const Node*> made, seen;
+  for (const Wanted& w : wanted) {
+    if (w.assign != nullptr) made.insert(w.assign);
+  }
+  std::vector<Operation> out;
+  std::vector<Node*> stack = {restore};
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    if (made.contains(node) || !seen.insert(node).second) continue;
+    if (node->op_name() == "NoOp") {
+      stack.insert(stack.end(), node->control_inputs().begin(), node->control_inputs().end());
+    } else {
+      out.emplace_back(node);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -177,18 +286,45 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
   Node* restore = graph.FindNode(def.restore_op_name);
   if (restore == nullptr)
     return NotFound("the graph has no restore op '", def.restore_op_name, "'");
-  const std::vector<Node*> readers = ReadersBefore(restore);
-  Feeds feeds = {{filename, Tensor::Scalar(pattern)}};
-  std::set<std::string> variables;
-  if (!readers.empty()) {
-    WEIR_ASSIGN_OR_RETURN(std::vector<Wanted> wanted,
-                          ListWanted(session, readers, filename, pattern));
-    WEIR_RETURN_IF_ERROR(ReadAll(session, &wanted));
-    WEIR_ASSIGN_OR_RETURN(variables, CheckShapes(graph, wanted));
-    for (Wanted& w : wanted) feeds.emplace_back(w.output, std::move(w.value));
+  const std::vector<Node*> nodes = NodesBefore(restore);
+  std::vector<Node*> readers;
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(readers),
+               [](const Node* node) { return Reads(*node); });
+  if (readers.empty()) {  // it restores without reading
+    const Feeds feeds = {{filename, Tensor::Scalar(pattern)}};
+    WEIR_RETURN_IF_ERROR(session.Run(feeds, {}, {Operation(restore)}).status());
+    RestoredCheckpoint::Of(session.resources())->Set(path, {});
+    return absl::OkStatus();
   }
-  WEIR_RETURN_IF_ERROR(session.Run(feeds, {}, {Operation(restore)}).status());
-  RestoredCheckpoint::Of(session.resources())->Set(path, std::move(variables));
+  WEIR_ASSIGN_OR_RETURN(std::vector<Wanted> wanted,
+                        ListWanted(session, readers, filename, pattern));
+  WEIR_ASSIGN_OR_RETURN(const Readers checkpoints, FindAll(&wanted));
+  WEIR_ASSIGN_OR_RETURN(Flow flow, FollowValues(nodes, wanted));
+  ChooseMemory(session, flow, &wanted);
+  const auto read = [&](Wanted& w) -> absl::Status {
+    CheckpointReader& reader = *checkpoints.at(w.path);
+    if (w.variable == nullptr) {
+      WEIR_ASSIGN_OR_RETURN(w.value, ReadFromCheckpoint(reader, w.name, w.slice, w.output.dtype()));
+      return absl::OkStatus();
+    }
+    if (!w.keep) return reader.Check(w.name);
+    WEIR_ASSIGN_OR_RETURN(w.value, reader.Read(w.name));
+    return absl::OkStatus();
+  };
+  WEIR_RETURN_IF_ERROR(ForEach(session, &wanted, read));
+
+  if (const std::vector<Operation> targets = Remaining(restore, wanted); !targets.empty()) {
+    Feeds feeds = {{filename, Tensor::Scalar(pattern)}};
+    for (Wanted& w : wanted) {
+      if (w.variable == nullptr) feeds.emplace_back(w.output, std::move(w.value));
+    }
+    WEIR_RETURN_IF_ERROR(session.Run(feeds, {}, targets).status());
+  }
+  WEIR_RETURN_IF_ERROR(ForEach(session, &wanted, [&](Wanted& w) {
+    if (w.variable == nullptr) return absl::OkStatus();
+    return SetVariable(*checkpoints.at(w.path), w);
+  }));
+  RestoredCheckpoint::Of(session.resources())->Set(path, std::move(flow.variables));
   return absl::OkStatus();
 }
 

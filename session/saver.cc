@@ -31,6 +31,7 @@ absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
   nodes.sharded = options.sharded;
   nodes.reshape = options.reshape;
   nodes.write_version = options.write_version;
+  nodes.synced = options.durability == Durability::kSynced;
   nodes.name = options.name;
   WEIR_ASSIGN_OR_RETURN(SaverDef def, BuildSaverGraph(graph, std::move(variables), nodes));
   def.max_to_keep = options.max_to_keep;
@@ -38,6 +39,7 @@ absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
   Saver saver(std::move(def));
   saver.pad_step_number_ = options.pad_step_number;
   saver.save_relative_paths_ = options.save_relative_paths;
+  saver.durability_ = options.durability;
   return saver;
 }
 
@@ -66,7 +68,8 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   }
   prefix = saved[0].scalar<std::string>();
   if (options.write_meta_graph) {
-    WEIR_RETURN_IF_ERROR(WriteMetaGraph(session.graph(), MetaGraphPath(prefix), {.saver = def_}));
+    WEIR_RETURN_IF_ERROR(
+        WriteMetaGraph(session.graph(), MetaGraphPath(prefix), {.saver = def_}, durability_));
   }
   Record(prefix);
   if (options.write_state) WEIR_RETURN_IF_ERROR(WriteState(prefix, options));
@@ -88,7 +91,7 @@ absl::Status Saver::WriteState(const std::string& path, const SaveOptions& optio
   return WriteCheckpointState(
       DirectoryOf(path),
       {.model_checkpoint_path = path, .all_model_checkpoint_paths = last_checkpoints()},
-      save_relative_paths_, options.latest_filename);
+      save_relative_paths_, options.latest_filename, durability_);
 }
 
 // After the state file has been written without them. The first checkpoint that comes up for

@@ -31,6 +31,9 @@ struct SaverOptions {
   bool save_relative_paths = false;
   // The format of checkpoints: 2, or 1 for programs of TensorFlow before 1.0. Restore reads either.
   int write_version = 2;
+  // Unsynced, Save does not wait for the disk: the end of this process loses nothing, a power
+  // failure may lose the newest checkpoints, and with max_to_keep the older ones are gone then.
+  Durability durability = Durability::kSynced;
   // Name scope of the nodes.
   std::string name = "save";
 };
@@ -101,6 +104,7 @@ class Saver {
   SaverDef def_;
   bool pad_step_number_ = false;
   bool save_relative_paths_ = false;
+  Durability durability_ = Durability::kSynced;
   double keep_seconds_ = 0, next_kept_ = 0;
   std::vector<Kept> kept_;
   std::vector<Kept> to_remove_;

@@ -15,7 +15,7 @@ std::shared_ptr<RestoredCheckpoint> RestoredCheckpoint::Of(ResourceMap& resource
       "", "restored", [] { return std::make_shared<RestoredCheckpoint>(); });
 }
 
-void RestoredCheckpoint::Set(std::string path, std::set<std::string> variables) {
+void RestoredCheckpoint::Set(std::string path, absl::flat_hash_set<std::string> variables) {
   const std::lock_guard<std::mutex> lock(mutex_);
   path_ = std::move(path);
   variables_ = std::move(variables);

@@ -6,10 +6,13 @@
 
 namespace weir {
 
-bool IsVariable(const PlanNode& node) {
-  if (node.kind != PlanNode::Kind::kOp) return false;
-  const std::string& op = node.node->op_name();
+bool IsVariable(const Node& node) {
+  const std::string& op = node.op_name();
   return op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
+}
+
+bool IsVariable(const PlanNode& node) {
+  return node.kind == PlanNode::Kind::kOp && IsVariable(*node.node);
 }
 
 std::pair<std::string, std::string> VariableKey(const Node& variable) {

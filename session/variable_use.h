@@ -12,6 +12,7 @@
 namespace weir {
 
 // VarHandleOp and its like.
+bool IsVariable(const Node& node);
 bool IsVariable(const PlanNode& node);
 // Container and name of the state behind it.
 std::pair<std::string, std::string> VariableKey(const Node& variable);

@@ -1,0 +1,220 @@
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/file.h"
+#include "weir/ops/array.h"
+#include "weir/ops/variables.h"
+#include "weir/session/saver.h"
+#include "weir/tests/io/test_files.h"
+#include "weir/tests/session/saver_testing.h"
+
+// What Saver::Restore does with the memory of variables. What it reads and refuses is in
+// saver_test.cc.
+namespace weir {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::Init;
+using testing::MakeTempDirectory;
+using testing::ReadBytes;
+using testing::Start;
+using testing::Value;
+using testing::WriteBytes;
+
+// Large enough that values are not kept between the two readings.
+constexpr int64_t kElements = 100'000;
+
+// Two variables of many ones and many twos, saved, then set to sevens and eights.
+class RestoreLarge : public ::testing::TestWithParam<bool> {
+ protected:
+  RestoreLarge() : path_(MakeTempDirectory("restore") + "/m") {
+    a_ = Fill("a", 1);
+    b_ = Fill("b", 2);
+    saver_.emplace(*Saver::Create(g_));
+    const Tensor sevens = Full(7), eights = Full(8);
+    change_ = {a_.Assign(Const(g_, sevens)), b_.Assign(Const(g_, eights))};
+    session_.emplace(Start(g_));
+    Init(*session_, g_);
+    EXPECT_TRUE(saver_->Save(*session_, path_).ok());
+    Change();
+  }
+
+  void Change() { EXPECT_TRUE(session_->Run(Feeds{}, {}, change_).ok()); }
+
+  static Tensor Full(float value) {
+    Tensor t(DT_FLOAT, {kElements});
+    std::fill_n(t.data<float>(), kElements, value);
+    return t;
+  }
+  Variable Fill(const std::string& name, float value) {
+    return MakeVariable(g_, Full(value), {.name = name, .use_resource = GetParam()});
+  }
+  VariableState& State(const std::string& name) {
+    return *session_->resources().Lookup<VariableState>("", name);
+  }
+  const void* Memory(const std::string& name) { return State(name).value().raw(); }
+
+  const std::string path_;
+  Graph g_;
+  Variable a_, b_;
+  std::vector<Operation> change_;
+  std::optional<Saver> saver_;
+  std::optional<Session> session_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, RestoreLarge, ::testing::Values(true, false));
+
+TEST_P(RestoreLarge, ReadsIntoTheMemoryThatVariablesHave) {
+  const void* const a = Memory("a");
+  const void* const b = Memory("b");
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  EXPECT_EQ(Memory("a"), a);
+  EXPECT_EQ(Memory("b"), b);
+  EXPECT_THAT(Value(*session_, a_), Each(1));
+  EXPECT_THAT(Value(*session_, b_), Each(2));
+}
+
+TEST_P(RestoreLarge, LeavesWhatWasReadBeforeAsItWas) {
+  const Tensors before = *session_->Run({a_.value()});
+  const Tensor held = State("b").value();
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  EXPECT_THAT(before[0].flat<float>(), Each(7));
+  EXPECT_THAT(held.flat<float>(), Each(8));
+  EXPECT_THAT(Value(*session_, a_), Each(1));
+  EXPECT_THAT(Value(*session_, b_), Each(2));
+}
+
+TEST_P(RestoreLarge, WritesNothingIfTheLastByteIsDamaged) {
+  const std::string data = path_ + ".data-00000-of-00001";
+  std::string bytes = ReadBytes(data);
+  bytes.back() ^= 1;
+  WriteBytes(data, bytes);
+  const absl::Status status = saver_->Restore(*session_, path_);
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(Value(*session_, a_), Each(7));
+  EXPECT_THAT(Value(*session_, b_), Each(8));
+}
+
+TEST_P(RestoreLarge, GivesUninitializedVariablesTheirValues) {
+  Session fresh = Start(g_);
+  ASSERT_TRUE(saver_->Restore(fresh, path_).ok());
+  EXPECT_THAT(Value(fresh, a_), Each(1));
+  EXPECT_THAT(Value(fresh, b_), Each(2));
+}
+
+// The data files of checkpoints can be read for some bytes more; then the disk fails.
+class FailingDisk : public FileSystem {
+ public:
+  explicit FailingDisk(size_t bytes) : bytes_(bytes), base_(Files()) {}
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    class File : public ReadableFile {
+     public:
+      File(std::unique_ptr<ReadableFile> file, std::atomic<int64_t>* left)
+          : ReadableFile(file->path(), file->size()), file_(std::move(file)), left_(left) {}
+      absl::StatusOr<size_t> ReadSome(uint64_t offset, size_t size, char* out) const override {
+        if (*left_ -= static_cast<int64_t>(size); *left_ < 0) return DataLoss("the disk fails");
+        return file_->ReadSome(offset, size, out);
+      }
+
+     private:
+      const std::unique_ptr<ReadableFile> file_;
+      std::atomic<int64_t>* const left_;
+    };
+    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, base_.Open(path));
+    if (!absl::StrContains(path, ".data-")) return file;
+    return std::unique_ptr<ReadableFile>(new File(std::move(file), &bytes_));
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    return base_.Create(path);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return base_.Rename(from, to);
+  }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    return base_.Link(from, to);
+  }
+  absl::Status Remove(const std::string& path) override { return base_.Remove(path); }
+  absl::Status SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
+  absl::Status MakeDirectory(const std::string& path) override { return base_.MakeDirectory(path); }
+  absl::Status RemoveDirectory(const std::string& path) override {
+    return base_.RemoveDirectory(path);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    return base_.List(path);
+  }
+  bool Exists(const std::string& path) override { return base_.Exists(path); }
+  bool IsDirectory(const std::string& path) override { return base_.IsDirectory(path); }
+
+ private:
+  std::atomic<int64_t> bytes_;
+  FileSystem& base_;
+};
+
+// A value half read is no value.
+TEST_P(RestoreLarge, LeavesNoValueThatIsHalfRead) {
+  constexpr size_t kBoth = 2 * kElements * sizeof(float);
+  {
+    FailingDisk disk(kBoth + kBoth / 4);  // enough to check all, and for a part of the rest
+    const ScopedFileSystem scoped(&disk);
+    const absl::Status status = saver_->Restore(*session_, path_);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("has no value any more"));
+  }
+  for (const auto& [name, variable, value] :
+       {std::tuple{"a", &a_, 1.0f}, std::tuple{"b", &b_, 2.0f}}) {
+    const bool initialized = State(name).IsInitialized();
+    if (initialized) {
+      EXPECT_THAT(Value(*session_, *variable), Each(value)) << name;
+    } else {
+      EXPECT_TRUE(absl::IsFailedPrecondition(session_->Run({variable->value()}).status())) << name;
+    }
+  }
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  EXPECT_THAT(Value(*session_, a_), Each(1));
+  EXPECT_THAT(Value(*session_, b_), Each(2));
+}
+
+// ---- Saving without waiting for the disk.
+
+class Durable : public ::testing::TestWithParam<std::tuple<int, bool>> {};
+INSTANTIATE_TEST_SUITE_P(Formats, Durable,
+                         ::testing::Combine(::testing::Values(1, 2), ::testing::Bool()));
+
+TEST_P(Durable, UnsyncedCheckpointsSurviveTheProcessAndNoMore) {
+  const auto [version, sharded] = GetParam();
+  for (const Durability durability : {Durability::kSynced, Durability::kUnsynced}) {
+    Graph g;
+    const Variable v = testing::Var(g, "v", {1, 2});
+    Saver saver =
+        *Saver::Create(g, {.sharded = sharded, .write_version = version, .durability = durability});
+    Session session = Start(g);
+    Init(session, g);
+    testing::MemoryFileSystem files;
+    const ScopedFileSystem scoped(&files);
+    ASSERT_TRUE(Files().MakeDirectory("/d").ok());
+    ASSERT_TRUE(Files().SyncDirectory("/").ok());
+    ASSERT_TRUE(saver.Save(session, "/d/m").ok());
+    using Survivors = testing::MemoryFileSystem::Survivors;
+    for (const Survivors survivors : {Survivors::kSyncedOnly, Survivors::kEverything}) {
+      const auto left = files.AfterPowerFailure(survivors);
+      const ScopedFileSystem after(left.get());
+      const bool survives =
+          durability == Durability::kSynced || survivors == Survivors::kEverything;
+      const absl::StatusOr<std::string> latest = LatestCheckpoint("/d");
+      EXPECT_EQ(latest.ok(), survives) << latest.status();
+      if (latest.ok()) {
+        Session fresh = Start(g);
+        EXPECT_TRUE(saver.Restore(fresh, *latest).ok());
+        EXPECT_THAT(Value(fresh, v), ::testing::ElementsAre(1, 2));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir
