@@ -3,6 +3,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "weir/kernels/queue.h"
+#include "weir/kernels/stored_values.h"
 #include "weir/kernels/strided_copy.h"
 
 namespace weir {
@@ -334,6 +335,7 @@ bool QueueState::is_closed() {
 
 absl::StatusOr<std::vector<Tensors>> RowsOf(const Tensors& batch) {
   const int64_t count = batch.empty() ? 0 : batch[0].dim(0);
+  WEIR_RETURN_IF_ERROR(CheckRoomForTensors(count));
   std::vector<Tensors> rows(static_cast<size_t>(count));
   for (const Tensor& component : batch) {
     const Shape shape = component.shape().Sub(1);

@@ -45,6 +45,13 @@ absl::StatusOr<Tensor> ZeroTensor(ThreadPool& pool, DataType dtype, const Shape&
   return t;
 }
 
+absl::Status CheckRoomForTensors(int64_t count) {
+  constexpr int64_t kOfEach = 320;  // bytes: the handle, its buffer's head, a place in a list
+  if (count <= HostAllocator().bytes_free() / kOfEach) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(count, " tensors are more than there is memory for, even if they are empty"));
+}
+
 absl::StatusOr<Tensor> CopyRows(const Tensor& t, int64_t begin, int64_t end, const Shape& shape) {
   WEIR_ASSIGN_OR_RETURN(Tensor rows, NewTensor(t.dtype(), shape));
   const int64_t row = end > begin ? rows.num_elements() / (end - begin) : 0;

@@ -74,6 +74,9 @@ absl::StatusOr<Tensor> NewTensor(DataType dtype, const Shape& shape);
 absl::StatusOr<Tensor> ZeroTensor(ThreadPool& pool, DataType dtype, const Shape& shape);
 // Rows [begin, end) of dimension 0, in this shape, copied.
 absl::StatusOr<Tensor> CopyRows(const Tensor& t, int64_t begin, int64_t end, const Shape& shape);
+// RESOURCE_EXHAUSTED if there is no memory for so many tensors of their own, empty ones even: rows
+// without elements take no memory where they come from, so there may be any number of them.
+absl::Status CheckRoomForTensors(int64_t count);
 
 // Zeros of the same shape and type; a list of zeros for a list, and so on.
 absl::StatusOr<Tensor> ZerosOf(ThreadPool& pool, const Tensor& t);

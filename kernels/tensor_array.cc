@@ -327,6 +327,7 @@ absl::Status Unpack(KernelContext& c) {
     return InvalidArgument("Input value must have first dimension equal to the array size (",
                            value.dim(0), " vs. ", size, ")");
   }
+  WEIR_RETURN_IF_ERROR(CheckRoomForTensors(size));
   return WriteRows(c, *state, FirstIndices(size));
 }
 

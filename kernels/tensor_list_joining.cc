@@ -109,6 +109,7 @@ absl::StatusOr<TensorList> ListForRows(const Tensor& t, const Tensor& element_sh
 absl::Status FromTensor(KernelContext& c) {
   const Tensor& t = c.input(0);
   WEIR_ASSIGN_OR_RETURN(TensorList list, ListForRows(t, c.input(1)));
+  WEIR_RETURN_IF_ERROR(CheckRoomForTensors(t.dim(0)));
   list.elements = list.elements.Resized(t.dim(0));
   WEIR_RETURN_IF_ERROR(PutRows(c, &list, t, FirstIndices(t.dim(0))));
   c.SetOutput(0, VariantScalar(std::move(list)));
