@@ -147,11 +147,16 @@ absl::Status CheckAssignment(const Node& assign, const Flowing& value) {
       " cannot take tensor ", value.name, " of the checkpoint; nothing was restored");
 }
 
+// An assignment, and the shape in which the value reaches it.
+struct Assignment {
+  const Node* node = nullptr;
+  Shape shape;
+};
+
 // Where the values go.
 struct Flow {
-  absl::flat_hash_set<std::string> variables;  // names
-  // By value, the assignments that take it.
-  absl::flat_hash_map<Output, std::vector<const Node*>> assigns;
+  absl::flat_hash_set<std::string> variables;                        // names
+  absl::flat_hash_map<Output, std::vector<Assignment>> assignments;  // by value
 };
 
 // Follows the values to the assignments, and checks that they fit.
@@ -177,7 +182,7 @@ absl::StatusOr<Flow> FollowValues(const std::vector<Node*>& nodes,
       if (!passes) {
         WEIR_RETURN_IF_ERROR(CheckAssignment(*node, value));
         out.variables.insert(node->input(0).node->name());
-        out.assigns[value.from].push_back(node);
+        out.assignments[value.from].push_back({node, value.shape});
         continue;
       }
       if (node->op_name() == "Reshape") {
@@ -209,9 +214,10 @@ void ChooseMemory(Session& session, const Flow& flow, std::vector<Wanted>* wante
   size_t kept = 0;
   absl::flat_hash_set<const VariableState*> taken;
   for (Wanted& w : *wanted) {
-    const auto assigns = flow.assigns.find(w.output);
-    if (!w.slice.empty() || assigns == flow.assigns.end() || assigns->second.size() != 1) continue;
-    const Node& assign = *assigns->second[0];
+    const auto found = flow.assignments.find(w.output);
+    if (!w.slice.empty() || found == flow.assignments.end() || found->second.size() != 1) continue;
+    if (found->second[0].shape != w.shape) continue;
+    const Node& assign = *found->second[0].node;
     const Node& target = *assign.input(0).node;
     if (!IsVariable(target) || !assign.control_inputs().empty()) continue;
     const auto [container, name] = VariableKey(target);
