@@ -32,6 +32,7 @@ int RunWeir(const std::vector<std::string>& args, Console& console) {
                    "Exit status: 0 done, 1 the answer is no or something failed, 2 wrong usage.");
   Command weir = line.root();
   AddRunCommand(weir);
+  AddProfileCommand(weir);
   AddGraphCommand(weir);
   AddCkptCommand(weir);
   AddEventsCommand(weir);

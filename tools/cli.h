@@ -41,6 +41,7 @@ void AddCkptCommand(Command& weir);
 void AddEventsCommand(Command& weir);
 void AddGraphCommand(Command& weir);
 void AddOpsCommand(Command& weir);
+void AddProfileCommand(Command& weir);
 void AddRunCommand(Command& weir);
 void AddServeCommand(Command& weir);
 

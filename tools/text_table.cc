@@ -59,4 +59,9 @@ std::string HumanBytes(int64_t bytes) {
   return absl::StrFormat("%.3g %s", n, kUnits[unit]);
 }
 
+std::string HumanDuration(double seconds) {
+  return seconds < 1e-3 ? absl::StrFormat("%.3g us", seconds * 1e6)
+                        : absl::StrFormat("%.3g ms", seconds * 1e3);
+}
+
 }  // namespace weir::tools

@@ -29,6 +29,8 @@ class TextTable {
 std::string WithCommas(int64_t n);
 // "12.3 MB"
 std::string HumanBytes(int64_t bytes);
+// "12.3 us", "12.3 ms".
+std::string HumanDuration(double seconds);
 
 }  // namespace weir::tools
 

@@ -54,6 +54,7 @@ TEST(Weir, EveryCommandHasHelpWithAnExample) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{},
                                              {"run"},
+                                             {"profile"},
                                              {"graph"},
                                              {"graph", "show"},
                                              {"graph", "ops"},
