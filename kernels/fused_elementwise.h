@@ -24,6 +24,7 @@ struct FusableOp {
 std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type);
 
 void AddFusedElementwiseKernels(KernelRegistry* r);
+void AddFusedLayerNormKernels(KernelRegistry* r);  // fused_layer_norm.cc
 
 }  // namespace weir
 

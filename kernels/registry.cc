@@ -1,5 +1,6 @@
 #include "weir/kernels/registry.h"
 
+#include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/gpu.h"
 
 namespace weir {
@@ -28,6 +29,7 @@ const KernelRegistry& BuiltinKernels() {
     AddFftCpu(kernels);
     AddFillCpu(kernels);
     AddFunctionKernels(kernels);
+    AddFusedLayerNormKernels(kernels);
     AddGatherCpu(kernels);
     AddImageCodecKernels(kernels);
     AddImageCpu(kernels);

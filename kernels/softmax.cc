@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "kernels/softmax.cc"
 #include "weir/kernels/highway_targets.h"
 
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -15,6 +16,8 @@
 // Each row is read for its maximum, so that no exponential overflows; then exp(x - max) is written
 // and summed; then the result is scaled. The row stays in the first-level cache meanwhile. What is
 // left after the last whole vector is loaded into a vector filled up with what does not count.
+// While exponentials are computed the next row is fetched ahead, as processors do not by themselves
+// from one page to another.
 HWY_BEFORE_NAMESPACE();
 namespace weir::softmax {
 namespace HWY_NAMESPACE {
@@ -43,11 +46,25 @@ struct Row {
 
   static HWY_INLINE T Max(const T* x, int64_t n) {
     constexpr T kLow = -std::numeric_limits<T>::infinity();
-    V best = hn::Set(D(), kLow);
+    V best = hn::Set(D(), kLow), b1 = best, b2 = best, b3 = best;
     int64_t i = 0;
+    for (; i + 4 * Lanes() <= n; i += 4 * Lanes()) {
+      best = hn::Max(best, hn::LoadU(D(), x + i));
+      b1 = hn::Max(b1, hn::LoadU(D(), x + i + Lanes()));
+      b2 = hn::Max(b2, hn::LoadU(D(), x + i + 2 * Lanes()));
+      b3 = hn::Max(b3, hn::LoadU(D(), x + i + 3 * Lanes()));
+    }
+    best = hn::Max(hn::Max(best, b1), hn::Max(b2, b3));
     for (; i + Lanes() <= n; i += Lanes()) best = hn::Max(best, hn::LoadU(D(), x + i));
     if (i < n) best = hn::Max(best, LoadRest(x + i, n - i, kLow));
     return hn::GetLane(hn::MaxOfLanes(D(), best));
+  }
+
+  // exp(x) where no x is above 0: for floats, Highway's function is wrong for NaN alone there. A
+  // row with a NaN may have hidden its maximum, but comes out as NaNs whatever is found here.
+  static HWY_INLINE V ExpOfNegative(V x) {
+    if constexpr (M::kDouble) return M::Exp(x);
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(D(), x));
   }
 
   // The sum of exp(x - max); each is handed to use(exponential, x - max, i, count) with the number
@@ -58,13 +75,14 @@ struct Row {
     V sum = hn::Zero(D());
     int64_t i = 0;
     for (; i + Lanes() <= n; i += Lanes()) {
-      const V shifted = hn::Sub(hn::LoadU(D(), x + i), shift), e = M::Exp(shifted);
+      const V shifted = hn::Sub(hn::LoadU(D(), x + i), shift);
+      const V e = ExpOfNegative(shifted);
       sum = hn::Add(sum, e);
       use(e, shifted, i, Lanes());
     }
     if (i < n) {
       const V shifted = hn::Sub(LoadRest(x + i, n - i, -std::numeric_limits<T>::infinity()), shift);
-      const V e = M::Exp(shifted);
+      const V e = ExpOfNegative(shifted);
       sum = hn::Add(sum, e);
       use(e, shifted, i, n - i);
     }
@@ -90,7 +108,9 @@ struct Row {
   static void Softmax(const T* x, T* y, int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
       const T max = Max(x, n);
-      const T sum = SumOfExp(x, max, n, [y](V e, V, int64_t i, int64_t count) HWY_ATTR {
+      const T* const next = r + 1 < rows ? x + n : x;
+      const T sum = SumOfExp(x, max, n, [y, next](V e, V, int64_t i, int64_t count) HWY_ATTR {
+        hwy::Prefetch(next + i);
         StoreSome(e, y + i, count);
       });
       Scale(y, 1 / sum, n);
@@ -100,7 +120,9 @@ struct Row {
   static void LogSoftmax(const T* x, T* y, int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
       const T max = Max(x, n);
-      const T log_sum = std::log(SumOfExp(x, max, n, [](V, V, int64_t, int64_t) HWY_ATTR {}));
+      const T* const next = r + 1 < rows ? x + n : x;
+      const auto fetch = [next](V, V, int64_t i, int64_t) HWY_ATTR { hwy::Prefetch(next + i); };
+      const T log_sum = std::log(SumOfExp(x, max, n, fetch));
       const V shift = hn::Set(D(), max), rest = hn::Set(D(), log_sum);
       int64_t i = 0;
       for (; i + Lanes() <= n; i += Lanes()) {

@@ -3,7 +3,8 @@
 
 // Products together with what is done to their elements: ops that a graph optimiser makes of
 // several nodes. Sessions make them of their own graphs (session/fuse_products.cc), and files that
-// TensorFlow's optimiser has written hold them; _FusedElementwise is Weir's own.
+// TensorFlow's optimiser has written hold them; _FusedElementwise and _FusedLayerNorm are Weir's
+// own.
 namespace weir {
 
 namespace {
@@ -79,6 +80,18 @@ void AddFusedOps(OpRegistry* ops) {
                     "values operands[2i] and operands[2i + 1] (-1: it takes one): the args are "
                     "the first, the results of the ops follow. params are the ops' attributes, "
                     "such as the slope of LeakyRelu."));
+  ops->Add(OpSpec("_FusedLayerNorm")
+               .In("x: T, scale: num_scales * T, offset: num_offsets * T")
+               .Out("y: T")
+               .Attr("T: {float}")
+               .Attr("num_scales: int >= 0")
+               .Attr("num_offsets: int >= 0")
+               .Attr("axes: int >= 1 = 1")
+               .Attr("epsilon: float")
+               .InferShape(SameShape)
+               .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset, with the mean and the "
+                    "variance over the last `axes` axes of x. There is at most one scale and one "
+                    "offset, and each has an element for each of these positions."));
 }
 
 }  // namespace weir

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,7 +49,7 @@ class ElementwiseFusion : public Fusion {
     }
     for (Region& region : regions_) {
       const int64_t elements = plan_.nodes[region.nodes[0]].shapes[0].num_elements();
-      if (region.nodes.size() >= (elements >= kLarge ? 2 : kFewestOfSmall)) Replace(region);
+      if (region.nodes.size() >= (elements >= kLarge ? 2 : kFewestOfSmall)) Fuse(region);
     }
   }
 
@@ -130,18 +129,7 @@ class ElementwiseFusion : public Fusion {
     }
   }
 
-  // Kernels of regions look at nothing of their arguments but the type.
-  Output Stand(DataType type) {
-    Output& stand = stands_[type];
-    if (!stand)
-      stand = NodeBuilder(made(), "Placeholder")
-                  .Name("fused/argument")
-                  .Attr("dtype", type)
-                  .BuildOutput();
-    return stand;
-  }
-
-  void Replace(const Region& region) {
+  void Fuse(const Region& region) {
     PlanNode& result = plan_.nodes[region.nodes[0]];
     const DataType type = result.node->output_type(0);
     std::vector<PlanValue> values;  // the arguments, then the nodes in the order of their steps
@@ -172,24 +160,13 @@ class ElementwiseFusion : public Fusion {
         .Attr("params", params);
     Node* const node = builder.Build();
     if (!made().TakeStatus().ok() || node == nullptr) return;
-    const KernelDef* const def = env_.kernels.Find(*node, kCpu);
-    if (def == nullptr) return;
-    std::vector<Shape> shapes;
-    for (size_t i = 0; i < num_arguments; ++i) shapes.push_back(ShapeOf(values[i]));
-    const KernelInit init{*node, *result.device, env_.resources, shapes, env_.functions};
-    absl::StatusOr<Kernel> kernel = def->make(init);
-    if (!kernel.ok()) return;
-    result.node = node;
-    result.def = def;
-    result.inputs.assign(values.begin(), values.begin() + static_cast<int64_t>(num_arguments));
-    result.kernel = result.device->Wrap(init, *std::move(kernel));
-    result.cost_ns = cost_ns;
-    for (size_t i = 1; i < region.nodes.size(); ++i) plan_.nodes[region.nodes[i]].removed = true;
+    values.resize(num_arguments);
+    const std::set<int> nodes(region.nodes.begin(), region.nodes.end());
+    if (Replace(region.nodes[0], *node, values, nodes)) result.cost_ns = cost_ns;
   }
 
   std::vector<Region> regions_;
   std::vector<int> region_of_;  // by node; -1: in none
-  std::map<DataType, Output> stands_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "weir/session/fusion.h"
 
+#include "absl/algorithm/container.h"
+
 namespace weir {
 
 void Fusion::FindUsers() {
@@ -30,13 +32,102 @@ bool Fusion::IsFusable(const PlanNode& n) {
          n.def == BuiltinKernels().Find(*n.node, kCpu);
 }
 
+const Tensor* Fusion::ConstantOf(const PlanValue& v) const {
+  const PlanNode& n = plan_.nodes[v.node];
+  return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
+}
+
+bool Fusion::CanDisappear(const PlanNode& n, const PlanNode& result) const {
+  // A constant that may be dead makes its users dead, and is no argument of the new node.
+  const bool may_die_alone = absl::c_any_of(n.inputs, [&](const PlanValue& v) {
+    return ConstantOf(v) != nullptr && plan_.nodes[v.node].may_be_dead;
+  });
+  return IsFusable(n) && n.node->num_outputs() == 1 && n.controls.empty() &&
+         n.loop == result.loop && !may_die_alone;
+}
+
+std::optional<int> Fusion::FirstReducedAxis(const PlanNode& n, const PlanValue& x) const {
+  if (n.inputs.size() != 2 || n.inputs[0] != x || !ShapeOf(x).has_rank()) return std::nullopt;
+  const Tensor* const axes = ConstantOf(n.inputs[1]);
+  const int rank = ShapeOf(x).rank();
+  if (axes == nullptr || axes->num_elements() == 0 || axes->num_elements() > rank)
+    return std::nullopt;
+  const int first = rank - static_cast<int>(axes->num_elements());
+  std::set<int64_t> reduced;
+  for (int64_t i = 0; i < axes->num_elements(); ++i) {
+    const int64_t axis = axes->IntAt(i) < 0 ? axes->IntAt(i) + rank : axes->IntAt(i);
+    if (axis < first || axis >= rank || !reduced.insert(axis).second) return std::nullopt;
+  }
+  return first;
+}
+
+int Fusion::BeforeReshapes(const PlanValue& v, std::set<int>* passed) const {
+  static constexpr absl::string_view kReshapes[] = {"ExpandDims", "Identity", "Reshape", "Squeeze",
+                                                    "StopGradient"};
+  int id = v.node;
+  while (IsFusable(plan_.nodes[id]) &&
+         absl::c_linear_search(kReshapes, plan_.nodes[id].node->op_name())) {
+    passed->insert(id);
+    id = plan_.nodes[id].inputs[0].node;
+  }
+  return id;
+}
+
+bool Fusion::AreNeededOnlyFor(const std::set<int>& nodes, int result) const {
+  return absl::c_all_of(nodes, [&](int node) {
+    if (node == result) return true;
+    return !uses_others_[node] &&
+           absl::c_all_of(users_[node], [&](int user) { return nodes.contains(user); });
+  });
+}
+
 Graph& Fusion::made() {
   if (plan_.made == nullptr) plan_.made = std::make_shared<Graph>(env_.graph.ops());
   return *plan_.made;
 }
 
+Output Fusion::Stand(DataType type) {
+  Output& stand = stands_[type];
+  if (!stand)
+    stand =
+        NodeBuilder(made(), "Placeholder").Name("fused/argument").Attr("dtype", type).BuildOutput();
+  return stand;
+}
+
+bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> inputs,
+                     const std::set<int>& nodes) {
+  const KernelDef* const def = env_.kernels.Find(node, kCpu);
+  if (def == nullptr) return false;
+  PlanNode& n = plan_.nodes[result];
+  std::vector<Shape> shapes;
+  for (const PlanValue& v : inputs) shapes.push_back(ShapeOf(v));
+  const KernelInit init{node, *n.device, env_.resources, shapes, env_.functions};
+  absl::StatusOr<Kernel> kernel = def->make(init);
+  if (!kernel.ok()) return false;
+  n.node = &node;
+  n.def = def;
+  n.inputs.assign(inputs.begin(), inputs.end());
+  n.kernel = n.device->Wrap(init, *std::move(kernel));
+  for (const int other : nodes) {
+    if (other != result) plan_.nodes[other].removed = true;
+  }
+  return true;
+}
+
+bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last) {
+  if (!shape.IsFullyDefined() || !x.IsFullyDefined() || shape.rank() > x.rank()) return false;
+  const int missing = x.rank() - shape.rank();
+  for (int i = 0; i < x.rank(); ++i) {
+    const int64_t extent = i < missing ? 1 : shape.dim(i - missing);
+    if (extent != (first <= i && i < last ? x.dim(i) : 1)) return false;
+  }
+  return true;
+}
+
 void Fuse(PlanGraph& plan, const PlanEnvironment& env) {
   FuseProducts(plan, env);
+  FuseLayerNorms(plan, env);
+  FuseSoftmaxes(plan, env);
   FuseElementwise(plan, env);
 }
 

@@ -1,6 +1,9 @@
 #ifndef WEIR_SESSION_FUSION_H_
 #define WEIR_SESSION_FUSION_H_
 
+#include <map>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "weir/session/plan.h"
@@ -20,17 +23,44 @@ class Fusion {
   // user has registered is what runs.
   static bool IsFusable(const PlanNode& n);
   const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
+  // Null if it is not known.
+  const Tensor* ConstantOf(const PlanValue& v) const;
+  // IsFusable, and may disappear in a node that takes the place of `result`: nothing orders it, and
+  // it is dead when that node's arguments are.
+  bool CanDisappear(const PlanNode& n, const PlanNode& result) const;
+  // The first of x's axes that an op like Mean reduces, if the node reduces x, and all axes from
+  // that one to the last.
+  std::optional<int> FirstReducedAxis(const PlanNode& n, const PlanValue& x) const;
+  // The node whose elements the value has, in the same order: what lies before Squeeze and its
+  // like, which are added to `passed`.
+  int BeforeReshapes(const PlanValue& v, std::set<int>* passed) const;
+  // The values of `nodes` are needed nowhere but in them, except that of `result`.
+  bool AreNeededOnlyFor(const std::set<int>& nodes, int result) const;
   // The graph of made nodes.
   Graph& made();
+  // What stands for an argument there, for kernels that look at nothing of it but the type.
+  Output Stand(DataType type);
+  // The plan's node `result` runs `node`, which is in made(), on these values from now on, and the
+  // others of `nodes` are not run. False, and nothing has changed, if there is no kernel.
+  bool Replace(int result, const Node& node, absl::Span<const PlanValue> inputs,
+               const std::set<int>& nodes);
 
   PlanGraph& plan_;
   const PlanEnvironment& env_;
   // By node: those that take its output 0, once for each time; two of -1 if it must stay.
   std::vector<std::vector<int>> users_;
   std::vector<bool> uses_others_;  // by node: somebody takes another output
+
+ private:
+  std::map<DataType, Output> stands_;
 };
 
+// `shape`, broadcast to `x`, has x's extents in the dimensions [first, last), and 1 in the others.
+bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last);
+
 void FuseProducts(PlanGraph& plan, const PlanEnvironment& env);
+void FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
+void FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
 
 }  // namespace weir

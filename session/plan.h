@@ -30,6 +30,7 @@
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
 //   Fuse               products take up what is done to their elements next,          fuse_products.cc
+//                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
 //                      element-wise neighbours become one node                        fuse_elementwise.cc
 //   OrderNodes         one static order                                               order.cc
 //   Schedule           tasks that may run side by side; the items of a step           schedule.cc
@@ -168,7 +169,7 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
 // Makes one node of a convolution or matrix product and those after it that work on its elements,
-// and one of element-wise neighbours.
+// one of a layer norm or softmax that is spelled out, and one of element-wise neighbours.
 void Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
 // Sets `may_be_dead` of all nodes.

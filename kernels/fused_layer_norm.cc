@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <cmath>
+
+#include "weir/kernels/fused_elementwise.h"
+#include "weir/kernels/registry.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/fused_layer_norm.cc"
+#include "weir/kernels/highway_targets.h"
+
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+// The normalisation of rows as one op (Ba et al. 2016, section 3; session/fuse_layer_norm.cc makes
+// it of small ops):
+//
+//   y = (x - mean) / sqrt(variance + epsilon) * scale + offset
+//
+// A row is walked three times: for its mean, for the sums of x - mean and of its square, and for
+// the result. The others find it in the core's cache, so memory is read once; and the last one
+// fetches the next row ahead, as processors do not by themselves from one page to another. The
+// square of the differences, unlike that of x less that of the mean, loses nothing where the mean
+// is large beside the deviation; and the differences themselves would sum up to nothing, had the
+// mean not been rounded, so that they tell by how much it was (Chan, Golub and LeVeque 1983,
+// equation 1.7).
+//
+// Sums are made in four float vectors over at most kBlock elements, so that a lane adds up few of
+// them, and the blocks' sums in double. Rows with infinities, NaNs or squares that overflow come
+// out as they do from the small ops.
+
+#ifndef WEIR_KERNELS_FUSED_LAYER_NORM_ONCE_
+#define WEIR_KERNELS_FUSED_LAYER_NORM_ONCE_
+namespace weir::layer_norm {
+// Rows of n elements. scale and offset have n elements, or are null: 1 and 0.
+struct Rows {
+  const float* x = nullptr;
+  const float* scale = nullptr;
+  const float* offset = nullptr;
+  float* y = nullptr;
+  int64_t n = 0;
+  float epsilon = 0;
+};
+}  // namespace weir::layer_norm
+#endif  // WEIR_KERNELS_FUSED_LAYER_NORM_ONCE_
+
+HWY_BEFORE_NAMESPACE();
+namespace weir::layer_norm {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+HWY_INLINE int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+struct Sums {
+  double differences = 0, squares = 0;
+};
+
+// Of x - mean.
+template <bool kSquares>
+HWY_INLINE Sums SumRow(const float* x, float mean, int64_t n) {
+  constexpr int64_t kBlock = 4096;
+  const D d;
+  const int64_t lanes = Lanes();
+  const V m = hn::Set(d, mean);
+  Sums total;
+  int64_t i = 0;
+  while (n - i >= lanes) {
+    const int64_t end = std::min(n, i + kBlock);
+    V a0 = hn::Zero(d), a1 = a0, a2 = a0, a3 = a0, s0 = a0, s1 = a0, s2 = a0, s3 = a0;
+    const auto add = [&](int64_t at, V& sum, V& squares) HWY_ATTR {
+      const V v = hn::Sub(hn::LoadU(d, x + at), m);
+      sum = hn::Add(sum, v);
+      if constexpr (kSquares) squares = hn::MulAdd(v, v, squares);
+    };
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      add(i, a0, s0);
+      add(i + lanes, a1, s1);
+      add(i + 2 * lanes, a2, s2);
+      add(i + 3 * lanes, a3, s3);
+    }
+    for (; i + lanes <= end; i += lanes) add(i, a0, s0);
+    total.differences += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a0, a1), hn::Add(a2, a3))));
+    total.squares += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  }
+  for (; i < n; ++i) {
+    const float v = x[i] - mean;
+    total.differences += v;
+    total.squares += v * v;
+  }
+  return total;
+}
+
+// The mean is mean + rest / factor. `next` is the row to come.
+template <bool kScale, bool kOffset>
+HWY_INLINE void Normalize(const Rows& r, const float* x, float mean, float rest, float factor,
+                          const float* next, float* y) {
+  const D d;
+  const int64_t lanes = Lanes();
+  const V m = hn::Set(d, mean), f = hn::Set(d, factor), c = hn::Set(d, rest);
+  int64_t i = 0;
+  for (; i + lanes <= r.n; i += lanes) {
+    V v = hn::MulSub(hn::Sub(hn::LoadU(d, x + i), m), f, c);
+    if constexpr (kScale && kOffset) {
+      v = hn::MulAdd(v, hn::LoadU(d, r.scale + i), hn::LoadU(d, r.offset + i));
+    } else if constexpr (kScale) {
+      v = hn::Mul(v, hn::LoadU(d, r.scale + i));
+    } else if constexpr (kOffset) {
+      v = hn::Add(v, hn::LoadU(d, r.offset + i));
+    }
+    hwy::Prefetch(next + i);
+    hn::StoreU(v, d, y + i);
+  }
+  for (; i < r.n; ++i) {
+    float v = (x[i] - mean) * factor - rest;
+    if constexpr (kScale) v *= r.scale[i];
+    if constexpr (kOffset) v += r.offset[i];
+    y[i] = v;
+  }
+}
+
+template <bool kScale, bool kOffset>
+void EachRow(const Rows& r, int64_t begin, int64_t end) {
+  const double count = static_cast<double>(r.n);
+  for (int64_t row = begin; row < end; ++row) {
+    const float* const x = r.x + row * r.n;
+    const float mean = static_cast<float>(SumRow<false>(x, 0, r.n).differences / count);
+    const Sums sums = SumRow<true>(x, mean, r.n);
+    // Differences that overflow when summed up say nothing.
+    const double rest = std::isfinite(sums.differences) ? sums.differences / count : 0;
+    // In this order, max passes NaN on.
+    const double variance = std::max(sums.squares / count - rest * rest, 0.0);
+    const float factor = 1 / std::sqrt(static_cast<float>(variance) + r.epsilon);
+    Normalize<kScale, kOffset>(r, x, mean, static_cast<float>(rest) * factor, factor,
+                               row + 1 < end ? x + r.n : x, r.y + row * r.n);
+  }
+}
+
+// Rows [begin, end).
+void Run(const Rows& r, int64_t begin, int64_t end) {
+  if (r.scale != nullptr && r.offset != nullptr) return EachRow<true, true>(r, begin, end);
+  if (r.scale != nullptr) return EachRow<true, false>(r, begin, end);
+  if (r.offset != nullptr) return EachRow<false, true>(r, begin, end);
+  EachRow<false, false>(r, begin, end);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weir::layer_norm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir {
+namespace layer_norm {
+
+HWY_EXPORT(Run);
+
+namespace {
+
+constexpr double kNsPerElement = 0.3;
+
+// What the attributes say: which arguments there are, and how many of x's last axes make a row.
+struct LayerNorm {
+  bool has_scale, has_offset;
+  int axes;
+  float epsilon;
+
+  absl::Status operator()(KernelContext& c) const {
+    const Tensor& x = c.input(0);
+    if (x.rank() < axes)
+      return InvalidArgument("x must have at least ", axes, " dimensions, but has shape ",
+                             x.shape().ToString());
+    Rows rows{.n = 1, .epsilon = epsilon};
+    for (int i = x.rank() - axes; i < x.rank(); ++i) rows.n *= x.dim(i);
+    for (int i = 1; i < c.num_inputs(); ++i) {
+      if (c.input(i).num_elements() == rows.n) continue;
+      return InvalidArgument("A scale or offset must have ", rows.n, " elements for x of shape ",
+                             x.shape().ToString(), ", but has shape ",
+                             c.input(i).shape().ToString());
+    }
+    WEIR_ASSIGN_OR_RETURN(Tensor* const y, c.AllocateOutput(0, x.shape()));
+    if (y->num_elements() == 0) return absl::OkStatus();
+    rows.x = x.data<float>();
+    rows.y = y->data<float>();
+    if (has_scale) rows.scale = c.input_data<float>(1);
+    if (has_offset) rows.offset = c.input_data<float>(has_scale ? 2 : 1);
+    c.pool().ParallelFor(y->num_elements() / rows.n, kNsPerElement * static_cast<double>(rows.n),
+                         [&](int64_t begin, int64_t end) {
+                           HWY_DYNAMIC_DISPATCH(Run)(rows, begin, end);
+                         });
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<Kernel> Make(const KernelInit& init) {
+  const int64_t scales = init.attr<int64_t>("num_scales"),
+                offsets = init.attr<int64_t>("num_offsets"), axes = init.attr<int64_t>("axes");
+  if (scales > 1 || offsets > 1)
+    return InvalidArgument("There is at most one scale and one offset, but num_scales is ", scales,
+                           " and num_offsets ", offsets);
+  return Kernel(LayerNorm{scales == 1, offsets == 1,
+                          static_cast<int>(std::min<int64_t>(axes, Shape::kMaxRank + 1)),
+                          init.attr<float>("epsilon")});
+}
+
+}  // namespace
+}  // namespace layer_norm
+
+void AddFusedLayerNormKernels(KernelRegistry* r) {
+  r->Add("_FusedLayerNorm", kCpu, DT_FLOAT, layer_norm::Make).InPlace({0});
+}
+
+}  // namespace weir
+#endif  // HWY_ONCE

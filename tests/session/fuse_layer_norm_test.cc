@@ -1,0 +1,370 @@
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
+#include "weir/ops/nn.h"
+#include "weir/ops/while_loop.h"
+#include "weir/session/session.h"
+
+// What becomes of layer norms that are spelled out in small ops: the ops that a traced step runs,
+// and values that are those of the small ops but for rounding, and those of the formula in double.
+namespace weir {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+
+constexpr float kEpsilon = 1e-3f;
+
+// Every way to write it; scale and offset may be left out.
+struct Form {
+  const char* name;
+  Output (*make)(Output x, Output scale, Output offset);
+};
+
+Output Scaled(Output y, Output scale, Output offset) {
+  if (scale) y = y * scale;
+  return offset ? y + offset : y;
+}
+Output Plain(Output x, Output scale, Output offset) {
+  const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
+  return Scaled((x - m.mean) * Rsqrt(m.variance + kEpsilon), scale, offset);
+}
+Output AsBatchNorm(Output x, Output scale, Output offset) {
+  const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
+  return BatchNormalization(x, m.mean, m.variance, offset, scale, kEpsilon);
+}
+Output ScaleFirst(Output x, Output scale, Output offset) {
+  const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
+  Output factor = Rsqrt(kEpsilon + m.variance);
+  if (scale) factor = scale * factor;
+  const Output y = factor * (x - m.mean);
+  return offset ? offset + y : y;
+}
+Output OfDifferences(Output x, Output scale, Output offset) {
+  const Output d = x - ReduceMean(x, {-1}, true);
+  const Output variance = ReduceMean(Square(d), {-1}, true);
+  return Scaled(d * Rsqrt(variance + kEpsilon), scale, offset);
+}
+Output OfProducts(Output x, Output scale, Output offset) {
+  const Output d = x - ReduceMean(x, {-1}, true);
+  const Output variance = ReduceMean(d * d, {-1}, true);
+  return Scaled(d * Rsqrt(variance + kEpsilon), scale, offset);
+}
+Output Squeezed(Output x, Output scale, Output offset) {
+  const MomentsResult m = Moments(x, {-1});
+  const Output factor = ExpandDims(Rsqrt(m.variance + kEpsilon), {-1});
+  return Scaled((x - ExpandDims(m.mean, {-1})) * factor, scale, offset);
+}
+constexpr Form kForms[] = {{"plain", Plain},
+                           {"batch norm", AsBatchNorm},
+                           {"scale first", ScaleFirst},
+                           {"differences", OfDifferences},
+                           {"products", OfProducts},
+                           {"squeezed", Squeezed}};
+
+class FuseLayerNorm : public testing::Test {
+ protected:
+  Output Input(const Shape& shape, float mean = 0, float spread = 2) {
+    Tensor t(DT_FLOAT, shape);
+    std::uniform_real_distribution<float> values(mean - spread, mean + spread);
+    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = values(random_);
+    return Fed(t);
+  }
+  Output Fed(const Tensor& t) {
+    const Output x = Placeholder(g_, t.dtype(), t.shape());
+    feeds_.emplace_back(x, t);
+    return x;
+  }
+  const Tensor& ValueOf(const Output& fed) const {
+    for (const auto& [x, value] : feeds_) {
+      if (x == fed) return value;
+    }
+    return feeds_.front().second;
+  }
+
+  Tensors Run(const Outputs& ys, SessionOptions options, std::vector<NodeTrace>* trace = nullptr) {
+    Session session = *Session::Create(g_, std::move(options));
+    auto out = session.Run(feeds_, ys, {}, {.trace = trace});
+    EXPECT_TRUE(out.ok()) << out.status();
+    return out.ok() ? *out : Tensors(ys.size());
+  }
+  static double At(const Tensor& t, int64_t i) {
+    return t.dtype() == DT_DOUBLE ? t.data<double>()[i] : t.data<float>()[i];
+  }
+  static void ExpectClose(const Tensor& got, const Tensor& want, double tolerance) {
+    ASSERT_EQ(got.shape(), want.shape());
+    for (int64_t i = 0; i < want.num_elements(); ++i) {
+      const double g = At(got, i), w = At(want, i);
+      if (std::isnan(w)) {
+        ASSERT_TRUE(std::isnan(g)) << g << " at " << i;
+      } else if (g != w) {
+        ASSERT_NEAR(g, w, tolerance * (1 + std::abs(w))) << "at " << i;
+      }
+    }
+  }
+  // How often each op runs. The values are those without fusion, with any number of threads.
+  std::map<std::string, int> OpsFor(const Outputs& ys, double tolerance = 2e-5) {
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    const Tensors want = Run(ys, {.num_threads = 2, .disable = {"fusion"}});
+    std::vector<NodeTrace> trace;
+    for (const int threads : {1, 3}) {
+      trace.clear();
+      const Tensors got = Run(ys, {.num_threads = threads}, &trace);
+      for (size_t i = 0; i < ys.size(); ++i) ExpectClose(got[i], want[i], tolerance);
+    }
+    std::map<std::string, int> ops;
+    for (const NodeTrace& node : trace) ++ops[node.op];
+    return ops;
+  }
+
+  // The formula, in double. Rows of n elements.
+  static Tensor Reference(const Tensor& x, int64_t n, const Tensor* scale, const Tensor* offset) {
+    Tensor y(DT_FLOAT, x.shape());
+    for (int64_t row = 0; row < x.num_elements(); row += n) {
+      double sum = 0, squares = 0;
+      for (int64_t i = 0; i < n; ++i) sum += At(x, row + i);
+      const double mean = sum / static_cast<double>(n);
+      for (int64_t i = 0; i < n; ++i) squares += std::pow(At(x, row + i) - mean, 2);
+      const double deviation = std::sqrt(squares / static_cast<double>(n) + kEpsilon);
+      for (int64_t i = 0; i < n; ++i) {
+        const double normal = (At(x, row + i) - mean) / deviation;
+        y.data<float>()[row + i] =
+            static_cast<float>(normal * (scale != nullptr ? At(*scale, i) : 1) +
+                               (offset != nullptr ? At(*offset, i) : 0));
+      }
+    }
+    return y;
+  }
+
+  Graph g_;
+  Feeds feeds_;
+  std::mt19937 random_{29};
+};
+
+TEST_F(FuseLayerNorm, EveryFormIsOneNode) {
+  for (const Form& form : kForms) {
+    for (const bool with_scale : {true, false}) {
+      for (const bool with_offset : {true, false}) {
+        SCOPED_TRACE(testing::Message()
+                     << form.name << ", scale " << with_scale << ", offset " << with_offset);
+        const Output x = Input({6, 40}), scale = with_scale ? Input({40}) : Output(),
+                     offset = with_offset ? Input({40}) : Output();
+        const Output y = form.make(x, scale, offset);
+        EXPECT_THAT(OpsFor({y}), ElementsAre(Pair("_FusedLayerNorm", 1)));
+        ExpectClose(Run({y}, {})[0],
+                    Reference(ValueOf(x), 40, with_scale ? &ValueOf(scale) : nullptr,
+                              with_offset ? &ValueOf(offset) : nullptr),
+                    1e-5);
+      }
+    }
+  }
+}
+
+TEST_F(FuseLayerNorm, RowsOfAnyLengthAreNormalised) {
+  for (const Form& form : {kForms[0], kForms[1]}) {
+    for (const int64_t n : {1, 2, 7, 31, 1000, 1025, 9001}) {
+      for (const Shape& shape : {Shape({5, n}), Shape({2, 3, n}), Shape({1, n}), Shape({n})}) {
+        SCOPED_TRACE(testing::Message() << form.name << " " << shape.ToString());
+        feeds_.clear();
+        const Output x = Input(shape), scale = Input({n}), offset = Input({n});
+        const Output y = form.make(x, scale, offset);
+        EXPECT_THAT(OpsFor({y}, 5e-5), Contains(Pair("_FusedLayerNorm", 1)));
+        ExpectClose(Run({y}, {})[0], Reference(ValueOf(x), n, &ValueOf(scale), &ValueOf(offset)),
+                    1e-5);
+      }
+    }
+  }
+}
+
+TEST_F(FuseLayerNorm, RowsAreDividedOverThreads) {
+  for (const int64_t n : {1024, 1025}) {
+    feeds_.clear();
+    const Output x = Input({2100, n}), scale = Input({n}), offset = Input({n});
+    EXPECT_THAT(OpsFor({Plain(x, scale, offset)}), ElementsAre(Pair("_FusedLayerNorm", 1)));
+  }
+}
+
+TEST_F(FuseLayerNorm, EmptyTensorsStayEmpty) {
+  for (const Shape& shape : {Shape({0, 5}), Shape({4, 0}), Shape({0, 0}), Shape({2, 0, 3})}) {
+    feeds_.clear();
+    const Output x = Input(shape), scale = Input({shape.dim(-1)});
+    OpsFor({Plain(x, scale, scale)});
+  }
+}
+
+TEST_F(FuseLayerNorm, AMeanThatIsLargeCostsNothing) {
+  const Output x = Input({8, 1000}, 1e4f, 1), scale = Input({1000}), offset = Input({1000});
+  const Tensor want = Reference(ValueOf(x), 1000, &ValueOf(scale), &ValueOf(offset));
+  for (const Form& form : kForms) {
+    const Output y = form.make(x, scale, offset);
+    // The small ops round the mean: floats near 10,000 are 1e-3 apart, and the deviation is 0.58.
+    EXPECT_THAT(OpsFor({y}, 1e-2), ElementsAre(Pair("_FusedLayerNorm", 1))) << form.name;
+    ExpectClose(Run({y}, {})[0], want, 1e-5);
+  }
+}
+
+TEST_F(FuseLayerNorm, RowsThatAreNoNumbersComeOutAsTheyDid) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const int64_t n : {3, 37}) {
+    for (const Form& form : {kForms[0], kForms[3]}) {
+      feeds_.clear();
+      Tensor t = Tensor::Zeros(DT_FLOAT, Shape({7, n}));
+      const float values[] = {std::nanf(""), kInf, -kInf, 3, 1e30f, 0};
+      for (int64_t row = 0; row < 6; ++row) {
+        for (int64_t i = 0; i < n; ++i) t.data<float>()[row * n + i] = static_cast<float>(i % 5);
+        t.data<float>()[row * n + n - 1] = values[row];
+      }
+      const Output y = form.make(Fed(t), Input({n}), Input({n}));
+      EXPECT_THAT(OpsFor({y}), ElementsAre(Pair("_FusedLayerNorm", 1))) << form.name;
+    }
+  }
+}
+
+TEST_F(FuseLayerNorm, RowsMayBeSeveralAxes) {
+  const Output x = Input({6, 8, 17}), scale = Input({8, 17}), offset = Input({1, 8, 17});
+  const MomentsResult m = Moments(x, {-1, 1}, /*keep_dims=*/true);
+  const Output normal = (x - m.mean) * Rsqrt(m.variance + kEpsilon);
+  EXPECT_THAT(OpsFor({normal * scale + offset}), ElementsAre(Pair("_FusedLayerNorm", 1)));
+  ExpectClose(Run({normal * scale + offset}, {})[0],
+              Reference(ValueOf(x), 8 * 17, &ValueOf(scale), &ValueOf(offset)), 1e-5);
+}
+
+TEST_F(FuseLayerNorm, WhatComesAfterIsLeft) {
+  const Output x = Input({6, 40}), scale = Input({40}), column = Input({6, 1});
+  EXPECT_THAT(OpsFor({Plain(x, scale, scale) * 2.f}),
+              ElementsAre(Pair("Mul", 1), Pair("_FusedLayerNorm", 1)));
+  EXPECT_THAT(OpsFor({Plain(x, scale, {}) + x}),
+              ElementsAre(Pair("AddV2", 1), Pair("_FusedLayerNorm", 1)));
+  EXPECT_THAT(OpsFor({Plain(x, column, {})}),
+              ElementsAre(Pair("Mul", 1), Pair("_FusedLayerNorm", 1)));
+  EXPECT_THAT(OpsFor({Plain(x, 1.f + Tanh(scale), {})}), Contains(Key("_FusedLayerNorm")));
+  EXPECT_THAT(OpsFor({Plain(Plain(x, scale, {}), {}, scale)}),
+              ElementsAre(Pair("_FusedLayerNorm", 2)));
+}
+
+TEST_F(FuseLayerNorm, WhatIsNeededOtherwiseStays) {
+  const Output x = Input({6, 40}), scale = Input({40});
+  const auto stays = [&](const Outputs& ys, const char* why) {
+    EXPECT_THAT(OpsFor(ys), AllOf(Contains(Key("Mean")), Not(Contains(Key("_FusedLayerNorm")))))
+        << why;
+  };
+  const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
+  const Output factor = Rsqrt(m.variance + kEpsilon), normal = (x - m.mean) * factor;
+  const Output y = normal * scale + scale;
+  stays({y, m.mean}, "the mean is fetched");
+  stays({y, m.variance}, "the variance is fetched");
+  stays({y, ReduceSum(factor)}, "the factor has another user");
+  EXPECT_THAT(OpsFor({y, normal}), Contains(Pair("_FusedLayerNorm", 1)))
+      << "what is fetched ends it";
+  {
+    const ControlDependencies after(g_, {m.mean});
+    const Output waits = Identity(Const(g_, 1.f) * scale);
+    stays({y, waits}, "somebody waits for the mean");
+  }
+  Output late;
+  {
+    const ControlDependencies after(g_, {Tanh(scale)});
+    late = ReduceMean(x, {-1}, true);
+  }
+  const Output d = x - late;
+  stays({d * Rsqrt(ReduceMean(Square(d), {-1}, true) + kEpsilon)}, "the mean waits");
+}
+
+TEST_F(FuseLayerNorm, OtherFormulasStay) {
+  const Output x = Input({6, 6, 6}), other = Input({6, 6, 6}), column = Input({6, 1});
+  const auto stays = [&](const Output& y, const char* why) {
+    EXPECT_THAT(OpsFor({y}), Not(Contains(Key("_FusedLayerNorm")))) << why;
+  };
+  const auto normal = [](const Output& of, const Output& mean, const Output& variance) {
+    return (of - mean) * Rsqrt(variance + kEpsilon);
+  };
+  MomentsResult m = Moments(x, {1}, true);
+  stays(normal(x, m.mean, m.variance), "not the last axis");
+  m = Moments(x, {0, 2}, true);
+  stays(normal(x, m.mean, m.variance), "not the last axes");
+  m = Moments(x, {2});
+  stays(normal(x, m.mean, m.variance), "means lie along the wrong axes");
+  m = Moments(x, {2}, true);
+  stays(normal(other, m.mean, m.variance), "statistics of another tensor");
+  stays(normal(x, Moments(other, {2}, true).mean, m.variance), "the mean of another tensor");
+  stays((x + m.mean) * Rsqrt(m.variance + kEpsilon), "a sum");
+  stays((x - m.mean) * Rsqrt(m.variance + Input({})), "epsilon is not known");
+  stays((x - m.mean) * Rsqrt(m.variance + Input({6})), "epsilon is a vector");
+  stays((x - m.mean) * Rsqrt(ReduceSum(SquaredDifference(x, m.mean), {2}, true) + kEpsilon),
+        "a sum of squares");
+  stays(AsBatchNorm(x, column, {}), "the scale lies along the wrong axis");
+  const Output row = Input({1, 300000});
+  stays(Plain(row, {}, {}), "a row that is too long");
+  const Output wide = Cast(x, DT_DOUBLE);
+  m = Moments(wide, {2}, true);
+  stays((wide - m.mean) * Rsqrt(m.variance + 1e-3f), "doubles");
+}
+
+TEST_F(FuseLayerNorm, GradientsAreTheSame) {
+  for (const Form& form : kForms) {
+    feeds_.clear();
+    const Output x = Input({6, 40}), scale = Input({40}), offset = Input({40});
+    const Output loss = ReduceSum(Tanh(form.make(x, scale, offset)) * Input({6, 40}));
+    Outputs fetches = DenseGradients({loss}, {x, scale, offset});
+    fetches.push_back(loss);
+    OpsFor(fetches, 1e-4);
+    ASSERT_FALSE(HasFailure()) << form.name;
+  }
+}
+
+TEST_F(FuseLayerNorm, BranchesAndLoopsKeepTheirNodes) {
+  const Output x = Input({6, 40}), scale = Input({40}), p = Placeholder(g_, DT_BOOL, {});
+  const auto taken = [&] { return Outputs{Plain(x, scale, scale)}; };
+  const auto other = [&] { return Outputs{-AsBatchNorm(x, scale, {})}; };
+  const Output y = Cond(p, taken, other)[0];
+  for (const bool value : {true, false}) {
+    feeds_.emplace_back(p, Tensor::Scalar(value));
+    OpsFor({y});
+    feeds_.pop_back();
+  }
+  const Outputs r = WhileLoop([](const Outputs& v) { return v[0] < 5; },
+                              [&](const Outputs& v) {
+                                return Outputs{v[0] + 1, Plain(v[1] + x, scale, x)};
+                              },
+                              {Const(g_, 0), x});
+  OpsFor({r[1]}, 1e-4);
+}
+
+TEST_F(FuseLayerNorm, MalformedNodesAreRefused) {
+  const Output x = Input({3, 4}), scale = Input({4}), shorter = Input({3});
+  const auto refused = [&](const Outputs& scales, const Outputs& offsets, int64_t axes) {
+    NodeBuilder builder(g_, "_FusedLayerNorm");
+    builder.Input(x).InputList(scales).InputList(offsets);
+    builder.Attr("T", DT_FLOAT).Attr("axes", axes).Attr("epsilon", kEpsilon);
+    const Output y = builder.BuildOutput();
+    if (!g_.TakeStatus().ok()) return true;
+    Session session = *Session::Create(g_, {.num_threads = 1});
+    return !session.Run(feeds_, {y}).ok();
+  };
+  EXPECT_FALSE(refused({scale}, {scale}, 1));
+  EXPECT_FALSE(refused({}, {}, 2));
+  EXPECT_TRUE(refused({shorter}, {}, 1));
+  EXPECT_TRUE(refused({}, {shorter}, 1));
+  EXPECT_TRUE(refused({scale}, {scale}, 2));
+  EXPECT_TRUE(refused({scale, scale}, {}, 1));
+  EXPECT_TRUE(refused({}, {scale, scale}, 1));
+  EXPECT_TRUE(refused({}, {}, 3));
+  EXPECT_TRUE(refused({}, {}, 0));
+  EXPECT_TRUE(refused({}, {}, int64_t{1} << 40));
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,121 @@
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/array.h"
+#include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
+#include "weir/session/session.h"
+
+// What becomes of a softmax that is spelled out in small ops.
+namespace weir {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+
+Output Spelled(const Output& x, int64_t axis = -1) {
+  const Output e = Exp(x - ReduceMax(x, {axis}, true));
+  return e / ReduceSum(e, {axis}, true);
+}
+
+class FuseSoftmax : public testing::Test {
+ protected:
+  Output Input(const Shape& shape) {
+    Tensor t(DT_FLOAT, shape);
+    std::uniform_real_distribution<float> values(-9, 9);
+    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = values(random_);
+    return Fed(t);
+  }
+  Output Fed(const Tensor& t) {
+    const Output x = Placeholder(g_, DT_FLOAT, t.shape());
+    feeds_.emplace_back(x, t);
+    return x;
+  }
+  Tensors Run(const Outputs& ys, SessionOptions options, std::vector<NodeTrace>* trace = nullptr) {
+    Session session = *Session::Create(g_, std::move(options));
+    auto out = session.Run(feeds_, ys, {}, {.trace = trace});
+    EXPECT_TRUE(out.ok()) << out.status();
+    return out.ok() ? *out : Tensors(ys.size());
+  }
+  // How often each op runs. The values are those without fusion.
+  std::map<std::string, int> OpsFor(const Outputs& ys) {
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    const Tensors want = Run(ys, {.num_threads = 2, .disable = {"fusion"}});
+    std::vector<NodeTrace> trace;
+    const Tensors got = Run(ys, {.num_threads = 2}, &trace);
+    for (size_t k = 0; k < ys.size(); ++k) {
+      EXPECT_EQ(got[k].shape(), want[k].shape());
+      for (int64_t i = 0; i < want[k].num_elements(); ++i) {
+        const float g = got[k].data<float>()[i], w = want[k].data<float>()[i];
+        if (std::isnan(w)) {
+          EXPECT_TRUE(std::isnan(g)) << g << " at " << i;
+        } else {
+          EXPECT_NEAR(g, w, 2e-6 * (1 + std::abs(w))) << "at " << i;
+        }
+      }
+    }
+    std::map<std::string, int> ops;
+    for (const NodeTrace& node : trace) ++ops[node.op];
+    return ops;
+  }
+
+  Graph g_;
+  Feeds feeds_;
+  std::mt19937 random_{31};
+};
+
+TEST_F(FuseSoftmax, RowsOfAnyLengthAreOneNode) {
+  for (const int64_t n : {1, 2, 7, 31, 1000, 1025}) {
+    for (const Shape& shape : {Shape({5, n}), Shape({2, 3, n}), Shape({1, n}), Shape({n})}) {
+      SCOPED_TRACE(shape.ToString());
+      feeds_.clear();
+      EXPECT_THAT(OpsFor({Spelled(Input(shape))}), ElementsAre(Pair("Softmax", 1)));
+    }
+  }
+}
+
+TEST_F(FuseSoftmax, AxesMayBePutBackAndTheMaximumStopGradients) {
+  const Output x = Input({5, 40});
+  const Output e = Exp(x - StopGradient(ExpandDims(ReduceMax(x, {1}), {-1})));
+  EXPECT_THAT(OpsFor({e / ExpandDims(ReduceSum(e, {1}), {1})}), ElementsAre(Pair("Softmax", 1)));
+}
+
+TEST_F(FuseSoftmax, RowsThatAreNoNumbersComeOutAsTheyDid) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  Tensor t = Tensor::Zeros(DT_FLOAT, Shape({5, 37}));
+  const float values[] = {std::nanf(""), kInf, -kInf, 3e38f, 0};
+  for (int64_t row = 0; row < 5; ++row) t.data<float>()[row * 37 + 36] = values[row];
+  for (int64_t i = 0; i < 37; ++i) t.data<float>()[2 * 37 + i] = -kInf;
+  EXPECT_THAT(OpsFor({Spelled(Fed(t))}), ElementsAre(Pair("Softmax", 1)));
+}
+
+TEST_F(FuseSoftmax, EmptyTensorsStayEmpty) {
+  OpsFor({Spelled(Input({0, 5}))});
+  OpsFor({Spelled(Input({4, 0}))});
+}
+
+TEST_F(FuseSoftmax, OtherFormulasStay) {
+  const Output x = Input({6, 6}), other = Input({6, 6});
+  const auto stays = [&](const Outputs& ys, const char* why) {
+    EXPECT_THAT(OpsFor(ys), Not(Contains(Key("Softmax")))) << why;
+  };
+  stays({Spelled(x, 0)}, "another axis");
+  const Output e = Exp(x - ReduceMax(x, {1}, true)), sum = ReduceSum(e, {1}, true);
+  stays({e / sum, e}, "the exponentials are fetched");
+  stays({e / sum, Log(sum)}, "the sum has another user");
+  stays({e / ReduceSum(e, {1})}, "the sum lies along the wrong axis");
+  stays({e / ReduceSum(Exp(x), {1}, true)}, "the sum of other exponentials");
+  stays({Exp(x) / ReduceSum(Exp(x), {1}, true)}, "no maximum");
+  stays({DenseGradients({ReduceSum(Spelled(x) * other)}, {x})[0]}, "gradients need what is inside");
+  const Output shifted = Exp(x - ReduceMax(other, {1}, true));
+  stays({shifted / ReduceSum(shifted, {1}, true)}, "the maximum of another tensor");
+}
+
+}  // namespace
+}  // namespace weir
