@@ -112,28 +112,53 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   return out;
 }
 
-// Rows [first, last) of the list, combined into `out`. `source` gives the row of the data that row
-// i of the list is.
-template <class F, class T, class Source>
-void CombineRows(const T* data, int64_t width, int64_t first, int64_t last, Source source, T fill,
-                 T* out) {
+// Rows [first, last) of the list, combined into `out`; `fill` where there are none. places[i] is
+// the row of the data that row i of the list is; null: row i itself.
+using Combine = void (*)(const void* data, int64_t width, int64_t first, int64_t last,
+                         const int64_t* places, float fill, void* out);
+template <class F, class T>
+void CombineRows(const void* data, int64_t width, int64_t first, int64_t last,
+                 const int64_t* places, float fill, void* out) {
   using Acc = typename F::Acc;
+  T* const y = static_cast<T*>(out);
   if (first == last) {
-    std::fill_n(out, width, fill);
+    std::fill_n(y, width, static_cast<T>(fill));
     return;
   }
+  const auto row = [&](int64_t r) {
+    return static_cast<const T*>(data) + (places == nullptr ? r : places[r]) * width;
+  };
   constexpr int64_t kBlock = 256;
   Acc acc[kBlock];
   for (int64_t j = 0; j < width; j += kBlock) {
     const int64_t m = std::min(kBlock, width - j);
-    const T* x = data + source(first) * width + j;
+    const T* x = row(first) + j;
     for (int64_t i = 0; i < m; ++i) acc[i] = static_cast<Acc>(x[i]);
     for (int64_t r = first + 1; r < last; ++r) {
-      x = data + source(r) * width + j;
+      x = row(r) + j;
       for (int64_t i = 0; i < m; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
     }
-    for (int64_t i = 0; i < m; ++i) out[j + i] = static_cast<T>(F::Scaled(acc[i], last - first));
+    for (int64_t i = 0; i < m; ++i) y[j + i] = static_cast<T>(F::Scaled(acc[i], last - first));
   }
+}
+
+// Each segment of the output `out`, which has elements.
+absl::Status CombineSegments(KernelContext& c, const Tensor& ids, int64_t count,
+                             const int64_t* places, Combine combine, float fill, Tensor* out) {
+  WEIR_ASSIGN_OR_RETURN(const Segments segments, SortedSegments(ids, count));
+  const Tensor& data = c.input(0);
+  const int64_t width = WidthOf(data.shape(), 1);
+  const size_t row_bytes = static_cast<size_t>(width) * ElementSize(data.dtype());
+  char* const y = static_cast<char*>(out->raw());
+  const double cost = 10 + static_cast<double>(ids.num_elements() * width) /
+                               std::max<double>(1, static_cast<double>(count));
+  c.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      combine(data.raw(), width, segments.first[s], segments.first[s + 1], places, fill,
+              y + static_cast<size_t>(s) * row_bytes);
+    }
+  });
+  return absl::OkStatus();
 }
 
 Shape RowsShape(const Shape& data, int64_t rows, int from = 1) {
@@ -144,8 +169,7 @@ Shape RowsShape(const Shape& data, int64_t rows, int from = 1) {
 
 // ---- SegmentSum and its kin
 
-template <class F, class T>
-absl::Status RunSegment(KernelContext& c, T fill) {
+absl::Status RunSegment(KernelContext& c, Combine combine, float fill) {
   const Tensor &data = c.input(0), &ids = c.input(1);
   if (ids.rank() != 1)
     return InvalidArgument("segment_ids should be a vector, but has shape ",
@@ -159,37 +183,59 @@ absl::Status RunSegment(KernelContext& c, T fill) {
   if (count < 0) return InvalidArgument("segment ids must be >= 0");
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
   if (out->num_elements() == 0) return absl::OkStatus();
-  WEIR_ASSIGN_OR_RETURN(const Segments segments, SortedSegments(ids, count));
-  const int64_t width = WidthOf(data.shape(), 1);
-  const T* const x = data.data<T>();
-  T* const y = out->data<T>();
-  const double cost = 10 + static_cast<double>(data.num_elements()) /
-                               std::max<double>(1, static_cast<double>(count));
-  c.pool().ParallelFor(count, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      CombineRows<F, T>(
-          x, width, segments.first[s], segments.first[s + 1], [](int64_t r) { return r; }, fill,
-          y + s * width);
-    }
-  });
-  return absl::OkStatus();
+  return CombineSegments(c, ids, count, nullptr, combine, fill, out);
 }
 
 template <template <class> class F, class... Ts>
-void AddSegments(KernelRegistry* r, const char* op, double fill, List<Ts...>) {
-  (r->Add(op, kCpu, DataTypeOf<Ts>::value,
-          [fill](const KernelInit&) -> absl::StatusOr<Kernel> {
-            const Ts value = static_cast<Ts>(static_cast<float>(fill));
-            return Kernel([value](KernelContext& c) { return RunSegment<F<Ts>, Ts>(c, value); });
-          }),
-   ...);
+void AddSegments(KernelRegistry* r, const char* op, float fill, List<Ts...>) {
+  const auto make = [fill](Combine combine) -> KernelFactory {
+    return [=](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([=](KernelContext& c) { return RunSegment(c, combine, fill); });
+    };
+  };
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, make(CombineRows<F<Ts>, Ts>)), ...);
 }
 
 // ---- UnsortedSegmentSum and its kin
 
+struct UnsortedRows {
+  const void* data = nullptr;
+  void* out = nullptr;
+  int64_t rows = 0, width = 0, count = 0;
+  const Tensor& ids;  // below `count`; rows of negative ones are left out
+};
+// Columns [begin, end) of all segments.
+using CombineColumns = void (*)(const UnsortedRows& u, int64_t begin, int64_t end);
 template <class F, class T>
-absl::Status RunUnsorted(KernelContext& c) {
+void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
   using Acc = typename F::Acc;
+  const T* const x = static_cast<const T*>(u.data) + begin;
+  T* const y = static_cast<T*>(u.out) + begin;
+  const int64_t m = end - begin;
+  if constexpr (std::is_same_v<Acc, T>) {
+    for (int64_t s = 0; s < u.count; ++s) std::fill_n(y + s * u.width, m, F::Neutral());
+    for (int64_t r = 0; r < u.rows; ++r) {
+      const int64_t s = IdOf(u.ids, r);
+      if (s < 0) continue;
+      T* const to = y + s * u.width;
+      const T* const from = x + r * u.width;
+      for (int64_t i = 0; i < m; ++i) to[i] = F::Step(to[i], from[i]);
+    }
+  } else {
+    std::vector<Acc> acc(u.count * m, F::Neutral());
+    for (int64_t r = 0; r < u.rows; ++r) {
+      const int64_t s = IdOf(u.ids, r);
+      if (s < 0) continue;
+      for (int64_t i = 0; i < m; ++i)
+        acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * u.width + i]));
+    }
+    for (int64_t s = 0; s < u.count; ++s) {
+      for (int64_t i = 0; i < m; ++i) y[s * u.width + i] = static_cast<T>(acc[s * m + i]);
+    }
+  }
+}
+
+absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
   const Tensor &data = c.input(0), &ids = c.input(1), &num = c.input(2);
   if (num.num_elements() != 1)
     return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().ToString());
@@ -208,43 +254,24 @@ absl::Status RunUnsorted(KernelContext& c) {
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out,
                         c.AllocateOutput(0, RowsShape(data.shape(), count, ids.rank())));
-  const T* const x = data.data<T>();
-  T* const y = out->data<T>();
-  const double cost = static_cast<double>(rows + count);
+  const UnsortedRows all{data.raw(), out->raw(), rows, width, count, ids};
   c.pool().ParallelFor(
-      width, cost,
-      [&](int64_t begin, int64_t end) {
-        const int64_t m = end - begin;
-        if constexpr (std::is_same_v<Acc, T>) {
-          for (int64_t s = 0; s < count; ++s) std::fill_n(y + s * width + begin, m, F::Neutral());
-          for (int64_t r = 0; r < rows; ++r) {
-            const int64_t s = IdOf(ids, r);
-            if (s < 0) continue;
-            T* const to = y + s * width + begin;
-            const T* const from = x + r * width + begin;
-            for (int64_t i = 0; i < m; ++i) to[i] = F::Step(to[i], from[i]);
-          }
-        } else {
-          std::vector<Acc> acc(count * m, F::Neutral());
-          for (int64_t r = 0; r < rows; ++r) {
-            const int64_t s = IdOf(ids, r);
-            if (s < 0) continue;
-            for (int64_t i = 0; i < m; ++i)
-              acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * width + begin + i]));
-          }
-          for (int64_t s = 0; s < count; ++s) {
-            for (int64_t i = 0; i < m; ++i)
-              y[s * width + begin + i] = static_cast<T>(acc[s * m + i]);
-          }
-        }
-      },
+      width, static_cast<double>(rows + count),
+      [&](int64_t begin, int64_t end) { combine(all, begin, end); },
       /*align=*/16);
   return absl::OkStatus();
 }
 
 template <template <class> class F, class... Ts>
 void AddUnsorted(KernelRegistry* r, const char* op, List<Ts...>) {
-  (r->Add(op, kCpu, DataTypeOf<Ts>::value, RunUnsorted<F<Ts>, Ts>).HostArgs({"num_segments"}), ...);
+  const auto make = [](CombineColumns combine) -> KernelFactory {
+    return [=](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([=](KernelContext& c) { return RunUnsorted(c, combine); });
+    };
+  };
+  (r->Add(op, kCpu, DataTypeOf<Ts>::value, make(CombineUnsorted<F<Ts>, Ts>))
+       .HostArgs({"num_segments"}),
+   ...);
 }
 
 // ---- SparseSegmentSum and its kin
@@ -264,8 +291,7 @@ absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor
   return absl::OkStatus();
 }
 
-template <class F, class T>
-absl::Status RunSparse(KernelContext& c) {
+absl::Status RunSparse(KernelContext& c, Combine combine) {
   const Tensor &data = c.input(0), &indices = c.input(1), &ids = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckSparse(data, indices, ids));
   const int64_t n = ids.num_elements();
@@ -275,29 +301,17 @@ absl::Status RunSparse(KernelContext& c) {
     count = c.input(3).IntAt(0);
   }
   if (count < 0) return InvalidArgument("segment ids must be >= 0");
+  std::vector<int64_t> places(n);
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t row = IdOf(indices, i);
-    if (row < 0 || row >= data.dim(0)) {
-      return InvalidArgument("Bad: indices[", i, "] == ", row, " out of range [0, ", data.dim(0),
-                             ")");
+    places[i] = IdOf(indices, i);
+    if (places[i] < 0 || places[i] >= data.dim(0)) {
+      return InvalidArgument("Bad: indices[", i, "] == ", places[i], " out of range [0, ",
+                             data.dim(0), ")");
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
   if (out->num_elements() == 0) return absl::OkStatus();
-  WEIR_ASSIGN_OR_RETURN(const Segments segments, SortedSegments(ids, count));
-  const int64_t width = WidthOf(data.shape(), 1);
-  const T* const x = data.data<T>();
-  T* const y = out->data<T>();
-  const auto source = [&](int64_t r) { return IdOf(indices, r); };
-  c.pool().ParallelFor(
-      count, 10 + static_cast<double>(n * width) / std::max<double>(1, static_cast<double>(count)),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t s = begin; s < end; ++s) {
-          CombineRows<F, T>(x, width, segments.first[s], segments.first[s + 1], source, T(0.0f),
-                            y + s * width);
-        }
-      });
-  return absl::OkStatus();
+  return CombineSegments(c, ids, count, places.data(), combine, 0, out);
 }
 
 enum class Scale { kNone, kMean, kSqrtN };
@@ -376,8 +390,13 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
 
 template <template <class> class F, class... Ts>
 void AddSparse(KernelRegistry* r, const std::string& op, List<Ts...>) {
+  const auto make = [](Combine combine) -> KernelFactory {
+    return [=](const KernelInit&) -> absl::StatusOr<Kernel> {
+      return Kernel([=](KernelContext& c) { return RunSparse(c, combine); });
+    };
+  };
   for (const char* suffix : {"", "WithNumSegments"}) {
-    (r->Add(op + suffix, kCpu, DataTypeOf<Ts>::value, RunSparse<F<Ts>, Ts>)
+    (r->Add(op + suffix, kCpu, DataTypeOf<Ts>::value, make(CombineRows<F<Ts>, Ts>))
          .HostArgs({"num_segments"}),
      ...);
   }
