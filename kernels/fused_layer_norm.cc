@@ -171,8 +171,7 @@ struct LayerNorm {
     if (x.rank() < axes)
       return InvalidArgument("x must have at least ", axes, " dimensions, but has shape ",
                              x.shape().ToString());
-    Rows rows{.n = 1, .epsilon = epsilon};
-    for (int i = x.rank() - axes; i < x.rank(); ++i) rows.n *= x.dim(i);
+    Rows rows{.n = x.shape().Sub(x.rank() - axes).num_elements(), .epsilon = epsilon};
     for (int i = 1; i < c.num_inputs(); ++i) {
       if (c.input(i).num_elements() == rows.n) continue;
       return InvalidArgument("A scale or offset must have ", rows.n, " elements for x of shape ",

@@ -550,8 +550,8 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
 bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
-  std::optional<NodeTrace> record;
-  if (frame.trace != nullptr) record = BeginTrace(frame, i);
+  std::shared_ptr<const NodeTrace> record;
+  if (frame.trace != nullptr) record = std::make_shared<NodeTrace>(BeginTrace(frame, i));
   const auto release = [this, &frame, i, record](const Item& finished) {
     NoteDead(frame, finished);
     if (record) EndTrace(frame, i, *record);

@@ -138,12 +138,11 @@ class LayerNormFusion : public Fusion {
   }
 
   bool IsOfRows(const PlanValue& v, const Statistics& s) const {
-    return HasOnlyDims(ShapeOf(v), ShapeOf(s.x), 0, s.first_axis);
+    return ShapeOf(v).rank() == ShapeOf(s.x).rank() &&
+           HasOnlyDims(ShapeOf(v), ShapeOf(s.x), 0, s.first_axis);
   }
   int64_t RowLength(const Statistics& s) const {
-    int64_t length = 1;
-    for (int i = s.first_axis; i < ShapeOf(s.x).rank(); ++i) length *= ShapeOf(s.x).dim(i);
-    return length;
+    return ShapeOf(s.x).Sub(s.first_axis).num_elements();
   }
 
   // ---- the result
@@ -240,7 +239,7 @@ class LayerNormFusion : public Fusion {
     std::optional<Expansion> a = Expand(n.inputs[0], s, depth - 1);
     if (!a) return std::nullopt;
     if (n.inputs.size() == 1) {
-      if (op == "Neg") a->sum = Sum({}, a->sum, -1);
+      if (op == "Neg") a->sum = *Sum({}, a->sum, -1);
       a->nodes.insert(id);
       return a;
     }
@@ -249,7 +248,9 @@ class LayerNormFusion : public Fusion {
     a->nodes.merge(b->nodes);
     a->nodes.insert(id);
     if (!is_product) {
-      a->sum = Sum(a->sum, b->sum, is_difference ? -1 : 1);
+      const std::optional<Polynomial> sum = Sum(a->sum, b->sum, is_difference ? -1 : 1);
+      if (!sum) return std::nullopt;
+      a->sum = *sum;
       return a;
     }
     const std::optional<Polynomial> product = Product(a->sum, b->sum);
@@ -261,20 +262,22 @@ class LayerNormFusion : public Fusion {
   static bool DependsOnRows(const Polynomial& p) {
     return absl::c_any_of(p, [](const auto& term) { return term.first % kFirstParameter != 0; });
   }
-  static Polynomial Sum(const Polynomial& a, const Polynomial& b, int factor) {
+  // Nothing if terms cancel: of an infinity, and of what is large beside the rest, the small ops
+  // leave something.
+  static std::optional<Polynomial> Sum(const Polynomial& a, const Polynomial& b, int factor) {
     Polynomial sum = a;
     for (const auto& [product, coefficient] : b) {
-      if ((sum[product] += factor * coefficient) == 0) sum.erase(product);
+      if ((sum[product] += factor * coefficient) == 0) return std::nullopt;
     }
     return sum;
   }
-  // Nothing if it has squares.
+  // Nothing if it has squares, or terms cancel.
   static std::optional<Polynomial> Product(const Polynomial& a, const Polynomial& b) {
     Polynomial product;
     for (const auto& [p, i] : a) {
       for (const auto& [q, j] : b) {
         if ((p & q) != 0) return std::nullopt;
-        if ((product[p | q] += i * j) == 0) product.erase(p | q);
+        if ((product[p | q] += i * j) == 0) return std::nullopt;
       }
     }
     return product;

@@ -1,6 +1,5 @@
 #include <optional>
 #include <set>
-#include <vector>
 
 #include "weir/session/fusion.h"
 
@@ -42,7 +41,8 @@ class SoftmaxFusion : public Fusion {
     nodes->insert(id);
     if (!Is({id, 0}, op)) return false;
     const std::optional<int> axis = FirstReducedAxis(plan_.nodes[id], x);
-    return axis && *axis == ShapeOf(x).rank() - 1 && HasOnlyDims(ShapeOf(v), ShapeOf(x), 0, *axis);
+    return axis && *axis == ShapeOf(x).rank() - 1 && ShapeOf(v).rank() == ShapeOf(x).rank() &&
+           HasOnlyDims(ShapeOf(v), ShapeOf(x), 0, *axis);
   }
 
   void Take(int result) {

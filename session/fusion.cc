@@ -65,8 +65,10 @@ int Fusion::BeforeReshapes(const PlanValue& v, std::set<int>* passed) const {
   static constexpr absl::string_view kReshapes[] = {"ExpandDims", "Identity", "Reshape", "Squeeze",
                                                     "StopGradient"};
   int id = v.node;
+  const auto is_constant = [&](const PlanValue& shape) { return ConstantOf(shape) != nullptr; };
   while (IsFusable(plan_.nodes[id]) &&
-         absl::c_linear_search(kReshapes, plan_.nodes[id].node->op_name())) {
+         absl::c_linear_search(kReshapes, plan_.nodes[id].node->op_name()) &&
+         absl::c_all_of(absl::MakeSpan(plan_.nodes[id].inputs).subspan(1), is_constant)) {
     passed->insert(id);
     id = plan_.nodes[id].inputs[0].node;
   }

@@ -2,7 +2,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -22,12 +21,12 @@ namespace weir {
 // So the reading is taken out of the step. The inputs of the reading nodes (path, names, slices)
 // are fetched, what the checkpoint's index says of the tensors is compared with the variables they
 // flow to, and every byte is read and checked. Only then is anything written:
-// - A value whose one way leads to a variable that has a value of its shape, in host memory that
-//   nobody shares, is only checked at first, in a small buffer, and read a second time into that
-//   memory. Files are open since before the first reading, and a file that a writer replaces stays
-//   what it was for who has it open; so the second reading finds the same bytes unless the disk
-//   fails. Then the variable is left without a value, which every use of it will say. Small values
-//   are kept instead, 32 MB of them at most.
+// - A value whose one way leads to a variable that nothing else touches here, and that has a value
+//   of its shape in host memory that nobody shares, is only checked at first, in a small buffer,
+//   and read a second time into that memory. Files are open since before the first reading, and a
+//   file that a writer replaces stays what it was for who has it open; so the second reading finds
+//   the same bytes unless the disk fails. Then the variable is left without a value, which every
+//   use of it will say. Small values are kept instead, 32 MB of them at most.
 // - Other values are kept, and the restore op runs with the outputs of the reading nodes fed; what
 //   is left of the step are assignments that have been checked.
 namespace {
@@ -129,6 +128,7 @@ struct Flowing {
   Output from;       // the reading node's
   std::string name;  // in the checkpoint
   Shape shape;
+  bool only_way = false;  // it goes nowhere else
 };
 
 absl::Status CheckAssignment(const Node& assign, const Flowing& value) {
@@ -147,10 +147,55 @@ absl::Status CheckAssignment(const Node& assign, const Flowing& value) {
       " cannot take tensor ", value.name, " of the checkpoint; nothing was restored");
 }
 
+// What the nodes that run here do with one another's values.
+struct Uses {
+  explicit Uses(const std::vector<Node*>& nodes) {
+    for (const Node* node : nodes) {
+      for (const Output& input : node->inputs()) ++of_values[input];
+      if (IsVariable(*node)) ++of_variables[VariableKey(*node)];
+      if (node->op_name() != "NoOp") Await(*node);
+    }
+  }
+  void Await(const Node& node) {
+    std::vector<const Node*> stack = {&node};
+    while (!stack.empty()) {
+      const Node* const waiting = stack.back();
+      stack.pop_back();
+      for (const Node* control : waiting->control_inputs()) {
+        if (awaited.insert(control).second && control->op_name() == "NoOp")
+          stack.push_back(control);
+      }
+    }
+  }
+  // The value is taken once, and nothing happens in between.
+  bool IsOnlyStep(const Node& node) const {
+    const bool taken = node.num_outputs() > 0 && Count(node.output(0)) > 0;
+    return node.control_inputs().empty() && !awaited.contains(&node) &&
+           (!taken || Count(node.output(0)) == 1);
+  }
+  int Count(const Output& value) const {
+    const auto found = of_values.find(value);
+    return found == of_values.end() ? 0 : found->second;
+  }
+  // The assignment is all that is done with its variable, and nobody waits for it but the restore
+  // op.
+  bool IsAlone(const Node& assign) const {
+    const Node& target = *assign.input(0).node;
+    return IsVariable(target) && IsOnlyStep(assign) && Count(assign.input(0)) == 1 &&
+           of_variables.at(VariableKey(target)) == 1 &&
+           (assign.num_outputs() == 0 || Count(assign.output(0)) == 0);
+  }
+
+  absl::flat_hash_map<Output, int> of_values;
+  absl::flat_hash_map<std::pair<std::string, std::string>, int> of_variables;
+  absl::flat_hash_set<const Node*> awaited;  // by control edges, perhaps of groups, to other nodes
+};
+
 // An assignment, and the shape in which the value reaches it.
 struct Assignment {
   const Node* node = nullptr;
   Shape shape;
+  bool stands_alone = false;  // to set the variable comes to the same
 };
 
 // Where the values go.
@@ -167,11 +212,14 @@ absl::StatusOr<Flow> FollowValues(const std::vector<Node*>& nodes,
   std::vector<const Node*> takers;
   std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(takers),
                [](const Node* node) { return kTakers->contains(node->op_name()); });
+  const Uses uses(nodes);
   Flow out;
   absl::flat_hash_map<Output, Flowing> flowing;
-  for (const Wanted& w : wanted) flowing[w.output] = {w.output, w.name, w.shape};
+  for (const Wanted& w : wanted)
+    flowing[w.output] = {w.output, w.name, w.shape, uses.Count(w.output) == 1};
   absl::flat_hash_set<const Node*> seen;
-  // The nodes are in no order: go round until nothing is new.
+  // Those that were found last come first, as a rule; go round until nothing is new.
+  std::reverse(takers.begin(), takers.end());
   for (bool again = true; again;) {
     again = false;
     for (const Node* node : takers) {
@@ -182,9 +230,11 @@ absl::StatusOr<Flow> FollowValues(const std::vector<Node*>& nodes,
       if (!passes) {
         WEIR_RETURN_IF_ERROR(CheckAssignment(*node, value));
         out.variables.insert(node->input(0).node->name());
-        out.assignments[value.from].push_back({node, value.shape});
+        out.assignments[value.from].push_back(
+            {node, value.shape, value.only_way && uses.IsAlone(*node)});
         continue;
       }
+      value.only_way &= uses.IsOnlyStep(*node);
       if (node->op_name() == "Reshape") {
         const Shape& target = node->output_shape(0);
         if (target.IsFullyDefined() && target.num_elements() != value.shape.num_elements()) {
@@ -216,11 +266,9 @@ void ChooseMemory(Session& session, const Flow& flow, std::vector<Wanted>* wante
   for (Wanted& w : *wanted) {
     const auto found = flow.assignments.find(w.output);
     if (!w.slice.empty() || found == flow.assignments.end() || found->second.size() != 1) continue;
-    if (found->second[0].shape != w.shape) continue;
+    if (found->second[0].shape != w.shape || !found->second[0].stands_alone) continue;
     const Node& assign = *found->second[0].node;
-    const Node& target = *assign.input(0).node;
-    if (!IsVariable(target) || !assign.control_inputs().empty()) continue;
-    const auto [container, name] = VariableKey(target);
+    const auto [container, name] = VariableKey(*assign.input(0).node);
     auto variable = session.resources().Lookup<VariableState>(container, name);
     if (variable == nullptr || !taken.insert(variable.get()).second) continue;
     const std::lock_guard<std::mutex> lock(variable->mutex());
@@ -241,17 +289,20 @@ absl::Status SetVariable(CheckpointReader& reader, Wanted& w) {
     variable.Set(std::move(w.value));
     return absl::OkStatus();
   }
-  if (!HasRoom(variable, w)) {  // somebody holds it since
-    WEIR_ASSIGN_OR_RETURN(Tensor value, reader.Read(w.name));
-    variable.Set(std::move(value));
-    return absl::OkStatus();
+  absl::Status status;
+  if (HasRoom(variable, w)) {
+    Tensor memory = variable.value();
+    status = reader.ReadInto(w.name, &memory);
+  } else {  // somebody holds it since
+    absl::StatusOr<Tensor> value = reader.Read(w.name);
+    status = value.status();
+    if (value.ok()) variable.Set(*std::move(value));
   }
-  Tensor memory = variable.value();
-  const absl::Status status = reader.ReadInto(w.name, &memory);
   if (status.ok()) return status;
   variable.Set(Tensor());
-  return Annotate(status, absl::StrCat(variable.Describe(), " has no value any more, because the ",
-                                       "checkpoint could be read once and not again"));
+  return Annotate(status, absl::StrCat(variable.Describe(), ", and perhaps others, has no value ",
+                                       "any more, because the checkpoint could be read once and ",
+                                       "not again"));
 }
 
 // What is left to run: the nodes that the restore op stands for, but for assignments that have been

@@ -57,7 +57,8 @@ struct SaveOptions {
 //   saver.Restore(session, *LatestCheckpoint("train"));     // instead of running initializers
 //
 // A checkpoint and its mention in the state file appear in one step each, the state file last, so
-// that after a crash LatestCheckpoint names a complete checkpoint. For one thread at a time.
+// that after a crash LatestCheckpoint names a complete checkpoint (after a power failure: unless
+// the saver is unsynced). For one thread at a time.
 class Saver {
  public:
   // Adds the nodes to the graph. INVALID_ARGUMENT if there is nothing to save, for two variables of

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/plan.h"
 
@@ -32,7 +34,8 @@ constexpr double kLaunchNs = 5e3;
 // Shape rules see the plan's constants instead of the graph's.
 class PlanValues : public ShapeContext::Values {
  public:
-  PlanValues(const PlanGraph& plan) : plan_(plan) {}
+  // `trusts_graph`: what the graph knows of values is so in this step too.
+  PlanValues(const PlanGraph& plan, bool trusts_graph) : plan_(plan), trusts_graph_(trusts_graph) {}
   void set_current(const PlanNode* node) { current_ = node; }
 
   const Tensor* value(const Node&, int i) override {
@@ -42,7 +45,8 @@ class PlanValues : public ShapeContext::Values {
   }
   Shape value_as_shape(const Node& node, int i) override {
     const Tensor* t = value(node, i);
-    if (t == nullptr) return GraphValues().value_as_shape(node, i);
+    if (t == nullptr)
+      return trusts_graph_ ? GraphValues().value_as_shape(node, i) : Shape::UnknownRank();
     if (!IsInteger(t->dtype()) || t->num_elements() > Shape::kMaxRank) return Shape::UnknownRank();
     std::vector<int64_t> dims(t->num_elements());
     for (size_t k = 0; k < dims.size(); ++k)
@@ -52,13 +56,29 @@ class PlanValues : public ShapeContext::Values {
 
  private:
   const PlanGraph& plan_;
+  const bool trusts_graph_;
   const PlanNode* current_ = nullptr;
 };
+
+// The shapes in the graph follow from values that it knows, such as what a Reshape is to make. If
+// one of these is fed instead, they may be false.
+bool FeedsPlaceholdersOnly(const PlanGraph& plan) {
+  return absl::c_all_of(plan.feeds, [&](const auto& f) {
+    if (f.node < 0) return true;
+    const PlanNode& feed = plan.nodes[f.node];
+    const std::string& op = feed.node->op_name();
+    return op == "_Arg" || absl::StartsWith(op, "Placeholder") || !IsPlain(feed.type(0));
+  });
+}
 
 class Specializer {
  public:
   Specializer(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env)
-      : plan_(plan), env_(env), values_(plan), fold_(env.enabled("constant_folding")) {
+      : plan_(plan),
+        env_(env),
+        trusts_graph_(FeedsPlaceholdersOnly(plan)),
+        values_(plan, trusts_graph_),
+        fold_(env.enabled("constant_folding")) {
     for (size_t i = 0; i < plan.feeds.size(); ++i) {
       if (plan.feeds[i].node < 0) continue;
       PlanNode& feed = plan.nodes[plan.feeds[i].node];
@@ -174,7 +194,8 @@ class Specializer {
   void InferShapes(PlanNode& n, const std::vector<Shape>& inputs,
                    const std::vector<const HandleData*>& handles) {
     n.shapes.clear();
-    for (int i = 0; i < n.node->num_outputs(); ++i) n.shapes.push_back(n.node->output_shape(i));
+    for (int i = 0; i < n.node->num_outputs(); ++i)
+      n.shapes.push_back(trusts_graph_ ? n.node->output_shape(i) : Shape::UnknownRank());
     if (!n.node->op().shape_fn()) return;
     values_.set_current(&n);
     ShapeContext context(*n.node, inputs, handles, values_);
@@ -292,6 +313,7 @@ class Specializer {
 
   PlanGraph& plan_;
   const PlanEnvironment& env_;
+  const bool trusts_graph_;
   PlanValues values_;
   const bool fold_;
   StepInfo step_;

@@ -1,7 +1,7 @@
 #include "weir/tools/command.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -65,8 +65,9 @@ Option& Option::Range(double least, double most) {
 
 Option& Option::AtLeast(int64_t least) {
   option_->check([least](const std::string& text) {
-    int64_t value;
-    if (!absl::SimpleAtoi(text, &value) || value >= least) return std::string();
+    char* end = nullptr;
+    const int64_t value = std::strtoll(text.c_str(), &end, 0);  // as CLI11 does: hexadecimal too
+    if (*end != '\0' || value >= least) return std::string();
     return absl::StrCat(text, " is less than ", least);
   });
   return *this;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <limits>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "hwy/aligned_allocator.h"

@@ -90,7 +90,7 @@ void AddProfileCommand(Command& weir) {
       "variables are taken to be as large as the largest of the other inputs.");
   AddRequestOptions(profile, &options->request, "TENSOR", "a tensor to compute; may be repeated");
   profile.Value("--steps", &options->steps, "measure so many steps, without traces and with them")
-      .Range(1, 1000000);
+      .Range(1, 10000);
   profile.Value("--top", &options->top, "list so many nodes, ops, copies and waits").AtLeast(0);
   profile.Flag("--json", &options->json, "for programs");
   profile.Do([options](Console& console) {

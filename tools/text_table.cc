@@ -60,8 +60,9 @@ std::string HumanBytes(int64_t bytes) {
 }
 
 std::string HumanDuration(double seconds) {
-  return seconds < 1e-3 ? absl::StrFormat("%.3g us", seconds * 1e6)
-                        : absl::StrFormat("%.3g ms", seconds * 1e3);
+  if (seconds < 1e-3) return absl::StrFormat("%.3g us", seconds * 1e6);
+  if (seconds < 1) return absl::StrFormat("%.3g ms", seconds * 1e3);
+  return absl::StrFormat("%.3g s", seconds);
 }
 
 }  // namespace weir::tools

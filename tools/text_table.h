@@ -29,7 +29,7 @@ class TextTable {
 std::string WithCommas(int64_t n);
 // "12.3 MB"
 std::string HumanBytes(int64_t bytes);
-// "12.3 us", "12.3 ms".
+// "12.3 us", "12.3 ms", "12.3 s".
 std::string HumanDuration(double seconds);
 
 }  // namespace weir::tools

@@ -55,6 +55,8 @@ class FuseSoftmax : public testing::Test {
         const float g = got[k].data<float>()[i], w = want[k].data<float>()[i];
         if (std::isnan(w)) {
           EXPECT_TRUE(std::isnan(g)) << g << " at " << i;
+        } else if (std::isinf(w)) {
+          EXPECT_EQ(g, w) << "at " << i;
         } else {
           EXPECT_NEAR(g, w, 2e-6 * (1 + std::abs(w))) << "at " << i;
         }

@@ -6,7 +6,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/file.h"
+#include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/math.h"
 #include "weir/ops/variables.h"
 #include "weir/session/saver.h"
 #include "weir/tests/io/test_files.h"
@@ -28,6 +31,56 @@ using testing::WriteBytes;
 
 // Large enough that values are not kept between the two readings.
 constexpr int64_t kElements = 100'000;
+
+// The data files of checkpoints can be read for some bytes more; then the disk fails.
+class LimitedDisk : public FileSystem {
+ public:
+  explicit LimitedDisk(int64_t bytes) : bytes_(bytes), base_(Files()) {}
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    class File : public ReadableFile {
+     public:
+      File(std::unique_ptr<ReadableFile> file, std::atomic<int64_t>* left)
+          : ReadableFile(file->path(), file->size()), file_(std::move(file)), left_(left) {}
+      absl::StatusOr<size_t> ReadSome(uint64_t offset, size_t size, char* out) const override {
+        if (*left_ -= static_cast<int64_t>(size); *left_ < 0) return DataLoss("the disk fails");
+        return file_->ReadSome(offset, size, out);
+      }
+
+     private:
+      const std::unique_ptr<ReadableFile> file_;
+      std::atomic<int64_t>* const left_;
+    };
+    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, base_.Open(path));
+    if (!absl::StrContains(path, ".data-")) return file;
+    return std::unique_ptr<ReadableFile>(new File(std::move(file), &bytes_));
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    return base_.Create(path);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return base_.Rename(from, to);
+  }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    return base_.Link(from, to);
+  }
+  absl::Status Remove(const std::string& path) override { return base_.Remove(path); }
+  absl::Status SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
+  absl::Status MakeDirectory(const std::string& path) override { return base_.MakeDirectory(path); }
+  absl::Status RemoveDirectory(const std::string& path) override {
+    return base_.RemoveDirectory(path);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    return base_.List(path);
+  }
+  bool Exists(const std::string& path) override { return base_.Exists(path); }
+  bool IsDirectory(const std::string& path) override { return base_.IsDirectory(path); }
+  int64_t left() const { return bytes_; }
+
+ private:
+  std::atomic<int64_t> bytes_;
+  FileSystem& base_;
+};
 
 // Two variables of many ones and many twos, saved, then set to sevens and eights.
 class RestoreLarge : public ::testing::TestWithParam<bool> {
@@ -71,11 +124,81 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RestoreLarge, ::testing::Values(true, false));
 TEST_P(RestoreLarge, ReadsIntoTheMemoryThatVariablesHave) {
   const void* const a = Memory("a");
   const void* const b = Memory("b");
-  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  constexpr int64_t kMuch = int64_t{1} << 40, kBoth = 2 * kElements * sizeof(float);
+  LimitedDisk disk(kMuch);
+  {
+    const ScopedFileSystem scoped(&disk);
+    ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  }
+  EXPECT_EQ(kMuch - disk.left(), 2 * kBoth);  // once to check, once to stay
   EXPECT_EQ(Memory("a"), a);
   EXPECT_EQ(Memory("b"), b);
   EXPECT_THAT(Value(*session_, a_), Each(1));
   EXPECT_THAT(Value(*session_, b_), Each(2));
+}
+
+// A graph of another maker's: `restore` does more than assign.
+class RestoreByHand : public RestoreLarge {
+ protected:
+  RestoreByHand() : file_(Const(g_, "none")) {}
+  Output Read(const std::string& name) {
+    return AddOp("RestoreV2",
+                 {file_, Const(g_, Tensor::Vector<std::string>({name})),
+                  Const(g_, Tensor::Vector<std::string>({""}))},
+                 {{"dtypes", DataTypes{DT_FLOAT}}});
+  }
+  absl::Status Restore(const Operation& last) {
+    const ControlDependencies after(g_, {last});
+    const Operation all = NoOp(g_);
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    const SaverDef def = {.filename_tensor_name = file_.name(), .restore_op_name = all.name()};
+    return RestoreVariables(*session_, def, path_);
+  }
+
+  const Output file_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, RestoreByHand, ::testing::Values(true, false));
+
+TEST_P(RestoreByHand, AnUpdateAfterTheAssignmentIsMade) {
+  const Operation assign = a_.Assign(Read("a"));
+  const ControlDependencies after(g_, {assign});
+  const Operation add = a_.AssignAdd(Const(g_, Full(10)));
+  ASSERT_TRUE(Restore(add).ok());
+  EXPECT_THAT(Value(*session_, a_), Each(11));
+}
+
+TEST_P(RestoreByHand, OneBehindAGroupToo) {
+  const Operation assign = a_.Assign(Read("a"));
+  Operation group;
+  {
+    const ControlDependencies after(g_, {assign});
+    group = NoOp(g_);
+  }
+  const ControlDependencies after(g_, {group});
+  const Operation add = a_.AssignAdd(Const(g_, Full(10)));
+  ASSERT_TRUE(Restore(add).ok());
+  EXPECT_THAT(Value(*session_, a_), Each(11));
+}
+
+TEST_P(RestoreByHand, WhatMustComeBeforeTheValueComesBefore) {
+  Output value = Read("a");
+  {
+    const Operation fails(AddNode("Assert", {Const(g_, false), Outputs{Const(g_, "not now")}}));
+    const ControlDependencies after(g_, {fails});
+    value = Identity(value);
+  }
+  const absl::Status status = Restore(a_.Assign(value));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(Value(*session_, a_), Each(7));
+}
+
+TEST_P(RestoreByHand, AValueMayGoTwoWays) {
+  const Output value = Read("a");
+  const Operation a = a_.Assign(value);
+  const ControlDependencies after(g_, {a});
+  ASSERT_TRUE(Restore(b_.Assign(Negative(value))).ok());
+  EXPECT_THAT(Value(*session_, a_), Each(1));
+  EXPECT_THAT(Value(*session_, b_), Each(-1));
 }
 
 TEST_P(RestoreLarge, LeavesWhatWasReadBeforeAsItWas) {
@@ -106,60 +229,11 @@ TEST_P(RestoreLarge, GivesUninitializedVariablesTheirValues) {
   EXPECT_THAT(Value(fresh, b_), Each(2));
 }
 
-// The data files of checkpoints can be read for some bytes more; then the disk fails.
-class FailingDisk : public FileSystem {
- public:
-  explicit FailingDisk(size_t bytes) : bytes_(bytes), base_(Files()) {}
-
-  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    class File : public ReadableFile {
-     public:
-      File(std::unique_ptr<ReadableFile> file, std::atomic<int64_t>* left)
-          : ReadableFile(file->path(), file->size()), file_(std::move(file)), left_(left) {}
-      absl::StatusOr<size_t> ReadSome(uint64_t offset, size_t size, char* out) const override {
-        if (*left_ -= static_cast<int64_t>(size); *left_ < 0) return DataLoss("the disk fails");
-        return file_->ReadSome(offset, size, out);
-      }
-
-     private:
-      const std::unique_ptr<ReadableFile> file_;
-      std::atomic<int64_t>* const left_;
-    };
-    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, base_.Open(path));
-    if (!absl::StrContains(path, ".data-")) return file;
-    return std::unique_ptr<ReadableFile>(new File(std::move(file), &bytes_));
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    return base_.Create(path);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return base_.Rename(from, to);
-  }
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    return base_.Link(from, to);
-  }
-  absl::Status Remove(const std::string& path) override { return base_.Remove(path); }
-  absl::Status SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
-  absl::Status MakeDirectory(const std::string& path) override { return base_.MakeDirectory(path); }
-  absl::Status RemoveDirectory(const std::string& path) override {
-    return base_.RemoveDirectory(path);
-  }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
-    return base_.List(path);
-  }
-  bool Exists(const std::string& path) override { return base_.Exists(path); }
-  bool IsDirectory(const std::string& path) override { return base_.IsDirectory(path); }
-
- private:
-  std::atomic<int64_t> bytes_;
-  FileSystem& base_;
-};
-
-// A value half read is no value.
+// A value half read is no value, and one that is still the old one beside new ones neither.
 TEST_P(RestoreLarge, LeavesNoValueThatIsHalfRead) {
-  constexpr size_t kBoth = 2 * kElements * sizeof(float);
+  constexpr int64_t kBoth = 2 * kElements * sizeof(float);
   {
-    FailingDisk disk(kBoth + kBoth / 4);  // enough to check all, and for a part of the rest
+    LimitedDisk disk(kBoth + kBoth / 4);  // enough to check all, and for a part of the rest
     const ScopedFileSystem scoped(&disk);
     const absl::Status status = saver_->Restore(*session_, path_);
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;

@@ -705,6 +705,24 @@ TEST(Placement, ATaskIsNoDevice) {
   }
 }
 
+// The graph knows what shape follows from the constant; a step that feeds another one does not.
+TEST(Session, AFedConstantIsNotTakenForItsOldValue) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({9}));
+  const Output shape = Const(g, {1, 9});
+  const Output rows = Reshape(x, shape);
+  const Output e = Exp(rows - ReduceMax(rows, {1}, true));
+  const Output softmax = e / ReduceSum(e, {1}, true);
+  Session session = Start(g);
+  const Tensor ones = Tensor::Of<float>({9}, {1, 1, 1, 1, 1, 1, 1, 1, 1});
+  const Feeds feeds = {{x, ones}, {shape, Tensor::Vector<int32_t>({3, 3})}};
+  const auto out = session.Run(feeds, {AddOp("Shape", {rows}), softmax, softmax * 3.f});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT((*out)[0].flat<int32_t>(), ElementsAre(3, 3));
+  EXPECT_NEAR((*out)[1].data<float>()[0], 1.0 / 3, 1e-6);
+  EXPECT_EQ((*out)[1].shape(), Shape({3, 3}));
+}
+
 TEST(Session, TraceHasARecordForEachNode) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, Shape({-1}));
