@@ -92,9 +92,7 @@ class ProductFusion : public Fusion {
   }
   // Null if it is not known.
   const Tensor* ConstantOf(const Argument& a) const {
-    if (a.computed.initialized()) return &a.computed;
-    const PlanNode& n = plan_.nodes[a.value.node];
-    return n.is_constant(a.value.output) ? &n.constants[a.value.output] : nullptr;
+    return a.computed.initialized() ? &a.computed : Fusion::ConstantOf(a.value);
   }
   static std::string FormatOf(const PlanNode& n) {
     return n.node->attr_or<std::string>("data_format", "NHWC");

@@ -67,6 +67,7 @@ struct Wanted {
 
 absl::StatusOr<std::vector<Wanted>> ListWanted(Session& session, const std::vector<Node*>& readers,
                                                Output filename, const std::string& path) {
+  if (readers.empty()) return std::vector<Wanted>();  // it restores without reading
   const Tensor fed = Tensor::Scalar(path);
   Outputs fetches;
   for (const Node* node : readers) {
@@ -347,12 +348,6 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
   std::vector<Node*> readers;
   std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(readers),
                [](const Node* node) { return Reads(*node); });
-  if (readers.empty()) {  // it restores without reading
-    const Feeds feeds = {{filename, Tensor::Scalar(pattern)}};
-    WEIR_RETURN_IF_ERROR(session.Run(feeds, {}, {Operation(restore)}).status());
-    RestoredCheckpoint::Of(session.resources())->Set(path, {});
-    return absl::OkStatus();
-  }
   WEIR_ASSIGN_OR_RETURN(std::vector<Wanted> wanted,
                         ListWanted(session, readers, filename, pattern));
   WEIR_ASSIGN_OR_RETURN(const Readers checkpoints, FindAll(&wanted));
