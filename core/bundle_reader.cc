@@ -103,6 +103,10 @@ namespace {
 
 constexpr int kOpenedAtOnce = 16;  // shards
 constexpr int kAttempts = 20;      // to open a bundle that is being overwritten
+// To find a name in the table takes a search in one or two blocks and their decoding: after so many
+// it is cheaper to have decoded all, if they are no more than that.
+constexpr int kManyLookups = 100;
+constexpr uint64_t kLargestIndex = uint64_t{64} << 20;
 
 }  // namespace
 
@@ -142,11 +146,25 @@ absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_vie
   std::optional<std::string> bytes;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (++lookups_ == kManyLookups && index_->file_size() <= kLargestIndex) ReadIndex();
+    if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
     WEIR_ASSIGN_OR_RETURN(bytes, index_->Get(key));
   }
   if (!bytes || key.empty()) return std::nullopt;
   WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(*bytes, key, index_->path()));
   return entry;
+}
+
+// If anything in the index is damaged, lookups go on one by one: those that can succeed do.
+void BundleReader::ReadIndex() {
+  const absl::Status read =
+      index_->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
+        if (key.empty()) return absl::OkStatus();  // the header
+        WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(value, key, index_->path()));
+        entries_.emplace(key, std::move(entry));
+        return absl::OkStatus();
+      });
+  if (!read.ok()) entries_.clear();
 }
 
 absl::StatusOr<BundleEntry> BundleReader::Entry(absl::string_view name) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "weir/core/bundle.h"
 #include "weir/core/bundle_format.h"
@@ -23,7 +24,8 @@ absl::StatusOr<Tensor> AssembleSlices(
     absl::FunctionRef<absl::StatusOr<Tensor>(const TensorSlice&)> read, absl::string_view what);
 
 // V2. Looks up keys under a lock, and reads data without. Reads the bundle that was there when it
-// was opened, even if another one has taken its place since, or fails with ABORTED.
+// was opened, even if another one has taken its place since, or fails with ABORTED. Who looks up
+// many names has the whole index read at once.
 class BundleReader : public CheckpointReader {
  public:
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& prefix);
@@ -40,6 +42,7 @@ class BundleReader : public CheckpointReader {
   static absl::StatusOr<std::unique_ptr<BundleReader>> OpenOnce(const std::string& prefix);
   bool IsCurrent() const;
   absl::StatusOr<std::optional<BundleEntry>> Lookup(absl::string_view key);
+  void ReadIndex();
   absl::StatusOr<BundleEntry> Entry(absl::string_view name);
   absl::StatusOr<const ReadableFile*> DataFile(int shard);
   // The elements stored under a key of its own: what `read` (of ReadTensorData and its like) says
@@ -53,9 +56,11 @@ class BundleReader : public CheckpointReader {
   const std::string prefix_;
   std::string data_suffix_;
   BundleHeader header_;
-  std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards what is below
   const std::unique_ptr<TableReader> index_;
   std::map<int, std::unique_ptr<ReadableFile>> data_;
+  int lookups_ = 0;
+  absl::flat_hash_map<std::string, BundleEntry> entries_;  // by key; empty, or of the whole index
 };
 
 // V1: see checkpoint_v1.cc.

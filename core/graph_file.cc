@@ -14,8 +14,9 @@
 // Reading graphs from files. Protobuf parses no message of 2 GiB or more, but a graph with its
 // weights in constants may be longer than that, as long as no node is. So the fields of the
 // GraphDef itself are walked here, and each node is a message of its own: what is in memory at a
-// time is one buffer of the file and the nodes. Their attributes are freed one node after another
-// while the graph is made of them.
+// time is one buffer of the file and the nodes. Whatever else there is in the GraphDef is put
+// together and parsed in the end. In an import, attributes are freed one node after another while
+// the graph is made of them.
 namespace weir {
 
 // graph_import.cc: ImportGraphDef, which takes the nodes' attributes out of `def` as it goes.
@@ -27,6 +28,7 @@ namespace {
 using google::protobuf::MessageLite;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
 
 class FileStream : public google::protobuf::io::CopyingInputStream {
  public:
@@ -62,19 +64,15 @@ bool ReadMessage(CodedInputStream& in, int64_t left, MessageLite* message) {
   return ok;
 }
 
-// One field of the GraphDef, `left` bytes before the end of the file.
-bool ReadField(CodedInputStream& in, uint32_t tag, int64_t left, proto::GraphDef* def) {
-  using proto::GraphDef;
-  const int field = WireFormatLite::GetTagFieldNumber(tag);
-  const auto type = WireFormatLite::GetTagWireType(tag);
-  if (type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
-    if (field == GraphDef::kNodeFieldNumber) return ReadMessage(in, left, def->add_node());
-    if (field == GraphDef::kLibraryFieldNumber)
-      return ReadMessage(in, left, def->mutable_library());
-    if (field == GraphDef::kVersionsFieldNumber)
-      return ReadMessage(in, left, def->mutable_versions());
-  }
-  return WireFormatLite::SkipField(&in, tag);
+// One field of the GraphDef, `left` bytes before the end of the file; into `rest` if it is no node.
+bool ReadField(CodedInputStream& in, uint32_t tag, int64_t left, proto::GraphDef* def,
+               std::string* rest) {
+  constexpr uint32_t kNode = WireFormatLite::MakeTag(proto::GraphDef::kNodeFieldNumber,
+                                                     WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  if (tag == kNode) return ReadMessage(in, left, def->add_node());
+  google::protobuf::io::StringOutputStream appended(rest);
+  CodedOutputStream out(&appended);
+  return WireFormatLite::SkipField(&in, tag, &out);
 }
 
 absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
@@ -83,31 +81,44 @@ absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
   google::protobuf::io::CopyingInputStreamAdaptor stream(&bytes, kBuffer);
   const int64_t size = file.size() > 0 ? static_cast<int64_t>(file.size())
                                        : std::numeric_limits<int64_t>::max();  // a pipe
+  const auto corrupt = [&](absl::string_view where) {
+    return InvalidArgument(file.path(), ": Error parsing GraphDef: Wire format was corrupt (",
+                           file.size(), " bytes, in ", where, ")");
+  };
+  std::string rest;
   for (int64_t at = 0;;) {
     CodedInputStream in(&stream);  // one counts no more than 2 GiB
     const uint32_t tag = in.ReadTag();
-    if (tag == 0 && in.ConsumedEntireMessage()) return bytes.status();
-    if (tag == 0 || !ReadField(in, tag, size - at - in.CurrentPosition(), def)) {
+    if (tag == 0 && in.ConsumedEntireMessage()) break;
+    if (tag == 0 || !ReadField(in, tag, size - at - in.CurrentPosition(), def, &rest)) {
       WEIR_RETURN_IF_ERROR(bytes.status());
-      return InvalidArgument(file.path(), ": Error parsing GraphDef: Wire format was corrupt (",
-                             file.size(), " bytes, in the field at byte ", at, ")");
+      return corrupt(absl::StrCat("the field at byte ", at));
     }
     at += in.CurrentPosition();
   }
+  WEIR_RETURN_IF_ERROR(bytes.status());
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(rest.data()), static_cast<int>(rest.size()));
+  const bool fits = rest.size() <= std::numeric_limits<int>::max();
+  if (!fits || !def->MergePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
+    return corrupt("what is not a node");
+  return absl::OkStatus();
 }
 
 }  // namespace
 
+absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def) {
+  if (absl::EndsWith(path, ".pbtxt")) {
+    WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+    return ParseTextProto(text, path, def);
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+  return ReadBinary(*file, def);
+}
+
 absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
                                         const ImportOptions& options) {
   proto::GraphDef def;
-  if (absl::EndsWith(path, ".pbtxt")) {
-    WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-    WEIR_RETURN_IF_ERROR(ParseTextProto(text, path, &def));
-  } else {
-    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
-    WEIR_RETURN_IF_ERROR(ReadBinary(*file, &def));
-  }
+  WEIR_RETURN_IF_ERROR(ReadGraphFile(path, &def));
   return ImportAndClear(graph, &def, options);
 }
 

@@ -38,7 +38,10 @@ struct ImportOptions {
 // longer use, RESOURCE_EXHAUSTED for tensors or outputs out of all proportion to the bytes.
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options = {});
-// Reads a file: binary GraphDef, or text if the name ends in ".pbtxt".
+// What a file holds: binary GraphDef, of any size as long as no node has 2 GiB, or text if the name
+// ends in ".pbtxt". Nothing is checked but that it is a GraphDef.
+absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def);
+// Both.
 absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
                                         const ImportOptions& options = {});
 

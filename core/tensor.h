@@ -54,6 +54,13 @@ class Tensor {
   // A view of memory that the caller keeps alive and unchanged while any copy of the tensor lives.
   static Tensor View(DataType dtype, Shape shape, void* data);
 
+  // Exchanges the elements with those of a tensor of the same type and shape.
+  void SwapElements(Tensor& o) {
+    assert(dtype_ == o.dtype_ && shape_ == o.shape_);
+    std::swap(data_, o.data_);
+    std::swap(buffer_, o.buffer_);
+  }
+
   // A scalar.
   template <class T>
   static Tensor Scalar(T value) {

@@ -241,9 +241,9 @@ class BranchFinder {
     };
     std::vector<int> next_of(plan_.nodes.size(), -1);
     for (const PlanGraph::Carry& c : plan_.carries) {
-      next_of[c.carry] = c.next;
+      next_of[c.carry] = c.next.node;
       const int loop = plan_.nodes[c.carry].loop;
-      Conditions conditions = runs_if_[c.next];
+      Conditions conditions = runs_if_[c.next.node];
       PlanValue on;
       const bool goes_round = TakeLoopCond(loop, 1, &conditions, &on);
       if (!goes_round || (cond[loop].node >= 0 && cond[loop] != on)) fail(loop);

@@ -64,7 +64,8 @@ void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env) {
     stack.push_back(id);
   };
   const auto need_end = [&](int id) {
-    need(id, skip && OnlyComputes(plan.nodes[id]) ? kEnd : kResult);
+    const PlanNode& n = plan.nodes[id];
+    need(id, skip && OnlyComputes(n) && !plan.IsLoopVariable(n) ? kEnd : kResult);
   };
   for (const PlanValue& v : plan.fetches) need(v.node, kResult);
   for (const int target : plan.targets) need(target, kResult);
@@ -72,13 +73,20 @@ void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env) {
     if (HasEffect(plan.nodes[i])) need(static_cast<int>(i), kResult);
   }
   std::vector<int> next_of(plan.nodes.size(), -1);
-  for (const PlanGraph::Carry& c : plan.carries) next_of[c.carry] = c.next;
+  for (const PlanGraph::Carry& c : plan.carries) next_of[c.carry] = c.next.node;
+  // How often its loop runs.
+  const auto need_conditions = [&](int loop) {
+    for (; loop >= 0; loop = plan.loops[loop].parent) {
+      if (plan.loops[loop].is_raised()) need(plan.loops[loop].condition, kResult);
+    }
+  };
   while (!stack.empty()) {
     const int id = stack.back();
     const PlanNode& n = plan.nodes[id];
     stack.pop_back();
     if (!n.constants.empty() && n.is_constant(0)) continue;
     if (next_of[id] >= 0) need(next_of[id], kResult);
+    need_conditions(n.value_loop);
     for (const PlanValue& v : n.inputs)
       needed[id] == kEnd ? need_end(v.node) : need(v.node, kResult);
     for (const int control : n.controls) need_end(control);

@@ -22,7 +22,9 @@
 // have is handed over to the next iteration, the marks of death of this one are wiped away, and the
 // step goes back to the first item of the loop; if none is alive, the loop is over. Iterations run
 // one after another: what an iteration does depends on nothing but the ones before it, so no order
-// of TensorFlow's, which may overlap them, gives other values.
+// of TensorFlow's, which may overlap them, gives other values. A raised loop has a mark in the
+// place of its LoopCond, which ends it; its variables move to the next iteration all at once, small
+// ones by changing places in the arena with what was made for them.
 //
 // Errors. The first one is kept, with the node's name, op and device. In a sequence the step ends
 // at once; with tasks the remaining items are skipped, waiters are told through the Cancellation,
@@ -287,7 +289,7 @@ absl::Status Executor::RunSequence(Frame& frame) {
     if (frame.step.cancellation->cancelled()) return frame.step.cancellation->status();
     if (frame.step.deadline && Clock::now() > *frame.step.deadline)
       return TimedOut(frame.step.timeout);
-    if (plan_->items[i].loop_mark != 0) {
+    if (plan_->items[i].mark != Item::Mark::kNone) {
       WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
       continue;
     }
@@ -320,15 +322,38 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   return absl::OkStatus();
 }
 
-// Begins or ends an iteration; the item to go on with.
+// The item to go on with.
 absl::StatusOr<int32_t> Executor::PassMark(Frame& frame, int32_t i) const {
   const Item& item = plan_->items[i];
   const Loop& loop = plan_->loops[item.loop];
+  if (item.mark == Item::Mark::kTest) {
+    const Tensor& goes_on = frame.slots[plan_->indices[item.inputs]];
+    if (goes_on.num_elements() != 1) {
+      const absl::Status error = InvalidArgument("The input must be a scalar, but it has shape ",
+                                                 goes_on.shape().ToString());
+      return AtNode(*item.named, *item.device, error, frame.step.call);
+    }
+    const bool is_over = !*goes_on.data<bool>();
+    if (item.num_releases_after > 0) Empty(frame, item.releases, item.num_releases_after);
+    if (!is_over) return i + 1;
+    const Item& end = plan_->items[loop.end];
+    Empty(frame, end.releases, end.num_releases_after);
+    return loop.end + 1;
+  }
+  if (item.mark == Item::Mark::kEnd) return EndIteration(frame, i);
+  for (const Loop::Carry& c : loop.carries) frame.dead[c.to] = 1;
+  for (const int32_t slot : loop.entered_always) frame.dead[slot] = 0;
+  return i + 1;
+}
+
+absl::StatusOr<int32_t> Executor::EndIteration(Frame& frame, int32_t i) const {
+  const Item& item = plan_->items[i];
+  const Loop& loop = plan_->loops[item.loop];
   std::vector<uint8_t>& dead = frame.dead;
-  if (item.loop_mark > 0) {
-    for (const Loop::Carry& c : loop.carries) dead[c.to] = 1;
-    for (const int32_t slot : loop.entered_always) dead[slot] = 0;
-    return i + 1;
+  if (loop.is_raised) {
+    MoveVariables(frame, loop);
+    if (loop.slots.first < loop.slots.second) ForgetDead(frame, loop);
+    return loop.begin;
   }
   const bool over = std::all_of(loop.carries.begin(), loop.carries.end(),
                                 [&](const Loop::Carry& c) { return dead[c.from] != 0; });
@@ -347,10 +372,33 @@ absl::StatusOr<int32_t> Executor::PassMark(Frame& frame, int32_t i) const {
       frame.slots[c.to] = std::move(frame.slots[c.from]);
     }
   }
-  std::fill(dead.begin() + loop.slots.first, dead.begin() + loop.slots.second, 0);
-  std::fill(dead.begin() + loop.dead_slots.first, dead.begin() + loop.dead_slots.second, 0);
+  ForgetDead(frame, loop);
   for (const int32_t slot : loop.entered) dead[slot] = 1;
   return loop.begin;
+}
+
+void Executor::ForgetDead(Frame& frame, const Loop& loop) {
+  const auto forget = [&](const std::pair<int32_t, int32_t>& range) {
+    std::fill(frame.dead.begin() + range.first, frame.dead.begin() + range.second, 0);
+  };
+  forget(loop.slots);
+  forget(loop.dead_slots);
+}
+
+void Executor::MoveVariables(Frame& frame, const Loop& loop) {
+  absl::InlinedVector<Tensor, 4> shared;
+  for (const Loop::Move& m : loop.shared) shared.push_back(frame.slots[m.from]);
+  for (const Loop::Move& m : loop.moved) frame.slots[m.to] = std::move(frame.slots[m.from]);
+  for (const Loop::Move& m : loop.swapped) {
+    Tensor &from = frame.slots[m.from], &to = frame.slots[m.to];
+    if (from.dtype() == to.dtype() && from.shape() == to.shape()) {
+      from.SwapElements(to);
+    } else {
+      std::swap(from, to);
+    }
+    frame.planned[m.from].SwapElements(frame.planned[m.to]);
+  }
+  for (size_t k = 0; k < shared.size(); ++k) frame.slots[loop.shared[k].to] = std::move(shared[k]);
 }
 
 bool Executor::SkipDead(Frame& frame, const Item& item) const {
@@ -521,7 +569,7 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       Fail(frame, TimedOut(frame.step.timeout));
       break;
     }
-    if (plan_->items[i].loop_mark != 0) {
+    if (plan_->items[i].mark != Item::Mark::kNone) {
       const absl::StatusOr<int32_t> next = PassMark(frame, i);
       if (!next.ok()) {
         Fail(frame, next.status());

@@ -54,6 +54,9 @@ class Executor {
   absl::Status RunSequence(Frame& frame);
   absl::Status RunItem(Frame& frame, int32_t item);
   absl::StatusOr<int32_t> PassMark(Frame& frame, int32_t item) const;
+  absl::StatusOr<int32_t> EndIteration(Frame& frame, int32_t item) const;
+  static void MoveVariables(Frame& frame, const Loop& loop);
+  static void ForgetDead(Frame& frame, const Loop& loop);
   void RunTasks(Frame& frame);
   void RunTask(Frame& frame, int32_t task, int32_t item);
   bool StartAsync(Frame& frame, int32_t task, int32_t item);

@@ -103,7 +103,7 @@ class ElementwiseFusion : public Fusion {
   bool Join(int id, int number) {
     Region& region = regions_[number];
     const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.nodes[0]];
-    if (n.shapes[0] != result.shapes[0] || n.loop != result.loop ||
+    if (n.shapes[0] != result.shapes[0] || !n.runs_with(result) ||
         n.node->output_type(0) != result.node->output_type(0) ||
         region.nodes.size() >= kMostFusedOps) {
       return false;

@@ -104,7 +104,7 @@ class ProductFusion : public Fusion {
     const int id = users_[chain->last][0];
     const PlanNode& n = plan_.nodes[id];
     const PlanNode& product = plan_.nodes[chain->first];
-    if (!IsFusableFloat(n) || uses_others_[id] || !n.controls.empty() || n.loop != product.loop)
+    if (!IsFusableFloat(n) || uses_others_[id] || !n.controls.empty() || !n.runs_with(product))
       return false;
     const std::string& op = n.node->op_name();
     const bool is_add = op == "Add" || op == "AddV2";

@@ -22,7 +22,10 @@ void Fusion::FindUsers() {
     if (v.output != 0) uses_others_[v.node] = true;
   }
   for (const int target : plan_.targets) pin(target);
-  for (const PlanGraph::Carry& c : plan_.carries) pin(c.next);
+  for (const PlanGraph::Carry& c : plan_.carries) {
+    pin(c.next.node);
+    if (c.next.output != 0) uses_others_[c.next.node] = true;
+  }
 }
 
 bool Fusion::IsFusable(const PlanNode& n) {
@@ -42,8 +45,8 @@ bool Fusion::CanDisappear(const PlanNode& n, const PlanNode& result) const {
   const bool may_die_alone = absl::c_any_of(n.inputs, [&](const PlanValue& v) {
     return ConstantOf(v) != nullptr && plan_.nodes[v.node].may_be_dead;
   });
-  return IsFusable(n) && n.node->num_outputs() == 1 && n.controls.empty() &&
-         n.loop == result.loop && !may_die_alone;
+  return IsFusable(n) && n.node->num_outputs() == 1 && n.controls.empty() && n.runs_with(result) &&
+         !may_die_alone;
 }
 
 std::optional<int> Fusion::FirstReducedAxis(const PlanNode& n, const PlanValue& x) const {

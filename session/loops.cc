@@ -30,7 +30,7 @@ class LoopFinder {
       if (n.kind != PlanNode::Kind::kCarry) WEIR_RETURN_IF_ERROR(Assign(n));
     }
     for (const PlanGraph::Carry& carry : plan_.carries) {
-      const PlanNode &from = plan_.nodes[carry.next], &to = plan_.nodes[carry.carry];
+      const PlanNode &from = plan_.nodes[carry.next.node], &to = plan_.nodes[carry.carry];
       if (from.loop < 0) {
         return InvalidArgument(
             "Node ", from.node->Label(),

@@ -27,6 +27,11 @@
 // that nothing else uses, and so does the Merge that takes it up, which copies it there before
 // anything else of the iteration runs (bigger values get memory of their own instead, and are not
 // copied). A Merge's own value that is to be another one's next value is copied between iterations.
+//
+// A raised loop copies nothing. A small variable and what is to be its next value get a block each,
+// and between two iterations the two are swapped, values and blocks. Everything else that goes
+// round, big or handed on by more than one, has memory of its own. At first a variable is what
+// entered, wherever that lies; so whatever its value may lie in is needed as long as it is used.
 namespace weir {
 
 namespace {
@@ -52,7 +57,11 @@ class MemoryPlanner {
  private:
   struct Class {
     bool escapes = false;
-    bool alone = false;  // its block has no other tenant
+    bool alone = false;                         // its block has no other tenant
+    bool apart = false;                         // does not lie in the arena
+    int32_t root = -1;                          // the slot of the node that makes it
+    bool is_variable = false, swapped = false;  // of a raised loop; with its next value
+    std::vector<int> entered;                   // other classes that a variable's value may be in
     int merged_by = -1;  // the Merge whose output it is, if that takes up what goes round
     int loop = -1;       // of the node that makes it
     int last_position = -1;
@@ -75,6 +84,7 @@ class MemoryPlanner {
   void FindClasses() {
     class_of_.assign(plan_.num_slots, -1);
     const auto use = [&](int c, int node) {
+      if (c < 0) return;
       const int task = s_.task_of[node];
       Class& cls = classes_[c];
       const int position = LastUse(cls.loop, node);
@@ -89,34 +99,42 @@ class MemoryPlanner {
     };
     for (const int i : s_.order) {
       const PlanNode& n = graph_.nodes[i];
-      for (const PlanValue& v : n.inputs) {
-        if (const int c = class_of_[slot(v.node, v.output)]; c >= 0) use(c, i);
-      }
+      for (const PlanValue& v : n.inputs) use(class_of_[slot(v.node, v.output)], i);
       for (int k = 0; k < n.num_outputs(); ++k) {
         int& c = class_of_[slot(i, k)];
-        if (const int in = AliasedInput(n, k); in >= 0) {
+        if (const int in = AliasedInput(n, k); in >= 0 && !graph_.IsLoopVariable(n)) {
           c = class_of_[slot(n.inputs[in].node, n.inputs[in].output)];
         } else {
           c = static_cast<int>(classes_.size());
           classes_.emplace_back();
           classes_[c].loop = n.loop;
+          classes_[c].root = slot(i, k);
+          classes_[c].is_variable = graph_.IsLoopVariable(n);
           if (StartsIteration(graph_, n)) {
             classes_[c].alone = true;
             classes_[c].merged_by = i;
           }
         }
-        if (c >= 0) use(c, i);
+        use(c, i);
       }
     }
+    SwapVariables();
     for (const int i : s_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) {
+        if (const int c = class_of_[slot(v.node, v.output)]; c >= 0) {
+          for (const int other : classes_[c].entered) use(other, i);
+        }
         if (graph_.nodes[v.node].kind == PlanNode::Kind::kCarry)
           takers_[slot(v.node, 0)].push_back(i);
       }
     }
-    for (const PlanGraph::Carry& carry : graph_.carries) KeepCarried(carry);
+    for (const PlanGraph::Carry& carry : graph_.carries) {
+      if (!graph_.IsLoopVariable(graph_.nodes[carry.carry])) KeepCarried(carry);
+    }
     for (const int32_t s : plan_.fetch_slots) {
-      if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
+      if (class_of_[s] < 0) continue;
+      classes_[class_of_[s]].escapes = true;
+      for (const int other : classes_[class_of_[s]].entered) classes_[other].escapes = true;
     }
   }
 
@@ -127,8 +145,76 @@ class MemoryPlanner {
     return around >= 0 ? s_.loops[around].second : s_.position[node];
   }
 
+  bool IsIn(int outer, int loop) const {
+    while (loop > outer) loop = graph_.loops[loop].parent;
+    return loop == outer;
+  }
+
+  // Which variables of raised loops lie in the arena, and where a variable's value may come from.
+  void SwapVariables() {
+    struct Variable {
+      const PlanGraph::Carry* carry;
+      int loop, self, next;  // classes
+    };
+    std::vector<Variable> variables;
+    std::vector<int> handed_on(classes_.size(), 0);
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      const PlanNode& n = graph_.nodes[c.carry];
+      if (n.removed || !graph_.IsLoopVariable(n)) continue;
+      const int self = class_of_[slot(c.carry, 0)],
+                next = class_of_[slot(c.next.node, c.next.output)];
+      variables.push_back({&c, n.value_loop, self, next});
+      if (next == self || next < 0) continue;
+      ++handed_on[next];
+      if (classes_[next].is_variable) classes_[next].apart = true;
+    }
+    for (const Variable& v : variables) {
+      Class& self = classes_[v.self];
+      const PlanValue& init = graph_.nodes[v.carry->carry].inputs[0];
+      if (const int c = class_of_[slot(init.node, init.output)]; c >= 0) self.entered.push_back(c);
+      if (v.next == v.self) continue;
+      const bool made_inside = v.next >= 0 && IsIn(v.loop, classes_[v.next].loop);
+      if (made_inside && handed_on[v.next] == 1 && CanSwap(*v.carry, self, classes_[v.next])) {
+        self.alone = self.swapped = true;
+        classes_[v.next].alone = classes_[v.next].swapped = true;
+        Swap(v.loop, slot(v.carry->next.node, v.carry->next.output), self.root);
+        continue;
+      }
+      self.apart = true;
+      if (v.next < 0) continue;
+      if (made_inside) classes_[v.next].apart = true;
+      self.entered.push_back(v.next);
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Variable& v : variables) {
+        std::vector<int> all = classes_[v.self].entered;
+        for (const int c : classes_[v.self].entered)
+          all.insert(all.end(), classes_[c].entered.begin(), classes_[c].entered.end());
+        std::sort(all.begin(), all.end());
+        all.erase(std::unique(all.begin(), all.end()), all.end());
+        if (all.size() == classes_[v.self].entered.size()) continue;
+        classes_[v.self].entered = std::move(all);
+        changed = true;
+      }
+    }
+  }
+
+  bool CanSwap(const PlanGraph::Carry& carry, const Class& self, const Class& next) const {
+    const PlanNode &variable = graph_.nodes[carry.carry], &n = graph_.nodes[carry.next.node];
+    return !self.apart && !next.apart && next.root == slot(carry.next.node, carry.next.output) &&
+           variable.device == n.device && CanPlace(variable, 0) && CanPlace(n, carry.next.output) &&
+           variable.shapes[0] == n.shapes[carry.next.output] && Bytes(variable, 0) <= kMostCopied;
+  }
+
+  void Swap(int loop, int32_t from, int32_t to) {
+    const auto is_it = [&](const Loop::Move& m) { return m.to == to; };
+    std::erase_if(plan_.loops[loop].moved, is_it);
+    plan_.loops[loop].swapped.push_back({from, to});
+  }
+
   void KeepCarried(const PlanGraph::Carry& carry) {
-    const int next = carry.next, from = slot(carry.next, 0), to = slot(carry.carry, 0);
+    const int next = carry.next.node, from = slot(next, 0), to = slot(carry.carry, 0);
     if (s_.position[next] < 0 || class_of_[from] < 0) return;
     Class& cls = classes_[class_of_[from]];
     const int loop = graph_.nodes[next].loop;
@@ -178,7 +264,8 @@ class MemoryPlanner {
   bool CanPlace(const PlanNode& n, int k) const {
     if (n.kind == PlanNode::Kind::kRead) return false;
     if (n.kind == PlanNode::Kind::kOp) {
-      if (n.node->op_name() == "ReadVariableOp" || AliasedInput(n, k) >= 0) return false;
+      if (n.node->op_name() == "ReadVariableOp") return false;
+      if (AliasedInput(n, k) >= 0 && !graph_.IsLoopVariable(n)) return false;
       if (!IsPlain(n.node->output_type(k)) || IsRef(n.node->output_type(k))) return false;
       if (n.is_host_output(k) && !n.device->is_host()) return false;
     }
@@ -196,7 +283,8 @@ class MemoryPlanner {
   void PlaceOutput(int i, int k) {
     const PlanNode& n = graph_.nodes[i];
     const int c = class_of_[slot(i, k)];
-    if (c < 0 || classes_[c].escapes || !CanPlace(n, k)) return;
+    if (c < 0 || classes_[c].apart || !CanPlace(n, k)) return;
+    if (classes_[c].escapes && !classes_[c].swapped) return;
     const size_t bytes =
         (Bytes(n, k) + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
     const bool alone = classes_[c].alone;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <queue>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "weir/session/plan.h"
 #include "weir/session/variable_use.h"
 
@@ -19,7 +21,9 @@
 // the lock that the read waits for.
 //
 // A loop is one unit of the order around it, and has an order of its own inside. What takes up the
-// values of the iteration before comes first in it. A graph may have no cycle of nodes and yet one
+// values of the iteration before comes first in it; in a raised loop (raise_loops.cc) all that must
+// run before it is known whether the iteration takes place, then the LoopCond, then the body. A
+// graph may have no cycle of nodes and yet one
 // of units, where a value that enters a loop waits for another that leaves it: no iteration could
 // end.
 namespace weir {
@@ -40,6 +44,7 @@ class Orderer {
     ready_.resize(num_loops + 1);
     writers_.resize(num_loops + 1);
     locks_.resize(num_loops + 1);
+    bodies_.resize(num_loops + 1);
     readers_.assign(count_, 0);
     users_.assign(count_, {});
     waiting_.assign(count_, {});
@@ -50,6 +55,7 @@ class Orderer {
     for (int i = 0; i < count_; ++i) {
       if (graph_.nodes[i].runs()) CountNeeds(i);
     }
+    for (const PlanGraph::Carry& c : graph_.carries) CountCarried(c);
     for (int i = 0; i < count_; ++i) {
       if (graph_.nodes[i].runs() && pending_[i] == 0) MakeReady(i);
     }
@@ -87,6 +93,12 @@ class Orderer {
   int RegionOf(int unit) const {
     return unit < count_ ? graph_.nodes[unit].loop : graph_.loops[unit - count_].parent;
   }
+  // What runs only once the LoopCond of its raised loop has been found true.
+  bool IsInBody(int unit) const {
+    return unit < count_ ? graph_.nodes[unit].in_body : graph_.loops[unit - count_].in_body;
+  }
+  // The LoopCond of a raised loop; -1 for others.
+  int ConditionOf(int region) const { return region < 0 ? -1 : graph_.loops[region].condition; }
   // The innermost loop around both; outer loops have smaller numbers.
   int CommonRegion(int a, int b) const {
     a = graph_.nodes[a].loop, b = graph_.nodes[b].loop;
@@ -97,27 +109,54 @@ class Orderer {
     return a;
   }
 
+  void Depend(int i, int on) {
+    if (!graph_.nodes[on].runs()) return;
+    const int region = CommonRegion(on, i);
+    const int unit = UnitIn(region, i);
+    ++pending_[unit];
+    successors_[UnitIn(region, on)].push_back(unit);
+  }
+
+  // A raised loop waits for its variables and for what they are to be that comes from outside, even
+  // if no node in it takes these.
+  void CountCarried(const PlanGraph::Carry& c) {
+    const PlanNode& variable = graph_.nodes[c.carry];
+    if (!variable.runs() || !graph_.IsLoopVariable(variable)) return;
+    const int condition = graph_.loops[variable.value_loop].condition;
+    Depend(condition, c.carry);
+    if (graph_.IsInside(graph_.nodes[c.next.node], variable.value_loop)) return;
+    Depend(condition, c.next.node);
+    DependOnLoop(condition, c.next.node);
+  }
+
   void CountNeeds(int i) {
     const PlanNode& n = graph_.nodes[i];
     for (int l = n.loop; l >= 0; l = graph_.loops[l].parent)
       first_node_[l] = std::min(first_node_[l], i);
-    const auto depend = [&](int on) {
-      if (!graph_.nodes[on].runs()) return;
-      const int region = CommonRegion(on, i);
-      const int unit = UnitIn(region, i);
-      ++pending_[unit];
-      successors_[UnitIn(region, on)].push_back(unit);
-    };
+    const auto depend = [&](int on) { Depend(i, on); };
     for (const PlanValue& v : n.inputs) {
       depend(v.node);
+      DependOnLoop(i, v.node);
       if (out_.value_of[v.node] >= 0) ++readers_[out_.value_of[v.node]];
     }
     for (const int v : read_by_[i]) ++readers_[v];
     for (const int control : n.controls) depend(control);
   }
 
+  // Who takes the last value of a loop's variable waits for the loop.
+  void DependOnLoop(int i, int variable) {
+    const int loop = graph_.LoopLeft(graph_.nodes[variable], graph_.nodes[i]);
+    const int region = loop < 0 ? -1 : graph_.loops[loop].parent;
+    if (loop < 0 || CommonRegion(variable, i) != region) return;
+    const int unit = UnitIn(region, i);
+    successors_[count_ + loop].push_back(unit);
+    ++pending_[unit];
+  }
+
   void MakeReady(int unit) {
-    const int queue = RegionOf(unit) + 1;
+    const int region = RegionOf(unit), queue = region + 1, condition = ConditionOf(region);
+    if (condition >= 0 && out_.position[condition] < 0 && (unit == condition || IsInBody(unit)))
+      return bodies_[queue].push_back(unit);
     if (unit >= count_) return ready_[queue].push({first_node_[unit - count_], unit});
     const PlanNode& n = graph_.nodes[unit];
     for (const int v : out_.written_by[unit]) {
@@ -142,11 +181,27 @@ class Orderer {
     return unit < count_ && graph_.nodes[unit].node->op_name() == op;
   }
 
+  void HasEnded(int unit) {
+    for (const int s : successors_[unit]) {
+      if (--pending_[s] == 0) MakeReady(s);
+    }
+  }
+
   // Everything in a loop, or (-1) everything.
   void OrderRegion(int region) {
     Queue& ready = ready_[region + 1];
-    const int first = static_cast<int>(out_.order.size());
-    while (Queue* from = NextOf(region)) {
+    const int first = static_cast<int>(out_.order.size()), condition = ConditionOf(region);
+    for (;;) {
+      Queue* const from = NextOf(region);
+      if (from == nullptr) {
+        std::vector<int>& body = bodies_[region + 1];
+        if (condition < 0 || !absl::c_linear_search(body, condition)) break;
+        Append(condition);
+        std::erase(body, condition);
+        for (const int unit : std::exchange(body, {})) MakeReady(unit);
+        HasEnded(condition);
+        continue;
+      }
       const int unit = from->top().second;
       if (from == &ready && sections_ > 0 && Is(unit, "MutexLock")) {
         locks_[region + 1].push(ready.top());
@@ -160,9 +215,7 @@ class Orderer {
         if (out_.position[unit] >= 0) continue;
         Append(unit);
       }
-      for (const int s : successors_[unit]) {
-        if (--pending_[s] == 0) MakeReady(s);
-      }
+      HasEnded(unit);
     }
     const int last = static_cast<int>(out_.order.size()) - 1;
     if (region >= 0 && last >= first) out_.loops[region] = {first, last};
@@ -212,8 +265,10 @@ class Orderer {
   std::vector<std::vector<int>> successors_;    // by unit
   std::vector<int> first_node_;                 // by loop
   std::vector<Queue> ready_, writers_, locks_;  // by region + 1
-  int sections_ = 0;                            // critical ones that have begun
-  int unlocked_ = -1;                           // the end of the last one
+  // By region + 1, of a raised loop: its LoopCond and units of its body, ready but for the order.
+  std::vector<std::vector<int>> bodies_;
+  int sections_ = 0;                       // critical ones that have begun
+  int unlocked_ = -1;                      // the end of the last one
   std::vector<int> readers_;               // by variable: users of its value not yet in the order
   std::vector<std::vector<int>> users_;    // by variable: those in the order
   std::vector<std::vector<int>> waiting_;  // by variable: ready writers that wait for readers

@@ -17,6 +17,7 @@ absl::Status CheckOptimisations(const std::set<std::string>& names) {
                                                  "memory_plan",
                                                  "no_ops",
                                                  "parallel_tasks",
+                                                 "raised_loops",
                                                  "unused_values"};
   for (const std::string& name : names) {
     if (absl::c_linear_search(kNames, name)) continue;
@@ -46,6 +47,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         const PlanEnvironment& env) {
   auto plan = std::make_unique<Plan>();
   plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
+  if (env.enabled("raised_loops")) RaiseLoops(graph);
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   Simplify(graph, env);
   DropUnneeded(graph, env);
@@ -66,7 +68,40 @@ bool IsInOrder(const PlanGraph& plan) {
   return true;
 }
 
+// `renumbered`: by node, where it stands in the new order.
+void Renumber(PlanGraph& plan, const std::vector<int>& renumbered) {
+  const auto renumber = [&](PlanValue& v) {
+    if (v.node >= 0) v.node = renumbered[v.node];
+  };
+  for (PlanNode& n : plan.nodes) {
+    for (PlanValue& v : n.inputs) renumber(v);
+    for (int& control : n.controls) control = renumbered[control];
+  }
+  for (PlanValue& v : plan.feeds) renumber(v);
+  for (PlanValue& v : plan.fetches) renumber(v);
+  for (int& target : plan.targets) target = renumbered[target];
+  for (PlanGraph::Carry& c : plan.carries) {
+    c.carry = renumbered[c.carry];
+    renumber(c.next);
+  }
+  for (PlanLoop& loop : plan.loops) {
+    if (loop.is_raised()) loop.condition = renumbered[loop.condition];
+  }
+}
+
 }  // namespace
+
+void DropRemoved(PlanGraph& plan) {
+  std::vector<int> renumbered(plan.nodes.size(), -1);
+  std::vector<PlanNode> kept;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    if (plan.nodes[i].removed) continue;
+    renumbered[i] = static_cast<int>(kept.size());
+    kept.push_back(std::move(plan.nodes[i]));
+  }
+  plan.nodes = std::move(kept);
+  Renumber(plan, renumbered);
+}
 
 // Kahn's algorithm, lowest number first.
 absl::Status SortTopologically(PlanGraph& plan) {
@@ -102,17 +137,7 @@ absl::Status SortTopologically(PlanGraph& plan) {
       return InvalidArgument("Node ", plan.nodes[i].node->Label(), " is on a cycle");
   }
   plan.nodes = std::move(sorted);
-  for (PlanNode& n : plan.nodes) {
-    for (PlanValue& v : n.inputs) v.node = renumbered[v.node];
-    for (int& control : n.controls) control = renumbered[control];
-  }
-  const auto renumber = [&](PlanValue& v) {
-    if (v.node >= 0) v.node = renumbered[v.node];
-  };
-  for (PlanValue& v : plan.feeds) renumber(v);
-  for (PlanValue& v : plan.fetches) renumber(v);
-  for (int& target : plan.targets) target = renumbered[target];
-  for (PlanGraph::Carry& c : plan.carries) c = {renumbered[c.carry], renumbered[c.next]};
+  Renumber(plan, renumbered);
   return absl::OkStatus();
 }
 

@@ -26,6 +26,7 @@
 //   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
 //   FreeConstants      constants of a branch that are there anyway                    branches.cc
 //   -- what follows is done once for each set of feed shapes --
+//   RaiseLoops         while loops run as such, without the nodes that pass values  raise_loops.cc
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
@@ -60,6 +61,7 @@ struct PlanNode {
   Kind kind = Kind::kOp;
   bool may_be_dead = false;  // may stand in a branch that is not taken
   bool removed = false;
+  bool in_body = false;  // in a raised loop: runs only if the LoopCond has been true
   // The loop that the node runs in, and the one that its outputs belong to (they differ for Enter
   // and Exit): positions in PlanGraph::loops, -1 for none.
   int loop = -1, value_loop = -1;
@@ -87,6 +89,10 @@ struct PlanNode {
   bool is_exit() const;
   // Something is done for it in a step: it is not fed, and not known.
   bool runs() const;
+  // In the same iterations of the same loop, if in any.
+  bool runs_with(const PlanNode& other) const {
+    return loop == other.loop && in_body == other.in_body;
+  }
   DataType type(int output) const {
     return node->output_type(kind == Kind::kFeed ? fed_output : output);
   }
@@ -104,6 +110,11 @@ struct PlanNode {
 struct PlanLoop {
   int parent = -1;
   std::string frame_name;
+  // Of a raised loop (raise_loops.cc): its LoopCond. Its Enters are its variables; what closes it
+  // is in PlanGraph::carries, and its values are used outside of it where they are.
+  int condition = -1;
+  bool in_body = false;  // of the raised loop around it: PlanNode::in_body of the loop as a whole
+  bool is_raised() const { return condition >= 0; }
 };
 
 // Nodes in topological order (inputs and controls come before), and what goes in and out. The edges
@@ -111,11 +122,19 @@ struct PlanLoop {
 // NextIteration stands a kCarry.
 struct PlanGraph {
   struct Carry {
-    int carry, next;  // the kCarry, and the NextIteration that feeds it
+    int carry;       // the kCarry; in a raised loop the Enter, whose value is replaced
+    PlanValue next;  // what the next iteration finds there: the value of a NextIteration
   };
   std::vector<PlanNode> nodes;
   std::vector<PlanLoop> loops;  // outer ones first
   std::vector<Carry> carries;
+  // An Enter of a raised loop whose value changes from iteration to iteration.
+  bool IsLoopVariable(const PlanNode& node) const;
+  // The loop, if this is a variable of one that `user` is not in: then `user` takes its last value.
+  // -1 for everything else.
+  int LoopLeft(const PlanNode& variable, const PlanNode& user) const;
+  // In this loop, or in one in it.
+  bool IsInside(const PlanNode& node, int loop) const;
   // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
   int LoopAround(int node, int loop) const;
   // The nodes that passes have made for this plan; null as long as there are none.
@@ -177,28 +196,37 @@ void FindBranches(PlanGraph& plan);
 // Python ties each constant of a branch or loop to it by a control edge. Takes the edge away, and
 // `may_be_dead`, where whoever takes the constant is dead with the branch by another input.
 void FreeConstants(PlanGraph& plan);
+void RaiseLoops(PlanGraph& plan);
 
 // A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives
 // for ever.
 const Node& InternalNode(absl::string_view op, DataType dtype);
 
-// Puts the nodes into topological order again, dropping removed ones, after a pass has added edges
-// or nodes. A cycle is INVALID_ARGUMENT naming a node on it.
+// Puts the nodes into topological order again, after a pass has added edges or nodes. A cycle is
+// INVALID_ARGUMENT naming a node on it.
 absl::Status SortTopologically(PlanGraph& plan);
+// Takes out the nodes that are removed; nobody may use them any more.
+void DropRemoved(PlanGraph& plan);
 
 // ---- the executable form
 
 // One node ready to run: its kernel in one of the two forms. Indices of slots stand in
 // Plan::indices. What every run looks at fills the first cache line.
 struct alignas(64) Item {
-  Kernel::Run run;  // none in the items that begin and end a loop
+  Kernel::Run run;  // none in marks
   int32_t num_releases_before = 0, num_releases_after = 0;
   int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
   int32_t dead_slot = -1;  // where the item's own deadness is noted; -1 if it cannot be dead
   bool accepts_dead = false;
   bool aliases = false;
   bool is_async = false;  // has `run_async`
-  int8_t loop_mark = 0;   // 1: begins the iterations of `loop`, -1: ends one
+  enum class Mark : int8_t {
+    kNone,
+    kBegin,  // of the iterations of `loop`
+    kTest,   // of a raised loop: ends it if the input is false
+    kEnd,    // of an iteration
+  };
+  Mark mark = Mark::kNone;
 
   int32_t inputs = 0, outputs = 0;  // offsets
   int32_t num_inputs = 0, num_outputs = 0;
@@ -228,6 +256,17 @@ struct Loop {
   std::vector<int32_t> entered_always;  // those of them that are there whenever the loop is
   // What the iterations have to themselves: slots and dead slots, [first, last).
   std::pair<int32_t, int32_t> slots, dead_slots;
+
+  // Of a raised loop, which has none of the above but `begin`, and `slots` and `dead_slots` if
+  // something in it may be dead. Between two iterations all values go from slot to slot at once.
+  struct Move {
+    int32_t from, to;
+  };
+  bool is_raised = false;
+  int32_t end = 0;            // the item that ends an iteration
+  std::vector<Move> shared;   // both have the value afterwards
+  std::vector<Move> moved;    // the value is not needed where it was
+  std::vector<Move> swapped;  // with the places that the arena has for the two
 };
 
 // Items run one after another by one thread; tasks wait for others by counting down.

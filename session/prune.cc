@@ -43,7 +43,7 @@ class Pruner {
     }
     for (size_t i = 0; i < carried_.size(); ++i) {  // visiting one may find more
       WEIR_RETURN_IF_ERROR(Visit(carried_[i]));
-      plan_.carries.push_back({carries_[carried_[i]], ids_[carried_[i]->id()]});
+      plan_.carries.push_back({carries_[carried_[i]], {ids_[carried_[i]->id()], 0}});
     }
     for (const Output& feed : request_.feeds) {
       const int id = feeds_[feed];

@@ -10,7 +10,8 @@
 // Which parts of the static order (order.cc) may run side by side, and the items that are run.
 //
 // A loop's items lie between two marks, and the mark at the end goes back to the beginning
-// (executor.cc). A loop runs in one task.
+// (executor.cc). A raised loop (raise_loops.cc) needs no mark at the beginning, its variables being
+// there when it is reached; its LoopCond is the mark that ends it. A loop runs in one task.
 //
 // Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that;
 // so only nodes worth more (kHeavyNs, or asynchronous ones, which wait) start tasks, and light
@@ -43,6 +44,11 @@ class Scheduler {
 
  private:
   bool runs(int id) const { return graph_.nodes[id].runs(); }
+  // The LoopCond of a raised loop, which is run as a mark and has no value.
+  bool IsTest(int id) const {
+    const int loop = graph_.nodes[id].loop;
+    return loop >= 0 && graph_.loops[loop].condition == id;
+  }
   bool is_heavy(int id) const {
     const PlanNode& n = graph_.nodes[id];
     return n.cost_ns >= kHeavyNs || n.kernel.is_async() || n.kind == PlanNode::Kind::kCopy;
@@ -81,16 +87,43 @@ class Scheduler {
   void DescribeLoops() {
     plan_.loops.resize(graph_.loops.size());
     for (const PlanGraph::Carry& c : graph_.carries) {
-      if (graph_.nodes[c.carry].removed) continue;
-      plan_.loops[graph_.nodes[c.carry].loop].carries.push_back(
-          {.from = scheduled_.slot_of[c.next], .to = scheduled_.slot_of[c.carry]});
+      const PlanNode& n = graph_.nodes[c.carry];
+      const int32_t to = scheduled_.slot_of[c.carry];
+      if (n.removed) continue;
+      if (graph_.IsLoopVariable(n)) {
+        MoveVariable(c, to);
+      } else {
+        plan_.loops[n.loop].carries.push_back({.from = slot(c.next), .to = to});
+      }
     }
+    for (size_t l = 0; l < plan_.loops.size(); ++l)
+      plan_.loops[l].is_raised = graph_.loops[l].is_raised();
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = graph_.nodes[i];
       if (n.removed || !n.is_enter() || n.node->attr<bool>("is_constant")) continue;
+      if (plan_.loops[n.value_loop].is_raised) continue;
       plan_.loops[n.value_loop].entered.push_back(scheduled_.slot_of[i]);
       if (!n.may_be_dead) plan_.loops[n.value_loop].entered_always.push_back(scheduled_.slot_of[i]);
     }
+  }
+
+  // What only this variable takes, and the next iteration makes anew, need not stay where it is.
+  void MoveVariable(const PlanGraph::Carry& carry, int32_t to) {
+    const int l = graph_.nodes[carry.carry].value_loop, next = carry.next.node;
+    Loop& loop = plan_.loops[l];
+    const int32_t from = slot(carry.next);
+    if (from == to) return;
+    const auto is_it = [from](const Loop::Move& m) { return m.from == from; };
+    const bool is_inside = scheduled_.position[next] >= scheduled_.loops[l].first &&
+                           scheduled_.position[next] <= scheduled_.loops[l].second;
+    const auto other = absl::c_find_if(loop.moved, is_it);
+    if (other != loop.moved.end()) {
+      loop.shared.push_back(*other);
+      loop.moved.erase(other);
+    }
+    const bool moves = is_inside && !graph_.IsLoopVariable(graph_.nodes[next]) &&
+                       absl::c_none_of(loop.shared, is_it);
+    (moves ? loop.moved : loop.shared).push_back({from, to});
   }
 
   absl::Status PlaceConstants() {
@@ -120,11 +153,20 @@ class Scheduler {
   std::vector<int> Predecessors(int i) const {
     std::vector<int> out = scheduled_.overtaken[i];
     const PlanNode& n = graph_.nodes[i];
-    for (const PlanValue& v : n.inputs) {
-      if (runs(v.node)) out.push_back(v.node);
-    }
+    const auto need = [&](int on) {
+      if (runs(on)) out.push_back(on);
+      if (const int loop = graph_.LoopLeft(graph_.nodes[on], n); loop >= 0)
+        out.push_back(graph_.loops[loop].condition);
+    };
+    for (const PlanValue& v : n.inputs) need(v.node);
     for (const int control : n.controls) {
       if (runs(control)) out.push_back(control);
+    }
+    if (!IsTest(i)) return out;
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      if (graph_.nodes[c.carry].value_loop != n.loop || !runs(c.carry)) continue;
+      need(c.carry);
+      if (!graph_.IsInside(graph_.nodes[c.next.node], n.loop)) need(c.next.node);
     }
     return out;
   }
@@ -228,8 +270,9 @@ class Scheduler {
       for (const int p : preds) plan_.tasks[p].successors.push_back(t);
     }
     for (const PlanGraph::Carry& c : graph_.carries) {
-      for (Loop::Carry& carry : plan_.loops[graph_.nodes[c.next].loop].carries) {
-        if (carry.from == scheduled_.slot_of[c.next]) carry.item = item_of[c.next];
+      if (graph_.IsLoopVariable(graph_.nodes[c.carry])) continue;
+      for (Loop::Carry& carry : plan_.loops[graph_.nodes[c.next.node].loop].carries) {
+        if (carry.from == slot(c.next)) carry.item = item_of[c.next.node];
       }
     }
     EmitReleases(item_of);
@@ -243,26 +286,32 @@ class Scheduler {
       if (scheduled_.loops[l].first == scheduled_.position[i]) begun.push_back(l);
     }
     for (auto l = begun.rbegin(); l != begun.rend(); ++l) {
-      EmitMark(*l, 1);
       Loop& loop = plan_.loops[*l];
+      if (!loop.is_raised) {
+        EmitMark(*l, Item::Mark::kBegin);
+        plan_.may_have_dead = true;
+      }
       loop.begin = static_cast<int32_t>(plan_.items.size());
       loop.slots.first = scheduled_.slot_of[i];
       loop.dead_slots.first = plan_.num_dead_slots;
-      plan_.may_have_dead = true;
     }
   }
   void EndLoops(int i) {
     for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent) {
       if (scheduled_.loops[l].second != scheduled_.position[i]) return;
-      plan_.loops[l].slots.second = scheduled_.slot_of[i] + graph_.nodes[i].num_outputs();
-      plan_.loops[l].dead_slots.second = plan_.num_dead_slots;
-      end_of_loop_[l] = static_cast<int>(plan_.items.size());
-      EmitMark(l, -1);
+      Loop& loop = plan_.loops[l];
+      loop.slots.second = scheduled_.slot_of[i] + graph_.nodes[i].num_outputs();
+      loop.dead_slots.second = plan_.num_dead_slots;
+      // Only then has a raised loop anything to forget.
+      if (loop.is_raised && loop.dead_slots.first == loop.dead_slots.second)
+        loop.slots.second = loop.slots.first;
+      loop.end = end_of_loop_[l] = static_cast<int>(plan_.items.size());
+      EmitMark(l, Item::Mark::kEnd);
     }
   }
-  void EmitMark(int loop, int8_t mark) {
+  void EmitMark(int loop, Item::Mark mark) {
     Item item;
-    item.loop_mark = mark;
+    item.mark = mark;
     item.loop = loop;
     item.node = &InternalNode("_Wait", DT_FLOAT);
     item.device = env_.devices[0].get();
@@ -283,6 +332,10 @@ class Scheduler {
     item.node = n.node;
     item.named = n.kind == PlanNode::Kind::kRead ? ReadFor(i) : n.node;
     item.device = n.device;
+    if (IsTest(i)) {
+      item.mark = Item::Mark::kTest;
+      item.loop = n.loop;
+    }
     const Kernel kernel = n.kind == PlanNode::Kind::kOp ? n.kernel : InternalKernel(n);
     item.run = kernel.run();
     item.run_async = kernel.run_async();
@@ -348,17 +401,25 @@ class Scheduler {
     for (const int i : scheduled_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) users[slot(v)].push_back(i);
     }
+    const std::vector<bool> handed_on = KeepWhatGoesRound(&keep, &users);
     std::vector<std::vector<int32_t>> after(plan_.items.size()), before(plan_.items.size());
     for (int i = 0; i < count_; ++i) {
-      if (graph_.nodes[i].removed) continue;
-      for (int k = 0; k < graph_.nodes[i].num_outputs(); ++k) {
+      const PlanNode& n = graph_.nodes[i];
+      if (n.removed || IsTest(i)) continue;
+      for (int k = 0; k < n.num_outputs(); ++k) {
         const int32_t s = scheduled_.slot_of[i] + k;
         if (keep[s]) continue;
         plan_.dynamic_slots.push_back(s);
+        if (graph_.IsLoopVariable(n)) {
+          ReleaseVariable(i, users[s], handed_on[s], item_of, &after);
+          continue;
+        }
         const int last = LastUser(users[s], i);
         if (last >= 0 && item_of[last] >= 0) {
-          const int loop = graph_.LoopAround(last, graph_.nodes[i].loop);
-          after[loop >= 0 ? end_of_loop_[loop] : item_of[last]].push_back(s);
+          after[ItemAfter(last, n.loop, item_of)].push_back(s);
+          // The body of a raised loop is not run in the end.
+          if (n.loop >= 0 && !n.in_body && IsInBodyOf(n.loop, last))
+            after[end_of_loop_[n.loop]].push_back(s);
         } else {
           plan_.reset_slots.push_back(s);
           if (const int writer = WriterAfter(scheduled_.value_of[i], users[s]); writer >= 0)
@@ -376,6 +437,76 @@ class Scheduler {
     }
     if (!env_.enabled("in_place")) return;
     for (const int i : scheduled_.order) NoteLastUses(i, after[item_of[i]], item_of[i]);
+  }
+
+  // The item after which node `last` needs a value of `loop` no more.
+  int ItemAfter(int last, int loop, const std::vector<int>& item_of) const {
+    const int around = graph_.LoopAround(last, loop);
+    return around >= 0 ? end_of_loop_.at(around) : item_of[last];
+  }
+
+  // Runs in the body of this raised loop, or in a loop there.
+  bool IsInBodyOf(int loop, int node) const {
+    const int condition = graph_.loops[loop].condition;
+    return condition >= 0 && scheduled_.position[node] > scheduled_.position[condition] &&
+           scheduled_.position[node] <= scheduled_.loops[loop].second;
+  }
+
+  // What the iterations of raised loops hand on must be there when they end. By slot: whether it is
+  // handed on.
+  std::vector<bool> KeepWhatGoesRound(std::vector<bool>* keep,
+                                      std::vector<std::vector<int>>* users) {
+    std::vector<bool> handed_on(plan_.num_slots, false);
+    // After the step nothing may be left that came in from elsewhere.
+    const auto keep_for_step = [&](int32_t s) {
+      plan_.reset_slots.push_back(s);
+      plan_.dynamic_slots.push_back(s);
+      (*keep)[s] = true;
+    };
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      const PlanNode &variable = graph_.nodes[c.carry], &next = graph_.nodes[c.next.node];
+      if (variable.removed || !graph_.IsLoopVariable(variable)) continue;
+      if ((*keep)[scheduled_.slot_of[c.carry]]) keep_for_step(scheduled_.slot_of[c.carry]);
+      const int32_t from = slot(c.next);
+      handed_on[from] = true;
+      if (next.is_constant(c.next.output)) continue;
+      const auto& [first, last] = scheduled_.loops[variable.value_loop];
+      const int at = scheduled_.position[c.next.node];
+      if (at >= first && at <= last) {
+        keep_for_step(from);
+      } else if (!graph_.IsLoopVariable(next) || next.value_loop != variable.value_loop) {
+        (*users)[from].push_back(scheduled_.order[last]);
+      }
+    }
+    return handed_on;
+  }
+
+  // A variable of a raised loop is needed no more once the body has used it, unless it is handed on
+  // as it is; and its last value once the loop is over, unless somebody uses it there.
+  void ReleaseVariable(int i, const std::vector<int>& users, bool handed_on,
+                       const std::vector<int>& item_of, std::vector<std::vector<int32_t>>* after) {
+    const int loop = graph_.nodes[i].value_loop;
+    const int32_t s = scheduled_.slot_of[i];
+    const int end = scheduled_.loops[loop].second;
+    int last = -1;
+    std::vector<int> outside;
+    for (const int u : users) {
+      if (scheduled_.position[u] > end) {
+        outside.push_back(u);
+      } else if (last < 0 || scheduled_.position[u] > scheduled_.position[last]) {
+        last = u;
+      }
+    }
+    if (!handed_on && last >= 0 && IsInBodyOf(loop, last))
+      (*after)[ItemAfter(last, loop, item_of)].push_back(s);
+    const int user = outside.empty() ? -1 : LastUser(outside, i);
+    if (outside.empty()) {
+      (*after)[end_of_loop_[loop]].push_back(s);
+    } else if (user >= 0 && item_of[user] >= 0) {
+      (*after)[ItemAfter(user, graph_.nodes[i].loop, item_of)].push_back(s);
+    } else {
+      plan_.reset_slots.push_back(s);
+    }
   }
 
   // Which inputs the kernel of node i may write over: those that are dropped after it. What lies in

@@ -139,6 +139,7 @@ class Simplifier {
         if (value && AtSamePlace(n, i, *value)) Replace(static_cast<int>(id), i, *value);
       }
     }
+    for (PlanGraph::Carry& c : plan_.carries) c.next = Replaced(c.next);
   }
 
  private:
@@ -285,6 +286,7 @@ class Simplifier {
   static bool DoTheSame(const PlanNode& a, const PlanNode& b) {
     if (a.device != b.device || a.loop != b.loop || a.is_constant(0) != b.is_constant(0))
       return false;
+    if (a.in_body && !b.in_body) return false;  // b runs first
     if (a.is_constant(0)) {
       return a.is_on_accelerator(0) == b.is_on_accelerator(0) &&
              SameBytes(a.constants[0], b.constants[0]);

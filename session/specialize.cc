@@ -130,9 +130,10 @@ class Specializer {
     bool hold = true;
     for (const PlanGraph::Carry& c : plan_.carries) {
       Shape& assumed = plan_.nodes[c.carry].shapes[0];
-      Shape common = Common(assumed, plan_.nodes[c.next].shapes[0]);
+      Shape common = Common(assumed, plan_.nodes[c.next.node].shapes[c.next.output]);
       if (common == assumed) continue;
       assumed = round < kMostRounds ? std::move(common) : Shape::UnknownRank();
+      if (plan_.IsLoopVariable(plan_.nodes[c.carry])) variable_shapes_[c.carry] = assumed;
       hold = false;
     }
     return hold;
@@ -205,7 +206,9 @@ class Specializer {
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
     }
     // The op's own rule is for any iteration; what is here is the value that enters.
-    if (n.is_enter()) n.shapes[0] = inputs[0];
+    if (!n.is_enter()) return;
+    const auto assumed = variable_shapes_.find(static_cast<int>(&n - plan_.nodes.data()));
+    n.shapes[0] = assumed == variable_shapes_.end() ? inputs[0] : assumed->second;
   }
 
   static double CostByBytes(const PlanNode& n, const std::vector<Shape>& inputs) {
@@ -254,9 +257,15 @@ class Specializer {
            });
   }
 
+  bool EndsRaisedLoop(const PlanNode& n) const {
+    return n.loop >= 0 && plan_.loops[n.loop].is_raised() &&
+           &plan_.nodes[plan_.loops[n.loop].condition] == &n;
+  }
+
   // What calls functions is left to the step: to fold it would be to plan inside of a plan.
   bool Foldable(const PlanNode& n) const {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
+    if (plan_.IsLoopVariable(n) || EndsRaisedLoop(n)) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     if (CallsFunctions(*n.node)) return false;
     size_t bytes = 0;
@@ -318,6 +327,8 @@ class Specializer {
   const bool fold_;
   StepInfo step_;
   absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
+  // Of variables of raised loops that do not keep the shape they enter with, by node.
+  absl::flat_hash_map<int, Shape> variable_shapes_;
 };
 
 }  // namespace

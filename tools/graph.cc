@@ -115,7 +115,7 @@ void PrintNode(const proto::NodeDef& node, const OutputTypes& types, Console& co
 
 int Show(const GraphOptions& options, Console& console) {
   proto::MetaGraphDef meta;
-  const auto kind = ReadGraphFile(options.file, options.tags, &meta);
+  const auto kind = ReadAnyGraph(options.file, options.tags, &meta);
   if (!kind.ok()) return Fail(console, kind.status());
   const auto keep = NameFilter(options.name);
   if (!keep.ok()) return Fail(console, keep.status());
@@ -177,7 +177,7 @@ std::string Lack(const std::string& op, const OpCount& count,
 
 int Ops(const GraphOptions& options, Console& console) {
   proto::MetaGraphDef meta;
-  const auto kind = ReadGraphFile(options.file, options.tags, &meta);
+  const auto kind = ReadAnyGraph(options.file, options.tags, &meta);
   if (!kind.ok()) return Fail(console, kind.status());
   const proto::GraphDef& def = meta.graph_def();
   std::map<std::string, OpCount> ops;
@@ -251,7 +251,7 @@ Json DifferenceToJson(const GraphDifference& difference) {
 int Diff(const GraphOptions& options, Console& console) {
   proto::MetaGraphDef first, second;
   for (const auto& [file, meta] : {std::pair(&options.file, &first), {&options.other, &second}}) {
-    const auto kind = ReadGraphFile(*file, options.tags, meta);
+    const auto kind = ReadAnyGraph(*file, options.tags, meta);
     if (!kind.ok()) return Fail(console, kind.status());
   }
   const GraphDifference difference =
@@ -272,7 +272,7 @@ int Diff(const GraphOptions& options, Console& console) {
 
 int Dot(const GraphOptions& options, Console& console) {
   proto::MetaGraphDef meta;
-  const auto kind = ReadGraphFile(options.file, options.tags, &meta);
+  const auto kind = ReadAnyGraph(options.file, options.tags, &meta);
   if (!kind.ok()) return Fail(console, kind.status());
   const auto keep = NameFilter(options.name);
   if (!keep.ok()) return Fail(console, keep.status());

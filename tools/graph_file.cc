@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/file.h"
+#include "weir/core/graph_io.h"
 #include "weir/core/text_proto.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/meta_graph.pb.h"
@@ -36,18 +37,15 @@ bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
 
 absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::MetaGraphDef* meta) {
   const google::protobuf::LogSilencer silencer;  // a wrong guess is no error
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  const bool is_text = absl::EndsWith(path, ".pbtxt");
-  const auto parse = [&](google::protobuf::Message* message) -> absl::Status {
-    if (is_text) return ParseTextProto(bytes, path, message);
-    if (message->ParseFromString(bytes)) return absl::OkStatus();
-    return InvalidArgument(path, ": the bytes are no ", message->GetDescriptor()->name());
-  };
-  absl::Status parsed = parse(meta->mutable_graph_def());
+  absl::Status parsed = ReadGraphFile(path, meta->mutable_graph_def());
   if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+  if (!parsed.ok() && parsed.code() != absl::StatusCode::kInvalidArgument) return parsed;
   if (parsed.ok()) parsed = InvalidArgument(path, ": no node has a name and an op");
   meta->Clear();
-  if (parse(meta).ok() && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  const bool is_meta = absl::EndsWith(path, ".pbtxt") ? ParseTextProto(bytes, path, meta).ok()
+                                                      : meta->ParseFromString(bytes);
+  if (is_meta && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
   return InvalidArgument(parsed.message(), "; it is neither a GraphDef nor a MetaGraphDef");
 }
 
@@ -84,9 +82,9 @@ absl::Status ParseSavedModel(const std::string& path, const std::vector<std::str
 
 }  // namespace
 
-absl::StatusOr<GraphFileKind> ReadGraphFile(const std::string& path,
-                                            const std::vector<std::string>& tags,
-                                            proto::MetaGraphDef* meta) {
+absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
+                                           const std::vector<std::string>& tags,
+                                           proto::MetaGraphDef* meta) {
   if (!Files().IsDirectory(path)) return ParseGraphFile(path, meta);
   WEIR_RETURN_IF_ERROR(ParseSavedModel(path, tags, meta));
   return GraphFileKind::kSavedModel;

@@ -22,9 +22,9 @@ absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path);
 // The message as it is in the file: nothing is imported, so unknown ops are no error. A GraphDef
 // comes as the graph of a MetaGraphDef that is empty otherwise. Of a SavedModel: the meta graph
 // with exactly these tags, or the only one if `tags` is empty.
-absl::StatusOr<GraphFileKind> ReadGraphFile(const std::string& path,
-                                            const std::vector<std::string>& tags,
-                                            proto::MetaGraphDef* meta);
+absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
+                                           const std::vector<std::string>& tags,
+                                           proto::MetaGraphDef* meta);
 
 }  // namespace weir::tools
 

@@ -70,7 +70,7 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
     WEIR_RETURN_IF_ERROR(ImportGraphFile(*model.graph, path).status());
   } else {
     auto file = std::make_shared<proto::MetaGraphDef>();
-    WEIR_RETURN_IF_ERROR(ReadGraphFile(path, options.tags, file.get()).status());
+    WEIR_RETURN_IF_ERROR(ReadAnyGraph(path, options.tags, file.get()).status());
     WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, *file));
     model.file = std::move(file);
   }

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "weir/core/graph_io.h"
 #include "weir/ops/array.h"
+#include "weir/proto/graph.pb.h"
 
 namespace weir {
 namespace {
@@ -37,20 +38,40 @@ std::string ConstWithoutContent(const std::string& name) {
   return Head(1, bytes.size() + kBytes) + bytes;
 }
 
-TEST(LargeGraph, IsImportedNodeByNode) {
-  const std::string path = testing::TempDir() + "large.pb";
-  {
-    std::ofstream file(path, std::ios::binary);
+class LargeGraph : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream file(path_, std::ios::binary);
+    file << Field(4, "\x08" + Varint(kProducer));
     for (int i = 0; i < kConstants; ++i) {
       file << ConstWithoutContent("c" + std::to_string(i));
       file.seekp(static_cast<std::streamoff>(kBytes) - 1, std::ios::cur);
       file << static_cast<char>(i + 1);
     }
+    file << Field(kUnknownField, "kept");
     ASSERT_GT(static_cast<uint64_t>(file.tellp()), uint64_t{1} << 31);
   }
+  void TearDown() override { std::remove(path_.c_str()); }
+
+  static constexpr int kProducer = 1234, kUnknownField = 99;
+  const std::string path_ = testing::TempDir() + "large.pb";
+};
+
+TEST_F(LargeGraph, IsReadNodeByNode) {
+  proto::GraphDef def;
+  const absl::Status read = ReadGraphFile(path_, &def);
+  ASSERT_TRUE(read.ok()) << read;
+  EXPECT_EQ(def.versions().producer(), kProducer);
+  ASSERT_EQ(def.node_size(), kConstants);
+  EXPECT_EQ(def.node(4).name(), "c4");
+  const auto& unknown = def.GetReflection()->GetUnknownFields(def);
+  ASSERT_EQ(unknown.field_count(), 1);
+  EXPECT_EQ(unknown.field(0).length_delimited(), "kept");
+}
+
+TEST_F(LargeGraph, IsImportedNodeByNode) {
   Graph g;
-  const auto last = ImportGraphFile(g, path, {.return_elements = {"c4:0"}});
-  std::remove(path.c_str());
+  const auto last = ImportGraphFile(g, path_, {.return_elements = {"c4:0"}});
   ASSERT_TRUE(last.ok()) << last.status();
   ASSERT_EQ(g.num_nodes(), kConstants);
   for (int i = 0; i < kConstants; ++i) {

@@ -129,23 +129,27 @@ TEST_F(VariantGradientsTest, OfListsThatAreSplitAndJoined) {
 
 // A map with what was inserted for one key, then for another, and for the first one again.
 TEST_F(VariantGradientsTest, OfMaps) {
-  Check({{2}, {2}, {2}}, [&](const Outputs& x) {
-    const Output a = Const(g_, "a"), b = Const(g_, "b");
-    const Output map =
-        Insert(Insert(Output(AddNode(g_, "EmptyTensorMap", {})), a, Sin(x[0])), b, x[1] * x[1]);
-    const Output later = Insert(map, a, x[2] * x[0]);
-    return Product(Lookup(map, a), Lookup(map, b)) * Lookup(later, a);
-  });
+  Check({{2}, {2}, {2}},
+        [&](const Outputs& x) {
+          const Output a = Const(g_, "a"), b = Const(g_, "b");
+          const Output map = Insert(Insert(Output(AddNode(g_, "EmptyTensorMap", {})), a, Sin(x[0])),
+                                    b, x[1] * x[1]);
+          const Output later = Insert(map, a, x[2] * x[0]);
+          return Product(Lookup(map, a), Lookup(map, b)) * Lookup(later, a);
+        },
+        {.order = 2});
 }
 
 TEST_F(VariantGradientsTest, OfMapsFromWhichAKeyIsErased) {
-  Check({{2}, {2}}, [&](const Outputs& x) {
-    const Output a = Const(g_, 1), b = Const(g_, 2);
-    const Output map =
-        Insert(Insert(Output(AddNode(g_, "EmptyTensorMap", {})), a, Sin(x[0])), b, x[1] * x[1]);
-    const Output rest = AddOp("TensorMapErase", {map, b}, {{"value_dtype", DT_DOUBLE}});
-    return Product(Lookup(rest, a), x[1]);
-  });
+  Check({{2}, {2}},
+        [&](const Outputs& x) {
+          const Output a = Const(g_, 1), b = Const(g_, 2);
+          const Output map = Insert(Insert(Output(AddNode(g_, "EmptyTensorMap", {})), a, Sin(x[0])),
+                                    b, x[1] * x[1]);
+          const Output rest = AddOp("TensorMapErase", {map, b}, {{"value_dtype", DT_DOUBLE}});
+          return Product(Lookup(rest, a), x[1]);
+        },
+        {.order = 2});
 }
 
 TEST_F(VariantGradientsTest, OfOptionals) {

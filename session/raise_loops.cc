@@ -1,0 +1,341 @@
+#include <algorithm>
+#include <optional>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "weir/session/branches.h"
+#include "weir/session/plan.h"
+
+// While loops that run as loops.
+//
+// Old control flow spells a loop out in nodes that pass values: of each variable an Enter, a Merge,
+// a Switch, a NextIteration and an Exit, one LoopCond for all, and everything in the body has to
+// look whether it is dead. Nearly all loops are made by one pattern (Python's while_loop, Weir's
+// WhileLoop), which is recognised here:
+//
+//   * each non-constant Enter leads to one Merge with one NextIteration, and nowhere else;
+//   * one LoopCond decides all Switches whose values leave the loop or go round;
+//   * what is sent out when it is false goes to Exits alone;
+//   * what goes round stands under no other condition, and the loop itself under none that is left.
+//
+// Such a loop is raised: it has variables, a condition and a body. An Enter is a variable that
+// holds its value over the iterations; who took the Merge, the Switch or the Exit takes the
+// variable, or whatever value went into the Switch, and these nodes are gone. Only the LoopCond
+// stays, where the order has a mark that ends the loop: what makes the condition comes before it
+// (order.cc), and the body, that is whatever depended on a Switch having gone to the side of true,
+// comes after it and is never dead because of the loop. NextIterations are what the carries say,
+// and a variable that each iteration hands on unchanged is the value that enters. So is a constant
+// Enter.
+//
+// Values of a raised loop are used outside of it without an Exit: they are the last ones. Loops in
+// loops are raised from the outside in; one in a branch that may not be taken is left as it is, and
+// so is everything that does not fit. Native frames are the path that is always right.
+namespace weir {
+
+bool PlanGraph::IsLoopVariable(const PlanNode& node) const {
+  return node.is_enter() && node.value_loop >= 0 && loops[node.value_loop].is_raised() &&
+         !node.node->attr<bool>("is_constant");
+}
+
+bool PlanGraph::IsInside(const PlanNode& node, int loop) const {
+  int around = node.loop;  // outer loops have smaller numbers
+  while (around > loop) around = loops[around].parent;
+  return around == loop;
+}
+
+int PlanGraph::LoopLeft(const PlanNode& variable, const PlanNode& user) const {
+  return !IsLoopVariable(variable) || IsInside(user, variable.value_loop) ? -1
+                                                                          : variable.value_loop;
+}
+
+namespace {
+
+bool IsOp(const PlanNode& n, absl::string_view op) {
+  return n.kind == PlanNode::Kind::kOp && n.node->op_name() == op;
+}
+
+class LoopRaiser {
+ public:
+  explicit LoopRaiser(PlanGraph& plan) : plan_(plan), count_(static_cast<int>(plan.nodes.size())) {}
+
+  void Run() {
+    conditions_ = FindConditions(plan_);
+    FindUsers();
+    for (size_t l = 0; l < plan_.loops.size(); ++l) {
+      const int condition = LoopCondOf(static_cast<int>(l));
+      if (condition >= 0 && IsRegular(static_cast<int>(l), condition))
+        plan_.loops[l].condition = condition;
+    }
+    if (absl::c_none_of(plan_.loops, [](const PlanLoop& l) { return l.is_raised(); })) return;
+    for (int i = 0; i < count_; ++i) FindBody(i);
+    for (int i = 0; i < count_; ++i) Pass(i);
+    CloseLoops();
+    for (int i = 0; i < count_; ++i) Rewire(i);
+    for (PlanValue& v : plan_.fetches) v = Resolve(v);
+    for (int& target : plan_.targets) target = EndOf(target);
+    DropRemoved(plan_);
+  }
+
+ private:
+  struct Use {
+    int node, input;
+  };
+
+  void FindUsers() {
+    users_.resize(count_);
+    waited_for_.assign(count_, false);
+    members_.resize(plan_.loops.size());
+    next_of_.assign(count_, PlanValue());
+    for (int i = 0; i < count_; ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      for (size_t k = 0; k < n.inputs.size(); ++k)
+        users_[n.inputs[k].node].push_back({i, static_cast<int>(k)});
+      for (const int control : n.controls) waited_for_[control] = true;
+      if (n.loop >= 0) members_[n.loop].push_back(i);
+      if (n.is_enter() && n.value_loop >= 0) members_[n.value_loop].push_back(i);
+    }
+    for (const PlanGraph::Carry& c : plan_.carries) next_of_[c.carry] = c.next;
+  }
+
+  bool IsCarry(const PlanValue& v) const {
+    return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
+  }
+
+  // ---- which loops are regular
+
+  // The only one; -1 if there is another or none.
+  int LoopCondOf(int l) const {
+    int found = -1;
+    for (const int i : members_[l]) {
+      if (!IsOp(plan_.nodes[i], "LoopCond")) continue;
+      if (found >= 0) return -1;
+      found = i;
+    }
+    return found;
+  }
+
+  bool IsRegular(int l, int condition) const {
+    if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_raised()) return false;
+    if (waited_for_[condition] || !OnlyDecides(condition)) return false;
+    return absl::c_all_of(members_[l],
+                          [&](int i) { return Fits(plan_.nodes[i], i, l, condition); });
+  }
+
+  bool OnlyDecides(int condition) const {
+    return absl::c_all_of(users_[condition], [&](const Use& use) {
+      return IsOp(plan_.nodes[use.node], "Switch") && use.input == 1;
+    });
+  }
+
+  bool Fits(const PlanNode& n, int i, int l, int condition) const {
+    if (n.kind == PlanNode::Kind::kCarry) {
+      return users_[i].size() == 1 && IsOp(plan_.nodes[users_[i][0].node], "Merge");
+    }
+    if (n.kind != PlanNode::Kind::kOp) return true;
+    const std::string& op = n.node->op_name();
+    if (n.is_enter() && n.value_loop == l) {
+      if (n.node->attr<bool>("is_constant")) return true;
+      return op == "Enter" && !waited_for_[i] && users_[i].size() == 1 &&
+             IsVariable(users_[i][0].node);
+    }
+    if (absl::c_any_of(n.inputs, [&](const PlanValue& v) { return IsCarry(v); }))
+      return IsVariable(i) && IsUnconditional(conditions_[i], {});
+    if (op == "RefSwitch") return n.inputs[1].node != condition;
+    if (op == "Switch" && n.inputs[1].node == condition) return Divides(n, i);
+    if (op == "Exit") {
+      return n.controls.empty() && IsOp(plan_.nodes[n.inputs[0].node], "Switch") &&
+             n.inputs[0].output == 0 && plan_.nodes[n.inputs[0].node].inputs[1].node == condition &&
+             IsSamePlace({i, 0}, n.inputs[0]);
+    }
+    if (op == "NextIteration") {
+      return n.controls.empty() && !waited_for_[i] && users_[i].empty() &&
+             IsSamePlace({i, 0}, n.inputs[0]) &&
+             IsUnconditional(conditions_[i], {PlanValue{condition, 0}, 1});
+    }
+    return op != "RefExit" && op != "RefNextIteration";
+  }
+
+  // A Merge of the value that enters and the one that comes round.
+  bool IsVariable(int i) const {
+    const PlanNode& n = plan_.nodes[i];
+    if (!IsOp(n, "Merge") || n.inputs.size() != 2 || !n.controls.empty()) return false;
+    const int at = IsCarry(n.inputs[0]) ? 1 : 0;
+    const PlanNode& enter = plan_.nodes[n.inputs[at].node];
+    const PlanValue& carry = n.inputs[1 - at];
+    if (!IsOp(enter, "Enter") || enter.value_loop != n.loop || !IsCarry(carry)) return false;
+    if (enter.node->attr<bool>("is_constant")) return false;
+    const PlanValue next = next_of_[carry.node];
+    return IsSamePlace({i, 0}, n.inputs[at]) && IsSamePlace({i, 0}, next) &&
+           absl::c_all_of(users_[i], [&](const Use& use) {
+             return plan_.nodes[use.node].inputs[use.input].output == 0;
+           });
+  }
+
+  // The side of false leads to Exits alone.
+  bool Divides(const PlanNode& n, int i) const {
+    if (!n.controls.empty() || waited_for_[i] || IsRef(n.node->output_type(0))) return false;
+    if (!IsSamePlace({i, 0}, n.inputs[0])) return false;
+    return absl::c_all_of(users_[i], [&](const Use& use) {
+      const PlanNode& user = plan_.nodes[use.node];
+      return user.inputs[use.input].output == 1 || IsOp(user, "Exit");
+    });
+  }
+
+  // What is fed has no device, and lies in host memory.
+  bool IsSamePlace(const PlanValue& a, const PlanValue& b) const {
+    const PlanNode &x = plan_.nodes[a.node], &y = plan_.nodes[b.node];
+    const auto is_host = [](const PlanNode& n) {
+      return n.device == nullptr || n.device->is_host();
+    };
+    return (x.device == y.device || (is_host(x) && is_host(y))) &&
+           x.is_on_accelerator(a.output) == y.is_on_accelerator(b.output);
+  }
+
+  // Nothing but `allowed` and the LoopConds of loops that are raised already.
+  bool IsUnconditional(const Conditions& conditions, const Condition& allowed) const {
+    return absl::c_all_of(conditions,
+                          [&](const Condition& c) { return c == allowed || IsRaised(c); });
+  }
+  bool IsRaised(const Condition& c) const {
+    if (c.pred.output < 0 || c.side != 1 || !IsOp(plan_.nodes[c.pred.node], "LoopCond"))
+      return false;
+    const int loop = plan_.nodes[c.pred.node].loop;
+    return loop >= 0 && plan_.loops[loop].condition == c.pred.node;
+  }
+
+  // ---- what becomes of their nodes
+
+  bool IsDivider(const PlanNode& n) const {
+    return IsOp(n, "Switch") && n.loop >= 0 && plan_.loops[n.loop].is_raised() &&
+           n.inputs[1].node == plan_.loops[n.loop].condition;
+  }
+
+  // In topological order: what an iteration does only once the condition has been found true.
+  void FindBody(int i) {
+    PlanNode& n = plan_.nodes[i];
+    if (n.loop < 0 || !plan_.loops[n.loop].is_raised()) return;
+    const auto follows = [&](int id) {
+      const PlanNode& before = plan_.nodes[id];
+      if (before.value_loop != n.loop) return false;
+      return before.is_exit() ? plan_.loops[before.loop].in_body
+                              : !before.is_enter() && before.in_body;
+    };
+    n.in_body =
+        absl::c_any_of(n.controls, follows) || absl::c_any_of(n.inputs, [&](const PlanValue& v) {
+          return follows(v.node) || (v.output == 1 && IsDivider(plan_.nodes[v.node]));
+        });
+    if (n.is_enter() && n.in_body) plan_.loops[n.value_loop].in_body = true;
+  }
+
+  // Takes out the node if all it does is to pass a value in a raised loop.
+  void Pass(int i) {
+    PlanNode& n = plan_.nodes[i];
+    const int loop = n.is_enter() ? n.value_loop : n.loop;
+    if (loop < 0 || !plan_.loops[loop].is_raised()) return;
+    if (n.kind == PlanNode::Kind::kCarry) {
+      n.removed = true;
+    } else if (IsOp(n, "Merge") && absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
+      const int at = IsCarry(n.inputs[0]) ? 1 : 0;
+      carry_of_[n.inputs[at].node] = n.inputs[1 - at].node;
+      TakeOut(i, 1, n.inputs[at]);
+    } else if (IsDivider(n)) {
+      TakeOut(i, 2, n.inputs[0]);
+    } else if (IsOp(n, "Exit")) {
+      TakeOut(i, 1, n.inputs[0]);
+    } else if (IsOp(n, "NextIteration")) {
+      n.removed = true;
+    } else if (IsOp(n, "Enter") && n.node->attr<bool>("is_constant")) {
+      if (CanGo(i)) TakeOut(i, 1, n.inputs[0]);
+    }
+  }
+
+  // An Enter need not stand between the value and its users. (One that takes what leaves its own
+  // loop stays, for OrderNodes to find the cycle.)
+  bool CanGo(int i) const {
+    const PlanNode &n = plan_.nodes[i], &source = plan_.nodes[n.inputs[0].node];
+    return n.controls.empty() && !waited_for_[i] && !absl::c_linear_search(plan_.targets, i) &&
+           !(source.is_exit() && source.loop == n.value_loop) && IsSamePlace({i, 0}, n.inputs[0]);
+  }
+
+  void TakeOut(int i, int num_outputs, const PlanValue& value) {
+    plan_.nodes[i].removed = true;
+    for (int k = 0; k < num_outputs; ++k) instead_[{i, k}] = value;
+  }
+
+  PlanValue Resolve(PlanValue v) const {
+    for (auto it = instead_.find({v.node, v.output}); it != instead_.end();
+         it = instead_.find({v.node, v.output}))
+      v = it->second;
+    return v;
+  }
+
+  // The same, through nodes that pass values on.
+  PlanValue Origin(PlanValue v) const {
+    for (v = Resolve(v);; v = Resolve(plan_.nodes[v.node].inputs[0])) {
+      const PlanNode& n = plan_.nodes[v.node];
+      if (!IsOp(n, "Identity") || !n.controls.empty() || !IsSamePlace(v, n.inputs[0])) return v;
+    }
+  }
+
+  void CloseLoops() {
+    std::vector<PlanGraph::Carry> carries;
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      if (!plan_.nodes[c.carry].removed) carries.push_back(c);
+    }
+    for (int i = 0; i < count_; ++i) {
+      const auto carry = carry_of_.find(i);
+      if (carry == carry_of_.end()) continue;
+      const PlanValue next = plan_.nodes[next_of_[carry->second].node].inputs[0];
+      if (Origin(next) == PlanValue{i, 0} && CanGo(i)) {
+        TakeOut(i, 1, plan_.nodes[i].inputs[0]);
+      } else {
+        carries.push_back({i, next});
+      }
+    }
+    for (PlanGraph::Carry& c : carries) c.next = Resolve(c.next);
+    plan_.carries = std::move(carries);
+  }
+
+  // What ends when the node did.
+  int EndOf(int i) const {
+    const PlanNode& n = plan_.nodes[i];
+    return n.removed ? plan_.loops[n.is_enter() ? n.value_loop : n.loop].condition : i;
+  }
+
+  void Rewire(int i) {
+    PlanNode& n = plan_.nodes[i];
+    if (n.removed) return;
+    for (PlanValue& v : n.inputs) v = Resolve(v);
+    // In a loop, what waited for the first value of an iteration waits for nothing any more.
+    absl::flat_hash_set<int> controls;
+    for (const int control : n.controls) {
+      const PlanNode& before = plan_.nodes[control];
+      if (!before.removed || n.loop != before.loop) controls.insert(EndOf(control));
+    }
+    n.controls.assign(controls.begin(), controls.end());
+    absl::c_sort(n.controls);
+    const Conditions& conditions = conditions_[i];
+    n.may_be_dead = n.may_be_dead &&
+                    (IsOp(n, "Switch") || IsOp(n, "RefSwitch") ||
+                     absl::c_any_of(conditions, [&](const Condition& c) { return !IsRaised(c); }));
+  }
+
+  PlanGraph& plan_;
+  const int count_;
+  std::vector<Conditions> conditions_;      // by node
+  std::vector<std::vector<Use>> users_;     // by node
+  std::vector<bool> waited_for_;            // by node: by a control edge
+  std::vector<std::vector<int>> members_;   // by loop, with its Enters
+  std::vector<PlanValue> next_of_;          // by kCarry
+  absl::flat_hash_map<int, int> carry_of_;  // by Enter that is a variable: its kCarry
+  absl::flat_hash_map<std::pair<int, int>, PlanValue> instead_;  // of an output of a node taken out
+};
+
+}  // namespace
+
+void RaiseLoops(PlanGraph& plan) {
+  if (!plan.loops.empty()) LoopRaiser(plan).Run();
+}
+
+}  // namespace weir
