@@ -22,6 +22,8 @@ Output ZerosForSwitch(const Output& y) {
   Node* sides = AddNode("Switch", {y.node->input(0), y.node->input(1)});
   if (sides == nullptr) return Output();
   const Output side(sides, y.index);
+  // A list's zero has as many elements, a map's none: only the value tells.
+  if (y.dtype() == DT_VARIANT) return ZerosLike(side, DT_INVALID, {}, /*optimize=*/false);
   const Operation pivot = AddOp("Identity", {side});
   if (y.dtype() == DT_RESOURCE) {
     const HandleData* handle = y.node->output_handle(y.index);

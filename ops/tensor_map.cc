@@ -40,7 +40,22 @@ Grads InsertGradient(GradContext& g) {
   return {grads[1], Grad(), grads[0]};
 }
 
-Grads EraseGradient(GradContext& g) { return {g.dy(0)}; }
+// What came for the key was for other maps that were added to this one: the gradient of a gradient
+// has such sums.
+Grads EraseGradient(GradContext& g) {
+  const Output dmap = g.dy(0), key = g.x(1);
+  const DataType value_dtype = g.attr<DataType>("value_dtype");
+  const Output has_key = AddOp("TensorMapHasKey", {dmap, key});
+  if (!has_key) return {};
+  const Outputs rest = Cond(
+      has_key,
+      [&] {
+        return Outputs{AddOp("TensorMapErase", {dmap, key}, {{"value_dtype", value_dtype}})};
+      },
+      [&] { return Outputs{dmap}; });
+  if (rest.empty()) return {};
+  return {rest[0], Grad()};
+}
 
 }  // namespace
 
