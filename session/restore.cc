@@ -5,6 +5,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/container/node_hash_map.h"
 #include "weir/core/bundle.h"
 #include "weir/session/saver.h"
 #include "weir/session/uninitialized.h"
@@ -37,12 +39,14 @@ bool Reads(const Node& node) {
 }
 
 // The nodes that `target` depends on, itself included.
-std::vector<Node*> NodesBefore(Node* target) {
-  std::vector<Node*> nodes = {target};
-  absl::flat_hash_set<const Node*> seen = {target};
+std::vector<Node*> NodesBefore(const Graph& graph, Node* target) {
+  std::vector<Node*> nodes;
+  std::vector<bool> seen(graph.num_nodes(), false);
   const auto visit = [&](Node* node) {
-    if (seen.insert(node).second) nodes.push_back(node);
+    if (!seen[node->id()]) nodes.push_back(node);
+    seen[node->id()] = true;
   };
+  visit(target);
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = *nodes[i];
     for (const Output& input : node.inputs()) visit(input.node);
@@ -51,11 +55,19 @@ std::vector<Node*> NodesBefore(Node* target) {
   return nodes;
 }
 
+// An assignment, and the shape in which the value reaches it.
+struct Assignment {
+  const Node* node = nullptr;
+  Shape shape;
+  bool stands_alone = false;  // to set the variable comes to the same
+};
+
 // One output of a reading node.
 struct Wanted {
   Output output;
   std::string path, name, slice;
   Shape shape;
+  absl::InlinedVector<Assignment, 1> assignments;  // that it flows to
   // The variable whose memory it is read into, and the assignment that this stands for; if null,
   // the value is read here.
   std::shared_ptr<VariableState> variable;
@@ -126,8 +138,7 @@ absl::Status ForEach(Session& session, std::vector<Wanted>* wanted, const F& fn)
 
 // A restored value on its way to the variable it is for.
 struct Flowing {
-  Output from;       // the reading node's
-  std::string name;  // in the checkpoint
+  Wanted* from = nullptr;
   Shape shape;
   bool only_way = false;  // it goes nowhere else
 };
@@ -145,17 +156,52 @@ absl::Status CheckAssignment(const Node& assign, const Flowing& value) {
   return InvalidArgument(
       "Assign requires shapes of both tensors to match. lhs shape= ", declared.ToString(),
       " rhs shape= ", value.shape.ToString(), ": variable ", target.node->name(),
-      " cannot take tensor ", value.name, " of the checkpoint; nothing was restored");
+      " cannot take tensor ", value.from->name, " of the checkpoint; nothing was restored");
 }
 
-// What the nodes that run here do with one another's values.
-struct Uses {
-  explicit Uses(const std::vector<Node*>& nodes) {
+// What the nodes that run here do with one another's values. There may be a hundred thousand of
+// them, so nothing here is looked up by name, and a variable's key is made once.
+class Uses {
+ public:
+  Uses(const Graph& graph, const std::vector<Node*>& nodes)
+      : first_(graph.num_nodes(), -1), awaited_(graph.num_nodes()), is_shared_(graph.num_nodes()) {
+    int outputs = 0;
     for (const Node* node : nodes) {
-      for (const Output& input : node->inputs()) ++of_values[input];
-      if (IsVariable(*node)) ++of_variables[VariableKey(*node)];
-      if (node->op_name() != "NoOp") Await(*node);
+      first_[node->id()] = outputs;
+      outputs += node->num_outputs();
     }
+    counts_.assign(outputs, 0);
+    for (const Node* node : nodes) {
+      for (const Output& input : node->inputs()) ++counts_[IndexOf(input)];
+      if (IsVariable(*node)) AddVariable(*node);
+      if (!node->control_inputs().empty() && node->op_name() != "NoOp") Await(*node);
+    }
+  }
+  // Of all outputs of the nodes, without gaps.
+  int IndexOf(const Output& value) const { return first_[value.node->id()] + value.index; }
+  int num_outputs() const { return static_cast<int>(counts_.size()); }
+  int Count(const Output& value) const { return counts_[IndexOf(value)]; }
+  // The value is taken once, and nothing happens in between.
+  bool IsOnlyStep(const Node& node) const {
+    return node.control_inputs().empty() && !awaited_[node.id()] &&
+           (node.num_outputs() == 0 || Count(node.output(0)) <= 1);
+  }
+  // The assignment is all that is done with its variable, and nobody waits for it but the restore
+  // op.
+  bool IsAlone(const Node& assign) const {
+    const Node& target = *assign.input(0).node;
+    return IsVariable(target) && IsOnlyStep(assign) && Count(assign.input(0)) == 1 &&
+           !is_shared_[target.id()] && (assign.num_outputs() == 0 || Count(assign.output(0)) == 0);
+  }
+  const std::pair<std::string, std::string>& KeyOf(const Node& variable) const {
+    return keys_.at(&variable);
+  }
+
+ private:
+  void AddVariable(const Node& node) {
+    const auto& key = keys_.emplace(&node, VariableKey(node)).first->second;
+    const auto [first, is_new] = nodes_.emplace(key, &node);
+    if (!is_new) is_shared_[node.id()] = is_shared_[first->second->id()] = true;
   }
   void Await(const Node& node) {
     std::vector<const Node*> stack = {&node};
@@ -163,92 +209,73 @@ struct Uses {
       const Node* const waiting = stack.back();
       stack.pop_back();
       for (const Node* control : waiting->control_inputs()) {
-        if (awaited.insert(control).second && control->op_name() == "NoOp")
-          stack.push_back(control);
+        if (!awaited_[control->id()] && control->op_name() == "NoOp") stack.push_back(control);
+        awaited_[control->id()] = true;
       }
     }
   }
-  // The value is taken once, and nothing happens in between.
-  bool IsOnlyStep(const Node& node) const {
-    const bool taken = node.num_outputs() > 0 && Count(node.output(0)) > 0;
-    return node.control_inputs().empty() && !awaited.contains(&node) &&
-           (!taken || Count(node.output(0)) == 1);
-  }
-  int Count(const Output& value) const {
-    const auto found = of_values.find(value);
-    return found == of_values.end() ? 0 : found->second;
-  }
-  // The assignment is all that is done with its variable, and nobody waits for it but the restore
-  // op.
-  bool IsAlone(const Node& assign) const {
-    const Node& target = *assign.input(0).node;
-    return IsVariable(target) && IsOnlyStep(assign) && Count(assign.input(0)) == 1 &&
-           of_variables.at(VariableKey(target)) == 1 &&
-           (assign.num_outputs() == 0 || Count(assign.output(0)) == 0);
-  }
 
-  absl::flat_hash_map<Output, int> of_values;
-  absl::flat_hash_map<std::pair<std::string, std::string>, int> of_variables;
-  absl::flat_hash_set<const Node*> awaited;  // by control edges, perhaps of groups, to other nodes
+  std::vector<int> first_;       // by node: the index of its first output
+  std::vector<int> counts_;      // by output
+  std::vector<bool> awaited_;    // by control edges, perhaps of groups, to other nodes
+  std::vector<bool> is_shared_;  // variables that another node is, too
+  absl::node_hash_map<const Node*, std::pair<std::string, std::string>> keys_;
+  absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, const Node*> nodes_;
 };
 
-// An assignment, and the shape in which the value reaches it.
-struct Assignment {
-  const Node* node = nullptr;
-  Shape shape;
-  bool stands_alone = false;  // to set the variable comes to the same
-};
-
-// Where the values go.
-struct Flow {
-  absl::flat_hash_set<std::string> variables;                        // names
-  absl::flat_hash_map<Output, std::vector<Assignment>> assignments;  // by value
-};
-
-// Follows the values to the assignments, and checks that they fit.
-absl::StatusOr<Flow> FollowValues(const std::vector<Node*>& nodes,
-                                  const std::vector<Wanted>& wanted) {
-  static const auto* const kTakers =
-      new absl::flat_hash_set<std::string>{"Assign", "AssignVariableOp", "Identity", "Reshape"};
+// Follows the values to the assignments, and checks that they fit. Gives the names of the variables
+// that are assigned to.
+absl::StatusOr<absl::flat_hash_set<std::string>> FollowValues(const Graph& graph,
+                                                              const std::vector<Node*>& nodes,
+                                                              const Uses& uses,
+                                                              std::vector<Wanted>* wanted) {
+  const auto find = [&](absl::string_view op) { return graph.ops().Find(op); };
+  const OpSpec *const reshape = find("Reshape"), *const identity = find("Identity"),
+                      *const assign = find("Assign"),
+                      *const assign_resource = find("AssignVariableOp");
+  const auto passes = [&](const Node* node) {
+    return &node->op() == identity || &node->op() == reshape;
+  };
   std::vector<const Node*> takers;
-  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(takers),
-               [](const Node* node) { return kTakers->contains(node->op_name()); });
-  const Uses uses(nodes);
-  Flow out;
-  absl::flat_hash_map<Output, Flowing> flowing;
-  for (const Wanted& w : wanted)
-    flowing[w.output] = {w.output, w.name, w.shape, uses.Count(w.output) == 1};
-  absl::flat_hash_set<const Node*> seen;
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(takers), [&](const Node* node) {
+    return passes(node) || &node->op() == assign || &node->op() == assign_resource;
+  });
+  absl::flat_hash_set<std::string> variables;
+  std::vector<Flowing> flowing(uses.num_outputs());
+  for (Wanted& w : *wanted)
+    flowing[uses.IndexOf(w.output)] = {&w, w.shape, uses.Count(w.output) == 1};
+  std::vector<bool> seen(graph.num_nodes());
   // Those that were found last come first, as a rule; go round until nothing is new.
   std::reverse(takers.begin(), takers.end());
   for (bool again = true; again;) {
     again = false;
     for (const Node* node : takers) {
-      const bool passes = node->op_name() == "Identity" || node->op_name() == "Reshape";
-      const auto found = flowing.find(node->input(passes ? 0 : 1));
-      if (found == flowing.end() || !seen.insert(node).second) continue;
-      Flowing value = found->second;
-      if (!passes) {
+      const Flowing& found = flowing[uses.IndexOf(node->input(passes(node) ? 0 : 1))];
+      if (found.from == nullptr || seen[node->id()]) continue;
+      seen[node->id()] = true;
+      Flowing value = found;
+      if (!passes(node)) {
         WEIR_RETURN_IF_ERROR(CheckAssignment(*node, value));
-        out.variables.insert(node->input(0).node->name());
-        out.assignments[value.from].push_back(
+        variables.insert(node->input(0).node->name());
+        value.from->assignments.push_back(
             {node, value.shape, value.only_way && uses.IsAlone(*node)});
         continue;
       }
       value.only_way &= uses.IsOnlyStep(*node);
-      if (node->op_name() == "Reshape") {
+      if (&node->op() == reshape) {
         const Shape& target = node->output_shape(0);
         if (target.IsFullyDefined() && target.num_elements() != value.shape.num_elements()) {
-          return InvalidArgument("tensor ", value.name, " of the checkpoint has shape ",
+          return InvalidArgument("tensor ", value.from->name, " of the checkpoint has shape ",
                                  value.shape.ToString(), ", which cannot be reshaped to ",
                                  target.ToString(), "; nothing was restored");
         }
         value.shape = target;
       }
-      again |= flowing.emplace(node->output(0), std::move(value)).second;
+      flowing[uses.IndexOf(node->output(0))] = std::move(value);
+      again = true;
     }
   }
-  return out;
+  return variables;
 }
 
 // The memory is the variable's alone, and has the value's shape. Needs the variable's mutex.
@@ -259,17 +286,16 @@ bool HasRoom(const VariableState& variable, const Wanted& w) {
 }
 
 // Chooses the values that are read into their variables' memory.
-void ChooseMemory(Session& session, const Flow& flow, std::vector<Wanted>* wanted) {
+void ChooseMemory(Session& session, const Uses& uses, std::vector<Wanted>* wanted) {
   // Two readings of a small value take longer than memory for it.
   constexpr size_t kSmallBytes = size_t{1} << 16, kKeptBytes = size_t{1} << 25;
   size_t kept = 0;
   absl::flat_hash_set<const VariableState*> taken;
   for (Wanted& w : *wanted) {
-    const auto found = flow.assignments.find(w.output);
-    if (!w.slice.empty() || found == flow.assignments.end() || found->second.size() != 1) continue;
-    if (found->second[0].shape != w.shape || !found->second[0].stands_alone) continue;
-    const Node& assign = *found->second[0].node;
-    const auto [container, name] = VariableKey(*assign.input(0).node);
+    if (!w.slice.empty() || w.assignments.size() != 1) continue;
+    if (w.assignments[0].shape != w.shape || !w.assignments[0].stands_alone) continue;
+    const Node& assign = *w.assignments[0].node;
+    const auto& [container, name] = uses.KeyOf(*assign.input(0).node);
     auto variable = session.resources().Lookup<VariableState>(container, name);
     if (variable == nullptr || !taken.insert(variable.get()).second) continue;
     const std::lock_guard<std::mutex> lock(variable->mutex());
@@ -344,15 +370,16 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
   Node* restore = graph.FindNode(def.restore_op_name);
   if (restore == nullptr)
     return NotFound("the graph has no restore op '", def.restore_op_name, "'");
-  const std::vector<Node*> nodes = NodesBefore(restore);
+  const std::vector<Node*> nodes = NodesBefore(graph, restore);
   std::vector<Node*> readers;
   std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(readers),
                [](const Node* node) { return Reads(*node); });
   WEIR_ASSIGN_OR_RETURN(std::vector<Wanted> wanted,
                         ListWanted(session, readers, filename, pattern));
   WEIR_ASSIGN_OR_RETURN(const Readers checkpoints, FindAll(&wanted));
-  WEIR_ASSIGN_OR_RETURN(Flow flow, FollowValues(nodes, wanted));
-  ChooseMemory(session, flow, &wanted);
+  const Uses uses(graph, nodes);
+  WEIR_ASSIGN_OR_RETURN(auto variables, FollowValues(graph, nodes, uses, &wanted));
+  ChooseMemory(session, uses, &wanted);
   const auto read = [&](Wanted& w) -> absl::Status {
     CheckpointReader& reader = *checkpoints.at(w.path);
     if (w.variable == nullptr) {
@@ -376,7 +403,7 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
     if (w.variable == nullptr) return absl::OkStatus();
     return SetVariable(*checkpoints.at(w.path), w);
   }));
-  RestoredCheckpoint::Of(session.resources())->Set(path, std::move(flow.variables));
+  RestoredCheckpoint::Of(session.resources())->Set(path, std::move(variables));
   return absl::OkStatus();
 }
 

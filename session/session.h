@@ -29,8 +29,8 @@ struct SessionOptions {
   bool log_device_placement = false;
   // Optimisations by name that are not to be applied: "arithmetic_identities",
   // "common_subexpressions", "constant_folding", "fusion", "in_place", "memory_plan", "no_ops",
-  // "parallel_tasks", "unused_values". Results do not depend on them, but for the rounding of sums
-  // that are fused.
+  // "parallel_tasks", "raised_loops", "unused_values". Results do not depend on them, but for the
+  // rounding of sums that are fused.
   std::set<std::string> disable;
   // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and
