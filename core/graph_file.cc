@@ -70,9 +70,14 @@ bool ReadField(CodedInputStream& in, uint32_t tag, int64_t left, proto::GraphDef
   constexpr uint32_t kNode = WireFormatLite::MakeTag(proto::GraphDef::kNodeFieldNumber,
                                                      WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
   if (tag == kNode) return ReadMessage(in, left, def->add_node());
-  google::protobuf::io::StringOutputStream appended(rest);
-  CodedOutputStream out(&appended);
-  return WireFormatLite::SkipField(&in, tag, &out);
+  std::string field;
+  {
+    google::protobuf::io::StringOutputStream written(&field);
+    CodedOutputStream out(&written);
+    if (!WireFormatLite::SkipField(&in, tag, &out)) return false;
+  }
+  rest->append(field);
+  return true;
 }
 
 absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
@@ -97,9 +102,9 @@ absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
     at += in.CurrentPosition();
   }
   WEIR_RETURN_IF_ERROR(bytes.status());
+  if (rest.size() > std::numeric_limits<int>::max()) return corrupt("what is not a node");
   CodedInputStream in(reinterpret_cast<const uint8_t*>(rest.data()), static_cast<int>(rest.size()));
-  const bool fits = rest.size() <= std::numeric_limits<int>::max();
-  if (!fits || !def->MergePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
+  if (!def->MergePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
     return corrupt("what is not a node");
   return absl::OkStatus();
 }

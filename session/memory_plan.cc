@@ -2,6 +2,7 @@
 #include <map>
 #include <queue>
 
+#include "absl/container/flat_hash_set.h"
 #include "weir/session/plan.h"
 
 // Where values lie. Every value whose shape is known before the step gets a place in an arena that
@@ -61,9 +62,9 @@ class MemoryPlanner {
     bool apart = false;                         // does not lie in the arena
     int32_t root = -1;                          // the slot of the node that makes it
     bool is_variable = false, swapped = false;  // of a raised loop; with its next value
-    std::vector<int> entered;                   // other classes that a variable's value may be in
-    int merged_by = -1;  // the Merge whose output it is, if that takes up what goes round
-    int loop = -1;       // of the node that makes it
+    int merged_by = -1;     // the Merge whose output it is, if that takes up what goes round
+    int loop = -1;          // of the node that makes it
+    int rewritten_in = -1;  // the loop whose iterations give it another value
     int last_position = -1;
     std::vector<std::pair<int, int>> users;  // task -> last position in it
     int block = -1;
@@ -84,18 +85,7 @@ class MemoryPlanner {
   void FindClasses() {
     class_of_.assign(plan_.num_slots, -1);
     const auto use = [&](int c, int node) {
-      if (c < 0) return;
-      const int task = s_.task_of[node];
-      Class& cls = classes_[c];
-      const int position = LastUse(cls.loop, node);
-      cls.last_position = std::max(cls.last_position, position);
-      for (auto& [t, p] : cls.users) {
-        if (t == task) {
-          p = std::max(p, position);
-          return;
-        }
-      }
-      cls.users.emplace_back(task, position);
+      if (c >= 0) Use(classes_[c], s_.task_of[node], LastUse(classes_[c].loop, node));
     };
     for (const int i : s_.order) {
       const PlanNode& n = graph_.nodes[i];
@@ -110,6 +100,7 @@ class MemoryPlanner {
           classes_[c].loop = n.loop;
           classes_[c].root = slot(i, k);
           classes_[c].is_variable = graph_.IsLoopVariable(n);
+          classes_[c].rewritten_in = classes_[c].is_variable ? n.value_loop : n.loop;
           if (StartsIteration(graph_, n)) {
             classes_[c].alone = true;
             classes_[c].merged_by = i;
@@ -118,12 +109,9 @@ class MemoryPlanner {
         use(c, i);
       }
     }
-    SwapVariables();
+    PlaceVariables();
     for (const int i : s_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) {
-        if (const int c = class_of_[slot(v.node, v.output)]; c >= 0) {
-          for (const int other : classes_[c].entered) use(other, i);
-        }
         if (graph_.nodes[v.node].kind == PlanNode::Kind::kCarry)
           takers_[slot(v.node, 0)].push_back(i);
       }
@@ -132,10 +120,20 @@ class MemoryPlanner {
       if (!graph_.IsLoopVariable(graph_.nodes[carry.carry])) KeepCarried(carry);
     }
     for (const int32_t s : plan_.fetch_slots) {
-      if (class_of_[s] < 0) continue;
-      classes_[class_of_[s]].escapes = true;
-      for (const int other : classes_[class_of_[s]].entered) classes_[other].escapes = true;
+      if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
     }
+    if (num_groups_ > 0) JoinUses();
+  }
+
+  static void Use(Class& cls, int task, int position) {
+    cls.last_position = std::max(cls.last_position, position);
+    for (auto& [t, p] : cls.users) {
+      if (t == task) {
+        p = std::max(p, position);
+        return;
+      }
+    }
+    cls.users.emplace_back(task, position);
   }
 
   // The position until which `node` may use a value made in `loop`: the end of the outermost loop
@@ -145,72 +143,135 @@ class MemoryPlanner {
     return around >= 0 ? s_.loops[around].second : s_.position[node];
   }
 
-  bool IsIn(int outer, int loop) const {
-    while (loop > outer) loop = graph_.loops[loop].parent;
-    return loop == outer;
+  int LoopOfBoth(int a, int b) const {
+    while (a != b) {
+      int& inner = a > b ? a : b;  // outer loops have smaller numbers
+      inner = graph_.loops[inner].parent;
+    }
+    return a;
   }
 
-  // Which variables of raised loops lie in the arena, and where a variable's value may come from.
-  void SwapVariables() {
-    struct Variable {
-      const PlanGraph::Carry* carry;
-      int loop, self, next;  // classes
-    };
+  struct Variable {
+    const PlanGraph::Carry* carry;
+    int loop, self, next;  // classes
+  };
+
+  // Which variables of raised loops lie in the arena.
+  void PlaceVariables() {
     std::vector<Variable> variables;
-    std::vector<int> handed_on(classes_.size(), 0);
     for (const PlanGraph::Carry& c : graph_.carries) {
       const PlanNode& n = graph_.nodes[c.carry];
       if (n.removed || !graph_.IsLoopVariable(n)) continue;
-      const int self = class_of_[slot(c.carry, 0)],
-                next = class_of_[slot(c.next.node, c.next.output)];
-      variables.push_back({&c, n.value_loop, self, next});
-      if (next == self || next < 0) continue;
-      ++handed_on[next];
-      if (classes_[next].is_variable) classes_[next].apart = true;
+      variables.push_back({&c, n.value_loop, class_of_[slot(c.carry, 0)],
+                           class_of_[slot(c.next.node, c.next.output)]});
     }
+    if (variables.empty()) return;
+    MakeGroups(variables);
+    KeepApart(variables);
+    std::vector<int> handed_on(classes_.size(), 0);
     for (const Variable& v : variables) {
-      Class& self = classes_[v.self];
-      const PlanValue& init = graph_.nodes[v.carry->carry].inputs[0];
-      if (const int c = class_of_[slot(init.node, init.output)]; c >= 0) self.entered.push_back(c);
+      if (v.next >= 0) ++handed_on[v.next];
+    }
+    std::vector<bool> is_swapped(plan_.num_slots, false);  // by slot of the variable
+    for (const Variable& v : variables) {
       if (v.next == v.self) continue;
-      const bool made_inside = v.next >= 0 && IsIn(v.loop, classes_[v.next].loop);
+      Class& self = classes_[v.self];
+      const bool made_inside = v.next >= 0 && graph_.IsInside(classes_[v.next].loop, v.loop);
       if (made_inside && handed_on[v.next] == 1 && CanSwap(*v.carry, self, classes_[v.next])) {
         self.alone = self.swapped = true;
         classes_[v.next].alone = classes_[v.next].swapped = true;
-        Swap(v.loop, slot(v.carry->next.node, v.carry->next.output), self.root);
-        continue;
+        is_swapped[self.root] = true;
+        plan_.loops[v.loop].swapped.push_back({classes_[v.next].root, self.root});
+      } else {
+        self.apart = true;
+        if (made_inside) classes_[v.next].apart = true;
       }
-      self.apart = true;
-      if (v.next < 0) continue;
-      if (made_inside) classes_[v.next].apart = true;
-      self.entered.push_back(v.next);
     }
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const Variable& v : variables) {
-        std::vector<int> all = classes_[v.self].entered;
-        for (const int c : classes_[v.self].entered)
-          all.insert(all.end(), classes_[c].entered.begin(), classes_[c].entered.end());
-        std::sort(all.begin(), all.end());
-        all.erase(std::unique(all.begin(), all.end()), all.end());
-        if (all.size() == classes_[v.self].entered.size()) continue;
-        classes_[v.self].entered = std::move(all);
-        changed = true;
+    for (Loop& loop : plan_.loops)
+      std::erase_if(loop.moved, [&](const Loop::Move& m) { return is_swapped[m.to]; });
+  }
+
+  // A group is a variable and all that its value may lie in: what enters, and what is to be its
+  // next value, which may be another variable.
+  void MakeGroups(const std::vector<Variable>& variables) {
+    std::vector<int> parent(classes_.size());
+    for (size_t c = 0; c < parent.size(); ++c) parent[c] = static_cast<int>(c);
+    const auto find = [&](int c) {
+      while (parent[c] != c) c = parent[c] = parent[parent[c]];
+      return c;
+    };
+    const auto unite = [&](int a, int b) {
+      if (b >= 0) parent[find(a)] = find(b);
+    };
+    for (const Variable& v : variables) {
+      const PlanValue& init = graph_.nodes[v.carry->carry].inputs[0];
+      unite(v.self, class_of_[slot(init.node, init.output)]);
+      unite(v.self, v.next);
+    }
+    group_of_.assign(classes_.size(), -1);
+    std::vector<int> number(classes_.size(), -1);
+    for (const Variable& v : variables) {
+      int& n = number[find(v.self)];
+      if (n < 0) n = num_groups_++;
+    }
+    for (size_t c = 0; c < classes_.size(); ++c) group_of_[c] = number[find(static_cast<int>(c))];
+  }
+
+  // Where a variable takes over the value of another one, that value must not lie in a place that
+  // the next iteration writes to. It may be what entered the other one, where that is a variable of
+  // a loop in this loop and has not gone round; so whatever of the group gets another value in each
+  // iteration of this loop has memory of its own.
+  void KeepApart(const std::vector<Variable>& variables) {
+    absl::flat_hash_set<std::pair<int, int>> taken_over;  // group and loop
+    for (const Variable& v : variables) {
+      if (v.next < 0 || v.next == v.self || !classes_[v.next].is_variable) continue;
+      classes_[v.next].apart = true;
+      taken_over.emplace(group_of_[v.next], v.loop);
+    }
+    for (size_t c = 0; c < classes_.size() && !taken_over.empty(); ++c) {
+      if (group_of_[c] < 0) continue;
+      for (int l = classes_[c].rewritten_in; l >= 0; l = graph_.loops[l].parent) {
+        if (taken_over.contains({group_of_[c], l})) classes_[c].apart = true;
       }
     }
   }
 
   bool CanSwap(const PlanGraph::Carry& carry, const Class& self, const Class& next) const {
     const PlanNode &variable = graph_.nodes[carry.carry], &n = graph_.nodes[carry.next.node];
-    return !self.apart && !next.apart && next.root == slot(carry.next.node, carry.next.output) &&
-           variable.device == n.device && CanPlace(variable, 0) && CanPlace(n, carry.next.output) &&
+    return !self.apart && !next.apart && !next.is_variable &&
+           next.root == slot(carry.next.node, carry.next.output) && variable.device == n.device &&
+           CanPlace(variable, 0) && CanPlace(n, carry.next.output) &&
            variable.shapes[0] == n.shapes[carry.next.output] && Bytes(variable, 0) <= kMostCopied;
   }
 
-  void Swap(int loop, int32_t from, int32_t to) {
-    const auto is_it = [&](const Loop::Move& m) { return m.to == to; };
-    std::erase_if(plan_.loops[loop].moved, is_it);
-    plan_.loops[loop].swapped.push_back({from, to});
+  // All of a group is needed as long as any of it is, for all that is known here. What is made in a
+  // loop around the user's is needed until the user's loop ends.
+  void JoinUses() {
+    std::vector<Class> groups(num_groups_);
+    std::vector<bool> has_loop(num_groups_, false);
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      const int g = group_of_[c];
+      if (g < 0) continue;
+      groups[g].loop =
+          has_loop[g] ? LoopOfBoth(groups[g].loop, classes_[c].loop) : classes_[c].loop;
+      has_loop[g] = true;
+    }
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      if (group_of_[c] < 0) continue;
+      Class& group = groups[group_of_[c]];
+      group.escapes |= classes_[c].escapes;
+      int end = -1;
+      for (int l = classes_[c].loop; l != group.loop; l = graph_.loops[l].parent)
+        end = s_.loops[l].second;
+      for (const auto& [task, position] : classes_[c].users)
+        Use(group, task, std::max(position, end));
+    }
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      if (group_of_[c] < 0) continue;
+      classes_[c].escapes = groups[group_of_[c]].escapes;
+      for (const auto& [task, position] : groups[group_of_[c]].users)
+        Use(classes_[c], task, position);
+    }
   }
 
   void KeepCarried(const PlanGraph::Carry& carry) {
@@ -374,6 +435,8 @@ class MemoryPlanner {
   Plan& plan_;
   std::vector<int> class_of_;  // by slot; -1: not a value of this step's own (constants, feeds)
   std::vector<Class> classes_;
+  std::vector<int> group_of_;  // by class; -1: of none
+  int num_groups_ = 0;
   std::map<int32_t, std::vector<int>> takers_;  // of what goes round, by its slot
   std::vector<Block> blocks_;
   std::vector<std::vector<bool>> before_;  // [task][other]: other comes before task

@@ -23,9 +23,8 @@
 // A loop is one unit of the order around it, and has an order of its own inside. What takes up the
 // values of the iteration before comes first in it; in a raised loop (raise_loops.cc) all that must
 // run before it is known whether the iteration takes place, then the LoopCond, then the body. A
-// graph may have no cycle of nodes and yet one
-// of units, where a value that enters a loop waits for another that leaves it: no iteration could
-// end.
+// graph may have no cycle of nodes and yet one of units, where a value that enters a loop waits for
+// another that leaves it: no iteration could end.
 namespace weir {
 
 namespace {
@@ -124,7 +123,7 @@ class Orderer {
     if (!variable.runs() || !graph_.IsLoopVariable(variable)) return;
     const int condition = graph_.loops[variable.value_loop].condition;
     Depend(condition, c.carry);
-    if (graph_.IsInside(graph_.nodes[c.next.node], variable.value_loop)) return;
+    if (graph_.IsInside(graph_.nodes[c.next.node].loop, variable.value_loop)) return;
     Depend(condition, c.next.node);
     DependOnLoop(condition, c.next.node);
   }
@@ -140,7 +139,10 @@ class Orderer {
       if (out_.value_of[v.node] >= 0) ++readers_[out_.value_of[v.node]];
     }
     for (const int v : read_by_[i]) ++readers_[v];
-    for (const int control : n.controls) depend(control);
+    for (const int control : n.controls) {
+      depend(control);
+      DependOnLoop(i, control);
+    }
   }
 
   // Who takes the last value of a loop's variable waits for the loop.

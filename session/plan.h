@@ -133,8 +133,8 @@ struct PlanGraph {
   // The loop, if this is a variable of one that `user` is not in: then `user` takes its last value.
   // -1 for everything else.
   int LoopLeft(const PlanNode& variable, const PlanNode& user) const;
-  // In this loop, or in one in it.
-  bool IsInside(const PlanNode& node, int loop) const;
+  // The loop is `outer`, or in it. Neither may be -1 (no loop) but `loop`.
+  bool IsInside(int loop, int outer) const;
   // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
   int LoopAround(int node, int loop) const;
   // The nodes that passes have made for this plan; null as long as there are none.
@@ -243,9 +243,9 @@ struct alignas(64) Item {
   int32_t loop = -1;
 };
 
-// The items between two marks, run again as long as a value goes round.
+// The items up to the mark that ends an iteration, run again as long as a value goes round.
 struct Loop {
-  int32_t begin = 0;  // the first item after the one that begins it
+  int32_t begin = 0;  // the first item, after the mark that begins a loop that is not raised
   struct Carry {
     int32_t from, to;     // slots: a NextIteration's, and where the next iteration looks for it
     int32_t item;         // of the NextIteration

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
@@ -38,15 +38,15 @@ bool PlanGraph::IsLoopVariable(const PlanNode& node) const {
          !node.node->attr<bool>("is_constant");
 }
 
-bool PlanGraph::IsInside(const PlanNode& node, int loop) const {
-  int around = node.loop;  // outer loops have smaller numbers
-  while (around > loop) around = loops[around].parent;
-  return around == loop;
+bool PlanGraph::IsInside(int loop, int outer) const {
+  while (loop > outer) loop = loops[loop].parent;  // outer loops have smaller numbers
+  return loop == outer;
 }
 
 int PlanGraph::LoopLeft(const PlanNode& variable, const PlanNode& user) const {
-  return !IsLoopVariable(variable) || IsInside(user, variable.value_loop) ? -1
-                                                                          : variable.value_loop;
+  return !IsLoopVariable(variable) || IsInside(user.loop, variable.value_loop)
+             ? -1
+             : variable.value_loop;
 }
 
 namespace {
@@ -68,7 +68,7 @@ class LoopRaiser {
         plan_.loops[l].condition = condition;
     }
     if (absl::c_none_of(plan_.loops, [](const PlanLoop& l) { return l.is_raised(); })) return;
-    for (int i = 0; i < count_; ++i) FindBody(i);
+    if (!FindBodies()) return;
     for (int i = 0; i < count_; ++i) Pass(i);
     CloseLoops();
     for (int i = 0; i < count_; ++i) Rewire(i);
@@ -118,6 +118,9 @@ class LoopRaiser {
   bool IsRegular(int l, int condition) const {
     if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_raised()) return false;
     if (waited_for_[condition] || !OnlyDecides(condition)) return false;
+    if (!IsUnconditional(conditions_[condition], {})) return false;
+    const auto goes_round = [&](int i) { return plan_.nodes[i].kind == PlanNode::Kind::kCarry; };
+    if (absl::c_none_of(members_[l], goes_round)) return false;
     return absl::c_all_of(members_[l],
                           [&](int i) { return Fits(plan_.nodes[i], i, l, condition); });
   }
@@ -172,10 +175,12 @@ class LoopRaiser {
            });
   }
 
-  // The side of false leads to Exits alone.
+  // What is switched is there whatever the condition, and the side of false leads to Exits alone.
   bool Divides(const PlanNode& n, int i) const {
     if (!n.controls.empty() || waited_for_[i] || IsRef(n.node->output_type(0))) return false;
-    if (!IsSamePlace({i, 0}, n.inputs[0])) return false;
+    const PlanValue& value = n.inputs[0];
+    if (!IsSamePlace({i, 0}, value) || !IsUnconditional(conditions_[value.node], {})) return false;
+    if (IsOp(plan_.nodes[value.node], "Switch")) return false;
     return absl::c_all_of(users_[i], [&](const Use& use) {
       const PlanNode& user = plan_.nodes[use.node];
       return user.inputs[use.input].output == 1 || IsOp(user, "Exit");
@@ -211,10 +216,25 @@ class LoopRaiser {
            n.inputs[1].node == plan_.loops[n.loop].condition;
   }
 
-  // In topological order: what an iteration does only once the condition has been found true.
-  void FindBody(int i) {
+  // What an iteration does only once the condition has been found true. A loop is in the body if
+  // one of its Enters is, which may be met after something that has left it: then once more. False
+  // if this does not end soon; no loop is raised then.
+  bool FindBodies() {
+    constexpr int kMostPasses = 8;
+    for (int pass = 0; pass < kMostPasses; ++pass) {
+      bool changed = false;
+      for (int i = 0; i < count_; ++i) changed |= FindBody(i);
+      if (!changed) return true;
+    }
+    for (PlanNode& n : plan_.nodes) n.in_body = false;
+    for (PlanLoop& l : plan_.loops) l.condition = -1, l.in_body = false;
+    return false;
+  }
+
+  // True if a loop has been found to be in the body.
+  bool FindBody(int i) {
     PlanNode& n = plan_.nodes[i];
-    if (n.loop < 0 || !plan_.loops[n.loop].is_raised()) return;
+    if (n.loop < 0 || !plan_.loops[n.loop].is_raised()) return false;
     const auto follows = [&](int id) {
       const PlanNode& before = plan_.nodes[id];
       if (before.value_loop != n.loop) return false;
@@ -225,7 +245,8 @@ class LoopRaiser {
         absl::c_any_of(n.controls, follows) || absl::c_any_of(n.inputs, [&](const PlanValue& v) {
           return follows(v.node) || (v.output == 1 && IsDivider(plan_.nodes[v.node]));
         });
-    if (n.is_enter() && n.in_body) plan_.loops[n.value_loop].in_body = true;
+    if (!n.is_enter() || !n.in_body) return false;
+    return !std::exchange(plan_.loops[n.value_loop].in_body, true);
   }
 
   // Takes out the node if all it does is to pass a value in a raised loop.

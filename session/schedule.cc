@@ -30,7 +30,13 @@ constexpr size_t kMaxTasks = 4096;  // reachability between tasks is a bit matri
 class Scheduler {
  public:
   Scheduler(const PlanGraph& graph, const PlanEnvironment& env, Plan* plan)
-      : graph_(graph), env_(env), plan_(*plan), count_(static_cast<int>(graph.nodes.size())) {}
+      : graph_(graph), env_(env), plan_(*plan), count_(static_cast<int>(graph.nodes.size())) {
+    carries_of_.resize(graph.loops.size());
+    for (const PlanGraph::Carry& c : graph.carries) {
+      if (graph.IsLoopVariable(graph.nodes[c.carry]))
+        carries_of_[graph.nodes[c.carry].value_loop].push_back(c);
+    }
+  }
 
   absl::Status Run() {
     WEIR_ASSIGN_OR_RETURN(static_cast<NodeOrder&>(scheduled_), OrderNodes(graph_));
@@ -86,12 +92,16 @@ class Scheduler {
 
   void DescribeLoops() {
     plan_.loops.resize(graph_.loops.size());
+    absl::flat_hash_map<int32_t, int> takers;  // of what goes round, by slot
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      if (!graph_.nodes[c.carry].removed) ++takers[slot(c.next)];
+    }
     for (const PlanGraph::Carry& c : graph_.carries) {
       const PlanNode& n = graph_.nodes[c.carry];
       const int32_t to = scheduled_.slot_of[c.carry];
       if (n.removed) continue;
       if (graph_.IsLoopVariable(n)) {
-        MoveVariable(c, to);
+        MoveVariable(c, to, takers[slot(c.next)]);
       } else {
         plan_.loops[n.loop].carries.push_back({.from = slot(c.next), .to = to});
       }
@@ -108,21 +118,14 @@ class Scheduler {
   }
 
   // What only this variable takes, and the next iteration makes anew, need not stay where it is.
-  void MoveVariable(const PlanGraph::Carry& carry, int32_t to) {
+  void MoveVariable(const PlanGraph::Carry& carry, int32_t to, int takers) {
     const int l = graph_.nodes[carry.carry].value_loop, next = carry.next.node;
     Loop& loop = plan_.loops[l];
     const int32_t from = slot(carry.next);
     if (from == to) return;
-    const auto is_it = [from](const Loop::Move& m) { return m.from == from; };
     const bool is_inside = scheduled_.position[next] >= scheduled_.loops[l].first &&
                            scheduled_.position[next] <= scheduled_.loops[l].second;
-    const auto other = absl::c_find_if(loop.moved, is_it);
-    if (other != loop.moved.end()) {
-      loop.shared.push_back(*other);
-      loop.moved.erase(other);
-    }
-    const bool moves = is_inside && !graph_.IsLoopVariable(graph_.nodes[next]) &&
-                       absl::c_none_of(loop.shared, is_it);
+    const bool moves = is_inside && !graph_.IsLoopVariable(graph_.nodes[next]) && takers == 1;
     (moves ? loop.moved : loop.shared).push_back({from, to});
   }
 
@@ -159,14 +162,12 @@ class Scheduler {
         out.push_back(graph_.loops[loop].condition);
     };
     for (const PlanValue& v : n.inputs) need(v.node);
-    for (const int control : n.controls) {
-      if (runs(control)) out.push_back(control);
-    }
+    for (const int control : n.controls) need(control);
     if (!IsTest(i)) return out;
-    for (const PlanGraph::Carry& c : graph_.carries) {
-      if (graph_.nodes[c.carry].value_loop != n.loop || !runs(c.carry)) continue;
+    for (const PlanGraph::Carry& c : carries_of_[n.loop]) {
+      if (!runs(c.carry)) continue;
       need(c.carry);
-      if (!graph_.IsInside(graph_.nodes[c.next.node], n.loop)) need(c.next.node);
+      if (!graph_.IsInside(graph_.nodes[c.next.node].loop, n.loop)) need(c.next.node);
     }
     return out;
   }
@@ -499,7 +500,10 @@ class Scheduler {
     }
     if (!handed_on && last >= 0 && IsInBodyOf(loop, last))
       (*after)[ItemAfter(last, loop, item_of)].push_back(s);
-    const int user = outside.empty() ? -1 : LastUser(outside, i);
+    const int user = outside.empty() ? -1 : LastUser(outside, i), around = graph_.nodes[i].loop;
+    // The body of the loop around this one is not run in the end.
+    if (user >= 0 && around >= 0 && !graph_.nodes[i].in_body && IsInBodyOf(around, user))
+      (*after)[end_of_loop_[around]].push_back(s);
     if (outside.empty()) {
       (*after)[end_of_loop_[loop]].push_back(s);
     } else if (user >= 0 && item_of[user] >= 0) {
@@ -564,7 +568,8 @@ class Scheduler {
   Plan& plan_;
   const int count_;
   ScheduledOrder scheduled_;
-  absl::flat_hash_map<int, int> reader_of_;  // by read that was put in
+  std::vector<std::vector<PlanGraph::Carry>> carries_of_;  // by raised loop
+  absl::flat_hash_map<int, int> reader_of_;                // by read that was put in
   std::map<int, int32_t> dead_slot_of_;
   std::map<int, int> end_of_loop_;  // by loop: its last item
 };

@@ -173,6 +173,9 @@ class Simplifier {
   // Kernels find `value` where they would find the output.
   bool AtSamePlace(const PlanNode& n, int output, const PlanValue& value) const {
     const PlanNode& other = plan_.nodes[value.node];
+    // Who takes what leaves a raised loop waits for the loop, even in that loop (in vain).
+    const int home = plan_.IsLoopVariable(other) ? other.value_loop : other.loop;
+    if (home >= 0 && !plan_.IsInside(n.loop, home)) return false;
     // Errors of a read name the node for which it was put in.
     if (other.kind == PlanNode::Kind::kRead) return false;
     if (other.kind == PlanNode::Kind::kFeed || other.kind == PlanNode::Kind::kCarry)

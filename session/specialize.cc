@@ -208,7 +208,8 @@ class Specializer {
     // The op's own rule is for any iteration; what is here is the value that enters.
     if (!n.is_enter()) return;
     const auto assumed = variable_shapes_.find(static_cast<int>(&n - plan_.nodes.data()));
-    n.shapes[0] = assumed == variable_shapes_.end() ? inputs[0] : assumed->second;
+    n.shapes[0] =
+        assumed == variable_shapes_.end() ? inputs[0] : Common(inputs[0], assumed->second);
   }
 
   static double CostByBytes(const PlanNode& n, const std::vector<Shape>& inputs) {

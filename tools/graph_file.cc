@@ -3,6 +3,8 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
+#include <limits>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -37,15 +39,24 @@ bool LooksLikeMetaGraph(const proto::MetaGraphDef& meta) {
 
 absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::MetaGraphDef* meta) {
   const google::protobuf::LogSilencer silencer;  // a wrong guess is no error
-  absl::Status parsed = ReadGraphFile(path, meta->mutable_graph_def());
+  const bool is_text = absl::EndsWith(path, ".pbtxt");
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+  if (!is_text && file->size() > std::numeric_limits<int>::max()) {  // no message is that long
+    WEIR_RETURN_IF_ERROR(ReadGraphFile(path, meta->mutable_graph_def()));
+    if (LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
+    return InvalidArgument(path, ": no node has a name and an op");
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  const auto parse = [&](google::protobuf::Message* message) -> absl::Status {
+    if (is_text) return ParseTextProto(bytes, path, message);
+    if (message->ParseFromString(bytes)) return absl::OkStatus();
+    return InvalidArgument(path, ": the bytes are no ", message->GetDescriptor()->name());
+  };
+  absl::Status parsed = parse(meta->mutable_graph_def());
   if (parsed.ok() && LooksLikeGraph(meta->graph_def())) return GraphFileKind::kGraph;
-  if (!parsed.ok() && parsed.code() != absl::StatusCode::kInvalidArgument) return parsed;
   if (parsed.ok()) parsed = InvalidArgument(path, ": no node has a name and an op");
   meta->Clear();
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-  const bool is_meta = absl::EndsWith(path, ".pbtxt") ? ParseTextProto(bytes, path, meta).ok()
-                                                      : meta->ParseFromString(bytes);
-  if (is_meta && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
+  if (parse(meta).ok() && LooksLikeMetaGraph(*meta)) return GraphFileKind::kMetaGraph;
   return InvalidArgument(parsed.message(), "; it is neither a GraphDef nor a MetaGraphDef");
 }
 
