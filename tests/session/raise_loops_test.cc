@@ -9,6 +9,7 @@
 #include "weir/ops/cond.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
+#include "weir/ops/queue.h"
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
@@ -367,6 +368,19 @@ TEST_F(RaiseLoops, BranchesInLoopsAreTakenAnewInEachIteration) {
   const std::set<std::string> ops = Compare(out);
   EXPECT_EQ(ops.count("NextIteration"), 0);
   EXPECT_EQ(ops.count("Merge"), 1);
+}
+
+TEST_F(RaiseLoops, KernelsMayWaitInTheBody) {
+  const Output n = Limit(3);
+  const Queue queue = Queue::Fifo(g_, 10, {DT_FLOAT}, {.shapes = {Shape()}});
+  init_ = {queue.EnqueueMany({Const(g_, {1.f, 2.f, 4.f, 8.f, 16.f, 32.f})})};
+  const Output sum = WhileLoop([&](const Outputs& v) { return v[0] < n; },
+                               [&](const Outputs& v) {
+                                 return Outputs{v[0] + 1, v[1] * 3.f + queue.Dequeue()[0]};
+                               },
+                               {Const(g_, 0), Const(g_, 0.f)})[1];
+  EXPECT_TRUE(IsRaised({sum}));
+  EXPECT_EQ(Run({sum}, {})[0].scalar<float>(), (8 * 3 + 16) * 3 + 32);
 }
 
 TEST_F(RaiseLoops, ErrorsNameTheNode) {
