@@ -103,8 +103,9 @@ namespace {
 
 constexpr int kOpenedAtOnce = 16;  // shards
 constexpr int kAttempts = 20;      // to open a bundle that is being overwritten
-// To find a name in the table takes a search in one or two blocks and their decoding: after so many
-// it is cheaper to have decoded all, if they are no more than that.
+// To look a name up takes a search in the table's blocks and the decoding of what is found. After
+// so many the whole index is decoded, unless it has more bytes than this: who asks for a few names
+// of many should not pay for all.
 constexpr int kManyLookups = 100;
 constexpr uint64_t kLargestIndex = uint64_t{64} << 20;
 

@@ -127,12 +127,24 @@ bool PlanNode::is_exit() const {
   return kind == Kind::kOp && (node->op_name() == "Exit" || node->op_name() == "RefExit");
 }
 
+// In all of these, outer loops have smaller numbers.
+bool PlanGraph::IsInside(int loop, int outer) const {
+  while (loop > outer) loop = loops[loop].parent;
+  return loop == outer;
+}
+
+int PlanGraph::CommonLoop(int a, int b) const {
+  while (a != b) {
+    int& inner = a > b ? a : b;
+    inner = loops[inner].parent;
+  }
+  return a;
+}
+
 int PlanGraph::LoopAround(int node, int loop) const {
   int around = -1;
   for (int l = nodes[node].loop; l >= 0; l = loops[l].parent) {
-    int other = loop;  // outer loops have smaller numbers
-    while (other > l) other = loops[other].parent;
-    if (other != l) around = l;
+    if (!IsInside(loop, l)) around = l;
   }
   return around;
 }

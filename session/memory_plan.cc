@@ -143,14 +143,6 @@ class MemoryPlanner {
     return around >= 0 ? s_.loops[around].second : s_.position[node];
   }
 
-  int LoopOfBoth(int a, int b) const {
-    while (a != b) {
-      int& inner = a > b ? a : b;  // outer loops have smaller numbers
-      inner = graph_.loops[inner].parent;
-    }
-    return a;
-  }
-
   struct Variable {
     const PlanGraph::Carry* carry;
     int loop, self, next;  // classes
@@ -253,7 +245,7 @@ class MemoryPlanner {
       const int g = group_of_[c];
       if (g < 0) continue;
       groups[g].loop =
-          has_loop[g] ? LoopOfBoth(groups[g].loop, classes_[c].loop) : classes_[c].loop;
+          has_loop[g] ? graph_.CommonLoop(groups[g].loop, classes_[c].loop) : classes_[c].loop;
       has_loop[g] = true;
     }
     for (size_t c = 0; c < classes_.size(); ++c) {

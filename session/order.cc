@@ -98,14 +98,9 @@ class Orderer {
   }
   // The LoopCond of a raised loop; -1 for others.
   int ConditionOf(int region) const { return region < 0 ? -1 : graph_.loops[region].condition; }
-  // The innermost loop around both; outer loops have smaller numbers.
+  // Around both nodes.
   int CommonRegion(int a, int b) const {
-    a = graph_.nodes[a].loop, b = graph_.nodes[b].loop;
-    while (a != b) {
-      int& inner = a > b ? a : b;
-      inner = graph_.loops[inner].parent;
-    }
-    return a;
+    return graph_.CommonLoop(graph_.nodes[a].loop, graph_.nodes[b].loop);
   }
 
   void Depend(int i, int on) {

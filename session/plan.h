@@ -133,8 +133,15 @@ struct PlanGraph {
   // The loop, if this is a variable of one that `user` is not in: then `user` takes its last value.
   // -1 for everything else.
   int LoopLeft(const PlanNode& variable, const PlanNode& user) const;
+  // The LoopCond of a raised loop, which is run as the test that ends it.
+  bool EndsLoop(int node) const {
+    const int loop = nodes[node].loop;
+    return loop >= 0 && loops[loop].condition == node;
+  }
   // The loop is `outer`, or in it. Neither may be -1 (no loop) but `loop`.
   bool IsInside(int loop, int outer) const;
+  // The innermost loop around both, or -1.
+  int CommonLoop(int a, int b) const;
   // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
   int LoopAround(int node, int loop) const;
   // The nodes that passes have made for this plan; null as long as there are none.

@@ -38,11 +38,6 @@ bool PlanGraph::IsLoopVariable(const PlanNode& node) const {
          !node.node->attr<bool>("is_constant");
 }
 
-bool PlanGraph::IsInside(int loop, int outer) const {
-  while (loop > outer) loop = loops[loop].parent;  // outer loops have smaller numbers
-  return loop == outer;
-}
-
 int PlanGraph::LoopLeft(const PlanNode& variable, const PlanNode& user) const {
   return !IsLoopVariable(variable) || IsInside(user.loop, variable.value_loop)
              ? -1
@@ -258,7 +253,8 @@ class LoopRaiser {
       n.removed = true;
     } else if (IsOp(n, "Merge") && absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
       const int at = IsCarry(n.inputs[0]) ? 1 : 0;
-      carry_of_[n.inputs[at].node] = n.inputs[1 - at].node;
+      const PlanNode& next = plan_.nodes[next_of_[n.inputs[1 - at].node].node];
+      variables_.push_back({n.inputs[at].node, next.inputs[0]});
       TakeOut(i, 1, n.inputs[at]);
     } else if (IsDivider(n)) {
       TakeOut(i, 2, n.inputs[0]);
@@ -304,14 +300,11 @@ class LoopRaiser {
     for (const PlanGraph::Carry& c : plan_.carries) {
       if (!plan_.nodes[c.carry].removed) carries.push_back(c);
     }
-    for (int i = 0; i < count_; ++i) {
-      const auto carry = carry_of_.find(i);
-      if (carry == carry_of_.end()) continue;
-      const PlanValue next = plan_.nodes[next_of_[carry->second].node].inputs[0];
-      if (Origin(next) == PlanValue{i, 0} && CanGo(i)) {
-        TakeOut(i, 1, plan_.nodes[i].inputs[0]);
+    for (const PlanGraph::Carry& v : variables_) {
+      if (Origin(v.next) == PlanValue{v.carry, 0} && CanGo(v.carry)) {
+        TakeOut(v.carry, 1, plan_.nodes[v.carry].inputs[0]);
       } else {
-        carries.push_back({i, next});
+        carries.push_back(v);
       }
     }
     for (PlanGraph::Carry& c : carries) c.next = Resolve(c.next);
@@ -344,12 +337,12 @@ class LoopRaiser {
 
   PlanGraph& plan_;
   const int count_;
-  std::vector<Conditions> conditions_;      // by node
-  std::vector<std::vector<Use>> users_;     // by node
-  std::vector<bool> waited_for_;            // by node: by a control edge
-  std::vector<std::vector<int>> members_;   // by loop, with its Enters
-  std::vector<PlanValue> next_of_;          // by kCarry
-  absl::flat_hash_map<int, int> carry_of_;  // by Enter that is a variable: its kCarry
+  std::vector<Conditions> conditions_;       // by node
+  std::vector<std::vector<Use>> users_;      // by node
+  std::vector<bool> waited_for_;             // by node: by a control edge
+  std::vector<std::vector<int>> members_;    // by loop, with its Enters
+  std::vector<PlanValue> next_of_;           // by kCarry
+  std::vector<PlanGraph::Carry> variables_;  // of raised loops, and what they are to be next
   absl::flat_hash_map<std::pair<int, int>, PlanValue> instead_;  // of an output of a node taken out
 };
 

@@ -50,10 +50,9 @@ class Scheduler {
 
  private:
   bool runs(int id) const { return graph_.nodes[id].runs(); }
-  // The LoopCond of a raised loop, which is run as a mark and has no value.
-  bool IsTest(int id) const {
-    const int loop = graph_.nodes[id].loop;
-    return loop >= 0 && graph_.loops[loop].condition == id;
+  // In each iteration of the loop, or of one in it.
+  bool is_made_in(int loop, int id) const {
+    return runs(id) && graph_.IsInside(graph_.nodes[id].loop, loop);
   }
   bool is_heavy(int id) const {
     const PlanNode& n = graph_.nodes[id];
@@ -123,9 +122,8 @@ class Scheduler {
     Loop& loop = plan_.loops[l];
     const int32_t from = slot(carry.next);
     if (from == to) return;
-    const bool is_inside = scheduled_.position[next] >= scheduled_.loops[l].first &&
-                           scheduled_.position[next] <= scheduled_.loops[l].second;
-    const bool moves = is_inside && !graph_.IsLoopVariable(graph_.nodes[next]) && takers == 1;
+    const bool moves =
+        is_made_in(l, next) && !graph_.IsLoopVariable(graph_.nodes[next]) && takers == 1;
     (moves ? loop.moved : loop.shared).push_back({from, to});
   }
 
@@ -163,7 +161,7 @@ class Scheduler {
     };
     for (const PlanValue& v : n.inputs) need(v.node);
     for (const int control : n.controls) need(control);
-    if (!IsTest(i)) return out;
+    if (!graph_.EndsLoop(i)) return out;
     for (const PlanGraph::Carry& c : carries_of_[n.loop]) {
       if (!runs(c.carry)) continue;
       need(c.carry);
@@ -333,7 +331,7 @@ class Scheduler {
     item.node = n.node;
     item.named = n.kind == PlanNode::Kind::kRead ? ReadFor(i) : n.node;
     item.device = n.device;
-    if (IsTest(i)) {
+    if (graph_.EndsLoop(i)) {
       item.mark = Item::Mark::kTest;
       item.loop = n.loop;
     }
@@ -406,7 +404,7 @@ class Scheduler {
     std::vector<std::vector<int32_t>> after(plan_.items.size()), before(plan_.items.size());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = graph_.nodes[i];
-      if (n.removed || IsTest(i)) continue;
+      if (n.removed || graph_.EndsLoop(i)) continue;
       for (int k = 0; k < n.num_outputs(); ++k) {
         const int32_t s = scheduled_.slot_of[i] + k;
         if (keep[s]) continue;
@@ -471,12 +469,10 @@ class Scheduler {
       const int32_t from = slot(c.next);
       handed_on[from] = true;
       if (next.is_constant(c.next.output)) continue;
-      const auto& [first, last] = scheduled_.loops[variable.value_loop];
-      const int at = scheduled_.position[c.next.node];
-      if (at >= first && at <= last) {
+      if (is_made_in(variable.value_loop, c.next.node)) {
         keep_for_step(from);
       } else if (!graph_.IsLoopVariable(next) || next.value_loop != variable.value_loop) {
-        (*users)[from].push_back(scheduled_.order[last]);
+        (*users)[from].push_back(scheduled_.order[scheduled_.loops[variable.value_loop].second]);
       }
     }
     return handed_on;

@@ -207,10 +207,12 @@ class Specializer {
     }
     // The op's own rule is for any iteration; what is here is the value that enters.
     if (!n.is_enter()) return;
-    const auto assumed = variable_shapes_.find(static_cast<int>(&n - plan_.nodes.data()));
+    const auto assumed = variable_shapes_.find(IndexOf(n));
     n.shapes[0] =
         assumed == variable_shapes_.end() ? inputs[0] : Common(inputs[0], assumed->second);
   }
+
+  int IndexOf(const PlanNode& n) const { return static_cast<int>(&n - plan_.nodes.data()); }
 
   static double CostByBytes(const PlanNode& n, const std::vector<Shape>& inputs) {
     constexpr double kNsPerByte = 0.12, kNsPerNode = 50;
@@ -258,15 +260,10 @@ class Specializer {
            });
   }
 
-  bool EndsRaisedLoop(const PlanNode& n) const {
-    return n.loop >= 0 && plan_.loops[n.loop].is_raised() &&
-           &plan_.nodes[plan_.loops[n.loop].condition] == &n;
-  }
-
   // What calls functions is left to the step: to fold it would be to plan inside of a plan.
   bool Foldable(const PlanNode& n) const {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
-    if (plan_.IsLoopVariable(n) || EndsRaisedLoop(n)) return false;
+    if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     if (CallsFunctions(*n.node)) return false;
     size_t bytes = 0;
