@@ -21,7 +21,7 @@
 // some output rows of one image: the input rows under them are contiguous, and only the padding
 // above and below differs from piece to piece. So a plan holds a few primitives that differ in the
 // number of images or rows and in padding, and a list of pieces, each with the primitive to run and
-// the offsets to run it at.
+// the offsets to run it at. To a filter of one element, each pixel is a row.
 //
 // Where the filter is larger than the image, as at the end of a network, each piece of an image
 // would read all of the filter. There pieces are some of the output's channels instead, each with
@@ -43,7 +43,7 @@ using PrimitiveDesc = DnnlPrimitiveDesc;
 
 constexpr int kMaxPlans = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
-constexpr double kMinPieceFlops = 5e6;
+constexpr double kMinPieceNs = 20e3;
 // What a piece may write if an activation follows.
 constexpr int64_t kMaxActivatedFloats = 256 * 1024;
 
@@ -53,6 +53,13 @@ struct Dims {
   dnnl_dims_t at{};
   void Add(int64_t d) { at[rank++] = d; }
 };
+
+// What one thread takes, roughly. A kernel with a channel or a few in each group does little with
+// what it loads.
+double EstimatedNs(const ConvShape& s) {
+  constexpr double kFlopsPerNs = 80, kThinFlopsPerNs = 20;
+  return s.flops() / (s.group_in() < 8 && s.groups > 1 ? kThinFlopsPerNs : kFlopsPerNs);
+}
 
 // Part of a convolution: some images, some rows of their first spatial dimension.
 struct Part {
@@ -214,6 +221,17 @@ absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from
                     "reorder a filter");
 }
 
+// The same convolution, with each pixel as a row where the filter has one element: images may then
+// be cut anywhere.
+ConvShape WithPixelsAsRows(const ConvShape& s) {
+  ConvShape::Spatial one{1, 1, 1}, none{0, 0, 0};
+  if (s.kernel != one || s.stride != one || s.pad_before != none || s.pad_after != none) return s;
+  ConvShape rows = s;
+  rows.in = rows.out = {1, s.out_pixels(), 1};
+  rows.dilation = one;
+  return rows;
+}
+
 int64_t FloatsOf(const dnnl_memory_desc_t& desc) {
   return static_cast<int64_t>((dnnl_memory_desc_get_size(&desc) + sizeof(float) - 1) /
                               sizeof(float));
@@ -312,9 +330,9 @@ class DnnlConvPlan {
 
   // Into how many slices the channels are cut.
   static int64_t Slices(ConvPass pass, const ConvShape& s, int threads) {
-    constexpr int64_t kChannelBlock = 64;  // what oneDNN's kernels compute side by side
+    constexpr int64_t kChannelBlock = 16;  // what oneDNN's kernels compute side by side
     if (pass != ConvPass::kForward || s.groups != 1 || s.batch >= threads ||
-        s.flops() < kMinPieceFlops || s.filter_elements() < s.in_elements()) {
+        EstimatedNs(s) < 2 * kMinPieceNs || s.filter_elements() < s.in_elements()) {
       return 1;
     }
     return s.out_channels % (threads * kChannelBlock) == 0 ? threads : 1;
@@ -360,17 +378,18 @@ class DnnlConvPlan {
                       "run a convolution");
   }
 
-  // How many pieces are worth having.
+  // How many pieces are worth having: one or two for each thread, or less.
   int64_t WantedPieces() const {
     if (threads_ == 1) return 1;
-    const double by_work = shape_.flops() / kMinPieceFlops;
+    const double by_work = EstimatedNs(shape_) / kMinPieceNs;
     if (pass_ == ConvPass::kBackpropFilter) {
       const int64_t bytes = shape_.filter_elements() * static_cast<int64_t>(sizeof(float));
       const int64_t by_memory = kMaxAccumulatorBytes / std::max<int64_t>(bytes, 1);
       return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1,
                                  std::clamp<int64_t>(by_memory, 1, threads_));
     }
-    return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1, 2 * threads_);
+    if (by_work >= 2 * threads_) return 2 * threads_;
+    return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1, threads_);
   }
 
   // Pieces of one height, if there may be some more or fewer of them: then one primitive does for
@@ -529,7 +548,8 @@ absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx, const DnnlConv
   return packed;
 }
 
-absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& shape, const Operands& o) {
+absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& asked, const Operands& o) {
+  const ConvShape shape = WithPixelsAsRows(asked);
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan> plan,
                         PlanFor(shape, ctx.pool().num_threads()));
   if (plan == nullptr) return false;

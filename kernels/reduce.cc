@@ -72,13 +72,17 @@ int64_t OffsetOf(int64_t index, const std::vector<int64_t>& dims,
 // [from, from + width).
 void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t begin, int64_t end,
                 int64_t from, int64_t width, void* acc) {
-  for (int64_t k = begin; k < end; ++k) {
+  const int64_t inner = loops.reduced.empty() ? 1 : loops.reduced.back();
+  const int64_t stride = loops.reduced.empty() ? 0 : loops.reduced_strides.back();
+  for (int64_t k = begin; k < end;) {
     const char* x = base + (OffsetOf(k, loops.reduced, loops.reduced_strides) + from) * r.in_size;
-    if (loops.run_is_reduced) {
-      r.row(x, loops.run, acc);
-    } else {
-      r.columns(x, width, acc);
+    const int64_t rows = std::min(end - k, inner - k % inner);
+    k += rows;
+    if (!loops.run_is_reduced) {
+      r.columns(x, rows, stride, width, acc);
+      continue;
     }
+    for (int64_t i = 0; i < rows; ++i) r.row(x + i * stride * r.in_size, loops.run, acc);
   }
 }
 
@@ -192,7 +196,7 @@ void Reduce(ThreadPool& pool, const Reducer& r, const ReductionPlan& plan, const
     for (int64_t i = 0; i < results; i += kPiece) {
       const int64_t n = std::min(kPiece, results - i);
       r.init(acc.data(), n);
-      if (plan.count != 0) r.columns(in + i * r.in_size, n, acc.data());
+      if (plan.count != 0) r.columns(in + i * r.in_size, 1, 0, n, acc.data());
       r.finish(acc.data(), n, plan.count, out + i * r.out_size);
     }
     return;

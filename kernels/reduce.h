@@ -18,8 +18,8 @@ struct Reducer {
   void (*init)(void* acc, int64_t n) = nullptr;
   // All of x[0 ... n) go into acc[0].
   void (*row)(const void* x, int64_t n, void* acc) = nullptr;
-  // x[i] goes into acc[i].
-  void (*columns)(const void* x, int64_t n, void* acc) = nullptr;
+  // x[k * stride + i] goes into acc[i], for each of so many rows k in turn. `stride` in elements.
+  void (*columns)(const void* x, int64_t rows, int64_t stride, int64_t n, void* acc) = nullptr;
   // other[i] goes into acc[i].
   void (*merge)(const void* other, int64_t n, void* acc) = nullptr;
   // y[i] is the result of acc[i], into which `count` elements went.

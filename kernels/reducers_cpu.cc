@@ -43,11 +43,11 @@ struct RowFunctions {
   double (*max_f64)(const double*, int64_t);
   float (*min_f32)(const float*, int64_t);
   double (*min_f64)(const double*, int64_t);
-  // x[i] goes into acc[i].
-  void (*sum_columns_f32)(const float*, int64_t, double*);
-  void (*squares_columns_f32)(const float*, int64_t, double*);
-  void (*max_columns_f32)(const float*, int64_t, float*);
-  void (*min_columns_f32)(const float*, int64_t, float*);
+  // Reducer::columns.
+  void (*sum_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, double*);
+  void (*squares_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, double*);
+  void (*max_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, float*);
+  void (*min_columns_f32)(const float*, int64_t rows, int64_t stride, int64_t, float*);
 };
 }  // namespace weir
 #endif  // WEIR_KERNELS_REDUCERS_ONCE_
@@ -190,27 +190,37 @@ R RowLoop(const T* x, int64_t n) {
   return static_cast<R>(total);
 }
 
-// Floats into accumulators in double.
-template <class F>
-void WideColumns(const float* x, int64_t n, double* acc) {
-  const hn::ScalableTag<double> d;
+// kRows rows of floats into accumulators of type A.
+template <class F, int kRows, class A>
+HWY_INLINE void AddRows(const float* x, int64_t stride, int64_t n, A* acc) {
+  const hn::ScalableTag<A> d;
   const hn::Rebind<float, decltype(d)> narrow;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto wide = hn::PromoteTo(d, hn::LoadU(narrow, x + i));
-    hn::StoreU(F::Step(hn::LoadU(d, acc + i), wide), d, acc + i);
+    auto a = hn::LoadU(d, acc + i);
+#pragma GCC unroll 8
+    for (int k = 0; k < kRows; ++k) {
+      const auto row = hn::LoadU(narrow, x + k * stride + i);
+      if constexpr (std::is_same_v<A, double>)
+        a = F::Step(a, hn::PromoteTo(d, row));
+      else
+        a = F::Step(a, row);
+    }
+    hn::StoreU(a, d, acc + i);
   }
-  for (; i < n; ++i) acc[i] = F::One(acc[i], x[i]);
+  for (; i < n; ++i) {
+    for (int k = 0; k < kRows; ++k) acc[i] = static_cast<A>(F::One(acc[i], x[k * stride + i]));
+  }
 }
-template <class F>
-void SameColumns(const float* x, int64_t n, float* acc) {
-  const hn::ScalableTag<float> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    hn::StoreU(F::Step(hn::LoadU(d, acc + i), hn::LoadU(d, x + i)), d, acc + i);
-  for (; i < n; ++i) acc[i] = static_cast<float>(F::One(acc[i], x[i]));
+
+// Accumulators are loaded and stored once for eight rows: each takes the rows' elements in their
+// order, so that the result is that of one row after another.
+template <class F, class A>
+void ColumnLoop(const float* x, int64_t rows, int64_t stride, int64_t n, A* acc) {
+  int64_t k = 0;
+  for (; k + 8 <= rows; k += 8) AddRows<F, 8>(x + k * stride, stride, n, acc);
+  for (; k < rows; ++k) AddRows<F, 1>(x + k * stride, stride, n, acc);
 }
 
 void GetRowFunctions(RowFunctions* f) {
@@ -222,10 +232,10 @@ void GetRowFunctions(RowFunctions* f) {
         RowLoop<MaxOf, double, double>,
         RowLoop<MinOf, float, float>,
         RowLoop<MinOf, double, double>,
-        WideColumns<SumOf>,
-        WideColumns<SquaresOf>,
-        SameColumns<MaxOf>,
-        SameColumns<MinOf>};
+        ColumnLoop<SumOf, double>,
+        ColumnLoop<SquaresOf, double>,
+        ColumnLoop<MaxOf, float>,
+        ColumnLoop<MinOf, float>};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -286,10 +296,12 @@ Reducer MakeReducer() {
     Acc& a = *static_cast<Acc*>(acc);
     a = F::Merge(a, Row<F>(static_cast<const T*>(x), n));
   };
-  r.columns = [](const void* xs, int64_t n, void* acc) {
+  r.columns = [](const void* xs, int64_t rows, int64_t stride, int64_t n, void* acc) {
     const T* x = static_cast<const T*>(xs);
     Acc* a = static_cast<Acc*>(acc);
-    for (int64_t i = 0; i < n; ++i) a[i] = F::Merge(a[i], F::Value(x[i]));
+    for (int64_t k = 0; k < rows; ++k, x += stride) {
+      for (int64_t i = 0; i < n; ++i) a[i] = F::Merge(a[i], F::Value(x[i]));
+    }
   };
   r.merge = [](const void* other, int64_t n, void* acc) {
     const Acc* x = static_cast<const Acc*>(other);
@@ -302,8 +314,8 @@ Reducer MakeReducer() {
     for (int64_t i = 0; i < n; ++i) y[i] = F::Result(a[i], count);
   };
   if constexpr (std::is_same_v<T, float> && F::kRow != RowKind::kNone) {
-    r.columns = [](const void* x, int64_t n, void* acc) {
-      (Rows().*Columns<F>())(static_cast<const float*>(x), n, static_cast<Acc*>(acc));
+    r.columns = [](const void* x, int64_t rows, int64_t stride, int64_t n, void* acc) {
+      (Rows().*Columns<F>())(static_cast<const float*>(x), rows, stride, n, static_cast<Acc*>(acc));
     };
   }
   r.cost = sizeof(T) >= 8 ? 0.4f : 0.2f;

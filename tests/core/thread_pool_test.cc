@@ -1,5 +1,6 @@
 #include "weir/core/thread_pool.h"
 
+#include <array>
 #include <numeric>
 #include <set>
 
@@ -38,6 +39,51 @@ TEST(ThreadPool, PiecesBeginAtMultiplesOfTheAlignment) {
 
 // The pool's one thread starts a loop of two pieces, each of which waits for the other: it ends
 // only if the thread that waits takes one.
+// Each piece waits for the other, so that both threads take part; whoever starts the loop, each
+// takes the piece that it had before.
+TEST(ThreadPool, EachThreadBeginsWithItsOwnShare) {
+  ThreadPool pool(2);
+  std::array<std::thread::id, 2> takers;
+  const auto loop = [&] {
+    std::atomic<int> started{0};
+    pool.ForEach(2, [&](int i) {
+      takers[i] = std::this_thread::get_id();
+      ++started;
+      while (started < 2) std::this_thread::yield();
+    });
+  };
+  for (int round = 0; round < 20; ++round) {
+    loop();
+    EXPECT_EQ(takers[0], std::this_thread::get_id());
+    std::atomic<bool> over{false};
+    pool.Schedule([&] {
+      loop();
+      EXPECT_EQ(takers[1], std::this_thread::get_id());
+      over = true;
+      pool.Wake();
+    });
+    ASSERT_TRUE(pool.HelpUntil([&] { return over.load(); }));
+  }
+}
+
+// A share whose thread is busy elsewhere is taken by the others.
+TEST(ThreadPool, SharesThatNobodyBeginsWithAreTakenToo) {
+  ThreadPool pool(4);
+  std::atomic<bool> over{false};
+  std::atomic<int> busy{0};
+  for (int i = 0; i < 3; ++i) {
+    pool.Schedule([&] {
+      ++busy;
+      while (!over) std::this_thread::yield();
+    });
+  }
+  while (busy < 3) std::this_thread::yield();
+  std::vector<int> seen(100, 0);
+  pool.ForEach(100, [&](int i) { ++seen[i]; });
+  EXPECT_THAT(seen, ::testing::Each(1));
+  over = true;
+}
+
 TEST(ThreadPool, WhoWaitsHelpsWithLoops) {
   ThreadPool pool(2);
   std::atomic<int> started{0};

@@ -102,6 +102,29 @@ TEST(Conv2D, PiecesOfOneImageMakeTheWhole) {
   }
 }
 
+// A filter of one element lets images be cut at any pixel, or by channels where it is larger than
+// they are; a depthwise one is slow enough to be cut although it does little.
+TEST(Conv2D, PiecesOfASmallImageMakeTheWhole) {
+  const Attrs attrs = {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "SAME"}};
+  for (const auto& [in, out] : {std::pair<int32_t, int32_t>{320, 96}, {96, 320}, {80, 72}}) {
+    const Tensor w = Wave<float>({1, 1, in, out}, 1);
+    for (const int32_t size : {7, 15, 23}) {
+      const Tensor x = Wave<float>({1, size, size, in}, 0),
+                   dy = Wave<float>({1, size, size, out}, 2);
+      ExpectFloatLikeDouble({"Conv2D", {x, w}, attrs});
+      ExpectFloatLikeDouble(
+          {"Conv2DBackpropInput", {Tensor::Vector<int32_t>({1, size, size, in}), w, dy}, attrs});
+      ExpectFloatLikeDouble(
+          {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({1, 1, in, out}), dy}, attrs});
+    }
+  }
+  for (const int64_t stride : {1, 2}) {
+    ExpectFloatLikeDouble({"DepthwiseConv2dNative",
+                           {Wave<float>({1, 29, 31, 96}, 0), Wave<float>({3, 3, 96, 1}, 1)},
+                           {{"strides", Sizes{1, stride, stride, 1}}, {"padding", "SAME"}}});
+  }
+}
+
 // Where oneDNN would write beyond its scratchpad, on AVX2, and so over whatever lies there.
 TEST(Conv2D, FewChannelsOfStridedPixelsStayInTheirMemory) {
   const Attrs attrs = {{"strides", Sizes{1, 2, 2, 1}}, {"padding", "VALID"}};
