@@ -76,6 +76,14 @@ struct KernelInit {
   absl::Span<const Shape> input_shapes;
   // What the kernel may call (core/function.h); null where there is no session.
   Functions* functions = nullptr;
+  // By input, or empty if nothing is known: it is probably the same in each step, and stays as it
+  // is for as long as somebody holds the tensor. So are constants, and the variables of a step
+  // that writes to none; what is fed is not.
+  absl::Span<const bool> lasting_inputs = {};
+
+  bool is_lasting(int input) const {
+    return input < static_cast<int>(lasting_inputs.size()) && lasting_inputs[input];
+  }
 
   template <class T>
   T attr(absl::string_view name) const {

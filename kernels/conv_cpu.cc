@@ -79,17 +79,13 @@ absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass,
   return absl::OkStatus();
 }
 
-bool HasConstantFilter(const KernelInit& init) {
-  return init.node.input(1).node->op_name() == "Const";
-}
-
 template <class T>
 KernelFactory Factory(ConvPass pass) {
   return [pass](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
-    const bool constant_filter =
-        std::is_same_v<T, float> && pass != ConvPass::kBackpropFilter && HasConstantFilter(init);
-    const auto dnnl = std::make_shared<DnnlConv>(pass, constant_filter);
+    const bool lasting_filter =
+        std::is_same_v<T, float> && pass != ConvPass::kBackpropFilter && init.is_lasting(1);
+    const auto dnnl = std::make_shared<DnnlConv>(pass, lasting_filter);
     return Kernel([attributes, pass, dnnl](KernelContext& ctx) -> absl::Status {
       return RunConv<T>(ctx, attributes, pass, *dnnl);
     });
@@ -141,8 +137,7 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
     return Unimplemented("fused convolutions with host_args are not supported");
   if (init.node.attr_or<std::string>("filter_format", "HWIO") != "HWIO")
     return Unimplemented("filters are taken in the format HWIO alone");
-  const auto dnnl =
-      std::make_shared<DnnlConv>(ConvPass::kForward, HasConstantFilter(init), epilogue);
+  const auto dnnl = std::make_shared<DnnlConv>(ConvPass::kForward, init.is_lasting(1), epilogue);
   return Kernel([attributes, epilogue, dnnl](KernelContext& ctx) {
     return RunFused(ctx, attributes, epilogue, *dnnl);
   });
@@ -185,7 +180,7 @@ absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, Dnnl
 template <class T>
 absl::StatusOr<Kernel> MakeGeneral(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const GeneralConvAttributes a, GeneralConvAttributes::Read(init.node));
-  const auto dnnl = std::make_shared<DnnlConv>(ConvPass::kForward, false);
+  const auto dnnl = std::make_shared<DnnlConv>(ConvPass::kForward, init.is_lasting(1));
   return Kernel([a, dnnl](KernelContext& ctx) { return RunGeneral<T>(ctx, a, *dnnl); });
 }
 

@@ -509,8 +509,8 @@ absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan,
 
 }  // namespace
 
-DnnlConv::DnnlConv(ConvPass pass, bool constant_filter, const Epilogue& epilogue)
-    : pass_(pass), constant_filter_(constant_filter), epilogue_(epilogue) {}
+DnnlConv::DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue)
+    : pass_(pass), lasting_filter_(lasting_filter), epilogue_(epilogue) {}
 DnnlConv::~DnnlConv() = default;
 
 absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const ConvShape& shape,
@@ -532,7 +532,7 @@ absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const Conv
 
 absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx, const DnnlConvPlan& plan,
                                               const Operands& operands) {
-  if (!constant_filter_) {
+  if (!lasting_filter_ || operands.filter->buffer()->transient()) {
     WEIR_ASSIGN_OR_RETURN(Tensor packed, ctx.AllocateTemp(DT_FLOAT, Shape({plan.packed_floats()})));
     WEIR_RETURN_IF_ERROR(plan.Pack(operands.filter_data, packed.data<float>()));
     return packed;

@@ -18,15 +18,16 @@ class DnnlConvPlan;
 // height, width, channels]. Thread-safe.
 class DnnlConv {
  public:
-  // `constant_filter`: the filter is the same tensor in every run, so that it is packed only once.
-  // An epilogue is for the forward pass.
-  DnnlConv(ConvPass pass, bool constant_filter, const Epilogue& epilogue = {});
+  // `lasting_filter`: the filter is mostly the same tensor as in the run before, and nobody writes to
+  // it while it is held here (KernelInit::lasting_inputs), so that it stays packed. An epilogue is
+  // for the forward pass.
+  DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
   ~DnnlConv();
 
   // The operands of a pass, in the order of Conv2D's inputs and output: the one that the pass
   // computes is written.
   struct Operands {
-    const Tensor* filter = nullptr;  // where it is an input: identifies it when it is constant
+    const Tensor* filter = nullptr;  // where it is an input: identifies it when it lasts
     float* input = nullptr;
     float* filter_data = nullptr;
     float* output = nullptr;
@@ -41,11 +42,11 @@ class DnnlConv {
                                       const Operands& operands);
 
   const ConvPass pass_;
-  const bool constant_filter_;
+  const bool lasting_filter_;
   const Epilogue epilogue_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
-  Tensor packed_source_, packed_;  // of a constant filter, for plans_.back()
+  Tensor packed_source_, packed_;  // of a lasting filter
   const DnnlConvPlan* packed_for_ = nullptr;
 };
 

@@ -46,17 +46,20 @@ using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_
 absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
                        const void* b, void* c);
 
-// Products of floats that a loop computes again and again, mostly with the same B, a weight. Once
-// that has come twice in a step it is kept packed, as oneDNN wants it, for the calls that follow.
-// One for each node; thread-safe.
-class LoopMatMul {
+// Products of floats that are computed again and again with the same B, a weight, which is kept
+// packed, as oneDNN wants it, for the calls that follow. One for each node; thread-safe.
+class PackedMatMul {
  public:
+  // What is known of B: it may come twice in a step, in a loop, and is packed once it has; or it
+  // lasts (KernelInit::lasting_inputs), and is packed when it comes first.
+  enum class Weight { kInLoop, kLasting };
+
   // Called for each block of the result when it is there, from any thread.
   using Finish =
       absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
 
-  LoopMatMul();
-  ~LoopMatMul();
+  explicit PackedMatMul(Weight weight);
+  ~PackedMatMul();
   // C = op(A) op(B), added to what C holds if `adds`. False, and nothing is done, if the B at hand
   // is not packed.
   absl::StatusOr<bool> Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
@@ -67,8 +70,9 @@ class LoopMatMul {
   static std::shared_ptr<const Packed> Pack(ThreadPool& pool, const MatMulArgs& args,
                                             const Tensor& b);
 
-  // What a step has brought last. Between steps a program may write to a tensor that it feeds, so
-  // that nothing is known of one from the step before.
+  // What a step has brought last, if B is in a loop: between steps a program may write to a tensor
+  // that it feeds, so that nothing is known of one from the step before. If B lasts, what has come
+  // with these arguments, in any step.
   struct Seen {
     int64_t step_id = -1;
     MatMulArgs args;
@@ -78,11 +82,12 @@ class LoopMatMul {
       return b.raw() == other.raw() && b.SharesBufferWith(other) && args == other_args;
     }
   };
-  static constexpr int kMostSteps = 4;  // at a time
-  Seen& Of(int64_t step_id);            // needs the lock
+  static constexpr int kMostSeen = 4;
+  Seen& Of(int64_t step_id, const MatMulArgs& args);  // needs the lock
 
+  const Weight weight_;
   std::mutex mutex_;  // guards what follows
-  std::array<Seen, kMostSteps> seen_;
+  std::array<Seen, kMostSeen> seen_;
   int next_ = 0;
 };
 

@@ -287,8 +287,9 @@ int64_t ProductPieces(const MatMulArgs& g, int threads) {
   const double size = static_cast<double>(g.n) * static_cast<double>(g.k);
   // With few rows, fetching the other matrix is what takes the time.
   const double ns = std::max(kNsPerProduct * static_cast<double>(g.m), kNsPerElement) * size;
-  const double few = std::clamp(ns / kMinPieceNs, 1.0, 1.0 * threads);
-  return threads == 1 ? 1 : static_cast<int64_t>(std::clamp(ns / kLongNs, few, 2.0 * threads));
+  // With three pieces for two threads, one of them has twice as much to do.
+  if (ns >= kLongNs * 2 * threads && threads > 1) return 2 * threads;
+  return static_cast<int64_t>(std::clamp(ns / kMinPieceNs, 1.0, 1.0 * threads));
 }
 
 absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, const void* a,
@@ -318,12 +319,19 @@ namespace {
 struct MatMulKernel {
   DataType type;
   bool transpose_a, transpose_b;
+  std::shared_ptr<PackedMatMul> packed;  // null where B is not known to come again
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
     WEIR_ASSIGN_OR_RETURN(const MatMulArgs args,
                           MatMulOf(a.shape(), b.shape(), transpose_a, transpose_b));
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({args.m, args.n})));
+    if (packed != nullptr && args.m * args.n * args.k > 0 && !IsSmall(args)) {
+      WEIR_ASSIGN_OR_RETURN(const bool done,
+                            packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b,
+                                        out->data<float>(), /*adds=*/false, kAsItIs));
+      if (done) return absl::OkStatus();
+    }
     return RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
   }
 };
@@ -331,7 +339,7 @@ struct MatMulKernel {
 struct FusedMatMulKernel {
   Epilogue epilogue;
   bool transpose_a, transpose_b;
-  std::shared_ptr<LoopMatMul> in_loop;  // null outside of loops
+  std::shared_ptr<PackedMatMul> packed;  // null where B is not known to come again
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &a = c.input(0), &b = c.input(1);
@@ -363,10 +371,10 @@ struct FusedMatMulKernel {
       finish(0, 0, args.m, args.n);
       return absl::OkStatus();
     }
-    if (in_loop != nullptr && !IsSmall(args)) {
-      WEIR_ASSIGN_OR_RETURN(const bool done,
-                            in_loop->Run(c.pool(), c.step().step_id, args, a.data<float>(), b,
-                                         result, accumulates, finish));
+    if (packed != nullptr && !IsSmall(args)) {
+      WEIR_ASSIGN_OR_RETURN(
+          const bool done, packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b, result,
+                                       accumulates, finish));
       if (done) return absl::OkStatus();
     }
     return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, finish,
@@ -374,12 +382,17 @@ struct FusedMatMulKernel {
   }
 };
 
+std::shared_ptr<PackedMatMul> MakePacked(const KernelInit& init) {
+  if (init.is_lasting(1)) return std::make_shared<PackedMatMul>(PackedMatMul::Weight::kLasting);
+  if (init.node.attr_or<bool>("_in_loop", false))
+    return std::make_shared<PackedMatMul>(PackedMatMul::Weight::kInLoop);
+  return nullptr;
+}
+
 absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const Epilogue epilogue, Epilogue::Read(init.node));
-  const bool in_loop = init.node.attr_or<bool>("_in_loop", false);
   return Kernel(FusedMatMulKernel{epilogue, init.attr<bool>("transpose_a"),
-                                  init.attr<bool>("transpose_b"),
-                                  in_loop ? std::make_shared<LoopMatMul>() : nullptr});
+                                  init.attr<bool>("transpose_b"), MakePacked(init)});
 }
 
 // Products of the matrices in the last two dimensions, one for each element of the broadcast
@@ -463,8 +476,9 @@ template <class... Ts>
 void AddTypes(KernelRegistry* r, List<Ts...>) {
   for (const DataType type : {DataTypeOf<Ts>::value...}) {
     r->Add("MatMul", kCpu, type, [type](const KernelInit& init) -> absl::StatusOr<Kernel> {
-       return Kernel(
-           MatMulKernel{type, init.attr<bool>("transpose_a"), init.attr<bool>("transpose_b")});
+       return Kernel(MatMulKernel{type, init.attr<bool>("transpose_a"),
+                                  init.attr<bool>("transpose_b"),
+                                  type == DT_FLOAT ? MakePacked(init) : nullptr});
      }).Cost(MatMulCost);
     for (const char* op : {"BatchMatMul", "BatchMatMulV2"}) {
       const bool broadcasts = op[11] != '\0';

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include "weir/core/allocator.h"
 #include "weir/kernels/dnnl_status.h"
@@ -7,14 +8,18 @@
 
 // A product of few rows spends most of its time on bringing B into the order in which the inner
 // loop takes it: with 32 rows, 1.6 times as long as the multiplications. A loop over time steps
-// does this again in each iteration, for the same weight. Here the weight is packed once.
+// does this again in each iteration, for the same weight, and a step that infers in each step. Here
+// the weight is packed once.
 //
-// What "the same" means: the graph cannot tell. The forward loop reads the variable anew in each
-// iteration, and the backward loop takes what it multiplied with from a stack. But all of them hand
-// on one tensor, so the kernel sees the same memory again. Holding that tensor, it also knows that
-// the values in it have not changed: whoever writes to a variable copies first what others hold.
-// Memory of a step's arena, which has no such owners, is not held. A tensor that does not come
-// again in the next iteration is let go there, and the last one with the next step.
+// What "the same" means: in a loop, the graph cannot tell. The forward loop reads the variable anew
+// in each iteration, and the backward loop takes what it multiplied with from a stack. But all of
+// them hand on one tensor, so the kernel sees the same memory again. Holding that tensor, it also
+// knows that the values in it have not changed: whoever writes to a variable copies first what
+// others hold. Memory of a step's arena, which has no such owners, is not held. A tensor that does
+// not come again in the next iteration is let go there, and the last one with the next step.
+//
+// A weight that lasts from step to step is packed at once, so that the first step rounds as all
+// others do, and let go when another one comes, or too many shapes of A.
 //
 // Each piece is some columns of the result, computed by a primitive of its own from its own packed
 // part of B. oneDNN's fast kernels want a result without gaps between its rows, so that pieces are
@@ -24,6 +29,11 @@ namespace weir {
 namespace {
 
 constexpr int64_t kMinColumns = 64;
+// Of a product whose weight lasts: with fewer rows all the time goes into reading B, packed or not,
+// and with more of them into multiplications.
+constexpr int64_t kFewestRows = 8, kMostRows = 1024;
+// What keeping a second copy of a lasting weight is worth, in elements.
+constexpr int64_t kMostElements = int64_t{16} << 20;
 
 struct Piece {
   int64_t column = 0, columns = 0;
@@ -127,21 +137,24 @@ absl::Status RunPiece(const Piece& piece, const float* a, float* c, int64_t rows
 
 }  // namespace
 
-struct LoopMatMul::Packed {
+struct PackedMatMul::Packed {
   std::vector<Piece> pieces;  // none: oneDNN does not pack this one
 };
 
-LoopMatMul::LoopMatMul() = default;
-LoopMatMul::~LoopMatMul() = default;
+PackedMatMul::PackedMatMul(Weight weight) : weight_(weight) {}
+PackedMatMul::~PackedMatMul() = default;
 
-std::shared_ptr<const LoopMatMul::Packed> LoopMatMul::Pack(ThreadPool& pool, const MatMulArgs& g,
-                                                           const Tensor& b) {
+std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
+                                                               const MatMulArgs& g,
+                                                               const Tensor& b) {
   auto packed = std::make_shared<Packed>();
-  DnnlThreadStream();  // one thread while primitives are made
   const int64_t count = std::clamp<int64_t>(ProductPieces(g, pool.num_threads()), 1,
                                             std::max<int64_t>(1, g.n / kMinColumns));
-  for (int64_t i = 0; i < count; ++i) {
-    Piece piece;
+  packed->pieces.resize(static_cast<size_t>(count));
+  std::atomic<bool> packs = true;
+  pool.ForEach(static_cast<int>(count), [&](int i) {
+    DnnlThreadStream();  // one thread while primitives are made
+    Piece& piece = packed->pieces[i];
     piece.column = g.n * i / count / 16 * 16;
     piece.columns = (i + 1 == count ? g.n : g.n * (i + 1) / count / 16 * 16) - piece.column;
     piece.a = Matrix(g.m, g.k, g.transpose_a ? 1 : g.k, g.transpose_a ? g.m : 1);
@@ -149,43 +162,46 @@ std::shared_ptr<const LoopMatMul::Packed> LoopMatMul::Pack(ThreadPool& pool, con
     const dnnl_memory_desc_t plain =
         Matrix(g.k, piece.columns, g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1);
     const float* const from = b.data<float>() + (g.transpose_b ? piece.column * g.k : piece.column);
-    if (!MakePrimitive(g.k, &piece) || !PackPiece(plain, from, &piece).ok()) {
-      packed->pieces.clear();
-      break;
-    }
-    packed->pieces.push_back(std::move(piece));
-  }
+    if (!MakePrimitive(g.k, &piece) || !PackPiece(plain, from, &piece).ok()) packs = false;
+  });
+  if (!packs) packed->pieces.clear();
   return packed;
 }
 
-LoopMatMul::Seen& LoopMatMul::Of(int64_t step_id) {
+PackedMatMul::Seen& PackedMatMul::Of(int64_t step_id, const MatMulArgs& args) {
   for (Seen& seen : seen_) {
-    if (seen.step_id == step_id) return seen;
+    if (weight_ == Weight::kInLoop ? seen.step_id == step_id : seen.args == args) return seen;
   }
-  Seen& oldest = seen_[next_++ % kMostSteps];
+  Seen& oldest = seen_[next_++ % kMostSeen];
   oldest = Seen{};
   oldest.step_id = step_id;
   return oldest;
 }
 
-absl::StatusOr<bool> LoopMatMul::Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& g,
-                                     const float* a, const Tensor& b, float* c, bool adds,
-                                     Finish finish) {
+absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& g,
+                                       const float* a, const Tensor& b, float* c, bool adds,
+                                       Finish finish) {
   if (!b.buffer() || b.buffer()->transient()) return false;
+  const bool lasts = weight_ == Weight::kLasting;
+  if (lasts && (g.m < kFewestRows || g.m > kMostRows || b.num_elements() > kMostElements))
+    return false;
   std::shared_ptr<const Packed> packed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Seen& seen = Of(step_id);
+    Seen& seen = Of(step_id, g);
     if (!seen.Is(g, b)) {
+      for (Seen& other : seen_) {
+        if (lasts && !other.b.SharesBufferWith(b)) other = Seen{};
+      }
       seen = Seen{step_id, g, b, nullptr};
-      return false;
+      if (!lasts) return false;
     }
     packed = seen.packed;
   }
   if (packed == nullptr) {
     packed = Pack(pool, g, b);
     const std::lock_guard<std::mutex> lock(mutex_);
-    Seen& seen = Of(step_id);
+    Seen& seen = Of(step_id, g);
     if (seen.Is(g, b)) seen.packed = packed;
   }
   if (packed->pieces.empty()) return false;

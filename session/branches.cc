@@ -25,10 +25,7 @@ namespace {
 
 constexpr size_t kMostConditions = 16;
 
-bool IsOp(const PlanNode& n, absl::string_view op, absl::string_view ref_op) {
-  return n.kind == PlanNode::Kind::kOp && (n.node->op_name() == op || n.node->op_name() == ref_op);
-}
-bool IsSwitch(const PlanNode& n) { return IsOp(n, "Switch", "RefSwitch"); }
+bool IsSwitch(const PlanNode& n) { return n.Is("Switch", "RefSwitch"); }
 
 // Only the first iteration sees this value, and what is made from it: that is a condition of its
 // own.
@@ -59,7 +56,7 @@ class BranchFinder {
   std::vector<bool> IdleConstants() const {
     std::vector<bool> idle(plan_.nodes.size(), false);
     for (size_t i = 0; i < idle.size(); ++i)
-      idle[i] = IsOp(plan_.nodes[i], "Const", "") && !runs_if_[i].empty();
+      idle[i] = plan_.nodes[i].Is("Const") && !runs_if_[i].empty();
     const std::vector<bool> constants = idle;
     for (size_t i = 0; i < idle.size(); ++i) {
       const auto& controls = plan_.nodes[i].controls;
@@ -94,13 +91,13 @@ class BranchFinder {
   // loop's first value. Nothing that a graph's author has put into the order.
   bool IsPivot(int id) const {
     const PlanNode* n = &plan_.nodes[id];
-    while (IsOp(*n, "Identity", "") && n->controls.empty()) n = &plan_.nodes[n->inputs[0].node];
+    while (n->Is("Identity") && n->controls.empty()) n = &plan_.nodes[n->inputs[0].node];
     if (!n->controls.empty()) return false;
     if (IsSwitch(*n)) {
       if (Source(n->inputs[0]) == Source(n->inputs[1])) return true;
       n = &plan_.nodes[n->inputs[0].node];
     }
-    return n->loop >= 0 && IsOp(*n, "Merge", "") && n->controls.empty() &&
+    return n->loop >= 0 && n->Is("Merge") && n->controls.empty() &&
            std::any_of(n->inputs.begin(), n->inputs.end(),
                        [this](const PlanValue& v) { return IsCarry(v); });
   }
@@ -115,7 +112,7 @@ class BranchFinder {
   PlanValue Source(PlanValue v) const {
     for (;;) {
       const PlanNode& n = plan_.nodes[v.node];
-      const bool passes = n.kind == PlanNode::Kind::kCopy || IsOp(n, "Identity", "Enter");
+      const bool passes = n.kind == PlanNode::Kind::kCopy || n.Is("Identity", "Enter");
       if (!passes) return v;
       v = n.inputs[0];
     }
@@ -214,8 +211,7 @@ class BranchFinder {
   bool TakeLoopCond(int loop, int side, Conditions* conditions, PlanValue* cond) const {
     for (auto it = conditions->begin(); it != conditions->end(); ++it) {
       const PlanNode& pred = plan_.nodes[it->pred.node];
-      if (it->pred.output < 0 || it->side != side || pred.loop != loop ||
-          !IsOp(pred, "LoopCond", ""))
+      if (it->pred.output < 0 || it->side != side || pred.loop != loop || !pred.Is("LoopCond"))
         continue;
       *cond = it->pred;
       conditions->erase(it);
@@ -288,7 +284,7 @@ void FindBranches(PlanGraph& plan) {
 }
 
 void FreeConstants(PlanGraph& plan) {
-  const auto is_tied = [](const PlanNode& n) { return n.may_be_dead && IsOp(n, "Const", ""); };
+  const auto is_tied = [](const PlanNode& n) { return n.may_be_dead && n.Is("Const"); };
   if (std::none_of(plan.nodes.begin(), plan.nodes.end(), is_tied)) return;
   BranchFinder finder(plan);
   finder.Run();

@@ -191,18 +191,14 @@ class ProductFusion : public Fusion {
 
   // ---- the fused node
 
-  // What stands for an argument in the graph of made nodes: kernels ask whether it is a constant.
+  // What stands for an argument in the graph of made nodes, and in the plan's for one that has been
+  // computed.
   Output Stand(const Argument& a) {
-    if (const Tensor* const value = ConstantOf(a))
-      return NodeBuilder(made(), "Const")
-          .Name("fused/argument")
-          .Attr("value", *value)
-          .Attr("dtype", DT_FLOAT)
-          .BuildOutput();
-    return NodeBuilder(made(), "Placeholder")
+    if (!a.computed.initialized()) return Fusion::Stand(DT_FLOAT);
+    return NodeBuilder(made(), "Const")
         .Name("fused/argument")
+        .Attr("value", a.computed)
         .Attr("dtype", DT_FLOAT)
-        .Attr("shape", ShapeOf(a.value))
         .BuildOutput();
   }
 
@@ -259,9 +255,13 @@ class ProductFusion : public Fusion {
     if (chain.bias) arguments.push_back(&*chain.bias);
     if (chain.addend) arguments.push_back(&*chain.addend);
     std::vector<Shape> shapes = {ShapeOf(plan_.nodes[chain.first].inputs[0])};
-    for (const Argument* a : arguments)
-      shapes.push_back(a->computed.initialized() ? a->computed.shape() : ShapeOf(a->value));
-    const KernelInit init{*node, *device, env_.resources, shapes, env_.functions};
+    PlanGraph::Flags lasting = {plan_.IsLasting(plan_.nodes[chain.first].inputs[0])};
+    for (const Argument* a : arguments) {
+      const bool computed = a->computed.initialized();
+      shapes.push_back(computed ? a->computed.shape() : ShapeOf(a->value));
+      lasting.push_back(computed || plan_.IsLasting(a->value));
+    }
+    const KernelInit init{*node, *device, env_.resources, shapes, env_.functions, lasting};
     absl::StatusOr<Kernel> kernel = def->make(init);
     if (!kernel.ok()) return;
     absl::InlinedVector<PlanValue, 3> inputs = {plan_.nodes[chain.first].inputs[0]};

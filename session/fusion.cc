@@ -106,7 +106,8 @@ bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> i
   PlanNode& n = plan_.nodes[result];
   std::vector<Shape> shapes;
   for (const PlanValue& v : inputs) shapes.push_back(ShapeOf(v));
-  const KernelInit init{node, *n.device, env_.resources, shapes, env_.functions};
+  const PlanGraph::Flags lasting = plan_.LastingOf(inputs);
+  const KernelInit init{node, *n.device, env_.resources, shapes, env_.functions, lasting};
   absl::StatusOr<Kernel> kernel = def->make(init);
   if (!kernel.ok()) return false;
   n.node = &node;

@@ -120,11 +120,11 @@ class LoopFinder {
 }  // namespace
 
 bool PlanNode::is_enter() const {
-  return kind == Kind::kOp && (node->op_name() == "Enter" || node->op_name() == "RefEnter");
+  return Is("Enter", "RefEnter");
 }
 
 bool PlanNode::is_exit() const {
-  return kind == Kind::kOp && (node->op_name() == "Exit" || node->op_name() == "RefExit");
+  return Is("Exit", "RefExit");
 }
 
 // In all of these, outer loops have smaller numbers.

@@ -175,7 +175,7 @@ class Orderer {
   }
 
   bool Is(int unit, absl::string_view op) const {
-    return unit < count_ && graph_.nodes[unit].node->op_name() == op;
+    return unit < count_ && graph_.nodes[unit].Is(op);
   }
 
   void HasEnded(int unit) {

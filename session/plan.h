@@ -84,6 +84,11 @@ struct PlanNode {
   int num_outputs() const {
     return kind == Kind::kOp ? node->num_outputs() : kind == Kind::kWait ? 0 : 1;
   }
+  // A node of the graph that is one of these ops.
+  template <class... Names>
+  bool Is(const Names&... ops) const {
+    return kind == Kind::kOp && ((node->op_name() == ops) || ...);
+  }
   // Enter and RefEnter, Exit and RefExit.
   bool is_enter() const;
   bool is_exit() const;
@@ -144,6 +149,11 @@ struct PlanGraph {
   int CommonLoop(int a, int b) const;
   // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
   int LoopAround(int node, int loop) const;
+  // What their kernels are told of inputs: KernelInit::lasting_inputs.
+  using Flags = absl::InlinedVector<bool, 4>;
+  Flags LastingOf(absl::Span<const PlanValue> inputs) const;
+  bool IsLasting(PlanValue value) const;
+  bool writes_variables = false;  // some node does
   // The nodes that passes have made for this plan; null as long as there are none.
   std::shared_ptr<Graph> made;
   std::vector<PlanValue> feeds;    // by feed; node -1 if nothing needs it

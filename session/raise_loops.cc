@@ -46,10 +46,6 @@ int PlanGraph::LoopLeft(const PlanNode& variable, const PlanNode& user) const {
 
 namespace {
 
-bool IsOp(const PlanNode& n, absl::string_view op) {
-  return n.kind == PlanNode::Kind::kOp && n.node->op_name() == op;
-}
-
 class LoopRaiser {
  public:
   explicit LoopRaiser(PlanGraph& plan) : plan_(plan), count_(static_cast<int>(plan.nodes.size())) {}
@@ -103,7 +99,7 @@ class LoopRaiser {
   int LoopCondOf(int l) const {
     int found = -1;
     for (const int i : members_[l]) {
-      if (!IsOp(plan_.nodes[i], "LoopCond")) continue;
+      if (!plan_.nodes[i].Is("LoopCond")) continue;
       if (found >= 0) return -1;
       found = i;
     }
@@ -122,13 +118,13 @@ class LoopRaiser {
 
   bool OnlyDecides(int condition) const {
     return absl::c_all_of(users_[condition], [&](const Use& use) {
-      return IsOp(plan_.nodes[use.node], "Switch") && use.input == 1;
+      return plan_.nodes[use.node].Is("Switch") && use.input == 1;
     });
   }
 
   bool Fits(const PlanNode& n, int i, int l, int condition) const {
     if (n.kind == PlanNode::Kind::kCarry) {
-      return users_[i].size() == 1 && IsOp(plan_.nodes[users_[i][0].node], "Merge");
+      return users_[i].size() == 1 && plan_.nodes[users_[i][0].node].Is("Merge");
     }
     if (n.kind != PlanNode::Kind::kOp) return true;
     const std::string& op = n.node->op_name();
@@ -142,7 +138,7 @@ class LoopRaiser {
     if (op == "RefSwitch") return n.inputs[1].node != condition;
     if (op == "Switch" && n.inputs[1].node == condition) return Divides(n, i);
     if (op == "Exit") {
-      return n.controls.empty() && IsOp(plan_.nodes[n.inputs[0].node], "Switch") &&
+      return n.controls.empty() && plan_.nodes[n.inputs[0].node].Is("Switch") &&
              n.inputs[0].output == 0 && plan_.nodes[n.inputs[0].node].inputs[1].node == condition &&
              IsSamePlace({i, 0}, n.inputs[0]);
     }
@@ -157,11 +153,11 @@ class LoopRaiser {
   // A Merge of the value that enters and the one that comes round.
   bool IsVariable(int i) const {
     const PlanNode& n = plan_.nodes[i];
-    if (!IsOp(n, "Merge") || n.inputs.size() != 2 || !n.controls.empty()) return false;
+    if (!n.Is("Merge") || n.inputs.size() != 2 || !n.controls.empty()) return false;
     const int at = IsCarry(n.inputs[0]) ? 1 : 0;
     const PlanNode& enter = plan_.nodes[n.inputs[at].node];
     const PlanValue& carry = n.inputs[1 - at];
-    if (!IsOp(enter, "Enter") || enter.value_loop != n.loop || !IsCarry(carry)) return false;
+    if (!enter.Is("Enter") || enter.value_loop != n.loop || !IsCarry(carry)) return false;
     if (enter.node->attr<bool>("is_constant")) return false;
     const PlanValue next = next_of_[carry.node];
     return IsSamePlace({i, 0}, n.inputs[at]) && IsSamePlace({i, 0}, next) &&
@@ -175,10 +171,10 @@ class LoopRaiser {
     if (!n.controls.empty() || waited_for_[i] || IsRef(n.node->output_type(0))) return false;
     const PlanValue& value = n.inputs[0];
     if (!IsSamePlace({i, 0}, value) || !IsUnconditional(conditions_[value.node], {})) return false;
-    if (IsOp(plan_.nodes[value.node], "Switch")) return false;
+    if (plan_.nodes[value.node].Is("Switch")) return false;
     return absl::c_all_of(users_[i], [&](const Use& use) {
       const PlanNode& user = plan_.nodes[use.node];
-      return user.inputs[use.input].output == 1 || IsOp(user, "Exit");
+      return user.inputs[use.input].output == 1 || user.Is("Exit");
     });
   }
 
@@ -198,8 +194,7 @@ class LoopRaiser {
                           [&](const Condition& c) { return c == allowed || IsRaised(c); });
   }
   bool IsRaised(const Condition& c) const {
-    if (c.pred.output < 0 || c.side != 1 || !IsOp(plan_.nodes[c.pred.node], "LoopCond"))
-      return false;
+    if (c.pred.output < 0 || c.side != 1 || !plan_.nodes[c.pred.node].Is("LoopCond")) return false;
     const int loop = plan_.nodes[c.pred.node].loop;
     return loop >= 0 && plan_.loops[loop].condition == c.pred.node;
   }
@@ -207,7 +202,7 @@ class LoopRaiser {
   // ---- what becomes of their nodes
 
   bool IsDivider(const PlanNode& n) const {
-    return IsOp(n, "Switch") && n.loop >= 0 && plan_.loops[n.loop].is_raised() &&
+    return n.Is("Switch") && n.loop >= 0 && plan_.loops[n.loop].is_raised() &&
            n.inputs[1].node == plan_.loops[n.loop].condition;
   }
 
@@ -251,18 +246,18 @@ class LoopRaiser {
     if (loop < 0 || !plan_.loops[loop].is_raised()) return;
     if (n.kind == PlanNode::Kind::kCarry) {
       n.removed = true;
-    } else if (IsOp(n, "Merge") && absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
+    } else if (n.Is("Merge") && absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
       const int at = IsCarry(n.inputs[0]) ? 1 : 0;
       const PlanNode& next = plan_.nodes[next_of_[n.inputs[1 - at].node].node];
       variables_.push_back({n.inputs[at].node, next.inputs[0]});
       TakeOut(i, 1, n.inputs[at]);
     } else if (IsDivider(n)) {
       TakeOut(i, 2, n.inputs[0]);
-    } else if (IsOp(n, "Exit")) {
+    } else if (n.Is("Exit")) {
       TakeOut(i, 1, n.inputs[0]);
-    } else if (IsOp(n, "NextIteration")) {
+    } else if (n.Is("NextIteration")) {
       n.removed = true;
-    } else if (IsOp(n, "Enter") && n.node->attr<bool>("is_constant")) {
+    } else if (n.Is("Enter") && n.node->attr<bool>("is_constant")) {
       if (CanGo(i)) TakeOut(i, 1, n.inputs[0]);
     }
   }
@@ -291,7 +286,7 @@ class LoopRaiser {
   PlanValue Origin(PlanValue v) const {
     for (v = Resolve(v);; v = Resolve(plan_.nodes[v.node].inputs[0])) {
       const PlanNode& n = plan_.nodes[v.node];
-      if (!IsOp(n, "Identity") || !n.controls.empty() || !IsSamePlace(v, n.inputs[0])) return v;
+      if (!n.Is("Identity") || !n.controls.empty() || !IsSamePlace(v, n.inputs[0])) return v;
     }
   }
 
@@ -331,7 +326,7 @@ class LoopRaiser {
     absl::c_sort(n.controls);
     const Conditions& conditions = conditions_[i];
     n.may_be_dead = n.may_be_dead &&
-                    (IsOp(n, "Switch") || IsOp(n, "RefSwitch") ||
+                    (n.Is("Switch") || n.Is("RefSwitch") ||
                      absl::c_any_of(conditions, [&](const Condition& c) { return !IsRaised(c); }));
   }
 

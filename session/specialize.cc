@@ -20,6 +20,12 @@
 // What goes round in a loop is taken to keep the shape that it enters with. If it turns out not to,
 // the dimensions that change are taken to be unknown, and the walk starts again.
 //
+// A kernel is also told which of its inputs last, so that it may keep what it makes of them, such
+// as a filter packed for oneDNN. Memory of a constant or a variable has owners who do not write to
+// it while somebody else holds it; memory that is fed may be written to between steps. In a step
+// that writes to variables they are not said to last, although they might: such a step mostly
+// trains, and what it makes of a weight serves it once.
+//
 // Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge.
 // An error of a kernel during folding is not reported here: the node stays, and reports it when
 // (and only if) it runs. So does a shape rule that refuses: the kernel's own check speaks.
@@ -169,7 +175,8 @@ class Specializer {
     InferShapes(n, inputs, handles);
     if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs))
       return absl::OkStatus();
-    const KernelInit init{*n.node, *n.device, env_.resources, inputs, env_.functions};
+    const PlanGraph::Flags lasting = plan_.LastingOf(n.inputs);
+    const KernelInit init{*n.node, *n.device, env_.resources, inputs, env_.functions, lasting};
     absl::StatusOr<Kernel> kernel = n.def->make(init);
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
     n.kernel = n.device->Wrap(init, *std::move(kernel));
@@ -331,8 +338,26 @@ class Specializer {
 
 }  // namespace
 
+PlanGraph::Flags PlanGraph::LastingOf(absl::Span<const PlanValue> inputs) const {
+  Flags lasting;
+  for (const PlanValue& v : inputs) lasting.push_back(IsLasting(v));
+  return lasting;
+}
+
+bool PlanGraph::IsLasting(PlanValue value) const {
+  for (;;) {
+    const PlanNode& n = nodes[value.node];
+    if (n.is_constant(value.output)) return true;
+    if (!n.Is("Identity"))
+      return !writes_variables && (n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp"));
+    value = n.inputs[0];
+  }
+}
+
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env) {
+  plan.writes_variables = absl::c_any_of(
+      plan.nodes, [](const PlanNode& n) { return n.def != nullptr && !n.def->writes.empty(); });
   return Specializer(plan, feed_shapes, env).Run();
 }
 

@@ -1,0 +1,236 @@
+// Weights that kernels keep packed from step to step: which inputs are said to last, and that
+// results follow whatever changes a weight.
+
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/array.h"
+#include "weir/ops/initializers.h"
+#include "weir/ops/math.h"
+#include "weir/ops/nn.h"
+#include "weir/ops/variables.h"
+#include "weir/session/session.h"
+
+namespace weir {
+namespace {
+
+using ::testing::ElementsAre;
+
+Tensor Random(const Shape& shape, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  Tensor t(DT_FLOAT, shape);
+  for (float& f : t.flat<float>()) f = values(random);
+  return t;
+}
+
+void ExpectClose(const Tensor& got, const Tensor& want) {
+  ASSERT_EQ(got.shape(), want.shape());
+  for (int64_t i = 0; i < want.num_elements(); ++i)
+    ASSERT_NEAR(got.data<float>()[i], want.data<float>()[i], 1e-4) << "at " << i;
+}
+
+// ---- what plans say
+
+// Remembers which of its inputs last.
+class Lasting : public testing::Test {
+ protected:
+  Lasting() : ops_(&BuiltinOps()), kernels_(&BuiltinKernels()), g_(ops_) {
+    ops_.Add(
+        OpSpec("Ask").In("x: N * float").Out("y: int32").Attr("N: int").Stateful().Doc("Asks."));
+    kernels_.Add("Ask", kCpu, [this](const KernelInit& init) -> absl::StatusOr<Kernel> {
+      lasting_.clear();
+      for (int i = 0; i < init.node.num_inputs(); ++i) lasting_.push_back(init.is_lasting(i));
+      return Kernel([](KernelContext& c) -> absl::Status {
+        c.SetOutput(0, Tensor::Scalar<int32_t>(0));
+        return absl::OkStatus();
+      });
+    });
+  }
+  std::vector<bool> Ask(const Outputs& xs, const Feeds& feeds = {},
+                        const std::vector<Operation>& besides = {}) {
+    const Output y = NodeBuilder(g_, "Ask").InputList(xs).BuildOutput();
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    Session session = *Session::Create(g_, {.kernels = &kernels_});
+    EXPECT_TRUE(session.Run({}, {}, {GlobalVariablesInitializer(g_)}).ok());
+    const auto out = session.Run(feeds, {y}, besides);
+    EXPECT_TRUE(out.ok()) << out.status();
+    return lasting_;
+  }
+
+  OpRegistry ops_;
+  KernelRegistry kernels_;
+  Graph g_;
+  std::vector<bool> lasting_;
+};
+
+TEST_F(Lasting, ConstantsAndVariablesDoAndWhatIsMadeOrFedDoesNot) {
+  const Output fed = Placeholder(g_, DT_FLOAT, {2}), constant = Const(g_, {1.f, 2.f}),
+               folded = constant + constant;
+  const Variable resource = GetVariable(g_, "resource", {2}, Zeros()),
+                 ref = GetVariable(g_, "ref", {2}, {.initializer = Zeros(), .use_resource = false});
+  const Tensor value = Tensor::Vector<float>({1, 2});
+  EXPECT_THAT(Ask({constant, folded, Identity(resource.value()), resource.value(), ref.value(), fed,
+                   resource.value() + 1.f},
+                  {{fed, value}}),
+              ElementsAre(true, true, true, true, true, false, false));
+}
+
+TEST_F(Lasting, FedConstantsAndFedReadsDoNot) {
+  const Output constant = Const(g_, {1.f, 2.f});
+  const Output read = GetVariable(g_, "v", {2}, Zeros()).value();
+  const Tensor value = Tensor::Vector<float>({1, 2});
+  EXPECT_THAT(Ask({constant, Identity(read)}, {{constant, value}, {read, value}}),
+              ElementsAre(false, false));
+}
+
+TEST_F(Lasting, VariablesOfAStepThatWritesToOneDoNot) {
+  const Variable v = GetVariable(g_, "v", {2}, Zeros()), w = GetVariable(g_, "w", {}, Zeros());
+  const Output constant = Const(g_, {1.f, 2.f});
+  EXPECT_THAT(Ask({v.value(), constant}, {}, {Operation{w.AssignAdd(1.f).node}}),
+              ElementsAre(false, true));
+}
+
+// ---- what kernels make of it
+
+// y = x w, or a convolution of images x with w, where w is a variable; and the same with a w that
+// is fed, and so never kept.
+struct Model {
+  explicit Model(const Shape& weight)
+      : w(GetVariable(g, "w", weight, Zeros())),
+        fed(Placeholder(g, DT_FLOAT, weight)),
+        value(Placeholder(g, DT_FLOAT, weight)),
+        read(w.value()),
+        assign{w.Assign(value).node} {
+    const int64_t in = weight.dim(-2);
+    const auto apply = weight.rank() == 2
+                           ? +[](const Output& a, const Output& b) { return MatMul(a, b); }
+                           : +[](const Output& a, const Output& b) { return Conv2D(a, b); };
+    x = Placeholder(g, DT_FLOAT, weight.rank() == 2 ? Shape({-1, in}) : Shape({-1, 9, 9, in}));
+    y = apply(x, read);
+    y_of_fed = apply(x, fed);
+  }
+  Shape InputShape(int64_t batch) const {
+    Shape shape({batch});
+    for (int i = 1; i < x.shape().rank(); ++i) shape.AddDim(x.shape().dim(i));
+    return shape;
+  }
+  Session Start() {
+    EXPECT_TRUE(g.status().ok()) << g.status();
+    return *Session::Create(g, {.num_threads = 2});
+  }
+
+  Graph g;
+  Variable w;
+  Output fed, value, read, x, y, y_of_fed;
+  Operation assign;  // value to w
+};
+const Shape kMatrix({96, 160}), kFilter({3, 3, 16, 32});
+
+Tensor RunOne(Session& session, const Feeds& feeds, const Output& y) {
+  const auto out = session.Run(feeds, {y});
+  EXPECT_TRUE(out.ok()) << out.status();
+  return out.ok() ? (*out)[0] : Tensor(DT_FLOAT, {0});
+}
+
+void ExpectFollowsAssignments(const Shape& weight) {
+  Model m(weight);
+  Session session = m.Start();
+  for (uint32_t round = 0; round < 4; ++round) {
+    const Tensor w = Random(m.fed.shape(), round);
+    ASSERT_TRUE(session.Run({{m.value, w}}, {}, {m.assign}).ok());
+    for (uint32_t step = 0; step < 3; ++step) {
+      // Shapes alternate, and come again.
+      const Tensor x = Random(m.InputShape(step == 1 ? 9 : 32), 10 + step);
+      ExpectClose(RunOne(session, {{m.x, x}}, m.y),
+                  RunOne(session, {{m.x, x}, {m.fed, w}}, m.y_of_fed));
+    }
+  }
+}
+
+TEST(LastingWeights, ProductsFollowAssignments) { ExpectFollowsAssignments(kMatrix); }
+TEST(LastingWeights, ConvolutionsFollowAssignments) { ExpectFollowsAssignments(kFilter); }
+TEST(LastingWeights, SmallImagesFollowAssignments) { ExpectFollowsAssignments({1, 1, 320, 96}); }
+
+// A variable that is updated in its own memory, between steps that keep it packed.
+TEST(LastingWeights, ProductsFollowUpdates) {
+  Model m(kMatrix);
+  const Operation update{m.w.AssignAdd(m.value).node};
+  Session session = m.Start();
+  Tensor w = Random(m.fed.shape(), 1);
+  const Tensor delta = Random(m.fed.shape(), 2), x = Random(m.InputShape(32), 3);
+  ASSERT_TRUE(session.Run({{m.value, w}}, {}, {m.assign}).ok());
+  for (int round = 0; round < 4; ++round) {
+    ExpectClose(RunOne(session, {{m.x, x}}, m.y),
+                RunOne(session, {{m.x, x}, {m.fed, w}}, m.y_of_fed));
+    ASSERT_TRUE(session.Run({{m.value, delta}}, {}, {update}).ok());
+    for (int64_t i = 0; i < w.num_elements(); ++i) w.data<float>()[i] += delta.data<float>()[i];
+  }
+}
+
+TEST(LastingWeights, FedWeightsMayBeWrittenToBetweenSteps) {
+  for (const Shape& weight : {kMatrix, kFilter}) {
+    Model m(weight);
+    Session session = m.Start();
+    Tensor w = Random(m.fed.shape(), 1);
+    const Tensor x = Random(m.InputShape(32), 2);
+    ASSERT_TRUE(session.Run({{m.value, w}}, {}, {m.assign}).ok());
+    for (int round = 0; round < 3; ++round) {
+      const Tensor want = RunOne(session, {{m.x, x}, {m.fed, w.DeepCopy()}}, m.y_of_fed);
+      ExpectClose(RunOne(session, {{m.x, x}, {m.read, w}}, m.y), want);
+      for (float& f : w.flat<float>()) f = -2 * f;
+    }
+  }
+}
+
+// The first step packs, the others find it packed: not a bit changes.
+TEST(LastingWeights, AllStepsRoundAlike) {
+  for (const Shape& weight : {kMatrix, Shape({512, 512}), kFilter}) {
+    Model m(weight);
+    Session session = m.Start();
+    ASSERT_TRUE(session.Run({{m.value, Random(m.fed.shape(), 1)}}, {}, {m.assign}).ok());
+    for (const int64_t batch : {1, 8, 40, 1500}) {
+      const Tensor x = Random(m.InputShape(batch), 2);
+      const Tensor first = RunOne(session, {{m.x, x}}, m.y);
+      for (int step = 0; step < 3; ++step)
+        EXPECT_TRUE(IdenticalTensors(RunOne(session, {{m.x, x}}, m.y), first)) << batch;
+    }
+  }
+}
+
+// Each step sees one of the values, whole.
+TEST(LastingWeights, ThreadsMayInferWhileAnotherAssigns) {
+  Model m({64, 128});
+  Session session = m.Start();
+  const auto filled = [&](const Shape& shape, float f) {
+    Tensor t(DT_FLOAT, shape);
+    for (float& v : t.flat<float>()) v = f;
+    return t;
+  };
+  ASSERT_TRUE(session.Run({{m.value, filled(m.fed.shape(), 1)}}, {}, {m.assign}).ok());
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const Tensor x = filled(m.InputShape(8 + 8 * t), 1);
+      while (!over) {
+        const Tensor y = RunOne(session, {{m.x, x}}, m.y);
+        const float one = y.data<float>()[0];
+        ASSERT_EQ(std::fmod(one, 64.f), 0) << one;
+        for (const float f : y.flat<float>()) ASSERT_EQ(f, one);
+      }
+    });
+  }
+  for (int i = 1; i < 200; ++i) {
+    const Tensor w = filled(m.fed.shape(), static_cast<float>(i % 5));
+    ASSERT_TRUE(session.Run({{m.value, w}}, {}, {m.assign}).ok());
+  }
+  over = true;
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace
+}  // namespace weir
