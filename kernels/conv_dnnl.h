@@ -18,9 +18,9 @@ class DnnlConvPlan;
 // height, width, channels]. Thread-safe.
 class DnnlConv {
  public:
-  // `lasting_filter`: the filter is mostly the same tensor as in the run before, and nobody writes to
-  // it while it is held here (KernelInit::lasting_inputs), so that it stays packed. An epilogue is
-  // for the forward pass.
+  // `lasting_filter`: the filter is mostly the same tensor as in the run before, and nobody writes
+  // to it while it is held here (KernelInit::lasting_inputs), so that it stays packed. An epilogue
+  // is for the forward pass.
   DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
   ~DnnlConv();
 
@@ -46,7 +46,7 @@ class DnnlConv {
   const Epilogue epilogue_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
-  Tensor packed_source_, packed_;  // of a lasting filter
+  Tensor packed_source_, packed_;                           // of a lasting filter
   const DnnlConvPlan* packed_for_ = nullptr;
 };
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -13,11 +15,27 @@ namespace weir {
 
 namespace {
 
-// Elements that can be looked up. Plain ones are looked up by their bits, but floats by value: -0
-// equals 0, and a NaN equals nothing, itself included.
+// Elements that can be looked up.
 using Keys =
     List<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
          uint32_t, uint64_t, bool, std::string, std::complex<float>, std::complex<double>>;
+
+// As what they are looked up: integers as their bits, so that those of one width share code, but
+// floats by value: -0 equals 0, and a NaN equals nothing, itself included.
+template <class T>
+struct KeyOf {
+  using type = T;
+};
+template <class T>
+requires std::is_integral_v<T>
+struct KeyOf<T> {
+  using type = std::tuple_element_t<std::bit_width(sizeof(T)) - 1,
+                                    std::tuple<uint8_t, uint16_t, uint32_t, uint64_t>>;
+};
+template <class T>
+const T* KeysIn(const Tensor& t) {
+  return static_cast<const T*>(t.raw());
+}
 
 template <class T>
 struct KeyHash {
@@ -158,7 +176,8 @@ absl::Status Unique(KernelContext& c, DataType index_type) {
     WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(1), "axis"));
     WEIR_ASSIGN_OR_RETURN(axis, ReadAxis(named, in.rank()));
   }
-  if (in.rank() == 1) return OutputClasses(c, ClassifyElements(in.data<T>(), in.num_elements()), 0);
+  if (in.rank() == 1)
+    return OutputClasses(c, ClassifyElements(KeysIn<T>(in), in.num_elements()), 0);
   if (in.num_elements() == 0) {
     return InvalidArgument("unique along an axis of a tensor without elements, of shape ",
                            in.shape().ToString());
@@ -166,15 +185,16 @@ absl::Status Unique(KernelContext& c, DataType index_type) {
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= in.dim(i);
   for (int i = axis + 1; i < in.rank(); ++i) inner *= in.dim(i);
-  return OutputClasses(c, ClassifySlices(in.data<T>(), outer, in.dim(axis), inner), axis);
+  return OutputClasses(c, ClassifySlices(KeysIn<T>(in), outer, in.dim(axis), inner), axis);
 }
 
 absl::StatusOr<Kernel> MakeUnique(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T"), index_type = init.attr<DataType>("out_idx");
   Kernel kernel;
   const bool found = DispatchType(type, Keys{}, [&]<class T>() {
-    kernel =
-        Kernel([index_type](KernelContext& c) -> absl::Status { return Unique<T>(c, index_type); });
+    kernel = Kernel([index_type](KernelContext& c) -> absl::Status {
+      return Unique<typename KeyOf<T>::type>(c, index_type);
+    });
   });
   if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be looked up");
   return kernel;
@@ -189,18 +209,18 @@ absl::Status ListDiff(KernelContext& c, DataType index_type) {
     return InvalidArgument("y should be a 1D vector, got shape ", y.shape().ToString());
   WEIR_RETURN_IF_ERROR(CheckIndexable(x.num_elements(), index_type));
   absl::flat_hash_set<T, KeyHash<T>, KeyEqual<T>> excluded;
-  for (const T& v : y.flat<T>()) {
+  for (const T& v : absl::MakeSpan(KeysIn<T>(y), y.num_elements())) {
     if (EqualsItself(v)) excluded.insert(v);
   }
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.num_elements(); ++i) {
-    if (!excluded.contains(x.data<T>()[i])) kept.push_back(i);
+    if (!excluded.contains(KeysIn<T>(x)[i])) kept.push_back(i);
   }
   const Shape shape({static_cast<int64_t>(kept.size())});
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   WEIR_ASSIGN_OR_RETURN(Tensor * idx, c.AllocateOutput(1, shape));
   for (size_t k = 0; k < kept.size(); ++k) {
-    out->data<T>()[k] = x.data<T>()[kept[k]];
+    CopyElements(x.dtype(), ElementAt(x, kept[k]), ElementAt(*out, static_cast<int64_t>(k)), 1);
     idx->SetIntAt(static_cast<int64_t>(k), kept[k]);
   }
   return absl::OkStatus();
@@ -210,8 +230,9 @@ absl::StatusOr<Kernel> MakeListDiff(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T"), index_type = init.attr<DataType>("out_idx");
   Kernel kernel;
   const bool found = DispatchType(type, Keys{}, [&]<class T>() {
-    kernel = Kernel(
-        [index_type](KernelContext& c) -> absl::Status { return ListDiff<T>(c, index_type); });
+    kernel = Kernel([index_type](KernelContext& c) -> absl::Status {
+      return ListDiff<typename KeyOf<T>::type>(c, index_type);
+    });
   });
   if (!found) return Unimplemented("elements of type ", DataTypeName(type), " cannot be looked up");
   return kernel;
@@ -234,7 +255,7 @@ bool IsTrue(const T& v) {
 template <class T>
 absl::Status Where(KernelContext& c) {
   const Tensor& in = c.input(0);
-  const T* x = in.data<T>();
+  const T* x = KeysIn<T>(in);
   const int64_t n = in.num_elements();
   const int64_t count = std::count_if(x, x + n, [](const T& v) { return IsTrue(v); });
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({count, in.rank()})));
@@ -250,7 +271,8 @@ absl::Status Where(KernelContext& c) {
 absl::StatusOr<Kernel> MakeWhere(const KernelInit& init) {
   const DataType type = init.attr<DataType>("T");
   Kernel kernel;
-  if (!DispatchType(type, Tested{}, [&]<class T>() { kernel = Kernel(&Where<T>); })) {
+  if (!DispatchType(type, Tested{},
+                    [&]<class T>() { kernel = Kernel(&Where<typename KeyOf<T>::type>); })) {
     return Unimplemented("elements of type ", DataTypeName(type), " are neither true nor false");
   }
   return kernel;

@@ -41,8 +41,8 @@ def visible_from(folder):
 # Tests are not optimised: half of the sources are tests, and none of their time is their own code's.
 TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
 
-# Nor are records and rules of ops much, which run once a node while a graph is built, and commands,
-# which call the others' code.
+# Nor are records and rules of ops much, which run once a node while a graph is built, and commands
+# and examples, which call the others' code.
 LIGHT_COPTS = COPTS + ["-O1"]
 
 def _is_test(package):
@@ -51,7 +51,7 @@ def _is_test(package):
 def _folder_copts(package):
     if _is_test(package):
         return TEST_COPTS
-    return LIGHT_COPTS if package in ["ops", "tools"] else COPTS
+    return LIGHT_COPTS if package.split("/")[0] in ["ops", "tools", "examples"] else COPTS
 
 def _header(package):
     """The precompiled header that the sources of a folder start from."""
@@ -60,7 +60,7 @@ def _header(package):
         return "test" if package in ["tests/core", "tests/io", "tests/fuzz"] else "session_test"
     if top in ["core", "proto"]:
         return "library"
-    return {"ops": "graph", "tools": "tool"}.get(top, "kernel")
+    return {"ops": "graph", "tools": "tool", "examples": "tool"}.get(top, "kernel")
 
 def _compiled(copts, deps):
     """The copts and deps of a target: those given, a folder's own, and headers parsed once."""
