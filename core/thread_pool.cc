@@ -12,11 +12,12 @@ namespace weir {
 // are still inside (`users`). So a loop whose helpers never wake up costs its starter nothing but
 // the publishing.
 //
-// The pieces of a loop are dealt into one share a thread, and every thread begins with its own
-// before it takes what is left of the others'. So the rows of an image that a thread has computed
-// in one loop are those that it reads in the next, and lie in its core's cache: fetching them from
-// the other core's took a depthwise convolution longer than computing it alone (Markatos and
-// LeBlanc, "Using processor affinity in loop scheduling", 1994).
+// The pieces of a loop are dealt into one part a thread (kMaxParts at most, which threads then have
+// in common), and every thread begins with its own before it takes what is left of the others'. So
+// the rows of an image that a thread has computed in one loop are those that it reads in the next,
+// and lie in its core's cache: fetching them from the other core's took a depthwise convolution
+// longer than computing it alone (Markatos and LeBlanc, "Using processor affinity in loop
+// scheduling", 1994).
 //
 // Idle threads first spin on `posted_` for some tens of microseconds, because in a training step
 // the next loop is rarely further away than that and waking a sleeping thread costs several
@@ -48,11 +49,11 @@ int AvailableProcessors() {
 }  // namespace
 
 struct ThreadPool::Loop {
-  static constexpr int kMaxShares = 16;
+  static constexpr int kMaxParts = 16;
 
-  // Pieces [first, last) of the loop; `next` is the first that nobody has drawn, if it is below
-  // `last`.
-  struct Share {
+  // A stretch of pieces that ends before `last`; `next` is the first that nobody has drawn, if
+  // there is one. On a cache line of its own: mostly one thread draws from it.
+  struct alignas(64) Part {
     std::atomic<int64_t> next{0};
     int64_t last = 0;
     bool is_left() const { return next.load(std::memory_order_relaxed) < last; }
@@ -62,22 +63,22 @@ struct ThreadPool::Loop {
        absl::FunctionRef<void(int64_t, int64_t)> f)
       : pool(the_pool), n(size), piece(piece_size), body(f) {
     const int64_t pieces = (n + piece - 1) / piece;
-    num_shares = static_cast<int>(std::min<int64_t>({pieces, pool->num_threads(), kMaxShares}));
-    for (int i = 0; i < num_shares; ++i) {
-      shares[i].next.store(pieces * i / num_shares, std::memory_order_relaxed);
-      shares[i].last = pieces * (i + 1) / num_shares;
+    num_parts = static_cast<int>(std::min<int64_t>({pieces, pool->num_threads(), kMaxParts}));
+    for (int i = 0; i < num_parts; ++i) {
+      parts[i].next.store(pieces * i / num_parts, std::memory_order_relaxed);
+      parts[i].last = pieces * (i + 1) / num_parts;
     }
   }
 
   bool is_left() const {
-    return std::any_of(shares, shares + num_shares, [](const Share& s) { return s.is_left(); });
+    return std::any_of(parts, parts + num_parts, [](const Part& p) { return p.is_left(); });
   }
 
   const ThreadPool* const pool;
   const int64_t n, piece;
   const absl::FunctionRef<void(int64_t, int64_t)> body;
-  int num_shares = 0;
-  Share shares[kMaxShares];
+  int num_parts = 0;
+  Part parts[kMaxParts];
   std::atomic<int> users{0};
 };
 
@@ -143,12 +144,12 @@ void ThreadPool::Post(absl::FunctionRef<void()> what, int workers) {
 }
 
 bool ThreadPool::RunPiece(Loop& loop) {
-  const int own = IndexIn(loop.pool) % loop.num_shares;
-  for (int i = 0; i < loop.num_shares; ++i) {
-    Loop::Share& share = loop.shares[(own + i) % loop.num_shares];
-    if (!share.is_left()) continue;
-    const int64_t drawn = share.next.fetch_add(1, std::memory_order_relaxed);
-    if (drawn >= share.last) continue;
+  const int own = IndexIn(loop.pool) % loop.num_parts;
+  for (int i = 0; i < loop.num_parts; ++i) {
+    Loop::Part& part = loop.parts[(own + i) % loop.num_parts];
+    if (!part.is_left()) continue;
+    const int64_t drawn = part.next.fetch_add(1, std::memory_order_relaxed);
+    if (drawn >= part.last) continue;
     const int64_t begin = drawn * loop.piece;
     loop.body(begin, std::min(loop.n, begin + loop.piece));
     return true;

@@ -83,9 +83,8 @@ template <class T>
 KernelFactory Factory(ConvPass pass) {
   return [pass](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
-    const bool lasting_filter =
-        std::is_same_v<T, float> && pass != ConvPass::kBackpropFilter && init.is_lasting(1);
-    const auto dnnl = std::make_shared<DnnlConv>(pass, lasting_filter);
+    const bool has_filter = pass != ConvPass::kBackpropFilter;
+    const auto dnnl = std::make_shared<DnnlConv>(pass, has_filter && init.is_lasting(1));
     return Kernel([attributes, pass, dnnl](KernelContext& ctx) -> absl::Status {
       return RunConv<T>(ctx, attributes, pass, *dnnl);
     });

@@ -225,7 +225,9 @@ absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from
 // be cut anywhere.
 ConvShape WithPixelsAsRows(const ConvShape& s) {
   ConvShape::Spatial one{1, 1, 1}, none{0, 0, 0};
-  if (s.kernel != one || s.stride != one || s.pad_before != none || s.pad_after != none) return s;
+  if (s.groups != 1 || s.kernel != one || s.stride != one || s.pad_before != none ||
+      s.pad_after != none)
+    return s;
   ConvShape rows = s;
   rows.in = rows.out = {1, s.out_pixels(), 1};
   rows.dilation = one;
@@ -330,7 +332,7 @@ class DnnlConvPlan {
 
   // Into how many slices the channels are cut.
   static int64_t Slices(ConvPass pass, const ConvShape& s, int threads) {
-    constexpr int64_t kChannelBlock = 16;  // what oneDNN's kernels compute side by side
+    constexpr int64_t kChannelBlock = 16;  // of packed filters; two slices were measured, not many
     if (pass != ConvPass::kForward || s.groups != 1 || s.batch >= threads ||
         EstimatedNs(s) < 2 * kMinPieceNs || s.filter_elements() < s.in_elements()) {
       return 1;
@@ -523,28 +525,33 @@ absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const Conv
   std::shared_ptr<const DnnlConvPlan> plan = DnnlConvPlan::Make(pass_, shape, threads, epilogue_);
   if (plan == nullptr) return plan;
   if (plans_.size() == kMaxPlans) {
-    if (packed_for_ == plans_.front().get()) packed_for_ = nullptr;
+    if (packed_for_ == plans_.front()) packed_for_ = nullptr;
     plans_.erase(plans_.begin());
   }
   plans_.push_back(plan);
   return plan;
 }
 
-absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx, const DnnlConvPlan& plan,
+absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx,
+                                              const std::shared_ptr<const DnnlConvPlan>& plan,
                                               const Operands& operands) {
-  if (!lasting_filter_ || operands.filter->buffer()->transient()) {
-    WEIR_ASSIGN_OR_RETURN(Tensor packed, ctx.AllocateTemp(DT_FLOAT, Shape({plan.packed_floats()})));
-    WEIR_RETURN_IF_ERROR(plan.Pack(operands.filter_data, packed.data<float>()));
+  const Tensor& filter = *operands.filter;
+  const Shape shape({plan->packed_floats()});
+  if (!lasting_filter_ || !filter.buffer() || filter.buffer()->transient()) {
+    WEIR_ASSIGN_OR_RETURN(Tensor packed, ctx.AllocateTemp(DT_FLOAT, shape));
+    WEIR_RETURN_IF_ERROR(plan->Pack(operands.filter_data, packed.data<float>()));
     return packed;
   }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (packed_for_ == plan && packed_source_.raw() == filter.raw()) return packed_;
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor packed, Tensor::Allocate(HostAllocator(), DT_FLOAT, shape));
+  WEIR_RETURN_IF_ERROR(plan->Pack(operands.filter_data, packed.data<float>()));
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (packed_for_ == &plan && packed_source_.raw() == operands.filter->raw()) return packed_;
-  WEIR_ASSIGN_OR_RETURN(Tensor packed,
-                        Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({plan.packed_floats()})));
-  WEIR_RETURN_IF_ERROR(plan.Pack(operands.filter_data, packed.data<float>()));
-  packed_source_ = *operands.filter;
+  packed_source_ = filter;
   packed_ = packed;
-  packed_for_ = &plan;
+  packed_for_ = plan;
   return packed;
 }
 
@@ -563,7 +570,7 @@ absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& asked, c
       WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) { return o.filter_data; }));
       return true;
     }
-    WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, *plan, o));
+    WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, plan, o));
     float* const data = packed.data<float>();
     WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) { return data; }));
     return true;

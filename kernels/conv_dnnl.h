@@ -38,7 +38,8 @@ class DnnlConv {
 
  private:
   absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> PlanFor(const ConvShape& shape, int threads);
-  absl::StatusOr<Tensor> PackedFilter(KernelContext& ctx, const DnnlConvPlan& plan,
+  absl::StatusOr<Tensor> PackedFilter(KernelContext& ctx,
+                                      const std::shared_ptr<const DnnlConvPlan>& plan,
                                       const Operands& operands);
 
   const ConvPass pass_;
@@ -47,7 +48,7 @@ class DnnlConv {
   std::mutex mutex_;
   std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
   Tensor packed_source_, packed_;                           // of a lasting filter
-  const DnnlConvPlan* packed_for_ = nullptr;
+  std::shared_ptr<const DnnlConvPlan> packed_for_;
 };
 
 }  // namespace weir

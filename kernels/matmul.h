@@ -67,12 +67,11 @@ class PackedMatMul {
 
  private:
   struct Packed;
-  static std::shared_ptr<const Packed> Pack(ThreadPool& pool, const MatMulArgs& args,
-                                            const Tensor& b);
+  std::shared_ptr<const Packed> Pack(ThreadPool& pool, const MatMulArgs& args,
+                                     const Tensor& b) const;
 
-  // What a step has brought last, if B is in a loop: between steps a program may write to a tensor
-  // that it feeds, so that nothing is known of one from the step before. If B lasts, what has come
-  // with these arguments, in any step.
+  // What a step has brought last: between steps a program may write to a tensor that it feeds, so
+  // that nothing is known of one from the step before. If B lasts, all steps count as one.
   struct Seen {
     int64_t step_id = -1;
     MatMulArgs args;
@@ -82,13 +81,14 @@ class PackedMatMul {
       return b.raw() == other.raw() && b.SharesBufferWith(other) && args == other_args;
     }
   };
-  static constexpr int kMostSeen = 4;
-  Seen& Of(int64_t step_id, const MatMulArgs& args);  // needs the lock
+  static constexpr int kMostSteps = 4;  // at a time
+  Seen& Of(int64_t step_id);            // needs the lock
 
   const Weight weight_;
-  std::mutex mutex_;  // guards what follows
-  std::array<Seen, kMostSeen> seen_;
-  int next_ = 0;
+  std::mutex mutex_;      // guards what follows
+  bool refused_ = false;  // a lasting weight could not be packed, or not be kept
+  std::array<Seen, kMostSteps> seen_;
+  unsigned next_ = 0;
 };
 
 // How many pieces a product of floats is worth cutting into.

@@ -383,10 +383,14 @@ struct FusedMatMulKernel {
 };
 
 std::shared_ptr<PackedMatMul> MakePacked(const KernelInit& init) {
-  if (init.is_lasting(1)) return std::make_shared<PackedMatMul>(PackedMatMul::Weight::kLasting);
   if (init.node.attr_or<bool>("_in_loop", false))
     return std::make_shared<PackedMatMul>(PackedMatMul::Weight::kInLoop);
-  return nullptr;
+  // Each number of rows has a packing of its own: one that may change would pack in each step.
+  const bool same_shapes =
+      init.input_shapes[0].IsFullyDefined() && init.input_shapes[1].IsFullyDefined();
+  return same_shapes && init.is_lasting(1)
+             ? std::make_shared<PackedMatMul>(PackedMatMul::Weight::kLasting)
+             : nullptr;
 }
 
 absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {

@@ -19,7 +19,8 @@
 // not come again in the next iteration is let go there, and the last one with the next step.
 //
 // A weight that lasts from step to step is packed at once, so that the first step rounds as all
-// others do, and let go when another one comes, or too many shapes of A.
+// others do, and let go when another one comes. Plans for other shapes have kernels of their own,
+// which pack it once more: what all of them keep is bounded.
 //
 // Each piece is some columns of the result, computed by a primitive of its own from its own packed
 // part of B. oneDNN's fast kernels want a result without gaps between its rows, so that pieces are
@@ -32,8 +33,9 @@ constexpr int64_t kMinColumns = 64;
 // Of a product whose weight lasts: with fewer rows all the time goes into reading B, packed or not,
 // and with more of them into multiplications.
 constexpr int64_t kFewestRows = 8, kMostRows = 1024;
-// What keeping a second copy of a lasting weight is worth, in elements.
-constexpr int64_t kMostElements = int64_t{16} << 20;
+// Of one lasting weight, and of all that this process keeps.
+constexpr int64_t kMostBytes = int64_t{64} << 20, kMostBytesKept = int64_t{1} << 30;
+std::atomic<int64_t> bytes_kept{0};
 
 struct Piece {
   int64_t column = 0, columns = 0;
@@ -138,7 +140,9 @@ absl::Status RunPiece(const Piece& piece, const float* a, float* c, int64_t rows
 }  // namespace
 
 struct PackedMatMul::Packed {
-  std::vector<Piece> pieces;  // none: oneDNN does not pack this one
+  std::vector<Piece> pieces;  // none: oneDNN does not pack this one, or enough is kept
+  int64_t counted = 0;        // in bytes_kept
+  ~Packed() { bytes_kept -= counted; }
 };
 
 PackedMatMul::PackedMatMul(Weight weight) : weight_(weight) {}
@@ -146,11 +150,15 @@ PackedMatMul::~PackedMatMul() = default;
 
 std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
                                                                const MatMulArgs& g,
-                                                               const Tensor& b) {
+                                                               const Tensor& b) const {
   auto packed = std::make_shared<Packed>();
   const int64_t count = std::clamp<int64_t>(ProductPieces(g, pool.num_threads()), 1,
                                             std::max<int64_t>(1, g.n / kMinColumns));
   packed->pieces.resize(static_cast<size_t>(count));
+  if (weight_ == Weight::kLasting) {
+    packed->counted = static_cast<int64_t>(b.num_bytes());
+    if ((bytes_kept += packed->counted) > kMostBytesKept) return std::make_shared<Packed>();
+  }
   std::atomic<bool> packs = true;
   pool.ForEach(static_cast<int>(count), [&](int i) {
     DnnlThreadStream();  // one thread while primitives are made
@@ -168,11 +176,11 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
   return packed;
 }
 
-PackedMatMul::Seen& PackedMatMul::Of(int64_t step_id, const MatMulArgs& args) {
+PackedMatMul::Seen& PackedMatMul::Of(int64_t step_id) {
   for (Seen& seen : seen_) {
-    if (weight_ == Weight::kInLoop ? seen.step_id == step_id : seen.args == args) return seen;
+    if (seen.step_id == step_id) return seen;
   }
-  Seen& oldest = seen_[next_++ % kMostSeen];
+  Seen& oldest = seen_[next_++ % kMostSteps];
   oldest = Seen{};
   oldest.step_id = step_id;
   return oldest;
@@ -183,16 +191,17 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
                                        Finish finish) {
   if (!b.buffer() || b.buffer()->transient()) return false;
   const bool lasts = weight_ == Weight::kLasting;
-  if (lasts && (g.m < kFewestRows || g.m > kMostRows || b.num_elements() > kMostElements))
+  if (lasts &&
+      (g.m < kFewestRows || g.m > kMostRows || static_cast<int64_t>(b.num_bytes()) > kMostBytes)) {
     return false;
+  }
+  if (lasts) step_id = 0;
   std::shared_ptr<const Packed> packed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Seen& seen = Of(step_id, g);
+    if (refused_) return false;
+    Seen& seen = Of(step_id);
     if (!seen.Is(g, b)) {
-      for (Seen& other : seen_) {
-        if (lasts && !other.b.SharesBufferWith(b)) other = Seen{};
-      }
       seen = Seen{step_id, g, b, nullptr};
       if (!lasts) return false;
     }
@@ -201,8 +210,13 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
   if (packed == nullptr) {
     packed = Pack(pool, g, b);
     const std::lock_guard<std::mutex> lock(mutex_);
-    Seen& seen = Of(step_id, g);
-    if (seen.Is(g, b)) seen.packed = packed;
+    Seen& seen = Of(step_id);
+    refused_ = lasts && packed->pieces.empty();
+    if (refused_) {
+      seen = Seen{};
+    } else if (seen.Is(g, b)) {
+      seen.packed = packed;
+    }
   }
   if (packed->pieces.empty()) return false;
   FirstError failure;

@@ -153,7 +153,7 @@ struct PlanGraph {
   using Flags = absl::InlinedVector<bool, 4>;
   Flags LastingOf(absl::Span<const PlanValue> inputs) const;
   bool IsLasting(PlanValue value) const;
-  bool writes_variables = false;  // some node does
+  bool writes_state = false;  // some node writes to a variable, or to what is used like one
   // The nodes that passes have made for this plan; null as long as there are none.
   std::shared_ptr<Graph> made;
   std::vector<PlanValue> feeds;    // by feed; node -1 if nothing needs it

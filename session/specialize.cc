@@ -24,7 +24,8 @@
 // as a filter packed for oneDNN. Memory of a constant or a variable has owners who do not write to
 // it while somebody else holds it; memory that is fed may be written to between steps. In a step
 // that writes to variables they are not said to last, although they might: such a step mostly
-// trains, and what it makes of a weight serves it once.
+// trains, and what it makes of a weight serves it once. Nor are variables that a function is given:
+// another call may give others, and the caller may train.
 //
 // Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge.
 // An error of a kernel during folding is not reported here: the node stays, and reports it when
@@ -347,16 +348,19 @@ PlanGraph::Flags PlanGraph::LastingOf(absl::Span<const PlanValue> inputs) const 
 bool PlanGraph::IsLasting(PlanValue value) const {
   for (;;) {
     const PlanNode& n = nodes[value.node];
-    if (n.is_constant(value.output)) return true;
-    if (!n.Is("Identity"))
-      return !writes_variables && (n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp"));
+    if (n.is_constant(value.output) || n.Is("Const")) return true;
+    if (n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp")) {
+      const PlanValue& variable = n.inputs[0];
+      return !writes_state && nodes[variable.node].is_constant(variable.output);
+    }
+    if (!n.Is("Identity")) return false;
     value = n.inputs[0];
   }
 }
 
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env) {
-  plan.writes_variables = absl::c_any_of(
+  plan.writes_state = absl::c_any_of(
       plan.nodes, [](const PlanNode& n) { return n.def != nullptr && !n.def->writes.empty(); });
   return Specializer(plan, feed_shapes, env).Run();
 }

@@ -37,11 +37,9 @@ TEST(ThreadPool, PiecesBeginAtMultiplesOfTheAlignment) {
   EXPECT_EQ(begins, std::set<int64_t>{0});
 }
 
-// The pool's one thread starts a loop of two pieces, each of which waits for the other: it ends
-// only if the thread that waits takes one.
 // Each piece waits for the other, so that both threads take part; whoever starts the loop, each
 // takes the piece that it had before.
-TEST(ThreadPool, EachThreadBeginsWithItsOwnShare) {
+TEST(ThreadPool, EachThreadBeginsWithItsOwnPart) {
   ThreadPool pool(2);
   std::array<std::thread::id, 2> takers;
   const auto loop = [&] {
@@ -66,11 +64,11 @@ TEST(ThreadPool, EachThreadBeginsWithItsOwnShare) {
   }
 }
 
-// A share whose thread is busy elsewhere is taken by the others.
-TEST(ThreadPool, SharesThatNobodyBeginsWithAreTakenToo) {
-  ThreadPool pool(4);
+// A part whose thread is busy elsewhere is taken by the others.
+TEST(ThreadPool, PartsThatNobodyBeginsWithAreTakenToo) {
   std::atomic<bool> over{false};
   std::atomic<int> busy{0};
+  ThreadPool pool(4);
   for (int i = 0; i < 3; ++i) {
     pool.Schedule([&] {
       ++busy;
@@ -84,6 +82,8 @@ TEST(ThreadPool, SharesThatNobodyBeginsWithAreTakenToo) {
   over = true;
 }
 
+// The pool's one thread starts a loop of two pieces, each of which waits for the other: it ends
+// only if the thread that waits takes one.
 TEST(ThreadPool, WhoWaitsHelpsWithLoops) {
   ThreadPool pool(2);
   std::atomic<int> started{0};

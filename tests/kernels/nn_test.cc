@@ -118,6 +118,8 @@ TEST(Conv2D, PiecesOfASmallImageMakeTheWhole) {
           {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({1, 1, in, out}), dy}, attrs});
     }
   }
+  ExpectFloatLikeDouble(
+      {"Conv2D", {Wave<float>({1, 23, 23, 96}, 0), Wave<float>({1, 1, 24, 40}, 1)}, attrs});
   for (const int64_t stride : {1, 2}) {
     ExpectFloatLikeDouble({"DepthwiseConv2dNative",
                            {Wave<float>({1, 29, 31, 96}, 0), Wave<float>({3, 3, 96, 1}, 1)},

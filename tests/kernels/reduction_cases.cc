@@ -72,6 +72,7 @@ const std::vector<AxesCase>& AxesCases() {
       {"tall", {20001, 3}, Tensor::Vector<int32_t>({0}), false},
       {"wide", {3, 20001}, Tensor::Vector<int32_t>({0}), false},
       {"columns_in_groups", {21, 67}, Tensor::Vector<int32_t>({0}), false},
+      {"wide_in_groups", {21, 20001}, Tensor::Vector<int32_t>({0}), false},
       {"columns_apart", {3, 9, 2, 11, 20}, Tensor::Vector<int32_t>({1, 3}), false},
       {"many_rows", {3000, 33}, Tensor::Vector<int32_t>({1}), false},
   };
