@@ -119,13 +119,9 @@ class LoopFinder {
 
 }  // namespace
 
-bool PlanNode::is_enter() const {
-  return Is("Enter", "RefEnter");
-}
+bool PlanNode::is_enter() const { return Is("Enter", "RefEnter"); }
 
-bool PlanNode::is_exit() const {
-  return Is("Exit", "RefExit");
-}
+bool PlanNode::is_exit() const { return Is("Exit", "RefExit"); }
 
 // In all of these, outer loops have smaller numbers.
 bool PlanGraph::IsInside(int loop, int outer) const {
