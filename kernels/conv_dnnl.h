@@ -47,7 +47,8 @@ class DnnlConv {
   const Epilogue epilogue_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
-  Tensor packed_source_, packed_;                           // of a lasting filter
+  // A lasting filter, how it lies packed, and for which plan.
+  Tensor packed_source_, packed_;
   std::shared_ptr<const DnnlConvPlan> packed_for_;
 };
 

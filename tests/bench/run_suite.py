@@ -43,7 +43,9 @@ def processor():
 def measure(flags, peer, graphs, out):
     suite = os.path.abspath(flags.suite)
     weir = "%s %s --graphs %s" % (sys.executable, os.path.join(HERE, "weir_peer.py"), graphs)
-    callers = "%s %s --suite %s" % (sys.executable, os.path.join(HERE, "peer_callers.py"), suite)
+    callers = "%s %s --suite %s --work %s" % (
+        sys.executable, os.path.join(HERE, "peer_callers.py"), suite, os.path.abspath(flags.work)
+    )  # fmt: skip
     command = [
         sys.executable, os.path.join(suite, "run_peers.py"), "--workloads", flags.workloads,
         "--peers", flags.peers, "--passes", str(flags.passes), "--capi", peer, "--graphs", graphs,
