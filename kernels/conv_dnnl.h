@@ -8,6 +8,7 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/conv.h"
 #include "weir/kernels/epilogue.h"
+#include "weir/kernels/kept_bytes.h"
 
 namespace weir {
 
@@ -48,6 +49,7 @@ class DnnlConv {
   std::mutex mutex_;
   std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
   // A lasting filter, how it lies packed, and for which plan.
+  KeptBytes kept_;
   Tensor packed_source_, packed_;
   std::shared_ptr<const DnnlConvPlan> packed_for_;
 };

@@ -4,6 +4,7 @@
 #include "weir/core/allocator.h"
 #include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/epilogue.h"
+#include "weir/kernels/kept_bytes.h"
 #include "weir/kernels/matmul.h"
 
 // A product of few rows spends most of its time on bringing B into the order in which the inner
@@ -33,9 +34,8 @@ constexpr int64_t kMinColumns = 64;
 // Of a product whose weight lasts: with fewer rows all the time goes into reading B, packed or not,
 // and with more of them into multiplications.
 constexpr int64_t kFewestRows = 8, kMostRows = 1024;
-// Of one lasting weight, and of all that this process keeps.
-constexpr int64_t kMostBytes = int64_t{64} << 20, kMostBytesKept = int64_t{1} << 30;
-std::atomic<int64_t> bytes_kept{0};
+// Of one lasting weight.
+constexpr int64_t kMostBytes = int64_t{64} << 20;
 
 struct Piece {
   int64_t column = 0, columns = 0;
@@ -141,8 +141,7 @@ absl::Status RunPiece(const Piece& piece, const float* a, float* c, int64_t rows
 
 struct PackedMatMul::Packed {
   std::vector<Piece> pieces;  // none: oneDNN does not pack this one, or enough is kept
-  int64_t counted = 0;        // in bytes_kept
-  ~Packed() { bytes_kept -= counted; }
+  KeptBytes kept;
 };
 
 PackedMatMul::PackedMatMul(Weight weight) : weight_(weight) {}
@@ -156,8 +155,8 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
                                             std::max<int64_t>(1, g.n / kMinColumns));
   packed->pieces.resize(static_cast<size_t>(count));
   if (weight_ == Weight::kLasting) {
-    packed->counted = static_cast<int64_t>(b.num_bytes());
-    if ((bytes_kept += packed->counted) > kMostBytesKept) return std::make_shared<Packed>();
+    packed->kept = KeptBytes(static_cast<int64_t>(b.num_bytes()));
+    if (packed->kept.bytes() == 0) return packed;
   }
   std::atomic<bool> packs = true;
   pool.ForEach(static_cast<int>(count), [&](int i) {

@@ -1,0 +1,42 @@
+#ifndef WEIR_KERNELS_KEPT_BYTES_H_
+#define WEIR_KERNELS_KEPT_BYTES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace weir {
+
+// A part of the memory that kernels may fill so that later steps are faster, as with packed
+// weights. The kernels of a process share kMost bytes: a session has a plan for each of many
+// shapes, each plan has kernels of its own, and each of these would keep a copy. Thread-safe but
+// for a single object.
+class KeptBytes {
+ public:
+  static constexpr int64_t kMost = int64_t{2} << 30;
+
+  KeptBytes() = default;
+  // Takes so many bytes, or none if fewer are left.
+  explicit KeptBytes(int64_t bytes) : bytes_(bytes) {
+    if (taken_.fetch_add(bytes) + bytes > kMost) Return();
+  }
+  KeptBytes(KeptBytes&& other) noexcept : bytes_(std::exchange(other.bytes_, 0)) {}
+  KeptBytes& operator=(KeptBytes&& other) noexcept {
+    Return();
+    bytes_ = std::exchange(other.bytes_, 0);
+    return *this;
+  }
+  ~KeptBytes() { Return(); }
+
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void Return() { taken_ -= std::exchange(bytes_, 0); }
+
+  static inline std::atomic<int64_t> taken_{0};
+  int64_t bytes_ = 0;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_KEPT_BYTES_H_

@@ -1,0 +1,51 @@
+#include "weir/kernels/kept_bytes.h"
+
+#include "gtest/gtest.h"
+#include "weir/ops/array.h"
+#include "weir/ops/math.h"
+#include "weir/ops/nn.h"
+#include "weir/tests/evaluate.h"
+
+namespace weir {
+namespace {
+
+TEST(KeptBytes, NoMoreThanThereIsAreTakenAndAllComeBack) {
+  {
+    KeptBytes most(KeptBytes::kMost - 10);
+    EXPECT_EQ(most.bytes(), KeptBytes::kMost - 10);
+    EXPECT_EQ(KeptBytes(11).bytes(), 0);
+    KeptBytes rest(10);
+    EXPECT_EQ(rest.bytes(), 10);
+    EXPECT_EQ(KeptBytes(1).bytes(), 0);
+    KeptBytes moved = std::move(rest);
+    EXPECT_EQ(KeptBytes(1).bytes(), 0);
+    moved = KeptBytes();
+    EXPECT_EQ(KeptBytes(10).bytes(), 10);
+  }
+  EXPECT_EQ(KeptBytes(KeptBytes::kMost).bytes(), KeptBytes::kMost);
+}
+
+// Weights that cannot stay packed are packed in each step, or not at all.
+TEST(KeptBytes, ResultsAreTheSameWhenNothingIsLeft) {
+  Tensor filter(DT_FLOAT, {3, 3, 16, 32}), matrix(DT_FLOAT, {64, 128}),
+      image(DT_FLOAT, {1, 9, 9, 16}), rows(DT_FLOAT, {16, 64});
+  for (Tensor* t : {&filter, &matrix, &image, &rows}) {
+    for (int64_t i = 0; i < t->num_elements(); ++i)
+      t->data<float>()[i] = static_cast<float>(i % 7 - 3);  // so that no sum is rounded
+  }
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, image.shape()),
+               r = Placeholder(g, DT_FLOAT, rows.shape());
+  const Outputs ys = {Conv2D(x, Const(g, filter)), MatMul(r, Const(g, matrix))};
+  const Feeds feeds = {{x, image}, {r, rows}};
+  const absl::StatusOr<Tensors> want = Evaluate(g, feeds, ys);
+  ASSERT_TRUE(want.ok()) << want.status();
+  const KeptBytes all(KeptBytes::kMost);  // what was kept there came back with the session's end
+  ASSERT_EQ(all.bytes(), KeptBytes::kMost);
+  const absl::StatusOr<Tensors> got = Evaluate(g, feeds, ys);
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (size_t i = 0; i < ys.size(); ++i) EXPECT_TRUE(IdenticalTensors((*got)[i], (*want)[i])) << i;
+}
+
+}  // namespace
+}  // namespace weir
