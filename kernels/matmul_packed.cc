@@ -151,13 +151,13 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
                                                                const MatMulArgs& g,
                                                                const Tensor& b) const {
   auto packed = std::make_shared<Packed>();
-  const int64_t count = std::clamp<int64_t>(ProductPieces(g, pool.num_threads()), 1,
-                                            std::max<int64_t>(1, g.n / kMinColumns));
-  packed->pieces.resize(static_cast<size_t>(count));
   if (weight_ == Weight::kLasting) {
     packed->kept = KeptBytes(static_cast<int64_t>(b.num_bytes()));
     if (packed->kept.bytes() == 0) return packed;
   }
+  const int64_t count = std::clamp<int64_t>(ProductPieces(g, pool.num_threads()), 1,
+                                            std::max<int64_t>(1, g.n / kMinColumns));
+  packed->pieces.resize(static_cast<size_t>(count));
   std::atomic<bool> packs = true;
   pool.ForEach(static_cast<int>(count), [&](int i) {
     DnnlThreadStream();  // one thread while primitives are made
