@@ -5,6 +5,7 @@
 #include "weir/kernels/conv.h"
 #include "weir/kernels/conv_dnnl.h"
 #include "weir/kernels/conv_plain.h"
+#include "weir/kernels/conv_winograd.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/registry.h"
@@ -13,12 +14,39 @@
 namespace weir {
 namespace {
 
+// What a node keeps for convolutions of floats.
+class FloatConv {
+ public:
+  FloatConv(const KernelInit& init, ConvPass pass, const Epilogue& epilogue = {})
+      : FloatConv(pass, pass != ConvPass::kBackpropFilter && init.is_lasting(1),
+                  init.fast_algorithms, epilogue) {}
+
+  // False, and nothing has been done, where the plain loops have to do it.
+  absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& s, const ConvOperands& operands) {
+    if (fast_) {
+      WEIR_ASSIGN_OR_RETURN(const bool done, winograd_.Run(ctx, s, operands));
+      if (done) return true;
+    }
+    return dnnl_.Run(ctx, s, operands);
+  }
+
+ private:
+  FloatConv(ConvPass pass, bool lasting_filter, bool fast, const Epilogue& epilogue)
+      : fast_(fast),
+        winograd_(pass, lasting_filter, epilogue),
+        dnnl_(pass, lasting_filter, epilogue) {}
+
+  const bool fast_;
+  WinogradConv winograd_;
+  DnnlConv dnnl_;
+};
+
 template <class C>
-absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, DnnlConv& dnnl,
+absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, FloatConv& floats,
                      const Tensor* filter_tensor, C* input, C* filter, C* output) {
   if constexpr (std::is_same_v<C, float>) {
     WEIR_ASSIGN_OR_RETURN(const bool done,
-                          dnnl.Run(ctx, s, {filter_tensor, input, filter, output}));
+                          floats.Run(ctx, s, {filter_tensor, input, filter, output}));
     if (done) return absl::OkStatus();
   }
   switch (pass) {
@@ -37,7 +65,8 @@ absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, Dnnl
 }
 
 template <class T>
-absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass, DnnlConv& dnnl) {
+absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass,
+                     FloatConv& floats) {
   WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, pass));
   const ConvShape& s = args.shape;
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, args.output));
@@ -67,7 +96,7 @@ absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass,
     WEIR_RETURN_IF_ERROR(output.Read(ctx, ctx.input(2), turned, s.batch, s.out_channels));
   }
   WEIR_RETURN_IF_ERROR(
-      Compute(ctx, pass, s, dnnl, &ctx.input(1), input.data(), filter.data(), output.data()));
+      Compute(ctx, pass, s, floats, &ctx.input(1), input.data(), filter.data(), output.data()));
   switch (pass) {
     case ConvPass::kForward:
       return output.Write(ctx, *result, turned, s.batch, s.out_channels);
@@ -83,17 +112,16 @@ template <class T>
 KernelFactory Factory(ConvPass pass) {
   return [pass](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
-    const bool has_filter = pass != ConvPass::kBackpropFilter;
-    const auto dnnl = std::make_shared<DnnlConv>(pass, has_filter && init.is_lasting(1));
-    return Kernel([attributes, pass, dnnl](KernelContext& ctx) -> absl::Status {
-      return RunConv<T>(ctx, attributes, pass, *dnnl);
+    const auto floats = std::make_shared<FloatConv>(init, pass);
+    return Kernel([attributes, pass, floats](KernelContext& ctx) -> absl::Status {
+      return RunConv<T>(ctx, attributes, pass, *floats);
     });
   };
 }
 
 // The forward pass, and what the epilogue does to its result.
 absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogue& epilogue,
-                      DnnlConv& dnnl) {
+                      FloatConv& floats) {
   WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, ConvPass::kForward));
   const ConvShape& s = args.shape;
   const bool turned = a.layout.channels_first();
@@ -116,7 +144,7 @@ absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogu
   bool done = false;
   if (ctx.input(0).num_elements() > 0 && filter.num_elements() > 0) {
     WEIR_ASSIGN_OR_RETURN(
-        done, dnnl.Run(ctx, s, {&filter, input.data(), weights, output.data(), operands}));
+        done, floats.Run(ctx, s, {&filter, input.data(), weights, output.data(), operands}));
   }
   if (!done) {
     if (operands.addend == output.data()) {
@@ -136,15 +164,15 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
     return Unimplemented("fused convolutions with host_args are not supported");
   if (init.node.attr_or<std::string>("filter_format", "HWIO") != "HWIO")
     return Unimplemented("filters are taken in the format HWIO alone");
-  const auto dnnl = std::make_shared<DnnlConv>(ConvPass::kForward, init.is_lasting(1), epilogue);
-  return Kernel([attributes, epilogue, dnnl](KernelContext& ctx) {
-    return RunFused(ctx, attributes, epilogue, *dnnl);
+  const auto floats = std::make_shared<FloatConv>(init, ConvPass::kForward, epilogue);
+  return Kernel([attributes, epilogue, floats](KernelContext& ctx) {
+    return RunFused(ctx, attributes, epilogue, *floats);
   });
 }
 
 // A forward pass whose input may have several batch dimensions, or none.
 template <class T>
-absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, DnnlConv& dnnl) {
+absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, FloatConv& floats) {
   const Tensor& filter = ctx.input(1);
   if (filter.num_elements() == 0) {
     return InvalidArgument(
@@ -171,7 +199,7 @@ absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, Dnnl
       input.Read(ctx, ctx.input(0).Reshaped(flat), turned, s.batch, s.in_channels));
   WEIR_RETURN_IF_ERROR(weights.Read(ctx, filter, false, 1, 1));
   WEIR_RETURN_IF_ERROR(output.Prepare(ctx, out, turned));
-  WEIR_RETURN_IF_ERROR(Compute(ctx, ConvPass::kForward, s, dnnl, &filter, input.data(),
+  WEIR_RETURN_IF_ERROR(Compute(ctx, ConvPass::kForward, s, floats, &filter, input.data(),
                                weights.data(), output.data()));
   return output.Write(ctx, out, turned, s.batch, s.out_channels);
 }
@@ -179,8 +207,8 @@ absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, Dnnl
 template <class T>
 absl::StatusOr<Kernel> MakeGeneral(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const GeneralConvAttributes a, GeneralConvAttributes::Read(init.node));
-  const auto dnnl = std::make_shared<DnnlConv>(ConvPass::kForward, init.is_lasting(1));
-  return Kernel([a, dnnl](KernelContext& ctx) { return RunGeneral<T>(ctx, a, *dnnl); });
+  const auto floats = std::make_shared<FloatConv>(init, ConvPass::kForward);
+  return Kernel([a, floats](KernelContext& ctx) { return RunGeneral<T>(ctx, a, *floats); });
 }
 
 struct Family {

@@ -310,8 +310,7 @@ class DnnlConvPlan {
   }
 
   // Of `operands`, the filter is `filter`. `scratch` is of scratch_floats().
-  absl::Status RunPiece(int i, const DnnlConv::Operands& operands, float* filter,
-                        float* scratch) const {
+  absl::Status RunPiece(int i, const ConvOperands& operands, float* filter, float* scratch) const {
     const Piece& piece = pieces_[i];
     float* const slice = slices_ > 1 ? scratch + Aligned(scratchpad_floats_) : nullptr;
     float* const result = operands.output + piece.output_offset;
@@ -353,7 +352,7 @@ class DnnlConvPlan {
     }
   }
 
-  absl::Status RunPrimitive(const Piece& piece, const DnnlConv::Operands& operands, float* filter,
+  absl::Status RunPrimitive(const Piece& piece, const ConvOperands& operands, float* filter,
                             float* scratchpad, float* result) const {
     const float* const bias_data =
         epilogue_.bias ? operands.epilogue.bias + piece.slice * slice_channels() : nullptr;
@@ -491,8 +490,8 @@ namespace {
 
 // Runs all pieces; `filter_of(i)` is the packed filter (or accumulator) of piece i.
 template <class F>
-absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan,
-                       const DnnlConv::Operands& operands, F&& filter_of) {
+absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan, const ConvOperands& operands,
+                       F&& filter_of) {
   const int n = plan.num_pieces();
   const int64_t scratch_floats = plan.scratch_floats();
   WEIR_ASSIGN_OR_RETURN(Tensor scratch, ctx.AllocateTemp(DT_FLOAT, Shape({scratch_floats * n})));
@@ -524,42 +523,27 @@ absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const Conv
   DnnlThreadStream();  // one thread while primitives are made
   std::shared_ptr<const DnnlConvPlan> plan = DnnlConvPlan::Make(pass_, shape, threads, epilogue_);
   if (plan == nullptr) return plan;
-  if (plans_.size() == kMaxPlans) {
-    if (packed_for_ == plans_.front()) packed_for_ = nullptr;
-    plans_.erase(plans_.begin());
-  }
+  if (plans_.size() == kMaxPlans) plans_.erase(plans_.begin());
   plans_.push_back(plan);
   return plan;
 }
 
 absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx,
                                               const std::shared_ptr<const DnnlConvPlan>& plan,
-                                              const Operands& operands) {
-  const Tensor& filter = *operands.filter;
+                                              const ConvOperands& operands) {
   const Shape shape({plan->packed_floats()});
-  if (!lasting_filter_ || !filter.buffer() || filter.buffer()->transient()) {
-    WEIR_ASSIGN_OR_RETURN(Tensor packed, ctx.AllocateTemp(DT_FLOAT, shape));
+  const bool keeps = lasting_filter_ && KeptWeight::CanKeep(*operands.filter);
+  const auto pack = [&]() -> absl::StatusOr<Tensor> {
+    WEIR_ASSIGN_OR_RETURN(Tensor packed, keeps ? Tensor::Allocate(HostAllocator(), DT_FLOAT, shape)
+                                               : ctx.AllocateTemp(DT_FLOAT, shape));
     WEIR_RETURN_IF_ERROR(plan->Pack(operands.filter_data, packed.data<float>()));
     return packed;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (packed_for_ == plan && packed_source_.raw() == filter.raw()) return packed_;
-  }
-  WEIR_ASSIGN_OR_RETURN(Tensor packed, Tensor::Allocate(HostAllocator(), DT_FLOAT, shape));
-  WEIR_RETURN_IF_ERROR(plan->Pack(operands.filter_data, packed.data<float>()));
-  const std::lock_guard<std::mutex> lock(mutex_);
-  packed_source_ = packed_ = Tensor();
-  kept_ = {};
-  kept_ = KeptBytes(static_cast<int64_t>(packed.num_bytes()));
-  if (kept_.bytes() == 0) return packed;  // the next run packs it again
-  packed_source_ = filter;
-  packed_ = packed;
-  packed_for_ = plan;
-  return packed;
+  };
+  return keeps ? kept_.Get(*operands.filter, plan, pack) : pack();
 }
 
-absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& asked, const Operands& o) {
+absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& asked,
+                                   const ConvOperands& o) {
   const ConvShape shape = WithPixelsAsRows(asked);
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan> plan,
                         PlanFor(shape, ctx.pool().num_threads()));

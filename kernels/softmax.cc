@@ -60,15 +60,8 @@ struct Row {
     return hn::GetLane(hn::MaxOfLanes(D(), best));
   }
 
-  // exp(x) where no x is above 0: for floats, Highway's function is wrong for NaN alone there. A
-  // row with a NaN may have hidden its maximum, but comes out as NaNs whatever is found here.
-  static HWY_INLINE V ExpOfNegative(V x) {
-    if constexpr (M::kDouble) return M::Exp(x);
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(D(), x));
-  }
-
   // The sum of exp(x - max); each is handed to use(exponential, x - max, i, count) with the number
-  // of lanes that count.
+  // of lanes that count. A row with a NaN may have hidden its maximum, but comes out as NaNs.
   template <class Use>
   static HWY_INLINE T SumOfExp(const T* x, T max, int64_t n, Use&& use) {
     const V shift = hn::Set(D(), max);
@@ -76,13 +69,13 @@ struct Row {
     int64_t i = 0;
     for (; i + Lanes() <= n; i += Lanes()) {
       const V shifted = hn::Sub(hn::LoadU(D(), x + i), shift);
-      const V e = ExpOfNegative(shifted);
+      const V e = M::ExpOfNegative(shifted);
       sum = hn::Add(sum, e);
       use(e, shifted, i, Lanes());
     }
     if (i < n) {
       const V shifted = hn::Sub(LoadRest(x + i, n - i, -std::numeric_limits<T>::infinity()), shift);
-      const V e = ExpOfNegative(shifted);
+      const V e = M::ExpOfNegative(shifted);
       sum = hn::Add(sum, e);
       use(e, shifted, i, n - i);
     }

@@ -5,7 +5,8 @@
 // Highway's elementary functions are within 4 units in the last place on the ranges they are made
 // for, and wrong outside: log(0) and log(inf), exp of NaN, sine of large arguments. Exp and Log are
 // mended with comparisons, as their special values are common (masks of -inf, counts of 0). The
-// others compute lanes out of range one by one with the C library.
+// others compute lanes out of range one by one with the C library. Exp and tanh of floats are our
+// own, in half the time: within 1 and 3 units of the last place.
 
 template <class D>
 struct VectorMath {
@@ -38,8 +39,27 @@ struct VectorMath {
   static HWY_INLINE V Round(V x) { return hn::Round(x); }
   static HWY_INLINE V Conj(V x) { return x; }
 
-  // Beyond 706 Highway's double overflows early: there e^x = e^(x - 64 log 2) * 2^64.
   static HWY_INLINE V Exp(V x) {
+    if constexpr (!kDouble) {
+      // Halves, so that the power of two is a float wherever the result is.
+      const Mask usual = hn::And(hn::Ge(x, Num(-86.9)), hn::Le(x, Num(88.72)));
+      if (HWY_LIKELY(hn::AllTrue(D(), usual))) {
+        const V half = ExpByPowers(x, 126);
+        return hn::Add(half, half);
+      }
+    }
+    return ExpOfAny(x);
+  }
+  // Where no lane is above 0. Floats: 0 where it would be subnormal.
+  static HWY_INLINE V ExpOfNegative(V x) {
+    if constexpr (kDouble) {
+      return ExpOfAny(x);
+    } else {
+      return hn::IfThenZeroElse(hn::Lt(x, Num(-87.3)), ExpByPowers(x, 127));
+    }
+  }
+  // Beyond 706 Highway's double overflows early: there e^x = e^(x - 64 log 2) * 2^64.
+  static HWY_INLINE V ExpOfAny(V x) {
     const V high = Num(kDouble ? 709.782712893384 : 88.72283905206835),
             low = Num(kDouble ? -746 : -104);
     V bounded = hn::Min(hn::Max(x, low), high), scale = Num(1);
@@ -90,7 +110,26 @@ struct VectorMath {
     const V e = hn::Exp(D(), hn::Abs(x)), y = hn::Mul(Num(0.5), hn::Add(e, hn::Div(Num(1), e)));
     return Mend(x, InRange(x, kDouble ? 700 : 85), y, [](T v) { return std::cosh(v); });
   }
-  static HWY_INLINE V Tanh(V x) { return If(IsNan(x), x, hn::Tanh(D(), x)); }
+  // Floats: a quotient of polynomials in x^2, fitted to a relative error of 2e-8 up to 9, where
+  // tanh rounds to 1.
+  static HWY_INLINE V Tanh(V x) {
+    if constexpr (kDouble) {
+      return If(IsNan(x), x, hn::Tanh(D(), x));
+    } else {
+      const V bounded = hn::Max(hn::Min(x, Num(9.1)), Num(-9.1)), z = hn::Mul(bounded, bounded);
+      V p = Num(1.3354966785e-8), q = Num(7.7766899977e-7);
+      p = hn::MulAdd(p, z, Num(2.0609325719e-5));
+      q = hn::MulAdd(q, z, Num(3.2856599752e-4));
+      p = hn::MulAdd(p, z, Num(3.4956039696e-3));
+      q = hn::MulAdd(q, z, Num(2.5877043613e-2));
+      p = hn::MulAdd(p, z, Num(0.13381039355));
+      q = hn::MulAdd(q, z, Num(0.46714354976));
+      p = hn::MulAdd(p, z, Num(1));
+      q = hn::MulAdd(q, z, Num(1));
+      const V y = hn::Div(hn::Mul(bounded, p), q);
+      return If(IsNan(x), x, hn::Max(hn::Min(y, Num(1)), Num(-1)));
+    }
+  }
   static HWY_INLINE V Asinh(V x) {
     return Mend(x, InRange(x, 1e15), hn::Asinh(D(), x), [](T v) { return std::asinh(v); });
   }
@@ -106,6 +145,25 @@ struct VectorMath {
  private:
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+  // Floats: e^x times 2^(bias - 127). x = n log 2 + r, and e^r = 1 + r + r^2 q(r), with a q that
+  // was fitted to a relative error of 3e-9 for |r| <= log(2) / 2. Adding 1.5 * 2^23 rounds x / log
+  // 2 to n, and leaves n + bias in the lowest bits, from where it is shifted to a float's exponent.
+  static HWY_INLINE V ExpByPowers(V x, double bias) {
+    const V shift = Num(12582912 + bias);
+    const V shifted = hn::MulAdd(x, Num(1.44269504088896341), shift), n = hn::Sub(shifted, shift);
+    const auto bits = hn::BitCast(hn::RebindToUnsigned<D>(), shifted);
+    const V power = hn::BitCast(D(), hn::ShiftLeft<23>(bits));
+    // log 2 in two parts, the first of few bits: n times it is exact.
+    const V near = hn::MulAdd(n, Num(-0.693145751953125), x);
+    const V r = hn::MulAdd(n, Num(-1.42860676533018704e-6), near);
+    V q = Num(1.3814602e-3);
+    q = hn::MulAdd(q, r, Num(8.368716e-3));
+    q = hn::MulAdd(q, r, Num(4.166839e-2));
+    q = hn::MulAdd(q, r, Num(0.16666521));
+    q = hn::MulAdd(q, r, Num(0.49999994));
+    return hn::Mul(hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), Num(1)), power);
+  }
 
   static HWY_INLINE Mask InRange(V x, double limit) { return hn::Le(hn::Abs(x), Num(limit)); }
 

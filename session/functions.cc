@@ -260,7 +260,7 @@ bool SessionFunctions::Waits(Body& body) {
       if (calls || !node->op().stateful() || def == nullptr) continue;
       const std::vector<Shape> shapes(node->num_inputs(), Shape::UnknownRank());
       const absl::StatusOr<Kernel> kernel =
-          def->make(KernelInit{*node, *env_.devices[0], env_.resources, shapes});
+          def->make(env_.InitFor(*node, *env_.devices[0], shapes));
       if (kernel.ok() && kernel->is_async()) return true;
     }
   }

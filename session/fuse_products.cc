@@ -261,7 +261,7 @@ class ProductFusion : public Fusion {
       shapes.push_back(computed ? a->computed.shape() : ShapeOf(a->value));
       lasting.push_back(computed || plan_.IsLasting(a->value));
     }
-    const KernelInit init{*node, *device, env_.resources, shapes, env_.functions, lasting};
+    const KernelInit init = env_.InitFor(*node, *device, shapes, lasting);
     absl::StatusOr<Kernel> kernel = def->make(init);
     if (!kernel.ok()) return;
     absl::InlinedVector<PlanValue, 3> inputs = {plan_.nodes[chain.first].inputs[0]};

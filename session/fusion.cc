@@ -107,7 +107,7 @@ bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> i
   std::vector<Shape> shapes;
   for (const PlanValue& v : inputs) shapes.push_back(ShapeOf(v));
   const PlanGraph::Flags lasting = plan_.LastingOf(inputs);
-  const KernelInit init{node, *n.device, env_.resources, shapes, env_.functions, lasting};
+  const KernelInit init = env_.InitFor(node, *n.device, shapes, lasting);
   absl::StatusOr<Kernel> kernel = def->make(init);
   if (!kernel.ok()) return false;
   n.node = &node;

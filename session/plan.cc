@@ -11,8 +11,9 @@ namespace weir {
 absl::Status CheckOptimisations(const std::set<std::string>& names) {
   static constexpr absl::string_view kNames[] = {"arithmetic_identities",
                                                  "common_subexpressions",
-                                                 "fusion",
                                                  "constant_folding",
+                                                 "fast_algorithms",
+                                                 "fusion",
                                                  "in_place",
                                                  "memory_plan",
                                                  "no_ops",

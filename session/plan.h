@@ -188,6 +188,17 @@ struct PlanEnvironment {
   bool enabled(absl::string_view optimisation) const {
     return options.disable.find(std::string(optimisation)) == options.disable.end();
   }
+  // What the kernel of a node is told when it is made.
+  KernelInit InitFor(const Node& node, Device& device, absl::Span<const Shape> input_shapes,
+                     absl::Span<const bool> lasting_inputs = {}) const {
+    return {node,
+            device,
+            resources,
+            input_shapes,
+            functions,
+            lasting_inputs,
+            enabled("fast_algorithms")};
+  }
 };
 
 absl::StatusOr<PlanGraph> Prune(const PlanRequest& request, const Graph& graph);

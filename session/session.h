@@ -28,9 +28,10 @@ struct SessionOptions {
   // Prints `name: (Op): /job:.../device:...` for every node when a Plan is made.
   bool log_device_placement = false;
   // Optimisations by name that are not to be applied: "arithmetic_identities",
-  // "common_subexpressions", "constant_folding", "fusion", "in_place", "memory_plan", "no_ops",
-  // "parallel_tasks", "raised_loops", "unused_values". Results do not depend on them, but for the
-  // rounding of sums that are fused.
+  // "common_subexpressions", "constant_folding", "fast_algorithms" (of convolutions: Winograd's),
+  // "fusion", "in_place", "memory_plan", "no_ops", "parallel_tasks", "raised_loops",
+  // "unused_values". Results do not depend on them, but for the rounding of sums that are fused or
+  // computed by such an algorithm.
   std::set<std::string> disable;
   // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and

@@ -177,7 +177,7 @@ class Specializer {
     if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs))
       return absl::OkStatus();
     const PlanGraph::Flags lasting = plan_.LastingOf(n.inputs);
-    const KernelInit init{*n.node, *n.device, env_.resources, inputs, env_.functions, lasting};
+    const KernelInit init = env_.InitFor(*n.node, *n.device, inputs, lasting);
     absl::StatusOr<Kernel> kernel = n.def->make(init);
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
     n.kernel = n.device->Wrap(init, *std::move(kernel));
@@ -295,8 +295,7 @@ class Specializer {
     if (n.device->is_host()) return n.kernel.run() ? std::optional(n.kernel) : std::nullopt;
     const KernelDef* def = env_.kernels.Find(*n.node, kCpu);
     if (def == nullptr) return std::nullopt;
-    absl::StatusOr<Kernel> kernel =
-        def->make(KernelInit{*n.node, *env_.devices[0], env_.resources, inputs});
+    absl::StatusOr<Kernel> kernel = def->make(env_.InitFor(*n.node, *env_.devices[0], inputs));
     if (!kernel.ok() || !kernel->run()) return std::nullopt;
     return *std::move(kernel);
   }

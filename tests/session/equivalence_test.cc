@@ -74,6 +74,7 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
       {"arithmetic_identities"},
       {"common_subexpressions"},
       {"constant_folding"},
+      {"fast_algorithms"},
       {"in_place"},
       {"memory_plan"},
       {"no_ops"},

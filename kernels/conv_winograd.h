@@ -1,0 +1,33 @@
+#ifndef WEIR_KERNELS_CONV_WINOGRAD_H_
+#define WEIR_KERNELS_CONV_WINOGRAD_H_
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/conv.h"
+#include "weir/kernels/conv_float.h"
+#include "weir/kernels/kept_weight.h"
+
+namespace weir {
+
+// Float convolutions with 3x3 filters at stride 1, and gradients for their input, in four ninths of
+// the multiplications (winograd.h), for one node. Results differ from the definition's by rounding.
+// Thread-safe.
+class WinogradConv {
+ public:
+  // See DnnlConv.
+  WinogradConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
+
+  // False, and nothing has been done, for convolutions of another kind, where it would take longer,
+  // and where a factor is not finite: an infinity would come out as NaN, and next to its place.
+  absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
+                           const ConvOperands& operands);
+
+ private:
+  const ConvPass pass_;
+  const bool lasting_filter_;
+  const Epilogue epilogue_;
+  KeptWeight kept_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_CONV_WINOGRAD_H_

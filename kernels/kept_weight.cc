@@ -1,0 +1,28 @@
+#include "weir/kernels/kept_weight.h"
+
+namespace weir {
+
+absl::StatusOr<Tensor> KeptWeight::Get(const Tensor& weight,
+                                       const std::shared_ptr<const void>& layout,
+                                       absl::FunctionRef<absl::StatusOr<Tensor>()> make) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (made_.initialized() && layout_ == layout && weight_.raw() == weight.raw() &&
+        weight_.shape() == weight.shape()) {
+      return made_;
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(Tensor made, make());
+  if (!made.initialized()) return made;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  weight_ = made_ = Tensor();
+  bytes_ = {};
+  bytes_ = KeptBytes(static_cast<int64_t>(made.num_bytes()));
+  if (bytes_.bytes() == 0) return made;  // the next run makes it again
+  weight_ = weight;
+  made_ = made;
+  layout_ = layout;
+  return made;
+}
+
+}  // namespace weir
