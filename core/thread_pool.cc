@@ -19,9 +19,10 @@ namespace weir {
 // longer than computing it alone (Markatos and LeBlanc, "Using processor affinity in loop
 // scheduling", 1994).
 //
-// Idle threads first spin on `posted_` for some tens of microseconds, because in a training step
-// the next loop is rarely further away than that and waking a sleeping thread costs several
-// microseconds; then they sleep on a condition variable. The publisher notifies only if somebody
+// Idle threads first spin on `posted_` for one or two hundred microseconds, because in a training
+// step the next loop is rarely further away than that, and a thread that sleeps comes late: waking
+// it takes tens of microseconds in a virtual machine, more than many a loop. Then they sleep on a
+// condition variable. The publisher notifies only if somebody
 // sleeps. A thread that has nothing to do but wait for the pool helps it one piece at a time, so
 // that it sees the end of its wait soon. Pieces are many more than threads only as far as their
 // size stays worth a hand-over (kMinPieceNs): a preempted thread then delays its loop by one piece,
@@ -32,7 +33,7 @@ namespace {
 constexpr double kMinLoopNs = 20e3;
 constexpr double kMinPieceNs = 10e3;
 constexpr int kPiecesPerThread = 4;
-constexpr int kSpins = 2000;
+constexpr int kSpins = 10000;
 
 void Pause() {
 #if defined(__x86_64__)

@@ -177,7 +177,9 @@ absl::StatusOr<bool> WinogradConv::Run(KernelContext& ctx, const ConvShape& s,
   if (!packed.initialized()) return false;
 
   const std::vector<Piece> pieces = Cut(p, s.batch, pool.num_threads());
-  const int64_t scratch_floats = ScratchFloats(p, pieces.front());
+  int64_t scratch_floats = 0;  // of the largest piece
+  for (const Piece& piece : pieces)
+    scratch_floats = std::max(scratch_floats, ScratchFloats(p, piece));
   const int count = static_cast<int>(pieces.size());
   const int64_t zeros = p.g.in_channels;
   WEIR_ASSIGN_OR_RETURN(Tensor scratch,

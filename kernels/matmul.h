@@ -47,7 +47,7 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, 
                        const void* b, void* c);
 
 // Products of floats that are computed again and again with the same B, a weight, which is kept
-// packed, as oneDNN wants it, for the calls that follow. One for each node; thread-safe.
+// packed (gemm.h) for the calls that follow. One for each node; thread-safe.
 class PackedMatMul {
  public:
   // What is known of B: it may come twice in a step, in a loop, and is packed once it has; or it

@@ -26,14 +26,12 @@ namespace weir::winograd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
+#include "weir/kernels/gemm-inl.h"
 
-HWY_INLINE int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+using D = FloatTag;
+using V = Floats;
 
-// Rows of a product that are held in registers, two vectors each: besides these there must be room
-// for two vectors of the filter and one element.
-constexpr int kMostRows = HWY_MAX_BYTES >= 64 ? 12 : 6;
+HWY_INLINE int64_t Lanes() { return FloatLanes(); }
 
 int64_t PanelLanes() { return Lanes() >= 8 ? Lanes() : 0; }
 
@@ -125,39 +123,6 @@ void TransformInput(const Geometry& g, const float* images, int64_t first, int64
   }
 }
 
-// c[kRows, two vectors] = a[kRows, depth] b[depth, two vectors]
-template <int kRows>
-HWY_INLINE void Multiply(const float* HWY_RESTRICT a, int64_t stride, const float* HWY_RESTRICT b,
-                         int64_t depth, float* HWY_RESTRICT c) {
-  const D d;
-  V left[kRows], right[kRows];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) left[r] = right[r] = hn::Zero(d);
-  for (int64_t k = 0; k < depth; ++k, b += 2 * Lanes()) {
-    const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + Lanes());
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, a[r * stride + k]);
-      left[r] = hn::MulAdd(x, b0, left[r]);
-      right[r] = hn::MulAdd(x, b1, right[r]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r, c += 2 * Lanes()) {
-    hn::StoreU(left[r], d, c);
-    hn::StoreU(right[r], d, c + Lanes());
-  }
-}
-
-template <int kRows>
-HWY_INLINE void MultiplyRows(int64_t rows, const float* a, int64_t stride, const float* b,
-                             int64_t depth, float* c) {
-  if constexpr (kRows > 0) {
-    if (rows != kRows) return MultiplyRows<kRows - 1>(rows, a, stride, b, depth, c);
-    Multiply<kRows>(a, stride, b, depth, c);
-  }
-}
-
 // Of one tile and one vector of channels: the 2x2 elements, from the products at `from`.
 HWY_INLINE void TransformBack(const float* from, int64_t plane, V y[2][2]) {
   const D d;
@@ -181,14 +146,15 @@ void MultiplyPanel(const Geometry& g, const float* transformed, const float* pac
   const D d;
   const int64_t columns = 2 * Lanes(), stride = RowStride(g.in_channels);
   // Blocks of nearly the same height: a last one of a row would wait for its additions.
-  const int64_t blocks = (tiles + kMostRows - 1) / kMostRows;
+  const int64_t blocks = (tiles + kMostTileRows - 1) / kMostTileRows;
   for (int p = 0; p < kPoints; ++p) {
     const float* const a = transformed + p * tiles * stride;
     const float* const b = packed + p * g.in_channels * columns;
     float* const c = products + p * tiles * columns;
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t row = tiles * i / blocks, rows = tiles * (i + 1) / blocks - row;
-      MultiplyRows<kMostRows>(rows, a + row * stride, stride, b, g.in_channels, c + row * columns);
+      MultiplyRows<true, false>(rows, a + row * stride, stride, 1, b, g.in_channels,
+                                c + row * columns, columns);
     }
   }
   const int64_t begin = panel * columns, end = std::min(begin + columns, g.out_channels);

@@ -2,9 +2,11 @@
 """Runs Weir and other runtimes on the suite's workloads, in turn, and writes down the ratios.
 
 usage: run_suite.py SUITE [--workloads W1,W4] [--peers tf,ort,capi] [--passes 2] [--write]
+                    [--python torch=PATH --python jax=PATH]
 
 SUITE is the folder with run_peers.py, whose peers need Python packages of their own (see its
-requirements.txt). Weir's programs are those in bazel-bin:
+requirements.txt), each in the Python that runs this or in the one that --python names. Weir's
+programs are those in bazel-bin:
 
     bazel build //tests/bench:all //tools:weir && python3 tests/bench/run_suite.py ../bench --write
 
@@ -51,6 +53,8 @@ def measure(flags, peer, graphs, out):
         "--peers", flags.peers, "--passes", str(flags.passes), "--capi", peer, "--graphs", graphs,
         "--dir", flags.dir, "--extra", "weir=" + weir, "--extra", "callers=" + callers, "--out", out,
     ]  # fmt: skip
+    for python in flags.python:
+        command += ["--python", python]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with open(out) as file:
         return json.load(file)["measurements"]
@@ -116,6 +120,7 @@ def main():
     parser.add_argument("suite", metavar="SUITE")
     parser.add_argument("--workloads", default="W1,W2,W3,W4,W5,W6,W7,W8,W9,W10,W11")
     parser.add_argument("--peers", default="tf,ort,capi", help="also torch and jax")
+    parser.add_argument("--python", action="append", default=[], metavar="PEER=INTERPRETER")
     parser.add_argument("--passes", type=int, default=2)
     parser.add_argument("--dir", default=tempfile.gettempdir(), help="for the checkpoints of W7")
     parser.add_argument("--write", action="store_true", help="into docs/")

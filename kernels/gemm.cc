@@ -1,0 +1,171 @@
+#include "weir/kernels/gemm.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm.cc"
+#include "weir/kernels/highway_targets.h"
+
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+// The scheme is that of K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication", 2008, without its packed A: a tile of the result, six rows of two vectors, stays
+// in registers; a panel of B, two vectors wide and kDepth long, in the first-level cache; and kRows
+// rows of A in the second-level one, from where elements are broadcast one by one. A whose columns
+// lie along memory would touch a cache line, or a page, for each of them: it is copied, a block at
+// a time, to where the elements that a tile takes together lie together.
+HWY_BEFORE_NAMESPACE();
+namespace weir::gemm {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+#include "weir/kernels/gemm-inl.h"
+
+constexpr int64_t kDepth = 512, kRows = 96;
+
+int64_t PanelLanes() { return 2 * FloatLanes(); }
+int64_t BlockFloats(int64_t rows, int64_t depth) {
+  return std::min(rows, kRows) * std::min(depth, kDepth);
+}
+
+// Copies whole blocks of 4 rows of the panel from a matrix with rows along memory; returns how many
+// rows that were.
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE int64_t CopyTransposed(const float*, int64_t, int64_t, float*) { return 0; }
+#else
+HWY_INLINE void CopyTransposed4x4(const float* from, int64_t stride, float* to, int64_t to_stride) {
+  const hn::FixedTag<float, 4> d;
+  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + stride);
+  const auto r2 = hn::LoadU(d, from + 2 * stride), r3 = hn::LoadU(d, from + 3 * stride);
+  const hn::Repartition<double, decltype(d)> pairs;
+  const auto a = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1));
+  const auto b = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
+  const auto e = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1));
+  const auto f = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, a, b)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, a, b)), d, to + to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, e, f)), d, to + 2 * to_stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, e, f)), d, to + 3 * to_stride);
+}
+HWY_INLINE int64_t CopyTransposed(const float* from, int64_t column, int64_t rows, float* to) {
+  const int64_t width = 2 * FloatLanes();
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    for (int64_t c = 0; c < width; c += 4)
+      CopyTransposed4x4(from + c * column + i, column, to + i * width + c, width);
+  }
+  return i;
+}
+#endif
+
+void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* to) {
+  const FloatTag d;
+  const int64_t width = 2 * FloatLanes();
+  const float* from = b.data + first * b.column;
+  for (int64_t j = 0; j < columns; j += width, to += rows * width, from += width * b.column) {
+    const int64_t n = std::min(width, columns - j);
+    int64_t i = 0;
+    if (n == width && b.column == 1) {
+      for (; i < rows; ++i) {
+        hn::StoreU(hn::LoadU(d, from + i * b.row), d, to + i * width);
+        hn::StoreU(hn::LoadU(d, from + i * b.row + FloatLanes()), d, to + i * width + FloatLanes());
+      }
+    } else if (n == width && b.row == 1) {
+      i = CopyTransposed(from, b.column, rows, to);
+    }
+    for (; i < rows; ++i) {
+      for (int64_t c = 0; c < width; ++c) {
+        to[i * width + c] = c < n ? from[i * b.row + c * b.column] : 0;
+      }
+    }
+  }
+}
+
+// A's block in groups of the rows of a tile: [group, depth, rows of the group].
+void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, int64_t blocks,
+              float* to) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t first = rows * b / blocks, height = rows * (b + 1) / blocks - first;
+    for (int64_t k = 0; k < depth; ++k, to += height) {
+      for (int64_t r = 0; r < height; ++r) to[r] = from[k * column + first + r];
+    }
+  }
+}
+
+template <bool kStepIsOne, bool kAdds>
+HWY_INLINE void MultiplyBlock(const float* a, int64_t a_row, int64_t rows, int64_t depth,
+                              const float* packed, int64_t panel_floats, int64_t columns, float* c,
+                              int64_t c_row) {
+  HWY_ALIGN float tile[2 * hn::MaxLanes(FloatTag()) * kMostTileRows];
+  const int64_t width = 2 * FloatLanes();
+  const int64_t blocks = (rows + kMostTileRows - 1) / kMostTileRows;
+  for (int64_t j = 0; j < columns; j += width, packed += panel_floats) {
+    const int64_t n = std::min(width, columns - j);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t first = rows * b / blocks, height = rows * (b + 1) / blocks - first;
+      const float* const from = kStepIsOne ? a + first * a_row : a + first * depth;
+      float* const to = c + first * c_row + j;
+      if (n == width) {
+        MultiplyRows<kStepIsOne, kAdds>(height, from, a_row, height, packed, depth, to, c_row);
+        continue;
+      }
+      MultiplyRows<kStepIsOne, false>(height, from, a_row, height, packed, depth, tile, width);
+      for (int64_t r = 0; r < height; ++r) {
+        for (int64_t i = 0; i < n; ++i)
+          to[r * c_row + i] = tile[r * width + i] + (kAdds ? to[r * c_row + i] : 0);
+      }
+    }
+  }
+}
+
+void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
+              bool adds, float* c, int64_t c_row, float* scratch) {
+  const int64_t panel_floats = depth * 2 * FloatLanes();
+  for (int64_t k = 0; k < depth; k += kDepth) {
+    const int64_t deep = std::min(kDepth, depth - k);
+    const float* const b = packed + k * 2 * FloatLanes();
+    for (int64_t i = 0; i < rows; i += kRows) {
+      const int64_t high = std::min(kRows, rows - i);
+      const float* from = a.data + i * a.row + k * a.column;
+      float* const to = c + i * c_row;
+      const bool straight = a.column == 1;
+      if (!straight) {
+        PackRows(from, a.column, high, deep, (high + kMostTileRows - 1) / kMostTileRows, scratch);
+        from = scratch;
+      }
+      const auto run = straight
+                           ? (adds ? &MultiplyBlock<true, true> : &MultiplyBlock<true, false>)
+                           : (adds ? &MultiplyBlock<false, true> : &MultiplyBlock<false, false>);
+      run(from, a.row, high, deep, b, panel_floats, columns, to, c_row);
+    }
+    adds = true;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weir::gemm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir::gemm {
+
+HWY_EXPORT(PanelLanes);
+HWY_EXPORT(BlockFloats);
+HWY_EXPORT(Pack);
+HWY_EXPORT(Multiply);
+
+int64_t PanelColumns() { return HWY_DYNAMIC_DISPATCH(PanelLanes)(); }
+int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth) {
+  return a.column == 1 ? 0 : HWY_DYNAMIC_DISPATCH(BlockFloats)(rows, depth);
+}
+void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* packed) {
+  HWY_DYNAMIC_DISPATCH(Pack)(b, rows, first, columns, packed);
+}
+void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
+              bool adds, float* c, int64_t c_row, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(Multiply)
+  (a, rows, depth, packed, columns, adds, c, c_row, scratch);
+}
+
+}  // namespace weir::gemm
+#endif  // HWY_ONCE
