@@ -33,7 +33,9 @@ namespace {
 constexpr double kMinLoopNs = 20e3;
 constexpr double kMinPieceNs = 10e3;
 constexpr int kPiecesPerThread = 4;
-constexpr int kSpins = 10000;
+constexpr int kIdleSpins = 10000;
+// For helpers that are still inside: one that does not run needs the processor.
+constexpr int kWaitSpins = 2000;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -199,7 +201,7 @@ void ThreadPool::Share(Loop& loop) {
     std::erase(loops_, &loop);
   }
   for (int spins = 0; loop.users.load(std::memory_order_acquire) != 0; ++spins) {
-    spins < kSpins ? Pause() : std::this_thread::yield();
+    spins < kWaitSpins ? Pause() : std::this_thread::yield();
   }
 }
 
@@ -214,7 +216,7 @@ ThreadPool::Loop* ThreadPool::Enter() {
 
 // False if nothing new was posted in the time worth spinning for.
 bool ThreadPool::SpinWhile(uint64_t seen) const {
-  for (int spins = 0; spins < kSpins; ++spins) {
+  for (int spins = 0; spins < kIdleSpins; ++spins) {
     if (posted_.load(std::memory_order_acquire) != seen) return true;
     Pause();
   }

@@ -20,6 +20,8 @@ using winograd::kPoints;
 constexpr int64_t kBlockTiles = 24, kLargeBlockTiles = 96;
 constexpr int64_t kLargeFilterBytes = int64_t{8} << 20;
 constexpr double kMinPieceNs = 20e3;
+// Transformed tiles of more would not fit into any cache.
+constexpr int64_t kMostChannels = 4096;
 
 // One pass over images, forward or back.
 struct Problem {
@@ -42,7 +44,8 @@ bool Fits(const ConvShape& s) {
   const int64_t unit = winograd::ChannelUnit();
   const ConvShape::Spatial one{1, 1, 1}, three{1, 3, 3};
   return unit > 0 && s.groups == 1 && s.kernel == three && s.stride == one && s.dilation == one &&
-         s.in[0] == 1 && s.out[0] == 1 && s.in_channels % unit == 0 && s.out_channels % unit == 0;
+         s.in[0] == 1 && s.out[0] == 1 && s.in_channels % unit == 0 && s.out_channels % unit == 0 &&
+         std::max(s.in_channels, s.out_channels) <= kMostChannels;
 }
 
 Problem Make(ConvPass pass, const ConvShape& s, const ConvOperands& o) {

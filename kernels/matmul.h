@@ -46,6 +46,16 @@ using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_
 absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
                        const void* b, void* c);
 
+// Called for each block of a result when it is there, from any thread.
+using FinishBlock =
+    absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
+
+// B of a product of floats in panels (gemm.h), and the product with it, which is added to what C
+// holds if `adds`; both with all threads.
+absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& args, const float* b);
+absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& args, const float* a,
+                            const Tensor& panels, float* c, bool adds, FinishBlock finish);
+
 // Products of floats that are computed again and again with the same B, a weight, which is kept
 // packed (gemm.h) for the calls that follow. One for each node; thread-safe.
 class PackedMatMul {
@@ -54,16 +64,13 @@ class PackedMatMul {
   // lasts (KernelInit::lasting_inputs), and is packed when it comes first.
   enum class Weight { kInLoop, kLasting };
 
-  // Called for each block of the result when it is there, from any thread.
-  using Finish =
-      absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
-
   explicit PackedMatMul(Weight weight);
   ~PackedMatMul();
   // C = op(A) op(B), added to what C holds if `adds`. False, and nothing is done, if the B at hand
   // is not packed.
   absl::StatusOr<bool> Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
-                           const float* a, const Tensor& b, float* c, bool adds, Finish finish);
+                           const float* a, const Tensor& b, float* c, bool adds,
+                           FinishBlock finish);
 
  private:
   struct Packed;

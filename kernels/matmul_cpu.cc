@@ -10,6 +10,7 @@
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/epilogue.h"
+#include "weir/kernels/gemm.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
@@ -226,6 +227,16 @@ bool IsSmall(const MatMulArgs& g) {
   return flops <= kSmallProduct && !g.transpose_b;
 }
 
+// Our own loops take these on AVX2: oneDNN 2.6 is as fast, but for sizes that are powers of two,
+// where its rows fall on the same places of the caches and it takes up to twice as long. With few
+// rows packing takes too long, and matrices beyond the caches are better cut oneDNN's way. On
+// AVX-512 none of this was measured.
+bool PacksFirst(const MatMulArgs& g) {
+  constexpr int64_t kFewestRows = 128, kLeastDepth = 32, kMostElements = int64_t{4} << 20;
+  return gemm::PanelColumns() == 16 && g.m >= kFewestRows && g.n >= gemm::PanelColumns() &&
+         g.k >= kLeastDepth && g.k <= kMostElements / g.n;
+}
+
 // Calls finish(first row, first column, rows, columns) for each block of the result, when it is
 // there. With beta = 1 a product that is not small is added to what is there.
 template <class F>
@@ -235,6 +246,10 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
     PlainMatMul<float>(pool, g, a, b, c);
     finish(0, 0, g.m, g.n);
     return absl::OkStatus();
+  }
+  if (PacksFirst(g)) {
+    WEIR_ASSIGN_OR_RETURN(const Tensor panels, PackB(pool, g, b));
+    return MultiplyPacked(pool, g, a, panels, c, beta != 0, finish);
   }
   const int64_t lda = g.transpose_a ? g.m : g.k, ldb = g.transpose_b ? g.k : g.n;
   const Cut cut = CutProduct(g, pool.num_threads());
@@ -259,23 +274,29 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
 
 constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
 
+// From the allocator, which has memory that was in use: the first touch of fresh pages takes longer
+// than the conversion.
 template <class T>
-std::vector<float> Widened(ThreadPool& pool, const T* x, int64_t n) {
-  std::vector<float> out(n);
+absl::StatusOr<Tensor> Widened(ThreadPool& pool, const T* x, int64_t n) {
+  WEIR_ASSIGN_OR_RETURN(Tensor wide, Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({n})));
+  float* const out = wide.data<float>();
   pool.ParallelFor(n, 0.5, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) out[i] = x[i];
   });
-  return out;
+  return wide;
 }
 
 template <class T>
 absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, const T* b, T* c) {
-  const std::vector<float> wide_a = Widened(pool, a, g.m * g.k),
-                           wide_b = Widened(pool, b, g.k * g.n);
-  std::vector<float> wide_c(g.m * g.n);
-  WEIR_RETURN_IF_ERROR(FloatMatMul(pool, g, wide_a.data(), wide_b.data(), wide_c.data(), kAsItIs));
+  WEIR_ASSIGN_OR_RETURN(const Tensor wide_a, Widened(pool, a, g.m * g.k));
+  WEIR_ASSIGN_OR_RETURN(const Tensor wide_b, Widened(pool, b, g.k * g.n));
+  WEIR_ASSIGN_OR_RETURN(Tensor wide_c,
+                        Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({g.m * g.n})));
+  float* const product = wide_c.data<float>();
+  WEIR_RETURN_IF_ERROR(
+      FloatMatMul(pool, g, wide_a.data<float>(), wide_b.data<float>(), product, kAsItIs));
   pool.ParallelFor(g.m * g.n, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) c[i] = T(wide_c[i]);
+    for (int64_t i = begin; i < end; ++i) c[i] = T(product[i]);
   });
   return absl::OkStatus();
 }

@@ -23,14 +23,63 @@ namespace weir {
 
 namespace {
 
-constexpr int64_t kMinColumns = 64;
+// Of pieces.
+constexpr int64_t kMinRows = 24, kMinColumns = 64;
 // Of a product whose weight lasts: with fewer rows all the time goes into reading B, packed or not,
 // and with more of them into multiplications.
 constexpr int64_t kFewestRows = 8, kMostRows = 1024;
 // Of one lasting weight.
 constexpr int64_t kMostBytes = int64_t{64} << 20;
 
+Shape PackedShape(const MatMulArgs& g) {
+  return Shape({gemm::Panels(g.n), g.k, gemm::PanelColumns()});
+}
+
 }  // namespace
+
+absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& g, const float* b) {
+  WEIR_ASSIGN_OR_RETURN(Tensor packed, Tensor::Allocate(HostAllocator(), DT_FLOAT, PackedShape(g)));
+  const gemm::Matrix matrix = {b, g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1};
+  const int64_t width = gemm::PanelColumns();
+  pool.ParallelFor(
+      gemm::Panels(g.n), 0.3 * static_cast<double>(g.k * width), [&](int64_t begin, int64_t end) {
+        gemm::Pack(matrix, g.k, begin * width, std::min(g.n, end * width) - begin * width,
+                   packed.data<float>() + begin * g.k * width);
+      });
+  return packed;
+}
+
+absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* a,
+                            const Tensor& panels, float* c, bool adds, FinishBlock finish) {
+  // Small pieces cost little, since B is packed already, and a thread that comes late finds some.
+  // But each brings the rows of a transposed A into order: then pieces are of rows first.
+  const int64_t wanted = ProductPieces(g, pool.num_threads()) == 1 ? 1 : 4 * pool.num_threads();
+  const int64_t most_rows = std::max<int64_t>(1, g.m / kMinRows);
+  const int64_t most_columns = std::max<int64_t>(1, g.n / kMinColumns);
+  const auto rest = [wanted](int64_t parts, int64_t most) {
+    return std::min((wanted + parts - 1) / parts, most);
+  };
+  int64_t rows = std::min(wanted, most_rows), columns = std::min(wanted, most_columns);
+  (g.transpose_a ? columns : rows) =
+      g.transpose_a ? rest(rows, most_columns) : rest(columns, most_rows);
+
+  const gemm::Matrix left = {a, g.transpose_a ? 1 : g.k, g.transpose_a ? g.m : 1};
+  const int64_t scratch_floats = gemm::ScratchFloats(left, g.m, g.k);
+  WEIR_ASSIGN_OR_RETURN(Tensor scratch, Tensor::Allocate(HostAllocator(), DT_FLOAT,
+                                                         Shape({rows * columns * scratch_floats})));
+  const int64_t width = gemm::PanelColumns(), num_panels = gemm::Panels(g.n);
+  pool.ForEach(static_cast<int>(rows * columns), [&](int piece) {
+    const int64_t r = piece / columns, p = piece % columns;
+    const int64_t row = g.m * r / rows, height = g.m * (r + 1) / rows - row;
+    const int64_t panel = num_panels * p / columns, column = panel * width;
+    const int64_t wide = std::min(g.n, num_panels * (p + 1) / columns * width) - column;
+    gemm::Multiply({left.data + row * left.row, left.row, left.column}, height, g.k,
+                   panels.data<float>() + panel * g.k * width, wide, adds, c + row * g.n + column,
+                   g.n, scratch.data<float>() + piece * scratch_floats);
+    finish(row, column, height, wide);
+  });
+  return absl::OkStatus();
+}
 
 struct PackedMatMul::Packed {
   Tensor panels;  // none: there is no room for it
@@ -44,20 +93,12 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
                                                                const MatMulArgs& g,
                                                                const Tensor& b) const {
   auto packed = std::make_shared<Packed>();
-  const int64_t width = gemm::PanelColumns(), panels = gemm::Panels(g.n);
-  const Shape shape({panels, g.k, width});
   if (weight_ == Weight::kLasting) {
-    packed->kept = KeptBytes(shape.num_elements() * static_cast<int64_t>(sizeof(float)));
+    packed->kept = KeptBytes(PackedShape(g).num_elements() * static_cast<int64_t>(sizeof(float)));
     if (packed->kept.bytes() == 0) return packed;
   }
-  absl::StatusOr<Tensor> room = Tensor::Allocate(HostAllocator(), DT_FLOAT, shape);
-  if (!room.ok()) return packed;
-  packed->panels = *std::move(room);
-  const gemm::Matrix matrix = {b.data<float>(), g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1};
-  pool.ParallelFor(panels, static_cast<double>(g.k * width), [&](int64_t begin, int64_t end) {
-    gemm::Pack(matrix, g.k, begin * width, std::min(g.n, end * width) - begin * width,
-               packed->panels.data<float>() + begin * g.k * width);
-  });
+  absl::StatusOr<Tensor> panels = PackB(pool, g, b.data<float>());
+  if (panels.ok()) packed->panels = *std::move(panels);
   return packed;
 }
 
@@ -73,7 +114,7 @@ PackedMatMul::Seen& PackedMatMul::Of(int64_t step_id) {
 
 absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& g,
                                        const float* a, const Tensor& b, float* c, bool adds,
-                                       Finish finish) {
+                                       FinishBlock finish) {
   if (!b.buffer() || b.buffer()->transient()) return false;
   const bool lasts = weight_ == Weight::kLasting;
   if (lasts &&
@@ -104,22 +145,7 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
     }
   }
   if (!packed->panels.initialized()) return false;
-  const gemm::Matrix left = {a, g.transpose_a ? 1 : g.k, g.transpose_a ? g.m : 1};
-  const int64_t width = gemm::PanelColumns(), panels = gemm::Panels(g.n);
-  // Small ones cost nothing, since B is packed already, and a thread that comes late finds some.
-  const int64_t wanted = ProductPieces(g, pool.num_threads());
-  const int64_t pieces = std::clamp<int64_t>(wanted == 1 ? 1 : 4 * pool.num_threads(), 1,
-                                             std::max<int64_t>(1, g.n / kMinColumns));
-  const int64_t scratch_floats = gemm::ScratchFloats(left, g.m, g.k);
-  WEIR_ASSIGN_OR_RETURN(Tensor scratch, Tensor::Allocate(HostAllocator(), DT_FLOAT,
-                                                         Shape({pieces * scratch_floats})));
-  pool.ForEach(static_cast<int>(pieces), [&](int i) {
-    const int64_t panel = panels * i / pieces, column = panel * width;
-    const int64_t columns = std::min(g.n, panels * (i + 1) / pieces * width) - column;
-    gemm::Multiply(left, g.m, g.k, packed->panels.data<float>() + panel * g.k * width, columns,
-                   adds, c + column, g.n, scratch.data<float>() + i * scratch_floats);
-    finish(0, column, g.m, columns);
-  });
+  WEIR_RETURN_IF_ERROR(MultiplyPacked(pool, g, a, packed->panels, c, adds, finish));
   return true;
 }
 

@@ -13,7 +13,8 @@ programs are those in bazel-bin:
 Every pass runs each program once, one after the other. A line of the table is one measurement:
 Weir's best value and the middle of its medians, the same of the peer that did best, and what one
 has to multiply the peer's speed by to get Weir's. --write puts the table into docs/benchmarks.md
-and all measurements into docs/benchmarks.json.
+and all measurements into docs/benchmarks.json; what that has of other workloads stays, if it was
+measured on the same day and machine.
 """
 
 import argparse
@@ -91,9 +92,24 @@ def table(rows):
         )  # fmt: skip
 
 
+def family(row):
+    return row["workload"].split(".")[0]
+
+
+def measured_before(workloads):
+    """What docs/benchmarks.json has of others than these, of today and this machine."""
+    with open(os.path.join(DOCS, "benchmarks.json")) as file:
+        old = json.load(file)
+    if (old["date"], old["machine"]) != (str(datetime.date.today()), processor()):
+        return []
+    return [row for row in old["measurements"] if family(row) not in workloads]
+
+
 def write(lines, rows, flags):
-    heading = "%s, %s; `run_suite.py --workloads %s --peers %s --passes %d`:" % (
-        datetime.date.today(), processor(), flags.workloads, flags.peers, flags.passes
+    workloads = sorted({family(row) for row in rows}, key=lambda name: int(name[1:]))
+    peers = sorted({row["peer"] for row in rows} - {"weir"})
+    heading = "%s, %s; `run_suite.py --workloads %s --passes %d`; beside Weir ran %s:" % (
+        datetime.date.today(), processor(), ",".join(workloads), flags.passes, ", ".join(peers)
     )  # fmt: skip
     path = os.path.join(DOCS, "benchmarks.md")
     with open(path) as file:
@@ -129,6 +145,8 @@ def main():
     peer, graphs = compare.build_peer(flags.suite, flags.work)
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(flags, peer, graphs, os.path.join(folder, "out.json"))
+    if flags.write:
+        rows += measured_before(flags.workloads.split(","))
     lines = list(table(rows))
     print("\n".join(lines))
     if flags.write:
