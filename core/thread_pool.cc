@@ -19,21 +19,20 @@ namespace weir {
 // longer than computing it alone (Markatos and LeBlanc, "Using processor affinity in loop
 // scheduling", 1994).
 //
-// Idle threads first spin on `posted_` for one or two hundred microseconds, because in a training
+// Idle threads first spin on `posted_` for a hundred microseconds or two, because in a training
 // step the next loop is rarely further away than that, and a thread that sleeps comes late: waking
 // it takes tens of microseconds in a virtual machine, more than many a loop. Then they sleep on a
-// condition variable. The publisher notifies only if somebody
-// sleeps. A thread that has nothing to do but wait for the pool helps it one piece at a time, so
-// that it sees the end of its wait soon. Pieces are many more than threads only as far as their
-// size stays worth a hand-over (kMinPieceNs): a preempted thread then delays its loop by one piece,
-// not by its share.
+// condition variable. The publisher notifies only if somebody sleeps. A thread that has nothing to
+// do but wait for the pool helps it one piece at a time, so that it sees the end of its wait soon.
+// Pieces are many more than threads only as far as their size stays worth a hand-over
+// (kMinPieceNs): a preempted thread then delays its loop by one piece, not by its share.
 
 namespace {
 
 constexpr double kMinLoopNs = 20e3;
 constexpr double kMinPieceNs = 10e3;
 constexpr int kPiecesPerThread = 4;
-constexpr int kIdleSpins = 10000;
+constexpr std::chrono::microseconds kIdleSpin{150};
 // For helpers that are still inside: one that does not run needs the processor.
 constexpr int kWaitSpins = 2000;
 
@@ -216,11 +215,12 @@ ThreadPool::Loop* ThreadPool::Enter() {
 
 // False if nothing new was posted in the time worth spinning for.
 bool ThreadPool::SpinWhile(uint64_t seen) const {
-  for (int spins = 0; spins < kIdleSpins; ++spins) {
+  const auto end = std::chrono::steady_clock::now() + kIdleSpin;
+  for (int spins = 1;; ++spins) {
     if (posted_.load(std::memory_order_acquire) != seen) return true;
     Pause();
+    if (spins % 64 == 0 && std::chrono::steady_clock::now() >= end) return false;
   }
-  return false;
 }
 
 void ThreadPool::Worker() {

@@ -3,7 +3,6 @@
 #include <dnnl.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <optional>
 #include <utility>

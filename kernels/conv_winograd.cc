@@ -71,7 +71,8 @@ bool Pays(const Problem& p, int64_t batch, double definition_flops, bool packs) 
   const double tiles = static_cast<double>(batch * p.g.tiles());
   const double in = static_cast<double>(p.g.in_channels);
   const double out = static_cast<double>(p.g.out_channels);
-  const double ns = tiles * 2 * kPoints * in * out / kProductFlopsPerNs +
+  const double columns = static_cast<double>(p.panels() * winograd::PanelColumns());
+  const double ns = tiles * 2 * kPoints * in * columns / kProductFlopsPerNs +
                     tiles * (in + out) * kTransformNs + (packs ? in * out * kPackNs * 9 : 0);
   return ns < definition_flops / kFlopsPerNs * 5 / 6;
 }

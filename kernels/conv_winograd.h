@@ -17,7 +17,7 @@ class WinogradConv {
   WinogradConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
 
   // False, and nothing has been done, for convolutions of another kind, where it would take longer,
-  // and where a factor is not finite: an infinity would come out as NaN, and next to its place.
+  // and where a factor is not finite: an infinity would come out as NaN.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
                            const ConvOperands& operands);
 

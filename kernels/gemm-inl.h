@@ -10,9 +10,10 @@ HWY_INLINE int64_t FloatLanes() { return static_cast<int64_t>(hn::Lanes(FloatTag
 // for two vectors of B and one element of A.
 constexpr int kMostTileRows = HWY_MAX_BYTES >= 64 ? 12 : 6;
 
-// C[kRows, two vectors] = A[kRows, depth] B[depth, two vectors], or is added to. Element (r, k) of
-// A is at a[r * row + k * step], with `step` 1 where it is not given; C's rows are c_row apart.
-template <int kRows, bool kStepIsOne, bool kAdds>
+// C[kRows, two vectors] = A[kRows, depth] B[depth, two vectors], or is added to: the sum over
+// `depth` by itself first. Element (r, k) of A is at a[r * row + k] if kAlongRows, else at
+// a[k * step + r]; C's rows are c_row apart.
+template <int kRows, bool kAlongRows, bool kAdds>
 HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t step,
                              const float* HWY_RESTRICT b, int64_t depth, float* HWY_RESTRICT c,
                              int64_t c_row) {
@@ -20,32 +21,33 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
   Floats left[kRows], right[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    left[r] = kAdds ? hn::LoadU(d, c + r * c_row) : hn::Zero(d);
-    right[r] = kAdds ? hn::LoadU(d, c + r * c_row + FloatLanes()) : hn::Zero(d);
+    left[r] = right[r] = hn::Zero(d);
   }
   for (int64_t k = 0; k < depth; ++k, b += 2 * FloatLanes()) {
     const Floats b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + FloatLanes());
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const Floats x = hn::Set(d, kStepIsOne ? a[r * row + k] : a[k * step + r]);
+      const Floats x = hn::Set(d, kAlongRows ? a[r * row + k] : a[k * step + r]);
       left[r] = hn::MulAdd(x, b0, left[r]);
       right[r] = hn::MulAdd(x, b1, right[r]);
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    hn::StoreU(left[r], d, c + r * c_row);
-    hn::StoreU(right[r], d, c + r * c_row + FloatLanes());
+    float* const to = c + r * c_row;
+    hn::StoreU(kAdds ? hn::Add(left[r], hn::LoadU(d, to)) : left[r], d, to);
+    float* const next = to + FloatLanes();
+    hn::StoreU(kAdds ? hn::Add(right[r], hn::LoadU(d, next)) : right[r], d, next);
   }
 }
 
 // The same for up to kMostTileRows rows.
-template <bool kStepIsOne, bool kAdds, int kRows = kMostTileRows>
+template <bool kAlongRows, bool kAdds, int kRows = kMostTileRows>
 HWY_INLINE void MultiplyRows(int64_t rows, const float* a, int64_t row, int64_t step,
                              const float* b, int64_t depth, float* c, int64_t c_row) {
   if constexpr (kRows > 0) {
     if (rows != kRows)
-      return MultiplyRows<kStepIsOne, kAdds, kRows - 1>(rows, a, row, step, b, depth, c, c_row);
-    MultiplyTile<kRows, kStepIsOne, kAdds>(a, row, step, b, depth, c, c_row);
+      return MultiplyRows<kAlongRows, kAdds, kRows - 1>(rows, a, row, step, b, depth, c, c_row);
+    MultiplyTile<kRows, kAlongRows, kAdds>(a, row, step, b, depth, c, c_row);
   }
 }

@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kDepth = 512, kRows = 96;
 
-int64_t PanelLanes() { return 2 * FloatLanes(); }
+int64_t PanelWidth() { return 2 * FloatLanes(); }
 int64_t BlockFloats(int64_t rows, int64_t depth) {
   return std::min(rows, kRows) * std::min(depth, kDepth);
 }
@@ -92,7 +92,7 @@ void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, in
   }
 }
 
-template <bool kStepIsOne, bool kAdds>
+template <bool kAlongRows, bool kAdds>
 HWY_INLINE void MultiplyBlock(const float* a, int64_t a_row, int64_t rows, int64_t depth,
                               const float* packed, int64_t panel_floats, int64_t columns, float* c,
                               int64_t c_row) {
@@ -103,13 +103,13 @@ HWY_INLINE void MultiplyBlock(const float* a, int64_t a_row, int64_t rows, int64
     const int64_t n = std::min(width, columns - j);
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t first = rows * b / blocks, height = rows * (b + 1) / blocks - first;
-      const float* const from = kStepIsOne ? a + first * a_row : a + first * depth;
+      const float* const from = kAlongRows ? a + first * a_row : a + first * depth;
       float* const to = c + first * c_row + j;
       if (n == width) {
-        MultiplyRows<kStepIsOne, kAdds>(height, from, a_row, height, packed, depth, to, c_row);
+        MultiplyRows<kAlongRows, kAdds>(height, from, a_row, height, packed, depth, to, c_row);
         continue;
       }
-      MultiplyRows<kStepIsOne, false>(height, from, a_row, height, packed, depth, tile, width);
+      MultiplyRows<kAlongRows, false>(height, from, a_row, height, packed, depth, tile, width);
       for (int64_t r = 0; r < height; ++r) {
         for (int64_t i = 0; i < n; ++i)
           to[r * c_row + i] = tile[r * width + i] + (kAdds ? to[r * c_row + i] : 0);
@@ -149,12 +149,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weir::gemm {
 
-HWY_EXPORT(PanelLanes);
+HWY_EXPORT(PanelWidth);
 HWY_EXPORT(BlockFloats);
 HWY_EXPORT(Pack);
 HWY_EXPORT(Multiply);
 
-int64_t PanelColumns() { return HWY_DYNAMIC_DISPATCH(PanelLanes)(); }
+int64_t PanelColumns() { return HWY_DYNAMIC_DISPATCH(PanelWidth)(); }
 int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth) {
   return a.column == 1 ? 0 : HWY_DYNAMIC_DISPATCH(BlockFloats)(rows, depth);
 }

@@ -85,7 +85,8 @@ class PackedMatMul {
     Tensor b;  // held, so that nobody writes to it: owners copy what is shared
     std::shared_ptr<const Packed> packed;
     bool Is(const MatMulArgs& other_args, const Tensor& other) const {
-      return b.raw() == other.raw() && b.SharesBufferWith(other) && args == other_args;
+      return b.raw() == other.raw() && b.SharesBufferWith(other) && args.k == other_args.k &&
+             args.n == other_args.n && args.transpose_b == other_args.transpose_b;
     }
   };
   static constexpr int kMostSteps = 4;  // at a time

@@ -21,7 +21,8 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Float products go to oneDNN, which is called with one thread on pieces that the pool's threads
+// Float products of some sizes, and those that keep a weight, are packed and go to our own loops
+// (gemm.h). Others go to oneDNN, which is called with one thread on pieces that the pool's threads
 // take: oneDNN's own team of threads would stand beside ours, and both would be slow. 16-bit floats
 // are widened to float first.
 //
@@ -406,10 +407,7 @@ struct FusedMatMulKernel {
 std::shared_ptr<PackedMatMul> MakePacked(const KernelInit& init) {
   if (init.node.attr_or<bool>("_in_loop", false))
     return std::make_shared<PackedMatMul>(PackedMatMul::Weight::kInLoop);
-  // Each number of rows has a packing of its own: one that may change would pack in each step.
-  const bool same_shapes =
-      init.input_shapes[0].IsFullyDefined() && init.input_shapes[1].IsFullyDefined();
-  return same_shapes && init.is_lasting(1)
+  return init.is_lasting(1) && init.input_shapes[1].IsFullyDefined()
              ? std::make_shared<PackedMatMul>(PackedMatMul::Weight::kLasting)
              : nullptr;
 }

@@ -18,7 +18,8 @@
 //
 // A weight that lasts from step to step is packed at once, so that the first step rounds as all
 // others do, and let go when another one comes. Plans for other shapes have kernels of their own,
-// which pack it once more: what all of them keep is bounded.
+// which pack it once more: what all of them keep is bounded. Products of any number of rows take it
+// as it is packed for one of them.
 namespace weir {
 
 namespace {
@@ -28,11 +29,14 @@ constexpr int64_t kMinRows = 24, kMinColumns = 64;
 // Of a product whose weight lasts: with fewer rows all the time goes into reading B, packed or not,
 // and with more of them into multiplications.
 constexpr int64_t kFewestRows = 8, kMostRows = 1024;
-// Of one lasting weight.
+// Of one weight, packed.
 constexpr int64_t kMostBytes = int64_t{64} << 20;
 
 Shape PackedShape(const MatMulArgs& g) {
   return Shape({gemm::Panels(g.n), g.k, gemm::PanelColumns()});
+}
+int64_t PackedBytes(const MatMulArgs& g) {
+  return PackedShape(g).num_elements() * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace
@@ -94,7 +98,7 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
                                                                const Tensor& b) const {
   auto packed = std::make_shared<Packed>();
   if (weight_ == Weight::kLasting) {
-    packed->kept = KeptBytes(PackedShape(g).num_elements() * static_cast<int64_t>(sizeof(float)));
+    packed->kept = KeptBytes(PackedBytes(g));
     if (packed->kept.bytes() == 0) return packed;
   }
   absl::StatusOr<Tensor> panels = PackB(pool, g, b.data<float>());
@@ -117,10 +121,8 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
                                        FinishBlock finish) {
   if (!b.buffer() || b.buffer()->transient()) return false;
   const bool lasts = weight_ == Weight::kLasting;
-  if (lasts &&
-      (g.m < kFewestRows || g.m > kMostRows || static_cast<int64_t>(b.num_bytes()) > kMostBytes)) {
-    return false;
-  }
+  if (g.n < gemm::PanelColumns() || PackedBytes(g) > kMostBytes) return false;
+  if (lasts && (g.m < kFewestRows || g.m > kMostRows)) return false;
   if (lasts) step_id = 0;
   std::shared_ptr<const Packed> packed;
   {
@@ -137,8 +139,10 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
     packed = Pack(pool, g, b);
     const std::lock_guard<std::mutex> lock(mutex_);
     Seen& seen = Of(step_id);
-    refused_ = lasts && !packed->panels.initialized();
-    if (refused_) {
+    if (seen.Is(g, b) && seen.packed != nullptr) {
+      packed = seen.packed;  // another thread was faster
+    } else if (lasts && !packed->panels.initialized()) {
+      refused_ = true;
       seen = Seen{};
     } else if (seen.Is(g, b)) {
       seen.packed = packed;

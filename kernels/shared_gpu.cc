@@ -160,7 +160,11 @@ absl::Status RunOnHost(const Kernel& kernel, KernelContext& c) {
 
 KernelFactory OnHost(KernelFactory make) {
   return [make](const KernelInit& init) -> absl::StatusOr<Kernel> {
-    const KernelInit host{init.node, HostDevice(), init.resources, init.input_shapes};
+    const KernelInit host{.node = init.node,
+                          .device = HostDevice(),
+                          .resources = init.resources,
+                          .input_shapes = init.input_shapes,
+                          .fast_algorithms = init.fast_algorithms};
     WEIR_ASSIGN_OR_RETURN(Kernel kernel, make(host));
     if (kernel.is_constant()) return kernel;
     return Kernel([kernel](KernelContext& c) { return RunOnHost(kernel, c); });

@@ -39,10 +39,11 @@ struct Tile {
   }
 };
 
-// Output channels are taken in panels of so many, the last one filled up with zeros; input channels
-// come in multiples of ChannelUnit(). 0 if this processor has no vectors that are worth it.
-int64_t PanelColumns();
+// Channels of the input and of the output come in multiples of so many. 0, and nothing here may be
+// called, if this processor has no vectors that are worth it.
 int64_t ChannelUnit();
+// Output channels are taken in panels of two units, the last one filled up with zeros.
+int64_t PanelColumns();
 
 // Floats between the rows of transformed tiles: powers of two would fall on the same places of the
 // first-level cache.
@@ -54,7 +55,7 @@ struct Filter {
   int64_t row_stride = 0, column_stride = 0, in_stride = 0, out_stride = 0;
 };
 // Transforms the filters of a panel: `packed` has kPoints * in_channels * PanelColumns() floats.
-// False if some are not finite.
+// False if some are not finite, or within a sixteenth of what is not.
 bool PackPanel(const Filter& filter, const Geometry& g, int64_t panel, float* packed);
 
 // Transforms what `tiles` tiles, from `first` on, see of the images: to [kPoints, tiles,
@@ -73,7 +74,7 @@ struct Output {
 void MultiplyPanel(const Geometry& g, const float* transformed, const float* packed, int64_t panel,
                    int64_t first, int64_t tiles, float* products, const Output& output);
 
-// Whether all are finite.
+// Whether all are finite, and their transforms as well.
 bool AllFinite(const float* x, int64_t n);
 
 }  // namespace weir::winograd

@@ -144,9 +144,8 @@ def main():
     flags = parser.parse_args()
     peer, graphs = compare.build_peer(flags.suite, flags.work)
     with tempfile.TemporaryDirectory() as folder:
-        rows = measure(flags, peer, graphs, os.path.join(folder, "out.json"))
-    if flags.write:
-        rows += measured_before(flags.workloads.split(","))
+        before = measured_before(flags.workloads.split(",")) if flags.write else []
+        rows = measure(flags, peer, graphs, os.path.join(folder, "out.json")) + before
     lines = list(table(rows))
     print("\n".join(lines))
     if flags.write:

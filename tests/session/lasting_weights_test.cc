@@ -206,6 +206,9 @@ void ExpectFollowsAssignments(const Shape& weight) {
 
 TEST(LastingWeights, ProductsFollowAssignments) { ExpectFollowsAssignments(kMatrix); }
 TEST(LastingWeights, ConvolutionsFollowAssignments) { ExpectFollowsAssignments(kFilter); }
+TEST(LastingWeights, TransformedFiltersFollowAssignments) {
+  ExpectFollowsAssignments({3, 3, 64, 64});
+}
 TEST(LastingWeights, SmallImagesFollowAssignments) { ExpectFollowsAssignments({1, 1, 320, 96}); }
 
 // A variable that is updated in its own memory, between steps that keep it packed.

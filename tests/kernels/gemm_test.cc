@@ -1,0 +1,124 @@
+// Products of floats by our own loops, against sums in double.
+
+#include "weir/kernels/gemm.h"
+
+#include <cmath>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "weir/core/thread_pool.h"
+#include "weir/kernels/matmul.h"
+
+namespace weir {
+namespace {
+
+std::vector<float> Random(int64_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  std::vector<float> out(static_cast<size_t>(n));
+  for (float& f : out) f = values(random);
+  return out;
+}
+
+struct Product {
+  explicit Product(const MatMulArgs& args)
+      : g(args), a(Random(g.m * g.k, 1)), b(Random(g.k * g.n, 2)), c(Random(g.m * g.n, 3)) {}
+
+  gemm::Matrix Left() const { return {a.data(), g.transpose_a ? 1 : g.k, g.transpose_a ? g.m : 1}; }
+  gemm::Matrix Right() const {
+    return {b.data(), g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1};
+  }
+  // `was`: what is added to; null if nothing is.
+  void Expect(const std::vector<float>& got, const std::vector<float>* was) const {
+    const gemm::Matrix x = Left(), y = Right();
+    const double allowed = 1e-6 * std::sqrt(static_cast<double>(g.k)) + 1e-6;
+    for (int64_t i = 0; i < g.m; ++i) {
+      for (int64_t j = 0; j < g.n; ++j) {
+        double sum = was != nullptr ? (*was)[i * g.n + j] : 0;
+        for (int64_t k = 0; k < g.k; ++k)
+          sum += double{x.data[i * x.row + k * x.column]} * y.data[k * y.row + j * y.column];
+        ASSERT_NEAR(got[i * g.n + j], sum, allowed) << "at " << i << ", " << j;
+      }
+    }
+  }
+
+  MatMulArgs g;
+  std::vector<float> a, b, c;
+};
+
+void ForEachProduct(const std::vector<MatMulArgs>& sizes,
+                    const std::function<void(const Product&)>& check) {
+  for (MatMulArgs g : sizes) {
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        g.transpose_a = transpose_a;
+        g.transpose_b = transpose_b;
+        SCOPED_TRACE(testing::Message()
+                     << g.m << " x " << g.k << (transpose_a ? ", transposed, " : ", ") << "by "
+                     << g.n << (transpose_b ? ", transposed" : ""));
+        check(Product(g));
+      }
+    }
+  }
+}
+
+MatMulArgs Sizes(int64_t m, int64_t k, int64_t n) { return {.m = m, .n = n, .k = k}; }
+
+TEST(Gemm, MultipliesAndAdds) {
+  ForEachProduct({Sizes(1, 1, 1), Sizes(6, 4, 16), Sizes(7, 31, 17), Sizes(5, 513, 15),
+                  Sizes(13, 8, 33), Sizes(97, 100, 3), Sizes(200, 3, 64), Sizes(12, 1100, 40)},
+                 [](const Product& p) {
+                   std::vector<float> packed(
+                       static_cast<size_t>(gemm::Panels(p.g.n) * p.g.k * gemm::PanelColumns()));
+                   gemm::Pack(p.Right(), p.g.k, 0, p.g.n, packed.data());
+                   std::vector<float> scratch(
+                       static_cast<size_t>(gemm::ScratchFloats(p.Left(), p.g.m, p.g.k)));
+                   for (const bool adds : {false, true}) {
+                     std::vector<float> c = p.c;
+                     gemm::Multiply(p.Left(), p.g.m, p.g.k, packed.data(), p.g.n, adds, c.data(),
+                                    p.g.n, scratch.data());
+                     p.Expect(c, adds ? &p.c : nullptr);
+                   }
+                 });
+}
+
+// Some columns of B and of C, from a panel's boundary on, and nothing beside them.
+TEST(Gemm, WritesItsColumnsAlone) {
+  const Product p(Sizes(9, 21, 4 * gemm::PanelColumns() + 5));
+  const int64_t first = gemm::PanelColumns(), columns = 2 * gemm::PanelColumns() + 1;
+  std::vector<float> packed(
+      static_cast<size_t>(gemm::Panels(columns) * p.g.k * gemm::PanelColumns()));
+  gemm::Pack(p.Right(), p.g.k, first, columns, packed.data());
+  std::vector<float> c = p.c;
+  gemm::Multiply(p.Left(), p.g.m, p.g.k, packed.data(), columns, false, c.data() + first, p.g.n,
+                 nullptr);
+  for (int64_t i = 0; i < p.g.m; ++i) {
+    for (int64_t j = 0; j < p.g.n; ++j) {
+      if (j < first || j >= first + columns) {
+        EXPECT_EQ(c[i * p.g.n + j], p.c[i * p.g.n + j]);
+        double sum = 0;
+        for (int64_t k = 0; k < p.g.k; ++k) sum += double{p.a[i * p.g.k + k]} * p.b[k * p.g.n + j];
+        c[i * p.g.n + j] = static_cast<float>(sum);
+      }
+    }
+  }
+  p.Expect(c, nullptr);
+}
+
+// Whatever way a size takes, with threads.
+TEST(MatMul, OfMiddleSizes) {
+  ForEachProduct(
+      {Sizes(128, 32, 16), Sizes(131, 65, 200), Sizes(300, 128, 67), Sizes(257, 33, 1000),
+       Sizes(512, 300, 128), Sizes(20, 300, 500)},
+      [](const Product& p) {
+        for (const int threads : {1, 3}) {
+          ThreadPool pool(threads);
+          std::vector<float> c = p.c;
+          ASSERT_TRUE(RunMatMul(pool, DT_FLOAT, p.g, p.a.data(), p.b.data(), c.data()).ok());
+          p.Expect(c, nullptr);
+        }
+      });
+}
+
+}  // namespace
+}  // namespace weir
