@@ -63,17 +63,23 @@ Problem Make(ConvPass pass, const ConvShape& s, const ConvOperands& o) {
           {nullptr, nullptr, o.input}};
 }
 
-// Whether it takes less time than the definition by a sixth at least. What one thread of a
-// processor with AVX2 was seen to take; others keep the proportions.
+// Times are what one thread of a processor with AVX2 was seen to take; others keep the proportions.
+double ProductsNs(const Problem& p, int64_t batch) {
+  constexpr double kFlopsPerNs = 85;
+  const double columns = static_cast<double>(p.panels() * winograd::PanelColumns());
+  return 2.0 * kPoints * static_cast<double>(batch * p.g.tiles() * p.g.in_channels) * columns /
+         kFlopsPerNs;
+}
+
+// Whether it takes less time than the definition by a sixth at least.
 bool Pays(const Problem& p, int64_t batch, double definition_flops, bool packs) {
-  constexpr double kFlopsPerNs = 75, kProductFlopsPerNs = 85;
+  constexpr double kFlopsPerNs = 75;                 // of the definition
   constexpr double kTransformNs = 3, kPackNs = 1.5;  // a channel of a tile, an element of a filter
   const double tiles = static_cast<double>(batch * p.g.tiles());
   const double in = static_cast<double>(p.g.in_channels);
   const double out = static_cast<double>(p.g.out_channels);
-  const double columns = static_cast<double>(p.panels() * winograd::PanelColumns());
-  const double ns = tiles * 2 * kPoints * in * columns / kProductFlopsPerNs +
-                    tiles * (in + out) * kTransformNs + (packs ? in * out * kPackNs * 9 : 0);
+  const double ns = ProductsNs(p, batch) + tiles * (in + out) * kTransformNs +
+                    (packs ? in * out * kPackNs * 9 : 0);
   return ns < definition_flops / kFlopsPerNs * 5 / 6;
 }
 
@@ -84,11 +90,8 @@ struct Piece {
 
 std::vector<Piece> Cut(const Problem& p, int64_t batch, int threads) {
   const int64_t tiles = batch * p.g.tiles(), panels = p.panels();
-  const double ns = 2.0 * kPoints * static_cast<double>(tiles * p.g.in_channels) *
-                    static_cast<double>(p.g.out_channels) / 85;
-  const int64_t wanted =
-      threads == 1 ? 1
-                   : std::clamp<int64_t>(static_cast<int64_t>(ns / kMinPieceNs), 1, 2 * threads);
+  const auto worth = static_cast<int64_t>(ProductsNs(p, batch) / kMinPieceNs);
+  const int64_t wanted = threads == 1 ? 1 : std::clamp<int64_t>(worth, 1, 2 * threads);
   const bool by_panels =
       batch * p.g.in_height * p.g.in_width < 9 * p.g.out_channels && panels >= threads;
   const int64_t most = by_panels ? panels : (tiles + kBlockTiles / 4 - 1) / (kBlockTiles / 4);

@@ -51,8 +51,8 @@ WORKLOADS = [
 
 
 def for_weir(arguments):
-    """Weir's program takes feeds as they are."""
-    return [argument.removeprefix("--feed=") for argument in arguments]
+    """Weir's program takes feeds as they are, and its flags are Abseil's."""
+    return [a.removeprefix("--feed=").replace("--int-range", "--int_range") for a in arguments]
 
 
 def for_peers(row):
