@@ -95,9 +95,15 @@ absl::StatusOr<Kernel> MakeDecodePaddedRaw(const KernelInit& init) {
     }
     WEIR_ASSIGN_OR_RETURN(Tensor * out, AllocateRows(c, raw, bytes));
     char* to = static_cast<char*>(out->raw());
-    for (std::string each : c.input(0).flat<std::string>()) {
-      each.resize(bytes);
-      raw.Copy(each, to);
+    for (const absl::string_view each : c.input(0).flat<std::string>()) {
+      const absl::string_view there = each.substr(0, bytes);
+      const size_t whole = there.size() - there.size() % raw.size();
+      std::memset(to + whole, 0, bytes - whole);
+      raw.Copy(there.substr(0, whole), to);
+      if (std::string last(there.substr(whole)); !last.empty()) {
+        last.resize(raw.size());
+        raw.Copy(last, to + whole);
+      }
       to += bytes;
     }
     return absl::OkStatus();

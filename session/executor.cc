@@ -74,10 +74,8 @@ struct Executor::Frame {
   std::vector<Tensor> slots, planned;
   std::vector<uint8_t> dead;
   std::vector<KernelContext> contexts;
-  StepInfo step;
+  TracedStep step;
   std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
-  std::vector<NodeTrace>* trace = nullptr;
-  std::mutex trace_mutex;
 
   std::unique_ptr<std::atomic<int32_t>[]> waits_for;  // by task
   std::mutex mutex;
@@ -102,8 +100,9 @@ absl::StatusOr<std::unique_ptr<Executor::Frame>> Executor::NewFrame() {
   frame->slots.resize(plan_->num_slots);
   frame->planned.resize(plan_->num_slots);
   frame->dead.assign(plan_->num_dead_slots, 0);
-  frame->step =
-      StepInfo{.pool = &pool_, .resources = &resources_, .cancellation = frame->cancellation.get()};
+  frame->step.pool = &pool_;
+  frame->step.resources = &resources_;
+  frame->step.cancellation = frame->cancellation.get();
   for (const auto& [device, bytes] : plan_->arenas) {
     void* memory = device->allocator().Allocate(bytes);
     if (memory == nullptr) return NoArena(*device, bytes);
@@ -210,12 +209,13 @@ void Executor::Cancel(const absl::Status& why) {
 absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                            const RunOptions& options, int64_t step_id) {
   WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
-  StepInfo& step = frame->step;
+  TracedStep& step = frame->step;
   step.step_id = step_id;
   step.deadline.reset();
   step.timeout = options.timeout;
   if (options.timeout.count() > 0) step.deadline = Clock::now() + options.timeout;
-  frame->trace = options.trace;
+  std::optional<StepTrace> trace;
+  if (options.trace != nullptr) step.trace = &trace.emplace(options.trace);
   absl::Status status;
   {
     const LinkedCancellation linked(options.cancellation, *frame->cancellation);
@@ -229,14 +229,20 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
 
 absl::Status Executor::Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
                             Tensors* results) {
+  const FunctionCall call{&caller, step.call, step.call == nullptr ? 1 : step.call->depth + 1};
+  TracedStep within{step};
+  within.call = &call;
+  return RunWithin(within, args, results);
+}
+
+absl::Status Executor::RunWithin(const TracedStep& step, absl::Span<const Tensor> feeds,
+                                 Tensors* fetches) {
   if (step.deadline && Clock::now() > *step.deadline) return TimedOut(step.timeout);
   WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
-  const FunctionCall call{&caller, step.call, step.call == nullptr ? 1 : step.call->depth + 1};
-  const StepInfo own = frame->step;
+  Cancellation* const own = frame->step.cancellation;
   frame->step = step;
-  frame->step.call = &call;
-  if (step.cancellation == nullptr) frame->step.cancellation = own.cancellation;
-  absl::Status status = RunFilled(frame, args, results);
+  if (step.cancellation == nullptr) frame->step.cancellation = own;
+  absl::Status status = RunFilled(frame, feeds, fetches);
   GiveBack(frame);
   if (!status.ok()) status.SetPayload(kInFunction, absl::Cord());
   return status;
@@ -259,13 +265,14 @@ void Executor::GiveBack(Frame* frame) {
   if (frame->cancellation->cancelled()) frame->cancellation = std::make_unique<Cancellation>();
   frame->step.cancellation = frame->cancellation.get();
   frame->step.call = nullptr;
+  frame->step.trace = nullptr;
   idle_.push_back(frame);
 }
 
 absl::Status Executor::RunFrame(Frame& frame) {
   if (sequential_) {
     absl::Status status =
-        frame.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
+        frame.step.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
     return WaitForStreams(frame, std::move(status));
   }
   RunTasks(frame);
@@ -294,7 +301,7 @@ absl::Status Executor::RunSequence(Frame& frame) {
       continue;
     }
     if constexpr (kTrace) {
-      NodeTrace record = BeginTrace(frame, i);
+      std::optional<NodeTrace> record = BeginTrace(frame, i);
       if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
       EndTrace(frame, i, std::move(record));
     } else {
@@ -479,8 +486,9 @@ std::vector<NodeTrace::Value> Describe(absl::Span<const int32_t> slots, const Te
 
 }  // namespace
 
-NodeTrace Executor::BeginTrace(const Frame& frame, int32_t i) const {
+std::optional<NodeTrace> Executor::BeginTrace(const Frame& frame, int32_t i) const {
   const Item& item = plan_->items[i];
+  if (frame.step.trace == nullptr || item.runs_slices) return std::nullopt;
   const absl::Span<const int32_t> inputs(&plan_->indices[item.inputs], item.num_inputs);
   NodeTrace record{.node = item.node->name(),
                    .op = item.node->op_name(),
@@ -491,15 +499,15 @@ NodeTrace Executor::BeginTrace(const Frame& frame, int32_t i) const {
   return record;
 }
 
-void Executor::EndTrace(Frame& frame, int32_t i, NodeTrace record) const {
-  record.end_ns = NowNs();
+void Executor::EndTrace(Frame& frame, int32_t i, std::optional<NodeTrace> record) const {
+  if (!record) return;
+  record->end_ns = NowNs();
   const Item& item = plan_->items[i];
-  record.outputs =
+  record->outputs =
       Describe({&plan_->indices[item.outputs], static_cast<size_t>(item.num_outputs)}, frame.slots);
-  record.thread =
+  record->thread =
       static_cast<int>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 10007);
-  const std::lock_guard<std::mutex> lock(frame.trace_mutex);
-  frame.trace->push_back(std::move(record));
+  frame.step.trace->Add(*std::move(record));
 }
 
 // ---- several tasks
@@ -583,10 +591,9 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       ++i;
       continue;
     }
-    std::optional<NodeTrace> record;
-    if (frame.trace != nullptr) record = BeginTrace(frame, i);
+    std::optional<NodeTrace> record = BeginTrace(frame, i);
     if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
-    if (record) EndTrace(frame, i, *std::move(record));
+    EndTrace(frame, i, std::move(record));
     ++i;
   }
   FinishTask(frame, t);
@@ -599,7 +606,8 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   std::shared_ptr<const NodeTrace> record;
-  if (frame.trace != nullptr) record = std::make_shared<NodeTrace>(BeginTrace(frame, i));
+  if (std::optional<NodeTrace> begun = BeginTrace(frame, i))
+    record = std::make_shared<const NodeTrace>(*std::move(begun));
   const auto release = [this, &frame, i, record](const Item& finished) {
     NoteDead(frame, finished);
     if (record) EndTrace(frame, i, *record);

@@ -18,6 +18,25 @@ namespace weir {
 absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status,
                     const FunctionCall* call = nullptr);
 
+// The records of a step, by any thread.
+class StepTrace {
+ public:
+  explicit StepTrace(std::vector<NodeTrace>* records) : records_(records) {}
+  void Add(NodeTrace record) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    records_->push_back(std::move(record));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<NodeTrace>* const records_;
+};
+
+// What the items of a step share: kernels, and what the executor keeps for itself.
+struct TracedStep : public StepInfo {
+  StepTrace* trace = nullptr;  // null if nobody asks
+};
+
 // Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the
 // values of its nodes, its arena, and a context per kernel, all made once and used again by later
 // steps.
@@ -36,6 +55,8 @@ class Executor {
   // The same for the body of a function, as a part of the caller's step.
   absl::Status Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
                     Tensors* results);
+  // The same for what is a part of the step itself: its errors and records name the nodes alone.
+  absl::Status RunWithin(const TracedStep& step, absl::Span<const Tensor> feeds, Tensors* fetches);
   // Ends the steps in flight with this error.
   void Cancel(const absl::Status& why);
 
@@ -69,8 +90,8 @@ class Executor {
   void NoteDead(Frame& frame, const Item& item) const;
   void Empty(Frame& frame, int32_t offset, int count) const;
   // A record with what is known before the item runs; the rest of it.
-  NodeTrace BeginTrace(const Frame& frame, int32_t item) const;
-  void EndTrace(Frame& frame, int32_t item, NodeTrace record) const;
+  std::optional<NodeTrace> BeginTrace(const Frame& frame, int32_t item) const;
+  void EndTrace(Frame& frame, int32_t item, std::optional<NodeTrace> record) const;
   absl::Status TakeFetches(Frame& frame, Tensors* fetches) const;
   absl::StatusOr<Tensor> OwnFetch(const Frame& frame, int32_t slot) const;
   int32_t MakerOf(int32_t slot) const;

@@ -10,6 +10,7 @@ namespace weir {
 
 absl::Status CheckOptimisations(const std::set<std::string>& names) {
   static constexpr absl::string_view kNames[] = {"arithmetic_identities",
+                                                 "batch_slices",
                                                  "common_subexpressions",
                                                  "constant_folding",
                                                  "fast_algorithms",
@@ -46,12 +47,19 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env) {
-  auto plan = std::make_unique<Plan>();
-  plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
   if (env.enabled("raised_loops")) RaiseLoops(graph);
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   Simplify(graph, env);
   DropUnneeded(graph, env);
+  if (env.enabled("batch_slices")) WEIR_RETURN_IF_ERROR(SliceBatches(graph, env));
+  return FinishPlan(std::move(graph), feed_shapes, env);
+}
+
+absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
+                                                       absl::Span<const Shape> feed_shapes,
+                                                       const PlanEnvironment& env) {
+  auto plan = std::make_unique<Plan>();
+  plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
   if (env.enabled("fusion")) Fuse(graph, env);
   plan->made = graph.made;
   WEIR_RETURN_IF_ERROR(Schedule(graph, env, plan.get()));

@@ -30,6 +30,7 @@
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
+//   SliceBatches       layers take one slice of a batch after the other               slice_batches.cc
 //   Fuse               products take up what is done to their elements next,          fuse_products.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
 //                      element-wise neighbours become one node                        fuse_elementwise.cc
@@ -62,6 +63,7 @@ struct PlanNode {
   bool may_be_dead = false;  // may stand in a branch that is not taken
   bool removed = false;
   bool in_body = false;  // in a raised loop: runs only if the LoopCond has been true
+  bool lasts = false;    // of a feed: what is fed lasts (PlanGraph::IsLasting)
   // The loop that the node runs in, and the one that its outputs belong to (they differ for Enter
   // and Exit): positions in PlanGraph::loops, -1 for none.
   int loop = -1, value_loop = -1;
@@ -219,6 +221,9 @@ void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
 // one of a layer norm or softmax that is spelled out, and one of element-wise neighbours.
 void Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
+// Makes one node of those that work on each row of a batch by itself; it runs them slice by slice.
+absl::Status SliceBatches(PlanGraph& plan, const PlanEnvironment& env);
+
 // Sets `may_be_dead` of all nodes.
 void FindBranches(PlanGraph& plan);
 // Python ties each constant of a branch or loop to it by a control edge. Takes the edge away, and
@@ -269,6 +274,7 @@ struct alignas(64) Item {
   Device* device = nullptr;
   Kernel::RunAsync run_async;
   int32_t loop = -1;
+  bool runs_slices = false;  // many times the items of a plan of its own, which are traced instead
 };
 
 // The items up to the mark that ends an iteration, run again as long as a value goes round.
@@ -372,6 +378,10 @@ absl::Status CheckOptimisations(const std::set<std::string>& names);
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env);
+// The last of them: Fuse and what comes after it.
+absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
+                                                       absl::Span<const Shape> feed_shapes,
+                                                       const PlanEnvironment& env);
 // All passes before.
 absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvironment& env);
 

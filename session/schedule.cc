@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/session/plan.h"
+#include "weir/session/sliced_step.h"
 
 // Which parts of the static order (order.cc) may run side by side, and the items that are run.
 //
@@ -339,6 +340,7 @@ class Scheduler {
     item.run = kernel.run();
     item.run_async = kernel.run_async();
     item.is_async = kernel.is_async();
+    item.runs_slices = n.def == &SlicedStep::Def();
     if (kernel.is_constant()) {  // in a branch that may not be taken
       WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, 0, kernel.constant()));
       item.run = [value = std::move(value)](KernelContext& c) {

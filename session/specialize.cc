@@ -352,7 +352,7 @@ bool PlanGraph::IsLasting(PlanValue value) const {
       const PlanValue& variable = n.inputs[0];
       return !writes_state && nodes[variable.node].is_constant(variable.output);
     }
-    if (!n.Is("Identity")) return false;
+    if (!n.Is("Identity")) return n.lasts;
     value = n.inputs[0];
   }
 }

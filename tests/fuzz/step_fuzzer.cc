@@ -14,11 +14,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "weir/core/file.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/fuzz/mutate.h"
 #include "weir/tests/fuzz/targets.h"
@@ -151,8 +153,11 @@ std::string Death(int status) {
 std::string Keep(const std::string& folder, uint64_t seed, const std::string& graph) {
   if (folder.empty()) return "";
   const std::string path = absl::StrCat(folder, "/", seed, ".pb");
-  std::ofstream(path, std::ios::binary) << graph;
-  return absl::StrCat(" (kept in ", path, ")");
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const absl::Status status = WriteFileAtomically(path, graph);
+  return status.ok() ? absl::StrCat(" (kept in ", path, ")")
+                     : absl::StrCat(" (not kept: ", status.message(), ")");
 }
 
 class Search {

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "weir/ops/array.h"
 #include "weir/ops/data_flow.h"
+#include "weir/ops/parsing.h"
 #include "weir/session/session.h"
 
 // What happens when the host has no more memory: the step fails and says what for.
@@ -40,6 +41,30 @@ void LimitMemory(size_t bytes) {
   const absl::Status status = session->Run({{x, Tensor::Scalar(1.f)}}, {}, {apply}).status();
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   _exit(absl::IsResourceExhausted(status) ? 0 : 1);
+}
+
+[[noreturn]] void PadWithRoomForTheResultAlone() {
+  constexpr int32_t kLength = 1 << 27;
+  Graph g;
+  const Output text = Placeholder(g, DT_STRING, {1});
+  const Output padded = DecodePaddedRaw(text, kLength, DT_INT16);
+  absl::StatusOr<Session> session = Session::Create(g, {.num_threads = 1});
+  if (!session.ok()) std::abort();
+  LimitMemory(size_t{200} << 20);
+  const Tensor abc = Tensor::Of<std::string>({1}, {"abc"});
+  const auto out = session->Run({{text, abc}}, {padded});
+  std::fprintf(stderr, "%s\n", out.status().ToString().c_str());
+  const bool is_right = out.ok() && (*out)[0].num_elements() == kLength / 2 &&
+                        (*out)[0].data<int16_t>()[1] == 'c' && (*out)[0].data<int16_t>()[2] == 0;
+  _exit(is_right ? 0 : 1);
+}
+
+TEST(NoMemoryDeathTest, ForPaddedBytesIsNeededOnce) {
+#ifdef WEIR_SANITIZED
+  GTEST_SKIP() << "sanitizers need all the address space";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(PadWithRoomForTheResultAlone(), ExitedWithCode(0), "OK");
 }
 
 TEST(NoMemoryDeathTest, ForASumOfGradientsIsResourceExhaustedWithNodeAndShape) {

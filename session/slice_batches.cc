@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "weir/core/scope.h"
+#include "weir/core/shape_context.h"
+#include "weir/session/fusion.h"
+#include "weir/session/row_ops.h"
+#include "weir/session/sliced_step.h"
+
+// Layers of a network work on each image of a batch by itself. Run layer by layer, a batch of 16
+// writes 77 MB for a layer and reads them back for the next one, from memory, while an image's
+// share stays in the cache; and every layer ends with threads that wait for each other. So what
+// lies between two values of a batch becomes one node, _BatchSlices, that takes one slice of the
+// batch after the other through all layers, a slice a thread (sliced_step.h). What a step then
+// needs of memory does not grow with the batch. (Depth-first orders of this kind: Wang et al.,
+// "Depth-first scheduling", and the patches of MCUNetV2, Lin et al. 2021, cut images as well.)
+//
+// Regions. A node belongs to one if it is a RowOp (row_ops.h), runs on the host once a step, and
+// nothing but values ties it to others. Two such nodes are in the same region if one takes the
+// other's value in an input that is cut, with as many rows. A region must be left for good: if a
+// value goes from it to a node outside and from there back, as the mean over a batch that is taken
+// from its rows does, then the region would have to wait for itself. So each node has a level, one
+// more than those of the nodes whose regions have been left on some way to it, and only nodes of
+// one level are joined.
+//
+// Slices. Weights are read anew for every slice. The rows of a slice are the fewest that make as
+// many bytes as the weights have, so that the reading does not cost what the cache saves; they
+// divide the batch, so that there is one plan for all slices; and the slices come out even among
+// the threads. Where that can't be had, where the values fit the caches anyway (kLargest), or where
+// much of what is made is needed outside (training), the region stays as it is.
+//
+// The region is a plan of its own, with all passes, for the shapes of a slice. Constants are
+// constants there, so batch norms are folded and filters are kept packed; other weights are fed,
+// and said to last if they do. Each row is computed from the same numbers as before; products may
+// add them in another order, because kernels choose how to block by size.
+namespace weir {
+
+namespace {
+
+constexpr int64_t kLargest = int64_t{16} << 20;  // bytes of values that are left to the caches
+
+int64_t BytesOf(const Shape& shape, DataType type) {
+  return shape.num_elements() * static_cast<int64_t>(ElementSize(BaseType(type)));
+}
+
+// The nodes of a region, in the order of the plan, what they take from outside and what is used of
+// theirs there.
+struct Region {
+  struct Argument {
+    PlanValue value;
+    bool cut;
+    friend bool operator==(const Argument&, const Argument&) = default;
+  };
+  int64_t rows = 0;
+  std::vector<int> nodes;
+  std::vector<Argument> arguments;  // constants that are not cut, too
+  std::vector<int> results;
+
+  bool has(int node) const { return absl::c_binary_search(nodes, node); }
+  // The index of a node or an argument.
+  template <class T>
+  static int IndexOf(const std::vector<T>& all, const T& one) {
+    return static_cast<int>(absl::c_find(all, one) - all.begin());
+  }
+};
+
+class BatchSlicing : public Fusion {
+ public:
+  using Fusion::Fusion;
+
+  void Run() {
+    FindRowOps();
+    if (absl::c_none_of(ops_, [](const auto& op) { return op && op->makes_values; })) return;
+    for (Region& region : FindRegions()) {
+      FindResults(&region);
+      const int64_t rows = RowsOfSlice(region);
+      if (rows > 0) Replace(region, rows);
+    }
+  }
+
+ private:
+  // ---- regions
+
+  bool MaySlice(const PlanNode& n) const {
+    if (!IsFusable(n) || n.may_be_dead || n.loop >= 0 || !n.controls.empty() || !n.kernel.run())
+      return false;
+    const Shape& y = n.shapes[0];
+    if (!y.IsFullyDefined() || y.rank() == 0 || y.dim(0) < 2 || y.num_elements() == 0) return false;
+    return absl::c_all_of(n.inputs, [&](const PlanValue& v) {
+      const PlanNode& maker = plan_.nodes[v.node];
+      return !maker.may_be_dead && IsPlain(maker.type(v.output)) && !IsRef(maker.type(v.output)) &&
+             ShapeOf(v).num_elements() > 0;
+    });
+  }
+
+  void FindRowOps() {
+    ops_.resize(plan_.nodes.size());
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      if (!plan_.nodes[i].removed && MaySlice(plan_.nodes[i]))
+        ops_[i] = FindRowOp(plan_, plan_.nodes[i]);
+    }
+    // Nodes that are waited for, or of which more than output 0 is used, are not cut.
+    const auto use = [&](const PlanValue& v) {
+      if (v.node >= 0 && v.output != 0) ops_[v.node].reset();
+    };
+    for (const PlanNode& n : plan_.nodes) {
+      if (n.removed) continue;
+      for (const int control : n.controls) ops_[control].reset();
+      for (const PlanValue& v : n.inputs) use(v);
+    }
+    for (const PlanValue& v : plan_.fetches) use(v);
+    for (const int target : plan_.targets) ops_[target].reset();
+    for (const PlanGraph::Carry& c : plan_.carries) use(c.next);
+  }
+
+  // Input `k` of the node is a value of the same batch.
+  bool IsJoined(int node, size_t k) const {
+    const PlanNode& n = plan_.nodes[node];
+    const int maker = n.inputs[k].node;
+    return ops_[node] && ops_[maker] && ops_[node]->cut[k] &&
+           n.shapes[0].dim(0) == plan_.nodes[maker].shapes[0].dim(0);
+  }
+
+  std::vector<Region> FindRegions() const {
+    const int count = static_cast<int>(ops_.size());
+    std::vector<int> level(count, 0), leader(count);
+    const auto leader_of = [&](int i) {
+      while (leader[i] != i) i = leader[i] = leader[leader[i]];
+      return i;
+    };
+    for (int i = 0; i < count; ++i) {
+      leader[i] = i;
+      const PlanNode& n = plan_.nodes[i];
+      if (n.removed) continue;
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        const int maker = n.inputs[k].node;
+        level[i] = std::max(level[i], level[maker] + (ops_[maker] && !IsJoined(i, k) ? 1 : 0));
+      }
+      for (const int control : n.controls) level[i] = std::max(level[i], level[control]);
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        const int maker = n.inputs[k].node;
+        if (IsJoined(i, k) && level[maker] == level[i]) leader[leader_of(i)] = leader_of(maker);
+      }
+    }
+    std::map<int, Region> regions;
+    for (int i = 0; i < count; ++i) {
+      if (!ops_[i]) continue;
+      Region& region = regions[leader_of(i)];
+      region.rows = plan_.nodes[i].shapes[0].dim(0);
+      region.nodes.push_back(i);
+    }
+    std::vector<Region> found;
+    for (auto& [first, region] : regions) found.push_back(std::move(region));
+    return found;
+  }
+
+  void FindResults(Region* region) const {
+    for (const int i : region->nodes) {
+      for (size_t k = 0; k < plan_.nodes[i].inputs.size(); ++k) {
+        const Region::Argument a{plan_.nodes[i].inputs[k], ops_[i]->cut[k]};
+        if (!region->has(a.value.node) && !absl::c_linear_search(region->arguments, a))
+          region->arguments.push_back(a);
+      }
+    }
+    std::set<int> results;
+    const auto use = [&](const PlanValue& v) {
+      if (region->has(v.node)) results.insert(v.node);
+    };
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      if (plan_.nodes[i].removed || region->has(static_cast<int>(i))) continue;
+      for (const PlanValue& v : plan_.nodes[i].inputs) use(v);
+    }
+    for (const PlanValue& v : plan_.fetches) use(v);
+    for (const PlanGraph::Carry& c : plan_.carries) use(c.next);
+    region->results.assign(results.begin(), results.end());
+  }
+
+  // 0 if the region is better left as it is.
+  int64_t RowsOfSlice(const Region& region) const {
+    int64_t values = 0, results = 0, weights = 0;
+    for (const int i : region.nodes) {
+      const PlanNode& n = plan_.nodes[i];
+      if (ops_[i]->makes_values) values += BytesOf(n.shapes[0], n.type(0));
+    }
+    for (const int i : region.results)
+      results += BytesOf(plan_.nodes[i].shapes[0], plan_.nodes[i].type(0));
+    for (const Region::Argument& a : region.arguments) {
+      if (!a.cut) weights += BytesOf(ShapeOf(a.value), plan_.nodes[a.value.node].type(0));
+    }
+    if (values < kLargest || results > values / 4) return 0;
+    const int64_t threads = env_.pool.num_threads();
+    for (int64_t rows = 1; rows <= region.rows / 2; ++rows) {
+      const int64_t slices = region.rows / rows, turns = (slices + threads - 1) / threads;
+      const bool is_even = turns * threads * 8 <= slices * 9;
+      if (region.rows % rows == 0 && is_even && values / slices >= weights) return rows;
+    }
+    return 0;
+  }
+
+  // ---- the node of a region
+
+  PlanNode NewNode(const Node& node) const {
+    PlanNode n;
+    n.node = &node;
+    n.device = env_.devices[0].get();
+    return n;
+  }
+
+  // The region for a slice. Its feeds are the arguments that are not constants there; their
+  // positions are appended to `fed`.
+  absl::StatusOr<PlanGraph> MakeInner(const Region& region, int64_t rows,
+                                      std::vector<int>* fed) const {
+    PlanGraph inner;
+    inner.made = std::make_shared<Graph>(env_.graph.ops());
+    const auto add_constant = [&](const Tensor& value, const std::string& name) {
+      const Node* const node = NodeBuilder(*inner.made, "Const")
+                                   .Name(name)
+                                   .Attr("value", value)
+                                   .Attr("dtype", value.dtype())
+                                   .Build();
+      if (node == nullptr) return;
+      inner.nodes.push_back(NewNode(*node));
+      inner.nodes.back().def = env_.kernels.Find(*node, kCpu);
+    };
+    std::vector<int> place_of_argument, place_of_node;
+    for (size_t k = 0; k < region.arguments.size(); ++k) {
+      const auto& [value, cut] = region.arguments[k];
+      place_of_argument.push_back(static_cast<int>(inner.nodes.size()));
+      const Tensor* const constant = cut ? nullptr : ConstantOf(value);
+      if (constant != nullptr) {
+        add_constant(*constant, plan_.nodes[value.node].node->name());
+        continue;
+      }
+      PlanNode feed = NewNode(InternalNode("_Read", TypeOf(value)));
+      feed.kind = PlanNode::Kind::kFeed;
+      feed.lasts = !cut && plan_.IsLasting(value);
+      inner.feeds.push_back({static_cast<int>(inner.nodes.size()), 0});
+      inner.nodes.push_back(std::move(feed));
+      fed->push_back(static_cast<int>(k));
+    }
+    for (const int id : region.nodes) {
+      const PlanNode& outer = plan_.nodes[id];
+      PlanNode n = NewNode(*outer.node);
+      n.def = outer.def;
+      for (size_t k = 0; k < outer.inputs.size(); ++k) {
+        const PlanValue& v = outer.inputs[k];
+        if (k == 1 && ops_[id]->names_rows) {
+          n.inputs.push_back({static_cast<int>(inner.nodes.size()), 0});
+          add_constant(ShapeOfSlice(id, rows), "slice/" + outer.node->name());
+        } else if (region.has(v.node)) {
+          n.inputs.push_back({place_of_node[Region::IndexOf(region.nodes, v.node)], v.output});
+        } else {
+          const Region::Argument argument{v, ops_[id]->cut[k]};
+          n.inputs.push_back({place_of_argument[Region::IndexOf(region.arguments, argument)], 0});
+        }
+      }
+      place_of_node.push_back(static_cast<int>(inner.nodes.size()));
+      inner.nodes.push_back(std::move(n));
+    }
+    for (const int result : region.results)
+      inner.fetches.push_back({place_of_node[Region::IndexOf(region.nodes, result)], 0});
+    WEIR_RETURN_IF_ERROR(inner.made->TakeStatus());
+    return inner;
+  }
+
+  DataType TypeOf(const PlanValue& v) const { return BaseType(plan_.nodes[v.node].type(v.output)); }
+
+  // What a Reshape of the slice is given: its result's shape, with fewer rows.
+  Tensor ShapeOfSlice(int id, int64_t rows) const {
+    const PlanNode& n = plan_.nodes[id];
+    Tensor shape(TypeOf(n.inputs[1]), Shape({n.shapes[0].rank()}));
+    for (int d = 0; d < n.shapes[0].rank(); ++d)
+      shape.SetIntAt(d, d == 0 ? rows : n.shapes[0].dim(d));
+    return shape;
+  }
+
+  void Replace(const Region& region, int64_t rows) {
+    std::vector<int> fed;
+    absl::StatusOr<PlanGraph> inner = MakeInner(region, rows, &fed);
+    if (!inner.ok()) return;
+    SlicedStep::Layout layout{.rows = rows};
+    std::vector<Shape> feed_shapes;
+    DataTypes feed_types, result_types;
+    absl::InlinedVector<PlanValue, 3> inputs;
+    for (const int k : fed) {
+      const auto& [value, cut] = region.arguments[k];
+      inputs.push_back(value);
+      layout.cut.push_back(cut);
+      feed_types.push_back(TypeOf(value));
+      feed_shapes.push_back(ShapeOf(value));
+      if (cut) feed_shapes.back().set_dim(0, rows);
+    }
+    for (const int result : region.results) {
+      layout.results.push_back(plan_.nodes[result].shapes[0]);
+      result_types.push_back(TypeOf({result, 0}));
+    }
+    std::vector<std::string> ops;
+    double cost_ns = 0;
+    for (const int id : region.nodes) {
+      ops.push_back(plan_.nodes[id].node->op_name());
+      cost_ns += plan_.nodes[id].cost_ns;
+    }
+    const std::string& name = plan_.nodes[region.results[0]].node->name();
+    const absl::StatusOr<std::shared_ptr<SlicedStep>> step =
+        SlicedStep::Make(*std::move(inner), feed_shapes, env_, layout,
+                         {name, feed_types, result_types, std::move(ops)});
+    if (!step.ok()) return;
+
+    PlanNode n = NewNode((*step)->node());
+    n.def = &SlicedStep::Def();
+    n.inputs = std::move(inputs);
+    n.shapes = layout.results;
+    n.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
+    n.cost_ns = cost_ns;
+    const int id = static_cast<int>(plan_.nodes.size());
+    const auto redirect = [&](PlanValue& v) {
+      if (region.has(v.node)) v = {id, Region::IndexOf(region.results, v.node)};
+    };
+    for (PlanNode& other : plan_.nodes) {
+      for (PlanValue& v : other.inputs) redirect(v);
+    }
+    for (PlanValue& v : plan_.fetches) redirect(v);
+    for (PlanGraph::Carry& c : plan_.carries) redirect(c.next);
+    for (const int node : region.nodes) {
+      plan_.nodes[node].removed = true;
+      plan_.nodes[node].inputs.clear();
+    }
+    plan_.nodes.push_back(std::move(n));
+    ops_.emplace_back();
+  }
+
+  std::vector<std::optional<RowOp>> ops_;  // by node; nothing for those that are not cut
+};
+
+}  // namespace
+
+absl::Status SliceBatches(PlanGraph& plan, const PlanEnvironment& env) {
+  BatchSlicing(plan, env).Run();
+  return SortTopologically(plan);
+}
+
+}  // namespace weir

@@ -1,0 +1,133 @@
+#include "weir/session/sliced_step.h"
+
+#include <cstring>
+
+#include "weir/core/scope.h"
+#include "weir/core/shape_context.h"
+
+namespace weir {
+
+namespace {
+
+constexpr char kOp[] = "_BatchSlices";
+
+// The op is no file's: its nodes only carry types.
+const OpRegistry& Ops() {
+  static const OpRegistry* const ops = [] {
+    auto* const made = new OpRegistry;
+    made->Add(OpSpec("_Source")
+                  .Out("y: T")
+                  .Attr("T: type")
+                  .InferShape(UnknownShape)
+                  .Doc("Stands for any value."));
+    made->Add(OpSpec(kOp)
+                  .In("args: Targs")
+                  .Out("results: Tresults")
+                  .Attr("Targs: list(type)")
+                  .Attr("Tresults: list(type)")
+                  .Attr("fused_ops: list(string)")
+                  .InferShape(UnknownShape)
+                  .Doc("Nodes that work on each row of a batch by itself."));
+    return made;
+  }();
+  return *ops;
+}
+
+// The pool of a slice: what runs side by side are the slices.
+ThreadPool& OneThread() {
+  static ThreadPool* const pool = new ThreadPool(1);
+  return *pool;
+}
+
+PlanEnvironment WithOneThread(const PlanEnvironment& env) {
+  return {env.graph,   env.kernels, env.devices,   env.resources,
+          OneThread(), env.options, env.placement, env.functions};
+}
+
+}  // namespace
+
+const KernelDef& SlicedStep::Def() {
+  static const KernelDef* const def = [] {
+    auto* const made = new KernelDef;
+    made->op = kOp;
+    return made;
+  }();
+  return *def;
+}
+
+SlicedStep::SlicedStep(std::unique_ptr<const Plan> plan, const PlanEnvironment& env, Layout layout)
+    : layout_(std::move(layout)),
+      graph_(Ops()),
+      executor_(std::move(plan), OneThread(), env.resources) {}
+
+absl::StatusOr<std::shared_ptr<SlicedStep>> SlicedStep::Make(PlanGraph slice,
+                                                             absl::Span<const Shape> feed_shapes,
+                                                             const PlanEnvironment& env,
+                                                             Layout layout, Face face) {
+  const PlanEnvironment alone = WithOneThread(env);
+  WEIR_RETURN_IF_ERROR(Specialize(slice, feed_shapes, alone));
+  for (size_t k = 0; k < layout.results.size(); ++k) {
+    Shape want = layout.results[k];
+    want.set_dim(0, layout.rows);
+    const PlanValue& v = slice.fetches[k];
+    const Shape& is = slice.nodes[v.node].shapes[v.output];
+    if (is != want) {
+      return absl::InternalError(absl::StrCat("A slice of ", layout.rows, " rows has shape ",
+                                              is.ToString(), " and not ", want.ToString()));
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan,
+                        FinishPlan(std::move(slice), feed_shapes, alone));
+  std::shared_ptr<SlicedStep> step(new SlicedStep(std::move(plan), env, std::move(layout)));
+  Outputs args;
+  for (const DataType type : face.feeds)
+    args.push_back(NodeBuilder(step->graph_, "_Source").Attr("T", type).BuildOutput());
+  step->node_ = NodeBuilder(step->graph_, kOp)
+                    .Name(face.name)
+                    .InputList(args)
+                    .Attr("Tresults", face.results)
+                    .Attr("fused_ops", face.fused_ops)
+                    .Build();
+  WEIR_RETURN_IF_ERROR(step->graph_.TakeStatus());
+  return step;
+}
+
+absl::Status SlicedStep::Run(KernelContext& c) {
+  std::vector<Tensor*> results;
+  for (size_t k = 0; k < layout_.results.size(); ++k) {
+    WEIR_ASSIGN_OR_RETURN(Tensor* const result,
+                          c.AllocateOutput(static_cast<int>(k), layout_.results[k]));
+    results.push_back(result);
+  }
+  TracedStep step = static_cast<const TracedStep&>(c.step());
+  step.pool = &OneThread();
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  absl::Status status;
+  c.pool().ForEach(static_cast<int>(layout_.results[0].dim(0) / layout_.rows), [&](int slice) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    const absl::Status s = RunSlice(c, step, slice, results);
+    if (s.ok()) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!failed.exchange(true)) status = s;
+  });
+  return status;
+}
+
+absl::Status SlicedStep::RunSlice(const KernelContext& c, const TracedStep& step, int64_t slice,
+                                  absl::Span<Tensor* const> results) {
+  const int64_t begin = slice * layout_.rows, end = begin + layout_.rows;
+  Tensors args, made;
+  for (size_t k = 0; k < layout_.cut.size(); ++k) {
+    const Tensor& whole = c.input(static_cast<int>(k));
+    args.push_back(layout_.cut[k] ? whole.Slice(begin, end) : whole);
+  }
+  WEIR_RETURN_IF_ERROR(executor_.RunWithin(step, args, &made));
+  for (size_t k = 0; k < results.size(); ++k) {
+    Tensor rows = results[k]->Slice(begin, end);
+    std::memcpy(rows.raw(), made[k].raw(), rows.num_bytes());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weir
