@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/fusion.h"
@@ -50,25 +51,19 @@ int64_t BytesOf(const Shape& shape, DataType type) {
   return shape.num_elements() * static_cast<int64_t>(ElementSize(BaseType(type)));
 }
 
-// The nodes of a region, in the order of the plan, what they take from outside and what is used of
-// theirs there.
 struct Region {
   struct Argument {
     PlanValue value;
     bool cut;
-    friend bool operator==(const Argument&, const Argument&) = default;
+    friend bool operator<(const Argument& a, const Argument& b) {
+      return std::tie(a.value.node, a.value.output, a.cut) <
+             std::tie(b.value.node, b.value.output, b.cut);
+    }
   };
   int64_t rows = 0;
-  std::vector<int> nodes;
-  std::vector<Argument> arguments;  // constants that are not cut, too
-  std::vector<int> results;
-
-  bool has(int node) const { return absl::c_binary_search(nodes, node); }
-  // The index of a node or an argument.
-  template <class T>
-  static int IndexOf(const std::vector<T>& all, const T& one) {
-    return static_cast<int>(absl::c_find(all, one) - all.begin());
-  }
+  std::vector<int> nodes;        // in the order of the plan
+  std::set<Argument> arguments;  // values from outside; constants too
+  std::set<int> results;         // nodes whose values are used outside
 };
 
 class BatchSlicing : public Fusion {
@@ -76,17 +71,29 @@ class BatchSlicing : public Fusion {
   using Fusion::Fusion;
 
   void Run() {
+    if (!MayPay()) return;
     FindRowOps();
-    if (absl::c_none_of(ops_, [](const auto& op) { return op && op->makes_values; })) return;
-    for (Region& region : FindRegions()) {
-      FindResults(&region);
+    FindRegions();
+    FindTies();
+    for (const Region& region : regions_) {
       const int64_t rows = RowsOfSlice(region);
       if (rows > 0) Replace(region, rows);
     }
+    TakeResults();
   }
 
  private:
   // ---- regions
+
+  // Most graphs are done with here.
+  bool MayPay() const {
+    double bytes = 0;
+    for (const PlanNode& n : plan_.nodes) {
+      if (n.removed || n.shapes.empty() || !n.shapes[0].IsFullyDefined()) continue;
+      bytes += static_cast<double>(BytesOf(n.shapes[0], n.type(0)));
+    }
+    return bytes >= kLargest;
+  }
 
   bool MaySlice(const PlanNode& n) const {
     if (!IsFusable(n) || n.may_be_dead || n.loop >= 0 || !n.controls.empty() || !n.kernel.run())
@@ -128,7 +135,7 @@ class BatchSlicing : public Fusion {
            n.shapes[0].dim(0) == plan_.nodes[maker].shapes[0].dim(0);
   }
 
-  std::vector<Region> FindRegions() const {
+  void FindRegions() {
     const int count = static_cast<int>(ops_.size());
     std::vector<int> level(count, 0), leader(count);
     const auto leader_of = [&](int i) {
@@ -149,37 +156,38 @@ class BatchSlicing : public Fusion {
         if (IsJoined(i, k) && level[maker] == level[i]) leader[leader_of(i)] = leader_of(maker);
       }
     }
-    std::map<int, Region> regions;
+    std::vector<int> led(count, -1);  // by leader: its region
+    region_of_.assign(count, -1);
     for (int i = 0; i < count; ++i) {
       if (!ops_[i]) continue;
-      Region& region = regions[leader_of(i)];
-      region.rows = plan_.nodes[i].shapes[0].dim(0);
-      region.nodes.push_back(i);
+      int& number = led[leader_of(i)];
+      if (number < 0) {
+        number = static_cast<int>(regions_.size());
+        regions_.push_back({.rows = plan_.nodes[i].shapes[0].dim(0)});
+      }
+      region_of_[i] = number;
+      regions_[number].nodes.push_back(i);
     }
-    std::vector<Region> found;
-    for (auto& [first, region] : regions) found.push_back(std::move(region));
-    return found;
   }
 
-  void FindResults(Region* region) const {
-    for (const int i : region->nodes) {
-      for (size_t k = 0; k < plan_.nodes[i].inputs.size(); ++k) {
-        const Region::Argument a{plan_.nodes[i].inputs[k], ops_[i]->cut[k]};
-        if (!region->has(a.value.node) && !absl::c_linear_search(region->arguments, a))
-          region->arguments.push_back(a);
-      }
-    }
-    std::set<int> results;
-    const auto use = [&](const PlanValue& v) {
-      if (region->has(v.node)) results.insert(v.node);
+  // What goes into and comes out of the regions.
+  void FindTies() {
+    const auto leave = [&](const PlanValue& v) {
+      if (v.node >= 0 && region_of_[v.node] >= 0)
+        regions_[region_of_[v.node]].results.insert(v.node);
     };
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (plan_.nodes[i].removed || region->has(static_cast<int>(i))) continue;
-      for (const PlanValue& v : plan_.nodes[i].inputs) use(v);
+      const PlanNode& n = plan_.nodes[i];
+      if (n.removed) continue;
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        const PlanValue& v = n.inputs[k];
+        if (region_of_[i] >= 0 && region_of_[v.node] == region_of_[i]) continue;
+        leave(v);
+        if (region_of_[i] >= 0) regions_[region_of_[i]].arguments.insert({v, ops_[i]->cut[k]});
+      }
     }
-    for (const PlanValue& v : plan_.fetches) use(v);
-    for (const PlanGraph::Carry& c : plan_.carries) use(c.next);
-    region->results.assign(results.begin(), results.end());
+    for (const PlanValue& v : plan_.fetches) leave(v);
+    for (const PlanGraph::Carry& c : plan_.carries) leave(c.next);
   }
 
   // 0 if the region is better left as it is.
@@ -213,10 +221,10 @@ class BatchSlicing : public Fusion {
     return n;
   }
 
-  // The region for a slice. Its feeds are the arguments that are not constants there; their
-  // positions are appended to `fed`.
+  // The region for a slice. Its feeds are the arguments that are not constants there, which are
+  // appended to `fed`.
   absl::StatusOr<PlanGraph> MakeInner(const Region& region, int64_t rows,
-                                      std::vector<int>* fed) const {
+                                      std::vector<Region::Argument>* fed) const {
     PlanGraph inner;
     inner.made = std::make_shared<Graph>(env_.graph.ops());
     const auto add_constant = [&](const Tensor& value, const std::string& name) {
@@ -229,10 +237,11 @@ class BatchSlicing : public Fusion {
       inner.nodes.push_back(NewNode(*node));
       inner.nodes.back().def = env_.kernels.Find(*node, kCpu);
     };
-    std::vector<int> place_of_argument, place_of_node;
-    for (size_t k = 0; k < region.arguments.size(); ++k) {
-      const auto& [value, cut] = region.arguments[k];
-      place_of_argument.push_back(static_cast<int>(inner.nodes.size()));
+    std::map<Region::Argument, int> place_of_argument;
+    std::map<int, int> place_of_node;
+    for (const Region::Argument& argument : region.arguments) {
+      const auto& [value, cut] = argument;
+      place_of_argument[argument] = static_cast<int>(inner.nodes.size());
       const Tensor* const constant = cut ? nullptr : ConstantOf(value);
       if (constant != nullptr) {
         add_constant(*constant, plan_.nodes[value.node].node->name());
@@ -243,7 +252,7 @@ class BatchSlicing : public Fusion {
       feed.lasts = !cut && plan_.IsLasting(value);
       inner.feeds.push_back({static_cast<int>(inner.nodes.size()), 0});
       inner.nodes.push_back(std::move(feed));
-      fed->push_back(static_cast<int>(k));
+      fed->push_back(argument);
     }
     for (const int id : region.nodes) {
       const PlanNode& outer = plan_.nodes[id];
@@ -254,18 +263,16 @@ class BatchSlicing : public Fusion {
         if (k == 1 && ops_[id]->names_rows) {
           n.inputs.push_back({static_cast<int>(inner.nodes.size()), 0});
           add_constant(ShapeOfSlice(id, rows), "slice/" + outer.node->name());
-        } else if (region.has(v.node)) {
-          n.inputs.push_back({place_of_node[Region::IndexOf(region.nodes, v.node)], v.output});
+        } else if (const auto inside = place_of_node.find(v.node); inside != place_of_node.end()) {
+          n.inputs.push_back({inside->second, v.output});
         } else {
-          const Region::Argument argument{v, ops_[id]->cut[k]};
-          n.inputs.push_back({place_of_argument[Region::IndexOf(region.arguments, argument)], 0});
+          n.inputs.push_back({place_of_argument.at({v, ops_[id]->cut[k]}), 0});
         }
       }
-      place_of_node.push_back(static_cast<int>(inner.nodes.size()));
+      place_of_node[id] = static_cast<int>(inner.nodes.size());
       inner.nodes.push_back(std::move(n));
     }
-    for (const int result : region.results)
-      inner.fetches.push_back({place_of_node[Region::IndexOf(region.nodes, result)], 0});
+    for (const int result : region.results) inner.fetches.push_back({place_of_node.at(result), 0});
     WEIR_RETURN_IF_ERROR(inner.made->TakeStatus());
     return inner;
   }
@@ -282,15 +289,14 @@ class BatchSlicing : public Fusion {
   }
 
   void Replace(const Region& region, int64_t rows) {
-    std::vector<int> fed;
+    std::vector<Region::Argument> fed;
     absl::StatusOr<PlanGraph> inner = MakeInner(region, rows, &fed);
     if (!inner.ok()) return;
     SlicedStep::Layout layout{.rows = rows};
     std::vector<Shape> feed_shapes;
     DataTypes feed_types, result_types;
     absl::InlinedVector<PlanValue, 3> inputs;
-    for (const int k : fed) {
-      const auto& [value, cut] = region.arguments[k];
+    for (const auto& [value, cut] : fed) {
       inputs.push_back(value);
       layout.cut.push_back(cut);
       feed_types.push_back(TypeOf(value));
@@ -307,7 +313,7 @@ class BatchSlicing : public Fusion {
       ops.push_back(plan_.nodes[id].node->op_name());
       cost_ns += plan_.nodes[id].cost_ns;
     }
-    const std::string& name = plan_.nodes[region.results[0]].node->name();
+    const std::string& name = plan_.nodes[*region.results.rbegin()].node->name();
     const absl::StatusOr<std::shared_ptr<SlicedStep>> step =
         SlicedStep::Make(*std::move(inner), feed_shapes, env_, layout,
                          {name, feed_types, result_types, std::move(ops)});
@@ -320,23 +326,30 @@ class BatchSlicing : public Fusion {
     n.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
     n.cost_ns = cost_ns;
     const int id = static_cast<int>(plan_.nodes.size());
-    const auto redirect = [&](PlanValue& v) {
-      if (region.has(v.node)) v = {id, Region::IndexOf(region.results, v.node)};
-    };
-    for (PlanNode& other : plan_.nodes) {
-      for (PlanValue& v : other.inputs) redirect(v);
-    }
-    for (PlanValue& v : plan_.fetches) redirect(v);
-    for (PlanGraph::Carry& c : plan_.carries) redirect(c.next);
-    for (const int node : region.nodes) {
-      plan_.nodes[node].removed = true;
-      plan_.nodes[node].inputs.clear();
-    }
     plan_.nodes.push_back(std::move(n));
-    ops_.emplace_back();
+    int output = 0;
+    for (const int result : region.results) taken_[result] = {id, output++};
+    for (const int node : region.nodes) plan_.nodes[node].removed = true;
+  }
+
+  // Who uses a result of a region takes it from the region's node.
+  void TakeResults() {
+    if (taken_.empty()) return;
+    const auto take = [&](PlanValue& v) {
+      if (const auto it = taken_.find(v.node); it != taken_.end()) v = it->second;
+    };
+    for (PlanNode& n : plan_.nodes) {
+      for (PlanValue& v : n.inputs) take(v);
+      if (n.removed) n.inputs.clear();
+    }
+    for (PlanValue& v : plan_.fetches) take(v);
+    for (PlanGraph::Carry& c : plan_.carries) take(c.next);
   }
 
   std::vector<std::optional<RowOp>> ops_;  // by node; nothing for those that are not cut
+  std::vector<Region> regions_;
+  std::vector<int> region_of_;                 // by node; -1: in none
+  absl::flat_hash_map<int, PlanValue> taken_;  // by node: its value, of a region's node
 };
 
 }  // namespace
