@@ -181,7 +181,7 @@ class BranchFinder {
         }
       }
     }
-    if (ways.empty()) return {};
+    if (ways.empty()) return Own(id);  // nothing enters: in the first iteration it is dead
     Conditions shared = ways[0];
     for (const Conditions& way : ways) {
       Conditions both;

@@ -384,6 +384,20 @@ TEST_F(LoopsTest, WhatEntersMustNotWaitForWhatLeaves) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("cycle through a while loop"));
 }
 
+// In the first iteration nothing has gone round, so that nothing ever does.
+TEST_F(LoopsTest, AMergeThatNothingEntersIsDead) {
+  const Output enter = Enter(Const(g_, 1.f), "f");
+  const Output merge = Merge({enter, enter}).output, next_only = Merge({enter, enter}).output;
+  const Output ten = Enter(Const(g_, 10.f), "f", {.is_constant = true});
+  const SwitchResult go = Switch(merge, LoopCond(LogicalAnd(merge < ten, next_only < ten)));
+  const Output next = NextIteration(go.on_true + ten);
+  ASSERT_TRUE(g_.SetInput(merge.node, 1, next).ok());
+  for (const int input : {0, 1}) ASSERT_TRUE(g_.SetInput(next_only.node, input, next).ok());
+  const absl::Status s = Try({Exit(go.on_false)}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+  EXPECT_THAT(std::string(s.message()), HasSubstr("does not have value"));
+}
+
 TEST_F(LoopsTest, MergesOfSeveralValuesThatGoRound) {
   // Two back edges into one Merge: the value doubles while it is below 10, then grows by 100 once.
   const Output enter = Enter(Const(g_, 1.f), "f");
