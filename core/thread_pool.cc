@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 namespace weir {
 
@@ -26,6 +28,9 @@ namespace weir {
 // do but wait for the pool helps it one piece at a time, so that it sees the end of its wait soon.
 // Pieces are many more than threads only as far as their size stays worth a hand-over
 // (kMinPieceNs): a preempted thread then delays its loop by one piece, not by its share.
+//
+// An exception of a piece (std::bad_alloc) ends its loop: pieces that nobody has begun are left
+// out, and once all threads are back it is thrown where the loop was started.
 
 namespace {
 
@@ -76,12 +81,18 @@ struct ThreadPool::Loop {
     return std::any_of(parts, parts + num_parts, [](const Part& p) { return p.is_left(); });
   }
 
+  void Fail(std::exception_ptr why) {
+    if (!failed.exchange(true)) error = std::move(why);
+  }
+
   const ThreadPool* const pool;
   const int64_t n, piece;
   const absl::FunctionRef<void(int64_t, int64_t)> body;
   int num_parts = 0;
   Part parts[kMaxParts];
   std::atomic<int> users{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
 };
 
 namespace {
@@ -152,8 +163,13 @@ bool ThreadPool::RunPiece(Loop& loop) {
     if (!part.is_left()) continue;
     const int64_t drawn = part.next.fetch_add(1, std::memory_order_relaxed);
     if (drawn >= part.last) continue;
+    if (loop.failed.load(std::memory_order_relaxed)) return true;
     const int64_t begin = drawn * loop.piece;
-    loop.body(begin, std::min(loop.n, begin + loop.piece));
+    try {
+      loop.body(begin, std::min(loop.n, begin + loop.piece));
+    } catch (...) {
+      loop.Fail(std::current_exception());
+    }
     return true;
   }
   return false;
@@ -202,6 +218,7 @@ void ThreadPool::Share(Loop& loop) {
   for (int spins = 0; loop.users.load(std::memory_order_acquire) != 0; ++spins) {
     spins < kWaitSpins ? Pause() : std::this_thread::yield();
   }
+  if (loop.error) std::rethrow_exception(loop.error);
 }
 
 // A loop with pieces left, with this thread counted in; null if there is none. Needs the lock.

@@ -1,6 +1,7 @@
 #include "weir/session/executor.h"
 
 #include <algorithm>
+#include <new>
 #include <thread>
 
 // How a step runs. Everything was decided by the plan: the items of a task are called one after
@@ -314,12 +315,22 @@ absl::Status Executor::RunSequence(Frame& frame) {
                                               : absl::OkStatus();
 }
 
+absl::Status RunKernel(const Kernel::Run& run, KernelContext& context) {
+  try {
+    return run(context);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "OOM: there is no memory for what the kernel needs besides "
+        "its results");
+  }
+}
+
 // A synchronous item, start to end.
 inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
-    if (absl::Status s = item.run(frame.contexts[i]); !s.ok())
+    if (absl::Status s = RunKernel(item.run, frame.contexts[i]); !s.ok())
       return AtNode(*item.named, *item.device, s, frame.step.call);
     NoteDead(frame, item);
   }

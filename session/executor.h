@@ -18,6 +18,10 @@ namespace weir {
 absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status,
                     const FunctionCall* call = nullptr);
 
+// The kernel's status. RESOURCE_EXHAUSTED if it has thrown std::bad_alloc, from whatever thread of
+// a loop: then there was no memory for what it needs besides its results.
+absl::Status RunKernel(const Kernel::Run& run, KernelContext& context);
+
 // The records of a step, by any thread.
 class StepTrace {
  public:

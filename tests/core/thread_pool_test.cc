@@ -84,6 +84,24 @@ TEST(ThreadPool, PartsThatNobodyBeginsWithAreTakenToo) {
 
 // The pool's one thread starts a loop of two pieces, each of which waits for the other: it ends
 // only if the thread that waits takes one.
+// Two pieces that wait for each other: one is the starter's, the other a worker's, and one throws.
+TEST(ThreadPool, WhatAPieceThrowsComesOutOfTheLoop) {
+  ThreadPool pool(2);
+  for (const int thrower : {0, 1}) {
+    std::atomic<int> here{0};
+    const auto meet = [&](int piece) {
+      ++here;
+      while (here < 2) std::this_thread::yield();
+      if (piece == thrower) throw std::bad_alloc();
+    };
+    EXPECT_THROW(pool.ForEach(2, meet), std::bad_alloc);
+    EXPECT_EQ(here, 2);
+  }
+  std::atomic<int> ran{0};
+  pool.ForEach(8, [&](int) { ++ran; });
+  EXPECT_EQ(ran, 8);
+}
+
 TEST(ThreadPool, WhoWaitsHelpsWithLoops) {
   ThreadPool pool(2);
   std::atomic<int> started{0};

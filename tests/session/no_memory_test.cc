@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "weir/ops/array.h"
 #include "weir/ops/data_flow.h"
+#include "weir/ops/image.h"
 #include "weir/ops/parsing.h"
 #include "weir/session/session.h"
 
@@ -65,6 +66,29 @@ TEST(NoMemoryDeathTest, ForPaddedBytesIsNeededOnce) {
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(PadWithRoomForTheResultAlone(), ExitedWithCode(0), "OK");
+}
+
+// Tables with an entry for each row of the result, which are several times as large.
+[[noreturn]] void ResizeWithRoomForTheResult() {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {1, 2, 2, 1});
+  const Output y = ResizeBilinear(x, {1 << 24, 1});
+  absl::StatusOr<Session> session = Session::Create(g, {.num_threads = 2});
+  if (!session.ok()) std::abort();
+  LimitMemory(size_t{150} << 20);
+  const absl::Status status =
+      session->Run({{x, Tensor::Zeros(DT_FLOAT, {1, 2, 2, 1})}}, {y}).status();
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  _exit(absl::IsResourceExhausted(status) ? 0 : 1);
+}
+
+TEST(NoMemoryDeathTest, ForWhatAKernelNeedsBesidesIsResourceExhausted) {
+#ifdef WEIR_SANITIZED
+  GTEST_SKIP() << "sanitizers need all the address space";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(ResizeWithRoomForTheResult(), ExitedWithCode(0),
+              "RESOURCE_EXHAUSTED: ResizeBilinear .node ResizeBilinear.: OOM");
 }
 
 TEST(NoMemoryDeathTest, ForASumOfGradientsIsResourceExhaustedWithNodeAndShape) {
