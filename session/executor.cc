@@ -76,6 +76,7 @@ struct Executor::Frame {
   std::vector<uint8_t> dead;
   std::vector<KernelContext> contexts;
   TracedStep step;
+  int32_t running = 0;  // the item, in a sequence
   std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
 
   std::unique_ptr<std::atomic<int32_t>[]> waits_for;  // by task
@@ -272,8 +273,12 @@ void Executor::GiveBack(Frame* frame) {
 
 absl::Status Executor::RunFrame(Frame& frame) {
   if (sequential_) {
-    absl::Status status =
-        frame.step.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
+    absl::Status status;
+    try {  // out here: around each item it would take a tenth of a small one's time
+      status = frame.step.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory(frame, frame.running);
+    }
     return WaitForStreams(frame, std::move(status));
   }
   RunTasks(frame);
@@ -290,6 +295,16 @@ absl::Status Executor::WaitForStreams(Frame& frame, absl::Status status) const {
   return status;
 }
 
+// Kernels have no status for small memory that they need besides their results: std::bad_alloc
+// comes out of them, from whatever thread of a loop it was.
+absl::Status Executor::NoMemory(const Frame& frame, int32_t item) const {
+  const Item& failed = plan_->items[item];
+  return AtNode(*failed.named, *failed.device,
+                absl::ResourceExhaustedError("OOM: there is no memory for what the kernel needs "
+                                             "besides its results"),
+                frame.step.call);
+}
+
 template <bool kTrace>
 absl::Status Executor::RunSequence(Frame& frame) {
   const int32_t count = static_cast<int32_t>(plan_->items.size());
@@ -301,6 +316,7 @@ absl::Status Executor::RunSequence(Frame& frame) {
       WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
       continue;
     }
+    frame.running = i;
     if constexpr (kTrace) {
       std::optional<NodeTrace> record = BeginTrace(frame, i);
       if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
@@ -315,22 +331,12 @@ absl::Status Executor::RunSequence(Frame& frame) {
                                               : absl::OkStatus();
 }
 
-absl::Status RunKernel(const Kernel::Run& run, KernelContext& context) {
-  try {
-    return run(context);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        "OOM: there is no memory for what the kernel needs besides "
-        "its results");
-  }
-}
-
 // A synchronous item, start to end.
 inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
-    if (absl::Status s = RunKernel(item.run, frame.contexts[i]); !s.ok())
+    if (absl::Status s = item.run(frame.contexts[i]); !s.ok())
       return AtNode(*item.named, *item.device, s, frame.step.call);
     NoteDead(frame, item);
   }
@@ -603,7 +609,11 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       continue;
     }
     std::optional<NodeTrace> record = BeginTrace(frame, i);
-    if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
+    try {
+      if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
+    } catch (const std::bad_alloc&) {
+      Fail(frame, NoMemory(frame, i));
+    }
     EndTrace(frame, i, std::move(record));
     ++i;
   }

@@ -18,10 +18,6 @@ namespace weir {
 absl::Status AtNode(const Node& node, const Device& device, const absl::Status& status,
                     const FunctionCall* call = nullptr);
 
-// The kernel's status. RESOURCE_EXHAUSTED if it has thrown std::bad_alloc, from whatever thread of
-// a loop: then there was no memory for what it needs besides its results.
-absl::Status RunKernel(const Kernel::Run& run, KernelContext& context);
-
 // The records of a step, by any thread.
 class StepTrace {
  public:
@@ -77,6 +73,7 @@ class Executor {
   absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>
   absl::Status RunSequence(Frame& frame);
+  absl::Status NoMemory(const Frame& frame, int32_t item) const;
   absl::Status RunItem(Frame& frame, int32_t item);
   absl::StatusOr<int32_t> PassMark(Frame& frame, int32_t item) const;
   absl::StatusOr<int32_t> EndIteration(Frame& frame, int32_t item) const;

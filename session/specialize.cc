@@ -1,11 +1,11 @@
 #include <algorithm>
+#include <new>
 #include <optional>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "weir/core/shape_context.h"
-#include "weir/session/executor.h"
 #include "weir/session/plan.h"
 
 // What is known once the shapes of the feeds are: most shapes, and with them the values of the
@@ -318,7 +318,11 @@ class Specializer {
                                          .num_inputs = num_inputs,
                                          .num_outputs = num_outputs};
     KernelContext context(*n.node, *env_.devices[0], step_, binding);
-    if (!RunKernel(kernel->run(), context).ok()) return;
+    try {
+      if (!kernel->run()(context).ok()) return;
+    } catch (const std::bad_alloc&) {
+      return;
+    }
     for (int i = 0; i < num_outputs; ++i) {
       if (!slots[num_inputs + i].initialized() || dead[num_inputs + i] != 0) return;
     }
