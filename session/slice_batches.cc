@@ -20,8 +20,8 @@
 // share stays in the cache; and every layer ends with threads that wait for each other. So what
 // lies between two values of a batch becomes one node, _BatchSlices, that takes one slice of the
 // batch after the other through all layers, a slice a thread (sliced_step.h). What a step then
-// needs of memory does not grow with the batch. (Depth-first orders of this kind: Wang et al.,
-// "Depth-first scheduling", and the patches of MCUNetV2, Lin et al. 2021, cut images as well.)
+// needs of memory does not grow with the batch. (Alwani et al., "Fused-layer CNN accelerators",
+// 2016, and the patches of MCUNetV2, Lin et al. 2021, go further and cut images.)
 //
 // Regions. A node belongs to one if it is a RowOp (row_ops.h), runs on the host once a step, and
 // nothing but values ties it to others. Two such nodes are in the same region if one takes the
@@ -31,16 +31,20 @@
 // more than those of the nodes whose regions have been left on some way to it, and only nodes of
 // one level are joined.
 //
+// Plans with loops stay as they are, since edges that go round are cut in a plan, and levels would
+// not see them; and steps that write to variables, since a region that reads one before and one
+// after a write would have to be in two places.
+//
 // Slices. Weights are read anew for every slice. The rows of a slice are the fewest that make as
 // many bytes as the weights have, so that the reading does not cost what the cache saves; they
 // divide the batch, so that there is one plan for all slices; and the slices come out even among
 // the threads. Where that can't be had, where the values fit the caches anyway (kLargest), or where
 // much of what is made is needed outside (training), the region stays as it is.
 //
-// The region is a plan of its own, with all passes, for the shapes of a slice. Constants are
-// constants there, so batch norms are folded and filters are kept packed; other weights are fed,
-// and said to last if they do. Each row is computed from the same numbers as before; products may
-// add them in another order, because kernels choose how to block by size.
+// The region is a plan of its own for the shapes of a slice, with Specialize and what comes after
+// this pass. Constants are constants there, so batch norms are folded and filters are kept packed;
+// other weights are fed, and said to last if they do. Each row is computed from the same numbers as
+// before; products may add them in another order, because kernels choose how to block by size.
 namespace weir {
 
 namespace {
@@ -70,8 +74,9 @@ class BatchSlicing : public Fusion {
  public:
   using Fusion::Fusion;
 
-  void Run() {
-    if (!MayPay()) return;
+  // True if the plan has changed.
+  bool Run() {
+    if (!plan_.loops.empty() || plan_.writes_state || !MayPay()) return false;
     FindRowOps();
     FindRegions();
     FindTies();
@@ -80,6 +85,7 @@ class BatchSlicing : public Fusion {
       if (rows > 0) Replace(region, rows);
     }
     TakeResults();
+    return !taken_.empty();
   }
 
  private:
@@ -334,7 +340,6 @@ class BatchSlicing : public Fusion {
 
   // Who uses a result of a region takes it from the region's node.
   void TakeResults() {
-    if (taken_.empty()) return;
     const auto take = [&](PlanValue& v) {
       if (const auto it = taken_.find(v.node); it != taken_.end()) v = it->second;
     };
@@ -355,8 +360,7 @@ class BatchSlicing : public Fusion {
 }  // namespace
 
 absl::Status SliceBatches(PlanGraph& plan, const PlanEnvironment& env) {
-  BatchSlicing(plan, env).Run();
-  return SortTopologically(plan);
+  return BatchSlicing(plan, env).Run() ? SortTopologically(plan) : absl::OkStatus();
 }
 
 }  // namespace weir

@@ -6,10 +6,12 @@
 #include <random>
 #include <thread>
 
+#include "absl/algorithm/container.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
 #include "weir/ops/image.h"
 #include "weir/ops/initializers.h"
 #include "weir/ops/math.h"
@@ -178,6 +180,23 @@ TEST(BatchSlices, LeaveWhatIsNeededWhole) {
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
   const Output a = Layer(x, Filter(g, 2)), b = Layer(a, Filter(g, 3)), c = Layer(b, Filter(g, 4));
   Check(g, {{x, Images()}}, {a, b, ReduceMean(c, {1, 2})}, "Mean", 1);
+}
+
+TEST(BatchSlices, LeaveStepsWithLoopsAndWritesAsTheyAre) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
+  const Output y = Classifier(x);
+  // What goes into a frame and comes out of it again.
+  const Output back = Exit(Enter(ReduceMean(Layer(x, Filter(g, 6)), {1, 2}), "f"));
+  Check(g, {{x, Images()}}, {y, MatMul(back, Const(g, Random({kChannels, 3}, 7)))}, "Mean", 2);
+
+  const Variable count = GetVariable(g, "count", {}, Zeros());
+  const Operation init = GlobalVariablesInitializer(g);
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  Session session = *Session::Create(g, {.num_threads = 2});
+  std::vector<NodeTrace> trace;
+  ASSERT_TRUE(session.Run({{x, Images()}}, {y}, {init}, {.trace = &trace}).ok());
+  EXPECT_EQ(absl::c_count_if(trace, [](const NodeTrace& n) { return n.op == "Mean"; }), 1);
 }
 
 // Weights in variables are fed to every slice, and are those of the moment.
