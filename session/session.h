@@ -27,11 +27,12 @@ struct SessionOptions {
   bool allow_soft_placement = true;
   // Prints `name: (Op): /job:.../device:...` for every node when a Plan is made.
   bool log_device_placement = false;
-  // Optimisations by name that are not to be applied: "arithmetic_identities",
-  // "common_subexpressions", "constant_folding", "fast_algorithms" (of convolutions: Winograd's),
-  // "fusion", "in_place", "memory_plan", "no_ops", "parallel_tasks", "raised_loops",
-  // "unused_values". Results do not depend on them, but for the rounding of sums that are fused or
-  // computed by such an algorithm.
+  // Optimisations by name that are not to be applied: "arithmetic_identities", "batch_slices"
+  // (layers take one slice of a batch after the other), "common_subexpressions",
+  // "constant_folding", "fast_algorithms" (of convolutions: Winograd's), "fusion", "in_place",
+  // "memory_plan", "no_ops", "parallel_tasks", "raised_loops", "unused_values". Results do not
+  // depend on them, but for the rounding of sums that are fused, made of fewer rows, or computed by
+  // such an algorithm.
   std::set<std::string> disable;
   // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and
@@ -74,9 +75,10 @@ struct NodeTrace {
 };
 
 struct RunOptions {
-  std::chrono::milliseconds timeout{0};     // zero: the session's default
-  std::vector<NodeTrace>* trace = nullptr;  // filled with one record a node, if given
-  Cancellation* cancellation = nullptr;     // ends the run when cancelled, if given
+  std::chrono::milliseconds timeout{0};  // zero: the session's default
+  // Filled with one record a node, if given; one a slice, where a batch is taken slice by slice.
+  std::vector<NodeTrace>* trace = nullptr;
+  Cancellation* cancellation = nullptr;  // ends the run when cancelled, if given
 };
 
 using Feed = std::pair<Output, Tensor>;
