@@ -82,7 +82,9 @@ void Check(const Tensor& x, const Tensor& w, double products,
     for (const bool constant : {false, true}) {
       const Tensor fast = run({.num_threads = threads}, DT_FLOAT, constant);
       ExpectClose(fast, want, products);
-      if (constant) EXPECT_FALSE(IdenticalTensors(fast, slow)) << "nothing else was done";
+      if (constant) {
+        EXPECT_FALSE(IdenticalTensors(fast, slow)) << "nothing else was done";
+      }
     }
   }
 }
