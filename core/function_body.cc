@@ -80,7 +80,7 @@ class Instantiation {
   }
 
   absl::Status AddArgs() {
-    WEIR_ASSIGN_OR_RETURN(const DataTypes types,
+    WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
                           ArgTypes(*op_, op_->inputs(), attrs_, kMaxNodeArity));
     for (const ArgSpec& arg : op_->inputs()) {
       const auto first = static_cast<int64_t>(arg_names_.size());
@@ -216,7 +216,7 @@ class Instantiation {
   }
 
   absl::Status FindResults() {
-    WEIR_ASSIGN_OR_RETURN(const DataTypes types,
+    WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
                           ArgTypes(*op_, op_->outputs(), attrs_, kMaxNodeArity));
     for (const ArgSpec& arg : op_->outputs()) {
       const auto ret = def_->ret().find(arg.name);

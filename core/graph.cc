@@ -164,6 +164,15 @@ std::string Graph::UniqueName(absl::string_view name, bool mark) {
   return absl::StrCat(name, "_", i - 1);
 }
 
+void Graph::TakeName(absl::string_view name, absl::string_view unique) {
+  int next = 1;
+  if (unique.size() > name.size() && absl::SimpleAtoi(unique.substr(name.size() + 1), &next)) {
+    ++next;
+    used_names_[absl::AsciiStrToLower(unique)] = 1;
+  }
+  used_names_[absl::AsciiStrToLower(name)] = next;
+}
+
 // ---- nodes that are named after their first user
 
 void Graph::AddUnclaimed(Unclaimed unclaimed) {
@@ -251,7 +260,7 @@ absl::Status Graph::AddControlInput(Node* node, Node* control) {
 absl::Status Graph::SetControlInputs(Node* node, absl::Span<Node* const> controls) {
   if (finalized_) return FailedPrecondition("Graph is finalized and cannot be modified.");
   const std::vector<Node*> wanted(controls.begin(), controls.end());
-  const std::vector<Node*> before = std::exchange(node->control_inputs_, {});
+  const auto before = std::exchange(node->control_inputs_, {});
   NoteChange(node, "setting control inputs");
   for (Node* control : wanted) {
     if (absl::Status s = AddControlInput(node, control); !s.ok()) {
@@ -298,13 +307,13 @@ void Graph::NoteChange(const Node* node, const char* what) {
 absl::Status Graph::InferShapes(Node* node) {
   const ShapeFn& fn = node->op().shape_fn();
   if (!fn) return absl::OkStatus();
-  std::vector<Shape> shapes;
-  std::vector<const HandleData*> handles;
+  absl::InlinedVector<Shape, 2> shapes;
+  absl::InlinedVector<const HandleData*, 2> handles;
   for (const Output& in : node->inputs()) {
     shapes.push_back(in.shape());
     handles.push_back(in ? in.node->output_handle(in.index) : nullptr);
   }
-  ShapeContext context(*node, std::move(shapes), std::move(handles), GraphValues());
+  ShapeContext context(*node, shapes, handles, GraphValues());
   const auto located = [&](const absl::Status& s) {
     std::vector<std::string> inputs;
     for (const Output& in : node->inputs()) inputs.push_back(in.shape().ToString());

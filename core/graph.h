@@ -15,6 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "weir/core/attr.h"
 #include "weir/core/op.h"
@@ -162,10 +163,10 @@ class Node {
   int id_ = -1;
   bool unclaimed_ = false;  // one of Graph::unclaimed_
   std::string name_, device_;
-  std::vector<Output> inputs_;
-  std::vector<DataType> input_types_;
-  std::vector<Node*> control_inputs_;
-  std::vector<OutputInfo> outputs_;
+  absl::InlinedVector<Output, 2> inputs_;
+  NodeTypes input_types_;
+  absl::InlinedVector<Node*, 2> control_inputs_;
+  absl::InlinedVector<OutputInfo, 1> outputs_;
   AttrMap attrs_;
 };
 
@@ -330,6 +331,8 @@ class Graph {
     std::string scope, name;
   };
   std::shared_ptr<void>& ExtensionSlot(std::type_index type);
+  // Takes what UniqueName has made of `name` without taking it.
+  void TakeName(absl::string_view name, absl::string_view unique);
   void NoteChange(const Node* node, const char* what);
   void AddUnclaimed(Unclaimed unclaimed);
   void Claim(const std::vector<Outputs>& args, const std::string& user);

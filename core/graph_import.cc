@@ -379,7 +379,7 @@ class GraphImporter {
   }
 
   absl::Status SetOutputs(Node* node) {
-    WEIR_ASSIGN_OR_RETURN(const DataTypes types,
+    WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
                           ArgTypes(*node->op_, node->op_->outputs(), node->attrs_,
                                    std::min(kMaxNodeArity, outputs_left_)));
     outputs_left_ -= static_cast<int64_t>(types.size());

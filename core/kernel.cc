@@ -133,7 +133,7 @@ absl::StatusOr<Tensor> KernelContext::Own(const Tensor& value) const {
 
 Kernel Kernel::Constant(Tensor value) {
   Kernel k;
-  k.constant_ = std::move(value);
+  k.form_ = std::move(value);
   return k;
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -115,23 +116,36 @@ class Kernel {
   Kernel() = default;
   template <class F,
             std::enable_if_t<std::is_invocable_r_v<absl::Status, F&, KernelContext&>, int> = 0>
-  Kernel(F run) : run_(std::move(run)) {}
+  Kernel(F run) : form_(Run(std::move(run))) {}
   template <class F,
             std::enable_if_t<std::is_invocable_r_v<void, F&, KernelContext&, Done>, int> = 0,
             class = void>
-  Kernel(F run) : run_async_(std::move(run)) {}
+  Kernel(F run) : form_(RunAsync(std::move(run))) {}
   static Kernel Constant(Tensor value);
 
-  const Run& run() const { return run_; }
-  const RunAsync& run_async() const { return run_async_; }
-  bool is_async() const { return static_cast<bool>(run_async_); }
-  const Tensor& constant() const { return constant_; }
-  bool is_constant() const { return constant_.initialized(); }
+  // What the kernel has in this form; empty if it is of another one.
+  const Run& run() const& { return As<Run>(); }
+  const RunAsync& run_async() const& { return As<RunAsync>(); }
+  const Tensor& constant() const { return As<Tensor>(); }
+  Run run() && { return Take<Run>(); }
+  RunAsync run_async() && { return Take<RunAsync>(); }
+  bool is_async() const { return std::holds_alternative<RunAsync>(form_); }
+  bool is_constant() const { return constant().initialized(); }
 
  private:
-  Run run_;
-  RunAsync run_async_;
-  Tensor constant_;
+  template <class T>
+  const T& As() const {
+    static const T* const empty = new T;
+    const T* form = std::get_if<T>(&form_);
+    return form != nullptr ? *form : *empty;
+  }
+  template <class T>
+  T Take() {
+    T* form = std::get_if<T>(&form_);
+    return form != nullptr ? std::move(*form) : T();
+  }
+
+  std::variant<Run, RunAsync, Tensor> form_;
 };
 
 // One run of a kernel: its inputs, its outputs, and where it runs. Valid until the kernel returns

@@ -272,7 +272,7 @@ Node* NodeBuilder::Build() {
   if (HasFinalName()) {
     graph_.used_names_.try_emplace(absl::AsciiStrToLower(node->name_), 1);
   } else {
-    graph_.UniqueName(RequestedName());
+    graph_.TakeName(RequestedName(), node->name_);
   }
   if (!verbatim_) {
     for (const auto& group : graph_.context().control_groups) group->members.insert(node.get());
@@ -315,7 +315,7 @@ absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out) {
   WEIR_RETURN_IF_ERROR(SetAttrs(node.get()));
   WEIR_ASSIGN_OR_RETURN(node->input_types_,
                         ArgTypes(*op, op->inputs(), node->attrs_, kMaxNodeArity));
-  WEIR_ASSIGN_OR_RETURN(const DataTypes output_types,
+  WEIR_ASSIGN_OR_RETURN(const NodeTypes output_types,
                         ArgTypes(*op, op->outputs(), node->attrs_, kMaxNodeArity));
   for (const Outputs& arg : args_) {
     node->inputs_.insert(node->inputs_.end(), arg.begin(), arg.end());

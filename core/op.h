@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "weir/core/attr.h"
 
 namespace weir {
@@ -28,6 +29,9 @@ struct ArgSpec {
   std::string type_list_attr;  // attribute of kind list(type)
   bool is_ref = false;
 };
+
+// Of the inputs or outputs of a node, which are few: no memory of their own.
+using NodeTypes = absl::InlinedVector<DataType, 4>;
 
 using ShapeFn = std::function<absl::Status(ShapeContext&)>;
 // Builds the gradient with respect to every input (see gradient.h). Errors stick to the graph.

@@ -5,11 +5,11 @@
 
 namespace weir {
 
-ShapeContext::ShapeContext(const Node& node, std::vector<Shape> inputs,
-                           std::vector<const HandleData*> handles, Values& values)
+ShapeContext::ShapeContext(const Node& node, absl::Span<const Shape> inputs,
+                           absl::Span<const HandleData* const> handles, Values& values)
     : node_(node),
-      inputs_(std::move(inputs)),
-      handles_(std::move(handles)),
+      inputs_(inputs),
+      handles_(handles),
       values_(values),
       outputs_(node.num_outputs(), Shape::UnknownRank()),
       output_handles_(node.num_outputs()) {}

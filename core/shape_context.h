@@ -24,8 +24,9 @@ class ShapeContext {
     virtual Shape value_as_shape(const Node& node, int i) = 0;
   };
 
-  ShapeContext(const Node& node, std::vector<Shape> inputs, std::vector<const HandleData*> handles,
-               Values& values);
+  // By input. The context uses both for as long as it lives.
+  ShapeContext(const Node& node, absl::Span<const Shape> inputs,
+               absl::Span<const HandleData* const> handles, Values& values);
 
   const Node& node() const { return node_; }
   template <class T>
@@ -47,8 +48,8 @@ class ShapeContext {
   void set_output(int i, Shape shape) { outputs_[i] = std::move(shape); }
   void set_all_outputs(const Shape& shape);
   void set_output_handle(int i, HandleData data) { output_handles_[i] = std::move(data); }
-  const std::vector<Shape>& outputs() const { return outputs_; }
-  const std::vector<std::optional<HandleData>>& output_handles() const { return output_handles_; }
+  absl::Span<const Shape> outputs() const { return outputs_; }
+  absl::Span<const std::optional<HandleData>> output_handles() const { return output_handles_; }
 
   // Input i, which must have this rank (or at least / at most it); INVALID_ARGUMENT "Shape must be
   // rank 2 but is rank 3". An input of unknown rank comes back as `rank` unknown dims (WithRank),
@@ -59,11 +60,11 @@ class ShapeContext {
 
  private:
   const Node& node_;
-  std::vector<Shape> inputs_;
-  std::vector<const HandleData*> handles_;
+  absl::Span<const Shape> inputs_;
+  absl::Span<const HandleData* const> handles_;
   Values& values_;
-  std::vector<Shape> outputs_;
-  std::vector<std::optional<HandleData>> output_handles_;
+  absl::InlinedVector<Shape, 1> outputs_;
+  absl::InlinedVector<std::optional<HandleData>, 1> output_handles_;
 };
 
 // One dimension out of two that must agree: the known one; INVALID_ARGUMENT if both are known and

@@ -56,9 +56,9 @@ absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<DataTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> args,
+absl::StatusOr<NodeTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> args,
                                    const AttrMap& attrs, int64_t limit) {
-  DataTypes types;
+  NodeTypes types;
   for (const ArgSpec& arg : args) {
     const int64_t length = ArgLength(arg, attrs);
     if (length < 0 || length > limit - static_cast<int64_t>(types.size())) {

@@ -23,7 +23,7 @@ absl::Status CompleteAttrs(const OpSpec& op, AttrMap* attrs);
 
 // The types of all tensors of the arguments in order, reference types as such. INVALID_ARGUMENT if
 // there are more than `limit`, or if an attribute gives no usable type.
-absl::StatusOr<DataTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> args,
+absl::StatusOr<NodeTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> args,
                                    const AttrMap& attrs, int64_t limit);
 
 // Most inputs or outputs that a node may have.

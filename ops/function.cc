@@ -63,8 +63,8 @@ absl::StatusOr<Callee> FindCallee(const Graph& graph, const FunctionRef& f) {
   WEIR_ASSIGN_OR_RETURN(const OpSpec* op, graph.functions()->FindOp(f.name));
   AttrMap attrs = f.attrs == nullptr ? AttrMap() : *f.attrs;
   WEIR_RETURN_IF_ERROR(CompleteAttrs(*op, &attrs));
-  WEIR_ASSIGN_OR_RETURN(DataTypes types, ArgTypes(*op, op->outputs(), attrs, kMaxNodeArity));
-  return Callee{std::move(types), op->stateful()};
+  WEIR_ASSIGN_OR_RETURN(const NodeTypes types, ArgTypes(*op, op->outputs(), attrs, kMaxNodeArity));
+  return Callee{DataTypes(types.begin(), types.end()), op->stateful()};
 }
 
 // Nothing if one of them is unknown, which sticks to the graph.

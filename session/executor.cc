@@ -137,7 +137,7 @@ absl::StatusOr<std::unique_ptr<Executor::Frame>> Executor::NewFrame() {
                                .planned = frame->planned.data(),
                                .dead = frame->dead.data(),
                                .inputs = plan_->indices.data() + item.inputs,
-                               .outputs = plan_->indices.data() + item.outputs,
+                               .outputs = plan_->indices.data() + item.outputs(),
                                .num_inputs = item.num_inputs,
                                .num_outputs = item.num_outputs,
                                .host_outputs = item.host_outputs,
@@ -152,7 +152,7 @@ absl::StatusOr<std::unique_ptr<Executor::Frame>> Executor::NewFrame() {
 // The item that has this slot as an output; -1 for feeds and constants.
 int32_t Executor::MakerOf(int32_t slot) const {
   for (size_t i = 0; i < plan_->items.size(); ++i) {
-    const int32_t* outputs = plan_->indices.data() + plan_->items[i].outputs;
+    const int32_t* outputs = plan_->indices.data() + plan_->items[i].outputs();
     const int32_t* end = outputs + plan_->items[i].num_outputs;
     if (std::find(outputs, end, slot) != end) return static_cast<int32_t>(i);
   }
@@ -433,10 +433,10 @@ bool Executor::SkipDead(Frame& frame, const Item& item) const {
       dead = dead || frame.dead[indices[item.inputs + k]] != 0;
   }
   for (int k = 0; !item.accepts_dead && k < item.num_dead_controls; ++k)
-    dead = dead || frame.dead[indices[item.dead_controls + k]] != 0;
+    dead = dead || frame.dead[indices[item.dead_controls() + k]] != 0;
   frame.dead[item.dead_slot] = dead ? 1 : 0;
   if (dead) {
-    for (int k = 0; k < item.num_outputs; ++k) frame.dead[indices[item.outputs + k]] = 1;
+    for (int k = 0; k < item.num_outputs; ++k) frame.dead[indices[item.outputs() + k]] = 1;
   }
   return dead;
 }
@@ -444,7 +444,7 @@ bool Executor::SkipDead(Frame& frame, const Item& item) const {
 // A Merge none of whose inputs is alive is as dead as what it makes.
 inline void Executor::NoteDead(Frame& frame, const Item& item) const {
   if (item.accepts_dead && item.dead_slot >= 0 && item.num_outputs > 0)
-    frame.dead[item.dead_slot] = frame.dead[plan_->indices[item.outputs]];
+    frame.dead[item.dead_slot] = frame.dead[plan_->indices[item.outputs()]];
 }
 
 void Executor::Empty(Frame& frame, int32_t offset, int count) const {
@@ -520,8 +520,8 @@ void Executor::EndTrace(Frame& frame, int32_t i, std::optional<NodeTrace> record
   if (!record) return;
   record->end_ns = NowNs();
   const Item& item = plan_->items[i];
-  record->outputs =
-      Describe({&plan_->indices[item.outputs], static_cast<size_t>(item.num_outputs)}, frame.slots);
+  record->outputs = Describe(
+      {&plan_->indices[item.outputs()], static_cast<size_t>(item.num_outputs)}, frame.slots);
   record->thread =
       static_cast<int>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 10007);
   frame.step.trace->Add(*std::move(record));
@@ -639,15 +639,16 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
     return true;
   }
   const auto second = std::make_shared<std::atomic<bool>>(false);
-  item.run_async(frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
-    const Item& done_item = plan_->items[i];
-    if (!s.ok()) {
-      Fail(frame, AtNode(*done_item.named, *done_item.device, s, frame.step.call));
-    } else {
-      release(done_item);
-    }
-    if (second->exchange(true, std::memory_order_acq_rel)) Post(frame, t, i + 1);
-  });
+  plan_->run_async[item.run_async](
+      frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
+        const Item& done_item = plan_->items[i];
+        if (!s.ok()) {
+          Fail(frame, AtNode(*done_item.named, *done_item.device, s, frame.step.call));
+        } else {
+          release(done_item);
+        }
+        if (second->exchange(true, std::memory_order_acq_rel)) Post(frame, t, i + 1);
+      });
   return second->exchange(true, std::memory_order_acq_rel);
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,9 +30,9 @@ constexpr int64_t kLarge = 1024;
 constexpr size_t kFewestOfSmall = 3;
 
 struct Region {
-  std::vector<int> nodes;                // the result's first: users before what they use
-  std::vector<int> values;               // nodes outside, output 0 of which is an argument so far
-  std::set<std::pair<int, int>> others;  // arguments that are other outputs
+  Few nodes;                      // the result's first: users before what they use
+  Few values;                     // nodes outside, output 0 of which is an argument so far
+  std::vector<PlanValue> others;  // arguments that are other outputs
 };
 
 class ElementwiseFusion : public Fusion {
@@ -109,7 +110,7 @@ class ElementwiseFusion : public Fusion {
       return false;
     }
     Region with = region;
-    std::erase(with.values, id);
+    with.values.erase(std::remove(with.values.begin(), with.values.end(), id), with.values.end());
     AddNode(id, &with);
     if (with.values.size() + with.others.size() > kMostFusedArguments) return false;
     region = std::move(with);
@@ -121,7 +122,7 @@ class ElementwiseFusion : public Fusion {
     region->nodes.push_back(id);
     for (const PlanValue& v : plan_.nodes[id].inputs) {
       if (v.output != 0) {
-        region->others.emplace(v.node, v.output);
+        if (!absl::c_linear_search(region->others, v)) region->others.push_back(v);
       } else if (!absl::c_linear_search(region->values, v.node)) {
         region->values.push_back(v.node);
       }
@@ -133,7 +134,7 @@ class ElementwiseFusion : public Fusion {
     const DataType type = result.node->output_type(0);
     std::vector<PlanValue> values;  // the arguments, then the nodes in the order of their steps
     for (const int node : region.values) values.push_back({node, 0});
-    for (const auto& [node, output] : region.others) values.push_back({node, output});
+    values.insert(values.end(), region.others.begin(), region.others.end());
     const size_t num_arguments = values.size();
     std::vector<std::string> ops;
     std::vector<int64_t> operands;

@@ -48,7 +48,7 @@ class Fusion {
   PlanGraph& plan_;
   const PlanEnvironment& env_;
   // By node: those that take its output 0, once for each time; two of -1 if it must stay.
-  std::vector<std::vector<int>> users_;
+  std::vector<Few> users_;
   std::vector<bool> uses_others_;  // by node: somebody takes another output
 
  private:

@@ -47,6 +47,7 @@ class MemoryPlanner {
 
   void Run() {
     FindClasses();
+    plan_.placements.reserve(classes_.size());
     FindReachable();
     for (const int i : s_.order) {
       Expire(s_.position[i]);
@@ -66,7 +67,7 @@ class MemoryPlanner {
     int loop = -1;          // of the node that makes it
     int rewritten_in = -1;  // the loop whose iterations give it another value
     int last_position = -1;
-    std::vector<std::pair<int, int>> users;  // task -> last position in it
+    absl::InlinedVector<std::pair<int, int>, 2> users;  // task -> last position in it
     int block = -1;
   };
   struct Block {
@@ -84,6 +85,7 @@ class MemoryPlanner {
 
   void FindClasses() {
     class_of_.assign(plan_.num_slots, -1);
+    classes_.reserve(plan_.num_slots);
     const auto use = [&](int c, int node) {
       if (c >= 0) Use(classes_[c], s_.task_of[node], LastUse(classes_[c].loop, node));
     };

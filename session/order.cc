@@ -257,19 +257,19 @@ class Orderer {
   const PlanGraph& graph_;
   const int count_;
   NodeOrder out_;
-  std::vector<std::vector<int>> read_by_;       // by node: variables
+  std::vector<Few> read_by_;                    // by node: variables
   std::vector<int> pending_;                    // by unit
-  std::vector<std::vector<int>> successors_;    // by unit
+  std::vector<Few> successors_;                 // by unit
   std::vector<int> first_node_;                 // by loop
   std::vector<Queue> ready_, writers_, locks_;  // by region + 1
   // By region + 1, of a raised loop: its LoopCond and units of its body, ready but for the order.
   std::vector<std::vector<int>> bodies_;
-  int sections_ = 0;                       // critical ones that have begun
-  int unlocked_ = -1;                      // the end of the last one
-  std::vector<int> readers_;               // by variable: users of its value not yet in the order
-  std::vector<std::vector<int>> users_;    // by variable: those in the order
-  std::vector<std::vector<int>> waiting_;  // by variable: ready writers that wait for readers
-  std::vector<int> written_early_;         // by variable: by whom while readers were waited for
+  int sections_ = 0;                // critical ones that have begun
+  int unlocked_ = -1;               // the end of the last one
+  std::vector<int> readers_;        // by variable: users of its value not yet in the order
+  std::vector<Few> users_;          // by variable: those in the order
+  std::vector<Few> waiting_;        // by variable: ready writers that wait for readers
+  std::vector<int> written_early_;  // by variable: by whom while readers were waited for
 };
 
 }  // namespace

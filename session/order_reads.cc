@@ -89,7 +89,7 @@ class ReadOrder {
   }
 
   PlanGraph& plan_;
-  std::vector<std::vector<int>> successors_;
+  std::vector<Few> successors_;
 };
 
 }  // namespace

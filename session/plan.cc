@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
   plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
   if (env.enabled("fusion")) Fuse(graph, env);
   plan->made = graph.made;
-  WEIR_RETURN_IF_ERROR(Schedule(graph, env, plan.get()));
+  WEIR_RETURN_IF_ERROR(Schedule(std::move(graph), env, plan.get()));
   return std::unique_ptr<const Plan>(std::move(plan));
 }
 
@@ -102,13 +102,14 @@ void Renumber(PlanGraph& plan, const std::vector<int>& renumbered) {
 
 void DropRemoved(PlanGraph& plan) {
   std::vector<int> renumbered(plan.nodes.size(), -1);
-  std::vector<PlanNode> kept;
+  size_t kept = 0;
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.nodes[i].removed) continue;
-    renumbered[i] = static_cast<int>(kept.size());
-    kept.push_back(std::move(plan.nodes[i]));
+    renumbered[i] = static_cast<int>(kept);
+    if (kept != i) plan.nodes[kept] = std::move(plan.nodes[i]);
+    ++kept;
   }
-  plan.nodes = std::move(kept);
+  plan.nodes.resize(kept);
   Renumber(plan, renumbered);
 }
 
@@ -117,7 +118,7 @@ absl::Status SortTopologically(PlanGraph& plan) {
   if (IsInOrder(plan)) return absl::OkStatus();
   const int count = static_cast<int>(plan.nodes.size());
   std::vector<int> pending(count, 0), renumbered(count, -1);
-  std::vector<std::vector<int>> successors(count);
+  std::vector<Few> successors(count);
   for (int i = 0; i < count; ++i) {
     const auto depend = [&](int on) {
       ++pending[i];

@@ -42,6 +42,10 @@
 // and executor.cc runs the result. Each pass is one function from plan to plan.
 namespace weir {
 
+// Numbers of nodes, slots or variables, where nearly always there are one or two: as large as a
+// vector, without memory of its own.
+using Few = absl::InlinedVector<int, 4>;
+
 // One output of a node of the plan.
 struct PlanValue {
   int node = -1;
@@ -77,7 +81,7 @@ struct PlanNode {
   const KernelDef* def = nullptr;  // null for feeds, reads and copies
 
   // Known after Specialize.
-  std::vector<Shape> shapes;  // by output
+  absl::InlinedVector<Shape, 1> shapes;  // by output
   // By output, in host memory; empty, or uninitialised tensors where nothing is known.
   std::vector<Tensor> constants;
   Kernel kernel;
@@ -246,13 +250,13 @@ void DropRemoved(PlanGraph& plan);
 // One node ready to run: its kernel in one of the two forms. Indices of slots stand in
 // Plan::indices. What every run looks at fills the first cache line.
 struct alignas(64) Item {
-  Kernel::Run run;  // none in marks
+  Kernel::Run run;  // none in marks, and where `is_async`
   int32_t num_releases_before = 0, num_releases_after = 0;
   int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
   int32_t dead_slot = -1;  // where the item's own deadness is noted; -1 if it cannot be dead
   bool accepts_dead = false;
   bool aliases = false;
-  bool is_async = false;  // has `run_async`
+  bool is_async = false;  // Plan::run_async has its kernel
   enum class Mark : int8_t {
     kNone,
     kBegin,  // of the iterations of `loop`
@@ -261,20 +265,24 @@ struct alignas(64) Item {
   };
   Mark mark = Mark::kNone;
 
-  int32_t inputs = 0, outputs = 0;  // offsets
-  int32_t num_inputs = 0, num_outputs = 0;
+  // Offset; the slots of inputs, outputs and control inputs that may be dead stand one after
+  // another.
+  int32_t inputs = 0;
+  int32_t num_inputs = 0;
+  int32_t num_outputs = 0;
+  int32_t num_dead_controls = 0;
+  int32_t outputs() const { return inputs + num_inputs; }
+  int32_t dead_controls() const { return outputs() + num_outputs; }
   int32_t last_uses = 0;  // offset; slots of inputs whose memory an output may take over
   int32_t num_last_uses = 0;
-  int32_t dead_controls = 0;  // offset; slots of control inputs that may be dead
-  int32_t num_dead_controls = 0;
+  int32_t loop = -1;
+  int32_t run_async = -1;    // position in Plan::run_async
+  bool runs_slices = false;  // many times the items of a plan of its own, which are traced instead
   uint64_t host_outputs = 0;
   const Node* node = nullptr;
   // What errors name: the node itself, or the one for whose sake a pass has put it in.
   const Node* named = nullptr;
   Device* device = nullptr;
-  Kernel::RunAsync run_async;
-  int32_t loop = -1;
-  bool runs_slices = false;  // many times the items of a plan of its own, which are traced instead
 };
 
 // The items up to the mark that ends an iteration, run again as long as a value goes round.
@@ -317,6 +325,7 @@ class Plan {
   std::vector<Shape> feed_shapes;
   std::shared_ptr<const Graph> made;  // has nodes of items
   std::vector<Item> items;
+  std::vector<Kernel::RunAsync> run_async;  // of the few items that have one
   std::vector<int32_t> indices;
   std::vector<Task>
       tasks;  // tasks[0] runs first, on the calling thread; alone if it is the only one
@@ -345,7 +354,8 @@ class Plan {
   std::vector<std::pair<Device*, size_t>> arenas;  // bytes per device
 };
 
-absl::Status Schedule(const PlanGraph& graph, const PlanEnvironment& env, Plan* plan);
+// Moves the kernels out of the graph.
+absl::Status Schedule(PlanGraph graph, const PlanEnvironment& env, Plan* plan);
 
 // The order in which the nodes of a plan run.
 struct NodeOrder {
@@ -354,9 +364,9 @@ struct NodeOrder {
   // By loop: its first and last position; -1 if none of it runs.
   std::vector<std::pair<int, int>> loops;
   // By node: those that the order has put before it because of a variable that both use.
-  std::vector<std::vector<int>> overtaken;
-  std::vector<int> value_of;  // by node: the variable whose value output 0 shares; or -1
-  std::vector<std::vector<int>> written_by;  // by node: variables
+  std::vector<Few> overtaken;
+  std::vector<int> value_of;    // by node: the variable whose value output 0 shares; or -1
+  std::vector<Few> written_by;  // by node: variables
 };
 // INVALID_ARGUMENT if what goes into a loop waits for what comes out of it.
 absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph);

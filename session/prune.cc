@@ -34,17 +34,19 @@ class Pruner {
         return InvalidArgument("Tensor '", fetch.name(),
                                "' is both fed and fetched: its value is what is fed");
       }
-      WEIR_ASSIGN_OR_RETURN(const PlanValue value, Need(fetch));
-      plan_.fetches.push_back(value);
+      WEIR_RETURN_IF_ERROR(Visit(fetch.node));
     }
-    for (const Operation& target : request_.targets) {
-      WEIR_RETURN_IF_ERROR(Visit(target.node));
-      plan_.targets.push_back(ids_[target.node->id()]);
-    }
-    for (size_t i = 0; i < carried_.size(); ++i) {  // visiting one may find more
+    for (const Operation& target : request_.targets) WEIR_RETURN_IF_ERROR(Visit(target.node));
+    for (size_t i = 0; i < carried_.size(); ++i)  // visiting one may find more
       WEIR_RETURN_IF_ERROR(Visit(carried_[i]));
-      plan_.carries.push_back({carries_[carried_[i]], {ids_[carried_[i]->id()], 0}});
-    }
+    plan_.nodes.reserve(order_.size() + feeds_.size() + carried_.size());
+    for (const Node* node : order_) Add(node);
+    for (const Output& fetch : request_.fetches)
+      plan_.fetches.push_back({ids_[fetch.node->id()], fetch.index});
+    for (const Operation& target : request_.targets)
+      plan_.targets.push_back(ids_[target.node->id()]);
+    for (const Node* next : carried_)
+      plan_.carries.push_back({carries_[next], {ids_[next->id()], 0}});
     for (const Output& feed : request_.feeds) {
       const int id = feeds_[feed];
       plan_.feeds.push_back(PlanValue{id, 0});
@@ -107,14 +109,6 @@ class Pruner {
     return it == sources_.end() ? input : it->second;
   }
 
-  // The plan's value for a tensor, its producer visited.
-  absl::StatusOr<PlanValue> Need(const Output& value) {
-    if (const auto fed = feeds_.find(value); fed != feeds_.end())
-      return PlanValue{FeedNode(value), 0};
-    WEIR_RETURN_IF_ERROR(Visit(value.node));
-    return PlanValue{ids_[value.node->id()], value.index};
-  }
-
   int FeedNode(const Output& value) {
     int& id = feeds_[value];
     if (id < 0) {
@@ -142,7 +136,8 @@ class Pruner {
     return IsFedPlaceholder(control) || (!done_.empty() && done_.contains(&control));
   }
 
-  static constexpr int kUnseen = -1, kOpen = -2;
+  // Of a node that has no position in the plan yet: not met, on the way from the root, in `order_`.
+  static constexpr int kUnseen = -1, kOpen = -2, kLeft = -3;
 
   // A node on the way from the root, and which of its needs comes next: inputs, then controls.
   struct Entry {
@@ -154,23 +149,27 @@ class Pruner {
     return node.op_name() == "NextIteration" || node.op_name() == "RefNextIteration";
   }
 
+  void Carry(const Node* next) {
+    if (carries_.try_emplace(next, -1).second) carried_.push_back(next);
+  }
+
   // What stands for the value that a NextIteration hands over.
   int CarryOf(const Node& next) {
-    const auto [it, is_new] = carries_.try_emplace(&next, static_cast<int>(plan_.nodes.size()));
-    if (is_new) {
+    int& id = carries_[&next];
+    if (id < 0) {
+      id = static_cast<int>(plan_.nodes.size());
       PlanNode node;
       node.kind = PlanNode::Kind::kCarry;
       node.node = &next;
       node.shapes = {next.output_shape(0)};
       plan_.nodes.push_back(std::move(node));
-      carried_.push_back(&next);
     }
-    return it->second;
+    return id;
   }
 
   absl::Status Visit(const Node* root) {
     if (ids_.empty()) ids_.resize(graph_.num_nodes(), kUnseen);
-    if (ids_[root->id()] >= 0) return absl::OkStatus();
+    if (ids_[root->id()] != kUnseen) return absl::OkStatus();
     std::vector<Entry> stack = {{root, 0}};
     ids_[root->id()] = kOpen;
     while (!stack.empty()) {
@@ -179,15 +178,19 @@ class Pruner {
       const int num_inputs = node->num_inputs();
       const int total = num_inputs + static_cast<int>(node->control_inputs().size());
       if (top.next == total) {
-        Leave(node);
+        ids_[node->id()] = kLeft;
+        order_.push_back(node);
         stack.pop_back();
         continue;
       }
       const int i = top.next++;
       const Output* input = i < num_inputs ? &SourceOf(node->input(i)) : nullptr;
       const Node* needed = input != nullptr ? input->node : node->control_inputs()[i - num_inputs];
-      if (input != nullptr ? feeds_.contains(*input) || IsNextIteration(*needed) : IsOver(*needed))
+      if (input != nullptr ? feeds_.contains(*input) : IsOver(*needed)) continue;
+      if (input != nullptr && IsNextIteration(*needed)) {
+        Carry(needed);
         continue;
+      }
       int& id = ids_[needed->id()];
       if (id == kOpen) {
         return InvalidArgument("Node ", node->Label(), " is on a cycle with ", needed->Label());
@@ -200,7 +203,7 @@ class Pruner {
     return absl::OkStatus();
   }
 
-  void Leave(const Node* node) {
+  void Add(const Node* node) {
     PlanNode p;
     p.node = node;
     for (const Output& input : node->inputs()) {
@@ -219,7 +222,8 @@ class Pruner {
   const PlanRequest& request_;
   const Graph& graph_;
   PlanGraph plan_;
-  std::vector<int> ids_;  // by node id: position in the plan
+  std::vector<int> ids_;            // by node id: position in the plan
+  std::vector<const Node*> order_;  // what is needed, as the walk left it
   absl::flat_hash_map<Output, int> feeds_;
   absl::flat_hash_map<Output, Output> sources_;  // by the end of a connection: its start
   absl::flat_hash_set<const Node*> done_;

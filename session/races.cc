@@ -128,7 +128,7 @@ class RaceFinder {
   const PlanGraph& plan_;
   const size_t count_;
   std::map<int, std::vector<VariableAccess>> by_variable_;
-  std::vector<std::vector<int>> successors_;
+  std::vector<Few> successors_;
   std::vector<Conditions> conditions_;  // by node
   std::vector<std::string> races_;
 };

@@ -30,12 +30,15 @@ constexpr size_t kMaxTasks = 4096;  // reachability between tasks is a bit matri
 
 class Scheduler {
  public:
-  Scheduler(const PlanGraph& graph, const PlanEnvironment& env, Plan* plan)
-      : graph_(graph), env_(env), plan_(*plan), count_(static_cast<int>(graph.nodes.size())) {
-    carries_of_.resize(graph.loops.size());
-    for (const PlanGraph::Carry& c : graph.carries) {
-      if (graph.IsLoopVariable(graph.nodes[c.carry]))
-        carries_of_[graph.nodes[c.carry].value_loop].push_back(c);
+  Scheduler(PlanGraph graph, const PlanEnvironment& env, Plan* plan)
+      : graph_(std::move(graph)),
+        env_(env),
+        plan_(*plan),
+        count_(static_cast<int>(graph_.nodes.size())) {
+    carries_of_.resize(graph_.loops.size());
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      if (graph_.IsLoopVariable(graph_.nodes[c.carry]))
+        carries_of_[graph_.nodes[c.carry].value_loop].push_back(c);
     }
   }
 
@@ -152,8 +155,8 @@ class Scheduler {
   }
 
   // Nodes whose completion node i waits for.
-  std::vector<int> Predecessors(int i) const {
-    std::vector<int> out = scheduled_.overtaken[i];
+  Few Predecessors(int i) const {
+    Few out = scheduled_.overtaken[i];
     const PlanNode& n = graph_.nodes[i];
     const auto need = [&](int on) {
       if (runs(on)) out.push_back(on);
@@ -253,6 +256,7 @@ class Scheduler {
     std::vector<std::vector<int>> members(num_tasks);
     for (const int i : scheduled_.order) members[scheduled_.task_of[i]].push_back(i);
     plan_.tasks.resize(num_tasks);
+    plan_.items.reserve(scheduled_.order.size() + 2 * graph_.loops.size());
     std::vector<int> item_of(count_, -1);
     for (int t = 0; t < num_tasks; ++t) {
       Task& task = plan_.tasks[t];
@@ -336,25 +340,27 @@ class Scheduler {
       item.mark = Item::Mark::kTest;
       item.loop = n.loop;
     }
-    const Kernel kernel = n.kind == PlanNode::Kind::kOp ? n.kernel : InternalKernel(n);
-    item.run = kernel.run();
-    item.run_async = kernel.run_async();
+    Kernel kernel =
+        n.kind == PlanNode::Kind::kOp ? std::move(graph_.nodes[i].kernel) : InternalKernel(n);
     item.is_async = kernel.is_async();
     item.runs_slices = n.def == &SlicedStep::Def();
-    if (kernel.is_constant()) {  // in a branch that may not be taken
+    if (item.is_async) {
+      item.run_async = static_cast<int32_t>(plan_.run_async.size());
+      plan_.run_async.push_back(std::move(kernel).run_async());
+    } else if (kernel.is_constant()) {  // in a branch that may not be taken
       WEIR_ASSIGN_OR_RETURN(Tensor value, WhereUsed(n, 0, kernel.constant()));
       item.run = [value = std::move(value)](KernelContext& c) {
         c.SetOutput(0, value);
         return absl::OkStatus();
       };
+    } else {
+      item.run = std::move(kernel).run();
     }
     item.inputs = static_cast<int32_t>(plan_.indices.size());
     item.num_inputs = static_cast<int32_t>(n.inputs.size());
     for (const PlanValue& v : n.inputs) plan_.indices.push_back(slot(v));
-    item.outputs = static_cast<int32_t>(plan_.indices.size());
     item.num_outputs = static_cast<int32_t>(n.num_outputs());
     for (int k = 0; k < n.num_outputs(); ++k) plan_.indices.push_back(scheduled_.slot_of[i] + k);
-    item.dead_controls = static_cast<int32_t>(plan_.indices.size());
     for (const int control : n.controls) {
       if (!graph_.nodes[control].may_be_dead || !runs(control)) continue;
       plan_.indices.push_back(dead_slot_of_[control]);
@@ -398,12 +404,12 @@ class Scheduler {
         plan_.dynamic_slots.push_back(c.from);
       }
     }
-    std::vector<std::vector<int>> users(plan_.num_slots);
+    std::vector<Few> users(plan_.num_slots);
     for (const int i : scheduled_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) users[slot(v)].push_back(i);
     }
     const std::vector<bool> handed_on = KeepWhatGoesRound(&keep, &users);
-    std::vector<std::vector<int32_t>> after(plan_.items.size()), before(plan_.items.size());
+    std::vector<Few> after(plan_.items.size()), before(plan_.items.size());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = graph_.nodes[i];
       if (n.removed || graph_.EndsLoop(i)) continue;
@@ -455,8 +461,7 @@ class Scheduler {
 
   // What the iterations of raised loops hand on must be there when they end. By slot: whether it is
   // handed on.
-  std::vector<bool> KeepWhatGoesRound(std::vector<bool>* keep,
-                                      std::vector<std::vector<int>>* users) {
+  std::vector<bool> KeepWhatGoesRound(std::vector<bool>* keep, std::vector<Few>* users) {
     std::vector<bool> handed_on(plan_.num_slots, false);
     // After the step nothing may be left that came in from elsewhere.
     const auto keep_for_step = [&](int32_t s) {
@@ -482,13 +487,13 @@ class Scheduler {
 
   // A variable of a raised loop is needed no more once the body has used it, unless it is handed on
   // as it is; and its last value once the loop is over, unless somebody uses it there.
-  void ReleaseVariable(int i, const std::vector<int>& users, bool handed_on,
-                       const std::vector<int>& item_of, std::vector<std::vector<int32_t>>* after) {
+  void ReleaseVariable(int i, const Few& users, bool handed_on, const std::vector<int>& item_of,
+                       std::vector<Few>* after) {
     const int loop = graph_.nodes[i].value_loop;
     const int32_t s = scheduled_.slot_of[i];
     const int end = scheduled_.loops[loop].second;
     int last = -1;
-    std::vector<int> outside;
+    Few outside;
     for (const int u : users) {
       if (scheduled_.position[u] > end) {
         outside.push_back(u);
@@ -513,13 +518,13 @@ class Scheduler {
 
   // Which inputs the kernel of node i may write over: those that are dropped after it. What lies in
   // the arena PlanMemory has seen to.
-  void NoteLastUses(int i, const std::vector<int32_t>& dropped, int item) {
+  void NoteLastUses(int i, const Few& dropped, int item) {
     const PlanNode& n = graph_.nodes[i];
     if (n.def == nullptr || !n.device->is_host()) return;
     const auto overwritten = [&](size_t in) {
       return absl::c_linear_search(n.def->in_place, static_cast<int>(in));
     };
-    std::vector<int32_t> last_uses;
+    Few last_uses;
     for (size_t in = 0; in < n.inputs.size(); ++in) {
       const int32_t s = slot(n.inputs[in]);
       if (!overwritten(in) || !absl::c_linear_search(dropped, s)) continue;
@@ -535,7 +540,7 @@ class Scheduler {
 
   // The user that runs last, if the order of all users is known; an unused value is dropped by the
   // node that made it. -1 if it is not known, or for feeds that nobody uses.
-  int LastUser(const std::vector<int>& users, int producer) const {
+  int LastUser(const Few& users, int producer) const {
     if (users.empty()) return runs(producer) ? producer : -1;
     const int task = scheduled_.task_of[users[0]];
     int last = users[0];
@@ -547,10 +552,10 @@ class Scheduler {
   }
 
   // A writer of the variable that runs after all these users.
-  int WriterAfter(int variable, const std::vector<int>& users) const {
+  int WriterAfter(int variable, const Few& users) const {
     if (variable < 0) return -1;
     for (const int i : scheduled_.order) {
-      const std::vector<int>& written = scheduled_.written_by[i];
+      const Few& written = scheduled_.written_by[i];
       if (std::find(written.begin(), written.end(), variable) == written.end()) continue;
       const auto& extra = scheduled_.overtaken[i];
       const bool after_all = std::all_of(users.begin(), users.end(), [&](int u) {
@@ -561,7 +566,7 @@ class Scheduler {
     return -1;
   }
 
-  const PlanGraph& graph_;
+  PlanGraph graph_;
   const PlanEnvironment& env_;
   Plan& plan_;
   const int count_;
@@ -601,8 +606,8 @@ Kernel Scheduler::InternalKernel(const PlanNode& n) const {
 
 }  // namespace
 
-absl::Status Schedule(const PlanGraph& graph, const PlanEnvironment& env, Plan* plan) {
-  return Scheduler(graph, env, plan).Run();
+absl::Status Schedule(PlanGraph graph, const PlanEnvironment& env, Plan* plan) {
+  return Scheduler(std::move(graph), env, plan).Run();
 }
 
 }  // namespace weir

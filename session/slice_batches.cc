@@ -328,7 +328,7 @@ class BatchSlicing : public Fusion {
     PlanNode n = NewNode((*step)->node());
     n.def = &SlicedStep::Def();
     n.inputs = std::move(inputs);
-    n.shapes = layout.results;
+    n.shapes.assign(layout.results.begin(), layout.results.end());
     n.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
     n.cost_ns = cost_ns;
     const int id = static_cast<int>(plan_.nodes.size());

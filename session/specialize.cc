@@ -162,9 +162,8 @@ class Specializer {
   }
 
   absl::Status Op(PlanNode& n) {
-    std::vector<Shape> inputs;
-    std::vector<const HandleData*> handles;
-    inputs.reserve(n.inputs.size());
+    absl::InlinedVector<Shape, 2> inputs;
+    absl::InlinedVector<const HandleData*, 2> handles;
     AssumeCarries(n);
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
@@ -201,8 +200,8 @@ class Specializer {
     return fed == fed_handles_.end() ? nullptr : &fed->second;
   }
 
-  void InferShapes(PlanNode& n, const std::vector<Shape>& inputs,
-                   const std::vector<const HandleData*>& handles) {
+  void InferShapes(PlanNode& n, absl::Span<const Shape> inputs,
+                   absl::Span<const HandleData* const> handles) {
     n.shapes.clear();
     for (int i = 0; i < n.node->num_outputs(); ++i)
       n.shapes.push_back(trusts_graph_ ? n.node->output_shape(i) : Shape::UnknownRank());
@@ -223,7 +222,7 @@ class Specializer {
 
   int IndexOf(const PlanNode& n) const { return static_cast<int>(&n - plan_.nodes.data()); }
 
-  static double CostByBytes(const PlanNode& n, const std::vector<Shape>& inputs) {
+  static double CostByBytes(const PlanNode& n, absl::Span<const Shape> inputs) {
     constexpr double kNsPerByte = 0.12, kNsPerNode = 50;
     double bytes = 0;
     const auto add = [&](const Shape& shape, DataType type) {
@@ -238,7 +237,7 @@ class Specializer {
   }
 
   // Shape, ShapeN, Size and Rank of a tensor whose shape is known do not need the tensor.
-  bool FoldShapeOf(PlanNode& n, const std::vector<Shape>& inputs) {
+  bool FoldShapeOf(PlanNode& n, absl::Span<const Shape> inputs) {
     const std::string& op = n.node->op_name();
     const bool shape = op == "Shape" || op == "ShapeN";
     if (!shape && op != "Size" && op != "Rank") return false;
@@ -292,7 +291,7 @@ class Specializer {
   }
 
   // The kernel that computes the node on the CPU; none if there is no such kernel, or it waits.
-  std::optional<Kernel> HostKernel(const PlanNode& n, const std::vector<Shape>& inputs) const {
+  std::optional<Kernel> HostKernel(const PlanNode& n, absl::Span<const Shape> inputs) const {
     if (n.device->is_host()) return n.kernel.run() ? std::optional(n.kernel) : std::nullopt;
     const KernelDef* def = env_.kernels.Find(*n.node, kCpu);
     if (def == nullptr) return std::nullopt;
@@ -301,7 +300,7 @@ class Specializer {
     return *std::move(kernel);
   }
 
-  void Fold(PlanNode& n, const std::vector<Shape>& input_shapes) {
+  void Fold(PlanNode& n, absl::Span<const Shape> input_shapes) {
     const std::optional<Kernel> kernel = HostKernel(n, input_shapes);
     if (!kernel) return;
     const int num_inputs = static_cast<int>(n.inputs.size()), num_outputs = n.node->num_outputs();

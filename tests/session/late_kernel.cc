@@ -251,9 +251,10 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
     if (node_.op().shape_fn()) {
       handles.resize(inputs.size());
       HostValues known(values);
-      ShapeContext context(node_, std::move(inputs), std::move(handles), known);
+      ShapeContext context(node_, inputs, handles, known);
       if (!node_.op().shape_fn()(context).ok()) return std::nullopt;
-      shapes = context.outputs();  // what a file says of shapes may be wrong
+      // What a file says of shapes may be wrong.
+      shapes.assign(context.outputs().begin(), context.outputs().end());
     }
     for (int i = 0; i < num_outputs(); ++i) {
       if (!shapes[i].IsFullyDefined() && !IsRef(node_.output_type(i))) return std::nullopt;
