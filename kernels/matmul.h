@@ -76,6 +76,8 @@ class PackedMatMul {
   struct Packed;
   std::shared_ptr<const Packed> Pack(ThreadPool& pool, const MatMulArgs& args,
                                      const Tensor& b) const;
+  std::shared_ptr<const Packed> PackOnce(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
+                                         const Tensor& b);
 
   // What a step has brought last: between steps a program may write to a tensor that it feeds, so
   // that nothing is known of one from the step before. If B lasts, all steps count as one.
@@ -93,6 +95,7 @@ class PackedMatMul {
   Seen& Of(int64_t step_id);            // needs the lock
 
   const Weight weight_;
+  std::mutex packing_;    // held while B is packed: who needs it as well waits
   std::mutex mutex_;      // guards what follows
   bool refused_ = false;  // a lasting weight could not be packed, or not be kept
   std::array<Seen, kMostSteps> seen_;

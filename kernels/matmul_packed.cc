@@ -116,6 +116,29 @@ PackedMatMul::Seen& PackedMatMul::Of(int64_t step_id) {
   return oldest;
 }
 
+// Slices of a batch meet a weight for the first time all at once.
+std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::PackOnce(ThreadPool& pool,
+                                                                   int64_t step_id,
+                                                                   const MatMulArgs& g,
+                                                                   const Tensor& b) {
+  const std::lock_guard<std::mutex> packing(packing_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Seen& seen = Of(step_id);
+    if (seen.Is(g, b) && seen.packed != nullptr) return seen.packed;
+  }
+  const std::shared_ptr<const Packed> packed = Pack(pool, g, b);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Seen& seen = Of(step_id);
+  if (weight_ == Weight::kLasting && !packed->panels.initialized()) {
+    refused_ = true;
+    seen = Seen{};
+  } else if (seen.Is(g, b)) {
+    seen.packed = packed;
+  }
+  return packed;
+}
+
 absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& g,
                                        const float* a, const Tensor& b, float* c, bool adds,
                                        FinishBlock finish) {
@@ -135,19 +158,7 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
     }
     packed = seen.packed;
   }
-  if (packed == nullptr) {
-    packed = Pack(pool, g, b);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Seen& seen = Of(step_id);
-    if (seen.Is(g, b) && seen.packed != nullptr) {
-      packed = seen.packed;  // another thread was faster
-    } else if (lasts && !packed->panels.initialized()) {
-      refused_ = true;
-      seen = Seen{};
-    } else if (seen.Is(g, b)) {
-      seen.packed = packed;
-    }
-  }
+  if (packed == nullptr) packed = PackOnce(pool, step_id, g, b);
   if (!packed->panels.initialized()) return false;
   WEIR_RETURN_IF_ERROR(MultiplyPacked(pool, g, a, packed->panels, c, adds, finish));
   return true;

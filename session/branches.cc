@@ -274,6 +274,10 @@ std::vector<Conditions> FindConditions(const PlanGraph& plan) {
 }
 
 void FindBranches(PlanGraph& plan) {
+  const auto branches = [](const PlanNode& n) {
+    return IsSwitch(n) || (n.def != nullptr && n.def->accepts_dead);
+  };
+  if (plan.loops.empty() && std::none_of(plan.nodes.begin(), plan.nodes.end(), branches)) return;
   BranchFinder finder(plan);
   finder.Run();
   for (size_t i = 0; i < plan.nodes.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 #include <thread>
 
 // How a step runs. Everything was decided by the plan: the items of a task are called one after
@@ -276,8 +277,8 @@ absl::Status Executor::RunFrame(Frame& frame) {
     absl::Status status;
     try {  // out here: around each item it would take a tenth of a small one's time
       status = frame.step.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
-    } catch (const std::bad_alloc&) {
-      status = NoMemory(frame, frame.running);
+    } catch (const std::exception& e) {
+      status = Thrown(frame, frame.running, e);
     }
     return WaitForStreams(frame, std::move(status));
   }
@@ -296,13 +297,18 @@ absl::Status Executor::WaitForStreams(Frame& frame, absl::Status status) const {
 }
 
 // Kernels have no status for small memory that they need besides their results: std::bad_alloc
-// comes out of them, from whatever thread of a loop it was.
-absl::Status Executor::NoMemory(const Frame& frame, int32_t item) const {
+// comes out of them, or std::length_error, from whatever thread of a loop it was. Any other
+// exception is a fault of the kernel, but no reason for a program to end.
+absl::Status Executor::Thrown(const Frame& frame, int32_t item, const std::exception& e) const {
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
+                         dynamic_cast<const std::length_error*>(&e) != nullptr;
+  const absl::Status status =
+      no_memory
+          ? absl::ResourceExhaustedError(
+                "OOM: there is no memory for what the kernel needs besides its results")
+          : absl::InternalError(absl::StrCat("The kernel has thrown an exception: ", e.what()));
   const Item& failed = plan_->items[item];
-  return AtNode(*failed.named, *failed.device,
-                absl::ResourceExhaustedError("OOM: there is no memory for what the kernel needs "
-                                             "besides its results"),
-                frame.step.call);
+  return AtNode(*failed.named, *failed.device, status, frame.step.call);
 }
 
 template <bool kTrace>
@@ -312,11 +318,11 @@ absl::Status Executor::RunSequence(Frame& frame) {
     if (frame.step.cancellation->cancelled()) return frame.step.cancellation->status();
     if (frame.step.deadline && Clock::now() > *frame.step.deadline)
       return TimedOut(frame.step.timeout);
+    frame.running = i;
     if (plan_->items[i].mark != Item::Mark::kNone) {
       WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
       continue;
     }
-    frame.running = i;
     if constexpr (kTrace) {
       std::optional<NodeTrace> record = BeginTrace(frame, i);
       if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
@@ -611,8 +617,8 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
     std::optional<NodeTrace> record = BeginTrace(frame, i);
     try {
       if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
-    } catch (const std::bad_alloc&) {
-      Fail(frame, NoMemory(frame, i));
+    } catch (const std::exception& e) {
+      Fail(frame, Thrown(frame, i, e));
     }
     EndTrace(frame, i, std::move(record));
     ++i;
@@ -622,7 +628,7 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
 
 // True if the item has finished already and the task may go on; otherwise `done` posts the rest of
 // the task. Which of the two comes second, the return of the kernel or the call of `done`, goes on:
-// the exchange decides.
+// the exchange decides. A kernel that has thrown an exception is done, whatever it calls later.
 bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
@@ -638,18 +644,26 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
     release(item);
     return true;
   }
-  const auto second = std::make_shared<std::atomic<bool>>(false);
-  plan_->run_async[item.run_async](
-      frame.contexts[i], [this, &frame, t, i, second, release](absl::Status s) {
-        const Item& done_item = plan_->items[i];
-        if (!s.ok()) {
-          Fail(frame, AtNode(*done_item.named, *done_item.device, s, frame.step.call));
-        } else {
-          release(done_item);
-        }
-        if (second->exchange(true, std::memory_order_acq_rel)) Post(frame, t, i + 1);
-      });
-  return second->exchange(true, std::memory_order_acq_rel);
+  enum class Came { kNone, kOne, kException };
+  const auto came = std::make_shared<std::atomic<Came>>(Came::kNone);
+  const auto done = [this, &frame, t, i, came, release](absl::Status s) {
+    if (came->load(std::memory_order_acquire) == Came::kException) return;
+    const Item& done_item = plan_->items[i];
+    if (!s.ok()) {
+      Fail(frame, AtNode(*done_item.named, *done_item.device, s, frame.step.call));
+    } else {
+      release(done_item);
+    }
+    if (came->exchange(Came::kOne, std::memory_order_acq_rel) == Came::kOne) Post(frame, t, i + 1);
+  };
+  try {
+    plan_->run_async[item.run_async](frame.contexts[i], done);
+  } catch (const std::exception& e) {
+    came->store(Came::kException, std::memory_order_release);
+    Fail(frame, Thrown(frame, i, e));
+    return true;
+  }
+  return came->exchange(Came::kOne, std::memory_order_acq_rel) == Came::kOne;
 }
 
 void Executor::FinishTask(Frame& frame, int32_t t) {

@@ -73,7 +73,7 @@ class Executor {
   absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>
   absl::Status RunSequence(Frame& frame);
-  absl::Status NoMemory(const Frame& frame, int32_t item) const;
+  absl::Status Thrown(const Frame& frame, int32_t item, const std::exception& e) const;
   absl::Status RunItem(Frame& frame, int32_t item);
   absl::StatusOr<int32_t> PassMark(Frame& frame, int32_t item) const;
   absl::StatusOr<int32_t> EndIteration(Frame& frame, int32_t item) const;

@@ -86,8 +86,8 @@ class LoopFinder {
       PlanNode& in = plan_.nodes[v.node];
       if (in.value_loop == kUnknown) in.loop = in.value_loop = n.loop;
     }
-    if (n.is_enter()) return Enter(n);
-    if (n.is_exit()) {
+    if (n.Is("Enter", "RefEnter")) return Enter(n);
+    if (n.Is("Exit", "RefExit")) {
       if (n.loop < 0)
         return InvalidArgument("Node ", n.node->Label(), " leaves a loop, but is in none");
       n.value_loop = plan_.loops[n.loop].parent;
@@ -119,9 +119,10 @@ class LoopFinder {
 
 }  // namespace
 
-bool PlanNode::is_enter() const { return Is("Enter", "RefEnter"); }
+// They are what goes from loop to loop, and graphs have few loops.
+bool PlanNode::is_enter() const { return loop != value_loop && Is("Enter", "RefEnter"); }
 
-bool PlanNode::is_exit() const { return Is("Exit", "RefExit"); }
+bool PlanNode::is_exit() const { return loop != value_loop && Is("Exit", "RefExit"); }
 
 // In all of these, outer loops have smaller numbers.
 bool PlanGraph::IsInside(int loop, int outer) const {

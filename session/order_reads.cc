@@ -94,6 +94,10 @@ class ReadOrder {
 
 }  // namespace
 
-absl::Status OrderReads(PlanGraph& plan) { return ReadOrder(plan).Run(); }
+absl::Status OrderReads(PlanGraph& plan) {
+  if (std::none_of(plan.nodes.begin(), plan.nodes.end(), IsReferenceVariable))
+    return absl::OkStatus();
+  return ReadOrder(plan).Run();
+}
 
 }  // namespace weir

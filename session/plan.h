@@ -95,7 +95,7 @@ struct PlanNode {
   bool Is(const Names&... ops) const {
     return kind == Kind::kOp && ((node->op_name() == ops) || ...);
   }
-  // Enter and RefEnter, Exit and RefExit.
+  // Enter and RefEnter, Exit and RefExit, once FindLoops has set the loops.
   bool is_enter() const;
   bool is_exit() const;
   // Something is done for it in a step: it is not fed, and not known.

@@ -19,7 +19,8 @@ struct RowOp {
 };
 
 // Nothing for a node that does not, or of which too little is known: the shapes of the inputs and
-// of output 0, and axes and shapes that are inputs. The node has an output.
+// of output 0, and axes and shapes that are inputs. The node has an output; what is said of rows is
+// said of output 0 alone.
 std::optional<RowOp> FindRowOp(const PlanGraph& plan, const PlanNode& n);
 
 }  // namespace weir

@@ -317,7 +317,7 @@ class Scheduler {
     Item item;
     item.mark = mark;
     item.loop = loop;
-    item.node = &InternalNode("_Wait", DT_FLOAT);
+    item.node = item.named = &InternalNode("_Wait", DT_FLOAT);
     item.device = env_.devices[0].get();
     plan_.items.push_back(std::move(item));
   }

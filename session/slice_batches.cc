@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,7 +11,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/scope.h"
-#include "weir/core/shape_context.h"
 #include "weir/session/fusion.h"
 #include "weir/session/row_ops.h"
 #include "weir/session/sliced_step.h"
@@ -19,9 +19,10 @@
 // writes 77 MB for a layer and reads them back for the next one, from memory, while an image's
 // share stays in the cache; and every layer ends with threads that wait for each other. So what
 // lies between two values of a batch becomes one node, _BatchSlices, that takes one slice of the
-// batch after the other through all layers, a slice a thread (sliced_step.h). What a step then
-// needs of memory does not grow with the batch. (Alwani et al., "Fused-layer CNN accelerators",
-// 2016, and the patches of MCUNetV2, Lin et al. 2021, go further and cut images.)
+// batch after the other through all layers, a slice a thread (sliced_step.h). Of what a step then
+// needs of memory only what goes in and what comes out grows with the batch. (Alwani et al.,
+// "Fused-layer CNN accelerators", 2016, and the patches of MCUNetV2, Lin et al. 2021, go further
+// and cut images.)
 //
 // Regions. A node belongs to one if it is a RowOp (row_ops.h), runs on the host once a step, and
 // nothing but values ties it to others. Two such nodes are in the same region if one takes the
@@ -29,17 +30,21 @@
 // value goes from it to a node outside and from there back, as the mean over a batch that is taken
 // from its rows does, then the region would have to wait for itself. So each node has a level, one
 // more than those of the nodes whose regions have been left on some way to it, and only nodes of
-// one level are joined.
+// one level are joined. A node that waits, as one that takes from a queue does, may wait for
+// another one of the step without any edge between them: only nodes that come after the same ones
+// of these are joined.
 //
 // Plans with loops stay as they are, since edges that go round are cut in a plan, and levels would
 // not see them; and steps that write to variables, since a region that reads one before and one
 // after a write would have to be in two places.
 //
-// Slices. Weights are read anew for every slice. The rows of a slice are the fewest that make as
-// many bytes as the weights have, so that the reading does not cost what the cache saves; they
-// divide the batch, so that there is one plan for all slices; and the slices come out even among
-// the threads. Where that can't be had, where the values fit the caches anyway (kLargest), or where
-// much of what is made is needed outside (training), the region stays as it is.
+// Slices. Weights are read anew for every slice, and those that do not last are packed anew. The
+// rows of a slice are the fewest that make as many bytes as the weights have (kPacked times as
+// many), so that this does not cost what the cache saves, and at least kSmallest, which is worth
+// running a plan for; they divide the batch, so that there is one plan for all slices; and the
+// slices come out even among the threads. Where that can't be had, where the values fit the caches
+// anyway (kLargest), or where much of what is made is needed outside (training), the region stays
+// as it is.
 //
 // The region is a plan of its own for the shapes of a slice, with Specialize and what comes after
 // this pass. Constants are constants there, so batch norms are folded and filters are kept packed;
@@ -49,10 +54,17 @@ namespace weir {
 
 namespace {
 
-constexpr int64_t kLargest = int64_t{16} << 20;  // bytes of values that are left to the caches
+constexpr double kLargest = 16 << 20;  // bytes of values that are left to the caches
+constexpr double kSmallest = 1 << 20;  // bytes of the values of a slice
+constexpr double kPacked = 4;          // to read a weight and to pack it, in readings
+constexpr int kMostWaiting = 64;       // nodes that wait
+constexpr double kMostSlices = 1 << 30;
+constexpr int64_t kMostTried = 65536;  // divisors of a batch
 
-int64_t BytesOf(const Shape& shape, DataType type) {
-  return shape.num_elements() * static_cast<int64_t>(ElementSize(BaseType(type)));
+// Of what no machine holds, too.
+double BytesOf(const Shape& shape, DataType type) {
+  return static_cast<double>(shape.num_elements()) *
+         static_cast<double>(ElementSize(BaseType(type)));
 }
 
 struct Region {
@@ -77,6 +89,7 @@ class BatchSlicing : public Fusion {
   // True if the plan has changed.
   bool Run() {
     if (!plan_.loops.empty() || plan_.writes_state || !MayPay()) return false;
+    if (absl::c_count_if(plan_.nodes, Waits) > kMostWaiting) return false;
     FindRowOps();
     FindRegions();
     FindTies();
@@ -96,10 +109,15 @@ class BatchSlicing : public Fusion {
     double bytes = 0;
     for (const PlanNode& n : plan_.nodes) {
       if (n.removed || n.shapes.empty() || !n.shapes[0].IsFullyDefined()) continue;
-      bytes += static_cast<double>(BytesOf(n.shapes[0], n.type(0)));
+      bytes += BytesOf(n.shapes[0], n.type(0));
     }
     return bytes >= kLargest;
   }
+
+  static bool Waits(const PlanNode& n) { return !n.removed && n.kernel.is_async(); }
+
+  // Takes values, in a step: what is folded still has its inputs.
+  static bool Takes(const PlanNode& n) { return !n.removed && !n.is_constant(0); }
 
   bool MaySlice(const PlanNode& n) const {
     if (!IsFusable(n) || n.may_be_dead || n.loop >= 0 || !n.controls.empty() || !n.kernel.run())
@@ -124,7 +142,7 @@ class BatchSlicing : public Fusion {
       if (v.node >= 0 && v.output != 0) ops_[v.node].reset();
     };
     for (const PlanNode& n : plan_.nodes) {
-      if (n.removed) continue;
+      if (!Takes(n)) continue;
       for (const int control : n.controls) ops_[control].reset();
       for (const PlanValue& v : n.inputs) use(v);
     }
@@ -144,6 +162,8 @@ class BatchSlicing : public Fusion {
   void FindRegions() {
     const int count = static_cast<int>(ops_.size());
     std::vector<int> level(count, 0), leader(count);
+    std::vector<uint64_t> after(count, 0);  // which of the nodes that wait, a bit each
+    int waiting = 0;
     const auto leader_of = [&](int i) {
       while (leader[i] != i) i = leader[i] = leader[leader[i]];
       return i;
@@ -151,15 +171,21 @@ class BatchSlicing : public Fusion {
     for (int i = 0; i < count; ++i) {
       leader[i] = i;
       const PlanNode& n = plan_.nodes[i];
-      if (n.removed) continue;
+      if (!Takes(n)) continue;
+      if (Waits(n)) after[i] = uint64_t{1} << waiting++;
+      for (const PlanValue& v : n.inputs) after[i] |= after[v.node];
+      for (const int control : n.controls) after[i] |= after[control];
+      const auto joined = [&](size_t k) {
+        return IsJoined(i, k) && after[n.inputs[k].node] == after[i];
+      };
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const int maker = n.inputs[k].node;
-        level[i] = std::max(level[i], level[maker] + (ops_[maker] && !IsJoined(i, k) ? 1 : 0));
+        level[i] = std::max(level[i], level[maker] + (ops_[maker] && !joined(k) ? 1 : 0));
       }
       for (const int control : n.controls) level[i] = std::max(level[i], level[control]);
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const int maker = n.inputs[k].node;
-        if (IsJoined(i, k) && level[maker] == level[i]) leader[leader_of(i)] = leader_of(maker);
+        if (joined(k) && level[maker] == level[i]) leader[leader_of(i)] = leader_of(maker);
       }
     }
     std::vector<int> led(count, -1);  // by leader: its region
@@ -184,7 +210,7 @@ class BatchSlicing : public Fusion {
     };
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.removed) continue;
+      if (!Takes(n)) continue;
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const PlanValue& v = n.inputs[k];
         if (region_of_[i] >= 0 && region_of_[v.node] == region_of_[i]) continue;
@@ -198,7 +224,7 @@ class BatchSlicing : public Fusion {
 
   // 0 if the region is better left as it is.
   int64_t RowsOfSlice(const Region& region) const {
-    int64_t values = 0, results = 0, weights = 0;
+    double values = 0, results = 0, weights = 0;
     for (const int i : region.nodes) {
       const PlanNode& n = plan_.nodes[i];
       if (ops_[i]->makes_values) values += BytesOf(n.shapes[0], n.type(0));
@@ -206,16 +232,26 @@ class BatchSlicing : public Fusion {
     for (const int i : region.results)
       results += BytesOf(plan_.nodes[i].shapes[0], plan_.nodes[i].type(0));
     for (const Region::Argument& a : region.arguments) {
-      if (!a.cut) weights += BytesOf(ShapeOf(a.value), plan_.nodes[a.value.node].type(0));
+      if (a.cut) continue;
+      const bool lasts = ConstantOf(a.value) != nullptr || plan_.IsLasting(a.value);
+      weights += BytesOf(ShapeOf(a.value), TypeOf(a.value)) * (lasts ? 1 : kPacked);
     }
     if (values < kLargest || results > values / 4) return 0;
     const int64_t threads = env_.pool.num_threads();
-    for (int64_t rows = 1; rows <= region.rows / 2; ++rows) {
-      const int64_t slices = region.rows / rows, turns = (slices + threads - 1) / threads;
-      const bool is_even = turns * threads * 8 <= slices * 9;
-      if (region.rows % rows == 0 && is_even && values / slices >= weights) return rows;
+    const auto is_even = [threads](int64_t slices) {
+      const int64_t turns = (slices + threads - 1) / threads;
+      return turns * threads * 8 <= slices * 9;
+    };
+    const auto most =
+        static_cast<int64_t>(std::min(values / std::max(weights, kSmallest), kMostSlices));
+    int64_t slices = 1;
+    for (int64_t d = 1; d <= kMostTried && d <= region.rows / d; ++d) {
+      if (region.rows % d != 0) continue;
+      for (const int64_t number : {d, region.rows / d}) {
+        if (number <= most && is_even(number)) slices = std::max(slices, number);
+      }
     }
-    return 0;
+    return slices == 1 ? 0 : region.rows / slices;
   }
 
   // ---- the node of a region
@@ -323,6 +359,7 @@ class BatchSlicing : public Fusion {
     const absl::StatusOr<std::shared_ptr<SlicedStep>> step =
         SlicedStep::Make(*std::move(inner), feed_shapes, env_, layout,
                          {name, feed_types, result_types, std::move(ops)});
+    assert(!absl::IsInternal(step.status()));  // a RowOp that is none
     if (!step.ok()) return;
 
     PlanNode n = NewNode((*step)->node());
@@ -345,7 +382,7 @@ class BatchSlicing : public Fusion {
     };
     for (PlanNode& n : plan_.nodes) {
       for (PlanValue& v : n.inputs) take(v);
-      if (n.removed) n.inputs.clear();
+      if (!Takes(n)) n.inputs.clear();
     }
     for (PlanValue& v : plan_.fetches) take(v);
     for (PlanGraph::Carry& c : plan_.carries) take(c.next);

@@ -1,6 +1,8 @@
 #include "weir/session/sliced_step.h"
 
+#include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
@@ -104,13 +106,15 @@ absl::Status SlicedStep::Run(KernelContext& c) {
   std::atomic<bool> failed{false};
   std::mutex mutex;
   absl::Status status;
-  c.pool().ForEach(static_cast<int>(layout_.results[0].dim(0) / layout_.rows), [&](int slice) {
+  const auto run = [&](int slice) {
     if (failed.load(std::memory_order_relaxed)) return;
     const absl::Status s = RunSlice(c, step, slice, results);
     if (s.ok()) return;
     const std::lock_guard<std::mutex> lock(mutex);
     if (!failed.exchange(true)) status = s;
-  });
+  };
+  const auto slices = static_cast<int>(layout_.results[0].dim(0) / layout_.rows);
+  c.pool().ForEach(slices, run);
   return status;
 }
 
@@ -125,6 +129,10 @@ absl::Status SlicedStep::RunSlice(const KernelContext& c, const TracedStep& step
   WEIR_RETURN_IF_ERROR(executor_.RunWithin(step, args, &made));
   for (size_t k = 0; k < results.size(); ++k) {
     Tensor rows = results[k]->Slice(begin, end);
+    if (made[k].shape() != rows.shape()) {
+      return absl::InternalError(absl::StrCat("A slice has shape ", made[k].shape().ToString(),
+                                              " and not ", rows.shape().ToString()));
+    }
     std::memcpy(rows.raw(), made[k].raw(), rows.num_bytes());
   }
   return absl::OkStatus();

@@ -319,7 +319,7 @@ class Specializer {
     KernelContext context(*n.node, *env_.devices[0], step_, binding);
     try {
       if (!kernel->run()(context).ok()) return;
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       return;
     }
     for (int i = 0; i < num_outputs; ++i) {
