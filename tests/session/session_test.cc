@@ -1,6 +1,7 @@
 #include "weir/session/session.h"
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -188,6 +189,37 @@ TEST(Session, KernelErrorsNameTheNode) {
   const absl::Status s = session.Run({{x, Tensor::Vector<int32_t>({1})}}, {y}).status();
   EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(s.message()), HasSubstr("ratio"));
+}
+
+TEST(Session, ExceptionsOfKernelsAreErrorsOfTheirNodes) {
+  OpRegistry ops(&BuiltinOps());
+  KernelRegistry kernels(&BuiltinKernels());
+  for (const char* op : {"Throw", "ThrowLater"}) {
+    ops.Add(
+        OpSpec(op).In("x: float").Out("y: float").Stateful().InferShape(SameShape).Doc("Fails."));
+  }
+  kernels.Add("Throw", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext&) -> absl::Status { throw std::runtime_error("no way"); });
+  });
+  kernels.Add("ThrowLater", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext&, const Kernel::Done&) { throw std::length_error("too long"); });
+  });
+  Graph g(ops);
+  const Output x = Placeholder(g, DT_FLOAT, {2});
+  const Output now = AddOp("Throw", {x}), later = AddOp("ThrowLater", {x});
+  for (const int threads : {1, 2}) {
+    Session session = Start(g, {.num_threads = threads, .kernels = &kernels});
+    const Feeds feeds = {{x, Tensor::Vector<float>({1, 2})}};
+    for (int i = 0; i < 2; ++i) {
+      const absl::Status thrown = session.Run(feeds, {now}).status();
+      EXPECT_EQ(thrown.code(), absl::StatusCode::kInternal) << thrown;
+      EXPECT_THAT(std::string(thrown.message()), HasSubstr("Throw (node Throw)"));
+      EXPECT_THAT(std::string(thrown.message()), HasSubstr("no way"));
+      const absl::Status late = session.Run(feeds, {later}).status();
+      EXPECT_EQ(late.code(), absl::StatusCode::kResourceExhausted) << late;
+      EXPECT_THAT(std::string(late.message()), HasSubstr("ThrowLater (node ThrowLater)"));
+    }
+  }
 }
 
 TEST(Session, TypeWithoutAKernelIsAnInvalidArgument) {

@@ -16,6 +16,7 @@
 #include "weir/ops/initializers.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
+#include "weir/ops/queue.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
 
@@ -241,6 +242,34 @@ TEST(BatchSlices, RunInManyStepsAtOnce) {
   }
   for (std::thread& t : callers) t.join();
   for (const Tensors& out : got) ExpectNear(out, want);
+}
+
+// A slice is worth running a plan for, however small a row is.
+TEST(BatchSlices, AreNotSmall) {
+  constexpr int64_t kRows = 1 << 20;
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 8});
+  const Output y = ReduceMax(Softmax(x), {1});
+  const Ran ran = RunOnce(g, {{x, Random({kRows, 8}, 1)}}, {y}, {.num_threads = 2});
+  EXPECT_GT(ran.times.at("Softmax"), 1);
+  EXPECT_LE(ran.times.at("Softmax"), 64);
+}
+
+// A dequeue waits for the enqueue of what has been computed, although no edge says so: a region
+// around both would wait for itself.
+TEST(BatchSlices, DoNotWaitForThemselves) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {kImages, kSide, kSide, kChannels});
+  const Output y = Layer(Layer(Layer(x, Filter(g, 2)), Filter(g, 3)), Filter(g, 4));
+  const Output rows = ReduceMean(y, {1, 2});
+  const Queue queue = Queue::Fifo(g, 100, {DT_FLOAT}, {.shapes = {{kChannels}}});
+  const Operation enqueue = queue.EnqueueMany({rows});
+  const Output sum = Relu(rows) + queue.DequeueMany(static_cast<int32_t>(kImages))[0];
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  Session session = *Session::Create(g, {.num_threads = 2});
+  const absl::StatusOr<Tensors> out = session.Run({{x, Images()}}, {ReduceMax(sum, {1})}, {enqueue},
+                                                  {.timeout = std::chrono::seconds(20)});
+  EXPECT_TRUE(out.ok()) << out.status();
 }
 
 }  // namespace
