@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
+
 // Which nodes may stand in a branch that is not taken, and so be skipped? All others need no
 // looking at their inputs while a step runs, and may be folded into constants.
 //
@@ -98,8 +100,7 @@ class BranchFinder {
       n = &plan_.nodes[n->inputs[0].node];
     }
     return n->loop >= 0 && n->Is("Merge") && n->controls.empty() &&
-           std::any_of(n->inputs.begin(), n->inputs.end(),
-                       [this](const PlanValue& v) { return IsCarry(v); });
+           absl::c_any_of(n->inputs, [this](auto& v) { return IsCarry(v); });
   }
 
   bool IsCarry(const PlanValue& v) const {
@@ -161,13 +162,13 @@ class BranchFinder {
   // The conditions on which at least one of a node's inputs is there.
   Conditions Any(int id) const {
     const PlanNode& n = plan_.nodes[id];
+    const bool goes_round = absl::c_any_of(n.inputs, [this](auto& v) { return IsCarry(v); });
+    if (goes_round && !regular_[n.loop]) return Own(id);
     std::vector<Conditions> ways;
     for (const PlanValue& v : n.inputs) {
-      if (!IsCarry(v)) {
-        ways.push_back(ThereIf(v));
-      } else if (!regular_[n.loop]) {
-        return Own(id);
-      }
+      if (IsCarry(v)) continue;  // there in the iterations that the value which enters is not
+      ways.push_back(ThereIf(v));
+      if (!goes_round && EntersOnce(plan_.nodes[v.node])) Add(Own(v.node), &ways.back());
     }
     constexpr size_t kMostWays = 16;
     if (ways.size() > kMostWays) return Own(id);

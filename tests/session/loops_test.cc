@@ -398,6 +398,22 @@ TEST_F(LoopsTest, AMergeThatNothingEntersIsDead) {
   EXPECT_THAT(std::string(s.message()), HasSubstr("does not have value"));
 }
 
+// In the second iteration it has nothing to take, so that the loop neither goes on nor is left.
+TEST_F(LoopsTest, AMergeThatNothingComesRoundToIsDead) {
+  for (const bool twice : {true, false}) {
+    const std::string frame = twice ? "f" : "g";
+    const Output enter = Enter(Const(g_, 1.f), frame), limit = Enter(Const(g_, 100.f), frame);
+    const Output merge = Merge({enter, enter}).output;
+    const Output limits = Merge({limit, twice ? limit : Enter(Const(g_, 90.f), frame)}).output;
+    const SwitchResult go = Switch(merge, LoopCond(merge < limits));
+    const Output next = NextIteration(go.on_true + limits);
+    ASSERT_TRUE(g_.SetInput(merge.node, 1, next).ok());
+    const absl::Status s = Try({Exit(go.on_false)}).status();
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr("does not have value"));
+  }
+}
+
 TEST_F(LoopsTest, MergesOfSeveralValuesThatGoRound) {
   // Two back edges into one Merge: the value doubles while it is below 10, then grows by 100 once.
   const Output enter = Enter(Const(g_, 1.f), "f");
