@@ -9,6 +9,7 @@
 #include "weir/core/file.h"
 #include "weir/core/tensor.h"
 #include "weir/core/tensor_slice.h"
+#include "weir/core/thread_pool.h"
 
 // Checkpoints on disk: named tensors in TensorFlow's formats. A bundle (V2) with prefix P is an
 // index, P.index, and one data file or several, P.data-SSSSS-of-NNNNN; one of the older V1 is a
@@ -25,12 +26,17 @@ class BundleWriter {
  public:
   // Makes the directory of `prefix` if only that is missing; NOT_FOUND with the path if its parent
   // is missing too, INVALID_ARGUMENT for an empty prefix.
+  // With a pool, large tensors' checksums are computed while their bytes are handed to the system.
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(
-      const std::string& prefix, Durability durability = Durability::kSynced);
+      const std::string& prefix, Durability durability = Durability::kSynced,
+      ThreadPool* pool = nullptr);
   ~BundleWriter();
   BundleWriter(const BundleWriter&) = delete;
   BundleWriter& operator=(const BundleWriter&) = delete;
 
+  // A hint, before the first tensor, that there will be so many bytes of them: without it large
+  // bundles take half as long again.
+  void Reserve(uint64_t bytes);
   // Tensors lie in the data file in the order they are added; TensorFlow adds them sorted by name.
   // The tensor is in host memory and of any plain type, or of strings. INVALID_ARGUMENT for an
   // empty name, a name that came before, or resources; UNIMPLEMENTED for variants.

@@ -7,6 +7,7 @@
 #include "weir/core/file.h"
 #include "weir/core/tensor.h"
 #include "weir/core/tensor_slice.h"
+#include "weir/core/thread_pool.h"
 
 // The parts of a bundle, for its writer, reader and verifier.
 namespace weir::internal {
@@ -41,8 +42,10 @@ absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::stri
 // "w", or "w, slice 0,2:-" for the key of a part.
 std::string DescribeBundleKey(absl::string_view key);
 
-// Appends a tensor's elements; sets offset, size and crc of the entry.
-absl::Status WriteTensorData(const Tensor& tensor, BufferedFile* file, BundleEntry* entry);
+// Appends a tensor's elements; sets offset, size and crc of the entry. With a pool, the checksum of
+// a large one is computed meanwhile.
+absl::Status WriteTensorData(const Tensor& tensor, BufferedFile* file, ThreadPool* pool,
+                             BundleEntry* entry);
 // The elements of an entry without slices, checked. `key` is for messages.
 absl::StatusOr<Tensor> ReadTensorData(const ReadableFile& file, const BundleEntry& entry,
                                       bool big_endian, absl::string_view key);

@@ -16,6 +16,9 @@ using internal::BundleIndexName;
 
 namespace {
 
+// Of a synced bundle so much is written before it is started on its way to the disk.
+constexpr uint64_t kStartSync = uint64_t{64} << 20;
+
 using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
 // Writes an index under a temporary name.
@@ -44,7 +47,9 @@ absl::Status DuplicateKey(absl::string_view key) {
 struct BundleWriter::Impl {
   std::string prefix, data_path, index_path;  // the paths are temporary
   Durability durability = Durability::kSynced;
+  ThreadPool* pool = nullptr;
   std::unique_ptr<BufferedFile> data;
+  uint64_t started = 0;  // bytes on their way to the disk
   Entries entries;
   absl::Status status;
   bool finished = false;
@@ -56,7 +61,8 @@ struct BundleWriter::Impl {
 BundleWriter::BundleWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::string& prefix,
-                                                                   Durability durability) {
+                                                                   Durability durability,
+                                                                   ThreadPool* pool) {
   if (prefix.empty()) return InvalidArgument("the path of a checkpoint is empty");
   const std::string directory = DirectoryOf(prefix);
   if (!Files().IsDirectory(directory)) {
@@ -68,6 +74,7 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::st
   auto impl = std::make_unique<Impl>();
   impl->prefix = prefix;
   impl->durability = durability;
+  impl->pool = pool;
   impl->data_path = TemporaryName(BundleDataName(prefix, 0, 1));
   impl->index_path = TemporaryName(BundleIndexName(prefix));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, Files().Create(impl->data_path));
@@ -89,11 +96,17 @@ absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor
   BundleEntry entry;
   entry.dtype = tensor.dtype();
   entry.shape = tensor.shape();
-  WEIR_RETURN_IF_ERROR(Annotate(internal::WriteTensorData(tensor, data.get(), &entry),
+  WEIR_RETURN_IF_ERROR(Annotate(internal::WriteTensorData(tensor, data.get(), pool, &entry),
                                 internal::DescribeBundleKey(key)));
+  if (durability == Durability::kSynced && data->size() - started >= kStartSync) {
+    data->StartSync();
+    started = data->size();
+  }
   entries.emplace(std::string(key), std::move(entry));
   return absl::OkStatus();
 }
+
+void BundleWriter::Reserve(uint64_t bytes) { impl_->data->Reserve(bytes); }
 
 absl::Status BundleWriter::Add(absl::string_view name, const Tensor& tensor) {
   if (impl_->status.ok()) impl_->status = impl_->Add(name, tensor);

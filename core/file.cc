@@ -34,6 +34,14 @@ absl::Status BufferedFile::Append(absl::string_view data) {
   return absl::OkStatus();
 }
 
+void BufferedFile::Reserve(uint64_t size) {
+  if (status_.ok()) file_->Reserve(size);
+}
+
+void BufferedFile::StartSync() {
+  if (status_.ok()) file_->StartSync();
+}
+
 absl::Status BufferedFile::Flush() {
   if (status_.ok() && !buffer_.empty()) status_ = file_->Append(buffer_);
   buffer_.clear();

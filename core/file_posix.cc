@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,8 +40,25 @@ class PosixWritableFile : public WritableFile {
       const ssize_t n = Retry([&] { return write(fd_, data.data(), data.size()); });
       if (n < 0) return Failed("cannot write", path_);
       data.remove_prefix(static_cast<size_t>(n));
+      size_ += n;
     }
     return absl::OkStatus();
+  }
+
+  void Reserve(uint64_t size) override {
+    struct statvfs disk;
+    if (size == 0 || fstatvfs(fd_, &disk) != 0 || size / disk.f_frsize >= disk.f_bavail) return;
+    const auto bytes = static_cast<off_t>(size);
+    if (Retry([&] { return fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes); }) == 0) {
+      reserved_ = bytes;
+    } else {
+      GiveBack();  // a disk that others filled meanwhile: what there was has been taken
+    }
+  }
+
+  void StartSync() override {
+    sync_file_range(fd_, started_, size_ - started_, SYNC_FILE_RANGE_WRITE);
+    started_ = size_;
   }
 
   absl::Status Sync() override {
@@ -49,14 +67,22 @@ class PosixWritableFile : public WritableFile {
   }
 
   absl::Status Close() override {
+    if (reserved_ > size_) GiveBack();
     const int result = close(fd_);
     fd_ = -1;
     return result == 0 ? absl::OkStatus() : Failed("cannot close", path_);
   }
 
  private:
+  // Blocks beyond the end of the file. If that fails they stay, which is no error of the file's.
+  void GiveBack() {
+    if (ftruncate(fd_, size_) != 0) return;
+  }
+
   const std::string path_;
   int fd_;
+  off_t size_ = 0, reserved_ = 0;
+  off_t started_ = 0;  // how far StartSync has come
 };
 
 class PosixReadableFile : public ReadableFile {

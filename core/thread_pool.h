@@ -39,7 +39,8 @@ class ThreadPool {
   // returns when all are done. `cost` is an estimate of nanoseconds per index: loops under about 20
   // us run inline, pieces are not smaller than about 10 us and not more than a few a thread. Pieces
   // begin at multiples of `align`. Each thread begins with its own part of [0, n): one loop after
-  // another over the same range finds what the last one made in the caches of the same cores.
+  // another over the same range finds what the last one made in the caches of the same cores. The
+  // first exception of a piece is rethrown here, when no piece runs any more.
   void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body,
                    int64_t align = 1);
 
@@ -48,8 +49,8 @@ class ThreadPool {
   void ForEach(int n, absl::FunctionRef<void(int)> body);
 
   // For a thread that has handed its work to the pool and waits for the end of it: takes pieces of
-  // any loops until `done()` is true, and sleeps while there are none. `done` is asked anew after
-  // each piece and whenever something is scheduled, looped over, or Wake is called. False if the
+  // any loops until `done()` is true, and sleeps while there are none. (A piece may be a whole slice
+  // of another step's batch.) `done` is asked anew after each piece and whenever something is scheduled, looped over, or Wake is called. False if the
   // deadline came first.
   bool HelpUntil(absl::FunctionRef<bool()> done,
                  std::optional<std::chrono::steady_clock::time_point> deadline = {});

@@ -55,7 +55,13 @@ absl::Status Save(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
   WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer,
-                        BundleWriter::Create(prefix, DurabilityOf(c.node())));
+                        BundleWriter::Create(prefix, DurabilityOf(c.node()), &c.pool()));
+  uint64_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    const Tensor& tensor = c.input(3 + i);
+    if (IsPlain(tensor.dtype())) bytes += tensor.num_bytes();
+  }
+  writer->Reserve(bytes);
   for (int i = 0; i < count; ++i) {
     WEIR_ASSIGN_OR_RETURN(const SavedSlice s, ToSave(names[i], specs[i], c.input(3 + i)));
     WEIR_RETURN_IF_ERROR(writer->AddSlice(s.name, s.shape, s.slice, s.tensor));

@@ -353,8 +353,10 @@ bool PlanGraph::IsLasting(PlanValue value) const {
     const PlanNode& n = nodes[value.node];
     if (n.is_constant(value.output) || n.Is("Const")) return true;
     if (n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp")) {
-      const PlanValue& variable = n.inputs[0];
-      return !writes_state && nodes[variable.node].is_constant(variable.output);
+      // Of the graph, or of those that the arguments of a function name.
+      const PlanNode& variable = nodes[n.inputs[0].node];
+      return !writes_state && (variable.is_constant(n.inputs[0].output) ||
+                               variable.kind == PlanNode::Kind::kFeed);
     }
     if (!n.Is("Identity")) return n.lasts;
     value = n.inputs[0];

@@ -14,6 +14,7 @@ using ::testing::IsEmpty;
 using testing::MakeTempDirectory;
 using testing::PatternStrings;
 using testing::PatternTensor;
+using testing::ReadBytes;
 
 // Writes (name, tensor) rows.
 absl::Status Save(const std::string& prefix,
@@ -21,6 +22,29 @@ absl::Status Save(const std::string& prefix,
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer, BundleWriter::Create(prefix));
   for (const auto& [name, tensor] : rows) WEIR_RETURN_IF_ERROR(writer->Add(name, tensor));
   return writer->Finish();
+}
+
+// Checksums by another thread, room set aside, the disk begun early: the same bytes.
+TEST(Bundle, BytesDoNotDependOnHowTheyAreWritten) {
+  std::vector<std::pair<std::string, Tensor>> rows;
+  for (int i = 0; i < 20; ++i)
+    rows.emplace_back(absl::StrCat("large", i), PatternTensor(DT_FLOAT, Shape({1000003 + i}), i));
+  rows.emplace_back("small", PatternTensor(DT_INT64, Shape({7}), 1));
+  rows.emplace_back("strings", PatternStrings(Shape({300}), 2));
+  const std::string plain = MakeTempDirectory("bundle") + "/m";
+  ASSERT_TRUE(Save(plain, rows).ok());
+  ThreadPool pool(3);
+  for (const Durability durability : {Durability::kSynced, Durability::kUnsynced}) {
+    for (const uint64_t reserved : {uint64_t{0}, uint64_t{1000}, uint64_t{100} << 20}) {
+      const std::string prefix = MakeTempDirectory("bundle") + "/m";
+      const auto writer = *BundleWriter::Create(prefix, durability, &pool);
+      writer->Reserve(reserved);
+      for (const auto& [name, tensor] : rows) ASSERT_TRUE(writer->Add(name, tensor).ok());
+      ASSERT_TRUE(writer->Finish().ok());
+      for (const char* part : {".index", ".data-00000-of-00001"})
+        EXPECT_EQ(ReadBytes(prefix + part), ReadBytes(plain + part)) << part << reserved;
+    }
+  }
 }
 
 std::unique_ptr<CheckpointReader> Open(const std::string& prefix) {

@@ -70,6 +70,8 @@ class DeadlyFile : public WritableFile {
     files_->Count();
     return base_->Append(data);
   }
+  void Reserve(uint64_t size) override { base_->Reserve(size); }
+  void StartSync() override { base_->StartSync(); }
   absl::Status Sync() override {
     files_->Count();
     return base_->Sync();

@@ -43,6 +43,28 @@ TEST(File, ReadsAtAnyPlaceAndSaysWhereTheFileEnds) {
   EXPECT_EQ(*(*file)->ReadSome(UINT64_MAX - 2, 8, bytes), 0u);
 }
 
+// Room that was set aside is no part of the file, and what of it is left over is given back.
+TEST(File, ReservedRoomIsNoPartOfTheFile) {
+  const std::string path = MakeTempDirectory("file") + "/f";
+  const std::unique_ptr<WritableFile> file = *Files().Create(path);
+  constexpr uint64_t kReserved = uint64_t{8} << 20;
+  file->Reserve(uint64_t{1} << 60);  // more than there is: nothing is set aside
+  struct stat info;
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_blocks, 0);
+  file->Reserve(kReserved);
+  ASSERT_TRUE(file->Append("abc").ok());
+  file->StartSync();
+  EXPECT_EQ(ReadBytes(path), "abc");
+  ASSERT_TRUE(file->Append("def").ok());
+  file->StartSync();
+  ASSERT_TRUE(file->Sync().ok());
+  ASSERT_TRUE(file->Close().ok());
+  EXPECT_EQ(ReadBytes(path), "abcdef");
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_LT(static_cast<uint64_t>(info.st_blocks) * 512, kReserved / 2);
+}
+
 TEST(BufferedFile, SmallPiecesBecomeOneWriteAndLargeOnesKeepTheirOrder) {
   MemoryFileSystem files;
   BufferedFile file(*files.Create("/f"));
