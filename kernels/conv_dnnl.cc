@@ -531,7 +531,7 @@ absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx,
                                               const std::shared_ptr<const DnnlConvPlan>& plan,
                                               const ConvOperands& operands) {
   const Shape shape({plan->packed_floats()});
-  const bool keeps = lasting_filter_ && KeptWeight::CanKeep(*operands.filter);
+  const bool keeps = lasting_filter_ && kept_.CanKeep(*operands.filter);
   const auto pack = [&]() -> absl::StatusOr<Tensor> {
     WEIR_ASSIGN_OR_RETURN(Tensor packed, keeps ? Tensor::Allocate(HostAllocator(), DT_FLOAT, shape)
                                                : ctx.AllocateTemp(DT_FLOAT, shape));

@@ -160,7 +160,7 @@ absl::StatusOr<bool> WinogradConv::Run(KernelContext& ctx, const ConvShape& s,
   if (pass_ == ConvPass::kBackpropFilter || !Fits(s)) return false;
   const Problem p = Make(pass_, s, o);
   ThreadPool& pool = ctx.pool();
-  const bool keeps = lasting_filter_ && KeptWeight::CanKeep(*o.filter);
+  const bool keeps = lasting_filter_ && kept_.CanKeep(*o.filter);
   if (!Pays(p, s.batch, s.flops(), !keeps)) return false;
   if (!AllFinite(pool, p.images, s.batch * p.g.in_height * p.g.in_width * p.g.in_channels))
     return false;

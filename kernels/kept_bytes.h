@@ -37,6 +37,27 @@ class KeptBytes {
   int64_t bytes_ = 0;
 };
 
+// Whether what is kept is used often enough. A weight that training updates in every step (by a
+// plan that writes to nothing itself, such as a function's) would be packed anew each time, and
+// copied by each update, since it is held. After some in a row that were hardly used, nothing is to
+// be kept any more. For one thread at a time.
+class KeptUses {
+ public:
+  // Another one is kept from now on.
+  void Change() {
+    if (changes_++ > 0) rarely_used_ = uses_ < kFewest ? rarely_used_ + 1 : 0;
+    uses_ = 0;
+  }
+  // Beyond the first.
+  void Use() { uses_ = uses_ < kFewest ? uses_ + 1 : uses_; }
+  bool pays() const { return rarely_used_ < kMostRarelyUsed; }
+
+ private:
+  static constexpr int kFewest = 3, kMostRarelyUsed = 4;
+  int64_t changes_ = 0;
+  int uses_ = 0, rarely_used_ = 0;
+};
+
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_KEPT_BYTES_H_

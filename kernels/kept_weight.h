@@ -21,14 +21,14 @@ class KeptWeight {
   // `make` is called without a lock, by several threads perhaps.
   absl::StatusOr<Tensor> Get(const Tensor& weight, const std::shared_ptr<const void>& layout,
                              absl::FunctionRef<absl::StatusOr<Tensor>()> make);
-  // Whether it can be kept: memory of a step's arena has no owners.
-  static bool CanKeep(const Tensor& weight) {
-    return weight.buffer() && !weight.buffer()->transient();
-  }
+  // Whether it can be kept, which memory of a step's arena cannot, having no owners, and whether
+  // that pays.
+  bool CanKeep(const Tensor& weight);
 
  private:
   std::mutex mutex_;
   KeptBytes bytes_;
+  KeptUses uses_;
   Tensor weight_, made_;
   std::shared_ptr<const void> layout_;  // held: a pointer that is freed may come again
 };

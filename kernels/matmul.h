@@ -11,6 +11,7 @@
 #include "weir/core/status.h"
 #include "weir/core/tensor.h"
 #include "weir/core/thread_pool.h"
+#include "weir/kernels/kept_bytes.h"
 
 namespace weir {
 
@@ -97,7 +98,8 @@ class PackedMatMul {
   const Weight weight_;
   std::mutex packing_;    // held while B is packed: who needs it as well waits
   std::mutex mutex_;      // guards what follows
-  bool refused_ = false;  // a lasting weight could not be packed, or not be kept
+  bool refused_ = false;  // a lasting weight could not be packed, or is not worth keeping
+  KeptUses uses_;         // of a lasting weight
   std::array<Seen, kMostSteps> seen_;
   unsigned next_ = 0;
 };

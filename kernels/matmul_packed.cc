@@ -17,7 +17,8 @@
 // not come again in the next iteration is let go there, and the last one with the next step.
 //
 // A weight that lasts from step to step is packed at once, so that the first step rounds as all
-// others do, and let go when another one comes. Plans for other shapes have kernels of their own,
+// others do, and let go when another one comes; where that happens all the time, none is kept
+// (KeptUses). Plans for other shapes have kernels of their own,
 // which pack it once more: what all of them keep is bounded. Products of any number of rows take it
 // as it is packed for one of them.
 namespace weir {
@@ -152,9 +153,13 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
     const std::lock_guard<std::mutex> lock(mutex_);
     if (refused_) return false;
     Seen& seen = Of(step_id);
-    if (!seen.Is(g, b)) {
-      seen = Seen{step_id, g, b, nullptr};
-      if (!lasts) return false;
+    if (seen.Is(g, b)) {
+      uses_.Use();
+    } else {
+      uses_.Change();
+      refused_ = lasts && !uses_.pays();
+      seen = refused_ ? Seen{} : Seen{step_id, g, b, nullptr};
+      if (refused_ || !lasts) return false;
     }
     packed = seen.packed;
   }

@@ -355,8 +355,8 @@ bool PlanGraph::IsLasting(PlanValue value) const {
     if (n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp")) {
       // Of the graph, or of those that the arguments of a function name.
       const PlanNode& variable = nodes[n.inputs[0].node];
-      return !writes_state && (variable.is_constant(n.inputs[0].output) ||
-                               variable.kind == PlanNode::Kind::kFeed);
+      return !writes_state &&
+             (variable.is_constant(n.inputs[0].output) || variable.kind == PlanNode::Kind::kFeed);
     }
     if (!n.Is("Identity")) return n.lasts;
     value = n.inputs[0];

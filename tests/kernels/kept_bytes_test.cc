@@ -1,5 +1,6 @@
 #include "weir/kernels/kept_bytes.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
@@ -23,6 +24,18 @@ TEST(KeptBytes, NoMoreThanThereIsAreTakenAndAllComeBack) {
     EXPECT_EQ(KeptBytes(10).bytes(), 10);
   }
   EXPECT_EQ(KeptBytes(KeptBytes::kMost).bytes(), KeptBytes::kMost);
+}
+
+TEST(KeptUses, WhatIsHardlyEverUsedAgainIsNotWorthKeeping) {
+  KeptUses uses;
+  for (int change = 0; change < 100; ++change) {  // as by evaluations between epochs
+    uses.Change();
+    for (int use = 0; use < 3; ++use) uses.Use();
+    EXPECT_TRUE(uses.pays()) << change;
+  }
+  int change = 0;
+  for (; uses.pays() && change < 100; ++change) uses.Change();  // as by every step of training
+  EXPECT_THAT(change, testing::AllOf(testing::Gt(2), testing::Lt(10)));
 }
 
 // Weights that cannot stay packed are packed in each step, or not at all.

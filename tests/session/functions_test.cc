@@ -16,6 +16,7 @@
 #include "weir/ops/control_flow.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
+#include "weir/ops/nn.h"
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
 #include "weir/proto/graph.pb.h"
@@ -211,6 +212,48 @@ TEST_F(FunctionsTest, VariablesThatAreCapturedAreReadAndWritten) {
   EXPECT_EQ((*session.Run({v.value()}))[0].scalar<float>(), 5);
   ASSERT_TRUE(session.Run(Operation(y.node)).ok()) << "for its effect alone";
   EXPECT_EQ((*session.Run({v.value()}))[0].scalar<float>(), 7);
+}
+
+// Kernels of a body keep weights packed from call to call. Whoever writes to the variable must be
+// seen, whether weights stay for many calls or change before each.
+TEST_F(FunctionsTest, WeightsThatAFunctionReadsMayChange) {
+  const auto pattern = [](const Shape& shape, int seed) {
+    Tensor t(DT_FLOAT, shape);
+    for (int64_t i = 0; i < t.num_elements(); ++i)
+      t.data<float>()[i] = static_cast<float>((i * 7 + seed) % 5 - 2);  // no sum is rounded
+    return t;
+  };
+  const Shape filter_shape({3, 3, 8, 16}), matrix_shape({16, 64});
+  const Output filter_fed = Placeholder(g_, DT_FLOAT, filter_shape),
+               matrix_fed = Placeholder(g_, DT_FLOAT, matrix_shape);
+  const Variable filter = MakeVariable(filter_fed, {.name = "filter"});
+  const Variable matrix = MakeVariable(matrix_fed, {.name = "matrix"});
+  const Output image = Const(g_, pattern({1, 6, 6, 8}, 1));
+  const auto layers = [](const Output& x, const Output& f, const Output& m) {
+    return MatMul(Reshape(Conv2D(x, f), {-1, 16}), m);
+  };
+  const FunctionRef net =
+      Define("net", {DT_FLOAT, DT_RESOURCE, DT_RESOURCE}, [&](Graph&, const Outputs& a) {
+        const auto read = [](const Output& handle) {
+          return AddOp("ReadVariableOp", {handle}, {{"dtype", DT_FLOAT}});
+        };
+        return Outputs{layers(a[0], read(a[1]), read(a[2]))};
+      });
+  const Output called = Call(g_, net, {image, filter.handle(), matrix.handle()})[0];
+  const Output want = layers(image, filter_fed, matrix_fed);
+  Session session = *Session::Create(g_, {.num_threads = 2});
+  int seed = 0;
+  for (const int runs : {5, 1, 1, 1, 1, 1, 1, 1, 1, 5}) {
+    const Feeds feeds = {{filter_fed, pattern(filter_shape, ++seed)},
+                         {matrix_fed, pattern(matrix_shape, seed + 3)}};
+    ASSERT_TRUE(session.Run(feeds, Outputs{}, {filter.initializer(), matrix.initializer()}).ok());
+    const Tensor expected = (*session.Run(feeds, {want}))[0];
+    for (int run = 0; run < runs; ++run) {
+      const absl::StatusOr<Tensors> got = session.Run({called});
+      ASSERT_TRUE(got.ok()) << got.status();
+      EXPECT_TRUE(IdenticalTensors((*got)[0], expected)) << "weights " << seed << ", run " << run;
+    }
+  }
 }
 
 TEST_F(FunctionsTest, AnEffectThatNoResultNeedsHappens) {
