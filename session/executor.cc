@@ -511,7 +511,7 @@ std::vector<NodeTrace::Value> Describe(absl::Span<const int32_t> slots, const Te
 
 std::optional<NodeTrace> Executor::BeginTrace(const Frame& frame, int32_t i) const {
   const Item& item = plan_->items[i];
-  if (frame.step.trace == nullptr || item.runs_slices) return std::nullopt;
+  if (frame.step.trace == nullptr || item.has_items) return std::nullopt;
   const absl::Span<const int32_t> inputs(&plan_->indices[item.inputs], item.num_inputs);
   NodeTrace record{.node = item.node->name(),
                    .op = item.node->op_name(),

@@ -319,7 +319,7 @@ class MemoryPlanner {
   bool CanPlace(const PlanNode& n, int k) const {
     if (n.kind == PlanNode::Kind::kRead) return false;
     if (n.kind == PlanNode::Kind::kOp) {
-      if (n.node->op_name() == "ReadVariableOp") return false;
+      if (n.node->op_name() == "ReadVariableOp" || n.lasts) return false;
       if (AliasedInput(n, k) >= 0 && !graph_.IsLoopVariable(n)) return false;
       if (!IsPlain(n.node->output_type(k)) || IsRef(n.node->output_type(k))) return false;
       if (n.is_host_output(k) && !n.device->is_host()) return false;

@@ -16,6 +16,7 @@ absl::Status CheckOptimisations(const std::set<std::string>& names) {
                                                  "fast_algorithms",
                                                  "fusion",
                                                  "in_place",
+                                                 "lasting_values",
                                                  "memory_plan",
                                                  "no_ops",
                                                  "parallel_tasks",
@@ -51,6 +52,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   Simplify(graph, env);
   DropUnneeded(graph, env);
+  if (env.enabled("lasting_values")) WEIR_RETURN_IF_ERROR(KeepLasting(graph, env));
   if (env.enabled("batch_slices")) WEIR_RETURN_IF_ERROR(SliceBatches(graph, env));
   return FinishPlan(std::move(graph), feed_shapes, env);
 }

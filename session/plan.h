@@ -30,6 +30,7 @@
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
+//   KeepLasting        what depends on nothing but weights is computed once           keep_lasting.cc
 //   SliceBatches       layers take one slice of a batch after the other               slice_batches.cc
 //   Fuse               products take up what is done to their elements next,          fuse_products.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
@@ -67,7 +68,7 @@ struct PlanNode {
   bool may_be_dead = false;  // may stand in a branch that is not taken
   bool removed = false;
   bool in_body = false;  // in a raised loop: runs only if the LoopCond has been true
-  bool lasts = false;    // of a feed: what is fed lasts (PlanGraph::IsLasting)
+  bool lasts = false;    // of a feed, or what is computed from lasting values (IsLasting)
   // The loop that the node runs in, and the one that its outputs belong to (they differ for Enter
   // and Exit): positions in PlanGraph::loops, -1 for none.
   int loop = -1, value_loop = -1;
@@ -225,6 +226,10 @@ void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
 // one of a layer norm or softmax that is spelled out, and one of element-wise neighbours.
 void Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
+// Makes one node of those that depend on nothing but lasting values, after making more of them; it
+// runs them when a value has changed.
+absl::Status KeepLasting(PlanGraph& plan, const PlanEnvironment& env);
+
 // Makes one node of those that work on each row of a batch by itself; it runs them slice by slice.
 absl::Status SliceBatches(PlanGraph& plan, const PlanEnvironment& env);
 
@@ -276,8 +281,8 @@ struct alignas(64) Item {
   int32_t last_uses = 0;  // offset; slots of inputs whose memory an output may take over
   int32_t num_last_uses = 0;
   int32_t loop = -1;
-  int32_t run_async = -1;    // position in Plan::run_async
-  bool runs_slices = false;  // many times the items of a plan of its own, which are traced instead
+  int32_t run_async = -1;  // position in Plan::run_async
+  bool has_items = false;  // of a plan of its own, which are traced instead
   uint64_t host_outputs = 0;
   const Node* node = nullptr;
   // What errors name: the node itself, or the one for whose sake a pass has put it in.

@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/variable_access.h"
+#include "weir/session/kept_step.h"
 #include "weir/session/plan.h"
 #include "weir/session/sliced_step.h"
 
@@ -343,7 +344,7 @@ class Scheduler {
     Kernel kernel =
         n.kind == PlanNode::Kind::kOp ? std::move(graph_.nodes[i].kernel) : InternalKernel(n);
     item.is_async = kernel.is_async();
-    item.runs_slices = n.def == &SlicedStep::Def();
+    item.has_items = n.def == &SlicedStep::Def() || n.def == &KeptStep::Def();
     if (item.is_async) {
       item.run_async = static_cast<int32_t>(plan_.run_async.size());
       plan_.run_async.push_back(std::move(kernel).run_async());

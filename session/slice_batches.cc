@@ -10,7 +10,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "weir/core/scope.h"
 #include "weir/session/fusion.h"
 #include "weir/session/row_ops.h"
 #include "weir/session/sliced_step.h"
@@ -256,67 +255,42 @@ class BatchSlicing : public Fusion {
 
   // ---- the node of a region
 
-  PlanNode NewNode(const Node& node) const {
-    PlanNode n;
-    n.node = &node;
-    n.device = env_.devices[0].get();
-    return n;
-  }
-
   // The region for a slice. Its feeds are the arguments that are not constants there, which are
   // appended to `fed`.
   absl::StatusOr<PlanGraph> MakeInner(const Region& region, int64_t rows,
                                       std::vector<Region::Argument>* fed) const {
-    PlanGraph inner;
-    inner.made = std::make_shared<Graph>(env_.graph.ops());
-    const auto add_constant = [&](const Tensor& value, const std::string& name) {
-      const Node* const node = NodeBuilder(*inner.made, "Const")
-                                   .Name(name)
-                                   .Attr("value", value)
-                                   .Attr("dtype", value.dtype())
-                                   .Build();
-      if (node == nullptr) return;
-      inner.nodes.push_back(NewNode(*node));
-      inner.nodes.back().def = env_.kernels.Find(*node, kCpu);
-    };
-    std::map<Region::Argument, int> place_of_argument;
+    InnerPlan inner(env_);
+    std::map<Region::Argument, PlanValue> place_of_argument;
     std::map<int, int> place_of_node;
     for (const Region::Argument& argument : region.arguments) {
       const auto& [value, cut] = argument;
-      place_of_argument[argument] = static_cast<int>(inner.nodes.size());
       const Tensor* const constant = cut ? nullptr : ConstantOf(value);
       if (constant != nullptr) {
-        add_constant(*constant, plan_.nodes[value.node].node->name());
+        place_of_argument[argument] =
+            inner.AddConstant(*constant, plan_.nodes[value.node].node->name());
         continue;
       }
-      PlanNode feed = NewNode(InternalNode("_Read", TypeOf(value)));
-      feed.kind = PlanNode::Kind::kFeed;
-      feed.lasts = !cut && plan_.IsLasting(value);
-      inner.feeds.push_back({static_cast<int>(inner.nodes.size()), 0});
-      inner.nodes.push_back(std::move(feed));
+      place_of_argument[argument] = inner.AddFeed(TypeOf(value), !cut && plan_.IsLasting(value));
       fed->push_back(argument);
     }
     for (const int id : region.nodes) {
       const PlanNode& outer = plan_.nodes[id];
-      PlanNode n = NewNode(*outer.node);
-      n.def = outer.def;
+      absl::InlinedVector<PlanValue, 3> inputs;
       for (size_t k = 0; k < outer.inputs.size(); ++k) {
         const PlanValue& v = outer.inputs[k];
         if (k == 1 && ops_[id]->names_rows) {
-          n.inputs.push_back({static_cast<int>(inner.nodes.size()), 0});
-          add_constant(ShapeOfSlice(id, rows), "slice/" + outer.node->name());
+          inputs.push_back(
+              inner.AddConstant(ShapeOfSlice(id, rows), "slice/" + outer.node->name()));
         } else if (const auto inside = place_of_node.find(v.node); inside != place_of_node.end()) {
-          n.inputs.push_back({inside->second, v.output});
+          inputs.push_back({inside->second, v.output});
         } else {
-          n.inputs.push_back({place_of_argument.at({v, ops_[id]->cut[k]}), 0});
+          inputs.push_back(place_of_argument.at({v, ops_[id]->cut[k]}));
         }
       }
-      place_of_node[id] = static_cast<int>(inner.nodes.size());
-      inner.nodes.push_back(std::move(n));
+      place_of_node[id] = inner.AddNode(outer, std::move(inputs));
     }
-    for (const int result : region.results) inner.fetches.push_back({place_of_node.at(result), 0});
-    WEIR_RETURN_IF_ERROR(inner.made->TakeStatus());
-    return inner;
+    for (const int result : region.results) inner.AddFetch({place_of_node.at(result), 0});
+    return inner.Take();
   }
 
   DataType TypeOf(const PlanValue& v) const { return BaseType(plan_.nodes[v.node].type(v.output)); }
@@ -358,11 +332,13 @@ class BatchSlicing : public Fusion {
     const std::string& name = plan_.nodes[*region.results.rbegin()].node->name();
     const absl::StatusOr<std::shared_ptr<SlicedStep>> step =
         SlicedStep::Make(*std::move(inner), feed_shapes, env_, layout,
-                         {name, feed_types, result_types, std::move(ops)});
+                         {SlicedStep::Def().op, name, feed_types, result_types, std::move(ops)});
     assert(!absl::IsInternal(step.status()));  // a RowOp that is none
     if (!step.ok()) return;
 
-    PlanNode n = NewNode((*step)->node());
+    PlanNode n;
+    n.node = &(*step)->node();
+    n.device = env_.devices[0].get();
     n.def = &SlicedStep::Def();
     n.inputs = std::move(inputs);
     n.shapes.assign(layout.results.begin(), layout.results.end());

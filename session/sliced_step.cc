@@ -4,36 +4,9 @@
 #include <cstring>
 #include <mutex>
 
-#include "weir/core/scope.h"
-#include "weir/core/shape_context.h"
-
 namespace weir {
 
 namespace {
-
-constexpr char kOp[] = "_BatchSlices";
-
-// The op is no file's: its nodes only carry types.
-const OpRegistry& Ops() {
-  static const OpRegistry* const ops = [] {
-    auto* const made = new OpRegistry;
-    made->Add(OpSpec("_Source")
-                  .Out("y: T")
-                  .Attr("T: type")
-                  .InferShape(UnknownShape)
-                  .Doc("Stands for any value."));
-    made->Add(OpSpec(kOp)
-                  .In("args: Targs")
-                  .Out("results: Tresults")
-                  .Attr("Targs: list(type)")
-                  .Attr("Tresults: list(type)")
-                  .Attr("fused_ops: list(string)")
-                  .InferShape(UnknownShape)
-                  .Doc("Nodes that work on each row of a batch by itself."));
-    return made;
-  }();
-  return *ops;
-}
 
 // The pool of a slice: what runs side by side are the slices.
 ThreadPool& OneThread() {
@@ -51,7 +24,7 @@ PlanEnvironment WithOneThread(const PlanEnvironment& env) {
 const KernelDef& SlicedStep::Def() {
   static const KernelDef* const def = [] {
     auto* const made = new KernelDef;
-    made->op = kOp;
+    made->op = "_BatchSlices";
     return made;
   }();
   return *def;
@@ -59,13 +32,13 @@ const KernelDef& SlicedStep::Def() {
 
 SlicedStep::SlicedStep(std::unique_ptr<const Plan> plan, const PlanEnvironment& env, Layout layout)
     : layout_(std::move(layout)),
-      graph_(Ops()),
+      graph_(InnerPlanOps()),
       executor_(std::move(plan), OneThread(), env.resources) {}
 
 absl::StatusOr<std::shared_ptr<SlicedStep>> SlicedStep::Make(PlanGraph slice,
                                                              absl::Span<const Shape> feed_shapes,
                                                              const PlanEnvironment& env,
-                                                             Layout layout, Face face) {
+                                                             Layout layout, const Face& face) {
   const PlanEnvironment alone = WithOneThread(env);
   WEIR_RETURN_IF_ERROR(Specialize(slice, feed_shapes, alone));
   for (size_t k = 0; k < layout.results.size(); ++k) {
@@ -81,16 +54,7 @@ absl::StatusOr<std::shared_ptr<SlicedStep>> SlicedStep::Make(PlanGraph slice,
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan,
                         FinishPlan(std::move(slice), feed_shapes, alone));
   std::shared_ptr<SlicedStep> step(new SlicedStep(std::move(plan), env, std::move(layout)));
-  Outputs args;
-  for (const DataType type : face.feeds)
-    args.push_back(NodeBuilder(step->graph_, "_Source").Attr("T", type).BuildOutput());
-  step->node_ = NodeBuilder(step->graph_, kOp)
-                    .Name(face.name)
-                    .InputList(args)
-                    .Attr("Tresults", face.results)
-                    .Attr("fused_ops", face.fused_ops)
-                    .Build();
-  WEIR_RETURN_IF_ERROR(step->graph_.TakeStatus());
+  WEIR_ASSIGN_OR_RETURN(step->node_, MakeFace(face, step->graph_));
   return step;
 }
 

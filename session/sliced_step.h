@@ -2,10 +2,10 @@
 #define WEIR_SESSION_SLICED_STEP_H_
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "weir/session/executor.h"
+#include "weir/session/inner_plan.h"
 
 namespace weir {
 
@@ -19,19 +19,12 @@ class SlicedStep {
     std::vector<bool> cut;       // by feed: a slice of it is fed, or all of it
     std::vector<Shape> results;  // of the whole batch
   };
-  // What the one node shows of itself.
-  struct Face {
-    std::string name;
-    DataTypes feeds, results;
-    std::vector<std::string> fused_ops;
-  };
-
   // `slice`: the nodes, before all passes that follow from shapes. An error of these passes, or if
   // the results of a slice would not have the shapes that the layout says.
   static absl::StatusOr<std::shared_ptr<SlicedStep>> Make(PlanGraph slice,
                                                           absl::Span<const Shape> feed_shapes,
                                                           const PlanEnvironment& env, Layout layout,
-                                                          Face face);
+                                                          const Face& face);
   // Of nodes that run one.
   static const KernelDef& Def();
   const Node& node() const { return *node_; }

@@ -77,6 +77,7 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
       {"constant_folding"},
       {"fast_algorithms"},
       {"in_place"},
+      {"lasting_values"},
       {"memory_plan"},
       {"no_ops"},
       {"parallel_tasks"},

@@ -1,0 +1,47 @@
+#ifndef WEIR_SESSION_KEPT_STEP_H_
+#define WEIR_SESSION_KEPT_STEP_H_
+
+#include <memory>
+#include <mutex>
+
+#include "weir/kernels/kept_bytes.h"
+#include "weir/session/executor.h"
+#include "weir/session/inner_plan.h"
+
+namespace weir {
+
+// Nodes of a plan that depend on nothing but lasting values, as one kernel (keep_lasting.cc): run
+// once, and again when one of the values is another one. Meanwhile the values are held, so that
+// nobody writes to them. Thread-safe.
+class KeptStep {
+ public:
+  // `plan` before all passes that follow from shapes; an error of these passes.
+  static absl::StatusOr<std::shared_ptr<KeptStep>> Make(PlanGraph plan,
+                                                        absl::Span<const Shape> feed_shapes,
+                                                        const PlanEnvironment& env,
+                                                        const Face& face);
+  // Of nodes that run one.
+  static const KernelDef& Def();
+  const Node& node() const { return *node_; }
+
+  // To be called by an Executor's item alone, whose step is a TracedStep.
+  absl::Status Run(KernelContext& c);
+
+ private:
+  KeptStep(std::unique_ptr<const Plan> plan, const PlanEnvironment& env);
+  // Empty if nothing is kept for what the kernel is given.
+  Tensors Find(const KernelContext& c);
+  void Keep(const Tensors& args, const Tensors& results);
+
+  Graph graph_;  // has the node
+  const Node* node_ = nullptr;
+  Executor executor_;
+  std::mutex mutex_;  // guards what follows
+  Tensors args_, results_;
+  KeptBytes bytes_;
+  KeptUses uses_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_KEPT_STEP_H_
