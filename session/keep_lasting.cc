@@ -34,6 +34,7 @@ namespace weir {
 namespace {
 
 constexpr int64_t kLargest = int64_t{64} << 20;  // bytes of a value
+constexpr double kWorthIt = 2000;                // nanoseconds of all nodes, to look at the values
 
 class LastingValues : public Fusion {
  public:
@@ -45,7 +46,10 @@ class LastingValues : public Fusion {
     for (PlanNode& n : plan_.nodes) n.lasts = n.lasts || DependsOnLasting(n);
     const size_t before = plan_.nodes.size();
     if (env_.enabled("fusion")) FoldFactors();
-    return Keep() || plan_.nodes.size() != before;
+    const bool folded = plan_.nodes.size() != before;
+    if (Keep(folded)) return true;
+    for (PlanNode& n : plan_.nodes) n.lasts = n.lasts && n.kind != PlanNode::Kind::kOp;
+    return folded;
   }
 
  private:
@@ -120,7 +124,7 @@ class LastingValues : public Fusion {
       } else if (op == "Add" || op == "AddV2") {
         if (IsOfChannels(n, last)) MakeBias(id, last);
         return;
-      } else if (absl::StartsWith(op, "FusedBatchNorm")) {
+      } else if (n.Is("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")) {
         if (last == conv) SpellOut(id, conv);
         return;
       } else {
@@ -255,7 +259,8 @@ class LastingValues : public Fusion {
 
   // ---- the node that keeps
 
-  bool Keep() {
+  // What has been folded into filters is to be kept in any case.
+  bool Keep(bool folded) {
     const int count = static_cast<int>(plan_.nodes.size());
     std::vector<bool> needed(count, false);  // by one that does not last
     const auto need = [&](const PlanValue& v) {
@@ -276,7 +281,9 @@ class LastingValues : public Fusion {
         Collect(id, &inside, &nodes);
       }
     }
-    if (results.empty()) return false;
+    double cost_ns = 0;
+    for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
+    if (results.empty() || (!folded && cost_ns < kWorthIt)) return false;
     return ReplaceAll(results, nodes);
   }
 

@@ -1,5 +1,7 @@
 #include "weir/session/kept_step.h"
 
+#include <algorithm>
+
 namespace weir {
 
 const KernelDef& KeptStep::Def() {
@@ -26,44 +28,48 @@ absl::StatusOr<std::shared_ptr<KeptStep>> KeptStep::Make(PlanGraph plan,
   return step;
 }
 
-Tensors KeptStep::Find(const KernelContext& c) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t k = 0; k < args_.size(); ++k) {
+bool KeptStep::Kept::IsFor(const KernelContext& c) const {
+  for (size_t k = 0; k < args.size(); ++k) {
     const Tensor& arg = c.input(static_cast<int>(k));
-    if (args_[k].raw() != arg.raw() || args_[k].shape() != arg.shape()) return {};
+    if (args[k].raw() != arg.raw() || args[k].shape() != arg.shape()) return false;
   }
-  if (!results_.empty()) uses_.Use();
-  return results_;
+  return true;
 }
 
-void KeptStep::Keep(const Tensors& args, const Tensors& results) {
+std::shared_ptr<const KeptStep::Kept> KeptStep::Find(const KernelContext& c) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (kept_ == nullptr || !kept_->IsFor(c)) return nullptr;
+  uses_.Use();
+  return kept_;
+}
+
+void KeptStep::Keep(const KernelContext& c, const Tensors& args, const Tensors& results) {
+  // Memory of a step's arena has no owners, and may have other values when it comes again.
+  const bool owned = std::all_of(args.begin(), args.end(), [](const Tensor& arg) {
+    return arg.buffer() && !arg.buffer()->transient();
+  });
   int64_t bytes = 0;
   for (const Tensor& t : results) bytes += static_cast<int64_t>(t.num_bytes());
   const std::lock_guard<std::mutex> lock(mutex_);
-  args_.clear();
-  results_.clear();
-  bytes_ = {};
+  if (kept_ != nullptr && kept_->IsFor(c)) return;  // by another step, meanwhile
+  kept_ = nullptr;
   uses_.Change();
-  for (const Tensor& arg : args) {
-    // Memory of a step's arena has no owners, and may have other values when it comes again.
-    if (!arg.buffer() || arg.buffer()->transient()) return;
-  }
-  if (!uses_.pays()) return;
-  bytes_ = KeptBytes(bytes);
-  if (bytes_.bytes() != bytes) return;
-  args_ = args;
-  results_ = results;
+  if (!owned || !uses_.pays()) return;
+  auto kept = std::make_shared<Kept>(Kept{args, results, KeptBytes(bytes)});
+  if (kept->bytes.bytes() == bytes) kept_ = std::move(kept);
 }
 
 absl::Status KeptStep::Run(KernelContext& c) {
-  Tensors results = Find(c);
-  if (results.empty()) {
-    Tensors args;
-    for (int k = 0; k < c.num_inputs(); ++k) args.push_back(c.input(k));
-    WEIR_RETURN_IF_ERROR(
-        executor_.RunWithin(static_cast<const TracedStep&>(c.step()), args, &results));
-    Keep(args, results);
+  if (const std::shared_ptr<const Kept> kept = Find(c)) {
+    for (size_t k = 0; k < kept->results.size(); ++k)
+      c.SetOutput(static_cast<int>(k), kept->results[k]);
+    return absl::OkStatus();
   }
+  Tensors args, results;
+  for (int k = 0; k < c.num_inputs(); ++k) args.push_back(c.input(k));
+  WEIR_RETURN_IF_ERROR(
+      executor_.RunWithin(static_cast<const TracedStep&>(c.step()), args, &results));
+  Keep(c, args, results);
   for (size_t k = 0; k < results.size(); ++k)
     c.SetOutput(static_cast<int>(k), std::move(results[k]));
   return absl::OkStatus();

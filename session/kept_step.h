@@ -29,16 +29,20 @@ class KeptStep {
 
  private:
   KeptStep(std::unique_ptr<const Plan> plan, const PlanEnvironment& env);
-  // Empty if nothing is kept for what the kernel is given.
-  Tensors Find(const KernelContext& c);
-  void Keep(const Tensors& args, const Tensors& results);
+  struct Kept {
+    Tensors args, results;
+    KeptBytes bytes;
+    bool IsFor(const KernelContext& c) const;
+  };
+  // Null if nothing is kept for what the kernel is given.
+  std::shared_ptr<const Kept> Find(const KernelContext& c);
+  void Keep(const KernelContext& c, const Tensors& args, const Tensors& results);
 
   Graph graph_;  // has the node
   const Node* node_ = nullptr;
   Executor executor_;
   std::mutex mutex_;  // guards what follows
-  Tensors args_, results_;
-  KeptBytes bytes_;
+  std::shared_ptr<const Kept> kept_;
   KeptUses uses_;
 };
 
