@@ -14,7 +14,7 @@ Every pass runs each program once, one after the other. A line of the table is o
 Weir's best value and the middle of its medians, the same of the peer that did best, and what one
 has to multiply the peer's speed by to get Weir's. --write puts the table into docs/benchmarks.md
 and all measurements into docs/benchmarks.json; what that has of other workloads stays, if it was
-measured on the same day and machine.
+measured on the same machine.
 """
 
 import argparse
@@ -58,7 +58,8 @@ def measure(flags, peer, graphs, out):
         command += ["--python", python]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with open(out) as file:
-        return with_starts(json.load(file)["measurements"])
+        rows = with_starts(json.load(file)["measurements"])
+    return [dict(row, date=str(datetime.date.today())) for row in rows]
 
 
 def with_starts(rows):
@@ -114,10 +115,10 @@ def family(row):
 
 
 def measured_before(workloads):
-    """What docs/benchmarks.json has of others than these, of today and this machine."""
+    """What docs/benchmarks.json has of others than these, of this machine."""
     with open(os.path.join(DOCS, "benchmarks.json")) as file:
         old = json.load(file)
-    if (old["date"], old["machine"]) != (str(datetime.date.today()), processor()):
+    if old["machine"] != processor():
         return []
     return [row for row in old["measurements"] if family(row) not in workloads]
 
@@ -125,8 +126,9 @@ def measured_before(workloads):
 def write(lines, rows, flags):
     workloads = sorted({family(row) for row in rows}, key=lambda name: int(name[1:]))
     peers = sorted({row["peer"] for row in rows} - {"weir"})
+    days = " to ".join(sorted({min(r["date"] for r in rows), max(r["date"] for r in rows)}))
     heading = "%s, %s; `run_suite.py --workloads %s --passes %d`; beside Weir ran %s:" % (
-        datetime.date.today(), processor(), ",".join(workloads), flags.passes, ", ".join(peers)
+        days, processor(), ",".join(workloads), flags.passes, ", ".join(peers)
     )  # fmt: skip
     path = os.path.join(DOCS, "benchmarks.md")
     with open(path) as file:
@@ -137,12 +139,10 @@ def write(lines, rows, flags):
         sys.exit("run_suite.py: %s has no place for the table: %s ... %s" % (path, BEGIN, END))
     with open(path, "w") as file:
         file.write("\n".join([before + BEGIN, "", heading, ""] + lines + ["", END]) + after)
-    keep = ("workload", "peer", "metric", "value", "unit", "median", "pass")
+    keep = ("workload", "peer", "metric", "value", "unit", "median", "pass", "date")
     with open(os.path.join(DOCS, "benchmarks.json"), "w") as file:
         measured = [json.dumps({k: row[k] for k in keep if k in row}) for row in rows]
-        head = '{"date": "%s", "machine": %s,\n "measurements": [\n  ' % (
-            datetime.date.today(), json.dumps(processor())
-        )  # fmt: skip
+        head = '{"machine": %s,\n "measurements": [\n  ' % json.dumps(processor())
         file.write(head + ",\n  ".join(measured) + "]}\n")
 
 
