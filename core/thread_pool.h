@@ -49,9 +49,9 @@ class ThreadPool {
   void ForEach(int n, absl::FunctionRef<void(int)> body);
 
   // For a thread that has handed its work to the pool and waits for the end of it: takes pieces of
-  // any loops until `done()` is true, and sleeps while there are none. (A piece may be a whole slice
-  // of another step's batch.) `done` is asked anew after each piece and whenever something is scheduled, looped over, or Wake is called. False if the
-  // deadline came first.
+  // any loops until `done()` is true, and sleeps while there are none. (A piece may be a whole
+  // slice of another step's batch.) `done` is asked anew after each piece and whenever something is
+  // scheduled, looped over, or Wake is called. False if the deadline came first.
   bool HelpUntil(absl::FunctionRef<bool()> done,
                  std::optional<std::chrono::steady_clock::time_point> deadline = {});
   // To be called when what a HelpUntil waits for has become true.

@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
-#include "weir/core/dtype.h"
+#include "weir/core/tensor.h"
 
 namespace weir {
 
 class KernelRegistry;
 
-// What the op _FusedElementwise can hold.
+// What the ops _FusedElementwise and _FusedReduction can hold.
 inline constexpr int kMostFusedOps = 64;
 inline constexpr int kMostFusedArguments = 12;
 
@@ -23,8 +23,14 @@ struct FusableOp {
 // Nothing for other ops.
 std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type);
 
+// Whether a node should be the end of a _FusedReduction: it is a Sum, Mean or the like of `axes`
+// over elements of the shape, which leaves few enough results for threads to share the work.
+bool IsFusableReduction(absl::string_view op, DataType type, const Shape& shape,
+                        const Tensor& axes);
+
 void AddFusedElementwiseKernels(KernelRegistry* r);
 void AddFusedLayerNormKernels(KernelRegistry* r);  // fused_layer_norm.cc
+void AddFusedReductionKernels(KernelRegistry* r);  // fused_reduction.cc
 
 }  // namespace weir
 

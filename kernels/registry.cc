@@ -30,6 +30,7 @@ const KernelRegistry& BuiltinKernels() {
     AddFillCpu(kernels);
     AddFunctionKernels(kernels);
     AddFusedLayerNormKernels(kernels);
+    AddFusedReductionKernels(kernels);
     AddGatherCpu(kernels);
     AddImageCodecKernels(kernels);
     AddImageCpu(kernels);

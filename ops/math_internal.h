@@ -42,6 +42,8 @@ Output SumTo(Output gradient, Output axes, Output shape);
 
 // ---- shape rules
 
+// x without `axes`, or with extents of 1 for them. INVALID_ARGUMENT for an axis out of range.
+absl::StatusOr<Shape> ShapeAfterReduction(const Shape& x, const Tensor& axes, bool keep_dims);
 // The product of two matrices that `transpose_a` and `transpose_b` may turn.
 absl::Status MatMulShape(ShapeContext& c);
 // Inputs 0 and 1 are data and the numbers of its segments, of which there are `count`.

@@ -41,6 +41,23 @@ absl::StatusOr<std::vector<bool>> ReducedDims(const Tensor& axes, int rank) {
   return reduced;
 }
 
+}  // namespace
+
+absl::StatusOr<Shape> ShapeAfterReduction(const Shape& x, const Tensor& axes, bool keep_dims) {
+  WEIR_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedDims(axes, x.rank()));
+  Shape out;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!reduced[i]) {
+      out.AddDim(x.dim(i));
+    } else if (keep_dims) {
+      out.AddDim(1);
+    }
+  }
+  return out;
+}
+
+namespace {
+
 absl::Status ReductionShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRankAtMost(1, 1).status());
   const Shape& x = c.input(0);
@@ -52,15 +69,7 @@ absl::Status ReductionShape(ShapeContext& c) {
     if (keep) c.set_output(0, Shape(std::vector<int64_t>(x.rank(), Shape::kUnknown)));
     return absl::OkStatus();
   }
-  WEIR_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedDims(*axes, x.rank()));
-  Shape out;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (!reduced[i]) {
-      out.AddDim(x.dim(i));
-    } else if (keep) {
-      out.AddDim(1);
-    }
-  }
+  WEIR_ASSIGN_OR_RETURN(Shape out, ShapeAfterReduction(x, *axes, keep));
   c.set_output(0, std::move(out));
   return absl::OkStatus();
 }

@@ -3,8 +3,8 @@
 
 // Products together with what is done to their elements: ops that a graph optimiser makes of
 // several nodes. Sessions make them of their own graphs (session/fuse_products.cc), and files that
-// TensorFlow's optimiser has written hold them; _FusedElementwise and _FusedLayerNorm are Weir's
-// own.
+// TensorFlow's optimiser has written hold them; _FusedElementwise, _FusedReduction and
+// _FusedLayerNorm are Weir's own.
 namespace weir {
 
 namespace {
@@ -16,12 +16,26 @@ OpSpec& WithFusedOps(OpSpec& spec) {
       .Attr("leakyrelu_alpha: float = 0.2");
 }
 
-absl::Status BroadcastAll(ShapeContext& c) {
+absl::StatusOr<Shape> BroadcastOfAll(ShapeContext& c) {
   Shape all = c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) {
     WEIR_ASSIGN_OR_RETURN(all, BroadcastShapes(all, c.input(i)));
   }
+  return all;
+}
+
+absl::Status ElementwiseShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(Shape all, BroadcastOfAll(c));
   c.set_output(0, std::move(all));
+  return absl::OkStatus();
+}
+
+absl::Status FusedReductionShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape all, BroadcastOfAll(c));
+  if (!all.has_rank()) return absl::OkStatus();
+  const Tensor axes = Tensor::Vector<int64_t>(c.attr<std::vector<int64_t>>("axes"));
+  WEIR_ASSIGN_OR_RETURN(Shape out, ShapeAfterReduction(all, axes, c.attr<bool>("keep_dims")));
+  c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
 
@@ -75,11 +89,24 @@ void AddFusedOps(OpRegistry* ops) {
                .Attr("fused_ops: list(string)")
                .Attr("operands: list(int)")
                .Attr("params: list(float)")
-               .InferShape(BroadcastAll)
+               .InferShape(ElementwiseShape)
                .Doc("Element-wise ops one after the other, the last one's result. Op i takes the "
                     "values operands[2i] and operands[2i + 1] (-1: it takes one): the args are "
                     "the first, the results of the ops follow. params are the ops' attributes, "
                     "such as the slope of LeakyRelu."));
+  ops->Add(OpSpec("_FusedReduction")
+               .In("args: N * T")
+               .Out("z: T")
+               .Attr("T: type")
+               .Attr("N: int >= 1")
+               .Attr("fused_ops: list(string)")
+               .Attr("operands: list(int)")
+               .Attr("params: list(float)")
+               .Attr("axes: list(int)")
+               .Attr("keep_dims: bool = false")
+               .InferShape(FusedReductionShape)
+               .Doc("The last of fused_ops, such as Sum or Mean, over axes of what the others "
+                    "make, which are those of a _FusedElementwise."));
   ops->Add(OpSpec("_FusedLayerNorm")
                .In("x: T, scale: num_scales * T, offset: num_offsets * T")
                .Out("y: T")

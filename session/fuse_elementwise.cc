@@ -9,18 +9,19 @@
 #include "weir/session/fusion.h"
 
 // Element-wise neighbours become one node, _FusedElementwise, whose kernel computes them tile by
-// tile (kernels/fused_elementwise.cc): memory is walked once, and a step has fewer nodes.
+// tile (kernels/tile_program.cc): memory is walked once, and a step has fewer nodes. A reduction
+// that they go into, a mean of squares say, ends the node, which is a _FusedReduction then.
 //
 // The nodes are visited users first. A node joins the region of its users if all of them are in
 // one: then its value is needed nowhere else, and the region can compute it. Otherwise it begins a
 // region of its own, whose result it is. So no value is computed twice, and the region stands in
-// the place of its last node, after everything that goes into it. All nodes of a region have the
-// shape of its result; a value of another shape, such as a vector that is added to every row, is an
-// argument. Nodes that wait for a control edge, or that are waited for or fetched, begin regions or
-// stay as they are.
+// the place of its last node, after everything that goes into it. A reduction always begins one.
+// All element-wise nodes of a region have one shape; a value of another shape, such as a vector
+// that is added to every row, is an argument. Nodes that wait for a control edge, or that are
+// waited for or fetched, begin regions or stay as they are.
 //
 // The kernel calls the same functions for the same elements as the kernels of the single nodes
-// would, so results are equal bit for bit.
+// would, so results are equal bit for bit, but for the rounding of sums in a reduction.
 namespace weir {
 
 namespace {
@@ -30,7 +31,10 @@ constexpr int64_t kLarge = 1024;
 constexpr size_t kFewestOfSmall = 3;
 
 struct Region {
-  Few nodes;                      // the result's first: users before what they use
+  int result = -1;  // the node: the first of `nodes`, or a reduction that they go into
+  bool reduces = false;
+  Shape shape;                    // of all nodes
+  Few nodes;                      // element-wise: users before what they use
   Few values;                     // nodes outside, output 0 of which is an argument so far
   std::vector<PlanValue> others;  // arguments that are other outputs
 };
@@ -43,13 +47,16 @@ class ElementwiseFusion : public Fusion {
     FindUsers();
     region_of_.assign(plan_.nodes.size(), -1);
     for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
-      if (!IsElementwise(id)) continue;
-      const int region = RegionOfUsers(id);
-      if (region < 0 || !Join(id, region)) Begin(id);
+      if (IsReduction(id)) {
+        Begin(id, true);
+      } else if (IsElementwise(id)) {
+        const int region = RegionOfUsers(id);
+        if (region < 0 || !Join(id, region)) Begin(id, false);
+      }
     }
-    for (Region& region : regions_) {
-      const int64_t elements = plan_.nodes[region.nodes[0]].shapes[0].num_elements();
-      if (region.nodes.size() >= (elements >= kLarge ? 2 : kFewestOfSmall)) Fuse(region);
+    for (const Region& region : regions_) {
+      const size_t nodes = region.nodes.size() + (region.reduces ? 1 : 0);
+      if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall)) Fuse(region);
     }
   }
 
@@ -60,6 +67,19 @@ class ElementwiseFusion : public Fusion {
     const bool is_sum =
         op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC";
     return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
+  }
+
+  bool IsReduction(int id) const {
+    const PlanNode& n = plan_.nodes[id];
+    if (n.inputs.size() != 2 || !IsFusable(n) || n.node->num_outputs() != 1 ||
+        !n.controls.empty()) {
+      return false;
+    }
+    const PlanValue& x = n.inputs[0];
+    const Tensor* const axes = ConstantOf(n.inputs[1]);
+    return axes != nullptr && !plan_.nodes[n.inputs[1].node].may_be_dead && x.output == 0 &&
+           ShapeOf(x).IsFullyDefined() && plan_.nodes[x.node].type(0) == n.node->output_type(0) &&
+           IsFusableReduction(n.node->op_name(), n.node->output_type(0), ShapeOf(x), *axes);
   }
 
   bool IsElementwise(int id) const {
@@ -95,16 +115,24 @@ class ElementwiseFusion : public Fusion {
     return region;
   }
 
-  void Begin(int id) {
+  void Begin(int id, bool reduces) {
     region_of_[id] = static_cast<int>(regions_.size());
-    regions_.emplace_back();
-    AddNode(id, &regions_.back());
+    Region& region = regions_.emplace_back();
+    region.result = id;
+    region.reduces = reduces;
+    if (reduces) {
+      region.values = {plan_.nodes[id].inputs[0].node};
+      region.shape = ShapeOf(plan_.nodes[id].inputs[0]);
+    } else {
+      region.shape = plan_.nodes[id].shapes[0];
+      AddNode(id, &region);
+    }
   }
 
   bool Join(int id, int number) {
     Region& region = regions_[number];
-    const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.nodes[0]];
-    if (n.shapes[0] != result.shapes[0] || !n.runs_with(result) ||
+    const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
+    if (n.shapes[0] != region.shape || !n.runs_with(result) ||
         n.node->output_type(0) != result.node->output_type(0) ||
         region.nodes.size() >= kMostFusedOps) {
       return false;
@@ -130,7 +158,7 @@ class ElementwiseFusion : public Fusion {
   }
 
   void Fuse(const Region& region) {
-    PlanNode& result = plan_.nodes[region.nodes[0]];
+    PlanNode& result = plan_.nodes[region.result];
     const DataType type = result.node->output_type(0);
     std::vector<PlanValue> values;  // the arguments, then the nodes in the order of their steps
     for (const int node : region.values) values.push_back({node, 0});
@@ -152,17 +180,25 @@ class ElementwiseFusion : public Fusion {
       values.push_back({*id, 0});
       cost_ns += n.cost_ns;
     }
-    NodeBuilder builder(made(), "_FusedElementwise");
+    NodeBuilder builder(made(), region.reduces ? "_FusedReduction" : "_FusedElementwise");
     builder.Name(result.node->name())
         .InputList(Outputs(num_arguments, Stand(type)))
-        .Attr("fused_ops", ops)
         .Attr("operands", operands)
         .Attr("params", params);
+    if (region.reduces) {
+      const Tensor& axes = *ConstantOf(result.inputs[1]);
+      std::vector<int64_t> list;
+      for (int64_t i = 0; i < axes.num_elements(); ++i) list.push_back(axes.IntAt(i));
+      builder.Attr("axes", list).Attr("keep_dims", result.node->attr_or<bool>("keep_dims", false));
+      ops.push_back(result.node->op_name());
+      cost_ns += result.cost_ns;
+    }
+    builder.Attr("fused_ops", ops);
     Node* const node = builder.Build();
     if (!made().TakeStatus().ok() || node == nullptr) return;
     values.resize(num_arguments);
     const std::set<int> nodes(region.nodes.begin(), region.nodes.end());
-    if (Replace(region.nodes[0], *node, values, nodes)) result.cost_ns = cost_ns;
+    if (Replace(region.result, *node, values, nodes)) result.cost_ns = cost_ns;
   }
 
   std::vector<Region> regions_;

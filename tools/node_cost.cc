@@ -311,6 +311,17 @@ double PoolFlops(const NodeTrace& run, const Node* node) {
   return window * Elements(At(run.outputs, 0));
 }
 
+// Of all inputs together.
+double BroadcastElements(const NodeTrace& run) {
+  Shape all;
+  for (const Value& input : run.inputs) {
+    absl::StatusOr<Shape> both = BroadcastShapes(all, input.shape);
+    if (!both.ok()) return 0;
+    all = *std::move(both);
+  }
+  return std::max<double>(0, all.num_elements());
+}
+
 bool IsElementwise(const NodeTrace& run) {
   if (IsOneOf(Elementwise(), run.op)) return true;
   return FindFusableOp(run.op, run.inputs.size(), At(run.inputs, 0).dtype).has_value();
@@ -322,6 +333,8 @@ double Flops(const NodeTrace& run, const Node* node) {
   const double out = Elements(At(run.outputs, 0)), in = Elements(At(run.inputs, 0));
   const double fused = static_cast<double>(run.fused_ops.size()) * out;
   if (op == "_FusedElementwise") return fused;
+  if (op == "_FusedReduction")
+    return static_cast<double>(run.fused_ops.size()) * BroadcastElements(run);
   if (absl::StrContains(op, "Conv2D") || absl::StrContains(op, "Conv3D") ||
       absl::StrContains(op, "DepthwiseConv2d")) {
     // FusedPadConv2D and QuantizedConv2D have other inputs.

@@ -10,6 +10,7 @@
 ABSL_FLAG(std::string, only, "", "cases whose names contain this");
 ABSL_FLAG(double, budget, 2, "seconds for each");
 ABSL_FLAG(int, threads, 2, "of the session");
+ABSL_FLAG(std::vector<std::string>, disable, {}, "optimisations to leave out");
 
 namespace weir::bench {
 namespace {
@@ -34,6 +35,9 @@ Output LayerNorm(const Outputs& in) {
   const MomentsResult m = Moments(in[0], {-1}, /*keep_dims=*/true);
   return (in[0] - m.mean) * Rsqrt(m.variance + 1e-5f) * in[1] + in[2];
 }
+
+// The gradient of a factor that is the same for all rows.
+Output FactorGradient(const Outputs& in) { return ReduceSum(in[0] * in[1], {0}); }
 
 std::vector<Case> Cases() {
   constexpr int64_t n = 16 << 20, rows = 16384, columns = 1024, side = 4096;
@@ -62,6 +66,14 @@ std::vector<Case> Cases() {
        8. * n},
       {"reduce_rows_4096x4096", row_sums, {square}, 4. * n},
       {"reduce_cols_4096x4096", column_sums, {square}, 4. * n},
+      {"squared_error_16M",
+       [](const Outputs& in) { return ReduceMean(SquaredDifference(in[0], in[1])); },
+       {flat, flat},
+       8. * n},
+      {"factor_gradient_16384x1024",
+       FactorGradient,
+       {Shape({rows, columns}), Shape({rows, columns})},
+       8. * n},
       {"transpose_4096x4096", [](const Outputs& in) { return Transpose(in[0]); }, {square}, 8. * n},
       {"nhwc_to_nchw_32x56x56x64", to_nchw, {images}, images_bytes},
   };
@@ -101,8 +113,9 @@ absl::Status Run(const Case& c) {
   const Output out = c.op(in);
   const Operation init = GlobalVariablesInitializer(g);
   WEIR_RETURN_IF_ERROR(g.status());
-  WEIR_ASSIGN_OR_RETURN(Session session,
-                        Session::Create(g, {.num_threads = absl::GetFlag(FLAGS_threads)}));
+  SessionOptions options{.num_threads = absl::GetFlag(FLAGS_threads)};
+  for (const std::string& name : absl::GetFlag(FLAGS_disable)) options.disable.insert(name);
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, std::move(options)));
   WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, Outputs{}, {init}).status());
   WEIR_ASSIGN_OR_RETURN(const Step step, session.Prepare({}, Outputs{}, {Operation(out.node)}));
   Tensors none;

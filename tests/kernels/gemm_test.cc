@@ -31,7 +31,7 @@ struct Product {
   // `was`: what is added to; null if nothing is.
   void Expect(const std::vector<float>& got, const std::vector<float>* was) const {
     const gemm::Matrix x = Left(), y = Right();
-    const double allowed = 1e-6 * std::sqrt(static_cast<double>(g.k)) + 1e-6;
+    const double allowed = 2e-6 * std::sqrt(static_cast<double>(g.k)) + 1e-6;
     for (int64_t i = 0; i < g.m; ++i) {
       for (int64_t j = 0; j < g.n; ++j) {
         double sum = was != nullptr ? (*was)[i * g.n + j] : 0;

@@ -46,7 +46,8 @@ const std::vector<Geometry>& Geometries() {
       {"flat", {2, 5, 61, 64}, {3, 3, 64, 64}},
       {"three panels", {2, 16, 16, 80}, {3, 3, 80, 48}},
       {"pieces of unequal height", {1, 22, 23, 64}, {3, 3, 64, 64}},
-      {"half a panel", {2, 16, 16, 64}, {3, 3, 64, 72}},
+      {"half a panel", {2, 16, 16, 64}, {3, 3, 64, 80}},
+      {"half a panel of narrow vectors", {2, 16, 16, 64}, {3, 3, 64, 72}},
       {"explicit",
        {2, 13, 18, 64},
        {3, 3, 64, 64},
@@ -82,7 +83,8 @@ void Check(const Tensor& x, const Tensor& w, double products,
     for (const bool constant : {false, true}) {
       const Tensor fast = run({.num_threads = threads}, DT_FLOAT, constant);
       ExpectClose(fast, want, products);
-      if (constant) {
+      // Where vectors have 16 elements, channels must come in as many.
+      if (constant && w.shape().dim(3) % 16 == 0) {
         EXPECT_FALSE(IdenticalTensors(fast, slow)) << "nothing else was done";
       }
     }

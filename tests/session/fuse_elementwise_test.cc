@@ -1,5 +1,8 @@
+#include <cmath>
+#include <limits>
 #include <random>
 
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/scope.h"
@@ -12,8 +15,8 @@
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
-// What becomes of element-wise neighbours: the ops that a traced step runs, and that not a bit of
-// the results changes.
+// What becomes of element-wise neighbours, and of reductions behind them: the ops that a traced
+// step runs, and that not a bit of the results changes, but for the rounding of sums.
 namespace weir {
 namespace {
 
@@ -33,6 +36,8 @@ class FuseElementwise : public testing::Test {
         t.data<double>()[i] = values(random_);
       } else if (dtype == DT_BFLOAT16) {
         t.data<bfloat16>()[i] = bfloat16(values(random_));
+      } else if (dtype == DT_HALF) {
+        t.data<half>()[i] = half(values(random_));
       } else {
         t.SetIntAt(i, static_cast<int64_t>(values(random_) * 10));
       }
@@ -47,20 +52,53 @@ class FuseElementwise : public testing::Test {
     EXPECT_TRUE(out.ok()) << out.status();
     return out.ok() ? *out : Tensors(ys.size());
   }
-  // How often each op runs. The values are those without fusion, with any number of threads.
-  std::map<std::string, int> OpsFor(const Outputs& ys) {
+  // How often each op runs. The values are those without fusion, with any number of threads; up to
+  // `rounding`, relatively and for values below 1 absolutely, if that is not 0.
+  std::map<std::string, int> OpsFor(const Outputs& ys, double rounding = 0) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.num_threads = 2, .disable = {"fusion"}});
     std::vector<NodeTrace> trace;
     for (const int threads : {1, 3}) {
       trace.clear();
       const Tensors got = Run(ys, {.num_threads = threads}, &trace);
-      for (size_t i = 0; i < ys.size(); ++i)
-        EXPECT_TRUE(IdenticalTensors(got[i], want[i])) << "result " << i;
+      for (size_t i = 0; i < ys.size(); ++i) {
+        if (rounding == 0) {
+          EXPECT_TRUE(IdenticalTensors(got[i], want[i])) << "result " << i;
+        } else {
+          ExpectClose(got[i], want[i], rounding);
+        }
+      }
     }
     std::map<std::string, int> ops;
     for (const NodeTrace& node : trace) ++ops[node.op];
     return ops;
+  }
+
+  static double At(const Tensor& t, int64_t i) {
+    switch (t.dtype()) {
+      case DT_FLOAT:
+        return t.data<float>()[i];
+      case DT_DOUBLE:
+        return t.data<double>()[i];
+      case DT_HALF:
+        return static_cast<double>(t.data<half>()[i]);
+      default:
+        return static_cast<double>(t.data<bfloat16>()[i]);
+    }
+  }
+  static void ExpectClose(const Tensor& got, const Tensor& want, double rounding) {
+    ASSERT_EQ(got.shape(), want.shape());
+    ASSERT_EQ(got.dtype(), want.dtype());
+    for (int64_t i = 0; i < want.num_elements(); ++i) {
+      const double w = At(want, i), g = At(got, i);
+      if (std::isnan(w)) {
+        EXPECT_TRUE(std::isnan(g)) << g << " at " << i;
+      } else if (std::isinf(w)) {
+        EXPECT_EQ(g, w) << "at " << i;
+      } else {
+        EXPECT_NEAR(g, w, rounding * std::max(1.0, std::abs(w))) << "at " << i;
+      }
+    }
   }
 
   Graph g_;
@@ -168,6 +206,165 @@ TEST_F(FuseElementwise, BranchesAndLoopsKeepTheirNodes) {
   EXPECT_EQ(OpsFor({r[1]})["_FusedElementwise"], 5);
 }
 
+// ---- reductions
+
+constexpr double kRounding = 5e-5;  // of sums of floats; the rest agrees to the bit
+
+TEST_F(FuseElementwise, AReductionEndsTheNode) {
+  const Output x = Input({40, 1031}), y = Input({40, 1031});
+  const Output loss = ReduceMean(SquaredDifference(x, y));
+  EXPECT_THAT(OpsFor({loss}, kRounding), ElementsAre(Pair("_FusedReduction", 1)));
+  const Output scale = ReduceSum(x * y * 0.5f, {0});
+  EXPECT_THAT(OpsFor({scale}, kRounding), ElementsAre(Pair("_FusedReduction", 1)));
+  EXPECT_THAT(OpsFor({ReduceMax(Tanh(x) - y, {1}, true)}), ElementsAre(Pair("_FusedReduction", 1)));
+}
+
+// Every way for kept and reduced dimensions to follow one another; runs that are shorter than a
+// tile, longer, and no multiple of anything; enough results for threads to share, and too few.
+TEST_F(FuseElementwise, OverAnyAxes) {
+  const std::vector<Shape> shapes = {
+      {1500},          {3, 700},         {700, 3},         {70, 2000},       {2000, 70},
+      {5, 1, 6000},    {9, 40, 33},      {2, 33, 1025},    {300, 3, 5},      {3, 5, 7, 90},
+      {64, 2, 30, 11}, {2, 3, 4, 5, 60}, {1, 4096, 1, 10}, {16, 3, 2, 2, 9}, {70, 1, 2000, 1}};
+  for (const Shape& shape : shapes) {
+    for (unsigned mask = 1; mask < 1u << shape.rank(); ++mask) {
+      std::vector<int64_t> axes;
+      int64_t count = 1;
+      for (int i = 0; i < shape.rank(); ++i) {
+        if ((mask >> i & 1) == 0) continue;
+        axes.push_back(i % 2 == 0 ? i : i - shape.rank());
+        count *= shape.dim(i);
+      }
+      if (count < 2) continue;
+      const Output x = Input(shape), row = Input({shape.dim(-1)});
+      const auto sums =
+          OpsFor({ReduceSum(x * row, axes), ReduceMean(Square(x) - row, axes, true)}, kRounding);
+      EXPECT_THAT(sums, ElementsAre(Pair("_FusedReduction", 2)));
+      const auto extremes =
+          OpsFor({ReduceMax(x - row, axes), ReduceMin(Square(row * x), axes, true)});
+      EXPECT_THAT(extremes, ElementsAre(Pair("_FusedReduction", 2)));
+      ASSERT_FALSE(HasFailure()) << shape.ToString() << " axes " << absl::StrJoin(axes, ",");
+      feeds_.clear();
+    }
+  }
+}
+
+TEST_F(FuseElementwise, ReductionsOfAllTypes) {
+  for (const DataType type : {DT_FLOAT, DT_DOUBLE, DT_HALF, DT_BFLOAT16, DT_INT32, DT_INT64}) {
+    const Output x = Input({60, 130}, type), y = Input({60, 1}, type);
+    // A sum of 16-bit floats is made in double, and rounds once.
+    const double rounding = type == DT_INT32 || type == DT_INT64 ? 0
+                            : type == DT_FLOAT                   ? kRounding
+                            : type == DT_DOUBLE                  ? 1e-12
+                                                                 : 1e-3;
+    for (const char* op : {"Sum", "Mean", "Max", "Min", "EuclideanNorm"}) {
+      for (const int axis : {0, 1}) {
+        const Output z = AddOp(op, {x - y, Const(g_, axis)});
+        EXPECT_THAT(OpsFor({z}, rounding), ElementsAre(Pair("_FusedReduction", 1)))
+            << op << " of " << DataTypeName(type);
+      }
+    }
+    feeds_.clear();
+  }
+  const Output x = Input({60, 130});
+  const Output product = AddOp("Prod", {Square(x) + 0.5f, Const(g_, 1)});
+  EXPECT_THAT(OpsFor({product}, kRounding), ElementsAre(Pair("_FusedReduction", 1)));
+}
+
+TEST_F(FuseElementwise, WhatIsReducedAndNeededElsewhereIsComputedOnce) {
+  const Output x = Input({50, 60}), e = Exp(x);
+  EXPECT_THAT(OpsFor({e * 2.f, ReduceSum(e, {1})}),
+              ElementsAre(Pair("Exp", 1), Pair("Mul", 1), Pair("Sum", 1)));
+  // Fetched, waited for, or reduced twice.
+  EXPECT_THAT(OpsFor({e, ReduceSum(e, {0})}), ElementsAre(Pair("Exp", 1), Pair("Sum", 1)));
+  EXPECT_THAT(OpsFor({ReduceMax(e), ReduceSum(e)}),
+              ElementsAre(Pair("Exp", 1), Pair("Max", 1), Pair("Sum", 1)));
+  // What goes on with the reduction is another node.
+  EXPECT_THAT(OpsFor({Sqrt(ReduceMax(Square(x), {1}, true)) - x}),
+              ElementsAre(Pair("Sqrt", 1), Pair("Sub", 1), Pair("_FusedReduction", 1)));
+}
+
+TEST_F(FuseElementwise, ReductionsThatStayAsTheyAre) {
+  const Output x = Input({50, 60}), axes = Placeholder(g_, DT_INT32, Shape({1}));
+  feeds_.emplace_back(axes, Tensor::Vector<int32_t>({1}));
+  EXPECT_THAT(OpsFor({AddOp("Sum", {Square(x), axes})}),
+              ElementsAre(Pair("Square", 1), Pair("Sum", 1)))
+      << "axes that are fed";
+  EXPECT_THAT(OpsFor({ReduceSum(Square(Input({3, 4})))}),
+              ElementsAre(Pair("Square", 1), Pair("Sum", 1)))
+      << "small";
+  const Output wide = Input({2, 70000});
+  EXPECT_THAT(OpsFor({ReduceSum(Square(wide), {0})}),
+              ElementsAre(Pair("Square", 1), Pair("Sum", 1)))
+      << "more results than threads can have copies of";
+  EXPECT_THAT(OpsFor({ReduceSum(Square(Input({3, 0})), {1})}),
+              ElementsAre(Pair("Square", 1), Pair("Sum", 1)))
+      << "of nothing";
+}
+
+TEST_F(FuseElementwise, NotANumberStaysOne) {
+  Tensor t(DT_FLOAT, {30, 100});
+  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = static_cast<float>(i % 13);
+  t.data<float>()[250] = std::numeric_limits<float>::quiet_NaN();
+  t.data<float>()[555] = std::numeric_limits<float>::infinity();
+  const Output x = Placeholder(g_, DT_FLOAT, t.shape());
+  feeds_.emplace_back(x, t);
+  for (const int64_t axis : {0, 1}) {
+    EXPECT_THAT(OpsFor({ReduceMax(x * 2.f, {axis}), ReduceMin(-x, {axis})}, kRounding),
+                ElementsAre(Pair("_FusedReduction", 2)));
+    EXPECT_THAT(OpsFor({ReduceSum(x * 2.f, {axis})}, kRounding),
+                ElementsAre(Pair("_FusedReduction", 1)));
+  }
+}
+
+TEST_F(FuseElementwise, ReductionsInBranchesAndLoops) {
+  const Output x = Input({30, 50}), p = Placeholder(g_, DT_BOOL, {});
+  const Output y = Cond(
+      p, [&] { return Outputs{ReduceMax(Square(x), {1})}; },
+      [&] { return Outputs{ReduceMin(Square(x) - x, {1})}; })[0];
+  for (const bool value : {true, false}) {
+    feeds_.emplace_back(p, Tensor::Scalar(value));
+    OpsFor({y});
+    feeds_.pop_back();
+  }
+  const Outputs r = WhileLoop([](const Outputs& v) { return v[0] < 4; },
+                              [&](const Outputs& v) {
+                                return Outputs{v[0] + 1, v[1] - ReduceMax(v[1] * x, {1}, true)};
+                              },
+                              {Const(g_, 0), x});
+  EXPECT_EQ(OpsFor({r[1]})["_FusedReduction"], 4);
+}
+
+// What a step was made for may differ from what a node gets, in a graph that says nothing of
+// shapes.
+TEST_F(FuseElementwise, AReductionOfAnyShapeThatComes) {
+  const Output x = Placeholder(g_, DT_FLOAT, Shape::UnknownRank()),
+               y = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
+  NodeBuilder builder(g_, "_FusedReduction");
+  builder.InputList({x, y})
+      .Attr("fused_ops", std::vector<std::string>{"AddV2", "Sum"})
+      .Attr("operands", std::vector<int64_t>{0, 1})
+      .Attr("params", std::vector<float>{0})
+      .Attr("axes", std::vector<int64_t>{1});
+  const Output z = builder.BuildOutput();
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  Session session = *Session::Create(g_, {.num_threads = 2});
+  for (const Shape& shape : {Shape({2, 3}), Shape({0, 3}), Shape({4, 0}), Shape({2, 1}),
+                             Shape({1, 1}), Shape({1, 300}), Shape({3, 100000})}) {
+    const Tensor t = Tensor::Zeros(DT_FLOAT, shape), one = Tensor::Scalar(1.f);
+    auto out = session.Run({{x, t}, {y, one}}, {z});
+    ASSERT_TRUE(out.ok()) << out.status();
+    ASSERT_EQ((*out)[0].shape(), Shape({shape.dim(0)}));
+    for (int64_t i = 0; i < shape.dim(0); ++i)
+      EXPECT_EQ((*out)[0].data<float>()[i], static_cast<float>(shape.dim(1)));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      session.Run({{x, Tensor::Scalar(1.f)}, {y, Tensor::Scalar(1.f)}}, {z}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      session.Run({{x, Tensor::Zeros(DT_FLOAT, {2, 3})}, {y, Tensor::Zeros(DT_FLOAT, {4, 5})}}, {z})
+          .status()));
+}
+
 // Graphs that nobody thought of: values of several shapes, used any number of times.
 TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
   for (int round = 0; round < 60; ++round) {
@@ -207,6 +404,7 @@ TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
     }
     const Outputs fetches = {values.back(), values[values.size() - 7], values[20]};
     OpsFor(fetches);
+    OpsFor({ReduceSum(values.back()), ReduceMean(values[40])}, kRounding);
     ASSERT_FALSE(HasFailure()) << "round " << round;
     feeds_.clear();
   }
@@ -239,6 +437,27 @@ TEST_F(FuseElementwise, MalformedNodesAreRefused) {
   EXPECT_TRUE(refused({"AddV2"}, {0, int64_t{1} << 40}, {0}, {x, x}));
   EXPECT_TRUE(refused(std::vector<std::string>(65, "Neg"), std::vector<int64_t>(130, 0),
                       std::vector<float>(65), {x}));
+  const auto reduction_refused = [&](std::vector<std::string> ops, std::vector<int64_t> operands,
+                                     std::vector<int64_t> axes) {
+    NodeBuilder builder(g_, "_FusedReduction");
+    builder.InputList({x})
+        .Attr("fused_ops", std::move(ops))
+        .Attr("operands", std::move(operands))
+        .Attr("params", std::vector<float>{0})
+        .Attr("axes", std::move(axes));
+    const Output z = builder.BuildOutput();
+    if (!g_.TakeStatus().ok()) return true;
+    Session session = *Session::Create(g_, {.num_threads = 1});
+    return !session.Run(feeds_, {z}).ok();
+  };
+  EXPECT_FALSE(reduction_refused({"Neg", "Sum"}, {0, -1}, {0}));
+  EXPECT_FALSE(reduction_refused({"Neg", "Sum"}, {0, -1}, {}));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0, -1}, {1}));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0, -1}, {0, 0}));
+  EXPECT_TRUE(reduction_refused({"Neg", "Neg"}, {0, -1}, {0}));
+  EXPECT_TRUE(reduction_refused({"Sum"}, {0, -1}, {0}));
+  EXPECT_TRUE(reduction_refused({}, {}, {0}));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0}, {0}));
 }
 
 }  // namespace

@@ -129,6 +129,9 @@ TEST(NodeCost, ElementwiseReductionsAndUnknownOps) {
   NodeTrace fused = Ran("_FusedElementwise", {Floats({8}, 0), Floats({1}, 1)}, {Floats({8}, 2)});
   fused.fused_ops = {"Mul", "AddV2", "Tanh"};
   EXPECT_EQ(CostOf(fused, nullptr).flops, 24);
+  NodeTrace mean = Ran("_FusedReduction", {Floats({8, 9}, 0), Floats({9}, 1)}, {Floats({}, 2)});
+  mean.fused_ops = {"Sub", "Square", "Mean"};
+  EXPECT_EQ(CostOf(mean, nullptr).flops, 3 * 72);
   const NodeCost unknown = CostOf(Ran("Mystery", {Floats({8}, 0)}, {Floats({2}, 1)}), nullptr);
   EXPECT_FALSE(unknown.knows_flops);
   EXPECT_EQ(unknown.bytes, 40);

@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "weir/kernels/fused_elementwise.h"
+#include "weir/kernels/reduce.h"
+#include "weir/kernels/registry.h"
+#include "weir/kernels/tile_program.h"
+
+// _FusedReduction: element-wise ops, and then the sum, mean, maximum or the like of their result,
+// which is never in memory as a whole. A mean of squared differences reads its arguments and writes
+// nothing; as two nodes it writes a tensor of their size and reads it back.
+//
+// Tiles of the element-wise result (kernels/tile_program.h) go into accumulators as Reducer
+// (kernels/reduce.h) has them. As there, the dimensions alternate between kept (K) and reduced (R)
+// ones, and the innermost is a run:
+//
+//   ... K R   tiles follow one another through memory. What a tile has of a run goes into one
+//             accumulator.
+//   ... R K   a tile is some rows of a stretch of the run, side by side as in memory if the run is
+//             short. They go into as many accumulators as the stretch is long: accumulators are
+//             loaded and stored once for all rows of a tile.
+//
+// Threads take ranges of the outermost dimension if it is kept and long enough, and then finish
+// their results themselves. Otherwise the whole is cut into a few pieces, each with accumulators
+// for all results, which are merged in order. Sums of floats are made in float within a tile and in
+// double beyond it, so that they differ from those of the single nodes by rounding, mostly for the
+// better; whole numbers, maxima and minima do not differ.
+namespace weir {
+
+namespace {
+
+constexpr double kMinTask = 20000;  // nanoseconds
+// Accumulators of a piece, where pieces have all, and of a block of results, where they do not.
+constexpr int64_t kMostShared = 1 << 16, kBlock = 512;
+// With so many ranges of results, any number of threads has enough to do.
+constexpr int64_t kManyRanges = 64;
+// Rows of a tile, and how long they are at most, where rows are kept runs.
+constexpr int64_t kTileRows = 4;
+
+// A reduction's dimensions, alternately kept and reduced, at least one of which is reduced.
+struct Dims {
+  explicit Dims(const ReductionPlan& plan) : extents(plan.dims.begin(), plan.dims.end()) {
+    first_is_reduced = plan.first_is_reduced;
+    if (extents.empty()) {
+      extents = {1};
+      first_is_reduced = true;
+    } else if (extents.size() == 1 && !first_is_reduced) {
+      extents.insert(extents.begin(), 1);
+      first_is_reduced = true;
+    }
+  }
+  size_t size() const { return extents.size(); }
+  bool is_reduced(size_t i) const { return first_is_reduced == (i % 2 == 0); }
+  bool run_is_reduced() const { return is_reduced(size() - 1); }
+
+  absl::InlinedVector<int64_t, 8> extents;
+  bool first_is_reduced = false;
+};
+
+// Which accumulator a position in the outer dimensions belongs to.
+class Outer {
+ public:
+  // Of the first `count` dimensions; a step in the last kept one of them is `width` accumulators.
+  Outer(const Dims& dims, size_t count, int64_t width) {
+    for (size_t i = count; i-- > 0;) {
+      extents_.push_back(dims.extents[i]);
+      strides_.push_back(dims.is_reduced(i) ? 0 : width);
+      if (!dims.is_reduced(i)) width *= dims.extents[i];
+    }
+  }
+  int64_t AccumulatorOf(int64_t position) const {
+    int64_t accumulator = 0;
+    for (size_t i = 0; i + 1 < extents_.size(); ++i) {
+      accumulator += position % extents_[i] * strides_[i];
+      position /= extents_[i];
+    }
+    return extents_.empty() ? 0 : accumulator + position * strides_.back();
+  }
+
+ private:
+  absl::InlinedVector<int64_t, 8> extents_, strides_;  // the innermost first
+};
+
+struct FusedReduction {
+  std::shared_ptr<const TileProgram> program;
+  std::shared_ptr<const TileLayout> planned;
+  const Reducer* reducer;
+  Tensor axes;
+  bool keep_dims;
+
+  absl::Status operator()(KernelContext& c) const;
+
+ private:
+  // One call of the kernel.
+  struct Call {
+    const KernelContext& c;
+    const TileProgram& program;
+    const TileLayout& layout;
+    const Reducer& r;
+    Dims dims;
+    int64_t tile, run, count, results;
+
+    // Of `run`s if those are kept, else of elements.
+    int64_t num_units() const {
+      const int64_t n = layout.result.num_elements();
+      return dims.run_is_reduced() ? n : n / run;
+    }
+    void Accumulate(int64_t begin, int64_t end, int64_t first, char* acc) const;
+    void AccumulateRuns(TileRunner& tiles, int64_t begin, int64_t end, int64_t first,
+                        char* acc) const;
+    void AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end, int64_t first,
+                        char* acc) const;
+    void ReduceKept(ThreadPool& pool, char* y) const;
+    void ReducePieces(ThreadPool& pool, int pieces, char* y) const;
+  };
+};
+
+// Units [begin, end) go into the accumulators, of which `acc` is number `first`.
+void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first, char* acc) const {
+  const int64_t elements = (end - begin) * (dims.run_is_reduced() ? 1 : run);
+  TileRunner tiles(program, layout, c, std::min(tile, elements));
+  if (dims.run_is_reduced()) {
+    AccumulateRuns(tiles, begin, end, first, acc);
+  } else {
+    AccumulateRows(tiles, begin, end, first, acc);
+  }
+}
+
+void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int64_t end,
+                                          int64_t first, char* acc) const {
+  alignas(64) char values[TileProgram::kCached];
+  const Outer outer(dims, dims.size() - 1, 1);
+  int64_t position = begin / run, left = run - begin % run;  // the run, and what is left of it
+  for (int64_t i = begin; i < end; i += tile) {
+    const int64_t n = std::min(tile, end - i);
+    tiles.Run(i, n, values);
+    for (int64_t k = 0; k < n;) {
+      const int64_t part = std::min(left, n - k);
+      r.row(values + static_cast<size_t>(k) * r.in_size, part,
+            acc + (outer.AccumulatorOf(position) - first) * r.acc_size);
+      k += part;
+      left -= part;
+      if (left > 0) continue;
+      ++position;
+      left = run;
+    }
+  }
+}
+
+void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end,
+                                          int64_t first, char* acc) const {
+  alignas(64) char values[TileProgram::kCached];
+  const Outer outer(dims, dims.size() - 2, run);
+  const int64_t inner = dims.extents[dims.size() - 2];
+  // Whole runs side by side, or some rows of a stretch of one.
+  const bool is_short = run * kTileRows <= tile;
+  const int64_t width = is_short ? run : std::min(run, tile / kTileRows);
+  const int64_t most_rows = tile / width;
+  for (int64_t unit = begin; unit < end;) {
+    const int64_t rows = std::min({most_rows, end - unit, inner - unit % inner});
+    char* const to = acc + (outer.AccumulatorOf(unit / inner) - first) * r.acc_size;
+    for (int64_t from = 0; from < run; from += width) {
+      const int64_t n = std::min(width, run - from);
+      if (is_short) {
+        tiles.Run(unit * run, rows * run, values);
+      } else {
+        for (int64_t k = 0; k < rows; ++k)
+          tiles.Run((unit + k) * run + from, n, values + static_cast<size_t>(k * n) * r.in_size);
+      }
+      r.columns(values, rows, n, n, to + from * r.acc_size);
+    }
+    unit += rows;
+  }
+}
+
+// Results by results: threads take ranges of the outermost dimension.
+void FusedReduction::Call::ReduceKept(ThreadPool& pool, char* y) const {
+  const int64_t outermost = dims.extents[0], width = results / outermost;
+  const int64_t units = num_units() / outermost;
+  const double cost = (program.cost() + r.cost) * static_cast<double>(count) * width;
+  pool.ParallelFor(outermost, cost, [&](int64_t begin, int64_t end) {
+    const int64_t block = std::clamp<int64_t>(kBlock / width, 1, end - begin);
+    alignas(16) absl::InlinedVector<char, 512> acc(block * width * r.acc_size);
+    for (int64_t k = begin; k < end; k += block) {
+      const int64_t n = std::min(block, end - k);
+      r.init(acc.data(), n * width);
+      Accumulate(k * units, (k + n) * units, k * width, acc.data());
+      r.finish(acc.data(), n * width, count, y + k * width * r.out_size);
+    }
+  });
+}
+
+void FusedReduction::Call::ReducePieces(ThreadPool& pool, int pieces, char* y) const {
+  const size_t bytes = results * r.acc_size;
+  const int64_t units = num_units();
+  std::vector<char> acc(pieces * bytes);
+  r.init(acc.data(), pieces * results);
+  pool.ForEach(pieces, [&](int p) {
+    const int64_t begin = units / pieces * p + std::min<int64_t>(p, units % pieces);
+    const int64_t end = units / pieces * (p + 1) + std::min<int64_t>(p + 1, units % pieces);
+    if (begin < end) Accumulate(begin, end, 0, acc.data() + p * bytes);
+  });
+  for (int p = 1; p < pieces; ++p) r.merge(acc.data() + p * bytes, results, acc.data());
+  r.finish(acc.data(), results, count, y);
+}
+
+absl::Status FusedReduction::operator()(KernelContext& c) const {
+  std::shared_ptr<const TileLayout> made;
+  WEIR_ASSIGN_OR_RETURN(const TileLayout* const layout,
+                        program->LayoutFor(c, planned.get(), &made));
+  WEIR_ASSIGN_OR_RETURN(const ReductionPlan plan, PlanReduction(layout->result, axes, keep_dims));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, plan.out));
+  const int64_t results = out->num_elements();
+  if (results == 0) return absl::OkStatus();
+  const Dims dims(plan);
+  const Call call{c,
+                  *program,
+                  *layout,
+                  *reducer,
+                  dims,
+                  program->TileSize(*layout),
+                  dims.extents.back(),
+                  plan.count,
+                  results};
+  char* const y = static_cast<char*>(out->raw());
+  const double total =
+      (program->cost() + reducer->cost) * static_cast<double>(layout->result.num_elements());
+  const int threads = c.pool().num_threads();
+  const bool alone = total < 2 * kMinTask || threads == 1;
+  if (plan.count > 0 && !dims.first_is_reduced &&
+      (alone || dims.extents[0] >= 4 * threads || results > kMostShared)) {
+    call.ReduceKept(c.pool(), y);
+    return absl::OkStatus();
+  }
+  // More accumulators than a cache has room for are not worth a thread's own copy.
+  const bool one = alone || plan.count == 0 || results > kMostShared;
+  const int pieces = one ? 1
+                         : static_cast<int>(std::min<double>({static_cast<double>(call.num_units()),
+                                                              2.0 * threads, total / kMinTask}));
+  call.ReducePieces(c.pool(), std::max(pieces, 1), y);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
+  auto ops = init.attr<std::vector<std::string>>("fused_ops");
+  if (ops.size() < 2) {
+    return InvalidArgument("fused_ops has ", ops.size(),
+                           " ops: there is one element-wise op at least, and then the reduction");
+  }
+  const std::string reduction = std::move(ops.back());
+  ops.pop_back();
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const TileProgram> program,
+                        TileProgram::Read(init.node, ops));
+  const DataType type = init.attr<DataType>("T");
+  const Reducer* const reducer = FindReducer(reduction, type);
+  if (reducer == nullptr) {
+    return Unimplemented("fusing the reduction ", reduction, " of type ", DataTypeName(type),
+                         " is not supported");
+  }
+  return Kernel(FusedReduction{program, program->Plan(init.input_shapes), reducer,
+                               Tensor::Vector<int64_t>(init.attr<std::vector<int64_t>>("axes")),
+                               init.attr<bool>("keep_dims")});
+}
+
+}  // namespace
+
+bool IsFusableReduction(absl::string_view op, DataType type, const Shape& shape,
+                        const Tensor& axes) {
+  if (FindReducer(op, type) == nullptr) return false;
+  const absl::StatusOr<ReductionPlan> plan = PlanReduction(shape, axes, /*keep_dims=*/false);
+  if (!plan.ok() || plan->count < 2) return false;
+  return plan->out.num_elements() <= kMostShared ||
+         (!plan->first_is_reduced && plan->dims[0] >= kManyRanges);
+}
+
+void AddFusedReductionKernels(KernelRegistry* r) { r->Add("_FusedReduction", kCpu, MakeFused); }
+
+}  // namespace weir

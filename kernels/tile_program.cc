@@ -1,0 +1,190 @@
+#include "weir/kernels/tile_program.h"
+
+#include <algorithm>
+
+#include "weir/kernels/strided_copy.h"
+
+// Several element-wise ops as one. Run one by one, each walks memory from end to end, and a chain
+// of ten on large tensors waits for memory ten times. Here the whole chain is computed for a tile
+// of a few hundred elements at a time: what lies between two steps stays in buffers in the
+// first-level cache, and memory is read and written once. A step is a call of the span
+// (kernels/spans.h) that the op's own kernel would have called for the whole tensor, so each
+// element's result is the same, bit for bit, and no code is made for the combination.
+//
+// A buffer is free again after the last step that reads it, so that a chain needs two or three,
+// however long it is. The last step writes to the result, which may be the memory of an argument of
+// the same shape: nothing of that argument's tile is read after it. Arguments of other shapes are
+// spelled out for a tile by Broadcast.
+namespace weir {
+
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 46;
+
+bool IsFusableType(DataType type) {
+  return IsFloating(type) || type == DT_INT32 || type == DT_INT64;
+}
+
+}  // namespace
+
+const UnarySpan* FusableUnary(absl::string_view op, DataType type) {
+  const UnarySpan* const span = IsFusableType(type) ? Spans().FindUnary(op, type) : nullptr;
+  return span != nullptr && span->out_size == ElementSize(type) ? span : nullptr;
+}
+
+const BinarySpan* FusableBinary(absl::string_view op, DataType type) {
+  const BinarySpan* const span = IsFusableType(type) ? Spans().FindBinary(op, type) : nullptr;
+  const bool fits = span != nullptr && span->out_size == ElementSize(type) && !span->own_kernel &&
+                    span->check == nullptr;
+  return fits ? span : nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(
+    const Node& node, absl::Span<const std::string> ops) {
+  auto program = std::make_shared<TileProgram>();
+  const auto operands = node.attr<std::vector<int64_t>>("operands");
+  const auto params = node.attr<std::vector<float>>("params");
+  const DataType type = node.attr<DataType>("T");
+  program->num_arguments_ = node.num_inputs();
+  program->size_ = ElementSize(type);
+  if (ops.empty() || operands.size() != 2 * ops.size() || params.size() != ops.size() ||
+      ops.size() > kMostFusedOps || node.num_inputs() > kMostFusedArguments) {
+    return InvalidArgument("fused_ops has ", ops.size(), " element-wise ops, operands ",
+                           operands.size(), " entries and params ", params.size(), ", for ",
+                           node.num_inputs(),
+                           " arguments: there are two operands and one parameter an op, at most ",
+                           kMostFusedOps, " ops and ", kMostFusedArguments, " arguments");
+  }
+  for (size_t i = 0; i < ops.size(); ++i) {
+    Step step;
+    step.p = params[i];
+    const bool is_binary = operands[2 * i + 1] >= 0;
+    if (is_binary) {
+      step.binary = FusableBinary(ops[i], type);
+    } else {
+      step.unary = FusableUnary(ops[i], type);
+    }
+    if (step.unary == nullptr && step.binary == nullptr) {
+      return Unimplemented("fusing ", ops[i], " of ", is_binary ? "two arguments" : "one argument",
+                           " of type ", DataTypeName(type), " is not supported");
+    }
+    const int64_t known = program->num_arguments_ + static_cast<int64_t>(i);
+    if (operands[2 * i] < 0 || operands[2 * i] >= known || operands[2 * i + 1] >= known) {
+      return InvalidArgument("Step ", i, " takes values ", operands[2 * i], " and ",
+                             operands[2 * i + 1], ", but there are ", known, " before it");
+    }
+    step.a = static_cast<int>(operands[2 * i]);
+    step.b = is_binary ? static_cast<int>(operands[2 * i + 1]) : step.a;
+    program->cost_ += is_binary ? step.binary->cost : step.unary->cost;
+    program->steps_.push_back(step);
+  }
+  program->AssignBuffers();
+  if (program->num_buffers_ > TileRunner::kMostBuffers)
+    return Unimplemented("the fused ops need ", program->num_buffers_, " values at a time");
+  return std::shared_ptr<const TileProgram>(std::move(program));
+}
+
+void TileProgram::AssignBuffers() {
+  std::vector<int> last_use(num_arguments_ + steps_.size(), -1);
+  for (size_t i = 0; i < steps_.size(); ++i)
+    last_use[steps_[i].a] = last_use[steps_[i].b] = static_cast<int>(i);
+  std::vector<int> free;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    const auto release = [&](int value) {
+      if (value >= num_arguments_ && last_use[value] == static_cast<int>(i))
+        free.push_back(steps_[value - num_arguments_].buffer);
+    };
+    release(step.a);
+    if (step.b != step.a) release(step.b);
+    if (free.empty()) free.push_back(num_buffers_++);
+    step.buffer = free.back();
+    free.pop_back();
+  }
+}
+
+std::shared_ptr<const TileLayout> TileProgram::Plan(absl::Span<const Shape> shapes) const {
+  if (shapes.empty() || static_cast<int>(shapes.size()) != num_arguments_) return nullptr;
+  Shape result = shapes[0];
+  for (const Shape& shape : shapes) {
+    if (!shape.IsFullyDefined()) return nullptr;
+    absl::StatusOr<Shape> both = BroadcastShapes(result, shape);
+    if (!both.ok()) return nullptr;
+    result = *std::move(both);
+  }
+  if (result.num_elements() > kMostElements) return nullptr;
+  for (const Step& step : steps_) {
+    if (step.binary == nullptr || step.binary->broadcasts) continue;
+    for (const int value : {step.a, step.b}) {
+      if (value < num_arguments_ && shapes[value] != result) return nullptr;
+    }
+  }
+  std::vector<const Shape*> pointers;
+  for (const Shape& shape : shapes) pointers.push_back(&shape);
+  return std::make_shared<TileLayout>(
+      TileLayout{{shapes.begin(), shapes.end()}, result, Broadcast(result, pointers)});
+}
+
+absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
+    const KernelContext& c, const TileLayout* planned,
+    std::shared_ptr<const TileLayout>* made) const {
+  bool as_planned = planned != nullptr;
+  for (int k = 0; as_planned && k < c.num_inputs(); ++k)
+    as_planned = c.input(k).shape() == planned->arguments[k];
+  if (as_planned) return planned;
+  std::vector<Shape> shapes;
+  for (int k = 0; k < c.num_inputs(); ++k) shapes.push_back(c.input(k).shape());
+  *made = Plan(shapes);
+  if (*made == nullptr)
+    return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");
+  return made->get();
+}
+
+int64_t TileProgram::TileSize(const TileLayout& layout) const {
+  size_t buffers = static_cast<size_t>(num_buffers_);
+  for (int k = 0; k < num_arguments_; ++k)
+    buffers += layout.broadcast.kind(k) == Broadcast::Kind::kDense ? 0 : 1;
+  const int64_t room = static_cast<int64_t>(kCached / (std::max<size_t>(buffers, 1) * size_));
+  return std::clamp<int64_t>(room / 64 * 64, TileRunner::kSmallestTile, kLargestTile);
+}
+
+TileRunner::TileRunner(const TileProgram& program, const TileLayout& layout, const KernelContext& c,
+                       int64_t most)
+    : program_(program),
+      layout_(layout),
+      c_(c),
+      buffer_bytes_(static_cast<size_t>(program.TileSize(layout)) * program.size_) {
+  char* next = scratch_ + static_cast<size_t>(program.num_buffers_) * buffer_bytes_;
+  for (int k = 0; k < program.num_arguments_; ++k) {
+    const Broadcast::Kind kind = layout.broadcast.kind(k);
+    spelled_out_[k] = kind == Broadcast::Kind::kDense ? nullptr : next;
+    if (kind == Broadcast::Kind::kDense) continue;
+    next += buffer_bytes_;
+    if (kind == Broadcast::Kind::kConstant) {
+      FillElements(spelled_out_[k], c.input(k).raw(), program.size_, most);
+      values_[k] = spelled_out_[k];
+    }
+  }
+}
+
+void TileRunner::Run(int64_t begin, int64_t n, char* to) {
+  const std::vector<TileProgram::Step>& steps = program_.steps_;
+  for (int k = 0; k < program_.num_arguments_; ++k) {
+    if (layout_.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
+    values_[k] =
+        layout_.broadcast.Tile(k, c_.input(k).raw(), program_.size_, begin, n, spelled_out_[k]);
+  }
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const TileProgram::Step& step = steps[s];
+    char* const result =
+        s + 1 == steps.size() ? to : scratch_ + static_cast<size_t>(step.buffer) * buffer_bytes_;
+    if (step.binary != nullptr) {
+      step.binary->run(*step.binary, values_[step.a], values_[step.b], result, n, step.p);
+    } else {
+      step.unary->run(*step.unary, values_[step.a], result, n, step.p);
+    }
+    values_[program_.num_arguments_ + s] = result;
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,100 @@
+#ifndef WEIR_KERNELS_TILE_PROGRAM_H_
+#define WEIR_KERNELS_TILE_PROGRAM_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/broadcast.h"
+#include "weir/kernels/fused_elementwise.h"
+#include "weir/kernels/spans.h"
+
+namespace weir {
+
+// How the arguments of a TileProgram lie over its result.
+struct TileLayout {
+  std::vector<Shape> arguments;
+  Shape result;
+  Broadcast broadcast;
+};
+
+// The element-wise ops of a node like _FusedElementwise (ops/nn_fused.cc), to be computed for some
+// hundred elements at a time. Immutable.
+class TileProgram {
+ public:
+  // `ops` on the node's arguments, with its attributes `operands` and `params`. INVALID_ARGUMENT or
+  // UNIMPLEMENTED for attributes that make no program.
+  static absl::StatusOr<std::shared_ptr<const TileProgram>> Read(const Node& node,
+                                                                 absl::Span<const std::string> ops);
+
+  // Null where a shape is not known, or they do not fit, or the result would be too large.
+  std::shared_ptr<const TileLayout> Plan(absl::Span<const Shape> shapes) const;
+  // `planned` if that is for the shapes of the context's inputs, else a new one, which `*made`
+  // owns. INVALID_ARGUMENT if they do not fit.
+  absl::StatusOr<const TileLayout*> LayoutFor(const KernelContext& c, const TileLayout* planned,
+                                              std::shared_ptr<const TileLayout>* made) const;
+
+  // Elements that go through the program at once: a multiple of 64, at most kLargestTile.
+  int64_t TileSize(const TileLayout& layout) const;
+  size_t element_size() const { return size_; }
+  double cost() const { return cost_; }  // nanoseconds an element
+
+  static constexpr int64_t kLargestTile = 1024;
+  // Of all buffers of a tile, where there are few: the rest of the first-level cache is for the
+  // arguments.
+  static constexpr size_t kCached = 12 * 1024;
+
+ private:
+  friend class TileRunner;
+
+  struct Step {
+    const UnarySpan* unary = nullptr;  // or
+    const BinarySpan* binary = nullptr;
+    double p = 0;
+    int a = 0, b = 0;  // values: the arguments, then the results of the steps
+    int buffer = 0;    // of the result, but for the last step's
+  };
+
+  void AssignBuffers();
+
+  int num_arguments_ = 0;
+  size_t size_ = 0;
+  std::vector<Step> steps_;
+  int num_buffers_ = 0;
+  double cost_ = 0;
+};
+
+// Runs a program, for one thread: has the buffers for what lies between two steps.
+class TileRunner {
+ public:
+  // Tiles will have at most `most` elements.
+  TileRunner(const TileProgram& program, const TileLayout& layout, const KernelContext& c,
+             int64_t most);
+
+  // Elements [begin, begin + n) of the result go to `to`, which may be the same elements of an
+  // argument of the result's shape.
+  void Run(int64_t begin, int64_t n, char* to);
+
+ private:
+  static constexpr int kMostBuffers = 24;
+  static constexpr int64_t kSmallestTile = 64;
+  friend class TileProgram;
+
+  const TileProgram& program_;
+  const TileLayout& layout_;
+  const KernelContext& c_;
+  const size_t buffer_bytes_;
+  const void* values_[kMostFusedArguments + kMostFusedOps];
+  char* spelled_out_[kMostFusedArguments];  // null: the argument lies as the result does
+  alignas(64) char scratch_[kSmallestTile * 8 *
+                            static_cast<size_t>(kMostBuffers + kMostFusedArguments)];
+};
+
+// What a step can be; null for ops that cannot.
+const UnarySpan* FusableUnary(absl::string_view op, DataType type);
+const BinarySpan* FusableBinary(absl::string_view op, DataType type);
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_TILE_PROGRAM_H_
