@@ -11,6 +11,7 @@
 #include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/gemm.h"
+#include "weir/kernels/matmul_bfloat16.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
@@ -24,7 +25,8 @@
 // Float products of some sizes, and those that keep a weight, are packed and go to our own loops
 // (gemm.h). Others go to oneDNN, which is called with one thread on pieces that the pool's threads
 // take: oneDNN's own team of threads would stand beside ours, and both would be slow. 16-bit floats
-// are widened to float first.
+// are widened to float first, but for products of bfloat16 that the processor multiplies itself
+// (matmul_bfloat16.h).
 //
 // Other types, and products too small to be worth oneDNN's set-up, are computed here: four rows of
 // B at a time are added, scaled, to a row of C, so that the inner loop runs along memory whatever
@@ -222,6 +224,45 @@ Cut CutProduct(const MatMulArgs& g, int threads) {
   return best;
 }
 
+// From one stored row of A, B and C to the next.
+struct Strides {
+  int64_t a, b, c;
+};
+Strides StridesOf(const MatMulArgs& g) {
+  return {g.transpose_a ? g.m : g.k, g.transpose_b ? g.k : g.n, g.n};
+}
+
+// What one piece of a product multiplies: rows [row, row + rows) of op(A), and columns of op(B).
+struct Piece {
+  int64_t row, column, rows, columns;
+  template <class T>
+  const T* Left(const MatMulArgs& g, const T* a) const {
+    return a + (g.transpose_a ? row : row * g.k);
+  }
+  template <class T>
+  const T* Right(const MatMulArgs& g, const T* b) const {
+    return b + (g.transpose_b ? column * g.k : column);
+  }
+};
+
+// Calls run(piece), a status, for the pieces of a product, on the pool's threads.
+template <class F>
+absl::Status ForEachPiece(ThreadPool& pool, const MatMulArgs& g, F&& run) {
+  const Cut cut = CutProduct(g, pool.num_threads());
+  // Boundaries at whole vectors, so that only the last piece has a ragged edge.
+  const auto edge = [](int64_t size, int64_t parts, int64_t i) {
+    return i == parts ? size : size * i / parts / 16 * 16;
+  };
+  FirstError failure;
+  pool.ForEach(static_cast<int>(cut.rows * cut.columns), [&](int i) {
+    const int64_t row = i / cut.columns, column = i % cut.columns;
+    const int64_t top = edge(g.m, cut.rows, row), left = edge(g.n, cut.columns, column);
+    failure.Note(run(Piece{top, left, edge(g.m, cut.rows, row + 1) - top,
+                           edge(g.n, cut.columns, column + 1) - left}));
+  });
+  return failure.status();
+}
+
 bool IsSmall(const MatMulArgs& g) {
   const double flops =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
@@ -252,25 +293,14 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
     WEIR_ASSIGN_OR_RETURN(const Tensor panels, PackB(pool, g, b));
     return MultiplyPacked(pool, g, a, panels, c, beta != 0, finish);
   }
-  const int64_t lda = g.transpose_a ? g.m : g.k, ldb = g.transpose_b ? g.k : g.n;
-  const Cut cut = CutProduct(g, pool.num_threads());
-  // Boundaries at whole vectors, so that only the last piece has a ragged edge.
-  const auto edge = [](int64_t size, int64_t parts, int64_t i) {
-    return i == parts ? size : size * i / parts / 16 * 16;
-  };
-  FirstError failure;
-  pool.ForEach(static_cast<int>(cut.rows * cut.columns), [&](int piece) {
-    const int64_t row = piece / cut.columns, column = piece % cut.columns;
-    const int64_t i = edge(g.m, cut.rows, row), j = edge(g.n, cut.columns, column),
-                  rows = edge(g.m, cut.rows, row + 1) - i,
-                  columns = edge(g.n, cut.columns, column + 1) - j;
+  const Strides strides = StridesOf(g);
+  return ForEachPiece(pool, g, [&](const Piece& p) {
     const dnnl_status_t status =
-        Sgemm(g, a + (g.transpose_a ? i : i * lda), lda, b + (g.transpose_b ? j * ldb : j), ldb,
-              c + i * g.n + j, g.n, rows, columns, beta);
-    failure.Note(DnnlStatus(status, "multiply matrices"));
-    finish(i, j, rows, columns);
+        Sgemm(g, p.Left(g, a), strides.a, p.Right(g, b), strides.b, c + p.row * g.n + p.column,
+              strides.c, p.rows, p.columns, beta);
+    finish(p.row, p.column, p.rows, p.columns);
+    return DnnlStatus(status, "multiply matrices");
   });
-  return failure.status();
 }
 
 constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
@@ -287,8 +317,26 @@ absl::StatusOr<Tensor> Widened(ThreadPool& pool, const T* x, int64_t n) {
   return wide;
 }
 
+// Worth the code that oneDNN makes for a product when it comes first.
+bool MultipliesBfloat16(const MatMulArgs& g) {
+  constexpr double kLeastFlops = 1 << 22;
+  return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) >=
+             kLeastFlops &&
+         HasBfloat16Products();
+}
+
 template <class T>
 absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, const T* b, T* c) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if (MultipliesBfloat16(g)) {
+      const Strides strides = StridesOf(g);
+      return ForEachPiece(pool, g, [&](const Piece& p) {
+        return MultiplyBfloat16(
+            {p.rows, p.columns, g.k, g.transpose_a, g.transpose_b, strides.a, strides.b, strides.c},
+            p.Left(g, a), p.Right(g, b), c + p.row * g.n + p.column);
+      });
+    }
+  }
   WEIR_ASSIGN_OR_RETURN(const Tensor wide_a, Widened(pool, a, g.m * g.k));
   WEIR_ASSIGN_OR_RETURN(const Tensor wide_b, Widened(pool, b, g.k * g.n));
   WEIR_ASSIGN_OR_RETURN(Tensor wide_c,

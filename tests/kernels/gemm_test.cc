@@ -28,8 +28,9 @@ struct Product {
   gemm::Matrix Right() const {
     return {b.data(), g.transpose_b ? 1 : g.n, g.transpose_b ? g.k : 1};
   }
-  // `was`: what is added to; null if nothing is.
-  void Expect(const std::vector<float>& got, const std::vector<float>* was) const {
+  // `was`: what is added to; null if nothing is. `rounding`: of the result, relative to it.
+  void Expect(const std::vector<float>& got, const std::vector<float>* was,
+              double rounding = 0) const {
     const gemm::Matrix x = Left(), y = Right();
     const double allowed = 2e-6 * std::sqrt(static_cast<double>(g.k)) + 1e-6;
     for (int64_t i = 0; i < g.m; ++i) {
@@ -37,7 +38,8 @@ struct Product {
         double sum = was != nullptr ? (*was)[i * g.n + j] : 0;
         for (int64_t k = 0; k < g.k; ++k)
           sum += double{x.data[i * x.row + k * x.column]} * y.data[k * y.row + j * y.column];
-        ASSERT_NEAR(got[i * g.n + j], sum, allowed) << "at " << i << ", " << j;
+        ASSERT_NEAR(got[i * g.n + j], sum, allowed + rounding * std::abs(sum))
+            << "at " << i << ", " << j;
       }
     }
   }
@@ -116,6 +118,25 @@ TEST(MatMul, OfMiddleSizes) {
           std::vector<float> c = p.c;
           ASSERT_TRUE(RunMatMul(pool, DT_FLOAT, p.g, p.a.data(), p.b.data(), c.data()).ok());
           p.Expect(c, nullptr);
+        }
+      });
+}
+
+// By instructions for them where the processor has any: as many pieces as a thread pool wants, and
+// edges that no vector's width divides.
+TEST(MatMul, OfBfloat16) {
+  ForEachProduct(
+      {Sizes(20, 40, 24), Sizes(256, 300, 192), Sizes(131, 515, 201), Sizes(5, 900, 1001)},
+      [](const Product& p) {
+        const std::vector<bfloat16> a(p.a.begin(), p.a.end()), b(p.b.begin(), p.b.end());
+        Product rounded = p;
+        rounded.a.assign(a.begin(), a.end());
+        rounded.b.assign(b.begin(), b.end());
+        for (const int threads : {1, 3}) {
+          ThreadPool pool(threads);
+          std::vector<bfloat16> c(p.c.size(), bfloat16(7.f));
+          ASSERT_TRUE(RunMatMul(pool, DT_BFLOAT16, p.g, a.data(), b.data(), c.data()).ok());
+          rounded.Expect({c.begin(), c.end()}, nullptr, 1. / 256);
         }
       });
 }

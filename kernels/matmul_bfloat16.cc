@@ -1,0 +1,104 @@
+#include "weir/kernels/matmul_bfloat16.h"
+
+#include <dnnl.h>
+
+#include <algorithm>
+#include <list>
+
+#include "weir/core/tensor.h"
+#include "weir/kernels/dnnl_status.h"
+
+namespace weir {
+
+namespace {
+
+// Code for one product. Shared by nobody: a thread's own is found without a lock.
+struct Code {
+  Bfloat16Product product;
+  dnnl_memory_desc_t a, b, c, scratchpad;
+  DnnlPrimitive primitive;
+};
+constexpr size_t kMostKept = 16;
+
+bool Describe(int64_t rows, int64_t columns, bool transposed, int64_t stride,
+              dnnl_memory_desc_t* desc) {
+  const dnnl_dims_t dims = {rows, columns};
+  const dnnl_dims_t strides = {transposed ? 1 : stride, transposed ? stride : 1};
+  return dnnl_memory_desc_init_by_strides(desc, 2, dims, dnnl_bf16, strides) == dnnl_success;
+}
+
+absl::Status Make(const Bfloat16Product& p, Code* code) {
+  constexpr char kWhat[] = "make a product of bfloat16";
+  code->product = p;
+  dnnl_matmul_desc_t desc;
+  if (!Describe(p.m, p.k, p.transpose_a, p.lda, &code->a) ||
+      !Describe(p.k, p.n, p.transpose_b, p.ldb, &code->b) ||
+      !Describe(p.m, p.n, false, p.ldc, &code->c)) {
+    return DnnlStatus(dnnl_invalid_arguments, kWhat);
+  }
+  dnnl_status_t status = dnnl_matmul_desc_init(&desc, &code->a, &code->b, nullptr, &code->c);
+  if (status != dnnl_success) return DnnlStatus(status, kWhat);
+  const DnnlAttributes attributes = MakeDnnlAttributes(/*add=*/false);
+  if (attributes == nullptr) return DnnlStatus(dnnl_out_of_memory, kWhat);
+  dnnl_primitive_desc_t raw = nullptr;
+  status = dnnl_primitive_desc_create(&raw, &desc, attributes.get(), DnnlEngine(), nullptr);
+  if (status != dnnl_success) return DnnlStatus(status, kWhat);
+  const DnnlPrimitiveDesc made(raw);
+  code->scratchpad = *dnnl_primitive_desc_query_md(raw, dnnl_query_scratchpad_md, 0);
+  dnnl_primitive_t primitive = nullptr;
+  status = dnnl_primitive_create(&primitive, raw);
+  code->primitive.reset(primitive);
+  return DnnlStatus(status, kWhat);
+}
+
+// This thread's, the one that was used last first.
+absl::StatusOr<const Code*> Find(const Bfloat16Product& product) {
+  thread_local std::list<Code> kept;
+  const auto found = std::find_if(kept.begin(), kept.end(),
+                                  [&](const Code& code) { return code.product == product; });
+  if (found != kept.end()) {
+    kept.splice(kept.begin(), kept, found);
+    return &kept.front();
+  }
+  Code code;
+  WEIR_RETURN_IF_ERROR(Make(product, &code));
+  if (kept.size() == kMostKept) kept.pop_back();
+  kept.push_front(std::move(code));
+  return &kept.front();
+}
+
+}  // namespace
+
+bool HasBfloat16Products() {
+  static const bool has =
+      DnnlEngine() != nullptr && (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+                                     dnnl_cpu_isa_avx512_core_bf16;
+  return has;
+}
+
+absl::Status MultiplyBfloat16(const Bfloat16Product& product, const bfloat16* a, const bfloat16* b,
+                              bfloat16* c) {
+  // First, since it tells oneDNN that this thread works alone.
+  const dnnl_stream_t stream = DnnlThreadStream();
+  if (stream == nullptr) return DnnlStatus(dnnl_out_of_memory, "make a stream");
+  WEIR_ASSIGN_OR_RETURN(const Code* const code, Find(product));
+  const size_t bytes = dnnl_memory_desc_get_size(&code->scratchpad);
+  Tensor scratch;
+  if (bytes > 0) {
+    WEIR_ASSIGN_OR_RETURN(
+        scratch, Tensor::Allocate(HostAllocator(), DT_UINT8, Shape({static_cast<int64_t>(bytes)})));
+  }
+  WEIR_ASSIGN_OR_RETURN(const DnnlMemory left, DnnlWrap(code->a, a));
+  WEIR_ASSIGN_OR_RETURN(const DnnlMemory right, DnnlWrap(code->b, b));
+  WEIR_ASSIGN_OR_RETURN(const DnnlMemory result, DnnlWrap(code->c, c));
+  WEIR_ASSIGN_OR_RETURN(const DnnlMemory room,
+                        DnnlWrap(code->scratchpad, bytes > 0 ? scratch.raw() : nullptr));
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, left.get()},
+                                       {DNNL_ARG_WEIGHTS, right.get()},
+                                       {DNNL_ARG_DST, result.get()},
+                                       {DNNL_ARG_SCRATCHPAD, room.get()}};
+  return DnnlStatus(dnnl_primitive_execute(code->primitive.get(), stream, 4, arguments),
+                    "multiply matrices of bfloat16");
+}
+
+}  // namespace weir
