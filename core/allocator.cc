@@ -9,6 +9,7 @@
 #include <cassert>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -21,20 +22,35 @@ namespace weir {
 
 namespace {
 
-// The number after `key` in a file of lines such as "MemAvailable:  123 kB"; -1 if there is none.
+// The number after `key`, or the first word if there is none, in a file of lines such as
+// "MemAvailable:  123 kB"; -1 if it is not there.
 int64_t NumberIn(const char* path, const std::string& key) {
   std::ifstream file(path);
   std::string word;
   int64_t number = -1;
+  if (key.empty()) return file >> number ? number : -1;
   while (file >> word) {
     if (word == key) return file >> number ? number : -1;
   }
   return -1;
 }
 
-// What the system has left, or the process's own limit allows.
+// What the system has left, less some that everything besides tensors can still have; or what the
+// process's container (a control group, version 2) or its own limit allows.
 int64_t SystemBytesFree() {
-  const int64_t available = std::max<int64_t>(NumberIn("/proc/meminfo", "MemAvailable:"), 0) << 10;
+  constexpr char kMemory[] = "/proc/meminfo";
+  static const int64_t spare =
+      std::min<int64_t>(NumberIn(kMemory, "MemTotal:") << 5, int64_t{256} << 20);  // 1/32 of it
+  int64_t available = NumberIn(kMemory, "MemAvailable:");
+  available = available < 0 ? std::numeric_limits<int64_t>::max()  // it does not say
+                            : (available + NumberIn(kMemory, "SwapFree:")) << 10;
+  static const int64_t of_group = NumberIn("/sys/fs/cgroup/memory.max", "");
+  if (of_group >= 0) {
+    const int64_t taken = NumberIn("/sys/fs/cgroup/memory.current", "") -
+                          NumberIn("/sys/fs/cgroup/memory.stat", "inactive_file");
+    available = std::min(available, of_group - taken);
+  }
+  available = std::max<int64_t>(available - spare, 0);
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return available;
   const int64_t taken = std::max<int64_t>(NumberIn("/proc/self/status", "VmSize:"), 0) << 10;
@@ -56,10 +72,10 @@ class CachingAllocator final : public Allocator {
     const int size_class = SizeClass(bytes);
     const size_t block = size_class < 0 ? bytes : ClassBytes(size_class);
     void* data = size_class < 0 ? nullptr : TakeCached(size_class);
-    if (data == nullptr) data = SystemAllocate(block);
+    if (data == nullptr) data = IfThereIsRoom(block);
     if (data == nullptr) {
       DropCache();
-      data = SystemAllocate(block);
+      data = IfThereIsRoom(block);
     }
     if (data != nullptr) in_use_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
     return data;
@@ -141,6 +157,22 @@ class CachingAllocator final : public Allocator {
     if (posix_memalign(&data, kHugePage, rounded) != 0) return nullptr;
     madvise(data, rounded, MADV_HUGEPAGE);  // a hint: without it the memory is as good
     return data;
+  }
+
+  // Linux gives out more memory than there is, and ends the process that then touches it, or
+  // another one. So whoever has asked for 64 MiB since the last look is made to look at what is
+  // left, which takes some tens of microseconds; a block counts for more than it has, since what
+  // holds it takes memory as well.
+  static void* IfThereIsRoom(size_t block) {
+    constexpr size_t kBetweenLooks = size_t{64} << 20, kBesides = 512;
+    thread_local size_t asked_for = 0;
+    asked_for += block + kBesides;
+    if (asked_for > kBetweenLooks) {
+      asked_for = kBetweenLooks;  // look again next time, unless there is room now
+      if (static_cast<int64_t>(block) > SystemBytesFree()) return nullptr;
+      asked_for = 0;
+    }
+    return SystemAllocate(block);
   }
 
   void* TakeCached(int size_class) {

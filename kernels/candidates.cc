@@ -3,10 +3,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/distributions.h"
 #include "weir/kernels/random_stream.h"
@@ -245,7 +245,7 @@ absl::Status RunAccidentalHits(KernelContext& c, int64_t num_true) {
     return InvalidArgument(
         "sampled_candidates must be a vector, which is typically an output from CandidateSampler");
   }
-  absl::flat_hash_map<int64_t, int64_t> positions;
+  std::unordered_map<int64_t, int64_t> positions;
   for (int64_t i = 0; i < sampled.num_elements(); ++i) positions[sampled.data<int64_t>()[i]] = i;
   std::vector<int32_t> rows;
   std::vector<int64_t> ids;

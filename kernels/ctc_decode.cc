@@ -4,10 +4,11 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 
 // From what a network says at each step to a sequence of symbols: the best path, symbol by symbol,
 // or a beam search for the best sequences, which sums over the paths that spell them. See ctc.cc
@@ -224,7 +225,8 @@ class BeamSearch {
   const int classes_, blank_;
   const int64_t width_;
   std::deque<Entry> entries_;
-  absl::flat_hash_map<std::pair<const Entry*, int>, Entry*> children_;
+  using Child = std::pair<const Entry*, int>;
+  std::unordered_map<Child, Entry*, absl::Hash<Child>> children_;
   std::vector<Entry*> leaves_;
 };
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <unordered_map>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
@@ -46,7 +46,7 @@ int64_t EditDistance(absl::Span<const int64_t> a, absl::Span<const int64_t> b,
 }
 
 // Sequences lie along the last dimension: the elements of each, by its place in the result.
-using Sequences = absl::flat_hash_map<int64_t, std::vector<int64_t>>;
+using Sequences = std::unordered_map<int64_t, std::vector<int64_t>>;
 
 absl::StatusOr<Sequences> ReadSequences(const SparseValue& x, const Shape& groups) {
   Sequences sequences;

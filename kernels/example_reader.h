@@ -2,12 +2,13 @@
 #define WEIR_KERNELS_EXAMPLE_READER_H_
 
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 #include "weir/core/tensor.h"
 
@@ -16,7 +17,8 @@
 namespace weir {
 
 // What an example has, by name: the bytes of a Feature, or of a FeatureList.
-using FeatureBytes = absl::flat_hash_map<absl::string_view, absl::string_view>;
+using FeatureBytes =
+    std::unordered_map<absl::string_view, absl::string_view, absl::Hash<absl::string_view>>;
 
 // INVALID_ARGUMENT for bytes that are no Example (SequenceExample).
 absl::Status ReadExample(absl::string_view bytes, FeatureBytes* features);

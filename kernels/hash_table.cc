@@ -3,16 +3,17 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "weir/kernels/lookup_table.h"
+#include "weir/kernels/position_table.h"
 #include "weir/kernels/strided_copy.h"
 
 namespace weir {
 
 namespace {
 
-// Values lie one after the other in a tensor that grows, in order of insertion; a map says where
-// the value of a key lies. What is removed is replaced by the last one.
+// Values lie one after the other in a tensor that grows, in order of insertion; a table says
+// where the value of a key lies. What is removed is replaced by the last one.
 template <class Key>
 class HashTable final : public LookupTable {
  public:
@@ -30,10 +31,9 @@ class HashTable final : public LookupTable {
     const bool one_each = !is_static_ && fallback.num_elements() == values->num_elements();
     const Key* const key = keys.data<Key>();
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto it = place_.find(key[i]);
-      const void* const from = it != place_.end()
-                                   ? ElementAt(values_, it->second * value_size())
-                                   : ElementAt(fallback, one_each ? i * value_size() : 0);
+      const int64_t place = PlaceOf(key[i]);
+      const void* const from = place >= 0 ? ElementAt(values_, place * value_size())
+                                          : ElementAt(fallback, one_each ? i * value_size() : 0);
       CopyElements(values->dtype(), from, ElementAt(*values, i * value_size()), value_size());
     }
     return absl::OkStatus();
@@ -99,15 +99,23 @@ class HashTable final : public LookupTable {
   }
 
   void Empty() {
-    place_.clear();
+    places_.Clear();
     keys_.clear();
     values_ = Tensor();
     filled_ = !is_static_;
   }
 
+  static size_t HashOf(const Key& key) { return absl::Hash<Key>()(key); }
+  auto Is(const Key& key) const {
+    return [this, &key](int64_t place) { return keys_[static_cast<size_t>(place)] == key; };
+  }
+  // -1 if it is not there.
+  int64_t PlaceOf(const Key& key) const { return places_.Find(HashOf(key), Is(key)); }
+
   void* Value(int64_t place) { return ElementAt(values_, place * value_size()); }
 
   absl::Status Reserve(int64_t count) {
+    places_.Reserve(static_cast<size_t>(count));
     const int64_t capacity = values_.initialized() ? values_.dim(0) : 0;
     if (count <= capacity) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(Tensor larger,
@@ -123,15 +131,16 @@ class HashTable final : public LookupTable {
     WEIR_RETURN_IF_ERROR(Reserve(static_cast<int64_t>(keys_.size()) + keys.num_elements()));
     const Key* const key = keys.data<Key>();
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto [it, is_new] = place_.try_emplace(key[i], static_cast<int64_t>(keys_.size()));
-      const void* const from = ElementAt(values, i * value_size());
-      if (is_new) {
+      int64_t place = PlaceOf(key[i]);
+      if (place < 0) {
+        place = static_cast<int64_t>(keys_.size());
         keys_.push_back(key[i]);
+        places_.Add(HashOf(key[i]), place);
       } else if (is_static_) {
-        WEIR_RETURN_IF_ERROR(CheckEqual(key[i], it->second, values, i));
+        WEIR_RETURN_IF_ERROR(CheckEqual(key[i], place, values, i));
         continue;
       }
-      CopyElements(values.dtype(), from, Value(it->second), value_size());
+      CopyElements(values.dtype(), ElementAt(values, i * value_size()), Value(place), value_size());
     }
     return absl::OkStatus();
   }
@@ -146,14 +155,13 @@ class HashTable final : public LookupTable {
   }
 
   void RemoveLocked(const Key& key) {
-    const auto it = place_.find(key);
-    if (it == place_.end()) return;
-    const auto last = static_cast<int64_t>(keys_.size()) - 1;
-    const int64_t hole = it->second;
-    place_.erase(it);
+    const int64_t hole = PlaceOf(key);
+    if (hole < 0) return;
+    const int64_t last = static_cast<int64_t>(keys_.size()) - 1;
+    places_.Remove(HashOf(key), hole);
     if (hole != last) {
       CopyElements(spec().value_type, Value(last), Value(hole), value_size());
-      place_[keys_[last]] = hole;
+      places_.Move(HashOf(keys_[last]), last, hole);
       keys_[hole] = std::move(keys_[last]);
     }
     keys_.pop_back();
@@ -162,7 +170,7 @@ class HashTable final : public LookupTable {
   const bool is_static_;
   std::shared_mutex mutex_;
   bool filled_;
-  absl::flat_hash_map<Key, int64_t> place_;
+  PositionTable places_;
   std::vector<Key> keys_;
   Tensor values_;  // [capacity, value_size]
 };

@@ -1,6 +1,7 @@
 #include "weir/kernels/remap.h"
 
-#include "absl/container/flat_hash_map.h"
+#include <unordered_map>
+
 #include "weir/core/bundle.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/text_lines.h"
@@ -19,15 +20,15 @@ absl::StatusOr<std::string> FileName(const KernelContext& c, int i, absl::string
 }
 
 // The number of each line of a vocabulary, of the first `size` lines (-1: all).
-absl::StatusOr<absl::flat_hash_map<std::string, int64_t>> ReadIds(const std::string& path,
-                                                                  int64_t size) {
+absl::StatusOr<std::unordered_map<std::string, int64_t>> ReadIds(const std::string& path,
+                                                                 int64_t size) {
   WEIR_ASSIGN_OR_RETURN(std::vector<std::string> lines, ReadLines(path));
   const int64_t count = static_cast<int64_t>(lines.size());
   if (size > count) {
     return InvalidArgument("Invalid vocab_size in ", path, ": expected ", size, " but got ", count);
   }
   if (size >= 0) lines.resize(size);
-  absl::flat_hash_map<std::string, int64_t> ids;
+  std::unordered_map<std::string, int64_t> ids;
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto [it, is_new] = ids.emplace(lines[i], static_cast<int64_t>(i));
     if (is_new) continue;
@@ -64,7 +65,7 @@ absl::Status RunVocab(KernelContext& c, const VocabOptions& o) {
 
 // Old ids and where they go; new ids that have no old one are not there.
 struct Remapping {
-  absl::flat_hash_map<int64_t, int64_t> to_new;
+  std::unordered_map<int64_t, int64_t> to_new;
   std::vector<bool> present;
   int64_t first = -1, last = -1;  // old ids
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <mutex>
+#include <unordered_map>
 
-#include "absl/container/flat_hash_map.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
 
@@ -42,7 +42,7 @@ class SparseTensorsMap final : public Resource {
   const std::string name_;
   std::mutex mutex_;
   int64_t next_ = 0;
-  absl::flat_hash_map<int64_t, SparseValue> values_;
+  std::unordered_map<int64_t, SparseValue> values_;
 };
 
 std::shared_ptr<SparseTensorsMap> FindMap(const KernelInit& init) {

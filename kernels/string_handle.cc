@@ -1,8 +1,7 @@
 #include "weir/kernels/string_handle.h"
 
 #include <mutex>
-
-#include "absl/container/flat_hash_map.h"
+#include <unordered_map>
 
 namespace weir {
 
@@ -16,7 +15,7 @@ struct Named {
 // All handles there are, by the address of their strings.
 struct Handles {
   std::mutex mutex;
-  absl::flat_hash_map<const void*, Named*> by_text;
+  std::unordered_map<const void*, Named*> by_text;
 };
 
 Handles& AllHandles() {
@@ -34,11 +33,12 @@ void Release(void* named) {
 
 Tensor StringHandle(const std::string& container, const std::string& name,
                     std::shared_ptr<Resource> resource) {
-  auto* named = new Named{{container, name}, std::move(resource)};
+  auto owned = std::make_unique<Named>(Named{{container, name}, std::move(resource)});
   {
     const std::lock_guard<std::mutex> lock(AllHandles().mutex);
-    AllHandles().by_text[named->text] = named;
+    AllHandles().by_text[owned->text] = owned.get();
   }
+  Named* const named = owned.release();
   BufferPtr buffer(Buffer::Wrap(named->text, sizeof(named->text), nullptr, Release, named));
   return Tensor(DT_STRING, Shape({2}), std::move(buffer), named->text);
 }

@@ -5,9 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "weir/core/kernel.h"
 
 namespace weir {
@@ -75,7 +75,7 @@ class TensorArrayState final : public Resource {
   bool has_sums_ = false;  // so that it has no gradient
   int64_t size_;
   Shape element_shape_;
-  absl::flat_hash_map<int64_t, Element> elements_;
+  std::unordered_map<int64_t, Element> elements_;
   std::map<std::string, std::shared_ptr<TensorArrayState>> gradients_;
 };
 

@@ -2,10 +2,10 @@
 #define WEIR_KERNELS_UNIGRAM_H_
 
 #include <limits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "weir/core/kernel.h"
 #include "weir/kernels/philox.h"
 
@@ -46,7 +46,7 @@ class CountedClasses {
   const int64_t n_;
   int levels_ = 0;  // of the root
   int64_t total_;
-  absl::flat_hash_map<int64_t, int64_t> added_;
+  std::unordered_map<int64_t, int64_t> added_;
 };
 
 // Draws in constant time. Source: Walker, "An efficient method for generating discrete random

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <tuple>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/fill_shapes.h"
+#include "weir/kernels/position_table.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -85,10 +85,14 @@ template <class T>
 Classes ClassifyElements(const T* x, int64_t n) {
   Classes classes;
   classes.of.resize(static_cast<size_t>(n));
-  absl::flat_hash_map<T, int64_t, KeyHash<T>, KeyEqual<T>> seen;
+  PositionTable seen;  // of classes
   for (int64_t i = 0; i < n; ++i) {
     const int64_t next = static_cast<int64_t>(classes.first.size());
-    const int64_t found = EqualsItself(x[i]) ? seen.try_emplace(x[i], next).first->second : next;
+    const auto is_this = [&](int64_t k) {
+      return KeyEqual<T>()(x[classes.first[static_cast<size_t>(k)]], x[i]);
+    };
+    const int64_t found =
+        EqualsItself(x[i]) ? seen.FindOrAdd(KeyHash<T>()(x[i]), next, is_this) : next;
     if (found == next) classes.first.push_back(i);
     classes.of[static_cast<size_t>(i)] = found;
   }
@@ -101,7 +105,7 @@ template <class T>
 Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   Classes classes;
   classes.of.resize(static_cast<size_t>(n));
-  absl::flat_hash_map<size_t, std::vector<int64_t>> by_hash;  // hash -> classes
+  PositionTable seen;  // of classes
   const auto each = [&](auto&& fn) {
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t k = 0; k < inner; ++k) {
@@ -117,20 +121,12 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
       return EqualsItself(x[at + i * inner]);
     });
     const int64_t next = static_cast<int64_t>(classes.first.size());
-    int64_t found = next;
-    if (findable) {
-      std::vector<int64_t>& candidates = by_hash[hash];
-      const auto it = std::find_if(candidates.begin(), candidates.end(), [&](int64_t candidate) {
-        const int64_t other = classes.first[static_cast<size_t>(candidate)];
-        return each(
-            [&](int64_t at) { return KeyEqual<T>()(x[at + i * inner], x[at + other * inner]); });
-      });
-      if (it == candidates.end()) {
-        candidates.push_back(next);
-      } else {
-        found = *it;
-      }
-    }
+    const auto is_this = [&](int64_t k) {
+      const int64_t other = classes.first[static_cast<size_t>(k)];
+      return each(
+          [&](int64_t at) { return KeyEqual<T>()(x[at + i * inner], x[at + other * inner]); });
+    };
+    const int64_t found = findable ? seen.FindOrAdd(hash, next, is_this) : next;
     if (found == next) classes.first.push_back(i);
     classes.of[static_cast<size_t>(i)] = found;
   }
@@ -208,13 +204,18 @@ absl::Status ListDiff(KernelContext& c, DataType index_type) {
   if (y.rank() != 1)
     return InvalidArgument("y should be a 1D vector, got shape ", y.shape().ToString());
   WEIR_RETURN_IF_ERROR(CheckIndexable(x.num_elements(), index_type));
-  absl::flat_hash_set<T, KeyHash<T>, KeyEqual<T>> excluded;
-  for (const T& v : absl::MakeSpan(KeysIn<T>(y), y.num_elements())) {
-    if (EqualsItself(v)) excluded.insert(v);
+  PositionTable excluded;
+  const auto is = [&y](const T& v) {
+    return [&y, &v](int64_t i) { return KeyEqual<T>()(KeysIn<T>(y)[i], v); };
+  };
+  for (int64_t i = 0; i < y.num_elements(); ++i) {
+    const T& v = KeysIn<T>(y)[i];
+    if (EqualsItself(v)) excluded.FindOrAdd(KeyHash<T>()(v), i, is(v));
   }
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.num_elements(); ++i) {
-    if (!excluded.contains(KeysIn<T>(x)[i])) kept.push_back(i);
+    const T& v = KeysIn<T>(x)[i];
+    if (excluded.Find(KeyHash<T>()(v), is(v)) < 0) kept.push_back(i);
   }
   const Shape shape({static_cast<int64_t>(kept.size())});
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));

@@ -1,6 +1,8 @@
 #include "weir/session/executor.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -41,6 +43,25 @@
 namespace weir {
 
 namespace {
+
+// Memory that nobody touches, for the end of a step that had no other: where small things have
+// taken all there was, not even the message of an error could be made. One for the process.
+class MemoryReserve {
+ public:
+  void Have() {
+    if (block_.load(std::memory_order_relaxed) != nullptr) return;
+    std::free(block_.exchange(std::malloc(size_t{1} << 20)));
+  }
+  void Release() { std::free(block_.exchange(nullptr)); }
+
+ private:
+  std::atomic<void*> block_{nullptr};
+};
+
+MemoryReserve& Reserve() {
+  static MemoryReserve& reserve = *new MemoryReserve;
+  return reserve;
+}
 
 // A payload of errors that say already which node of which function they come from.
 constexpr char kInFunction[] = "weir/in_function";
@@ -211,6 +232,7 @@ void Executor::Cancel(const absl::Status& why) {
 
 absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                            const RunOptions& options, int64_t step_id) {
+  Reserve().Have();
   WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
   TracedStep& step = frame->step;
   step.step_id = step_id;
@@ -302,6 +324,7 @@ absl::Status Executor::WaitForStreams(Frame& frame, absl::Status status) const {
 absl::Status Executor::Thrown(const Frame& frame, int32_t item, const std::exception& e) const {
   const bool no_memory = dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
                          dynamic_cast<const std::length_error*>(&e) != nullptr;
+  if (no_memory) Reserve().Release();
   const absl::Status status =
       no_memory
           ? absl::ResourceExhaustedError(

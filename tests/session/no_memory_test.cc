@@ -10,7 +10,10 @@
 #include "weir/ops/array.h"
 #include "weir/ops/data_flow.h"
 #include "weir/ops/image.h"
+#include "weir/ops/math.h"
 #include "weir/ops/parsing.h"
+#include "weir/ops/tensor_array.h"
+#include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
 // What happens when the host has no more memory: the step fails and says what for.
@@ -89,6 +92,34 @@ TEST(NoMemoryDeathTest, ForWhatAKernelNeedsBesidesIsResourceExhausted) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(ResizeWithRoomForTheResult(), ExitedWithCode(0),
               "RESOURCE_EXHAUSTED: ResizeBilinear .node ResizeBilinear.: OOM");
+}
+
+// A loop that writes into its array for ever: memory ends somewhere in the array's own tables, in
+// the values, or between them; and the array must be there to be freed.
+[[noreturn]] void CollectForEver() {
+  Graph g;
+  const Output go = Placeholder(g, DT_BOOL, {});
+  const TensorArray made(g, DT_FLOAT, 0, {.dynamic_size = true, .element_shape = Shape()});
+  const Outputs ends =
+      WhileLoop([&](const Outputs&) { return go; },
+                [&](const Outputs& v) {
+                  return Outputs{v[0] + 1, made.WithFlow(v[1]).Write(v[0], Const(g, 1.f)).flow()};
+                },
+                {Const(g, 0), made.flow()});
+  absl::StatusOr<Session> session = Session::Create(g, {.num_threads = 1});
+  if (!session.ok()) std::abort();
+  LimitMemory(size_t{150} << 20);
+  const absl::Status status = session->Run({{go, Tensor::Scalar(true)}}, {ends[1]}).status();
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  _exit(absl::IsResourceExhausted(status) ? 0 : 1);
+}
+
+TEST(NoMemoryDeathTest, ForAnArrayThatGrowsForEverIsResourceExhausted) {
+#ifdef WEIR_SANITIZED
+  GTEST_SKIP() << "sanitizers need all the address space";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(CollectForEver(), ExitedWithCode(0), "RESOURCE_EXHAUSTED");
 }
 
 TEST(NoMemoryDeathTest, ForASumOfGradientsIsResourceExhaustedWithNodeAndShape) {
