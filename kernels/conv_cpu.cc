@@ -8,47 +8,53 @@
 #include "weir/kernels/conv_winograd.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/image_operand.h"
+#include "weir/kernels/matmul_bfloat16.h"
 #include "weir/kernels/registry.h"
 #include "weir/ops/conv_general.h"
 
 namespace weir {
 namespace {
 
-// What a node keeps for convolutions of floats.
-class FloatConv {
+// What a node keeps for convolutions by fast kernels.
+class FastConv {
  public:
-  FloatConv(const KernelInit& init, ConvPass pass, const Epilogue& epilogue = {})
-      : FloatConv(pass, pass != ConvPass::kBackpropFilter && init.is_lasting(1),
-                  init.fast_algorithms, epilogue) {}
+  FastConv(const KernelInit& init, ConvPass pass, const Epilogue& epilogue = {})
+      : FastConv(pass, pass != ConvPass::kBackpropFilter && init.is_lasting(1),
+                 init.fast_algorithms, epilogue) {}
 
-  // False, and nothing has been done, where the plain loops have to do it.
-  absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& s, const ConvOperands& operands) {
-    if (fast_) {
-      WEIR_ASSIGN_OR_RETURN(const bool done, winograd_.Run(ctx, s, operands));
-      if (done) return true;
+  // False, and nothing has been done, where floats or the plain loops have to do it.
+  template <class C>
+  absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& s,
+                           const ConvOperands<C>& operands) {
+    if constexpr (std::is_same_v<C, float>) {
+      if (fast_) {
+        WEIR_ASSIGN_OR_RETURN(const bool done, winograd_.Run(ctx, s, operands));
+        if (done) return true;
+      }
+      return floats_.Run(ctx, s, operands);
+    } else if constexpr (std::is_same_v<C, bfloat16>) {
+      return bfloats_.Run(ctx, s, operands);
+    } else {
+      return false;
     }
-    return dnnl_.Run(ctx, s, operands);
   }
 
  private:
-  FloatConv(ConvPass pass, bool lasting_filter, bool fast, const Epilogue& epilogue)
+  FastConv(ConvPass pass, bool lasting_filter, bool fast, const Epilogue& epilogue)
       : fast_(fast),
         winograd_(pass, lasting_filter, epilogue),
-        dnnl_(pass, lasting_filter, epilogue) {}
+        floats_(pass, lasting_filter, epilogue),
+        bfloats_(pass, lasting_filter) {}
 
   const bool fast_;
   WinogradConv winograd_;
-  DnnlConv dnnl_;
+  DnnlConv<float> floats_;
+  DnnlConv<bfloat16> bfloats_;
 };
 
 template <class C>
-absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, FloatConv& floats,
-                     const Tensor* filter_tensor, C* input, C* filter, C* output) {
-  if constexpr (std::is_same_v<C, float>) {
-    WEIR_ASSIGN_OR_RETURN(const bool done,
-                          floats.Run(ctx, s, {filter_tensor, input, filter, output}));
-    if (done) return absl::OkStatus();
-  }
+void ComputePlainly(KernelContext& ctx, ConvPass pass, const ConvShape& s, C* input, C* filter,
+                    C* output) {
   switch (pass) {
     case ConvPass::kForward:
       PlainConv<C>(ctx.pool(), s, input, filter, output);
@@ -61,67 +67,97 @@ absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, Floa
         PlainConvBackpropFilter<C>(ctx.pool(), s, input, output, filter);
       break;
   }
-  return absl::OkStatus();
+}
+
+// With the operands of T as C. The pass computes the one of the three that `result` is. False, and
+// nothing has been done, if only another C will do.
+template <class T, class C>
+absl::StatusOr<bool> ComputeAs(KernelContext& ctx, ConvPass pass, const ConvShape& s, bool turned,
+                               FastConv& fast, const Tensor& input, const Tensor& filter,
+                               const Tensor& output, Tensor& result) {
+  ImageOperand<T, C> x, w, y;
+  if (pass == ConvPass::kBackpropInput) {
+    WEIR_RETURN_IF_ERROR(x.Prepare(ctx, result, turned));
+  } else {
+    WEIR_RETURN_IF_ERROR(x.Read(ctx, input, turned, s.batch, s.in_channels));
+  }
+  if (pass == ConvPass::kBackpropFilter) {
+    WEIR_RETURN_IF_ERROR(w.Prepare(ctx, result, false));
+  } else {
+    WEIR_RETURN_IF_ERROR(w.Read(ctx, filter, false, 1, 1));
+  }
+  if (pass == ConvPass::kForward) {
+    WEIR_RETURN_IF_ERROR(y.Prepare(ctx, result, turned));
+  } else {
+    WEIR_RETURN_IF_ERROR(y.Read(ctx, output, turned, s.batch, s.out_channels));
+  }
+  WEIR_ASSIGN_OR_RETURN(const bool done,
+                        fast.Run(ctx, s, ConvOperands<C>{&filter, x.data(), w.data(), y.data()}));
+  if (!done) {
+    if constexpr (kIsNarrowFloat<C>) {
+      return false;
+    } else {
+      ComputePlainly<C>(ctx, pass, s, x.data(), w.data(), y.data());
+    }
+  }
+  switch (pass) {
+    case ConvPass::kForward:
+      WEIR_RETURN_IF_ERROR(y.Write(ctx, result, turned, s.batch, s.out_channels));
+      break;
+    case ConvPass::kBackpropInput:
+      WEIR_RETURN_IF_ERROR(x.Write(ctx, result, turned, s.batch, s.in_channels));
+      break;
+    case ConvPass::kBackpropFilter:
+      WEIR_RETURN_IF_ERROR(w.Write(ctx, result, false, 1, 1));
+      break;
+  }
+  return true;
 }
 
 template <class T>
-absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass,
-                     FloatConv& floats) {
+absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, bool turned,
+                     FastConv& fast, const Tensor& input, const Tensor& filter,
+                     const Tensor& output, Tensor& result) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if (HasBfloat16Products()) {
+      WEIR_ASSIGN_OR_RETURN(const bool done, (ComputeAs<T, T>(ctx, pass, s, turned, fast, input,
+                                                              filter, output, result)));
+      if (done) return absl::OkStatus();
+    }
+  }
+  return ComputeAs<T, Wide<T>>(ctx, pass, s, turned, fast, input, filter, output, result).status();
+}
+
+template <class T>
+absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass, FastConv& fast) {
   WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, pass));
-  const ConvShape& s = args.shape;
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, args.output));
   if (result->num_elements() == 0) return absl::OkStatus();
-  const bool forward = pass == ConvPass::kForward, to_input = pass == ConvPass::kBackpropInput;
-  const Tensor& first = forward || !to_input ? ctx.input(0) : ctx.input(1);
-  const Tensor& second = forward ? ctx.input(1) : ctx.input(2);
-  if (first.num_elements() == 0 || second.num_elements() == 0) {
+  const Tensor& input = pass == ConvPass::kBackpropInput ? *result : ctx.input(0);
+  const Tensor& filter = pass == ConvPass::kBackpropFilter ? *result : ctx.input(1);
+  const Tensor& output = pass == ConvPass::kForward ? *result : ctx.input(2);
+  if (input.num_elements() == 0 || filter.num_elements() == 0 || output.num_elements() == 0) {
     std::memset(result->raw(), 0, result->num_bytes());
     return absl::OkStatus();
   }
-  const bool turned = a.layout.channels_first();
-  ImageOperand<T> input, filter, output;
-  if (to_input) {
-    WEIR_RETURN_IF_ERROR(input.Prepare(ctx, *result, turned));
-  } else {
-    WEIR_RETURN_IF_ERROR(input.Read(ctx, ctx.input(0), turned, s.batch, s.in_channels));
-  }
-  if (pass == ConvPass::kBackpropFilter) {
-    WEIR_RETURN_IF_ERROR(filter.Prepare(ctx, *result, false));
-  } else {
-    WEIR_RETURN_IF_ERROR(filter.Read(ctx, ctx.input(1), false, 1, 1));
-  }
-  if (forward) {
-    WEIR_RETURN_IF_ERROR(output.Prepare(ctx, *result, turned));
-  } else {
-    WEIR_RETURN_IF_ERROR(output.Read(ctx, ctx.input(2), turned, s.batch, s.out_channels));
-  }
-  WEIR_RETURN_IF_ERROR(
-      Compute(ctx, pass, s, floats, &ctx.input(1), input.data(), filter.data(), output.data()));
-  switch (pass) {
-    case ConvPass::kForward:
-      return output.Write(ctx, *result, turned, s.batch, s.out_channels);
-    case ConvPass::kBackpropInput:
-      return input.Write(ctx, *result, turned, s.batch, s.in_channels);
-    case ConvPass::kBackpropFilter:
-      return filter.Write(ctx, *result, false, 1, 1);
-  }
-  return absl::OkStatus();
+  return Compute<T>(ctx, pass, args.shape, a.layout.channels_first(), fast, input, filter, output,
+                    *result);
 }
 
 template <class T>
 KernelFactory Factory(ConvPass pass) {
   return [pass](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const ConvAttributes attributes, ConvAttributes::Read(init.node));
-    const auto floats = std::make_shared<FloatConv>(init, pass);
-    return Kernel([attributes, pass, floats](KernelContext& ctx) -> absl::Status {
-      return RunConv<T>(ctx, attributes, pass, *floats);
+    const auto fast = std::make_shared<FastConv>(init, pass);
+    return Kernel([attributes, pass, fast](KernelContext& ctx) -> absl::Status {
+      return RunConv<T>(ctx, attributes, pass, *fast);
     });
   };
 }
 
 // The forward pass, and what the epilogue does to its result.
 absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogue& epilogue,
-                      FloatConv& floats) {
+                      FastConv& fast) {
   WEIR_ASSIGN_OR_RETURN(const ConvArguments args, ReadConvArguments(ctx, a, ConvPass::kForward));
   const ConvShape& s = args.shape;
   const bool turned = a.layout.channels_first();
@@ -143,8 +179,9 @@ absl::Status RunFused(KernelContext& ctx, const ConvAttributes& a, const Epilogu
   float* const weights = const_cast<float*>(filter.data<float>());
   bool done = false;
   if (ctx.input(0).num_elements() > 0 && filter.num_elements() > 0) {
-    WEIR_ASSIGN_OR_RETURN(
-        done, floats.Run(ctx, s, {&filter, input.data(), weights, output.data(), operands}));
+    WEIR_ASSIGN_OR_RETURN(done, fast.Run(ctx, s,
+                                         ConvOperands<float>{&filter, input.data(), weights,
+                                                             output.data(), operands}));
   }
   if (!done) {
     if (operands.addend == output.data()) {
@@ -164,15 +201,15 @@ absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
     return Unimplemented("fused convolutions with host_args are not supported");
   if (init.node.attr_or<std::string>("filter_format", "HWIO") != "HWIO")
     return Unimplemented("filters are taken in the format HWIO alone");
-  const auto floats = std::make_shared<FloatConv>(init, ConvPass::kForward, epilogue);
-  return Kernel([attributes, epilogue, floats](KernelContext& ctx) {
-    return RunFused(ctx, attributes, epilogue, *floats);
+  const auto fast = std::make_shared<FastConv>(init, ConvPass::kForward, epilogue);
+  return Kernel([attributes, epilogue, fast](KernelContext& ctx) {
+    return RunFused(ctx, attributes, epilogue, *fast);
   });
 }
 
 // A forward pass whose input may have several batch dimensions, or none.
 template <class T>
-absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, FloatConv& floats) {
+absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, FastConv& fast) {
   const Tensor& filter = ctx.input(1);
   if (filter.num_elements() == 0) {
     return InvalidArgument(
@@ -194,21 +231,15 @@ absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, Floa
   }
   const bool turned = a.conv.layout.channels_first();
   Tensor out = result->Reshaped(shape);
-  ImageOperand<T> input, weights, output;
-  WEIR_RETURN_IF_ERROR(
-      input.Read(ctx, ctx.input(0).Reshaped(flat), turned, s.batch, s.in_channels));
-  WEIR_RETURN_IF_ERROR(weights.Read(ctx, filter, false, 1, 1));
-  WEIR_RETURN_IF_ERROR(output.Prepare(ctx, out, turned));
-  WEIR_RETURN_IF_ERROR(Compute(ctx, ConvPass::kForward, s, floats, &filter, input.data(),
-                               weights.data(), output.data()));
-  return output.Write(ctx, out, turned, s.batch, s.out_channels);
+  return Compute<T>(ctx, ConvPass::kForward, s, turned, fast, ctx.input(0).Reshaped(flat), filter,
+                    out, out);
 }
 
 template <class T>
 absl::StatusOr<Kernel> MakeGeneral(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const GeneralConvAttributes a, GeneralConvAttributes::Read(init.node));
-  const auto floats = std::make_shared<FloatConv>(init, ConvPass::kForward);
-  return Kernel([a, floats](KernelContext& ctx) { return RunGeneral<T>(ctx, a, *floats); });
+  const auto fast = std::make_shared<FastConv>(init, ConvPass::kForward);
+  return Kernel([a, fast](KernelContext& ctx) { return RunGeneral<T>(ctx, a, *fast); });
 }
 
 struct Family {

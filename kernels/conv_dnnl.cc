@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -40,6 +41,9 @@ using Memory = DnnlMemory;
 using Primitive = DnnlPrimitive;
 using PrimitiveDesc = DnnlPrimitiveDesc;
 
+template <class T>
+constexpr dnnl_data_type_t kDnnlType = std::is_same_v<T, bfloat16> ? dnnl_bf16 : dnnl_f32;
+
 constexpr int kMaxPlans = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
 constexpr double kMinPieceNs = 20e3;
@@ -73,23 +77,24 @@ int RowDim(const ConvShape& s) { return IsVolume(s) ? 0 : 1; }
 
 // Images [n, channels, spatial..] that lie in memory with the channels last. Nothing, like below,
 // if oneDNN does not take them.
-std::optional<dnnl_memory_desc_t> ImageDesc(int64_t n, int64_t channels,
+std::optional<dnnl_memory_desc_t> ImageDesc(dnnl_data_type_t type, int64_t n, int64_t channels,
                                             const ConvShape::Spatial& size, int first) {
   Dims d;
   d.Add(n);
   d.Add(channels);
   for (int i = first; i < 3; ++i) d.Add(size[i]);
   dnnl_memory_desc_t desc;
-  const dnnl_status_t status = dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32,
-                                                            first == 0 ? dnnl_ndhwc : dnnl_nhwc);
+  const dnnl_status_t status =
+      dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, type, first == 0 ? dnnl_ndhwc : dnnl_nhwc);
   if (status != dnnl_success) return std::nullopt;
   return desc;
 }
 
 // The filter as TensorFlow has it: [spatial.., in, out]; for oneDNN [group,] out, in, spatial...
 // `slices`: of so many equal slices of `out`, one.
-std::optional<dnnl_memory_desc_t> FilterDesc(const ConvShape& s, int first, int64_t slices,
-                                             bool packed) {
+std::optional<dnnl_memory_desc_t> FilterDesc(dnnl_data_type_t type, const ConvShape& s,
+                                             int64_t slices, bool packed) {
+  const int first = RowDim(s);
   Dims d, strides;
   const int64_t in = s.group_in(), out = s.out_channels / s.groups / slices;
   if (s.groups > 1) {
@@ -108,8 +113,8 @@ std::optional<dnnl_memory_desc_t> FilterDesc(const ConvShape& s, int first, int6
   }
   dnnl_memory_desc_t desc;
   const dnnl_status_t status =
-      packed ? dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, dnnl_f32, dnnl_format_tag_any)
-             : dnnl_memory_desc_init_by_strides(&desc, d.rank, d.at, dnnl_f32, strides.at);
+      packed ? dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, type, dnnl_format_tag_any)
+             : dnnl_memory_desc_init_by_strides(&desc, d.rank, d.at, type, strides.at);
   if (status != dnnl_success) return std::nullopt;
   return desc;
 }
@@ -136,20 +141,26 @@ struct PartPrimitive {
 };
 
 // Null if oneDNN has none.
-std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, const Part& part,
-                                             int64_t out_channels, const dnnl_memory_desc_t& filter,
-                                             bool bias, bool add) {
+std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, dnnl_data_type_t type,
+                                             const ConvShape& s, const Part& part, int64_t slices,
+                                             const dnnl_memory_desc_t& filter, bool bias,
+                                             bool add) {
   const int first = RowDim(s);
+  const int64_t out_channels = s.out_channels / slices;
   ConvShape::Spatial in = s.in, out = s.out, before = s.pad_before, after = s.pad_after;
   in[first] = part.in_rows;
   out[first] = part.out_rows;
   before[first] = part.pad_before;
   after[first] = part.pad_after;
   auto p = std::make_unique<PartPrimitive>();
-  const auto input = ImageDesc(part.images, s.in_channels, in, first);
-  const auto output = ImageDesc(part.images, out_channels, out, first);
+  const auto input = ImageDesc(type, part.images, s.in_channels, in, first);
+  const auto output = ImageDesc(type, part.images, out_channels, out, first);
   const auto bias_desc = VectorDesc(out_channels);
-  if (!input || !output || !bias_desc) return nullptr;
+  // The gradient of a filter of another type is added up in floats.
+  const auto forward_filter = pass == ConvPass::kBackpropFilter
+                                  ? FilterDesc(type, s, slices, /*packed=*/true)
+                                  : std::optional(filter);
+  if (!input || !output || !bias_desc || !forward_filter) return nullptr;
   p->input = *input;
   p->bias = *bias_desc;
   p->output = *output;
@@ -162,7 +173,7 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, const ConvShape& s, 
   }
   const auto forward = [&](dnnl_convolution_desc_t* d) {
     return dnnl_dilated_convolution_forward_desc_init(
-        d, dnnl_forward_training, dnnl_convolution_direct, &p->input, &filter,
+        d, dnnl_forward_training, dnnl_convolution_direct, &p->input, &*forward_filter,
         bias ? &p->bias : nullptr, &p->output, strides.at, dilations.at, pads_before.at,
         pads_after.at);
   };
@@ -240,11 +251,12 @@ int64_t FloatsOf(const dnnl_memory_desc_t& desc) {
 
 }  // namespace
 
+template <class T>
 class DnnlConvPlan {
  public:
   struct Piece {
     const PartPrimitive* part = nullptr;
-    int64_t input_offset = 0, output_offset = 0, output_floats = 0;
+    int64_t input_offset = 0, output_offset = 0, output_elements = 0;
     int64_t slice = 0;
   };
 
@@ -253,9 +265,11 @@ class DnnlConvPlan {
                                                   int threads, const Epilogue& epilogue) {
     if (DnnlEngine() == nullptr || DnnlThreadStream() == nullptr) return nullptr;
     const int64_t slices = Slices(pass, shape, threads);
-    const auto plain = FilterDesc(shape, RowDim(shape), slices, /*packed=*/false);
+    const bool unpack = pass == ConvPass::kBackpropFilter;
+    const auto plain = FilterDesc(kDnnlType<T>, shape, slices, /*packed=*/false);
     // "Any" until the first primitive has decided.
-    const auto packed = FilterDesc(shape, RowDim(shape), slices, /*packed=*/true);
+    const auto packed =
+        FilterDesc(unpack ? dnnl_f32 : kDnnlType<T>, shape, slices, /*packed=*/true);
     if (!plain || !packed) return nullptr;
     auto plan =
         std::make_shared<DnnlConvPlan>(pass, shape, threads, slices, epilogue, *plain, *packed);
@@ -265,7 +279,6 @@ class DnnlConvPlan {
       cut = plan->Cut(wanted);
     }
     if (!cut) return nullptr;
-    const bool unpack = pass == ConvPass::kBackpropFilter;
     plan->reorder_ = unpack ? MakeDnnlReorder(plan->packed_desc_, plan->plain_desc_)
                             : MakeDnnlReorder(plan->plain_desc_, plan->packed_desc_);
     if (plan->reorder_ == nullptr) return nullptr;
@@ -286,6 +299,7 @@ class DnnlConvPlan {
   bool IsFor(const ConvShape& shape, int threads) const {
     return shape_ == shape && threads_ == threads;
   }
+  // What a packed filter takes: elements of T, or floats where gradients of filters are added up.
   int64_t packed_floats() const { return slices_ * slice_floats(); }
   bool plain_is_packed() const {
     return slices_ == 1 && dnnl_memory_desc_equal(&plain_desc_, &packed_desc_) != 0;
@@ -297,26 +311,28 @@ class DnnlConvPlan {
            (slices_ > 1 ? Aligned(shape_.out_elements() / slices_) : 0);
   }
 
-  absl::Status Pack(const float* plain, float* packed) const {
+  absl::Status Pack(const T* plain, float* packed) const {
     for (int64_t i = 0; i < slices_; ++i) {
       WEIR_RETURN_IF_ERROR(RunReorder(reorder_.get(), plain_desc_, plain + i * slice_channels(),
                                       packed_desc_, packed + i * slice_floats()));
     }
     return absl::OkStatus();
   }
-  absl::Status Unpack(const float* packed, float* plain) const {
+  absl::Status Unpack(const float* packed, T* plain) const {
     return RunReorder(reorder_.get(), packed_desc_, packed, plain_desc_, plain);
   }
 
-  // Of `operands`, the filter is `filter`. `scratch` is of scratch_floats().
-  absl::Status RunPiece(int i, const ConvOperands& operands, float* filter, float* scratch) const {
+  // Of `operands`, the filter is `filter`, packed. `scratch` is of scratch_floats().
+  absl::Status RunPiece(int i, const ConvOperands<T>& operands, void* filter,
+                        float* scratch) const {
     const Piece& piece = pieces_[i];
-    float* const slice = slices_ > 1 ? scratch + Aligned(scratchpad_floats_) : nullptr;
-    float* const result = operands.output + piece.output_offset;
+    T* const slice =
+        slices_ > 1 ? reinterpret_cast<T*>(scratch + Aligned(scratchpad_floats_)) : nullptr;
+    T* const result = operands.output + piece.output_offset;
     WEIR_RETURN_IF_ERROR(
         RunPrimitive(piece, operands, filter, scratch, slice != nullptr ? slice : result));
     if (slice == nullptr) {
-      epilogue_.Activate(result, piece.output_floats);
+      Activate(result, piece.output_elements);
     } else {
       WeaveIn(slice, operands.output + piece.slice * slice_channels());
     }
@@ -339,30 +355,39 @@ class DnnlConvPlan {
   }
 
   // Puts the channels of a slice among the others, at `to` in the result.
-  void WeaveIn(const float* slice, float* to) const {
+  void WeaveIn(const T* slice, T* to) const {
     const int64_t pixels = shape_.batch * shape_.out_pixels(), channels = slice_channels();
     for (int64_t p = 0; p < pixels; ++p, slice += channels, to += shape_.out_channels) {
       if (epilogue_.add) {
-        Epilogue::Add(to, slice, channels);
+        Add(to, slice, channels);
       } else {
         std::copy(slice, slice + channels, to);
       }
-      epilogue_.Activate(to, channels);
+      Activate(to, channels);
     }
   }
 
-  absl::Status RunPrimitive(const Piece& piece, const ConvOperands& operands, float* filter,
-                            float* scratchpad, float* result) const {
+  // Epilogues are of floats.
+  void Activate(T* data, int64_t n) const {
+    if constexpr (std::is_same_v<T, float>) epilogue_.Activate(data, n);
+  }
+  static void Add(T* to, const T* from, int64_t n) {
+    if constexpr (std::is_same_v<T, float>) Epilogue::Add(to, from, n);
+  }
+
+  absl::Status RunPrimitive(const Piece& piece, const ConvOperands<T>& operands, void* filter,
+                            float* scratchpad, T* result) const {
     const float* const bias_data =
         epilogue_.bias ? operands.epilogue.bias + piece.slice * slice_channels() : nullptr;
-    filter += piece.slice * slice_floats();
     const dnnl_stream_t stream = DnnlThreadStream();
     if (stream == nullptr) return Internal("oneDNN cannot make a stream");
     WEIR_ASSIGN_OR_RETURN(const Memory in,
                           DnnlWrap(piece.part->input, operands.input + piece.input_offset));
     WEIR_ASSIGN_OR_RETURN(const Memory out, DnnlWrap(piece.part->output, result));
     WEIR_ASSIGN_OR_RETURN(const Memory bias, DnnlWrap(piece.part->bias, bias_data));
-    WEIR_ASSIGN_OR_RETURN(const Memory weights, DnnlWrap(piece.part->filter, filter));
+    WEIR_ASSIGN_OR_RETURN(
+        const Memory weights,
+        DnnlWrap(piece.part->filter, static_cast<float*>(filter) + piece.slice * slice_floats()));
     WEIR_ASSIGN_OR_RETURN(const Memory scratch, DnnlWrap(piece.part->scratchpad, scratchpad));
     const bool forward = pass_ == ConvPass::kForward;
     const dnnl_exec_arg_t args[] = {
@@ -459,8 +484,8 @@ class DnnlConvPlan {
     }
     auto& primitive = primitives_[part.Key()];
     if (primitive == nullptr) {
-      primitive = MakePrimitive(pass_, shape_, part, slice_channels(), packed_desc_, epilogue_.bias,
-                                epilogue_.add && slices_ == 1);
+      primitive = MakePrimitive(pass_, kDnnlType<T>, shape_, part, slices_, packed_desc_,
+                                epilogue_.bias, epilogue_.add && slices_ == 1);
       if (primitive == nullptr) return false;
       packed_desc_ = primitive->filter;
       scratchpad_floats_ = std::max(scratchpad_floats_, FloatsOf(primitive->scratchpad));
@@ -488,9 +513,9 @@ class DnnlConvPlan {
 namespace {
 
 // Runs all pieces; `filter_of(i)` is the packed filter (or accumulator) of piece i.
-template <class F>
-absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan, const ConvOperands& operands,
-                       F&& filter_of) {
+template <class T, class F>
+absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan<T>& plan,
+                       const ConvOperands<T>& operands, F&& filter_of) {
   const int n = plan.num_pieces();
   const int64_t scratch_floats = plan.scratch_floats();
   WEIR_ASSIGN_OR_RETURN(Tensor scratch, ctx.AllocateTemp(DT_FLOAT, Shape({scratch_floats * n})));
@@ -509,27 +534,32 @@ absl::Status RunPieces(KernelContext& ctx, const DnnlConvPlan& plan, const ConvO
 
 }  // namespace
 
-DnnlConv::DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue)
+template <class T>
+DnnlConv<T>::DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue)
     : pass_(pass), lasting_filter_(lasting_filter), epilogue_(epilogue) {}
-DnnlConv::~DnnlConv() = default;
+template <class T>
+DnnlConv<T>::~DnnlConv() = default;
 
-absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> DnnlConv::PlanFor(const ConvShape& shape,
-                                                                      int threads) {
+template <class T>
+absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> DnnlConv<T>::PlanFor(const ConvShape& shape,
+                                                                            int threads) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& plan : plans_) {
     if (plan->IsFor(shape, threads)) return plan;
   }
   DnnlThreadStream();  // one thread while primitives are made
-  std::shared_ptr<const DnnlConvPlan> plan = DnnlConvPlan::Make(pass_, shape, threads, epilogue_);
+  std::shared_ptr<const DnnlConvPlan<T>> plan =
+      DnnlConvPlan<T>::Make(pass_, shape, threads, epilogue_);
   if (plan == nullptr) return plan;
   if (plans_.size() == kMaxPlans) plans_.erase(plans_.begin());
   plans_.push_back(plan);
   return plan;
 }
 
-absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx,
-                                              const std::shared_ptr<const DnnlConvPlan>& plan,
-                                              const ConvOperands& operands) {
+template <class T>
+absl::StatusOr<Tensor> DnnlConv<T>::PackedFilter(KernelContext& ctx,
+                                                 const std::shared_ptr<const DnnlConvPlan<T>>& plan,
+                                                 const ConvOperands<T>& operands) {
   const Shape shape({plan->packed_floats()});
   const bool keeps = lasting_filter_ && kept_.CanKeep(*operands.filter);
   const auto pack = [&]() -> absl::StatusOr<Tensor> {
@@ -541,20 +571,23 @@ absl::StatusOr<Tensor> DnnlConv::PackedFilter(KernelContext& ctx,
   return keeps ? kept_.Get(*operands.filter, plan, pack) : pack();
 }
 
-absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& asked,
-                                   const ConvOperands& o) {
+template <class T>
+absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& asked,
+                                      const ConvOperands<T>& o) {
   const ConvShape shape = WithPixelsAsRows(asked);
-  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan> plan,
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan<T>> plan,
                         PlanFor(shape, ctx.pool().num_threads()));
   if (plan == nullptr) return false;
   if (pass_ != ConvPass::kBackpropFilter) {
-    if (epilogue_.add && o.epilogue.addend != o.output) {
-      ctx.pool().ParallelFor(shape.out_elements(), 0.2, [&](int64_t begin, int64_t end) {
-        std::copy(o.epilogue.addend + begin, o.epilogue.addend + end, o.output + begin);
-      });
+    if constexpr (std::is_same_v<T, float>) {
+      if (epilogue_.add && o.epilogue.addend != o.output) {
+        ctx.pool().ParallelFor(shape.out_elements(), 0.2, [&](int64_t begin, int64_t end) {
+          std::copy(o.epilogue.addend + begin, o.epilogue.addend + end, o.output + begin);
+        });
+      }
     }
     if (plan->plain_is_packed()) {
-      WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) { return o.filter_data; }));
+      WEIR_RETURN_IF_ERROR(RunPieces(ctx, *plan, o, [&](int) -> void* { return o.filter_data; }));
       return true;
     }
     WEIR_ASSIGN_OR_RETURN(Tensor packed, PackedFilter(ctx, plan, o));
@@ -579,5 +612,8 @@ absl::StatusOr<bool> DnnlConv::Run(KernelContext& ctx, const ConvShape& asked,
   WEIR_RETURN_IF_ERROR(plan->Unpack(data, o.filter_data));
   return true;
 }
+
+template class DnnlConv<float>;
+template class DnnlConv<bfloat16>;
 
 }  // namespace weir

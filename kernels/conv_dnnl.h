@@ -7,39 +7,45 @@
 
 #include "weir/core/kernel.h"
 #include "weir/kernels/conv.h"
-#include "weir/kernels/conv_float.h"
+#include "weir/kernels/conv_operands.h"
 #include "weir/kernels/kept_weight.h"
 
 namespace weir {
 
+template <class T>
 class DnnlConvPlan;
 
-// Float convolutions by oneDNN, for one node: what oneDNN prepares for a shape (generated code,
+// Convolutions of T by oneDNN, for one node: what oneDNN prepares for a shape (generated code,
 // packed layouts) is kept and used again when the shape comes again. Thread-safe.
+//
+// T is float, or bfloat16 where the processor has instructions for its products
+// (HasBfloat16Products; kernels/matmul_bfloat16.h says how they round).
+template <class T>
 class DnnlConv {
  public:
   // `lasting_filter`: the filter is mostly the same tensor as in the run before, and nobody writes
   // to it while it is held here (KernelInit::lasting_inputs), so that it stays packed. An epilogue
-  // is for the forward pass.
+  // is for the forward pass of floats.
   DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
   ~DnnlConv();
 
   // False if oneDNN has no kernel for the shape: nothing has been done then.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
-                           const ConvOperands& operands);
+                           const ConvOperands<T>& operands);
 
  private:
-  absl::StatusOr<std::shared_ptr<const DnnlConvPlan>> PlanFor(const ConvShape& shape, int threads);
+  absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> PlanFor(const ConvShape& shape,
+                                                                 int threads);
   absl::StatusOr<Tensor> PackedFilter(KernelContext& ctx,
-                                      const std::shared_ptr<const DnnlConvPlan>& plan,
-                                      const ConvOperands& operands);
+                                      const std::shared_ptr<const DnnlConvPlan<T>>& plan,
+                                      const ConvOperands<T>& operands);
 
   const ConvPass pass_;
   const bool lasting_filter_;
   const Epilogue epilogue_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const DnnlConvPlan>> plans_;  // most recently made last
-  KeptWeight kept_;                                         // packed for one of them
+  std::vector<std::shared_ptr<const DnnlConvPlan<T>>> plans_;  // most recently made last
+  KeptWeight kept_;                                            // packed for one of them
 };
 
 }  // namespace weir

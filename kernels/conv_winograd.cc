@@ -48,7 +48,7 @@ bool Fits(const ConvShape& s) {
          std::max(s.in_channels, s.out_channels) <= kMostChannels;
 }
 
-Problem Make(ConvPass pass, const ConvShape& s, const ConvOperands& o) {
+Problem Make(ConvPass pass, const ConvShape& s, const ConvOperands<float>& o) {
   const int64_t in = s.in_channels, out = s.out_channels;
   if (pass == ConvPass::kForward) {
     return {{s.in[1], s.in[2], in, s.out[1], s.out[2], out, s.pad_before[1], s.pad_before[2]},
@@ -156,7 +156,7 @@ WinogradConv::WinogradConv(ConvPass pass, bool lasting_filter, const Epilogue& e
     : pass_(pass), lasting_filter_(lasting_filter), epilogue_(epilogue) {}
 
 absl::StatusOr<bool> WinogradConv::Run(KernelContext& ctx, const ConvShape& s,
-                                       const ConvOperands& o) {
+                                       const ConvOperands<float>& o) {
   if (pass_ == ConvPass::kBackpropFilter || !Fits(s)) return false;
   const Problem p = Make(pass_, s, o);
   ThreadPool& pool = ctx.pool();

@@ -3,7 +3,7 @@
 
 #include "weir/core/kernel.h"
 #include "weir/kernels/conv.h"
-#include "weir/kernels/conv_float.h"
+#include "weir/kernels/conv_operands.h"
 #include "weir/kernels/kept_weight.h"
 
 namespace weir {
@@ -19,7 +19,7 @@ class WinogradConv {
   // False, and nothing has been done, for convolutions of another kind, where it would take longer,
   // and where a factor is not finite: an infinity would come out as NaN.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
-                           const ConvOperands& operands);
+                           const ConvOperands<float>& operands);
 
  private:
   const ConvPass pass_;

@@ -24,8 +24,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kDepth = 512, kRows = 96;
 
 int64_t PanelWidth() { return 2 * FloatLanes(); }
-int64_t BlockFloats(int64_t rows, int64_t depth) {
-  return std::min(rows, kRows) * std::min(depth, kDepth);
+// The rows of a tile fall on the same sets of the first-level cache, which have fewer places.
+bool RowsCollide(const Matrix& a) { return kMostTileRows > 8 && a.row % 512 == 0; }
+// Columns of B, below which such rows are not worth a copy.
+constexpr int64_t kFewColumns = 64;
+// Besides a block's elements there are some between two rows.
+constexpr int64_t kGap = 16;
+int64_t BlockFloats(const Matrix& a, int64_t rows, int64_t depth) {
+  if (a.column == 1 && !RowsCollide(a)) return 0;
+  return std::min(rows, kRows) * (std::min(depth, kDepth) + kGap);
 }
 
 // Copies whole blocks of 4 rows of the panel from a matrix with rows along memory; returns how many
@@ -129,14 +136,19 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed,
       const float* from = a.data + i * a.row + k * a.column;
       float* const to = c + i * c_row;
       const bool straight = a.column == 1;
+      int64_t a_row = a.row;
       if (!straight) {
         PackRows(from, a.column, high, deep, (high + kMostTileRows - 1) / kMostTileRows, scratch);
+        from = scratch;
+      } else if (columns >= kFewColumns && RowsCollide(a)) {
+        a_row = deep + kGap;
+        for (int64_t r = 0; r < high; ++r) std::copy_n(from + r * a.row, deep, scratch + r * a_row);
         from = scratch;
       }
       const auto run = straight
                            ? (adds ? &MultiplyBlock<true, true> : &MultiplyBlock<true, false>)
                            : (adds ? &MultiplyBlock<false, true> : &MultiplyBlock<false, false>);
-      run(from, a.row, high, deep, b, panel_floats, columns, to, c_row);
+      run(from, a_row, high, deep, b, panel_floats, columns, to, c_row);
     }
     adds = true;
   }
@@ -156,7 +168,7 @@ HWY_EXPORT(Multiply);
 
 int64_t PanelColumns() { return HWY_DYNAMIC_DISPATCH(PanelWidth)(); }
 int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth) {
-  return a.column == 1 ? 0 : HWY_DYNAMIC_DISPATCH(BlockFloats)(rows, depth);
+  return HWY_DYNAMIC_DISPATCH(BlockFloats)(a, rows, depth);
 }
 void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* packed) {
   HWY_DYNAMIC_DISPATCH(Pack)(b, rows, first, columns, packed);

@@ -22,7 +22,7 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
 
 // C[rows, columns] = A[rows, depth] B[depth, columns], or is added to, on this thread. A begins at
 // the block's first row, `packed` and C at its first column; C's rows are c_row apart. `scratch` is
-// of ScratchFloats(): none is needed where A's columns are 1 apart.
+// of ScratchFloats(), which is 0 where A is taken as it lies.
 int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth);
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
               bool adds, float* c, int64_t c_row, float* scratch);

@@ -9,15 +9,13 @@
 
 namespace weir {
 
-// An operand of a kernel that works on images with the channels last, in a type it can compute in.
-// Whatever the tensor is, data() is of that form: the tensor's own memory where that will do, else
-// a temporary that is converted or turned. An input is Read; a result is Prepared, written to, and
-// then Written to its tensor.
-template <class T>
+// An operand of a kernel that works on images with the channels last, in a type it can compute in,
+// C. Whatever the tensor is, data() is of that form: the tensor's own memory where that will do,
+// else a temporary that is converted or turned. An input is Read; a result is Prepared, written to,
+// and then Written to its tensor.
+template <class T, class C = Wide<T>>
 class ImageOperand {
  public:
-  using C = Wide<T>;
-
   absl::Status Read(KernelContext& ctx, const Tensor& tensor, bool channels_first, int64_t batch,
                     int64_t channels) {
     const int64_t n = tensor.num_elements();

@@ -65,11 +65,13 @@ absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* 
     return std::min((wanted + parts - 1) / parts, most);
   };
   int64_t rows = std::min(wanted, most_rows), columns = std::min(wanted, most_columns);
-  (g.transpose_a ? columns : rows) =
-      g.transpose_a ? rest(rows, most_columns) : rest(columns, most_rows);
-
   const gemm::Matrix left = {a, g.transpose_a ? 1 : g.k, g.transpose_a ? g.m : 1};
   const int64_t scratch_floats = gemm::ScratchFloats(left, g.m, g.k);
+  if (scratch_floats > 0) {
+    columns = rest(rows, most_columns);
+  } else {
+    rows = rest(columns, most_rows);
+  }
   WEIR_ASSIGN_OR_RETURN(Tensor scratch, Tensor::Allocate(HostAllocator(), DT_FLOAT,
                                                          Shape({rows * columns * scratch_floats})));
   const int64_t width = gemm::PanelColumns(), num_panels = gemm::Panels(g.n);

@@ -91,11 +91,15 @@ std::vector<Case> Cases() {
   }
   for (const int64_t batch : {1, 16}) {
     for (const auto& [c, hw] : {std::pair{64, 56}, {128, 28}, {256, 14}, {512, 7}}) {
-      out.push_back({absl::StrCat("conv3x3_n", batch, "_c", c, "_hw", hw),
-                     conv,
-                     {Shape({batch, hw, hw, c}), Shape({3, 3, c, c})},
-                     0,
-                     2. * static_cast<double>(batch * hw * hw * c * c) * 9});
+      for (const DataType dtype : {DT_FLOAT, DT_BFLOAT16}) {
+        out.push_back({absl::StrCat("conv3x3_", dtype == DT_FLOAT ? "" : "bf16_", "n", batch, "_c",
+                                    c, "_hw", hw),
+                       conv,
+                       {Shape({batch, hw, hw, c}), Shape({3, 3, c, c})},
+                       0,
+                       2. * static_cast<double>(batch * hw * hw * c * c) * 9,
+                       dtype});
+      }
     }
   }
   return out;

@@ -68,7 +68,8 @@ MatMulArgs Sizes(int64_t m, int64_t k, int64_t n) { return {.m = m, .n = n, .k =
 
 TEST(Gemm, MultipliesAndAdds) {
   ForEachProduct({Sizes(1, 1, 1), Sizes(6, 4, 16), Sizes(7, 31, 17), Sizes(5, 513, 15),
-                  Sizes(13, 8, 33), Sizes(97, 100, 3), Sizes(200, 3, 64), Sizes(12, 1100, 40)},
+                  Sizes(13, 8, 33), Sizes(97, 100, 3), Sizes(200, 3, 64), Sizes(12, 1100, 40),
+                  Sizes(103, 1024, 70), Sizes(25, 512, 20)},
                  [](const Product& p) {
                    std::vector<float> packed(
                        static_cast<size_t>(gemm::Panels(p.g.n) * p.g.k * gemm::PanelColumns()));

@@ -54,36 +54,52 @@ struct LargeConv {
   Attrs attrs;
 };
 
-Tensor ToDouble(const Tensor& t) {
-  if (t.dtype() != DT_FLOAT) return t;
-  Tensor out(DT_DOUBLE, t.shape());
-  std::copy_n(t.data<float>(), t.num_elements(), out.data<double>());
+template <class To, class From>
+Tensor Converted(const Tensor& t) {
+  Tensor out(DataTypeOf<To>::value, t.shape());
+  for (int64_t i = 0; i < t.num_elements(); ++i)
+    out.data<To>()[i] = static_cast<To>(static_cast<float>(t.data<From>()[i]));
   return out;
 }
 
-// Float goes through oneDNN, in pieces on several threads; double follows the definition.
-void ExpectFloatLikeDouble(const LargeConv& c) {
-  Tensors wide;
-  for (const Tensor& t : c.inputs) wide.push_back(ToDouble(t));
-  const auto a = RunFed(c.op, c.inputs, c.attrs), b = RunFed(c.op, wide, c.attrs);
+Tensor ToDouble(const Tensor& t) { return t.dtype() == DT_FLOAT ? Converted<double, float>(t) : t; }
+
+// The same in T and in double, which follows the definition: T may be off by so much of a value.
+template <class T>
+void ExpectLikeDouble(const LargeConv& c, double relative) {
+  Tensors inputs, wide;
+  for (const Tensor& t : c.inputs) {
+    inputs.push_back(t.dtype() == DT_FLOAT ? Converted<T, float>(t) : t);
+    wide.push_back(t.dtype() == DT_FLOAT ? Converted<double, T>(inputs.back()) : t);
+  }
+  const auto a = RunFed(c.op, inputs, c.attrs), b = RunFed(c.op, wide, c.attrs);
   ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
   ASSERT_EQ((*a)[0].shape(), (*b)[0].shape());
-  double largest = 0, error = 0;
+  double largest = 0, excess = 0;
   for (int64_t i = 0; i < (*a)[0].num_elements(); ++i) {
-    largest = std::max(largest, std::abs((*b)[0].data<double>()[i]));
-    error = std::max(error, std::abs((*b)[0].data<double>()[i] - (*a)[0].data<float>()[i]));
+    const double want = (*b)[0].data<double>()[i];
+    largest = std::max(largest, std::abs(want));
+    excess = std::max(excess, std::abs(want - static_cast<float>((*a)[0].data<T>()[i])) -
+                                  relative * std::abs(want));
   }
-  EXPECT_LT(error, 2e-5 * largest);
+  EXPECT_LT(excess, 2e-5 * largest) << c.op << " of " << DataTypeName(DataTypeOf<T>::value);
+}
+
+// Floats go through oneDNN, in pieces on several threads, and bfloat16 too where the processor has
+// instructions for it, rounded once at the end.
+void ExpectLikeDouble(const LargeConv& c) {
+  ExpectLikeDouble<float>(c, 0);
+  ExpectLikeDouble<bfloat16>(c, 1.0 / 256);
 }
 
 TEST(Conv2D, PiecesOfABatchMakeTheWhole) {
   const Attrs attrs = {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "SAME"}};
   const Tensor x = Wave<float>({9, 28, 28, 8}, 0), w = Wave<float>({5, 5, 8, 16}, 1),
                dy = Wave<float>({9, 28, 28, 16}, 2);
-  ExpectFloatLikeDouble({"Conv2D", {x, w}, attrs});
-  ExpectFloatLikeDouble(
+  ExpectLikeDouble({"Conv2D", {x, w}, attrs});
+  ExpectLikeDouble(
       {"Conv2DBackpropInput", {Tensor::Vector<int32_t>({9, 28, 28, 8}), w, dy}, attrs});
-  ExpectFloatLikeDouble(
+  ExpectLikeDouble(
       {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({5, 5, 8, 16}), dy}, attrs});
 }
 
@@ -92,11 +108,11 @@ TEST(Conv2D, PiecesOfOneImageMakeTheWhole) {
     for (const char* padding : {"SAME", "VALID"}) {
       const Attrs attrs = {{"strides", Sizes{1, stride, stride, 1}}, {"padding", padding}};
       const Tensor x = Wave<float>({1, 95, 64, 16}, 0), w = Wave<float>({5, 3, 16, 32}, 1);
-      ExpectFloatLikeDouble({"Conv2D", {x, w}, attrs});
+      ExpectLikeDouble({"Conv2D", {x, w}, attrs});
       const auto y = RunFed("Conv2D", {x, w}, attrs);
       ASSERT_TRUE(y.ok()) << y.status();
       const Tensor dy = Wave<float>((*y)[0].shape(), 2);
-      ExpectFloatLikeDouble(
+      ExpectLikeDouble(
           {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({5, 3, 16, 32}), dy}, attrs});
     }
   }
@@ -111,19 +127,19 @@ TEST(Conv2D, PiecesOfASmallImageMakeTheWhole) {
     for (const int32_t size : {7, 15, 23}) {
       const Tensor x = Wave<float>({1, size, size, in}, 0),
                    dy = Wave<float>({1, size, size, out}, 2);
-      ExpectFloatLikeDouble({"Conv2D", {x, w}, attrs});
-      ExpectFloatLikeDouble(
+      ExpectLikeDouble({"Conv2D", {x, w}, attrs});
+      ExpectLikeDouble(
           {"Conv2DBackpropInput", {Tensor::Vector<int32_t>({1, size, size, in}), w, dy}, attrs});
-      ExpectFloatLikeDouble(
+      ExpectLikeDouble(
           {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({1, 1, in, out}), dy}, attrs});
     }
   }
-  ExpectFloatLikeDouble(
+  ExpectLikeDouble(
       {"Conv2D", {Wave<float>({1, 23, 23, 96}, 0), Wave<float>({1, 1, 24, 40}, 1)}, attrs});
   for (const int64_t stride : {1, 2}) {
-    ExpectFloatLikeDouble({"DepthwiseConv2dNative",
-                           {Wave<float>({1, 29, 31, 96}, 0), Wave<float>({3, 3, 96, 1}, 1)},
-                           {{"strides", Sizes{1, stride, stride, 1}}, {"padding", "SAME"}}});
+    ExpectLikeDouble({"DepthwiseConv2dNative",
+                      {Wave<float>({1, 29, 31, 96}, 0), Wave<float>({3, 3, 96, 1}, 1)},
+                      {{"strides", Sizes{1, stride, stride, 1}}, {"padding", "SAME"}}});
   }
 }
 
@@ -134,10 +150,25 @@ TEST(Conv2D, FewChannelsOfStridedPixelsStayInTheirMemory) {
     for (const int64_t size : {8, 14, 32}) {
       const Tensor x = Wave<float>({2, size, size, channels}, 0),
                    dy = Wave<float>({2, size / 2, size / 2, 8}, 1);
-      ExpectFloatLikeDouble(
+      ExpectLikeDouble(
           {"Conv2DBackpropFilter", {x, Tensor::Vector<int32_t>({1, 1, channels, 8}), dy}, attrs});
     }
   }
+}
+
+TEST(Conv2D, ChannelsFirstAndVolumesInPieces) {
+  ExpectLikeDouble(
+      {"Conv2D",
+       {Wave<float>({5, 16, 28, 28}, 0), Wave<float>({3, 3, 16, 24}, 1)},
+       {{"strides", Sizes{1, 1, 1, 1}}, {"padding", "SAME"}, {"data_format", "NCHW"}}});
+  const Attrs attrs = {{"strides", Sizes{1, 1, 2, 1, 1}}, {"padding", "SAME"}};
+  const Tensor x = Wave<float>({3, 9, 12, 14, 8}, 0), w = Wave<float>({3, 3, 3, 8, 16}, 1),
+               dy = Wave<float>({3, 9, 6, 14, 16}, 2);
+  ExpectLikeDouble({"Conv3D", {x, w}, attrs});
+  ExpectLikeDouble(
+      {"Conv3DBackpropInputV2", {Tensor::Vector<int32_t>({3, 9, 12, 14, 8}), w, dy}, attrs});
+  ExpectLikeDouble(
+      {"Conv3DBackpropFilterV2", {x, Tensor::Vector<int32_t>({3, 3, 3, 8, 16}), dy}, attrs});
 }
 
 TEST(Conv2D, ConstantFiltersArePackedOnceAndStayRight) {

@@ -1,0 +1,22 @@
+#ifndef WEIR_KERNELS_CONV_OPERANDS_H_
+#define WEIR_KERNELS_CONV_OPERANDS_H_
+
+#include "weir/core/tensor.h"
+#include "weir/kernels/epilogue.h"
+
+namespace weir {
+
+// The operands of a convolution of T, in the order of Conv2D's inputs and output: the one that
+// the pass computes is written. Images are [batch, depth, height, width, channels].
+template <class T>
+struct ConvOperands {
+  const Tensor* filter = nullptr;  // where it is an input: identifies it when it lasts
+  T* input = nullptr;
+  T* filter_data = nullptr;
+  T* output = nullptr;
+  Epilogue::Operands epilogue = {};  // of floats alone
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_CONV_OPERANDS_H_
