@@ -147,7 +147,7 @@ class BranchFinder {
       return;
     }
     if (n.def != nullptr && n.def->accepts_dead) {
-      all = Any(id);
+      all = n.inputs.empty() ? Trigger(id) : Any(id);
       return;
     }
     for (const PlanValue& v : n.inputs) {
@@ -157,6 +157,25 @@ class BranchFinder {
     for (const int control : n.controls) Add(EndsIf(control), &all);
     if (all.size() > kMostConditions) all = Own(id);
     if (n.is_exit()) left_if_[id] = LeftIf(id);
+  }
+
+  // A ControlTrigger runs whatever is dead where it stands, if that is a loop that takes place.
+  Conditions Trigger(int id) const {
+    const PlanNode& n = plan_.nodes[id];
+    Conditions shared;
+    for (size_t k = 0; k < n.controls.size(); ++k) {
+      const Conditions& one = EndsIf(n.controls[k]);
+      Conditions both;
+      std::set_intersection(one.begin(), one.end(), shared.begin(), shared.end(),
+                            std::back_inserter(both));
+      shared = k == 0 ? one : std::move(both);
+    }
+    shared.erase(std::remove_if(shared.begin(), shared.end(),
+                                [&](const Condition& c) {
+                                  return plan_.nodes[c.pred.node].value_loop == n.loop;
+                                }),
+                 shared.end());
+    return shared;
   }
 
   // The conditions on which at least one of a node's inputs is there.

@@ -75,19 +75,21 @@ class LoopRaiser {
 
   void FindUsers() {
     users_.resize(count_);
-    waited_for_.assign(count_, false);
+    waiters_.resize(count_);
     members_.resize(plan_.loops.size());
     next_of_.assign(count_, PlanValue());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = plan_.nodes[i];
       for (size_t k = 0; k < n.inputs.size(); ++k)
         users_[n.inputs[k].node].push_back({i, static_cast<int>(k)});
-      for (const int control : n.controls) waited_for_[control] = true;
+      for (const int control : n.controls) waiters_[control].push_back(i);
       if (n.loop >= 0) members_[n.loop].push_back(i);
       if (n.is_enter() && n.value_loop >= 0) members_[n.value_loop].push_back(i);
     }
     for (const PlanGraph::Carry& c : plan_.carries) next_of_[c.carry] = c.next;
   }
+
+  bool IsWaitedFor(int i) const { return !waiters_[i].empty(); }
 
   bool IsCarry(const PlanValue& v) const {
     return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
@@ -108,7 +110,7 @@ class LoopRaiser {
 
   bool IsRegular(int l, int condition) const {
     if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_raised()) return false;
-    if (waited_for_[condition] || !OnlyDecides(condition)) return false;
+    if (IsWaitedFor(condition) || !OnlyDecides(condition)) return false;
     if (!IsUnconditional(conditions_[condition], {})) return false;
     const auto goes_round = [&](int i) { return plan_.nodes[i].kind == PlanNode::Kind::kCarry; };
     if (absl::c_none_of(members_[l], goes_round)) return false;
@@ -130,21 +132,24 @@ class LoopRaiser {
     const std::string& op = n.node->op_name();
     if (n.is_enter() && n.value_loop == l) {
       if (n.node->attr<bool>("is_constant")) return true;
-      return op == "Enter" && !waited_for_[i] && users_[i].size() == 1 &&
+      return op == "Enter" && !IsWaitedFor(i) && users_[i].size() == 1 &&
              IsVariable(users_[i][0].node);
     }
     if (absl::c_any_of(n.inputs, [&](const PlanValue& v) { return IsCarry(v); }))
       return IsVariable(i) && IsUnconditional(conditions_[i], {});
     if (op == "RefSwitch") return n.inputs[1].node != condition;
+    if (op == "ControlTrigger") {
+      return absl::c_all_of(waiters_[i], [&](int waiter) {
+        return plan_.nodes[waiter].Is("NextIteration") || IsInBody(waiter, condition);
+      });
+    }
     if (op == "Switch" && n.inputs[1].node == condition) return Divides(n, i);
     if (op == "Exit") {
-      return n.controls.empty() && plan_.nodes[n.inputs[0].node].Is("Switch") &&
-             n.inputs[0].output == 0 && plan_.nodes[n.inputs[0].node].inputs[1].node == condition &&
+      return n.controls.empty() && Leaves(n.inputs[0], condition) &&
              IsSamePlace({i, 0}, n.inputs[0]);
     }
     if (op == "NextIteration") {
-      return n.controls.empty() && !waited_for_[i] && users_[i].empty() &&
-             IsSamePlace({i, 0}, n.inputs[0]) &&
+      return !IsWaitedFor(i) && users_[i].empty() && IsSamePlace({i, 0}, n.inputs[0]) &&
              IsUnconditional(conditions_[i], {PlanValue{condition, 0}, 1});
     }
     return op != "RefExit" && op != "RefNextIteration";
@@ -168,13 +173,42 @@ class LoopRaiser {
 
   // What is switched is there whatever the condition, and the side of false leads to Exits alone.
   bool Divides(const PlanNode& n, int i) const {
-    if (!n.controls.empty() || waited_for_[i] || IsRef(n.node->output_type(0))) return false;
+    if (!n.controls.empty() || IsRef(n.node->output_type(0))) return false;
+    const int condition = n.inputs[1].node;
+    const auto goes_on = [&](int waiter) { return IsInBody(waiter, condition); };
+    if (!absl::c_all_of(waiters_[i], [&](int waiter) {
+          return plan_.nodes[waiter].Is("NoOp") && absl::c_all_of(waiters_[waiter], goes_on);
+        })) {
+      return false;
+    }
     const PlanValue& value = n.inputs[0];
     if (!IsSamePlace({i, 0}, value) || !IsUnconditional(conditions_[value.node], {})) return false;
     if (plan_.nodes[value.node].Is("Switch")) return false;
     return absl::c_all_of(users_[i], [&](const Use& use) {
-      const PlanNode& user = plan_.nodes[use.node];
-      return user.inputs[use.input].output == 1 || user.Is("Exit");
+      return plan_.nodes[use.node].inputs[use.input].output == 1 || OnlyLeaves(use.node);
+    });
+  }
+
+  // An Exit, or an Identity before one, as Python's gradients put there.
+  bool OnlyLeaves(int i) const {
+    const PlanNode& n = plan_.nodes[i];
+    if (n.Is("Exit")) return true;
+    return n.Is("Identity") && !IsWaitedFor(i) && IsSamePlace({i, 0}, n.inputs[0]) &&
+           absl::c_all_of(users_[i], [&](const Use& use) { return OnlyLeaves(use.node); });
+  }
+
+  // A Switch's side of false, perhaps handed on.
+  bool Leaves(PlanValue v, int condition) const {
+    while (plan_.nodes[v.node].Is("Identity")) v = plan_.nodes[v.node].inputs[0];
+    const PlanNode& n = plan_.nodes[v.node];
+    return n.Is("Switch") && v.output == 0 && n.inputs[1].node == condition;
+  }
+
+  // Takes a value that is there if the condition has been found true, or lets one out.
+  bool IsInBody(int i, int condition) const {
+    return absl::c_any_of(plan_.nodes[i].inputs, [&](const PlanValue& v) {
+      const PlanNode& n = plan_.nodes[v.node];
+      return n.Is("Switch") && n.inputs[1].node == condition && (v.output == 1 || OnlyLeaves(i));
     });
   }
 
@@ -253,10 +287,13 @@ class LoopRaiser {
       TakeOut(i, 1, n.inputs[at]);
     } else if (IsDivider(n)) {
       TakeOut(i, 2, n.inputs[0]);
-    } else if (n.Is("Exit")) {
+    } else if (n.Is("Exit") ||
+               (n.Is("Identity") && Leaves(n.inputs[0], plan_.loops[loop].condition))) {
       TakeOut(i, 1, n.inputs[0]);
     } else if (n.Is("NextIteration")) {
       n.removed = true;
+      // An iteration ends when all of it has run; this is to be run, too.
+      for (const int control : n.controls) plan_.targets.push_back(control);
     } else if (n.Is("Enter") && n.node->attr<bool>("is_constant")) {
       if (CanGo(i)) TakeOut(i, 1, n.inputs[0]);
     }
@@ -266,7 +303,7 @@ class LoopRaiser {
   // loop stays, for OrderNodes to find the cycle.)
   bool CanGo(int i) const {
     const PlanNode &n = plan_.nodes[i], &source = plan_.nodes[n.inputs[0].node];
-    return n.controls.empty() && !waited_for_[i] && !absl::c_linear_search(plan_.targets, i) &&
+    return n.controls.empty() && !IsWaitedFor(i) && !absl::c_linear_search(plan_.targets, i) &&
            !(source.is_exit() && source.loop == n.value_loop) && IsSamePlace({i, 0}, n.inputs[0]);
   }
 
@@ -334,7 +371,7 @@ class LoopRaiser {
   const int count_;
   std::vector<Conditions> conditions_;       // by node
   std::vector<std::vector<Use>> users_;      // by node
-  std::vector<bool> waited_for_;             // by node: by a control edge
+  std::vector<Few> waiters_;                 // by node: who waits for it by a control edge
   std::vector<std::vector<int>> members_;    // by loop, with its Enters
   std::vector<PlanValue> next_of_;           // by kCarry
   std::vector<PlanGraph::Carry> variables_;  // of raised loops, and what they are to be next

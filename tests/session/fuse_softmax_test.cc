@@ -9,10 +9,12 @@
 #include "weir/ops/math.h"
 #include "weir/session/session.h"
 
-// What becomes of a softmax that is spelled out in small ops.
+// What becomes of a softmax, or its logarithm, that is spelled out in small ops.
 namespace weir {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Key;
@@ -22,6 +24,11 @@ using ::testing::Pair;
 Output Spelled(const Output& x, int64_t axis = -1) {
   const Output e = Exp(x - ReduceMax(x, {axis}, true));
   return e / ReduceSum(e, {axis}, true);
+}
+
+Output SpelledLog(const Output& x, int64_t axis = -1) {
+  const Output d = x - ReduceMax(x, {axis}, true);
+  return d - Log(ReduceSum(Exp(d), {axis}, true));
 }
 
 class FuseSoftmax : public testing::Test {
@@ -78,6 +85,8 @@ TEST_F(FuseSoftmax, RowsOfAnyLengthAreOneNode) {
       SCOPED_TRACE(shape.ToString());
       feeds_.clear();
       EXPECT_THAT(OpsFor({Spelled(Input(shape))}), ElementsAre(Pair("Softmax", 1)));
+      feeds_.clear();
+      EXPECT_THAT(OpsFor({SpelledLog(Input(shape))}), ElementsAre(Pair("LogSoftmax", 1)));
     }
   }
 }
@@ -86,6 +95,16 @@ TEST_F(FuseSoftmax, AxesMayBePutBackAndTheMaximumStopGradients) {
   const Output x = Input({5, 40});
   const Output e = Exp(x - StopGradient(ExpandDims(ReduceMax(x, {1}), {-1})));
   EXPECT_THAT(OpsFor({e / ExpandDims(ReduceSum(e, {1}), {1})}), ElementsAre(Pair("Softmax", 1)));
+  const Output d = x - ExpandDims(ReduceMax(x, {1}), {1}), sum = ReduceSum(Exp(d), {1});
+  EXPECT_THAT(OpsFor({d - ExpandDims(Log(sum), {1})}), ElementsAre(Pair("LogSoftmax", 1)));
+  EXPECT_THAT(OpsFor({d - Log(ExpandDims(sum, {1}))}), ElementsAre(Pair("LogSoftmax", 1)));
+}
+
+TEST_F(FuseSoftmax, ACrossEntropyIsTwoNodes) {
+  const Output labels = Input({60, 40}), x = Input({60, 40});
+  EXPECT_THAT(OpsFor({-ReduceSum(labels * SpelledLog(x), {1})}),
+              AllOf(Contains(Pair("LogSoftmax", 1)), Contains(Pair("_FusedReduction", 1)),
+                    Not(Contains(Key("Exp")))));
 }
 
 TEST_F(FuseSoftmax, RowsThatAreNoNumbersComeOutAsTheyDid) {
@@ -95,17 +114,20 @@ TEST_F(FuseSoftmax, RowsThatAreNoNumbersComeOutAsTheyDid) {
   for (int64_t row = 0; row < 5; ++row) t.data<float>()[row * 37 + 36] = values[row];
   for (int64_t i = 0; i < 37; ++i) t.data<float>()[2 * 37 + i] = -kInf;
   EXPECT_THAT(OpsFor({Spelled(Fed(t))}), ElementsAre(Pair("Softmax", 1)));
+  feeds_.clear();
+  EXPECT_THAT(OpsFor({SpelledLog(Fed(t))}), ElementsAre(Pair("LogSoftmax", 1)));
 }
 
 TEST_F(FuseSoftmax, EmptyTensorsStayEmpty) {
   OpsFor({Spelled(Input({0, 5}))});
   OpsFor({Spelled(Input({4, 0}))});
+  OpsFor({SpelledLog(Input({0, 5}))});
 }
 
 TEST_F(FuseSoftmax, OtherFormulasStay) {
   const Output x = Input({6, 6}), other = Input({6, 6});
   const auto stays = [&](const Outputs& ys, const char* why) {
-    EXPECT_THAT(OpsFor(ys), Not(Contains(Key("Softmax")))) << why;
+    EXPECT_THAT(OpsFor(ys), Not(Contains(Key(AnyOf("Softmax", "LogSoftmax"))))) << why;
   };
   stays({Spelled(x, 0)}, "another axis");
   const Output e = Exp(x - ReduceMax(x, {1}, true)), sum = ReduceSum(e, {1}, true);
@@ -117,6 +139,14 @@ TEST_F(FuseSoftmax, OtherFormulasStay) {
   stays({DenseGradients({ReduceSum(Spelled(x) * other)}, {x})[0]}, "gradients need what is inside");
   const Output shifted = Exp(x - ReduceMax(other, {1}, true));
   stays({shifted / ReduceSum(shifted, {1}, true)}, "the maximum of another tensor");
+  stays({SpelledLog(x, 0)}, "another axis");
+  const Output d = x - ReduceMax(x, {1}, true);
+  stays({d - Log(ReduceSum(Exp(x), {1}, true))}, "the sum of other exponentials");
+  stays({d - Log(ReduceSum(d, {1}, true))}, "no exponentials");
+  stays({x - Log(ReduceSum(Exp(d), {1}, true))}, "not what went into the exponentials");
+  stays({d - Log(ReduceSum(Exp(d), {1}))}, "the logarithms lie along the wrong axis");
+  stays({DenseGradients({ReduceSum(SpelledLog(x) * other)}, {x})[0]},
+        "gradients need what is inside");
 }
 
 }  // namespace

@@ -134,6 +134,92 @@ TEST_F(RaiseLoops, WhatIsComputedForTheConditionIsThereInTheBodyAndAfterwards) {
   EXPECT_TRUE(IsRaised({out[1]}));
 }
 
+// As Python's gradients make them: what goes round waits for what has been pushed on stacks, a
+// ControlTrigger gathers what has been popped, a group waits for a Switch, and what is let out
+// passes an Identity.
+TEST_F(RaiseLoops, GradientsMayWaitInThem) {
+  const Output n = Limit(3), x = Input({3});
+  const Variable first = GetVariable(g_, "first", {}, Zeros()),
+                 second = GetVariable(g_, "second", {}, Zeros());
+  init_ = {GlobalVariablesInitializer(g_)};
+  const EnterOptions constant = {.is_constant = true};
+  const auto enter = [&](const Output& v) { return Enter(v, "f", constant); };
+  const Output one = enter(Const(g_, 1.f)), step = enter(Const(g_, 1));
+  const Outputs handles = {enter(first.handle()), enter(second.handle())};
+  const Output i_enter = Enter(Const(g_, 0), "f"), v_enter = Enter(x, "f");
+  const Output i = Merge({i_enter, i_enter}).output, v = Merge({v_enter, v_enter}).output;
+  const Output go_on = LoopCond(i < enter(n));
+  const SwitchResult is = Switch(i, go_on), vs = Switch(v, go_on);
+  std::vector<Operation> counted;
+  {
+    const ControlDependencies in_body(g_, {Identity(is.on_true)});
+    for (const Output& handle : handles) {
+      counted.emplace_back(NodeBuilder(g_, "AssignAddVariableOp").Input(handle).Input(one).Build());
+    }
+  }
+  Operation trigger;
+  {
+    const ControlDependencies after(g_, {counted[1]});
+    trigger = ControlTrigger(g_);
+  }
+  Output next_i, next_v, left;
+  {
+    const ControlDependencies after(g_, {counted[0], trigger});
+    next_i = NextIteration(is.on_true + step);
+  }
+  {
+    const ControlDependencies after(g_,
+                                    {Group(g_, {Operation(v.node), Operation(vs.on_true.node)})});
+    next_v = NextIteration(Tanh(Identity(vs.on_true)));
+    left = Identity(vs.on_false);
+  }
+  ASSERT_TRUE(g_.SetInput(i.node, 1, next_i).ok());
+  ASSERT_TRUE(g_.SetInput(v.node, 1, next_v).ok());
+  const Output last = Exit(left);
+  const ControlDependencies after(g_, {last});
+  const Output seen = Stack({first.read_value(), second.read_value()});
+  EXPECT_TRUE(IsRaised({last, seen}));
+  const Tensor two_steps = Run({seen, last}, {})[0];
+  EXPECT_EQ(two_steps.data<float>()[0], 6);
+  EXPECT_EQ(two_steps.data<float>()[1], 6);
+}
+
+// Who waits for a Switch, or for a ControlTrigger, runs once more than the body, after the
+// condition has been found false. A raised loop has ended there.
+TEST_F(RaiseLoops, EffectsAfterTheLastConditionAreNotLost) {
+  const Output n = Limit(3);
+  const EnterOptions constant = {.is_constant = true};
+  for (const bool by_trigger : {false, true}) {
+    const std::string frame = by_trigger ? "trigger" : "switch";
+    const Variable rounds = GetVariable(g_, frame, {}, Zeros());
+    init_ = {GlobalVariablesInitializer(g_)};
+    const auto enter = [&](const Output& v) { return Enter(v, frame, constant); };
+    const Output one = enter(Const(g_, 1.f)), step = enter(Const(g_, 1)),
+                 handle = enter(rounds.handle());
+    const Output entered = Enter(Const(g_, 0), frame), i = Merge({entered, entered}).output;
+    const SwitchResult sides = Switch(i, LoopCond(i < enter(n)));
+    const Output next = sides.on_true + step;
+    Operation last_of_body;
+    {
+      const ControlDependencies after(g_, {by_trigger ? next : i});
+      last_of_body = by_trigger ? ControlTrigger(g_) : Group(g_, {Operation(sides.on_true.node)});
+    }
+    Operation counted;
+    {
+      const ControlDependencies after(g_, {last_of_body});
+      counted = NodeBuilder(g_, "AssignAddVariableOp").Input(handle).Input(one).Build();
+    }
+    {
+      const ControlDependencies after(g_, {counted});
+      ASSERT_TRUE(g_.SetInput(i.node, 1, NextIteration(next)).ok());
+    }
+    const ControlDependencies after(g_, {Exit(sides.on_false)});
+    const Output seen = rounds.read_value();
+    EXPECT_FALSE(IsRaised({seen})) << frame;
+    EXPECT_EQ(Run({seen}, {})[0].scalar<float>(), 2 * 4) << frame;
+  }
+}
+
 // The condition of the iteration that does not take place runs, its body does not.
 TEST_F(RaiseLoops, EffectsHappenAsOftenAsTheirPartRuns) {
   const Output n = Limit(3);
