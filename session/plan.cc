@@ -18,6 +18,7 @@ absl::Status CheckOptimisations(const std::set<std::string>& names) {
                                                  "in_place",
                                                  "lasting_values",
                                                  "memory_plan",
+                                                 "needless_waits",
                                                  "no_ops",
                                                  "parallel_tasks",
                                                  "raised_loops",
@@ -50,6 +51,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         const PlanEnvironment& env) {
   if (env.enabled("raised_loops")) RaiseLoops(graph);
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
+  if (env.enabled("needless_waits")) DropWaits(graph);
   Simplify(graph, env);
   DropUnneeded(graph, env);
   if (env.enabled("lasting_values")) WEIR_RETURN_IF_ERROR(KeepLasting(graph, env));

@@ -28,6 +28,7 @@
 //   -- what follows is done once for each set of feed shapes --
 //   RaiseLoops         while loops run as such, without the nodes that pass values  raise_loops.cc
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
+//   DropWaits          nobody waits where that orders nothing                         drop_waits.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
 //   KeepLasting        what depends on nothing but weights is computed once           keep_lasting.cc
@@ -219,6 +220,8 @@ absl::Status CheckRaces(const PlanGraph& plan);
 // `feed_shapes`: by feed; unknown shapes are allowed. Of a handle, the shape of its variable.
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
+// Takes away control edges that no order of effects depends on.
+void DropWaits(PlanGraph& plan);
 // Gives users of a value an equal one that is there already.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);

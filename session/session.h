@@ -31,9 +31,10 @@ struct SessionOptions {
   // (layers take one slice of a batch after the other), "common_subexpressions",
   // "constant_folding", "fast_algorithms" (of convolutions: Winograd's), "fusion", "in_place",
   // "lasting_values" (what is computed from weights alone is computed once), "memory_plan",
-  // "no_ops", "parallel_tasks", "raised_loops", "unused_values". Results do not depend on them, but
-  // for the rounding of filters that take up factors, and of sums that are fused, made of fewer
-  // rows (how many depends on the number of threads), or computed by such an algorithm.
+  // "needless_waits" (control edges that order no effects), "no_ops", "parallel_tasks",
+  // "raised_loops", "unused_values". Results do not depend on them, but for the rounding of filters
+  // that take up factors, and of sums that are fused, made of fewer rows (how many depends on the
+  // number of threads), or computed by such an algorithm.
   std::set<std::string> disable;
   // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and

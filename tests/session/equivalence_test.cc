@@ -79,13 +79,15 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
       {"in_place"},
       {"lasting_values"},
       {"memory_plan"},
+      {"needless_waits"},
       {"no_ops"},
       {"parallel_tasks"},
       {"raised_loops"},
       {"raised_loops", "memory_plan"},
       {"unused_values"},
       {"arithmetic_identities", "common_subexpressions", "constant_folding", "in_place",
-       "memory_plan", "no_ops", "parallel_tasks", "raised_loops", "unused_values"}};
+       "memory_plan", "needless_waits", "no_ops", "parallel_tasks", "raised_loops",
+       "unused_values"}};
   ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
                    const std::vector<Tensors>& want) {
     // Fusion rounds otherwise; the others change no bit.

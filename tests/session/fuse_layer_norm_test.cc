@@ -273,12 +273,12 @@ TEST_F(FuseLayerNorm, WhatIsNeededOtherwiseStays) {
       << "what is fetched ends it";
   {
     const ControlDependencies after(g_, {m.mean});
-    const Output waits = Identity(Const(g_, 1.f) * scale);
+    const Output waits = CheckNumerics(scale, "scale");
     stays({y, waits}, "somebody waits for the mean");
   }
   Output late;
   {
-    const ControlDependencies after(g_, {Tanh(scale)});
+    const ControlDependencies after(g_, {CheckNumerics(scale, "scale")});
     late = ReduceMean(x, {-1}, true);
   }
   const Output d = x - late;

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "weir/session/effects.h"
+#include "weir/session/plan.h"
+
+// Waiting that orders nothing. In graphs with Python's gradients, no gradient of an op is handed on
+// before all of that op's gradients are there: an Identity for each waits for a group of all. Every
+// node that is waited for, and every one that waits, is kept from joining others (fusion.h).
+//
+// What can be told from outside about the order of a step is the order of its effects, reads of
+// variables among them. When a node runs that only computes cannot be told; an edge to it matters
+// for what comes before it and after it: effects that end before the edge's source come before the
+// effects that wait for its target. So for each node the set of effects is found that end before it
+// begins, along all edges. An edge that a computing node waits by, and that adds nothing to what
+// its other edges bring, is dropped: all sets stay what they are, and with them the order of any
+// two effects.
+//
+// Who uses a value of a loop outside of it waits for all of the loop, which counts as an effect.
+// Within a loop an iteration begins when the one before it has ended, so that the sets need not
+// look around the corner.
+//
+// In a loop the gradients of an op take different values from stacks, and a group orders one's Pop
+// before the other gradient. A stack can be seen by nobody but those who have its handle: if none
+// of them comes after the node, the edge tells nothing either.
+namespace weir {
+
+namespace {
+
+// The sets are bits, 32 MB of them at most: a hundred thousand nodes may have 2,600 effects.
+constexpr size_t kMostBytes = size_t{32} << 20;
+
+// It may be told when it runs.
+bool IsMoment(const PlanNode& n) {
+  if (n.is_exit()) return true;
+  if (n.kind == PlanNode::Kind::kRead) return true;
+  if (n.kind != PlanNode::Kind::kOp || n.is_constant(0)) return false;
+  if (n.Is("VarHandleOp")) return false;
+  if (n.Is("NoOp", "ControlTrigger")) return n.may_be_dead;
+  return !OnlyComputes(n);
+}
+
+bool MakesStack(const PlanNode& n) { return n.Is("Stack", "StackV2"); }
+bool ConcernsStackAlone(const PlanNode& n) {
+  return MakesStack(n) || n.Is("StackPush", "StackPushV2", "StackPop", "StackPopV2");
+}
+
+class Waits {
+ public:
+  explicit Waits(PlanGraph& plan) : plan_(plan), count_(plan.nodes.size()) {}
+
+  void Drop() {
+    if (absl::c_none_of(plan_.nodes, Waits::MayDrop) || !NumberMoments()) return;
+    FindStacks();
+    before_.assign(count_ * words_, 0);
+    std::vector<uint64_t> others(words_);
+    for (size_t i = 0; i < count_; ++i) {
+      PlanNode& n = plan_.nodes[i];
+      if (MayDrop(n)) {
+        for (size_t k = n.controls.size(); k-- > 0;) {
+          absl::c_fill(others, 0);
+          for (const PlanValue& v : n.inputs) Add(v.node, n, others.data());
+          for (size_t j = 0; j < n.controls.size(); ++j) {
+            if (j != k) Add(n.controls[j], n, others.data());
+          }
+          if (AddsNothing(n.controls[k], static_cast<int>(i), others))
+            n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
+        }
+      }
+      uint64_t* const own = &before_[i * words_];
+      for (const PlanValue& v : n.inputs) Add(v.node, n, own);
+      for (const int control : n.controls) Add(control, n, own);
+    }
+  }
+
+ private:
+  // Each edge of such a node is compared with all others.
+  static constexpr size_t kMostControls = 16;
+
+  static bool MayDrop(const PlanNode& n) {
+    return !n.controls.empty() && n.controls.size() <= kMostControls &&
+           n.kind == PlanNode::Kind::kOp && n.loop == n.value_loop && !n.is_constant(0) &&
+           OnlyComputes(n);
+  }
+
+  // A bit for each moment, then one for each loop. False if there would be too many.
+  bool NumberMoments() {
+    bit_of_.assign(count_, -1);
+    for (size_t i = 0; i < count_; ++i) {
+      if (!IsMoment(plan_.nodes[i])) continue;
+      bit_of_[i] = static_cast<int>(moments_.size());
+      moments_.push_back(static_cast<int>(i));
+    }
+    words_ = (moments_.size() + plan_.loops.size() + 63) / 64;
+    return count_ * words_ * sizeof(uint64_t) <= kMostBytes;
+  }
+
+  // Who has a stack's handle, or comes before somebody who has one.
+  void FindStacks() {
+    has_stack_.assign(count_, false);
+    for (size_t i = 0; i < count_; ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      has_stack_[i] = MakesStack(n) || absl::c_any_of(n.inputs, [&](const PlanValue& v) {
+                        const DataType type = plan_.nodes[v.node].type(v.output);
+                        return has_stack_[v.node] && (type == DT_RESOURCE || IsRef(type));
+                      });
+    }
+    leads_to_stack_.assign(count_, false);
+    for (size_t i = count_; i-- > 0;) {
+      const PlanNode& n = plan_.nodes[i];
+      if (!has_stack_[i] && !leads_to_stack_[i]) continue;
+      for (const PlanValue& v : n.inputs) leads_to_stack_[v.node] = true;
+      for (const int control : n.controls) leads_to_stack_[control] = true;
+    }
+  }
+
+  // What ends before `n` begins because it waits for node `on`.
+  void Add(int on, const PlanNode& n, uint64_t* to) const {
+    const uint64_t* const before = &before_[static_cast<size_t>(on) * words_];
+    for (size_t w = 0; w < words_; ++w) to[w] |= before[w];
+    const auto set = [&](size_t bit) { to[bit / 64] |= uint64_t{1} << (bit % 64); };
+    if (bit_of_[on] >= 0) set(static_cast<size_t>(bit_of_[on]));
+    const int loop = plan_.nodes[on].value_loop;
+    if (loop >= 0 && (n.loop < 0 || !plan_.IsInside(n.loop, loop)))
+      set(moments_.size() + static_cast<size_t>(loop));
+  }
+
+  bool AddsNothing(int control, int to, const std::vector<uint64_t>& others) const {
+    std::vector<uint64_t> added(words_, 0);
+    Add(control, plan_.nodes[to], added.data());
+    for (size_t w = 0; w < words_; ++w) {
+      for (uint64_t more = added[w] & ~others[w]; more != 0; more &= more - 1) {
+        const size_t bit = w * 64 + static_cast<size_t>(__builtin_ctzll(more));
+        if (bit >= moments_.size()) return false;
+        if (!ConcernsStackAlone(plan_.nodes[moments_[bit]]) || leads_to_stack_[to]) return false;
+      }
+    }
+    return true;
+  }
+
+  PlanGraph& plan_;
+  const size_t count_;
+  size_t words_ = 0;                              // of a set
+  std::vector<int> bit_of_;                       // by node; -1 if it is no moment
+  std::vector<int> moments_;                      // by bit
+  std::vector<uint64_t> before_;                  // by node: what ends before it begins
+  std::vector<bool> has_stack_, leads_to_stack_;  // by node
+};
+
+}  // namespace
+
+void DropWaits(PlanGraph& plan) { Waits(plan).Drop(); }
+
+}  // namespace weir

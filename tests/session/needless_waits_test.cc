@@ -1,0 +1,151 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/initializers.h"
+#include "weir/ops/math.h"
+#include "weir/ops/variables.h"
+#include "weir/ops/while_loop.h"
+#include "weir/session/session.h"
+
+// Control edges to nodes that only compute.
+namespace weir {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Not;
+
+class NeedlessWaits : public testing::Test {
+ protected:
+  Tensors Run(const Outputs& ys, SessionOptions options = {.num_threads = 2}) {
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    Session session = *Session::Create(g_, std::move(options));
+    if (init_) EXPECT_TRUE(session.Run({}, {}, {init_}).ok());
+    ops_.clear();
+    std::vector<NodeTrace> trace;
+    const auto out = session.Run(feeds_, ys, {}, {.trace = &trace});
+    EXPECT_TRUE(out.ok()) << out.status();
+    for (const NodeTrace& node : trace) ops_.insert(node.op);
+    return out.ok() ? *out : Tensors(ys.size());
+  }
+  Output Input(const Shape& shape) {
+    Tensor t(DT_FLOAT, shape);
+    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = 0.25f * (i % 7) - 0.5f;
+    const Output x = Placeholder(g_, DT_FLOAT, shape);
+    feeds_.emplace_back(x, t);
+    return x;
+  }
+  Variable Counter(absl::string_view name) {
+    const Variable v = GetVariable(g_, name, {}, Zeros());
+    init_ = GlobalVariablesInitializer(g_);
+    return v;
+  }
+  // The value, there when all of `others` are.
+  Output After(const Outputs& others, const Output& value) {
+    std::vector<Operation> ends;
+    for (const Output& other : others) ends.emplace_back(other);
+    const ControlDependencies after(g_, {Group(g_, ends)});
+    return Identity(value);
+  }
+
+  Graph g_;
+  Feeds feeds_;
+  Operation init_;
+  std::multiset<std::string> ops_;
+};
+
+// Python's gradients of Mul and MatMul: each waits for both.
+TEST_F(NeedlessWaits, GradientsThatAreTiedTogetherAreFused) {
+  const Output a = Input({40, 40}), b = Input({40, 40}), dy = Input({40, 40});
+  const Output da = dy * b, db = dy * a;
+  const Output x = Tanh(After({da, db}, da)), y = Tanh(After({da, db}, db));
+  const Tensors got = Run({x, y});
+  EXPECT_THAT(ops_, testing::ElementsAre("_FusedElementwise", "_FusedElementwise"));
+  const Tensors want = Run({x, y}, {.disable = {"needless_waits"}});
+  EXPECT_THAT(ops_, Contains("Tanh").Times(2));
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(IdenticalTensors(got[i], want[i]));
+}
+
+// increment ..> x -> another increment ..> read: the read sees the first, by way of x alone.
+TEST_F(NeedlessWaits, EffectsStayInOrder) {
+  const Variable first = Counter("first"), second = Counter("second");
+  const Output x = After({-first.AssignAdd(1.f)}, Const(g_, 5.f) * Input({}));
+  Output seen;
+  {
+    const ControlDependencies after(g_, {second.AssignAdd(x)});
+    seen = first.read_value();
+  }
+  EXPECT_EQ(Run({seen})[0].scalar<float>(), 1);
+}
+
+// A read that must come before a write, which takes the value that waits for it.
+TEST_F(NeedlessWaits, ReadsOfVariablesStayInOrder) {
+  const Variable v = Counter("v");
+  const Output old = v.read_value();
+  const Output x = After({Tanh(old)}, Input({}) + 3.f);
+  Output both;
+  {
+    const ControlDependencies after(g_, {v.Assign(x)});
+    both = Stack({old, v.read_value()});
+  }
+  const Tensor seen = Run({both})[0];
+  EXPECT_EQ(seen.data<float>()[0], 0);
+  EXPECT_EQ(seen.data<float>()[1], 2.5f);
+}
+
+TEST_F(NeedlessWaits, AWaitForALastValueIsOneForTheLoop) {
+  const Variable rounds = Counter("rounds");
+  const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < 3; },
+                                [&](const Outputs& v) {
+                                  const ControlDependencies counted(g_, {rounds.AssignAdd(1.f)});
+                                  return Outputs{v[0] + 1};
+                                },
+                                {Const(g_, 0)});
+  const Output x = After({-out[0]}, Input({}) * 2.f);
+  const ControlDependencies after(g_, {x});
+  const Output seen = rounds.read_value();
+  for (const std::set<std::string>& disable :
+       std::vector<std::set<std::string>>{{}, {"raised_loops"}}) {
+    EXPECT_EQ(Run({seen}, {.num_threads = 2, .disable = disable})[0].scalar<float>(), 3);
+  }
+}
+
+class StackWaits : public NeedlessWaits {
+ protected:
+  StackWaits() {
+    stack_ =
+        NodeBuilder(g_, "StackV2").Input(Const(g_, 2)).Attr("elem_type", DT_FLOAT).BuildOutput();
+    const Output first = Push(Const(g_, 1.f));
+    const ControlDependencies after(g_, {first});
+    pushed_ = Push(Const(g_, 2.f));
+  }
+  Output Push(const Output& value) {
+    return NodeBuilder(g_, "StackPushV2").Input(stack_).Input(value).BuildOutput();
+  }
+  Output Pop(const Output& after) {
+    const ControlDependencies pushed(g_, {after});
+    return NodeBuilder(g_, "StackPopV2").Input(stack_).Attr("elem_type", DT_FLOAT).BuildOutput();
+  }
+  Output stack_, pushed_;
+};
+
+TEST_F(StackWaits, ForAStackThatNobodySeesAfterwardsAreDropped) {
+  const Output popped = Pop(pushed_), x = Input({}) * 2.f;
+  const Output y = Tanh(After({-popped}, x));
+  Run({y, popped});
+  EXPECT_THAT(ops_, Not(Contains("Identity")));
+  Run({y, popped}, {.disable = {"needless_waits"}});
+  EXPECT_THAT(ops_, Contains("Identity"));
+}
+
+TEST_F(StackWaits, ForOneThatIsPoppedAgainStay) {
+  const Output popped = Pop(pushed_);
+  const Output x = After({-popped}, Input({}) * 2.f);
+  const Output next = Pop(x);
+  const Tensors got = Run({popped, next});
+  EXPECT_EQ(got[0].scalar<float>(), 2);
+  EXPECT_EQ(got[1].scalar<float>(), 1);
+}
+
+}  // namespace
+}  // namespace weir
