@@ -24,7 +24,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kDepth = 512, kRows = 96;
 
 int64_t PanelWidth() { return 2 * FloatLanes(); }
-// The rows of a tile fall on the same sets of the first-level cache, which have fewer places.
+// The rows of a tile fall on one or two sets of the first-level cache, which have eight places
+// each, and B's panel passes through them too.
 bool RowsCollide(const Matrix& a) { return kMostTileRows > 8 && a.row % 512 == 0; }
 // Columns of B, below which such rows are not worth a copy.
 constexpr int64_t kFewColumns = 64;

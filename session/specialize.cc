@@ -21,6 +21,10 @@
 // What goes round in a loop is taken to keep the shape that it enters with. If it turns out not to,
 // the dimensions that change are taken to be unknown, and the walk starts again.
 //
+// What is popped from a stack is one of the values that are pushed onto it. If these are found to
+// have a shape in common, the walks are done once more with what follows from it: the loop that
+// takes the values of another one's iterations back, as gradients do, knows no shapes without it.
+//
 // A kernel is also told which of its inputs last, so that it may keep what it makes of them, such
 // as a filter packed for oneDNN. Memory of a constant or a variable has owners who do not write to
 // it while somebody else holds it; memory that is fed may be written to between steps. In a step
@@ -99,12 +103,18 @@ class Specializer {
   }
 
   absl::Status Run() {
+    WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
+    return FindStacks() ? WalkUntilCarriesHold() : absl::OkStatus();
+  }
+
+ private:
+  absl::Status WalkUntilCarriesHold() {
     for (const PlanGraph::Carry& c : plan_.carries) plan_.nodes[c.carry].shapes.clear();
+    variable_shapes_.clear();
     for (int round = 0; round == 0 || !CarriesHold(round); ++round) WEIR_RETURN_IF_ERROR(Walk());
     return absl::OkStatus();
   }
 
- private:
   absl::Status Walk() {
     for (PlanNode& n : plan_.nodes) {
       n.constants.clear();
@@ -129,6 +139,42 @@ class Specializer {
       if (a.dim(d) != b.dim(d)) common.set_dim(d, Shape::kUnknown);
     }
     return common;
+  }
+
+  // The shapes of what is popped from stacks whose handles go to nobody but those who push and pop.
+  // False if there are none.
+  bool FindStacks() {
+    std::vector<int> stack_of(plan_.nodes.size(), -1);
+    absl::flat_hash_map<int, std::optional<Shape>> pushed;  // by stack; none yet
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.Is("StackV2")) {
+        stack_of[i] = static_cast<int>(i);
+        pushed[stack_of[i]];
+      }
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        const int stack = stack_of[n.inputs[k].node];
+        if (stack < 0) continue;
+        std::optional<Shape>& shape = pushed[stack];
+        if (n.Is("Enter", "Identity")) {
+          stack_of[i] = stack;
+        } else if (n.Is("StackPushV2") && k == 0) {
+          const PlanValue& v = n.inputs[1];
+          const Shape& one = plan_.nodes[v.node].shapes[v.output];
+          shape = shape ? Common(*shape, one) : one;
+        } else if (!n.Is("StackPopV2", "StackCloseV2")) {
+          shape = Shape::UnknownRank();
+        }
+      }
+    }
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (!n.Is("StackPopV2")) continue;
+      const auto found = pushed.find(stack_of[n.inputs[0].node]);
+      if (found != pushed.end() && found->second && found->second->has_rank())
+        popped_[static_cast<int>(i)] = *found->second;
+    }
+    return !popped_.empty();
   }
 
   // True if the values that go round have the shapes that were assumed. Shapes only lose
@@ -213,6 +259,8 @@ class Specializer {
       absl::StatusOr<Shape> merged = n.shapes[i].MergeWith(context.outputs()[i]);
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
     }
+    if (const auto popped = popped_.find(IndexOf(n)); popped != popped_.end())
+      n.shapes[0] = popped->second;
     // The op's own rule is for any iteration; what is here is the value that enters.
     if (!n.is_enter()) return;
     const auto assumed = variable_shapes_.find(IndexOf(n));
@@ -338,6 +386,7 @@ class Specializer {
   absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
   // Of variables of raised loops that do not keep the shape they enter with, by node.
   absl::flat_hash_map<int, Shape> variable_shapes_;
+  absl::flat_hash_map<int, Shape> popped_;  // by StackPopV2, what it takes from its stack
 };
 
 }  // namespace
