@@ -21,9 +21,10 @@
 // What goes round in a loop is taken to keep the shape that it enters with. If it turns out not to,
 // the dimensions that change are taken to be unknown, and the walk starts again.
 //
-// What is popped from a stack is one of the values that are pushed onto it. If these are found to
-// have a shape in common, the walks are done once more with what follows from it: the loop that
-// takes the values of another one's iterations back, as gradients do, knows no shapes without it.
+// What is popped from a stack, or read from an array, is one of the values that were put there. If
+// these are found to have a shape in common, the walks are done once more with what follows from
+// it: a loop over an array, and one that takes back the values of another one's iterations, as
+// gradients do, know no shapes without it.
 //
 // A kernel is also told which of its inputs last, so that it may keep what it makes of them, such
 // as a filter packed for oneDNN. Memory of a constant or a variable has owners who do not write to
@@ -53,7 +54,9 @@ class PlanValues : public ShapeContext::Values {
   const Tensor* value(const Node&, int i) override {
     const PlanValue& v = current_->inputs[i];
     const PlanNode& n = plan_.nodes[v.node];
-    return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
+    if (n.is_constant(v.output)) return &n.constants[v.output];
+    // It waits for something, as Python lets a loop's constants wait, or may be dead.
+    return n.Is("Const") && n.kernel.is_constant() ? &n.kernel.constant() : nullptr;
   }
   Shape value_as_shape(const Node& node, int i) override {
     const Tensor* t = value(node, i);
@@ -103,8 +106,12 @@ class Specializer {
   }
 
   absl::Status Run() {
+    // What is read from an array may be pushed onto a stack.
+    constexpr int kMostTimes = 3;
     WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
-    return FindStacks() ? WalkUntilCarriesHold() : absl::OkStatus();
+    for (int time = 1; time < kMostTimes && FindTaken(); ++time)
+      WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
+    return absl::OkStatus();
   }
 
  private:
@@ -141,40 +148,56 @@ class Specializer {
     return common;
   }
 
-  // The shapes of what is popped from stacks whose handles go to nobody but those who push and pop.
-  // False if there are none.
-  bool FindStacks() {
-    std::vector<int> stack_of(plan_.nodes.size(), -1);
-    absl::flat_hash_map<int, std::optional<Shape>> pushed;  // by stack; none yet
+  // The shape of what node `n` puts into the stack or array whose handle is its input `k`; nothing
+  // if it puts nothing there.
+  std::optional<Shape> PutBy(const PlanNode& n, size_t k) const {
+    const auto shape_of = [&](const PlanValue& v) { return plan_.nodes[v.node].shapes[v.output]; };
+    if (k == 0 && n.Is("StackPushV2")) return shape_of(n.inputs[1]);
+    if (k == 0 && n.Is("TensorArrayWriteV3")) return shape_of(n.inputs[2]);
+    if (k == 0 && n.Is("TensorArrayScatterV3")) {
+      const Shape all = shape_of(n.inputs[2]);
+      return all.has_rank() && all.rank() > 0 ? all.Sub(1) : Shape::UnknownRank();
+    }
+    // A gradient's array is one of its own.
+    if (n.Is("StackPopV2", "StackCloseV2", "TensorArrayReadV3", "TensorArrayGatherV3",
+             "TensorArraySizeV3", "TensorArrayGradV3", "TensorArrayCloseV3")) {
+      return std::nullopt;
+    }
+    return Shape::UnknownRank();
+  }
+
+  // The shapes of what is taken from stacks and arrays whose handles go to nobody but those who put
+  // values there and take them. False if no more is known than before.
+  bool FindTaken() {
+    std::vector<int> made_by(plan_.nodes.size(),
+                             -1);  // by node: of its handle, if it is one of them
+    absl::flat_hash_map<int, std::optional<Shape>> put;  // by who has made the handle; none yet
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.Is("StackV2")) {
-        stack_of[i] = static_cast<int>(i);
-        pushed[stack_of[i]];
-      }
+      if (n.Is("StackV2", "TensorArrayV3")) made_by[i] = static_cast<int>(i);
       for (size_t k = 0; k < n.inputs.size(); ++k) {
-        const int stack = stack_of[n.inputs[k].node];
-        if (stack < 0) continue;
-        std::optional<Shape>& shape = pushed[stack];
+        const PlanValue& v = n.inputs[k];
+        const int maker = made_by[v.node];
+        if (maker < 0 || plan_.nodes[v.node].type(v.output) != DT_RESOURCE) continue;
         if (n.Is("Enter", "Identity")) {
-          stack_of[i] = stack;
-        } else if (n.Is("StackPushV2") && k == 0) {
-          const PlanValue& v = n.inputs[1];
-          const Shape& one = plan_.nodes[v.node].shapes[v.output];
-          shape = shape ? Common(*shape, one) : one;
-        } else if (!n.Is("StackPopV2", "StackCloseV2")) {
-          shape = Shape::UnknownRank();
+          made_by[i] = maker;
+        } else if (const std::optional<Shape> one = PutBy(n, k)) {
+          std::optional<Shape>& all = put[maker];
+          all = all ? Common(*all, *one) : one;
         }
       }
     }
+    bool more = false;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (!n.Is("StackPopV2")) continue;
-      const auto found = pushed.find(stack_of[n.inputs[0].node]);
-      if (found != pushed.end() && found->second && found->second->has_rank())
-        popped_[static_cast<int>(i)] = *found->second;
+      if (!n.Is("StackPopV2", "TensorArrayReadV3")) continue;
+      const auto found = put.find(made_by[n.inputs[0].node]);
+      if (found == put.end() || !found->second->has_rank()) continue;
+      const auto [known, is_new] = taken_.try_emplace(static_cast<int>(i), *found->second);
+      more |= is_new || known->second != *found->second;
+      known->second = *found->second;
     }
-    return !popped_.empty();
+    return more;
   }
 
   // True if the values that go round have the shapes that were assumed. Shapes only lose
@@ -259,8 +282,10 @@ class Specializer {
       absl::StatusOr<Shape> merged = n.shapes[i].MergeWith(context.outputs()[i]);
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
     }
-    if (const auto popped = popped_.find(IndexOf(n)); popped != popped_.end())
-      n.shapes[0] = popped->second;
+    if (const auto taken = taken_.find(IndexOf(n)); taken != taken_.end()) {
+      absl::StatusOr<Shape> merged = n.shapes[0].MergeWith(taken->second);
+      if (merged.ok()) n.shapes[0] = *std::move(merged);
+    }
     // The op's own rule is for any iteration; what is here is the value that enters.
     if (!n.is_enter()) return;
     const auto assumed = variable_shapes_.find(IndexOf(n));
@@ -386,7 +411,7 @@ class Specializer {
   absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
   // Of variables of raised loops that do not keep the shape they enter with, by node.
   absl::flat_hash_map<int, Shape> variable_shapes_;
-  absl::flat_hash_map<int, Shape> popped_;  // by StackPopV2, what it takes from its stack
+  absl::flat_hash_map<int, Shape> taken_;  // by node that takes a value from a stack or an array
 };
 
 }  // namespace

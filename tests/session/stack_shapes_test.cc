@@ -7,7 +7,8 @@
 #include "weir/ops/math.h"
 #include "weir/session/session.h"
 
-// What is known of values that are popped from stacks: whether their users are fused tells it.
+// What is known of values that are popped from stacks or read from arrays: whether their users are
+// fused tells it.
 namespace weir {
 namespace {
 
@@ -85,6 +86,43 @@ TEST_F(StackShapes, GoThroughLoops) {
   const Tensors got = Run({backward});
   EXPECT_EQ(ops_.count("_FusedElementwise"), 3);
   EXPECT_EQ(got[0].shape(), Shape({3, 5}));
+}
+
+// Of arrays too, whatever way values come there.
+TEST_F(StackShapes, AreKnownOfTensorArrays) {
+  for (const bool scattered : {false, true}) {
+    const Output x = Input({2, 3, 5}, 0.5f), y = Input({3, 5}, 0.25f);
+    Node* const array =
+        NodeBuilder(g_, "TensorArrayV3").Input(Const(g_, 2)).Attr("dtype", DT_FLOAT).Build();
+    const Output handle = array->output(0);
+    Output flow = array->output(1);
+    if (scattered) {
+      flow = NodeBuilder(g_, "TensorArrayScatterV3")
+                 .Input(handle)
+                 .Input(Const(g_, {0, 1}))
+                 .Input(x)
+                 .Input(flow)
+                 .BuildOutput();
+    } else {
+      for (const int at : {0, 1}) {
+        flow = NodeBuilder(g_, "TensorArrayWriteV3")
+                   .Input(handle)
+                   .Input(Const(g_, at))
+                   .Input(y)
+                   .Input(flow)
+                   .BuildOutput();
+      }
+    }
+    const Output read = NodeBuilder(g_, "TensorArrayReadV3")
+                            .Input(handle)
+                            .Input(Const(g_, 1))
+                            .Input(flow)
+                            .Attr("dtype", DT_FLOAT)
+                            .BuildOutput();
+    const Tensors got = Run({Chain(read)});
+    EXPECT_THAT(ops_, Contains("_FusedElementwise"));
+    EXPECT_EQ(got[0].shape(), Shape({3, 5}));
+  }
 }
 
 TEST_F(StackShapes, DifferentOnesAreUnknown) {
