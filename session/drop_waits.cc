@@ -70,7 +70,7 @@ class Waits {
             n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
         }
       }
-      uint64_t* const own = &before_[i * words_];
+      uint64_t* const own = before_.data() + i * words_;
       for (const PlanValue& v : n.inputs) Add(v.node, n, own);
       for (const int control : n.controls) Add(control, n, own);
     }
@@ -119,7 +119,7 @@ class Waits {
 
   // What ends before `n` begins because it waits for node `on`.
   void Add(int on, const PlanNode& n, uint64_t* to) const {
-    const uint64_t* const before = &before_[static_cast<size_t>(on) * words_];
+    const uint64_t* const before = before_.data() + static_cast<size_t>(on) * words_;
     for (size_t w = 0; w < words_; ++w) to[w] |= before[w];
     const auto set = [&](size_t bit) { to[bit / 64] |= uint64_t{1} << (bit % 64); };
     if (bit_of_[on] >= 0) set(static_cast<size_t>(bit_of_[on]));

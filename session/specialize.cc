@@ -169,12 +169,14 @@ class Specializer {
   // The shapes of what is taken from stacks and arrays whose handles go to nobody but those who put
   // values there and take them. False if no more is known than before.
   bool FindTaken() {
+    const auto makes_handle = [](const PlanNode& n) { return n.Is("StackV2", "TensorArrayV3"); };
+    if (absl::c_none_of(plan_.nodes, makes_handle)) return false;
     std::vector<int> made_by(plan_.nodes.size(),
                              -1);  // by node: of its handle, if it is one of them
     absl::flat_hash_map<int, std::optional<Shape>> put;  // by who has made the handle; none yet
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.Is("StackV2", "TensorArrayV3")) made_by[i] = static_cast<int>(i);
+      if (makes_handle(n)) made_by[i] = static_cast<int>(i);
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const PlanValue& v = n.inputs[k];
         const int maker = made_by[v.node];
