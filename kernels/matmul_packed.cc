@@ -57,7 +57,8 @@ absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& g, const float*
 absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* a,
                             const Tensor& panels, float* c, bool adds, FinishBlock finish) {
   // Small pieces cost little, since B is packed already, and a thread that comes late finds some.
-  // But each brings the rows of a transposed A into order: then pieces are of rows first.
+  // But each brings its rows of A into order, unless they are taken as they lie: then pieces are of
+  // rows first.
   const int64_t wanted = ProductPieces(g, pool.num_threads()) == 1 ? 1 : 4 * pool.num_threads();
   const int64_t most_rows = std::max<int64_t>(1, g.m / kMinRows);
   const int64_t most_columns = std::max<int64_t>(1, g.n / kMinColumns);

@@ -62,17 +62,12 @@ class Waits {
       if (MayDrop(n)) {
         for (size_t k = n.controls.size(); k-- > 0;) {
           absl::c_fill(others, 0);
-          for (const PlanValue& v : n.inputs) Add(v.node, n, others.data());
-          for (size_t j = 0; j < n.controls.size(); ++j) {
-            if (j != k) Add(n.controls[j], n, others.data());
-          }
+          AddAll(n, k, others.data());
           if (AddsNothing(n.controls[k], static_cast<int>(i), others))
             n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
         }
       }
-      uint64_t* const own = before_.data() + i * words_;
-      for (const PlanValue& v : n.inputs) Add(v.node, n, own);
-      for (const int control : n.controls) Add(control, n, own);
+      AddAll(n, n.controls.size(), before_.data() + i * words_);
     }
   }
 
@@ -126,6 +121,14 @@ class Waits {
     const int loop = plan_.nodes[on].value_loop;
     if (loop >= 0 && (n.loop < 0 || !plan_.IsInside(n.loop, loop)))
       set(moments_.size() + static_cast<size_t>(loop));
+  }
+
+  // The same for all that it waits for, but for control `left_out`.
+  void AddAll(const PlanNode& n, size_t left_out, uint64_t* to) const {
+    for (const PlanValue& v : n.inputs) Add(v.node, n, to);
+    for (size_t k = 0; k < n.controls.size(); ++k) {
+      if (k != left_out) Add(n.controls[k], n, to);
+    }
   }
 
   bool AddsNothing(int control, int to, const std::vector<uint64_t>& others) const {

@@ -171,8 +171,7 @@ class Specializer {
   bool FindTaken() {
     const auto makes_handle = [](const PlanNode& n) { return n.Is("StackV2", "TensorArrayV3"); };
     if (absl::c_none_of(plan_.nodes, makes_handle)) return false;
-    std::vector<int> made_by(plan_.nodes.size(),
-                             -1);  // by node: of its handle, if it is one of them
+    std::vector<int> made_by(plan_.nodes.size(), -1);    // by node whose output is such a handle
     absl::flat_hash_map<int, std::optional<Shape>> put;  // by who has made the handle; none yet
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];

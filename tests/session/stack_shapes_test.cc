@@ -20,7 +20,8 @@ class StackShapes : public testing::Test {
   Output NewStack() {
     return NodeBuilder(g_, "StackV2").Input(Const(g_, 4)).Attr("elem_type", DT_FLOAT).BuildOutput();
   }
-  Output Push(const Output& stack, const Output& value) {
+  Output Push(const Output& stack, const Output& value, const std::vector<Operation>& after = {}) {
+    const ControlDependencies pushed(g_, after);
     return NodeBuilder(g_, "StackPushV2").Input(stack).Input(value).BuildOutput();
   }
   Output Pop(const Output& stack, const Output& after) {
@@ -127,10 +128,7 @@ TEST_F(StackShapes, AreKnownOfTensorArrays) {
 
 TEST_F(StackShapes, DifferentOnesAreUnknown) {
   const Output stack = NewStack(), x = Input({3, 5}, 0.5f), y = Input({2}, 1);
-  const Output first = Push(stack, x), second = [&] {
-    const ControlDependencies after(g_, {first});
-    return Push(stack, y);
-  }();
+  const Output first = Push(stack, x), second = Push(stack, y, {first});
   const Output one = Pop(stack, second), other = Pop(stack, one);
   const Tensors got = Run({Chain(one), Chain(other)});
   EXPECT_THAT(ops_, Not(Contains("_FusedElementwise")));
@@ -143,10 +141,7 @@ TEST_F(StackShapes, AreUnknownIfTheHandleGoesElsewhere) {
   const Output yes = Placeholder(g_, DT_BOOL, {});
   feeds_.emplace_back(yes, Tensor::Scalar(true));
   const Output elsewhere = Push(Switch(stack, yes).on_true, y);
-  const Output first = [&] {
-    const ControlDependencies after(g_, {elsewhere});
-    return Push(stack, x);
-  }();
+  const Output first = Push(stack, x, {elsewhere});
   const Output one = Pop(stack, first), other = Pop(stack, one);
   const Tensors got = Run({Chain(one), Chain(other)});
   EXPECT_THAT(ops_, Not(Contains("_FusedElementwise")));
