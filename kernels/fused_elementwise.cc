@@ -21,19 +21,25 @@ struct FusedElementwise {
     std::shared_ptr<const TileLayout> made;
     WEIR_ASSIGN_OR_RETURN(const TileLayout* const layout,
                           program->LayoutFor(c, planned.get(), &made));
-    Tensor* out = c.PlannedOutput(0, layout->result);
-    if (out == nullptr) {
-      WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, layout->result));
+    const int num_results = program->num_results();
+    char* results[kMostFusedResults];
+    for (int k = 0; k < num_results; ++k) {
+      Tensor* out = c.PlannedOutput(k, layout->result);
+      if (out == nullptr) {
+        WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(k, layout->result));
+      }
+      results[k] = static_cast<char*>(out->raw());
     }
-    const int64_t n = out->num_elements();
+    const int64_t n = layout->result.num_elements();
     if (n == 0) return absl::OkStatus();
     const int64_t tile = program->TileSize(*layout);
-    char* const to = static_cast<char*>(out->raw());
     const auto run = [&](int64_t begin, int64_t end) {
       TileRunner runner(*program, *layout, c, std::min(tile, end - begin));
+      char* to[kMostFusedResults];
       for (int64_t i = begin; i < end; i += tile) {
-        runner.Run(i, std::min(tile, end - i),
-                   to + static_cast<size_t>(i) * program->element_size());
+        for (int k = 0; k < num_results; ++k)
+          to[k] = results[k] + static_cast<size_t>(i) * program->element_size();
+        runner.Run(i, std::min(tile, end - i), {to, static_cast<size_t>(num_results)});
       }
     };
     if (n <= tile) {
@@ -48,7 +54,12 @@ struct FusedElementwise {
 absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(
       const std::shared_ptr<const TileProgram> program,
-      TileProgram::Read(init.node, init.attr<std::vector<std::string>>("fused_ops")));
+      TileProgram::Read(init.node, init.attr<std::vector<std::string>>("fused_ops"),
+                        init.attr<std::vector<int64_t>>("others_of")));
+  if (program->num_results() != init.node.num_outputs()) {
+    return InvalidArgument("others_of has ", program->num_results() - 1, " ops, and there are ",
+                           init.node.num_outputs() - 1, " others");
+  }
   return Kernel(FusedElementwise{program, program->Plan(init.input_shapes)});
 }
 

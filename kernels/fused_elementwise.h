@@ -12,7 +12,8 @@ class KernelRegistry;
 
 // What the ops _FusedElementwise and _FusedReduction can hold.
 inline constexpr int kMostFusedOps = 64;
-inline constexpr int kMostFusedArguments = 12;
+inline constexpr int kMostFusedArguments = 16;
+inline constexpr int kMostFusedResults = 8;  // of a _FusedElementwise
 
 // An op that may be a step of a fused op: its result has its arguments' type, and it refuses no
 // values.

@@ -137,7 +137,7 @@ void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int6
   int64_t position = begin / run, left = run - begin % run;  // the run, and what is left of it
   for (int64_t i = begin; i < end; i += tile) {
     const int64_t n = std::min(tile, end - i);
-    tiles.Run(i, n, values);
+    tiles.Run(i, n, {values});
     for (int64_t k = 0; k < n;) {
       const int64_t part = std::min(left, n - k);
       r.row(values + static_cast<size_t>(k) * r.in_size, part,
@@ -166,10 +166,10 @@ void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int6
     for (int64_t from = 0; from < run; from += width) {
       const int64_t n = std::min(width, run - from);
       if (is_short) {
-        tiles.Run(unit * run, rows * run, values);
+        tiles.Run(unit * run, rows * run, {values});
       } else {
         for (int64_t k = 0; k < rows; ++k)
-          tiles.Run((unit + k) * run + from, n, values + static_cast<size_t>(k * n) * r.in_size);
+          tiles.Run((unit + k) * run + from, n, {values + static_cast<size_t>(k * n) * r.in_size});
       }
       r.columns(values, rows, n, n, to + from * r.acc_size);
     }

@@ -1,6 +1,8 @@
 #include "weir/kernels/tile_program.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "weir/kernels/strided_copy.h"
 
@@ -12,9 +14,10 @@
 // element's result is the same, bit for bit, and no code is made for the combination.
 //
 // A buffer is free again after the last step that reads it, so that a chain needs two or three,
-// however long it is. The last step writes to the result, which may be the memory of an argument of
-// the same shape: nothing of that argument's tile is read after it. Arguments of other shapes are
-// spelled out for a tile by Broadcast.
+// however long it is. Steps whose values are results write them to where these lie, which may be
+// the memory of an argument of the same shape. Nothing of an argument's tile is read after the last
+// step; what an earlier one would write over an argument that is still needed stays in its buffer
+// until the tile is done. Arguments of other shapes are spelled out for a tile by Broadcast.
 namespace weir {
 
 namespace {
@@ -40,7 +43,7 @@ const BinarySpan* FusableBinary(absl::string_view op, DataType type) {
 }
 
 absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(
-    const Node& node, absl::Span<const std::string> ops) {
+    const Node& node, absl::Span<const std::string> ops, absl::Span<const int64_t> others_of) {
   auto program = std::make_shared<TileProgram>();
   const auto operands = node.attr<std::vector<int64_t>>("operands");
   const auto params = node.attr<std::vector<float>>("params");
@@ -48,12 +51,14 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(
   program->num_arguments_ = node.num_inputs();
   program->size_ = ElementSize(type);
   if (ops.empty() || operands.size() != 2 * ops.size() || params.size() != ops.size() ||
-      ops.size() > kMostFusedOps || node.num_inputs() > kMostFusedArguments) {
+      ops.size() > kMostFusedOps || node.num_inputs() > kMostFusedArguments ||
+      others_of.size() >= kMostFusedResults) {
     return InvalidArgument("fused_ops has ", ops.size(), " element-wise ops, operands ",
                            operands.size(), " entries and params ", params.size(), ", for ",
-                           node.num_inputs(),
-                           " arguments: there are two operands and one parameter an op, at most ",
-                           kMostFusedOps, " ops and ", kMostFusedArguments, " arguments");
+                           node.num_inputs(), " arguments and ", others_of.size() + 1,
+                           " results: there are two operands and one parameter an op, at most ",
+                           kMostFusedOps, " ops, ", kMostFusedArguments, " arguments and ",
+                           kMostFusedResults, " results");
   }
   for (size_t i = 0; i < ops.size(); ++i) {
     Step step;
@@ -78,6 +83,14 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(
     program->cost_ += is_binary ? step.binary->cost : step.unary->cost;
     program->steps_.push_back(step);
   }
+  program->steps_.back().result = 0;
+  for (const int64_t i : others_of) {
+    if (i < 0 || i >= static_cast<int64_t>(ops.size()) || program->steps_[i].result >= 0) {
+      return InvalidArgument("others_of has ", i, ", which is no op before the last of ",
+                             ops.size(), ", or is there twice");
+    }
+    program->steps_[i].result = program->num_results_++;
+  }
   program->AssignBuffers();
   if (program->num_buffers_ > TileRunner::kMostBuffers)
     return Unimplemented("the fused ops need ", program->num_buffers_, " values at a time");
@@ -85,15 +98,16 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(
 }
 
 void TileProgram::AssignBuffers() {
-  std::vector<int> last_use(num_arguments_ + steps_.size(), -1);
+  last_use_.assign(num_arguments_ + steps_.size(), -1);
   for (size_t i = 0; i < steps_.size(); ++i)
-    last_use[steps_[i].a] = last_use[steps_[i].b] = static_cast<int>(i);
+    last_use_[steps_[i].a] = last_use_[steps_[i].b] = static_cast<int>(i);
   std::vector<int> free;
   for (size_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
     const auto release = [&](int value) {
-      if (value >= num_arguments_ && last_use[value] == static_cast<int>(i))
-        free.push_back(steps_[value - num_arguments_].buffer);
+      if (value < num_arguments_ || last_use_[value] > static_cast<int>(i)) return;
+      const Step& maker = steps_[value - num_arguments_];
+      if (maker.result < 0) free.push_back(maker.buffer);
     };
     release(step.a);
     if (step.b != step.a) release(step.b);
@@ -167,17 +181,34 @@ TileRunner::TileRunner(const TileProgram& program, const TileLayout& layout, con
   }
 }
 
-void TileRunner::Run(int64_t begin, int64_t n, char* to) {
+// Whether `place` is an argument's tile that a step after this one reads.
+bool TileRunner::IsNeededAfter(int step, const char* place) const {
+  for (int k = 0; k < program_.num_arguments_; ++k) {
+    if (values_[k] == place && program_.last_use_[k] > step) return true;
+  }
+  return false;
+}
+
+void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
   const std::vector<TileProgram::Step>& steps = program_.steps_;
   for (int k = 0; k < program_.num_arguments_; ++k) {
     if (layout_.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
     values_[k] =
         layout_.broadcast.Tile(k, c_.input(k).raw(), program_.size_, begin, n, spelled_out_[k]);
   }
+  std::pair<char*, const char*> kept[kMostFusedResults];
+  int num_kept = 0;
   for (size_t s = 0; s < steps.size(); ++s) {
     const TileProgram::Step& step = steps[s];
-    char* const result =
-        s + 1 == steps.size() ? to : scratch_ + static_cast<size_t>(step.buffer) * buffer_bytes_;
+    char* result = scratch_ + static_cast<size_t>(step.buffer) * buffer_bytes_;
+    if (step.result >= 0) {
+      char* const place = to[step.result];
+      if (IsNeededAfter(static_cast<int>(s), place)) {
+        kept[num_kept++] = {place, result};
+      } else {
+        result = place;
+      }
+    }
     if (step.binary != nullptr) {
       step.binary->run(*step.binary, values_[step.a], values_[step.b], result, n, step.p);
     } else {
@@ -185,6 +216,8 @@ void TileRunner::Run(int64_t begin, int64_t n, char* to) {
     }
     values_[program_.num_arguments_ + s] = result;
   }
+  for (int k = 0; k < num_kept; ++k)
+    std::memcpy(kept[k].first, kept[k].second, static_cast<size_t>(n) * program_.size_);
 }
 
 }  // namespace weir

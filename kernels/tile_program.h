@@ -20,13 +20,15 @@ struct TileLayout {
 };
 
 // The element-wise ops of a node like _FusedElementwise (ops/nn_fused.cc), to be computed for some
-// hundred elements at a time. Immutable.
+// hundred elements at a time. Its results are the last op's, and those of the ops that `others_of`
+// names. Immutable.
 class TileProgram {
  public:
   // `ops` on the node's arguments, with its attributes `operands` and `params`. INVALID_ARGUMENT or
   // UNIMPLEMENTED for attributes that make no program.
-  static absl::StatusOr<std::shared_ptr<const TileProgram>> Read(const Node& node,
-                                                                 absl::Span<const std::string> ops);
+  static absl::StatusOr<std::shared_ptr<const TileProgram>> Read(
+      const Node& node, absl::Span<const std::string> ops,
+      absl::Span<const int64_t> others_of = {});
 
   // Null where a shape is not known, or they do not fit, or the result would be too large.
   std::shared_ptr<const TileLayout> Plan(absl::Span<const Shape> shapes) const;
@@ -38,6 +40,7 @@ class TileProgram {
   // Elements that go through the program at once: a multiple of 64, at most kLargestTile.
   int64_t TileSize(const TileLayout& layout) const;
   size_t element_size() const { return size_; }
+  int num_results() const { return num_results_; }
   double cost() const { return cost_; }  // nanoseconds an element
 
   static constexpr int64_t kLargestTile = 1024;
@@ -53,7 +56,8 @@ class TileProgram {
     const BinarySpan* binary = nullptr;
     double p = 0;
     int a = 0, b = 0;  // values: the arguments, then the results of the steps
-    int buffer = 0;    // of the result, but for the last step's
+    int result = -1;   // of the program, if it is one
+    int buffer = 0;    // where the step's result lies, unless it can go to where the program's does
   };
 
   void AssignBuffers();
@@ -61,6 +65,8 @@ class TileProgram {
   int num_arguments_ = 0;
   size_t size_ = 0;
   std::vector<Step> steps_;
+  std::vector<int> last_use_;  // by value: a step
+  int num_results_ = 1;
   int num_buffers_ = 0;
   double cost_ = 0;
 };
@@ -72,11 +78,13 @@ class TileRunner {
   TileRunner(const TileProgram& program, const TileLayout& layout, const KernelContext& c,
              int64_t most);
 
-  // Elements [begin, begin + n) of the result go to `to`, which may be the same elements of an
+  // Elements [begin, begin + n) of result k go to `to[k]`, which may be the same elements of an
   // argument of the result's shape.
-  void Run(int64_t begin, int64_t n, char* to);
+  void Run(int64_t begin, int64_t n, absl::Span<char* const> to);
 
  private:
+  bool IsNeededAfter(int step, const char* place) const;
+
   static constexpr int kMostBuffers = 24;
   static constexpr int64_t kSmallestTile = 64;
   friend class TileProgram;

@@ -25,8 +25,8 @@ absl::StatusOr<Shape> BroadcastOfAll(ShapeContext& c) {
 }
 
 absl::Status ElementwiseShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(Shape all, BroadcastOfAll(c));
-  c.set_output(0, std::move(all));
+  WEIR_ASSIGN_OR_RETURN(const Shape all, BroadcastOfAll(c));
+  for (int k = 0; k < c.num_outputs(); ++k) c.set_output(k, all);
   return absl::OkStatus();
 }
 
@@ -83,17 +83,20 @@ void AddFusedOps(OpRegistry* ops) {
                .Doc("MatMul, and then what fused_ops name, as _FusedConv2D."));
   ops->Add(OpSpec("_FusedElementwise")
                .In("args: N * T")
-               .Out("z: T")
+               .Out("z: T, others: num_others * T")
                .Attr("T: type")
                .Attr("N: int >= 1")
+               .Attr("num_others: int >= 0 = 0")
                .Attr("fused_ops: list(string)")
                .Attr("operands: list(int)")
                .Attr("params: list(float)")
+               .Attr("others_of: list(int) = []")
                .InferShape(ElementwiseShape)
-               .Doc("Element-wise ops one after the other, the last one's result. Op i takes the "
-                    "values operands[2i] and operands[2i + 1] (-1: it takes one): the args are "
-                    "the first, the results of the ops follow. params are the ops' attributes, "
-                    "such as the slope of LeakyRelu."));
+               .Doc("Element-wise ops one after the other. Op i takes the values operands[2i] and "
+                    "operands[2i + 1] (-1: it takes one): the args are the first, the results of "
+                    "the ops follow. z is the last one's result, others are those of the ops that "
+                    "others_of names. params are the ops' attributes, such as the slope of "
+                    "LeakyRelu."));
   ops->Add(OpSpec("_FusedReduction")
                .In("args: N * T")
                .Out("z: T")

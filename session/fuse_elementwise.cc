@@ -1,10 +1,15 @@
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/session/fusion.h"
 
@@ -13,12 +18,20 @@
 // that they go into, a mean of squares say, ends the node, which is a _FusedReduction then.
 //
 // The nodes are visited users first. A node joins the region of its users if all of them are in
-// one: then its value is needed nowhere else, and the region can compute it. Otherwise it begins a
-// region of its own, whose result it is. So no value is computed twice, and the region stands in
-// the place of its last node, after everything that goes into it. A reduction always begins one.
+// one: then its value is needed nowhere else, and the region can compute it. A node that others
+// take as well may join too, and its value is one more result: Adam's moments go to their variables
+// and into the weights. Otherwise it begins a region of its own, whose result it is. So no value is
+// computed twice. A reduction always begins a region, and that has no other result.
+//
+// The region stands in the place of its last node, after everything that goes into it. So nothing
+// that takes one of its other results may lead back into it: the activation of a layer, which the
+// layer's gradient takes as well, cannot join that, since the loss lies between. Whoever takes a
+// node's value is followed for a while (LeadsBack), with regions as the single nodes that they will
+// be; who has not come to an end by then may lead back.
+//
 // All element-wise nodes of a region have one shape; a value of another shape, such as a vector
-// that is added to every row, is an argument. Nodes that wait for a control edge, or that are
-// waited for or fetched, begin regions or stay as they are.
+// that is added to every row, is an argument. Nodes that wait for a control edge begin regions or
+// stay as they are.
 //
 // The kernel calls the same functions for the same elements as the kernels of the single nodes
 // would, so results are equal bit for bit, but for the rounding of sums in a reduction.
@@ -29,14 +42,43 @@ namespace {
 // On small tensors a region saves dispatches only, and two of them do not pay for it.
 constexpr int64_t kLarge = 1024;
 constexpr size_t kFewestOfSmall = 3;
+// Nodes and regions that LeadsBack looks at before it gives up. What is seen to end at all ends
+// soon, at a variable or in what the step returns.
+constexpr int kMostFollowed = 64;
 
 struct Region {
   int result = -1;  // the node: the first of `nodes`, or a reduction that they go into
+  Few others;       // more results, of `nodes`
   bool reduces = false;
-  Shape shape;                    // of all nodes
-  Few nodes;                      // element-wise: users before what they use
-  Few values;                     // nodes outside, output 0 of which is an argument so far
-  std::vector<PlanValue> others;  // arguments that are other outputs
+  Shape shape;                          // of all nodes
+  Few nodes;                            // element-wise: users before what they use
+  Few values;                           // nodes outside, output 0 of which is an argument so far
+  std::vector<PlanValue> other_values;  // arguments that are other outputs
+};
+
+// Which positions of nodes one may come down to from where, though every edge leads up: by way of a
+// region or a loop, which is entered at one node and left from another that stood before it.
+class Descents {
+ public:
+  void Add(int low, int high) {
+    auto it = ends_.upper_bound(low);
+    if (it != ends_.begin() && std::prev(it)->second >= low) --it;
+    while (it != ends_.end() && it->first <= high) {
+      low = std::min(low, it->first);
+      high = std::max(high, it->second);
+      it = ends_.erase(it);
+    }
+    ends_.emplace(low, high);
+  }
+  // The lowest position that may come after this one.
+  int LowestAfter(int position) const {
+    const auto it = ends_.upper_bound(position);
+    if (it == ends_.begin() || std::prev(it)->second < position) return position;
+    return std::prev(it)->first;
+  }
+
+ private:
+  std::map<int, int> ends_;  // disjoint: the last position by the first
 };
 
 class ElementwiseFusion : public Fusion {
@@ -45,19 +87,22 @@ class ElementwiseFusion : public Fusion {
 
   void Run() {
     FindUsers();
+    FindSuccessors();
+    FindLoops();
     region_of_.assign(plan_.nodes.size(), -1);
     for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
       if (IsReduction(id)) {
         Begin(id, true);
       } else if (IsElementwise(id)) {
         const int region = RegionOfUsers(id);
-        if (region < 0 || !Join(id, region)) Begin(id, false);
+        if ((region < 0 || !Join(id, region)) && !JoinAsResult(id)) Begin(id, false);
       }
     }
     for (const Region& region : regions_) {
       const size_t nodes = region.nodes.size() + (region.reduces ? 1 : 0);
       if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall)) Fuse(region);
     }
+    if (!moved_.empty()) TakeFromRegions();
   }
 
  private:
@@ -129,28 +174,111 @@ class ElementwiseFusion : public Fusion {
     }
   }
 
+  bool MayJoin(int id, const Region& region) const {
+    const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
+    return n.shapes[0] == region.shape && n.runs_with(result) &&
+           n.node->output_type(0) == result.node->output_type(0) &&
+           region.nodes.size() < kMostFusedOps;
+  }
+
   bool Join(int id, int number) {
     Region& region = regions_[number];
-    const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
-    if (n.shapes[0] != region.shape || !n.runs_with(result) ||
-        n.node->output_type(0) != result.node->output_type(0) ||
-        region.nodes.size() >= kMostFusedOps) {
-      return false;
-    }
+    if (!MayJoin(id, region)) return false;
     Region with = region;
     with.values.erase(std::remove(with.values.begin(), with.values.end(), id), with.values.end());
     AddNode(id, &with);
-    if (with.values.size() + with.others.size() > kMostFusedArguments) return false;
+    if (with.values.size() + with.other_values.size() > kMostFusedArguments) return false;
     region = std::move(with);
     region_of_[id] = number;
     return true;
+  }
+
+  // Joins the region of some of its users. It would be dead with the region's other arguments, so
+  // nothing may be.
+  bool JoinAsResult(int id) {
+    Few tried;
+    for (const int user : successors_[id]) {
+      const int number = region_of_[user];
+      if (number < 0 || absl::c_linear_search(tried, number)) continue;
+      tried.push_back(number);
+      const Region& region = regions_[number];
+      const int result = region.result;
+      if (region.reduces || region.others.size() + 1 >= kMostFusedResults ||
+          plan_.nodes[result].may_be_dead || !MayJoin(id, region) || LeadsBack(id, number) ||
+          !Join(id, number)) {
+        continue;
+      }
+      regions_[number].others.push_back(id);
+      descents_[plan_.nodes[result].loop + 1].Add(id, result);
+      return true;
+    }
+    return false;
+  }
+
+  // Whether somebody outside of the region who takes the node's value, or waits for the node, may
+  // come before something in the region. Other loops are not looked into: whoever takes what comes
+  // out of one waits for all of it.
+  bool LeadsBack(int id, int number) const {
+    const int result = regions_[number].result, loop = plan_.nodes[result].loop;
+    const Descents& descents = descents_[loop + 1];
+    absl::flat_hash_set<int> seen;  // nodes, or the results of their regions
+    std::vector<int> stack;
+    const auto follow = [&](int node, int own_region) {
+      for (const int next : successors_[node]) {
+        if (region_of_[next] >= 0 && region_of_[next] == own_region) continue;
+        const int unit = region_of_[next] < 0 ? next : regions_[region_of_[next]].result;
+        if (descents.LowestAfter(next) <= result && seen.insert(unit).second) stack.push_back(unit);
+      }
+    };
+    follow(id, number);
+    while (!stack.empty()) {
+      const int unit = stack.back(), region = region_of_[unit];
+      const PlanNode& n = plan_.nodes[unit];
+      stack.pop_back();
+      if (region == number || n.loop != loop || n.value_loop != loop || seen.size() > kMostFollowed)
+        return true;
+      follow(unit, region);
+      if (region < 0) continue;
+      for (const int other : regions_[region].others) follow(other, region);
+    }
+    return false;
+  }
+
+  // A loop is one unit of the order of nodes around it.
+  void FindLoops() {
+    const size_t count = plan_.loops.size();
+    descents_.resize(count + 1);
+    if (count == 0) return;
+    std::vector<std::pair<int, int>> ends(count, {-1, -1});  // first and last node
+    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
+      for (const int of : {plan_.nodes[i].loop, plan_.nodes[i].value_loop}) {
+        for (int l = of; l >= 0; l = plan_.loops[l].parent) {
+          if (ends[l].first < 0) ends[l].first = i;
+          ends[l].second = i;
+        }
+      }
+    }
+    for (size_t l = 0; l < count; ++l) {
+      if (ends[l].first >= 0)
+        descents_[plan_.loops[l].parent + 1].Add(ends[l].first, ends[l].second);
+    }
+  }
+
+  void FindSuccessors() {
+    successors_.assign(plan_.nodes.size(), {});
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.removed || n.is_constant(0)) continue;
+      for (const PlanValue& v : n.inputs) successors_[v.node].push_back(static_cast<int>(i));
+      for (const int control : n.controls) successors_[control].push_back(static_cast<int>(i));
+    }
   }
 
   void AddNode(int id, Region* region) const {
     region->nodes.push_back(id);
     for (const PlanValue& v : plan_.nodes[id].inputs) {
       if (v.output != 0) {
-        if (!absl::c_linear_search(region->others, v)) region->others.push_back(v);
+        if (!absl::c_linear_search(region->other_values, v)) region->other_values.push_back(v);
       } else if (!absl::c_linear_search(region->values, v.node)) {
         region->values.push_back(v.node);
       }
@@ -162,15 +290,18 @@ class ElementwiseFusion : public Fusion {
     const DataType type = result.node->output_type(0);
     std::vector<PlanValue> values;  // the arguments, then the nodes in the order of their steps
     for (const int node : region.values) values.push_back({node, 0});
-    values.insert(values.end(), region.others.begin(), region.others.end());
+    values.insert(values.end(), region.other_values.begin(), region.other_values.end());
     const size_t num_arguments = values.size();
     std::vector<std::string> ops;
     std::vector<int64_t> operands;
+    std::vector<int64_t> others_of;  // steps
     std::vector<float> params;
     double cost_ns = 0;
     for (auto id = region.nodes.rbegin(); id != region.nodes.rend(); ++id) {
       const PlanNode& n = plan_.nodes[*id];
       const char* const param = FindFusableOp(StepOf(n), n.inputs.size(), type)->param;
+      if (absl::c_linear_search(region.others, *id))
+        others_of.push_back(static_cast<int64_t>(ops.size()));
       ops.emplace_back(StepOf(n));
       params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
       for (size_t k = 0; k < 2; ++k) {
@@ -192,17 +323,50 @@ class ElementwiseFusion : public Fusion {
       builder.Attr("axes", list).Attr("keep_dims", result.node->attr_or<bool>("keep_dims", false));
       ops.push_back(result.node->op_name());
       cost_ns += result.cost_ns;
+    } else {
+      builder.Attr("num_others", static_cast<int64_t>(others_of.size()))
+          .Attr("others_of", others_of);
     }
     builder.Attr("fused_ops", ops);
     Node* const node = builder.Build();
     if (!made().TakeStatus().ok() || node == nullptr) return;
+    std::vector<PlanValue> others;  // in the order of their steps
+    for (const int64_t step : others_of) others.push_back(values[num_arguments + step]);
     values.resize(num_arguments);
     const std::set<int> nodes(region.nodes.begin(), region.nodes.end());
-    if (Replace(region.result, *node, values, nodes)) result.cost_ns = cost_ns;
+    if (!Replace(region.result, *node, values, nodes)) return;
+    result.cost_ns = cost_ns;
+    for (const PlanValue& other : others) {
+      moved_[other.node] = {region.result, static_cast<int>(result.shapes.size())};
+      result.shapes.push_back(region.shape);
+    }
+  }
+
+  // Who takes a result of a region that was a node's value takes it from there.
+  void TakeFromRegions() {
+    const auto take = [&](PlanValue& v) {
+      const auto it = moved_.find(v.node);
+      if (it != moved_.end()) v = it->second;
+    };
+    const auto wait = [&](int& node) {
+      const auto it = moved_.find(node);
+      if (it != moved_.end()) node = it->second.node;
+    };
+    for (PlanNode& n : plan_.nodes) {
+      if (n.removed) continue;
+      absl::c_for_each(n.inputs, take);
+      absl::c_for_each(n.controls, wait);
+    }
+    absl::c_for_each(plan_.fetches, take);
+    absl::c_for_each(plan_.targets, wait);
+    for (PlanGraph::Carry& c : plan_.carries) take(c.next);
   }
 
   std::vector<Region> regions_;
-  std::vector<int> region_of_;  // by node; -1: in none
+  std::vector<int> region_of_;      // by node; -1: in none
+  std::vector<Few> successors_;     // by node: who takes a value of it or waits for it
+  std::vector<Descents> descents_;  // by loop + 1: among the nodes that are directly in it
+  absl::flat_hash_map<int, PlanValue> moved_;  // by node: the result of a region that it is now
 };
 
 }  // namespace

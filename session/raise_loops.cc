@@ -189,17 +189,18 @@ class LoopRaiser {
     });
   }
 
-  // An Exit, or an Identity before one, as Python's gradients put there.
+  // An Exit, or an Identity that leads to nothing else, as Python's gradients put there.
   bool OnlyLeaves(int i) const {
     const PlanNode& n = plan_.nodes[i];
     if (n.Is("Exit")) return true;
     return n.Is("Identity") && !IsWaitedFor(i) && IsSamePlace({i, 0}, n.inputs[0]) &&
-           absl::c_all_of(users_[i], [&](const Use& use) { return OnlyLeaves(use.node); });
+           absl::c_all_of(users_[i],
+                          [&](const Use& use) { return plan_.nodes[use.node].Is("Exit"); });
   }
 
-  // A Switch's side of false, perhaps handed on.
+  // A Switch's side of false, perhaps handed on once.
   bool Leaves(PlanValue v, int condition) const {
-    while (plan_.nodes[v.node].Is("Identity")) v = plan_.nodes[v.node].inputs[0];
+    if (plan_.nodes[v.node].Is("Identity")) v = plan_.nodes[v.node].inputs[0];
     const PlanNode& n = plan_.nodes[v.node];
     return n.Is("Switch") && v.output == 0 && n.inputs[1].node == condition;
   }

@@ -424,7 +424,10 @@ PlanGraph::Flags PlanGraph::LastingOf(absl::Span<const PlanValue> inputs) const 
 }
 
 bool PlanGraph::IsLasting(PlanValue value) const {
-  for (;;) {
+  // Python puts two Identities before a value or three. A chain of thousands is not followed from
+  // each of its nodes.
+  constexpr int kMostIdentities = 64;
+  for (int passed = 0; passed < kMostIdentities; ++passed) {
     const PlanNode& n = nodes[value.node];
     if (n.is_constant(value.output) || n.Is("Const")) return true;
     if (n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp")) {
@@ -436,6 +439,7 @@ bool PlanGraph::IsLasting(PlanValue value) const {
     if (!n.Is("Identity")) return n.lasts;
     value = n.inputs[0];
   }
+  return false;
 }
 
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,

@@ -20,6 +20,7 @@
 namespace weir {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
@@ -148,14 +149,79 @@ TEST_F(FuseElementwise, AttributesOfOpsAreKept) {
 TEST_F(FuseElementwise, WhatIsNeededElsewhereIsComputedOnce) {
   const Output x = Input({2000});
   const Output shared = Tanh(x);
-  // Two results that share a value: it is a node of its own.
-  const auto ops = OpsFor({Square(shared) + x, -(shared * x)});
-  EXPECT_THAT(ops, ElementsAre(Pair("Tanh", 1), Pair("_FusedElementwise", 2)));
+  // Two results that share a value: it is one more result of the first, which the second takes.
+  EXPECT_THAT(OpsFor({Square(shared) + x, -(shared * x)}),
+              ElementsAre(Pair("_FusedElementwise", 2)));
   // A value that is used twice within one result.
   EXPECT_THAT(OpsFor({shared * Square(shared)}), ElementsAre(Pair("_FusedElementwise", 1)));
-  // A value that is fetched as well.
-  EXPECT_THAT(OpsFor({shared, Square(-shared)}),
-              ElementsAre(Pair("Tanh", 1), Pair("_FusedElementwise", 1)));
+  // A value that is fetched as well, and one that somebody waits for.
+  EXPECT_THAT(OpsFor({shared, Square(-shared)}), ElementsAre(Pair("_FusedElementwise", 1)));
+  const Output a = Sigmoid(x), b = a * a;
+  Output late;
+  {
+    const ControlDependencies after(g_, {a});
+    late = ReduceSum(x);
+  }
+  EXPECT_THAT(OpsFor({Tanh(b), late}), Contains(Pair("_FusedElementwise", 1)));
+}
+
+// Moments that are decayed, and the step that is made of them: Adam, in small ops.
+TEST_F(FuseElementwise, SeveralResults) {
+  for (const Shape& shape : {Shape({3}), Shape({70}), Shape({130, 51}), Shape({100000})}) {
+    const Output m = Input(shape), v = Input(shape), g = Input(shape), w = Input(shape);
+    const Output next_m = m * 0.9f + g * 0.1f, next_v = Abs(v) * 0.99f + Square(g) * 0.01f;
+    const Output next_w = w - next_m / (Sqrt(next_v) + 1e-6f) * Input({});
+    EXPECT_THAT(OpsFor({next_m, next_v, next_w}), ElementsAre(Pair("_FusedElementwise", 1)));
+    feeds_.clear();
+  }
+}
+
+// A result may lie where an argument did that later ops still take, or where the place of another
+// argument is.
+TEST_F(FuseElementwise, ResultsInThePlaceOfArguments) {
+  for (const int64_t n : {40, 1500, 70000}) {
+    const Output x = Input({n}), y = Input({n});
+    // Not element-wise, so that these are values of the step's own, which nobody else needs.
+    const Output a = Cumsum(x, 0), b = Cumsum(y, 0);
+    const Output first = a + b, second = first * a, third = second - Tanh(b);
+    EXPECT_THAT(OpsFor({Cumsum(first, 0), Cumsum(second, 0), Cumsum(third, 0)}),
+                ElementsAre(Pair("Cumsum", 5), Pair("_FusedElementwise", 1)));
+    feeds_.clear();
+  }
+}
+
+TEST_F(FuseElementwise, NoMoreResultsThanThereIsRoomFor) {
+  Output y = Input({2000});
+  Outputs all;
+  for (int i = 0; i < 30; ++i) all.push_back(y = Tanh(y));
+  const auto ops = OpsFor(all);
+  EXPECT_GE(ops.at("_FusedElementwise"), 4);
+  EXPECT_LE(ops.at("_FusedElementwise"), 6);
+}
+
+// What the region would wait for, and is waited for by it, stays outside.
+TEST_F(FuseElementwise, NothingWaitsForItself) {
+  const Output x = Input({50, 60}), e = Exp(x);
+  // By a value that a reduction makes: a softmax, in small ops that are none.
+  EXPECT_THAT(OpsFor({e * ReduceMax(Square(e), {1}, true)}),
+              ElementsAre(Pair("Exp", 1), Pair("Mul", 1), Pair("_FusedReduction", 1)));
+  // By a control edge.
+  const Output t = Tanh(x);
+  Output late;
+  {
+    const ControlDependencies after(g_, {CheckNumerics(t, "t")});
+    late = Identity(x);
+  }
+  EXPECT_EQ(OpsFor({Square(t) * late}).at("Tanh"), 1);
+  // By way of another region's second result, which stands before that region.
+  const Output p = Sigmoid(x), q = p * x, r = Sigmoid(q) * q;
+  const Output s = ReduceMax(p, {1}, true), u = Cumsum(q, 0) + s;
+  OpsFor({r * u, u, Cumsum(p, 0) * r, Cumsum(r, 1) - p});
+  // Too far to be followed.
+  Output far = t;
+  for (int i = 0; i < 100; ++i) far = Cumsum(far, i % 2);
+  EXPECT_EQ(OpsFor({Square(t) - far}).at("Tanh"), 1);
+  EXPECT_EQ(OpsFor({-Square(t), far}).count("Tanh"), 0);
 }
 
 TEST_F(FuseElementwise, ControlEdgesAreKept) {
@@ -274,7 +340,7 @@ TEST_F(FuseElementwise, ReductionsOfAllTypes) {
 TEST_F(FuseElementwise, WhatIsReducedAndNeededElsewhereIsComputedOnce) {
   const Output x = Input({50, 60}), e = Exp(x);
   EXPECT_THAT(OpsFor({e * 2.f, ReduceSum(e, {1})}),
-              ElementsAre(Pair("Exp", 1), Pair("Mul", 1), Pair("Sum", 1)));
+              ElementsAre(Pair("Sum", 1), Pair("_FusedElementwise", 1)));
   // Fetched, waited for, or reduced twice.
   EXPECT_THAT(OpsFor({e, ReduceSum(e, {0})}), ElementsAre(Pair("Exp", 1), Pair("Sum", 1)));
   EXPECT_THAT(OpsFor({ReduceMax(e), ReduceSum(e)}),
@@ -404,6 +470,10 @@ TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
     }
     const Outputs fetches = {values.back(), values[values.size() - 7], values[20]};
     OpsFor(fetches);
+    // More of them are results.
+    Outputs more(values.begin() + 5 + random_() % 20, values.end());
+    std::shuffle(more.begin(), more.end(), random_);
+    OpsFor(more);
     OpsFor({ReduceSum(values.back()), ReduceMean(values[40])}, kRounding);
     ASSERT_FALSE(HasFailure()) << "round " << round;
     feeds_.clear();
@@ -413,12 +483,16 @@ TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
 TEST_F(FuseElementwise, MalformedNodesAreRefused) {
   const Output x = Input({3}), y = Input({4});
   const auto refused = [&](std::vector<std::string> ops, std::vector<int64_t> operands,
-                           std::vector<float> params, const Outputs& args) {
+                           std::vector<float> params, const Outputs& args,
+                           std::vector<int64_t> others_of = {}, int64_t num_others = -1) {
     NodeBuilder builder(g_, "_FusedElementwise");
+    if (num_others < 0) num_others = static_cast<int64_t>(others_of.size());
     builder.InputList(args)
         .Attr("fused_ops", std::move(ops))
         .Attr("operands", std::move(operands))
-        .Attr("params", std::move(params));
+        .Attr("params", std::move(params))
+        .Attr("others_of", std::move(others_of))
+        .Attr("num_others", num_others);
     const Output z = builder.BuildOutput();
     if (!g_.TakeStatus().ok()) return true;
     Session session = *Session::Create(g_, {.num_threads = 1});
@@ -437,6 +511,15 @@ TEST_F(FuseElementwise, MalformedNodesAreRefused) {
   EXPECT_TRUE(refused({"AddV2"}, {0, int64_t{1} << 40}, {0}, {x, x}));
   EXPECT_TRUE(refused(std::vector<std::string>(65, "Neg"), std::vector<int64_t>(130, 0),
                       std::vector<float>(65), {x}));
+  EXPECT_FALSE(refused({"Neg", "Abs"}, {0, -1, 1, -1}, {0, 0}, {x}, {0}));
+  EXPECT_TRUE(refused({"Neg", "Abs"}, {0, -1, 1, -1}, {0, 0}, {x}, {1}));
+  EXPECT_TRUE(refused({"Neg", "Abs"}, {0, -1, 1, -1}, {0, 0}, {x}, {-1}));
+  EXPECT_TRUE(refused({"Neg", "Abs"}, {0, -1, 1, -1}, {0, 0}, {x}, {0, 0}));
+  EXPECT_TRUE(refused({"Neg", "Abs"}, {0, -1, 1, -1}, {0, 0}, {x}, {0}, 0));
+  EXPECT_TRUE(refused({"Neg", "Abs"}, {0, -1, 1, -1}, {0, 0}, {x}, {}, 1));
+  EXPECT_TRUE(refused({"Neg", "Abs"}, {0, -1, 1, -1}, {0, 0}, {x}, {}, int64_t{1} << 40));
+  EXPECT_TRUE(refused(std::vector<std::string>(20, "Neg"), std::vector<int64_t>(40, 0),
+                      std::vector<float>(20), {x}, {0, 1, 2, 3, 4, 5, 6, 7}));
   const auto reduction_refused = [&](std::vector<std::string> ops, std::vector<int64_t> operands,
                                      std::vector<int64_t> axes) {
     NodeBuilder builder(g_, "_FusedReduction");

@@ -184,6 +184,22 @@ TEST_F(RaiseLoops, GradientsMayWaitInThem) {
   EXPECT_EQ(two_steps.data<float>()[1], 6);
 }
 
+// A way out as long as a graph may be: no recursion follows it, and nothing walks it for each node.
+TEST_F(RaiseLoops, LongWaysOutAreLeftAsTheyAre) {
+  const Output n = Limit(3), x = Input({3});
+  const EnterOptions constant = {.is_constant = true};
+  const Output i_enter = Enter(Const(g_, 0), "f"), v_enter = Enter(x, "f");
+  const Output i = Merge({i_enter, i_enter}).output, v = Merge({v_enter, v_enter}).output;
+  const Output go_on = LoopCond(i < Enter(n, "f", constant));
+  const SwitchResult is = Switch(i, go_on), vs = Switch(v, go_on);
+  const Output next_i = NextIteration(is.on_true + Enter(Const(g_, 1), "f", constant));
+  ASSERT_TRUE(g_.SetInput(i.node, 1, next_i).ok());
+  ASSERT_TRUE(g_.SetInput(v.node, 1, NextIteration(Tanh(vs.on_true))).ok());
+  Output left = vs.on_false;
+  for (int k = 0; k < 20000; ++k) left = Identity(left);
+  EXPECT_FALSE(IsRaised({Exit(left)}));
+}
+
 // Who waits for a Switch, or for a ControlTrigger, runs once more than the body, after the
 // condition has been found false. A raised loop has ended there.
 TEST_F(RaiseLoops, EffectsAfterTheLastConditionAreNotLost) {
