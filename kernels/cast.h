@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "weir/core/dtype.h"
 #include "weir/core/numeric_types.h"
 
 // The conversion of one element. Floating-point numbers that an integer cannot hold become what
@@ -51,6 +52,10 @@ WEIR_HD To Convert(From x) {
     return static_cast<To>(x);
   }
 }
+
+// The conversion of n elements. Null where one of the types is a 16-bit float or no number.
+using CastFn = void (*)(const void* from, void* to, int64_t n);
+CastFn FindCast(DataType from, DataType to);  // cast_cpu.cc
 
 }  // namespace weir
 

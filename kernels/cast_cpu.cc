@@ -13,8 +13,6 @@ namespace weir {
 
 namespace {
 
-using CastFn = void (*)(const void* from, void* to, int64_t n);
-
 template <class From, class To>
 void CastLoop(const void* from, void* to, int64_t n) {
   const From* x = static_cast<const From*>(from);
@@ -135,7 +133,7 @@ absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
       return absl::OkStatus();
     });
   }
-  cast.convert = FindLoop(WideType(cast.from), WideType(cast.to), CastTypes{});
+  cast.convert = FindCast(WideType(cast.from), WideType(cast.to));
   if (cast.convert == nullptr) {
     return Unimplemented("Cast ", DataTypeName(cast.from), " to ", DataTypeName(cast.to),
                          " is not supported");
@@ -152,6 +150,8 @@ absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
 }
 
 }  // namespace
+
+CastFn FindCast(DataType from, DataType to) { return FindLoop(from, to, CastTypes{}); }
 
 void AddCastCpu(KernelRegistry* r) {
   for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/cancelled.h"
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/unigram.h"
@@ -17,15 +17,6 @@
 namespace weir {
 
 namespace {
-
-// For loops whose length an input gives: the executor looks between kernels alone.
-absl::Status CheckCancelled(const KernelContext& c) {
-  if (c.cancellation() != nullptr && c.cancellation()->cancelled())
-    return c.cancellation()->status();
-  const auto& deadline = c.step().deadline;
-  if (!deadline || std::chrono::steady_clock::now() < *deadline) return absl::OkStatus();
-  return absl::DeadlineExceededError("The step took longer than its time limit");
-}
 
 float Dot(const float* a, const float* b, int64_t n) {
   float sum = 0;

@@ -2,6 +2,7 @@
 
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/gpu.h"
+#include "weir/kernels/scalar_program.h"
 
 namespace weir {
 
@@ -53,6 +54,7 @@ const KernelRegistry& BuiltinKernels() {
     AddReduceCpu(kernels);
     AddRnnCpu(kernels);
     AddSamplingCpu(kernels);
+    AddScalarLoopKernels(kernels);
     AddScanCpu(kernels);
     AddScatterCpu(kernels);
     AddScatterNdCpu(kernels);

@@ -127,6 +127,12 @@ absl::Status LoopCondShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status ScalarLoopShape(ShapeContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) WEIR_RETURN_IF_ERROR(c.WithRank(i, 0).status());
+  for (int k = 0; k < c.num_outputs(); ++k) c.set_output(k, Shape());
+  return absl::OkStatus();
+}
+
 absl::Status AssertShape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 absl::Status PrintV2Shape(ShapeContext& c) { return c.WithRank(0, 0).status(); }
 
@@ -137,6 +143,25 @@ void AddControlFlowOps(OpRegistry* ops) {
   ops->Add(OpSpec("ControlTrigger")
                .InferShape(NoOutputs)
                .Doc("Does nothing; runs when its control inputs have, dead or not."));
+  ops->Add(OpSpec("_ScalarLoop")
+               .In("entering: variable_types, invariants: invariant_types")
+               .Out("values: variable_types")
+               .Attr("variable_types: list({float, double, int32, int64, bool}) >= 1")
+               .Attr("invariant_types: list({float, double, int32, int64, bool})")
+               .Attr("fused_ops: list(string)")
+               .Attr("operands: list(int)")
+               .Attr("params: list(float)")
+               .Attr("types: list(type)")
+               .Attr("num_condition_ops: int >= 0")
+               .Attr("condition: int >= 0")
+               .Attr("next: list(int)")
+               .InferShape(ScalarLoopShape)
+               .Doc("A while loop over scalars. Its values are the variables, the invariants and "
+                    "the results of fused_ops: op i takes the values operands[2i] and "
+                    "operands[2i + 1] (-1: it takes one), has the attribute params[i], if any, and "
+                    "a result of type types[i]. After the first num_condition_ops the loop ends if "
+                    "the value `condition` is false; after the others variable k becomes the value "
+                    "next[k]. Weir's own: sessions make it of loops in small nodes."));
   ops->Add(OpSpec("Assert")
                .In("condition: bool, data: T")
                .Attr("T: list(type) >= 1")

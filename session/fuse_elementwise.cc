@@ -30,8 +30,9 @@
 // be; who has not come to an end by then may lead back.
 //
 // All element-wise nodes of a region have one shape; a value of another shape, such as a vector
-// that is added to every row, is an argument. Nodes that wait for a control edge begin regions or
-// stay as they are.
+// that is added to every row, is an argument. So a Tile or BroadcastTo that only repeats, as the
+// gradients of sums are spread out, need not be computed: its input is the argument. Nodes that
+// wait for a control edge begin regions or stay as they are.
 //
 // The kernel calls the same functions for the same elements as the kernels of the single nodes
 // would, so results are equal bit for bit, but for the rounding of sums in a reduction.
@@ -45,6 +46,8 @@ constexpr size_t kFewestOfSmall = 3;
 // Nodes and regions that LeadsBack looks at before it gives up. What is seen to end at all ends
 // soon, at a variable or in what the step returns.
 constexpr int kMostFollowed = 64;
+// In users_: somebody who takes another value now.
+constexpr int kNobody = -2;
 
 struct Region {
   int result = -1;  // the node: the first of `nodes`, or a reduction that they go into
@@ -99,18 +102,21 @@ class ElementwiseFusion : public Fusion {
       }
     }
     for (const Region& region : regions_) {
-      const size_t nodes = region.nodes.size() + (region.reduces ? 1 : 0);
-      if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall)) Fuse(region);
+      const Few repeats = RepeatsInto(region);
+      const size_t nodes = region.nodes.size() + repeats.size() + (region.reduces ? 1 : 0);
+      if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall))
+        Fuse(region, repeats);
     }
     if (!moved_.empty()) TakeFromRegions();
   }
 
  private:
-  // BiasAdd adds a vector to the last dimension, as AddV2 does.
+  // BiasAdd adds a vector to the last dimension, as AddV2 does, and AddN may have two terms.
   static absl::string_view StepOf(const PlanNode& n) {
     const std::string& op = n.node->op_name();
     const bool is_sum =
-        op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC";
+        (op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC") ||
+        (op == "AddN" && n.inputs.size() == 2);
     return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
   }
 
@@ -136,9 +142,13 @@ class ElementwiseFusion : public Fusion {
     for (const PlanValue& v : n.inputs) {
       if (plan_.nodes[v.node].type(v.output) != type || !ShapeOf(v).IsFullyDefined()) return false;
     }
-    // It refuses other vectors than AddV2 does.
+    // They refuse other shapes than AddV2 does.
     if (n.node->op_name() == "BiasAdd" &&
         (shape.rank() < 2 || ShapeOf(n.inputs[1]) != Shape({shape.dim(-1)}))) {
+      return false;
+    }
+    if (n.node->op_name() == "AddN" &&
+        absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; })) {
       return false;
     }
     const std::optional<FusableOp> op = FindFusableOp(StepOf(n), n.inputs.size(), type);
@@ -244,6 +254,42 @@ class ElementwiseFusion : public Fusion {
     return false;
   }
 
+  // Whether the node is a Tile or BroadcastTo whose result is its input, repeated along dimensions
+  // of one element.
+  bool Repeats(int id, const Region& region) const {
+    const PlanNode& n = plan_.nodes[id];
+    if (!n.Is("Tile", "BroadcastTo") || !CanDisappear(n, plan_.nodes[region.result])) return false;
+    const PlanValue& x = n.inputs[0];
+    const Shape& from = ShapeOf(x);
+    if (n.shapes[0] != region.shape || !from.IsFullyDefined() || from.num_elements() == 0)
+      return false;
+    const absl::StatusOr<Shape> both = BroadcastShapes(from, region.shape);
+    return both.ok() && *both == region.shape;
+  }
+
+  // The arguments of a region whose input it can take instead: there is another one of the whole
+  // shape, which tells how often the input is repeated.
+  Few RepeatsInto(const Region& region) const {
+    Few repeats;
+    const auto is_whole = [&](const PlanValue& v) { return ShapeOf(v) == region.shape; };
+    bool whole_is_left = absl::c_any_of(region.other_values, is_whole);
+    for (const int value : region.values) {
+      const bool may_shrink = Repeats(value, region) && BroadcastsEverywhere(value, region);
+      if (may_shrink) repeats.push_back(value);
+      whole_is_left = whole_is_left || (!may_shrink && is_whole({value, 0}));
+    }
+    if (!whole_is_left && !repeats.empty()) repeats.pop_back();
+    return repeats;
+  }
+
+  bool BroadcastsEverywhere(int value, const Region& region) const {
+    return absl::c_all_of(region.nodes, [&](int id) {
+      const PlanNode& n = plan_.nodes[id];
+      return !absl::c_linear_search(n.inputs, PlanValue{value, 0}) ||
+             FindFusableOp(StepOf(n), n.inputs.size(), n.node->output_type(0))->broadcasts;
+    });
+  }
+
   // A loop is one unit of the order of nodes around it.
   void FindLoops() {
     const size_t count = plan_.loops.size();
@@ -285,7 +331,7 @@ class ElementwiseFusion : public Fusion {
     }
   }
 
-  void Fuse(const Region& region) {
+  void Fuse(const Region& region, const Few& repeats) {
     PlanNode& result = plan_.nodes[region.result];
     const DataType type = result.node->output_type(0);
     std::vector<PlanValue> values;  // the arguments, then the nodes in the order of their steps
@@ -333,13 +379,25 @@ class ElementwiseFusion : public Fusion {
     std::vector<PlanValue> others;  // in the order of their steps
     for (const int64_t step : others_of) others.push_back(values[num_arguments + step]);
     values.resize(num_arguments);
+    for (const int repeat : repeats)
+      *absl::c_find(values, PlanValue{repeat, 0}) = plan_.nodes[repeat].inputs[0];
     const std::set<int> nodes(region.nodes.begin(), region.nodes.end());
     if (!Replace(region.result, *node, values, nodes)) return;
     result.cost_ns = cost_ns;
+    for (const int repeat : repeats) Spare(repeat, nodes);
     for (const PlanValue& other : others) {
       moved_[other.node] = {region.result, static_cast<int>(result.shapes.size())};
       result.shapes.push_back(region.shape);
     }
+  }
+
+  // These nodes do not take its value any more.
+  void Spare(int repeat, const std::set<int>& nodes) {
+    for (int& user : users_[repeat]) {
+      if (nodes.contains(user)) user = kNobody;
+    }
+    plan_.nodes[repeat].removed =
+        !uses_others_[repeat] && absl::c_all_of(users_[repeat], [](int u) { return u == kNobody; });
   }
 
   // Who takes a result of a region that was a node's value takes it from there.

@@ -278,13 +278,17 @@ bool PlanNode::runs() const {
   return !removed && kind != Kind::kFeed && kind != Kind::kCarry && !is_constant(0);
 }
 
+absl::Status CycleThroughLoop(const PlanNode& n) {
+  return InvalidArgument("Node ", n.node->Label(),
+                         " is part of a cycle through a while loop: what goes into a loop must not "
+                         "wait for what comes out of it");
+}
+
 absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph) {
   NodeOrder made = Orderer(graph).Run();
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!graph.nodes[i].runs() || made.position[i] >= 0) continue;
-    return InvalidArgument("Node ", graph.nodes[i].node->Label(),
-                           " is part of a cycle through a while loop: what goes into a loop must "
-                           "not wait for what comes out of it");
+    return CycleThroughLoop(graph.nodes[i]);
   }
   return made;
 }

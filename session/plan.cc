@@ -64,7 +64,10 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
                                                        const PlanEnvironment& env) {
   auto plan = std::make_unique<Plan>();
   plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
-  if (env.enabled("fusion")) Fuse(graph, env);
+  if (env.enabled("fusion")) {
+    WEIR_RETURN_IF_ERROR(FuseScalarLoops(graph, env));
+    Fuse(graph, env);
+  }
   plan->made = graph.made;
   WEIR_RETURN_IF_ERROR(Schedule(std::move(graph), env, plan.get()));
   return std::unique_ptr<const Plan>(std::move(plan));

@@ -33,6 +33,7 @@
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
 //   KeepLasting        what depends on nothing but weights is computed once           keep_lasting.cc
 //   SliceBatches       layers take one slice of a batch after the other               slice_batches.cc
+//   FuseScalarLoops    raised loops over scalars become one node                      fuse_scalar_loops.cc
 //   Fuse               products take up what is done to their elements next,          fuse_products.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
 //                      element-wise neighbours become one node                        fuse_elementwise.cc
@@ -225,6 +226,8 @@ void DropWaits(PlanGraph& plan);
 // Gives users of a value an equal one that is there already.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
+// Makes one node of a raised loop all of whose values are scalars.
+absl::Status FuseScalarLoops(PlanGraph& plan, const PlanEnvironment& env);
 // Makes one node of a convolution or matrix product and those after it that work on its elements,
 // one of a layer norm or softmax that is spelled out, and one of element-wise neighbours.
 void Fuse(PlanGraph& plan, const PlanEnvironment& env);
@@ -250,6 +253,8 @@ const Node& InternalNode(absl::string_view op, DataType dtype);
 // Puts the nodes into topological order again, after a pass has added edges or nodes. A cycle is
 // INVALID_ARGUMENT naming a node on it.
 absl::Status SortTopologically(PlanGraph& plan);
+// What is wrong if a node waits for itself by way of a loop.
+absl::Status CycleThroughLoop(const PlanNode& n);
 // Takes out the nodes that are removed; nobody may use them any more.
 void DropRemoved(PlanGraph& plan);
 

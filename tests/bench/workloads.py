@@ -17,7 +17,7 @@ def embedding(vocabulary):
 
 # What makes each program run a graph node by node: a chain of sums is one sum to TensorFlow's
 # optimiser, and a few fused nodes to Weir's.
-NODE_BY_NODE = (["--disable=fusion"], ["--noopt"])
+NODE_BY_NODE = (["--disable=fusion,lasting_values"], ["--noopt"])
 # TensorFlow's optimiser takes half a minute for the large graph, and gains nothing.
 NOOPT = ([], ["--noopt"])
 AS_IT_IS = ([], [])

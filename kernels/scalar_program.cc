@@ -1,0 +1,158 @@
+#include "weir/kernels/scalar_program.h"
+
+#include <cstring>
+
+#include "weir/kernels/cast.h"
+#include "weir/kernels/compare.h"
+#include "weir/kernels/elementwise.h"
+#include "weir/kernels/spans.h"
+
+namespace weir {
+
+namespace {
+
+// Those of the table that compute all values they are given, with results of a size that is known.
+const UnarySpan* FindUnary(absl::string_view op, DataType type, DataType result) {
+  const UnarySpan* const span = Spans().FindUnary(op, type);
+  return span != nullptr && span->out_size == ElementSize(result) ? span : nullptr;
+}
+const BinarySpan* FindBinary(absl::string_view op, DataType type, DataType result) {
+  const BinarySpan* const span = Spans().FindBinary(op, type);
+  const bool fits =
+      span != nullptr && span->check == nullptr && span->out_size == ElementSize(result);
+  return fits ? span : nullptr;
+}
+
+}  // namespace
+
+bool IsScalarType(DataType type) {
+  return type == DT_FLOAT || type == DT_DOUBLE || type == DT_INT32 || type == DT_INT64 ||
+         type == DT_BOOL;
+}
+
+std::optional<ScalarOp> FindScalarOp(const Node& node) {
+  const int count = node.num_inputs();
+  if (count < 1 || count > 2 || node.num_outputs() != 1) return std::nullopt;
+  const DataType a = node.input_type(0), result = node.output_type(0);
+  if (!IsScalarType(a) || !IsScalarType(result) || node.input_type(count - 1) != a)
+    return std::nullopt;
+  if (node.op_name() == "Cast") {
+    if (node.attr_or<bool>("Truncate", false)) return std::nullopt;
+    return ScalarOp{};
+  }
+  if (count == 1) {
+    const UnarySpan* const span = FindUnary(node.op_name(), a, result);
+    return span == nullptr ? std::nullopt : std::optional(ScalarOp{span->param});
+  }
+  const BinarySpan* const span = FindBinary(node.op_name(), a, result);
+  return span == nullptr ? std::nullopt : std::optional(ScalarOp{span->param});
+}
+
+// Steps that call a functor instead of a span, whose loads and stores for a part of a vector cost
+// more than a sum: the functor that the span calls, for one element, gives the same bits.
+template <class T>
+struct ScalarProgram::Direct {
+  template <class R, class F>
+  static void Binary(const Step&, const Cell* a, const Cell* b, Cell* result) {
+    T x, y;
+    std::memcpy(&x, a, sizeof(T));
+    std::memcpy(&y, b, sizeof(T));
+    const R z = F()(x, y);
+    std::memcpy(result, &z, sizeof(R));
+  }
+  template <class F>
+  struct Arithmetic {
+    T operator()(T x, T y) const { return F::template Apply<ScalarMath<T>>(x, y); }
+  };
+  template <class F>
+  struct Comparison {
+    bool operator()(T x, T y) const { return F::Apply(x, y); }
+  };
+
+  static decltype(Step::run) Find(absl::string_view op) {
+    if (op == "Add" || op == "AddV2") return Binary<T, Arithmetic<functor::Add>>;
+    if (op == "Sub") return Binary<T, Arithmetic<functor::Sub>>;
+    if (op == "Mul") return Binary<T, Arithmetic<functor::Mul>>;
+    if (op == "Less") return Binary<bool, Comparison<compare::Less>>;
+    if (op == "LessEqual") return Binary<bool, Comparison<compare::LessEqual>>;
+    if (op == "Greater") return Binary<bool, Comparison<compare::Greater>>;
+    if (op == "GreaterEqual") return Binary<bool, Comparison<compare::GreaterEqual>>;
+    return nullptr;
+  }
+};
+
+decltype(ScalarProgram::Step::run) ScalarProgram::BinaryStep(absl::string_view op, DataType type) {
+  decltype(Step::run) direct = nullptr;
+  if (type != DT_BOOL) {
+    DispatchType(type, List<float, double, int32_t, int64_t>{},
+                 [&]<class T>() { direct = Direct<T>::Find(op); });
+  }
+  if (direct != nullptr) return direct;
+  return [](const Step& s, const Cell* x, const Cell* y, Cell* z) {
+    const auto& span = *static_cast<const BinarySpan*>(s.fn);
+    span.run(span, x, y, z, 1, s.p);
+  };
+}
+
+absl::Status ScalarProgram::Resolve(absl::string_view op, DataType a, DataType b, bool is_binary,
+                                    DataType result, Step* step) {
+  const bool fits = IsScalarType(a) && IsScalarType(result) && a == b;
+  if (fits && is_binary) {
+    step->fn = FindBinary(op, a, result);
+    step->run = BinaryStep(op, a);
+  } else if (fits && op == "Cast") {
+    step->convert = FindCast(a, result);
+    step->run = [](const Step& s, const Cell* x, const Cell*, Cell* z) { s.convert(x, z, 1); };
+  } else if (fits) {
+    step->fn = FindUnary(op, a, result);
+    step->run = [](const Step& s, const Cell* x, const Cell*, Cell* z) {
+      const auto& span = *static_cast<const UnarySpan*>(s.fn);
+      span.run(span, x, z, 1, s.p);
+    };
+  }
+  if (step->fn != nullptr || step->convert != nullptr) return absl::OkStatus();
+  return Unimplemented("There is no ", op, " of ", is_binary ? "two scalars" : "a scalar",
+                       " of type ", DataTypeName(a), is_binary ? " and " : "",
+                       is_binary ? DataTypeName(b) : "", " with a result of type ",
+                       DataTypeName(result));
+}
+
+absl::StatusOr<ScalarProgram> ScalarProgram::Read(const Node& node,
+                                                  absl::Span<const std::string> ops,
+                                                  absl::Span<const DataType> arguments) {
+  const auto operands = node.attr<std::vector<int64_t>>("operands");
+  const auto params = node.attr<std::vector<float>>("params");
+  const auto types = node.attr<std::vector<DataType>>("types");
+  if (operands.size() != 2 * ops.size() || params.size() != ops.size() ||
+      types.size() != ops.size() || ops.size() + arguments.size() > kMostScalars) {
+    return InvalidArgument("fused_ops has ", ops.size(), " ops, operands ", operands.size(),
+                           " entries, params ", params.size(), " and types ", types.size(),
+                           ", for ", arguments.size(),
+                           " arguments: there are two operands, one parameter and one type an op, "
+                           "and at most ",
+                           kMostScalars, " ops and arguments");
+  }
+  for (const DataType type : arguments) {
+    if (!IsScalarType(type))
+      return Unimplemented("Scalars of type ", DataTypeName(type), " are not supported");
+  }
+  ScalarProgram program;
+  program.num_arguments_ = static_cast<int>(arguments.size());
+  program.types_.assign(arguments.begin(), arguments.end());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const int64_t known = program.num_values(), a = operands[2 * i], b = operands[2 * i + 1];
+    if (a < 0 || a >= known || b >= known) {
+      return InvalidArgument("Op ", i, " takes values ", a, " and ", b, ", but there are ", known,
+                             " before it");
+    }
+    Step step{.p = params[i], .a = static_cast<int>(a), .result = static_cast<int>(known)};
+    step.b = b < 0 ? step.a : static_cast<int>(b);
+    WEIR_RETURN_IF_ERROR(
+        Resolve(ops[i], program.types_[step.a], program.types_[step.b], b >= 0, types[i], &step));
+    program.steps_.push_back(step);
+    program.types_.push_back(types[i]);
+  }
+  return program;
+}
+
+}  // namespace weir

@@ -1,0 +1,77 @@
+#ifndef WEIR_KERNELS_SCALAR_PROGRAM_H_
+#define WEIR_KERNELS_SCALAR_PROGRAM_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "weir/core/kernel.h"
+
+namespace weir {
+
+// What the op _ScalarLoop can hold.
+inline constexpr int kMostScalars = 256;  // arguments and ops
+
+// An op that may be a step of a program on scalars: it refuses no values. Scalars are of the types
+// float, double, int32, int64 and bool.
+struct ScalarOp {
+  const char* param = nullptr;  // the float attribute that it has, if any
+};
+// Nothing for other ops, and for a Cast that truncates.
+std::optional<ScalarOp> FindScalarOp(const Node& node);
+bool IsScalarType(DataType type);
+
+void AddScalarLoopKernels(KernelRegistry* r);  // scalar_loop.cc
+
+// Ops on single numbers, one after the other. As nodes of a step each would cost twenty times its
+// arithmetic: a kernel is called, looks at its inputs' shapes and finds its output's memory. Here a
+// step is a call of the span (kernels/spans.h) that the op's own kernel calls, for one element, so
+// that each result is the same, bit for bit. Immutable.
+class ScalarProgram {
+ public:
+  // A number of any of the types, in the first bytes.
+  using Cell = uint64_t;
+
+  // `ops` on arguments of these types, with the node's attributes `operands`, `params` and `types`.
+  // INVALID_ARGUMENT or UNIMPLEMENTED for attributes that make no program.
+  static absl::StatusOr<ScalarProgram> Read(const Node& node, absl::Span<const std::string> ops,
+                                            absl::Span<const DataType> arguments);
+
+  int num_arguments() const { return num_arguments_; }
+  int num_ops() const { return static_cast<int>(steps_.size()); }
+  int num_values() const { return static_cast<int>(types_.size()); }
+  // Of an argument, or of the result of an op, which come after them.
+  DataType type(int value) const { return types_[value]; }
+
+  // Runs ops [begin, end) on cells, which are the values in their order.
+  void Run(int begin, int end, Cell* values) const {
+    for (const Step *s = steps_.data() + begin, *last = steps_.data() + end; s < last; ++s) {
+      s->run(*s, values + s->a, values + s->b, values + s->result);
+    }
+  }
+
+ private:
+  struct Step {
+    void (*run)(const Step&, const Cell* a, const Cell* b, Cell* result) = nullptr;
+    const void* fn = nullptr;  // a BinarySpan or UnarySpan
+    void (*convert)(const void* from, void* to, int64_t n) = nullptr;
+    double p = 0;
+    int a = 0, b = 0, result = 0;
+  };
+  template <class T>
+  struct Direct;
+  static decltype(Step::run) BinaryStep(absl::string_view op, DataType type);
+  static absl::Status Resolve(absl::string_view op, DataType a, DataType b, bool is_binary,
+                              DataType result, Step* step);
+
+  int num_arguments_ = 0;
+  std::vector<Step> steps_;
+  std::vector<DataType> types_;  // by value
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_SCALAR_PROGRAM_H_
