@@ -7,6 +7,7 @@
 #include <typeinfo>
 
 #include "absl/strings/str_join.h"
+#include "weir/core/families.h"
 
 namespace weir {
 
@@ -179,6 +180,8 @@ KernelDef& KernelDef::Cost(double (*fn)(const KernelInit&)) {
 }
 
 KernelRegistry::KernelRegistry(const KernelRegistry* base) : base_(base) {}
+KernelRegistry::KernelRegistry(std::unique_ptr<const Families<KernelRegistry>> families)
+    : base_(nullptr), families_(std::move(families)) {}
 KernelRegistry::~KernelRegistry() = default;
 
 KernelDef& KernelRegistry::Add(absl::string_view op, Place place, KernelFactory make) {
@@ -224,6 +227,14 @@ const KernelDef* KernelRegistry::Find(const Node& node, Place place) const {
       if (def->place == place && Satisfies(node, def->constraints)) return def.get();
     }
   }
+  if (families_ != nullptr) {
+    const KernelDef* found = nullptr;
+    families_->With(op, [&](const KernelRegistry& family) {
+      found = family.Find(node, place);
+      return found != nullptr;
+    });
+    if (found != nullptr) return found;
+  }
   return base_ == nullptr ? nullptr : base_->Find(node, place);
 }
 
@@ -232,9 +243,12 @@ std::vector<const KernelDef*> KernelRegistry::KernelsOf(absl::string_view op) co
   if (const auto it = kernels_.find(op); it != kernels_.end()) {
     for (const auto& def : it->second) out.push_back(def.get());
   }
-  if (base_ != nullptr) {
-    for (const KernelDef* def : base_->KernelsOf(op)) out.push_back(def);
-  }
+  const auto add = [&](const KernelRegistry& registry) {
+    for (const KernelDef* def : registry.KernelsOf(op)) out.push_back(def);
+    return false;
+  };
+  if (families_ != nullptr) families_->With(op, add);
+  if (base_ != nullptr) add(*base_);
   return out;
 }
 
@@ -260,9 +274,13 @@ absl::Status KernelRegistry::NoKernel(const Node& node, Place place) const {
 
 std::vector<std::string> KernelRegistry::Ops(Place place) const {
   std::set<std::string> names;
-  if (base_ != nullptr) {
-    for (std::string& name : base_->Ops(place)) names.insert(std::move(name));
+  const auto add = [&](const KernelRegistry& registry) {
+    for (std::string& name : registry.Ops(place)) names.insert(std::move(name));
+  };
+  if (families_ != nullptr) {
+    for (const KernelRegistry* family : families_->All()) add(*family);
   }
+  if (base_ != nullptr) add(*base_);
   for (const auto& [op, defs] : kernels_) {
     if (std::any_of(defs.begin(), defs.end(), [&](const auto& d) { return d->place == place; }))
       names.insert(op);

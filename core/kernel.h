@@ -22,6 +22,8 @@
 
 namespace weir {
 
+template <class Registry>
+class Families;
 class Functions;
 class KernelContext;
 
@@ -313,6 +315,8 @@ struct KernelDef {
 class KernelRegistry {
  public:
   explicit KernelRegistry(const KernelRegistry* base = nullptr);
+  // With records that are made when they are first looked up.
+  explicit KernelRegistry(std::unique_ptr<const Families<KernelRegistry>> families);
   ~KernelRegistry();
   KernelRegistry(const KernelRegistry&) = delete;
   KernelRegistry& operator=(const KernelRegistry&) = delete;
@@ -337,6 +341,7 @@ class KernelRegistry {
 
  private:
   const KernelRegistry* base_;
+  const std::unique_ptr<const Families<KernelRegistry>> families_;  // may be null
   absl::flat_hash_map<std::string, std::vector<std::unique_ptr<KernelDef>>> kernels_;
 };
 

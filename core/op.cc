@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "weir/core/families.h"
 
 namespace weir {
 
@@ -232,6 +233,8 @@ const absl::Status& OpSpec::Resolve() {
 }
 
 OpRegistry::OpRegistry(const OpRegistry* base) : base_(base) {}
+OpRegistry::OpRegistry(std::unique_ptr<const Families<OpRegistry>> families)
+    : base_(nullptr), families_(std::move(families)) {}
 OpRegistry::~OpRegistry() = default;
 
 void OpRegistry::Add(OpSpec spec) {
@@ -243,11 +246,15 @@ void OpRegistry::Add(OpSpec spec) {
 }
 
 const OpSpec* OpRegistry::Find(absl::string_view name) const {
-  for (const OpRegistry* registry = this; registry != nullptr; registry = registry->base_) {
-    const auto it = registry->ops_.find(name);
-    if (it != registry->ops_.end()) return it->second.get();
+  if (const auto it = ops_.find(name); it != ops_.end()) return it->second.get();
+  const OpSpec* found = nullptr;
+  if (families_ != nullptr) {
+    families_->With(name, [&](const OpRegistry& family) {
+      found = family.Find(name);
+      return found != nullptr;
+    });
   }
-  return nullptr;
+  return found != nullptr || base_ == nullptr ? found : base_->Find(name);
 }
 
 absl::StatusOr<const OpSpec*> OpRegistry::Lookup(absl::string_view name) const {
@@ -277,8 +284,13 @@ absl::StatusOr<const OpSpec*> OpRegistry::Lookup(absl::string_view name) const {
 
 std::vector<const OpSpec*> OpRegistry::All() const {
   std::vector<const OpSpec*> all;
+  const auto add = [&](const OpRegistry& registry) {
+    for (const auto& [name, spec] : registry.ops_) all.push_back(spec.get());
+  };
   for (const OpRegistry* registry = this; registry != nullptr; registry = registry->base_) {
-    for (const auto& [name, spec] : registry->ops_) all.push_back(spec.get());
+    add(*registry);
+    if (registry->families_ == nullptr) continue;
+    for (const OpRegistry* family : registry->families_->All()) add(*family);
   }
   std::sort(all.begin(), all.end(),
             [](const OpSpec* a, const OpSpec* b) { return a->name() < b->name(); });

@@ -14,6 +14,8 @@
 namespace weir {
 
 class Node;
+template <class Registry>
+class Families;
 class GradContext;
 class Grad;
 class ShapeContext;
@@ -128,6 +130,8 @@ class OpSpec {
 class OpRegistry {
  public:
   explicit OpRegistry(const OpRegistry* base = nullptr);
+  // With records that are made when they are first looked up.
+  explicit OpRegistry(std::unique_ptr<const Families<OpRegistry>> families);
   ~OpRegistry();
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
@@ -144,6 +148,7 @@ class OpRegistry {
 
  private:
   const OpRegistry* base_;
+  const std::unique_ptr<const Families<OpRegistry>> families_;  // may be null
   absl::flat_hash_map<std::string, std::unique_ptr<const OpSpec>> ops_;
 };
 

@@ -4,12 +4,13 @@
 #include <cstring>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "weir/kernels/broadcast.h"
-#include "weir/kernels/fused_elementwise.h"
+#include "weir/kernels/families.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -422,22 +423,48 @@ void SpanTable::AddKernels(KernelRegistry* r) const {
   }
 }
 
-const SpanTable& Spans() {
-  static const SpanTable* const table = [] {
-    auto* t = new SpanTable;
-    AddActivationSpans(t);
-    AddMathSpans(t);
-    AddTranscendentalSpans(t);
-    AddCompareSpans(t);
-    AddSpecialSpans(t);
-    return t;
-  }();
-  return *table;
+std::vector<std::string> SpanTable::Ops() const {
+  std::set<std::string> ops;
+  for (const auto& entry : unary_) ops.insert(entry->op);
+  for (const auto& entry : binary_) ops.insert(entry->op);
+  return {ops.begin(), ops.end()};
 }
 
-void AddSpanKernels(KernelRegistry* r) {
-  Spans().AddKernels(r);
-  AddFusedElementwiseKernels(r);
+// ---- families
+
+namespace {
+
+enum SpanFamily { kActivation, kMath, kTranscendental, kCompare, kSpecial };
+constexpr Families<SpanTable>::Add kSpanFamilies[] = {
+    AddActivationSpans, AddMathSpans, AddTranscendentalSpans, AddCompareSpans, AddSpecialSpans};
+
+}  // namespace
+
+absl::Span<const Families<SpanTable>::Add> SpanFamilies() { return kSpanFamilies; }
+
+SpanTables::SpanTables() : tables_(SpanFamilies(), SpanFamilyIndex()) {}
+
+const UnarySpan* SpanTables::FindUnary(absl::string_view op, DataType type) const {
+  const UnarySpan* span = nullptr;
+  tables_.With(op, [&](const SpanTable& t) { return (span = t.FindUnary(op, type)) != nullptr; });
+  return span;
 }
+
+const BinarySpan* SpanTables::FindBinary(absl::string_view op, DataType type) const {
+  const BinarySpan* span = nullptr;
+  tables_.With(op, [&](const SpanTable& t) { return (span = t.FindBinary(op, type)) != nullptr; });
+  return span;
+}
+
+const SpanTables& Spans() {
+  static const auto* const tables = new SpanTables;
+  return *tables;
+}
+
+void AddActivationKernels(KernelRegistry* r) { Spans().AddKernels(kActivation, r); }
+void AddMathKernels(KernelRegistry* r) { Spans().AddKernels(kMath, r); }
+void AddTranscendentalKernels(KernelRegistry* r) { Spans().AddKernels(kTranscendental, r); }
+void AddCompareKernels(KernelRegistry* r) { Spans().AddKernels(kCompare, r); }
+void AddSpecialKernels(KernelRegistry* r) { Spans().AddKernels(kSpecial, r); }
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "weir/core/families.h"
 #include "weir/core/kernel.h"
 
 // Element-wise ops as functions over stretches of memory, with the types erased: what kernels call
@@ -58,6 +59,8 @@ class SpanTable {
 
   // Kernels for all entries, for the CPU.
   void AddKernels(KernelRegistry* r) const;
+  // The ops that have entries, each once.
+  std::vector<std::string> Ops() const;
 
  private:
   template <class Span>
@@ -72,10 +75,22 @@ class SpanTable {
   absl::flat_hash_map<std::pair<std::string, int>, BinarySpan*> binary_index_;
 };
 
-// The table of all families, made on first use.
-const SpanTable& Spans();
+// The tables of all families. One is made when an op of it is first looked up.
+class SpanTables {
+ public:
+  SpanTables();
+  // Null if there is none.
+  const UnarySpan* FindUnary(absl::string_view op, DataType type) const;
+  const BinarySpan* FindBinary(absl::string_view op, DataType type) const;
+  // Kernels for all entries of a family, by its position in SpanFamilies().
+  void AddKernels(size_t family, KernelRegistry* r) const { tables_.Of(family).AddKernels(r); }
 
-// Families, called once each by Spans().
+ private:
+  const Families<SpanTable> tables_;
+};
+const SpanTables& Spans();
+
+// Families.
 void AddActivationSpans(SpanTable* table);      // activation_cpu.cc
 void AddMathSpans(SpanTable* table);            // math_spans_cpu.cc: arithmetic
 void AddTranscendentalSpans(SpanTable* table);  // transcendental_cpu.cc

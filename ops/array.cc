@@ -4,8 +4,6 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
-#include "weir/ops/inplace.h"
-#include "weir/ops/registry.h"
 
 namespace weir {
 
@@ -558,18 +556,6 @@ Output MatrixBandPart(Output x, const Ints& num_lower, const Ints& num_upper,
                       absl::string_view name) {
   return WithTwoInts("MatrixBandPart", x, "num_lower", num_lower, "num_upper", num_upper, name,
                      true);
-}
-
-void AddArrayOps(OpRegistry* ops) {
-  AddArrayBasicOps(ops);
-  AddArraySlicingOps(ops);
-  AddArrayJoiningOps(ops);
-  AddArrayGatherOps(ops);
-  AddArraySearchOps(ops);
-  AddArrayLayoutOps(ops);
-  AddArraySpaceOps(ops);
-  AddArrayDiagOps(ops);
-  AddInplaceOps(ops);
 }
 
 }  // namespace weir

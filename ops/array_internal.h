@@ -9,16 +9,6 @@
 // What the sources of the array, control flow and data flow families share.
 namespace weir {
 
-// The parts of AddArrayOps, a source file each.
-void AddArrayBasicOps(OpRegistry* ops);    // array_basic.cc
-void AddArraySlicingOps(OpRegistry* ops);  // array_slicing.cc
-void AddArrayJoiningOps(OpRegistry* ops);  // array_joining.cc
-void AddArrayGatherOps(OpRegistry* ops);   // array_gather.cc
-void AddArraySearchOps(OpRegistry* ops);   // array_search.cc
-void AddArrayLayoutOps(OpRegistry* ops);   // array_layout.cc
-void AddArraySpaceOps(OpRegistry* ops);    // array_space.cc
-void AddArrayDiagOps(OpRegistry* ops);     // array_diag.cc
-
 // Outputs 0 to count - 1 of a node; as many invalid ones if there is no node.
 Outputs AllOutputs(Node* node, size_t count);
 

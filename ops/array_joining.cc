@@ -1,5 +1,6 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/registry.h"
 
 // Joining tensors, cutting them into parts, and repeating them.
 namespace weir {

@@ -1,5 +1,6 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

@@ -1,4 +1,5 @@
 #include "weir/ops/array_internal.h"
+#include "weir/ops/registry.h"
 
 // Moving blocks of space into the batch or the channels, and back.
 namespace weir {

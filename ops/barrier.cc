@@ -1,5 +1,6 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/queue_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

@@ -3,6 +3,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/random_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

@@ -30,9 +30,6 @@ Output Kmc2ChainInitialization(Output distances, const Ints& seed, absl::string_
 // differentiable. float or double as x has it, wide enough for integers.
 Output IsotonicRegression(Output x, absl::string_view name = {});
 
-// Part of AddMathOps.
-void AddFitOps(OpRegistry* ops);
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_FIT_H_

@@ -1,8 +1,7 @@
-#include "weir/ops/global_norm.h"
-
 #include "weir/core/gradient.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 
@@ -57,6 +56,7 @@ OpSpec NormSpec(const char* name, const char* in, const char* out) {
 
 }  // namespace
 
+// Batch normalisation as the oldest graphs have it; new ones cannot hold it.
 void AddGlobalNormOps(OpRegistry* ops) {
   ops->Add(NormSpec("BatchNormWithGlobalNormalization", "t: T, m: T, v: T, beta: T, gamma: T",
                     "result: T")

@@ -7,7 +7,6 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
-#include "weir/ops/registry.h"
 
 namespace weir {
 
@@ -31,16 +30,6 @@ absl::Status CheckDim(const Shape& shape, int i, int64_t want) {
   const int64_t dim = shape.dim(i);
   if (dim < 0 || dim == want) return absl::OkStatus();
   return InvalidArgument("Dimension must be ", want, " but is ", dim);
-}
-
-void AddImageOps(OpRegistry* ops) {
-  AddResizeOps(ops);
-  AddColorOps(ops);
-  AddBoxOps(ops);
-  AddImageSamplingOps(ops);
-  AddImageCodecOps(ops);
-  AddPatchOps(ops);
-  AddFractionalPoolOps(ops);
 }
 
 // ---- builders

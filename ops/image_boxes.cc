@@ -3,6 +3,7 @@
 
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
+#include "weir/ops/registry.h"
 
 // Records of what suppresses and draws boxes.
 namespace weir {

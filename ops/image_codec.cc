@@ -2,6 +2,7 @@
 
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
+#include "weir/ops/registry.h"
 
 // Records of what reads and writes image files.
 namespace weir {

@@ -1,5 +1,6 @@
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
+#include "weir/ops/registry.h"
 
 // Records of what changes colours.
 namespace weir {

@@ -8,15 +8,6 @@
 // What the sources of the image family share.
 namespace weir {
 
-// The parts of AddImageOps, a source file each.
-void AddResizeOps(OpRegistry* ops);          // image_resize.cc
-void AddColorOps(OpRegistry* ops);           // image_color.cc
-void AddBoxOps(OpRegistry* ops);             // image_boxes.cc
-void AddImageSamplingOps(OpRegistry* ops);   // image_sampling.cc
-void AddImageCodecOps(OpRegistry* ops);      // image_codec.cc
-void AddPatchOps(OpRegistry* ops);           // image_patches.cc
-void AddFractionalPoolOps(OpRegistry* ops);  // image_pool.cc
-
 // Output 0 is [batch, height, width, channels], with {height, width} the value of input `size`.
 absl::Status SizedImageShape(ShapeContext& c, int size, int64_t batch, int64_t channels);
 // Fails unless dimension `i` of the shape, if it is known, is this.

@@ -4,6 +4,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
+#include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
 // Records of what looks at images through sliding windows without pooling them, and of orders of

@@ -4,6 +4,7 @@
 
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
+#include "weir/ops/registry.h"
 
 // Records of fractional pooling.
 namespace weir {

@@ -6,6 +6,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/image_internal.h"
+#include "weir/ops/registry.h"
 
 // Records of what makes images of other sizes.
 namespace weir {

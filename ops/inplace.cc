@@ -4,6 +4,7 @@
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

@@ -14,8 +14,6 @@ Output InplaceSub(Output x, Output i, Output v, absl::string_view name = {});
 // Stack for values of one static shape.
 Output ParallelStack(const Outputs& values, absl::string_view name = {});
 
-void AddInplaceOps(OpRegistry* ops);  // part of AddArrayOps
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_INPLACE_H_

@@ -3,7 +3,6 @@
 #include "weir/core/shape_context.h"
 #include "weir/core/tensor_slice.h"
 #include "weir/ops/registry.h"
-#include "weir/ops/remap.h"
 
 namespace weir {
 
@@ -252,7 +251,6 @@ void AddFileOps(OpRegistry* ops) {
 void AddIoOps(OpRegistry* ops) {
   AddCheckpointOps(ops);
   AddFileOps(ops);
-  AddRemapOps(ops);
 }
 
 }  // namespace weir

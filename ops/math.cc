@@ -5,25 +5,9 @@
 #include <numeric>
 
 #include "weir/core/scope.h"
-#include "weir/ops/fit.h"
 #include "weir/ops/math_internal.h"
-#include "weir/ops/math_special.h"
-#include "weir/ops/registry.h"
-#include "weir/ops/search.h"
 
 namespace weir {
-
-void AddMathOps(OpRegistry* ops) {
-  AddUnaryMathOps(ops);
-  AddBinaryMathOps(ops);
-  AddReductionOps(ops);
-  AddMatMulOps(ops);
-  AddSegmentOps(ops);
-  AddEinsumOps(ops);
-  AddSpecialMathOps(ops);
-  AddSearchOps(ops);
-  AddFitOps(ops);
-}
 
 namespace {
 

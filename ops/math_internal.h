@@ -9,14 +9,6 @@
 // What the sources of the math family share.
 namespace weir {
 
-// The parts of AddMathOps, a source file each.
-void AddUnaryMathOps(OpRegistry* ops);   // math_unary.cc
-void AddBinaryMathOps(OpRegistry* ops);  // math_binary.cc
-void AddReductionOps(OpRegistry* ops);   // math_reduction.cc
-void AddMatMulOps(OpRegistry* ops);      // math_matmul.cc
-void AddSegmentOps(OpRegistry* ops);     // math_segment.cc
-void AddEinsumOps(OpRegistry* ops);      // einsum.cc
-
 // Scalars that Python makes with constant_op (named "Const"), not as an operand.
 Output ScalarConst(const Output& like, double value);
 // Zeros (ones) with the shape and type of x, as Python's zeros_like: a constant where the shape is

@@ -5,6 +5,7 @@
 
 #include "weir/ops/math_internal.h"
 #include "weir/ops/range_size.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

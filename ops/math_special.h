@@ -38,9 +38,6 @@ Output Betainc(Output a, Output b, Output x, absl::string_view name = {});
 // The next number after x1 in the direction of x2.
 Output NextAfter(const Output& x1, const Output& x2, absl::string_view name = {});
 
-// Part of AddMathOps.
-void AddSpecialMathOps(OpRegistry* ops);
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_MATH_SPECIAL_H_

@@ -2,6 +2,7 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

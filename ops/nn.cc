@@ -1,7 +1,6 @@
 #include "weir/ops/nn.h"
 
 #include "weir/core/shape_context.h"
-#include "weir/ops/global_norm.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
 #include "weir/ops/registry.h"
@@ -239,11 +238,6 @@ void AddNnOps(OpRegistry* ops) {
   AddActivations(ops);
   AddBiasOps(ops);
   AddSoftmaxOps(ops);
-  AddNormOps(ops);
-  AddFusedOps(ops);
-  AddGlobalNormOps(ops);
-  AddConvOps(ops);
-  AddPoolOps(ops);
 }
 
 }  // namespace weir

@@ -2,6 +2,7 @@
 #include "weir/ops/conv_general.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
 namespace weir {

@@ -1,5 +1,6 @@
 #include "weir/ops/math_internal.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/registry.h"
 
 // Products together with what is done to their elements: ops that a graph optimiser makes of
 // several nodes. Sessions make them of their own graphs (session/fuse_products.cc), and files that

@@ -6,12 +6,6 @@
 // What the sources of the nn family share.
 namespace weir {
 
-// The parts of AddNnOps, a source file each.
-void AddConvOps(OpRegistry* ops);   // nn_conv.cc
-void AddPoolOps(OpRegistry* ops);   // nn_pool.cc
-void AddNormOps(OpRegistry* ops);   // nn_norm.cc
-void AddFusedOps(OpRegistry* ops);  // nn_fused.cc
-
 // Shape rules of Conv2D and of DepthwiseConv2dNative.
 absl::Status InferConv2D(ShapeContext& c);
 absl::Status InferDepthwiseConv2D(ShapeContext& c);

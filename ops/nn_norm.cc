@@ -1,6 +1,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
 namespace weir {

@@ -3,7 +3,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/parsing.h"
-#include "weir/ops/parsing_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

@@ -2,7 +2,6 @@
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
-#include "weir/ops/parsing_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -157,7 +156,6 @@ void AddTensorAndRecordOps(OpRegistry* ops) {
 void AddParsingOps(OpRegistry* ops) {
   AddRawOps(ops);
   AddTensorAndRecordOps(ops);
-  AddParseExampleOps(ops);
 }
 
 }  // namespace weir

@@ -341,7 +341,6 @@ void AddQuantizeOps(OpRegistry* ops) {
   AddQuantized(ops);
   AddQuantizeAndDequantize(ops);
   AddFakeQuant(ops);
-  AddQuantizedOps(ops);
 }
 
 }  // namespace weir

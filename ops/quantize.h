@@ -41,9 +41,6 @@ Output FakeQuantWithMinMaxVarsPerChannel(Output inputs, Output min, Output max,
                                          const FakeQuantOptions& options = {},
                                          absl::string_view name = {});
 
-// Part of AddQuantizeOps: ops on quantised tensors.
-void AddQuantizedOps(OpRegistry* ops);  // quantized.cc
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_QUANTIZE_H_

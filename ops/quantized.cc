@@ -6,6 +6,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/quantize.h"
+#include "weir/ops/registry.h"
 
 // Records of ops on quantised tensors: each tensor comes and goes with the ends of its range.
 namespace weir {

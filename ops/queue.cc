@@ -241,7 +241,6 @@ void AddQueueOps(OpRegistry* ops) {
                  .InferShape(ScalarShape)
                  .Doc("How many elements a queue holds."));
   }
-  AddBarrierOps(ops);
 }
 
 }  // namespace weir

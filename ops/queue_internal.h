@@ -31,9 +31,6 @@ OpSpec& SharedByName(OpSpec& spec);
 // The last part of the name of the node: what nodes that use it are named after.
 std::string LastPartOfName(const std::string& name);
 
-// A part of AddQueueOps.
-void AddBarrierOps(OpRegistry* ops);  // barrier.cc
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_QUEUE_INTERNAL_H_

@@ -346,9 +346,6 @@ void AddRandomOps(OpRegistry* ops) {
                "Normal numbers, drawn again while they lie beyond two standard deviations.");
   AddStatelessInts(ops);
   AddStreamStarts(ops);
-  AddDistributionOps(ops);
-  AddCandidateOps(ops);
-  AddGeneratorOps(ops);
 }
 
 }  // namespace weir

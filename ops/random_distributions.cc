@@ -1,5 +1,6 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/random_internal.h"
+#include "weir/ops/registry.h"
 
 // Records of random numbers whose distribution has parameters.
 namespace weir {

@@ -1,5 +1,6 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/random_internal.h"
+#include "weir/ops/registry.h"
 
 // Records of random numbers by a generator that lives in a variable of three int64: two words of
 // counter, and the key.

@@ -8,11 +8,6 @@
 // What the sources of the random family share.
 namespace weir {
 
-// The parts of AddRandomOps, a source file each.
-void AddCandidateOps(OpRegistry* ops);     // candidate.cc
-void AddDistributionOps(OpRegistry* ops);  // random_distributions.cc
-void AddGeneratorOps(OpRegistry* ops);     // random_generator.cc
-
 // The shape at input 0, for a seed of two numbers at input 1.
 absl::Status StatelessShape(ShapeContext& c);
 // The shape at input 0, for key, counter and algorithm at inputs 1, 2 and 3.

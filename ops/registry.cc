@@ -1,46 +1,39 @@
 #include "weir/ops/registry.h"
 
+#include "weir/ops/families.h"
+
 namespace weir {
 
+namespace {
+
+constexpr Families<OpRegistry>::Add kFamilies[] = {
+    AddArrayBasicOps,    AddArrayDiagOps,     AddArrayGatherOps,  AddArrayJoiningOps,
+    AddArrayLayoutOps,   AddArraySearchOps,   AddArraySlicingOps, AddArraySpaceOps,
+    AddBarrierOps,       AddBatchOps,         AddBinaryMathOps,   AddBoxOps,
+    AddCandidateOps,     AddColorOps,         AddControlFlowOps,  AddConvOps,
+    AddCtcOps,           AddDataFlowOps,      AddDatasetOps,      AddDistributionOps,
+    AddEinsumOps,        AddFftOps,           AddFitOps,          AddFractionalPoolOps,
+    AddFunctionOps,      AddFusedOps,         AddGeneratorOps,    AddGlobalNormOps,
+    AddImageCodecOps,    AddImageSamplingOps, AddInplaceOps,      AddIoOps,
+    AddLinalgOps,        AddMatMulOps,        AddNnOps,           AddNormOps,
+    AddOptionalOps,      AddParseExampleOps,  AddParsingOps,      AddPatchOps,
+    AddPoolOps,          AddQuantizeOps,      AddQuantizedOps,    AddQueueOps,
+    AddRaggedOps,        AddRandomOps,        AddReaderOps,       AddReductionOps,
+    AddRemapOps,         AddResizeOps,        AddRnnOps,          AddSearchOps,
+    AddSegmentOps,       AddSetOps,           AddSparseCrossOps,  AddSparseMathOps,
+    AddSparseOps,        AddSparsePackOps,    AddSpecialMathOps,  AddStackOps,
+    AddStagingOps,       AddStateOps,         AddStringOps,       AddSummaryOps,
+    AddSummaryWriterOps, AddTableOps,         AddTensorArrayOps,  AddTensorListOps,
+    AddTensorMapOps,     AddTrainingOps,      AddUnaryMathOps,
+};
+
+}  // namespace
+
+absl::Span<const Families<OpRegistry>::Add> OpFamilies() { return kFamilies; }
+
 const OpRegistry& BuiltinOps() {
-  static const OpRegistry* const registry = [] {
-    auto* ops = new OpRegistry;
-    AddArrayOps(ops);
-    AddBatchOps(ops);
-    AddControlFlowOps(ops);
-    AddCtcOps(ops);
-    AddDataFlowOps(ops);
-    AddDatasetOps(ops);
-    AddFftOps(ops);
-    AddFunctionOps(ops);
-    AddImageOps(ops);
-    AddIoOps(ops);
-    AddLinalgOps(ops);
-    AddMathOps(ops);
-    AddNnOps(ops);
-    AddOptionalOps(ops);
-    AddParsingOps(ops);
-    AddQuantizeOps(ops);
-    AddQueueOps(ops);
-    AddRaggedOps(ops);
-    AddRandomOps(ops);
-    AddReaderOps(ops);
-    AddRnnOps(ops);
-    AddSetOps(ops);
-    AddSparseOps(ops);
-    AddStackOps(ops);
-    AddStagingOps(ops);
-    AddStateOps(ops);
-    AddStringOps(ops);
-    AddSummaryOps(ops);
-    AddSummaryWriterOps(ops);
-    AddTableOps(ops);
-    AddTensorArrayOps(ops);
-    AddTensorListOps(ops);
-    AddTensorMapOps(ops);
-    AddTrainingOps(ops);
-    return ops;
-  }();
+  static const auto* const registry =
+      new OpRegistry(std::make_unique<const Families<OpRegistry>>(OpFamilies(), OpFamilyIndex()));
   return *registry;
 }
 

@@ -3,6 +3,7 @@
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

@@ -26,8 +26,6 @@ Output LoadAndRemapMatrix(Output ckpt_path, Output old_tensor_name, Output row_r
                           Output col_remapping, Output initializing_values,
                           const RemapMatrixOptions& options, absl::string_view name = {});
 
-void AddRemapOps(OpRegistry* ops);  // part of AddIoOps
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_REMAP_H_

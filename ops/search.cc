@@ -7,6 +7,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/registry.h"
 
 namespace weir {
 

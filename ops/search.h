@@ -39,9 +39,6 @@ TopKResult ApproxTopK(Output x, int64_t k, const ApproxTopKOptions& options = {}
 Output DenseBincount(Output x, Output size, Output weights, bool binary = false,
                      absl::string_view name = {});
 
-// Part of AddMathOps.
-void AddSearchOps(OpRegistry* ops);
-
 }  // namespace weir
 
 #endif  // WEIR_OPS_SEARCH_H_

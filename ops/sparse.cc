@@ -249,9 +249,6 @@ void AddSparseOps(OpRegistry* ops) {
                .Doc("The Levenshtein distances of sequences along the last dimension, divided by "
                     "the length of the true ones if `normalize`."));
   AddPartOps(ops);
-  AddSparseCrossOps(ops);
-  AddSparseMathOps(ops);
-  AddSparsePackOps(ops);
 }
 
 }  // namespace weir

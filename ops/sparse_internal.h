@@ -7,11 +7,6 @@
 // What the sources of the sparse and ragged families share.
 namespace weir {
 
-// The parts of AddSparseOps, a source file each.
-void AddSparseMathOps(OpRegistry* ops);   // sparse_math.cc
-void AddSparsePackOps(OpRegistry* ops);   // sparse_pack.cc
-void AddSparseCrossOps(OpRegistry* ops);  // sparse_cross.cc
-
 // Outputs `first` to `first` + 2 of a node.
 SparseTensor SparseOutputs(Node* node, int first = 0);
 // Outputs 0 to 2 as Python's functions give them.

@@ -1,6 +1,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
 // Records of arithmetic on sparse tensors.

@@ -77,8 +77,8 @@ void PrintResult(const std::string& folder, const CaseResult& result,
 int RunCases(const CaseCommandOptions& options, Console& console) {
   const auto folders = FindCases(options.roots);
   if (!folders.ok()) return Fail(console, folders.status());
-  BuiltinOps();  // made once here, not once in each process
-  BuiltinKernels();
+  BuiltinOps().All();  // made once here, not once in each process
+  BuiltinKernels().Ops(kCpu);
   const int jobs = options.jobs > 0
                        ? options.jobs
                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

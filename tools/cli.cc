@@ -1,6 +1,8 @@
 #include "weir/tools/cli.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "weir/core/graph.h"
 #include "weir/tools/command.h"
 
@@ -9,6 +11,24 @@ namespace weir::tools {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
+
+struct NamedCommand {
+  absl::string_view name;
+  void (*add)(Command& weir);
+};
+constexpr NamedCommand kCommands[] = {{"run", AddRunCommand},       {"profile", AddProfileCommand},
+                                      {"graph", AddGraphCommand},   {"ckpt", AddCkptCommand},
+                                      {"events", AddEventsCommand}, {"ops", AddOpsCommand},
+                                      {"case", AddCaseCommand},     {"serve", AddServeCommand}};
+
+// The commands that a command line may be about: one, if it begins with its name. To declare the
+// options of the others would be a tenth of the start of a small graph.
+absl::Span<const NamedCommand> CommandsFor(const std::vector<std::string>& args) {
+  for (const NamedCommand& command : kCommands) {
+    if (!args.empty() && command.name == args[0]) return {&command, 1};
+  }
+  return kCommands;
+}
 
 }  // namespace
 
@@ -31,14 +51,7 @@ int RunWeir(const std::vector<std::string>& args, Console& console) {
                    "Example:\n  weir graph show model.meta --name 'hidden/.*'\n"
                    "Exit status: 0 done, 1 the answer is no or something failed, 2 wrong usage.");
   Command weir = line.root();
-  AddRunCommand(weir);
-  AddProfileCommand(weir);
-  AddGraphCommand(weir);
-  AddCkptCommand(weir);
-  AddEventsCommand(weir);
-  AddOpsCommand(weir);
-  AddCaseCommand(weir);
-  AddServeCommand(weir);
+  for (const NamedCommand& command : CommandsFor(args)) command.add(weir);
   return line.Run(args, console);
 }
 
