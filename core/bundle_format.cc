@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "weir/core/coding.h"
@@ -78,40 +79,103 @@ absl::Status SlicesFromProto(const proto::BundleEntryProto& p, BundleEntry* entr
   return absl::OkStatus();
 }
 
+// What an entry says, before anybody has looked whether it makes sense.
+struct EntryFields {
+  int dtype = 0, shard = 0;
+  absl::InlinedVector<int64_t, 4> dims;
+  int64_t offset = 0, size = 0;
+  uint32_t crc = 0;
+};
+
+// Reads the number of field `tag` from the front of `*in`, or 0 if another field, or none, stands
+// there. False if it is no number up to `max`.
+bool GetField(absl::string_view* in, char tag, uint64_t max, uint64_t* value) {
+  *value = 0;
+  if (in->empty() || (*in)[0] != tag) return true;
+  in->remove_prefix(1);
+  return GetVarint64(in, value) && *value <= max;
+}
+
+// A message in front of `*in` whose tag has been seen there.
+bool GetMessage(absl::string_view* in, absl::string_view* message) {
+  in->remove_prefix(1);
+  uint64_t length = 0;
+  if (!GetVarint64(in, &length) || length > in->size()) return false;
+  *message = in->substr(0, length);
+  in->remove_prefix(length);
+  return true;
+}
+
+// What writers make of a tensor that is stored as a whole: the fields in the order of their
+// numbers, each once. A checkpoint has thousands of these, and protobuf takes ten times as long,
+// most of it for the memory of messages inside messages. False for everything else, which may be
+// right all the same.
+bool GetPlainEntry(absl::string_view in, EntryFields* entry) {
+  uint64_t dtype, shard, offset, size, dim;
+  if (!GetField(&in, 0x08, INT32_MAX, &dtype)) return false;
+  absl::string_view shape, extent;
+  if (!in.empty() && in[0] == 0x12 && !GetMessage(&in, &shape)) return false;
+  while (!shape.empty()) {
+    if (shape[0] != 0x12 || !GetMessage(&shape, &extent)) return false;
+    if (!GetField(&extent, 0x08, INT64_MAX, &dim) || !extent.empty()) return false;
+    entry->dims.push_back(static_cast<int64_t>(dim));
+  }
+  if (!GetField(&in, 0x18, INT32_MAX, &shard) || !GetField(&in, 0x20, INT64_MAX, &offset) ||
+      !GetField(&in, 0x28, INT64_MAX, &size) || in.size() != 5 || in[0] != 0x35)
+    return false;
+  entry->dtype = static_cast<int>(dtype);
+  entry->shard = static_cast<int>(shard);
+  entry->offset = static_cast<int64_t>(offset);
+  entry->size = static_cast<int64_t>(size);
+  entry->crc = LoadFixed32(in.data() + 1);
+  return true;
+}
+
+// OK, or what is wrong with the fields.
+absl::Status CheckFields(const EntryFields& fields, BundleEntry* entry) {
+  entry->dtype = static_cast<DataType>(fields.dtype);
+  if (static_cast<int>(entry->dtype) != fields.dtype || !IsKnown(entry->dtype) ||
+      IsRef(entry->dtype) || entry->dtype == DT_INVALID)
+    return DataLoss("unknown dtype ", fields.dtype);
+  if (std::any_of(fields.dims.begin(), fields.dims.end(), [](int64_t dim) { return dim < 0; }))
+    return DataLoss("negative dimension");
+  absl::StatusOr<Shape> shape = Shape::Make(fields.dims);
+  if (!shape.ok()) return DataLoss("bad shape");
+  if (fields.shard < 0 || fields.offset < 0 || fields.size < 0 ||
+      fields.size > INT64_MAX - fields.offset)
+    return DataLoss("shard ", fields.shard, ", offset ", fields.offset, " and size ", fields.size,
+                    " make no sense");
+  entry->shape = *std::move(shape);
+  entry->shard = fields.shard;
+  entry->offset = fields.offset;
+  entry->size = fields.size;
+  entry->crc = fields.crc;
+  return absl::OkStatus();
+}
+
+absl::Status EntryFromProto(absl::string_view bytes, BundleEntry* entry) {
+  proto::BundleEntryProto p;
+  if (!p.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return DataLoss("malformed");
+  if (p.shape().unknown_rank()) return DataLoss("bad shape");
+  EntryFields fields = {.dtype = static_cast<int>(p.dtype()), .shard = p.shard_id()};
+  for (const auto& dim : p.shape().dim()) fields.dims.push_back(dim.size());
+  fields.offset = p.offset();
+  fields.size = p.size();
+  fields.crc = p.crc32c();
+  WEIR_RETURN_IF_ERROR(CheckFields(fields, entry));
+  return SlicesFromProto(p, entry);
+}
+
 }  // namespace
 
 absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view bytes, absl::string_view key,
                                              absl::string_view file) {
-  const auto bad = [&](const auto&... why) {
-    return DataLoss(file, ": entry of ", DescribeBundleKey(key), ": ", why...);
-  };
-  proto::BundleEntryProto p;
-  if (!p.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return bad("malformed");
   BundleEntry entry;
-  entry.dtype = static_cast<DataType>(p.dtype());
-  if (static_cast<int>(p.dtype()) != entry.dtype || !IsKnown(entry.dtype) || IsRef(entry.dtype) ||
-      entry.dtype == DT_INVALID) {
-    return bad("unknown dtype ", static_cast<int>(p.dtype()));
-  }
-  std::vector<int64_t> dims;
-  for (const auto& dim : p.shape().dim()) {
-    if (dim.size() < 0) return bad("negative dimension");
-    dims.push_back(dim.size());
-  }
-  absl::StatusOr<Shape> shape = Shape::Make(dims);
-  if (!shape.ok() || p.shape().unknown_rank()) return bad("bad shape");
-  entry.shape = *std::move(shape);
-  if (p.shard_id() < 0 || p.offset() < 0 || p.size() < 0 || p.size() > INT64_MAX - p.offset()) {
-    return bad("shard ", p.shard_id(), ", offset ", p.offset(), " and size ", p.size(),
-               " make no sense");
-  }
-  entry.shard = p.shard_id();
-  entry.offset = p.offset();
-  entry.size = p.size();
-  entry.crc = p.crc32c();
-  const absl::Status slices = SlicesFromProto(p, &entry);
-  if (!slices.ok()) return bad(slices.message());
-  return entry;
+  EntryFields fields;
+  const absl::Status status =
+      GetPlainEntry(bytes, &fields) ? CheckFields(fields, &entry) : EntryFromProto(bytes, &entry);
+  if (status.ok()) return entry;
+  return DataLoss(file, ": entry of ", DescribeBundleKey(key), ": ", status.message());
 }
 
 std::string DescribeBundleKey(absl::string_view key) {
