@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <memory>
 
 #include "weir/core/bundle.h"
@@ -30,39 +29,40 @@ namespace weir {
 //   is left of the step are assignments that have been checked.
 namespace {
 
-// Those that are read together with their neighbours in the file: see CheckpointReader::ReadMany.
-constexpr int64_t kSmallBytes = int64_t{1} << 16;
+// Whether a tensor is worth reading together with its neighbours (CheckpointReader::ReadMany).
+bool IsSmall(DataType dtype, const Shape& shape) {
+  constexpr int64_t kSmallBytes = int64_t{1} << 16;
+  return IsPlain(dtype) &&
+         shape.num_elements() <= kSmallBytes / static_cast<int64_t>(ElementSize(dtype));
+}
 
 // One output of a reading node.
 struct Wanted {
   Output output;
+  DataType dtype = DT_INVALID;
+  bool is_small = false;  // and whole
+  int value = -1;         // where it is kept, if it is not for `variable`
   absl::string_view name, slice;
   size_t checkpoint = 0;  // of those that are read
   Shape shape;
   absl::Span<const RestorePlan::Way> ways;
-  // The variable whose memory it is read into; if null, the value is read into `value`.
-  VariableState* variable = nullptr;
-  int value = -1;
+  VariableState* variable = nullptr;  // whose memory it is read into
   absl::Status status;
-
-  bool IsSmall() const {
-    return slice.empty() && IsPlain(output.dtype()) &&
-           shape.num_elements() <= kSmallBytes / static_cast<int64_t>(ElementSize(output.dtype()));
-  }
 };
 
 absl::Status CheckAssignment(const Node& assign, const Shape& shape, absl::string_view name) {
-  const Output target = assign.input(0);
-  Shape declared = target.shape();
+  const Output& target = assign.input(0);
+  const Shape* declared = &target.node->output_shape(target.index);
   if (assign.op_name() == "AssignVariableOp") {
-    const HandleData* handle = target.node->output_handle(target.index);
-    declared = handle != nullptr ? handle->shape : Shape::UnknownRank();
+    const HandleData* const handle = target.node->output_handle(target.index);
+    if (handle == nullptr) return absl::OkStatus();
+    declared = &handle->shape;
   } else if (!assign.attr_or<bool>("validate_shape", true)) {
     return absl::OkStatus();
   }
-  if (declared.IsCompatibleWith(shape)) return absl::OkStatus();
+  if (declared->IsCompatibleWith(shape)) return absl::OkStatus();
   return InvalidArgument(
-      "Assign requires shapes of both tensors to match. lhs shape= ", declared.ToString(),
+      "Assign requires shapes of both tensors to match. lhs shape= ", declared->ToString(),
       " rhs shape= ", shape.ToString(), ": variable ", target.node->name(), " cannot take tensor ",
       name, " of the checkpoint; nothing was restored");
 }
@@ -85,7 +85,7 @@ absl::Status CheckWay(const Wanted& w, const RestorePlan::Way& way) {
 // The memory is the variable's alone, and has the value's shape. Needs the variable's mutex.
 bool HasRoom(const VariableState& variable, const Wanted& w) {
   const Tensor& value = variable.value();
-  return value.dtype() == w.output.dtype() && value.shape() == w.shape && value.host_accessible() &&
+  return value.dtype() == w.dtype && value.shape() == w.shape && value.host_accessible() &&
          value.OwnsBufferAlone();
 }
 
@@ -97,10 +97,13 @@ const Tensor* ConstantOf(const Output& input) {
   return value == nullptr ? nullptr : value->get_if<Tensor>();
 }
 
+void CopyBytes(absl::string_view bytes, Tensor* to) {
+  if (!bytes.empty()) std::memcpy(to->raw(), bytes.data(), bytes.size());
+}
+
 absl::StatusOr<Tensor> TensorOf(const Wanted& w, absl::string_view bytes) {
-  WEIR_ASSIGN_OR_RETURN(Tensor tensor,
-                        Tensor::Allocate(HostAllocator(), w.output.dtype(), w.shape));
-  if (!bytes.empty()) std::memcpy(tensor.raw(), bytes.data(), bytes.size());
+  WEIR_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(HostAllocator(), w.dtype, w.shape));
+  CopyBytes(bytes, &tensor);
   return tensor;
 }
 
@@ -127,7 +130,7 @@ class Restoring {
               [](Wanted& w, const absl::StatusOr<absl::string_view>& bytes) {
                 return SetVariable(w, [&](Tensor* memory) -> absl::Status {
                   WEIR_RETURN_IF_ERROR(bytes.status());
-                  std::memcpy(memory->raw(), bytes->data(), bytes->size());
+                  CopyBytes(*bytes, memory);
                   return absl::OkStatus();
                 });
               });
@@ -180,6 +183,7 @@ class Restoring {
       for (int k = 0; k < node->num_outputs(); ++k) {
         Wanted& w = wanted_.emplace_back();
         w.output = node->output(k);
+        w.dtype = w.output.dtype();
         w.name = in[1].data<std::string>()[k];
         if (node->num_inputs() > 2) w.slice = in[2].data<std::string>()[k];
         w.checkpoint = checkpoint;
@@ -224,8 +228,9 @@ class Restoring {
       WEIR_RETURN_IF_ERROR(checkpoints_[i]->FindMany(
           part.names, [&](size_t k, DataType dtype, const Shape& shape) -> absl::Status {
             Wanted& w = *part.wanted[k];
-            WEIR_ASSIGN_OR_RETURN(
-                w.shape, ShapeInCheckpoint(w.name, dtype, shape, w.slice, w.output.dtype()));
+            WEIR_ASSIGN_OR_RETURN(w.shape,
+                                  ShapeInCheckpoint(w.name, dtype, shape, w.slice, w.dtype));
+            w.is_small = w.slice.empty() && IsSmall(w.dtype, w.shape);
             return absl::OkStatus();
           }));
     }
@@ -266,7 +271,7 @@ class Restoring {
                  if (w.variable != nullptr) return reader.Check(w.name);
                  WEIR_ASSIGN_OR_RETURN(values_[w.value],
                                        ReadFromCheckpoint(reader, std::string(w.name),
-                                                          std::string(w.slice), w.output.dtype()));
+                                                          std::string(w.slice), w.dtype));
                  return absl::OkStatus();
                });
     return FirstError();
@@ -276,7 +281,7 @@ class Restoring {
   template <class Which, class Take>
   void ReadSmall(const Which& which, const Take& take) {
     for (size_t i = 0; i < checkpoints_.size(); ++i) {
-      const Part part = PartOf(i, [&](const Wanted& w) { return w.IsSmall() && which(w); });
+      const Part part = PartOf(i, [&](const Wanted& w) { return w.is_small && which(w); });
       checkpoints_[i]->ReadMany(part.names, session_.pool(),
                                 [&](size_t k, const absl::StatusOr<absl::string_view>& bytes) {
                                   part.wanted[k]->status = take(*part.wanted[k], bytes);
@@ -289,7 +294,7 @@ class Restoring {
   void ReadOthers(const Which& which, const Read& read) {
     std::vector<Wanted*> others;
     for (Wanted& w : wanted_) {
-      if (!w.IsSmall() && which(w)) others.push_back(&w);
+      if (!w.is_small && which(w)) others.push_back(&w);
     }
     session_.pool().ForEach(static_cast<int>(others.size()),
                             [&](int i) { others[i]->status = read(*others[i]); });
@@ -310,7 +315,7 @@ class Restoring {
       Tensor memory = variable.value();
       status = read(&memory);
     } else {  // somebody holds it since
-      absl::StatusOr<Tensor> memory = Tensor::Allocate(HostAllocator(), w.output.dtype(), w.shape);
+      absl::StatusOr<Tensor> memory = Tensor::Allocate(HostAllocator(), w.dtype, w.shape);
       status = memory.ok() ? read(&*memory) : memory.status();
       if (status.ok()) variable.Set(*std::move(memory));
     }
