@@ -58,6 +58,13 @@ class Kinds {
   std::vector<std::pair<const OpSpec*, Kind>> kinds_;
 };
 
+// Asks for the memory of a node that is looked at soon.
+void Prefetch(const Node* node) {
+  constexpr size_t kLine = 64;
+  for (size_t at = 0; at < sizeof(Node); at += kLine)
+    __builtin_prefetch(reinterpret_cast<const char*>(node) + at);
+}
+
 // Makes a plan. There may be a hundred thousand nodes, and most of the time goes into waiting for
 // their memory: so each is looked at once, what is found is noted in arrays by node and by output,
 // and nothing is looked up by name.
@@ -87,6 +94,8 @@ class Planner {
   }
 
  private:
+  static constexpr size_t kAhead = 16;
+
   // By node.
   struct Seen {
     Kind kind = Kind::kOther;
@@ -119,6 +128,7 @@ class Planner {
     Visit(restore_);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       Node& node = *nodes_[i];
+      PrefetchAfter(i);
       Seen& seen = Of(&node);
       seen.kind = kinds.Of(node);
       seen.first_output = num_outputs_;
@@ -127,7 +137,11 @@ class Planner {
         uses_.emplace_back(input.node->id(), input.index);
         Visit(input.node);
       }
-      for (Node* control : node.control_inputs()) Visit(control);
+      const auto controls = node.control_inputs();
+      for (size_t k = 0; k < controls.size(); ++k) {
+        if (k + kAhead < controls.size()) __builtin_prefetch(controls[k + kAhead]);
+        Visit(controls[k]);
+      }
       if (!node.control_inputs().empty() && seen.kind != Kind::kGroup) Await(node);
       if (seen.kind == Kind::kRead) plan_->readers.push_back(&node);
       if (seen.kind == Kind::kVariable) {
@@ -136,6 +150,13 @@ class Planner {
       }
       if (IsTaker(seen.kind)) takers_.push_back(&node);
     }
+  }
+
+  // What Visit sees of a node's inputs, too, once the node itself is there.
+  void PrefetchAfter(size_t i) const {
+    if (i + kAhead < nodes_.size()) Prefetch(nodes_[i + kAhead]);
+    if (i + kAhead / 2 >= nodes_.size()) return;
+    for (const Output& input : nodes_[i + kAhead / 2]->inputs()) __builtin_prefetch(input.node);
   }
 
   static bool Passes(Kind kind) { return kind == Kind::kIdentity || kind == Kind::kReshape; }
