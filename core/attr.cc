@@ -124,6 +124,17 @@ absl::Status CheckString(const AttrSpec& spec, const std::string& text) {
                     [](std::string* out, const std::string& s) { *out += Text(s); }));
 }
 
+// Where values of the attribute stand in AttrValue::Value, which has the kinds in the same order.
+size_t IndexOf(const AttrSpec& spec) {
+  constexpr size_t kFirst = 1, kFirstList = 11;
+  static_assert(std::is_same_v<std::variant_alternative_t<kFirst, AttrValue::Value>, std::string>);
+  static_assert(std::is_same_v<std::variant_alternative_t<kFirstList, AttrValue::Value>,
+                               std::vector<std::string>>);
+  static_assert(std::variant_size_v<AttrValue::Value> ==
+                kFirstList + static_cast<size_t>(AttrSpec::Kind::kFunction) + 1);
+  return static_cast<size_t>(spec.kind) + (spec.is_list ? kFirstList : kFirst);
+}
+
 // The length of a list; -1 if the value is none.
 int64_t ListLength(const AttrValue& value) {
   return std::visit(
@@ -215,9 +226,10 @@ AttrMap::iterator AttrMap::LowerBound(absl::string_view name) {
       [](const value_type& attr, absl::string_view wanted) { return attr.first < wanted; });
 }
 
+// Most names differ in length, which is compared faster than a search finds its way.
 AttrMap::iterator AttrMap::find(absl::string_view name) {
-  const iterator it = LowerBound(name);
-  return it != attrs_.end() && it->first == name ? it : attrs_.end();
+  return std::find_if(attrs_.begin(), attrs_.end(),
+                      [&](const value_type& attr) { return attr.first == name; });
 }
 
 AttrMap::const_iterator AttrMap::find(absl::string_view name) const {
@@ -248,7 +260,7 @@ std::string AttrSpec::TypeName() const {
 
 absl::Status AttrSpec::Check(const AttrValue& value) const {
   const bool empty_list = is_list && value.is<AttrValue::EmptyList>();
-  if (!empty_list && KindOf(value) != TypeName()) {
+  if (!empty_list && value.value().index() != IndexOf(*this)) {
     return InvalidArgument("AttrValue had value with type '", KindOf(value), "' when '", TypeName(),
                            "' expected for attr '", name, "'");
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "weir/core/file.h"
 #include "weir/core/tensor.h"
@@ -108,12 +109,29 @@ class CheckpointReader {
   virtual absl::Status ReadInto(absl::string_view name, Tensor* out);
   // The part `slice` of the tensor, whatever parts it is stored in.
   virtual absl::StatusOr<Tensor> ReadSlice(absl::string_view name, const TensorSlice& slice) = 0;
+
+  // For thousands of tensors, which are looked up and read fastest in the order of names.
+  // Calls found(i, dtype, shape) with what Find says of names[i], in order, until one is not there
+  // or one of the calls returns an error.
+  using Found = absl::FunctionRef<absl::Status(size_t i, DataType dtype, const Shape& shape)>;
+  virtual absl::Status FindMany(absl::Span<const absl::string_view> names, Found found);
+  // Calls take(i, bytes) once for each of `names`: with the tensor's elements as they lie in
+  // memory, checked and good during the call, or with the error. On several threads, in any order.
+  // Of small tensors those that lie side by side in a file are read in one go; each large one is in
+  // memory as a whole. INVALID_ARGUMENT for tensors of strings.
+  using Take = absl::FunctionRef<void(size_t i, const absl::StatusOr<absl::string_view>& bytes)>;
+  virtual void ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool, Take take);
 };
 
 // The shape of what ReadFromCheckpoint reads, which it gives without reading; the same errors, but
 // for those of damaged elements.
 absl::StatusOr<Shape> ShapeInCheckpoint(CheckpointReader& reader, const std::string& name,
                                         const std::string& shape_and_slice, DataType dtype);
+
+// The same, of a tensor that is known to have this dtype and shape.
+absl::StatusOr<Shape> ShapeInCheckpoint(absl::string_view name, DataType stored_dtype,
+                                        const Shape& stored, absl::string_view shape_and_slice,
+                                        DataType dtype);
 
 // What RestoreV2 reads: tensor `name`, which must have this dtype, or the part of it that
 // `shape_and_slice` says

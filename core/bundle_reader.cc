@@ -37,16 +37,22 @@ absl::Status CheckpointReader::ReadInto(absl::string_view name, Tensor* out) {
 absl::StatusOr<Shape> ShapeInCheckpoint(CheckpointReader& reader, const std::string& name,
                                         const std::string& shape_and_slice, DataType dtype) {
   WEIR_ASSIGN_OR_RETURN(const CheckpointTensor stored, reader.Find(name));
-  if (stored.dtype != dtype) {
+  return ShapeInCheckpoint(name, stored.dtype, stored.shape, shape_and_slice, dtype);
+}
+
+absl::StatusOr<Shape> ShapeInCheckpoint(absl::string_view name, DataType stored_dtype,
+                                        const Shape& stored, absl::string_view shape_and_slice,
+                                        DataType dtype) {
+  if (stored_dtype != dtype) {
     return InvalidArgument("tensor_name = ", name, "; expected dtype ", DataTypeName(dtype),
-                           " does not equal original dtype ", DataTypeName(stored.dtype));
+                           " does not equal original dtype ", DataTypeName(stored_dtype));
   }
-  if (shape_and_slice.empty()) return stored.shape;
+  if (shape_and_slice.empty()) return stored;
   WEIR_ASSIGN_OR_RETURN(const ShapeAndSlice parsed, ShapeAndSlice::Parse(shape_and_slice));
-  if (parsed.shape != stored.shape) {
-    return InvalidArgument(
-        "tensor_name = ", name, "; shape in shape_and_slice spec ", parsed.shape.ToString(),
-        " does not match the shape stored in checkpoint: ", stored.shape.ToString());
+  if (parsed.shape != stored) {
+    return InvalidArgument("tensor_name = ", name, "; shape in shape_and_slice spec ",
+                           parsed.shape.ToString(),
+                           " does not match the shape stored in checkpoint: ", stored.ToString());
   }
   return parsed.slice_shape;
 }
@@ -106,7 +112,7 @@ constexpr int kAttempts = 20;      // to open a bundle that is being overwritten
 // To look a name up takes a search in the table's blocks and the decoding of what is found. After
 // so many the whole index is decoded, unless it has more bytes than this: who asks for a few names
 // of many should not pay for all.
-constexpr int kManyLookups = 100;
+constexpr size_t kManyLookups = 100;
 constexpr uint64_t kLargestIndex = uint64_t{64} << 20;
 
 }  // namespace
@@ -147,8 +153,10 @@ absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_vie
   std::optional<std::string> bytes;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (++lookups_ == kManyLookups && index_->file_size() <= kLargestIndex) ReadIndex();
-    if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
+    if (const BundleIndex* whole = WholeIndexLocked(1)) {
+      const BundleEntry* const entry = whole->Find(key, &hint_);
+      return entry == nullptr ? std::nullopt : std::optional(*entry);
+    }
     WEIR_ASSIGN_OR_RETURN(bytes, index_->Get(key));
   }
   if (!bytes || key.empty()) return std::nullopt;
@@ -156,16 +164,21 @@ absl::StatusOr<std::optional<BundleEntry>> BundleReader::Lookup(absl::string_vie
   return entry;
 }
 
-// If anything in the index is damaged, lookups go on one by one: those that can succeed do.
-void BundleReader::ReadIndex() {
-  const absl::Status read =
-      index_->ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
-        if (key.empty()) return absl::OkStatus();  // the header
-        WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(value, key, index_->path()));
-        entries_.emplace(key, std::move(entry));
-        return absl::OkStatus();
-      });
-  if (!read.ok()) entries_.clear();
+const BundleIndex* BundleReader::WholeIndex(size_t lookups) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return WholeIndexLocked(lookups);
+}
+
+// Tried once. If anything in the index is damaged, lookups go on one by one: those that can succeed
+// do.
+const BundleIndex* BundleReader::WholeIndexLocked(size_t lookups) {
+  const bool were_few = lookups_ < kManyLookups;
+  lookups_ += lookups;
+  if (were_few && lookups_ >= kManyLookups && index_->file_size() <= kLargestIndex) {
+    absl::StatusOr<BundleIndex> read = BundleIndex::Read(*index_);
+    if (read.ok()) whole_ = std::make_unique<const BundleIndex>(*std::move(read));
+  }
+  return whole_.get();
 }
 
 absl::StatusOr<BundleEntry> BundleReader::Entry(absl::string_view name) {

@@ -91,7 +91,10 @@ BundleWriter::~BundleWriter() {
 
 absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor) {
   if (key.empty()) return InvalidArgument("a tensor without a name cannot be saved");
-  if (entries.find(key) != entries.end()) return DuplicateKey(key);
+  // Names come in order, as a rule.
+  const bool is_last = entries.empty() || entries.rbegin()->first < key;
+  const auto place = is_last ? entries.end() : entries.lower_bound(key);
+  if (place != entries.end() && place->first == key) return DuplicateKey(key);
   if (!tensor.host_accessible()) return Internal("the tensor ", key, " is not in host memory");
   BundleEntry entry;
   entry.dtype = tensor.dtype();
@@ -102,7 +105,7 @@ absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor
     data->StartSync();
     started = data->size();
   }
-  entries.emplace(std::string(key), std::move(entry));
+  entries.emplace_hint(place, std::string(key), std::move(entry));
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <regex>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -140,11 +141,28 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
   return Output(node, index);
 }
 
+namespace {
+
+// A name as it is compared, without memory of its own where it is of usual length.
+class LowerCase {
+ public:
+  explicit LowerCase(absl::string_view name) : text_(name.begin(), name.end()) {
+    for (char& c : text_) c = absl::ascii_tolower(static_cast<unsigned char>(c));
+  }
+  operator absl::string_view() const { return {text_.data(), text_.size()}; }
+
+ private:
+  absl::InlinedVector<char, 120> text_;
+};
+
+}  // namespace
+
 // Names are compared without case, but keep the case asked for. The counter of a base name
 // remembers where to go on, so that a thousand nodes of one name take a thousand look-ups, not half
 // a million.
 std::string Graph::UniqueName(absl::string_view name, bool mark) {
-  const std::string base = absl::AsciiStrToLower(name);
+  const LowerCase lower(name);
+  const absl::string_view base = lower;
   int i = 0;
   if (mark) {
     const auto [it, is_new] = used_names_.try_emplace(base, 1);
@@ -168,9 +186,9 @@ void Graph::TakeName(absl::string_view name, absl::string_view unique) {
   int next = 1;
   if (unique.size() > name.size() && absl::SimpleAtoi(unique.substr(name.size() + 1), &next)) {
     ++next;
-    used_names_[absl::AsciiStrToLower(unique)] = 1;
+    used_names_[absl::string_view(LowerCase(unique))] = 1;
   }
-  used_names_[absl::AsciiStrToLower(name)] = next;
+  used_names_[absl::string_view(LowerCase(name))] = next;
 }
 
 // ---- nodes that are named after their first user

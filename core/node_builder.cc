@@ -15,6 +15,7 @@ namespace weir {
 namespace {
 
 constexpr absl::string_view kColocationPrefix = "loc:@";
+constexpr size_t kUsualCount = 4;  // of arguments, and of attributes that are given
 
 // TensorFlow's Python names, which its messages about argument types use.
 std::string PythonName(DataType type) {
@@ -55,15 +56,17 @@ class ArgMatcher {
         }
       }
     }
-    const DataTypes types = TypesOf(values);
-    if (!arg.type_list_attr.empty()) return MatchTypeList(arg, types);
-    if (!arg.number_attr.empty()) WEIR_RETURN_IF_ERROR(MatchLength(arg, types));
-    if (types.empty()) return absl::OkStatus();
-    if (std::any_of(types.begin(), types.end(), [&](DataType t) { return t != types[0]; })) {
+    if (!arg.type_list_attr.empty()) return MatchTypeList(arg, TypesOf(values));
+    if (!arg.number_attr.empty()) WEIR_RETURN_IF_ERROR(MatchLength(arg, values.size()));
+    if (values.empty()) return absl::OkStatus();
+    const DataType type = values[0].dtype();
+    if (std::any_of(values.begin(), values.end(),
+                    [&](const Output& v) { return v.dtype() != type; })) {
       return InvalidArgument("Tensors in list passed to '", arg.name, "' of '", op_.name(),
-                             "' Op have types [", PythonNames(types), "] that don't all match.");
+                             "' Op have types [", PythonNames(TypesOf(values)),
+                             "] that don't all match.");
     }
-    return arg.type_attr.empty() ? MatchFixedType(arg, types[0]) : MatchType(arg, types[0]);
+    return arg.type_attr.empty() ? MatchFixedType(arg, type) : MatchType(arg, type);
   }
 
  private:
@@ -73,8 +76,9 @@ class ArgMatcher {
 
   // What an attribute's value comes from: " of argument 'a'", or nothing if the caller gave it.
   const std::string* Source(const std::string& attr) const {
-    const auto it = sources_.find(attr);
-    return it == sources_.end() ? nullptr : &it->second;
+    const auto it = std::find_if(sources_.begin(), sources_.end(),
+                                 [&](const auto& source) { return *source.first == attr; });
+    return it == sources_.end() ? nullptr : it->second;
   }
 
   absl::Status MatchFixedType(const ArgSpec& arg, DataType type) const {
@@ -86,7 +90,7 @@ class ArgMatcher {
   absl::Status MatchType(const ArgSpec& arg, DataType type) {
     const auto [it, is_new] = attrs_->emplace(arg.type_attr, type);
     if (is_new) {
-      sources_[arg.type_attr] = arg.name;
+      sources_.emplace_back(&arg.type_attr, &arg.name);
       return CheckAllowed(arg, *op_.FindAttr(arg.type_attr), type);
     }
     const DataType* wanted = it->second.get_if<DataType>();
@@ -114,7 +118,7 @@ class ArgMatcher {
   absl::Status MatchTypeList(const ArgSpec& arg, const DataTypes& types) {
     const auto [it, is_new] = attrs_->emplace(arg.type_list_attr, types);
     if (is_new) {
-      sources_[arg.type_list_attr] = arg.name;
+      sources_.emplace_back(&arg.type_list_attr, &arg.name);
       return absl::OkStatus();
     }
     const DataTypes* wanted = it->second.get_if<DataTypes>();
@@ -126,10 +130,10 @@ class ArgMatcher {
         source == nullptr ? "" : absl::StrCat(" of argument '", *source, "'"), ".");
   }
 
-  absl::Status MatchLength(const ArgSpec& arg, const DataTypes& types) {
-    const int64_t length = static_cast<int64_t>(types.size());
+  absl::Status MatchLength(const ArgSpec& arg, size_t size) {
+    const auto length = static_cast<int64_t>(size);
     const auto [it, is_new] = attrs_->emplace(arg.number_attr, length);
-    if (is_new) sources_[arg.number_attr] = arg.name;
+    if (is_new) sources_.emplace_back(&arg.number_attr, &arg.name);
     const int64_t* wanted = it->second.get_if<int64_t>();
     if (wanted == nullptr || *wanted == length) return absl::OkStatus();
     const std::string* source = Source(arg.number_attr);
@@ -141,7 +145,8 @@ class ArgMatcher {
 
   const OpSpec& op_;
   AttrMap* attrs_;
-  std::map<std::string, std::string> sources_;
+  // Attributes and the arguments that settled them, of the signature.
+  absl::InlinedVector<std::pair<const std::string*, const std::string*>, 4> sources_;
 };
 
 std::pair<int, int> FindRange(absl::Span<const ArgSpec> args, const AttrMap& attrs,
@@ -204,6 +209,7 @@ NodeBuilder& NodeBuilder::Name(absl::string_view name) {
 }
 
 NodeBuilder& NodeBuilder::Input(const Output& value) {
+  if (args_.empty()) args_.reserve(kUsualCount);
   args_.push_back({value});
   arg_is_list_.push_back(false);
   return *this;
@@ -221,6 +227,7 @@ NodeBuilder& NodeBuilder::Control(Node* node) {
 }
 
 NodeBuilder& NodeBuilder::Attr(absl::string_view name, AttrValue value) {
+  if (attrs_.empty()) attrs_.reserve(kUsualCount);
   attrs_.emplace_back(std::string(name), std::move(value));
   return *this;
 }

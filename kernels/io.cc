@@ -63,6 +63,10 @@ absl::Status Save(KernelContext& c) {
   }
   writer->Reserve(bytes);
   for (int i = 0; i < count; ++i) {
+    if (specs[i].empty()) {
+      WEIR_RETURN_IF_ERROR(writer->Add(names[i], c.input(3 + i)));
+      continue;
+    }
     WEIR_ASSIGN_OR_RETURN(const SavedSlice s, ToSave(names[i], specs[i], c.input(3 + i)));
     WEIR_RETURN_IF_ERROR(writer->AddSlice(s.name, s.shape, s.slice, s.tensor));
   }

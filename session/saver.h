@@ -78,8 +78,8 @@ class Saver {
 
   // Gives all variables their values from a checkpoint; they need not be initialised before. All or
   // nothing: everything is read and checked before the first variable is written, so after an error
-  // every variable is as it was. (If the disk fails after that, while large values are read again
-  // into their variables, those are left without a value: DATA_LOSS, with the name.)
+  // every variable is as it was. (If the disk fails after that, while values are read again into
+  // their variables, those are left without a value: DATA_LOSS, with the name.)
   //   INVALID_ARGUMENT  empty path; a variable of another dtype or shape than stored (name, both)
   //   NOT_FOUND         no such checkpoint; "Key <name> not found in checkpoint"
   //   DATA_LOSS         damaged: file, tensor, offset, checksums

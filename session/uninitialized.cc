@@ -15,7 +15,8 @@ std::shared_ptr<RestoredCheckpoint> RestoredCheckpoint::Of(ResourceMap& resource
       "", "restored", [] { return std::make_shared<RestoredCheckpoint>(); });
 }
 
-void RestoredCheckpoint::Set(std::string path, absl::flat_hash_set<std::string> variables) {
+void RestoredCheckpoint::Set(std::string path,
+                             std::shared_ptr<const std::vector<std::string>> variables) {
   const std::lock_guard<std::mutex> lock(mutex_);
   path_ = std::move(path);
   variables_ = std::move(variables);
@@ -23,7 +24,9 @@ void RestoredCheckpoint::Set(std::string path, absl::flat_hash_set<std::string> 
 
 std::string RestoredCheckpoint::Lacking(const std::string& variable) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return variables_.contains(variable) ? "" : path_;
+  const bool has_value = variables_ != nullptr && std::find(variables_->begin(), variables_->end(),
+                                                            variable) != variables_->end();
+  return has_value ? "" : path_;
 }
 
 namespace {

@@ -1,10 +1,11 @@
 #ifndef WEIR_SESSION_UNINITIALIZED_H_
 #define WEIR_SESSION_UNINITIALIZED_H_
 
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "weir/session/plan.h"
 
 namespace weir {
@@ -16,7 +17,7 @@ class RestoredCheckpoint final : public Resource {
   static std::shared_ptr<RestoredCheckpoint> Of(ResourceMap& resources);
 
   // `variables`: the nodes that were given values.
-  void Set(std::string path, absl::flat_hash_set<std::string> variables);
+  void Set(std::string path, std::shared_ptr<const std::vector<std::string>> variables);
   // Its path, if one was restored and gave the variable of this node no value; else empty.
   std::string Lacking(const std::string& variable) const;
   std::string Describe() const override { return "the restored checkpoint"; }
@@ -24,7 +25,7 @@ class RestoredCheckpoint final : public Resource {
  private:
   mutable std::mutex mutex_;
   std::string path_;
-  absl::flat_hash_set<std::string> variables_;
+  std::shared_ptr<const std::vector<std::string>> variables_;
 };
 
 // A step fails at the first variable that it finds without a value. This adds the names of all that

@@ -253,6 +253,139 @@ TEST_P(RestoreLarge, LeavesNoValueThatIsHalfRead) {
   EXPECT_THAT(Value(*session_, b_), Each(2));
 }
 
+// ---- Many small variables, which are read together.
+
+class RestoreMany : public ::testing::TestWithParam<std::tuple<bool, bool>> {
+ protected:
+  static constexpr int kCount = 300;
+  RestoreMany() : path_(MakeTempDirectory("restore") + "/m") {
+    const auto [use_resource, sharded] = GetParam();
+    for (int i = 0; i < kCount; ++i) {
+      const DeviceScope device(g_, i % 2 == 0 ? "" : "/cpu:0");
+      const float v = static_cast<float>(i);
+      variables_.push_back(
+          MakeVariable(g_, Tensor::Vector<float>({v, v + 0.5f}),
+                       {.name = absl::StrCat("v", i), .use_resource = use_resource}));
+    }
+    saver_.emplace(*Saver::Create(g_, {.sharded = sharded}));
+    for (const Variable& v : variables_)
+      change_.push_back(v.Assign(Const(g_, Tensor::Vector<float>({-1, -1}))));
+    session_.emplace(Start(g_));
+    Init(*session_, g_);
+    EXPECT_TRUE(saver_->Save(*session_, path_).ok());
+    Change(*session_);
+  }
+
+  void Change(Session& session) { ASSERT_TRUE(session.Run(Feeds{}, {}, change_).ok()); }
+
+  // How many variables have what was saved, and how many what they were changed to.
+  std::pair<int, int> Count(Session& session) {
+    Outputs values;
+    for (const Variable& v : variables_) values.push_back(v.value());
+    const Tensors read = *session.Run(values);
+    std::pair<int, int> counts;
+    for (int i = 0; i < kCount; ++i) {
+      const auto value = read[i].flat<float>();
+      const float v = static_cast<float>(i);
+      if (value[0] == v && value[1] == v + 0.5f) ++counts.first;
+      if (value[0] == -1 && value[1] == -1) ++counts.second;
+    }
+    return counts;
+  }
+
+  const std::string path_;
+  Graph g_;
+  Variables variables_;
+  std::vector<Operation> change_;
+  std::optional<Saver> saver_;
+  std::optional<Session> session_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, RestoreMany,
+                         ::testing::Combine(::testing::Bool(), ::testing::Bool()));
+
+TEST_P(RestoreMany, GivesAllTheirValuesAgainAndAgain) {
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+    EXPECT_EQ(Count(*session_), std::pair(kCount, 0));
+    Change(*session_);
+  }
+  Session fresh = Start(g_);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(saver_->Restore(fresh, path_).ok());
+    EXPECT_EQ(Count(fresh), std::pair(kCount, 0));
+    Change(fresh);
+  }
+}
+
+TEST_P(RestoreMany, ADamagedByteNamesItsVariableAndAllStayAsTheyWere) {
+  const std::string data =
+      path_ + (std::get<1>(GetParam()) ? ".data-00001-of-00002" : ".data-00000-of-00001");
+  const std::string sound = ReadBytes(data);
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  Change(*session_);
+  for (const size_t place : {size_t{0}, sound.size() / 2, sound.size() - 1}) {
+    std::string bytes = sound;
+    bytes[place] ^= 1;
+    WriteBytes(data, bytes);
+    const absl::Status status = saver_->Restore(*session_, path_);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr(": tensor v"));
+    EXPECT_EQ(Count(*session_), std::pair(0, kCount));
+  }
+}
+
+TEST_P(RestoreMany, WhatCannotBeReadASecondTimeHasNoValue) {
+  {
+    LimitedDisk disk(kCount * 8 + 100);
+    const ScopedFileSystem scoped(&disk);
+    const absl::Status status = saver_->Restore(*session_, path_);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("has no value any more"));
+  }
+  for (const Variable& v : variables_) {
+    const auto value = session_->Run({v.value()});
+    if (value.ok()) {
+      EXPECT_GE((*value)[0].data<float>()[0], 0) << v.name();
+    }
+  }
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  EXPECT_EQ(Count(*session_), std::pair(kCount, 0));
+}
+
+TEST_P(RestoreMany, VariablesOfASessionThatWasResetAreNew) {
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  session_->Reset();
+  EXPECT_FALSE(session_->Run({variables_[0].value()}).ok());
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  EXPECT_EQ(Count(*session_), std::pair(kCount, 0));
+  Change(*session_);
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  EXPECT_EQ(Count(*session_), std::pair(kCount, 0));
+}
+
+TEST_P(RestoreMany, AGraphThatWasChangedIsFollowedAnew) {
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  Node* const restore = g_.FindNode(saver_->def().restore_op_name);
+  ASSERT_TRUE(g_.AddControlInput(
+                    restore, variables_[0].Assign(Const(g_, Tensor::Vector<float>({4, 4}))).node)
+                  .ok());
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  const std::vector<float> first = Value(*session_, variables_[0]);
+  EXPECT_THAT(first,
+              ::testing::AnyOf(::testing::ElementsAre(4, 4), ::testing::ElementsAre(0, 0.5)));
+}
+
+TEST_P(RestoreMany, SaversOfOneSessionDoNotDisturbEachOther) {
+  const Saver other = *Saver::Create(g_, {.variables = {{variables_[7]}}, .name = "other"});
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(other.Restore(*session_, path_).ok());
+    EXPECT_EQ(Count(*session_), std::pair(1, kCount - 1));
+    ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+    EXPECT_EQ(Count(*session_), std::pair(kCount, 0));
+    Change(*session_);
+  }
+}
+
 // ---- Saving without waiting for the disk.
 
 class Durable : public ::testing::TestWithParam<std::tuple<int, bool>> {};

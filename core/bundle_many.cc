@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <tuple>
+
+#include "weir/core/bundle_reader.h"
+#include "weir/core/crc32c.h"
+
+namespace weir {
+
+namespace {
+
+// What ReadMany says of one tensor.
+void TakeOne(CheckpointReader& reader, absl::string_view name, size_t i,
+             CheckpointReader::Take take) {
+  const absl::StatusOr<Tensor> read = reader.Read(name);
+  if (!read.ok()) return take(i, read.status());
+  if (!IsPlain(read->dtype()))
+    return take(i, InvalidArgument("tensor ", name, " has no bytes: ", read->Description()));
+  take(i, absl::string_view(static_cast<const char*>(read->raw()), read->num_bytes()));
+}
+
+}  // namespace
+
+absl::Status CheckpointReader::FindMany(absl::Span<const absl::string_view> names, Found found) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(const CheckpointTensor tensor, Find(names[i]));
+    WEIR_RETURN_IF_ERROR(found(i, tensor.dtype, tensor.shape));
+  }
+  return absl::OkStatus();
+}
+
+void CheckpointReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool,
+                                Take take) {
+  pool.ForEach(static_cast<int>(names.size()),
+               [&](int i) { TakeOne(*this, names[i], static_cast<size_t>(i), take); });
+}
+
+namespace internal {
+namespace {
+
+// A call to the system costs as much as some thousand bytes that nobody asked for. What is read in
+// one go stays in a core's cache until it is taken.
+constexpr int64_t kSmall = int64_t{1} << 16, kGap = int64_t{1} << 12, kRun = int64_t{1} << 18;
+
+}  // namespace
+
+absl::StatusOr<BundleIndex> BundleIndex::Read(TableReader& table) {
+  BundleIndex index;
+  WEIR_RETURN_IF_ERROR(
+      table.ForEach([&](absl::string_view key, absl::string_view value) -> absl::Status {
+        if (key.empty()) return absl::OkStatus();  // the header
+        WEIR_ASSIGN_OR_RETURN(BundleEntry entry, ParseBundleEntry(value, key, table.path()));
+        index.keys_.append(key.data(), key.size());
+        index.starts_.push_back(index.keys_.size());
+        index.entries_.push_back(std::move(entry));
+        return absl::OkStatus();
+      }));
+  return index;
+}
+
+const BundleEntry* BundleIndex::Find(absl::string_view key, size_t* hint) const {
+  size_t i = *hint;
+  if (i >= entries_.size() || Key(i) != key) {
+    size_t end = entries_.size();
+    for (i = 0; i < end;) {
+      const size_t middle = i + (end - i) / 2;
+      Key(middle) < key ? i = middle + 1 : end = middle;
+    }
+    if (i == entries_.size() || Key(i) != key) return nullptr;
+  }
+  *hint = i + 1;
+  return &entries_[i];
+}
+
+absl::Status BundleReader::FindMany(absl::Span<const absl::string_view> names, Found found) {
+  const BundleIndex* const index = WholeIndex(names.size());
+  if (index == nullptr) return CheckpointReader::FindMany(names, found);
+  size_t hint = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const BundleEntry* const entry = index->Find(names[i], &hint);
+    if (entry == nullptr) return KeyNotFound(names[i], prefix_);
+    WEIR_RETURN_IF_ERROR(found(i, entry->dtype, entry->shape));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the tensor is read together with its neighbours: its bytes are its elements, and few.
+bool BundleReader::IsSmall(const BundleEntry& entry) const {
+  return entry.slices.empty() && entry.size <= kSmall && !header_.big_endian &&
+         IsPlain(entry.dtype) &&
+         entry.size / static_cast<int64_t>(ElementSize(entry.dtype)) == entry.shape.num_elements();
+}
+
+void BundleReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool,
+                            Take take) {
+  const BundleIndex* const index = WholeIndex(names.size());
+  std::vector<Neighbour> small;
+  std::vector<size_t> others;
+  size_t hint = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const BundleEntry* const entry = index != nullptr ? index->Find(names[i], &hint) : nullptr;
+    if (entry != nullptr && IsSmall(*entry)) {
+      small.push_back({i, names[i], entry});
+    } else {
+      others.push_back(i);
+    }
+  }
+  const auto lies_before = [](const Neighbour& a, const Neighbour& b) {
+    return std::tie(a.entry->shard, a.entry->offset) < std::tie(b.entry->shard, b.entry->offset);
+  };
+  if (!std::is_sorted(small.begin(), small.end(), lies_before))
+    std::sort(small.begin(), small.end(), lies_before);
+  const std::vector<Run> runs = FindRuns(small);
+  const int num_runs = static_cast<int>(runs.size());
+  pool.ForEach(num_runs + static_cast<int>(others.size()), [&](int i) {
+    if (i < num_runs) return ReadRun(runs[i], take);
+    const size_t number = others[i - num_runs];
+    TakeOne(*this, names[number], number, take);
+  });
+}
+
+// Cuts what is sorted by place wherever another file or a gap comes, or enough is together. Entries
+// may overlap (in a damaged index): then what is read is still no more than that.
+std::vector<BundleReader::Run> BundleReader::FindRuns(absl::Span<const Neighbour> tensors) {
+  std::vector<Run> runs;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const BundleEntry& entry = *tensors[i].entry;
+    if (!runs.empty() && runs.back().shard == entry.shard) {
+      Run& run = runs.back();
+      const int64_t end = std::max(run.end, entry.offset + entry.size);
+      if (entry.offset - run.end <= kGap && end - run.offset <= kRun) {
+        run.end = end;
+        run.tensors = absl::MakeConstSpan(run.tensors.data(), run.tensors.size() + 1);
+        continue;
+      }
+    }
+    runs.push_back({entry.shard, entry.offset, entry.offset + entry.size, tensors.subspan(i, 1)});
+  }
+  return runs;
+}
+
+// Where anything is wrong, each tensor is looked at by itself, and says what.
+void BundleReader::ReadRun(const Run& run, Take take) {
+  const absl::StatusOr<const ReadableFile*> file = DataFile(run.shard);
+  const bool is_there = file.ok() && static_cast<uint64_t>(run.end) <= (*file)->size();
+  absl::StatusOr<Tensor> room =
+      Tensor::Allocate(HostAllocator(), DT_UINT8, Shape({run.end - run.offset}));
+  const char* bytes = nullptr;
+  if (is_there && room.ok()) {
+    char* const out = static_cast<char*>(room->raw());
+    const auto offset = static_cast<uint64_t>(run.offset);
+    if ((*file)->Read(offset, room->num_bytes(), out).ok()) bytes = out;
+  }
+  for (const Neighbour& tensor : run.tensors) {
+    const BundleEntry& entry = *tensor.entry;
+    absl::string_view own;
+    if (bytes != nullptr)
+      own = {bytes + (entry.offset - run.offset), static_cast<size_t>(entry.size)};
+    if (bytes != nullptr && MaskCrc32c(ExtendCrc32c(0, own)) == entry.crc) {
+      take(tensor.number, own);
+    } else {
+      TakeOne(*this, tensor.name, tensor.number, take);
+    }
+  }
+}
+
+}  // namespace internal
+}  // namespace weir
