@@ -126,6 +126,38 @@ TEST_F(FuseElementwise, ArgumentsOfOtherShapesAreRepeated) {
   EXPECT_THAT(OpsFor({z * x}), ElementsAre(Pair("_FusedElementwise", 2)));
 }
 
+// A gradient that is spread out is never a tensor: a region takes what it was before, and so do all.
+TEST_F(FuseElementwise, WhatIsOnlyRepeatedIsAnArgument) {
+  const Output x = Input({64, 48}), rows = Input({64, 1}), one = Input({1, 1});
+  const Output spread = Tile(rows, {1, 48});
+  EXPECT_THAT(OpsFor({spread * x}), ElementsAre(Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({Square(spread * x), Cumsum(spread - x, Const(g_, 0))}),
+              ElementsAre(Pair("Cumsum", 1), Pair("_FusedElementwise", 2)));
+  const Output everywhere = BroadcastTo(one, {64, 48});
+  EXPECT_THAT(OpsFor({everywhere * x + spread}), ElementsAre(Pair("_FusedElementwise", 1)));
+  // One argument has the shape of the result.
+  EXPECT_THAT(OpsFor({everywhere * spread}),
+              ElementsAre(Pair("BroadcastTo", 1), Pair("_FusedElementwise", 1)));
+  // Others need it as a tensor.
+  EXPECT_THAT(OpsFor({spread * x, spread}),
+              ElementsAre(Pair("Tile", 1), Pair("_FusedElementwise", 1)));
+  // It repeats more than single elements.
+  EXPECT_THAT(OpsFor({Square(Tile(Input({32, 1}), {2, 48}) * x)}),
+              ElementsAre(Pair("Tile", 1), Pair("_FusedElementwise", 1)));
+  // The mean's gradient, as it is in every training step.
+  const Output loss = ReduceMean(Square(x));
+  EXPECT_EQ(OpsFor({Gradients({loss}, {x})[0].dense()}).count("Tile"), 0u);
+}
+
+TEST_F(FuseElementwise, TwoTermsOfAddNAreASum) {
+  for (const DataType dtype : {DT_FLOAT, DT_HALF, DT_INT64}) {
+    const Output x = Input({33, 65}, dtype), y = Input({33, 65}, dtype);
+    EXPECT_THAT(OpsFor({AddN({Square(x), y}) * x}), ElementsAre(Pair("_FusedElementwise", 1)));
+  }
+  const Output x = Input({33, 65});
+  EXPECT_THAT(OpsFor({-AddN({Square(x), x, Square(-x)})}), Contains(Pair("AddN", 1)));
+}
+
 TEST_F(FuseElementwise, ABiasIsASum) {
   const Output x = Input({64, 32}), b = Input({32});
   EXPECT_THAT(OpsFor({Tanh(BiasAdd(Square(x), b))}), ElementsAre(Pair("_FusedElementwise", 1)));
