@@ -341,10 +341,10 @@ absl::Status NodeBuilder::SetName(Node* node) const {
     return InvalidArgument("'", name, "' is not a valid node name: it must match ",
                            "[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
   }
-  node->name_ = HasFinalName() ? name : graph_.UniqueName(name, /*mark=*/false);
-  if (graph_.FindNode(node->name_) != nullptr) {
-    return InvalidArgument("Duplicate node name in graph: '", node->name_, "'");
+  if (HasFinalName() && graph_.FindNode(name) != nullptr) {
+    return InvalidArgument("Duplicate node name in graph: '", name, "'");
   }
+  node->name_ = HasFinalName() ? name : graph_.UniqueName(name, /*mark=*/false);
   return absl::OkStatus();
 }
 

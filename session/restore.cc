@@ -144,17 +144,24 @@ class Restoring {
   }
 
  private:
-  // What the reading nodes take, in the order of their inputs.
+  // What the reading nodes take, in the order of their inputs. A step is run even if constants say
+  // it all: it refuses if the session is closed, or its graph not what it was.
   absl::Status FetchInputs() {
     Outputs fetches;
+    std::vector<Operation> targets;
     for (const Node* node : plan_.readers) {
       for (const Output& input : node->inputs()) {
-        if (input != filename_ && ConstantOf(input) == nullptr) fetches.push_back(input);
+        if (input == filename_) continue;
+        if (ConstantOf(input) == nullptr) {
+          fetches.push_back(input);
+        } else if (targets.empty()) {
+          targets.emplace_back(input);
+        }
       }
     }
     Tensors fetched;
-    if (!fetches.empty()) {
-      WEIR_ASSIGN_OR_RETURN(fetched, session_.Run({{filename_, path_}}, fetches));
+    if (!fetches.empty() || !targets.empty()) {
+      WEIR_ASSIGN_OR_RETURN(fetched, session_.Run({{filename_, path_}}, fetches, targets));
     }
     size_t next = 0;
     for (const Node* node : plan_.readers) {

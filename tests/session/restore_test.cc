@@ -375,6 +375,16 @@ TEST_P(RestoreMany, AGraphThatWasChangedIsFollowedAnew) {
               ::testing::AnyOf(::testing::ElementsAre(4, 4), ::testing::ElementsAre(0, 0.5)));
 }
 
+TEST_P(RestoreMany, AClosedSessionIsLeftAlone) {
+  ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  Change(*session_);
+  session_->Close();
+  const absl::Status status = saver_->Restore(*session_, path_);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  const auto variable = session_->resources().Lookup<VariableState>("", "v7");
+  EXPECT_EQ(variable->value().data<float>()[0], -1);
+}
+
 TEST_P(RestoreMany, SaversOfOneSessionDoNotDisturbEachOther) {
   const Saver other = *Saver::Create(g_, {.variables = {{variables_[7]}}, .name = "other"});
   for (int i = 0; i < 3; ++i) {
