@@ -1,6 +1,7 @@
 #include "weir/kernels/gemm.h"
 
 #include <algorithm>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm.cc"
@@ -31,6 +32,8 @@ bool RowsCollide(const Matrix& a) { return kMostTileRows > 8 && a.row % 512 == 0
 constexpr int64_t kFewColumns = 64;
 // Besides a block's elements there are some between two rows.
 constexpr int64_t kGap = 16;
+// Columns of A that are asked for before they are copied.
+constexpr int64_t kColumnsAhead = 8;
 int64_t BlockFloats(const Matrix& a, int64_t rows, int64_t depth) {
   if (a.column == 1 && !RowsCollide(a)) return 0;
   return std::min(rows, kRows) * (std::min(depth, kDepth) + kGap);
@@ -89,13 +92,26 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
   }
 }
 
-// A's block in groups of the rows of a tile: [group, depth, rows of the group].
+// A's block in groups of the rows of a tile: [group, depth, rows of the group]. A column of the
+// block is read from end to end while its lines are there: columns may lie a page apart. Groups have
+// a gap between them (to_row is more than depth), or they would share a few places of the cache.
 void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, int64_t blocks,
-              float* to) {
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t first = rows * b / blocks, height = rows * (b + 1) / blocks - first;
-    for (int64_t k = 0; k < depth; ++k, to += height) {
-      for (int64_t r = 0; r < height; ++r) to[r] = from[k * column + first + r];
+              int64_t to_row, float* to) {
+  for (int64_t k = 0; k < depth; ++k, from += column) {
+    if (k + kColumnsAhead < depth) {
+      const float* const ahead = from + kColumnsAhead * column;
+      for (int64_t r = 0; r < rows; r += 16) __builtin_prefetch(ahead + r);
+    }
+    int64_t first = 0;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t end = rows * (b + 1) / blocks, height = end - first;
+      float* const group = to + first * to_row + k * height;
+      if (height == kMostTileRows) {
+        std::memcpy(group, from + first, kMostTileRows * sizeof(float));
+      } else {
+        for (int64_t r = 0; r < height; ++r) group[r] = from[first + r];
+      }
+      first = end;
     }
   }
 }
@@ -111,7 +127,7 @@ HWY_INLINE void MultiplyBlock(const float* a, int64_t a_row, int64_t rows, int64
     const int64_t n = std::min(width, columns - j);
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t first = rows * b / blocks, height = rows * (b + 1) / blocks - first;
-      const float* const from = kAlongRows ? a + first * a_row : a + first * depth;
+      const float* const from = a + first * a_row;
       float* const to = c + first * c_row + j;
       if (n == width) {
         MultiplyRows<kAlongRows, kAdds>(height, from, a_row, height, packed, depth, to, c_row);
@@ -139,7 +155,9 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed,
       const bool straight = a.column == 1;
       int64_t a_row = a.row;
       if (!straight) {
-        PackRows(from, a.column, high, deep, (high + kMostTileRows - 1) / kMostTileRows, scratch);
+        a_row = deep + kGap;
+        PackRows(from, a.column, high, deep, (high + kMostTileRows - 1) / kMostTileRows, a_row,
+                 scratch);
         from = scratch;
       } else if (columns >= kFewColumns && RowsCollide(a)) {
         a_row = deep + kGap;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
