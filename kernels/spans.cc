@@ -267,10 +267,11 @@ struct BinaryKernel {
   }
 };
 
-// An op without the attribute T has one type only.
 // What a graph says of the types that the op takes, and of the one that it gives where it may say
-// that too (ComplexAbs).
+// that too (ComplexAbs). An op without the attribute T has one type only, bool. No other op is
+// looked up, lest its family be made for an op that no graph has.
 TypeConstraints ConstraintsFor(const std::string& op, DataType type, size_t out_size) {
+  if (type != DT_BOOL && ElementSize(type) == out_size) return {{"T", type}};
   const OpSpec* const spec = BuiltinOps().Find(op);
   if (spec != nullptr && spec->FindAttr("T") == nullptr) return {};
   const AttrSpec* const out = spec == nullptr ? nullptr : spec->FindAttr("Tout");
