@@ -137,7 +137,7 @@ TEST_F(FuseElementwise, WhatIsOnlyRepeatedIsAnArgument) {
   EXPECT_THAT(OpsFor({everywhere * x + spread}), ElementsAre(Pair("_FusedElementwise", 1)));
   // One argument has the shape of the result.
   EXPECT_THAT(OpsFor({everywhere * spread}),
-              ElementsAre(Pair("BroadcastTo", 1), Pair("_FusedElementwise", 1)));
+              ElementsAre(Pair("Tile", 1), Pair("_FusedElementwise", 1)));
   // Others need it as a tensor.
   EXPECT_THAT(OpsFor({spread * x, spread}),
               ElementsAre(Pair("Tile", 1), Pair("_FusedElementwise", 1)));
