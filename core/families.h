@@ -1,6 +1,7 @@
 #ifndef WEIR_CORE_FAMILIES_H_
 #define WEIR_CORE_FAMILIES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -63,9 +64,11 @@ class Families {
   // The family at this position.
   const Registry& Of(size_t family) const {
     Made& made = made_[family];
+    if (const Registry* ready = made.ready.load(std::memory_order_acquire)) return *ready;
     std::call_once(made.once, [&] {
       made.registry = std::make_unique<Registry>();
       families_[family](made.registry.get());
+      made.ready.store(made.registry.get(), std::memory_order_release);
     });
     return *made.registry;
   }
@@ -78,6 +81,7 @@ class Families {
 
  private:
   struct Made {
+    std::atomic<const Registry*> ready{nullptr};  // `once` takes longer to ask
     std::once_flag once;
     std::unique_ptr<Registry> registry;
   };

@@ -222,7 +222,8 @@ bool Satisfies(const Node& node, const TypeConstraints& constraints) {
 const KernelDef* KernelRegistry::Find(const Node& node, Place place) const {
   const absl::string_view op =
       node.op().is_function() ? absl::string_view("PartitionedCall") : node.op_name();
-  if (const auto it = kernels_.find(op); it != kernels_.end()) {
+  const auto it = kernels_.empty() ? kernels_.end() : kernels_.find(op);  // hashes the name
+  if (it != kernels_.end()) {
     for (const auto& def : it->second) {
       if (def->place == place && Satisfies(node, def->constraints)) return def.get();
     }

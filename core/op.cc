@@ -246,7 +246,8 @@ void OpRegistry::Add(OpSpec spec) {
 }
 
 const OpSpec* OpRegistry::Find(absl::string_view name) const {
-  if (const auto it = ops_.find(name); it != ops_.end()) return it->second.get();
+  const auto it = ops_.empty() ? ops_.end() : ops_.find(name);  // hashes the name
+  if (it != ops_.end()) return it->second.get();
   const OpSpec* found = nullptr;
   if (families_ != nullptr) {
     families_->With(name, [&](const OpRegistry& family) {
