@@ -36,7 +36,7 @@ struct FamilyIndex {
 };
 
 // The records of a registry that are made when they are first asked for. They come in families, a
-// function each. So a process that runs a small graph makes a dozen families of two hundred: its
+// function each. So a process that runs a small graph makes a dozen families of 150: its
 // start would be little else otherwise, in time and in pages of code that are touched once.
 //
 // Thread-safe. A family must not look up ops of its own registry while it is made.
