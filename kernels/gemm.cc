@@ -93,8 +93,9 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
 }
 
 // A's block in groups of the rows of a tile: [group, depth, rows of the group]. A column of the
-// block is read from end to end while its lines are there: columns may lie a page apart. Groups have
-// a gap between them (to_row is more than depth), or they would share a few places of the cache.
+// block is read from end to end while its lines are there: columns may lie a page apart. Groups
+// have a gap between them (to_row is more than depth), or they would share a few places of the
+// cache.
 void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, int64_t blocks,
               int64_t to_row, float* to) {
   for (int64_t k = 0; k < depth; ++k, from += column) {

@@ -126,7 +126,8 @@ TEST_F(FuseElementwise, ArgumentsOfOtherShapesAreRepeated) {
   EXPECT_THAT(OpsFor({z * x}), ElementsAre(Pair("_FusedElementwise", 2)));
 }
 
-// A gradient that is spread out is never a tensor: a region takes what it was before, and so do all.
+// A gradient that is spread out is never a tensor: a region takes what it was before, and so do
+// all.
 TEST_F(FuseElementwise, WhatIsOnlyRepeatedIsAnArgument) {
   const Output x = Input({64, 48}), rows = Input({64, 1}), one = Input({1, 1});
   const Output spread = Tile(rows, {1, 48});

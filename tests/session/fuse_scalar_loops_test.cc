@@ -76,13 +76,17 @@ TEST_F(FuseScalarLoops, CountsAndComputes) {
 
 TEST_F(FuseScalarLoops, VariablesOfAllTypesChangePlaces) {
   const Output n = Feed(int64_t{7});
-  const Outputs out = WhileLoop(
-      [&](const Outputs& v) { return LogicalAnd(v[0] < n, LogicalNot(v[5])); },
-      [](const Outputs& v) {
-        return Outputs{v[0] + int64_t{1}, v[2], v[1] + v[2], Cast(v[0], DT_DOUBLE) * Sqrt(v[3]),
-                       v[4] + Cast(v[0], DT_INT32), Greater(v[3], Const(v[3].graph(), 1e6))};
-      },
-      {Const(g_, int64_t{0}), Feed(1.f), Feed(2.f), Feed(3.0), Feed(4), Feed(false)});
+  const Outputs out =
+      WhileLoop([&](const Outputs& v) { return LogicalAnd(v[0] < n, LogicalNot(v[5])); },
+                [](const Outputs& v) {
+                  return Outputs{v[0] + int64_t{1},
+                                 v[2],
+                                 v[1] + v[2],
+                                 Cast(v[0], DT_DOUBLE) * Sqrt(v[3]),
+                                 v[4] + Cast(v[0], DT_INT32),
+                                 Greater(v[3], Const(v[3].graph(), 1e6))};
+                },
+                {Const(g_, int64_t{0}), Feed(1.f), Feed(2.f), Feed(3.0), Feed(4), Feed(false)});
   EXPECT_TRUE(IsFused(out));
 }
 
@@ -104,12 +108,12 @@ TEST_F(FuseScalarLoops, LoopsInLoopsFromTheInsideOut) {
   const auto below = [&](const Outputs& v) { return v[0] < n; };
   const Outputs out = WhileLoop(below,
                                 [&](const Outputs& v) {
-                                  const Outputs inner = WhileLoop(below,
-                                                                  [](const Outputs& w) {
-                                                                    return Outputs{w[0] + 1,
-                                                                                   w[1] * 1.25f};
-                                                                  },
-                                                                  {v[0], v[1]});
+                                  const Outputs inner =
+                                      WhileLoop(below,
+                                                [](const Outputs& w) {
+                                                  return Outputs{w[0] + 1, w[1] * 1.25f};
+                                                },
+                                                {v[0], v[1]});
                                   return Outputs{v[0] + 1, inner[1] - Cast(v[0], DT_FLOAT)};
                                 },
                                 {Const(g_, 0), Feed(1.f)});
@@ -123,17 +127,16 @@ TEST_F(FuseScalarLoops, OneLoopTakesWhatAnotherLeaves) {
   const Outputs first = WhileLoop(below, grow, {Const(g_, 0), Feed(1.f)});
   const Outputs second = WhileLoop([&](const Outputs& v) { return v[1] < first[1] * 100.f; }, grow,
                                    {first[0], first[1]});
-  EXPECT_THAT(OpsFor({first[1], second[0], second[1]}),
-              Contains(testing::Pair("_ScalarLoop", 2)));
+  EXPECT_THAT(OpsFor({first[1], second[0], second[1]}), Contains(testing::Pair("_ScalarLoop", 2)));
 }
 
 TEST_F(FuseScalarLoops, VariablesAreReadBefore) {
   const Variable start = GetVariable(g_, "start", {}, Constant(2.0));
   init_ = GlobalVariablesInitializer(g_);
   const Output limit = Feed(50.f);
-  const Outputs out = WhileLoop([&](const Outputs& v) { return v[0] < limit; },
-                                [&](const Outputs& v) { return Outputs{v[0] * 1.75f}; },
-                                {start.value()});
+  const Outputs out =
+      WhileLoop([&](const Outputs& v) { return v[0] < limit; },
+                [&](const Outputs& v) { return Outputs{v[0] * 1.75f}; }, {start.value()});
   EXPECT_TRUE(IsFused(out));
 }
 
@@ -177,8 +180,9 @@ TEST_F(FuseScalarLoops, EndsWhenTheStepIsOver) {
   const Output y = WhileLoop([&](const Outputs& v) { return v[0] < limit; },
                              [](const Outputs& v) { return Outputs{v[0] * 0.5f}; }, {x})[0];
   Session session = *Session::Create(g_);
-  EXPECT_EQ(session.Run(feeds_, {y}, {}, {.timeout = std::chrono::milliseconds(50)}).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(
+      session.Run(feeds_, {y}, {}, {.timeout = std::chrono::milliseconds(50)}).status().code(),
+      absl::StatusCode::kDeadlineExceeded);
   Cancellation cancellation;
   std::thread canceller([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
