@@ -98,6 +98,8 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
 // cache.
 void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, int64_t blocks,
               int64_t to_row, float* to) {
+  int64_t ends[kRows];  // of groups
+  for (int64_t b = 0; b < blocks; ++b) ends[b] = rows * (b + 1) / blocks;
   for (int64_t k = 0; k < depth; ++k, from += column) {
     if (k + kColumnsAhead < depth) {
       const float* const ahead = from + kColumnsAhead * column;
@@ -105,14 +107,14 @@ void PackRows(const float* from, int64_t column, int64_t rows, int64_t depth, in
     }
     int64_t first = 0;
     for (int64_t b = 0; b < blocks; ++b) {
-      const int64_t end = rows * (b + 1) / blocks, height = end - first;
+      const int64_t height = ends[b] - first;
       float* const group = to + first * to_row + k * height;
       if (height == kMostTileRows) {
         std::memcpy(group, from + first, kMostTileRows * sizeof(float));
       } else {
         for (int64_t r = 0; r < height; ++r) group[r] = from[first + r];
       }
-      first = end;
+      first = ends[b];
     }
   }
 }
