@@ -30,6 +30,7 @@ class ScalarLoopFusion : public Fusion {
   using Fusion::Fusion;
 
   absl::Status Run() {
+    FindMembers();
     bool changed = false;
     for (int l = static_cast<int>(plan_.loops.size()) - 1; l >= 0; --l) {
       if (plan_.loops[l].is_raised()) changed |= Fuse(l);
@@ -49,6 +50,15 @@ class ScalarLoopFusion : public Fusion {
     Few waits_for;  // what the Enters wait for
   };
 
+  void FindMembers() {
+    members_.resize(plan_.loops.size());
+    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.loop >= 0) members_[n.loop].push_back(i);
+      if (n.value_loop >= 0 && n.value_loop != n.loop) members_[n.value_loop].push_back(i);
+    }
+  }
+
   bool IsIn(int node, int loop) const {
     return plan_.nodes[node].loop == loop || plan_.nodes[node].value_loop == loop;
   }
@@ -67,7 +77,7 @@ class ScalarLoopFusion : public Fusion {
   // False if something of the loop is no part of such a node.
   bool Collect(int l, Parts* parts) const {
     Few body;
-    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
+    for (const int i : members_[l]) {
       const PlanNode& n = plan_.nodes[i];
       if (n.removed || n.is_constant(0) || !IsIn(i, l)) continue;
       if (n.value_loop == l && n.is_enter()) {
@@ -223,6 +233,8 @@ class ScalarLoopFusion : public Fusion {
     loop.condition = -1;
     return true;
   }
+
+  std::vector<std::vector<int>> members_;  // by loop, with its Enters, before anything is fused
 };
 
 }  // namespace
