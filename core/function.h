@@ -8,6 +8,8 @@
 // runs.
 namespace weir {
 
+struct FunctionBody;
+
 // A function with values for its attributes. Lives as long as its session; callable by several
 // steps at once, and by itself.
 class Function {
@@ -31,6 +33,10 @@ class Functions {
   // INVALID_ARGUMENT if there is no such function, or if it makes no graph. The name
   // "SymbolicGradient" with the attribute `f` is the gradient of f.
   virtual absl::StatusOr<Function*> Find(const FunctionRef& function) = 0;
+  // The function as a graph, for who runs its nodes himself: InstantiateFunction
+  // (function_library.h). The nodes of a gradient have no prefix.
+  virtual absl::StatusOr<FunctionBody> MakeBody(const FunctionRef& function,
+                                                absl::string_view prefix) = 0;
   // INVALID_ARGUMENT if `name` is no device of the session.
   virtual absl::Status CheckDevice(absl::string_view name) const = 0;
 };

@@ -32,8 +32,8 @@ struct Source {
 class Instantiation {
  public:
   Instantiation(const std::shared_ptr<const FunctionLibrary>& library, const FunctionRef& function,
-                const OpRegistry& ops, const GraphVersions& versions)
-      : library_(library), function_(function), ops_(ops), versions_(versions) {}
+                const OpRegistry& ops, const GraphVersions& versions, absl::string_view prefix)
+      : library_(library), function_(function), ops_(ops), versions_(versions), prefix_(prefix) {}
 
   absl::StatusOr<FunctionBody> Run() {
     def_ = library_ == nullptr ? nullptr : library_->FindDef(function_.name);
@@ -63,8 +63,10 @@ class Instantiation {
     body_.name = function_.name;
     body_.graph = std::make_unique<Graph>(ops_);
     body_.graph->set_functions(library_);
-    WEIR_RETURN_IF_ERROR(ImportGraphDef(*body_.graph, graph_def_).status());
-    for (const std::string& arg : arg_names_) body_.args.emplace_back(body_.graph->FindNode(arg));
+    WEIR_RETURN_IF_ERROR(
+        ImportGraphDef(*body_.graph, graph_def_, {.prefix = std::string(prefix_)}).status());
+    for (const std::string& arg : arg_names_)
+      body_.args.emplace_back(body_.graph->FindNode(InGraph(arg)));
     WEIR_RETURN_IF_ERROR(FindResults());
     WEIR_RETURN_IF_ERROR(FindEffects());
     return std::move(body_);
@@ -215,6 +217,10 @@ class Instantiation {
     list->erase(std::remove_if(list->begin(), list->end(), foreign), list->end());
   }
 
+  std::string InGraph(absl::string_view name) const {
+    return prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, "/", name);
+  }
+
   absl::Status FindResults() {
     WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
                           ArgTypes(*op_, op_->outputs(), attrs_, kMaxNodeArity));
@@ -230,7 +236,7 @@ class Instantiation {
                                " tensors instead of ", ArgLength(arg, attrs_));
       }
       for (const std::string& tensor : *tensors) {
-        WEIR_ASSIGN_OR_RETURN(const Output value, body_.graph->FindOutput(tensor));
+        WEIR_ASSIGN_OR_RETURN(const Output value, body_.graph->FindOutput(InGraph(tensor)));
         const DataType wanted = BaseType(types[body_.results.size()]);
         if (value.dtype() != wanted) {
           return InvalidArgument("Return value '", arg.name, "' is ", DataTypeName(value.dtype()),
@@ -245,7 +251,7 @@ class Instantiation {
   absl::Status FindEffects() {
     absl::flat_hash_set<const Node*> listed;
     for (const auto& [name, node_name] : def_->control_ret()) {
-      Node* node = body_.graph->FindNode(node_name);
+      Node* node = body_.graph->FindNode(InGraph(node_name));
       if (node == nullptr)
         return InvalidArgument("Control return '", name, "' names no node: '", node_name, "'");
       if (listed.insert(node).second) body_.effects.emplace_back(node);
@@ -265,6 +271,7 @@ class Instantiation {
   const FunctionRef& function_;
   const OpRegistry& ops_;
   const GraphVersions& versions_;
+  const absl::string_view prefix_;
   const proto::FunctionDef* def_ = nullptr;
   const OpSpec* op_ = nullptr;
   AttrMap attrs_;
@@ -281,8 +288,8 @@ class Instantiation {
 
 absl::StatusOr<FunctionBody> InstantiateFunction(
     const std::shared_ptr<const FunctionLibrary>& library, const FunctionRef& function,
-    const OpRegistry& ops, const GraphVersions& versions) {
-  return Instantiation(library, function, ops, versions).Run();
+    const OpRegistry& ops, const GraphVersions& versions, absl::string_view prefix) {
+  return Instantiation(library, function, ops, versions, prefix).Run();
 }
 
 }  // namespace weir

@@ -56,10 +56,11 @@ struct FunctionBody {
 // Replaces attributes of the signature by the values in `function`, and names by edges. The graph
 // shares `library`. INVALID_ARGUMENT for an unknown function, and (with the function's and the
 // node's name) for attributes without a value, inputs and results that name nothing or are of
-// another type; else the errors of ImportGraphDef.
+// another type; else the errors of ImportGraphDef. Names are put behind `prefix` and a '/', if
+// there is one.
 absl::StatusOr<FunctionBody> InstantiateFunction(
     const std::shared_ptr<const FunctionLibrary>& library, const FunctionRef& function,
-    const OpRegistry& ops, const GraphVersions& versions);
+    const OpRegistry& ops, const GraphVersions& versions, absl::string_view prefix = "");
 
 // Text that is the same for equal functions with equal attributes, and only for these.
 std::string FunctionKey(const FunctionRef& function);

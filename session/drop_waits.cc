@@ -12,12 +12,12 @@
 // node that is waited for, and every one that waits, is kept from joining others (fusion.h).
 //
 // What can be told from outside about the order of a step is the order of its effects, reads of
-// variables among them. When a node runs that only computes cannot be told; an edge to it matters
-// for what comes before it and after it: effects that end before the edge's source come before the
-// effects that wait for its target. So for each node the set of effects is found that end before it
-// begins, along all edges. An edge that a computing node waits by, and that adds nothing to what
-// its other edges bring, is dropped: all sets stay what they are, and with them the order of any
-// two effects.
+// variables among them if there are others. When a node runs that only computes cannot be told; an
+// edge to it matters for what comes before it and after it: effects that end before the edge's
+// source come before the effects that wait for its target. So for each node the set of effects is
+// found that end before it begins, along all edges. An edge that a computing node waits by, and
+// that adds nothing to what its other edges bring, is dropped: all sets stay what they are, and
+// with them the order of any two effects.
 //
 // Who uses a value of a loop outside of it waits for all of the loop, which counts as an effect.
 // Within a loop an iteration begins when the one before it has ended, so that the sets need not
@@ -33,10 +33,12 @@ namespace {
 // The sets are bits, 32 MB of them at most: a hundred thousand nodes may have 2,600 effects.
 constexpr size_t kMostBytes = size_t{32} << 20;
 
-// It may be told when it runs.
-bool IsMoment(const PlanNode& n) {
+bool IsRead(const PlanNode& n) { return n.kind == PlanNode::Kind::kRead || n.Is("ReadVariableOp"); }
+
+// It may be told when it runs. `reads_count`: a read's moment matters.
+bool IsMoment(const PlanNode& n, bool reads_count) {
   if (n.is_exit()) return true;
-  if (n.kind == PlanNode::Kind::kRead) return true;
+  if (IsRead(n)) return reads_count;
   if (n.kind != PlanNode::Kind::kOp || n.is_constant(0)) return false;
   if (n.Is("VarHandleOp")) return false;
   if (n.Is("NoOp", "ControlTrigger")) return n.may_be_dead;
@@ -84,8 +86,9 @@ class Waits {
   // A bit for each moment, then one for each loop. False if there would be too many.
   bool NumberMoments() {
     bit_of_.assign(count_, -1);
+    const bool reads_count = absl::c_any_of(plan_.nodes, HasEffect);
     for (size_t i = 0; i < count_; ++i) {
-      if (!IsMoment(plan_.nodes[i])) continue;
+      if (!IsMoment(plan_.nodes[i], reads_count)) continue;
       bit_of_[i] = static_cast<int>(moments_.size());
       moments_.push_back(static_cast<int>(i));
     }

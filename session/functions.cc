@@ -173,13 +173,24 @@ SessionFunctions::~SessionFunctions() = default;
 absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
   const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex_);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (env_.graph.functions() != of_graph_) {
-    of_graph_ = env_.graph.functions();
-    WEIR_RETURN_IF_ERROR(TakeLibrary(of_graph_));
-  }
+  WEIR_RETURN_IF_ERROR(TakeLibraryOfGraph());
   WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
   if (!body->knows_whether_it_waits()) body->set_may_wait(Waits(*body));
   return body;
+}
+
+absl::StatusOr<FunctionBody> SessionFunctions::MakeBody(const FunctionRef& function,
+                                                        absl::string_view prefix) {
+  const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  WEIR_RETURN_IF_ERROR(TakeLibraryOfGraph());
+  return Instantiate(Normalized(function), prefix);
+}
+
+absl::Status SessionFunctions::TakeLibraryOfGraph() {
+  if (env_.graph.functions() == of_graph_) return absl::OkStatus();
+  of_graph_ = env_.graph.functions();
+  return TakeLibrary(of_graph_);
 }
 
 // Only with the attributes that its signature has: nodes that call a function have others too.
@@ -206,10 +217,11 @@ absl::StatusOr<SessionFunctions::Body*> SessionFunctions::FindBody(const Functio
   return (bodies_[key] = std::make_unique<Body>(std::move(body), env_, this)).get();
 }
 
-absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const FunctionRef& function) {
+absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const FunctionRef& function,
+                                                           absl::string_view prefix) {
   const Graph& graph = env_.graph;
   if (function.name != kSymbolicGradient)
-    return InstantiateFunction(library_, function, graph.ops(), graph.versions());
+    return InstantiateFunction(library_, function, graph.ops(), graph.versions(), prefix);
   const auto attr = [&](absl::string_view name) -> const AttrValue* {
     if (function.attrs == nullptr) return nullptr;
     const auto it = function.attrs->find(name);

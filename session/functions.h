@@ -22,6 +22,8 @@ class SessionFunctions final : public Functions {
   ~SessionFunctions() override;
 
   absl::StatusOr<Function*> Find(const FunctionRef& function) override;
+  absl::StatusOr<FunctionBody> MakeBody(const FunctionRef& function,
+                                        absl::string_view prefix) override;
   absl::Status CheckDevice(absl::string_view name) const override;
   // As PreparedStep::Forget, for all bodies.
   void Forget();
@@ -30,7 +32,9 @@ class SessionFunctions final : public Functions {
   class Body;
   absl::StatusOr<Body*> FindBody(const FunctionRef& function);
   FunctionRef Normalized(const FunctionRef& function) const;
-  absl::StatusOr<FunctionBody> Instantiate(const FunctionRef& function);
+  absl::StatusOr<FunctionBody> Instantiate(const FunctionRef& function,
+                                           absl::string_view prefix = "");
+  absl::Status TakeLibraryOfGraph();
   absl::Status TakeLibrary(const std::shared_ptr<const FunctionLibrary>& library);
   bool Waits(Body& body);
 

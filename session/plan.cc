@@ -16,6 +16,7 @@ absl::Status CheckOptimisations(const std::set<std::string>& names) {
                                                  "fast_algorithms",
                                                  "fusion",
                                                  "in_place",
+                                                 "inlined_functions",
                                                  "lasting_values",
                                                  "memory_plan",
                                                  "needless_waits",
@@ -50,6 +51,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env) {
   if (env.enabled("raised_loops")) RaiseLoops(graph);
+  if (env.enabled("inlined_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   if (env.enabled("needless_waits")) DropWaits(graph);
   Simplify(graph, env);
@@ -68,7 +70,8 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
     WEIR_RETURN_IF_ERROR(FuseScalarLoops(graph, env));
     Fuse(graph, env);
   }
-  plan->made = graph.made;
+  plan->graphs = graph.graphs;
+  plan->graphs.push_back(graph.made);
   WEIR_RETURN_IF_ERROR(Schedule(std::move(graph), env, plan.get()));
   return std::unique_ptr<const Plan>(std::move(plan));
 }
@@ -110,6 +113,8 @@ void Renumber(PlanGraph& plan, const std::vector<int>& renumbered) {
 void DropRemoved(PlanGraph& plan) {
   std::vector<int> renumbered(plan.nodes.size(), -1);
   size_t kept = 0;
+  std::erase_if(plan.carries,
+                [&](const PlanGraph::Carry& c) { return plan.nodes[c.carry].removed; });
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     if (plan.nodes[i].removed) continue;
     renumbered[i] = static_cast<int>(kept);

@@ -26,7 +26,8 @@
 //   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
 //   FreeConstants      constants of a branch that are there anyway                    branches.cc
 //   -- what follows is done once for each set of feed shapes --
-//   RaiseLoops         while loops run as such, without the nodes that pass values  raise_loops.cc
+//   RaiseLoops         while loops run as such, without the nodes that pass values    raise_loops.cc
+//   InlineFunctions    functions become parts of the plan, their loops among them     inline_functions.cc
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   DropWaits          nobody waits where that orders nothing                         drop_waits.cc
 //   Simplify           one value for all that are equal                               simplify.cc
@@ -165,6 +166,8 @@ struct PlanGraph {
   bool writes_state = false;  // some node writes to a variable, or to what is used like one
   // The nodes that passes have made for this plan; null as long as there are none.
   std::shared_ptr<Graph> made;
+  // Those of functions whose nodes are in the plan.
+  std::vector<std::shared_ptr<const Graph>> graphs;
   std::vector<PlanValue> feeds;    // by feed; node -1 if nothing needs it
   std::vector<PlanValue> fetches;  // by fetch
   std::vector<int> targets;
@@ -245,6 +248,8 @@ void FindBranches(PlanGraph& plan);
 // `may_be_dead`, where whoever takes the constant is dead with the branch by another input.
 void FreeConstants(PlanGraph& plan);
 void RaiseLoops(PlanGraph& plan);
+// Puts functions that nodes call into the plan, those of While and StatelessWhile as raised loops.
+absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env);
 
 // A node of the runtime's own that passes a value of this type through ("_Read", "_Copy"); lives
 // for ever.
@@ -336,7 +341,8 @@ struct Task {
 class Plan {
  public:
   std::vector<Shape> feed_shapes;
-  std::shared_ptr<const Graph> made;  // has nodes of items
+  // Those that have nodes of items, besides the session's.
+  std::vector<std::shared_ptr<const Graph>> graphs;
   std::vector<Item> items;
   std::vector<Kernel::RunAsync> run_async;  // of the few items that have one
   std::vector<int32_t> indices;

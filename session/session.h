@@ -30,11 +30,12 @@ struct SessionOptions {
   // Optimisations by name that are not to be applied: "arithmetic_identities", "batch_slices"
   // (layers take one slice of a batch after the other), "common_subexpressions",
   // "constant_folding", "fast_algorithms" (of convolutions: Winograd's), "fusion", "in_place",
-  // "lasting_values" (what is computed from weights alone is computed once), "memory_plan",
-  // "needless_waits" (control edges that order no effects), "no_ops", "parallel_tasks",
-  // "raised_loops", "unused_values". Results do not depend on them, but for the rounding of filters
-  // that take up factors, and of sums that are fused, made of fewer rows (how many depends on the
-  // number of threads), or computed by such an algorithm.
+  // "inlined_functions" (what functions do is a part of the step that calls them), "lasting_values"
+  // (what is computed from weights alone is computed once), "memory_plan", "needless_waits"
+  // (control edges that order no effects), "no_ops", "parallel_tasks", "raised_loops",
+  // "unused_values". Results do not depend on them, but for the rounding of filters that take up
+  // factors, and of sums that are fused, made of fewer rows (how many depends on the number of
+  // threads), or computed by such an algorithm.
   std::set<std::string> disable;
   // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and

@@ -206,6 +206,8 @@ class Simplifier {
     if (Contains(kPassOn, op)) return n.inputs[i];
     if (op == "Cast" && n.node->input_type(0) == n.node->output_type(0)) return n.inputs[0];
     if (op == "AddN" && n.inputs.size() == 1) return n.inputs[0];
+    if (op == "ToBool" && n.node->input_type(0) == DT_BOOL && ShapeOf(n.inputs[0]) == Shape())
+      return n.inputs[0];
     if (Contains(kReshape, op) && KeepsShape(n, n.inputs[0])) return n.inputs[0];
     if (op == "Transpose") {
       const std::optional<std::vector<int64_t>> perm = Permutation(n);

@@ -77,6 +77,7 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
       {"constant_folding"},
       {"fast_algorithms"},
       {"in_place"},
+      {"inlined_functions"},
       {"lasting_values"},
       {"memory_plan"},
       {"needless_waits"},
@@ -86,8 +87,8 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
       {"raised_loops", "memory_plan"},
       {"unused_values"},
       {"arithmetic_identities", "common_subexpressions", "constant_folding", "in_place",
-       "memory_plan", "needless_waits", "no_ops", "parallel_tasks", "raised_loops",
-       "unused_values"}};
+       "inlined_functions", "memory_plan", "needless_waits", "no_ops", "parallel_tasks",
+       "raised_loops", "unused_values"}};
   ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
                    const std::vector<Tensors>& want) {
     // Fusion rounds otherwise; the others change no bit.

@@ -187,9 +187,10 @@ TEST_F(FunctionsTest, RecursionComputesAndEndsWithAnErrorWhereItIsEndless) {
   EXPECT_EQ(RunFloat(Call(g_, recurse, {Const(g_, 100.f)})[0]), 5050);
   const auto endless = Try(Call(g_, {"endless", nullptr}, {Const(g_, 1.f)}, "start"));
   EXPECT_EQ(endless.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(endless.status().message(),
-              AllOf(HasSubstr("'endless' seems to call itself without end"),
-                    HasSubstr("start/again/again/.../again"), HasSubstr("nested")));
+  EXPECT_THAT(
+      endless.status().message(),
+      AllOf(HasSubstr("'endless' seems to call itself without end"),
+            HasSubstr("start/again/again/"), HasSubstr("/.../again/"), HasSubstr("nested")));
   EXPECT_LT(endless.status().message().size(), 500);
 }
 

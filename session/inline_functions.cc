@@ -1,0 +1,396 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "weir/core/function.h"
+#include "weir/core/function_library.h"
+#include "weir/core/scope.h"
+#include "weir/session/effects.h"
+#include "weir/session/plan.h"
+
+// Calls of functions, and loops whose condition and body are functions, as TensorFlow 2 writes all
+// of its models, become a part of the plan: the nodes of the function stand where the call did, and
+// a While is a raised loop (raise_loops.cc). A call costs two steps' beginnings and ends, which an
+// iteration pays twice, and nothing that is done to graphs goes through it: here the shapes of
+// what goes in are known inside, values lie in one arena, a loop over scalars becomes one node, and
+// a profile tells what the time went to.
+//
+// A function is made into a plan by the passes that make the plan of a call (PreparePlan), and so
+// is what it calls, from the inside out. Of a call's plan the arguments are what the call was
+// given, and its users take the results. A loop has an Enter for each variable, the nodes of the
+// condition, a LoopCond, and the nodes of the body; the arguments of both are the variables, and
+// the body's results what these are next. A variable that the body hands on as it is needs no
+// Enter: it is the value that enters. Effects are run whatever is made of the results, as targets;
+// those and reads of variables wait for what the call waits for.
+//
+// Nodes are named as a call's errors name them, "caller/node". What stays a call:
+//
+//   * where it may be dead, being in a branch of old control flow, or where the function has such
+//     branches or loops that were not raised;
+//   * a function that has state by its nodes' names, which would be another state in each place;
+//   * a loop in which nothing changes, which is one of effects alone;
+//   * all of them where a session has accelerators, since the place of a resource that is given to
+//     a function is known when it is called;
+//   * a function in itself, and whatever is deeper or larger than the limits below;
+//   * branches (If, Case), and whatever is wrong, which is left for the call to say.
+namespace weir {
+
+namespace {
+
+constexpr size_t kDeepest = 16;       // calls and loops in one another
+constexpr size_t kMostNodes = 50000;  // of functions in one plan
+
+// A function as a plan, whose feeds are the arguments.
+struct Part {
+  struct Result {
+    int arg = -1;     // the argument that it is, or
+    PlanValue value;  // what it is in `plan`
+  };
+  PlanGraph plan;
+  std::vector<Result> results;
+};
+
+// How many nodes of functions a plan may still be given, and the functions that it is a part of.
+struct Room {
+  size_t nodes = kMostNodes;
+  std::vector<std::string> around;  // keys
+};
+
+bool IsLoop(const PlanNode& n) { return n.Is("While", "StatelessWhile"); }
+bool IsCall(const PlanNode& n) {
+  return n.Is("PartitionedCall", "StatefulPartitionedCall") ||
+         (n.kind == PlanNode::Kind::kOp && n.node->op().is_function());
+}
+
+// It is told from others of its kind by its name.
+bool HasStateByName(const Node& node) {
+  return node.op().stateful() && node.op().FindAttr("shared_name") != nullptr &&
+         node.attr_or<std::string>("shared_name", "").empty();
+}
+
+absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, Room* room);
+
+// The argument that a value is, perhaps handed on by Identities; -1 if it is none.
+int ArgOf(const PlanGraph& plan, PlanValue v) {
+  while (plan.nodes[v.node].Is("Identity") && plan.nodes[v.node].controls.empty())
+    v = plan.nodes[v.node].inputs[0];
+  const auto feed = absl::c_find(plan.feeds, v);
+  return feed == plan.feeds.end() ? -1 : static_cast<int>(feed - plan.feeds.begin());
+}
+
+// An error if the function is none, and nothing if it cannot be a part of a plan.
+absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionRef& ref,
+                                             const PlanEnvironment& env, Room* room) {
+  std::string key = FunctionKey(ref);
+  if (room->around.size() == kDeepest || absl::c_linear_search(room->around, key))
+    return std::nullopt;
+  WEIR_ASSIGN_OR_RETURN(FunctionBody function, env.functions->MakeBody(ref, caller.name()));
+  const auto& nodes = function.graph->nodes();
+  if (nodes.size() >= room->nodes) return std::nullopt;
+  room->nodes -= nodes.size() + 1;
+  const auto has_state_by_name = [](const auto& node) { return HasStateByName(*node); };
+  const auto same_type = [](const Output& arg, const Output& given) {
+    return arg.dtype() == BaseType(given.dtype());
+  };
+  if (absl::c_any_of(nodes, has_state_by_name) ||
+      !absl::c_equal(function.args, caller.inputs(), same_type)) {
+    return std::nullopt;
+  }
+  PlanRequest request{.feeds = function.args, .targets = function.effects};
+  Part part;
+  for (const Output& result : function.results) {
+    const auto arg = absl::c_find(function.args, result);
+    const bool is_arg = arg != function.args.end();
+    part.results.push_back(
+        {.arg = is_arg ? static_cast<int>(arg - function.args.begin()) : -1, .value = {}});
+    if (!is_arg) request.fetches.push_back(result);
+  }
+  Placement placement(*function.graph, env.kernels, env.devices, env.options);
+  const PlanEnvironment inner{*function.graph, env.kernels, env.devices, env.resources,
+                              env.pool,        env.options, placement,   env.functions};
+  WEIR_ASSIGN_OR_RETURN(part.plan, PreparePlan(request, inner));
+  if (env.enabled("raised_loops")) RaiseLoops(part.plan);
+  room->around.push_back(std::move(key));
+  const absl::Status status = InlineFunctions(part.plan, inner, room);
+  room->around.pop_back();
+  WEIR_RETURN_IF_ERROR(status);
+  for (size_t k = 0, next = 0; k < part.results.size(); ++k) {
+    Part::Result& result = part.results[k];
+    if (result.arg >= 0) continue;
+    result.value = part.plan.fetches[next++];
+    result.arg = ArgOf(part.plan, result.value);
+  }
+  part.plan.graphs.push_back(std::move(function.graph));
+  const bool is_regular =
+      absl::c_all_of(part.plan.loops, [](const PlanLoop& l) { return l.is_raised(); }) &&
+      absl::c_none_of(part.plan.nodes, [](const PlanNode& n) { return n.may_be_dead; });
+  return is_regular ? std::optional(std::move(part)) : std::nullopt;
+}
+
+class FunctionInliner {
+ public:
+  FunctionInliner(PlanGraph& plan, const PlanEnvironment& env, Room* room)
+      : plan_(plan), env_(env), room_(room) {}
+
+  void Run() {
+    std::vector<PlanNode> nodes = std::exchange(plan_.nodes, {});
+    const size_t num_loops = plan_.loops.size(), num_targets = plan_.targets.size(),
+                 num_carries = plan_.carries.size();
+    for (PlanNode& n : nodes) {
+      for (PlanValue& v : n.inputs) v = Moved(v);
+      for (int& control : n.controls) control = ends_[control];
+      if (!Inline(n)) ends_.push_back(Add(std::move(n)));
+    }
+    for (PlanValue& v : plan_.feeds) v = Moved(v);
+    for (PlanValue& v : plan_.fetches) v = Moved(v);
+    for (size_t i = 0; i < num_targets; ++i) plan_.targets[i] = ends_[plan_.targets[i]];
+    for (size_t i = 0; i < num_carries; ++i) {
+      PlanGraph::Carry& c = plan_.carries[i];
+      c = {ends_[c.carry], Moved(c.next)};
+    }
+    for (size_t l = 0; l < num_loops; ++l) {
+      PlanLoop& loop = plan_.loops[l];
+      if (loop.is_raised()) loop.condition = ends_[loop.condition];
+    }
+  }
+
+ private:
+  // What stands for a value of the plan as it was.
+  PlanValue Moved(const PlanValue& v) const {
+    if (v.node < 0) return v;
+    const auto result = results_.find({v.node, v.output});
+    return result == results_.end() ? PlanValue{ends_[v.node], v.output} : result->second;
+  }
+
+  int Add(PlanNode n) {
+    plan_.nodes.push_back(std::move(n));
+    return static_cast<int>(plan_.nodes.size()) - 1;
+  }
+
+  // False if it remains what it is.
+  bool Inline(const PlanNode& n) {
+    if (n.may_be_dead || (n.loop >= 0 && !plan_.loops[n.loop].is_raised())) return false;
+    if (IsLoop(n)) return env_.enabled("raised_loops") && InlineLoop(n);
+    return IsCall(n) && InlineCall(n);
+  }
+
+  DataType TypeOf(const PlanValue& v) const { return plan_.nodes[v.node].type(v.output); }
+  // Of a result of a part.
+  static DataType TypeOf(const Part& part, size_t k, const PlanNode& caller) {
+    const Part::Result& result = part.results[k];
+    return result.arg >= 0 ? BaseType(caller.node->input_type(result.arg))
+                           : part.plan.nodes[result.value.node].type(result.value.output);
+  }
+
+  void SetResult(size_t k, const PlanValue& value) {
+    results_[{static_cast<int>(ends_.size()), static_cast<int>(k)}] = value;
+  }
+
+  // ---- calls
+
+  bool InlineCall(const PlanNode& n) {
+    const FunctionRef ref =
+        n.node->op().is_function()
+            ? FunctionRef{n.node->op_name(), std::make_shared<AttrMap>(n.node->attrs())}
+            : n.node->attr<FunctionRef>("f");
+    absl::StatusOr<std::optional<Part>> callee = MakePart(*n.node, ref, env_, room_);
+    if (!callee.ok() || !*callee) return false;
+    Part& part = **callee;
+    const size_t num_results = part.results.size();
+    if (num_results != static_cast<size_t>(n.num_outputs())) return false;
+    for (size_t k = 0; k < num_results; ++k) {
+      if (TypeOf(part, k, n) != n.type(static_cast<int>(k))) return false;
+    }
+    const std::vector<PlanValue> args(n.inputs.begin(), n.inputs.end());
+    const Node* const group = NodeBuilder(made(), "NoOp").Name(n.node->name()).Build();
+    PlanNode end = Make(n, *group, n.loop);
+    end.in_body = n.in_body;
+    end.controls = n.controls;
+    for (const PlanValue& v : args) end.controls.push_back(v.node);
+    const std::vector<int> places =
+        Splice(part, args, {.loop = n.loop, .in_body = n.in_body, .controls = n.controls});
+    for (const int target : part.plan.targets) {
+      if (places[target] >= 0) end.controls.push_back(places[target]);
+    }
+    for (size_t k = 0; k < num_results; ++k) {
+      const PlanValue value = ResultOf(part, k, places, args);
+      end.controls.push_back(value.node);
+      SetResult(k, value);
+    }
+    ends_.push_back(Add(std::move(end)));
+    return true;
+  }
+
+  // ---- loops
+
+  bool InlineLoop(const PlanNode& n) {
+    const auto make = [&](absl::string_view attr) {
+      return MakePart(*n.node, n.node->attr<FunctionRef>(attr), env_, room_);
+    };
+    absl::StatusOr<std::optional<Part>> condition = make("cond"), body = make("body");
+    if (!condition.ok() || !*condition || !body.ok() || !*body) return false;
+    return Raise(n, **condition, **body);
+  }
+
+  bool Raise(const PlanNode& n, Part& condition, Part& body) {
+    const size_t num_variables = n.inputs.size();
+    if (condition.results.size() != 1 || body.results.size() != num_variables) return false;
+    Few changed;
+    for (size_t k = 0; k < num_variables; ++k) {
+      if (TypeOf(body, k, n) != BaseType(n.node->input_type(static_cast<int>(k)))) return false;
+      if (body.results[k].arg != static_cast<int>(k)) changed.push_back(static_cast<int>(k));
+    }
+    if (changed.empty()) return false;
+
+    const int loop = static_cast<int>(plan_.loops.size());
+    plan_.loops.push_back({.parent = n.loop, .frame_name = n.node->name(), .in_body = n.in_body});
+    std::vector<PlanValue> variables(n.inputs.begin(), n.inputs.end());
+    for (const int k : changed) variables[k] = {AddEnter(n, k, loop), 0};
+    std::vector<int> places = Splice(condition, variables, {.loop = loop, .in_body = false});
+    const int end = AddCondition(n, ResultOf(condition, 0, places, variables), loop);
+    places = Splice(body, variables, {.loop = loop, .in_body = true});
+    for (const int k : changed)
+      plan_.carries.push_back({variables[k].node, ResultOf(body, k, places, variables)});
+    for (size_t k = 0; k < num_variables; ++k) SetResult(k, variables[k]);
+    ends_.push_back(end);
+    return true;
+  }
+
+  Graph& made() {
+    if (plan_.made == nullptr) plan_.made = std::make_shared<Graph>(env_.graph.ops());
+    return *plan_.made;
+  }
+  // Stands for a value there.
+  Output Stand(DataType type) {
+    return NodeBuilder(made(), "Placeholder").Name("value").Attr("dtype", type).BuildOutput();
+  }
+
+  // A node of the runtime's own, on behalf of `n`.
+  PlanNode Make(const PlanNode& n, const Node& node, int loop,
+                absl::InlinedVector<PlanValue, 3> inputs = {}) const {
+    PlanNode own;
+    own.node = &node;
+    own.device = n.device;
+    own.def = env_.kernels.Find(node, kCpu);
+    own.inputs = std::move(inputs);
+    own.loop = own.value_loop = loop;
+    return own;
+  }
+
+  // The loop waits for its Enters, and these for what the While waited for.
+  int AddEnter(const PlanNode& n, int k, int loop) {
+    const Node* const enter = NodeBuilder(made(), "Enter")
+                                  .Name(absl::StrCat(n.node->name(), "/Enter_", k))
+                                  .Input(Stand(BaseType(n.node->input_type(k))))
+                                  .Attr("frame_name", n.node->name())
+                                  .Build();
+    PlanNode entering = Make(n, *enter, n.loop, {n.inputs[k]});
+    entering.value_loop = loop;
+    entering.in_body = n.in_body;
+    entering.controls = n.controls;
+    return Add(std::move(entering));
+  }
+
+  // ToBool is what a call does to the condition; of a bool scalar Simplify takes it out.
+  int AddCondition(const PlanNode& n, const PlanValue& value, int loop) {
+    Node* const to_bool = NodeBuilder(made(), "ToBool")
+                              .Name(absl::StrCat(n.node->name(), "/ToBool"))
+                              .Input(Stand(TypeOf(value)))
+                              .Build();
+    const Node* const condition = NodeBuilder(made(), "LoopCond")
+                                      .Name(absl::StrCat(n.node->name(), "/LoopCond"))
+                                      .Input(to_bool->output(0))
+                                      .Build();
+    const PlanValue is_true = {Add(Make(n, *to_bool, loop, {value})), 0};
+    return plan_.loops[loop].condition = Add(Make(n, *condition, loop, {is_true}));
+  }
+
+  // ---- parts
+
+  struct Where {
+    int loop = -1;
+    bool in_body = false;
+    absl::Span<const int> controls = {};  // what comes before effects and reads
+  };
+
+  // Adds the nodes of a part but its feeds. By node of the part: where it is.
+  std::vector<int> Splice(Part& part, const std::vector<PlanValue>& args, const Where& where) {
+    PlanGraph& inner = part.plan;
+    const int first_loop = static_cast<int>(plan_.loops.size());
+    std::vector<int> places(inner.nodes.size(), -1);
+    absl::flat_hash_map<int, int> arg_of;  // by node
+    for (size_t k = 0; k < inner.feeds.size(); ++k)
+      arg_of[inner.feeds[k].node] = static_cast<int>(k);
+    const auto moved = [&](const PlanValue& v) {
+      const auto arg = arg_of.find(v.node);
+      return arg == arg_of.end() ? PlanValue{places[v.node], v.output} : args[arg->second];
+    };
+    const auto loop_of = [&](int loop) { return loop < 0 ? where.loop : first_loop + loop; };
+    for (size_t i = 0; i < inner.nodes.size(); ++i) {
+      PlanNode& n = inner.nodes[i];
+      if (n.kind == PlanNode::Kind::kFeed) continue;
+      for (PlanValue& v : n.inputs) v = moved(v);
+      for (int& control : n.controls) control = places[control];
+      // What waits for an argument waits for nothing.
+      n.controls.erase(std::remove(n.controls.begin(), n.controls.end(), -1), n.controls.end());
+      if (n.loop < 0) {
+        n.in_body = where.in_body;
+        if (n.value_loop >= 0 || !OnlyComputes(n))
+          n.controls.insert(n.controls.end(), where.controls.begin(), where.controls.end());
+      }
+      n.loop = loop_of(n.loop);
+      n.value_loop = loop_of(n.value_loop);
+      places[i] = Add(std::move(n));
+    }
+    for (PlanLoop& loop : inner.loops) {
+      if (loop.parent < 0) loop.in_body = where.in_body;
+      loop.parent = loop_of(loop.parent);
+      loop.condition = places[loop.condition];
+      plan_.loops.push_back(std::move(loop));
+    }
+    for (const PlanGraph::Carry& c : inner.carries)
+      plan_.carries.push_back({places[c.carry], moved(c.next)});
+    for (const int target : inner.targets) {
+      if (places[target] >= 0) plan_.targets.push_back(places[target]);
+    }
+    plan_.graphs.insert(plan_.graphs.end(), inner.graphs.begin(), inner.graphs.end());
+    if (inner.made != nullptr) plan_.graphs.push_back(inner.made);
+    return places;
+  }
+
+  static PlanValue ResultOf(const Part& part, size_t k, const std::vector<int>& places,
+                            const std::vector<PlanValue>& args) {
+    const Part::Result& result = part.results[k];
+    return result.arg >= 0 ? args[result.arg]
+                           : PlanValue{places[result.value.node], result.value.output};
+  }
+
+  PlanGraph& plan_;
+  const PlanEnvironment& env_;
+  Room* const room_;
+  std::vector<int> ends_;  // by node as it was: where it is, or what ends when it would
+  absl::flat_hash_map<std::pair<int, int>, PlanValue> results_;  // of what is inlined, by output
+};
+
+absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, Room* room) {
+  if (absl::c_none_of(plan.nodes, [](const PlanNode& n) { return IsLoop(n) || IsCall(n); }))
+    return absl::OkStatus();
+  WEIR_RETURN_IF_ERROR(SortTopologically(plan));
+  FunctionInliner(plan, env, room).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env) {
+  const auto is_host = [](const std::unique_ptr<Device>& device) { return device->is_host(); };
+  if (env.functions == nullptr || !absl::c_all_of(env.devices, is_host)) return absl::OkStatus();
+  Room room;
+  return InlineFunctions(plan, env, &room);
+}
+
+}  // namespace weir
