@@ -11,9 +11,9 @@
 
 // How functions run. A body is a graph of its own, whose arguments are fed and whose results are
 // fetched; a call runs its plan within the step of the caller: same step id, same cancellation,
-// same time limit. There is this one mechanism for calls, branches and loops of functions alike,
-// since recursion and data sets need it in any case: nothing is inlined. A body is specialised for
-// the shapes it is called with, as a step is for its feeds.
+// same time limit. A body is specialised for the shapes it is called with, as a step is for its
+// feeds. Recursion, branches and data sets need this; what can be a part of the caller's plan is
+// one, and is never called (inline_functions.cc).
 //
 // Bodies are found by name and attributes, so a function that calls itself finds itself. Making a
 // plan calls for kernels, which look their callees up but do not plan them: so no plan is made

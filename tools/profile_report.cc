@@ -39,6 +39,14 @@ std::string Ratio(double time, double limit, double runs) {
   return absl::StrFormat(ratio < 9.95 ? "%.1f" : "%.0f", ratio);
 }
 
+// Functions in functions make long names, whose ends tell most. JSON has them whole.
+std::string Short(const std::string& name) {
+  constexpr size_t kLongest = 60;
+  if (name.size() <= kLongest) return name;
+  const size_t end = name.size() - kLongest + 3, slash = name.find('/', end);
+  return absl::StrCat("...", name.substr(slash == std::string::npos ? end : slash));
+}
+
 std::string Count(double n) { return WithCommas(static_cast<int64_t>(n)); }
 
 void PrintHeading(const std::string& text, Console& console) {
@@ -89,7 +97,7 @@ void PrintNodes(const StepProfile& p, int top, Console& console) {
         {Time(n.time_ns), Share(n.time_ns, p.traced_ns), Count(n.runs),
          absl::StrCat(n.estimated ? "~" : "", Bytes(n.bytes)), n.knows_flops ? Flops(n.flops) : "?",
          n.limit_ns > 0 ? Time(n.limit_ns) : "-", Ratio(n.time_ns, n.limit_ns, n.runs),
-         BoundName(n.bound), n.name,
+         BoundName(n.bound), Short(n.name),
          n.fused_ops.empty() ? n.op : absl::StrCat(n.op, "(", absl::StrJoin(n.fused_ops, " "), ")"),
          n.output});
   }
@@ -125,7 +133,7 @@ void PrintCopies(const StepProfile& p, int top, Console& console) {
   for (size_t i = 0; i < shown; ++i) {
     const CopyProfile& c = p.copies[i];
     table.Row({Time(static_cast<double>(c.time_ns)), WithCommas(c.runs), Bytes(c.bytes), c.reason,
-               c.name, c.op, c.output});
+               Short(c.name), c.op, c.output});
   }
   table.Print(console);
   PrintRest(p.copies.size(), shown, console);
@@ -161,7 +169,7 @@ void PrintWaits(const StepProfile& p, int top, Console& console) {
   for (size_t i = 0; i < shown; ++i) {
     const WaitProfile& w = p.waits[i];
     table.Row({Time(static_cast<double>(w.waited_ns)), Time(static_cast<double>(w.between_ns)),
-               WithCommas(w.times), absl::StrCat(w.thread), w.cause, w.next});
+               WithCommas(w.times), absl::StrCat(w.thread), Short(w.cause), Short(w.next)});
   }
   table.Print(console);
   PrintRest(p.waits.size(), shown, console);

@@ -20,7 +20,9 @@ class NeedlessWaits : public testing::Test {
   Tensors Run(const Outputs& ys, SessionOptions options = {.num_threads = 2}) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     Session session = *Session::Create(g_, std::move(options));
-    if (init_) EXPECT_TRUE(session.Run({}, {}, {init_}).ok());
+    if (init_) {
+      EXPECT_TRUE(session.Run({}, {}, {init_}).ok());
+    }
     ops_.clear();
     std::vector<NodeTrace> trace;
     const auto out = session.Run(feeds_, ys, {}, {.trace = &trace});
@@ -64,6 +66,18 @@ TEST_F(NeedlessWaits, GradientsThatAreTiedTogetherAreFused) {
   const Tensors want = Run({x, y}, {.disable = {"needless_waits"}});
   EXPECT_THAT(ops_, Contains("Tanh").Times(2));
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(IdenticalTensors(got[i], want[i]));
+}
+
+// As tf.function lets results wait for what it has read.
+TEST_F(NeedlessWaits, ReadsOrderNothingWhereNothingIsWritten) {
+  const Variable v = Counter("v");
+  const Output x = Input({40, 40}), read = v.read_value();
+  const Output y = Tanh(After({read}, x * read) + x);
+  const Tensors got = Run({y});
+  EXPECT_THAT(ops_, Not(Contains("Mul")));
+  const Tensors want = Run({y}, {.disable = {"needless_waits"}});
+  EXPECT_THAT(ops_, Contains("Mul"));
+  EXPECT_TRUE(IdenticalTensors(got[0], want[0]));
 }
 
 // increment ..> x -> another increment ..> read: the read sees the first, by way of x alone.

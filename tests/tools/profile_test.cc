@@ -335,6 +335,20 @@ TEST(StepProfile, OfNothingPrints) {
   EXPECT_EQ(json::parse(ProfileJson(zero.Profile()))["nodes"][0]["limit_us"], 0);
 }
 
+TEST(StepProfile, LongNamesAreShownByTheirEnds) {
+  Graph g;
+  StepProfiler profiler(g, MachineLimits());
+  NodeTrace run = Ran("Neg", {Floats({1}, 0)}, {Floats({1}, 1)});
+  run.node = absl::StrCat("StatefulPartitionedCall/", std::string(40, 'a'), "/while/lstm_cell/Neg");
+  profiler.AddUntraced(10);
+  profiler.AddTraced({run}, 0, 10);
+  std::ostringstream out, err;
+  Console console{out, err};
+  PrintProfile(profiler.Profile(), 20, console);
+  EXPECT_THAT(out.str(), HasSubstr(" .../while/lstm_cell/Neg "));
+  EXPECT_EQ(json::parse(ProfileJson(profiler.Profile()))["nodes"][0]["name"], run.node);
+}
+
 TEST(MachineLimits, ArePositiveAndFinite) {
   ThreadPool pool(2);
   const auto limits = MeasureMachineLimits(pool);
