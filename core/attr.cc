@@ -1,6 +1,7 @@
 #include "weir/core/attr.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <charconv>
 
@@ -216,33 +217,49 @@ AttrMap::AttrMap(std::initializer_list<value_type> attrs) {
   for (const value_type& attr : attrs) insert(attr);
 }
 
-bool operator==(const AttrMap& a, const AttrMap& b) { return a.attrs_ == b.attrs_; }
+bool operator==(const AttrMap& a, const AttrMap& b) {
+  return a.attrs_ == b.attrs_ || a.attrs() == b.attrs();
+}
 
-void AttrMap::reserve(size_t size) { attrs_.reserve(size); }
+const AttrMap::Attrs& AttrMap::None() {
+  static const auto* const none = new Attrs;
+  return *none;
+}
 
-AttrMap::iterator AttrMap::LowerBound(absl::string_view name) {
-  return std::lower_bound(
-      attrs_.begin(), attrs_.end(), name,
+// Nobody else has it.
+AttrMap::Attrs& AttrMap::own() {
+  if (attrs_ == nullptr) {
+    attrs_ = std::make_shared<Attrs>();
+  } else if (attrs_.use_count() > 1) {
+    attrs_ = std::make_shared<Attrs>(*attrs_);
+  } else {
+    std::atomic_thread_fence(std::memory_order_acquire);  // after whoever had it read it
+  }
+  return *attrs_;
+}
+
+void AttrMap::reserve(size_t size) { own().reserve(size); }
+
+size_t AttrMap::LowerBound(absl::string_view name) const {
+  const auto it = std::lower_bound(
+      begin(), end(), name,
       [](const value_type& attr, absl::string_view wanted) { return attr.first < wanted; });
+  return static_cast<size_t>(it - begin());
 }
 
 // Most names differ in length, which is compared faster than a search finds its way.
-AttrMap::iterator AttrMap::find(absl::string_view name) {
-  return std::find_if(attrs_.begin(), attrs_.end(),
-                      [&](const value_type& attr) { return attr.first == name; });
-}
-
 AttrMap::const_iterator AttrMap::find(absl::string_view name) const {
-  return const_cast<AttrMap*>(this)->find(name);
+  return std::find_if(begin(), end(), [&](const value_type& attr) { return attr.first == name; });
 }
 
-std::pair<AttrMap::iterator, bool> AttrMap::emplace(absl::string_view name, AttrValue value) {
-  const iterator it = LowerBound(name);
-  if (it != attrs_.end() && it->first == name) return {it, false};
-  return {attrs_.emplace(it, std::string(name), std::move(value)), true};
+std::pair<AttrMap::const_iterator, bool> AttrMap::emplace(absl::string_view name, AttrValue value) {
+  const size_t at = LowerBound(name);
+  if (at < size() && attrs()[at].first == name) return {begin() + at, false};
+  Attrs& attrs = own();
+  return {attrs.emplace(attrs.begin() + at, std::string(name), std::move(value)), true};
 }
 
-std::pair<AttrMap::iterator, bool> AttrMap::insert(const value_type& attr) {
+std::pair<AttrMap::const_iterator, bool> AttrMap::insert(const value_type& attr) {
   return emplace(attr.first, attr.second);
 }
 
@@ -251,7 +268,11 @@ void AttrMap::insert_or_assign(absl::string_view name, AttrValue value) {
 }
 
 AttrValue& AttrMap::operator[](absl::string_view name) {
-  return emplace(name, AttrValue()).first->second;
+  const size_t at = LowerBound(name);
+  Attrs& attrs = own();
+  if (at == attrs.size() || attrs[at].first != name)
+    attrs.emplace(attrs.begin() + at, std::string(name), AttrValue());
+  return attrs[at].second;
 }
 
 std::string AttrSpec::TypeName() const {

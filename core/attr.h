@@ -91,11 +91,11 @@ class AttrValue {
 };
 
 // Attributes by name, in the names' order: a sorted vector with a map's interface, because a node
-// has few of them and a graph has many nodes. What is inserted moves the others.
+// has few of them and a graph has many nodes. Copies share memory until one of them is changed,
+// which moves its attributes.
 class AttrMap {
  public:
   using value_type = std::pair<std::string, AttrValue>;
-  using iterator = std::vector<value_type>::iterator;
   using const_iterator = std::vector<value_type>::const_iterator;
 
   AttrMap();
@@ -106,27 +106,30 @@ class AttrMap {
   AttrMap& operator=(AttrMap&& other) noexcept;
   AttrMap(std::initializer_list<value_type> attrs);
 
-  const_iterator begin() const { return attrs_.begin(); }
-  const_iterator end() const { return attrs_.end(); }
-  size_t size() const { return attrs_.size(); }
-  bool empty() const { return attrs_.empty(); }
+  const_iterator begin() const { return attrs().begin(); }
+  const_iterator end() const { return attrs().end(); }
+  size_t size() const { return attrs().size(); }
+  bool empty() const { return attrs().empty(); }
   void reserve(size_t size);
 
-  iterator find(absl::string_view name);
   const_iterator find(absl::string_view name) const;
 
   // An attribute that is there stays.
-  std::pair<iterator, bool> emplace(absl::string_view name, AttrValue value);
-  std::pair<iterator, bool> insert(const value_type& attr);
+  std::pair<const_iterator, bool> emplace(absl::string_view name, AttrValue value);
+  std::pair<const_iterator, bool> insert(const value_type& attr);
   void insert_or_assign(absl::string_view name, AttrValue value);
   AttrValue& operator[](absl::string_view name);
 
   friend bool operator==(const AttrMap& a, const AttrMap& b);
 
  private:
-  iterator LowerBound(absl::string_view name);
+  using Attrs = std::vector<value_type>;
+  static const Attrs& None();
+  const Attrs& attrs() const { return attrs_ == nullptr ? None() : *attrs_; }
+  Attrs& own();
+  size_t LowerBound(absl::string_view name) const;
 
-  std::vector<value_type> attrs_;
+  std::shared_ptr<Attrs> attrs_;  // null while there are none
 };
 
 // What a signature says of one attribute, parsed from text such as

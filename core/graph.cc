@@ -111,10 +111,7 @@ const absl::Status& Graph::Fail(const absl::Status& status) {
 
 absl::Status Graph::TakeStatus() { return std::exchange(status_, absl::OkStatus()); }
 
-Node* Graph::FindNode(absl::string_view name) const {
-  const auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : it->second;
-}
+Node* Graph::FindNode(absl::string_view name) const { return names_.Find(name); }
 
 absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
   int index = 0;
@@ -141,54 +138,24 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
   return Output(node, index);
 }
 
-namespace {
-
-// A name as it is compared, without memory of its own where it is of usual length.
-class LowerCase {
- public:
-  explicit LowerCase(absl::string_view name) : text_(name.begin(), name.end()) {
-    for (char& c : text_) c = absl::ascii_tolower(static_cast<unsigned char>(c));
-  }
-  operator absl::string_view() const { return {text_.data(), text_.size()}; }
-
- private:
-  absl::InlinedVector<char, 120> text_;
-};
-
-}  // namespace
-
-// Names are compared without case, but keep the case asked for. The counter of a base name
-// remembers where to go on, so that a thousand nodes of one name take a thousand look-ups, not half
-// a million.
 std::string Graph::UniqueName(absl::string_view name, bool mark) {
-  const LowerCase lower(name);
-  const absl::string_view base = lower;
-  int i = 0;
-  if (mark) {
-    const auto [it, is_new] = used_names_.try_emplace(base, 1);
-    if (!is_new) i = it->second;
-  } else if (const auto it = used_names_.find(base); it != used_names_.end()) {
-    i = it->second;
-  }
-  if (i == 0) return std::string(name);
-  std::string key;
-  do {
-    key = absl::StrCat(base, "_", i++);
-  } while (used_names_.contains(key));
-  if (mark) {
-    used_names_[base] = i;
-    used_names_[key] = 1;
-  }
-  return absl::StrCat(name, "_", i - 1);
+  return mark ? names_.TakeUnique(name) : names_.Unique(name);
 }
 
-void Graph::TakeName(absl::string_view name, absl::string_view unique) {
-  int next = 1;
-  if (unique.size() > name.size() && absl::SimpleAtoi(unique.substr(name.size() + 1), &next)) {
-    ++next;
-    used_names_[absl::string_view(LowerCase(unique))] = 1;
+void Graph::GiveAttrs(Node* node, AttrMap attrs) {
+  const bool is_light = std::none_of(
+      attrs.begin(), attrs.end(), [](const auto& attr) { return attr.second.template is<Tensor>(); });
+  if (is_light) {
+    AttrMap& latest = latest_attrs_[node->op_];
+    if (latest != attrs) latest = std::move(attrs);
+    node->attrs_ = latest;
+  } else {
+    node->attrs_ = std::move(attrs);
   }
-  used_names_[absl::string_view(LowerCase(name))] = next;
+}
+
+void Graph::GiveDevice(Node* node, absl::string_view device) {
+  node->device_ = device.empty() ? nullptr : &*devices_.emplace(device).first;
 }
 
 // ---- nodes that are named after their first user
@@ -205,18 +172,16 @@ void Graph::AddUnclaimed(Unclaimed unclaimed) {
 
 // Names are given as if those that are still unclaimed had none: all give theirs back first, the
 // latest one first, and take the next free ones afterwards.
-void Graph::Claim(const std::vector<Outputs>& args, const std::string& user) {
+void Graph::Claim(absl::Span<const Output> inputs, const std::string& user) {
   std::vector<std::pair<Node*, std::string>> names;
-  for (const Outputs& arg : args) {
-    for (const Output& in : arg) {
-      if (!in.node->unclaimed_) continue;
-      in.node->unclaimed_ = false;
-      const auto it = std::find_if(unclaimed_.begin(), unclaimed_.end(),
-                                   [&](const Unclaimed& u) { return u.node == in.node; });
-      const size_t outer = absl::StartsWith(user, it->scope) ? it->scope.size() : 0;
-      names.emplace_back(in.node, absl::StrCat(user.substr(0, user.find('/', outer)), "/",
-                                               it->name.substr(it->scope.size())));
-    }
+  for (const Output& in : inputs) {
+    if (!in.node->unclaimed_) continue;
+    in.node->unclaimed_ = false;
+    const auto it = std::find_if(unclaimed_.begin(), unclaimed_.end(),
+                                 [&](const Unclaimed& u) { return u.node == in.node; });
+    const size_t outer = absl::StartsWith(user, it->scope) ? it->scope.size() : 0;
+    names.emplace_back(in.node, absl::StrCat(user.substr(0, user.find('/', outer)), "/",
+                                             it->name.substr(it->scope.size())));
   }
   if (names.empty()) return;
   for (auto u = unclaimed_.rbegin(); u != unclaimed_.rend(); ++u) ReleaseName(*u);
@@ -239,24 +204,14 @@ void Graph::NameHere(const Output& value) {
 
 // To a name made of `name`; the old one is released.
 void Graph::Rename(Node* node, const std::string& name) {
-  node->name_ = UniqueName(name);
-  by_name_[node->name_] = node;
+  node->name_ = names_.Unique(name);
+  names_.AddUnique(node, name);
 }
 
 // The name can be given again, if it is the last one that was made of what was asked for.
 void Graph::ReleaseName(const Unclaimed& unclaimed) {
-  by_name_.erase(unclaimed.node->name_);
-  const std::string base = absl::AsciiStrToLower(unclaimed.name);
-  const std::string name = absl::AsciiStrToLower(unclaimed.node->name_);
-  const auto it = used_names_.find(base);
-  const int suffix = it == used_names_.end() ? -1 : it->second - 1;
-  if (name != (suffix == 0 ? base : absl::StrCat(base, "_", suffix))) return;
-  if (suffix > 0) {
-    it->second = suffix;
-    used_names_.erase(name);
-  } else {
-    used_names_.erase(it);
-  }
+  names_.Remove(unclaimed.node);
+  names_.Release(unclaimed.name, unclaimed.node->name_);
 }
 
 // ---- changes
@@ -312,7 +267,7 @@ void Graph::SetAttr(Node* node, absl::string_view name, AttrValue value) {
 }
 
 void Graph::SetDevice(Node* node, absl::string_view device) {
-  node->device_ = std::string(device);
+  GiveDevice(node, device);
   NoteChange(node, "setting device");
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <typeindex>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "weir/core/attr.h"
+#include "weir/core/name_table.h"
 #include "weir/core/op.h"
 #include "weir/core/per_thread.h"
 
@@ -130,7 +132,7 @@ class Node {
   std::pair<int, int> OutputRange(absl::string_view arg) const;
 
   // The device asked for, as text ("" for none). Where the node runs is the Plan's decision.
-  const std::string& device() const { return device_; }
+  const std::string& device() const;
   // Every attribute of the signature has a value here, defaults included; `_class` and other marks
   // as well.
   const AttrMap& attrs() const { return attrs_; }
@@ -162,7 +164,8 @@ class Node {
   const OpSpec* op_ = nullptr;
   int id_ = -1;
   bool unclaimed_ = false;  // one of Graph::unclaimed_
-  std::string name_, device_;
+  std::string name_;
+  const std::string* device_ = nullptr;  // of Graph::devices_; null if none is asked for
   absl::InlinedVector<Output, 2> inputs_;
   NodeTypes input_types_;
   absl::InlinedVector<Node*, 2> control_inputs_;
@@ -331,11 +334,12 @@ class Graph {
     std::string scope, name;
   };
   std::shared_ptr<void>& ExtensionSlot(std::type_index type);
-  // Takes what UniqueName has made of `name` without taking it.
-  void TakeName(absl::string_view name, absl::string_view unique);
+  // Nodes of an op seldom differ in their attributes, and share them then.
+  void GiveAttrs(Node* node, AttrMap attrs);
+  void GiveDevice(Node* node, absl::string_view device);
   void NoteChange(const Node* node, const char* what);
   void AddUnclaimed(Unclaimed unclaimed);
-  void Claim(const std::vector<Outputs>& args, const std::string& user);
+  void Claim(absl::Span<const Output> inputs, const std::string& user);
   void Rename(Node* node, const std::string& name);
   void ReleaseName(const Unclaimed& unclaimed);
 
@@ -345,8 +349,9 @@ class Graph {
   absl::Status status_;
   bool finalized_ = false;
   std::vector<std::unique_ptr<Node>> nodes_;
-  absl::flat_hash_map<absl::string_view, Node*> by_name_;
-  absl::flat_hash_map<std::string, int> used_names_;  // lower case -> last suffix tried
+  NameTable names_;
+  std::set<std::string, std::less<>> devices_;                 // texts that nodes have
+  absl::flat_hash_map<const OpSpec*, AttrMap> latest_attrs_;  // of a node of the op
   PerThread<Scopes> scopes_;
   std::vector<Unclaimed> unclaimed_;  // few, if any: between an argument and its function
   std::vector<Change> changes_;
@@ -398,6 +403,7 @@ class NodeBuilder {
   }
 
  private:
+  absl::Span<const Output> InputsOf(size_t arg) const;
   bool HasFinalName() const { return !name_.empty() && name_.back() == '/'; }
   std::string RequestedName() const;
   absl::Status Make(std::unique_ptr<Node>* out);
@@ -410,8 +416,12 @@ class NodeBuilder {
 
   Graph& graph_;
   std::string op_, name_;
-  std::vector<std::vector<Output>> args_;
-  std::vector<bool> arg_is_list_;
+  absl::InlinedVector<Output, 4> inputs_;
+  struct ArgEnd {
+    int end;  // the input after the argument's last
+    bool is_list;
+  };
+  absl::InlinedVector<ArgEnd, 4> args_;
   std::vector<Node*> controls_;
   std::vector<std::pair<std::string, AttrValue>> attrs_;
   std::optional<std::string> device_;

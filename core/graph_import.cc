@@ -127,7 +127,7 @@ class GraphImporter {
     WEIR_ASSIGN_OR_RETURN(const std::vector<int> order, Order());
     nodes_.assign(def_.node_size(), nullptr);
     graph_.nodes_.reserve(first_new_ + order.size());
-    graph_.by_name_.reserve(first_new_ + order.size());
+    graph_.names_.Reserve(graph_.names_.size() + order.size());
     for (const int i : order) {
       const absl::Status status = AddNode(i);
       if (!status.ok()) return AtNode(i, status);
@@ -317,7 +317,7 @@ class GraphImporter {
     node->graph_ = &graph_;
     node->id_ = graph_.num_nodes();
     node->name_ = prefix_ + def.name();
-    node->device_ = def.device();
+    graph_.GiveDevice(node.get(), def.device());
     WEIR_RETURN_IF_ERROR(SetAttrs(def, node.get()));
     WEIR_RETURN_IF_ERROR(SetOutputs(node.get()));
     WEIR_RETURN_IF_ERROR(SetInputs(i, node.get()));
@@ -325,12 +325,14 @@ class GraphImporter {
     WEIR_RETURN_IF_ERROR(RefineShapes(def, node.get()));
     if (cleared_ != nullptr) cleared_->mutable_node(i)->clear_attr();
     nodes_[i] = node.get();
-    graph_.by_name_[node->name_] = node.get();
+    graph_.names_.Add(node.get());
     graph_.nodes_.push_back(std::move(node));
     return absl::OkStatus();
   }
 
   absl::Status SetAttrs(const proto::NodeDef& def, Node* node) {
+    AttrMap attrs;
+    attrs.reserve(def.attr_size() + 1);
     std::string value_error;
     for (const auto& [name, value] : def.attr()) {
       if (name == kOutputShapes) continue;
@@ -340,13 +342,17 @@ class GraphImporter {
         attr = AttrValue(Tensor());
       }
       if (!attr.ok()) return Annotate(attr.status(), absl::StrCat("attr '", name, "'"));
-      node->attrs_.emplace(name, *std::move(attr));
+      attrs.emplace(name, *std::move(attr));
     }
-    if (!value_error.empty()) node->attrs_.emplace(kValueError, value_error);
-    WEIR_RETURN_IF_ERROR(CompleteAttrs(*node->op_, &node->attrs_));
-    const auto mark = node->attrs_.find("_class");
-    if (mark == node->attrs_.end()) return absl::OkStatus();
-    const auto* given = mark->second.get_if<std::vector<std::string>>();
+    if (!value_error.empty()) attrs.emplace(kValueError, value_error);
+    WEIR_RETURN_IF_ERROR(CompleteAttrs(*node->op_, &attrs));
+    if (attrs.find("_class") != attrs.end()) WEIR_RETURN_IF_ERROR(PrefixMarks(def, &attrs));
+    graph_.GiveAttrs(node, std::move(attrs));
+    return absl::OkStatus();
+  }
+
+  absl::Status PrefixMarks(const proto::NodeDef& def, AttrMap* attrs) const {
+    const auto* given = attrs->find("_class")->second.get_if<std::vector<std::string>>();
     if (given == nullptr) return absl::OkStatus();
     std::vector<std::string> marks = *given;
     for (std::string& text : marks) {
@@ -361,7 +367,7 @@ class GraphImporter {
       }
       text = absl::StrCat(kColocationPrefix, prefix_, other);
     }
-    mark->second = AttrValue(std::move(marks));
+    attrs->insert_or_assign("_class", AttrValue(std::move(marks)));
     return absl::OkStatus();
   }
 
@@ -489,25 +495,22 @@ class GraphImporter {
   }
 
   void DropNodes() {
-    for (int i = first_new_; i < graph_.num_nodes(); ++i) {
-      graph_.by_name_.erase(graph_.nodes_[i]->name_);
-    }
+    for (int i = first_new_; i < graph_.num_nodes(); ++i)
+      graph_.names_.Remove(graph_.nodes_[i].get());
     graph_.nodes_.resize(first_new_);
   }
 
   void Commit() {
-    graph_.used_names_.reserve(graph_.used_names_.size() + def_.node_size());
     for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
     graph_.set_functions(functions_);
   }
 
   // Takes the name and the scopes it lies in.
   void MarkName(absl::string_view name) {
-    const std::string lower = absl::AsciiStrToLower(name);
-    graph_.used_names_.try_emplace(lower, 1);
-    for (size_t slash = lower.rfind('/'); slash != std::string::npos && slash > 0;
-         slash = lower.rfind('/', slash - 1)) {
-      if (!graph_.used_names_.try_emplace(lower.substr(0, slash), 1).second) return;
+    graph_.names_.Take(name);
+    for (size_t slash = name.rfind('/'); slash != absl::string_view::npos && slash > 0;
+         slash = name.rfind('/', slash - 1)) {
+      if (!graph_.names_.Take(name.substr(0, slash))) return;
     }
   }
 

@@ -15,7 +15,7 @@ namespace weir {
 namespace {
 
 constexpr absl::string_view kColocationPrefix = "loc:@";
-constexpr size_t kUsualCount = 4;  // of arguments, and of attributes that are given
+constexpr size_t kUsualCount = 4;  // of attributes that are given
 
 // TensorFlow's Python names, which its messages about argument types use.
 std::string PythonName(DataType type) {
@@ -198,6 +198,11 @@ std::vector<std::string> Node::colocations() const {
   return names;
 }
 
+const std::string& Node::device() const {
+  static const auto* const none = new std::string;
+  return device_ == nullptr ? *none : *device_;
+}
+
 std::string Node::Label() const { return absl::StrCat(name_, " (", op_name(), ")"); }
 
 NodeBuilder::NodeBuilder(Graph& graph, absl::string_view op) : graph_(graph), op_(op) {}
@@ -209,16 +214,20 @@ NodeBuilder& NodeBuilder::Name(absl::string_view name) {
 }
 
 NodeBuilder& NodeBuilder::Input(const Output& value) {
-  if (args_.empty()) args_.reserve(kUsualCount);
-  args_.push_back({value});
-  arg_is_list_.push_back(false);
+  inputs_.push_back(value);
+  args_.push_back({static_cast<int>(inputs_.size()), false});
   return *this;
 }
 
 NodeBuilder& NodeBuilder::InputList(absl::Span<const Output> values) {
-  args_.emplace_back(values.begin(), values.end());
-  arg_is_list_.push_back(true);
+  inputs_.insert(inputs_.end(), values.begin(), values.end());
+  args_.push_back({static_cast<int>(inputs_.size()), true});
   return *this;
+}
+
+absl::Span<const Output> NodeBuilder::InputsOf(size_t arg) const {
+  const int begin = arg == 0 ? 0 : args_[arg - 1].end;
+  return absl::MakeSpan(inputs_).subspan(begin, args_[arg].end - begin);
 }
 
 NodeBuilder& NodeBuilder::Control(Node* node) {
@@ -277,28 +286,26 @@ Node* NodeBuilder::Build() {
     return nullptr;
   }
   if (HasFinalName()) {
-    graph_.used_names_.try_emplace(absl::AsciiStrToLower(node->name_), 1);
+    graph_.names_.Add(node.get());
+    graph_.names_.Take(node->name_);
   } else {
-    graph_.TakeName(RequestedName(), node->name_);
+    graph_.names_.AddUnique(node.get(), RequestedName());
   }
   if (!verbatim_) {
     for (const auto& group : graph_.context().control_groups) group->members.insert(node.get());
-    if (!graph_.unclaimed_.empty()) graph_.Claim(args_, node->name_);
+    if (!graph_.unclaimed_.empty()) graph_.Claim(inputs_, node->name_);
   }
   if (named_after_user_) graph_.AddUnclaimed({node.get(), graph_.name_scope(), RequestedName()});
-  graph_.by_name_[node->name_] = node.get();
   graph_.nodes_.push_back(std::move(node));
   return graph_.nodes_.back().get();
 }
 
 absl::Status NodeBuilder::Locate(const absl::Status& status) const {
   std::string inputs;
-  for (const Outputs& arg : args_) {
-    for (const Output& in : arg) {
-      const bool exists = in && in.index >= 0 && in.index < in.node->num_outputs();
-      absl::StrAppend(&inputs, inputs.empty() ? "" : ", ",
-                      exists ? DataTypeName(in.dtype()) + in.shape().ToString() : "invalid");
-    }
+  for (const Output& in : inputs_) {
+    const bool exists = in && in.index >= 0 && in.index < in.node->num_outputs();
+    absl::StrAppend(&inputs, inputs.empty() ? "" : ", ",
+                    exists ? DataTypeName(in.dtype()) + in.shape().ToString() : "invalid");
   }
   if (!inputs.empty()) inputs = absl::StrCat(" (inputs: ", inputs, ")");
   return absl::Status(status.code(),
@@ -324,9 +331,7 @@ absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out) {
                         ArgTypes(*op, op->inputs(), node->attrs_, kMaxNodeArity));
   WEIR_ASSIGN_OR_RETURN(const NodeTypes output_types,
                         ArgTypes(*op, op->outputs(), node->attrs_, kMaxNodeArity));
-  for (const Outputs& arg : args_) {
-    node->inputs_.insert(node->inputs_.end(), arg.begin(), arg.end());
-  }
+  node->inputs_.assign(inputs_.begin(), inputs_.end());
   node->outputs_.resize(output_types.size());
   for (size_t i = 0; i < output_types.size(); ++i) node->outputs_[i].type = output_types[i];
   SetControls(node.get());
@@ -355,12 +360,12 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
   }
   for (size_t i = 0; i < args_.size(); ++i) {
     const ArgSpec& arg = op.inputs()[i];
-    if (IsListArg(arg) != arg_is_list_[i]) {
+    if (IsListArg(arg) != args_[i].is_list) {
       return InvalidArgument("Expected ", IsListArg(arg) ? "list" : "single tensor", " for '",
                              arg.name, "' argument to '", op.name(), "' Op, not ",
                              IsListArg(arg) ? "a single tensor" : "a list", ".");
     }
-    for (const Output& in : args_[i]) {
+    for (const Output& in : InputsOf(i)) {
       if (in.expired()) {
         return FailedPrecondition("Input '", arg.name, "' of '", op.name(),
                                   "' Op is of a graph that is gone");
@@ -392,12 +397,12 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
 // defaults.
 absl::Status NodeBuilder::SetAttrs(Node* node) {
   const OpSpec& op = node->op();
-  AttrMap& attrs = node->attrs_;
+  AttrMap attrs;
   attrs.reserve(op.attrs().size() + 1);
   for (auto& [name, value] : attrs_) attrs.insert_or_assign(name, std::move(value));
   ArgMatcher matcher(op, &attrs);
   for (size_t i = 0; i < args_.size(); ++i) {
-    WEIR_RETURN_IF_ERROR(matcher.Match(op.inputs()[i], args_[i]));
+    WEIR_RETURN_IF_ERROR(matcher.Match(op.inputs()[i], InputsOf(i)));
   }
   const Graph::Context& context = graph_.context();
   for (auto it = context.attrs.rbegin(); it != context.attrs.rend(); ++it) attrs.insert(*it);
@@ -406,6 +411,7 @@ absl::Status NodeBuilder::SetAttrs(Node* node) {
     AttrValue& container = attrs["container"];
     if (container == AttrValue("")) container = AttrValue(context.container);
   }
+  graph_.GiveAttrs(node, std::move(attrs));
   return absl::OkStatus();
 }
 
@@ -440,11 +446,11 @@ absl::Status NodeBuilder::SetPlace(Node* node) const {
   for (absl::string_view mark : marks) {
     const Node* other =
         absl::ConsumePrefix(&mark, kColocationPrefix) ? graph_.FindNode(mark) : nullptr;
-    if (other != nullptr && !other->device().empty()) node->device_ = other->device();
+    if (other != nullptr && !other->device().empty()) node->device_ = other->device_;
   }
   if (device_) {
     WEIR_RETURN_IF_ERROR(DeviceName::Parse(*device_).status());
-    node->device_ = *device_;
+    graph_.GiveDevice(node, *device_);
   }
   // As in TensorFlow, these marks replace a `_class` that came as an attribute.
   if (!marks.empty()) {

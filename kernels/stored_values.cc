@@ -66,7 +66,7 @@ absl::StatusOr<TensorList> ZerosOfList(ThreadPool& pool, const TensorList& list)
   TensorList zeros = list;
   WEIR_RETURN_IF_ERROR(list.elements.ForEach([&](int64_t i, const Tensor& element) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(Tensor zero, ZerosOf(pool, element));
-    zeros.elements = zeros.elements.With(i, std::move(zero));
+    zeros.elements = std::move(zeros.elements).With(i, std::move(zero));
     return absl::OkStatus();
   }));
   return zeros;
@@ -105,7 +105,7 @@ absl::StatusOr<TensorList> SumOfLists(ThreadPool& pool, const TensorList& a, con
     if (other != nullptr) {
       WEIR_ASSIGN_OR_RETURN(both, SumOf(pool, *other, element));
     }
-    sum.elements = sum.elements.With(i, std::move(both));
+    sum.elements = std::move(sum.elements).With(i, std::move(both));
     return absl::OkStatus();
   }));
   return sum;

@@ -53,7 +53,7 @@ absl::Status PutElement(KernelContext& c, TensorList* list, int64_t i, const Ten
   WEIR_ASSIGN_OR_RETURN(const int depth, NestingDepth(value));
   WEIR_ASSIGN_OR_RETURN(Tensor owned, c.Own(value));
   list->depth = std::max(list->depth, depth + 1);
-  list->elements = list->elements.With(i, std::move(owned));
+  list->elements = std::move(list->elements).With(i, std::move(owned));
   return absl::OkStatus();
 }
 
@@ -280,7 +280,7 @@ absl::Status ConcatLists(KernelContext& c) {
     joined.depth = std::max(x->depth, y->depth);
     joined.elements = joined.elements.Resized(first + y->elements.size());
     WEIR_RETURN_IF_ERROR(y->elements.ForEach([&](int64_t k, const Tensor& t) {
-      joined.elements = joined.elements.With(first + k, t);
+      joined.elements = std::move(joined.elements).With(first + k, t);
       return absl::OkStatus();
     }));
     out.data<Variant>()[i] = *VariantScalar(std::move(joined)).data<Variant>();

@@ -1,5 +1,6 @@
 #include "weir/kernels/tensor_sequence.h"
 
+#include <atomic>
 #include <utility>
 
 namespace weir {
@@ -12,7 +13,8 @@ namespace weir {
 // with the old sequence. So a list that is passed around a loop, and that a gradient may still hold
 // from every iteration, costs a few hundred bytes an iteration, where copying it whole would take
 // time and memory in the square of the iterations. A mutable list that is updated in place when
-// nobody else holds it, as TensorFlow's, is as quick only if nobody does.
+// nobody else holds it, as TensorFlow's, is as quick only if nobody does. Branches that nobody else
+// holds are changed in place, so that a list is filled without copies.
 //
 // A branch without tensors is null, so that a sequence of a billion empty positions is nothing but
 // a number: sizes come from graphs, and may be anything.
@@ -25,19 +27,29 @@ const Tensor* TensorSequence::at(int64_t i) const {
   return static_cast<const Tensor*>(p);
 }
 
-TensorSequence::Ref TensorSequence::Put(const Ref& ref, int level, int64_t i, Ref leaf) {
+TensorSequence::Ref TensorSequence::Put(Ref ref, int level, int64_t i, Ref leaf) {
   if (level < 0) return leaf;
-  auto copy = ref == nullptr ? std::make_shared<Branch>()
-                             : std::make_shared<Branch>(*static_cast<const Branch*>(ref.get()));
-  Ref& child = copy->children[Child(i, level)];
-  child = Put(child, level - 1, i, std::move(leaf));
-  return copy;
+  std::shared_ptr<Branch> branch;
+  if (ref == nullptr) {
+    branch = std::make_shared<Branch>();
+  } else if (ref.use_count() > 1) {
+    branch = std::make_shared<Branch>(*static_cast<const Branch*>(ref.get()));
+  } else {
+    std::atomic_thread_fence(std::memory_order_acquire);  // after whoever had it read it
+    branch = std::const_pointer_cast<Branch>(std::static_pointer_cast<const Branch>(ref));
+  }
+  Ref& child = branch->children[Child(i, level)];
+  child = Put(std::move(child), level - 1, i, std::move(leaf));
+  return branch;
 }
 
-TensorSequence TensorSequence::With(int64_t i, Tensor value) const {
-  TensorSequence out = *this;
-  out.root_ = Put(root_, levels_ - 1, i, std::make_shared<const Tensor>(std::move(value)));
-  return out;
+TensorSequence TensorSequence::With(int64_t i, Tensor value) && {
+  root_ = Put(std::move(root_), levels_ - 1, i, std::make_shared<const Tensor>(std::move(value)));
+  return std::move(*this);
+}
+
+TensorSequence TensorSequence::With(int64_t i, Tensor value) const& {
+  return TensorSequence(*this).With(i, std::move(value));
 }
 
 // What lies below `size`, counted from the start of this branch.

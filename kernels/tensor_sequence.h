@@ -10,7 +10,7 @@
 namespace weir {
 
 // A sequence of tensors that never changes: an element is replaced, or the sequence resized, by
-// making another one, which shares all that is the same. Positions may be empty, and cost nothing.
+// making another one, which shares all that is the same (and takes over what nobody else has). Positions may be empty, and cost nothing.
 // Copies are cheap; may be read from many threads.
 class TensorSequence {
  public:
@@ -18,7 +18,8 @@ class TensorSequence {
   // Null where there is none.
   const Tensor* at(int64_t i) const;
   // The same with this tensor at position i, which is below size().
-  TensorSequence With(int64_t i, Tensor value) const;
+  TensorSequence With(int64_t i, Tensor value) const&;
+  TensorSequence With(int64_t i, Tensor value) &&;
   // The first `size` positions; empty ones are added where there are fewer.
   TensorSequence Resized(int64_t size) const;
   // Calls `fn` for the tensors there are, in order, until it fails.
@@ -35,7 +36,7 @@ class TensorSequence {
   static int Child(int64_t i, int level) {
     return static_cast<int>(i >> (kBits * level)) & (kFan - 1);
   }
-  static Ref Put(const Ref& ref, int level, int64_t i, Ref leaf);
+  static Ref Put(Ref ref, int level, int64_t i, Ref leaf);
   static Ref Truncated(const Ref& ref, int level, int64_t size);
   static absl::Status Walk(const Ref& ref, int level, int64_t first, const Fn& fn);
 

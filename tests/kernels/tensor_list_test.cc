@@ -48,6 +48,18 @@ class VariantsTest : public GraphFixture {
   }
 };
 
+TEST_F(VariantsTest, SequencesTakeOverWhatNobodyElseHas) {
+  TensorSequence a = TensorSequence().Resized(300);
+  for (int i = 0; i < 300; ++i) a = std::move(a).With(i, Tensor::Scalar<int32_t>(i));
+  const TensorSequence before = a;
+  a = std::move(a).With(7, Tensor::Scalar<int32_t>(70));
+  a = std::move(a).With(8, Tensor::Scalar<int32_t>(80));
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(before.at(i)->scalar<int32_t>(), i);
+    ASSERT_EQ(a.at(i)->scalar<int32_t>(), i == 7 ? 70 : i == 8 ? 80 : i);
+  }
+}
+
 TEST_F(VariantsTest, SequencesShareWhatDoesNotChange) {
   TensorSequence a;
   std::vector<TensorSequence> versions;

@@ -36,6 +36,9 @@ TestModel AddBranches(Graph& graph);
 // While loops: values that change places, that grow, that are big; loops and conditionals in loops;
 // a variable that an iteration reads and writes. How often they go round changes from step to step.
 TestModel AddLoops(Graph& graph);
+// Calls and loops of functions, in one another, as TensorFlow 2 has them: values that grow, a
+// variable that they read, one that an iteration writes.
+TestModel AddFunctions(Graph& graph);
 // `length` nodes, each an op drawn from `seed` of values that are there already. Two are fetched.
 TestModel AddRandomOps(Graph& graph, uint32_t seed, int length);
 

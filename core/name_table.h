@@ -1,0 +1,73 @@
+#ifndef WEIR_CORE_NAME_TABLE_H_
+#define WEIR_CORE_NAME_TABLE_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+namespace weir {
+
+class Node;
+
+// The names of a graph: which node has which, and which are taken, by nodes and by scopes. A node
+// is found by its exact name; a name is taken whatever its case, as in TensorFlow, so that "A" and
+// "a" can only be both there if a file has them. For one thread at a time; Find from many while
+// nothing changes.
+class NameTable {
+ public:
+  // Null if there is none.
+  Node* Find(absl::string_view name) const;
+
+  // A node of which the name, until it is removed, neither changes nor moves. That takes no name.
+  void Add(Node* node);
+  void Remove(Node* node);
+
+  // A name that is free: `name`, `name_1`, ... That takes none either.
+  std::string Unique(absl::string_view name) const;
+  // Adds a node whose name Unique has made of `asked`, and takes the name.
+  void AddUnique(Node* node, absl::string_view asked);
+  // The same for a scope's name, which it makes.
+  std::string TakeUnique(absl::string_view asked);
+  // False if it was taken.
+  bool Take(absl::string_view name);
+  // `given` is free again, if it is the last name that Unique has made of `asked`. No node has it.
+  void Release(absl::string_view asked, absl::string_view given);
+
+  void Reserve(size_t names) { entries_.reserve(names); }
+  size_t size() const { return entries_.size(); }
+
+ private:
+  // A text that somebody else owns, and a hash of it in lower case: strings are in no cache by the
+  // time the table grows.
+  struct Key {
+    const char* text;
+    uint32_t size, hash;
+    absl::string_view view() const { return {text, size}; }
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const { return key.hash; }
+  };
+  struct Equal {
+    bool operator()(const Key& a, const Key& b) const;
+  };
+  struct Entry {
+    Node* node = nullptr;  // the first one that has the name
+    int next = 0;          // the number after those tried behind the name; 0 if it is free
+  };
+  static Key KeyOf(absl::string_view name);
+  Entry* FindEntry(absl::string_view name);
+  const Entry* FindEntry(absl::string_view name) const;
+  void AddOwned(absl::string_view name, const Entry& entry);
+
+  absl::flat_hash_map<Key, Entry, Hash, Equal> entries_;
+  std::deque<std::string> owned_;                      // texts of keys that are no node's
+  std::map<std::string, Node*, std::less<>> variants_;  // nodes that are in no entry
+};
+
+}  // namespace weir
+
+#endif  // WEIR_CORE_NAME_TABLE_H_
