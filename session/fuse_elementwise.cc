@@ -43,6 +43,8 @@ namespace {
 // On small tensors a region saves dispatches only, and two of them do not pay for it.
 constexpr int64_t kLarge = 1024;
 constexpr size_t kFewestOfSmall = 3;
+// Of an AddN that is so many steps less one.
+constexpr size_t kMostTerms = 8;
 // Nodes and regions that LeadsBack looks at before it gives up. What is seen to end at all ends
 // soon, at a variable or in what the step returns.
 constexpr int kMostFollowed = 64;
@@ -55,6 +57,7 @@ struct Region {
   bool reduces = false;
   Shape shape;                          // of all nodes
   Few nodes;                            // element-wise: users before what they use
+  size_t steps = 0;                     // that they are
   Few values;                           // nodes outside, output 0 of which is an argument so far
   std::vector<PlanValue> other_values;  // arguments that are other outputs
 };
@@ -111,13 +114,19 @@ class ElementwiseFusion : public Fusion {
   }
 
  private:
-  // BiasAdd adds a vector to the last dimension, as AddV2 does, and AddN may have two terms.
+  // BiasAdd adds a vector to the last dimension, as AddV2 does, and AddN adds term by term.
   static absl::string_view StepOf(const PlanNode& n) {
     const std::string& op = n.node->op_name();
     const bool is_sum =
         (op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC") ||
-        (op == "AddN" && n.inputs.size() == 2);
+        op == "AddN";
     return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
+  }
+
+  static size_t StepsOf(const PlanNode& n) { return std::max<size_t>(n.inputs.size(), 2) - 1; }
+  static std::optional<FusableOp> FusableOpOf(const PlanNode& n) {
+    const size_t arguments = n.Is("AddN") ? 2 : n.inputs.size();
+    return FindFusableOp(StepOf(n), arguments, n.node->output_type(0));
   }
 
   bool IsReduction(int id) const {
@@ -148,10 +157,11 @@ class ElementwiseFusion : public Fusion {
       return false;
     }
     if (n.node->op_name() == "AddN" &&
-        absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; })) {
+        (n.inputs.size() < 2 || n.inputs.size() > kMostTerms ||
+         absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; }))) {
       return false;
     }
-    const std::optional<FusableOp> op = FindFusableOp(StepOf(n), n.inputs.size(), type);
+    const std::optional<FusableOp> op = FusableOpOf(n);
     if (!op || n.inputs.size() == 1) return op.has_value();
     const absl::StatusOr<Shape> both = BroadcastShapes(ShapeOf(n.inputs[0]), ShapeOf(n.inputs[1]));
     return both.ok() && *both == shape &&
@@ -188,7 +198,7 @@ class ElementwiseFusion : public Fusion {
     const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
     return n.shapes[0] == region.shape && n.runs_with(result) &&
            n.node->output_type(0) == result.node->output_type(0) &&
-           region.nodes.size() < kMostFusedOps;
+           region.steps + StepsOf(n) <= kMostFusedOps;
   }
 
   bool Join(int id, int number) {
@@ -285,8 +295,7 @@ class ElementwiseFusion : public Fusion {
   bool BroadcastsEverywhere(int value, const Region& region) const {
     return absl::c_all_of(region.nodes, [&](int id) {
       const PlanNode& n = plan_.nodes[id];
-      return !absl::c_linear_search(n.inputs, PlanValue{value, 0}) ||
-             FindFusableOp(StepOf(n), n.inputs.size(), n.node->output_type(0))->broadcasts;
+      return !absl::c_linear_search(n.inputs, PlanValue{value, 0}) || FusableOpOf(n)->broadcasts;
     });
   }
 
@@ -322,6 +331,7 @@ class ElementwiseFusion : public Fusion {
 
   void AddNode(int id, Region* region) const {
     region->nodes.push_back(id);
+    region->steps += StepsOf(plan_.nodes[id]);
     for (const PlanValue& v : plan_.nodes[id].inputs) {
       if (v.output != 0) {
         if (!absl::c_linear_search(region->other_values, v)) region->other_values.push_back(v);
@@ -345,16 +355,21 @@ class ElementwiseFusion : public Fusion {
     double cost_ns = 0;
     for (auto id = region.nodes.rbegin(); id != region.nodes.rend(); ++id) {
       const PlanNode& n = plan_.nodes[*id];
-      const char* const param = FindFusableOp(StepOf(n), n.inputs.size(), type)->param;
-      if (absl::c_linear_search(region.others, *id))
-        others_of.push_back(static_cast<int64_t>(ops.size()));
-      ops.emplace_back(StepOf(n));
-      params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
-      for (size_t k = 0; k < 2; ++k) {
-        operands.push_back(k < n.inputs.size() ? absl::c_find(values, n.inputs[k]) - values.begin()
-                                               : -1);
+      const char* const param = FusableOpOf(n)->param;
+      const auto operand = [&](size_t k) {
+        return absl::c_find(values, n.inputs[k]) - values.begin();
+      };
+      int64_t first = operand(0);
+      for (size_t step = 1; step <= StepsOf(n); ++step) {
+        ops.emplace_back(StepOf(n));
+        params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
+        operands.push_back(first);
+        operands.push_back(n.inputs.size() > 1 ? operand(step) : -1);
+        first = static_cast<int64_t>(values.size());
+        values.push_back(step == StepsOf(n) ? PlanValue{*id, 0} : PlanValue{});
       }
-      values.push_back({*id, 0});
+      if (absl::c_linear_search(region.others, *id))
+        others_of.push_back(static_cast<int64_t>(ops.size()) - 1);
       cost_ns += n.cost_ns;
     }
     NodeBuilder builder(made(), region.reduces ? "_FusedReduction" : "_FusedElementwise");

@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
   plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
   if (env.enabled("fusion")) {
     WEIR_RETURN_IF_ERROR(FuseScalarLoops(graph, env));
-    Fuse(graph, env);
+    WEIR_RETURN_IF_ERROR(Fuse(graph, env));
   }
   plan->made = graph.made;
   WEIR_RETURN_IF_ERROR(Schedule(std::move(graph), env, plan.get()));

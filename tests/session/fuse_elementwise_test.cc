@@ -23,6 +23,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 class FuseElementwise : public testing::Test {
  protected:
@@ -150,13 +151,49 @@ TEST_F(FuseElementwise, WhatIsOnlyRepeatedIsAnArgument) {
   EXPECT_EQ(OpsFor({Gradients({loss}, {x})[0].dense()}).count("Tile"), 0u);
 }
 
-TEST_F(FuseElementwise, TwoTermsOfAddNAreASum) {
+// The gradient of a mean, as Python makes it: spread out, then divided by a count, which may be
+// fed.
+TEST_F(FuseElementwise, WhatIsSpreadOutIsComputedBefore) {
+  const Output x = Input({64, 48}), rows = Input({64, 1}), count = Input({}), two = Const(g_, 2.f);
+  for (const Output& spread : {Tile(rows, {1, 48}), BroadcastTo(rows, {64, 48})}) {
+    const Output mean = spread / count, variance = Input({64, 1}) * (two * (spread / 48.f));
+    EXPECT_THAT(OpsFor({mean * x}), ElementsAre(Pair("RealDiv", 1), Pair("_FusedElementwise", 1)));
+    // To what it comes in the end; small ops on the way are one node.
+    EXPECT_THAT(OpsFor({Cumsum(Square(-variance), 1)}),
+                UnorderedElementsAre(Pair("Cumsum", 1), Pair(spread.node->op_name(), 1),
+                                     Pair("_FusedElementwise", 1)));
+  }
+  const Output spread = Tile(rows, {1, 48});
+  // Of a tensor of its own size, and of one that is larger than what is repeated.
+  EXPECT_THAT(OpsFor({Cumsum(spread - x, 1)}),
+              ElementsAre(Pair("Cumsum", 1), Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({Cumsum(spread - Input({48}), 1)}), Contains(Pair("Tile", 1)));
+  EXPECT_THAT(OpsFor({Cumsum(spread * spread, 1)}),
+              ElementsAre(Pair("Cumsum", 1), Pair("Mul", 1), Pair("Tile", 1)));
+  // What is needed as it is, and what is fetched when it has sunk.
+  EXPECT_THAT(OpsFor({spread / count, spread}), ElementsAre(Pair("RealDiv", 1), Pair("Tile", 1)));
+  EXPECT_THAT(OpsFor({spread / count}), ElementsAre(Pair("RealDiv", 1), Pair("Tile", 1)));
+  // One that does more than repeat single elements sinks just so.
+  EXPECT_THAT(OpsFor({Cumsum(Square(Tile(Input({8, 3}), {8, 16})), 0)}),
+              ElementsAre(Pair("Cumsum", 1), Pair("Square", 1), Pair("Tile", 1)));
+}
+
+TEST_F(FuseElementwise, AFewTermsOfAddNAreASum) {
   for (const DataType dtype : {DT_FLOAT, DT_HALF, DT_INT64}) {
     const Output x = Input({33, 65}, dtype), y = Input({33, 65}, dtype);
     EXPECT_THAT(OpsFor({AddN({Square(x), y}) * x}), ElementsAre(Pair("_FusedElementwise", 1)));
   }
-  const Output x = Input({33, 65});
-  EXPECT_THAT(OpsFor({-AddN({Square(x), x, Square(-x)})}), Contains(Pair("AddN", 1)));
+  const Output x = Input({33, 65}), y = Input({33, 65});
+  EXPECT_THAT(OpsFor({-AddN({Square(x), y, Square(-x), y, x * y})}),
+              ElementsAre(Pair("_FusedElementwise", 1)));
+  // As one more result.
+  const Output sum = AddN({Square(x), y, x});
+  EXPECT_THAT(OpsFor({Cumsum(sum, 0), Tanh(sum) * x}),
+              ElementsAre(Pair("Cumsum", 1), Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({-AddN(Outputs(9, Square(x)))}), Contains(Pair("AddN", 1)));
+  Output y9 = x;
+  for (int i = 0; i < 20; ++i) y9 = AddN({Square(y9), y9, x, y, x}) * 0.01f;
+  EXPECT_LE(OpsFor({y9})["_FusedElementwise"], 3);
 }
 
 TEST_F(FuseElementwise, ABiasIsASum) {
@@ -265,8 +302,8 @@ TEST_F(FuseElementwise, ControlEdgesAreKept) {
     const ControlDependencies after(g_, {waited});
     y = Square(x);
   }
-  EXPECT_THAT(OpsFor({-Tanh(y + waited)}), ElementsAre(Pair("CheckNumerics", 1), Pair("Square", 1),
-                                                       Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({-Tanh(y)}), ElementsAre(Pair("CheckNumerics", 1), Pair("Square", 1),
+                                              Pair("_FusedElementwise", 1)));
 }
 
 TEST_F(FuseElementwise, AFewSmallNodesStayAsTheyAre) {
