@@ -415,9 +415,52 @@ TEST_F(FuseElementwise, WhatIsReducedAndNeededElsewhereIsComputedOnce) {
   EXPECT_THAT(OpsFor({e, ReduceSum(e, {0})}), ElementsAre(Pair("Exp", 1), Pair("Sum", 1)));
   EXPECT_THAT(OpsFor({ReduceMax(e), ReduceSum(e)}),
               ElementsAre(Pair("Exp", 1), Pair("Max", 1), Pair("Sum", 1)));
-  // What goes on with the reduction is another node.
-  EXPECT_THAT(OpsFor({Sqrt(ReduceMax(Square(x), {1}, true)) - x}),
-              ElementsAre(Pair("Sqrt", 1), Pair("Sub", 1), Pair("_FusedReduction", 1)));
+}
+
+TEST_F(FuseElementwise, WhatIsDoneToResultsEndsTheNode) {
+  for (const Shape& shape : {Shape({50, 60}), Shape({2000, 7}), Shape({3, 4000}), Shape({70000})}) {
+    const Output x = Input(shape), rows = Input({shape.dim(0), 1}), count = Input({});
+    const int64_t last = shape.rank() - 1;
+    for (const bool keep : {true, false}) {
+      EXPECT_THAT(OpsFor({Rsqrt(ReduceMean(Square(x), {last}, keep) + 0.5f)}, kRounding),
+                  ElementsAre(Pair("_FusedReduction", 1)));
+      EXPECT_THAT(OpsFor({-Tanh(ReduceSum(Square(x) * 0.01f, {0}, keep) * count)}, kRounding),
+                  ElementsAre(Pair("_FusedReduction", 1)));
+      // The sum is the single node's, bit for bit.
+      EXPECT_THAT(OpsFor({Square(ReduceSum(x, {0}, keep)) / count}),
+                  ElementsAre(Pair("_FusedReduction", 1)));
+    }
+    // Other arguments, results that are several times used, and users of another shape.
+    if (shape.rank() == 2) {
+      const Output largest = ReduceMax(Tanh(x), {1}, true);
+      EXPECT_THAT(OpsFor({x - largest * rows / (largest + count)}),
+                  UnorderedElementsAre(Pair("Sub", 1), Pair("_FusedReduction", 1)));
+    }
+    feeds_.clear();
+  }
+}
+
+TEST_F(FuseElementwise, WhatIsDoneToResultsByItself) {
+  const Output x = Input({50, 60}), rows = Input({50, 1});
+  // The result is needed as it is.
+  const Output sum = ReduceSum(Square(x), {1}, true);
+  EXPECT_THAT(OpsFor({sum, Sqrt(sum)}, kRounding),
+              ElementsAre(Pair("Sqrt", 1), Pair("_FusedReduction", 1)));
+  // Of two reductions neither waits for the other, unless that is there anyhow.
+  EXPECT_THAT(OpsFor({ReduceMax(Square(x), {1}, true) - ReduceMin(-x, {1}, true)}),
+              ElementsAre(Pair("Sub", 1), Pair("_FusedReduction", 2)));
+  Output late = x;
+  for (int i = 0; i < 20; ++i) late = Cumsum(late, 0);
+  EXPECT_THAT(OpsFor({ReduceMax(Square(x), {1}, true) - ReduceMin(late, {1}, true)}),
+              ElementsAre(Pair("Cumsum", 20), Pair("_FusedReduction", 2)));
+  // What is done has two results.
+  const Output root = Sqrt(Maximum(ReduceMax(Square(x), {1}, true), rows));
+  const auto ops = OpsFor({Cumsum(root, 0), Cumsum(root - rows, 0)});
+  EXPECT_THAT(ops, Contains(Pair("_FusedReduction", 1)));
+  // On small tensors three nodes pay for it.
+  const Output small = Input({3, 4});
+  EXPECT_THAT(OpsFor({-ReduceMax(small, {1})}), ElementsAre(Pair("Max", 1), Pair("Neg", 1)));
+  EXPECT_THAT(OpsFor({Tanh(-ReduceMax(small, {1}))}), ElementsAre(Pair("_FusedReduction", 1)));
 }
 
 TEST_F(FuseElementwise, ReductionsThatStayAsTheyAre) {
@@ -478,21 +521,34 @@ TEST_F(FuseElementwise, AReductionOfAnyShapeThatComes) {
                y = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
   NodeBuilder builder(g_, "_FusedReduction");
   builder.InputList({x, y})
+      .InputList({})
       .Attr("fused_ops", std::vector<std::string>{"AddV2", "Sum"})
       .Attr("operands", std::vector<int64_t>{0, 1})
       .Attr("params", std::vector<float>{0})
       .Attr("axes", std::vector<int64_t>{1});
   const Output z = builder.BuildOutput();
+  NodeBuilder ended(g_, "_FusedReduction");
+  ended.InputList({x, y})
+      .InputList({y})
+      .Attr("fused_ops", std::vector<std::string>{"AddV2", "Sum", "Sub"})
+      .Attr("operands", std::vector<int64_t>{0, 1})
+      .Attr("params", std::vector<float>{0})
+      .Attr("end_operands", std::vector<int64_t>{0, 1})
+      .Attr("end_params", std::vector<float>{0})
+      .Attr("axes", std::vector<int64_t>{1});
+  const Output less = ended.BuildOutput();
   ASSERT_TRUE(g_.status().ok()) << g_.status();
   Session session = *Session::Create(g_, {.num_threads = 2});
   for (const Shape& shape : {Shape({2, 3}), Shape({0, 3}), Shape({4, 0}), Shape({2, 1}),
                              Shape({1, 1}), Shape({1, 300}), Shape({3, 100000})}) {
     const Tensor t = Tensor::Zeros(DT_FLOAT, shape), one = Tensor::Scalar(1.f);
-    auto out = session.Run({{x, t}, {y, one}}, {z});
+    auto out = session.Run({{x, t}, {y, one}}, {z, less});
     ASSERT_TRUE(out.ok()) << out.status();
-    ASSERT_EQ((*out)[0].shape(), Shape({shape.dim(0)}));
-    for (int64_t i = 0; i < shape.dim(0); ++i)
-      EXPECT_EQ((*out)[0].data<float>()[i], static_cast<float>(shape.dim(1)));
+    for (const int k : {0, 1}) {
+      ASSERT_EQ((*out)[k].shape(), Shape({shape.dim(0)}));
+      for (int64_t i = 0; i < shape.dim(0); ++i)
+        EXPECT_EQ((*out)[k].data<float>()[i], static_cast<float>(shape.dim(1) - k));
+    }
   }
   EXPECT_TRUE(absl::IsInvalidArgument(
       session.Run({{x, Tensor::Scalar(1.f)}, {y, Tensor::Scalar(1.f)}}, {z}).status()));
@@ -591,12 +647,17 @@ TEST_F(FuseElementwise, MalformedNodesAreRefused) {
   EXPECT_TRUE(refused(std::vector<std::string>(20, "Neg"), std::vector<int64_t>(40, 0),
                       std::vector<float>(20), {x}, {0, 1, 2, 3, 4, 5, 6, 7}));
   const auto reduction_refused = [&](std::vector<std::string> ops, std::vector<int64_t> operands,
-                                     std::vector<int64_t> axes) {
+                                     std::vector<int64_t> axes, const Outputs& end_args = {},
+                                     std::vector<int64_t> end_operands = {}, size_t end = 0,
+                                     size_t begin = 1) {
     NodeBuilder builder(g_, "_FusedReduction");
     builder.InputList({x})
+        .InputList(end_args)
         .Attr("fused_ops", std::move(ops))
         .Attr("operands", std::move(operands))
-        .Attr("params", std::vector<float>{0})
+        .Attr("params", std::vector<float>(begin))
+        .Attr("end_operands", std::move(end_operands))
+        .Attr("end_params", std::vector<float>(end))
         .Attr("axes", std::move(axes));
     const Output z = builder.BuildOutput();
     if (!g_.TakeStatus().ok()) return true;
@@ -611,6 +672,17 @@ TEST_F(FuseElementwise, MalformedNodesAreRefused) {
   EXPECT_TRUE(reduction_refused({"Sum"}, {0, -1}, {0}));
   EXPECT_TRUE(reduction_refused({}, {}, {0}));
   EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0}, {0}));
+  const Output one = Input({});
+  EXPECT_FALSE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 1}, 1));
+  EXPECT_FALSE(reduction_refused({"Sum", "Sub"}, {}, {0}, {one}, {0, 1}, 1, 0));
+  EXPECT_FALSE(reduction_refused({"Sum"}, {}, {0}, {}, {}, 0, 0));
+  EXPECT_TRUE(reduction_refused({"Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 1}, 1, 0));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {y}, {0, 1}, 1));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 2}, 1));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 1}, 0));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sum"}, {0, -1}, {0}, {}, {0, -1}, 1));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0, -1}, {0}, {one}, {}, 0));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0, -1}, {0}, {}, {0, 1}, 0));
 }
 
 }  // namespace
