@@ -43,6 +43,16 @@ absl::Status FusedReductionShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status LayerNormShape(ShapeContext& c) {
+  c.set_output(0, c.input(0));
+  const int64_t axes = c.attr<int64_t>("axes");
+  if (!c.input(0).has_rank() || axes > c.input(0).rank()) return absl::OkStatus();
+  Shape rows = c.input(0);
+  for (int i = 1; i <= axes; ++i) rows.set_dim(rows.rank() - i, 1);
+  for (int k = 1; k < c.num_outputs(); ++k) c.set_output(k, rows);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddFusedOps(OpRegistry* ops) {
@@ -121,16 +131,19 @@ void AddFusedOps(OpRegistry* ops) {
                     "end_args follow."));
   ops->Add(OpSpec("_FusedLayerNorm")
                .In("x: T, scale: num_scales * T, offset: num_offsets * T")
-               .Out("y: T")
+               .Out("y: T, statistics: num_statistics * T")
                .Attr("T: {float}")
                .Attr("num_scales: int >= 0")
                .Attr("num_offsets: int >= 0")
+               .Attr("num_statistics: int >= 0 = 0")
                .Attr("axes: int >= 1 = 1")
                .Attr("epsilon: float")
-               .InferShape(SameShape)
+               .InferShape(LayerNormShape)
                .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset, with the mean and the "
                     "variance over the last `axes` axes of x. There is at most one scale and one "
-                    "offset, and each has an element for each of these positions."));
+                    "offset, and each has an element for each of these positions. If there are "
+                    "statistics, they are two: the means and the factors 1 / sqrt(variance + "
+                    "epsilon), with 1 for each of these axes."));
 }
 
 }  // namespace weir

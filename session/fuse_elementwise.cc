@@ -70,7 +70,7 @@ struct Region : Part {
   int result = -1;     // the node: the first of the last part, or the reduction
   Few others;          // more results, of `nodes`
   int reduction = -1;  // what they go into, if anything
-  Part end;            // what follows on that
+  int end = 0;         // what follows on that, among all ends; the first is empty
 };
 
 // Which positions of nodes one may come down to from where, though every edge leads up: by way of a
@@ -117,7 +117,7 @@ class ElementwiseFusion : public Fusion {
     }
     for (const Region& region : regions_) {
       const Few repeats = RepeatsInto(region);
-      const size_t nodes = region.nodes.size() + repeats.size() + region.end.nodes.size() +
+      const size_t nodes = region.nodes.size() + repeats.size() + ends_[region.end].nodes.size() +
                            (region.reduction >= 0 ? 1 : 0);
       if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall))
         Fuse(region, repeats);
@@ -207,9 +207,8 @@ class ElementwiseFusion : public Fusion {
     Reduce(id, &region);
   }
 
-  // The region's nodes are what follows on the reduction, if there are any.
+  // From now on the region's nodes are what goes into the reduction.
   void Reduce(int id, Region* region) const {
-    region->end = std::move(static_cast<Part&>(*region));
     static_cast<Part&>(*region) = Part();
     region->reduction = id;
     region->shape = ShapeOf(plan_.nodes[id].inputs[0]);
@@ -224,8 +223,10 @@ class ElementwiseFusion : public Fusion {
       return false;
     }
     region_of_[id] = number;
+    region.end = static_cast<int>(ends_.size());
+    Part& end = ends_.emplace_back(std::move(static_cast<Part&>(region)));
+    end.values.erase(absl::c_find(end.values, id));
     Reduce(id, &region);
-    region.end.values.erase(absl::c_find(region.end.values, id));
     return true;
   }
 
@@ -264,7 +265,7 @@ class ElementwiseFusion : public Fusion {
     Region with = region;
     with.values.erase(std::remove(with.values.begin(), with.values.end(), id), with.values.end());
     AddNode(id, &with);
-    if (with.num_arguments() + with.end.num_arguments() > kMostFusedArguments) return false;
+    if (with.num_arguments() + ends_[with.end].num_arguments() > kMostFusedArguments) return false;
     region = std::move(with);
     region_of_[id] = number;
     return true;
@@ -440,7 +441,7 @@ class ElementwiseFusion : public Fusion {
     const DataType type = result.node->output_type(0);
     const bool reduces = region.reduction >= 0;
     std::vector<PlanValue> arguments = ArgumentsOf(region);
-    const std::vector<PlanValue> end_arguments = ArgumentsOf(region.end);
+    const std::vector<PlanValue> end_arguments = ArgumentsOf(ends_[region.end]);
     Steps steps = StepsOf(region, arguments);
     std::vector<int64_t> others_of;  // steps
     std::vector<PlanValue> others;   // in their order
@@ -462,7 +463,7 @@ class ElementwiseFusion : public Fusion {
       for (int64_t i = 0; i < axes.num_elements(); ++i) list.push_back(axes.IntAt(i));
       std::vector<PlanValue> of_end = end_arguments;
       of_end.insert(of_end.begin(), {region.reduction, 0});
-      const Steps end = StepsOf(region.end, std::move(of_end));
+      const Steps end = StepsOf(ends_[region.end], std::move(of_end));
       builder.InputList(Outputs(end_arguments.size(), Stand(type)))
           .Attr("end_operands", end.operands)
           .Attr("end_params", end.params)
@@ -481,7 +482,8 @@ class ElementwiseFusion : public Fusion {
       *absl::c_find(arguments, PlanValue{repeat, 0}) = plan_.nodes[repeat].inputs[0];
     arguments.insert(arguments.end(), end_arguments.begin(), end_arguments.end());
     std::set<int> nodes(region.nodes.begin(), region.nodes.end());
-    nodes.insert(region.end.nodes.begin(), region.end.nodes.end());
+    const Few& end_nodes = ends_[region.end].nodes;
+    nodes.insert(end_nodes.begin(), end_nodes.end());
     if (reduces) nodes.insert(region.reduction);
     double cost_ns = 0;
     for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
@@ -524,6 +526,7 @@ class ElementwiseFusion : public Fusion {
   }
 
   std::vector<Region> regions_;
+  std::vector<Part> ends_{1};
   std::vector<int> region_of_;      // by node; -1: in none
   std::vector<Few> successors_;     // by node: who takes a value of it or waits for it
   std::vector<Descents> descents_;  // by loop + 1: among the nodes that are directly in it
