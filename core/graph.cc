@@ -143,8 +143,9 @@ std::string Graph::UniqueName(absl::string_view name, bool mark) {
 }
 
 void Graph::GiveAttrs(Node* node, AttrMap attrs) {
-  const bool is_light = std::none_of(
-      attrs.begin(), attrs.end(), [](const auto& attr) { return attr.second.template is<Tensor>(); });
+  const bool is_light = std::none_of(attrs.begin(), attrs.end(), [](const auto& attr) {
+    return attr.second.template is<Tensor>();
+  });
   if (is_light) {
     AttrMap& latest = latest_attrs_[node->op_];
     if (latest != attrs) latest = std::move(attrs);

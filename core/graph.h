@@ -350,7 +350,7 @@ class Graph {
   bool finalized_ = false;
   std::vector<std::unique_ptr<Node>> nodes_;
   NameTable names_;
-  std::set<std::string, std::less<>> devices_;                 // texts that nodes have
+  std::set<std::string, std::less<>> devices_;                // texts that nodes have
   absl::flat_hash_map<const OpSpec*, AttrMap> latest_attrs_;  // of a node of the op
   PerThread<Scopes> scopes_;
   std::vector<Unclaimed> unclaimed_;  // few, if any: between an argument and its function

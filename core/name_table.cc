@@ -11,8 +11,7 @@
 namespace weir {
 
 bool NameTable::Equal::operator()(const Key& a, const Key& b) const {
-  return a.hash == b.hash &&
-         (a.view() == b.view() || absl::EqualsIgnoreCase(a.view(), b.view()));
+  return a.hash == b.hash && (a.view() == b.view() || absl::EqualsIgnoreCase(a.view(), b.view()));
 }
 
 NameTable::Key NameTable::KeyOf(absl::string_view name) {
@@ -85,8 +84,8 @@ namespace {
 // The counter of `asked` once Unique has made `given` of it.
 int NextAfter(absl::string_view asked, absl::string_view given) {
   int number = 0;
-  const bool is_numbered = given.size() > asked.size() &&
-                           absl::SimpleAtoi(given.substr(asked.size() + 1), &number);
+  const bool is_numbered =
+      given.size() > asked.size() && absl::SimpleAtoi(given.substr(asked.size() + 1), &number);
   return is_numbered ? number + 1 : 1;
 }
 

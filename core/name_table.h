@@ -64,7 +64,7 @@ class NameTable {
   void AddOwned(absl::string_view name, const Entry& entry);
 
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_;
-  std::deque<std::string> owned_;                      // texts of keys that are no node's
+  std::deque<std::string> owned_;                       // texts of keys that are no node's
   std::map<std::string, Node*, std::less<>> variants_;  // nodes that are in no entry
 };
 

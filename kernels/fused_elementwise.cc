@@ -34,7 +34,8 @@ struct FusedElementwise {
     if (n == 0) return absl::OkStatus();
     const int64_t tile = program->TileSize(*layout);
     const auto run = [&](int64_t begin, int64_t end) {
-      TileRunner runner(*program, *layout, c, std::min(tile, end - begin));
+      TileRunner runner(
+          *program, *layout, [&](int k) { return c.input(k).raw(); }, std::min(tile, end - begin));
       char* to[kMostFusedResults];
       for (int64_t i = begin; i < end; i += tile) {
         for (int k = 0; k < num_results; ++k)
@@ -52,10 +53,13 @@ struct FusedElementwise {
 };
 
 absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const TileProgram> program,
-      TileProgram::Read(init.node, init.attr<std::vector<std::string>>("fused_ops"),
-                        init.attr<std::vector<int64_t>>("others_of")));
+  const auto ops = init.attr<std::vector<std::string>>("fused_ops");
+  const auto operands = init.attr<std::vector<int64_t>>("operands"),
+             others_of = init.attr<std::vector<int64_t>>("others_of");
+  const auto params = init.attr<std::vector<float>>("params");
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const TileProgram> program,
+                        TileProgram::Read({init.attr<DataType>("T"), init.node.num_inputs(), ops,
+                                           operands, params, others_of}));
   if (program->num_results() != init.node.num_outputs()) {
     return InvalidArgument("others_of has ", program->num_results() - 1, " ops, and there are ",
                            init.node.num_outputs() - 1, " others");

@@ -25,6 +25,9 @@
 // mean not been rounded, so that they tell by how much it was (Chan, Golub and LeVeque 1983,
 // equation 1.7).
 //
+// A gradient takes the mean and the factor 1 / sqrt(variance + epsilon) of each row, which are
+// further results if they are wanted.
+//
 // Sums are made in four float vectors over at most kBlock elements, so that a lane adds up few of
 // them, and the blocks' sums in double. Rows with infinities, NaNs or squares that overflow come
 // out as they do from the small ops.
@@ -38,6 +41,8 @@ struct Rows {
   const float* scale = nullptr;
   const float* offset = nullptr;
   float* y = nullptr;
+  float* means = nullptr;  // and factors, by row; or null
+  float* factors = nullptr;
   int64_t n = 0;
   float epsilon = 0;
 };
@@ -135,6 +140,11 @@ void EachRow(const Rows& r, int64_t begin, int64_t end) {
     const float factor = 1 / std::sqrt(static_cast<float>(variance) + r.epsilon);
     Normalize<kScale, kOffset>(r, x, mean, static_cast<float>(rest) * factor, factor,
                                row + 1 < end ? x + r.n : x, r.y + row * r.n);
+    // Afterwards: for rows of one element this may be where x is.
+    if (r.means != nullptr) {
+      r.means[row] = static_cast<float>(mean + rest);
+      r.factors[row] = factor;
+    }
   }
 }
 
@@ -162,7 +172,7 @@ constexpr double kNsPerElement = 0.3;
 
 // What the attributes say: which arguments there are, and how many of x's last axes make a row.
 struct LayerNorm {
-  bool has_scale, has_offset;
+  bool has_scale, has_offset, has_statistics;
   int axes;
   float epsilon;
 
@@ -179,6 +189,14 @@ struct LayerNorm {
                              c.input(i).shape().ToString());
     }
     WEIR_ASSIGN_OR_RETURN(Tensor* const y, c.AllocateOutput(0, x.shape()));
+    if (has_statistics) {
+      Shape shape = x.shape();
+      for (int i = 1; i <= axes; ++i) shape.set_dim(x.rank() - i, 1);
+      WEIR_ASSIGN_OR_RETURN(Tensor* const means, c.AllocateOutput(1, shape));
+      WEIR_ASSIGN_OR_RETURN(Tensor* const factors, c.AllocateOutput(2, shape));
+      rows.means = means->data<float>();
+      rows.factors = factors->data<float>();
+    }
     if (y->num_elements() == 0) return absl::OkStatus();
     rows.x = x.data<float>();
     rows.y = y->data<float>();
@@ -195,10 +213,13 @@ struct LayerNorm {
 absl::StatusOr<Kernel> Make(const KernelInit& init) {
   const int64_t scales = init.attr<int64_t>("num_scales"),
                 offsets = init.attr<int64_t>("num_offsets"), axes = init.attr<int64_t>("axes");
+  const auto statistics = init.attr<int64_t>("num_statistics");
+  if (statistics != 0 && statistics != 2)
+    return InvalidArgument("There are two statistics or none, but num_statistics is ", statistics);
   if (scales > 1 || offsets > 1)
     return InvalidArgument("There is at most one scale and one offset, but num_scales is ", scales,
                            " and num_offsets ", offsets);
-  return Kernel(LayerNorm{scales == 1, offsets == 1,
+  return Kernel(LayerNorm{scales == 1, offsets == 1, statistics == 2,
                           static_cast<int>(std::min<int64_t>(axes, Shape::kMaxRank + 1)),
                           init.attr<float>("epsilon")});
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/reduce.h"
@@ -12,7 +13,9 @@
 
 // _FusedReduction: element-wise ops, and then the sum, mean, maximum or the like of their result,
 // which is never in memory as a whole. A mean of squared differences reads its arguments and writes
-// nothing; as two nodes it writes a tensor of their size and reads it back.
+// nothing; as two nodes it writes a tensor of their size and reads it back. More element-wise ops
+// may follow, of the results: the root of that mean and a small number. They are done where the
+// results lie, a block at a time as it is finished.
 //
 // Tiles of the element-wise result (kernels/tile_program.h) go into accumulators as Reducer
 // (kernels/reduce.h) has them. As there, the dimensions alternate between kept (K) and reduced (R)
@@ -28,7 +31,8 @@
 // their results themselves. Otherwise the whole is cut into a few pieces, each with accumulators
 // for all results, which are merged in order. Sums of floats are made in float within a tile and in
 // double beyond it, so that they differ from those of the single nodes by rounding, mostly for the
-// better; whole numbers, maxima and minima do not differ.
+// better; whole numbers, maxima and minima do not differ. With nothing before it the reduction is
+// the single node's, bit for bit.
 namespace weir {
 
 namespace {
@@ -85,22 +89,54 @@ class Outer {
   absl::InlinedVector<int64_t, 8> extents_, strides_;  // the innermost first
 };
 
-struct FusedReduction {
-  std::shared_ptr<const TileProgram> program;
-  std::shared_ptr<const TileLayout> planned;
-  const Reducer* reducer;
-  Tensor axes;
-  bool keep_dims;
+// How all of it lies, for inputs of some shapes.
+struct Layouts {
+  std::vector<Shape> inputs;
+  std::shared_ptr<const TileLayout> arguments;  // null: one is reduced as it is
+  ReductionPlan plan;
+  std::shared_ptr<const TileLayout> end;  // of the results and the end's arguments; null: no end
+};
 
+struct FusedReduction {
+  std::shared_ptr<const TileProgram> program;  // null: the argument itself is reduced
+  std::shared_ptr<const TileProgram> end;      // of the results and the end's arguments; or null
+  const Reducer* reducer = nullptr;
+  Tensor axes;
+  bool keep_dims = false;
+  std::shared_ptr<const Layouts> planned;  // for shapes that are known; or null
+
+  // INVALID_ARGUMENT if the shapes do not fit.
+  absl::StatusOr<Layouts> LayoutsFor(absl::Span<const Shape> inputs) const;
   absl::Status operator()(KernelContext& c) const;
 
  private:
+  int num_arguments() const { return program == nullptr ? 1 : program->num_arguments(); }
+  bool IsAsPlanned(const KernelContext& c) const {
+    for (int k = 0; planned != nullptr && k < c.num_inputs(); ++k) {
+      if (c.input(k).shape() != planned->inputs[k]) return false;
+    }
+    return planned != nullptr;
+  }
+
+  // What follows on the reduction.
+  struct End {
+    const KernelContext& c;
+    const TileProgram* program;  // null: nothing
+    const TileLayout* layout;
+    int first_argument;
+    char* y;
+
+    // Results [begin, begin + n).
+    void Run(int64_t begin, int64_t n) const;
+  };
+
   // One call of the kernel.
   struct Call {
     const KernelContext& c;
     const TileProgram& program;
     const TileLayout& layout;
     const Reducer& r;
+    const End& end;
     Dims dims;
     int64_t tile, run, count, results;
 
@@ -114,15 +150,52 @@ struct FusedReduction {
                         char* acc) const;
     void AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end, int64_t first,
                         char* acc) const;
-    void ReduceKept(ThreadPool& pool, char* y) const;
-    void ReducePieces(ThreadPool& pool, int pieces, char* y) const;
+    // Results [begin, begin + n), of their accumulators.
+    void Finish(const char* acc, int64_t begin, int64_t n) const;
+    void ReduceKept(ThreadPool& pool) const;
+    void ReducePieces(ThreadPool& pool, int pieces) const;
   };
 };
+
+absl::StatusOr<Layouts> FusedReduction::LayoutsFor(absl::Span<const Shape> inputs) const {
+  Layouts made{.inputs = {inputs.begin(), inputs.end()}};
+  const int arguments = num_arguments();
+  const auto misfit = [] {
+    return InvalidArgument("The shapes of the fused ops' arguments do not fit together");
+  };
+  if (program != nullptr) {
+    made.arguments = program->Plan(inputs.subspan(0, arguments));
+    if (made.arguments == nullptr) return misfit();
+  }
+  WEIR_ASSIGN_OR_RETURN(
+      made.plan,
+      PlanReduction(program == nullptr ? inputs[0] : made.arguments->result, axes, keep_dims));
+  if (end == nullptr) return made;
+  std::vector<Shape> of_end = {made.plan.out};
+  of_end.insert(of_end.end(), inputs.begin() + arguments, inputs.end());
+  made.end = end->Plan(of_end);
+  if (made.end == nullptr || made.end->result != made.plan.out) return misfit();
+  return made;
+}
+
+void FusedReduction::End::Run(int64_t begin, int64_t n) const {
+  if (program == nullptr) return;
+  const int64_t tile = std::min(program->TileSize(*layout), n);
+  const auto argument = [&](int k) -> const void* {
+    return k == 0 ? y : c.input(first_argument + k - 1).raw();
+  };
+  TileRunner tiles(*program, *layout, argument, tile);
+  for (int64_t i = 0; i < n; i += tile) {
+    char* const to = y + static_cast<size_t>(begin + i) * program->element_size();
+    tiles.Run(begin + i, std::min(tile, n - i), {to});
+  }
+}
 
 // Units [begin, end) go into the accumulators, of which `acc` is number `first`.
 void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first, char* acc) const {
   const int64_t elements = (end - begin) * (dims.run_is_reduced() ? 1 : run);
-  TileRunner tiles(program, layout, c, std::min(tile, elements));
+  TileRunner tiles(
+      program, layout, [this](int k) { return c.input(k).raw(); }, std::min(tile, elements));
   if (dims.run_is_reduced()) {
     AccumulateRuns(tiles, begin, end, first, acc);
   } else {
@@ -177,8 +250,13 @@ void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int6
   }
 }
 
+void FusedReduction::Call::Finish(const char* acc, int64_t begin, int64_t n) const {
+  r.finish(acc, n, count, end.y + static_cast<size_t>(begin) * r.out_size);
+  end.Run(begin, n);
+}
+
 // Results by results: threads take ranges of the outermost dimension.
-void FusedReduction::Call::ReduceKept(ThreadPool& pool, char* y) const {
+void FusedReduction::Call::ReduceKept(ThreadPool& pool) const {
   const int64_t outermost = dims.extents[0], width = results / outermost;
   const int64_t units = num_units() / outermost;
   const double cost = (program.cost() + r.cost) * static_cast<double>(count) * width;
@@ -189,12 +267,12 @@ void FusedReduction::Call::ReduceKept(ThreadPool& pool, char* y) const {
       const int64_t n = std::min(block, end - k);
       r.init(acc.data(), n * width);
       Accumulate(k * units, (k + n) * units, k * width, acc.data());
-      r.finish(acc.data(), n * width, count, y + k * width * r.out_size);
+      Finish(acc.data(), k * width, n * width);
     }
   });
 }
 
-void FusedReduction::Call::ReducePieces(ThreadPool& pool, int pieces, char* y) const {
+void FusedReduction::Call::ReducePieces(ThreadPool& pool, int pieces) const {
   const size_t bytes = results * r.acc_size;
   const int64_t units = num_units();
   std::vector<char> acc(pieces * bytes);
@@ -205,35 +283,53 @@ void FusedReduction::Call::ReducePieces(ThreadPool& pool, int pieces, char* y) c
     if (begin < end) Accumulate(begin, end, 0, acc.data() + p * bytes);
   });
   for (int p = 1; p < pieces; ++p) r.merge(acc.data() + p * bytes, results, acc.data());
-  r.finish(acc.data(), results, count, y);
+  Finish(acc.data(), 0, results);
 }
 
 absl::Status FusedReduction::operator()(KernelContext& c) const {
-  std::shared_ptr<const TileLayout> made;
-  WEIR_ASSIGN_OR_RETURN(const TileLayout* const layout,
-                        program->LayoutFor(c, planned.get(), &made));
-  WEIR_ASSIGN_OR_RETURN(const ReductionPlan plan, PlanReduction(layout->result, axes, keep_dims));
-  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, plan.out));
+  Layouts made;
+  const Layouts* layouts = planned.get();
+  if (!IsAsPlanned(c)) {
+    std::vector<Shape> inputs;
+    for (int k = 0; k < c.num_inputs(); ++k) inputs.push_back(c.input(k).shape());
+    WEIR_ASSIGN_OR_RETURN(made, LayoutsFor(inputs));
+    layouts = &made;
+  }
+  const ReductionPlan& plan = layouts->plan;
+  Tensor* out = c.PlannedOutput(0, plan.out);
+  if (out == nullptr) {
+    WEIR_ASSIGN_OR_RETURN(out, c.AllocateOutput(0, plan.out));
+  }
   const int64_t results = out->num_elements();
   if (results == 0) return absl::OkStatus();
+  const End ending{c, end.get(), layouts->end.get(), num_arguments(),
+                   static_cast<char*>(out->raw())};
+  if (program == nullptr) {
+    Reduce(c.pool(), *reducer, plan, c.input(0).raw(), out->raw());
+    if (end == nullptr) return absl::OkStatus();
+    c.pool().ParallelFor(results, end->cost(),
+                         [&](int64_t from, int64_t to) { ending.Run(from, to - from); });
+    return absl::OkStatus();
+  }
+  const TileLayout* const layout = layouts->arguments.get();
   const Dims dims(plan);
   const Call call{c,
                   *program,
                   *layout,
                   *reducer,
+                  ending,
                   dims,
                   program->TileSize(*layout),
                   dims.extents.back(),
                   plan.count,
                   results};
-  char* const y = static_cast<char*>(out->raw());
   const double total =
       (program->cost() + reducer->cost) * static_cast<double>(layout->result.num_elements());
   const int threads = c.pool().num_threads();
   const bool alone = total < 2 * kMinTask || threads == 1;
   if (plan.count > 0 && !dims.first_is_reduced &&
       (alone || dims.extents[0] >= 4 * threads || results > kMostShared)) {
-    call.ReduceKept(c.pool(), y);
+    call.ReduceKept(c.pool());
     return absl::OkStatus();
   }
   // More accumulators than a cache has room for are not worth a thread's own copy.
@@ -241,29 +337,57 @@ absl::Status FusedReduction::operator()(KernelContext& c) const {
   const int pieces = one ? 1
                          : static_cast<int>(std::min<double>({static_cast<double>(call.num_units()),
                                                               2.0 * threads, total / kMinTask}));
-  call.ReducePieces(c.pool(), std::max(pieces, 1), y);
+  call.ReducePieces(c.pool(), std::max(pieces, 1));
   return absl::OkStatus();
 }
 
 absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
-  auto ops = init.attr<std::vector<std::string>>("fused_ops");
-  if (ops.size() < 2) {
-    return InvalidArgument("fused_ops has ", ops.size(),
-                           " ops: there is one element-wise op at least, and then the reduction");
+  const auto ops = init.attr<std::vector<std::string>>("fused_ops");
+  const auto operands = init.attr<std::vector<int64_t>>("operands"),
+             end_operands = init.attr<std::vector<int64_t>>("end_operands");
+  const auto params = init.attr<std::vector<float>>("params"),
+             end_params = init.attr<std::vector<float>>("end_params");
+  const auto num_end_arguments = init.attr<int64_t>("num_end_args");
+  const int64_t num_arguments = init.node.num_inputs() - num_end_arguments;
+  const size_t before = params.size(), after = end_params.size();
+  if (ops.size() != before + 1 + after || (before == 0 && num_arguments != 1) ||
+      (before == 0 && !operands.empty()) ||
+      (after == 0 && (num_end_arguments != 0 || !end_operands.empty()))) {
+    return InvalidArgument("fused_ops has ", ops.size(), " ops, params ", before,
+                           " entries and end_params ", after, ", for ", num_arguments, " args and ",
+                           num_end_arguments,
+                           " end_args: there is one reduction between two lists of element-wise "
+                           "ops, either of which may be left out with its arguments, but that the "
+                           "reduction takes one");
   }
-  const std::string reduction = std::move(ops.back());
-  ops.pop_back();
-  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const TileProgram> program,
-                        TileProgram::Read(init.node, ops));
   const DataType type = init.attr<DataType>("T");
-  const Reducer* const reducer = FindReducer(reduction, type);
+  const Reducer* const reducer = FindReducer(ops[before], type);
   if (reducer == nullptr) {
-    return Unimplemented("fusing the reduction ", reduction, " of type ", DataTypeName(type),
+    return Unimplemented("fusing the reduction ", ops[before], " of type ", DataTypeName(type),
                          " is not supported");
   }
-  return Kernel(FusedReduction{program, program->Plan(init.input_shapes), reducer,
-                               Tensor::Vector<int64_t>(init.attr<std::vector<int64_t>>("axes")),
-                               init.attr<bool>("keep_dims")});
+  FusedReduction kernel{
+      .reducer = reducer,
+      .axes = Tensor::Vector<int64_t>(init.attr<std::vector<int64_t>>("axes")),
+      .keep_dims = init.attr<bool>("keep_dims"),
+  };
+  const absl::Span<const std::string> all(ops);
+  if (before > 0) {
+    WEIR_ASSIGN_OR_RETURN(kernel.program,
+                          TileProgram::Read({type, static_cast<int>(num_arguments),
+                                             all.subspan(0, before), operands, params}));
+  }
+  if (after > 0) {
+    WEIR_ASSIGN_OR_RETURN(kernel.end,
+                          TileProgram::Read({type, static_cast<int>(1 + num_end_arguments),
+                                             all.subspan(before + 1), end_operands, end_params}));
+  }
+  const auto is_known = [](const Shape& shape) { return shape.IsFullyDefined(); };
+  if (!init.input_shapes.empty() && absl::c_all_of(init.input_shapes, is_known)) {
+    absl::StatusOr<Layouts> planned = kernel.LayoutsFor(init.input_shapes);
+    if (planned.ok()) kernel.planned = std::make_shared<const Layouts>(*std::move(planned));
+  }
+  return Kernel(std::move(kernel));
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace weir {
 
 // A sequence of tensors that never changes: an element is replaced, or the sequence resized, by
-// making another one, which shares all that is the same (and takes over what nobody else has). Positions may be empty, and cost nothing.
-// Copies are cheap; may be read from many threads.
+// making another one, which shares all that is the same (and takes over what nobody else has).
+// Positions may be empty, and cost nothing. Copies are cheap; may be read from many threads.
 class TensorSequence {
  public:
   int64_t size() const { return size_; }

@@ -42,20 +42,17 @@ const BinarySpan* FusableBinary(absl::string_view op, DataType type) {
   return fits ? span : nullptr;
 }
 
-absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(
-    const Node& node, absl::Span<const std::string> ops, absl::Span<const int64_t> others_of) {
+absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(const TileOps& from) {
   auto program = std::make_shared<TileProgram>();
-  const auto operands = node.attr<std::vector<int64_t>>("operands");
-  const auto params = node.attr<std::vector<float>>("params");
-  const DataType type = node.attr<DataType>("T");
-  program->num_arguments_ = node.num_inputs();
+  const auto& [type, num_arguments, ops, operands, params, others_of] = from;
+  program->num_arguments_ = num_arguments;
   program->size_ = ElementSize(type);
   if (ops.empty() || operands.size() != 2 * ops.size() || params.size() != ops.size() ||
-      ops.size() > kMostFusedOps || node.num_inputs() > kMostFusedArguments ||
+      ops.size() > kMostFusedOps || num_arguments > kMostFusedArguments ||
       others_of.size() >= kMostFusedResults) {
     return InvalidArgument("fused_ops has ", ops.size(), " element-wise ops, operands ",
                            operands.size(), " entries and params ", params.size(), ", for ",
-                           node.num_inputs(), " arguments and ", others_of.size() + 1,
+                           num_arguments, " arguments and ", others_of.size() + 1,
                            " results: there are two operands and one parameter an op, at most ",
                            kMostFusedOps, " ops, ", kMostFusedArguments, " arguments and ",
                            kMostFusedResults, " results");
@@ -162,20 +159,20 @@ int64_t TileProgram::TileSize(const TileLayout& layout) const {
   return std::clamp<int64_t>(room / 64 * 64, TileRunner::kSmallestTile, kLargestTile);
 }
 
-TileRunner::TileRunner(const TileProgram& program, const TileLayout& layout, const KernelContext& c,
-                       int64_t most)
+TileRunner::TileRunner(const TileProgram& program, const TileLayout& layout,
+                       absl::FunctionRef<const void*(int)> argument, int64_t most)
     : program_(program),
       layout_(layout),
-      c_(c),
       buffer_bytes_(static_cast<size_t>(program.TileSize(layout)) * program.size_) {
   char* next = scratch_ + static_cast<size_t>(program.num_buffers_) * buffer_bytes_;
   for (int k = 0; k < program.num_arguments_; ++k) {
     const Broadcast::Kind kind = layout.broadcast.kind(k);
+    arguments_[k] = argument(k);
     spelled_out_[k] = kind == Broadcast::Kind::kDense ? nullptr : next;
     if (kind == Broadcast::Kind::kDense) continue;
     next += buffer_bytes_;
     if (kind == Broadcast::Kind::kConstant) {
-      FillElements(spelled_out_[k], c.input(k).raw(), program.size_, most);
+      FillElements(spelled_out_[k], arguments_[k], program.size_, most);
       values_[k] = spelled_out_[k];
     }
   }
@@ -194,7 +191,7 @@ void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
   for (int k = 0; k < program_.num_arguments_; ++k) {
     if (layout_.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
     values_[k] =
-        layout_.broadcast.Tile(k, c_.input(k).raw(), program_.size_, begin, n, spelled_out_[k]);
+        layout_.broadcast.Tile(k, arguments_[k], program_.size_, begin, n, spelled_out_[k]);
   }
   std::pair<char*, const char*> kept[kMostFusedResults];
   int num_kept = 0;

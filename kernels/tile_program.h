@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/kernel.h"
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/fused_elementwise.h"
@@ -19,16 +20,23 @@ struct TileLayout {
   Broadcast broadcast;
 };
 
+// What a TileProgram is made of, as nodes like _FusedElementwise have it in their attributes.
+struct TileOps {
+  DataType type;
+  int num_arguments;
+  absl::Span<const std::string> ops;
+  absl::Span<const int64_t> operands;
+  absl::Span<const float> params;
+  absl::Span<const int64_t> others_of = {};
+};
+
 // The element-wise ops of a node like _FusedElementwise (ops/nn_fused.cc), to be computed for some
 // hundred elements at a time. Its results are the last op's, and those of the ops that `others_of`
 // names. Immutable.
 class TileProgram {
  public:
-  // `ops` on the node's arguments, with its attributes `operands` and `params`. INVALID_ARGUMENT or
-  // UNIMPLEMENTED for attributes that make no program.
-  static absl::StatusOr<std::shared_ptr<const TileProgram>> Read(
-      const Node& node, absl::Span<const std::string> ops,
-      absl::Span<const int64_t> others_of = {});
+  // INVALID_ARGUMENT or UNIMPLEMENTED for what makes no program.
+  static absl::StatusOr<std::shared_ptr<const TileProgram>> Read(const TileOps& ops);
 
   // Null where a shape is not known, or they do not fit, or the result would be too large.
   std::shared_ptr<const TileLayout> Plan(absl::Span<const Shape> shapes) const;
@@ -40,6 +48,7 @@ class TileProgram {
   // Elements that go through the program at once: a multiple of 64, at most kLargestTile.
   int64_t TileSize(const TileLayout& layout) const;
   size_t element_size() const { return size_; }
+  int num_arguments() const { return num_arguments_; }
   int num_results() const { return num_results_; }
   double cost() const { return cost_; }  // nanoseconds an element
 
@@ -74,9 +83,9 @@ class TileProgram {
 // Runs a program, for one thread: has the buffers for what lies between two steps.
 class TileRunner {
  public:
-  // Tiles will have at most `most` elements.
-  TileRunner(const TileProgram& program, const TileLayout& layout, const KernelContext& c,
-             int64_t most);
+  // On these arguments, in tiles of at most `most` elements.
+  TileRunner(const TileProgram& program, const TileLayout& layout,
+             absl::FunctionRef<const void*(int)> argument, int64_t most);
 
   // Elements [begin, begin + n) of result k go to `to[k]`, which may be the same elements of an
   // argument of the result's shape.
@@ -91,8 +100,8 @@ class TileRunner {
 
   const TileProgram& program_;
   const TileLayout& layout_;
-  const KernelContext& c_;
   const size_t buffer_bytes_;
+  const void* arguments_[kMostFusedArguments];
   const void* values_[kMostFusedArguments + kMostFusedOps];
   char* spelled_out_[kMostFusedArguments];  // null: the argument lies as the result does
   alignas(64) char scratch_[kSmallestTile * 8 *

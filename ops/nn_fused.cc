@@ -17,26 +17,39 @@ OpSpec& WithFusedOps(OpSpec& spec) {
       .Attr("leakyrelu_alpha: float = 0.2");
 }
 
-absl::StatusOr<Shape> BroadcastOfAll(ShapeContext& c) {
+// Of the first inputs.
+absl::StatusOr<Shape> BroadcastOf(ShapeContext& c, int count) {
   Shape all = c.input(0);
-  for (int i = 1; i < c.num_inputs(); ++i) {
+  for (int i = 1; i < count; ++i) {
     WEIR_ASSIGN_OR_RETURN(all, BroadcastShapes(all, c.input(i)));
   }
   return all;
 }
 
 absl::Status ElementwiseShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape all, BroadcastOfAll(c));
+  WEIR_ASSIGN_OR_RETURN(const Shape all, BroadcastOf(c, c.num_inputs()));
   for (int k = 0; k < c.num_outputs(); ++k) c.set_output(k, all);
   return absl::OkStatus();
 }
 
 absl::Status FusedReductionShape(ShapeContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const Shape all, BroadcastOfAll(c));
+  const int64_t num_args = c.num_inputs() - c.attr<int64_t>("num_end_args");
+  if (num_args < 1) return InvalidArgument("There must be an argument to reduce");
+  WEIR_ASSIGN_OR_RETURN(const Shape all, BroadcastOf(c, static_cast<int>(num_args)));
   if (!all.has_rank()) return absl::OkStatus();
   const Tensor axes = Tensor::Vector<int64_t>(c.attr<std::vector<int64_t>>("axes"));
   WEIR_ASSIGN_OR_RETURN(Shape out, ShapeAfterReduction(all, axes, c.attr<bool>("keep_dims")));
   c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status LayerNormShape(ShapeContext& c) {
+  c.set_output(0, c.input(0));
+  const int64_t axes = c.attr<int64_t>("axes");
+  if (!c.input(0).has_rank() || axes > c.input(0).rank()) return absl::OkStatus();
+  Shape rows = c.input(0);
+  for (int i = 1; i <= axes; ++i) rows.set_dim(rows.rank() - i, 1);
+  for (int k = 1; k < c.num_outputs(); ++k) c.set_output(k, rows);
   return absl::OkStatus();
 }
 
@@ -99,30 +112,38 @@ void AddFusedOps(OpRegistry* ops) {
                     "others_of names. params are the ops' attributes, such as the slope of "
                     "LeakyRelu."));
   ops->Add(OpSpec("_FusedReduction")
-               .In("args: N * T")
+               .In("args: N * T, end_args: num_end_args * T")
                .Out("z: T")
                .Attr("T: type")
                .Attr("N: int >= 1")
+               .Attr("num_end_args: int >= 0 = 0")
                .Attr("fused_ops: list(string)")
                .Attr("operands: list(int)")
                .Attr("params: list(float)")
+               .Attr("end_operands: list(int) = []")
+               .Attr("end_params: list(float) = []")
                .Attr("axes: list(int)")
                .Attr("keep_dims: bool = false")
                .InferShape(FusedReductionShape)
-               .Doc("The last of fused_ops, such as Sum or Mean, over axes of what the others "
-                    "make, which are those of a _FusedElementwise."));
+               .Doc("One of fused_ops, such as Sum or Mean, over axes of what those before it make "
+                    "of args, as in a _FusedElementwise; there are as many of them as params. "
+                    "Those after it go on with the result, which is the first of their values; "
+                    "end_args follow."));
   ops->Add(OpSpec("_FusedLayerNorm")
                .In("x: T, scale: num_scales * T, offset: num_offsets * T")
-               .Out("y: T")
+               .Out("y: T, statistics: num_statistics * T")
                .Attr("T: {float}")
                .Attr("num_scales: int >= 0")
                .Attr("num_offsets: int >= 0")
+               .Attr("num_statistics: int >= 0 = 0")
                .Attr("axes: int >= 1 = 1")
                .Attr("epsilon: float")
-               .InferShape(SameShape)
+               .InferShape(LayerNormShape)
                .Doc("(x - mean) / sqrt(variance + epsilon) * scale + offset, with the mean and the "
                     "variance over the last `axes` axes of x. There is at most one scale and one "
-                    "offset, and each has an element for each of these positions."));
+                    "offset, and each has an element for each of these positions. If there are "
+                    "statistics, they are two: the means and the factors 1 / sqrt(variance + "
+                    "epsilon), with 1 for each of these axes."));
 }
 
 }  // namespace weir

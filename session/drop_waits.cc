@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "weir/kernels/fused_elementwise.h"
 #include "weir/session/effects.h"
 #include "weir/session/plan.h"
 
@@ -22,6 +23,12 @@
 // Who uses a value of a loop outside of it waits for all of the loop, which counts as an effect.
 // Within a loop an iteration begins when the one before it has ended, so that the sets need not
 // look around the corner.
+//
+// An edge that does bring something to a node, as the one to the difference in a variance's
+// gradient brings the reads behind the gradient, may still be one that nobody can tell: whoever
+// takes the node's value waits for the same by another of its inputs. Then it is dropped as well.
+// The node's own set gets smaller, no other one does, and the node itself has no effect. But it
+// must be one that refuses nothing: others may be what an assertion has to come before.
 //
 // In a loop the gradients of an op take different values from stacks, and a group orders one's Pop
 // before the other gradient. A stack can be seen by nobody but those who have its handle: if none
@@ -71,6 +78,13 @@ class Waits {
       }
       AddAll(n, n.controls.size(), before_.data() + i * words_);
     }
+    DropWhatUsersWaitFor();
+    for (PlanNode& n : plan_.nodes) {
+      if (n.kernel.is_constant() && n.controls.empty() && n.constants.empty() && n.loop < 0 &&
+          !n.may_be_dead) {
+        n.constants = {n.kernel.constant()};
+      }
+    }
   }
 
  private:
@@ -81,6 +95,55 @@ class Waits {
     return !n.controls.empty() && n.controls.size() <= kMostControls &&
            n.kind == PlanNode::Kind::kOp && n.loop == n.value_loop && !n.is_constant(0) &&
            OnlyComputes(n);
+  }
+
+  static bool RefusesNothing(const PlanNode& n) {
+    if (n.kernel.is_constant() || n.Is("Identity")) return true;
+    return n.node->num_outputs() == 1 && n.shapes[0].IsFullyDefined() &&
+           FindFusableOp(n.node->op_name(), n.inputs.size(), n.node->output_type(0)).has_value();
+  }
+
+  void DropWhatUsersWaitFor() {
+    if (absl::c_none_of(plan_.nodes, Waits::MayDrop)) return;
+    std::vector<Few> users(count_);
+    for (size_t i = 0; i < count_; ++i) {
+      for (const PlanValue& v : plan_.nodes[i].inputs) users[v.node].push_back(static_cast<int>(i));
+      for (const int control : plan_.nodes[i].controls)
+        users[control].push_back(static_cast<int>(i));
+    }
+    std::vector<bool> is_carried(count_, false);
+    for (const PlanGraph::Carry& c : plan_.carries) is_carried[c.next.node] = true;
+    for (size_t i = 0; i < count_; ++i) {
+      if (is_carried[i] || !MayDrop(plan_.nodes[i]) || !RefusesNothing(plan_.nodes[i])) continue;
+      PlanNode& n = plan_.nodes[i];
+      for (size_t k = n.controls.size(); k-- > 0;) {
+        if (UsersWaitFor(n.controls[k], static_cast<int>(i), users[i]))
+          n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
+      }
+      std::fill_n(before_.data() + i * words_, words_, 0);
+      AddAll(n, n.controls.size(), before_.data() + i * words_);
+    }
+  }
+
+  // What the edge from `control` brings comes to each user by others than the node.
+  bool UsersWaitFor(int control, int node, const Few& users) const {
+    std::vector<uint64_t> added(words_, 0), others(words_);
+    Add(control, plan_.nodes[node], added.data());
+    return absl::c_all_of(users, [&](int id) {
+      const PlanNode& user = plan_.nodes[id];
+      if (user.inputs.size() + user.controls.size() > kMostControls) return false;
+      absl::c_fill(others, 0);
+      for (const PlanValue& v : user.inputs) {
+        if (v.node != node) Add(v.node, user, others.data());
+      }
+      for (const int other : user.controls) {
+        if (other != node) Add(other, user, others.data());
+      }
+      for (size_t w = 0; w < words_; ++w) {
+        if ((added[w] & ~others[w]) != 0) return false;
+      }
+      return true;
+    });
   }
 
   // A bit for each moment, then one for each loop. False if there would be too many.

@@ -21,7 +21,11 @@
 // one: then its value is needed nowhere else, and the region can compute it. A node that others
 // take as well may join too, and its value is one more result: Adam's moments go to their variables
 // and into the weights. Otherwise it begins a region of its own, whose result it is. So no value is
-// computed twice. A reduction always begins a region, and that has no other result.
+// computed twice. A reduction begins a region, and that has no other result. Or it joins a region
+// that all its users are in, as long as no other has: that is then the end of the new one, what is
+// done to the reduction's results, and what comes before the reduction joins from there on. An end
+// takes other values too, so that the reduction would wait for these; it joins only where, as far
+// as costs can tell, they are there before what is reduced.
 //
 // The region stands in the place of its last node, after everything that goes into it. So nothing
 // that takes one of its other results may lead back into it: the activation of a layer, which the
@@ -43,20 +47,30 @@ namespace {
 // On small tensors a region saves dispatches only, and two of them do not pay for it.
 constexpr int64_t kLarge = 1024;
 constexpr size_t kFewestOfSmall = 3;
+// Of an AddN that is so many steps less one.
+constexpr size_t kMostTerms = 8;
 // Nodes and regions that LeadsBack looks at before it gives up. What is seen to end at all ends
 // soon, at a variable or in what the step returns.
 constexpr int kMostFollowed = 64;
 // In users_: somebody who takes another value now.
 constexpr int kNobody = -2;
 
-struct Region {
-  int result = -1;  // the node: the first of `nodes`, or a reduction that they go into
-  Few others;       // more results, of `nodes`
-  bool reduces = false;
+// Element-wise nodes, and what goes into them.
+struct Part {
   Shape shape;                          // of all nodes
-  Few nodes;                            // element-wise: users before what they use
+  Few nodes;                            // users before what they use
+  size_t steps = 0;                     // that they are
   Few values;                           // nodes outside, output 0 of which is an argument so far
   std::vector<PlanValue> other_values;  // arguments that are other outputs
+
+  size_t num_arguments() const { return values.size() + other_values.size(); }
+};
+
+struct Region : Part {
+  int result = -1;     // the node: the first of the last part, or the reduction
+  Few others;          // more results, of `nodes`
+  int reduction = -1;  // what they go into, if anything
+  int end = 0;         // what follows on that, among all ends; the first is empty
 };
 
 // Which positions of nodes one may come down to from where, though every edge leads up: by way of a
@@ -95,15 +109,16 @@ class ElementwiseFusion : public Fusion {
     region_of_.assign(plan_.nodes.size(), -1);
     for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
       if (IsReduction(id)) {
-        Begin(id, true);
+        if (!JoinEnd(id, RegionOfUsers(id))) BeginWithReduction(id);
       } else if (IsElementwise(id)) {
         const int region = RegionOfUsers(id);
-        if ((region < 0 || !Join(id, region)) && !JoinAsResult(id)) Begin(id, false);
+        if ((region < 0 || !Join(id, region)) && !JoinAsResult(id)) Begin(id);
       }
     }
     for (const Region& region : regions_) {
       const Few repeats = RepeatsInto(region);
-      const size_t nodes = region.nodes.size() + repeats.size() + (region.reduces ? 1 : 0);
+      const size_t nodes = region.nodes.size() + repeats.size() + ends_[region.end].nodes.size() +
+                           (region.reduction >= 0 ? 1 : 0);
       if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall))
         Fuse(region, repeats);
     }
@@ -111,13 +126,19 @@ class ElementwiseFusion : public Fusion {
   }
 
  private:
-  // BiasAdd adds a vector to the last dimension, as AddV2 does, and AddN may have two terms.
+  // BiasAdd adds a vector to the last dimension, as AddV2 does, and AddN adds term by term.
   static absl::string_view StepOf(const PlanNode& n) {
     const std::string& op = n.node->op_name();
     const bool is_sum =
         (op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC") ||
-        (op == "AddN" && n.inputs.size() == 2);
+        op == "AddN";
     return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
+  }
+
+  static size_t StepsOf(const PlanNode& n) { return std::max<size_t>(n.inputs.size(), 2) - 1; }
+  static std::optional<FusableOp> FusableOpOf(const PlanNode& n) {
+    const size_t arguments = n.Is("AddN") ? 2 : n.inputs.size();
+    return FindFusableOp(StepOf(n), arguments, n.node->output_type(0));
   }
 
   bool IsReduction(int id) const {
@@ -148,10 +169,11 @@ class ElementwiseFusion : public Fusion {
       return false;
     }
     if (n.node->op_name() == "AddN" &&
-        absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; })) {
+        (n.inputs.size() < 2 || n.inputs.size() > kMostTerms ||
+         absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; }))) {
       return false;
     }
-    const std::optional<FusableOp> op = FindFusableOp(StepOf(n), n.inputs.size(), type);
+    const std::optional<FusableOp> op = FusableOpOf(n);
     if (!op || n.inputs.size() == 1) return op.has_value();
     const absl::StatusOr<Shape> both = BroadcastShapes(ShapeOf(n.inputs[0]), ShapeOf(n.inputs[1]));
     return both.ok() && *both == shape &&
@@ -170,17 +192,63 @@ class ElementwiseFusion : public Fusion {
     return region;
   }
 
-  void Begin(int id, bool reduces) {
+  void Begin(int id) {
     region_of_[id] = static_cast<int>(regions_.size());
     Region& region = regions_.emplace_back();
     region.result = id;
-    region.reduces = reduces;
-    if (reduces) {
-      region.values = {plan_.nodes[id].inputs[0].node};
-      region.shape = ShapeOf(plan_.nodes[id].inputs[0]);
-    } else {
-      region.shape = plan_.nodes[id].shapes[0];
-      AddNode(id, &region);
+    region.shape = plan_.nodes[id].shapes[0];
+    AddNode(id, &region);
+  }
+
+  void BeginWithReduction(int id) {
+    region_of_[id] = static_cast<int>(regions_.size());
+    Region& region = regions_.emplace_back();
+    region.result = id;
+    Reduce(id, &region);
+  }
+
+  // From now on the region's nodes are what goes into the reduction.
+  void Reduce(int id, Region* region) const {
+    static_cast<Part&>(*region) = Part();
+    region->reduction = id;
+    region->shape = ShapeOf(plan_.nodes[id].inputs[0]);
+    region->values = {plan_.nodes[id].inputs[0].node};
+  }
+
+  bool JoinEnd(int id, int number) {
+    if (number < 0) return false;
+    Region& region = regions_[number];
+    if (region.reduction >= 0 || !region.others.empty() || !MayJoin(id, region) ||
+        region.num_arguments() + 1 >= kMostFusedArguments || !IsReadyFor(region, id)) {
+      return false;
+    }
+    region_of_[id] = number;
+    region.end = static_cast<int>(ends_.size());
+    Part& end = ends_.emplace_back(std::move(static_cast<Part&>(region)));
+    end.values.erase(absl::c_find(end.values, id));
+    Reduce(id, &region);
+    return true;
+  }
+
+  // What else the region takes is there before what the reduction takes.
+  bool IsReadyFor(const Region& region, int reduction) {
+    if (ready_.empty()) FindReady();
+    const double ready = ready_[plan_.nodes[reduction].inputs[0].node];
+    return absl::c_all_of(region.values,
+                          [&](int v) { return v == reduction || ready_[v] <= ready; }) &&
+           absl::c_all_of(region.other_values,
+                          [&](const PlanValue& v) { return ready_[v.node] <= ready; });
+  }
+
+  // When values are there at the earliest, in nanoseconds.
+  void FindReady() {
+    ready_.assign(plan_.nodes.size(), 0);
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.removed || n.is_constant(0)) continue;
+      for (const PlanValue& v : n.inputs) ready_[i] = std::max(ready_[i], ready_[v.node]);
+      for (const int control : n.controls) ready_[i] = std::max(ready_[i], ready_[control]);
+      ready_[i] += n.cost_ns;
     }
   }
 
@@ -188,7 +256,7 @@ class ElementwiseFusion : public Fusion {
     const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
     return n.shapes[0] == region.shape && n.runs_with(result) &&
            n.node->output_type(0) == result.node->output_type(0) &&
-           region.nodes.size() < kMostFusedOps;
+           region.steps + StepsOf(n) <= kMostFusedOps;
   }
 
   bool Join(int id, int number) {
@@ -197,7 +265,7 @@ class ElementwiseFusion : public Fusion {
     Region with = region;
     with.values.erase(std::remove(with.values.begin(), with.values.end(), id), with.values.end());
     AddNode(id, &with);
-    if (with.values.size() + with.other_values.size() > kMostFusedArguments) return false;
+    if (with.num_arguments() + ends_[with.end].num_arguments() > kMostFusedArguments) return false;
     region = std::move(with);
     region_of_[id] = number;
     return true;
@@ -213,7 +281,7 @@ class ElementwiseFusion : public Fusion {
       tried.push_back(number);
       const Region& region = regions_[number];
       const int result = region.result;
-      if (region.reduces || region.others.size() + 1 >= kMostFusedResults ||
+      if (region.reduction >= 0 || region.others.size() + 1 >= kMostFusedResults ||
           plan_.nodes[result].may_be_dead || !MayJoin(id, region) || LeadsBack(id, number) ||
           !Join(id, number)) {
         continue;
@@ -285,8 +353,7 @@ class ElementwiseFusion : public Fusion {
   bool BroadcastsEverywhere(int value, const Region& region) const {
     return absl::c_all_of(region.nodes, [&](int id) {
       const PlanNode& n = plan_.nodes[id];
-      return !absl::c_linear_search(n.inputs, PlanValue{value, 0}) ||
-             FindFusableOp(StepOf(n), n.inputs.size(), n.node->output_type(0))->broadcasts;
+      return !absl::c_linear_search(n.inputs, PlanValue{value, 0}) || FusableOpOf(n)->broadcasts;
     });
   }
 
@@ -320,69 +387,107 @@ class ElementwiseFusion : public Fusion {
     }
   }
 
-  void AddNode(int id, Region* region) const {
-    region->nodes.push_back(id);
+  void AddNode(int id, Part* part) const {
+    part->nodes.push_back(id);
+    part->steps += StepsOf(plan_.nodes[id]);
     for (const PlanValue& v : plan_.nodes[id].inputs) {
       if (v.output != 0) {
-        if (!absl::c_linear_search(region->other_values, v)) region->other_values.push_back(v);
-      } else if (!absl::c_linear_search(region->values, v.node)) {
-        region->values.push_back(v.node);
+        if (!absl::c_linear_search(part->other_values, v)) part->other_values.push_back(v);
+      } else if (!absl::c_linear_search(part->values, v.node)) {
+        part->values.push_back(v.node);
       }
     }
+  }
+
+  // What a node has of a part, in its attributes.
+  struct Steps {
+    std::vector<PlanValue> values;  // the arguments, then the nodes as they are computed
+    std::vector<std::string> ops;
+    std::vector<int64_t> operands;
+    std::vector<float> params;
+  };
+
+  // `values` has the arguments.
+  Steps StepsOf(const Part& part, std::vector<PlanValue> values) const {
+    Steps s{.values = std::move(values)};
+    for (auto id = part.nodes.rbegin(); id != part.nodes.rend(); ++id) {
+      const PlanNode& n = plan_.nodes[*id];
+      const char* const param = FusableOpOf(n)->param;
+      const auto operand = [&](size_t k) {
+        return absl::c_find(s.values, n.inputs[k]) - s.values.begin();
+      };
+      int64_t first = operand(0);
+      for (size_t step = 1; step <= StepsOf(n); ++step) {
+        s.ops.emplace_back(StepOf(n));
+        s.params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
+        s.operands.push_back(first);
+        s.operands.push_back(n.inputs.size() > 1 ? operand(step) : -1);
+        first = static_cast<int64_t>(s.values.size());
+        s.values.push_back(step == StepsOf(n) ? PlanValue{*id, 0} : PlanValue{});
+      }
+    }
+    return s;
+  }
+
+  static std::vector<PlanValue> ArgumentsOf(const Part& part) {
+    std::vector<PlanValue> arguments;
+    for (const int node : part.values) arguments.push_back({node, 0});
+    arguments.insert(arguments.end(), part.other_values.begin(), part.other_values.end());
+    return arguments;
   }
 
   void Fuse(const Region& region, const Few& repeats) {
     PlanNode& result = plan_.nodes[region.result];
     const DataType type = result.node->output_type(0);
-    std::vector<PlanValue> values;  // the arguments, then the nodes in the order of their steps
-    for (const int node : region.values) values.push_back({node, 0});
-    values.insert(values.end(), region.other_values.begin(), region.other_values.end());
-    const size_t num_arguments = values.size();
-    std::vector<std::string> ops;
-    std::vector<int64_t> operands;
+    const bool reduces = region.reduction >= 0;
+    std::vector<PlanValue> arguments = ArgumentsOf(region);
+    const std::vector<PlanValue> end_arguments = ArgumentsOf(ends_[region.end]);
+    Steps steps = StepsOf(region, arguments);
     std::vector<int64_t> others_of;  // steps
-    std::vector<float> params;
-    double cost_ns = 0;
-    for (auto id = region.nodes.rbegin(); id != region.nodes.rend(); ++id) {
-      const PlanNode& n = plan_.nodes[*id];
-      const char* const param = FindFusableOp(StepOf(n), n.inputs.size(), type)->param;
-      if (absl::c_linear_search(region.others, *id))
-        others_of.push_back(static_cast<int64_t>(ops.size()));
-      ops.emplace_back(StepOf(n));
-      params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
-      for (size_t k = 0; k < 2; ++k) {
-        operands.push_back(k < n.inputs.size() ? absl::c_find(values, n.inputs[k]) - values.begin()
-                                               : -1);
-      }
-      values.push_back({*id, 0});
-      cost_ns += n.cost_ns;
+    std::vector<PlanValue> others;   // in their order
+    for (size_t i = arguments.size(); i < steps.values.size(); ++i) {
+      const PlanValue& v = steps.values[i];
+      if (!absl::c_linear_search(region.others, v.node)) continue;
+      others_of.push_back(static_cast<int64_t>(i - arguments.size()));
+      others.push_back(v);
     }
-    NodeBuilder builder(made(), region.reduces ? "_FusedReduction" : "_FusedElementwise");
+    NodeBuilder builder(made(), reduces ? "_FusedReduction" : "_FusedElementwise");
     builder.Name(result.node->name())
-        .InputList(Outputs(num_arguments, Stand(type)))
-        .Attr("operands", operands)
-        .Attr("params", params);
-    if (region.reduces) {
-      const Tensor& axes = *ConstantOf(result.inputs[1]);
+        .InputList(Outputs(arguments.size(), Stand(type)))
+        .Attr("operands", steps.operands)
+        .Attr("params", steps.params);
+    if (reduces) {
+      const PlanNode& reduction = plan_.nodes[region.reduction];
+      const Tensor& axes = *ConstantOf(reduction.inputs[1]);
       std::vector<int64_t> list;
       for (int64_t i = 0; i < axes.num_elements(); ++i) list.push_back(axes.IntAt(i));
-      builder.Attr("axes", list).Attr("keep_dims", result.node->attr_or<bool>("keep_dims", false));
-      ops.push_back(result.node->op_name());
-      cost_ns += result.cost_ns;
+      std::vector<PlanValue> of_end = end_arguments;
+      of_end.insert(of_end.begin(), {region.reduction, 0});
+      const Steps end = StepsOf(ends_[region.end], std::move(of_end));
+      builder.InputList(Outputs(end_arguments.size(), Stand(type)))
+          .Attr("end_operands", end.operands)
+          .Attr("end_params", end.params)
+          .Attr("axes", list)
+          .Attr("keep_dims", reduction.node->attr_or<bool>("keep_dims", false));
+      steps.ops.push_back(reduction.node->op_name());
+      steps.ops.insert(steps.ops.end(), end.ops.begin(), end.ops.end());
     } else {
       builder.Attr("num_others", static_cast<int64_t>(others_of.size()))
           .Attr("others_of", others_of);
     }
-    builder.Attr("fused_ops", ops);
+    builder.Attr("fused_ops", steps.ops);
     Node* const node = builder.Build();
     if (!made().TakeStatus().ok() || node == nullptr) return;
-    std::vector<PlanValue> others;  // in the order of their steps
-    for (const int64_t step : others_of) others.push_back(values[num_arguments + step]);
-    values.resize(num_arguments);
     for (const int repeat : repeats)
-      *absl::c_find(values, PlanValue{repeat, 0}) = plan_.nodes[repeat].inputs[0];
-    const std::set<int> nodes(region.nodes.begin(), region.nodes.end());
-    if (!Replace(region.result, *node, values, nodes)) return;
+      *absl::c_find(arguments, PlanValue{repeat, 0}) = plan_.nodes[repeat].inputs[0];
+    arguments.insert(arguments.end(), end_arguments.begin(), end_arguments.end());
+    std::set<int> nodes(region.nodes.begin(), region.nodes.end());
+    const Few& end_nodes = ends_[region.end].nodes;
+    nodes.insert(end_nodes.begin(), end_nodes.end());
+    if (reduces) nodes.insert(region.reduction);
+    double cost_ns = 0;
+    for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
+    if (!Replace(region.result, *node, arguments, nodes)) return;
     result.cost_ns = cost_ns;
     for (const int repeat : repeats) Spare(repeat, nodes);
     for (const PlanValue& other : others) {
@@ -421,9 +526,11 @@ class ElementwiseFusion : public Fusion {
   }
 
   std::vector<Region> regions_;
+  std::vector<Part> ends_{1};
   std::vector<int> region_of_;      // by node; -1: in none
   std::vector<Few> successors_;     // by node: who takes a value of it or waits for it
   std::vector<Descents> descents_;  // by loop + 1: among the nodes that are directly in it
+  std::vector<double> ready_;       // by node, as FindReady says; empty if nobody has asked
   absl::flat_hash_map<int, PlanValue> moved_;  // by node: the result of a region that it is now
 };
 

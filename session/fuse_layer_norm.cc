@@ -26,8 +26,10 @@
 // x's axes as its part asks for: the mean and the factor have an extent for each row, scale and
 // offset for each position in it.
 //
-// The nodes in between must be needed nowhere else. So a training step, whose gradients take the
-// mean and the factor, keeps its small ops. Results differ by rounding alone.
+// In a training step gradients take the mean and the factor, which are further results then. Others
+// of the nodes in between that they take, mostly x - mean and the product of that and the factor,
+// stay as they are, and are computed of these results: by one more walk instead of three. A node on
+// the way to the factor must be needed nowhere else. Results differ by rounding alone.
 namespace weir {
 
 namespace {
@@ -37,6 +39,8 @@ constexpr int64_t kMostRowElements = 1 << 18;
 // How far the result may be behind the factor, and how many nodes there are asked.
 constexpr int kMostSteps = 8;
 constexpr size_t kMostCandidates = 24;
+// Nodes that scale and offset may be made of, where others take the mean: they must not.
+constexpr size_t kMostFollowed = 32;
 
 // The symbols of a product; parameters follow.
 enum : unsigned { kX = 1, kMean = 2, kFactor = 4, kFirstParameter = 8, kSecondParameter = 16 };
@@ -49,6 +53,7 @@ struct Statistics {
   int first_axis = 0;          // of a row
   float epsilon = 0;
   std::set<int> nodes;
+  std::set<int> to_factor;  // of these: from the squares to what is before the factor
 };
 
 // A value multiplied out.
@@ -62,16 +67,19 @@ class LayerNormFusion : public Fusion {
  public:
   using Fusion::Fusion;
 
-  void Run() {
+  absl::Status Run() {
     for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       if (plan_.nodes[id].removed || plan_.nodes[id].node->op_name() != "Rsqrt") continue;
       if (users_.empty()) FindUsers();
       const std::optional<Statistics> s = StatisticsOf(static_cast<int>(id));
       if (!s) continue;
-      for (const int candidate : ResultsOf(*s)) {
-        if (Take(*s, candidate)) break;
-      }
+      const std::vector<int> candidates = ResultsOf(*s);
+      const auto take = [&](bool gives_statistics) {
+        return absl::c_any_of(candidates, [&](int c) { return Take(*s, c, gives_statistics); });
+      };
+      if (!take(false)) take(true);
     }
+    return out_of_order_ ? SortTopologically(plan_) : absl::OkStatus();
   }
 
  private:
@@ -107,6 +115,7 @@ class LayerNormFusion : public Fusion {
     s.first_axis = *axis;
     if (!FindMean(squares.node, &s)) return std::nullopt;
     s.nodes.insert({factor, sum, variance, squares.node, s.mean});
+    s.to_factor = {sum, variance, squares.node};
     const Shape& x = ShapeOf(s.x);
     if (ShapeOf(squares) != x || RowLength(s) > kMostRowElements) return std::nullopt;
     return s;
@@ -168,7 +177,7 @@ class LayerNormFusion : public Fusion {
   }
 
   // Becomes the node for the whole, if it computes that.
-  bool Take(const Statistics& s, int result) {
+  bool Take(const Statistics& s, int result, bool gives_statistics) {
     const PlanNode& n = plan_.nodes[result];
     std::optional<Expansion> e = Expand({result, 0}, s, kMostSteps);
     if (!e) return false;
@@ -183,10 +192,79 @@ class LayerNormFusion : public Fusion {
       return CanDisappear(plan_.nodes[id], n) && IsFloat(id) &&
              absl::c_none_of(inputs, [id](const PlanValue& v) { return v.node == id; });
     });
-    if (!fits || !AreNeededOnlyFor(e->nodes, result)) return false;
-    const Node* const node = Make(n.node->name(), s, *scale_and_offset);
-    return node != nullptr && Replace(result, *node, inputs, e->nodes);
+    if (!fits) return false;
+    if (gives_statistics ? !CanGiveStatistics(s, result, inputs) || !Keep(s, result, &e->nodes)
+                         : !AreNeededOnlyFor(e->nodes, result)) {
+      return false;
+    }
+    const Node* const node = Make(n.node->name(), s, *scale_and_offset, gives_statistics);
+    if (node == nullptr || !Replace(result, *node, inputs, e->nodes)) return false;
+    if (gives_statistics) GiveStatistics(s, result);
+    return true;
   }
+
+  // ---- mean and factor for others
+
+  bool CanGiveStatistics(const Statistics& s, int result,
+                         const std::vector<PlanValue>& inputs) const {
+    const auto is_row_value = [&](int id) {
+      return IsOfRows({id, 0}, s) && !uses_others_[id] &&
+             absl::c_all_of(users_[id], [](int user) { return user >= 0; });
+    };
+    return is_row_value(s.mean) && is_row_value(s.factor) && !plan_.nodes[result].may_be_dead &&
+           AreMadeWithout(s.mean, absl::MakeSpan(inputs).subspan(1));
+  }
+
+  // The values do not depend on the node, as far as a short search can tell.
+  bool AreMadeWithout(int node, absl::Span<const PlanValue> values) const {
+    std::set<int> seen;
+    std::vector<int> stack;
+    const auto add = [&](int id) {
+      if (seen.insert(id).second) stack.push_back(id);
+    };
+    for (const PlanValue& v : values) add(v.node);
+    while (!stack.empty()) {
+      const PlanNode& n = plan_.nodes[stack.back()];
+      stack.pop_back();
+      for (const PlanValue& v : n.inputs) add(v.node);
+      absl::c_for_each(n.controls, add);
+      if (seen.contains(node) || seen.size() > kMostFollowed) return false;
+    }
+    return !seen.contains(node);
+  }
+
+  // Takes those that others need out of the nodes that will not be run. False if one of them is on
+  // the way to the factor.
+  bool Keep(const Statistics& s, int result, std::set<int>* nodes) const {
+    const std::set<int> all = *nodes;
+    for (auto id = all.rbegin(); id != all.rend(); ++id) {
+      if (*id == result || *id == s.mean || *id == s.factor) continue;
+      const bool is_needed = uses_others_[*id] || absl::c_any_of(users_[*id], [&](int user) {
+                               return !nodes->contains(user) && user != result;
+                             });
+      if (!is_needed) continue;
+      if (s.to_factor.contains(*id)) return false;
+      nodes->erase(*id);
+    }
+    return true;
+  }
+
+  // Who took the mean or the factor takes a result.
+  void GiveStatistics(const Statistics& s, int result) {
+    int output = 0;
+    for (const int id : {s.mean, s.factor}) {
+      ++output;
+      plan_.nodes[result].shapes.push_back(plan_.nodes[id].shapes[0]);
+      for (const int user : users_[id]) {
+        for (PlanValue& v : plan_.nodes[user].inputs) {
+          if (v == PlanValue{id, 0}) v = {result, output};
+        }
+      }
+    }
+    out_of_order_ = true;
+  }
+
+  // ---- products
 
   // Node -1 for one that is left out. Nothing if the polynomial is not that of a layer norm.
   static std::optional<std::vector<PlanValue>> ScaleAndOffset(const Expansion& e) {
@@ -303,7 +381,7 @@ class LayerNormFusion : public Fusion {
   }
 
   Node* Make(const std::string& name, const Statistics& s,
-             const std::vector<PlanValue>& scale_and_offset) {
+             const std::vector<PlanValue>& scale_and_offset, bool gives_statistics) {
     const auto stands = [&](const PlanValue& v) {
       return Outputs(v.node < 0 ? 0 : 1, Stand(DT_FLOAT));
     };
@@ -313,17 +391,20 @@ class LayerNormFusion : public Fusion {
         .InputList(stands(scale_and_offset[0]))
         .InputList(stands(scale_and_offset[1]))
         .Attr("T", DT_FLOAT)
+        .Attr("num_statistics", int64_t{gives_statistics ? 2 : 0})
         .Attr("axes", static_cast<int64_t>(ShapeOf(s.x).rank() - s.first_axis))
         .Attr("epsilon", s.epsilon);
     Node* const node = builder.Build();
     return made().TakeStatus().ok() ? node : nullptr;
   }
+
+  bool out_of_order_ = false;  // who takes a mean may stand before it now
 };
 
 }  // namespace
 
-void FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env) {
-  LayerNormFusion(plan, env).Run();
+absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env) {
+  return LayerNormFusion(plan, env).Run();
 }
 
 }  // namespace weir

@@ -130,11 +130,13 @@ bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last) {
   return true;
 }
 
-void Fuse(PlanGraph& plan, const PlanEnvironment& env) {
+absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env) {
+  WEIR_RETURN_IF_ERROR(SinkTiles(plan, env));
   FuseProducts(plan, env);
-  FuseLayerNorms(plan, env);
+  WEIR_RETURN_IF_ERROR(FuseLayerNorms(plan, env));
   FuseSoftmaxes(plan, env);
   FuseElementwise(plan, env);
+  return absl::OkStatus();
 }
 
 }  // namespace weir

@@ -58,8 +58,9 @@ class Fusion {
 // `shape`, broadcast to `x`, has x's extents in the dimensions [first, last), and 1 in the others.
 bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last);
 
+absl::Status SinkTiles(PlanGraph& plan, const PlanEnvironment& env);
 void FuseProducts(PlanGraph& plan, const PlanEnvironment& env);
-void FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
 void FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
 

@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
   plan->feed_shapes.assign(feed_shapes.begin(), feed_shapes.end());
   if (env.enabled("fusion")) {
     WEIR_RETURN_IF_ERROR(FuseScalarLoops(graph, env));
-    Fuse(graph, env);
+    WEIR_RETURN_IF_ERROR(Fuse(graph, env));
   }
   plan->graphs = graph.graphs;
   plan->graphs.push_back(graph.made);

@@ -35,7 +35,8 @@
 //   KeepLasting        what depends on nothing but weights is computed once           keep_lasting.cc
 //   SliceBatches       layers take one slice of a batch after the other               slice_batches.cc
 //   FuseScalarLoops    raised loops over scalars become one node                      fuse_scalar_loops.cc
-//   Fuse               products take up what is done to their elements next,          fuse_products.cc
+//   Fuse               what is spread out is computed before,                         sink_tiles.cc
+//                      products take up what is done to their elements next,          fuse_products.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
 //                      element-wise neighbours become one node                        fuse_elementwise.cc
 //   OrderNodes         one static order                                               order.cc
@@ -231,9 +232,10 @@ void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
 // Makes one node of a raised loop all of whose values are scalars.
 absl::Status FuseScalarLoops(PlanGraph& plan, const PlanEnvironment& env);
-// Makes one node of a convolution or matrix product and those after it that work on its elements,
-// one of a layer norm or softmax that is spelled out, and one of element-wise neighbours.
-void Fuse(PlanGraph& plan, const PlanEnvironment& env);
+// Computes what is spread out before it is, makes one node of a convolution or matrix product and
+// those after it that work on its elements, one of a layer norm or softmax that is spelled out, and
+// one of element-wise neighbours.
+absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
 // Makes one node of those that depend on nothing but lasting values, after making more of them; it
 // runs them when a value has changed.

@@ -333,8 +333,13 @@ double Flops(const NodeTrace& run, const Node* node) {
   const double out = Elements(At(run.outputs, 0)), in = Elements(At(run.inputs, 0));
   const double fused = static_cast<double>(run.fused_ops.size()) * out;
   if (op == "_FusedElementwise") return fused;
-  if (op == "_FusedReduction")
-    return static_cast<double>(run.fused_ops.size()) * BroadcastElements(run);
+  if (op == "_FusedReduction") {
+    const auto reduction = absl::c_find_if(
+        run.fused_ops, [](const std::string& name) { return IsOneOf(Reductions(), name); });
+    const auto after = run.fused_ops.end() - std::min(reduction + 1, run.fused_ops.end());
+    return static_cast<double>(run.fused_ops.size() - after) * BroadcastElements(run) +
+           static_cast<double>(after) * out;
+  }
   if (absl::StrContains(op, "Conv2D") || absl::StrContains(op, "Conv3D") ||
       absl::StrContains(op, "DepthwiseConv2d")) {
     // FusedPadConv2D and QuantizedConv2D have other inputs.

@@ -88,7 +88,8 @@ class Reference {
 };
 
 TEST(NameTable, DoesWhatTwoTablesWouldDo) {
-  const std::vector<std::string> names = {"a", "A", "b", "a_1", "A_1", "a_1_1", "b_2", "a/b", "a/B"};
+  const std::vector<std::string> names = {"a",     "A",   "b",   "a_1", "A_1",
+                                          "a_1_1", "b_2", "a/b", "a/B"};
   for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Nodes nodes;

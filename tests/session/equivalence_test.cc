@@ -25,9 +25,11 @@ struct NamedModel {
 };
 
 std::vector<NamedModel> Models() {
-  std::vector<NamedModel> models = {
-      {"MLP", AddMlp},           {"conv net", AddConvNet}, {"branches", AddBranches},
-      {"loops", AddLoops},       {"functions", AddFunctions}};
+  std::vector<NamedModel> models = {{"MLP", AddMlp},
+                                    {"conv net", AddConvNet},
+                                    {"branches", AddBranches},
+                                    {"loops", AddLoops},
+                                    {"functions", AddFunctions}};
   for (uint32_t seed = 100; seed < 140; ++seed) {
     models.push_back({"random ops", [seed](Graph& g) {
                         return AddRandomOps(g, seed, 10 + static_cast<int>(seed % 60));

@@ -23,6 +23,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 class FuseElementwise : public testing::Test {
  protected:
@@ -150,13 +151,49 @@ TEST_F(FuseElementwise, WhatIsOnlyRepeatedIsAnArgument) {
   EXPECT_EQ(OpsFor({Gradients({loss}, {x})[0].dense()}).count("Tile"), 0u);
 }
 
-TEST_F(FuseElementwise, TwoTermsOfAddNAreASum) {
+// The gradient of a mean, as Python makes it: spread out, then divided by a count, which may be
+// fed.
+TEST_F(FuseElementwise, WhatIsSpreadOutIsComputedBefore) {
+  const Output x = Input({64, 48}), rows = Input({64, 1}), count = Input({}), two = Const(g_, 2.f);
+  for (const Output& spread : {Tile(rows, {1, 48}), BroadcastTo(rows, {64, 48})}) {
+    const Output mean = spread / count, variance = Input({64, 1}) * (two * (spread / 48.f));
+    EXPECT_THAT(OpsFor({mean * x}), ElementsAre(Pair("RealDiv", 1), Pair("_FusedElementwise", 1)));
+    // To what it comes in the end; small ops on the way are one node.
+    EXPECT_THAT(OpsFor({Cumsum(Square(-variance), 1)}),
+                UnorderedElementsAre(Pair("Cumsum", 1), Pair(spread.node->op_name(), 1),
+                                     Pair("_FusedElementwise", 1)));
+  }
+  const Output spread = Tile(rows, {1, 48});
+  // Of a tensor of its own size, and of one that is larger than what is repeated.
+  EXPECT_THAT(OpsFor({Cumsum(spread - x, 1)}),
+              ElementsAre(Pair("Cumsum", 1), Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({Cumsum(spread - Input({48}), 1)}), Contains(Pair("Tile", 1)));
+  EXPECT_THAT(OpsFor({Cumsum(spread * spread, 1)}),
+              ElementsAre(Pair("Cumsum", 1), Pair("Mul", 1), Pair("Tile", 1)));
+  // What is needed as it is, and what is fetched when it has sunk.
+  EXPECT_THAT(OpsFor({spread / count, spread}), ElementsAre(Pair("RealDiv", 1), Pair("Tile", 1)));
+  EXPECT_THAT(OpsFor({spread / count}), ElementsAre(Pair("RealDiv", 1), Pair("Tile", 1)));
+  // One that does more than repeat single elements sinks just so.
+  EXPECT_THAT(OpsFor({Cumsum(Square(Tile(Input({8, 3}), {8, 16})), 0)}),
+              ElementsAre(Pair("Cumsum", 1), Pair("Square", 1), Pair("Tile", 1)));
+}
+
+TEST_F(FuseElementwise, AFewTermsOfAddNAreASum) {
   for (const DataType dtype : {DT_FLOAT, DT_HALF, DT_INT64}) {
     const Output x = Input({33, 65}, dtype), y = Input({33, 65}, dtype);
     EXPECT_THAT(OpsFor({AddN({Square(x), y}) * x}), ElementsAre(Pair("_FusedElementwise", 1)));
   }
-  const Output x = Input({33, 65});
-  EXPECT_THAT(OpsFor({-AddN({Square(x), x, Square(-x)})}), Contains(Pair("AddN", 1)));
+  const Output x = Input({33, 65}), y = Input({33, 65});
+  EXPECT_THAT(OpsFor({-AddN({Square(x), y, Square(-x), y, x * y})}),
+              ElementsAre(Pair("_FusedElementwise", 1)));
+  // As one more result.
+  const Output sum = AddN({Square(x), y, x});
+  EXPECT_THAT(OpsFor({Cumsum(sum, 0), Tanh(sum) * x}),
+              ElementsAre(Pair("Cumsum", 1), Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({-AddN(Outputs(9, Square(x)))}), Contains(Pair("AddN", 1)));
+  Output y9 = x;
+  for (int i = 0; i < 20; ++i) y9 = AddN({Square(y9), y9, x, y, x}) * 0.01f;
+  EXPECT_LE(OpsFor({y9})["_FusedElementwise"], 3);
 }
 
 TEST_F(FuseElementwise, ABiasIsASum) {
@@ -265,8 +302,8 @@ TEST_F(FuseElementwise, ControlEdgesAreKept) {
     const ControlDependencies after(g_, {waited});
     y = Square(x);
   }
-  EXPECT_THAT(OpsFor({-Tanh(y + waited)}), ElementsAre(Pair("CheckNumerics", 1), Pair("Square", 1),
-                                                       Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({-Tanh(y)}), ElementsAre(Pair("CheckNumerics", 1), Pair("Square", 1),
+                                              Pair("_FusedElementwise", 1)));
 }
 
 TEST_F(FuseElementwise, AFewSmallNodesStayAsTheyAre) {
@@ -378,9 +415,52 @@ TEST_F(FuseElementwise, WhatIsReducedAndNeededElsewhereIsComputedOnce) {
   EXPECT_THAT(OpsFor({e, ReduceSum(e, {0})}), ElementsAre(Pair("Exp", 1), Pair("Sum", 1)));
   EXPECT_THAT(OpsFor({ReduceMax(e), ReduceSum(e)}),
               ElementsAre(Pair("Exp", 1), Pair("Max", 1), Pair("Sum", 1)));
-  // What goes on with the reduction is another node.
-  EXPECT_THAT(OpsFor({Sqrt(ReduceMax(Square(x), {1}, true)) - x}),
-              ElementsAre(Pair("Sqrt", 1), Pair("Sub", 1), Pair("_FusedReduction", 1)));
+}
+
+TEST_F(FuseElementwise, WhatIsDoneToResultsEndsTheNode) {
+  for (const Shape& shape : {Shape({50, 60}), Shape({2000, 7}), Shape({3, 4000}), Shape({70000})}) {
+    const Output x = Input(shape), rows = Input({shape.dim(0), 1}), count = Input({});
+    const int64_t last = shape.rank() - 1;
+    for (const bool keep : {true, false}) {
+      EXPECT_THAT(OpsFor({Rsqrt(ReduceMean(Square(x), {last}, keep) + 0.5f)}, kRounding),
+                  ElementsAre(Pair("_FusedReduction", 1)));
+      EXPECT_THAT(OpsFor({-Tanh(ReduceSum(Square(x) * 0.01f, {0}, keep) * count)}, kRounding),
+                  ElementsAre(Pair("_FusedReduction", 1)));
+      // The sum is the single node's, bit for bit.
+      EXPECT_THAT(OpsFor({Square(ReduceSum(x, {0}, keep)) / count}),
+                  ElementsAre(Pair("_FusedReduction", 1)));
+    }
+    // Other arguments, results that are several times used, and users of another shape.
+    if (shape.rank() == 2) {
+      const Output largest = ReduceMax(Tanh(x), {1}, true);
+      EXPECT_THAT(OpsFor({x - largest * rows / (largest + count)}),
+                  UnorderedElementsAre(Pair("Sub", 1), Pair("_FusedReduction", 1)));
+    }
+    feeds_.clear();
+  }
+}
+
+TEST_F(FuseElementwise, WhatIsDoneToResultsByItself) {
+  const Output x = Input({50, 60}), rows = Input({50, 1});
+  // The result is needed as it is.
+  const Output sum = ReduceSum(Square(x), {1}, true);
+  EXPECT_THAT(OpsFor({sum, Sqrt(sum)}, kRounding),
+              ElementsAre(Pair("Sqrt", 1), Pair("_FusedReduction", 1)));
+  // Of two reductions neither waits for the other, unless that is there anyhow.
+  EXPECT_THAT(OpsFor({ReduceMax(Square(x), {1}, true) - ReduceMin(-x, {1}, true)}),
+              ElementsAre(Pair("Sub", 1), Pair("_FusedReduction", 2)));
+  Output late = x;
+  for (int i = 0; i < 20; ++i) late = Cumsum(late, 0);
+  EXPECT_THAT(OpsFor({ReduceMax(Square(x), {1}, true) - ReduceMin(late, {1}, true)}),
+              ElementsAre(Pair("Cumsum", 20), Pair("_FusedReduction", 2)));
+  // What is done has two results.
+  const Output root = Sqrt(Maximum(ReduceMax(Square(x), {1}, true), rows));
+  const auto ops = OpsFor({Cumsum(root, 0), Cumsum(root - rows, 0)});
+  EXPECT_THAT(ops, Contains(Pair("_FusedReduction", 1)));
+  // On small tensors three nodes pay for it.
+  const Output small = Input({3, 4});
+  EXPECT_THAT(OpsFor({-ReduceMax(small, {1})}), ElementsAre(Pair("Max", 1), Pair("Neg", 1)));
+  EXPECT_THAT(OpsFor({Tanh(-ReduceMax(small, {1}))}), ElementsAre(Pair("_FusedReduction", 1)));
 }
 
 TEST_F(FuseElementwise, ReductionsThatStayAsTheyAre) {
@@ -441,21 +521,34 @@ TEST_F(FuseElementwise, AReductionOfAnyShapeThatComes) {
                y = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
   NodeBuilder builder(g_, "_FusedReduction");
   builder.InputList({x, y})
+      .InputList({})
       .Attr("fused_ops", std::vector<std::string>{"AddV2", "Sum"})
       .Attr("operands", std::vector<int64_t>{0, 1})
       .Attr("params", std::vector<float>{0})
       .Attr("axes", std::vector<int64_t>{1});
   const Output z = builder.BuildOutput();
+  NodeBuilder ended(g_, "_FusedReduction");
+  ended.InputList({x, y})
+      .InputList({y})
+      .Attr("fused_ops", std::vector<std::string>{"AddV2", "Sum", "Sub"})
+      .Attr("operands", std::vector<int64_t>{0, 1})
+      .Attr("params", std::vector<float>{0})
+      .Attr("end_operands", std::vector<int64_t>{0, 1})
+      .Attr("end_params", std::vector<float>{0})
+      .Attr("axes", std::vector<int64_t>{1});
+  const Output less = ended.BuildOutput();
   ASSERT_TRUE(g_.status().ok()) << g_.status();
   Session session = *Session::Create(g_, {.num_threads = 2});
   for (const Shape& shape : {Shape({2, 3}), Shape({0, 3}), Shape({4, 0}), Shape({2, 1}),
                              Shape({1, 1}), Shape({1, 300}), Shape({3, 100000})}) {
     const Tensor t = Tensor::Zeros(DT_FLOAT, shape), one = Tensor::Scalar(1.f);
-    auto out = session.Run({{x, t}, {y, one}}, {z});
+    auto out = session.Run({{x, t}, {y, one}}, {z, less});
     ASSERT_TRUE(out.ok()) << out.status();
-    ASSERT_EQ((*out)[0].shape(), Shape({shape.dim(0)}));
-    for (int64_t i = 0; i < shape.dim(0); ++i)
-      EXPECT_EQ((*out)[0].data<float>()[i], static_cast<float>(shape.dim(1)));
+    for (const int k : {0, 1}) {
+      ASSERT_EQ((*out)[k].shape(), Shape({shape.dim(0)}));
+      for (int64_t i = 0; i < shape.dim(0); ++i)
+        EXPECT_EQ((*out)[k].data<float>()[i], static_cast<float>(shape.dim(1) - k));
+    }
   }
   EXPECT_TRUE(absl::IsInvalidArgument(
       session.Run({{x, Tensor::Scalar(1.f)}, {y, Tensor::Scalar(1.f)}}, {z}).status()));
@@ -554,12 +647,17 @@ TEST_F(FuseElementwise, MalformedNodesAreRefused) {
   EXPECT_TRUE(refused(std::vector<std::string>(20, "Neg"), std::vector<int64_t>(40, 0),
                       std::vector<float>(20), {x}, {0, 1, 2, 3, 4, 5, 6, 7}));
   const auto reduction_refused = [&](std::vector<std::string> ops, std::vector<int64_t> operands,
-                                     std::vector<int64_t> axes) {
+                                     std::vector<int64_t> axes, const Outputs& end_args = {},
+                                     std::vector<int64_t> end_operands = {}, size_t end = 0,
+                                     size_t begin = 1) {
     NodeBuilder builder(g_, "_FusedReduction");
     builder.InputList({x})
+        .InputList(end_args)
         .Attr("fused_ops", std::move(ops))
         .Attr("operands", std::move(operands))
-        .Attr("params", std::vector<float>{0})
+        .Attr("params", std::vector<float>(begin))
+        .Attr("end_operands", std::move(end_operands))
+        .Attr("end_params", std::vector<float>(end))
         .Attr("axes", std::move(axes));
     const Output z = builder.BuildOutput();
     if (!g_.TakeStatus().ok()) return true;
@@ -574,6 +672,17 @@ TEST_F(FuseElementwise, MalformedNodesAreRefused) {
   EXPECT_TRUE(reduction_refused({"Sum"}, {0, -1}, {0}));
   EXPECT_TRUE(reduction_refused({}, {}, {0}));
   EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0}, {0}));
+  const Output one = Input({});
+  EXPECT_FALSE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 1}, 1));
+  EXPECT_FALSE(reduction_refused({"Sum", "Sub"}, {}, {0}, {one}, {0, 1}, 1, 0));
+  EXPECT_FALSE(reduction_refused({"Sum"}, {}, {0}, {}, {}, 0, 0));
+  EXPECT_TRUE(reduction_refused({"Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 1}, 1, 0));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {y}, {0, 1}, 1));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 2}, 1));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sub"}, {0, -1}, {0}, {one}, {0, 1}, 0));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum", "Sum"}, {0, -1}, {0}, {}, {0, -1}, 1));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0, -1}, {0}, {one}, {}, 0));
+  EXPECT_TRUE(reduction_refused({"Neg", "Sum"}, {0, -1}, {0}, {}, {0, 1}, 0));
 }
 
 }  // namespace

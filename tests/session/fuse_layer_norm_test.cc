@@ -268,7 +268,11 @@ TEST_F(FuseLayerNorm, WhatIsNeededOtherwiseStays) {
   const Output y = normal * scale + scale;
   stays({y, m.mean}, "the mean is fetched");
   stays({y, m.variance}, "the variance is fetched");
-  stays({y, ReduceSum(factor)}, "the factor has another user");
+  stays({y, factor}, "the factor is fetched");
+  stays({y, Square(m.variance)}, "the variance has another user");
+  const Output of_mean = ReduceSum(Tanh(m.mean), {0});
+  const Output made = Reshape(Tile(of_mean, {40}), {40});
+  stays({(factor * made) * (x - m.mean)}, "the scale is made of the means");
   EXPECT_THAT(OpsFor({y, normal}), Contains(Pair("_FusedLayerNorm", 1)))
       << "what is fetched ends it";
   {
@@ -283,6 +287,49 @@ TEST_F(FuseLayerNorm, WhatIsNeededOtherwiseStays) {
   }
   const Output d = x - late;
   stays({d * Rsqrt(ReduceMean(Square(d), {-1}, true) + kEpsilon)}, "the mean waits");
+}
+
+TEST_F(FuseLayerNorm, MeansAndFactorsAreFurtherResults) {
+  for (const int64_t rows : {1, 6, 700}) {
+    const Output x = Input({rows, 40}, 3), scale = Input({40}), offset = Input({40});
+    const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
+    const Output factor = Rsqrt(m.variance + kEpsilon), d = x - m.mean, normal = d * factor;
+    const Output y = normal * scale + offset;
+    // With others of the nodes in between, which are computed of them.
+    const std::vector<Outputs> others = {{Tanh(m.mean)},
+                                         {ReduceSum(factor), Square(m.mean)},
+                                         {Tanh(d)},
+                                         {Cumsum(normal, 1), Tanh(factor) * m.mean},
+                                         {Tanh(normal * scale), -d}};
+    for (Outputs fetches : others) {
+      fetches.push_back(y);
+      EXPECT_THAT(OpsFor(fetches),
+                  AllOf(Contains(Pair("_FusedLayerNorm", 1)), Not(Contains(Key("Mean")))));
+    }
+    feeds_.clear();
+  }
+  // Over several axes.
+  const Output x = Input({5, 4, 6, 3}), mean = ReduceMean(x, {2, 3}, true), d = x - mean;
+  const Output factor = Rsqrt(ReduceMean(Square(d), {2, 3}, true) + kEpsilon);
+  EXPECT_THAT(OpsFor({d * factor, Tanh(mean), -factor}), Contains(Pair("_FusedLayerNorm", 1)));
+}
+
+// Forms whose means have the rank of x.
+TEST_F(FuseLayerNorm, TrainingStepsHaveIt) {
+  for (const Form& form : kForms) {
+    for (const Shape& shape : {Shape({6, 40}), Shape({5, 30, 64})}) {
+      feeds_.clear();
+      const int64_t n = shape.dim(-1);
+      const Output x = Input(shape), scale = Input({n}), offset = Input({n});
+      const Output loss = ReduceSum(Tanh(form.make(x * 2.f, scale, offset)) * Input(shape));
+      Outputs fetches = DenseGradients({loss}, {x, scale, offset});
+      fetches.push_back(loss);
+      const auto ops = OpsFor(fetches, 2e-4);
+      const bool fits = form.make != Squeezed;
+      EXPECT_EQ(ops.count("_FusedLayerNorm"), fits ? 1u : 0u) << form.name;
+      ASSERT_FALSE(HasFailure()) << form.name;
+    }
+  }
 }
 
 TEST_F(FuseLayerNorm, OtherFormulasStay) {
@@ -355,10 +402,12 @@ TEST_F(FuseLayerNorm, TermsThatCancelAreLeftAsTheyAre) {
 
 TEST_F(FuseLayerNorm, MalformedNodesAreRefused) {
   const Output x = Input({3, 4}), scale = Input({4}), shorter = Input({3});
-  const auto refused = [&](const Outputs& scales, const Outputs& offsets, int64_t axes) {
+  const auto refused = [&](const Outputs& scales, const Outputs& offsets, int64_t axes,
+                           int64_t statistics = 0) {
     NodeBuilder builder(g_, "_FusedLayerNorm");
     builder.Input(x).InputList(scales).InputList(offsets);
     builder.Attr("T", DT_FLOAT).Attr("axes", axes).Attr("epsilon", kEpsilon);
+    builder.Attr("num_statistics", statistics);
     const Output y = builder.BuildOutput();
     if (!g_.TakeStatus().ok()) return true;
     Session session = *Session::Create(g_, {.num_threads = 1});
@@ -374,6 +423,10 @@ TEST_F(FuseLayerNorm, MalformedNodesAreRefused) {
   EXPECT_TRUE(refused({}, {}, 3));
   EXPECT_TRUE(refused({}, {}, 0));
   EXPECT_TRUE(refused({}, {}, int64_t{1} << 40));
+  EXPECT_FALSE(refused({scale}, {}, 1, 2));
+  EXPECT_TRUE(refused({scale}, {}, 1, 1));
+  EXPECT_TRUE(refused({scale}, {}, 1, 3));
+  EXPECT_TRUE(refused({}, {}, 3, 2));
 }
 
 }  // namespace

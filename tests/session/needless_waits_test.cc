@@ -80,6 +80,53 @@ TEST_F(NeedlessWaits, ReadsOrderNothingWhereNothingIsWritten) {
   EXPECT_TRUE(IdenticalTensors(got[0], want[0]));
 }
 
+// The gradient of a variance, as Python makes it: the difference waits for the gradient that comes,
+// which knows of a variable that the difference does not. Whoever takes the difference takes that
+// gradient too.
+TEST_F(NeedlessWaits, WhatUsersWaitForAnyhow) {
+  const Variable scale = Counter("scale");
+  const Output x = Input({40, 40}), y = Input({40, 40});
+  const Output dy = y * scale.read_value();
+  const Output two = After({dy}, Const(g_, 2.f)), difference = After({dy}, x - 1.f);
+  const Output dx = two * dy * difference;
+  const Output counted = Counter("steps").AssignAdd(1.f);  // an effect: when reads happen counts
+  const Tensor got = Run({dx, counted})[0];
+  EXPECT_THAT(ops_, Contains("_FusedElementwise").Times(1));
+  EXPECT_THAT(ops_, Not(Contains("Sub")));
+  EXPECT_THAT(ops_, Not(Contains("NoOp")));
+  EXPECT_TRUE(IdenticalTensors(got, Run({dx, counted}, {.disable = {"needless_waits"}})[0]));
+  EXPECT_THAT(ops_, Contains("NoOp"));
+}
+
+// An assertion, and what would fail by itself.
+TEST_F(NeedlessWaits, WhatRefusesSomethingWaitsForWhatComesBefore) {
+  const Output x = Input({3}), row = Placeholder(g_, DT_INT32, Shape({1}));
+  feeds_.emplace_back(row, Tensor::Vector<int32_t>({7}));
+  const Output checked = CheckNumerics(Log(x - 10.f), "a logarithm");
+  Output taken, other;
+  {
+    const ControlDependencies after(g_, {checked});
+    taken = Gather(x, row);
+    other = Identity(x);
+  }
+  Session session = *Session::Create(g_, {.num_threads = 1});
+  const absl::Status status = session.Run(feeds_, {taken + other}).status();
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a logarithm"));
+}
+
+// Nobody else brings the increment to the read.
+TEST_F(NeedlessWaits, WhatOneUserWaitsForAloneStays) {
+  const Variable v = Counter("v");
+  const Output one = v.AssignAdd(1.f);
+  const Output x = After({-one}, Input({}) * 2.f), y = Tanh(x) * one;
+  Output seen;
+  {
+    const ControlDependencies after(g_, {Exp(x)});
+    seen = v.read_value();
+  }
+  EXPECT_EQ(Run({seen, y})[0].scalar<float>(), 1);
+}
+
 // increment ..> x -> another increment ..> read: the read sees the first, by way of x alone.
 TEST_F(NeedlessWaits, EffectsStayInOrder) {
   const Variable first = Counter("first"), second = Counter("second");

@@ -233,7 +233,8 @@ TestModel AddFunctions(Graph& g) {
   const Output x = Placeholder(g, DT_FLOAT, {-1, 4}, "x"), n = Placeholder(g, DT_INT32, {}, "n");
   const Variable w =
       GetVariable(g, "w", {4, 4}, {.initializer = GlorotUniform(7), .use_resource = true});
-  const Variable count = GetVariable(g, "count", {}, {.initializer = Zeros(), .use_resource = true});
+  const Variable count =
+      GetVariable(g, "count", {}, {.initializer = Zeros(), .use_resource = true});
 
   Define(g, "layer", {DT_FLOAT, DT_RESOURCE},
          [](Graph&, const Outputs& v, std::vector<Operation>*) {
@@ -241,9 +242,8 @@ TestModel AddFunctions(Graph& g) {
            return Outputs{Tanh(MatMul(v[0], read))};
          });
   const DataTypes loop = {DT_INT32, DT_INT32, DT_FLOAT, DT_RESOURCE};
-  Define(g, "below", loop, [](Graph&, const Outputs& v, std::vector<Operation>*) {
-    return Outputs{v[0] < v[1]};
-  });
+  Define(g, "below", loop,
+         [](Graph&, const Outputs& v, std::vector<Operation>*) { return Outputs{v[0] < v[1]}; });
   Define(g, "layers", loop, [](Graph& body, const Outputs& v, std::vector<Operation>*) {
     return Outputs{v[0] + 1, v[1], Call(body, {"layer", nullptr}, {v[2], v[3]})[0] + v[2], v[3]};
   });
@@ -253,17 +253,16 @@ TestModel AddFunctions(Graph& g) {
                                           {"layers", nullptr});
     return Outputs{v[0] + 1, v[1], Concat({inner[2], inner[2] * 0.5f}, 0), v[3]};
   });
-  Define(g, "count_up", loop,
-         [](Graph&, const Outputs& v, std::vector<Operation>* effects) {
-           effects->emplace_back(AddNode("AssignAddVariableOp", {v[3], Cast(v[0], DT_FLOAT)}));
-           return Outputs{v[0] + 1, v[1], v[2] * 0.5f, v[3]};
-         });
+  Define(g, "count_up", loop, [](Graph&, const Outputs& v, std::vector<Operation>* effects) {
+    effects->emplace_back(AddNode("AssignAddVariableOp", {v[3], Cast(v[0], DT_FLOAT)}));
+    return Outputs{v[0] + 1, v[1], v[2] * 0.5f, v[3]};
+  });
 
   const Output zero = Const(g, 0);
   const Outputs called = Call(g, {"layer", nullptr}, {x, w.handle()});
   const Outputs twice = Call(g, {"layer", nullptr}, {called[0] + x, w.handle()});
-  const Outputs nested = FunctionalWhile({zero, n, twice[0], w.handle()}, {"below", nullptr},
-                                         {"nest", nullptr});
+  const Outputs nested =
+      FunctionalWhile({zero, n, twice[0], w.handle()}, {"below", nullptr}, {"nest", nullptr});
   const Outputs counted = FunctionalWhile({zero, n, Const(g, 3.f), count.handle()},
                                           {"below", nullptr}, {"count_up", nullptr});
   Output after;
@@ -272,15 +271,15 @@ TestModel AddFunctions(Graph& g) {
     after = count.read_value();
   }
   const std::string init = GlobalVariablesInitializer(g).name();
-  return {init,
-          {called[0].name(), twice[0].name(), nested[0].name(), nested[2].name(), counted[2].name(),
-           after.name()},
-          {},
-          {w.read_value().name(), count.read_value().name()},
-          [](int i, int64_t batch) {
-            return NamedTensors{{"x", Noise({batch, 4}, i, 11)},
-                                {"n", Tensor::Scalar<int32_t>(i % 4)}};
-          }};
+  return {
+      init,
+      {called[0].name(), twice[0].name(), nested[0].name(), nested[2].name(), counted[2].name(),
+       after.name()},
+      {},
+      {w.read_value().name(), count.read_value().name()},
+      [](int i, int64_t batch) {
+        return NamedTensors{{"x", Noise({batch, 4}, i, 11)}, {"n", Tensor::Scalar<int32_t>(i % 4)}};
+      }};
 }
 
 namespace {

@@ -132,6 +132,9 @@ TEST(NodeCost, ElementwiseReductionsAndUnknownOps) {
   NodeTrace mean = Ran("_FusedReduction", {Floats({8, 9}, 0), Floats({9}, 1)}, {Floats({}, 2)});
   mean.fused_ops = {"Sub", "Square", "Mean"};
   EXPECT_EQ(CostOf(mean, nullptr).flops, 3 * 72);
+  NodeTrace root = Ran("_FusedReduction", {Floats({8, 9}, 0), Floats({}, 1)}, {Floats({8, 1}, 2)});
+  root.fused_ops = {"Square", "Mean", "AddV2", "Sqrt"};
+  EXPECT_EQ(CostOf(root, nullptr).flops, 2 * 72 + 2 * 8);
   const NodeCost unknown = CostOf(Ran("Mystery", {Floats({8}, 0)}, {Floats({2}, 1)}), nullptr);
   EXPECT_FALSE(unknown.knows_flops);
   EXPECT_EQ(unknown.bytes, 40);
