@@ -26,7 +26,8 @@
 //
 // An edge that does bring something to a node, as the one to the difference in a variance's
 // gradient brings the reads behind the gradient, may still be one that nobody can tell: whoever
-// takes the node's value waits for the same by another of its inputs. Then it is dropped as well.
+// takes the node's value waits for the same by another of its inputs, and the step does not return
+// it. Then it is dropped as well.
 // The node's own set gets smaller, no other one does, and the node itself has no effect. But it
 // must be one that refuses nothing: others may be what an assertion has to come before.
 //
@@ -111,10 +112,12 @@ class Waits {
       for (const int control : plan_.nodes[i].controls)
         users[control].push_back(static_cast<int>(i));
     }
-    std::vector<bool> is_carried(count_, false);
-    for (const PlanGraph::Carry& c : plan_.carries) is_carried[c.next.node] = true;
+    std::vector<bool> leaves(count_, false);  // the iteration, or the step
+    for (const PlanGraph::Carry& c : plan_.carries) leaves[c.next.node] = true;
+    for (const PlanValue& v : plan_.fetches) leaves[v.node] = true;
+    for (const int target : plan_.targets) leaves[target] = true;
     for (size_t i = 0; i < count_; ++i) {
-      if (is_carried[i] || !MayDrop(plan_.nodes[i]) || !RefusesNothing(plan_.nodes[i])) continue;
+      if (leaves[i] || !MayDrop(plan_.nodes[i]) || !RefusesNothing(plan_.nodes[i])) continue;
       PlanNode& n = plan_.nodes[i];
       for (size_t k = n.controls.size(); k-- > 0;) {
         if (UsersWaitFor(n.controls[k], static_cast<int>(i), users[i]))

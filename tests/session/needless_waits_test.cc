@@ -114,6 +114,15 @@ TEST_F(NeedlessWaits, WhatRefusesSomethingWaitsForWhatComesBefore) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a logarithm"));
 }
 
+TEST_F(NeedlessWaits, WhatIsReturnedWaitsAsItIsTold) {
+  const Output x = Input({3}), checked = CheckNumerics(Log(x - 10.f), "a logarithm");
+  const Output y = After({checked}, x * 2.f);
+  Session session = *Session::Create(g_, {.num_threads = 1});
+  for (const auto& status :
+       {session.Run(feeds_, {y}).status(), session.Run(feeds_, {}, {Operation(y)}).status()})
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a logarithm"));
+}
+
 // Nobody else brings the increment to the read.
 TEST_F(NeedlessWaits, WhatOneUserWaitsForAloneStays) {
   const Variable v = Counter("v");
