@@ -36,7 +36,7 @@ HWY_INLINE void Prefetch(const float* from) {
 // C[kRows, two vectors] = A[kRows, depth] B[depth, two vectors], or is added to: the sum over
 // `depth` by itself first. Element (r, k) of A is at a[r * row + k] if kAlongRows, else at
 // a[k * step + r]; C's rows are c_row apart. If kAhead, C is asked for first and what comes next
-// meanwhile, which costs more than it gains where depth is small.
+// meanwhile.
 template <int kRows, bool kAlongRows, bool kAdds, bool kAhead>
 HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t step,
                              const float* HWY_RESTRICT b, int64_t depth, float* HWY_RESTRICT c,

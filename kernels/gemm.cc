@@ -42,8 +42,12 @@ constexpr int64_t kGap = 16;
 constexpr int64_t kTogether = 8;
 // What is taken as it lies although its columns lie along memory: the columns of B, the rows of A.
 constexpr int64_t kFewUses = 64, kShortColumn = 128;
-// Depth from which tiles ask for what comes next.
-constexpr int64_t kDeep = 128;
+// Tiles ask for what comes next if they are deep, and B's block leaves no room for A's in the
+// second-level cache: elsewhere asking takes 1% of the time, and 7% where they are shallow.
+bool AsksAhead(int64_t depth, int64_t columns) {
+  constexpr int64_t kDeep = 128, kFewFloats = int64_t{1} << 16;
+  return depth >= kDeep && depth * columns > kFewFloats;
+}
 int64_t BlockFloats(const Matrix& a, int64_t rows, int64_t depth) {
   if (a.column == 1 && !RowsCollide(a)) return 0;
   return std::min(rows, kRows) * (std::min(depth, kDepth) + kGap);
@@ -193,8 +197,8 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed,
   const bool straight = a.column == 1;
   for (int64_t k = 0; k < depth; k += kDepth) {
     const int64_t deep = std::min(kDepth, depth - k);
-    const auto run =
-        straight ? ChooseBlock<true>(adds, deep >= kDeep) : ChooseBlock<false>(adds, deep >= kDeep);
+    const bool ahead = AsksAhead(deep, columns);
+    const auto run = straight ? ChooseBlock<true>(adds, ahead) : ChooseBlock<false>(adds, ahead);
     for (int64_t i = 0; i < rows; i += kRows) {
       const int64_t high = std::min(kRows, rows - i);
       const float* const from = a.data + i * a.row + k * a.column;
