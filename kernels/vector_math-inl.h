@@ -6,7 +6,7 @@
 // for, and wrong outside: log(0) and log(inf), exp of NaN, sine of large arguments. Exp and Log are
 // mended with comparisons, as their special values are common (masks of -inf, counts of 0). The
 // others compute lanes out of range one by one with the C library. Exp and tanh of floats are our
-// own, in half the time: within 1 and 5 units of the last place.
+// own, in half the time: within 1 and 5 units of the last place; so is log1p around 0, within 1.
 
 template <class D>
 struct VectorMath {
@@ -78,6 +78,15 @@ struct VectorMath {
     return If(hn::Ge(x, zero), y, Num(kNan));
   }
   static HWY_INLINE V Log1p(V x) {
+    if constexpr (kDouble) {
+      return Log1pOfAny(x);
+    } else {
+      const Mask usual = hn::And(hn::Ge(x, Num(-0.5)), hn::Le(x, Num(1)));
+      const V y = Log1pByQuotient(x);
+      return HWY_LIKELY(hn::AllTrue(D(), usual)) ? y : If(usual, y, Log1pOfAny(x));
+    }
+  }
+  static HWY_INLINE V Log1pOfAny(V x) {
     const V minus_one = Num(-1), inf = Num(kInf);
     V y = hn::Log1p(D(), x);
     y = If(hn::Eq(x, minus_one), hn::Neg(inf), y);
@@ -162,6 +171,18 @@ struct VectorMath {
     q = hn::MulAdd(q, r, Num(0.16666521));
     q = hn::MulAdd(q, r, Num(0.49999994));
     return hn::Mul(hn::Add(hn::MulAdd(q, hn::Mul(r, r), r), Num(1)), power);
+  }
+
+  // Floats from -1/2 to 1, as softplus and cross entropies take it of e^-|x|: log(1 + x) = 2 atanh
+  // z with z = x / (2 + x), which is 2 z + z^3 q(z^2), and 2 z = x - x z. The q was fitted to a
+  // relative error of 5e-9.
+  static HWY_INLINE V Log1pByQuotient(V x) {
+    const V z = hn::Div(x, hn::Add(x, Num(2))), t = hn::Mul(z, z);
+    V q = Num(0.28011987);
+    q = hn::MulAdd(q, t, Num(0.280018052));
+    q = hn::MulAdd(q, t, Num(0.400215272));
+    q = hn::MulAdd(q, t, Num(0.666664163));
+    return hn::MulAdd(z, hn::MulSub(q, t, x), x);
   }
 
   static HWY_INLINE Mask InRange(V x, double limit) { return hn::Le(hn::Abs(x), Num(limit)); }

@@ -149,16 +149,14 @@ void MultiplyPanel(const Geometry& g, const float* transformed, const float* pac
                    int64_t first, int64_t tiles, float* products, const Output& o) {
   const D d;
   const int64_t columns = 2 * Lanes(), stride = RowStride(g.in_channels);
-  // Blocks of nearly the same height: a last one of a row would wait for its additions.
-  const int64_t blocks = (tiles + kMostTileRows - 1) / kMostTileRows;
+  const Tiles blocks(tiles);
   for (int p = 0; p < kPoints; ++p) {
     const float* const a = transformed + p * tiles * stride;
     const float* const b = packed + p * g.in_channels * columns;
     float* const c = products + p * tiles * columns;
-    for (int64_t i = 0; i < blocks; ++i) {
-      const int64_t row = tiles * i / blocks, rows = tiles * (i + 1) / blocks - row;
-      MultiplyRows<true, false>(rows, a + row * stride, stride, 1, b, g.in_channels,
-                                c + row * columns, columns);
+    for (int64_t i = 0, row = 0; i < blocks.count; row += blocks.Height(i++)) {
+      MultiplyRows<true, false, false>(blocks.Height(i), a + row * stride, stride, 1, b,
+                                       g.in_channels, c + row * columns, columns, {});
     }
   }
   const int64_t begin = panel * columns, end = std::min(begin + columns, g.out_channels);
