@@ -44,7 +44,7 @@ void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env) {
   for (const PlanValue& v : plan.fetches) need(v.node, kResult);
   for (const int target : plan.targets) need(target, kResult);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    if (HasEffect(plan.nodes[i])) need(static_cast<int>(i), kResult);
+    if (HasEffect(plan.nodes[i]) || plan.nodes[i].must_run) need(static_cast<int>(i), kResult);
   }
   std::vector<int> next_of(plan.nodes.size(), -1);
   for (const PlanGraph::Carry& c : plan.carries) next_of[c.carry] = c.next.node;

@@ -153,6 +153,7 @@ class Waits {
   bool NumberMoments() {
     bit_of_.assign(count_, -1);
     const bool reads_count = absl::c_any_of(plan_.nodes, HasEffect);
+    if (!reads_count) KeepReads();
     for (size_t i = 0; i < count_; ++i) {
       if (!IsMoment(plan_.nodes[i], reads_count)) continue;
       bit_of_[i] = static_cast<int>(moments_.size());
@@ -160,6 +161,21 @@ class Waits {
     }
     words_ = (moments_.size() + plan_.loops.size() + 63) / 64;
     return count_ * words_ * sizeof(uint64_t) <= kMostBytes;
+  }
+
+  // A read that somebody waits for, or for what is made of it, says if there is no value, whatever
+  // becomes of the wait.
+  void KeepReads() {
+    std::vector<bool> is_waited_for(count_, false);
+    for (const PlanNode& n : plan_.nodes) {
+      for (const int control : n.controls) is_waited_for[control] = true;
+    }
+    for (size_t i = count_; i-- > 0;) {
+      PlanNode& n = plan_.nodes[i];
+      if (!is_waited_for[i]) continue;
+      n.must_run = IsRead(n);
+      for (const PlanValue& v : n.inputs) is_waited_for[v.node] = true;
+    }
   }
 
   // Who has a stack's handle, or comes before somebody who has one.

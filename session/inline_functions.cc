@@ -68,8 +68,10 @@ bool IsCall(const PlanNode& n) {
 
 // It is told from others of its kind by its name.
 bool HasStateByName(const Node& node) {
-  return node.op().stateful() && node.op().FindAttr("shared_name") != nullptr &&
-         node.attr_or<std::string>("shared_name", "").empty();
+  const auto has_no = [&](absl::string_view name) {
+    return node.op().FindAttr(name) != nullptr && node.attr_or<std::string>(name, "").empty();
+  };
+  return node.op().stateful() && (has_no("shared_name") || has_no("var_name"));
 }
 
 absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env, Room* room);

@@ -71,8 +71,9 @@ struct PlanNode {
   Kind kind = Kind::kOp;
   bool may_be_dead = false;  // may stand in a branch that is not taken
   bool removed = false;
-  bool in_body = false;  // in a raised loop: runs only if the LoopCond has been true
-  bool lasts = false;    // of a feed, or what is computed from lasting values (IsLasting)
+  bool in_body = false;   // in a raised loop: runs only if the LoopCond has been true
+  bool must_run = false;  // even if nobody takes its value any more
+  bool lasts = false;     // of a feed, or what is computed from lasting values (IsLasting)
   // The loop that the node runs in, and the one that its outputs belong to (they differ for Enter
   // and Exit): positions in PlanGraph::loops, -1 for none.
   int loop = -1, value_loop = -1;

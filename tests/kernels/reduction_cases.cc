@@ -451,6 +451,11 @@ std::vector<OpCase> SelectCases() {
           .Types(real)
           .Reference(add)
           .Gradient(2),
+      OpCase("AddN")
+          .Label("scalars")
+          .List(std::vector<Shape>(20, Shape()))
+          .Types(real)
+          .Reference(add),
       OpCase("AddN").Label("one").List({Shape{4}}).Types({DT_FLOAT}).Reference(add),
       OpCase("AddN")
           .Label("large")
