@@ -19,15 +19,22 @@
 
 // What is left after the last whole vector is computed in one more, filled up with ones. Where the
 // target loads and stores under a mask, memory beyond the end is not touched; elsewhere the
-// elements go through a buffer.
+// elements go through a buffer. A single number is loaded and stored as such: what was stored under
+// a mask is not handed to the next load before it is in the cache, and in a chain of scalars each
+// op waits for the one before.
 #if HWY_TARGET == HWY_AVX2 || !HWY_MEM_OPS_MIGHT_FAULT
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n) {
+  if (n == 1) return hn::Set(d, *x);
   const auto mask = hn::FirstN(d, static_cast<size_t>(n));
   return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x), hn::Set(d, T(1)));
 }
 template <class D, class T>
 HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
+  if (n == 1) {
+    *y = hn::GetLane(v);
+    return;
+  }
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, y);
 }
 #else
