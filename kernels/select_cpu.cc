@@ -164,17 +164,6 @@ struct ClipKernel {
   }
 };
 
-// Each element of few, in a register: through `add` it would be stored and loaded again for each
-// tensor.
-template <class T>
-void SumFew(const KernelContext& c, T* z, int64_t elements) {
-  for (int64_t k = 0; k < elements; ++k) {
-    T sum = c.input_data<T>(0)[k];
-    for (int i = 1; i < c.num_inputs(); ++i) sum += c.input_data<T>(i)[k];
-    z[k] = sum;
-  }
-}
-
 // All inputs are added tile by tile, so that each is read once and the sum stays in the cache.
 struct AddNKernel {
   const BinarySpan* add;
@@ -194,12 +183,6 @@ struct AddNKernel {
       return absl::OkStatus();
     }
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, first.shape()));
-    constexpr int64_t kFew = 4;
-    if (out->num_elements() <= kFew && (out->dtype() == DT_FLOAT || out->dtype() == DT_DOUBLE)) {
-      out->dtype() == DT_FLOAT ? SumFew(c, out->data<float>(), out->num_elements())
-                               : SumFew(c, out->data<double>(), out->num_elements());
-      return absl::OkStatus();
-    }
     const size_t size = add->in_size;
     char* const z = static_cast<char*>(out->raw());
     const auto at = [&c, size](int i, int64_t k) {
