@@ -8,7 +8,6 @@
 #include <regex>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"

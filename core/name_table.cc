@@ -41,13 +41,14 @@ Node* NameTable::Find(absl::string_view name) const {
   return variant == variants_.end() ? nullptr : variant->second;
 }
 
-void NameTable::Add(Node* node) {
+NameTable::Entry& NameTable::AddEntry(Node* node) {
   Entry& entry = entries_.try_emplace(KeyOf(node->name())).first->second;
   if (entry.node == nullptr) {
     entry.node = node;
   } else if (entry.node != node) {
     variants_.emplace(node->name(), node);
   }
+  return entry;
 }
 
 void NameTable::Remove(Node* node) {
@@ -93,8 +94,7 @@ int NextAfter(absl::string_view asked, absl::string_view given) {
 
 void NameTable::AddUnique(Node* node, absl::string_view asked) {
   const absl::string_view given = node->name();
-  Add(node);
-  FindEntry(given)->next = 1;
+  AddEntry(node).next = 1;
   if (given.size() > asked.size()) FindEntry(asked)->next = NextAfter(asked, given);
 }
 

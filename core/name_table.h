@@ -23,7 +23,7 @@ class NameTable {
   Node* Find(absl::string_view name) const;
 
   // A node of which the name, until it is removed, neither changes nor moves. That takes no name.
-  void Add(Node* node);
+  void Add(Node* node) { AddEntry(node); }
   void Remove(Node* node);
 
   // A name that is free: `name`, `name_1`, ... That takes none either.
@@ -61,6 +61,7 @@ class NameTable {
   static Key KeyOf(absl::string_view name);
   Entry* FindEntry(absl::string_view name);
   const Entry* FindEntry(absl::string_view name) const;
+  Entry& AddEntry(Node* node);
   void AddOwned(absl::string_view name, const Entry& entry);
 
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_;
