@@ -9,4 +9,9 @@ absl::StatusOr<Function*> FindFunction(const KernelInit& init, const FunctionRef
   return init.functions->Find(function);
 }
 
+FunctionRef CalleeOf(const Node& call) {
+  if (!call.op().is_function()) return call.attr<FunctionRef>("f");
+  return {call.op_name(), std::make_shared<AttrMap>(call.attrs())};
+}
+
 }  // namespace weir

@@ -44,6 +44,8 @@ class Functions {
 // The function that a kernel made by `init` calls: Functions::Find; FAILED_PRECONDITION where there
 // is no session.
 absl::StatusOr<Function*> FindFunction(const KernelInit& init, const FunctionRef& function);
+// What a PartitionedCall and its like call, or a node whose op is the function itself.
+FunctionRef CalleeOf(const Node& call);
 
 }  // namespace weir
 

@@ -79,11 +79,8 @@ absl::StatusOr<Kernel> MakeCallOf(const KernelInit& init, const FunctionRef& ref
   return CallKernel({f}, [f](KernelContext& c) { return CallOnce(c, *f, InputsFrom(c, 0)); });
 }
 
-// PartitionedCall and its like, and nodes whose op is the function itself.
 absl::StatusOr<Kernel> MakeCall(const KernelInit& init) {
-  if (!init.node.op().is_function()) return MakeCallOf(init, init.attr<FunctionRef>("f"));
-  return MakeCallOf(init,
-                    FunctionRef{init.node.op_name(), std::make_shared<AttrMap>(init.node.attrs())});
+  return MakeCallOf(init, CalleeOf(init.node));
 }
 
 absl::StatusOr<Kernel> MakeSymbolicGradient(const KernelInit& init) {

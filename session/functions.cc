@@ -42,6 +42,18 @@ std::vector<FunctionRef> CalleesOf(const Node& node) {
 
 }  // namespace
 
+PlanRequest RequestOf(const FunctionBody& body, std::vector<int>* passed) {
+  PlanRequest request{.feeds = body.args, .targets = body.effects};
+  passed->clear();
+  for (const Output& result : body.results) {
+    const auto arg = std::find(body.args.begin(), body.args.end(), result);
+    const bool is_arg = arg != body.args.end();
+    passed->push_back(is_arg ? static_cast<int>(arg - body.args.begin()) : -1);
+    if (!is_arg) request.fetches.push_back(result);
+  }
+  return request;
+}
+
 class SessionFunctions::Body final : public Function {
  public:
   Body(FunctionBody body, const PlanEnvironment& env, SessionFunctions* functions)
@@ -100,13 +112,7 @@ class SessionFunctions::Body final : public Function {
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     if (prepared_ == nullptr) {
-      PlanRequest request;
-      request.feeds = body_.args;
-      request.targets = body_.effects;
-      if (passed_.empty()) FindPassed();
-      for (size_t i = 0; i < passed_.size(); ++i) {
-        if (passed_[i] < 0) request.fetches.push_back(body_.results[i]);
-      }
+      PlanRequest request = RequestOf(body_, &passed_);
       if (env_.devices.size() > 1) TakeDevices(args);
       absl::StatusOr<std::unique_ptr<PreparedStep>> made =
           PreparedStep::Make(std::move(request), env_);
@@ -121,14 +127,6 @@ class SessionFunctions::Body final : public Function {
     if (args.size() == body_.args.size()) return absl::OkStatus();
     return InvalidArgument("Function '", body_.name, "' takes ", body_.args.size(),
                            " arguments but got ", args.size());
-  }
-
-  // Results that are arguments are not fetched.
-  void FindPassed() {
-    for (const Output& result : body_.results) {
-      const auto arg = std::find(body_.args.begin(), body_.args.end(), result);
-      passed_.push_back(arg == body_.args.end() ? -1 : static_cast<int>(arg - body_.args.begin()));
-    }
   }
 
   void TakeDevices(absl::Span<const Tensor> args) {
@@ -161,7 +159,7 @@ class SessionFunctions::Body final : public Function {
   bool may_wait_ = false, knows_whether_it_waits_ = false;
   std::mutex mutex_;
   std::unique_ptr<PreparedStep> prepared_;
-  std::vector<int> passed_;           // by result: the argument that it is, or -1
+  std::vector<int> passed_;           // as RequestOf gives it
   std::vector<std::string> devices_;  // by argument: of resources
   std::atomic<PreparedStep*> ready_{nullptr};
 };

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/function.h"
@@ -46,6 +47,10 @@ class SessionFunctions final : public Functions {
   std::shared_ptr<const FunctionLibrary> of_graph_;  // that library_ has already
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;
 };
+
+// The step that runs a body: its arguments are fed, and its results fetched but for those that are
+// arguments. `passed` is, by result, the argument that it is, or -1.
+PlanRequest RequestOf(const FunctionBody& body, std::vector<int>* passed);
 
 }  // namespace weir
 

@@ -10,8 +10,8 @@
 
 namespace weir {
 
-// What passes that make one node of several have in common: who uses what, which nodes may be
-// fused at all, and where the new nodes live.
+// What passes that put new nodes into a plan have in common, most of them one for several: who uses
+// what, which nodes may be fused at all, and where the new nodes live.
 class Fusion {
  public:
   Fusion(PlanGraph& plan, const PlanEnvironment& env) : plan_(plan), env_(env) {}

@@ -7,10 +7,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/function.h"
-#include "weir/core/function_library.h"
 #include "weir/core/scope.h"
 #include "weir/session/effects.h"
-#include "weir/session/plan.h"
+#include "weir/session/functions.h"
+#include "weir/session/fusion.h"
 
 // Calls of functions, and loops whose condition and body are functions, as TensorFlow 2 writes all
 // of its models, become a part of the plan: the nodes of the function stand where the call did, and
@@ -102,27 +102,23 @@ absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionR
       !absl::c_equal(function.args, caller.inputs(), same_type)) {
     return std::nullopt;
   }
-  PlanRequest request{.feeds = function.args, .targets = function.effects};
-  Part part;
-  for (const Output& result : function.results) {
-    const auto arg = absl::c_find(function.args, result);
-    const bool is_arg = arg != function.args.end();
-    part.results.push_back(
-        {.arg = is_arg ? static_cast<int>(arg - function.args.begin()) : -1, .value = {}});
-    if (!is_arg) request.fetches.push_back(result);
-  }
+  std::vector<int> passed;
+  const PlanRequest request = RequestOf(function, &passed);
   Placement placement(*function.graph, env.kernels, env.devices, env.options);
   const PlanEnvironment inner{*function.graph, env.kernels, env.devices, env.resources,
                               env.pool,        env.options, placement,   env.functions};
+  Part part;
   WEIR_ASSIGN_OR_RETURN(part.plan, PreparePlan(request, inner));
   if (env.enabled("raised_loops")) RaiseLoops(part.plan);
   room->around.push_back(std::move(key));
   const absl::Status status = InlineFunctions(part.plan, inner, room);
   room->around.pop_back();
   WEIR_RETURN_IF_ERROR(status);
-  for (size_t k = 0, next = 0; k < part.results.size(); ++k) {
-    Part::Result& result = part.results[k];
-    if (result.arg >= 0) continue;
+  size_t next = 0;
+  for (const int arg : passed) {
+    Part::Result& result = part.results.emplace_back();
+    result.arg = arg;
+    if (arg >= 0) continue;
     result.value = part.plan.fetches[next++];
     result.arg = ArgOf(part.plan, result.value);
   }
@@ -133,10 +129,10 @@ absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionR
   return is_regular ? std::optional(std::move(part)) : std::nullopt;
 }
 
-class FunctionInliner {
+class FunctionInliner : public Fusion {
  public:
   FunctionInliner(PlanGraph& plan, const PlanEnvironment& env, Room* room)
-      : plan_(plan), env_(env), room_(room) {}
+      : Fusion(plan, env), room_(room) {}
 
   void Run() {
     std::vector<PlanNode> nodes = std::exchange(plan_.nodes, {});
@@ -195,11 +191,7 @@ class FunctionInliner {
   // ---- calls
 
   bool InlineCall(const PlanNode& n) {
-    const FunctionRef ref =
-        n.node->op().is_function()
-            ? FunctionRef{n.node->op_name(), std::make_shared<AttrMap>(n.node->attrs())}
-            : n.node->attr<FunctionRef>("f");
-    absl::StatusOr<std::optional<Part>> callee = MakePart(*n.node, ref, env_, room_);
+    absl::StatusOr<std::optional<Part>> callee = MakePart(*n.node, CalleeOf(*n.node), env_, room_);
     if (!callee.ok() || !*callee) return false;
     Part& part = **callee;
     const size_t num_results = part.results.size();
@@ -260,15 +252,6 @@ class FunctionInliner {
     for (size_t k = 0; k < num_variables; ++k) SetResult(k, variables[k]);
     ends_.push_back(end);
     return true;
-  }
-
-  Graph& made() {
-    if (plan_.made == nullptr) plan_.made = std::make_shared<Graph>(env_.graph.ops());
-    return *plan_.made;
-  }
-  // Stands for a value there.
-  Output Stand(DataType type) {
-    return NodeBuilder(made(), "Placeholder").Name("value").Attr("dtype", type).BuildOutput();
   }
 
   // A node of the runtime's own, on behalf of `n`.
@@ -371,8 +354,6 @@ class FunctionInliner {
                            : PlanValue{places[result.value.node], result.value.output};
   }
 
-  PlanGraph& plan_;
-  const PlanEnvironment& env_;
   Room* const room_;
   std::vector<int> ends_;  // by node as it was: where it is, or what ends when it would
   absl::flat_hash_map<std::pair<int, int>, PlanValue> results_;  // of what is inlined, by output
