@@ -142,18 +142,14 @@ void ThreadPool::Wake() {
 }
 
 // Makes a piece of news known to threads that spin, to helpers that sleep, and to so many workers
-// that sleep.
+// that sleep. All of it with the lock: what a thread from outside has scheduled may be done, and
+// the pool deleted by who waited for that, before the thread has come to the end of this.
 void ThreadPool::Post(absl::FunctionRef<void()> what, int workers) {
-  bool wake = false, wake_helpers = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    what();
-    posted_.fetch_add(1, std::memory_order_release);
-    wake = sleeping_ > 0 && workers > 0;
-    wake_helpers = sleeping_helpers_ > 0;
-  }
-  if (wake) workers == 1 ? wake_.notify_one() : wake_.notify_all();
-  if (wake_helpers) wake_helpers_.notify_all();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  what();
+  posted_.fetch_add(1, std::memory_order_release);
+  if (sleeping_ > 0 && workers > 0) workers == 1 ? wake_.notify_one() : wake_.notify_all();
+  if (sleeping_helpers_ > 0) wake_helpers_.notify_all();
 }
 
 bool ThreadPool::RunPiece(Loop& loop) {

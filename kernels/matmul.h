@@ -15,6 +15,8 @@
 
 namespace weir {
 
+class KernelRegistry;
+
 // One matrix product C = op(A) op(B): op(A) is m x k, op(B) is k x n, C is m x n, all stored row by
 // row without gaps. A flag says that a matrix is stored transposed (A as k x m), and for complex
 // numbers that it is conjugated as well.
@@ -46,6 +48,9 @@ using MatMulTypes = List<half, bfloat16, float, double, int16_t, int32_t, int64_
                          uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>>;
 absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, const void* a,
                        const void* b, void* c);
+// C += op(A) op(B) of floats, in the same way.
+absl::Status AddMatMul(ThreadPool& pool, const MatMulArgs& args, const float* a, const float* b,
+                       float* c);
 
 // Called for each block of a result when it is there, from any thread.
 using FinishBlock =
@@ -106,6 +111,8 @@ class PackedMatMul {
 
 // How many pieces a product of floats is worth cutting into.
 int64_t ProductPieces(const MatMulArgs& args, int threads);
+
+void AddDeferredMatMulKernels(KernelRegistry* r);  // deferred_matmul.cc
 
 }  // namespace weir
 

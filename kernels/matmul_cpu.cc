@@ -387,6 +387,16 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, con
   return status;
 }
 
+absl::Status AddMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
+                       float* c) {
+  if (g.m == 0 || g.n == 0 || g.k == 0) return absl::OkStatus();
+  if (!IsSmall(g)) return FloatMatMul(pool, g, a, b, c, kAsItIs, /*beta=*/1);
+  std::vector<float> product(static_cast<size_t>(g.m * g.n));
+  PlainMatMul(pool, g, a, b, product.data());
+  for (size_t i = 0; i < product.size(); ++i) c[i] += product[i];
+  return absl::OkStatus();
+}
+
 namespace {
 
 struct MatMulKernel {

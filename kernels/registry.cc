@@ -3,6 +3,7 @@
 #include "weir/kernels/families.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/gpu.h"
+#include "weir/kernels/matmul.h"
 #include "weir/kernels/scalar_program.h"
 
 namespace weir {
@@ -27,6 +28,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddDataFlowKernels,
     AddDatasetKernels,
     AddDecompositionCpu,
+    AddDeferredMatMulKernels,
     AddDiagCpu,
     AddEinsumCpu,
     AddEqualityCpu,

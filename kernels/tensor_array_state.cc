@@ -78,16 +78,18 @@ absl::Status TensorArrayState::WriteOne(ThreadPool& pool, int64_t index, Tensor 
   if (options_.identical_element_shapes && !element_shape_.IsFullyDefined())
     element_shape_ = value.shape();
   Element& e = elements_[index];
-  const std::string problem =
-      absl::StrCat(Label(), "Could not write to TensorArray index ", index, " because it has ");
-  if (e.read) return InvalidArgument(problem, "already been read.");
+  const auto fail = [&](absl::string_view what) {
+    return InvalidArgument(Label(), "Could not write to TensorArray index ", index,
+                           " because it has already been ", what);
+  };
+  if (e.read) return fail("read.");
   if (!e.written) {
     e.shape = value.shape();
     e.value = std::move(value);
     e.written = true;
     return absl::OkStatus();
   }
-  if (!options_.is_gradient) return InvalidArgument(problem, "already been written to.");
+  if (!options_.is_gradient) return fail("written to.");
   if (value.shape() != e.shape) {
     return InvalidArgument(Label(), "Could not aggregate to TensorArray index ", index,
                            " because the existing shape is ", e.shape.ToString(),

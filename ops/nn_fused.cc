@@ -53,6 +53,11 @@ absl::Status LayerNormShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status DeferMatMulShape(ShapeContext& c) {
+  c.set_output(3, {});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddFusedOps(OpRegistry* ops) {
@@ -129,6 +134,21 @@ void AddFusedOps(OpRegistry* ops) {
                     "of args, as in a _FusedElementwise; there are as many of them as params. "
                     "Those after it go on with the result, which is the first of their values; "
                     "end_args follow."));
+  ops->Add(
+      OpSpec("_DeferMatMul")
+          .In("sum: float, left: float, right: float, rows: int64, x: float, y: float")
+          .Out("sum_out: float, left_out: float, right_out: float, rows_out: int64")
+          .Attr("most_rows: int >= 1")
+          .InferShape(DeferMatMulShape)
+          .Doc("sum + x' y, some time. The rows of x and y follow the first `rows` of left and "
+               "right; if there is no room for them, left' right is added to sum before. Left "
+               "and right may have no rows at first; they are given most_rows, or as many as "
+               "x has."));
+  ops->Add(OpSpec("_FinishMatMul")
+               .In("sum: float, left: float, right: float, rows: int64")
+               .Out("total: float")
+               .InferShape(SameShape)
+               .Doc("sum + left' right of the first `rows` rows: what _DeferMatMul has left."));
   ops->Add(OpSpec("_FusedLayerNorm")
                .In("x: T, scale: num_scales * T, offset: num_offsets * T")
                .Out("y: T, statistics: num_statistics * T")

@@ -136,7 +136,7 @@ absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env) {
   WEIR_RETURN_IF_ERROR(FuseLayerNorms(plan, env));
   FuseSoftmaxes(plan, env);
   FuseElementwise(plan, env);
-  return absl::OkStatus();
+  return DeferProducts(plan, env);
 }
 
 }  // namespace weir

@@ -63,6 +63,7 @@ void FuseProducts(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
 void FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status DeferProducts(PlanGraph& plan, const PlanEnvironment& env);
 
 }  // namespace weir
 

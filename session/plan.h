@@ -38,7 +38,8 @@
 //   Fuse               what is spread out is computed before,                         sink_tiles.cc
 //                      products take up what is done to their elements next,          fuse_products.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
-//                      element-wise neighbours become one node                        fuse_elementwise.cc
+//                      element-wise neighbours become one node,                       fuse_elementwise.cc
+//                      products that a loop adds up are multiplied together           defer_products.cc
 //   OrderNodes         one static order                                               order.cc
 //   Schedule           tasks that may run side by side; the items of a step           schedule.cc
 //   PlanMemory         where in the step's arena each value lies; in-place reuse      memory_plan.cc

@@ -231,6 +231,8 @@ double UpdateBytes(const NodeTrace& run) {
 
 double MovedBytes(const NodeTrace& run) {
   if (IsOneOf(HandOn(), run.op)) return 0;
+  // It hands on what it has collected.
+  if (run.op == "_DeferMatMul") return 2 * (Bytes(At(run.inputs, 4)) + Bytes(At(run.inputs, 5)));
   const bool keeps_place = IsOneOf(KeepPlace(), run.op), takes_parts = IsOneOf(TakeParts(), run.op);
   double bytes = 0;
   for (const Value& output : MovedOutputs(run)) {
@@ -348,6 +350,10 @@ double Flops(const NodeTrace& run, const Node* node) {
   }
   if (op == "MatMul" || op == "_FusedMatMul" || absl::StartsWith(op, "BatchMatMul"))
     return MatMulFlops(run) + fused;
+  if (op == "_DeferMatMul") {  // of what it collects, now or later
+    const Shape& y = At(run.inputs, 5).shape;
+    return y.rank() < 1 ? 0 : 2 * Elements(At(run.inputs, 4)) * static_cast<double>(y.dim(-1));
+  }
   if (op == "Einsum") return EinsumFlops(run, node);
   if (op == "MaxPool" || op == "AvgPool") return PoolFlops(run, node);
   if (op == "AddN") return std::max<double>(0, run.inputs.size() - 1.0) * out;

@@ -1,6 +1,7 @@
 #include "weir/core/thread_pool.h"
 
 #include <array>
+#include <memory>
 #include <numeric>
 #include <set>
 
@@ -150,6 +151,19 @@ TEST(ThreadPool, JobsRunWhileOthersWait) {
   over = true;
   pool.Wake();
   waiting.join();
+}
+
+// The thread that has scheduled a job may still be about it when the job has been done.
+TEST(ThreadPool, MayBeDeletedAsSoonAsAJobIsDone) {
+  for (int i = 0; i < 200; ++i) {
+    auto pool = std::make_unique<ThreadPool>(2);
+    if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // workers sleep
+    std::atomic<bool> ran{false};
+    std::thread outside([&ran, &pool = *pool] { pool.Schedule([&ran] { ran = true; }); });
+    while (!ran) std::this_thread::yield();
+    pool.reset();
+    outside.join();
+  }
 }
 
 }  // namespace

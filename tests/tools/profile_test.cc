@@ -58,6 +58,16 @@ TEST(NodeCost, BatchMatMulBroadcastsAndFusedOpsCountAnElementEach) {
   EXPECT_EQ(CostOf(fused, nullptr).flops, 2 * 2 * 3 * 5 + 2 * 10);
 }
 
+TEST(NodeCost, DeferredProductsCountTheRowsThatComeIn) {
+  const NodeTrace::Value sum = Floats({30, 50}, 0), left = Floats({64, 30}, 1),
+                         right = Floats({64, 50}, 2), rows = Floats({}, 3, DT_INT64),
+                         x = Floats({2, 30}, 4), y = Floats({2, 50}, 5);
+  const NodeCost cost = CostOf(
+      Ran("_DeferMatMul", {sum, left, right, rows, x, y}, {sum, left, right, rows}), nullptr);
+  EXPECT_EQ(cost.flops, 2 * 2 * 30 * 50);
+  EXPECT_EQ(cost.bytes, 2 * 4 * (2 * 30 + 2 * 50));
+}
+
 TEST(NodeCost, ComplexProductsAndDoublesAreWider) {
   const NodeTrace product =
       Ran("MatMul", {Floats({2, 3}, 0, DT_COMPLEX64), Floats({3, 5}, 1, DT_COMPLEX64)},

@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "weir/session/fusion.h"
+
+// The gradient of a weight that a loop over time steps multiplies with is a sum over the
+// iterations,
+//
+//   sum  <-  sum + x' y        x: [rows, m], y: [rows, n], with as many rows as the batch
+//
+// and few rows make a slow product, which reads and writes all of the sum for a few multiplications
+// an element: with sequences of a batch of one, it was nine tenths of a step. Nobody looks at the
+// sum before the loop has ended, so the products wait until there are rows enough to multiply at
+// once. The fused product that made the sum becomes a _DeferMatMul, which collects rows in three
+// further variables of the loop, and what took the sum's last value takes it from a _FinishMatMul
+// (kernels/deferred_matmul.cc):
+//
+//   sum, left, right, rows  <-  _DeferMatMul(sum, left, right, rows, x, y)      in the loop
+//   total                    =  _FinishMatMul(sum, left, right, rows)           after it
+//
+// This is done in raised loops, where the sum is a variable that the product alone takes, and where
+// the product's value is nothing but the variable's next one. What is collected is at most twice as
+// large as the sum, or small. Results differ by rounding: products are added up before the sum is.
+namespace weir {
+
+namespace {
+
+class ProductDeferral : public Fusion {
+ public:
+  using Fusion::Fusion;
+
+  absl::Status Run() {
+    std::vector<Sum> sums;
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      const Sum sum = {c.carry, c.next.node, MostRows(c)};
+      if (sum.most_rows > 0) sums.push_back(sum);
+    }
+    if (sums.empty()) return absl::OkStatus();
+    CountUses();
+    for (const Sum& sum : sums) {
+      if (uses_[sum.variable] == 1 && uses_[sum.product] == 1) Defer(sum);
+    }
+    if (totals_.empty()) return absl::OkStatus();
+    TakeTotals();
+    return SortTopologically(plan_);
+  }
+
+ private:
+  struct Sum {
+    int variable, product;  // nodes: the Enter, and what it is to be next
+    int64_t most_rows;
+  };
+
+  // The rows worth collecting for a sum of products that goes round; 0 if it is none, or not worth
+  // it.
+  int64_t MostRows(const PlanGraph::Carry& c) const {
+    const PlanNode &variable = plan_.nodes[c.carry], &product = plan_.nodes[c.next.node];
+    if (variable.removed || !plan_.IsLoopVariable(variable)) return 0;
+    if (!product.Is("_FusedMatMul") || !IsFusable(product) || !product.in_body ||
+        product.loop != variable.value_loop || product.inputs.size() != 3 ||
+        product.inputs[2] != PlanValue{c.carry, 0} ||
+        product.node->attr<std::vector<std::string>>("fused_ops") !=
+            std::vector<std::string>{"Add"} ||
+        !product.node->attr<bool>("transpose_a") || product.node->attr<bool>("transpose_b")) {
+      return 0;
+    }
+    const Shape &x = ShapeOf(product.inputs[0]), &y = ShapeOf(product.inputs[1]);
+    if (!x.IsFullyDefined() || !y.IsFullyDefined()) return 0;
+    const int64_t rows = x.dim(0), m = x.dim(1), n = y.dim(1);
+    if (rows < 1 || m < 1 || n < 1) return 0;
+    // Deep products gain nothing any more, and what is collected should stay in the caches.
+    constexpr int64_t kEnough = 256, kFewestSteps = 4, kSmall = int64_t{1} << 16;
+    const int64_t room = std::max(2 * (m * n / (m + n)), kSmall / (m + n));
+    const int64_t most = std::min(kEnough, room) / rows * rows;
+    return most >= kFewestSteps * rows ? most : 0;
+  }
+
+  // Of variables, by nodes of their loop; of others, by anybody.
+  void CountUses() {
+    uses_.assign(plan_.nodes.size(), 0);
+    for (const PlanNode& n : plan_.nodes) {
+      if (n.removed || n.is_constant(0)) continue;
+      for (const PlanValue& v : n.inputs) {
+        if (plan_.LoopLeft(plan_.nodes[v.node], n) < 0) ++uses_[v.node];
+      }
+      for (const int control : n.controls) ++uses_[control];
+    }
+    for (const int target : plan_.targets) ++uses_[target];
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      if (!TakesLast(c)) ++uses_[c.next.node];
+    }
+  }
+
+  // A variable of a loop takes the last value of a loop in it.
+  bool TakesLast(const PlanGraph::Carry& c) const {
+    const PlanNode &to = plan_.nodes[c.carry], &from = plan_.nodes[c.next.node];
+    return plan_.IsLoopVariable(from) && !plan_.IsInside(to.value_loop, from.value_loop);
+  }
+
+  void Defer(const Sum& sum) {
+    const size_t count = plan_.nodes.size(), num_carries = plan_.carries.size();
+    if (MakeNodes(sum)) return;
+    plan_.nodes.resize(count);
+    plan_.carries.resize(num_carries);
+  }
+
+  // False if there is no kernel for one of them.
+  bool MakeNodes(const Sum& sum) {
+    const PlanNode product = plan_.nodes[sum.product];
+    const std::string& name = product.node->name();
+    const PlanLoop& loop = plan_.loops[product.loop];
+    std::vector<PlanValue> values = {{sum.variable, 0}};
+    const int64_t m = ShapeOf(values[0]).dim(0), n = ShapeOf(values[0]).dim(1);
+    const std::pair<const char*, Tensor> collected[] = {{"/left", Tensor(DT_FLOAT, Shape({0, m}))},
+                                                        {"/right", Tensor(DT_FLOAT, Shape({0, n}))},
+                                                        {"/rows", Tensor::Scalar<int64_t>(0)}};
+    for (const auto& [what, first] : collected) {
+      const int k = static_cast<int>(values.size());
+      values.push_back({AddVariable(absl::StrCat(name, what), first, product), 0});
+      if (values.back().node < 0) return false;
+      plan_.carries.push_back({values.back().node, {sum.product, k}});
+    }
+
+    const Output floats = Stand(DT_FLOAT), rows = Stand(DT_INT64);
+    const Node* const finish = NodeBuilder(made(), "_FinishMatMul")
+                                   .Name(absl::StrCat(name, "/finish"))
+                                   .Input(floats)
+                                   .Input(floats)
+                                   .Input(floats)
+                                   .Input(rows)
+                                   .Build();
+    const int total = AddNode(*finish, product, loop.parent, loop.in_body);
+    plan_.nodes[total].shapes = {ShapeOf(values[0])};
+    plan_.nodes[total].cost_ns = product.cost_ns;
+    if (!Replace(total, *finish, values, {})) return false;
+
+    const Node* const defer = NodeBuilder(made(), "_DeferMatMul")
+                                  .Name(absl::StrCat(name, "/deferred"))
+                                  .Input(floats)
+                                  .Input(floats)
+                                  .Input(floats)
+                                  .Input(rows)
+                                  .Input(floats)
+                                  .Input(floats)
+                                  .Attr("most_rows", sum.most_rows)
+                                  .Build();
+    values.insert(values.end(), product.inputs.begin(), product.inputs.begin() + 2);
+    if (!Replace(sum.product, *defer, values, {})) return false;
+    // What has no shape does not lie in the arena, where a variable's next value has another place
+    // than the variable: it is handed on.
+    plan_.nodes[sum.product].shapes = {Shape::UnknownRank(), Shape::UnknownRank(),
+                                       Shape::UnknownRank(), Shape()};
+    totals_[sum.variable] = total;
+    return true;
+  }
+
+  // Beside `product`, but for the loop.
+  int AddNode(const Node& node, const PlanNode& product, int loop, bool in_body) {
+    PlanNode& n = plan_.nodes.emplace_back();
+    n.node = &node;
+    n.device = product.device;
+    n.loop = n.value_loop = loop;
+    n.in_body = in_body;
+    return static_cast<int>(plan_.nodes.size()) - 1;
+  }
+
+  // A variable of the product's loop, with what enters it; -1 if there is no kernel.
+  int AddVariable(const std::string& name, const Tensor& first, const PlanNode& product) {
+    Node* const constant = NodeBuilder(made(), "Const")
+                               .Name(absl::StrCat(name, "/Const"))
+                               .Attr("value", first)
+                               .Attr("dtype", first.dtype())
+                               .Build();
+    const int value = AddNode(*constant, product, -1, false);
+    plan_.nodes[value].def = env_.kernels.Find(*constant, kCpu);
+    plan_.nodes[value].shapes = {first.shape()};
+    plan_.nodes[value].constants = {first};
+
+    const PlanLoop& loop = plan_.loops[product.loop];
+    const Node* const enter = NodeBuilder(made(), "Enter")
+                                  .Name(name)
+                                  .Input(constant->output(0))
+                                  .Attr("frame_name", loop.frame_name)
+                                  .Build();
+    const int variable = AddNode(*enter, product, loop.parent, loop.in_body);
+    plan_.nodes[variable].value_loop = product.loop;
+    plan_.nodes[variable].shapes = {first.rank() == 0 ? Shape() : Shape::UnknownRank()};
+    return Replace(variable, *enter, {{PlanValue{value, 0}}}, {}) ? variable : -1;
+  }
+
+  // After the loops.
+  void TakeTotals() {
+    const auto take = [&](PlanValue& v) {
+      if (const auto total = totals_.find(v.node); total != totals_.end()) v.node = total->second;
+    };
+    for (PlanNode& n : plan_.nodes) {
+      for (PlanValue& v : n.inputs) {
+        if (!n.Is("_FinishMatMul") && plan_.LoopLeft(plan_.nodes[v.node], n) >= 0) take(v);
+      }
+    }
+    for (PlanValue& v : plan_.fetches) take(v);
+    for (PlanGraph::Carry& c : plan_.carries) {
+      if (TakesLast(c)) take(c.next);
+    }
+  }
+
+  std::vector<int> uses_;                 // by node
+  absl::flat_hash_map<int, int> totals_;  // of a sum's variable: the node that has its last value
+};
+
+}  // namespace
+
+absl::Status DeferProducts(PlanGraph& plan, const PlanEnvironment& env) {
+  return ProductDeferral(plan, env).Run();
+}
+
+}  // namespace weir
