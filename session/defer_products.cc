@@ -135,7 +135,7 @@ class ProductDeferral : public Fusion {
     const int total = AddNode(*finish, product, loop.parent, loop.in_body);
     plan_.nodes[total].shapes = {ShapeOf(values[0])};
     plan_.nodes[total].cost_ns = product.cost_ns;
-    if (!Replace(total, *finish, values, {})) return false;
+    if (!Replace(total, *finish, values)) return false;
 
     const Node* const defer = NodeBuilder(made(), "_DeferMatMul")
                                   .Name(absl::StrCat(name, "/deferred"))
@@ -148,7 +148,7 @@ class ProductDeferral : public Fusion {
                                   .Attr("most_rows", sum.most_rows)
                                   .Build();
     values.insert(values.end(), product.inputs.begin(), product.inputs.begin() + 2);
-    if (!Replace(sum.product, *defer, values, {})) return false;
+    if (!Replace(sum.product, *defer, values)) return false;
     // What has no shape does not lie in the arena, where a variable's next value has another place
     // than the variable: it is handed on.
     plan_.nodes[sum.product].shapes = {Shape::UnknownRank(), Shape::UnknownRank(),
@@ -188,7 +188,7 @@ class ProductDeferral : public Fusion {
     const int variable = AddNode(*enter, product, loop.parent, loop.in_body);
     plan_.nodes[variable].value_loop = product.loop;
     plan_.nodes[variable].shapes = {first.rank() == 0 ? Shape() : Shape::UnknownRank()};
-    return Replace(variable, *enter, {{PlanValue{value, 0}}}, {}) ? variable : -1;
+    return Replace(variable, *enter, {{PlanValue{value, 0}}}) ? variable : -1;
   }
 
   // After the loops.

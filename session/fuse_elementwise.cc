@@ -2,8 +2,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -136,9 +136,13 @@ class ElementwiseFusion : public Fusion {
   }
 
   static size_t StepsOf(const PlanNode& n) { return std::max<size_t>(n.inputs.size(), 2) - 1; }
-  static std::optional<FusableOp> FusableOpOf(const PlanNode& n) {
+  const std::optional<FusableOp>& FusableOpOf(const PlanNode& n) const {
+    const absl::string_view op = StepOf(n);
+    const DataType type = n.node->output_type(0);
     const size_t arguments = n.Is("AddN") ? 2 : n.inputs.size();
-    return FindFusableOp(StepOf(n), arguments, n.node->output_type(0));
+    const auto [it, is_new] = fusable_ops_.try_emplace({op.data(), arguments, type});
+    if (is_new) it->second = FindFusableOp(op, arguments, type);
+    return it->second;
   }
 
   bool IsReduction(int id) const {
@@ -173,7 +177,7 @@ class ElementwiseFusion : public Fusion {
          absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; }))) {
       return false;
     }
-    const std::optional<FusableOp> op = FusableOpOf(n);
+    const std::optional<FusableOp>& op = FusableOpOf(n);
     if (!op || n.inputs.size() == 1) return op.has_value();
     const absl::StatusOr<Shape> both = BroadcastShapes(ShapeOf(n.inputs[0]), ShapeOf(n.inputs[1]));
     return both.ok() && *both == shape &&
@@ -262,11 +266,13 @@ class ElementwiseFusion : public Fusion {
   bool Join(int id, int number) {
     Region& region = regions_[number];
     if (!MayJoin(id, region)) return false;
-    Region with = region;
-    with.values.erase(std::remove(with.values.begin(), with.values.end(), id), with.values.end());
-    AddNode(id, &with);
-    if (with.num_arguments() + ends_[with.end].num_arguments() > kMostFusedArguments) return false;
-    region = std::move(with);
+    const auto argument = absl::c_find(region.values, id);
+    const bool was_argument = argument != region.values.end();
+    const size_t arguments = region.num_arguments() + ends_[region.end].num_arguments();
+    if (arguments + NewArguments(id, region).size() > kMostFusedArguments + (was_argument ? 1 : 0))
+      return false;
+    if (was_argument) region.values.erase(argument);
+    AddNode(id, &region);
     region_of_[id] = number;
     return true;
   }
@@ -387,16 +393,27 @@ class ElementwiseFusion : public Fusion {
     }
   }
 
-  void AddNode(int id, Part* part) const {
-    part->nodes.push_back(id);
-    part->steps += StepsOf(plan_.nodes[id]);
+  // What the node takes and the part has not taken so far.
+  absl::InlinedVector<PlanValue, 3> NewArguments(int id, const Part& part) const {
+    absl::InlinedVector<PlanValue, 3> added;
     for (const PlanValue& v : plan_.nodes[id].inputs) {
-      if (v.output != 0) {
-        if (!absl::c_linear_search(part->other_values, v)) part->other_values.push_back(v);
-      } else if (!absl::c_linear_search(part->values, v.node)) {
+      const bool is_taken = v.output == 0 ? absl::c_linear_search(part.values, v.node)
+                                          : absl::c_linear_search(part.other_values, v);
+      if (!is_taken && !absl::c_linear_search(added, v)) added.push_back(v);
+    }
+    return added;
+  }
+
+  void AddNode(int id, Part* part) const {
+    for (const PlanValue& v : NewArguments(id, *part)) {
+      if (v.output == 0) {
         part->values.push_back(v.node);
+      } else {
+        part->other_values.push_back(v);
       }
     }
+    part->nodes.push_back(id);
+    part->steps += StepsOf(plan_.nodes[id]);
   }
 
   // What a node has of a part, in its attributes.
@@ -481,10 +498,10 @@ class ElementwiseFusion : public Fusion {
     for (const int repeat : repeats)
       *absl::c_find(arguments, PlanValue{repeat, 0}) = plan_.nodes[repeat].inputs[0];
     arguments.insert(arguments.end(), end_arguments.begin(), end_arguments.end());
-    std::set<int> nodes(region.nodes.begin(), region.nodes.end());
+    Few nodes = region.nodes;
     const Few& end_nodes = ends_[region.end].nodes;
-    nodes.insert(end_nodes.begin(), end_nodes.end());
-    if (reduces) nodes.insert(region.reduction);
+    nodes.insert(nodes.end(), end_nodes.begin(), end_nodes.end());
+    if (reduces) nodes.push_back(region.reduction);
     double cost_ns = 0;
     for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
     if (!Replace(region.result, *node, arguments, nodes)) return;
@@ -497,9 +514,9 @@ class ElementwiseFusion : public Fusion {
   }
 
   // These nodes do not take its value any more.
-  void Spare(int repeat, const std::set<int>& nodes) {
+  void Spare(int repeat, const Few& nodes) {
     for (int& user : users_[repeat]) {
-      if (nodes.contains(user)) user = kNobody;
+      if (absl::c_linear_search(nodes, user)) user = kNobody;
     }
     plan_.nodes[repeat].removed =
         !uses_others_[repeat] && absl::c_all_of(users_[repeat], [](int u) { return u == kNobody; });
@@ -525,6 +542,9 @@ class ElementwiseFusion : public Fusion {
     for (PlanGraph::Carry& c : plan_.carries) take(c.next);
   }
 
+  // By the op's name, which lies in its OpSpec or is a literal, so that it need not be looked at.
+  using OpKey = std::tuple<const char*, size_t, DataType>;
+  mutable absl::flat_hash_map<OpKey, std::optional<FusableOp>> fusable_ops_;
   std::vector<Region> regions_;
   std::vector<Part> ends_{1};
   std::vector<int> region_of_;      // by node; -1: in none

@@ -87,7 +87,7 @@ class ProductFusion : public Fusion {
   }
 
  private:
-  static bool IsFusableFloat(const PlanNode& n) {
+  bool IsFusableFloat(const PlanNode& n) const {
     return IsFusable(n) && n.node->output_type(0) == DT_FLOAT;
   }
   // Null if it is not known.

@@ -197,7 +197,7 @@ class ScalarLoopFusion : public Fusion {
     for (const int op : parts.ops) cost_ns += plan_.nodes[op].cost_ns;
     for (int k = 0; k < num_variables; ++k)
       arguments[k] = plan_.nodes[parts.variables[k]].inputs[0];
-    if (!Fusion::Replace(place, node, arguments, {})) return false;
+    if (!Fusion::Replace(place, node, arguments)) return false;
     n.shapes.assign(num_variables, Shape());
     n.value_loop = n.loop;
     n.in_body = loop.in_body;

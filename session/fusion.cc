@@ -28,11 +28,15 @@ void Fusion::FindUsers() {
   }
 }
 
-bool Fusion::IsFusable(const PlanNode& n) {
+// Plans in the plan have kernels that no registry has.
+bool Fusion::IsBuiltin(const KernelDef& def, const Node& node) const {
+  return only_builtin_ ? def.make != nullptr : &def == BuiltinKernels().Find(node, kCpu);
+}
+
+bool Fusion::IsFusable(const PlanNode& n) const {
   return n.kind == PlanNode::Kind::kOp && !n.removed && !n.def->accepts_dead &&
          n.loop == n.value_loop && n.device->is_host() && n.node->num_outputs() > 0 &&
-         !n.node->op().stateful() && !n.is_constant(0) &&
-         n.def == BuiltinKernels().Find(*n.node, kCpu);
+         !n.node->op().stateful() && !n.is_constant(0) && IsBuiltin(*n.def, *n.node);
 }
 
 const Tensor* Fusion::ConstantOf(const PlanValue& v) const {
@@ -99,8 +103,7 @@ Output Fusion::Stand(DataType type) {
   return stand;
 }
 
-bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> inputs,
-                     const std::set<int>& nodes) {
+bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> inputs) {
   const KernelDef* const def = env_.kernels.Find(node, kCpu);
   if (def == nullptr) return false;
   PlanNode& n = plan_.nodes[result];
@@ -114,9 +117,6 @@ bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> i
   n.def = def;
   n.inputs.assign(inputs.begin(), inputs.end());
   n.kernel = n.device->Wrap(init, *std::move(kernel));
-  for (const int other : nodes) {
-    if (other != result) plan_.nodes[other].removed = true;
-  }
   return true;
 }
 

@@ -14,14 +14,15 @@ namespace weir {
 // what, which nodes may be fused at all, and where the new nodes live.
 class Fusion {
  public:
-  Fusion(PlanGraph& plan, const PlanEnvironment& env) : plan_(plan), env_(env) {}
+  Fusion(PlanGraph& plan, const PlanEnvironment& env)
+      : plan_(plan), env_(env), only_builtin_(&env.kernels == &BuiltinKernels()) {}
 
  protected:
   // Fills users_ and uses_others_.
   void FindUsers();
   // On the CPU, without effects, of one type that the caller looks at, by a kernel of ours: what a
   // user has registered is what runs.
-  static bool IsFusable(const PlanNode& n);
+  bool IsFusable(const PlanNode& n) const;
   const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
   // Null if it is not known.
   const Tensor* ConstantOf(const PlanValue& v) const;
@@ -40,10 +41,19 @@ class Fusion {
   Graph& made();
   // What stands for an argument there, for kernels that look at nothing of it but the type.
   Output Stand(DataType type);
-  // The plan's node `result` runs `node`, which is in made(), on these values from now on, and the
-  // others of `nodes` are not run. False, and nothing has changed, if there is no kernel.
+  // The plan's node `result` runs `node`, which is in made(), on these values from now on. False,
+  // and nothing has changed, if there is no kernel.
+  bool Replace(int result, const Node& node, absl::Span<const PlanValue> inputs);
+  // And the others of `nodes` are not run.
+  template <class Nodes>
   bool Replace(int result, const Node& node, absl::Span<const PlanValue> inputs,
-               const std::set<int>& nodes);
+               const Nodes& nodes) {
+    if (!Replace(result, node, inputs)) return false;
+    for (const int other : nodes) {
+      if (other != result) plan_.nodes[other].removed = true;
+    }
+    return true;
+  }
 
   PlanGraph& plan_;
   const PlanEnvironment& env_;
@@ -52,6 +62,9 @@ class Fusion {
   std::vector<bool> uses_others_;  // by node: somebody takes another output
 
  private:
+  bool IsBuiltin(const KernelDef& def, const Node& node) const;
+
+  const bool only_builtin_;  // kernels in the registry: spares looking them up
   std::map<DataType, Output> stands_;
 };
 

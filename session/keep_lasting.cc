@@ -249,7 +249,7 @@ class LastingValues : public Fusion {
                                 .Input(Stand(DT_FLOAT))
                                 .Build();
     const Shape result = plan_.nodes[conv].shapes[0];
-    if (Fusion::Replace(id, *sum, {{conv, 0}, shift}, {id})) plan_.nodes[id].shapes = {result};
+    if (Fusion::Replace(id, *sum, {{conv, 0}, shift})) plan_.nodes[id].shapes = {result};
   }
 
   void Follow(PlanValue& v) const {

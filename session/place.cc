@@ -89,21 +89,35 @@ absl::Status Placement::Join(const Node& node) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Device*> Placement::DeviceOf(const Node& node) {
+absl::StatusOr<Placement::Choice> Placement::Choose(const Node& node) {
   Extend();
   if (const auto it = conflicts_.find(node.id()); it != conflicts_.end()) return it->second;
   const int root = Root(node.id());
-  if (device_[root] == nullptr) {
+  if (device_[root] == nullptr && devices_.size() == 1 && !AsksForDevice(root)) {
+    device_[root] = devices_[0].get();
+  } else if (device_[root] == nullptr) {
     WEIR_ASSIGN_OR_RETURN(const Group group, GroupOf(root));
     WEIR_ASSIGN_OR_RETURN(device_[root], Decide(group));
   }
-  WEIR_RETURN_IF_ERROR(CheckMember(node, root, *device_[root]));
-  return device_[root];
+  WEIR_ASSIGN_OR_RETURN(const KernelDef* kernel, FindKernel(node, root, *device_[root]));
+  return Choice{device_[root], kernel};
+}
+
+// Some node of the group does.
+bool Placement::AsksForDevice(int root) const {
+  int i = root;
+  do {
+    if (!graph_.nodes()[i]->device().empty()) return true;
+    i = next_[i];
+  } while (i != root);
+  return false;
 }
 
 // A node that came after its group was decided may not be able to follow.
-absl::Status Placement::CheckMember(const Node& node, int root, const Device& device) const {
-  if (kernels_.Find(node, device.place()) == nullptr) {
+absl::StatusOr<const KernelDef*> Placement::FindKernel(const Node& node, int root,
+                                                       const Device& device) const {
+  const KernelDef* const kernel = kernels_.Find(node, device.place());
+  if (kernel == nullptr) {
     const absl::Status none = kernels_.NoKernel(node, device.place());
     if (next_[node.id()] == node.id()) return none;
     return InvalidArgument("Cannot assign a device for operation ", node.name(), ": ", node.Label(),
@@ -112,9 +126,9 @@ absl::Status Placement::CheckMember(const Node& node, int root, const Device& de
                            ". Make the node before the first run, or put both on the CPU. ",
                            none.message());
   }
-  if (options_.allow_soft_placement || node.device().empty()) return absl::OkStatus();
+  if (options_.allow_soft_placement || node.device().empty()) return kernel;
   WEIR_ASSIGN_OR_RETURN(const DeviceName request, DeviceName::Parse(node.device()));
-  if (request.Matches(device.name())) return absl::OkStatus();
+  if (request.Matches(device.name())) return kernel;
   return InvalidArgument("Cannot colocate nodes ", graph_.nodes()[root]->Label(), " and ",
                          node.Label(), ": an earlier step has put the first on ", device.text(),
                          ", the second asks for '", node.device(), "'");
@@ -211,8 +225,9 @@ absl::Status Place(PlanGraph& plan, const PlanEnvironment& env) {
       n.device = env.devices[0].get();
       continue;
     }
-    WEIR_ASSIGN_OR_RETURN(n.device, env.placement.DeviceOf(*n.node));
-    n.def = env.kernels.Find(*n.node, n.device->place());
+    WEIR_ASSIGN_OR_RETURN(const Placement::Choice chosen, env.placement.Choose(*n.node));
+    n.device = chosen.device;
+    n.def = chosen.kernel;
     if (n.kind == PlanNode::Kind::kCarry) continue;  // it lies where its NextIteration puts it
     WEIR_RETURN_IF_ERROR(CheckHandles(plan, n));
     if (env.options.log_device_placement) {

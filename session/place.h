@@ -23,9 +23,13 @@ class Placement {
             absl::Span<const std::unique_ptr<Device>> devices, const SessionOptions& options)
       : graph_(graph), kernels_(kernels), devices_(devices), options_(options) {}
 
+  struct Choice {
+    Device* device;
+    const KernelDef* kernel;
+  };
   // INVALID_ARGUMENT, naming nodes and devices, if no device can be had that all who must share it
   // agree on.
-  absl::StatusOr<Device*> DeviceOf(const Node& node);
+  absl::StatusOr<Choice> Choose(const Node& node);
 
  private:
   // What nodes that share a device ask for.
@@ -39,12 +43,14 @@ class Placement {
   absl::Status Unite(int a, int b);
   void Extend();
   absl::Status Join(const Node& node);
+  bool AsksForDevice(int root) const;
   absl::StatusOr<Group> GroupOf(int root) const;
   bool HasKernels(const Group& group, const Device& device) const;
   absl::StatusOr<Device*> Decide(const Group& group) const;
   absl::Status CannotAssign(const Group& group) const;
   absl::Status CannotColocate(const Node& a, const Node& b) const;
-  absl::Status CheckMember(const Node& node, int root, const Device& device) const;
+  absl::StatusOr<const KernelDef*> FindKernel(const Node& node, int root,
+                                              const Device& device) const;
 
   const Graph& graph_;
   const KernelRegistry& kernels_;

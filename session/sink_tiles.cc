@@ -50,10 +50,10 @@ class TileSinking : public Fusion {
     std::vector<PlanValue> arguments;
     for (const PlanValue& v : n.inputs) arguments.push_back(v.node == tile ? x : v);
     const PlanNode before = t;
-    if (!Replace(tile, op, arguments, {})) return -1;
+    if (!Replace(tile, op, arguments)) return -1;
     const Shape small = ShapeOf(x);
     t.shapes[0] = small;
-    if (!Replace(user, repeat, {{tile, 0}, multiples}, {})) {
+    if (!Replace(user, repeat, {{tile, 0}, multiples})) {
       t = before;
       return -1;
     }
