@@ -1,8 +1,9 @@
 #include "weir/core/name_table.h"
 
+#include <cstring>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,10 +15,14 @@ bool NameTable::Equal::operator()(const Key& a, const Key& b) const {
   return a.hash == b.hash && (a.view() == b.view() || absl::EqualsIgnoreCase(a.view(), b.view()));
 }
 
+// Of all bits but those in which "A" differs from "a", eight letters at a time.
 NameTable::Key NameTable::KeyOf(absl::string_view name) {
-  absl::InlinedVector<char, 120> lower(name.begin(), name.end());
-  for (char& c : lower) c = absl::ascii_tolower(static_cast<unsigned char>(c));
-  const size_t hash = absl::HashOf(absl::string_view(lower.data(), lower.size()));
+  constexpr uint64_t kCases = 0x2020202020202020;
+  absl::InlinedVector<uint64_t, 16> letters(name.size() / sizeof(uint64_t) + 1);
+  std::memcpy(letters.data(), name.data(), name.size());
+  for (uint64_t& eight : letters) eight |= kCases;
+  const size_t hash =
+      absl::HashOf(absl::string_view(reinterpret_cast<const char*>(letters.data()), name.size()));
   return {name.data(), static_cast<uint32_t>(name.size()), static_cast<uint32_t>(hash)};
 }
 

@@ -41,8 +41,8 @@ class NameTable {
   size_t size() const { return entries_.size(); }
 
  private:
-  // A text that somebody else owns, and a hash of it in lower case: strings are in no cache by the
-  // time the table grows.
+  // A text that somebody else owns, and a hash of it that is the same in any case: strings are in
+  // no cache by the time the table grows.
   struct Key {
     const char* text;
     uint32_t size, hash;

@@ -288,7 +288,10 @@ Node* NodeBuilder::Build() {
     graph_.names_.Add(node.get());
     graph_.names_.Take(node->name_);
   } else {
-    graph_.names_.AddUnique(node.get(), RequestedName());
+    // A name that has been given a number begins with the one asked for, RequestedName.
+    const size_t asked =
+        graph_.name_scope().size() + (name_.empty() ? absl::StripPrefix(op_, "_") : name_).size();
+    graph_.names_.AddUnique(node.get(), absl::string_view(node->name_).substr(0, asked));
   }
   if (!verbatim_) {
     for (const auto& group : graph_.context().control_groups) group->members.insert(node.get());
