@@ -1,7 +1,5 @@
 #include "weir/core/name_table.h"
 
-#include <cstring>
-
 #include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
@@ -19,7 +17,7 @@ bool NameTable::Equal::operator()(const Key& a, const Key& b) const {
 NameTable::Key NameTable::KeyOf(absl::string_view name) {
   constexpr uint64_t kCases = 0x2020202020202020;
   absl::InlinedVector<uint64_t, 16> letters(name.size() / sizeof(uint64_t) + 1);
-  std::memcpy(letters.data(), name.data(), name.size());
+  name.copy(reinterpret_cast<char*>(letters.data()), name.size());
   for (uint64_t& eight : letters) eight |= kCases;
   const size_t hash =
       absl::HashOf(absl::string_view(reinterpret_cast<const char*>(letters.data()), name.size()));

@@ -47,14 +47,16 @@ absl::Status AddProduct(KernelContext& c, const Deferred& d, Tensor* sum) {
                    c.input_data<float>(1), c.input_data<float>(2), sum->data<float>());
 }
 
-// Output k, with the first rows of input k: in its memory if that can be, but in no other input's.
+// Output k, with the first rows of input k: in its memory if that can be, but never in that of
+// another of the first three inputs.
 absl::StatusOr<Tensor*> HandOn(KernelContext& c, int k, int64_t rows) {
   const Tensor& in = c.input(k);
   const void* const from = in.raw();
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(k, in.shape()));
-  if (out->raw() == from) return out;
-  const auto is_input = [&](int i) { return c.input(i).raw() == out->raw(); };
-  if (is_input(0) || is_input(1) || is_input(2)) {
+  const auto lies_in = [&](int i) { return i != k && c.input(i).raw() == out->raw(); };
+  const bool collides = lies_in(0) || lies_in(1) || lies_in(2);
+  if (out->raw() == from && !collides) return out;
+  if (collides) {
     WEIR_ASSIGN_OR_RETURN(Tensor own, c.AllocateTemp(in.dtype(), in.shape()));
     c.SetOutput(k, std::move(own));
   }
@@ -73,7 +75,7 @@ absl::Status Defer(KernelContext& c, int64_t most_rows) {
   }
   const int64_t more = x.dim(0);
   WEIR_ASSIGN_OR_RETURN(Tensor* const sum, HandOn(c, 0, d.m));
-  if (d.rows + more > d.capacity) {
+  if (more > d.capacity - d.rows) {
     WEIR_RETURN_IF_ERROR(AddProduct(c, d, sum));
     d.rows = 0;
   }

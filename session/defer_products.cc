@@ -40,18 +40,25 @@ class ProductDeferral : public Fusion {
     }
     if (sums.empty()) return absl::OkStatus();
     CountUses();
+    const int count = static_cast<int>(plan_.nodes.size());
     for (const Sum& sum : sums) {
-      if (uses_[sum.variable] == 1 && uses_[sum.product] == 1) Defer(sum);
+      if (uses_[sum.variable] != 1 || uses_[sum.product] != 1) continue;
+      WEIR_RETURN_IF_ERROR(Defer(sum));
     }
-    if (totals_.empty()) return absl::OkStatus();
-    TakeTotals();
-    return SortTopologically(plan_);
+    if (made_for_.empty()) return absl::OkStatus();
+    TakeTotals(count);
+    Place(count);
+    return absl::OkStatus();
   }
 
  private:
   struct Sum {
     int variable, product;  // nodes: the Enter, and what it is to be next
     int64_t most_rows;
+  };
+  struct Made {
+    std::vector<int> nodes;
+    int total = -1;  // the one that has the sum's last value
   };
 
   // The rows worth collecting for a sum of products that goes round; 0 if it is none, or not worth
@@ -68,11 +75,13 @@ class ProductDeferral : public Fusion {
       return 0;
     }
     const Shape &x = ShapeOf(product.inputs[0]), &y = ShapeOf(product.inputs[1]);
-    if (!x.IsFullyDefined() || !y.IsFullyDefined()) return 0;
+    const Shape& sum = ShapeOf({c.carry, 0});
+    if (!x.IsFullyDefined() || x.rank() != 2 || !y.IsFullyDefined() || y.rank() != 2) return 0;
     const int64_t rows = x.dim(0), m = x.dim(1), n = y.dim(1);
-    if (rows < 1 || m < 1 || n < 1) return 0;
+    if (y.dim(0) != rows || sum != Shape({m, n}) || sum.num_elements() == 0) return 0;
     // Deep products gain nothing any more, and what is collected should stay in the caches.
     constexpr int64_t kEnough = 256, kFewestSteps = 4, kSmall = int64_t{1} << 16;
+    if (rows < 1 || rows > kEnough) return 0;
     const int64_t room = std::max(2 * (m * n / (m + n)), kSmall / (m + n));
     const int64_t most = std::min(kEnough, room) / rows * rows;
     return most >= kFewestSteps * rows ? most : 0;
@@ -100,28 +109,22 @@ class ProductDeferral : public Fusion {
     return plan_.IsLoopVariable(from) && !plan_.IsInside(to.value_loop, from.value_loop);
   }
 
-  void Defer(const Sum& sum) {
-    const size_t count = plan_.nodes.size(), num_carries = plan_.carries.size();
-    if (MakeNodes(sum)) return;
-    plan_.nodes.resize(count);
-    plan_.carries.resize(num_carries);
-  }
-
-  // False if there is no kernel for one of them.
-  bool MakeNodes(const Sum& sum) {
+  absl::Status Defer(const Sum& sum) {
     const PlanNode product = plan_.nodes[sum.product];
     const std::string& name = product.node->name();
     const PlanLoop& loop = plan_.loops[product.loop];
     std::vector<PlanValue> values = {{sum.variable, 0}};
+    Made made_nodes;
     const int64_t m = ShapeOf(values[0]).dim(0), n = ShapeOf(values[0]).dim(1);
     const std::pair<const char*, Tensor> collected[] = {{"/left", Tensor(DT_FLOAT, Shape({0, m}))},
                                                         {"/right", Tensor(DT_FLOAT, Shape({0, n}))},
                                                         {"/rows", Tensor::Scalar<int64_t>(0)}};
     for (const auto& [what, first] : collected) {
       const int k = static_cast<int>(values.size());
-      values.push_back({AddVariable(absl::StrCat(name, what), first, product), 0});
-      if (values.back().node < 0) return false;
-      plan_.carries.push_back({values.back().node, {sum.product, k}});
+      WEIR_ASSIGN_OR_RETURN(const int variable,
+                            AddVariable(absl::StrCat(name, what), first, product, &made_nodes));
+      values.push_back({variable, 0});
+      plan_.carries.push_back({variable, {sum.product, k}});
     }
 
     const Output floats = Stand(DT_FLOAT), rows = Stand(DT_INT64);
@@ -133,9 +136,11 @@ class ProductDeferral : public Fusion {
                                    .Input(rows)
                                    .Build();
     const int total = AddNode(*finish, product, loop.parent, loop.in_body);
+    made_nodes.total = total;
+    made_nodes.nodes.push_back(total);
     plan_.nodes[total].shapes = {ShapeOf(values[0])};
     plan_.nodes[total].cost_ns = product.cost_ns;
-    if (!Replace(total, *finish, values)) return false;
+    if (!Replace(total, *finish, values)) return NoKernel(*finish);
 
     const Node* const defer = NodeBuilder(made(), "_DeferMatMul")
                                   .Name(absl::StrCat(name, "/deferred"))
@@ -148,14 +153,16 @@ class ProductDeferral : public Fusion {
                                   .Attr("most_rows", sum.most_rows)
                                   .Build();
     values.insert(values.end(), product.inputs.begin(), product.inputs.begin() + 2);
-    if (!Replace(sum.product, *defer, values)) return false;
+    if (!Replace(sum.product, *defer, values)) return NoKernel(*defer);
     // What has no shape does not lie in the arena, where a variable's next value has another place
     // than the variable: it is handed on.
     plan_.nodes[sum.product].shapes = {Shape::UnknownRank(), Shape::UnknownRank(),
                                        Shape::UnknownRank(), Shape()};
-    totals_[sum.variable] = total;
-    return true;
+    made_for_[sum.variable] = std::move(made_nodes);
+    return absl::OkStatus();
   }
+
+  absl::Status NoKernel(const Node& node) const { return env_.kernels.NoKernel(node, kCpu); }
 
   // Beside `product`, but for the loop.
   int AddNode(const Node& node, const PlanNode& product, int loop, bool in_body) {
@@ -167,14 +174,16 @@ class ProductDeferral : public Fusion {
     return static_cast<int>(plan_.nodes.size()) - 1;
   }
 
-  // A variable of the product's loop, with what enters it; -1 if there is no kernel.
-  int AddVariable(const std::string& name, const Tensor& first, const PlanNode& product) {
+  // A variable of the product's loop, with what enters it.
+  absl::StatusOr<int> AddVariable(const std::string& name, const Tensor& first,
+                                  const PlanNode& product, Made* made_nodes) {
     Node* const constant = NodeBuilder(made(), "Const")
                                .Name(absl::StrCat(name, "/Const"))
                                .Attr("value", first)
                                .Attr("dtype", first.dtype())
                                .Build();
     const int value = AddNode(*constant, product, -1, false);
+    made_nodes->nodes.push_back(value);
     plan_.nodes[value].def = env_.kernels.Find(*constant, kCpu);
     plan_.nodes[value].shapes = {first.shape()};
     plan_.nodes[value].constants = {first};
@@ -186,19 +195,23 @@ class ProductDeferral : public Fusion {
                                   .Attr("frame_name", loop.frame_name)
                                   .Build();
     const int variable = AddNode(*enter, product, loop.parent, loop.in_body);
+    made_nodes->nodes.push_back(variable);
     plan_.nodes[variable].value_loop = product.loop;
     plan_.nodes[variable].shapes = {first.rank() == 0 ? Shape() : Shape::UnknownRank()};
-    return Replace(variable, *enter, {{PlanValue{value, 0}}}) ? variable : -1;
+    if (!Replace(variable, *enter, {{PlanValue{value, 0}}})) return NoKernel(*enter);
+    return variable;
   }
 
-  // After the loops.
-  void TakeTotals() {
+  // After the loops. There were `count` nodes before.
+  void TakeTotals(int count) {
     const auto take = [&](PlanValue& v) {
-      if (const auto total = totals_.find(v.node); total != totals_.end()) v.node = total->second;
+      if (const auto found = made_for_.find(v.node); found != made_for_.end())
+        v.node = found->second.total;
     };
-    for (PlanNode& n : plan_.nodes) {
+    for (int i = 0; i < count; ++i) {
+      PlanNode& n = plan_.nodes[i];
       for (PlanValue& v : n.inputs) {
-        if (!n.Is("_FinishMatMul") && plan_.LoopLeft(plan_.nodes[v.node], n) >= 0) take(v);
+        if (plan_.LoopLeft(plan_.nodes[v.node], n) >= 0) take(v);
       }
     }
     for (PlanValue& v : plan_.fetches) take(v);
@@ -207,8 +220,21 @@ class ProductDeferral : public Fusion {
     }
   }
 
-  std::vector<int> uses_;                 // by node
-  absl::flat_hash_map<int, int> totals_;  // of a sum's variable: the node that has its last value
+  // Puts what was made behind the sums' variables, so that the order of nodes, which goes by their
+  // numbers, stays what it was.
+  void Place(int count) {
+    std::vector<int> order;
+    for (int i = 0; i < count; ++i) {
+      order.push_back(i);
+      const auto found = made_for_.find(i);
+      if (found == made_for_.end()) continue;
+      order.insert(order.end(), found->second.nodes.begin(), found->second.nodes.end());
+    }
+    PutInOrder(plan_, order);
+  }
+
+  std::vector<int> uses_;                    // by node
+  absl::flat_hash_map<int, Made> made_for_;  // by a sum's variable
 };
 
 }  // namespace

@@ -136,7 +136,7 @@ class ElementwiseFusion : public Fusion {
   }
 
   static size_t StepsOf(const PlanNode& n) { return std::max<size_t>(n.inputs.size(), 2) - 1; }
-  const std::optional<FusableOp>& FusableOpOf(const PlanNode& n) const {
+  std::optional<FusableOp> FusableOpOf(const PlanNode& n) const {
     const absl::string_view op = StepOf(n);
     const DataType type = n.node->output_type(0);
     const size_t arguments = n.Is("AddN") ? 2 : n.inputs.size();
@@ -177,7 +177,7 @@ class ElementwiseFusion : public Fusion {
          absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; }))) {
       return false;
     }
-    const std::optional<FusableOp>& op = FusableOpOf(n);
+    const std::optional<FusableOp> op = FusableOpOf(n);
     if (!op || n.inputs.size() == 1) return op.has_value();
     const absl::StatusOr<Shape> both = BroadcastShapes(ShapeOf(n.inputs[0]), ShapeOf(n.inputs[1]));
     return both.ok() && *both == shape &&

@@ -125,11 +125,23 @@ void DropRemoved(PlanGraph& plan) {
   Renumber(plan, renumbered);
 }
 
+void PutInOrder(PlanGraph& plan, absl::Span<const int> order) {
+  std::vector<PlanNode> nodes;
+  nodes.reserve(order.size());
+  std::vector<int> renumbered(order.size());
+  for (const int i : order) {
+    renumbered[i] = static_cast<int>(nodes.size());
+    nodes.push_back(std::move(plan.nodes[i]));
+  }
+  plan.nodes = std::move(nodes);
+  Renumber(plan, renumbered);
+}
+
 // Kahn's algorithm, lowest number first.
 absl::Status SortTopologically(PlanGraph& plan) {
   if (IsInOrder(plan)) return absl::OkStatus();
   const int count = static_cast<int>(plan.nodes.size());
-  std::vector<int> pending(count, 0), renumbered(count, -1);
+  std::vector<int> pending(count, 0);
   std::vector<Few> successors(count);
   for (int i = 0; i < count; ++i) {
     const auto depend = [&](int on) {
@@ -143,23 +155,21 @@ absl::Status SortTopologically(PlanGraph& plan) {
   for (int i = 0; i < count; ++i) {
     if (pending[i] == 0) ready.push(i);
   }
-  std::vector<PlanNode> sorted;
+  std::vector<int> sorted;
   sorted.reserve(count);
   while (!ready.empty()) {
     const int i = ready.top();
     ready.pop();
-    renumbered[i] = static_cast<int>(sorted.size());
-    sorted.push_back(std::move(plan.nodes[i]));
+    sorted.push_back(i);
     for (const int s : successors[i]) {
       if (--pending[s] == 0) ready.push(s);
     }
   }
   for (int i = 0; i < count; ++i) {
-    if (renumbered[i] < 0)
+    if (pending[i] > 0)
       return InvalidArgument("Node ", plan.nodes[i].node->Label(), " is on a cycle");
   }
-  plan.nodes = std::move(sorted);
-  Renumber(plan, renumbered);
+  PutInOrder(plan, sorted);
   return absl::OkStatus();
 }
 

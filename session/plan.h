@@ -259,6 +259,8 @@ absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env);
 // for ever.
 const Node& InternalNode(absl::string_view op, DataType dtype);
 
+// Puts node order[i] at i, for all nodes.
+void PutInOrder(PlanGraph& plan, absl::Span<const int> order);
 // Puts the nodes into topological order again, after a pass has added edges or nodes. A cycle is
 // INVALID_ARGUMENT naming a node on it.
 absl::Status SortTopologically(PlanGraph& plan);

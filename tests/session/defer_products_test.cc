@@ -9,6 +9,7 @@
 #include "weir/ops/array.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
+#include "weir/ops/random.h"
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
@@ -217,6 +218,45 @@ TEST_F(DeferProducts, OnlyFewRows) {
   EXPECT_THAT(OpsFor(Repeat(5, along_columns, {first})), Contains(Pair("_FusedMatMul", 5)));
 }
 
+// A _FusedMatMul that comes from a file may be given what no product takes: it says so when it
+// runs.
+TEST_F(DeferProducts, NotWhatIsNoProduct) {
+  const Output x = Placeholder(g_, DT_FLOAT, Shape::UnknownRank()),
+               y = Placeholder(g_, DT_FLOAT, Shape::UnknownRank()),
+               first = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
+  const auto body = [&](const Output&, const Outputs& v) {
+    return Outputs{AddOp("_FusedMatMul", {x, y, Outputs{v[0]}},
+                         {{"transpose_a", true},
+                          {"num_args", int64_t{1}},
+                          {"fused_ops", std::vector<std::string>{"Add"}}})};
+  };
+  const Output sum = Repeat(3, body, {first})[0];
+  Session session = *Session::Create(g_, {});
+  const auto run = [&](const Shape& a, const Shape& b) {
+    return session.Run({{x, Numbers(a)}, {y, Numbers(b)}, {first, Numbers({4, 5})}}, {sum})
+        .status();
+  };
+  EXPECT_TRUE(run({2, 4}, {2, 5}).ok());
+  for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{
+           {{2, 3, 4}, {2, 5}}, {{}, {2, 5}}, {{2}, {2}}, {{2, 4}, {3, 5}}, {{2, 4}, {2, 5, 1}}}) {
+    EXPECT_EQ(run(a, b).code(), absl::StatusCode::kInvalidArgument) << a.ToString();
+  }
+}
+
+// Beside a dropout, whose noise has the shape of what a fused node computes.
+TEST_F(DeferProducts, BesideADropout) {
+  const Output x = Placeholder(g_, DT_FLOAT, {Shape::kUnknown, 6});
+  feeds_.emplace_back(x, Numbers({4, 6}));
+  const Output on = Tanh(x * 2.f);
+  const Output noise = RandomUniform(g_, ShapeTensor(on), {.seed = 3});
+  const Output kept = on * 2.f * Floor(noise + 0.5f);
+  const Output sum = Repeat(
+      3, [&](const Output& step, const Outputs& v) { return Outputs{Add(v[0], x * step, x)}; },
+      {Zeros(g_, {6, 6})})[0];
+  Session session = *Session::Create(g_, {});
+  EXPECT_TRUE(session.Run(feeds_, {kept, on + 1.f, sum}).ok());
+}
+
 // ---- the ops by themselves, as a file may hold them
 
 class DeferredMatMul : public DeferProducts {
@@ -281,6 +321,32 @@ TEST_F(DeferredMatMul, MultipliesWhenThereIsNoRoom) {
     EXPECT_EQ((*out)[3].scalar<int64_t>(), c.want_rows);
     ExpectClose((*out)[4], Total(c.rows));
   }
+}
+
+// Each of the three is written to.
+TEST_F(DeferredMatMul, ATensorThatIsGivenTwice) {
+  const Output x = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
+  const Output both = x + 1.f;
+  Node* const node = NodeBuilder(g_, "_DeferMatMul")
+                         .Input(both)
+                         .Input(both)
+                         .Input(both)
+                         .Input(Const(g_, Tensor::Scalar<int64_t>(2)))
+                         .Input(x)
+                         .Input(x)
+                         .Attr("most_rows", kMostRows)
+                         .Build();
+  feeds_.emplace_back(x, Numbers({2, 2}));
+  const Outputs ys = {node->output(0), node->output(1), node->output(2), both};
+  const Tensors out = Run(ys, {}, nullptr);
+  Tensor want(DT_FLOAT, Shape({2, 2}));
+  std::copy_n(out[3].data<float>(), 4, want.data<float>());
+  AddTo(want, out[3], out[3], 2);
+  ExpectClose(out[0], want);
+  ExpectClose(out[1], feeds_[0].second);
+  ExpectClose(out[2], feeds_[0].second);
+  Session session = *Session::Create(g_, {});
+  ExpectClose((*session.Run(feeds_, {ys[0]}))[0], want);
 }
 
 TEST_F(DeferredMatMul, ShapesThatDoNotFit) {
