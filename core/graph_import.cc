@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
@@ -8,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
 #include "weir/core/function_library.h"
 #include "weir/core/graph_io.h"
 #include "weir/core/proto_values.h"
@@ -48,6 +51,66 @@ InputName ParseInput(absl::string_view text) {
   return input;
 }
 
+// ---- a GraphDef as bytes
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+constexpr uint32_t MessageTag(int field) {
+  return WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+}
+
+absl::Status Corrupt(absl::string_view where) {
+  return InvalidArgument("Error parsing GraphDef: Wire format was corrupt (in ", where, ")");
+}
+
+// A stream that counts no more than 2 GiB.
+CodedInputStream StreamOf(absl::string_view bytes) {
+  constexpr size_t kMost = std::numeric_limits<int>::max();
+  return CodedInputStream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                          static_cast<int>(std::min(bytes.size(), kMost)));
+}
+
+// A field with a length, of which the tag has been read, as it lies in `bytes`, which the stream
+// began with. False if it is longer than these.
+bool TakeField(absl::string_view bytes, CodedInputStream* in, absl::string_view* field) {
+  uint32_t length = 0;
+  if (!in->ReadVarint32(&length)) return false;
+  const size_t begin = static_cast<size_t>(in->CurrentPosition());
+  if (length > bytes.size() - begin) return false;
+  *field = bytes.substr(begin, length);
+  return true;
+}
+
+// The nodes of a GraphDef, and what else there is as the bytes of another one.
+struct GraphBytes {
+  std::vector<absl::string_view> nodes;
+  std::string rest;
+};
+
+absl::StatusOr<GraphBytes> SplitGraph(absl::string_view bytes) {
+  GraphBytes parts;
+  for (absl::string_view left = bytes; !left.empty();) {
+    CodedInputStream in = StreamOf(left);
+    const auto corrupt = [&] {
+      return Corrupt(absl::StrCat("the field at byte ", bytes.size() - left.size()));
+    };
+    const uint32_t tag = in.ReadTag();
+    if (tag == MessageTag(proto::GraphDef::kNodeFieldNumber)) {
+      absl::string_view node;
+      if (!TakeField(left, &in, &node)) return corrupt();
+      parts.nodes.push_back(node);
+      left.remove_prefix(static_cast<size_t>(node.end() - left.begin()));
+    } else {
+      if (tag == 0 || !WireFormatLite::SkipField(&in, tag)) return corrupt();
+      const size_t size = static_cast<size_t>(in.CurrentPosition());
+      absl::StrAppend(&parts.rest, left.substr(0, size));
+      left.remove_prefix(size);
+    }
+  }
+  return parts;
+}
+
 absl::Status CheckVersions(const proto::VersionDef& versions) {
   if (versions.producer() < 0) {
     return InvalidArgument("GraphDef producer version ", versions.producer(),
@@ -70,7 +133,8 @@ absl::Status CheckVersions(const proto::VersionDef& versions) {
 }  // namespace
 
 // Imports in four steps: names are checked and indexed; inputs are resolved to nodes of the
-// GraphDef or to outputs of the graph (input_map); nodes are added in topological order, the lowest
+// GraphDef or to outputs of the graph (input_map), for which names, ops and inputs are known of all
+// nodes; nodes are added in topological order, the lowest
 // position first, so that a GraphDef in order stays in order; and the back edges of loops, which
 // the order leaves out, are closed. The only edges left out are those from a NextIteration to a
 // Merge: whatever waits for ever after that is a cycle, and an error. Until the end the graph's
@@ -81,16 +145,11 @@ class GraphImporter {
   // `cleared`: null, or `def`, whose attributes are then no longer needed.
   GraphImporter(Graph& graph, const proto::GraphDef& def, const ImportOptions& options,
                 proto::GraphDef* cleared = nullptr)
-      : graph_(graph),
-        def_(def),
-        options_(options),
-        cleared_(cleared),
-        first_new_(graph.num_nodes()) {
-    prefix_ = options.prefix;
-    while (absl::EndsWith(prefix_, "/")) prefix_.pop_back();
-    if (!prefix_.empty()) prefix_ += '/';
-    outputs_left_ = kSpareOutputs + static_cast<int64_t>(def.ByteSizeLong());
-  }
+      : GraphImporter(graph, def, {}, def.ByteSizeLong(), options, cleared) {}
+  // `def` has everything but the nodes; of how many bytes both were.
+  GraphImporter(Graph& graph, const proto::GraphDef& def, std::vector<absl::string_view> nodes,
+                size_t num_bytes, const ImportOptions& options)
+      : GraphImporter(graph, def, std::move(nodes), num_bytes, options, nullptr) {}
 
   absl::StatusOr<Outputs> Run() {
     if (graph_.finalized()) {
@@ -110,6 +169,26 @@ class GraphImporter {
   }
 
  private:
+  GraphImporter(Graph& graph, const proto::GraphDef& def, std::vector<absl::string_view> nodes,
+                size_t num_bytes, const ImportOptions& options, proto::GraphDef* cleared)
+      : graph_(graph),
+        def_(def),
+        node_bytes_(std::move(nodes)),
+        options_(options),
+        cleared_(cleared),
+        first_new_(graph.num_nodes()) {
+    prefix_ = options.prefix;
+    while (absl::EndsWith(prefix_, "/")) prefix_.pop_back();
+    if (!prefix_.empty()) prefix_ += '/';
+    outputs_left_ = kSpareOutputs + static_cast<int64_t>(num_bytes);
+  }
+
+  // What the edges follow from.
+  struct Head {
+    absl::string_view name, op;
+    size_t first_input = 0, num_inputs = 0;  // in inputs_
+  };
+
   // One input of one node of the GraphDef: output `index` of its node `def`, or of `mapped`.
   struct Edge {
     int def = -1;
@@ -122,10 +201,11 @@ class GraphImporter {
   absl::StatusOr<Outputs> Import() {
     WEIR_RETURN_IF_ERROR(CheckVersions(def_.versions()));
     WEIR_ASSIGN_OR_RETURN(functions_, Functions());
+    WEIR_RETURN_IF_ERROR(ReadHeads());
     WEIR_RETURN_IF_ERROR(IndexNames());
     WEIR_RETURN_IF_ERROR(ResolveInputs());
     WEIR_ASSIGN_OR_RETURN(const std::vector<int> order, Order());
-    nodes_.assign(def_.node_size(), nullptr);
+    nodes_.assign(heads_.size(), nullptr);
     graph_.nodes_.reserve(first_new_ + order.size());
     graph_.names_.Reserve(graph_.names_.size() + order.size());
     for (const int i : order) {
@@ -137,8 +217,63 @@ class GraphImporter {
   }
 
   absl::Status AtNode(int i, const absl::Status& status) const {
-    const proto::NodeDef& node = def_.node(i);
-    return Annotate(status, absl::StrCat("Node '", node.name(), "' (", node.op(), ")"));
+    return Annotate(status, absl::StrCat("Node '", heads_[i].name, "' (", heads_[i].op, ")"));
+  }
+
+  absl::Status ReadHeads() {
+    heads_.resize(node_bytes_.empty() ? def_.node_size() : node_bytes_.size());
+    for (size_t i = 0; i < heads_.size(); ++i) {
+      Head& head = heads_[i];
+      head.first_input = inputs_.size();
+      if (node_bytes_.empty()) {
+        const proto::NodeDef& node = def_.node(static_cast<int>(i));
+        head.name = node.name();
+        head.op = node.op();
+        inputs_.insert(inputs_.end(), node.input().begin(), node.input().end());
+      } else if (!ReadHead(node_bytes_[i], &head)) {
+        return Corrupt(absl::StrCat("node ", i));
+      }
+      head.num_inputs = inputs_.size() - head.first_input;
+    }
+    return absl::OkStatus();
+  }
+
+  bool ReadHead(absl::string_view bytes, Head* head) {
+    CodedInputStream in = StreamOf(bytes);
+    while (const uint32_t tag = in.ReadTag()) {
+      absl::string_view field;
+      switch (tag) {
+        case MessageTag(proto::NodeDef::kNameFieldNumber):
+        case MessageTag(proto::NodeDef::kOpFieldNumber):
+        case MessageTag(proto::NodeDef::kInputFieldNumber):
+          if (!TakeField(bytes, &in, &field) || !in.Skip(static_cast<int>(field.size())))
+            return false;
+          break;
+        default:
+          if (!WireFormatLite::SkipField(&in, tag)) return false;
+          continue;
+      }
+      if (tag == MessageTag(proto::NodeDef::kInputFieldNumber)) {
+        inputs_.push_back(field);
+      } else {
+        (tag == MessageTag(proto::NodeDef::kNameFieldNumber) ? head->name : head->op) = field;
+      }
+    }
+    return in.ConsumedEntireMessage();
+  }
+
+  absl::Span<const absl::string_view> InputsOf(const Head& head) const {
+    return absl::MakeConstSpan(inputs_).subspan(head.first_input, head.num_inputs);
+  }
+
+  // Good until the next one is asked for.
+  absl::StatusOr<const proto::NodeDef*> DefOf(int i) {
+    if (node_bytes_.empty()) return &def_.node(i);
+    const absl::string_view bytes = node_bytes_[i];
+    if (bytes.size() > std::numeric_limits<int>::max() ||
+        !parsed_.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())))
+      return Corrupt(absl::StrCat("node ", i));
+    return &parsed_;
   }
 
   // Those of the graph and those that come with the nodes.
@@ -148,18 +283,20 @@ class GraphImporter {
   }
 
   absl::Status IndexNames() {
-    by_name_.reserve(def_.node_size());
-    for (int i = 0; i < def_.node_size(); ++i) {
-      const std::string& name = def_.node(i).name();
-      if (!IsNodeName(prefix_.empty() ? name : prefix_ + name) || name.empty()) {
+    by_name_.reserve(heads_.size());
+    std::string prefixed;
+    for (size_t i = 0; i < heads_.size(); ++i) {
+      const absl::string_view name = heads_[i].name;
+      absl::string_view full = name;
+      if (!prefix_.empty()) full = prefixed = absl::StrCat(prefix_, name);
+      if (!IsNodeName(full) || name.empty()) {
         return InvalidArgument("Node '", name, "': Node name contains invalid characters");
       }
-      if (!by_name_.try_emplace(name, i).second) {
+      if (!by_name_.try_emplace(name, static_cast<int>(i)).second) {
         return InvalidArgument("Node '", name, "' is not unique");
       }
-      if (graph_.FindNode(prefix_ + name) != nullptr) {
-        return AlreadyExists("Node name '", prefix_, name, "' already exists in the Graph");
-      }
+      if (first_new_ > 0 && graph_.FindNode(full) != nullptr)
+        return AlreadyExists("Node name '", full, "' already exists in the Graph");
     }
     return absl::OkStatus();
   }
@@ -173,12 +310,12 @@ class GraphImporter {
     }
     absl::flat_hash_set<std::pair<absl::string_view, int>> used;
     edges_begin_.push_back(0);
-    for (const proto::NodeDef& node : def_.node()) {
+    for (const Head& node : heads_) {
       bool after_control = false;
-      for (const std::string& text : node.input()) {
+      for (const absl::string_view text : InputsOf(node)) {
         const InputName input = ParseInput(text);
         if (after_control && !input.control) {
-          return InvalidArgument("Node '", node.name(),
+          return InvalidArgument("Node '", node.name,
                                  "': Control dependencies must come after regular dependencies");
         }
         after_control = input.control;
@@ -200,7 +337,7 @@ class GraphImporter {
     return {input.node, input.control ? -1 : input.index};
   }
 
-  absl::StatusOr<Edge> ResolveInput(const proto::NodeDef& node, const InputName& input) const {
+  absl::StatusOr<Edge> ResolveInput(const Head& node, const InputName& input) const {
     Edge edge;
     edge.control = input.control;
     edge.index = input.index;
@@ -214,18 +351,16 @@ class GraphImporter {
     }
     const auto it = by_name_.find(input.node);
     if (it == by_name_.end()) {
-      return InvalidArgument("Node '", node.name(), "': Unknown input node '", input.node, "'");
+      return InvalidArgument("Node '", node.name, "': Unknown input node '", input.node, "'");
     }
     edge.def = it->second;
-    edge.back = !edge.control && IsMerge(node) && IsNextIteration(def_.node(edge.def));
+    edge.back = !edge.control && IsMerge(node) && IsNextIteration(heads_[edge.def]);
     return edge;
   }
 
-  static bool IsMerge(const proto::NodeDef& node) {
-    return node.op() == "Merge" || node.op() == "RefMerge";
-  }
-  static bool IsNextIteration(const proto::NodeDef& node) {
-    return node.op() == "NextIteration" || node.op() == "RefNextIteration";
+  static bool IsMerge(const Head& node) { return node.op == "Merge" || node.op == "RefMerge"; }
+  static bool IsNextIteration(const Head& node) {
+    return node.op == "NextIteration" || node.op == "RefNextIteration";
   }
 
   absl::Span<const Edge> EdgesOf(int i) const {
@@ -237,7 +372,7 @@ class GraphImporter {
 
   // Positions in the order in which nodes can be added.
   absl::StatusOr<std::vector<int>> Order() const {
-    const int n = def_.node_size();
+    const int n = static_cast<int>(heads_.size());
     std::vector<int> waiting(n, 0);
     std::vector<size_t> begin(n + 1, 0);
     for (const Edge& edge : edges_) {
@@ -277,7 +412,7 @@ class GraphImporter {
     int at =
         static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; }) -
                          waiting.begin());
-    std::vector<int> position(def_.node_size(), -1);
+    std::vector<int> position(heads_.size(), -1);
     std::vector<int> path;
     while (position[at] < 0) {
       position[at] = static_cast<int>(path.size());
@@ -294,7 +429,7 @@ class GraphImporter {
     return InvalidArgument(
         count, count == 1 ? " node" : " nodes", " in a cycle: ",
         absl::StrJoin(path, " -> ",
-                      [this](std::string* out, int i) { *out += def_.node(i).name(); }),
+                      [this](std::string* out, int i) { absl::StrAppend(out, heads_[i].name); }),
         left_out > 0 ? " -> ..." : "");
   }
 
@@ -305,7 +440,8 @@ class GraphImporter {
   }
 
   absl::Status AddNode(int i) {
-    const proto::NodeDef& def = def_.node(i);
+    WEIR_ASSIGN_OR_RETURN(const proto::NodeDef* const given, DefOf(i));
+    const proto::NodeDef& def = *given;
     auto node = std::make_unique<Node>();
     WEIR_ASSIGN_OR_RETURN(node->op_, LookupOp(def.op()));
     const OpSpec& op = *node->op_;
@@ -527,6 +663,8 @@ class GraphImporter {
 
   Graph& graph_;
   const proto::GraphDef& def_;
+  const std::vector<absl::string_view> node_bytes_;  // of all nodes, or of none
+  proto::NodeDef parsed_;                            // of one of them
   const ImportOptions& options_;
   proto::GraphDef* const cleared_;
   const int first_new_;
@@ -534,6 +672,8 @@ class GraphImporter {
   int64_t outputs_left_ = 0;
   int64_t expansion_left_ = kExpansionBudget;
   std::shared_ptr<const FunctionLibrary> functions_;
+  std::vector<Head> heads_;  // by position in the GraphDef
+  std::vector<absl::string_view> inputs_;
   absl::flat_hash_map<absl::string_view, int> by_name_;  // to positions in the GraphDef
   absl::flat_hash_map<std::pair<absl::string_view, int>, Output> map_;  // index -1: control
   std::vector<Edge> edges_;          // of all nodes, one after another
@@ -544,6 +684,16 @@ class GraphImporter {
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options) {
   return GraphImporter(graph, def, options).Run();
+}
+
+absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
+                                    const ImportOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(GraphBytes parts, SplitGraph(bytes));
+  proto::GraphDef rest;
+  if (parts.rest.size() > std::numeric_limits<int>::max() ||
+      !rest.ParsePartialFromString(parts.rest))
+    return Corrupt("what is not a node");
+  return GraphImporter(graph, rest, std::move(parts.nodes), bytes.size(), options).Run();
 }
 
 // For graph_file.cc.

@@ -38,6 +38,11 @@ struct ImportOptions {
 // longer use, RESOURCE_EXHAUSTED for tensors or outputs out of all proportion to the bytes.
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options = {});
+// The same from a GraphDef's bytes, of which one node after another is parsed: in half the time,
+// and without a message of the whole graph. INVALID_ARGUMENT as well for what is no GraphDef, or
+// has a node of 2 GiB.
+absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
+                                    const ImportOptions& options = {});
 // What a file holds: binary GraphDef, of any size as long as no node has 2 GiB, or text if the name
 // ends in ".pbtxt". Nothing is checked but that it is a GraphDef.
 absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def);

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "absl/flags/flag.h"
-#include "weir/proto/graph.pb.h"
 #include "weir/session/weir.h"
 #include "weir/tests/bench/timing.h"
 
@@ -67,9 +66,7 @@ absl::Status Run() {
   }
   Graph g;
   double start = Now();
-  proto::GraphDef def;
-  if (!def.ParseFromString(bytes)) return Internal("What was written cannot be read");
-  WEIR_RETURN_IF_ERROR(ImportGraphDef(g, def).status());
+  WEIR_RETURN_IF_ERROR(ImportGraph(g, bytes).status());
   rate("import", Now() - start);
   const double before = ResidentMegabytes();
   start = Now();

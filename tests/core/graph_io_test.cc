@@ -415,6 +415,46 @@ TEST_F(GraphFile, DamagedFilesAreInvalidAndNamed) {
             absl::StatusCode::kNotFound);
 }
 
+// As protobuf reads them: fields in any order, the last one of a name counts, and what nobody knows
+// is left out.
+TEST(ImportGraph, TakesFieldsAsTheyCome) {
+  proto::GraphDef def = Def(X() + Id("y", {"x"}));
+  def.mutable_versions()->set_producer(21);
+  const std::string unknown("\xfa\x07\x02hi", 5), old_name("\x0a\x01z", 3);
+  std::string bytes = unknown;
+  for (const proto::NodeDef& node : def.node()) {
+    const std::string body = old_name + unknown + node.SerializeAsString();
+    bytes += std::string("\x0a") + static_cast<char>(body.size()) + body;
+  }
+  def.clear_node();
+  bytes += def.SerializeAsString();
+  Graph g(TestOps());
+  const absl::StatusOr<Outputs> y = ImportGraph(g, bytes, {.return_elements = {"y"}});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ((*y)[0].node->input(0).node->name(), "x");
+  EXPECT_EQ(g.versions().producer, 21);
+  EXPECT_EQ(ImportGraph(g, bytes).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(ImportGraph(g, bytes, {.prefix = "again"}).ok());
+  EXPECT_NE(g.FindNode("again/y"), nullptr);
+}
+
+TEST(ImportGraph, SaysWhereTheBytesAreWrong) {
+  const auto fails = [](const std::string& bytes, const char* where) {
+    Graph g(TestOps());
+    const absl::Status status = ImportGraph(g, bytes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(status.message(), HasSubstr(where));
+    EXPECT_EQ(g.num_nodes(), 0);
+  };
+  const std::string good = Def(X()).SerializeAsString();
+  fails(good + "\x0a\x7f", "the field at byte");  // a node longer than what is left
+  fails(good + "\x0a", "the field at byte");      // a node without a length
+  fails(good + "\x0a\x02\x0a\x05", "node 1");     // a name longer than its node
+  fails(good + std::string("\x0a\x02\x0a\x00\x07", 5), "the field at byte");
+  fails("\x22\x01\x08", "what is not a node");  // versions that are cut
+  fails(std::string("\x0a\x05\x0a\x01\xff\x12\x00", 7), "invalid characters");
+}
+
 // Any change of one byte gives a graph or an error, and an error leaves the graph empty.
 TEST(ImportGraphDef, SurvivesEveryFlippedByte) {
   const std::string bytes =
@@ -426,10 +466,11 @@ TEST(ImportGraphDef, SurvivesEveryFlippedByte) {
       std::string damaged = bytes;
       damaged[i] = static_cast<char>(damaged[i] ^ flip);
       proto::GraphDef def;
-      if (!def.ParseFromString(damaged)) continue;
-      Graph g(TestOps());
-      const bool imported = ImportGraphDef(g, def).ok();
+      Graph g(TestOps()), from_bytes(TestOps());
+      const bool imported = def.ParseFromString(damaged) && ImportGraphDef(g, def).ok();
       EXPECT_TRUE(imported || g.num_nodes() == 0);
+      EXPECT_EQ(ImportGraph(from_bytes, damaged).ok(), imported) << "byte " << i;
+      EXPECT_EQ(SerializeGraph(from_bytes), SerializeGraph(g)) << "byte " << i;
     }
   }
 }

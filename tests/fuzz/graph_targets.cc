@@ -34,13 +34,18 @@ void CheckRoundTrip(const Graph& graph) {
 }  // namespace
 
 void GraphBytes(absl::string_view bytes) {
+  const ImportOptions options = {.prefix = bytes.size() % 2 == 0 ? "" : "p"};
   proto::GraphDef def;
-  if (!def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  Graph graph(TestOps());
-  if (!ImportGraphDef(graph, def, {.prefix = bytes.size() % 2 == 0 ? "" : "p"}).ok()) {
-    Require(graph.num_nodes() == 0 && graph.functions() == nullptr, "an error leaves nothing");
-    return;
+  const bool is_def = def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  Graph graph(TestOps()), from_bytes(TestOps());
+  const bool ok = is_def && ImportGraphDef(graph, def, options).ok();
+  Require(ImportGraph(from_bytes, bytes, options).ok() == ok,
+          "a graph is imported from its bytes where it is from the message");
+  for (const Graph* g : {&graph, &from_bytes}) {
+    if (!ok) Require(g->num_nodes() == 0 && g->functions() == nullptr, "an error leaves nothing");
   }
+  if (!ok) return;
+  Require(SerializeGraph(from_bytes) == SerializeGraph(graph), "both are the same graph");
   CheckGraph(graph);
   CheckRoundTrip(graph);
 }
