@@ -21,7 +21,7 @@
 //     constants all over, the factor goes into the filter and the rest is a bias
 //     (Jacob et al. 2018, section 3.2), so that nothing is left to do for it
 //   BiasAdd, or Add of a vector  the bias
-//   Add                          of a tensor of the same shape: the sum is made where that tensor
+//   Add, AddN of two             of a tensor of the same shape: the sum is made where that tensor
 //     lies, if nobody needs it any more
 //   Relu, Relu6, Elu, ...        an activation
 //
@@ -107,7 +107,7 @@ class ProductFusion : public Fusion {
     if (!IsFusableFloat(n) || uses_others_[id] || !n.controls.empty() || !n.runs_with(product))
       return false;
     const std::string& op = n.node->op_name();
-    const bool is_add = op == "Add" || op == "AddV2";
+    const bool is_add = op == "Add" || op == "AddV2" || IsSumOfTwo(n);
     bool taken = false;
     if (op == "FusedBatchNorm" || op == "FusedBatchNormV2" || op == "FusedBatchNormV3") {
       taken = FoldBatchNorm(n, chain);
@@ -125,6 +125,11 @@ class ProductFusion : public Fusion {
     chain->inner.push_back(chain->last);
     chain->last = id;
     return true;
+  }
+
+  // An AddN, which refuses other shapes than its result's.
+  bool IsSumOfTwo(const PlanNode& n) const {
+    return n.Is("AddN") && n.inputs.size() == 2 && ShapeOf(n.inputs[0]) == ShapeOf(n.inputs[1]);
   }
 
   // Its kernel may find that one of the matrices comes again in each iteration, and keep it packed.

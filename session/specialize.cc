@@ -21,10 +21,10 @@
 // What goes round in a loop is taken to keep the shape that it enters with. If it turns out not to,
 // the dimensions that change are taken to be unknown, and the walk starts again.
 //
-// What is popped from a stack, or read from an array, is one of the values that were put there. If
-// these are found to have a shape in common, the walks are done once more with what follows from
-// it: a loop over an array, and one that takes back the values of another one's iterations, as
-// gradients do, know no shapes without it.
+// What is popped from a stack, or read from an array or a list, is one of the values that were put
+// there. If these are found to have a shape in common, the walks are done once more with what
+// follows from it: a loop over an array, and one that takes back the values of another one's
+// iterations, as gradients do, know no shapes without it.
 //
 // A kernel is also told which of its inputs last, so that it may keep what it makes of them, such
 // as a filter packed for oneDNN. Memory of a constant or a variable has owners who do not write to
@@ -109,8 +109,11 @@ class Specializer {
     // What is read from an array may be pushed onto a stack.
     constexpr int kMostTimes = 3;
     WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
-    for (int time = 1; time < kMostTimes && FindTaken(); ++time)
+    for (int time = 1; time < kMostTimes; ++time) {
+      const bool more = FindTaken();
+      if (!FindTakenFromLists() && !more) break;
       WEIR_RETURN_IF_ERROR(WalkUntilCarriesHold());
+    }
     return absl::OkStatus();
   }
 
@@ -193,10 +196,78 @@ class Specializer {
       const PlanNode& n = plan_.nodes[i];
       if (!n.Is("StackPopV2", "TensorArrayReadV3")) continue;
       const auto found = put.find(made_by[n.inputs[0].node]);
-      if (found == put.end() || !found->second->has_rank()) continue;
-      const auto [known, is_new] = taken_.try_emplace(static_cast<int>(i), *found->second);
-      more |= is_new || known->second != *found->second;
-      known->second = *found->second;
+      if (found != put.end()) more |= NoteTaken(static_cast<int>(i), *found->second);
+    }
+    return more;
+  }
+
+  // True if that is news.
+  bool NoteTaken(int node, const Shape& shape) {
+    if (!shape.has_rank()) return false;
+    const auto [known, is_new] = taken_.try_emplace(node, shape);
+    const bool differs = known->second != shape;
+    known->second = shape;
+    return is_new || differs;
+  }
+
+  // The same of tensor lists. A list is a value: it has what was put into it and into those that it
+  // was made of, which are all that lead to it by list ops, the variables of loops among them. They
+  // form a group; nothing is known of one into which another value comes.
+  bool FindTakenFromLists() {
+    const auto takes = [](const PlanNode& n) {
+      return n.Is("TensorListPopBack", "TensorListGetItem");
+    };
+    if (absl::c_none_of(plan_.nodes, takes)) return false;
+    struct Group {
+      int parent;
+      bool is_known = true;
+      std::optional<Shape> put = {};  // in common; none so far
+    };
+    std::vector<Group> groups;  // by node whose output 0 may be a list
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) groups.push_back({static_cast<int>(i)});
+    const auto find = [&](int i) {
+      while (groups[i].parent != i) i = groups[i].parent = groups[groups[i].parent].parent;
+      return i;
+    };
+    const auto put = [&](int i, const Shape& shape) {
+      std::optional<Shape>& all = groups[find(i)].put;
+      all = all ? Common(*all, shape) : shape;
+    };
+    const auto unite = [&](int i, const PlanValue& other) {
+      Group &from = groups[find(other.node)], &to = groups[find(i)];
+      if (other.output != 0) to.is_known = false;
+      if (&from == &to || other.output != 0) return;
+      to.is_known = to.is_known && from.is_known;
+      from.parent = to.parent;
+      if (from.put) put(i, *from.put);
+    };
+    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.num_outputs() == 0 || n.type(0) != DT_VARIANT) continue;
+      const auto shape_of = [&](size_t k) {
+        return plan_.nodes[n.inputs[k].node].shapes[n.inputs[k].output];
+      };
+      if (n.Is("TensorListFromTensor")) {
+        const Shape all = shape_of(0);
+        put(i, all.has_rank() && all.rank() > 0 ? all.Sub(1) : Shape::UnknownRank());
+      } else if (n.Is("Enter", "Identity", "TensorListPopBack", "TensorListPushBack",
+                      "TensorListResize", "TensorListSetItem")) {
+        unite(i, n.inputs[0]);
+        if (n.Is("TensorListPushBack")) put(i, shape_of(1));
+        if (n.Is("TensorListSetItem")) put(i, shape_of(2));
+      } else if (!n.Is("EmptyTensorList", "TensorListReserve")) {
+        groups[find(i)].is_known = false;
+      }
+    }
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      if (plan_.nodes[c.carry].type(0) == DT_VARIANT) unite(c.carry, c.next);
+    }
+    bool more = false;
+    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (!takes(n) || n.inputs[0].output != 0) continue;
+      const Group& group = groups[find(n.inputs[0].node)];
+      if (group.is_known && group.put) more |= NoteTaken(i, *group.put);
     }
     return more;
   }
@@ -284,8 +355,9 @@ class Specializer {
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
     }
     if (const auto taken = taken_.find(IndexOf(n)); taken != taken_.end()) {
-      absl::StatusOr<Shape> merged = n.shapes[0].MergeWith(taken->second);
-      if (merged.ok()) n.shapes[0] = *std::move(merged);
+      Shape& shape = n.shapes[n.Is("TensorListPopBack") ? 1 : 0];
+      absl::StatusOr<Shape> merged = shape.MergeWith(taken->second);
+      if (merged.ok()) shape = *std::move(merged);
     }
     // The op's own rule is for any iteration; what is here is the value that enters.
     if (!n.is_enter()) return;
@@ -412,7 +484,7 @@ class Specializer {
   absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
   // Of variables of raised loops that do not keep the shape they enter with, by node.
   absl::flat_hash_map<int, Shape> variable_shapes_;
-  absl::flat_hash_map<int, Shape> taken_;  // by node that takes a value from a stack or an array
+  absl::flat_hash_map<int, Shape> taken_;  // by node that takes a value from a stack or the like
 };
 
 }  // namespace

@@ -149,6 +149,15 @@ TEST_F(DeferProducts, OfARecurrentNetsGradient) {
   EXPECT_THAT(OpsFor(ys), IsSupersetOf({Pair("_DeferMatMul", 18), Pair("_FinishMatMul", 2)}));
 }
 
+// As functions' gradients add up.
+TEST_F(DeferProducts, AnAddNOfTwo) {
+  const Output x = Input({3, 5}), y = Input({3, 4});
+  const auto body = [&](const Output& step, const Outputs& v) {
+    return Outputs{AddN({v[0], MatMul(Sin(x * step), y, {.transpose_a = true})})};
+  };
+  EXPECT_THAT(OpsFor(Repeat(7, body, {Input({5, 4})})), Contains(Pair("_DeferMatMul", 7)));
+}
+
 // The sum goes through the iterations of the loop around it.
 TEST_F(DeferProducts, LoopsInLoops) {
   const Output x = Input({2, 5}), y = Input({2, 4});

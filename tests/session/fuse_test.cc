@@ -123,6 +123,15 @@ TEST_F(Fuse, BiasAndBatchNormAreOneBias) {
               testing::ElementsAre(testing::Pair("_FusedConv2D", 1)));
 }
 
+TEST_F(Fuse, AnAddNOfTwoIsASum) {
+  const Output x = Image({1, 8, 8, 16});
+  const Output left = Conv(x, Filter({3, 3, 16, 16})), right = Conv(x, Filter({1, 1, 16, 16}));
+  EXPECT_THAT(
+      OpsFor(AddN({left, right})),
+      testing::UnorderedElementsAre(testing::Pair("Conv2D", 1), testing::Pair("_FusedConv2D", 1)));
+  EXPECT_THAT(OpsFor(AddN({left, x, right})), Not(Contains(Key("_FusedConv2D"))));
+}
+
 // The shortcut of a residual network, from either side.
 TEST_F(Fuse, ASumIsMadeWhereTheOtherTensorLies) {
   const Output x = Image({1, 8, 8, 16});

@@ -2,9 +2,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
+#include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
 // What is known of values that are popped from stacks or read from arrays: whether their users are
@@ -146,6 +148,97 @@ TEST_F(StackShapes, AreUnknownIfTheHandleGoesElsewhere) {
   const Tensors got = Run({Chain(one), Chain(other)});
   EXPECT_THAT(ops_, Not(Contains("_FusedElementwise")));
   EXPECT_EQ(got[1].shape(), Shape({2}));
+}
+
+// ---- lists, which are values
+
+class ListShapes : public StackShapes {
+ protected:
+  Output NewList() {
+    return NodeBuilder(g_, "EmptyTensorList")
+        .Input(Const(g_, -1))
+        .Input(Const(g_, -1))
+        .Attr("element_dtype", DT_FLOAT)
+        .BuildOutput();
+  }
+  static Output Add(const char* op, const Outputs& inputs) {
+    return AddOp(op, std::vector<Arg>(inputs.begin(), inputs.end()), {{"element_dtype", DT_FLOAT}});
+  }
+  struct Popped {
+    Output list, tensor;
+  };
+  static Popped PopBack(const Output& list) {
+    Node* const pop = NodeBuilder(list.graph(), "TensorListPopBack")
+                          .Input(list)
+                          .Input(Const(list.graph(), -1))
+                          .Attr("element_dtype", DT_FLOAT)
+                          .Build();
+    return {pop->output(0), pop->output(1)};
+  }
+};
+
+TEST_F(ListShapes, AreThoseOfWhatIsPutThere) {
+  const Output x = Input({3, 5}, 0.5f);
+  const Output list = Add("TensorListPushBack", {Add("TensorListPushBack", {NewList(), x}), x});
+  const Output set = Add("TensorListSetItem", {list, Const(g_, 0), x * 2.f});
+  const Output got = Add("TensorListGetItem", {set, Const(g_, 1), Const(g_, -1)});
+  const Output rows = Add("TensorListFromTensor", {Input({4, 2, 7}, 1), Const(g_, -1)});
+  const Output row = Add("TensorListGetItem", {rows, Const(g_, 3), Const(g_, -1)});
+  const Tensors out = Run({Chain(PopBack(set).tensor), Chain(got), Chain(row)});
+  EXPECT_EQ(ops_.count("_FusedElementwise"), 3);
+  EXPECT_EQ(out[0].shape(), Shape({3, 5}));
+  EXPECT_EQ(out[2].shape(), Shape({2, 7}));
+}
+
+// One loop pushes, the next one pops what is left.
+TEST_F(ListShapes, GoThroughLoops) {
+  const Output x = Input({3, 5}, 0.5f), three = Const(g_, 3);
+  const Outputs pushed =
+      WhileLoop([&](const Outputs& v) { return v[0] < three; },
+                [&](const Outputs& v) {
+                  return Outputs{v[0] + 1, Add("TensorListPushBack", {v[1], v[2]}), v[2] * 2.f};
+                },
+                {Const(g_, 0), NewList(), x});
+  const Output zeros = Placeholder(g_, DT_FLOAT, Shape::UnknownRank());
+  feeds_.emplace_back(zeros, Tensor(DT_FLOAT, Shape({3, 5})));
+  std::fill_n(feeds_.back().second.data<float>(), 15, 0.f);
+  const Outputs popped = WhileLoop([&](const Outputs& v) { return v[0] < three; },
+                                   [&](const Outputs& v) {
+                                     const Popped p = PopBack(v[1]);
+                                     return Outputs{v[0] + 1, p.list, v[2] + Chain(p.tensor)};
+                                   },
+                                   {Const(g_, 0), pushed[1], zeros});
+  ASSERT_EQ(popped.size(), 3) << g_.status();
+  const Tensors out = Run({popped[2]});
+  EXPECT_EQ(ops_.count("_FusedElementwise"), 3);
+  EXPECT_NEAR(out[0].data<float>()[14], std::tanh(0.25f) + std::tanh(1.f) + std::tanh(4.f), 1e-5);
+}
+
+TEST_F(ListShapes, AreUnknownOfDifferentOnes) {
+  const Output x = Input({3, 5}, 0.5f), y = Input({2}, 1);
+  const Popped last =
+      PopBack(Add("TensorListPushBack", {Add("TensorListPushBack", {NewList(), x}), y}));
+  const Tensors out = Run({Chain(last.tensor), Chain(PopBack(last.list).tensor)});
+  EXPECT_THAT(ops_, Not(Contains("_FusedElementwise")));
+  EXPECT_EQ(out[0].shape(), Shape({2}));
+  EXPECT_EQ(out[1].shape(), Shape({3, 5}));
+}
+
+// Two lists that are joined, and one that is fed, may have anything in them.
+TEST_F(ListShapes, AreUnknownWhereAnotherValueComesIn) {
+  const Output x = Input({3, 5}, 0.5f), y = Input({2}, 1);
+  const Output joined =
+      Add("TensorListConcatLists", {Add("TensorListPushBack", {NewList(), y}), NewList()});
+  const Popped last = PopBack(Add("TensorListPushBack", {joined, x}));
+  const Tensors out = Run({Chain(last.tensor), Chain(PopBack(last.list).tensor)});
+  EXPECT_THAT(ops_, Not(Contains("_FusedElementwise")));
+  EXPECT_EQ(out[0].shape(), Shape({3, 5}));
+  EXPECT_EQ(out[1].shape(), Shape({2}));
+  const Output some = Placeholder(g_, DT_VARIANT, {});
+  feeds_.emplace_back(some, Run({joined})[0]);
+  const Popped fed = PopBack(Add("TensorListPushBack", {some, x}));
+  EXPECT_EQ(Run({Chain(PopBack(fed.list).tensor)})[0].shape(), Shape({2}));
+  EXPECT_THAT(ops_, Not(Contains("_FusedElementwise")));
 }
 
 }  // namespace
