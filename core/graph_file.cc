@@ -34,6 +34,8 @@ using google::protobuf::io::CodedOutputStream;
 // twice.
 constexpr uint64_t kMostBytesAtOnce = uint64_t{64} << 20;
 
+bool IsText(const std::string& path) { return absl::EndsWith(path, ".pbtxt"); }
+
 class FileStream : public google::protobuf::io::CopyingInputStream {
  public:
   explicit FileStream(const ReadableFile& file) : file_(file) {}
@@ -116,7 +118,7 @@ absl::Status ReadBinary(const ReadableFile& file, proto::GraphDef* def) {
 }  // namespace
 
 absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def) {
-  if (absl::EndsWith(path, ".pbtxt")) {
+  if (IsText(path)) {
     WEIR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
     return ParseTextProto(text, path, def);
   }
@@ -126,18 +128,24 @@ absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def) {
 
 absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
                                         const ImportOptions& options) {
-  absl::StatusOr<Outputs> outputs;
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
-  if (!absl::EndsWith(path, ".pbtxt") && file->size() > 0 && file->size() <= kMostBytesAtOnce) {
-    WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-    outputs = ImportGraph(graph, bytes, options);
-  } else {
-    proto::GraphDef def;
+  const auto named = [&](absl::StatusOr<Outputs> outputs) -> absl::StatusOr<Outputs> {
+    if (!outputs.ok()) return Annotate(outputs.status(), path);
+    return outputs;
+  };
+  proto::GraphDef def;
+  if (IsText(path)) {
     WEIR_RETURN_IF_ERROR(ReadGraphFile(path, &def));
-    outputs = ImportAndClear(graph, &def, options);
+    return named(ImportAndClear(graph, &def, options));
   }
-  if (!outputs.ok()) return Annotate(outputs.status(), path);
-  return outputs;
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+  if (file->size() > 0 && file->size() <= kMostBytesAtOnce) {
+    std::string bytes(static_cast<size_t>(file->size()), '\0');
+    WEIR_ASSIGN_OR_RETURN(const size_t got, file->ReadSome(0, bytes.size(), bytes.data()));
+    bytes.resize(got);
+    return named(ImportGraph(graph, bytes, options));
+  }
+  WEIR_RETURN_IF_ERROR(ReadBinary(*file, &def));
+  return named(ImportAndClear(graph, &def, options));
 }
 
 }  // namespace weir

@@ -133,23 +133,31 @@ absl::Status CheckVersions(const proto::VersionDef& versions) {
 }  // namespace
 
 // Imports in four steps: names are checked and indexed; inputs are resolved to nodes of the
-// GraphDef or to outputs of the graph (input_map), for which names, ops and inputs are known of all
-// nodes; nodes are added in topological order, the lowest
+// GraphDef or to outputs of the graph (input_map); nodes are added in topological order, the lowest
 // position first, so that a GraphDef in order stays in order; and the back edges of loops, which
-// the order leaves out, are closed. The only edges left out are those from a NextIteration to a
-// Merge: whatever waits for ever after that is a cycle, and an error. Until the end the graph's
-// name table, library and records of functions are untouched, so a failed import only has to drop
-// the nodes it added and to put back the versions.
+// the order leaves out, are closed. The first two look at names, ops and inputs, which are at hand
+// of all nodes; the rest of a node is parsed when it is added, where the GraphDef comes as bytes.
+// The only edges left out are those from a NextIteration to a Merge: whatever waits for ever after
+// that is a cycle, and an error. Until the end the graph's name table, library and records of
+// functions are untouched, so a failed import only has to drop the nodes it added and to put back
+// the versions.
 class GraphImporter {
  public:
+  // `nodes`: the nodes as bytes, if `def` has everything but these. `num_bytes`: of both.
   // `cleared`: null, or `def`, whose attributes are then no longer needed.
-  GraphImporter(Graph& graph, const proto::GraphDef& def, const ImportOptions& options,
-                proto::GraphDef* cleared = nullptr)
-      : GraphImporter(graph, def, {}, def.ByteSizeLong(), options, cleared) {}
-  // `def` has everything but the nodes; of how many bytes both were.
   GraphImporter(Graph& graph, const proto::GraphDef& def, std::vector<absl::string_view> nodes,
-                size_t num_bytes, const ImportOptions& options)
-      : GraphImporter(graph, def, std::move(nodes), num_bytes, options, nullptr) {}
+                size_t num_bytes, const ImportOptions& options, proto::GraphDef* cleared = nullptr)
+      : graph_(graph),
+        def_(def),
+        node_bytes_(std::move(nodes)),
+        options_(options),
+        cleared_(cleared),
+        first_new_(graph.num_nodes()) {
+    prefix_ = options.prefix;
+    while (absl::EndsWith(prefix_, "/")) prefix_.pop_back();
+    if (!prefix_.empty()) prefix_ += '/';
+    outputs_left_ = kSpareOutputs + static_cast<int64_t>(num_bytes);
+  }
 
   absl::StatusOr<Outputs> Run() {
     if (graph_.finalized()) {
@@ -169,20 +177,6 @@ class GraphImporter {
   }
 
  private:
-  GraphImporter(Graph& graph, const proto::GraphDef& def, std::vector<absl::string_view> nodes,
-                size_t num_bytes, const ImportOptions& options, proto::GraphDef* cleared)
-      : graph_(graph),
-        def_(def),
-        node_bytes_(std::move(nodes)),
-        options_(options),
-        cleared_(cleared),
-        first_new_(graph.num_nodes()) {
-    prefix_ = options.prefix;
-    while (absl::EndsWith(prefix_, "/")) prefix_.pop_back();
-    if (!prefix_.empty()) prefix_ += '/';
-    outputs_left_ = kSpareOutputs + static_cast<int64_t>(num_bytes);
-  }
-
   // What the edges follow from.
   struct Head {
     absl::string_view name, op;
@@ -241,22 +235,18 @@ class GraphImporter {
   bool ReadHead(absl::string_view bytes, Head* head) {
     CodedInputStream in = StreamOf(bytes);
     while (const uint32_t tag = in.ReadTag()) {
-      absl::string_view field;
-      switch (tag) {
-        case MessageTag(proto::NodeDef::kNameFieldNumber):
-        case MessageTag(proto::NodeDef::kOpFieldNumber):
-        case MessageTag(proto::NodeDef::kInputFieldNumber):
-          if (!TakeField(bytes, &in, &field) || !in.Skip(static_cast<int>(field.size())))
-            return false;
-          break;
-        default:
-          if (!WireFormatLite::SkipField(&in, tag)) return false;
-          continue;
+      const bool is_input = tag == MessageTag(proto::NodeDef::kInputFieldNumber),
+                 is_name = tag == MessageTag(proto::NodeDef::kNameFieldNumber);
+      if (!is_input && !is_name && tag != MessageTag(proto::NodeDef::kOpFieldNumber)) {
+        if (!WireFormatLite::SkipField(&in, tag)) return false;
+        continue;
       }
-      if (tag == MessageTag(proto::NodeDef::kInputFieldNumber)) {
+      absl::string_view field;
+      if (!TakeField(bytes, &in, &field) || !in.Skip(static_cast<int>(field.size()))) return false;
+      if (is_input) {
         inputs_.push_back(field);
       } else {
-        (tag == MessageTag(proto::NodeDef::kNameFieldNumber) ? head->name : head->op) = field;
+        (is_name ? head->name : head->op) = field;
       }
     }
     return in.ConsumedEntireMessage();
@@ -683,7 +673,7 @@ class GraphImporter {
 
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options) {
-  return GraphImporter(graph, def, options).Run();
+  return GraphImporter(graph, def, {}, def.ByteSizeLong(), options).Run();
 }
 
 absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
@@ -699,7 +689,7 @@ absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
 // For graph_file.cc.
 absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
                                        const ImportOptions& options) {
-  return GraphImporter(graph, *def, options, def).Run();
+  return GraphImporter(graph, *def, {}, def->ByteSizeLong(), options, def).Run();
 }
 
 }  // namespace weir

@@ -265,11 +265,19 @@ NodeBuilder& NodeBuilder::NamedAfterUser() {
   return *this;
 }
 
+namespace {
+
+// What is asked for in the name scope. No node's name begins with the underscore of a runtime's own
+// ops.
+absl::string_view BaseName(absl::string_view name, absl::string_view op) {
+  return name.empty() ? absl::StripPrefix(op, "_") : name;
+}
+
+}  // namespace
+
 std::string NodeBuilder::RequestedName() const {
-  // No node's name begins with the underscore of a runtime's own ops.
-  if (name_.empty()) return absl::StrCat(graph_.name_scope(), absl::StripPrefix(op_, "_"));
   if (HasFinalName()) return name_.substr(0, name_.size() - 1);
-  return absl::StrCat(graph_.name_scope(), name_);
+  return absl::StrCat(graph_.name_scope(), BaseName(name_, op_));
 }
 
 Node* NodeBuilder::Build() {
@@ -289,8 +297,7 @@ Node* NodeBuilder::Build() {
     graph_.names_.Take(node->name_);
   } else {
     // A name that has been given a number begins with the one asked for, RequestedName.
-    const size_t asked =
-        graph_.name_scope().size() + (name_.empty() ? absl::StripPrefix(op_, "_") : name_).size();
+    const size_t asked = graph_.name_scope().size() + BaseName(name_, op_).size();
     graph_.names_.AddUnique(node.get(), absl::string_view(node->name_).substr(0, asked));
   }
   if (!verbatim_) {

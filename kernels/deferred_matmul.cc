@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/matmul.h"

@@ -12,7 +12,7 @@
 //   sum  <-  sum + x' y        x: [rows, m], y: [rows, n], with as many rows as the batch
 //
 // and few rows make a slow product, which reads and writes all of the sum for a few multiplications
-// an element: with sequences of a batch of one, it was nine tenths of a step. Nobody looks at the
+// an element: with sequences of a batch of one, it was four fifths of a step. Nobody looks at the
 // sum before the loop has ended, so the products wait until there are rows enough to multiply at
 // once. The fused product that made the sum becomes a _DeferMatMul, which collects rows in three
 // further variables of the loop, and what took the sum's last value takes it from a _FinishMatMul
@@ -127,32 +127,18 @@ class ProductDeferral : public Fusion {
       plan_.carries.push_back({variable, {sum.product, k}});
     }
 
-    const Output floats = Stand(DT_FLOAT), rows = Stand(DT_INT64);
-    const Node* const finish = NodeBuilder(made(), "_FinishMatMul")
-                                   .Name(absl::StrCat(name, "/finish"))
-                                   .Input(floats)
-                                   .Input(floats)
-                                   .Input(floats)
-                                   .Input(rows)
-                                   .Build();
-    const int total = AddNode(*finish, product, loop.parent, loop.in_body);
-    made_nodes.total = total;
-    made_nodes.nodes.push_back(total);
-    plan_.nodes[total].shapes = {ShapeOf(values[0])};
-    plan_.nodes[total].cost_ns = product.cost_ns;
-    if (!Replace(total, *finish, values)) return NoKernel(*finish);
+    const Node* const finish = MakeNode("_FinishMatMul", absl::StrCat(name, "/finish"), values);
+    PlanNode ending = Make(product, *finish, loop.parent);
+    ending.in_body = loop.in_body;
+    ending.shapes = {ShapeOf(values[0])};
+    ending.cost_ns = product.cost_ns;
+    made_nodes.total = Add(std::move(ending));
+    made_nodes.nodes.push_back(made_nodes.total);
+    if (!Replace(made_nodes.total, *finish, values)) return NoKernel(*finish);
 
-    const Node* const defer = NodeBuilder(made(), "_DeferMatMul")
-                                  .Name(absl::StrCat(name, "/deferred"))
-                                  .Input(floats)
-                                  .Input(floats)
-                                  .Input(floats)
-                                  .Input(rows)
-                                  .Input(floats)
-                                  .Input(floats)
-                                  .Attr("most_rows", sum.most_rows)
-                                  .Build();
     values.insert(values.end(), product.inputs.begin(), product.inputs.begin() + 2);
+    const Node* const defer = MakeNode("_DeferMatMul", absl::StrCat(name, "/deferred"), values,
+                                       {{"most_rows", sum.most_rows}});
     if (!Replace(sum.product, *defer, values)) return NoKernel(*defer);
     // What has no shape does not lie in the arena, where a variable's next value has another place
     // than the variable: it is handed on.
@@ -164,41 +150,32 @@ class ProductDeferral : public Fusion {
 
   absl::Status NoKernel(const Node& node) const { return env_.kernels.NoKernel(node, kCpu); }
 
-  // Beside `product`, but for the loop.
-  int AddNode(const Node& node, const PlanNode& product, int loop, bool in_body) {
-    PlanNode& n = plan_.nodes.emplace_back();
-    n.node = &node;
-    n.device = product.device;
-    n.loop = n.value_loop = loop;
-    n.in_body = in_body;
-    return static_cast<int>(plan_.nodes.size()) - 1;
+  // That takes values of these types.
+  Node* MakeNode(absl::string_view op, const std::string& name,
+                 const std::vector<PlanValue>& values, const Attrs& attrs = {}) {
+    std::vector<Arg> args;
+    for (const PlanValue& v : values) args.emplace_back(Stand(plan_.nodes[v.node].type(v.output)));
+    return AddNode(made(), op, args, attrs, name);
   }
 
   // A variable of the product's loop, with what enters it.
   absl::StatusOr<int> AddVariable(const std::string& name, const Tensor& first,
                                   const PlanNode& product, Made* made_nodes) {
-    Node* const constant = NodeBuilder(made(), "Const")
-                               .Name(absl::StrCat(name, "/Const"))
-                               .Attr("value", first)
-                               .Attr("dtype", first.dtype())
-                               .Build();
-    const int value = AddNode(*constant, product, -1, false);
-    made_nodes->nodes.push_back(value);
-    plan_.nodes[value].def = env_.kernels.Find(*constant, kCpu);
-    plan_.nodes[value].shapes = {first.shape()};
-    plan_.nodes[value].constants = {first};
-
+    Node* const constant = MakeConst(absl::StrCat(name, "/Const"), first);
+    const PlanValue value = AddConstant(*constant, first);
     const PlanLoop& loop = plan_.loops[product.loop];
     const Node* const enter = NodeBuilder(made(), "Enter")
                                   .Name(name)
                                   .Input(constant->output(0))
                                   .Attr("frame_name", loop.frame_name)
                                   .Build();
-    const int variable = AddNode(*enter, product, loop.parent, loop.in_body);
-    made_nodes->nodes.push_back(variable);
-    plan_.nodes[variable].value_loop = product.loop;
-    plan_.nodes[variable].shapes = {first.rank() == 0 ? Shape() : Shape::UnknownRank()};
-    if (!Replace(variable, *enter, {{PlanValue{value, 0}}})) return NoKernel(*enter);
+    PlanNode entering = Make(product, *enter, loop.parent);
+    entering.value_loop = product.loop;
+    entering.in_body = loop.in_body;
+    entering.shapes = {first.rank() == 0 ? Shape() : Shape::UnknownRank()};
+    const int variable = Add(std::move(entering));
+    made_nodes->nodes.insert(made_nodes->nodes.end(), {value.node, variable});
+    if (!Replace(variable, *enter, {{value}})) return NoKernel(*enter);
     return variable;
   }
 

@@ -200,11 +200,7 @@ class ProductFusion : public Fusion {
   // computed.
   Output Stand(const Argument& a) {
     if (!a.computed.initialized()) return Fusion::Stand(DT_FLOAT);
-    return NodeBuilder(made(), "Const")
-        .Name("fused/argument")
-        .Attr("value", a.computed)
-        .Attr("dtype", DT_FLOAT)
-        .BuildOutput();
+    return MakeConst("fused/argument", a.computed)->output(0);
   }
 
   Node* MakeNode(const Chain& chain) {
@@ -238,19 +234,6 @@ class ProductFusion : public Fusion {
     return made().TakeStatus().ok() ? node : nullptr;
   }
 
-  PlanValue Value(const Argument& a, const Node& stand, Device* device) {
-    if (!a.computed.initialized()) return a.value;
-    PlanNode n;
-    n.node = &stand;
-    n.device = device;
-    n.def = env_.kernels.Find(stand, kCpu);
-    n.loop = n.value_loop = -1;
-    n.shapes = {a.computed.shape()};
-    n.constants = {a.computed};
-    plan_.nodes.push_back(std::move(n));
-    return {static_cast<int>(plan_.nodes.size()) - 1, 0};
-  }
-
   void Replace(const Chain& chain) {
     const Node* const node = MakeNode(chain);
     const KernelDef* const def = node == nullptr ? nullptr : env_.kernels.Find(*node, kCpu);
@@ -271,7 +254,10 @@ class ProductFusion : public Fusion {
     if (!kernel.ok()) return;
     absl::InlinedVector<PlanValue, 3> inputs = {plan_.nodes[chain.first].inputs[0]};
     for (size_t i = 0; i < arguments.size(); ++i) {
-      inputs.push_back(Value(*arguments[i], *node->input(static_cast<int>(i) + 1).node, device));
+      const Argument& a = *arguments[i];
+      inputs.push_back(a.computed.initialized()
+                           ? AddConstant(*node->input(static_cast<int>(i) + 1).node, a.computed)
+                           : a.value);
     }
     PlanNode& n = plan_.nodes[chain.last];
     n.node = node;

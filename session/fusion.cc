@@ -1,5 +1,7 @@
 #include "weir/session/fusion.h"
 
+#include <utility>
+
 #include "absl/algorithm/container.h"
 
 namespace weir {
@@ -101,6 +103,40 @@ Output Fusion::Stand(DataType type) {
     stand =
         NodeBuilder(made(), "Placeholder").Name("fused/argument").Attr("dtype", type).BuildOutput();
   return stand;
+}
+
+Node* Fusion::MakeConst(absl::string_view name, const Tensor& value) {
+  return NodeBuilder(made(), "Const")
+      .Name(name)
+      .Attr("value", value)
+      .Attr("dtype", value.dtype())
+      .Build();
+}
+
+PlanNode Fusion::Make(const PlanNode& like, const Node& node, int loop,
+                      absl::InlinedVector<PlanValue, 3> inputs) const {
+  PlanNode n;
+  n.node = &node;
+  n.device = like.device;
+  n.def = env_.kernels.Find(node, kCpu);
+  n.inputs = std::move(inputs);
+  n.loop = n.value_loop = loop;
+  return n;
+}
+
+int Fusion::Add(PlanNode n) {
+  plan_.nodes.push_back(std::move(n));
+  return static_cast<int>(plan_.nodes.size()) - 1;
+}
+
+PlanValue Fusion::AddConstant(const Node& constant, const Tensor& value) {
+  PlanNode n;
+  n.node = &constant;
+  n.device = env_.devices[0].get();
+  n.def = env_.kernels.Find(constant, kCpu);
+  n.shapes = {value.shape()};
+  n.constants = {value};
+  return {Add(std::move(n)), 0};
 }
 
 bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> inputs) {

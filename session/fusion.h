@@ -41,6 +41,16 @@ class Fusion {
   Graph& made();
   // What stands for an argument there, for kernels that look at nothing of it but the type.
   Output Stand(DataType type);
+  // A Const there.
+  Node* MakeConst(absl::string_view name, const Tensor& value);
+  // A node for the plan that runs `node`, which is in made(), in `loop` and on the device of
+  // `like`. Without a kernel: Replace makes one, or Specialize, where that comes later.
+  PlanNode Make(const PlanNode& like, const Node& node, int loop,
+                absl::InlinedVector<PlanValue, 3> inputs = {}) const;
+  // Adds a node to the plan, and says where.
+  int Add(PlanNode n);
+  // A constant of the plan, of what MakeConst has made.
+  PlanValue AddConstant(const Node& constant, const Tensor& value);
   // The plan's node `result` runs `node`, which is in made(), on these values from now on. False,
   // and nothing has changed, if there is no kernel.
   bool Replace(int result, const Node& node, absl::Span<const PlanValue> inputs);

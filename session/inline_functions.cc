@@ -164,11 +164,6 @@ class FunctionInliner : public Fusion {
     return result == results_.end() ? PlanValue{ends_[v.node], v.output} : result->second;
   }
 
-  int Add(PlanNode n) {
-    plan_.nodes.push_back(std::move(n));
-    return static_cast<int>(plan_.nodes.size()) - 1;
-  }
-
   // False if it remains what it is.
   bool Inline(const PlanNode& n) {
     if (n.may_be_dead || (n.loop >= 0 && !plan_.loops[n.loop].is_raised())) return false;
@@ -252,18 +247,6 @@ class FunctionInliner : public Fusion {
     for (size_t k = 0; k < num_variables; ++k) SetResult(k, variables[k]);
     ends_.push_back(end);
     return true;
-  }
-
-  // A node of the runtime's own, on behalf of `n`.
-  PlanNode Make(const PlanNode& n, const Node& node, int loop,
-                absl::InlinedVector<PlanValue, 3> inputs = {}) const {
-    PlanNode own;
-    own.node = &node;
-    own.device = n.device;
-    own.def = env_.kernels.Find(node, kCpu);
-    own.inputs = std::move(inputs);
-    own.loop = own.value_loop = loop;
-    return own;
   }
 
   // The loop waits for its Enters, and these for what the While waited for.

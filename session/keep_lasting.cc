@@ -154,13 +154,8 @@ class LastingValues : public Fusion {
     return AddMade(*builder.Build(), inputs, shape);
   }
   PlanValue AddConstant(const Tensor& value) {
-    const Node* const node = NodeBuilder(made(), "Const")
-                                 .Name("kept/Const")
-                                 .Attr("value", value)
-                                 .Attr("dtype", value.dtype())
-                                 .Build();
-    const PlanValue v = AddMade(*node, {}, value.shape());
-    plan_.nodes[v.node].constants = {value};
+    const PlanValue v = Fusion::AddConstant(*MakeConst("kept/Const", value), value);
+    plan_.nodes[v.node].lasts = true;
     return v;
   }
   PlanValue AddMade(const Node& node, absl::Span<const PlanValue> inputs, const Shape& shape) {
@@ -171,9 +166,8 @@ class LastingValues : public Fusion {
     n.inputs.assign(inputs.begin(), inputs.end());
     n.shapes = {shape};
     n.lasts = true;
-    plan_.nodes.push_back(std::move(n));
-    const int id = static_cast<int>(plan_.nodes.size()) - 1;
-    if (!inputs.empty()) Renew(id);
+    const int id = Fusion::Add(std::move(n));
+    Renew(id);
     return {id, 0};
   }
   // Makes the kernel for the inputs that the node has now.

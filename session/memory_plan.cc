@@ -3,6 +3,7 @@
 #include <queue>
 
 #include "absl/container/flat_hash_set.h"
+#include "weir/session/disjoint_sets.h"
 #include "weir/session/plan.h"
 
 // Where values lie. Every value whose shape is known before the step gets a place in an arena that
@@ -188,14 +189,9 @@ class MemoryPlanner {
   // A group is a variable and all that its value may lie in: what enters, and what is to be its
   // next value, which may be another variable.
   void MakeGroups(const std::vector<Variable>& variables) {
-    std::vector<int> parent(classes_.size());
-    for (size_t c = 0; c < parent.size(); ++c) parent[c] = static_cast<int>(c);
-    const auto find = [&](int c) {
-      while (parent[c] != c) c = parent[c] = parent[parent[c]];
-      return c;
-    };
+    DisjointSets sets(static_cast<int>(classes_.size()));
     const auto unite = [&](int a, int b) {
-      if (b >= 0) parent[find(a)] = find(b);
+      if (b >= 0) sets.Join(a, b);
     };
     for (const Variable& v : variables) {
       const PlanValue& init = graph_.nodes[v.carry->carry].inputs[0];
@@ -205,10 +201,11 @@ class MemoryPlanner {
     group_of_.assign(classes_.size(), -1);
     std::vector<int> number(classes_.size(), -1);
     for (const Variable& v : variables) {
-      int& n = number[find(v.self)];
+      int& n = number[sets.Find(v.self)];
       if (n < 0) n = num_groups_++;
     }
-    for (size_t c = 0; c < classes_.size(); ++c) group_of_[c] = number[find(static_cast<int>(c))];
+    for (size_t c = 0; c < classes_.size(); ++c)
+      group_of_[c] = number[sets.Find(static_cast<int>(c))];
   }
 
   // Where a variable takes over the value of another one, that value must not lie in a place that

@@ -36,13 +36,8 @@ std::string ResourceKey(const Node& node) {
 
 }  // namespace
 
-int Placement::Root(int i) {
-  while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-  return i;
-}
-
 absl::Status Placement::Unite(int a, int b) {
-  a = Root(a), b = Root(b);
+  a = groups_.Find(a), b = groups_.Find(b);
   if (a == b) return absl::OkStatus();
   if (device_[a] != nullptr && device_[b] != nullptr && device_[a] != device_[b]) {
     return InvalidArgument("Cannot colocate nodes ", graph_.nodes()[a]->Label(), " and ",
@@ -50,16 +45,16 @@ absl::Status Placement::Unite(int a, int b) {
                            device_[a]->text(), " and on ", device_[b]->text());
   }
   if (device_[a] == nullptr) device_[a] = device_[b];
-  parent_[b] = a;
+  groups_.Join(b, a);
   std::swap(next_[a], next_[b]);
   return absl::OkStatus();
 }
 
 // Joins the nodes that the graph has got since.
 void Placement::Extend() {
-  const int known = static_cast<int>(parent_.size()), count = graph_.num_nodes();
+  const int known = groups_.size(), count = graph_.num_nodes();
   for (int i = known; i < count; ++i) {
-    parent_.push_back(i);
+    groups_.Add();
     next_.push_back(i);
     device_.push_back(nullptr);
   }
@@ -92,7 +87,7 @@ absl::Status Placement::Join(const Node& node) {
 absl::StatusOr<Placement::Choice> Placement::Choose(const Node& node) {
   Extend();
   if (const auto it = conflicts_.find(node.id()); it != conflicts_.end()) return it->second;
-  const int root = Root(node.id());
+  const int root = groups_.Find(node.id());
   if (device_[root] == nullptr && devices_.size() == 1 && !AsksForDevice(root)) {
     device_[root] = devices_[0].get();
   } else if (device_[root] == nullptr) {

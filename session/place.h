@@ -10,6 +10,7 @@
 #include "weir/core/graph.h"
 #include "weir/core/kernel.h"
 #include "weir/core/scope.h"
+#include "weir/session/disjoint_sets.h"
 #include "weir/session/session.h"
 
 namespace weir {
@@ -39,7 +40,6 @@ class Placement {
     const Node* requester = nullptr;
   };
 
-  int Root(int i);
   absl::Status Unite(int a, int b);
   void Extend();
   absl::Status Join(const Node& node);
@@ -56,8 +56,8 @@ class Placement {
   const KernelRegistry& kernels_;
   const absl::Span<const std::unique_ptr<Device>> devices_;  // devices_[0] is the CPU
   const SessionOptions& options_;
-  // By node: a union-find, and the members of each group as a ring.
-  std::vector<int> parent_, next_;
+  DisjointSets groups_;                               // of nodes
+  std::vector<int> next_;                             // by node: its group's members as a ring
   std::vector<Device*> device_;                       // by root; null until a step needs the group
   absl::flat_hash_map<int, absl::Status> conflicts_;  // nodes that came too late to be joined
   // Nodes by what they share beside edges: a resource's name, a mark that names no node.

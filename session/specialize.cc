@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "weir/core/shape_context.h"
+#include "weir/session/disjoint_sets.h"
 #include "weir/session/plan.h"
 
 // What is known once the shapes of the feeds are: most shapes, and with them the values of the
@@ -219,29 +220,28 @@ class Specializer {
     };
     if (absl::c_none_of(plan_.nodes, takes)) return false;
     struct Group {
-      int parent;
       bool is_known = true;
       std::optional<Shape> put = {};  // in common; none so far
     };
-    std::vector<Group> groups;  // by node whose output 0 may be a list
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) groups.push_back({static_cast<int>(i)});
-    const auto find = [&](int i) {
-      while (groups[i].parent != i) i = groups[i].parent = groups[groups[i].parent].parent;
-      return i;
-    };
+    const int count = static_cast<int>(plan_.nodes.size());
+    DisjointSets sets(count);  // of nodes whose output 0 may be a list
+    std::vector<Group> groups(plan_.nodes.size());
+    const auto group_of = [&](int i) -> Group& { return groups[sets.Find(i)]; };
     const auto put = [&](int i, const Shape& shape) {
-      std::optional<Shape>& all = groups[find(i)].put;
+      std::optional<Shape>& all = group_of(i).put;
       all = all ? Common(*all, shape) : shape;
     };
-    const auto unite = [&](int i, const PlanValue& other) {
-      Group &from = groups[find(other.node)], &to = groups[find(i)];
-      if (other.output != 0) to.is_known = false;
-      if (&from == &to || other.output != 0) return;
-      to.is_known = to.is_known && from.is_known;
-      from.parent = to.parent;
-      if (from.put) put(i, *from.put);
+    const auto unite = [&](int i, const PlanValue& list) {
+      if (list.output != 0) {
+        group_of(i).is_known = false;
+      } else if (sets.Find(i) != sets.Find(list.node)) {
+        const Group joining = group_of(list.node);
+        sets.Join(list.node, i);
+        group_of(i).is_known &= joining.is_known;
+        if (joining.put) put(i, *joining.put);
+      }
     };
-    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
+    for (int i = 0; i < count; ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.num_outputs() == 0 || n.type(0) != DT_VARIANT) continue;
       const auto shape_of = [&](size_t k) {
@@ -256,17 +256,17 @@ class Specializer {
         if (n.Is("TensorListPushBack")) put(i, shape_of(1));
         if (n.Is("TensorListSetItem")) put(i, shape_of(2));
       } else if (!n.Is("EmptyTensorList", "TensorListReserve")) {
-        groups[find(i)].is_known = false;
+        group_of(i).is_known = false;
       }
     }
     for (const PlanGraph::Carry& c : plan_.carries) {
       if (plan_.nodes[c.carry].type(0) == DT_VARIANT) unite(c.carry, c.next);
     }
     bool more = false;
-    for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
+    for (int i = 0; i < count; ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (!takes(n) || n.inputs[0].output != 0) continue;
-      const Group& group = groups[find(n.inputs[0].node)];
+      const Group& group = group_of(n.inputs[0].node);
       if (group.is_known && group.put) more |= NoteTaken(i, *group.put);
     }
     return more;
