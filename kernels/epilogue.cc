@@ -14,7 +14,12 @@ absl::StatusOr<Epilogue> Epilogue::Read(const Node& node) {
   e.bias = take("BiasAdd");
   e.add = take("Add");
   for (const char* op : {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}) {
-    if (e.span_ == nullptr && take(op)) e.span_ = Spans().FindUnary(op, DT_FLOAT);
+    if (e.span_ != nullptr || !take(op)) continue;
+    e.span_ = Spans().FindUnary(op, DT_FLOAT);
+    const absl::string_view name = op;
+    e.clips_ = name == "Relu" || name == "Relu6";
+    e.low_ = 0;
+    if (name == "Relu6") e.high_ = 6;
   }
   if (next < ops.size()) return Unimplemented("fusing ", ops[next], " is not supported");
   const int64_t num_args = (e.bias ? 1 : 0) + (e.add ? 1 : 0);
@@ -48,6 +53,11 @@ absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& c
     operands.addend = t.data<float>();
   }
   return operands;
+}
+
+std::optional<gemm::Finish> Epilogue::AsFinish(const Operands& operands) const {
+  if (!clips_ || (has_activation() && operands.bias == nullptr)) return std::nullopt;
+  return gemm::Finish{operands.bias, low_, high_};
 }
 
 absl::StatusOr<Tensor> Epilogue::PutAside(KernelContext& ctx, const Shape& shape,

@@ -1,7 +1,11 @@
 #ifndef WEIR_KERNELS_EPILOGUE_H_
 #define WEIR_KERNELS_EPILOGUE_H_
 
+#include <limits>
+#include <optional>
+
 #include "weir/core/kernel.h"
+#include "weir/kernels/gemm.h"
 #include "weir/kernels/spans.h"
 
 namespace weir {
@@ -34,6 +38,9 @@ struct Epilogue {
   // at the block's first column, the addend also at its first row; its rows are `stride` apart too.
   void Apply(float* x, const Operands& operands, int64_t rows, int64_t columns,
              int64_t stride) const;
+  // The same for our own products, which add what is there already: the addend. Nothing if they
+  // cannot do it.
+  std::optional<gemm::Finish> AsFinish(const Operands& operands) const;
   // x += y, of elements side by side.
   static void Add(float* x, const float* y, int64_t n);
   // The activation alone, likewise.
@@ -45,6 +52,10 @@ struct Epilogue {
  private:
   const UnarySpan* span_ = nullptr;  // the activation
   float alpha_ = 0;                  // of LeakyRelu
+  // What an activation clips to, if that is all that it does.
+  bool clips_ = true;
+  float low_ = -std::numeric_limits<float>::infinity();
+  float high_ = std::numeric_limits<float>::infinity();
 };
 
 }  // namespace weir

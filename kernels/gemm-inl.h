@@ -33,19 +33,37 @@ HWY_INLINE void Prefetch(const float* from) {
   for (int64_t i = 0; i < 2 * FloatLanes(); i += kLine) __builtin_prefetch(from + i);
 }
 
-// C[kRows, two vectors] = A[kRows, depth] B[depth, two vectors], or is added to: the sum over
-// `depth` by itself first. Element (r, k) of A is at a[r * row + k] if kAlongRows, else at
-// a[k * step + r]; C's rows are c_row apart. If kAhead, C is asked for first and what comes next
-// meanwhile.
-template <int kRows, bool kAlongRows, bool kAdds, bool kAhead>
+// What becomes of a tile's elements: see gemm::Finish, whose bias this points to for the tile's
+// first column. Without a bias there is nothing to do.
+struct TileEnd {
+  bool adds = false;
+  const float* bias = nullptr;
+  float low = 0, high = 0;
+};
+
+// A NaN stays one: vector instructions give the second operand if they can't compare.
+HWY_INLINE Floats Clamp(Floats x, Floats low, Floats high) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  x = hn::IfThenElse(hn::Lt(x, low), low, x);
+  return hn::IfThenElse(hn::Lt(high, x), high, x);
+#else
+  return hn::Min(high, hn::Max(low, x));
+#endif
+}
+
+// C[kRows, kVectors vectors] = A[kRows, depth] B[depth, kVectors vectors], or is added to: the sum
+// over `depth` by itself first. Element (r, k) of A is at a[r * row + k] if kAlongRows, else at
+// a[k * step + r]; rows of B are two vectors apart, C's c_row. If kAhead, C is asked for first and
+// what comes next meanwhile.
+template <int kRows, int kVectors, bool kAlongRows, bool kAhead>
 HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t step,
                              const float* HWY_RESTRICT b, int64_t depth, float* HWY_RESTRICT c,
-                             int64_t c_row, Ahead ahead) {
+                             int64_t c_row, const TileEnd& tile_end, Ahead ahead) {
   const FloatTag d;
-  Floats left[kRows], right[kRows];
+  Floats sums[kVectors][kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    left[r] = right[r] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) sums[v][r] = hn::Zero(d);
   }
   if constexpr (kAhead) {
 #pragma GCC unroll 16
@@ -59,33 +77,48 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
       end = k + ahead.every < depth ? k + ahead.every : depth;
     }
     for (; k < end; ++k, b += 2 * FloatLanes()) {
-      const Floats b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + FloatLanes());
+      Floats right[kVectors];
+      for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * FloatLanes());
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         const Floats x = hn::Set(d, kAlongRows ? a[r * row + k] : a[k * step + r]);
-        left[r] = hn::MulAdd(x, b0, left[r]);
-        right[r] = hn::MulAdd(x, b1, right[r]);
+        for (int v = 0; v < kVectors; ++v) sums[v][r] = hn::MulAdd(x, right[v], sums[v][r]);
       }
     }
   } while (kAhead && k < depth);
+  if (tile_end.adds) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors; ++v)
+        sums[v][r] = hn::Add(sums[v][r], hn::LoadU(d, c + r * c_row + v * FloatLanes()));
+    }
+  }
+  if (tile_end.bias != nullptr) {
+    Floats bias[kVectors];
+    for (int v = 0; v < kVectors; ++v) bias[v] = hn::LoadU(d, tile_end.bias + v * FloatLanes());
+    const Floats low = hn::Set(d, tile_end.low), high = hn::Set(d, tile_end.high);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors; ++v)
+        sums[v][r] = Clamp(hn::Add(sums[v][r], bias[v]), low, high);
+    }
+  }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
-    float* const to = c + r * c_row;
-    hn::StoreU(kAdds ? hn::Add(left[r], hn::LoadU(d, to)) : left[r], d, to);
-    float* const next = to + FloatLanes();
-    hn::StoreU(kAdds ? hn::Add(right[r], hn::LoadU(d, next)) : right[r], d, next);
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[v][r], d, c + r * c_row + v * FloatLanes());
   }
 }
 
 // The same for up to kMostTileRows rows.
-template <bool kAlongRows, bool kAdds, bool kAhead, int kRows = kMostTileRows>
+template <int kVectors, bool kAlongRows, bool kAhead, int kRows = kMostTileRows>
 HWY_INLINE void MultiplyRows(int64_t rows, const float* a, int64_t row, int64_t step,
-                             const float* b, int64_t depth, float* c, int64_t c_row, Ahead ahead) {
+                             const float* b, int64_t depth, float* c, int64_t c_row,
+                             const TileEnd& end, Ahead ahead) {
   if constexpr (kRows > 0) {
     if (rows != kRows) {
-      return MultiplyRows<kAlongRows, kAdds, kAhead, kRows - 1>(rows, a, row, step, b, depth, c,
-                                                                c_row, ahead);
+      return MultiplyRows<kVectors, kAlongRows, kAhead, kRows - 1>(rows, a, row, step, b, depth, c,
+                                                                   c_row, end, ahead);
     }
-    MultiplyTile<kRows, kAlongRows, kAdds, kAhead>(a, row, step, b, depth, c, c_row, ahead);
+    MultiplyTile<kRows, kVectors, kAlongRows, kAhead>(a, row, step, b, depth, c, c_row, end, ahead);
   }
 }

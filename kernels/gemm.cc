@@ -154,51 +154,61 @@ struct Left {
   int64_t row_step, step;
 };
 
-template <bool kAlongRows, bool kAdds, bool kAhead>
+template <bool kAlongRows, bool kAhead>
 void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const float* packed,
-                   int64_t panel_floats, int64_t columns, float* c, int64_t c_row) {
+                   int64_t panel_floats, int64_t columns, float* c, int64_t c_row, TileEnd end) {
   HWY_ALIGN float tile[2 * hn::MaxLanes(FloatTag()) * kMostTileRows];
   const int64_t width = 2 * FloatLanes();
   const Tiles tiles(rows);
   const int64_t share = depth / tiles.count * width;
+  const float* const bias = end.bias;
   for (int64_t j = 0; j < columns; j += width, packed += panel_floats) {
     const int64_t n = std::min(width, columns - j);
     Ahead ahead = {packed + panel_floats, tiles.count};
+    if (bias != nullptr) end.bias = bias + j;
     for (int64_t t = 0, first = 0; t < tiles.count; ++t, ahead.from += share) {
       const int64_t height = tiles.Height(t), step = a.step == 0 ? height : a.step;
       const float* const from = a.data + first * a.row_step;
       float* const to = c + first * c_row + j;
       first += height;
       if (n == width) {
-        MultiplyRows<kAlongRows, kAdds, kAhead>(height, from, a.row_step, step, packed, depth, to,
-                                                c_row, ahead);
+        MultiplyRows<2, kAlongRows, kAhead>(height, from, a.row_step, step, packed, depth, to,
+                                            c_row, end, ahead);
         continue;
       }
-      MultiplyRows<kAlongRows, false, kAhead>(height, from, a.row_step, step, packed, depth, tile,
-                                              width, ahead);
+      if (n == FloatLanes()) {
+        MultiplyRows<1, kAlongRows, false>(height, from, a.row_step, step, packed, depth, to, c_row,
+                                           end, {});
+        continue;
+      }
+      MultiplyRows<2, kAlongRows, kAhead>(height, from, a.row_step, step, packed, depth, tile,
+                                          width, {}, ahead);
       for (int64_t r = 0; r < height; ++r) {
-        for (int64_t i = 0; i < n; ++i)
-          to[r * c_row + i] = tile[r * width + i] + (kAdds ? to[r * c_row + i] : 0);
+        for (int64_t i = 0; i < n; ++i) {
+          float y = tile[r * width + i] + (end.adds ? to[r * c_row + i] : 0);
+          if (bias != nullptr) {
+            y += end.bias[i];
+            y = y < end.low ? end.low : end.high < y ? end.high : y;
+          }
+          to[r * c_row + i] = y;
+        }
       }
     }
   }
 }
 
-template <bool kAlongRows>
-auto ChooseBlock(bool adds, bool ahead) {
-  if (ahead)
-    return adds ? &MultiplyBlock<kAlongRows, true, true> : &MultiplyBlock<kAlongRows, false, true>;
-  return adds ? &MultiplyBlock<kAlongRows, true, false> : &MultiplyBlock<kAlongRows, false, false>;
-}
-
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
-              bool adds, float* c, int64_t c_row, float* scratch) {
+              bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish) {
   const int64_t panel_floats = depth * 2 * FloatLanes();
   const bool straight = a.column == 1;
+  TileEnd end = {adds, nullptr, finish.low, finish.high};
   for (int64_t k = 0; k < depth; k += kDepth) {
     const int64_t deep = std::min(kDepth, depth - k);
     const bool ahead = AsksAhead(deep, columns);
-    const auto run = straight ? ChooseBlock<true>(adds, ahead) : ChooseBlock<false>(adds, ahead);
+    const auto run = straight
+                         ? (ahead ? &MultiplyBlock<true, true> : &MultiplyBlock<true, false>)
+                         : (ahead ? &MultiplyBlock<false, true> : &MultiplyBlock<false, false>);
+    if (k + deep == depth) end.bias = finish.bias;
     for (int64_t i = 0; i < rows; i += kRows) {
       const int64_t high = std::min(kRows, rows - i);
       const float* const from = a.data + i * a.row + k * a.column;
@@ -212,9 +222,9 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed,
           std::copy_n(from + r * a.row, deep, scratch + r * left.row_step);
       }
       run(left, high, deep, packed + k * 2 * FloatLanes(), panel_floats, columns, c + i * c_row,
-          c_row);
+          c_row, end);
     }
-    adds = true;
+    end.adds = true;
   }
 }
 
@@ -238,9 +248,9 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
   HWY_DYNAMIC_DISPATCH(Pack)(b, rows, first, columns, packed);
 }
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
-              bool adds, float* c, int64_t c_row, float* scratch) {
+              bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish) {
   HWY_DYNAMIC_DISPATCH(Multiply)
-  (a, rows, depth, packed, columns, adds, c, c_row, scratch);
+  (a, rows, depth, packed, columns, adds, c, c_row, scratch, finish);
 }
 
 }  // namespace weir::gemm

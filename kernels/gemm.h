@@ -2,6 +2,7 @@
 #define WEIR_KERNELS_GEMM_H_
 
 #include <cstdint>
+#include <limits>
 
 namespace weir::gemm {
 
@@ -20,12 +21,20 @@ inline int64_t Panels(int64_t columns) { return (columns + PanelColumns() - 1) /
 // PanelColumns()].
 void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* packed);
 
+// What becomes of the elements of a finished product, if there is a bias: that of its column, the
+// first one's first, is added, and what is below or above the bounds becomes them. A NaN stays one.
+struct Finish {
+  const float* bias = nullptr;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
 // C[rows, columns] = A[rows, depth] B[depth, columns], or is added to, on this thread. A begins at
 // the block's first row, `packed` and C at its first column; C's rows are c_row apart. `scratch` is
 // of ScratchFloats(), which is 0 where A is taken as it lies.
 int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth);
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
-              bool adds, float* c, int64_t c_row, float* scratch);
+              bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish = {});
 
 }  // namespace weir::gemm
 

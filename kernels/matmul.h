@@ -11,6 +11,7 @@
 #include "weir/core/status.h"
 #include "weir/core/tensor.h"
 #include "weir/core/thread_pool.h"
+#include "weir/kernels/gemm.h"
 #include "weir/kernels/kept_bytes.h"
 
 namespace weir {
@@ -56,11 +57,15 @@ absl::Status AddMatMul(ThreadPool& pool, const MatMulArgs& args, const float* a,
 using FinishBlock =
     absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
 
+inline constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
+
 // B of a product of floats in panels (gemm.h), and the product with it, which is added to what C
-// holds if `adds`; both with all threads.
+// holds if `adds`; both with all threads. Elements become what `end` makes of them before `finish`
+// sees them.
 absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& args, const float* b);
 absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& args, const float* a,
-                            const Tensor& panels, float* c, bool adds, FinishBlock finish);
+                            const Tensor& panels, float* c, bool adds, const gemm::Finish& end,
+                            FinishBlock finish = kAsItIs);
 
 // Products of floats that are computed again and again with the same B, a weight, which is kept
 // packed (gemm.h) for the calls that follow. One for each node; thread-safe.
@@ -76,7 +81,7 @@ class PackedMatMul {
   // is not packed.
   absl::StatusOr<bool> Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
                            const float* a, const Tensor& b, float* c, bool adds,
-                           FinishBlock finish);
+                           const gemm::Finish& end, FinishBlock finish);
 
  private:
   struct Packed;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <complex>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "weir/kernels/broadcast.h"
@@ -294,7 +295,7 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
   }
   if (PacksFirst(g)) {
     WEIR_ASSIGN_OR_RETURN(const Tensor panels, PackB(pool, g, b));
-    return MultiplyPacked(pool, g, a, panels, c, beta != 0, finish);
+    return MultiplyPacked(pool, g, a, panels, c, beta != 0, {}, finish);
   }
   const Strides strides = StridesOf(g);
   return ForEachPiece(pool, g, [&](const Piece& p) {
@@ -305,8 +306,6 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
     return DnnlStatus(status, "multiply matrices");
   });
 }
-
-constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
 
 // From the allocator, which has memory that was in use: the first touch of fresh pages takes longer
 // than the conversion.
@@ -412,7 +411,7 @@ struct MatMulKernel {
     if (packed != nullptr && args.m * args.n * args.k > 0 && !IsSmall(args)) {
       WEIR_ASSIGN_OR_RETURN(const bool done,
                             packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b,
-                                        out->data<float>(), /*adds=*/false, kAsItIs));
+                                        out->data<float>(), /*adds=*/false, {}, kAsItIs));
       if (done) return absl::OkStatus();
     }
     return RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
@@ -455,9 +454,12 @@ struct FusedMatMulKernel {
       return absl::OkStatus();
     }
     if (packed != nullptr && !IsSmall(args)) {
+      const std::optional<gemm::Finish> end =
+          operands.addend == nullptr ? epilogue.AsFinish(operands) : std::nullopt;
       WEIR_ASSIGN_OR_RETURN(
-          const bool done, packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b, result,
-                                       accumulates, finish));
+          const bool done,
+          packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b, result, accumulates,
+                      end.value_or(gemm::Finish()), end ? FinishBlock(kAsItIs) : finish));
       if (done) return absl::OkStatus();
     }
     return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, finish,

@@ -68,6 +68,7 @@ constexpr Families<KernelRegistry>::Add kFamilies[] = {
     AddSearchCpu,
     AddSegmentCpu,
     AddSelectCpu,
+    AddSeparableConvCpu,
     AddSequenceCpu,
     AddSetsCpu,
     AddShapeOps,

@@ -60,6 +60,7 @@ void AddScatterNdCpu(KernelRegistry* r);           // scatter_nd_cpu.cc
 void AddSearchCpu(KernelRegistry* r);              // search_cpu.cc
 void AddSegmentCpu(KernelRegistry* r);             // segment_cpu.cc
 void AddSelectCpu(KernelRegistry* r);              // select_cpu.cc
+void AddSeparableConvCpu(KernelRegistry* r);       // separable_conv_cpu.cc
 void AddSequenceCpu(KernelRegistry* r);            // sequence_cpu.cc
 void AddSetsCpu(KernelRegistry* r);                // sets_cpu.cc
 void AddShapeOps(KernelRegistry* r);               // shape_ops.cc

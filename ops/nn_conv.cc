@@ -6,9 +6,7 @@
 #include "weir/ops/window.h"
 
 namespace weir {
-namespace {
 
-// The shape of a convolution's result; `depth` is its number of channels.
 absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter,
                                 int64_t depth) {
   Shape out(std::vector<int64_t>(a.layout.rank, -1));
@@ -24,8 +22,6 @@ absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, con
   }
   return out;
 }
-
-}  // namespace
 
 absl::Status InferConv2D(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));

@@ -4,8 +4,8 @@
 
 // Products together with what is done to their elements: ops that a graph optimiser makes of
 // several nodes. Sessions make them of their own graphs (session/fuse_products.cc), and files that
-// TensorFlow's optimiser has written hold them; _FusedElementwise, _FusedReduction and
-// _FusedLayerNorm are Weir's own.
+// TensorFlow's optimiser has written hold them: _FusedConv2D, _FusedDepthwiseConv2dNative and
+// _FusedMatMul. The others are Weir's own.
 namespace weir {
 
 namespace {
@@ -53,6 +53,19 @@ absl::Status LayerNormShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status SeparableConvShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
+  const int filter = c.attr<int64_t>("num_expand") == 1 ? 3 : 1;
+  if (a.layout.channels_first() || c.num_inputs() < filter + 4)
+    return InvalidArgument("Images have their channels last, and num_expand is at most 1");
+  WEIR_ASSIGN_OR_RETURN(const Shape input, c.WithRank(0, 4));
+  WEIR_ASSIGN_OR_RETURN(const Shape window, c.WithRank(filter, 4));
+  WEIR_ASSIGN_OR_RETURN(const Shape pointwise, c.WithRank(filter + 2, 4));
+  WEIR_ASSIGN_OR_RETURN(Shape out, Convolved(a, input, window, pointwise.dim(3)));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
 absl::Status DeferMatMulShape(ShapeContext& c) {
   c.set_output(3, {});
   return absl::OkStatus();
@@ -91,6 +104,27 @@ void AddFusedOps(OpRegistry* ops) {
   ops->Add(WithFusedOps(depthwise)
                .InferShape(InferDepthwiseConv2D)
                .Doc("DepthwiseConv2dNative, and then what fused_ops name, as _FusedConv2D."));
+  ops->Add(
+      OpSpec("_FusedDepthwiseSeparableConv2D")
+          .In("input: T, expand_filter: num_expand * T, expand_bias: num_expand * T, "
+              "filter: T, bias: T, pointwise_filter: T, pointwise_bias: T, "
+              "addend: num_addends * T")
+          .Out("output: T")
+          .Attr("T: {float}")
+          .Attr("num_expand: int >= 0 = 0")
+          .Attr("num_addends: int >= 0 = 0")
+          .Attr("strides: list(int)")
+          .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
+          .Attr("explicit_paddings: list(int) = []")
+          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .Attr("dilations: list(int) = [1, 1, 1, 1]")
+          .Attr("activations: list(string) >= 3")
+          .InferShape(SeparableConvShape)
+          .Doc(
+              "Conv2D with 1x1 filters if there are any to expand the channels, "
+              "DepthwiseConv2dNative, to which the attributes belong, and Conv2D with the 1x1 "
+              "pointwise filters; each with a bias, which is added, and an activation, Relu, Relu6 "
+              "or none. The addend, if there is one, comes to the last result before that."));
   OpSpec product("_FusedMatMul");
   product.In("a: T, b: T, args: num_args * T")
       .Out("product: T")

@@ -2,10 +2,14 @@
 #define WEIR_OPS_NN_INTERNAL_H_
 
 #include "weir/core/op.h"
+#include "weir/ops/window.h"
 
 // What the sources of the nn family share.
 namespace weir {
 
+// The shape of a convolution's result; `depth` is its number of channels.
+absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, const Shape& filter,
+                                int64_t depth);
 // Shape rules of Conv2D and of DepthwiseConv2dNative.
 absl::Status InferConv2D(ShapeContext& c);
 absl::Status InferDepthwiseConv2D(ShapeContext& c);

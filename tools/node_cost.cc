@@ -271,6 +271,22 @@ double ConvolutionFlops(const NodeTrace& run) {
   return 2 * Elements(result) * Quotient(Elements(filter), ChannelsOut(filter.shape, depthwise));
 }
 
+// Filters with a bias behind each: the first ones meet the image's pixels if there are three, and
+// all others those of the result.
+double SeparableConvFlops(const NodeTrace& run) {
+  const auto pixels = [](const Value& image) {
+    return Quotient(Elements(image), static_cast<double>(image.shape.dim(-1)));
+  };
+  const bool expands = run.inputs.size() >= 7;
+  if (At(run.outputs, 0).shape.rank() != 4 || At(run.inputs, 0).shape.rank() != 4) return 0;
+  double flops = 0;
+  for (int i = 1; i <= (expands ? 5 : 3); i += 2) {
+    const Value& image = expands && i == 1 ? At(run.inputs, 0) : At(run.outputs, 0);
+    flops += 2 * pixels(image) * Elements(At(run.inputs, i));
+  }
+  return flops;
+}
+
 // [..., m, k] by [..., k, n], either of them transposed or not: k is what m leaves of the first.
 double MatMulFlops(const NodeTrace& run) {
   const Shape &a = At(run.inputs, 0).shape, &product = At(run.outputs, 0).shape;
@@ -342,6 +358,7 @@ double Flops(const NodeTrace& run, const Node* node) {
     return static_cast<double>(run.fused_ops.size() - after) * BroadcastElements(run) +
            static_cast<double>(after) * out;
   }
+  if (op == "_FusedDepthwiseSeparableConv2D") return SeparableConvFlops(run);
   if (absl::StrContains(op, "Conv2D") || absl::StrContains(op, "Conv3D") ||
       absl::StrContains(op, "DepthwiseConv2d")) {
     // FusedPadConv2D and QuantizedConv2D have other inputs.

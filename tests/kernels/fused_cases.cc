@@ -61,6 +61,76 @@ Tensors ConvOf(const Node& node, const Tensors& in) {
   return Finished(node, shape, std::move(y), in);
 }
 
+// Of what precedes it: 1x1 filters.
+Tensor PointwiseOf(const Tensor& x, const Tensor& filter) {
+  const int64_t in = filter.dim(2), out = filter.dim(3);
+  Shape shape = x.shape();
+  shape.set_dim(3, out);
+  const std::vector<double> image = ToDoubles(x), weights = ToDoubles(filter);
+  std::vector<double> y(shape.num_elements(), 0);
+  for (size_t i = 0; i < y.size(); ++i) {
+    for (int64_t c = 0; c < in; ++c) y[i] += image[i / out * in + c] * weights[c * out + i % out];
+  }
+  return Doubles(shape, y);
+}
+
+// One filter a channel, with all that the attributes say.
+Tensor DepthwiseOf(const Node& node, const Tensor& x, const Tensor& filter) {
+  const auto strides = node.attr<std::vector<int64_t>>("strides"),
+             dilations = node.attr<std::vector<int64_t>>("dilations"),
+             pads = node.attr<std::vector<int64_t>>("explicit_paddings");
+  const auto padding = node.attr<std::string>("padding");
+  int64_t out[2], pad[2];
+  for (int d = 0; d < 2; ++d) {
+    const int64_t size = x.dim(1 + d), stride = strides[1 + d],
+                  reach = (filter.dim(d) - 1) * dilations[1 + d] + 1;
+    out[d] = (size + stride - 1) / stride;
+    pad[d] = std::max<int64_t>(0, (out[d] - 1) * stride + reach - size) / 2;
+    if (padding == "SAME") continue;
+    const bool is_explicit = padding == "EXPLICIT";
+    pad[d] = is_explicit ? pads[2 + 2 * d] : 0;
+    out[d] = (size + pad[d] + (is_explicit ? pads[3 + 2 * d] : 0) - reach) / stride + 1;
+  }
+  const int64_t channels = x.dim(3);
+  const Shape shape({x.dim(0), out[0], out[1], channels});
+  const std::vector<double> image = ToDoubles(x), weights = ToDoubles(filter);
+  std::vector<double> y(shape.num_elements(), 0);
+  ForEachIndex(shape, [&](int64_t at, const std::vector<int64_t>& o) {
+    ForEachIndex(Shape({filter.dim(0), filter.dim(1)}),
+                 [&](int64_t tap, const std::vector<int64_t>& k) {
+                   const int64_t h = o[1] * strides[1] - pad[0] + k[0] * dilations[1],
+                                 w = o[2] * strides[2] - pad[1] + k[1] * dilations[2];
+                   if (h < 0 || h >= x.dim(1) || w < 0 || w >= x.dim(2)) return;
+                   y[at] += image[((o[0] * x.dim(1) + h) * x.dim(2) + w) * channels + o[3]] *
+                            weights[tap * channels + o[3]];
+                 });
+  });
+  return Doubles(shape, y);
+}
+
+Tensors SeparableOf(const Node& node, const Tensors& in) {
+  const auto activations = node.attr<std::vector<std::string>>("activations");
+  const auto finished = [&](const Tensor& y, const Tensor& bias, const Tensor* addend, int stage) {
+    std::vector<double> values = ToDoubles(y);
+    const std::vector<double> offsets = ToDoubles(bias),
+                              others = addend == nullptr ? values : ToDoubles(*addend);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] += offsets[i % offsets.size()] + (addend == nullptr ? 0 : others[i]);
+      values[i] = Activated(activations[stage], values[i], 0);
+    }
+    return Doubles(y.shape(), values);
+  };
+  size_t next = 1;
+  Tensor y = in[0];
+  if (node.attr<int64_t>("num_expand") == 1) {
+    y = finished(PointwiseOf(y, in[1]), in[2], nullptr, 0);
+    next = 3;
+  }
+  y = finished(DepthwiseOf(node, y, in[next]), in[next + 1], nullptr, 1);
+  const Tensor* const addend = next + 4 < in.size() ? &in[next + 4] : nullptr;
+  return {finished(PointwiseOf(y, in[next + 2]), in[next + 3], addend, 2)};
+}
+
 Tensors MatMulOf(const Node& node, const Tensors& in) {
   const bool ta = node.attr<bool>("transpose_a"), tb = node.attr<bool>("transpose_b");
   const int64_t m = in[0].dim(ta ? 1 : 0), k = in[0].dim(ta ? 0 : 1), n = in[1].dim(tb ? 0 : 1);
@@ -120,6 +190,78 @@ std::vector<OpCase> FusedCases() {
   conv(kDepthwise, "bias", {2, 5, 6, 3}, {3, 3, 3, 2}, {2, 5, 6, 6}, {"BiasAdd"});
   conv(kDepthwise, "relu6", {1, 7, 7, 35}, {3, 3, 35, 1}, {1, 4, 4, 35}, {"BiasAdd", "Relu6"},
        "SAME", 2);
+  // Channels in (0: images have those between), between, and out.
+  struct Separable {
+    const char* label;
+    Shape image;
+    int64_t between, out;
+    bool expands = true, adds = false;
+    const char* padding = "SAME";
+    int64_t stride = 1, kernel = 3, dilation = 1;
+    std::vector<int64_t> pads = {};
+  };
+  const Separable separable[] = {
+      {"expanded", {2, 9, 11, 8}, 48, 24},
+      {"alone", {2, 9, 11, 48}, 48, 40, false},
+      {"shortcut", {1, 12, 10, 16}, 96, 16, true, true},
+      {"stride", {2, 13, 14, 8}, 40, 17, true, false, "SAME", 2},
+      {"stride_beyond", {1, 13, 14, 8}, 40, 17, true, false, "VALID", 4},
+      {"valid", {1, 9, 10, 6}, 20, 5, true, false, "VALID"},
+      {"kernel5", {1, 12, 9, 8}, 32, 16, true, false, "SAME", 1, 5},
+      {"kernel5_alone", {1, 12, 9, 32}, 32, 16, false, true, "SAME", 1, 5},
+      {"dilated", {1, 12, 13, 8}, 33, 16, true, false, "SAME", 1, 3, 2},
+      {"explicit",
+       {1, 7, 8, 8},
+       32,
+       16,
+       true,
+       false,
+       "EXPLICIT",
+       2,
+       3,
+       1,
+       {0, 0, 0, 1, 2, 0, 0, 0}},
+      {"smaller_than_its_filter", {3, 2, 1, 8}, 32, 16},
+      {"no_images", {0, 5, 5, 8}, 32, 16},
+      // In bands, on several threads.
+      {"bands", {1, 56, 56, 16}, 96, 24, true, false, "SAME", 2},
+      {"bands_alone", {1, 80, 60, 64}, 64, 32, false},
+      {"images_and_rows", {3, 30, 30, 16}, 96, 16, true, true},
+      // By channels.
+      {"channels", {1, 5, 5, 64}, 400, 72, true, true},
+      {"channels_alone", {2, 4, 4, 512}, 512, 520, false, false, "SAME", 2},
+      {"channels_of_images", {2, 4, 5, 64}, 520, 80, true, false, "SAME", 2},
+  };
+  for (const Separable& s : separable) {
+    OpCase c("_FusedDepthwiseSeparableConv2D");
+    using List = std::vector<Shape>;
+    const int64_t in = s.image.dim(3);
+    const auto extent = [&](int d) {
+      const int64_t size = s.image.dim(1 + d), reach = (s.kernel - 1) * s.dilation + 1;
+      if (std::string(s.padding) == "SAME") return (size + s.stride - 1) / s.stride;
+      const int64_t padded = s.pads.empty() ? size : size + s.pads[2 + 2 * d] + s.pads[3 + 2 * d];
+      return (padded - reach) / s.stride + 1;
+    };
+    const Shape result({s.image.dim(0), extent(0), extent(1), s.out});
+    c.Label(s.label)
+        .Input(s.image, {-1, 1})
+        .List(s.expands ? List{{1, 1, in, s.between}} : List{})
+        .List(s.expands ? List{{s.between}} : List{})
+        .Input({s.kernel, s.kernel, s.between, 1}, {-1, 1})
+        .Input({s.between}, {-1, 1})
+        .Input({1, 1, s.between, s.out}, {-1, 1})
+        .Input({s.out}, {-1, 1})
+        .List(s.adds ? List{result} : List{})
+        .TypeAttr("T")
+        .Attr("strides", std::vector<int64_t>{1, s.stride, s.stride, 1})
+        .Attr("dilations", std::vector<int64_t>{1, s.dilation, s.dilation, 1})
+        .Attr("padding", s.padding)
+        .Attr("explicit_paddings", s.pads)
+        .Attr("activations", Ops{"Relu6", "Relu", s.adds ? "Relu" : ""})
+        .Types({DT_FLOAT})
+        .ToleranceFactor(16);
+    all.push_back(c.Reference(SeparableOf));
+  }
   const auto matmul = [&](const std::string& label, const Shape& a, const Shape& b, bool ta,
                           bool tb, const Shape& result, const Ops& ops) {
     OpCase c = row("_FusedMatMul", label, a, b, ops, result);

@@ -2,7 +2,9 @@
 
 #include "weir/kernels/gemm.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -83,6 +85,39 @@ TEST(Gemm, MultipliesAndAdds) {
                      p.Expect(c, adds ? &p.c : nullptr);
                    }
                  });
+}
+
+// Bias and bounds, in whole panels, in those of one vector, and in others; a NaN stays one.
+TEST(Gemm, Finishes) {
+  for (const bool adds : {false, true}) {
+    for (const int64_t columns : {16, 8, 24, 32, 16 + 5, 3, 64 + 48}) {
+      for (const int64_t depth : {1, 20, 600}) {
+        Product p(Sizes(14, depth, columns));
+        p.a[3 * depth] = std::numeric_limits<float>::quiet_NaN();
+        const std::vector<float> bias = Random(columns, 4);
+        std::vector<float> packed(
+            static_cast<size_t>(gemm::Panels(columns) * depth * gemm::PanelColumns()));
+        gemm::Pack(p.Right(), depth, 0, columns, packed.data());
+        std::vector<float> scratch(
+            static_cast<size_t>(gemm::ScratchFloats(p.Left(), p.g.m, depth)));
+        std::vector<float> plain = p.c, finished = p.c;
+        gemm::Multiply(p.Left(), p.g.m, depth, packed.data(), columns, adds, plain.data(), columns,
+                       scratch.data());
+        gemm::Multiply(p.Left(), p.g.m, depth, packed.data(), columns, adds, finished.data(),
+                       columns, scratch.data(), {bias.data(), -0.25f, 0.5f});
+        for (int64_t i = 0; i < p.g.m * columns; ++i) {
+          const float y = finished[i], sum = plain[i] + bias[i % columns];
+          SCOPED_TRACE(testing::Message()
+                       << columns << " columns, depth " << depth << ", at " << i);
+          if (i / columns == 3) {
+            EXPECT_TRUE(std::isnan(y));
+          } else {
+            EXPECT_NEAR(y, std::clamp(sum, -0.25f, 0.5f), 1e-5f * (1 + std::abs(sum)));
+          }
+        }
+      }
+    }
+  }
 }
 
 // Some columns of B and of C, from a panel's boundary on, and nothing beside them.

@@ -142,6 +142,18 @@ TEST_F(Fuse, ASumIsMadeWhereTheOtherTensorLies) {
   EXPECT_THAT(OpsFor(Relu(left + x) + x), Not(Contains(Key("Relu"))));
 }
 
+// The shortcut itself, where the image shrinks.
+TEST_F(Fuse, AFilterThatSkipsPixels) {
+  const Output x = Image({2, 9, 8, 24});
+  const auto skipping = [&] {
+    return AddOp("Conv2D", {x, Filter({1, 1, 24, 40})},
+                 {{"strides", std::vector<int64_t>{1, 2, 2, 1}}, {"padding", "SAME"}});
+  };
+  const Output left = Normalised(skipping(), 40), right = Normalised(skipping(), 40);
+  for (const Output& y : {left, Relu(left), Elu(left), Relu6(left + right), left + right})
+    EXPECT_THAT(OpsFor(y), Contains(Key("_FusedConv2D")));
+}
+
 TEST_F(Fuse, FiltersThatAreLargerThanTheirImagesAreCutByChannels) {
   const Output x = Image({1, 7, 7, 64});
   const Output conv = Normalised(Conv(x, Filter({3, 3, 64, 384})), 384);

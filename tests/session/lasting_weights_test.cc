@@ -158,16 +158,16 @@ TEST_F(Lasting, InputsOfFusedNodesDo) {
 // y = x w, or a convolution of images x with w, where w is a variable; and the same with a w that
 // is fed, and so never kept.
 struct Model {
-  explicit Model(const Shape& weight)
+  explicit Model(const Shape& weight, const ConvOptions& options = {})
       : w(GetVariable(g, "w", weight, Zeros())),
         fed(Placeholder(g, DT_FLOAT, weight)),
         value(Placeholder(g, DT_FLOAT, weight)),
         read(w.value()),
         assign{w.Assign(value).node} {
     const int64_t in = weight.dim(-2);
-    const auto apply = weight.rank() == 2
-                           ? +[](const Output& a, const Output& b) { return MatMul(a, b); }
-                           : +[](const Output& a, const Output& b) { return Conv2D(a, b); };
+    const auto apply = [&](const Output& a, const Output& b) {
+      return weight.rank() == 2 ? MatMul(a, b) : Conv2D(a, b, options);
+    };
     x = Placeholder(g, DT_FLOAT, weight.rank() == 2 ? Shape({-1, in}) : Shape({-1, 9, 9, in}));
     y = apply(x, read);
     y_of_fed = apply(x, fed);
@@ -195,8 +195,8 @@ Tensor RunOne(Session& session, const Feeds& feeds, const Output& y) {
   return out.ok() ? (*out)[0] : Tensor(DT_FLOAT, {0});
 }
 
-void ExpectFollowsAssignments(const Shape& weight) {
-  Model m(weight);
+void ExpectFollowsAssignments(const Shape& weight, const ConvOptions& options = {}) {
+  Model m(weight, options);
   Session session = m.Start();
   for (uint32_t round = 0; round < 4; ++round) {
     const Tensor w = Random(m.fed.shape(), round);
@@ -214,6 +214,12 @@ TEST(LastingWeights, ProductsFollowAssignments) { ExpectFollowsAssignments(kMatr
 TEST(LastingWeights, ConvolutionsFollowAssignments) { ExpectFollowsAssignments(kFilter); }
 TEST(LastingWeights, TransformedFiltersFollowAssignments) {
   ExpectFollowsAssignments({3, 3, 64, 64});
+}
+TEST(LastingWeights, FiltersThatSkipPixelsFollowAssignments) {
+  for (const char* padding : {"SAME", "VALID"}) {
+    ExpectFollowsAssignments({1, 1, 96, 40}, {.strides = {1, 2, 2, 1}, .padding = padding});
+    ExpectFollowsAssignments({1, 1, 20, 72}, {.strides = {1, 3, 3, 1}, .padding = padding});
+  }
 }
 TEST(LastingWeights, SmallImagesFollowAssignments) { ExpectFollowsAssignments({1, 1, 320, 96}); }
 
