@@ -57,7 +57,8 @@ absl::StatusOr<bool> PointwiseConv::Run(KernelContext& ctx, const ConvShape& s,
   const bool adds = o.epilogue.addend != nullptr;
   if (adds && o.epilogue.addend != o.output)
     std::copy_n(o.epilogue.addend, pixels * s.out_channels, o.output);
-  WEIR_RETURN_IF_ERROR(MultiplyPacked(pool, product, to, packed, o.output, adds, *finish));
+  WEIR_RETURN_IF_ERROR(
+      MultiplyPacked(pool, product, to, packed, o.output, adds, {.tiles = finish}));
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm.cc"
@@ -107,6 +108,18 @@ void CopyRows(const float* from, int64_t stride, int64_t rows, int64_t panels, f
   }
 }
 
+// The last panel of such a matrix, of n columns, filled up with zeros.
+void CopyRowEnds(const float* from, int64_t stride, int64_t rows, int64_t n, float* to) {
+  const FloatTag d;
+  const int64_t lanes = FloatLanes(), right = std::max<int64_t>(0, n - lanes);
+  const auto left = hn::FirstN(d, static_cast<size_t>(n)),
+             rest = hn::FirstN(d, static_cast<size_t>(right));
+  for (int64_t i = 0; i < rows; ++i, from += stride, to += 2 * lanes) {
+    hn::StoreU(hn::MaskedLoad(left, d, from), d, to);
+    hn::StoreU(right == 0 ? hn::Zero(d) : hn::MaskedLoad(rest, d, from + lanes), d, to + lanes);
+  }
+}
+
 void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* to) {
   const int64_t width = 2 * FloatLanes();
   const float* from = b.data + first * b.column;
@@ -114,8 +127,11 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
   CopyRows(from, b.row, rows, whole, to);
   from += whole * width;
   to += whole * rows * width;
-  for (int64_t j = whole * width; j < columns;
-       j += width, to += rows * width, from += width * b.column) {
+  if (b.column == 1) {
+    if (whole * width < columns) CopyRowEnds(from, b.row, rows, columns - whole * width, to);
+    return;
+  }
+  for (int64_t j = 0; j < columns; j += width, to += rows * width, from += width * b.column) {
     const int64_t n = std::min(width, columns - j);
     for (int64_t i = n == width && b.row == 1 ? CopyTransposed(from, b.column, rows, to) : 0;
          i < rows; ++i) {
@@ -154,6 +170,25 @@ struct Left {
   int64_t row_step, step;
 };
 
+// The first n columns of a tile, of two vectors.
+HWY_INLINE void StoreColumns(const float* tile, int64_t rows, int64_t n, const TileEnd& end,
+                             float* c, int64_t c_row) {
+  const FloatTag d;
+  const Floats low = hn::Set(d, end.low), high = hn::Set(d, end.high);
+  for (int64_t first = 0; first < n; first += FloatLanes()) {
+    const auto inside = hn::FirstN(d, static_cast<size_t>(n - first));
+    const Floats bias =
+        end.bias == nullptr ? hn::Zero(d) : hn::MaskedLoad(inside, d, end.bias + first);
+    for (int64_t r = 0; r < rows; ++r) {
+      float* const to = c + r * c_row + first;
+      Floats y = hn::LoadU(d, tile + r * 2 * FloatLanes() + first);
+      if (end.adds) y = hn::Add(y, hn::MaskedLoad(inside, d, to));
+      if (end.bias != nullptr) y = Clamp(hn::Add(y, bias), low, high);
+      hn::BlendedStore(y, inside, d, to);
+    }
+  }
+}
+
 template <bool kAlongRows, bool kAhead>
 void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const float* packed,
                    int64_t panel_floats, int64_t columns, float* c, int64_t c_row, TileEnd end) {
@@ -183,16 +218,7 @@ void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const float* pack
       }
       MultiplyRows<2, kAlongRows, kAhead>(height, from, a.row_step, step, packed, depth, tile,
                                           width, {}, ahead);
-      for (int64_t r = 0; r < height; ++r) {
-        for (int64_t i = 0; i < n; ++i) {
-          float y = tile[r * width + i] + (end.adds ? to[r * c_row + i] : 0);
-          if (bias != nullptr) {
-            y += end.bias[i];
-            y = y < end.low ? end.low : end.high < y ? end.high : y;
-          }
-          to[r * c_row + i] = y;
-        }
-      }
+      StoreColumns(tile, height, n, end, to, c_row);
     }
   }
 }
@@ -228,6 +254,171 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed,
   }
 }
 
+// Products of few rows take as long as B is read, or longer if it is brought into order first. If
+// its rows lie along memory, some of them are added at a time, scaled, to the rows of C, which stay
+// in the first-level cache; if its columns do, each element of C is a sum along two of them. Two
+// rows of A are taken at once, as many as there are registers for.
+
+// C[kRows, n] += A[kRows, kDepth] B[kDepth, n].
+template <int kRows, int kDepth>
+HWY_INLINE void AddScaledRows(const Matrix& a, const float* a_data, const float* b, int64_t b_row,
+                              int64_t n, float* c, int64_t c_row) {
+  const FloatTag d;
+  Floats x[kRows][kDepth];
+  for (int r = 0; r < kRows; ++r) {
+    for (int k = 0; k < kDepth; ++k) x[r][k] = hn::Set(d, a_data[r * a.row + k * a.column]);
+  }
+  int64_t j = 0;
+  for (; j + FloatLanes() <= n; j += FloatLanes()) {
+    Floats y[kRows];
+    for (int r = 0; r < kRows; ++r) y[r] = hn::LoadU(d, c + r * c_row + j);
+#pragma GCC unroll 8
+    for (int k = 0; k < kDepth; ++k) {
+      const Floats row = hn::LoadU(d, b + k * b_row + j);
+      for (int r = 0; r < kRows; ++r) y[r] = hn::MulAdd(x[r][k], row, y[r]);
+    }
+    for (int r = 0; r < kRows; ++r) hn::StoreU(y[r], d, c + r * c_row + j);
+  }
+  if (j == n) return;
+  const auto inside = hn::FirstN(d, static_cast<size_t>(n - j));
+  for (int r = 0; r < kRows; ++r) {
+    float* const to = c + r * c_row + j;
+    Floats y = hn::MaskedLoad(inside, d, to);
+    for (int k = 0; k < kDepth; ++k)
+      y = hn::MulAdd(x[r][k], hn::MaskedLoad(inside, d, b + k * b_row + j), y);
+    hn::BlendedStore(y, inside, d, to);
+  }
+}
+
+void MultiplyAlongRows(const Matrix& a, int64_t rows, int64_t depth, const float* b, int64_t b_row,
+                       int64_t columns, float* c, int64_t c_row) {
+  constexpr int kSome = 4;
+  const bool one = rows == 1;
+  for (int64_t k = 0, some = one ? 2 * kSome : kSome; k < depth; k += some) {
+    if (k + some > depth) some = 1;
+    for (int64_t i = 0; i < rows;) {
+      const bool two = i + 2 <= rows;
+      const float* const at = a.data + i * a.row + k * a.column;
+      const auto add = some == 1 ? (two ? &AddScaledRows<2, 1> : &AddScaledRows<1, 1>)
+                       : one     ? &AddScaledRows<1, 2 * kSome>
+                       : two     ? &AddScaledRows<2, kSome>
+                                 : &AddScaledRows<1, kSome>;
+      add(a, at, b + k * b_row, b_row, columns, c + i * c_row, c_row);
+      i += two ? 2 : 1;
+    }
+  }
+}
+
+// Sums[kRows][kColumns] of what is at k of rows of A and columns of B: of a whole vector, or of
+// those that are `inside`.
+template <int kRows, int kColumns, bool kWhole>
+HWY_INLINE void AddProducts(const float* a, int64_t a_row, const float* b, int64_t b_column,
+                            hn::Mask<FloatTag> inside, Floats (&sums)[kRows][kColumns]) {
+  const FloatTag d;
+  Floats x[kRows];
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
+    const float* const from = a + r * a_row;
+    x[r] = kWhole ? hn::LoadU(d, from) : hn::MaskedLoad(inside, d, from);
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < kColumns; ++j) {
+    const float* const from = b + j * b_column;
+    const Floats y = kWhole ? hn::LoadU(d, from) : hn::MaskedLoad(inside, d, from);
+#pragma GCC unroll 2
+    for (int r = 0; r < kRows; ++r) sums[r][j] = hn::MulAdd(x[r], y, sums[r][j]);
+  }
+}
+
+// C[kRows, kColumns], or is added to, from rows of A and columns of B that lie along memory.
+template <int kRows, int kColumns>
+HWY_INLINE void SumAlongColumns(const float* a, int64_t a_row, const float* b, int64_t b_column,
+                                int64_t depth, bool adds, float* c, int64_t c_row) {
+  const FloatTag d;
+  Floats sums[kRows][kColumns];
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kColumns; ++j) sums[r][j] = hn::Zero(d);
+  }
+  const auto inside = hn::FirstN(d, static_cast<size_t>(depth % FloatLanes()));
+  int64_t k = 0;
+  for (; k + FloatLanes() <= depth; k += FloatLanes())
+    AddProducts<kRows, kColumns, true>(a + k, a_row, b + k, b_column, inside, sums);
+  if (k < depth) AddProducts<kRows, kColumns, false>(a + k, a_row, b + k, b_column, inside, sums);
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kColumns; ++j) {
+      const float sum = hn::GetLane(hn::SumOfLanes(d, sums[r][j]));
+      c[r * c_row + j] = sum + (adds ? c[r * c_row + j] : 0);
+    }
+  }
+}
+
+void MultiplyAlongColumns(const float* a, int64_t a_row, int64_t rows, int64_t depth,
+                          const float* b, int64_t b_column, int64_t columns, bool adds, float* c,
+                          int64_t c_row) {
+  constexpr int kSome = 4;
+  for (int64_t j = 0; j < columns;) {
+    const bool some = j + kSome <= columns;
+    for (int64_t i = 0; i < rows;) {
+      const bool two = i + 2 <= rows;
+      const auto sum = some ? (two ? &SumAlongColumns<2, kSome> : &SumAlongColumns<1, kSome>)
+                            : (two ? &SumAlongColumns<2, 1> : &SumAlongColumns<1, 1>);
+      sum(a + i * a_row, a_row, b + j * b_column, b_column, depth, adds, c + i * c_row + j, c_row);
+      i += two ? 2 : 1;
+    }
+    j += some ? kSome : 1;
+  }
+}
+
+// C[rows, n] = sums, or is added to.
+void AddRows(const float* sums, int64_t rows, int64_t n, bool adds, float* c, int64_t c_row) {
+  const FloatTag d;
+  for (int64_t r = 0; r < rows; ++r, sums += n, c += c_row) {
+    int64_t j = 0;
+    for (; j + FloatLanes() <= n; j += FloatLanes()) {
+      const Floats y = hn::LoadU(d, sums + j);
+      hn::StoreU(adds ? hn::Add(y, hn::LoadU(d, c + j)) : y, d, c + j);
+    }
+    for (; j < n; ++j) c[j] = sums[j] + (adds ? c[j] : 0);
+  }
+}
+
+void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t columns,
+                     bool adds, float* c, int64_t c_row) {
+  if (b.column != 1) {
+    if (a.column == 1) {
+      MultiplyAlongColumns(a.data, a.row, rows, depth, b.data, b.column, columns, adds, c, c_row);
+      return;
+    }
+    std::vector<float> straight(static_cast<size_t>(rows * depth));
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t k = 0; k < depth; ++k)
+        straight[i * depth + k] = a.data[i * a.row + k * a.column];
+    }
+    MultiplyAlongColumns(straight.data(), depth, rows, depth, b.data, b.column, columns, adds, c,
+                         c_row);
+    return;
+  }
+  // As many columns at a time as C's stay in the cache for; long rows are read faster. Sums of more
+  // than kDepth are made of such, whose rounding stays small.
+  constexpr int64_t kCachedFloats = 8192;
+  const int64_t wide = std::max<int64_t>(1, kCachedFloats / std::max<int64_t>(1, rows));
+  std::vector<float> sums(static_cast<size_t>(rows * std::min(wide, columns)));
+  for (int64_t j = 0; j < columns; j += wide) {
+    const int64_t n = std::min(wide, columns - j);
+    for (int64_t k = 0; k < depth; k += kDepth) {
+      const Matrix left = {a.data + k * a.column, a.row, a.column};
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      MultiplyAlongRows(left, rows, std::min(kDepth, depth - k), b.data + k * b.row + j, b.row, n,
+                        sums.data(), n);
+      AddRows(sums.data(), rows, n, adds || k > 0, c + j, c_row);
+    }
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace weir::gemm
 HWY_AFTER_NAMESPACE();
@@ -239,6 +430,7 @@ HWY_EXPORT(PanelWidth);
 HWY_EXPORT(BlockFloats);
 HWY_EXPORT(Pack);
 HWY_EXPORT(Multiply);
+HWY_EXPORT(MultiplyFewRows);
 
 int64_t PanelColumns() { return HWY_DYNAMIC_DISPATCH(PanelWidth)(); }
 int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth) {
@@ -251,6 +443,11 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed,
               bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish) {
   HWY_DYNAMIC_DISPATCH(Multiply)
   (a, rows, depth, packed, columns, adds, c, c_row, scratch, finish);
+}
+
+void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t columns,
+                     bool adds, float* c, int64_t c_row) {
+  HWY_DYNAMIC_DISPATCH(MultiplyFewRows)(a, rows, depth, b, columns, adds, c, c_row);
 }
 
 }  // namespace weir::gemm

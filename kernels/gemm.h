@@ -36,6 +36,10 @@ int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth);
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
               bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish = {});
 
+// The same of few rows with B as it lies, which is read once.
+void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t columns,
+                     bool adds, float* c, int64_t c_row);
+
 }  // namespace weir::gemm
 
 #endif  // WEIR_KERNELS_GEMM_H_

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "weir/core/dtype.h"
@@ -53,19 +54,22 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& args, 
 absl::Status AddMatMul(ThreadPool& pool, const MatMulArgs& args, const float* a, const float* b,
                        float* c);
 
-// Called for each block of a result when it is there, from any thread.
+// What becomes of the elements of a product of floats. `blocks` is called for each block of the
+// result when it is there, from any thread; products by our own loops do `tiles` instead, if it is
+// known, which comes to the same.
 using FinishBlock =
     absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
-
 inline constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
+struct ProductEnd {
+  std::optional<gemm::Finish> tiles = {};
+  FinishBlock blocks = kAsItIs;
+};
 
 // B of a product of floats in panels (gemm.h), and the product with it, which is added to what C
-// holds if `adds`; both with all threads. Elements become what `end` makes of them before `finish`
-// sees them.
+// holds if `adds`; both with all threads.
 absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& args, const float* b);
 absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& args, const float* a,
-                            const Tensor& panels, float* c, bool adds, const gemm::Finish& end,
-                            FinishBlock finish = kAsItIs);
+                            const Tensor& panels, float* c, bool adds, const ProductEnd& end);
 
 // Products of floats that are computed again and again with the same B, a weight, which is kept
 // packed (gemm.h) for the calls that follow. One for each node; thread-safe.
@@ -81,7 +85,7 @@ class PackedMatMul {
   // is not packed.
   absl::StatusOr<bool> Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& args,
                            const float* a, const Tensor& b, float* c, bool adds,
-                           const gemm::Finish& end, FinishBlock finish);
+                           const ProductEnd& end);
 
  private:
   struct Packed;

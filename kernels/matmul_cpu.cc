@@ -23,11 +23,11 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Float products of some sizes, and those that keep a weight, are packed and go to our own loops
-// (gemm.h). Others go to oneDNN, which is called with one thread on pieces that the pool's threads
-// take: oneDNN's own team of threads would stand beside ours, and both would be slow. 16-bit floats
-// are widened to float first, but for products of bfloat16 that the processor multiplies itself
-// (matmul_bfloat16.h).
+// Float products that keep a weight, and most others on AVX2, are packed and go to our own loops
+// (gemm.h). The rest goes to oneDNN, which is called with one thread on pieces that the pool's
+// threads take: oneDNN's own team of threads would stand beside ours, and both would be slow.
+// 16-bit floats are widened to float first, but for products of bfloat16 that the processor
+// multiplies itself (matmul_bfloat16.h).
 //
 // Other types, and products too small to be worth oneDNN's set-up, are computed here: four rows of
 // B at a time are added, scaled, to a row of C, so that the inner loop runs along memory whatever
@@ -270,39 +270,98 @@ bool IsSmall(const MatMulArgs& g) {
   return flops <= kSmallProduct && !g.transpose_b;
 }
 
-// Our own loops take these on AVX2: oneDNN 2.6 is as fast, but for sizes that are powers of two,
-// where its rows fall on the same places of the caches and it takes up to twice as long. With few
-// rows packing takes too long, and matrices beyond the caches are better cut oneDNN's way. On
-// AVX-512 oneDNN's product is some 4% faster with its packing, and as much slower where few rows of
-// B make a large result, as a batch makes the gradient of a weight.
+// On AVX2 our own loops take nearly all products: oneDNN 2.6 is as fast, but for sizes that are
+// powers of two, where its rows fall on the same places of the caches and it takes up to twice as
+// long, and for some tens of rows (1.4 times); and it writes the code of its kernels first, for 20
+// ms of a program's first step. On AVX-512 oneDNN's product is some 4% faster with its packing, and
+// as much slower where few rows of B make a large result, as a batch makes the gradient of a
+// weight.
+bool IsOnAvx2() { return gemm::PanelColumns() == 16; }
+constexpr int64_t kManyRows = 128, kMostElements = int64_t{4} << 20;
+
+// B as a whole, by all threads, before the product: where many rows take it.
 bool PacksFirst(const MatMulArgs& g) {
-  constexpr int64_t kFewestRows = 128, kLeastDepth = 32, kMostElements = int64_t{4} << 20;
-  constexpr int64_t kShallow = 48;
-  const int64_t width = gemm::PanelColumns();
-  return g.m >= kFewestRows && g.n >= width && g.k >= kLeastDepth && g.k <= kMostElements / g.n &&
-         (width == 16 || g.k <= kShallow);
+  constexpr int64_t kLeastDepth = 32, kShallow = 48;
+  return g.m >= kManyRows && g.n >= gemm::PanelColumns() && g.k >= kLeastDepth &&
+         g.k <= kMostElements / g.n && (IsOnAvx2() || g.k <= kShallow);
 }
 
-// Calls finish(first row, first column, rows, columns) for each block of the result, when it is
-// there. With beta = 1 a product that is not small is added to what is there.
-template <class F>
+// Of other products the threads take pieces. Many rows with matrices beyond the caches are better
+// cut oneDNN's way.
+bool IsOurs(const MatMulArgs& g) {
+  return IsOnAvx2() && (g.m < kManyRows || g.k <= kMostElements / g.n);
+}
+// With so few rows all the time goes into reading B.
+constexpr int64_t kFewRows = 5;
+
+// From one row, and one column, of a matrix to the next.
+gemm::Matrix AsMatrix(const float* data, int64_t stride, bool transposed) {
+  return {data, transposed ? 1 : stride, transposed ? stride : 1};
+}
+
+// B is brought into order a block at a time, as deep as products are cut anyway, and small enough
+// to stay in the second-level cache beside A; but of shallow ones it has many columns, since A is
+// brought into order for each block.
+absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a, const float* b,
+                             bool adds, const std::optional<gemm::Finish>& end, float* c) {
+  constexpr int64_t kDepth = 512, kFewestColumns = 64, kBlockFloats = 32 << 10;
+  const Strides strides = StridesOf(g);
+  const gemm::Matrix left = AsMatrix(p.Left(g, a), strides.a, g.transpose_a);
+  const gemm::Matrix right = AsMatrix(p.Right(g, b), strides.b, g.transpose_b);
+  const int64_t depth = std::min(g.k, kDepth);
+  const int64_t wide = std::min(
+      p.columns, std::max(kFewestColumns, kBlockFloats / depth / kFewestColumns * kFewestColumns));
+  const int64_t block_floats = gemm::Panels(wide) * gemm::PanelColumns() * depth;
+  WEIR_ASSIGN_OR_RETURN(
+      Tensor memory,
+      Tensor::Allocate(HostAllocator(), DT_FLOAT,
+                       Shape({block_floats + gemm::ScratchFloats(left, p.rows, depth)})));
+  float* const block = memory.data<float>();
+  float* const result = c + p.row * strides.c + p.column;
+  for (int64_t j = 0; j < p.columns; j += wide) {
+    const int64_t columns = std::min(wide, p.columns - j);
+    for (int64_t k = 0; k < g.k; k += depth) {
+      const int64_t deep = std::min(depth, g.k - k);
+      gemm::Pack({right.data + k * right.row, right.row, right.column}, deep, j, columns, block);
+      gemm::Finish finish = k + deep == g.k ? end.value_or(gemm::Finish()) : gemm::Finish();
+      if (finish.bias != nullptr) finish.bias += p.column + j;
+      gemm::Multiply({left.data + k * left.column, left.row, left.column}, p.rows, deep, block,
+                     columns, adds || k > 0, result + j, strides.c, block + block_floats, finish);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// With beta = 1 a product that is not small is added to what is there.
 absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
-                         float* c, F&& finish, float beta = 0) {
+                         float* c, const ProductEnd& end, float beta = 0) {
   if (IsSmall(g)) {
     PlainMatMul<float>(pool, g, a, b, c);
-    finish(0, 0, g.m, g.n);
+    end.blocks(0, 0, g.m, g.n);
     return absl::OkStatus();
   }
   if (PacksFirst(g)) {
     WEIR_ASSIGN_OR_RETURN(const Tensor panels, PackB(pool, g, b));
-    return MultiplyPacked(pool, g, a, panels, c, beta != 0, {}, finish);
+    return MultiplyPacked(pool, g, a, panels, c, beta != 0, end);
   }
   const Strides strides = StridesOf(g);
   return ForEachPiece(pool, g, [&](const Piece& p) {
-    const dnnl_status_t status =
-        Sgemm(g, p.Left(g, a), strides.a, p.Right(g, b), strides.b, c + p.row * g.n + p.column,
-              strides.c, p.rows, p.columns, beta);
-    finish(p.row, p.column, p.rows, p.columns);
+    float* const result = c + p.row * g.n + p.column;
+    if (IsOurs(g) && p.rows >= kFewRows) {
+      WEIR_RETURN_IF_ERROR(MultiplyPacking(g, p, a, b, beta != 0, end.tiles, c));
+      if (!end.tiles) end.blocks(p.row, p.column, p.rows, p.columns);
+      return absl::OkStatus();
+    }
+    if (IsOurs(g)) {
+      gemm::MultiplyFewRows(AsMatrix(p.Left(g, a), strides.a, g.transpose_a), p.rows, g.k,
+                            AsMatrix(p.Right(g, b), strides.b, g.transpose_b), p.columns, beta != 0,
+                            result, g.n);
+      end.blocks(p.row, p.column, p.rows, p.columns);
+      return absl::OkStatus();
+    }
+    const dnnl_status_t status = Sgemm(g, p.Left(g, a), strides.a, p.Right(g, b), strides.b, result,
+                                       strides.c, p.rows, p.columns, beta);
+    end.blocks(p.row, p.column, p.rows, p.columns);
     return DnnlStatus(status, "multiply matrices");
   });
 }
@@ -345,7 +404,7 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
                         Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({g.m * g.n})));
   float* const product = wide_c.data<float>();
   WEIR_RETURN_IF_ERROR(
-      FloatMatMul(pool, g, wide_a.data<float>(), wide_b.data<float>(), product, kAsItIs));
+      FloatMatMul(pool, g, wide_a.data<float>(), wide_b.data<float>(), product, {}));
   pool.ParallelFor(g.m * g.n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) c[i] = T(product[i]);
   });
@@ -374,7 +433,7 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, con
     if (g.k == 0) {
       std::fill_n(z, g.m * g.n, T(0.0f));
     } else if constexpr (std::is_same_v<T, float>) {
-      status = FloatMatMul(pool, g, x, y, z, kAsItIs);
+      status = FloatMatMul(pool, g, x, y, z, {});
     } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
       status = NarrowMatMul(pool, g, x, y, z);
     } else {
@@ -389,7 +448,7 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, con
 absl::Status AddMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
                        float* c) {
   if (g.m == 0 || g.n == 0 || g.k == 0) return absl::OkStatus();
-  if (!IsSmall(g)) return FloatMatMul(pool, g, a, b, c, kAsItIs, /*beta=*/1);
+  if (!IsSmall(g)) return FloatMatMul(pool, g, a, b, c, {}, /*beta=*/1);
   std::vector<float> product(static_cast<size_t>(g.m * g.n));
   PlainMatMul(pool, g, a, b, product.data());
   for (size_t i = 0; i < product.size(); ++i) c[i] += product[i];
@@ -411,7 +470,7 @@ struct MatMulKernel {
     if (packed != nullptr && args.m * args.n * args.k > 0 && !IsSmall(args)) {
       WEIR_ASSIGN_OR_RETURN(const bool done,
                             packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b,
-                                        out->data<float>(), /*adds=*/false, {}, kAsItIs));
+                                        out->data<float>(), /*adds=*/false, {}));
       if (done) return absl::OkStatus();
     }
     return RunMatMul(c.pool(), type, args, a.raw(), b.raw(), out->raw());
@@ -453,16 +512,15 @@ struct FusedMatMulKernel {
       finish(0, 0, args.m, args.n);
       return absl::OkStatus();
     }
+    ProductEnd end = {.blocks = finish};
+    if (operands.addend == nullptr) end.tiles = epilogue.AsFinish(operands);
     if (packed != nullptr && !IsSmall(args)) {
-      const std::optional<gemm::Finish> end =
-          operands.addend == nullptr ? epilogue.AsFinish(operands) : std::nullopt;
       WEIR_ASSIGN_OR_RETURN(
-          const bool done,
-          packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b, result, accumulates,
-                      end.value_or(gemm::Finish()), end ? FinishBlock(kAsItIs) : finish));
+          const bool done, packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b, result,
+                                       accumulates, end));
       if (done) return absl::OkStatus();
     }
-    return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, finish,
+    return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, end,
                        accumulates ? 1.f : 0.f);
   }
 };

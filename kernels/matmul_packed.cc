@@ -55,8 +55,7 @@ absl::StatusOr<Tensor> PackB(ThreadPool& pool, const MatMulArgs& g, const float*
 }
 
 absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* a,
-                            const Tensor& panels, float* c, bool adds, const gemm::Finish& end,
-                            FinishBlock finish) {
+                            const Tensor& panels, float* c, bool adds, const ProductEnd& end) {
   // Small pieces cost little, since B is packed already, and a thread that comes late finds some.
   // But each brings its rows of A into order, unless they are taken as they lie: then pieces are of
   // rows first.
@@ -82,12 +81,12 @@ absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* 
     const int64_t row = g.m * r / rows, height = g.m * (r + 1) / rows - row;
     const int64_t panel = num_panels * p / columns, column = panel * width;
     const int64_t wide = std::min(g.n, num_panels * (p + 1) / columns * width) - column;
-    gemm::Finish block = end;
-    if (end.bias != nullptr) block.bias += column;
+    gemm::Finish tiles = end.tiles.value_or(gemm::Finish());
+    if (tiles.bias != nullptr) tiles.bias += column;
     gemm::Multiply({left.data + row * left.row, left.row, left.column}, height, g.k,
                    panels.data<float>() + panel * g.k * width, wide, adds, c + row * g.n + column,
-                   g.n, scratch.data<float>() + piece * scratch_floats, block);
-    finish(row, column, height, wide);
+                   g.n, scratch.data<float>() + piece * scratch_floats, tiles);
+    if (!end.tiles) end.blocks(row, column, height, wide);
   });
   return absl::OkStatus();
 }
@@ -148,7 +147,7 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::PackOnce(ThreadPool& p
 
 absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const MatMulArgs& g,
                                        const float* a, const Tensor& b, float* c, bool adds,
-                                       const gemm::Finish& end, FinishBlock finish) {
+                                       const ProductEnd& end) {
   if (!b.buffer() || b.buffer()->transient()) return false;
   const bool lasts = weight_ == Weight::kLasting;
   if (g.n < gemm::PanelColumns() || PackedBytes(g) > kMostBytes) return false;
@@ -171,7 +170,7 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
   }
   if (packed == nullptr) packed = PackOnce(pool, step_id, g, b);
   if (!packed->panels.initialized()) return false;
-  WEIR_RETURN_IF_ERROR(MultiplyPacked(pool, g, a, packed->panels, c, adds, end, finish));
+  WEIR_RETURN_IF_ERROR(MultiplyPacked(pool, g, a, packed->panels, c, adds, end));
   return true;
 }
 

@@ -34,6 +34,10 @@
 // trains, and what it makes of a weight serves it once. Nor are variables that a function is given:
 // another call may give others, and the caller may train.
 //
+// Large values that are spread out of small ones, as zeros are for the slots of an optimizer, and
+// needed for assignments alone, are not folded: the variable will have them, and the plan would
+// have them once more for as long as there is a session.
+//
 // Nothing is folded that may stand in a branch not taken, has state, or waits for a control edge.
 // An error of a kernel during folding is not reported here: the node stays, and reports it when
 // (and only if) it runs. So does a shape rule that refuses: the kernel's own check speaks.
@@ -42,6 +46,8 @@ namespace weir {
 namespace {
 
 constexpr size_t kMaxFoldedBytes = size_t{10} << 20;
+// Of values that are spread out, and how many times as many as were there before.
+constexpr size_t kLargeBytes = size_t{64} << 10, kSpread = 16;
 // What it takes the host to start a kernel on a stream, however long it runs there.
 constexpr double kLaunchNs = 5e3;
 
@@ -104,6 +110,7 @@ class Specializer {
     }
     step_.pool = &env.pool;
     step_.resources = &env.resources;
+    FindAssigned();
   }
 
   absl::Status Run() {
@@ -414,17 +421,35 @@ class Specializer {
            });
   }
 
+  // Which values end in assignments and nowhere else.
+  void FindAssigned() {
+    std::vector<bool> elsewhere(plan_.nodes.size(), false);
+    const auto use = [&](const PlanValue& v) {
+      if (v.node >= 0) elsewhere[v.node] = true;
+    };
+    for (const PlanValue& v : plan_.fetches) use(v);
+    for (const PlanGraph::Carry& c : plan_.carries) use(c.next);
+    for (size_t i = plan_.nodes.size(); i-- > 0;) {
+      const PlanNode& n = plan_.nodes[i];
+      const bool assigns = n.def != nullptr && !n.def->writes.empty();
+      if (!assigns && (elsewhere[i] || n.node->op().stateful())) absl::c_for_each(n.inputs, use);
+    }
+    elsewhere.flip();
+    assigned_ = std::move(elsewhere);
+  }
+
   // What calls functions is left to the step: to fold it would be to plan inside of a plan.
   bool Foldable(const PlanNode& n) const {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     if (CallsFunctions(*n.node)) return false;
-    size_t bytes = 0;
+    size_t bytes = 0, given = 0;
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
       if (!producer.is_constant(v.output) || producer.constants[v.output].dtype() == DT_RESOURCE)
         return false;
+      given += producer.constants[v.output].num_bytes();
     }
     for (int i = 0; i < n.node->num_outputs(); ++i) {
       const DataType type = n.node->output_type(i);
@@ -433,7 +458,8 @@ class Specializer {
       if (count < 0) return false;
       bytes += static_cast<size_t>(count) * ElementSize(type);
     }
-    return bytes <= kMaxFoldedBytes;
+    const bool is_spread = bytes > kLargeBytes && bytes / kSpread > given;
+    return bytes <= kMaxFoldedBytes && !(is_spread && assigned_[IndexOf(n)]);
   }
 
   // The kernel that computes the node on the CPU; none if there is no such kernel, or it waits.
@@ -480,6 +506,7 @@ class Specializer {
   const bool trusts_graph_;
   PlanValues values_;
   const bool fold_;
+  std::vector<bool> assigned_;  // by node: FindAssigned
   StepInfo step_;
   absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
   // Of variables of raised loops that do not keep the shape they enter with, by node.

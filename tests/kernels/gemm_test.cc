@@ -144,18 +144,37 @@ TEST(Gemm, WritesItsColumnsAlone) {
 }
 
 // Whatever way a size takes, with threads.
+void ExpectProducts(const std::vector<MatMulArgs>& sizes) {
+  ForEachProduct(sizes, [](const Product& p) {
+    for (const int threads : {1, 3}) {
+      ThreadPool pool(threads);
+      std::vector<float> c = p.c, sum = p.c;
+      ASSERT_TRUE(RunMatMul(pool, DT_FLOAT, p.g, p.a.data(), p.b.data(), c.data()).ok());
+      p.Expect(c, nullptr);
+      ASSERT_TRUE(AddMatMul(pool, p.g, p.a.data(), p.b.data(), sum.data()).ok());
+      p.Expect(sum, &p.c);
+    }
+  });
+}
+
 TEST(MatMul, OfMiddleSizes) {
-  ForEachProduct(
-      {Sizes(128, 32, 16), Sizes(131, 65, 200), Sizes(300, 128, 67), Sizes(257, 33, 1000),
-       Sizes(512, 300, 128), Sizes(20, 300, 500)},
-      [](const Product& p) {
-        for (const int threads : {1, 3}) {
-          ThreadPool pool(threads);
-          std::vector<float> c = p.c;
-          ASSERT_TRUE(RunMatMul(pool, DT_FLOAT, p.g, p.a.data(), p.b.data(), c.data()).ok());
-          p.Expect(c, nullptr);
-        }
-      });
+  ExpectProducts({Sizes(128, 32, 16), Sizes(131, 65, 200), Sizes(300, 128, 67),
+                  Sizes(257, 33, 1000), Sizes(512, 300, 128), Sizes(20, 300, 500)});
+}
+
+// B is taken as it lies.
+TEST(MatMul, OfFewRows) {
+  for (int64_t rows = 1; rows < 9; ++rows) {
+    ExpectProducts({Sizes(rows, 700, 600), Sizes(rows, 1, 40000), Sizes(rows, 40000, 1),
+                    Sizes(rows, 1037, 129), Sizes(rows, 5, 9001), Sizes(rows, 9003, 7)});
+  }
+}
+
+// B is brought into order a block at a time: edges of blocks, of panels and of vectors.
+TEST(MatMul, OfSomeRows) {
+  ExpectProducts({Sizes(9, 1100, 70), Sizes(33, 513, 520), Sizes(127, 40, 90), Sizes(100, 31, 1500),
+                  Sizes(1000, 20, 30), Sizes(64, 2000, 10), Sizes(700, 64, 3), Sizes(129, 700, 12),
+                  Sizes(40, 9, 4000), Sizes(12, 3000, 24)});
 }
 
 // By instructions for them where the processor has any: as many pieces as a thread pool wants, and

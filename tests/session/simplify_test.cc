@@ -205,5 +205,30 @@ TEST_F(Simplify, AnUnknownNameIsAnError) {
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("no_opps"));
 }
 
+// Zeros for a variable are made in the step, in memory that becomes the variable's: as a constant
+// they would stay. What is needed besides, or small, is a constant.
+TEST_F(Simplify, LargeInitialValuesAreNoConstants) {
+  const Shape large({300, 300}), small({3, 3});
+  const auto halves = [&](const Shape& shape, const char* name) {
+    return Fill(shape, Const(g_, 0.5f), name);
+  };
+  const Variable v = MakeVariable(halves(large, "v_value") * 2.f, {.name = "v"}),
+                 w = MakeVariable(halves(small, "w_value"), {.name = "w"});
+  const Output both = halves(large, "both");
+  const Variable u = MakeVariable(both, {.name = "u"});
+  Session session = *Session::Create(g_);
+  std::vector<NodeTrace> trace;
+  ASSERT_TRUE(session.Run({}, {both}, {GlobalVariablesInitializer(g_)}, {.trace = &trace}).ok());
+  std::set<std::string> names;
+  for (const NodeTrace& node : trace) names.insert(node.node);
+  EXPECT_THAT(names, Contains("v_value"));
+  EXPECT_THAT(names, Not(Contains("w_value")));
+  EXPECT_THAT(names, Not(Contains("both")));
+  const auto values = session.Run({v.value(), u.value()});
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ((*values)[0].data<float>()[89999], 1.f);
+  EXPECT_EQ((*values)[1].data<float>()[89999], 0.5f);
+}
+
 }  // namespace
 }  // namespace weir
