@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -139,10 +140,10 @@ absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
   }
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
   if (file->size() > 0 && file->size() <= kMostBytesAtOnce) {
-    std::string bytes(static_cast<size_t>(file->size()), '\0');
-    WEIR_ASSIGN_OR_RETURN(const size_t got, file->ReadSome(0, bytes.size(), bytes.data()));
-    bytes.resize(got);
-    return named(ImportGraph(graph, bytes, options));
+    const auto size = static_cast<size_t>(file->size());
+    const auto bytes = std::make_unique_for_overwrite<char[]>(size);
+    WEIR_ASSIGN_OR_RETURN(const size_t got, file->ReadSome(0, size, bytes.get()));
+    return named(ImportGraph(graph, {bytes.get(), got}, options));
   }
   WEIR_RETURN_IF_ERROR(ReadBinary(*file, &def));
   return named(ImportAndClear(graph, &def, options));

@@ -186,9 +186,15 @@ class ProductFusion : public Fusion {
       folded_bias.data<float>()[c] =
           static_cast<float>(params[1][c] + (shift - params[2][c]) * factor[c]);
     }
-    for (int64_t i = 0; i < filter->num_elements(); ++i) {
-      folded.data<float>()[i] = static_cast<float>(filter->data<float>()[i] * factor[i % channels]);
-    }
+    const float* const from = filter->data<float>();
+    float* const to = folded.data<float>();
+    const int64_t rows = channels == 0 ? 0 : filter->num_elements() / channels;
+    env_.pool.ParallelFor(rows, static_cast<double>(channels), [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin * channels; at < end * channels; at += channels) {
+        for (int64_t c = 0; c < channels; ++c)
+          to[at + c] = static_cast<float>(from[at + c] * factor[static_cast<size_t>(c)]);
+      }
+    });
     chain->filter.computed = folded;
     chain->bias = Argument{{}, folded_bias};
     return true;
