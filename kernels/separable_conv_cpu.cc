@@ -379,25 +379,10 @@ class SeparableConv {
   bool lasting_[6] = {};  // by input
 };
 
-// From the filters' sizes, each element of which is multiplied with all pixels.
-double Cost(const KernelInit& init) {
-  constexpr double kNsPerFlop = 0.006;
-  const size_t last = init.attr<int64_t>("num_expand") == 1 ? 5 : 3;
-  double filters = 0;
-  for (size_t i = 1; i <= last && i < init.input_shapes.size(); i += 2) {
-    const Shape& f = init.input_shapes[i];
-    if (f.IsFullyDefined()) filters += static_cast<double>(f.num_elements());
-  }
-  const Shape& x = init.input_shapes[0];
-  const bool known = x.IsFullyDefined() && x.rank() == 4 && filters > 0;
-  return known ? 2 * static_cast<double>(x.dim(0) * x.dim(1) * x.dim(2)) * filters * kNsPerFlop
-               : 1e6;
-}
-
 }  // namespace
 
 void AddSeparableConvCpu(KernelRegistry* r) {
-  r->Add("_FusedDepthwiseSeparableConv2D", kCpu, DT_FLOAT, SeparableConv::Make).Cost(Cost);
+  r->Add("_FusedDepthwiseSeparableConv2D", kCpu, DT_FLOAT, SeparableConv::Make);
 }
 
 }  // namespace weir

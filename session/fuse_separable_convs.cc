@@ -116,7 +116,10 @@ class SeparableFusion : public Fusion {
     take(middle);
     take(project);
     if (end->adds) inputs.push_back(project.inputs[3]);
-    Replace(last, *MakeNode(middle, project, expanded, *filtered, *end), inputs, nodes);
+    double cost_ns = 0;
+    for (const int node : nodes) cost_ns += plan_.nodes[node].cost_ns;
+    if (Replace(last, *MakeNode(middle, project, expanded, *filtered, *end), inputs, nodes))
+      plan_.nodes[last].cost_ns = cost_ns;
   }
 
   const Node* MakeNode(const PlanNode& middle, const PlanNode& project,

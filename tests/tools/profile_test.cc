@@ -105,6 +105,20 @@ TEST(NodeCost, ConvolutionsCountWhatTheFilterHasForAChannel) {
   EXPECT_EQ(CostOf(depthwise, nullptr).flops, 2 * (2 * 8 * 8 * 12) * (3 * 3));
 }
 
+// 8x8 images of 4 channels, widened to 24, filtered with stride 2 and narrowed to 6.
+TEST(NodeCost, SeparableConvolutionsCountEachOfTheirProducts) {
+  const auto x = Floats({2, 8, 8, 4}, 0), expand = Floats({1, 1, 4, 24}, 1), wide = Floats({24}, 2),
+             filter = Floats({3, 3, 24, 1}, 3), narrow = Floats({1, 1, 24, 6}, 4),
+             bias = Floats({6}, 5), y = Floats({2, 4, 4, 6}, 6);
+  const char* const op = "_FusedDepthwiseSeparableConv2D";
+  const double filtered = 2. * (2 * 4 * 4) * (24 * 9 + 24 * 6);
+  EXPECT_EQ(CostOf(Ran(op, {x, expand, wide, filter, wide, narrow, bias, y}, {y}), nullptr).flops,
+            filtered + 2. * (2 * 8 * 8) * (4 * 24));
+  EXPECT_EQ(CostOf(Ran(op, {Floats({2, 8, 8, 24}, 0), filter, wide, narrow, bias, y}, {y}), nullptr)
+                .flops,
+            filtered);
+}
+
 TEST(NodeCost, EinsumAndPoolsLookAtAttributes) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {2, 3, 4}, "x");
@@ -175,7 +189,8 @@ TEST(NodeCost, UpdatesGuessTheSizeOfTheVariable) {
 
 TEST(NodeCost, ShapesThatDoNotFitCountNothing) {
   for (const char* op : {"MatMul", "Conv2D", "Conv2DBackpropFilter", "DepthwiseConv2dNative",
-                         "Einsum", "Softmax", "AddN", "Mul", "MaxPool", "Assign", "Transpose"}) {
+                         "_FusedDepthwiseSeparableConv2D", "Einsum", "Softmax", "AddN", "Mul",
+                         "MaxPool", "Assign", "Transpose"}) {
     for (const Shape& shape : {Shape(), Shape({0}), Shape({0, 0}), Shape::UnknownRank()}) {
       const NodeTrace run =
           Ran(op, {Floats(shape, 0), Floats(shape, 1)}, {Floats(shape, 2), Floats(shape, 3)});
