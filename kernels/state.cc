@@ -100,18 +100,13 @@ absl::Status VariableShapeKernel(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// The value goes into the variable's own memory if it fits there and nobody reads it; else the
-// value's memory becomes the variable's if nobody but this step holds it; else it is copied.
+// The value's memory becomes the variable's if nobody but this step holds it; else the value is
+// copied, into the variable's own memory if it fits there and nobody reads it.
 absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value) {
-  const Tensor& old = v.value();
-  const bool fits =
-      old.OwnsBufferAlone() && old.num_elements() == value.num_elements() && IsPlain(value.dtype());
-  if (!fits && (value.OwnsBufferAlone() || !IsPlain(value.dtype()))) {
-    WEIR_ASSIGN_OR_RETURN(Tensor own, c.Own(value));
-    v.Set(std::move(own));
-    return absl::OkStatus();
-  }
-  return v.Assign(value, c.device());
+  if (!value.OwnsBufferAlone() && IsPlain(value.dtype())) return v.Assign(value, c.device());
+  WEIR_ASSIGN_OR_RETURN(Tensor own, c.Own(value));
+  v.Set(std::move(own));
+  return absl::OkStatus();
 }
 
 struct AssignConfig {

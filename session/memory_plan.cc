@@ -21,8 +21,8 @@
 // before the new value's node, by their order in one task or by the order of tasks. The latter is
 // looked up in a bit matrix of which task comes after which. Values that leave the step (fetched
 // ones and what they share memory with) get memory of their own; so do values of unknown size,
-// strings and handles. Values kept by a variable or a queue are copied by the kernel that keeps
-// them.
+// strings and handles, and large ones that are assigned to a variable, which takes over their
+// memory. Others that a variable or a queue keeps are copied by the kernel that keeps them.
 //
 // Loops run the same stretch of the order many times. What comes from outside and is used inside is
 // needed until the loop ends. What goes round must outlast the end of an iteration: it gets a block
@@ -39,6 +39,7 @@ namespace weir {
 namespace {
 
 constexpr size_t kMostCopied = 65536;  // bytes of a value that a Merge copies in every iteration
+constexpr size_t kLargeValue = 65536;  // that is assigned
 
 class MemoryPlanner {
  public:
@@ -125,7 +126,19 @@ class MemoryPlanner {
     for (const int32_t s : plan_.fetch_slots) {
       if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
     }
+    for (const int i : s_.order) LetGo(graph_.nodes[i]);
     if (num_groups_ > 0) JoinUses();
+  }
+
+  // What a node assigns, if it is large.
+  void LetGo(const PlanNode& n) {
+    if (n.loop >= 0 || n.inputs.size() != 2 || (!n.Is("Assign") && !n.Is("AssignVariableOp")))
+      return;
+    const PlanValue& v = n.inputs[1];
+    const PlanNode& maker = graph_.nodes[v.node];
+    const int c = class_of_[slot(v.node, v.output)];
+    if (c >= 0 && CanPlace(maker, v.output) && Bytes(maker, v.output) >= kLargeValue)
+      classes_[c].escapes = true;
   }
 
   static void Use(Class& cls, int task, int position) {

@@ -205,8 +205,8 @@ TEST_F(Simplify, AnUnknownNameIsAnError) {
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("no_opps"));
 }
 
-// Zeros for a variable are made in the step, in memory that becomes the variable's: as a constant
-// they would stay. What is needed besides, or small, is a constant.
+// The initial values of large variables are made in the step, in memory that becomes the
+// variable's: as constants they would stay. What is needed besides, or small, is a constant.
 TEST_F(Simplify, LargeInitialValuesAreNoConstants) {
   const Shape large({300, 300}), small({3, 3});
   const auto halves = [&](const Shape& shape, const char* name) {
@@ -224,8 +224,13 @@ TEST_F(Simplify, LargeInitialValuesAreNoConstants) {
   EXPECT_THAT(names, Contains("v_value"));
   EXPECT_THAT(names, Not(Contains("w_value")));
   EXPECT_THAT(names, Not(Contains("both")));
+  const void* made = nullptr;
+  for (const NodeTrace& node : trace) {
+    if (node.op == "Mul" || node.op == "_FusedElementwise") made = node.outputs[0].data;
+  }
   const auto values = session.Run({v.value(), u.value()});
   ASSERT_TRUE(values.ok());
+  EXPECT_EQ((*values)[0].raw(), made) << "copied";
   EXPECT_EQ((*values)[0].data<float>()[89999], 1.f);
   EXPECT_EQ((*values)[1].data<float>()[89999], 0.5f);
 }
