@@ -54,6 +54,30 @@ int64_t BlockFloats(const Matrix& a, int64_t rows, int64_t depth) {
   return std::min(rows, kRows) * (std::min(depth, kDepth) + kGap);
 }
 
+// The first n elements, at least one, beside zeros. Memory beyond them is not touched: where the
+// target has no loads and stores under a mask, they go through a buffer.
+#if HWY_TARGET == HWY_AVX2 || !HWY_MEM_OPS_MIGHT_FAULT
+HWY_INLINE Floats LoadSome(const float* from, int64_t n) {
+  const FloatTag d;
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, from);
+}
+HWY_INLINE void StoreSome(Floats v, float* to, int64_t n) {
+  const FloatTag d;
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, to);
+}
+#else
+HWY_INLINE Floats LoadSome(const float* from, int64_t n) {
+  HWY_ALIGN float some[hn::MaxLanes(FloatTag())] = {};
+  std::copy_n(from, std::min(n, FloatLanes()), some);
+  return hn::Load(FloatTag(), some);
+}
+HWY_INLINE void StoreSome(Floats v, float* to, int64_t n) {
+  HWY_ALIGN float some[hn::MaxLanes(FloatTag())];
+  hn::Store(v, FloatTag(), some);
+  std::copy_n(some, std::min(n, FloatLanes()), to);
+}
+#endif
+
 // Copies whole blocks of 4 rows of the panel from a matrix with rows along memory; returns how many
 // rows that were.
 #if HWY_TARGET == HWY_SCALAR
@@ -111,12 +135,10 @@ void CopyRows(const float* from, int64_t stride, int64_t rows, int64_t panels, f
 // The last panel of such a matrix, of n columns, filled up with zeros.
 void CopyRowEnds(const float* from, int64_t stride, int64_t rows, int64_t n, float* to) {
   const FloatTag d;
-  const int64_t lanes = FloatLanes(), right = std::max<int64_t>(0, n - lanes);
-  const auto left = hn::FirstN(d, static_cast<size_t>(n)),
-             rest = hn::FirstN(d, static_cast<size_t>(right));
+  const int64_t lanes = FloatLanes();
   for (int64_t i = 0; i < rows; ++i, from += stride, to += 2 * lanes) {
-    hn::StoreU(hn::MaskedLoad(left, d, from), d, to);
-    hn::StoreU(right == 0 ? hn::Zero(d) : hn::MaskedLoad(rest, d, from + lanes), d, to + lanes);
+    hn::StoreU(LoadSome(from, n), d, to);
+    hn::StoreU(n <= lanes ? hn::Zero(d) : LoadSome(from + lanes, n - lanes), d, to + lanes);
   }
 }
 
@@ -176,15 +198,14 @@ HWY_INLINE void StoreColumns(const float* tile, int64_t rows, int64_t n, const T
   const FloatTag d;
   const Floats low = hn::Set(d, end.low), high = hn::Set(d, end.high);
   for (int64_t first = 0; first < n; first += FloatLanes()) {
-    const auto inside = hn::FirstN(d, static_cast<size_t>(n - first));
-    const Floats bias =
-        end.bias == nullptr ? hn::Zero(d) : hn::MaskedLoad(inside, d, end.bias + first);
+    const int64_t some = n - first;
+    const Floats bias = end.bias == nullptr ? hn::Zero(d) : LoadSome(end.bias + first, some);
     for (int64_t r = 0; r < rows; ++r) {
       float* const to = c + r * c_row + first;
       Floats y = hn::LoadU(d, tile + r * 2 * FloatLanes() + first);
-      if (end.adds) y = hn::Add(y, hn::MaskedLoad(inside, d, to));
+      if (end.adds) y = hn::Add(y, LoadSome(to, some));
       if (end.bias != nullptr) y = Clamp(hn::Add(y, bias), low, high);
-      hn::BlendedStore(y, inside, d, to);
+      StoreSome(y, to, some);
     }
   }
 }
@@ -280,13 +301,11 @@ HWY_INLINE void AddScaledRows(const Matrix& a, const float* a_data, const float*
     for (int r = 0; r < kRows; ++r) hn::StoreU(y[r], d, c + r * c_row + j);
   }
   if (j == n) return;
-  const auto inside = hn::FirstN(d, static_cast<size_t>(n - j));
   for (int r = 0; r < kRows; ++r) {
     float* const to = c + r * c_row + j;
-    Floats y = hn::MaskedLoad(inside, d, to);
-    for (int k = 0; k < kDepth; ++k)
-      y = hn::MulAdd(x[r][k], hn::MaskedLoad(inside, d, b + k * b_row + j), y);
-    hn::BlendedStore(y, inside, d, to);
+    Floats y = LoadSome(to, n - j);
+    for (int k = 0; k < kDepth; ++k) y = hn::MulAdd(x[r][k], LoadSome(b + k * b_row + j, n - j), y);
+    StoreSome(y, to, n - j);
   }
 }
 
@@ -310,21 +329,21 @@ void MultiplyAlongRows(const Matrix& a, int64_t rows, int64_t depth, const float
 }
 
 // Sums[kRows][kColumns] of what is at k of rows of A and columns of B: of a whole vector, or of
-// those that are `inside`.
+// `some` elements, fewer.
 template <int kRows, int kColumns, bool kWhole>
 HWY_INLINE void AddProducts(const float* a, int64_t a_row, const float* b, int64_t b_column,
-                            hn::Mask<FloatTag> inside, Floats (&sums)[kRows][kColumns]) {
+                            int64_t some, Floats (&sums)[kRows][kColumns]) {
   const FloatTag d;
   Floats x[kRows];
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) {
     const float* const from = a + r * a_row;
-    x[r] = kWhole ? hn::LoadU(d, from) : hn::MaskedLoad(inside, d, from);
+    x[r] = kWhole ? hn::LoadU(d, from) : LoadSome(from, some);
   }
 #pragma GCC unroll 8
   for (int j = 0; j < kColumns; ++j) {
     const float* const from = b + j * b_column;
-    const Floats y = kWhole ? hn::LoadU(d, from) : hn::MaskedLoad(inside, d, from);
+    const Floats y = kWhole ? hn::LoadU(d, from) : LoadSome(from, some);
 #pragma GCC unroll 2
     for (int r = 0; r < kRows; ++r) sums[r][j] = hn::MulAdd(x[r], y, sums[r][j]);
   }
@@ -341,11 +360,11 @@ HWY_INLINE void SumAlongColumns(const float* a, int64_t a_row, const float* b, i
 #pragma GCC unroll 8
     for (int j = 0; j < kColumns; ++j) sums[r][j] = hn::Zero(d);
   }
-  const auto inside = hn::FirstN(d, static_cast<size_t>(depth % FloatLanes()));
   int64_t k = 0;
   for (; k + FloatLanes() <= depth; k += FloatLanes())
-    AddProducts<kRows, kColumns, true>(a + k, a_row, b + k, b_column, inside, sums);
-  if (k < depth) AddProducts<kRows, kColumns, false>(a + k, a_row, b + k, b_column, inside, sums);
+    AddProducts<kRows, kColumns, true>(a + k, a_row, b + k, b_column, depth - k, sums);
+  if (k < depth)
+    AddProducts<kRows, kColumns, false>(a + k, a_row, b + k, b_column, depth - k, sums);
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8

@@ -53,7 +53,7 @@ struct Problem {
   }
   // Of a product, by each thread.
   int64_t ScratchFloats() const {
-    const int64_t rows = depthwise.in_pixels();
+    const int64_t rows = depthwise.batch * std::max(depthwise.in_pixels(), depthwise.out_pixels());
     return std::max(gemm::ScratchFloats({nullptr, in_channels, 1}, rows, in_channels),
                     gemm::ScratchFloats({nullptr, channels(), 1}, rows, channels()));
   }
@@ -197,15 +197,21 @@ absl::Status RunByRows(KernelContext& ctx, const Problem& p, int64_t pieces) {
   return absl::OkStatus();
 }
 
-// Channels cut at panels' boundaries: the first of piece i.
+// Channels in pieces of whole panels, the last one with what is beyond: none has fewer than a
+// panel.
+int64_t Pieces(int64_t channels, int64_t most) {
+  return std::clamp<int64_t>(channels / gemm::PanelColumns(), 1, most);
+}
+// The first of piece i.
 int64_t Cut(int64_t channels, int64_t pieces, int64_t i) {
-  return std::min(channels, gemm::Panels(channels) * i / pieces * gemm::PanelColumns());
+  const int64_t width = gemm::PanelColumns();
+  return i == pieces ? channels : channels / width * i / pieces * width;
 }
 
 absl::Status RunByChannels(KernelContext& ctx, const Problem& p, int64_t most_pieces) {
   const ConvShape& s = p.depthwise;
-  const int64_t pieces = std::min(most_pieces, gemm::Panels(p.channels()));
-  const int64_t out_pieces = std::min(most_pieces, gemm::Panels(p.out_channels));
+  const int64_t pieces = Pieces(p.channels(), most_pieces);
+  const int64_t out_pieces = Pieces(p.out_channels, most_pieces);
   int64_t ring_floats = 0;
   for (int64_t i = 0; i < pieces; ++i) {
     const Bands bands(p, Cut(p.channels(), pieces, i), Cut(p.channels(), pieces, i + 1));

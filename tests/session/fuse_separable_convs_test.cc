@@ -124,6 +124,12 @@ TEST_F(FuseSeparableConvs, SmallImagesWithManyChannels) {
   EXPECT_THAT(OpsFor(Block(y, 200)), ElementsAre(Pair(kSeparable, 2)));
 }
 
+// Channels that threads cannot share evenly.
+TEST_F(FuseSeparableConvs, FewChannelsToManyOfSmallImages) {
+  const Output y = Pointwise(Relu(Depthwise(Image({1, 5, 5, 33}))), 3000);
+  EXPECT_THAT(OpsFor(y), ElementsAre(Pair(kSeparable, 1)));
+}
+
 TEST_F(FuseSeparableConvs, BatchNormsAreTakenUpBefore) {
   const auto normalised = [&](const Output& x) {
     const Shape channels({x.shape().dim(3)});
