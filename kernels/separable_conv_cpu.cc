@@ -8,6 +8,7 @@
 #include "weir/kernels/depthwise.h"
 #include "weir/kernels/gemm.h"
 #include "weir/kernels/kept_weight.h"
+#include "weir/kernels/matmul.h"
 #include "weir/kernels/registry.h"
 
 // Depthwise separable convolutions: each channel under a filter of its own, then all of them by 1x1
@@ -308,17 +309,10 @@ class SeparableConv {
 
   absl::StatusOr<Tensor> Packed(KernelContext& ctx, int input, KeptWeight& kept) const {
     const Tensor& filter = ctx.input(input);
-    const int64_t in = filter.dim(2), out = filter.dim(3), width = gemm::PanelColumns();
-    const bool keeps = lasting_[input] && kept.CanKeep(filter);
-    const auto pack = [&]() -> absl::StatusOr<Tensor> {
-      const Shape shape({gemm::Panels(out), in, width});
-      WEIR_ASSIGN_OR_RETURN(Tensor packed, keeps
-                                               ? Tensor::Allocate(HostAllocator(), DT_FLOAT, shape)
-                                               : ctx.AllocateTemp(DT_FLOAT, shape));
-      gemm::Pack({filter.data<float>(), out, 1}, in, 0, out, packed.data<float>());
-      return packed;
+    const auto pack = [&] {
+      return PackB(ctx.pool(), {.n = filter.dim(3), .k = filter.dim(2)}, filter.data<float>());
     };
-    return keeps ? kept.Get(filter, nullptr, pack) : pack();
+    return lasting_[input] && kept.CanKeep(filter) ? kept.Get(filter, nullptr, pack) : pack();
   }
 
   absl::Status Run(KernelContext& ctx, Weights& weights) const {

@@ -118,8 +118,8 @@ class SeparableFusion : public Fusion {
     if (end->adds) inputs.push_back(project.inputs[3]);
     double cost_ns = 0;
     for (const int node : nodes) cost_ns += plan_.nodes[node].cost_ns;
-    if (Replace(last, *MakeNode(middle, project, expanded, *filtered, *end), inputs, nodes))
-      plan_.nodes[last].cost_ns = cost_ns;
+    const Node* const node = MakeNode(middle, project, expanded, *filtered, *end);
+    if (node != nullptr && Replace(last, *node, inputs, nodes)) plan_.nodes[last].cost_ns = cost_ns;
   }
 
   const Node* MakeNode(const PlanNode& middle, const PlanNode& project,
@@ -133,11 +133,13 @@ class SeparableFusion : public Fusion {
     for (const char* name : {"strides", "padding", "explicit_paddings", "dilations"}) {
       if (const AttrValue* value = middle.node->FindAttr(name)) builder.Attr(name, *value);
     }
-    return builder.Attr("num_expand", int64_t{expanded.has_value()})
-        .Attr("num_addends", int64_t{end.adds})
-        .Attr("activations", std::vector<std::string>{expanded ? expanded->activation : "",
-                                                      filtered.activation, end.activation})
-        .Build();
+    const Node* const node =
+        builder.Attr("num_expand", int64_t{expanded.has_value()})
+            .Attr("num_addends", int64_t{end.adds})
+            .Attr("activations", std::vector<std::string>{expanded ? expanded->activation : "",
+                                                          filtered.activation, end.activation})
+            .Build();
+    return made().TakeStatus().ok() ? node : nullptr;
   }
 };
 

@@ -126,7 +126,9 @@ class MemoryPlanner {
     for (const int32_t s : plan_.fetch_slots) {
       if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
     }
-    for (const int i : s_.order) LetGo(graph_.nodes[i]);
+    if (graph_.writes_state) {
+      for (const int i : s_.order) LetGo(graph_.nodes[i]);
+    }
     if (num_groups_ > 0) JoinUses();
   }
 

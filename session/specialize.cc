@@ -110,7 +110,6 @@ class Specializer {
     }
     step_.pool = &env.pool;
     step_.resources = &env.resources;
-    FindAssigned();
   }
 
   absl::Status Run() {
@@ -421,7 +420,11 @@ class Specializer {
            });
   }
 
-  // Which values end in assignments and nowhere else.
+  // Whether a node's values end in assignments and nowhere else. Few plans ask.
+  bool IsAssigned(int i) {
+    if (assigned_.empty()) FindAssigned();
+    return assigned_[i];
+  }
   void FindAssigned() {
     std::vector<bool> elsewhere(plan_.nodes.size(), false);
     const auto use = [&](const PlanValue& v) {
@@ -439,7 +442,7 @@ class Specializer {
   }
 
   // What calls functions is left to the step: to fold it would be to plan inside of a plan.
-  bool Foldable(const PlanNode& n) const {
+  bool Foldable(const PlanNode& n) {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
@@ -459,7 +462,7 @@ class Specializer {
       bytes += static_cast<size_t>(count) * ElementSize(type);
     }
     const bool is_spread = bytes > kLargeBytes && bytes / kSpread > given;
-    return bytes <= kMaxFoldedBytes && !(is_spread && assigned_[IndexOf(n)]);
+    return bytes <= kMaxFoldedBytes && !(is_spread && IsAssigned(IndexOf(n)));
   }
 
   // The kernel that computes the node on the CPU; none if there is no such kernel, or it waits.
@@ -506,7 +509,7 @@ class Specializer {
   const bool trusts_graph_;
   PlanValues values_;
   const bool fold_;
-  std::vector<bool> assigned_;  // by node: FindAssigned
+  std::vector<bool> assigned_;  // by node; empty until it is asked for
   StepInfo step_;
   absl::flat_hash_map<int, HandleData> fed_handles_;  // by node
   // Of variables of raised loops that do not keep the shape they enter with, by node.
