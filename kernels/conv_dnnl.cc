@@ -1,7 +1,5 @@
 #include "weir/kernels/conv_dnnl.h"
 
-#include <dnnl.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -85,7 +83,7 @@ std::optional<dnnl_memory_desc_t> ImageDesc(dnnl_data_type_t type, int64_t n, in
   for (int i = first; i < 3; ++i) d.Add(size[i]);
   dnnl_memory_desc_t desc;
   const dnnl_status_t status =
-      dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, type, first == 0 ? dnnl_ndhwc : dnnl_nhwc);
+      dnnl::memory_desc_init_by_tag(&desc, d.rank, d.at, type, first == 0 ? dnnl_ndhwc : dnnl_nhwc);
   if (status != dnnl_success) return std::nullopt;
   return desc;
 }
@@ -113,8 +111,8 @@ std::optional<dnnl_memory_desc_t> FilterDesc(dnnl_data_type_t type, const ConvSh
   }
   dnnl_memory_desc_t desc;
   const dnnl_status_t status =
-      packed ? dnnl_memory_desc_init_by_tag(&desc, d.rank, d.at, type, dnnl_format_tag_any)
-             : dnnl_memory_desc_init_by_strides(&desc, d.rank, d.at, type, strides.at);
+      packed ? dnnl::memory_desc_init_by_tag(&desc, d.rank, d.at, type, dnnl_format_tag_any)
+             : dnnl::memory_desc_init_by_strides(&desc, d.rank, d.at, type, strides.at);
   if (status != dnnl_success) return std::nullopt;
   return desc;
 }
@@ -130,7 +128,7 @@ bool OverrunsScratchpad(ConvPass pass, const ConvShape& s, absl::string_view imp
 std::optional<dnnl_memory_desc_t> VectorDesc(int64_t size) {
   const dnnl_dims_t dims = {size};
   dnnl_memory_desc_t desc;
-  if (dnnl_memory_desc_init_by_tag(&desc, 1, dims, dnnl_f32, dnnl_a) != dnnl_success)
+  if (dnnl::memory_desc_init_by_tag(&desc, 1, dims, dnnl_f32, dnnl_a) != dnnl_success)
     return std::nullopt;
   return desc;
 }
@@ -172,7 +170,7 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, dnnl_data_type_t typ
     pads_after.Add(after[i]);
   }
   const auto forward = [&](dnnl_convolution_desc_t* d) {
-    return dnnl_dilated_convolution_forward_desc_init(
+    return dnnl::dilated_convolution_forward_desc_init(
         d, dnnl_forward_training, dnnl_convolution_direct, &p->input, &*forward_filter,
         bias ? &p->bias : nullptr, &p->output, strides.at, dilations.at, pads_before.at,
         pads_after.at);
@@ -183,7 +181,7 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, dnnl_data_type_t typ
   dnnl_convolution_desc_t desc;
   dnnl_primitive_desc_t raw = nullptr;
   if (forward(&desc) != dnnl_success ||
-      dnnl_primitive_desc_create(&raw, &desc, attr.get(), DnnlEngine(), nullptr) != dnnl_success) {
+      dnnl::primitive_desc_create(&raw, &desc, attr.get(), DnnlEngine(), nullptr) != dnnl_success) {
     return nullptr;
   }
   PrimitiveDesc pd(raw);
@@ -191,33 +189,33 @@ std::unique_ptr<PartPrimitive> MakePrimitive(ConvPass pass, dnnl_data_type_t typ
     const PrimitiveDesc hint = std::move(pd);
     const dnnl_status_t status =
         pass == ConvPass::kBackpropInput
-            ? dnnl_dilated_convolution_backward_data_desc_init(
+            ? dnnl::dilated_convolution_backward_data_desc_init(
                   &desc, dnnl_convolution_direct, &p->input, &filter, &p->output, strides.at,
                   dilations.at, pads_before.at, pads_after.at)
-            : dnnl_dilated_convolution_backward_weights_desc_init(
+            : dnnl::dilated_convolution_backward_weights_desc_init(
                   &desc, dnnl_convolution_direct, &p->input, &filter, nullptr, &p->output,
                   strides.at, dilations.at, pads_before.at, pads_after.at);
     raw = nullptr;
-    if (status != dnnl_success || dnnl_primitive_desc_create(&raw, &desc, attr.get(), DnnlEngine(),
-                                                             hint.get()) != dnnl_success) {
+    if (status != dnnl_success || dnnl::primitive_desc_create(&raw, &desc, attr.get(), DnnlEngine(),
+                                                              hint.get()) != dnnl_success) {
       return nullptr;
     }
     pd.reset(raw);
   }
   const dnnl_query_t query =
       pass == ConvPass::kBackpropFilter ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-  const dnnl_memory_desc_t* const packed = dnnl_primitive_desc_query_md(pd.get(), query, 0);
+  const dnnl_memory_desc_t* const packed = dnnl::primitive_desc_query_md(pd.get(), query, 0);
   const dnnl_memory_desc_t* const scratchpad =
-      dnnl_primitive_desc_query_md(pd.get(), dnnl_query_scratchpad_md, 0);
+      dnnl::primitive_desc_query_md(pd.get(), dnnl_query_scratchpad_md, 0);
   const char* name = nullptr;
-  dnnl_primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &name);
+  dnnl::primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &name);
   if (name == nullptr || packed == nullptr || scratchpad == nullptr) return nullptr;
   // Made to be compared with, not to be used.
   if (absl::StartsWith(name, "ref") || OverrunsScratchpad(pass, s, name)) return nullptr;
   p->filter = *packed;
   p->scratchpad = *scratchpad;
   dnnl_primitive_t primitive = nullptr;
-  if (dnnl_primitive_create(&primitive, pd.get()) != dnnl_success) return nullptr;
+  if (dnnl::primitive_create(&primitive, pd.get()) != dnnl_success) return nullptr;
   p->primitive.reset(primitive);
   return p;
 }
@@ -227,7 +225,7 @@ absl::Status RunReorder(dnnl_primitive_t reorder, const dnnl_memory_desc_t& from
   WEIR_ASSIGN_OR_RETURN(const Memory source, DnnlWrap(from_desc, from));
   WEIR_ASSIGN_OR_RETURN(const Memory target, DnnlWrap(to_desc, to));
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source.get()}, {DNNL_ARG_TO, target.get()}};
-  return DnnlStatus(dnnl_primitive_execute(reorder, DnnlThreadStream(), 2, args),
+  return DnnlStatus(dnnl::primitive_execute(reorder, DnnlThreadStream(), 2, args),
                     "reorder a filter");
 }
 
@@ -245,7 +243,7 @@ ConvShape WithPixelsAsRows(const ConvShape& s) {
 }
 
 int64_t FloatsOf(const dnnl_memory_desc_t& desc) {
-  return static_cast<int64_t>((dnnl_memory_desc_get_size(&desc) + sizeof(float) - 1) /
+  return static_cast<int64_t>((dnnl::memory_desc_get_size(&desc) + sizeof(float) - 1) /
                               sizeof(float));
 }
 
@@ -302,7 +300,7 @@ class DnnlConvPlan {
   // What a packed filter takes: elements of T, or floats where gradients of filters are added up.
   int64_t packed_floats() const { return slices_ * slice_floats(); }
   bool plain_is_packed() const {
-    return slices_ == 1 && dnnl_memory_desc_equal(&plain_desc_, &packed_desc_) != 0;
+    return slices_ == 1 && dnnl::memory_desc_equal(&plain_desc_, &packed_desc_) != 0;
   }
   int num_pieces() const { return static_cast<int>(pieces_.size()); }
   // What a piece needs besides its operands.
@@ -399,7 +397,7 @@ class DnnlConvPlan {
         {DNNL_ARG_BIAS, bias.get()},
     };
     const int num_args = epilogue_.bias ? 5 : 4;
-    return DnnlStatus(dnnl_primitive_execute(piece.part->primitive.get(), stream, num_args, args),
+    return DnnlStatus(dnnl::primitive_execute(piece.part->primitive.get(), stream, num_args, args),
                       "run a convolution");
   }
 

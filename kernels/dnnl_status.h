@@ -1,12 +1,11 @@
 #ifndef WEIR_KERNELS_DNNL_STATUS_H_
 #define WEIR_KERNELS_DNNL_STATUS_H_
 
-#include <dnnl.h>
-
 #include <memory>
 #include <mutex>
 
 #include "weir/core/status.h"
+#include "weir/kernels/dnnl.h"
 
 namespace weir {
 
@@ -22,15 +21,15 @@ template <auto kDestroy>
 struct DnnlDestroy {
   template <class T>
   void operator()(T* p) const {
-    kDestroy(p);
+    (*kDestroy)(p);
   }
 };
-using DnnlMemory = std::unique_ptr<dnnl_memory, DnnlDestroy<dnnl_memory_destroy>>;
-using DnnlPrimitive = std::unique_ptr<dnnl_primitive, DnnlDestroy<dnnl_primitive_destroy>>;
+using DnnlMemory = std::unique_ptr<dnnl_memory, DnnlDestroy<&dnnl::memory_destroy>>;
+using DnnlPrimitive = std::unique_ptr<dnnl_primitive, DnnlDestroy<&dnnl::primitive_destroy>>;
 using DnnlPrimitiveDesc =
-    std::unique_ptr<dnnl_primitive_desc, DnnlDestroy<dnnl_primitive_desc_destroy>>;
+    std::unique_ptr<dnnl_primitive_desc, DnnlDestroy<&dnnl::primitive_desc_destroy>>;
 using DnnlAttributes =
-    std::unique_ptr<dnnl_primitive_attr, DnnlDestroy<dnnl_primitive_attr_destroy>>;
+    std::unique_ptr<dnnl_primitive_attr, DnnlDestroy<&dnnl::primitive_attr_destroy>>;
 
 // The CPU, or null if oneDNN cannot make an engine.
 dnnl_engine_t DnnlEngine();

@@ -16,10 +16,7 @@ absl::StatusOr<Epilogue> Epilogue::Read(const Node& node) {
   for (const char* op : {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}) {
     if (e.span_ != nullptr || !take(op)) continue;
     e.span_ = Spans().FindUnary(op, DT_FLOAT);
-    const absl::string_view name = op;
-    e.clips_ = name == "Relu" || name == "Relu6";
-    e.low_ = 0;
-    if (name == "Relu6") e.high_ = 6;
+    e.clip_ = ClipOf(op);
   }
   if (next < ops.size()) return Unimplemented("fusing ", ops[next], " is not supported");
   const int64_t num_args = (e.bias ? 1 : 0) + (e.add ? 1 : 0);
@@ -56,8 +53,15 @@ absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& c
 }
 
 std::optional<gemm::Finish> Epilogue::AsFinish(const Operands& operands) const {
-  if (!clips_ || (has_activation() && operands.bias == nullptr)) return std::nullopt;
-  return gemm::Finish{operands.bias, low_, high_};
+  if (!clip_ || (has_activation() && operands.bias == nullptr)) return std::nullopt;
+  return gemm::Finish{operands.bias, clip_->low, clip_->high};
+}
+
+std::optional<gemm::Finish> Epilogue::ClipOf(absl::string_view activation) {
+  if (activation.empty()) return gemm::Finish();
+  if (activation == "Relu") return gemm::Finish{.low = 0};
+  if (activation == "Relu6") return gemm::Finish{.low = 0, .high = 6};
+  return std::nullopt;
 }
 
 absl::StatusOr<Tensor> Epilogue::PutAside(KernelContext& ctx, const Shape& shape,

@@ -1,7 +1,6 @@
 #ifndef WEIR_KERNELS_EPILOGUE_H_
 #define WEIR_KERNELS_EPILOGUE_H_
 
-#include <limits>
 #include <optional>
 
 #include "weir/core/kernel.h"
@@ -41,6 +40,8 @@ struct Epilogue {
   // The same for our own products, which add what is there already: the addend. Nothing if they
   // cannot do it.
   std::optional<gemm::Finish> AsFinish(const Operands& operands) const;
+  // What an activation clips to, if that is all that it does; an empty name is none.
+  static std::optional<gemm::Finish> ClipOf(absl::string_view activation);
   // x += y, of elements side by side.
   static void Add(float* x, const float* y, int64_t n);
   // The activation alone, likewise.
@@ -52,10 +53,7 @@ struct Epilogue {
  private:
   const UnarySpan* span_ = nullptr;  // the activation
   float alpha_ = 0;                  // of LeakyRelu
-  // What an activation clips to, if that is all that it does.
-  bool clips_ = true;
-  float low_ = -std::numeric_limits<float>::infinity();
-  float high_ = std::numeric_limits<float>::infinity();
+  std::optional<gemm::Finish> clip_ = gemm::Finish();
 };
 
 }  // namespace weir

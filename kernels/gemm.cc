@@ -27,6 +27,7 @@ namespace weir::gemm {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 #include "weir/kernels/gemm-inl.h"
+#include "weir/kernels/partial_vectors-inl.h"
 
 constexpr int64_t kDepth = 512, kRows = 96;
 
@@ -54,29 +55,10 @@ int64_t BlockFloats(const Matrix& a, int64_t rows, int64_t depth) {
   return std::min(rows, kRows) * (std::min(depth, kDepth) + kGap);
 }
 
-// The first n elements, at least one, beside zeros. Memory beyond them is not touched: where the
-// target has no loads and stores under a mask, they go through a buffer.
-#if HWY_TARGET == HWY_AVX2 || !HWY_MEM_OPS_MIGHT_FAULT
 HWY_INLINE Floats LoadSome(const float* from, int64_t n) {
-  const FloatTag d;
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, from);
+  return LoadRest(FloatTag(), from, n, 0.f);
 }
-HWY_INLINE void StoreSome(Floats v, float* to, int64_t n) {
-  const FloatTag d;
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, to);
-}
-#else
-HWY_INLINE Floats LoadSome(const float* from, int64_t n) {
-  HWY_ALIGN float some[hn::MaxLanes(FloatTag())] = {};
-  std::copy_n(from, std::min(n, FloatLanes()), some);
-  return hn::Load(FloatTag(), some);
-}
-HWY_INLINE void StoreSome(Floats v, float* to, int64_t n) {
-  HWY_ALIGN float some[hn::MaxLanes(FloatTag())];
-  hn::Store(v, FloatTag(), some);
-  std::copy_n(some, std::min(n, FloatLanes()), to);
-}
-#endif
+HWY_INLINE void StoreSome(Floats v, float* to, int64_t n) { StoreRest(FloatTag(), v, to, n); }
 
 // Copies whole blocks of 4 rows of the panel from a matrix with rows along memory; returns how many
 // rows that were.
@@ -311,17 +293,16 @@ HWY_INLINE void AddScaledRows(const Matrix& a, const float* a_data, const float*
 
 void MultiplyAlongRows(const Matrix& a, int64_t rows, int64_t depth, const float* b, int64_t b_row,
                        int64_t columns, float* c, int64_t c_row) {
-  constexpr int kSome = 4;
-  const bool one = rows == 1;
-  for (int64_t k = 0, some = one ? 2 * kSome : kSome; k < depth; k += some) {
-    if (k + some > depth) some = 1;
+  constexpr int kSome = 4, kMore = 8;
+  for (int64_t k = 0, some = rows == 1 ? kMore : kSome; k < depth; k += some) {
+    while (k + some > depth) some = some == kMore ? kSome : 1;
     for (int64_t i = 0; i < rows;) {
       const bool two = i + 2 <= rows;
       const float* const at = a.data + i * a.row + k * a.column;
-      const auto add = some == 1 ? (two ? &AddScaledRows<2, 1> : &AddScaledRows<1, 1>)
-                       : one     ? &AddScaledRows<1, 2 * kSome>
-                       : two     ? &AddScaledRows<2, kSome>
-                                 : &AddScaledRows<1, kSome>;
+      const auto add = some == 1       ? (two ? &AddScaledRows<2, 1> : &AddScaledRows<1, 1>)
+                       : some == kMore ? &AddScaledRows<1, kMore>
+                       : two           ? &AddScaledRows<2, kSome>
+                                       : &AddScaledRows<1, kSome>;
       add(a, at, b + k * b_row, b_row, columns, c + i * c_row, c_row);
       i += two ? 2 : 1;
     }
@@ -425,9 +406,15 @@ void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix&
   // than kDepth are made of such, whose rounding stays small.
   constexpr int64_t kCachedFloats = 8192;
   const int64_t wide = std::max<int64_t>(1, kCachedFloats / std::max<int64_t>(1, rows));
-  std::vector<float> sums(static_cast<size_t>(rows * std::min(wide, columns)));
+  const bool parts = adds || depth > kDepth;
+  std::vector<float> sums(parts ? static_cast<size_t>(rows * std::min(wide, columns)) : 0);
   for (int64_t j = 0; j < columns; j += wide) {
     const int64_t n = std::min(wide, columns - j);
+    if (!parts) {
+      for (int64_t i = 0; i < rows; ++i) std::fill_n(c + i * c_row + j, n, 0.0f);
+      MultiplyAlongRows(a, rows, depth, b.data + j, b.row, n, c + j, c_row);
+      continue;
+    }
     for (int64_t k = 0; k < depth; k += kDepth) {
       const Matrix left = {a.data + k * a.column, a.row, a.column};
       std::fill(sums.begin(), sums.end(), 0.0f);

@@ -27,6 +27,9 @@ struct Finish {
   const float* bias = nullptr;
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
+
+  // The same for what begins `column` columns further on.
+  Finish At(int64_t column) const { return {bias == nullptr ? nullptr : bias + column, low, high}; }
 };
 
 // C[rows, columns] = A[rows, depth] B[depth, columns], or is added to, on this thread. A begins at

@@ -1,7 +1,5 @@
 #include "weir/kernels/matmul_bfloat16.h"
 
-#include <dnnl.h>
-
 #include <algorithm>
 #include <list>
 
@@ -24,7 +22,7 @@ bool Describe(int64_t rows, int64_t columns, bool transposed, int64_t stride,
               dnnl_memory_desc_t* desc) {
   const dnnl_dims_t dims = {rows, columns};
   const dnnl_dims_t strides = {transposed ? 1 : stride, transposed ? stride : 1};
-  return dnnl_memory_desc_init_by_strides(desc, 2, dims, dnnl_bf16, strides) == dnnl_success;
+  return dnnl::memory_desc_init_by_strides(desc, 2, dims, dnnl_bf16, strides) == dnnl_success;
 }
 
 absl::Status Make(const Bfloat16Product& p, Code* code) {
@@ -36,17 +34,17 @@ absl::Status Make(const Bfloat16Product& p, Code* code) {
       !Describe(p.m, p.n, false, p.ldc, &code->c)) {
     return DnnlStatus(dnnl_invalid_arguments, kWhat);
   }
-  dnnl_status_t status = dnnl_matmul_desc_init(&desc, &code->a, &code->b, nullptr, &code->c);
+  dnnl_status_t status = dnnl::matmul_desc_init(&desc, &code->a, &code->b, nullptr, &code->c);
   if (status != dnnl_success) return DnnlStatus(status, kWhat);
   const DnnlAttributes attributes = MakeDnnlAttributes(/*add=*/false);
   if (attributes == nullptr) return DnnlStatus(dnnl_out_of_memory, kWhat);
   dnnl_primitive_desc_t raw = nullptr;
-  status = dnnl_primitive_desc_create(&raw, &desc, attributes.get(), DnnlEngine(), nullptr);
+  status = dnnl::primitive_desc_create(&raw, &desc, attributes.get(), DnnlEngine(), nullptr);
   if (status != dnnl_success) return DnnlStatus(status, kWhat);
   const DnnlPrimitiveDesc made(raw);
-  code->scratchpad = *dnnl_primitive_desc_query_md(raw, dnnl_query_scratchpad_md, 0);
+  code->scratchpad = *dnnl::primitive_desc_query_md(raw, dnnl_query_scratchpad_md, 0);
   dnnl_primitive_t primitive = nullptr;
-  status = dnnl_primitive_create(&primitive, raw);
+  status = dnnl::primitive_create(&primitive, raw);
   code->primitive.reset(primitive);
   return DnnlStatus(status, kWhat);
 }
@@ -71,7 +69,7 @@ absl::StatusOr<const Code*> Find(const Bfloat16Product& product) {
 
 bool HasBfloat16Products() {
   static const bool has =
-      DnnlEngine() != nullptr && (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+      DnnlEngine() != nullptr && (dnnl::get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
                                      dnnl_cpu_isa_avx512_core_bf16;
   return has;
 }
@@ -82,7 +80,7 @@ absl::Status MultiplyBfloat16(const Bfloat16Product& product, const bfloat16* a,
   const dnnl_stream_t stream = DnnlThreadStream();
   if (stream == nullptr) return DnnlStatus(dnnl_out_of_memory, "make a stream");
   WEIR_ASSIGN_OR_RETURN(const Code* const code, Find(product));
-  const size_t bytes = dnnl_memory_desc_get_size(&code->scratchpad);
+  const size_t bytes = dnnl::memory_desc_get_size(&code->scratchpad);
   Tensor scratch;
   if (bytes > 0) {
     WEIR_ASSIGN_OR_RETURN(
@@ -97,7 +95,7 @@ absl::Status MultiplyBfloat16(const Bfloat16Product& product, const bfloat16* a,
                                        {DNNL_ARG_WEIGHTS, right.get()},
                                        {DNNL_ARG_DST, result.get()},
                                        {DNNL_ARG_SCRATCHPAD, room.get()}};
-  return DnnlStatus(dnnl_primitive_execute(code->primitive.get(), stream, 4, arguments),
+  return DnnlStatus(dnnl::primitive_execute(code->primitive.get(), stream, 4, arguments),
                     "multiply matrices of bfloat16");
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weir/kernels/broadcast.h"
+#include "weir/kernels/dnnl.h"
 #include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/gemm.h"
@@ -23,24 +24,22 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Float products that keep a weight, and most others on AVX2, are packed and go to our own loops
-// (gemm.h). The rest goes to oneDNN, which is called with one thread on pieces that the pool's
-// threads take: oneDNN's own team of threads would stand beside ours, and both would be slow.
-// 16-bit floats are widened to float first, but for products of bfloat16 that the processor
+// Float products that keep a weight, small ones, and most others on AVX2, are packed and go to our
+// own loops (gemm.h). The rest goes to oneDNN, which is called with one thread on pieces that the
+// pool's threads take: oneDNN's own team of threads would stand beside ours, and both would be
+// slow. 16-bit floats are widened to float first, but for products of bfloat16 that the processor
 // multiplies itself (matmul_bfloat16.h).
 //
-// Other types, and products too small to be worth oneDNN's set-up, are computed here: four rows of
-// B at a time are added, scaled, to a row of C, so that the inner loop runs along memory whatever
-// the type.
+// Other types are computed here: of double, four rows of B at a time are added, scaled, to a row of
+// C, so that the inner loop runs along memory; of others, one.
 HWY_BEFORE_NAMESPACE();
 namespace weir {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // c[0 ... n) += sum over i < 4 of a[i] * b[i * ldb ...]
-template <class T>
-HWY_INLINE void AddFourRows(const T* a, const T* b, int64_t ldb, T* c, int64_t n) {
-  const hn::ScalableTag<T> d;
+HWY_INLINE void AddFourRows(const double* a, const double* b, int64_t ldb, double* c, int64_t n) {
+  const hn::ScalableTag<double> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto a0 = hn::Set(d, a[0]), a1 = hn::Set(d, a[1]), a2 = hn::Set(d, a[2]),
              a3 = hn::Set(d, a[3]);
@@ -57,9 +56,8 @@ HWY_INLINE void AddFourRows(const T* a, const T* b, int64_t ldb, T* c, int64_t n
     c[j] += a[0] * b[j] + a[1] * b[ldb + j] + a[2] * b[2 * ldb + j] + a[3] * b[3 * ldb + j];
 }
 
-template <class T>
-HWY_INLINE void AddOneRow(T a, const T* b, T* c, int64_t n) {
-  const hn::ScalableTag<T> d;
+HWY_INLINE void AddOneRow(double a, const double* b, double* c, int64_t n) {
+  const hn::ScalableTag<double> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto v = hn::Set(d, a);
   int64_t j = 0;
@@ -68,33 +66,24 @@ HWY_INLINE void AddOneRow(T a, const T* b, T* c, int64_t n) {
   for (; j < n; ++j) c[j] += a * b[j];
 }
 
-// Rows [begin, end) of C = A B, none transposed. Blocks of B of about 64 KiB are used for all rows
-// while they are in the cache.
-template <class T>
-void VectorRows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
-  constexpr int64_t kColumns = 256, kDepth = 32768 / sizeof(T) / kColumns * 4;
-  for (int64_t i = begin; i < end; ++i) std::fill_n(c + i * n, n, T(0));
+// Rows [begin, end) of C = A B, none transposed. Blocks of B of 128 KB are used for all rows while
+// they are in the cache.
+void DoubleRows(const double* a, const double* b, double* c, int64_t begin, int64_t end, int64_t n,
+                int64_t k) {
+  constexpr int64_t kColumns = 256, kDepth = 64;
+  for (int64_t i = begin; i < end; ++i) std::fill_n(c + i * n, n, 0.0);
   for (int64_t p = 0; p < k; p += kDepth) {
     const int64_t p_end = std::min(k, p + kDepth);
     for (int64_t j = 0; j < n; j += kColumns) {
       const int64_t width = std::min(kColumns, n - j);
       for (int64_t i = begin; i < end; ++i) {
-        T* const row = c + i * n + j;
+        double* const row = c + i * n + j;
         int64_t q = p;
         for (; q + 4 <= p_end; q += 4) AddFourRows(a + i * k + q, b + q * n + j, n, row, width);
         for (; q < p_end; ++q) AddOneRow(a[i * k + q], b + q * n + j, row, width);
       }
     }
   }
-}
-
-void FloatRows(const float* a, const float* b, float* c, int64_t begin, int64_t end, int64_t n,
-               int64_t k) {
-  VectorRows(a, b, c, begin, end, n, k);
-}
-void DoubleRows(const double* a, const double* b, double* c, int64_t begin, int64_t end, int64_t n,
-                int64_t k) {
-  VectorRows(a, b, c, begin, end, n, k);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -105,7 +94,6 @@ HWY_AFTER_NAMESPACE();
 namespace weir {
 namespace {
 
-HWY_EXPORT(FloatRows);
 HWY_EXPORT(DoubleRows);
 
 template <class T>
@@ -128,9 +116,7 @@ T Product(T x, T y) {
 
 template <class T>
 void Rows(const T* a, const T* b, T* c, int64_t begin, int64_t end, int64_t n, int64_t k) {
-  if constexpr (std::is_same_v<T, float>) {
-    HWY_DYNAMIC_DISPATCH(FloatRows)(a, b, c, begin, end, n, k);
-  } else if constexpr (std::is_same_v<T, double>) {
+  if constexpr (std::is_same_v<T, double>) {
     HWY_DYNAMIC_DISPATCH(DoubleRows)(a, b, c, begin, end, n, k);
   } else {
     for (int64_t i = begin; i < end; ++i) {
@@ -190,13 +176,11 @@ dnnl_status_t Sgemm(const MatMulArgs& g, const float* a, int64_t lda, const floa
                     float* c, int64_t ldc, int64_t m, int64_t n, float beta) {
   const int saved = omp_get_max_threads();
   if (saved != 1) omp_set_num_threads(1);
-  const dnnl_status_t status = dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m,
-                                          n, g.k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+  const dnnl_status_t status = dnnl::sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', m,
+                                           n, g.k, 1.0f, a, lda, b, ldb, beta, c, ldc);
   if (saved != 1) omp_set_num_threads(saved);
   return status;
 }
-
-constexpr double kSmallProduct = 32 * 32 * 32;
 
 struct Cut {
   int64_t rows = 1, columns = 1;
@@ -264,10 +248,11 @@ absl::Status ForEachPiece(ThreadPool& pool, const MatMulArgs& g, F&& run) {
   return failure.status();
 }
 
+// Not worth oneDNN's set-up, nor a look whether B is there packed.
 bool IsSmall(const MatMulArgs& g) {
-  const double flops =
-      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  return flops <= kSmallProduct && !g.transpose_b;
+  constexpr double kSmallProduct = 32 * 32 * 32;
+  return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <=
+         kSmallProduct;
 }
 
 // On AVX2 our own loops take nearly all products: oneDNN 2.6 is as fast, but for sizes that are
@@ -287,9 +272,9 @@ bool PacksFirst(const MatMulArgs& g) {
 }
 
 // Of other products the threads take pieces. Many rows with matrices beyond the caches are better
-// cut oneDNN's way.
+// cut oneDNN's way, if it is there.
 bool IsOurs(const MatMulArgs& g) {
-  return IsOnAvx2() && (g.m < kManyRows || g.k <= kMostElements / g.n);
+  return (IsOnAvx2() && (g.m < kManyRows || g.k <= kMostElements / g.n)) || !dnnl::IsThere();
 }
 // With so few rows all the time goes into reading B.
 constexpr int64_t kFewRows = 5;
@@ -312,19 +297,23 @@ absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a
   const int64_t wide = std::min(
       p.columns, std::max(kFewestColumns, kBlockFloats / depth / kFewestColumns * kFewestColumns));
   const int64_t block_floats = gemm::Panels(wide) * gemm::PanelColumns() * depth;
-  WEIR_ASSIGN_OR_RETURN(
-      Tensor memory,
-      Tensor::Allocate(HostAllocator(), DT_FLOAT,
-                       Shape({block_floats + gemm::ScratchFloats(left, p.rows, depth)})));
-  float* const block = memory.data<float>();
+  const int64_t floats = block_floats + gemm::ScratchFloats(left, p.rows, depth);
+  // A small product would wait longer for the allocator than for its multiplications.
+  constexpr int64_t kFewFloats = 4096;
+  alignas(64) float few[kFewFloats];
+  float* block = few;
+  Tensor memory;
+  if (floats > kFewFloats) {
+    WEIR_ASSIGN_OR_RETURN(memory, Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({floats})));
+    block = memory.data<float>();
+  }
   float* const result = c + p.row * strides.c + p.column;
   for (int64_t j = 0; j < p.columns; j += wide) {
     const int64_t columns = std::min(wide, p.columns - j);
     for (int64_t k = 0; k < g.k; k += depth) {
       const int64_t deep = std::min(depth, g.k - k);
       gemm::Pack({right.data + k * right.row, right.row, right.column}, deep, j, columns, block);
-      gemm::Finish finish = k + deep == g.k ? end.value_or(gemm::Finish()) : gemm::Finish();
-      if (finish.bias != nullptr) finish.bias += p.column + j;
+      const gemm::Finish finish = k + deep == g.k && end ? end->At(p.column + j) : gemm::Finish();
       gemm::Multiply({left.data + k * left.column, left.row, left.column}, p.rows, deep, block,
                      columns, adds || k > 0, result + j, strides.c, block + block_floats, finish);
     }
@@ -332,35 +321,37 @@ absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a
   return absl::OkStatus();
 }
 
-// With beta = 1 a product that is not small is added to what is there.
-absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
-                         float* c, const ProductEnd& end, float beta = 0) {
-  if (IsSmall(g)) {
-    PlainMatMul<float>(pool, g, a, b, c);
-    end.blocks(0, 0, g.m, g.n);
-    return absl::OkStatus();
+// A piece by our own loops.
+absl::Status MultiplyPiece(const MatMulArgs& g, const Piece& p, const float* a, const float* b,
+                           float* c, bool adds, const ProductEnd& end) {
+  if (p.rows >= kFewRows) {
+    WEIR_RETURN_IF_ERROR(MultiplyPacking(g, p, a, b, adds, end.tiles, c));
+    if (end.tiles) return absl::OkStatus();
+  } else {
+    const Strides strides = StridesOf(g);
+    gemm::MultiplyFewRows(AsMatrix(p.Left(g, a), strides.a, g.transpose_a), p.rows, g.k,
+                          AsMatrix(p.Right(g, b), strides.b, g.transpose_b), p.columns, adds,
+                          c + p.row * g.n + p.column, g.n);
   }
+  end.blocks(p.row, p.column, p.rows, p.columns);
+  return absl::OkStatus();
+}
+
+// With `adds`, what is there stays.
+absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
+                         float* c, const ProductEnd& end, bool adds = false) {
+  if (IsSmall(g)) return MultiplyPiece(g, {0, 0, g.m, g.n}, a, b, c, adds, end);
   if (PacksFirst(g)) {
     WEIR_ASSIGN_OR_RETURN(const Tensor panels, PackB(pool, g, b));
-    return MultiplyPacked(pool, g, a, panels, c, beta != 0, end);
+    return MultiplyPacked(pool, g, a, panels, c, adds, end);
   }
+  const bool ours = IsOurs(g);
   const Strides strides = StridesOf(g);
   return ForEachPiece(pool, g, [&](const Piece& p) {
-    float* const result = c + p.row * g.n + p.column;
-    if (IsOurs(g) && p.rows >= kFewRows) {
-      WEIR_RETURN_IF_ERROR(MultiplyPacking(g, p, a, b, beta != 0, end.tiles, c));
-      if (!end.tiles) end.blocks(p.row, p.column, p.rows, p.columns);
-      return absl::OkStatus();
-    }
-    if (IsOurs(g)) {
-      gemm::MultiplyFewRows(AsMatrix(p.Left(g, a), strides.a, g.transpose_a), p.rows, g.k,
-                            AsMatrix(p.Right(g, b), strides.b, g.transpose_b), p.columns, beta != 0,
-                            result, g.n);
-      end.blocks(p.row, p.column, p.rows, p.columns);
-      return absl::OkStatus();
-    }
-    const dnnl_status_t status = Sgemm(g, p.Left(g, a), strides.a, p.Right(g, b), strides.b, result,
-                                       strides.c, p.rows, p.columns, beta);
+    if (ours) return MultiplyPiece(g, p, a, b, c, adds, end);
+    const dnnl_status_t status =
+        Sgemm(g, p.Left(g, a), strides.a, p.Right(g, b), strides.b, c + p.row * g.n + p.column,
+              strides.c, p.rows, p.columns, adds ? 1.f : 0.f);
     end.blocks(p.row, p.column, p.rows, p.columns);
     return DnnlStatus(status, "multiply matrices");
   });
@@ -448,11 +439,7 @@ absl::Status RunMatMul(ThreadPool& pool, DataType type, const MatMulArgs& g, con
 absl::Status AddMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
                        float* c) {
   if (g.m == 0 || g.n == 0 || g.k == 0) return absl::OkStatus();
-  if (!IsSmall(g)) return FloatMatMul(pool, g, a, b, c, {}, /*beta=*/1);
-  std::vector<float> product(static_cast<size_t>(g.m * g.n));
-  PlainMatMul(pool, g, a, b, product.data());
-  for (size_t i = 0; i < product.size(); ++i) c[i] += product[i];
-  return absl::OkStatus();
+  return FloatMatMul(pool, g, a, b, c, {}, /*adds=*/true);
 }
 
 namespace {
@@ -495,7 +482,7 @@ struct FusedMatMulKernel {
     if (operands.bias == result) {
       WEIR_ASSIGN_OR_RETURN(kept_bias, Epilogue::PutAside(c, Shape({args.n}), &operands.bias));
     }
-    const bool accumulates = operands.addend == result && args.k > 0 && !IsSmall(args);
+    const bool accumulates = operands.addend == result && args.k > 0;
     if (accumulates) {
       operands.addend = nullptr;
     } else if (operands.addend == result) {
@@ -520,8 +507,7 @@ struct FusedMatMulKernel {
                                        accumulates, end));
       if (done) return absl::OkStatus();
     }
-    return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, end,
-                       accumulates ? 1.f : 0.f);
+    return FloatMatMul(c.pool(), args, a.data<float>(), b.data<float>(), result, end, accumulates);
   }
 };
 

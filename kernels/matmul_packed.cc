@@ -81,8 +81,7 @@ absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* 
     const int64_t row = g.m * r / rows, height = g.m * (r + 1) / rows - row;
     const int64_t panel = num_panels * p / columns, column = panel * width;
     const int64_t wide = std::min(g.n, num_panels * (p + 1) / columns * width) - column;
-    gemm::Finish tiles = end.tiles.value_or(gemm::Finish());
-    if (tiles.bias != nullptr) tiles.bias += column;
+    const gemm::Finish tiles = end.tiles.value_or(gemm::Finish()).At(column);
     gemm::Multiply({left.data + row * left.row, left.row, left.column}, height, g.k,
                    panels.data<float>() + panel * g.k * width, wide, adds, c + row * g.n + column,
                    g.n, scratch.data<float>() + piece * scratch_floats, tiles);

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weir/kernels/conv.h"
 #include "weir/kernels/depthwise.h"
+#include "weir/kernels/epilogue.h"
 #include "weir/kernels/gemm.h"
 #include "weir/kernels/kept_weight.h"
 #include "weir/kernels/matmul.h"
@@ -57,10 +59,6 @@ struct Problem {
     const int64_t rows = depthwise.batch * std::max(depthwise.in_pixels(), depthwise.out_pixels());
     return std::max(gemm::ScratchFloats({nullptr, in_channels, 1}, rows, in_channels),
                     gemm::ScratchFloats({nullptr, channels(), 1}, rows, channels()));
-  }
-  static gemm::Finish Shifted(gemm::Finish finish, int64_t channel) {
-    finish.bias += channel;
-    return finish;
   }
 };
 
@@ -115,8 +113,7 @@ class Bands {
         const int64_t row = Top(y) + i * s_.dilation[1];
         in_[i] = row < 0 || row >= s_.in[1] ? nullptr : Row(row);
       }
-      depthwise::MultiplyRow(geometry_, in_.data(), p_.filter + first_,
-                             Problem::Shifted(p_.finish, first_),
+      depthwise::MultiplyRow(geometry_, in_.data(), p_.filter + first_, p_.finish.At(first_),
                              out + (y - first) * s_.out[2] * pixel);
     }
   }
@@ -138,7 +135,7 @@ class Bands {
       const int64_t slot = first % slots_, n = std::min(end - first, slots_ - slot);
       gemm::Multiply({image_ + first * s_.in[2] * depth, depth, 1}, n * s_.in[2], depth, packed,
                      channels_, false, ring_ + slot * row_, channels_, scratch_,
-                     Problem::Shifted(p_.expand.finish, first_));
+                     p_.expand.finish.At(first_));
       first += n;
       expanded_ = first;
     }
@@ -166,7 +163,7 @@ void Project(const Problem& p, const float* filtered, int64_t pixel, int64_t pix
   }
   gemm::Multiply({filtered, depth, 1}, pixels, depth,
                  p.project.packed.data<float>() + first * depth, end - first, p.addend != nullptr,
-                 p.output + at, p.out_channels, scratch, Problem::Shifted(p.project.finish, first));
+                 p.output + at, p.out_channels, scratch, p.project.finish.At(first));
 }
 
 absl::Status RunByRows(KernelContext& ctx, const Problem& p, int64_t pieces) {
@@ -273,11 +270,9 @@ class SeparableConv {
     const auto activations = init.attr<std::vector<std::string>>("activations");
     if (activations.size() != 3) return InvalidArgument("activations must be three");
     for (int i = 0; i < 3; ++i) {
-      if (activations[i].empty()) continue;
-      if (activations[i] != "Relu" && activations[i] != "Relu6")
-        return Unimplemented("fusing ", activations[i], " is not supported");
-      c.finishes_[i].low = 0;
-      if (activations[i] == "Relu6") c.finishes_[i].high = 6;
+      const std::optional<gemm::Finish> clip = Epilogue::ClipOf(activations[i]);
+      if (!clip) return Unimplemented("fusing ", activations[i], " is not supported");
+      c.finishes_[i] = *clip;
     }
     for (const int i : {c.expand(), c.project()}) c.lasting_[i] = init.is_lasting(i);
     return Kernel([c, weights = std::make_shared<Weights>()](KernelContext& ctx) {

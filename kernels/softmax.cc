@@ -22,6 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace weir::softmax {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+#include "weir/kernels/partial_vectors-inl.h"
 #include "weir/kernels/vector_math-inl.h"
 
 template <class T>
@@ -31,18 +32,6 @@ struct Row {
   using M = VectorMath<D>;
 
   static HWY_INLINE int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
-
-  static HWY_INLINE V LoadRest(const T* x, int64_t n, T fill) {
-    HWY_ALIGN T buffer[hn::MaxLanes(D())];
-    hn::Store(hn::Set(D(), fill), D(), buffer);
-    for (int64_t i = 0; i < n; ++i) buffer[i] = x[i];
-    return hn::Load(D(), buffer);
-  }
-  static HWY_INLINE void StoreRest(V v, T* y, int64_t n) {
-    HWY_ALIGN T buffer[hn::MaxLanes(D())];
-    hn::Store(v, D(), buffer);
-    for (int64_t i = 0; i < n; ++i) y[i] = buffer[i];
-  }
 
   static HWY_INLINE T Max(const T* x, int64_t n) {
     constexpr T kLow = -std::numeric_limits<T>::infinity();
@@ -56,7 +45,7 @@ struct Row {
     }
     best = hn::Max(hn::Max(best, b1), hn::Max(b2, b3));
     for (; i + Lanes() <= n; i += Lanes()) best = hn::Max(best, hn::LoadU(D(), x + i));
-    if (i < n) best = hn::Max(best, LoadRest(x + i, n - i, kLow));
+    if (i < n) best = hn::Max(best, LoadRest(D(), x + i, n - i, kLow));
     return hn::GetLane(hn::MaxOfLanes(D(), best));
   }
 
@@ -74,7 +63,8 @@ struct Row {
       use(e, shifted, i, Lanes());
     }
     if (i < n) {
-      const V shifted = hn::Sub(LoadRest(x + i, n - i, -std::numeric_limits<T>::infinity()), shift);
+      const V shifted =
+          hn::Sub(LoadRest(D(), x + i, n - i, -std::numeric_limits<T>::infinity()), shift);
       const V e = M::ExpOfNegative(shifted);
       sum = hn::Add(sum, e);
       use(e, shifted, i, n - i);
@@ -86,7 +76,7 @@ struct Row {
     if (count == Lanes()) {
       hn::StoreU(v, D(), y);
     } else {
-      StoreRest(v, y, count);
+      StoreRest(D(), v, y, count);
     }
   }
 
@@ -134,8 +124,8 @@ struct Row {
         weighted = hn::MulAdd(label, shifted, weighted);
         weights = hn::Add(weights, label);
       } else {
-        const V label = LoadRest(labels + i, count, T(0));
-        const V counted = LoadRest(x + i, count, max);
+        const V label = LoadRest(D(), labels + i, count, T(0));
+        const V counted = LoadRest(D(), x + i, count, max);
         weighted = hn::MulAdd(label, hn::Sub(counted, hn::Set(D(), max)), weighted);
         weights = hn::Add(weights, label);
       }

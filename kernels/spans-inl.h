@@ -17,41 +17,13 @@
 //   ...
 //   HWY_EXPORT(AddXxx), and HWY_DYNAMIC_DISPATCH(AddXxx)(t) from AddXxxSpans, under #if HWY_ONCE
 
-// What is left after the last whole vector is computed in one more, filled up with ones. Where the
-// target loads and stores under a mask, memory beyond the end is not touched; elsewhere the
-// elements go through a buffer. A single number is loaded and stored as such: what was stored under
-// a mask is not handed to the next load before it is in the cache, and in a chain of scalars each
-// op waits for the one before.
-#if HWY_TARGET == HWY_AVX2 || !HWY_MEM_OPS_MIGHT_FAULT
+#include "weir/kernels/partial_vectors-inl.h"
+
+// What is left after the last whole vector is computed in one more, filled up with ones.
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n) {
-  if (n == 1) return hn::Set(d, *x);
-  const auto mask = hn::FirstN(d, static_cast<size_t>(n));
-  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x), hn::Set(d, T(1)));
+HWY_INLINE hn::Vec<D> LoadLast(D d, const T* x, int64_t n) {
+  return LoadRest(d, x, n, T(1));
 }
-template <class D, class T>
-HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
-  if (n == 1) {
-    *y = hn::GetLane(v);
-    return;
-  }
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, y);
-}
-#else
-template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadRest(D d, const T* x, int64_t n) {
-  HWY_ALIGN T buffer[hn::MaxLanes(d)];
-  hn::Store(hn::Set(d, T(1)), d, buffer);
-  for (int64_t i = 0; i < n; ++i) buffer[i] = x[i];
-  return hn::Load(d, buffer);
-}
-template <class D, class T>
-HWY_INLINE void StoreRest(D d, hn::Vec<D> v, T* y, int64_t n) {
-  HWY_ALIGN T buffer[hn::MaxLanes(d)];
-  hn::Store(v, d, buffer);
-  for (int64_t i = 0; i < n; ++i) y[i] = buffer[i];
-}
-#endif
 
 template <class F, class T>
 void UnaryVectorLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, double) {
@@ -64,7 +36,7 @@ void UnaryVectorLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, doub
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i)), d, y + i);
-  if (i < n) StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i)), y + i, n - i);
+  if (i < n) StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i)), y + i, n - i);
 }
 
 template <class F, class T>
@@ -81,7 +53,7 @@ void BinaryVectorLoop(const BinarySpan&, const void* xs, const void* ys, void* z
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
   }
   if (i < n)
-    StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), LoadRest(d, y + i, n - i)), z + i,
+    StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), LoadLast(d, y + i, n - i)), z + i,
               n - i);
 }
 
@@ -98,7 +70,7 @@ void UnaryVectorLoopP(const UnarySpan&, const void* xs, void* ys, int64_t n, dou
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), param), d, y + i);
-  if (i < n) StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), param), y + i, n - i);
+  if (i < n) StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), param), y + i, n - i);
 }
 template <class F, class T>
 void BinaryVectorLoopP(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
@@ -115,7 +87,7 @@ void BinaryVectorLoopP(const BinarySpan&, const void* xs, const void* ys, void* 
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i), param), d, z + i);
   }
   if (i < n) {
-    StoreRest(d, F::template Apply<M>(LoadRest(d, x + i, n - i), LoadRest(d, y + i, n - i), param),
+    StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), LoadLast(d, y + i, n - i), param),
               z + i, n - i);
   }
 }

@@ -1,0 +1,25 @@
+#include "weir/kernels/dnnl.h"
+
+#include <dlfcn.h>
+
+namespace weir::dnnl {
+
+namespace {
+
+// The major version is that of the header: with another one, structures have another layout.
+#define WEIR_STRING_OF(x) #x
+#define WEIR_AS_STRING(x) WEIR_STRING_OF(x)
+constexpr char kLibrary[] = "libdnnl.so." WEIR_AS_STRING(DNNL_VERSION_MAJOR);
+
+void* Library() {
+  static void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  return library;
+}
+
+}  // namespace
+
+bool IsThere() { return Library() != nullptr; }
+
+void* FindFunction(const char* name) { return IsThere() ? dlsym(Library(), name) : nullptr; }
+
+}  // namespace weir::dnnl
