@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdio>
+
 namespace weir::dnnl {
 
 namespace {
@@ -12,7 +14,14 @@ namespace {
 constexpr char kLibrary[] = "libdnnl.so." WEIR_AS_STRING(DNNL_VERSION_MAJOR);
 
 void* Library() {
-  static void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  static void* const library = [] {
+    void* const opened = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) {
+      std::fprintf(stderr, "weir: convolutions will be slow, since oneDNN is not there: %s\n",
+                   dlerror());
+    }
+    return opened;
+  }();
   return library;
 }
 
