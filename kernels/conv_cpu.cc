@@ -5,7 +5,7 @@
 #include "weir/kernels/conv.h"
 #include "weir/kernels/conv_dnnl.h"
 #include "weir/kernels/conv_plain.h"
-#include "weir/kernels/conv_pointwise.h"
+#include "weir/kernels/conv_product.h"
 #include "weir/kernels/conv_winograd.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/image_operand.h"
@@ -32,7 +32,7 @@ class FastConv {
         WEIR_ASSIGN_OR_RETURN(const bool done, winograd_.Run(ctx, s, operands));
         if (done) return true;
       }
-      WEIR_ASSIGN_OR_RETURN(const bool done, pointwise_.Run(ctx, s, operands));
+      WEIR_ASSIGN_OR_RETURN(const bool done, product_.Run(ctx, s, operands));
       if (done) return true;
       return floats_.Run(ctx, s, operands);
     } else if constexpr (std::is_same_v<C, bfloat16>) {
@@ -46,13 +46,13 @@ class FastConv {
   FastConv(ConvPass pass, bool lasting_filter, bool fast, const Epilogue& epilogue)
       : fast_(fast),
         winograd_(pass, lasting_filter, epilogue),
-        pointwise_(pass, lasting_filter, epilogue),
+        product_(pass, lasting_filter, epilogue),
         floats_(pass, lasting_filter, epilogue),
         bfloats_(pass, lasting_filter) {}
 
   const bool fast_;
   WinogradConv winograd_;
-  PointwiseConv pointwise_;
+  ProductConv product_;
   DnnlConv<float> floats_;
   DnnlConv<bfloat16> bfloats_;
 };

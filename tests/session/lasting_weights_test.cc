@@ -219,7 +219,19 @@ TEST(LastingWeights, FiltersThatSkipPixelsFollowAssignments) {
   for (const char* padding : {"SAME", "VALID"}) {
     ExpectFollowsAssignments({1, 1, 96, 40}, {.strides = {1, 2, 2, 1}, .padding = padding});
     ExpectFollowsAssignments({1, 1, 20, 72}, {.strides = {1, 3, 3, 1}, .padding = padding});
+    ExpectFollowsAssignments({3, 3, 24, 40}, {.strides = {1, 2, 2, 1}, .padding = padding});
+    ExpectFollowsAssignments({2, 5, 16, 17}, {.strides = {1, 2, 3, 1}, .padding = padding});
+    ExpectFollowsAssignments(
+        {1, 3, 16, 32}, {.strides = {1, 1, 2, 1}, .padding = padding, .dilations = {1, 2, 1, 1}});
+    ExpectFollowsAssignments(
+        {1, 3, 16, 32}, {.strides = {1, 2, 1, 1}, .padding = padding, .dilations = {1, 1, 2, 1}});
   }
+  // Padded beyond what the filters see.
+  ExpectFollowsAssignments({3, 3, 16, 32}, {.strides = {1, 2, 2, 1},
+                                            .padding = "EXPLICIT",
+                                            .explicit_paddings = {0, 0, 4, 0, 1, 5, 0, 0}});
+  // In several rounds.
+  ExpectFollowsAssignments({3, 3, 200, 40}, {.strides = {1, 2, 2, 1}});
 }
 TEST(LastingWeights, SmallImagesFollowAssignments) { ExpectFollowsAssignments({1, 1, 320, 96}); }
 

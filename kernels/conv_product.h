@@ -1,5 +1,5 @@
-#ifndef WEIR_KERNELS_CONV_POINTWISE_H_
-#define WEIR_KERNELS_CONV_POINTWISE_H_
+#ifndef WEIR_KERNELS_CONV_PRODUCT_H_
+#define WEIR_KERNELS_CONV_PRODUCT_H_
 
 #include "weir/core/kernel.h"
 #include "weir/kernels/conv.h"
@@ -8,18 +8,20 @@
 
 namespace weir {
 
-// Float convolutions with 1x1 filters that last and skip pixels, as products of those that they
-// take (gemm.h), for one node. Thread-safe.
-class PointwiseConv {
+// Float convolutions whose filters last and skip pixels, as products of the patches that the
+// filters see (gemm.h), for one node. Thread-safe.
+class ProductConv {
  public:
   // See DnnlConv.
-  PointwiseConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
+  ProductConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
 
   // False, and nothing has been done, for convolutions of another kind.
   absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
                            const ConvOperands<float>& operands);
 
  private:
+  bool IsFor(const ConvShape& shape) const;
+
   const bool applies_;
   const Epilogue epilogue_;
   KeptWeight kept_;
@@ -27,4 +29,4 @@ class PointwiseConv {
 
 }  // namespace weir
 
-#endif  // WEIR_KERNELS_CONV_POINTWISE_H_
+#endif  // WEIR_KERNELS_CONV_PRODUCT_H_
