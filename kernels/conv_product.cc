@@ -1,6 +1,7 @@
 #include "weir/kernels/conv_product.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "weir/kernels/gemm.h"
@@ -16,7 +17,8 @@
 // channels to 512 by 1x1 filters 3.2 and 1.6.
 //
 // Some pixels of the result at a time, so that what is copied is read again from the cache.
-// Beyond the image patches have zeros, so that an infinite weight gives NaNs along the edge.
+// Beyond the image patches have zeros, of which an infinite weight would make NaNs along the edge:
+// a filter that has one is left to others.
 namespace weir {
 namespace {
 
@@ -63,6 +65,10 @@ void CopyPatch(const ConvShape& s, const float* input, int64_t pixel, float* to)
   }
 }
 
+bool IsFinite(const float* x, int64_t n) {
+  return std::all_of(x, x + n, [](float f) { return std::isfinite(f); });
+}
+
 }  // namespace
 
 ProductConv::ProductConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue)
@@ -84,9 +90,12 @@ absl::StatusOr<bool> ProductConv::Run(KernelContext& ctx, const ConvShape& s,
   if (!finish) return false;
   const int64_t depth = s.taps() * s.in_channels, pixels = s.batch * s.out_pixels();
   ThreadPool& pool = ctx.pool();
-  WEIR_ASSIGN_OR_RETURN(const Tensor packed, kept_.Get(*o.filter, nullptr, [&] {
-    return PackB(pool, {.n = s.out_channels, .k = depth}, o.filter_data);
-  }));
+  WEIR_ASSIGN_OR_RETURN(const Tensor packed,
+                        kept_.Get(*o.filter, nullptr, [&]() -> absl::StatusOr<Tensor> {
+                          if (!IsFinite(o.filter_data, s.filter_elements())) return Tensor();
+                          return PackB(pool, {.n = s.out_channels, .k = depth}, o.filter_data);
+                        }));
+  if (!packed.initialized()) return false;
   const bool adds = o.epilogue.addend != nullptr;
   if (adds && o.epilogue.addend != o.output)
     std::copy_n(o.epilogue.addend, pixels * s.out_channels, o.output);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -232,6 +233,16 @@ TEST(LastingWeights, FiltersThatSkipPixelsFollowAssignments) {
                                             .explicit_paddings = {0, 0, 4, 0, 1, 5, 0, 0}});
   // In several rounds.
   ExpectFollowsAssignments({3, 3, 200, 40}, {.strides = {1, 2, 2, 1}});
+}
+// Beyond the image there is nothing, rather than zeros.
+TEST(LastingWeights, InfiniteWeightsThatSkipPixelsMakeNoNans) {
+  Model m({3, 3, 16, 32}, {.strides = {1, 2, 2, 1}});
+  Session session = m.Start();
+  Tensor w = Random(m.fed.shape(), 1);
+  w.data<float>()[0] = std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(session.Run({{m.value, w}}, {}, {m.assign}).ok());
+  const Tensor y = RunOne(session, {{m.x, Random(m.InputShape(2), 2)}}, m.y);
+  for (const float f : y.flat<float>()) EXPECT_FALSE(std::isnan(f));
 }
 TEST(LastingWeights, SmallImagesFollowAssignments) { ExpectFollowsAssignments({1, 1, 320, 96}); }
 
