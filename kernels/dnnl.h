@@ -7,9 +7,9 @@
 #include <type_traits>
 
 // The functions of oneDNN that kernels use: dnnl::sgemm(...) is dnnl_sgemm(...). The library is
-// loaded when the first of them is called. It is of 38 MB and has 33,000 addresses for the dynamic
-// linker to set: a fifth to a quarter of the start of a program, and 2 MB, for graphs that need
-// none of it.
+// loaded when the first of them is called. It is of 38 MB and has some 30,000 addresses for the
+// dynamic linker to set: a sixth to a quarter of the start of a program, and 2 MB, for graphs that
+// need none of it.
 //
 // Where the library is missing, functions that say how it went say dnnl_unimplemented, and others
 // give 0: convolutions are then computed by loops of our own.
