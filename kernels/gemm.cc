@@ -45,10 +45,11 @@ constexpr int64_t kTogether = 8;
 // What is taken as it lies although its columns lie along memory: the columns of B, the rows of A.
 constexpr int64_t kFewUses = 64, kShortColumn = 128;
 // Tiles ask for what comes next if they are deep, and B's block leaves no room for A's in the
-// second-level cache: elsewhere asking takes 1% of the time, and 7% where they are shallow.
+// second-level cache: elsewhere asking takes 1% of the time, and 7% where they are shallow. With
+// AVX-512, whose panels are twice as wide, there are no registers left for it.
 bool AsksAhead(int64_t depth, int64_t columns) {
   constexpr int64_t kDeep = 128, kFewFloats = int64_t{1} << 16;
-  return depth >= kDeep && depth * columns > kFewFloats;
+  return HWY_MAX_BYTES < 64 && depth >= kDeep && depth * columns > kFewFloats;
 }
 int64_t BlockFloats(const Matrix& a, int64_t rows, int64_t depth) {
   if (a.column == 1 && !RowsCollide(a)) return 0;

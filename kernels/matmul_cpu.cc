@@ -24,11 +24,10 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Float products that keep a weight, small ones, and most others on AVX2, are packed and go to our
-// own loops (gemm.h). The rest goes to oneDNN, which is called with one thread on pieces that the
-// pool's threads take: oneDNN's own team of threads would stand beside ours, and both would be
-// slow. 16-bit floats are widened to float first, but for products of bfloat16 that the processor
-// multiplies itself (matmul_bfloat16.h).
+// Nearly all float products are packed and go to our own loops (gemm.h). Large ones go to oneDNN,
+// which is called with one thread on pieces that the pool's threads take: oneDNN's own team of
+// threads would stand beside ours, and both would be slow. 16-bit floats are widened to float
+// first, but for products of bfloat16 that the processor multiplies itself (matmul_bfloat16.h).
 //
 // Other types are computed here: of double, four rows of B at a time are added, scaled, to a row of
 // C, so that the inner loop runs along memory; of others, one.
@@ -255,26 +254,20 @@ bool IsSmall(const MatMulArgs& g) {
          kSmallProduct;
 }
 
-// On AVX2 our own loops take nearly all products: oneDNN 2.6 is as fast, but for sizes that are
-// powers of two, where its rows fall on the same places of the caches and it takes up to twice as
-// long, and for some tens of rows (1.4 times); and it writes the code of its kernels first, for 20
-// ms of a program's first step. On AVX-512 oneDNN's product is some 4% faster with its packing, and
-// as much slower where few rows of B make a large result, as a batch makes the gradient of a
-// weight.
-bool IsOnAvx2() { return gemm::PanelColumns() == 16; }
 constexpr int64_t kManyRows = 128, kMostElements = int64_t{4} << 20;
 
 // B as a whole, by all threads, before the product: where many rows take it.
 bool PacksFirst(const MatMulArgs& g) {
-  constexpr int64_t kLeastDepth = 32, kShallow = 48;
+  constexpr int64_t kLeastDepth = 32;
   return g.m >= kManyRows && g.n >= gemm::PanelColumns() && g.k >= kLeastDepth &&
-         g.k <= kMostElements / g.n && (IsOnAvx2() || g.k <= kShallow);
+         g.k <= kMostElements / g.n;
 }
 
-// Of other products the threads take pieces. Many rows with matrices beyond the caches are better
-// cut oneDNN's way, if it is there.
+// Of other products the threads take pieces. Our own loops are as fast as oneDNN 2.6 or faster, and
+// need no code to be written first, for 20 ms of a program's first step. But many rows with matrices
+// beyond the caches are better cut oneDNN's way, if it is there.
 bool IsOurs(const MatMulArgs& g) {
-  return (IsOnAvx2() && (g.m < kManyRows || g.k <= kMostElements / g.n)) || !dnnl::IsThere();
+  return g.m < kManyRows || g.k <= kMostElements / g.n || !dnnl::IsThere();
 }
 // With so few rows all the time goes into reading B.
 constexpr int64_t kFewRows = 5;
