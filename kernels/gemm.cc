@@ -1,5 +1,7 @@
 #include "weir/kernels/gemm.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -32,9 +34,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kDepth = 512, kRows = 96;
 
 int64_t PanelWidth() { return 2 * FloatLanes(); }
-// The rows of a tile fall on one or two sets of the first-level cache, which have eight places
-// each, and B's panel passes through them too.
-bool RowsCollide(const Matrix& a) { return kMostTileRows > 8 && a.row % 512 == 0; }
+// Rows of A that are a multiple of 2 KB apart fall on one or two sets of the first-level cache, six
+// or all of a tile's on the same, and B's panel passes through them too: more than eight places
+// hold. Where a set has more, they are taken as they lie.
+bool RowsCollide(const Matrix& a) {
+  static const bool few_places = sysconf(_SC_LEVEL1_DCACHE_ASSOC) <= 8;
+  return kMostTileRows > 8 && few_places && a.row % 512 == 0;
+}
 // Columns of B, below which such rows are not worth a copy.
 constexpr int64_t kFewColumns = 64;
 // Besides a block's elements there are some between two rows.
