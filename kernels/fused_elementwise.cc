@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/kernels/registry.h"
+#include "weir/kernels/streamed.h"
 #include "weir/kernels/tile_program.h"
 
 // _FusedElementwise: element-wise ops one after the other, tile by tile (kernels/tile_program.h).
@@ -32,16 +33,20 @@ struct FusedElementwise {
     }
     const int64_t n = layout->result.num_elements();
     if (n == 0) return absl::OkStatus();
-    const int64_t tile = program->TileSize(*layout);
+    const size_t size = program->element_size();
+    const bool streams = streamed::Pays(static_cast<size_t>(n * num_results) * size);
+    const int64_t tile = program->TileSize(*layout, streams);
     const auto run = [&](int64_t begin, int64_t end) {
       TileRunner runner(
-          *program, *layout, [&](int k) { return c.input(k).raw(); }, std::min(tile, end - begin));
+          *program, *layout, [&](int k) { return c.input(k).raw(); }, std::min(tile, end - begin),
+          streams);
       char* to[kMostFusedResults];
       for (int64_t i = begin; i < end; i += tile) {
-        for (int k = 0; k < num_results; ++k)
-          to[k] = results[k] + static_cast<size_t>(i) * program->element_size();
+        for (int k = 0; k < num_results; ++k) to[k] = results[k] + static_cast<size_t>(i) * size;
         runner.Run(i, std::min(tile, end - i), {to, static_cast<size_t>(num_results)});
       }
+      runner.Finish();
+      if (streams) streamed::Finish();
     };
     if (n <= tile) {
       run(0, n);

@@ -3,6 +3,7 @@
 
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/streamed.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fused_layer_norm.cc"
@@ -45,6 +46,7 @@ struct Rows {
   float* factors = nullptr;
   int64_t n = 0;
   float epsilon = 0;
+  bool streams = false;  // y is written past the caches, where vectors are lines
 };
 }  // namespace weir::layer_norm
 #endif  // WEIR_KERNELS_FUSED_LAYER_NORM_ONCE_
@@ -99,9 +101,9 @@ HWY_INLINE Sums SumRow(const float* x, float mean, int64_t n) {
 }
 
 // The mean is mean + rest / factor. `next` is the row to come.
-template <bool kScale, bool kOffset>
-HWY_INLINE void Normalize(const Rows& r, const float* x, float mean, float rest, float factor,
-                          const float* next, float* y) {
+template <bool kScale, bool kOffset, bool kStreams>
+void Normalize(const Rows& r, const float* x, float mean, float rest, float factor,
+               const float* next, float* y) {
   const D d;
   const int64_t lanes = Lanes();
   const V m = hn::Set(d, mean), f = hn::Set(d, factor), c = hn::Set(d, rest);
@@ -116,7 +118,11 @@ HWY_INLINE void Normalize(const Rows& r, const float* x, float mean, float rest,
       v = hn::Add(v, hn::LoadU(d, r.offset + i));
     }
     hwy::Prefetch(next + i);
-    hn::StoreU(v, d, y + i);
+    if constexpr (kStreams) {
+      hn::Stream(v, d, y + i);
+    } else {
+      hn::StoreU(v, d, y + i);
+    }
   }
   for (; i < r.n; ++i) {
     float v = (x[i] - mean) * factor - rest;
@@ -138,8 +144,10 @@ void EachRow(const Rows& r, int64_t begin, int64_t end) {
     // In this order, max passes NaN on.
     const double variance = std::max(sums.squares / count - rest * rest, 0.0);
     const float factor = 1 / std::sqrt(static_cast<float>(variance) + r.epsilon);
-    Normalize<kScale, kOffset>(r, x, mean, static_cast<float>(rest) * factor, factor,
-                               row + 1 < end ? x + r.n : x, r.y + row * r.n);
+    const auto normalize =
+        r.streams ? &Normalize<kScale, kOffset, true> : &Normalize<kScale, kOffset, false>;
+    normalize(r, x, mean, static_cast<float>(rest) * factor, factor, row + 1 < end ? x + r.n : x,
+              r.y + row * r.n);
     // Afterwards: for rows of one element this may be where x is.
     if (r.means != nullptr) {
       r.means[row] = static_cast<float>(mean + rest);
@@ -200,11 +208,14 @@ struct LayerNorm {
     if (y->num_elements() == 0) return absl::OkStatus();
     rows.x = x.data<float>();
     rows.y = y->data<float>();
+    rows.streams = rows.y != rows.x && streamed::Pays(y->num_bytes()) &&
+                   streamed::IsAligned(rows.y, static_cast<size_t>(rows.n) * sizeof(float));
     if (has_scale) rows.scale = c.input_data<float>(1);
     if (has_offset) rows.offset = c.input_data<float>(has_scale ? 2 : 1);
     c.pool().ParallelFor(y->num_elements() / rows.n, kNsPerElement * static_cast<double>(rows.n),
                          [&](int64_t begin, int64_t end) {
                            HWY_DYNAMIC_DISPATCH(Run)(rows, begin, end);
+                           if (rows.streams) streamed::Finish();
                          });
     return absl::OkStatus();
   }

@@ -264,8 +264,8 @@ bool PacksFirst(const MatMulArgs& g) {
 }
 
 // Of other products the threads take pieces. Our own loops are as fast as oneDNN 2.6 or faster, and
-// need no code to be written first, for 20 ms of a program's first step. But many rows with matrices
-// beyond the caches are better cut oneDNN's way, if it is there.
+// need no code to be written first, for 20 ms of a program's first step. But many rows with
+// matrices beyond the caches are better cut oneDNN's way, if it is there.
 bool IsOurs(const MatMulArgs& g) {
   return g.m < kManyRows || g.k <= kMostElements / g.n || !dnnl::IsThere();
 }

@@ -88,15 +88,28 @@ struct Row {
     for (; i < n; ++i) y[i] *= factor;
   }
 
-  static void Softmax(const T* x, T* y, int64_t rows, int64_t n) {
+  // Of whole vectors, past the caches.
+  static HWY_INLINE void ScaleTo(const T* x, T factor, int64_t n, T* y) {
+    const V f = hn::Set(D(), factor);
+    for (int64_t i = 0; i < n; i += Lanes())
+      hn::Stream(hn::Mul(hn::LoadU(D(), x + i), f), D(), y + i);
+  }
+
+  // With a `buffer` for a row, results are written past the caches.
+  static void Softmax(const T* x, T* y, int64_t rows, int64_t n, T* buffer) {
     for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
       const T max = Max(x, n);
       const T* const next = r + 1 < rows ? x + n : x;
-      const T sum = SumOfExp(x, max, n, [y, next](V e, V, int64_t i, int64_t count) HWY_ATTR {
+      T* const to = buffer == nullptr ? y : buffer;
+      const T sum = SumOfExp(x, max, n, [to, next](V e, V, int64_t i, int64_t count) HWY_ATTR {
         hwy::Prefetch(next + i);
-        StoreSome(e, y + i, count);
+        StoreSome(e, to + i, count);
       });
-      Scale(y, 1 / sum, n);
+      if (buffer == nullptr) {
+        Scale(y, 1 / sum, n);
+      } else {
+        ScaleTo(buffer, 1 / sum, n, y);
+      }
     }
   }
 
@@ -151,11 +164,11 @@ struct Row {
   }
 };
 
-void SoftmaxF32(const float* x, float* y, int64_t rows, int64_t n) {
-  Row<float>::Softmax(x, y, rows, n);
+void SoftmaxF32(const float* x, float* y, int64_t rows, int64_t n, float* buffer) {
+  Row<float>::Softmax(x, y, rows, n, buffer);
 }
-void SoftmaxF64(const double* x, double* y, int64_t rows, int64_t n) {
-  Row<double>::Softmax(x, y, rows, n);
+void SoftmaxF64(const double* x, double* y, int64_t rows, int64_t n, double* buffer) {
+  Row<double>::Softmax(x, y, rows, n, buffer);
 }
 void LogSoftmaxF32(const float* x, float* y, int64_t rows, int64_t n) {
   Row<float>::LogSoftmax(x, y, rows, n);
@@ -192,11 +205,11 @@ HWY_EXPORT(CrossEntropyF64);
 HWY_EXPORT(SparseCrossEntropyF32);
 HWY_EXPORT(SparseCrossEntropyF64);
 
-void Softmax(const float* x, float* y, int64_t rows, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(SoftmaxF32)(x, y, rows, n);
+void Softmax(const float* x, float* y, int64_t rows, int64_t n, float* buffer) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxF32)(x, y, rows, n, buffer);
 }
-void Softmax(const double* x, double* y, int64_t rows, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(SoftmaxF64)(x, y, rows, n);
+void Softmax(const double* x, double* y, int64_t rows, int64_t n, double* buffer) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxF64)(x, y, rows, n, buffer);
 }
 void LogSoftmax(const float* x, float* y, int64_t rows, int64_t n) {
   HWY_DYNAMIC_DISPATCH(LogSoftmaxF32)(x, y, rows, n);

@@ -8,9 +8,10 @@
 // Softmax of rows of n logits, vectorised; T is float or double. x and y may be the same memory.
 namespace weir::softmax {
 
-// y = exp(x) / sum(exp(x)) for each row.
-void Softmax(const float* x, float* y, int64_t rows, int64_t n);
-void Softmax(const double* x, double* y, int64_t rows, int64_t n);
+// y = exp(x) / sum(exp(x)) for each row. With a buffer for a row, y is written past the caches
+// (streamed.h): its rows begin at lines then, and x is other memory.
+void Softmax(const float* x, float* y, int64_t rows, int64_t n, float* buffer = nullptr);
+void Softmax(const double* x, double* y, int64_t rows, int64_t n, double* buffer = nullptr);
 // y = x - log(sum(exp(x))) for each row.
 void LogSoftmax(const float* x, float* y, int64_t rows, int64_t n);
 void LogSoftmax(const double* x, double* y, int64_t rows, int64_t n);

@@ -34,6 +34,12 @@ void UnaryVectorLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, doub
   T* y = static_cast<T*>(ys);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = F::template Apply<M>(hn::LoadU(d, x + i));
+    const auto b = F::template Apply<M>(hn::LoadU(d, x + i + lanes));
+    hn::StoreU(a, d, y + i);
+    hn::StoreU(b, d, y + i + lanes);
+  }
   for (; i + lanes <= n; i += lanes)
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i)), d, y + i);
   if (i < n) StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i)), y + i, n - i);
@@ -49,6 +55,12 @@ void BinaryVectorLoop(const BinarySpan&, const void* xs, const void* ys, void* z
   T* z = static_cast<T*>(zs);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i));
+    const auto b = F::template Apply<M>(hn::LoadU(d, x + i + lanes), hn::LoadU(d, y + i + lanes));
+    hn::StoreU(a, d, z + i);
+    hn::StoreU(b, d, z + i + lanes);
+  }
   for (; i + lanes <= n; i += lanes) {
     hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
   }

@@ -12,6 +12,7 @@
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/families.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/streamed.h"
 #include "weir/kernels/strided_copy.h"
 
 // A whole tensor is one call of its span if it is small, else pieces on several threads. A binary
@@ -81,6 +82,24 @@ const char* At(const Tensor& t, int64_t i, size_t size) {
   return static_cast<const char*>(t.raw()) + i * size;
 }
 
+// Calls run(i, n, to), for results [i, i + n), on the pool's threads, for all of `size` results at
+// `out`.
+template <class Span, class F>
+void ForEachPiece(ThreadPool& pool, int64_t size, const Span& span, void* out, F&& run) {
+  char* const results = static_cast<char*>(out);
+  const bool streams = streamed::Pays(static_cast<size_t>(size) * span.out_size);
+  pool.ParallelFor(
+      size, span.cost,
+      [&](int64_t begin, int64_t end) {
+        if (streams) {
+          streamed::WriteTiles(begin, end, span.out_size, results, run);
+        } else {
+          run(begin, end - begin, results + begin * span.out_size);
+        }
+      },
+      /*align=*/64);
+}
+
 void RunEqualShapes(ThreadPool& pool, const BinarySpan& span, double p, const Tensor& x,
                     const Tensor& y, Tensor* z) {
   const int64_t n = z->num_elements();
@@ -88,20 +107,16 @@ void RunEqualShapes(ThreadPool& pool, const BinarySpan& span, double p, const Te
     if (n > 0) span.run(span, x.raw(), y.raw(), z->raw(), n, p);
     return;
   }
-  char* const out = static_cast<char*>(z->raw());
-  pool.ParallelFor(
-      n, span.cost,
-      [&](int64_t begin, int64_t end) {
-        span.run(span, At(x, begin, span.in_size), At(y, begin, span.in_size),
-                 out + begin * span.out_size, end - begin, p);
-      },
-      /*align=*/64);
+  ForEachPiece(pool, n, span, z->raw(), [&](int64_t begin, int64_t m, void* to) {
+    span.run(span, At(x, begin, span.in_size), At(y, begin, span.in_size), to, m, p);
+  });
 }
 
 void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Broadcast& layout,
               const Tensor& x, const Tensor& y, Tensor* z) {
   const int64_t n = z->num_elements();
   char* const out = static_cast<char*>(z->raw());
+  const bool streams = streamed::Pays(z->num_bytes());
   const auto tiles = [&](int64_t begin, int64_t end) {
     alignas(64) char buffers[2][kTile * kMaxElement];
     const Tensor* const args[] = {&x, &y};
@@ -109,16 +124,18 @@ void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Broadcas
       if (layout.kind(k) != Broadcast::Kind::kConstant) continue;
       FillElements(buffers[k], args[k]->raw(), span.in_size, std::min(kTile, end - begin));
     }
-    for (int64_t i = begin; i < end; i += kTile) {
-      const int64_t m = std::min(kTile, end - i);
+    const auto tile = [&](int64_t i, int64_t m, void* to) {
       const void* at[2];
       for (int k = 0; k < 2; ++k) {
         at[k] = layout.kind(k) == Broadcast::Kind::kConstant
                     ? buffers[k]
                     : layout.Tile(k, args[k]->raw(), span.in_size, i, m, buffers[k]);
       }
-      span.run(span, at[0], at[1], out + i * span.out_size, m, p);
-    }
+      span.run(span, at[0], at[1], to, m, p);
+    };
+    if (streams) return streamed::WriteTiles(begin, end, span.out_size, out, tile, kTile);
+    for (int64_t i = begin; i < end; i += kTile)
+      tile(i, std::min(kTile, end - i), out + i * span.out_size);
   };
   if (n <= kSmall) {
     tiles(0, n);
@@ -300,13 +317,9 @@ absl::Status RunUnary(KernelContext& c, const UnarySpan& span, double p) {
     if (n > 0) span.run(span, x.raw(), y, n, p);
     return absl::OkStatus();
   }
-  c.pool().ParallelFor(
-      n, span.cost,
-      [&](int64_t begin, int64_t end) {
-        span.run(span, At(x, begin, span.in_size), static_cast<char*>(y) + begin * span.out_size,
-                 end - begin, p);
-      },
-      /*align=*/64);
+  ForEachPiece(c.pool(), n, span, y, [&](int64_t begin, int64_t m, void* to) {
+    span.run(span, At(x, begin, span.in_size), to, m, p);
+  });
   return absl::OkStatus();
 }
 

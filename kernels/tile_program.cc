@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "weir/kernels/streamed.h"
 #include "weir/kernels/strided_copy.h"
 
 // Several element-wise ops as one. Run one by one, each walks memory from end to end, and a chain
@@ -151,31 +152,35 @@ absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
   return made->get();
 }
 
-int64_t TileProgram::TileSize(const TileLayout& layout) const {
-  size_t buffers = static_cast<size_t>(num_buffers_);
+int64_t TileProgram::TileSize(const TileLayout& layout, bool streams) const {
+  size_t buffers = static_cast<size_t>(num_buffers_ + (streams ? 2 * num_results_ : 0));
   for (int k = 0; k < num_arguments_; ++k)
     buffers += layout.broadcast.kind(k) == Broadcast::Kind::kDense ? 0 : 1;
-  const int64_t room = static_cast<int64_t>(kCached / (std::max<size_t>(buffers, 1) * size_));
+  const size_t cached = streams ? kStreamedCached : kCached;
+  const int64_t room = static_cast<int64_t>(cached / (std::max<size_t>(buffers, 1) * size_));
   return std::clamp<int64_t>(room / 64 * 64, TileRunner::kSmallestTile, kLargestTile);
 }
 
 TileRunner::TileRunner(const TileProgram& program, const TileLayout& layout,
-                       absl::FunctionRef<const void*(int)> argument, int64_t most)
+                       absl::FunctionRef<const void*(int)> argument, int64_t most, bool streams)
     : program_(program),
       layout_(layout),
-      buffer_bytes_(static_cast<size_t>(program.TileSize(layout)) * program.size_) {
-  char* next = scratch_ + static_cast<size_t>(program.num_buffers_) * buffer_bytes_;
+      streams_(streams),
+      buffer_bytes_(static_cast<size_t>(program.TileSize(layout, streams)) * program.size_) {
+  int next = program.num_buffers_;
   for (int k = 0; k < program.num_arguments_; ++k) {
     const Broadcast::Kind kind = layout.broadcast.kind(k);
     arguments_[k] = argument(k);
-    spelled_out_[k] = kind == Broadcast::Kind::kDense ? nullptr : next;
+    spelled_out_[k] = kind == Broadcast::Kind::kDense ? nullptr : Buffer(next);
     if (kind == Broadcast::Kind::kDense) continue;
-    next += buffer_bytes_;
+    ++next;
     if (kind == Broadcast::Kind::kConstant) {
       FillElements(spelled_out_[k], arguments_[k], program.size_, most);
       values_[k] = spelled_out_[k];
     }
   }
+  own_ = next;
+  others_ = next + program.num_results_;
 }
 
 // Whether `place` is an argument's tile that a step after this one reads.
@@ -187,21 +192,26 @@ bool TileRunner::IsNeededAfter(int step, const char* place) const {
 }
 
 void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
-  const std::vector<TileProgram::Step>& steps = program_.steps_;
   for (int k = 0; k < program_.num_arguments_; ++k) {
     if (layout_.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
     values_[k] =
         layout_.broadcast.Tile(k, arguments_[k], program_.size_, begin, n, spelled_out_[k]);
   }
-  std::pair<char*, const char*> kept[kMostFusedResults];
-  int num_kept = 0;
-  for (size_t s = 0; s < steps.size(); ++s) {
+  Kept kept[kMostFusedResults];
+  size_t num_kept = 0;
+  const TileProgram::Step* const steps = program_.steps_.data();
+  const int num_steps = static_cast<int>(program_.steps_.size());
+  const void** const results = values_ + program_.num_arguments_;
+  // Every other step.
+  const size_t share = 2 * num_kept_ * kept_bytes_ / static_cast<size_t>(num_steps);
+  for (int s = 0; s < num_steps; ++s) {
     const TileProgram::Step& step = steps[s];
-    char* result = scratch_ + static_cast<size_t>(step.buffer) * buffer_bytes_;
+    char* result = Buffer(step.buffer);
     if (step.result >= 0) {
       char* const place = to[step.result];
-      if (IsNeededAfter(static_cast<int>(s), place)) {
-        kept[num_kept++] = {place, result};
+      if (streams_) result = Buffer(own_ + step.result);
+      if (streams_ || IsNeededAfter(s, place)) {
+        kept[num_kept++] = {result, place};
       } else {
         result = place;
       }
@@ -211,10 +221,36 @@ void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
     } else {
       step.unary->run(*step.unary, values_[step.a], result, n, step.p);
     }
-    values_[program_.num_arguments_ + s] = result;
+    results[s] = result;
+    if (s % 2 == 0 && num_kept_ > 0) Stream(share);
   }
-  for (int k = 0; k < num_kept; ++k)
-    std::memcpy(kept[k].first, kept[k].second, static_cast<size_t>(n) * program_.size_);
+  const size_t bytes = static_cast<size_t>(n) * program_.size_;
+  if (streams_) {
+    Finish();
+    std::copy_n(kept, num_kept, kept_);
+    num_kept_ = num_kept;
+    kept_bytes_ = bytes;
+    std::swap(own_, others_);
+    return;
+  }
+  for (size_t k = 0; k < num_kept; ++k) std::memcpy(kept[k].to, kept[k].from, bytes);
 }
+
+// So many bytes more, about, of what is kept, in whole lines.
+void TileRunner::Stream(size_t bytes) {
+  bytes = (bytes + streamed::kLine - 1) / streamed::kLine * streamed::kLine;
+  while (bytes > 0 && num_kept_ > 0) {
+    const Kept& last = kept_[num_kept_ - 1];
+    const size_t some = std::min(bytes, kept_bytes_ - streamed_);
+    streamed::Copy(last.from + streamed_, last.to + streamed_, some);
+    bytes -= some;
+    streamed_ += some;
+    if (streamed_ < kept_bytes_) continue;
+    --num_kept_;
+    streamed_ = 0;
+  }
+}
+
+void TileRunner::Finish() { Stream(num_kept_ * kept_bytes_); }
 
 }  // namespace weir

@@ -45,8 +45,9 @@ class TileProgram {
   absl::StatusOr<const TileLayout*> LayoutFor(const KernelContext& c, const TileLayout* planned,
                                               std::shared_ptr<const TileLayout>* made) const;
 
-  // Elements that go through the program at once: a multiple of 64, at most kLargestTile.
-  int64_t TileSize(const TileLayout& layout) const;
+  // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Where
+  // results are streamed (TileRunner), fewer.
+  int64_t TileSize(const TileLayout& layout, bool streams = false) const;
   size_t element_size() const { return size_; }
   int num_arguments() const { return num_arguments_; }
   int num_results() const { return num_results_; }
@@ -55,7 +56,7 @@ class TileProgram {
   static constexpr int64_t kLargestTile = 1024;
   // Of all buffers of a tile, where there are few: the rest of the first-level cache is for the
   // arguments.
-  static constexpr size_t kCached = 12 * 1024;
+  static constexpr size_t kCached = 12 * 1024, kStreamedCached = 16 * 1024;
 
  private:
   friend class TileRunner;
@@ -83,16 +84,26 @@ class TileProgram {
 // Runs a program, for one thread: has the buffers for what lies between two steps.
 class TileRunner {
  public:
-  // On these arguments, in tiles of at most `most` elements.
+  // On these arguments, in tiles of at most `most` elements. With `streams`, results are written
+  // past the caches (streamed.h).
   TileRunner(const TileProgram& program, const TileLayout& layout,
-             absl::FunctionRef<const void*(int)> argument, int64_t most);
+             absl::FunctionRef<const void*(int)> argument, int64_t most, bool streams = false);
 
   // Elements [begin, begin + n) of result k go to `to[k]`, which may be the same elements of an
-  // argument of the result's shape.
+  // argument of the result's shape. What is streamed is there after Finish.
   void Run(int64_t begin, int64_t n, absl::Span<char* const> to);
+  void Finish();
 
  private:
+  // A tile of a result, and where it is to go.
+  struct Kept {
+    const char* from;
+    char* to;
+  };
+
   bool IsNeededAfter(int step, const char* place) const;
+  char* Buffer(int i) { return scratch_ + static_cast<size_t>(i) * buffer_bytes_; }
+  void Stream(size_t bytes);
 
   static constexpr int kMostBuffers = 24;
   static constexpr int64_t kSmallestTile = 64;
@@ -100,12 +111,18 @@ class TileRunner {
 
   const TileProgram& program_;
   const TileLayout& layout_;
+  const bool streams_;
   const size_t buffer_bytes_;
+  // The last tile's results, of kept_bytes_ each, which are on their way to memory.
+  Kept kept_[kMostFusedResults];
+  size_t num_kept_ = 0, kept_bytes_ = 0, streamed_ = 0;
+  int own_ = 0, others_ = 0;  // the first of this tile's buffers of results, and of the last one's
   const void* arguments_[kMostFusedArguments];
   const void* values_[kMostFusedArguments + kMostFusedOps];
   char* spelled_out_[kMostFusedArguments];  // null: the argument lies as the result does
   alignas(64) char scratch_[kSmallestTile * 8 *
-                            static_cast<size_t>(kMostBuffers + kMostFusedArguments)];
+                            static_cast<size_t>(kMostBuffers + kMostFusedArguments +
+                                                2 * kMostFusedResults)];
 };
 
 // What a step can be; null for ops that cannot.
