@@ -32,6 +32,29 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
+  // Stands for a step that runs on this thread, as long as it lives. Each thread from outside that
+  // runs loops in its step, and does not sleep, takes the place of one of the pool's: with as many
+  // callers as threads, each computes its loops by itself, and no thread waits for a processor.
+  // Within another Caller, and on the pool's own threads, it is nothing; so is a step without
+  // loops, unless it `schedules`.
+  class Caller {
+   public:
+    Caller(ThreadPool& pool, bool schedules);
+    ~Caller();
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    friend class ThreadPool;
+    void Count();  // needs the lock
+
+    ThreadPool* const pool_;  // null: nothing
+    bool counted_ = false;
+  };
+
+  // Whether there are threads besides callers, for what might be scheduled.
+  bool HasRoom();
+
   // Runs `fn` on some thread of the pool, soon. Inline if the pool has one thread.
   void Schedule(std::function<void()> fn);
 
@@ -64,7 +87,10 @@ class ThreadPool {
   static void RunLoop(Loop& loop);
   static bool RunPiece(Loop& loop);
   Loop* Enter();
-  void Post(absl::FunctionRef<void()> what, int workers);
+  Caller* ThisCaller() const;
+  int NumCallers() const;
+  bool MayHelp(int worker) const { return worker + NumCallers() <= num_threads_; }
+  void Post(absl::FunctionRef<int()> what);
   bool SpinWhile(uint64_t seen) const;
 
   const int num_threads_;
@@ -75,6 +101,9 @@ class ThreadPool {
   std::vector<Loop*> loops_;         // running loops that still have pieces
   std::atomic<uint64_t> posted_{0};  // bumped with each piece of news; what idle threads spin on
   int sleeping_ = 0, sleeping_helpers_ = 0;  // workers; threads in HelpUntil
+  int callers_ = 0;                          // that are counted
+  std::thread::id left_;                     // the last to end its step, if it is not back yet, and
+  std::chrono::steady_clock::time_point left_at_;  // when that was
   bool stop_ = false;
 };
 

@@ -233,6 +233,7 @@ void Executor::Cancel(const absl::Status& why) {
 absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
                            const RunOptions& options, int64_t step_id) {
   Reserve().Have();
+  const ThreadPool::Caller caller(pool_, /*schedules=*/plan_->tasks.size() > 1);
   WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
   TracedStep& step = frame->step;
   step.step_id = step_id;
@@ -597,7 +598,7 @@ bool Executor::RunPosted(Frame& frame) {
 }
 
 void Executor::Post(Frame& frame, int32_t task, int32_t item) {
-  const bool helped = pool_.num_threads() > 1;
+  const bool helped = pool_.num_threads() > 1 && pool_.HasRoom();
   // Counted before anyone can take the work up, finish the step and let the session end.
   if (helped) jobs_.fetch_add(1, std::memory_order_relaxed);
   {
@@ -605,8 +606,9 @@ void Executor::Post(Frame& frame, int32_t task, int32_t item) {
     frame.posted.emplace_back(task, item);
     if (!helped) return pool_.Wake();
   }
+  // If other callers have come meanwhile, it is left to this step's own.
   pool_.Schedule([this, &frame] {
-    RunPosted(frame);
+    if (pool_.HasRoom()) RunPosted(frame);
     jobs_.fetch_sub(1, std::memory_order_release);
   });
 }

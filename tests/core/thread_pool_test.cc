@@ -137,6 +137,83 @@ TEST(ThreadPool, WaitingEndsAtTheDeadline) {
   EXPECT_GE(Clock::now(), deadline);
 }
 
+// Two threads from outside, in steps of a pool of two: nobody helps either.
+TEST(ThreadPool, AsManyCallersAsThreadsRunTheirLoopsAlone) {
+  ThreadPool pool(2);
+  std::atomic<int> in_step{0}, done{0}, by_others{0};
+  const auto call = [&] {
+    const ThreadPool::Caller caller(pool, /*schedules=*/true);
+    ++in_step;
+    while (in_step < 2) std::this_thread::yield();
+    EXPECT_FALSE(pool.HasRoom());
+    const std::thread::id self = std::this_thread::get_id();
+    for (int i = 0; i < 50; ++i) {
+      pool.ForEach(16, [&](int) {
+        if (std::this_thread::get_id() != self) ++by_others;
+        std::this_thread::sleep_for(std::chrono::microseconds(10));
+      });
+    }
+    ++done;
+    while (done < 2) std::this_thread::yield();
+  };
+  std::thread other(call);
+  call();
+  other.join();
+  EXPECT_EQ(by_others, 0);
+}
+
+// Each of the loop's pieces waits for the other one to have begun, so a worker has to take it.
+void ExpectHelp(ThreadPool& pool) {
+  std::atomic<int> begun{0};
+  pool.ForEach(2, [&](int) {
+    ++begun;
+    while (begun < 2) std::this_thread::yield();
+  });
+  EXPECT_EQ(begun, 2);
+}
+
+TEST(ThreadPool, ACallerAloneIsHelped) {
+  ThreadPool pool(2);
+  for (int step = 0; step < 20; ++step) {
+    const ThreadPool::Caller caller(pool, step % 2 == 0);
+    EXPECT_TRUE(pool.HasRoom());
+    ExpectHelp(pool);
+  }
+}
+
+TEST(ThreadPool, ACallerWithinAnotherIsNoSecondOne) {
+  ThreadPool pool(2);
+  const ThreadPool::Caller caller(pool, /*schedules=*/true);
+  const ThreadPool::Caller of_a_function(pool, /*schedules=*/true);
+  ExpectHelp(pool);
+}
+
+TEST(ThreadPool, WhoSleepsIsNoCaller) {
+  ThreadPool pool(2);
+  std::atomic<bool> in_step{false}, over{false};
+  std::thread sleeper([&] {
+    const ThreadPool::Caller caller(pool, /*schedules=*/true);
+    in_step = true;
+    pool.HelpUntil([&] { return over.load(); });
+  });
+  while (!in_step) std::this_thread::yield();
+  {
+    const ThreadPool::Caller caller(pool, /*schedules=*/true);
+    while (!pool.HasRoom()) std::this_thread::yield();  // until it has gone to sleep
+  }
+  over = true;
+  pool.Wake();
+  sleeper.join();
+}
+
+TEST(ThreadPool, PlacesOfCallersThatDoNotComeBackAreFree) {
+  ThreadPool pool(2);
+  const ThreadPool::Caller caller(pool, /*schedules=*/true);
+  std::thread([&] { const ThreadPool::Caller other(pool, /*schedules=*/true); }).join();
+  while (!pool.HasRoom()) std::this_thread::yield();
+  ExpectHelp(pool);
+}
+
 // A sleeping helper must not swallow the call that was to wake a worker for a job.
 TEST(ThreadPool, JobsRunWhileOthersWait) {
   ThreadPool pool(2);
