@@ -398,7 +398,7 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
 }  // namespace
 
 int64_t ProductPieces(const MatMulArgs& g, int threads) {
-  constexpr double kNsPerProduct = 0.0115, kNsPerElement = 0.1, kMinPieceNs = 20e3, kLongNs = 150e3;
+  constexpr double kNsPerProduct = 0.0115, kNsPerElement = 0.1, kMinPieceNs = 12e3, kLongNs = 150e3;
   const double size = static_cast<double>(g.n) * static_cast<double>(g.k);
   // With few rows, fetching the other matrix is what takes the time.
   const double ns = std::max(kNsPerProduct * static_cast<double>(g.m), kNsPerElement) * size;
