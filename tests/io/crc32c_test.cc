@@ -1,5 +1,6 @@
 #include "weir/core/crc32c.h"
 
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -30,13 +31,14 @@ TEST(Crc32c, PublishedVectors) {
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
 }
 
-TEST(Crc32c, BothWaysAgreeWithTheDefinitionAtEveryLengthAndAlignment) {
+TEST(Crc32c, AllWaysAgreeWithTheDefinitionAtEveryLengthAndAlignment) {
   std::mt19937 random(7);
   std::string bytes(40000, '\0');
   for (char& c : bytes) c = static_cast<char>(random());
   std::vector<size_t> lengths;
   for (size_t n = 0; n < 100; ++n) lengths.push_back(n);
-  for (const size_t n : {767, 768, 769, 1536, 3000, 12287, 12288, 12289, 13056, 24576, 39990})
+  for (const size_t n : {767, 768, 769, 1023, 1024, 1025, 1279, 1280, 1281, 1536, 3000, 12287,
+                         12288, 12289, 13056, 24576, 39990})
     lengths.push_back(n);
   for (const size_t n : lengths) {
     const size_t start = n % 9;
@@ -45,11 +47,15 @@ TEST(Crc32c, BothWaysAgreeWithTheDefinitionAtEveryLengthAndAlignment) {
     if (internal::HasHardwareCrc32c()) {
       EXPECT_EQ(internal::ExtendCrc32cHardware(0, bytes.data() + start, n), expected) << n;
     }
+    if (internal::HasFoldingCrc32c()) {
+      EXPECT_EQ(internal::ExtendCrc32cFolding(0, bytes.data() + start, n), expected) << n;
+    }
   }
 }
 
 TEST(Crc32c, ExtendsInPieces) {
-  const std::string text(30000, 'x');
+  std::string text(30000, 'x');
+  std::iota(text.begin(), text.end(), 'x');
   for (const size_t cut : {0, 1, 7, 8, 12288, 29999, 30000}) {
     EXPECT_EQ(ExtendCrc32c(Crc32c(text.substr(0, cut)), text.substr(cut)), Crc32c(text)) << cut;
   }
