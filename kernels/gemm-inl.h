@@ -51,14 +51,28 @@ HWY_INLINE Floats Clamp(Floats x, Floats low, Floats high) {
 #endif
 }
 
+// What else a tile does while it is computed.
+enum class Meanwhile {
+  kNothing,
+  kAsks,   // for its part of C, and for what comes next
+  kPacks,  // a panel of B: it is the first tile that takes it
+};
+
+// Where a panel lies that a tile packs, and from one of its rows to the next.
+struct Unpacked {
+  const float* from;
+  int64_t row;
+};
+
 // C[kRows, kVectors vectors] = A[kRows, depth] B[depth, kVectors vectors], or is added to: the sum
 // over `depth` by itself first. Element (r, k) of A is at a[r * row + k] if kAlongRows, else at
-// a[k * step + r]; rows of B are two vectors apart, C's c_row. If kAhead, C is asked for first and
-// what comes next meanwhile.
-template <int kRows, int kVectors, bool kAlongRows, bool kAhead>
+// a[k * step + r]; rows of B are two vectors apart, C's c_row.
+template <int kRows, int kVectors, bool kAlongRows, Meanwhile kDoes>
 HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t step,
                              const float* HWY_RESTRICT b, int64_t depth, float* HWY_RESTRICT c,
-                             int64_t c_row, const TileEnd& tile_end, Ahead ahead) {
+                             int64_t c_row, const TileEnd& tile_end, Ahead ahead,
+                             Unpacked unpacked) {
+  constexpr bool kAhead = kDoes == Meanwhile::kAsks;
   const FloatTag d;
   Floats sums[kVectors][kRows];
 #pragma GCC unroll 16
@@ -78,7 +92,18 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
     }
     for (; k < end; ++k, b += 2 * FloatLanes()) {
       Floats right[kVectors];
-      for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * FloatLanes());
+      if constexpr (kDoes == Meanwhile::kPacks) {
+        // Rows that lie far apart, which the processor does not fetch ahead by itself.
+        constexpr int64_t kRowsAhead = 16;
+        Prefetch(unpacked.from + (k + kRowsAhead < depth ? kRowsAhead * unpacked.row : 0));
+        for (int v = 0; v < kVectors; ++v) {
+          right[v] = hn::LoadU(d, unpacked.from + v * FloatLanes());
+          hn::StoreU(right[v], d, const_cast<float*>(b) + v * FloatLanes());
+        }
+        unpacked.from += unpacked.row;
+      } else {
+        for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * FloatLanes());
+      }
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         const Floats x = hn::Set(d, kAlongRows ? a[r * row + k] : a[k * step + r]);
@@ -110,15 +135,16 @@ HWY_INLINE void MultiplyTile(const float* HWY_RESTRICT a, int64_t row, int64_t s
 }
 
 // The same for up to kMostTileRows rows.
-template <int kVectors, bool kAlongRows, bool kAhead, int kRows = kMostTileRows>
+template <int kVectors, bool kAlongRows, Meanwhile kDoes, int kRows = kMostTileRows>
 HWY_INLINE void MultiplyRows(int64_t rows, const float* a, int64_t row, int64_t step,
                              const float* b, int64_t depth, float* c, int64_t c_row,
-                             const TileEnd& end, Ahead ahead) {
+                             const TileEnd& end, Ahead ahead, Unpacked unpacked = {}) {
   if constexpr (kRows > 0) {
     if (rows != kRows) {
-      return MultiplyRows<kVectors, kAlongRows, kAhead, kRows - 1>(rows, a, row, step, b, depth, c,
-                                                                   c_row, end, ahead);
+      return MultiplyRows<kVectors, kAlongRows, kDoes, kRows - 1>(rows, a, row, step, b, depth, c,
+                                                                  c_row, end, ahead, unpacked);
     }
-    MultiplyTile<kRows, kVectors, kAlongRows, kAhead>(a, row, step, b, depth, c, c_row, end, ahead);
+    MultiplyTile<kRows, kVectors, kAlongRows, kDoes>(a, row, step, b, depth, c, c_row, end, ahead,
+                                                     unpacked);
   }
 }

@@ -131,7 +131,7 @@ void CopyRowEnds(const float* from, int64_t stride, int64_t rows, int64_t n, flo
   }
 }
 
-void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* to) {
+void PackPanels(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* to) {
   const int64_t width = 2 * FloatLanes();
   const float* from = b.data + first * b.column;
   const int64_t whole = b.column == 1 ? columns / width : 0;
@@ -199,8 +199,9 @@ HWY_INLINE void StoreColumns(const float* tile, int64_t rows, int64_t n, const T
   }
 }
 
-template <bool kAlongRows, bool kAhead>
-void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const float* packed,
+// If it packs, `b` is what becomes the panels; else it is nothing.
+template <bool kAlongRows, Meanwhile kDoes>
+void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const Matrix& b, const float* packed,
                    int64_t panel_floats, int64_t columns, float* c, int64_t c_row, TileEnd end) {
   HWY_ALIGN float tile[2 * hn::MaxLanes(FloatTag()) * kMostTileRows];
   const int64_t width = 2 * FloatLanes();
@@ -211,39 +212,51 @@ void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const float* pack
     const int64_t n = std::min(width, columns - j);
     Ahead ahead = {packed + panel_floats, tiles.count};
     if (bias != nullptr) end.bias = bias + j;
+    const bool packs = kDoes == Meanwhile::kPacks && n == width;
+    if (kDoes == Meanwhile::kPacks && !packs) PackPanels(b, depth, j, n, const_cast<float*>(packed));
     for (int64_t t = 0, first = 0; t < tiles.count; ++t, ahead.from += share) {
       const int64_t height = tiles.Height(t), step = a.step == 0 ? height : a.step;
       const float* const from = a.data + first * a.row_step;
       float* const to = c + first * c_row + j;
       first += height;
+      if (packs && t == 0) {
+        MultiplyRows<2, kAlongRows, Meanwhile::kPacks>(
+            height, from, a.row_step, step, packed, depth, to, c_row, end, {}, {b.data + j, b.row});
+        continue;
+      }
+      constexpr Meanwhile kRest = kDoes == Meanwhile::kPacks ? Meanwhile::kNothing : kDoes;
       if (n == width) {
-        MultiplyRows<2, kAlongRows, kAhead>(height, from, a.row_step, step, packed, depth, to,
-                                            c_row, end, ahead);
+        MultiplyRows<2, kAlongRows, kRest>(height, from, a.row_step, step, packed, depth, to, c_row,
+                                           end, ahead);
         continue;
       }
       if (n == FloatLanes()) {
-        MultiplyRows<1, kAlongRows, false>(height, from, a.row_step, step, packed, depth, to, c_row,
-                                           end, {});
+        MultiplyRows<1, kAlongRows, Meanwhile::kNothing>(height, from, a.row_step, step, packed,
+                                                         depth, to, c_row, end, {});
         continue;
       }
-      MultiplyRows<2, kAlongRows, kAhead>(height, from, a.row_step, step, packed, depth, tile,
-                                          width, {}, ahead);
+      MultiplyRows<2, kAlongRows, kRest>(height, from, a.row_step, step, packed, depth, tile, width,
+                                         {}, ahead);
       StoreColumns(tile, height, n, end, to, c_row);
     }
   }
 }
 
-void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
-              bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish) {
+// `unpacked`, unless null, is packed on the way.
+void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpacked,
+              const float* packed, int64_t columns, bool adds, float* c, int64_t c_row,
+              float* scratch, const Finish& finish) {
   const int64_t panel_floats = depth * 2 * FloatLanes();
   const bool straight = a.column == 1;
   TileEnd end = {adds, nullptr, finish.low, finish.high};
   for (int64_t k = 0; k < depth; k += kDepth) {
     const int64_t deep = std::min(kDepth, depth - k);
     const bool ahead = AsksAhead(deep, columns);
+    using enum Meanwhile;
     const auto run = straight
-                         ? (ahead ? &MultiplyBlock<true, true> : &MultiplyBlock<true, false>)
-                         : (ahead ? &MultiplyBlock<false, true> : &MultiplyBlock<false, false>);
+                         ? (ahead ? &MultiplyBlock<true, kAsks> : &MultiplyBlock<true, kNothing>)
+                         : (ahead ? &MultiplyBlock<false, kAsks> : &MultiplyBlock<false, kNothing>);
+    const auto first_run = straight ? &MultiplyBlock<true, kPacks> : &MultiplyBlock<false, kPacks>;
     if (k + deep == depth) end.bias = finish.bias;
     for (int64_t i = 0; i < rows; i += kRows) {
       const int64_t high = std::min(kRows, rows - i);
@@ -257,8 +270,11 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed,
         for (int64_t r = 0; r < high; ++r)
           std::copy_n(from + r * a.row, deep, scratch + r * left.row_step);
       }
-      run(left, high, deep, packed + k * 2 * FloatLanes(), panel_floats, columns, c + i * c_row,
-          c_row, end);
+      const bool packs = i == 0 && unpacked != nullptr;
+      const Matrix b =
+          packs ? Matrix{unpacked->data + k * unpacked->row, unpacked->row, 1} : Matrix();
+      (packs ? first_run : run)(left, high, deep, b, packed + k * 2 * FloatLanes(), panel_floats,
+                                columns, c + i * c_row, c_row, end);
     }
     end.adds = true;
   }
@@ -441,7 +457,7 @@ namespace weir::gemm {
 
 HWY_EXPORT(PanelWidth);
 HWY_EXPORT(BlockFloats);
-HWY_EXPORT(Pack);
+HWY_EXPORT(PackPanels);
 HWY_EXPORT(Multiply);
 HWY_EXPORT(MultiplyFewRows);
 
@@ -450,12 +466,24 @@ int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth) {
   return HWY_DYNAMIC_DISPATCH(BlockFloats)(a, rows, depth);
 }
 void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* packed) {
-  HWY_DYNAMIC_DISPATCH(Pack)(b, rows, first, columns, packed);
+  HWY_DYNAMIC_DISPATCH(PackPanels)(b, rows, first, columns, packed);
 }
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
               bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish) {
   HWY_DYNAMIC_DISPATCH(Multiply)
-  (a, rows, depth, packed, columns, adds, c, c_row, scratch, finish);
+  (a, rows, depth, nullptr, packed, columns, adds, c, c_row, scratch, finish);
+}
+
+void PackAndMultiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t first,
+                     int64_t columns, float* packed, bool adds, float* c, int64_t c_row,
+                     float* scratch, const Finish& finish) {
+  if (b.column != 1) {
+    Pack(b, depth, first, columns, packed);
+    return Multiply(a, rows, depth, packed, columns, adds, c, c_row, scratch, finish);
+  }
+  const Matrix unpacked = {b.data + first, b.row, 1};
+  HWY_DYNAMIC_DISPATCH(Multiply)
+  (a, rows, depth, &unpacked, packed, columns, adds, c, c_row, scratch, finish);
 }
 
 void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t columns,

@@ -39,6 +39,11 @@ int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth);
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
               bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish = {});
 
+// The same with columns [first, first + columns) of B as it lies, which it packs.
+void PackAndMultiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t first,
+                     int64_t columns, float* packed, bool adds, float* c, int64_t c_row,
+                     float* scratch, const Finish& finish = {});
+
 // The same of few rows with B as it lies, which is read once.
 void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t columns,
                      bool adds, float* c, int64_t c_row);

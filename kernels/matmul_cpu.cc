@@ -305,10 +305,11 @@ absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a
     const int64_t columns = std::min(wide, p.columns - j);
     for (int64_t k = 0; k < g.k; k += depth) {
       const int64_t deep = std::min(depth, g.k - k);
-      gemm::Pack({right.data + k * right.row, right.row, right.column}, deep, j, columns, block);
       const gemm::Finish finish = k + deep == g.k && end ? end->At(p.column + j) : gemm::Finish();
-      gemm::Multiply({left.data + k * left.column, left.row, left.column}, p.rows, deep, block,
-                     columns, adds || k > 0, result + j, strides.c, block + block_floats, finish);
+      gemm::PackAndMultiply({left.data + k * left.column, left.row, left.column}, p.rows, deep,
+                            {right.data + k * right.row, right.row, right.column}, j, columns,
+                            block, adds || k > 0, result + j, strides.c, block + block_floats,
+                            finish);
     }
   }
   return absl::OkStatus();

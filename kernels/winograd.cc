@@ -155,8 +155,8 @@ void MultiplyPanel(const Geometry& g, const float* transformed, const float* pac
     const float* const b = packed + p * g.in_channels * columns;
     float* const c = products + p * tiles * columns;
     for (int64_t i = 0, row = 0; i < blocks.count; row += blocks.Height(i++)) {
-      MultiplyRows<2, true, false>(blocks.Height(i), a + row * stride, stride, 1, b, g.in_channels,
-                                   c + row * columns, columns, {}, {});
+      MultiplyRows<2, true, Meanwhile::kNothing>(blocks.Height(i), a + row * stride, stride, 1, b,
+                                                 g.in_channels, c + row * columns, columns, {}, {});
     }
   }
   const int64_t begin = panel * columns, end = std::min(begin + columns, g.out_channels);

@@ -87,6 +87,35 @@ TEST(Gemm, MultipliesAndAdds) {
                  });
 }
 
+// From a column on that begins no panel: the same bits, and what it leaves packed is what Pack
+// makes.
+TEST(Gemm, PacksOnTheWay) {
+  constexpr int64_t kFirst = 5;
+  ForEachProduct({Sizes(1, 1, 6), Sizes(6, 4, 21), Sizes(7, 31, 40), Sizes(13, 8, 37),
+                  Sizes(97, 100, 69), Sizes(200, 3, 69), Sizes(25, 1100, 43), Sizes(5, 600, 70)},
+                 [](const Product& p) {
+                   const int64_t columns = p.g.n - kFirst;
+                   const size_t floats =
+                       static_cast<size_t>(gemm::Panels(columns) * p.g.k * gemm::PanelColumns());
+                   std::vector<float> packed(floats), on_the_way(floats);
+                   gemm::Pack(p.Right(), p.g.k, kFirst, columns, packed.data());
+                   std::vector<float> scratch(
+                       static_cast<size_t>(gemm::ScratchFloats(p.Left(), p.g.m, p.g.k)));
+                   const std::vector<float> bias = Random(columns, 4);
+                   for (const bool adds : {false, true}) {
+                     const gemm::Finish finish = {bias.data(), -2, 2};
+                     std::vector<float> c = p.c, expected = p.c;
+                     gemm::Multiply(p.Left(), p.g.m, p.g.k, packed.data(), columns, adds,
+                                    expected.data(), p.g.n, scratch.data(), finish);
+                     gemm::PackAndMultiply(p.Left(), p.g.m, p.g.k, p.Right(), kFirst, columns,
+                                           on_the_way.data(), adds, c.data(), p.g.n, scratch.data(),
+                                           finish);
+                     EXPECT_EQ(c, expected);
+                     EXPECT_EQ(on_the_way, packed);
+                   }
+                 });
+}
+
 // Bias and bounds, in whole panels, in those of one vector, and in others; a NaN stays one.
 TEST(Gemm, Finishes) {
   for (const bool adds : {false, true}) {
