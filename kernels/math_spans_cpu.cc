@@ -29,6 +29,7 @@ void AddArithmeticVectors(SpanTable* t) {
   AddBinaryVectors<Add, AddV2, Sub, Mul, Div, RealDiv, DivNoNan, Xdivy, MulNoNan, Maximum, Minimum,
                    SquaredDifference, FloorDiv, TruncateDiv, SigmoidGrad, TanhGrad, SqrtGrad,
                    RsqrtGrad, ReciprocalGrad, InvGrad>(t);
+  AddNumberForms<Add, AddV2, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference>(t);
 }
 
 }  // namespace HWY_NAMESPACE

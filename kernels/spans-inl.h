@@ -69,6 +69,30 @@ void BinaryVectorLoop(const BinarySpan&, const void* xs, const void* ys, void* z
               n - i);
 }
 
+// One argument is a single number.
+template <class F, class T, bool kFirst>
+void NumberVectorLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
+                      double) {
+  using D = hn::ScalableTag<T>;
+  using M = VectorMath<D>;
+  const D d;
+  const T* in = static_cast<const T*>(kFirst ? ys : xs);
+  T* z = static_cast<T*>(zs);
+  const hn::Vec<D> number = hn::Set(d, *static_cast<const T*>(kFirst ? xs : ys));
+  const auto apply = [number](hn::Vec<D> v) HWY_ATTR {
+    return kFirst ? F::template Apply<M>(number, v) : F::template Apply<M>(v, number);
+  };
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = apply(hn::LoadU(d, in + i)), b = apply(hn::LoadU(d, in + i + lanes));
+    hn::StoreU(a, d, z + i);
+    hn::StoreU(b, d, z + i + lanes);
+  }
+  for (; i + lanes <= n; i += lanes) hn::StoreU(apply(hn::LoadU(d, in + i)), d, z + i);
+  if (i < n) StoreRest(d, apply(LoadLast(d, in + i, n - i)), z + i, n - i);
+}
+
 // With the op's parameter as a further argument: Apply<M>(x, p), Apply<M>(x, y, p).
 template <class F, class T>
 void UnaryVectorLoopP(const UnarySpan&, const void* xs, void* ys, int64_t n, double p) {
@@ -110,6 +134,18 @@ void AddUnaryVectors(SpanTable* t) {
   (t->AddUnary(Fs::kOp, DT_FLOAT, DT_FLOAT, UnaryVectorLoop<Fs, float>, SpanCost<Fs>()), ...);
   (t->AddUnary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoop<Fs, double>, 2 * SpanCost<Fs>()),
    ...);
+}
+// Forms for a single number, of entries that are there already.
+template <class F, class T>
+void AddNumberForm(SpanTable* t) {
+  BinarySpan* const span = t->FindBinary(F::kOp, DataTypeOf<T>::value);
+  span->number_first = NumberVectorLoop<F, T, true>;
+  span->number_second = NumberVectorLoop<F, T, false>;
+}
+template <class... Fs>
+void AddNumberForms(SpanTable* t) {
+  (AddNumberForm<Fs, float>(t), ...);
+  (AddNumberForm<Fs, double>(t), ...);
 }
 template <class... Fs>
 void AddBinaryVectors(SpanTable* t) {

@@ -116,6 +116,18 @@ void RunTiles(ThreadPool& pool, const BinarySpan& span, double p, const Broadcas
               const Tensor& x, const Tensor& y, Tensor* z) {
   const int64_t n = z->num_elements();
   char* const out = static_cast<char*>(z->raw());
+  const bool numbers[] = {layout.kind(0) == Broadcast::Kind::kConstant,
+                          layout.kind(1) == Broadcast::Kind::kConstant};
+  const BinarySpan::Fn form = span.FormFor(numbers[0], numbers[1]);
+  if (form != nullptr && layout.kind(numbers[0] ? 1 : 0) == Broadcast::Kind::kDense) {
+    const auto from = [&](const Tensor& t, bool is_number, int64_t i) {
+      return is_number ? t.raw() : At(t, i, span.in_size);
+    };
+    ForEachPiece(pool, n, span, out, [&](int64_t i, int64_t m, void* to) {
+      form(span, from(x, numbers[0], i), from(y, numbers[1], i), to, m, p);
+    });
+    return;
+  }
   const bool streams = streamed::Pays(z->num_bytes());
   const auto tiles = [&](int64_t begin, int64_t end) {
     alignas(64) char buffers[2][kTile * kMaxElement];

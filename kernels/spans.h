@@ -34,6 +34,8 @@ struct BinarySpan {
   // computed.
   using Check = absl::Status (*)(const Tensor& x, const Tensor& y);
   Fn run = nullptr;
+  // The same where x, or y, is a single number; null: it has to be repeated.
+  Fn number_first = nullptr, number_second = nullptr;
   const BinarySpan* wide = nullptr;
   uint8_t in_size = 0, out_size = 0;
   bool broadcasts = true;   // false: the shapes must be equal
@@ -41,6 +43,12 @@ struct BinarySpan {
   float cost = 0.2f;
   const char* param = nullptr;
   Check check = nullptr;
+
+  // Null unless one of the arguments is a number, and there is a form for that.
+  Fn FormFor(bool first_is_number, bool second_is_number) const {
+    if (first_is_number == second_is_number) return nullptr;
+    return first_is_number ? number_first : number_second;
+  }
 };
 
 // The spans by op and type. Filled once, then read by many threads. Entries stay where they are.

@@ -133,8 +133,31 @@ std::shared_ptr<const TileLayout> TileProgram::Plan(absl::Span<const Shape> shap
   }
   std::vector<const Shape*> pointers;
   for (const Shape& shape : shapes) pointers.push_back(&shape);
-  return std::make_shared<TileLayout>(
+  auto layout = std::make_shared<TileLayout>(
       TileLayout{{shapes.begin(), shapes.end()}, result, Broadcast(result, pointers)});
+  ChooseCalls(layout.get());
+  return layout;
+}
+
+// A number is taken as such by the steps that can, and repeated for others.
+void TileProgram::ChooseCalls(TileLayout* layout) const {
+  const auto is_number = [&](int value) {
+    return value < num_arguments_ && layout->broadcast.kind(value) == Broadcast::Kind::kConstant;
+  };
+  layout->calls.assign(steps_.size(), nullptr);
+  layout->spelled_out.resize(static_cast<size_t>(num_arguments_));
+  for (int k = 0; k < num_arguments_; ++k)
+    layout->spelled_out[k] = layout->broadcast.kind(k) == Broadcast::Kind::kStrided;
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    const bool first = is_number(step.a), second = is_number(step.b);
+    BinarySpan::Fn& call = layout->calls[s];
+    if (step.binary != nullptr) call = step.binary->FormFor(first, second);
+    if (call != nullptr) continue;
+    if (step.binary != nullptr) call = step.binary->run;
+    if (first) layout->spelled_out[step.a] = true;
+    if (second) layout->spelled_out[step.b] = true;
+  }
 }
 
 absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
@@ -154,8 +177,8 @@ absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
 
 int64_t TileProgram::TileSize(const TileLayout& layout, bool streams) const {
   size_t buffers = static_cast<size_t>(num_buffers_ + (streams ? 2 * num_results_ : 0));
-  for (int k = 0; k < num_arguments_; ++k)
-    buffers += layout.broadcast.kind(k) == Broadcast::Kind::kDense ? 0 : 1;
+  buffers +=
+      static_cast<size_t>(std::count(layout.spelled_out.begin(), layout.spelled_out.end(), true));
   const size_t cached = streams ? kStreamedCached : kCached;
   const int64_t room = static_cast<int64_t>(cached / (std::max<size_t>(buffers, 1) * size_));
   return std::clamp<int64_t>(room / 64 * 64, TileRunner::kSmallestTile, kLargestTile);
@@ -169,15 +192,13 @@ TileRunner::TileRunner(const TileProgram& program, const TileLayout& layout,
       buffer_bytes_(static_cast<size_t>(program.TileSize(layout, streams)) * program.size_) {
   int next = program.num_buffers_;
   for (int k = 0; k < program.num_arguments_; ++k) {
-    const Broadcast::Kind kind = layout.broadcast.kind(k);
     arguments_[k] = argument(k);
-    spelled_out_[k] = kind == Broadcast::Kind::kDense ? nullptr : Buffer(next);
-    if (kind == Broadcast::Kind::kDense) continue;
-    ++next;
-    if (kind == Broadcast::Kind::kConstant) {
-      FillElements(spelled_out_[k], arguments_[k], program.size_, most);
-      values_[k] = spelled_out_[k];
-    }
+    spelled_out_[k] = layout.spelled_out[k] ? Buffer(next++) : nullptr;
+    if (layout.broadcast.kind(k) != Broadcast::Kind::kConstant) continue;
+    values_[k] = arguments_[k];
+    if (spelled_out_[k] == nullptr) continue;
+    FillElements(spelled_out_[k], arguments_[k], program.size_, most);
+    values_[k] = spelled_out_[k];
   }
   own_ = next;
   others_ = next + program.num_results_;
@@ -217,7 +238,7 @@ void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
       }
     }
     if (step.binary != nullptr) {
-      step.binary->run(*step.binary, values_[step.a], values_[step.b], result, n, step.p);
+      layout_.calls[s](*step.binary, values_[step.a], values_[step.b], result, n, step.p);
     } else {
       step.unary->run(*step.unary, values_[step.a], result, n, step.p);
     }

@@ -18,6 +18,8 @@ struct TileLayout {
   std::vector<Shape> arguments;
   Shape result;
   Broadcast broadcast;
+  std::vector<BinarySpan::Fn> calls = {};  // of steps with two arguments
+  std::vector<bool> spelled_out = {};      // by argument: it is copied for each tile, or repeated
 };
 
 // What a TileProgram is made of, as nodes like _FusedElementwise have it in their attributes.
@@ -71,6 +73,7 @@ class TileProgram {
   };
 
   void AssignBuffers();
+  void ChooseCalls(TileLayout* layout) const;
 
   int num_arguments_ = 0;
   size_t size_ = 0;
@@ -119,7 +122,8 @@ class TileRunner {
   int own_ = 0, others_ = 0;  // the first of this tile's buffers of results, and of the last one's
   const void* arguments_[kMostFusedArguments];
   const void* values_[kMostFusedArguments + kMostFusedOps];
-  char* spelled_out_[kMostFusedArguments];  // null: the argument lies as the result does
+  char* spelled_out_[kMostFusedArguments];  // null: the argument lies as the result does, or is a
+                                            // number that is taken as such
   alignas(64) char scratch_[kSmallestTile * 8 *
                             static_cast<size_t>(kMostBuffers + kMostFusedArguments +
                                                 2 * kMostFusedResults)];
