@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax.cc"
@@ -88,29 +89,39 @@ struct Row {
     for (; i < n; ++i) y[i] *= factor;
   }
 
-  // Of whole vectors, past the caches.
-  static HWY_INLINE void ScaleTo(const T* x, T factor, int64_t n, T* y) {
-    const V f = hn::Set(D(), factor);
-    for (int64_t i = 0; i < n; i += Lanes())
-      hn::Stream(hn::Mul(hn::LoadU(D(), x + i), f), D(), y + i);
-  }
-
-  // With a `buffer` for a row, results are written past the caches.
-  static void Softmax(const T* x, T* y, int64_t rows, int64_t n, T* buffer) {
+  static void Softmax(const T* x, T* y, int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
       const T max = Max(x, n);
       const T* const next = r + 1 < rows ? x + n : x;
-      T* const to = buffer == nullptr ? y : buffer;
-      const T sum = SumOfExp(x, max, n, [to, next](V e, V, int64_t i, int64_t count) HWY_ATTR {
+      const T sum = SumOfExp(x, max, n, [y, next](V e, V, int64_t i, int64_t count) HWY_ATTR {
         hwy::Prefetch(next + i);
-        StoreSome(e, to + i, count);
+        StoreSome(e, y + i, count);
       });
-      if (buffer == nullptr) {
-        Scale(y, 1 / sum, n);
-      } else {
-        ScaleTo(buffer, 1 / sum, n, y);
-      }
+      Scale(y, 1 / sum, n);
     }
+  }
+
+  // Past the caches, rows of whole vectors: each goes to memory while the exponentials of the next
+  // one are computed. `buffer` is for two rows.
+  static void SoftmaxPastCaches(const T* x, T* y, int64_t rows, int64_t n, T* buffer) {
+    T* now = buffer;
+    T* last = buffer + n;
+    V factor = hn::Zero(D());
+    const auto write = [&](int64_t i) HWY_ATTR {
+      hn::Stream(hn::Mul(hn::LoadU(D(), last + i), factor), D(), y - n + i);
+    };
+    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+      const T max = Max(x, n);
+      const T* const next = r + 1 < rows ? x + n : x;
+      const T sum = SumOfExp(x, max, n, [&](V e, V, int64_t i, int64_t) HWY_ATTR {
+        hwy::Prefetch(next + i);
+        hn::StoreU(e, D(), now + i);
+        if (r > 0) write(i);
+      });
+      factor = hn::Set(D(), 1 / sum);
+      std::swap(now, last);
+    }
+    for (int64_t i = 0; i < n; i += Lanes()) write(i);
   }
 
   static void LogSoftmax(const T* x, T* y, int64_t rows, int64_t n) {
@@ -165,10 +176,12 @@ struct Row {
 };
 
 void SoftmaxF32(const float* x, float* y, int64_t rows, int64_t n, float* buffer) {
-  Row<float>::Softmax(x, y, rows, n, buffer);
+  if (buffer == nullptr) return Row<float>::Softmax(x, y, rows, n);
+  Row<float>::SoftmaxPastCaches(x, y, rows, n, buffer);
 }
 void SoftmaxF64(const double* x, double* y, int64_t rows, int64_t n, double* buffer) {
-  Row<double>::Softmax(x, y, rows, n, buffer);
+  if (buffer == nullptr) return Row<double>::Softmax(x, y, rows, n);
+  Row<double>::SoftmaxPastCaches(x, y, rows, n, buffer);
 }
 void LogSoftmaxF32(const float* x, float* y, int64_t rows, int64_t n) {
   Row<float>::LogSoftmax(x, y, rows, n);

@@ -30,7 +30,7 @@ absl::Status RunSoftmax(KernelContext& ctx, bool log) {
   ctx.pool().ParallelFor(rows, kNsPerLogit * n, [&](int64_t begin, int64_t end) {
     const C* from = x.data() + begin * n;
     C* to = result.data() + begin * n;
-    alignas(64) C buffer[streamed::kTileBytes / sizeof(C)];
+    alignas(64) C buffer[2 * streamed::kTileBytes / sizeof(C)];
     log ? softmax::LogSoftmax(from, to, end - begin, n)
         : softmax::Softmax(from, to, end - begin, n, streams ? buffer : nullptr);
     if (streams) streamed::Finish();
