@@ -43,6 +43,7 @@ constexpr double kMinLoopNs = 20e3;
 constexpr double kMinPieceNs = 10e3;
 constexpr int kPiecesPerThread = 4;
 constexpr std::chrono::microseconds kIdleSpin{150};
+// A caller that has ended its step counts for as long, in case that it begins the next one.
 constexpr std::chrono::microseconds kComesBack{200};
 // For helpers that are still inside: one that does not run needs the processor.
 constexpr int kWaitSpins = 2000;

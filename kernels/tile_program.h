@@ -47,8 +47,8 @@ class TileProgram {
   absl::StatusOr<const TileLayout*> LayoutFor(const KernelContext& c, const TileLayout* planned,
                                               std::shared_ptr<const TileLayout>* made) const;
 
-  // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Where
-  // results are streamed (TileRunner), fewer.
+  // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Results
+  // that are streamed (TileRunner) need buffers too.
   int64_t TileSize(const TileLayout& layout, bool streams = false) const;
   size_t element_size() const { return size_; }
   int num_arguments() const { return num_arguments_; }

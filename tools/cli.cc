@@ -1,5 +1,11 @@
 #include "weir/tools/cli.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -14,12 +20,12 @@ constexpr char kVersion[] = "0.1.0";
 
 struct NamedCommand {
   absl::string_view name;
-  void (*add)(Command& weir);
+  AddCommand add;
 };
 constexpr NamedCommand kCommands[] = {{"run", AddRunCommand},       {"profile", AddProfileCommand},
                                       {"graph", AddGraphCommand},   {"ckpt", AddCkptCommand},
                                       {"events", AddEventsCommand}, {"ops", AddOpsCommand},
-                                      {"case", AddCaseCommand},     {"serve", AddServeCommand}};
+                                      {"case", AddCaseCommand},     {"serve", nullptr}};
 
 // The commands that a command line may be about: one, if it begins with its name. To declare the
 // options of the others would be a tenth of the start of a small graph.
@@ -44,15 +50,34 @@ int Fail(Console& console, const absl::Status& status) {
   return kNo;
 }
 
-int RunWeir(const std::vector<std::string>& args, Console& console) {
+void DescribeServeCommand(Command& weir) {
+  weir.Add("serve", "Run graphs for TensorFlow's clients and Weir's, over gRPC",
+           "  weir serve --help");
+}
+
+int RunWeir(const std::vector<std::string>& args, Console& console, AddCommand serve) {
   CommandLine line("weir",
                    "Looks into TensorFlow graphs, checkpoints and event files, and runs graphs.",
                    absl::StrCat("weir ", kVersion, ", GraphDef version ", GraphVersions().producer),
                    "Example:\n  weir graph show model.meta --name 'hidden/.*'\n"
                    "Exit status: 0 done, 1 the answer is no or something failed, 2 wrong usage.");
   Command weir = line.root();
-  for (const NamedCommand& command : CommandsFor(args)) command.add(weir);
+  for (const NamedCommand& command : CommandsFor(args))
+    (command.add != nullptr ? command.add : serve)(weir);
   return line.Run(args, console);
+}
+
+int RunMain(int argc, char** argv, AddCommand serve) {
+  Console console{std::cout, std::cerr};
+  if (isatty(STDOUT_FILENO) != 0) {
+    console.color = std::getenv("NO_COLOR") == nullptr;
+    winsize size{};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      console.width = size.ws_col;
+  }
+  const int status = RunWeir({argv + 1, argv + argc}, console, serve);
+  std::cout.flush();
+  return std::cout.good() ? status : kNo;
 }
 
 }  // namespace weir::tools

@@ -7,7 +7,8 @@
 
 #include "weir/core/status.h"
 
-// The `weir` program: one command a file, each added to the command line by a function below.
+// The `weir` program: one command a file, each added to the command line by a function below. What
+// needs gRPC is a program of its own, `weir-serve`, which has all commands; `weir serve` is it.
 // Results go to the console's `out`, complaints to `err`; output is meant for people, unless --json
 // is given.
 namespace weir::tools {
@@ -43,10 +44,16 @@ void AddGraphCommand(Command& weir);
 void AddOpsCommand(Command& weir);
 void AddProfileCommand(Command& weir);
 void AddRunCommand(Command& weir);
+// In weir-serve alone; and what weir has in its place, for help texts.
 void AddServeCommand(Command& weir);
+void DescribeServeCommand(Command& weir);
 
+using AddCommand = void (*)(Command& weir);
 // The whole program, without its name in `args`. Returns the exit status.
-int RunWeir(const std::vector<std::string>& args, Console& console);
+int RunWeir(const std::vector<std::string>& args, Console& console,
+            AddCommand serve = DescribeServeCommand);
+// The same as a main function, on standard output and error.
+int RunMain(int argc, char** argv, AddCommand serve = DescribeServeCommand);
 
 }  // namespace weir::tools
 
