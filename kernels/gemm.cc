@@ -213,7 +213,8 @@ void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const Matrix& b, 
     Ahead ahead = {packed + panel_floats, tiles.count};
     if (bias != nullptr) end.bias = bias + j;
     const bool packs = kDoes == Meanwhile::kPacks && n == width;
-    if (kDoes == Meanwhile::kPacks && !packs) PackPanels(b, depth, j, n, const_cast<float*>(packed));
+    if (kDoes == Meanwhile::kPacks && !packs)
+      PackPanels(b, depth, j, n, const_cast<float*>(packed));
     for (int64_t t = 0, first = 0; t < tiles.count; ++t, ahead.from += share) {
       const int64_t height = tiles.Height(t), step = a.step == 0 ? height : a.step;
       const float* const from = a.data + first * a.row_step;
