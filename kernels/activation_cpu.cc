@@ -1,4 +1,5 @@
 #include <limits>
+#include <utility>
 
 #include "weir/kernels/activation.h"
 #include "weir/kernels/span_loops.h"
@@ -25,6 +26,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 void AddActivationVectors(SpanTable* t) {
   AddUnaryVectors<Relu, Relu6, Elu, Selu, Softplus, Softsign>(t);
   AddBinaryVectors<ReluGrad, Relu6Grad, EluGrad, SeluGrad, SoftplusGrad, SoftsignGrad>(t);
+  AddUnaryLinks<Relu, Relu6>(t);
+  AddBinaryLinks<ReluGrad, Relu6Grad>(t);
   t->AddUnary(LeakyRelu::kOp, DT_FLOAT, DT_FLOAT, UnaryVectorLoopP<LeakyRelu, float>).param =
       "alpha";
   t->AddUnary(LeakyRelu::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoopP<LeakyRelu, double>).param =

@@ -1,4 +1,5 @@
 #include <limits>
+#include <utility>
 
 #include "weir/kernels/elementwise.h"
 #include "weir/kernels/span_loops.h"
@@ -30,7 +31,13 @@ void AddArithmeticVectors(SpanTable* t) {
                    SquaredDifference, FloorDiv, TruncateDiv, SigmoidGrad, TanhGrad, SqrtGrad,
                    RsqrtGrad, ReciprocalGrad, InvGrad>(t);
   AddNumberForms<Add, AddV2, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference>(t);
+  AddUnaryLinks<Abs, Neg, Reciprocal, Square, Sqrt, Rsqrt>(t);
+  AddBinaryLinks<Add, AddV2, Sub, Mul, RealDiv, Maximum, Minimum, SquaredDifference, SigmoidGrad,
+                 TanhGrad>(t);
 }
+
+ChainEnds EndsOfFloats() { return Links<float>::Ends(); }
+ChainEnds EndsOfDoubles() { return Links<double>::Ends(); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace weir
@@ -41,6 +48,8 @@ namespace weir {
 namespace {
 
 HWY_EXPORT(AddArithmeticVectors);
+HWY_EXPORT(EndsOfFloats);
+HWY_EXPORT(EndsOfDoubles);
 
 template <class T>
 absl::Status CheckNonzero(const Tensor&, const Tensor& y) {
@@ -90,6 +99,12 @@ void AddMathSpans(SpanTable* t) {
       t->FindBinary(op, type)->broadcasts = false;
     }
   }
+}
+
+const ChainEnds* FindChainEnds(DataType type) {
+  static const ChainEnds floats = HWY_DYNAMIC_DISPATCH(EndsOfFloats)(),
+                         doubles = HWY_DYNAMIC_DISPATCH(EndsOfDoubles)();
+  return type == DT_FLOAT ? &floats : type == DT_DOUBLE ? &doubles : nullptr;
 }
 
 }  // namespace weir

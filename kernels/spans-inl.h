@@ -17,6 +17,7 @@
 //   ...
 //   HWY_EXPORT(AddXxx), and HWY_DYNAMIC_DISPATCH(AddXxx)(t) from AddXxxSpans, under #if HWY_ONCE
 
+#include "weir/kernels/chain-inl.h"
 #include "weir/kernels/partial_vectors-inl.h"
 
 // What is left after the last whole vector is computed in one more, filled up with ones.

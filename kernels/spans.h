@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/families.h"
 #include "weir/core/kernel.h"
+#include "weir/kernels/chain.h"
 
 // Element-wise ops as functions over stretches of memory, with the types erased: what kernels call
 // for whole tensors and what a fused chain calls tile by tile. A family of ops adds its spans to
@@ -20,6 +21,7 @@ struct UnarySpan {
   // parameter, if any.
   using Fn = void (*)(const UnarySpan& self, const void* x, void* y, int64_t n, double p);
   Fn run = nullptr;
+  Link link = nullptr;                // null: the op is in no chain
   const UnarySpan* wide = nullptr;    // 16-bit floats: the span for float, which `run` goes through
   uint8_t in_size = 0, out_size = 0;  // bytes of an element
   float cost = 0.2f;                  // nanoseconds an element
@@ -36,6 +38,7 @@ struct BinarySpan {
   Fn run = nullptr;
   // The same where x, or y, is a single number; null: it has to be repeated.
   Fn number_first = nullptr, number_second = nullptr;
+  BinaryLinks links = {};  // null: the op is in no chain
   const BinarySpan* wide = nullptr;
   uint8_t in_size = 0, out_size = 0;
   bool broadcasts = true;   // false: the shapes must be equal

@@ -12,7 +12,9 @@
 // of a few hundred elements at a time: what lies between two steps stays in buffers in the
 // first-level cache, and memory is read and written once. A step is a call of the span
 // (kernels/spans.h) that the op's own kernel would have called for the whole tensor, so each
-// element's result is the same, bit for bit, and no code is made for the combination.
+// element's result is the same, bit for bit, and no code is made for the combination. Where cheap
+// steps follow on each other, what goes from one to the next does not even leave the registers
+// (kernels/chain.h).
 //
 // A buffer is free again after the last step that reads it, so that a chain needs two or three,
 // however long it is. Steps whose values are results write them to where these lie, which may be
@@ -48,6 +50,7 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(const TileO
   const auto& [type, num_arguments, ops, operands, params, others_of] = from;
   program->num_arguments_ = num_arguments;
   program->size_ = ElementSize(type);
+  program->chain_ends_ = FindChainEnds(type);
   if (ops.empty() || operands.size() != 2 * ops.size() || params.size() != ops.size() ||
       ops.size() > kMostFusedOps || num_arguments > kMostFusedArguments ||
       others_of.size() >= kMostFusedResults) {
@@ -136,27 +139,69 @@ std::shared_ptr<const TileLayout> TileProgram::Plan(absl::Span<const Shape> shap
   auto layout = std::make_shared<TileLayout>(
       TileLayout{{shapes.begin(), shapes.end()}, result, Broadcast(result, pointers)});
   ChooseCalls(layout.get());
+  FindChains(layout.get());
   return layout;
+}
+
+bool TileProgram::IsNumber(const TileLayout& layout, int value) {
+  return value < static_cast<int>(layout.arguments.size()) &&
+         layout.broadcast.kind(value) == Broadcast::Kind::kConstant;
 }
 
 // A number is taken as such by the steps that can, and repeated for others.
 void TileProgram::ChooseCalls(TileLayout* layout) const {
-  const auto is_number = [&](int value) {
-    return value < num_arguments_ && layout->broadcast.kind(value) == Broadcast::Kind::kConstant;
-  };
   layout->calls.assign(steps_.size(), nullptr);
   layout->spelled_out.resize(static_cast<size_t>(num_arguments_));
   for (int k = 0; k < num_arguments_; ++k)
     layout->spelled_out[k] = layout->broadcast.kind(k) == Broadcast::Kind::kStrided;
   for (size_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
-    const bool first = is_number(step.a), second = is_number(step.b);
+    const bool first = IsNumber(*layout, step.a), second = IsNumber(*layout, step.b);
     BinarySpan::Fn& call = layout->calls[s];
     if (step.binary != nullptr) call = step.binary->FormFor(first, second);
     if (call != nullptr) continue;
     if (step.binary != nullptr) call = step.binary->run;
     if (first) layout->spelled_out[step.a] = true;
     if (second) layout->spelled_out[step.b] = true;
+  }
+}
+
+// Of two numbers the first, which is then repeated for the tile.
+int TileProgram::FirstOf(const TileLayout& layout, const Step& step) {
+  return IsNumber(layout, step.a) && !IsNumber(layout, step.b) ? step.b : step.a;
+}
+
+TileLayout::Chained TileProgram::LinkOf(const TileLayout& layout, const Step& step, int value) {
+  if (step.unary != nullptr) return {.link = step.unary->link};
+  const bool is_first = step.a == value;
+  const int other = is_first ? step.b : step.a;
+  const BinaryLinks& links = step.binary->links;
+  if (IsNumber(layout, other))
+    return {.link = is_first ? links.number_second : links.number_first, .other = other};
+  return {.link = is_first ? links.elements_second : links.elements_first, .other = other};
+}
+
+// A chain goes on as long as a step takes the value of the one before it, once.
+void TileProgram::FindChains(TileLayout* layout) const {
+  const int num_steps = static_cast<int>(steps_.size());
+  layout->chained.resize(steps_.size());
+  for (int begin = 0, end; begin < num_steps; begin = end) {
+    end = begin + 1;
+    TileLayout::Chained* const chained = layout->chained.data();
+    if (chain_ends_ != nullptr) {
+      chained[begin] = LinkOf(*layout, steps_[begin], FirstOf(*layout, steps_[begin]));
+      while (chained[end - 1].link != nullptr && end < num_steps) {
+        const Step& step = steps_[end];
+        const int last = num_arguments_ + end - 1;
+        if ((step.a == last) == (step.b == last) && step.unary == nullptr) break;
+        if (step.a != last && step.b != last) break;
+        chained[end] = LinkOf(*layout, step, last);
+        if (chained[end].link == nullptr) break;
+        ++end;
+      }
+    }
+    for (int s = begin; s < end; ++s) chained[s].end = end;
+    layout->has_chains |= end > begin + 1;
   }
 }
 
@@ -173,6 +218,16 @@ absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
   if (*made == nullptr)
     return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");
   return made->get();
+}
+
+bool TileProgram::IsOneChain(const TileLayout& layout) const {
+  const int num_steps = static_cast<int>(steps_.size());
+  if (layout.chained[0].end != num_steps || num_results_ > 1) return false;
+  for (int s = 0; s + 1 < num_steps; ++s) {
+    if (last_use_[num_arguments_ + s] > s + 1) return false;
+  }
+  return std::find(layout.spelled_out.begin(), layout.spelled_out.end(), true) ==
+         layout.spelled_out.end();
 }
 
 int64_t TileProgram::TileSize(const TileLayout& layout, bool streams) const {
@@ -212,49 +267,103 @@ bool TileRunner::IsNeededAfter(int step, const char* place) const {
   return false;
 }
 
+// Where each step's value goes: to the place of a result, or to a buffer. What is streamed goes to
+// its place at once if a chain ends with it and that is whole lines.
+void TileRunner::PlaceResults(bool chained, absl::Span<char* const> to) {
+  const void** const results = values_ + program_.num_arguments_;
+  const TileProgram::Step* const steps = program_.steps_.data();
+  num_made_ = 0;
+  for (int s = 0; s < static_cast<int>(program_.steps_.size()); ++s) {
+    const int result = steps[s].result;
+    results[s] = Buffer(steps[s].buffer);
+    if (result < 0) continue;
+    char* const place = to[result];
+    bool at_once = !IsNeededAfter(s, place);
+    if (streams_) {
+      results[s] = Buffer(own_ + result);
+      at_once = at_once && chained && EndsChain(s) && streamed::IsAligned(place, 0);
+    }
+    if (at_once) {
+      results[s] = place;
+    } else {
+      made_[num_made_++] = {static_cast<const char*>(results[s]), place};
+    }
+  }
+}
+
+bool TileRunner::EndsChain(int step) const {
+  return step > 0 && layout_.chained[step - 1].end == step + 1;
+}
+
+void TileRunner::RunStep(int s, int64_t n) {
+  const TileProgram::Step& step = program_.steps_[s];
+  const void** const results = values_ + program_.num_arguments_;
+  void* const result = const_cast<void*>(results[s]);
+  if (step.binary != nullptr) {
+    layout_.calls[s](*step.binary, values_[step.a], values_[step.b], result, n, step.p);
+  } else {
+    step.unary->run(*step.unary, values_[step.a], result, n, step.p);
+  }
+}
+
+// Steps [begin, end), which are a chain, on elements [0, n).
+void TileRunner::RunChain(int begin, int end, int64_t n) {
+  ChainStep chain[2 * kMostFusedOps + 1];
+  const ChainEnds& ends = *program_.chain_ends_;
+  const TileProgram::Step* const steps = program_.steps_.data();
+  const void* const* const results = values_ + program_.num_arguments_;
+  int k = 0;
+  chain[k++] = {ends.load, values_[TileProgram::FirstOf(layout_, steps[begin])]};
+  for (int s = begin; s < end; ++s) {
+    const TileLayout::Chained& chained = layout_.chained[s];
+    chain[k++] = {chained.link, chained.other < 0 ? nullptr : values_[chained.other]};
+    const bool is_result = steps[s].result >= 0;
+    if (s + 1 == end) {
+      const bool streams = streams_ && is_result && results[s] != Buffer(own_ + steps[s].result);
+      chain[k++] = {streams ? ends.stream : ends.store, results[s]};
+    } else if (is_result || program_.last_use_[program_.num_arguments_ + s] > s + 1) {
+      chain[k++] = {ends.keep, results[s]};
+    }
+  }
+  ends.run(chain, n);
+}
+
+// Chains take whole widths; what is left is a tile of its own.
 void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
+  const int64_t rest = layout_.has_chains ? n % program_.chain_ends_->width : 0;
+  if (rest == 0 || rest == n) return RunTile(begin, n, to);
+  RunTile(begin, n - rest, to);
+  char* behind[kMostFusedResults];
+  for (size_t k = 0; k < to.size(); ++k)
+    behind[k] = to[k] + static_cast<size_t>(n - rest) * program_.size_;
+  RunTile(begin + n - rest, rest, {behind, to.size()});
+}
+
+void TileRunner::RunTile(int64_t begin, int64_t n, absl::Span<char* const> to) {
   for (int k = 0; k < program_.num_arguments_; ++k) {
     if (layout_.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
     values_[k] =
         layout_.broadcast.Tile(k, arguments_[k], program_.size_, begin, n, spelled_out_[k]);
   }
-  Kept kept[kMostFusedResults];
-  size_t num_kept = 0;
-  const TileProgram::Step* const steps = program_.steps_.data();
+  const bool chained = layout_.has_chains && n % program_.chain_ends_->width == 0;
+  PlaceResults(chained, to);
   const int num_steps = static_cast<int>(program_.steps_.size());
-  const void** const results = values_ + program_.num_arguments_;
-  // Every other step.
-  const size_t share = 2 * num_kept_ * kept_bytes_ / static_cast<size_t>(num_steps);
-  for (int s = 0; s < num_steps; ++s) {
-    const TileProgram::Step& step = steps[s];
-    char* result = Buffer(step.buffer);
-    if (step.result >= 0) {
-      char* const place = to[step.result];
-      if (streams_) result = Buffer(own_ + step.result);
-      if (streams_ || IsNeededAfter(s, place)) {
-        kept[num_kept++] = {result, place};
-      } else {
-        result = place;
-      }
-    }
-    if (step.binary != nullptr) {
-      layout_.calls[s](*step.binary, values_[step.a], values_[step.b], result, n, step.p);
-    } else {
-      step.unary->run(*step.unary, values_[step.a], result, n, step.p);
-    }
-    results[s] = result;
-    if (s % 2 == 0 && num_kept_ > 0) Stream(share);
+  const size_t share = num_kept_ * kept_bytes_ / static_cast<size_t>(num_steps);
+  for (int s = 0, end; s < num_steps; s = end) {
+    end = chained ? layout_.chained[s].end : s + 1;
+    end > s + 1 ? RunChain(s, end, n) : RunStep(s, n);
+    if (num_kept_ > 0) Stream(share * static_cast<size_t>(end - s));
   }
   const size_t bytes = static_cast<size_t>(n) * program_.size_;
   if (streams_) {
     Finish();
-    std::copy_n(kept, num_kept, kept_);
-    num_kept_ = num_kept;
+    std::copy_n(made_, num_made_, kept_);
+    num_kept_ = num_made_;
     kept_bytes_ = bytes;
     std::swap(own_, others_);
     return;
   }
-  for (size_t k = 0; k < num_kept; ++k) std::memcpy(kept[k].to, kept[k].from, bytes);
+  for (size_t k = 0; k < num_made_; ++k) std::memcpy(made_[k].to, made_[k].from, bytes);
 }
 
 // So many bytes more, about, of what is kept, in whole lines.

@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/kernel.h"
 #include "weir/kernels/broadcast.h"
+#include "weir/kernels/chain.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/spans.h"
 
@@ -20,6 +21,15 @@ struct TileLayout {
   Broadcast broadcast;
   std::vector<BinarySpan::Fn> calls = {};  // of steps with two arguments
   std::vector<bool> spelled_out = {};      // by argument: it is copied for each tile, or repeated
+
+  // A step as a part of a chain: what it takes beside the vectors that are handed on.
+  struct Chained {
+    Link link = nullptr;
+    int other = -1;  // a value, if the op has two arguments
+    int end = 0;     // the step behind the last one of the chain
+  };
+  std::vector<Chained> chained = {};  // by step
+  bool has_chains = false;            // of more than one step
 };
 
 // What a TileProgram is made of, as nodes like _FusedElementwise have it in their attributes.
@@ -50,6 +60,10 @@ class TileProgram {
   // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Results
   // that are streamed (TileRunner) need buffers too.
   int64_t TileSize(const TileLayout& layout, bool streams = false) const;
+  // Whether nothing of whole tiles is ever in a buffer, so that they may be larger: all steps are
+  // one chain. (What is streamed has to lie at lines then.)
+  bool IsOneChain(const TileLayout& layout) const;
+  static constexpr int64_t kChainTile = 8192;
   size_t element_size() const { return size_; }
   int num_arguments() const { return num_arguments_; }
   int num_results() const { return num_results_; }
@@ -74,11 +88,18 @@ class TileProgram {
 
   void AssignBuffers();
   void ChooseCalls(TileLayout* layout) const;
+  void FindChains(TileLayout* layout) const;
+  static bool IsNumber(const TileLayout& layout, int value);
+  // The operand that a chain which begins with the step loads.
+  static int FirstOf(const TileLayout& layout, const Step& step);
+  // The step as a part of a chain that hands it operand `value`.
+  static TileLayout::Chained LinkOf(const TileLayout& layout, const Step& step, int value);
 
   int num_arguments_ = 0;
   size_t size_ = 0;
   std::vector<Step> steps_;
-  std::vector<int> last_use_;  // by value: a step
+  std::vector<int> last_use_;              // by value: a step
+  const ChainEnds* chain_ends_ = nullptr;  // null: no chains of this type
   int num_results_ = 1;
   int num_buffers_ = 0;
   double cost_ = 0;
@@ -105,6 +126,11 @@ class TileRunner {
   };
 
   bool IsNeededAfter(int step, const char* place) const;
+  bool EndsChain(int step) const;
+  void RunTile(int64_t begin, int64_t n, absl::Span<char* const> to);
+  void PlaceResults(bool chained, absl::Span<char* const> to);
+  void RunStep(int step, int64_t n);
+  void RunChain(int begin, int end, int64_t n);
   char* Buffer(int i) { return scratch_ + static_cast<size_t>(i) * buffer_bytes_; }
   void Stream(size_t bytes);
 
@@ -116,7 +142,10 @@ class TileRunner {
   const TileLayout& layout_;
   const bool streams_;
   const size_t buffer_bytes_;
-  // The last tile's results, of kept_bytes_ each, which are on their way to memory.
+  // This tile's results that do not lie yet where they are to go.
+  Kept made_[kMostFusedResults];
+  size_t num_made_ = 0;
+  // The last tile's, of kept_bytes_ each, which are on their way to memory.
   Kept kept_[kMostFusedResults];
   size_t num_kept_ = 0, kept_bytes_ = 0, streamed_ = 0;
   int own_ = 0, others_ = 0;  // the first of this tile's buffers of results, and of the last one's

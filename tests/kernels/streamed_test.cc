@@ -113,6 +113,14 @@ TEST_F(LargeResults, Chain) {
                      [](const Outputs& in) { return Tanh(in[0] * 1.5f + in[1]) * in[2] - in[0]; });
 }
 
+// Through registers from the argument to the result.
+TEST_F(LargeResults, ChainOfCheapOps) {
+  ExpectSameByHalves({x_}, [](const Outputs& in) {
+    return Minimum(Sqrt(Square(Maximum(in[0] * 1.1f + 0.5f, 0.f)) + in[0] + 2.f) * 0.9f, 6.f) -
+           in[0];
+  });
+}
+
 TEST_F(LargeResults, ChainWithTwoResults) {
   ExpectSameByHalves({x_, y_}, [](const Outputs& in) {
     const Output sum = Square(in[0]) + in[1];

@@ -25,6 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
+constexpr double kRounding = 5e-5;  // of sums of floats; the rest agrees to the bit
+
 class FuseElementwise : public testing::Test {
  protected:
   Output Input(const Shape& shape, DataType dtype = DT_FLOAT) {
@@ -116,6 +118,38 @@ TEST_F(FuseElementwise, AChainIsOneNode) {
     if (dtype != DT_INT32) y = Sigmoid(y) * Tanh(x);
     EXPECT_THAT(OpsFor({y}), ElementsAre(Pair("_FusedElementwise", 1))) << DataTypeName(dtype);
   }
+}
+
+// Cheap ops that follow on each other go through registers (kernels/chain.h), as many elements at a
+// time as eight vectors have; each op with a number and with elements on either side, what others
+// take too, and what is no link in between.
+TEST_F(FuseElementwise, ChainsOfCheapOpsGiveTheSameBits) {
+  for (const DataType dtype : {DT_FLOAT, DT_DOUBLE}) {
+    for (const int64_t n : {2, 63, 64, 128, 129, 1000, 4096, 20011}) {
+      const Output x = Input({n}, dtype), a = Input({n}, dtype), b = Input({n}, dtype),
+                   number = Input({}, dtype);
+      Output y = number - (x * number + a);
+      y = a / (b - y);
+      y = Maximum(number, Minimum(y / number, b));
+      y = SquaredDifference(Abs(-y), number);
+      const Output kept = Sqrt(y) + number;
+      y = Square(Reciprocal(kept)) * Rsqrt(kept);
+      y = Relu6(Relu(a + y)) * kept;
+      const Output also = y + number;
+      const Output z = Tanh(also) - Minimum(b, also * also);
+      const auto ops = OpsFor({z});
+      EXPECT_TRUE(n < 64 || ops == (std::map<std::string, int>{{"_FusedElementwise", 1}})) << n;
+      OpsFor({also, z, Maximum(z, number) * z});
+      feeds_.clear();
+    }
+  }
+}
+
+// Gradients of chains' ops are links themselves.
+TEST_F(FuseElementwise, ChainsOfGradientsGiveTheSameBits) {
+  const Output x = Input({9, 300});
+  const Output y = Relu(Sigmoid(Tanh(x * 2.f)) - 0.4f) * Relu6(x);
+  OpsFor(DenseGradients({ReduceSum(y)}, {x}), kRounding);
 }
 
 TEST_F(FuseElementwise, ArgumentsOfOtherShapesAreRepeated) {
@@ -343,8 +377,6 @@ TEST_F(FuseElementwise, BranchesAndLoopsKeepTheirNodes) {
 }
 
 // ---- reductions
-
-constexpr double kRounding = 5e-5;  // of sums of floats; the rest agrees to the bit
 
 TEST_F(FuseElementwise, AReductionEndsTheNode) {
   const Output x = Input({40, 1031}), y = Input({40, 1031});
