@@ -138,7 +138,7 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
 }
 
 std::string Graph::UniqueName(absl::string_view name, bool mark) {
-  return mark ? names_.TakeUnique(name) : names_.Unique(name);
+  return mark ? names_.TakeUnique(name) : names_.Unique(name).text();
 }
 
 void Graph::GiveAttrs(Node* node, AttrMap attrs) {
@@ -146,9 +146,9 @@ void Graph::GiveAttrs(Node* node, AttrMap attrs) {
     return attr.second.template is<Tensor>();
   });
   if (is_light) {
-    AttrMap& latest = latest_attrs_[node->op_];
-    if (latest != attrs) latest = std::move(attrs);
-    node->attrs_ = latest;
+    Latest& latest = latest_[node->op_];
+    if (latest.attrs != attrs) latest = {.attrs = std::move(attrs)};
+    node->attrs_ = latest.attrs;
   } else {
     node->attrs_ = std::move(attrs);
   }
@@ -204,8 +204,9 @@ void Graph::NameHere(const Output& value) {
 
 // To a name made of `name`; the old one is released.
 void Graph::Rename(Node* node, const std::string& name) {
-  node->name_ = names_.Unique(name);
-  names_.AddUnique(node, name);
+  const NameTable::FreeName free = names_.Unique(name);
+  node->name_ = free.text();
+  names_.AddUnique(node, free);
 }
 
 // The name can be given again, if it is the last one that was made of what was asked for.

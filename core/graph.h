@@ -159,6 +159,10 @@ class Node {
     Shape shape = Shape::UnknownRank();
     std::unique_ptr<HandleData> handle;
   };
+  void SetOutputTypes(const NodeTypes& types) {
+    outputs_.resize(types.size());
+    for (size_t i = 0; i < types.size(); ++i) outputs_[i].type = types[i];
+  }
 
   Graph* graph_ = nullptr;
   const OpSpec* op_ = nullptr;
@@ -336,6 +340,22 @@ class Graph {
   std::shared_ptr<void>& ExtensionSlot(std::type_index type);
   // Nodes of an op seldom differ in their attributes, and share them then.
   void GiveAttrs(Node* node, AttrMap attrs);
+  // An argument of a node that is built: the input after its last.
+  struct ArgEnd {
+    int end;
+    bool is_list;
+    friend bool operator==(const ArgEnd&, const ArgEnd&) = default;
+  };
+  // The latest node of an op: its attributes, and what it was built from. What is built from the
+  // same has the same attributes and types.
+  struct Latest {
+    AttrMap attrs;
+    bool is_built = false;
+    absl::InlinedVector<ArgEnd, 4> args = {};
+    NodeTypes types_given = {};  // of the inputs, as the nodes that make them have them
+    std::vector<std::pair<std::string, AttrValue>> attrs_given = {};
+    NodeTypes input_types = {}, output_types = {};
+  };
   void GiveDevice(Node* node, absl::string_view device);
   void NoteChange(const Node* node, const char* what);
   void AddUnclaimed(Unclaimed unclaimed);
@@ -350,8 +370,8 @@ class Graph {
   bool finalized_ = false;
   std::vector<std::unique_ptr<Node>> nodes_;
   NameTable names_;
-  std::set<std::string, std::less<>> devices_;                // texts that nodes have
-  absl::flat_hash_map<const OpSpec*, AttrMap> latest_attrs_;  // of a node of the op
+  std::set<std::string, std::less<>> devices_;  // texts that nodes have
+  absl::flat_hash_map<const OpSpec*, Latest> latest_;
   PerThread<Scopes> scopes_;
   std::vector<Unclaimed> unclaimed_;  // few, if any: between an argument and its function
   std::vector<Change> changes_;
@@ -406,9 +426,10 @@ class NodeBuilder {
   absl::Span<const Output> InputsOf(size_t arg) const;
   bool HasFinalName() const { return !name_.empty() && name_.back() == '/'; }
   std::string RequestedName() const;
-  absl::Status Make(std::unique_ptr<Node>* out);
-  absl::Status SetName(Node* node) const;
+  absl::Status Make(std::unique_ptr<Node>* out, NameTable::FreeName* name);
+  absl::Status SetName(Node* node, NameTable::FreeName* name) const;
   absl::Status CheckInputs(const OpSpec& op) const;
+  absl::Status SetTypes(Node* node);
   absl::Status SetAttrs(Node* node);
   void SetControls(Node* node) const;
   absl::Status SetPlace(Node* node) const;
@@ -417,11 +438,7 @@ class NodeBuilder {
   Graph& graph_;
   std::string op_, name_;
   absl::InlinedVector<Output, 4> inputs_;
-  struct ArgEnd {
-    int end;  // the input after the argument's last
-    bool is_list;
-  };
-  absl::InlinedVector<ArgEnd, 4> args_;
+  absl::InlinedVector<Graph::ArgEnd, 4> args_;
   std::vector<Node*> controls_;
   std::vector<std::pair<std::string, AttrValue>> attrs_;
   std::optional<std::string> device_;

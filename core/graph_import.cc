@@ -515,8 +515,7 @@ class GraphImporter {
                           ArgTypes(*node->op_, node->op_->outputs(), node->attrs_,
                                    std::min(kMaxNodeArity, outputs_left_)));
     outputs_left_ -= static_cast<int64_t>(types.size());
-    node->outputs_.resize(types.size());
-    for (size_t k = 0; k < types.size(); ++k) node->outputs_[k].type = types[k];
+    node->SetOutputTypes(types);
     return absl::OkStatus();
   }
 

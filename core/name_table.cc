@@ -1,7 +1,8 @@
 #include "weir/core/name_table.h"
 
-#include "absl/container/inlined_vector.h"
-#include "absl/hash/hash.h"
+#include <cstring>
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,27 +14,57 @@ bool NameTable::Equal::operator()(const Key& a, const Key& b) const {
   return a.hash == b.hash && (a.view() == b.view() || absl::EqualsIgnoreCase(a.view(), b.view()));
 }
 
-// Of all bits but those in which "A" differs from "a", eight letters at a time.
-NameTable::Key NameTable::KeyOf(absl::string_view name) {
-  constexpr uint64_t kCases = 0x2020202020202020;
-  absl::InlinedVector<uint64_t, 16> letters(name.size() / sizeof(uint64_t) + 1);
-  name.copy(reinterpret_cast<char*>(letters.data()), name.size());
-  for (uint64_t& eight : letters) eight |= kCases;
-  const size_t hash =
-      absl::HashOf(absl::string_view(reinterpret_cast<const char*>(letters.data()), name.size()));
-  return {name.data(), static_cast<uint32_t>(name.size()), static_cast<uint32_t>(hash)};
+namespace {
+
+uint64_t EightLetters(const char* text) {
+  uint64_t letters;
+  std::memcpy(&letters, text, sizeof letters);
+  return letters;
 }
 
-NameTable::Entry* NameTable::FindEntry(absl::string_view name) {
-  const auto it = entries_.find(KeyOf(name));
+// The two halves of a product, folded: each bit of it depends on all of both factors.
+uint64_t Mix(uint64_t a, uint64_t b) {
+  const auto product = static_cast<unsigned __int128>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+}  // namespace
+
+// Of all bits but those in which "A" differs from "a", eight letters at a time, in the manner of
+// wyhash (Wang Yi, 2019). It begins with an address, which nobody who chooses names knows.
+uint32_t NameTable::HashOf(absl::string_view name) {
+  constexpr uint64_t kCases = 0x2020202020202020, kFactor = 0x9e3779b97f4a7c15;
+  static const char seed = 0;
+  const char* text = name.data();
+  size_t left = name.size();
+  uint64_t hash = reinterpret_cast<uintptr_t>(&seed) ^ (left * kFactor);
+  for (; left > sizeof(uint64_t); text += sizeof(uint64_t), left -= sizeof(uint64_t))
+    hash = Mix(hash ^ (EightLetters(text) | kCases), kFactor);
+  uint64_t rest = 0;
+  if (name.size() >= sizeof rest) {
+    rest = EightLetters(text + left - sizeof rest);
+  } else if (left > 0) {
+    std::memcpy(&rest, text, left);
+  }
+  hash = Mix(hash ^ (rest | kCases), kFactor);
+  return static_cast<uint32_t>(hash ^ (hash >> 32));
+}
+
+NameTable::Key NameTable::KeyOf(absl::string_view name) {
+  return {name.data(), static_cast<uint32_t>(name.size()), HashOf(name)};
+}
+
+NameTable::Entry* NameTable::FindEntry(const Key& key) {
+  const auto it = entries_.find(key);
   return it == entries_.end() ? nullptr : &it->second;
 }
 const NameTable::Entry* NameTable::FindEntry(absl::string_view name) const {
-  return const_cast<NameTable*>(this)->FindEntry(name);
+  return const_cast<NameTable*>(this)->FindEntry(KeyOf(name));
 }
 
-void NameTable::AddOwned(absl::string_view name, const Entry& entry) {
-  entries_.emplace(KeyOf(owned_.emplace_back(name)), entry);
+void NameTable::AddOwned(absl::string_view name, uint32_t hash, const Entry& entry) {
+  const std::string& text = owned_.emplace_back(name);
+  entries_.emplace(Key{text.data(), static_cast<uint32_t>(text.size()), hash}, entry);
 }
 
 Node* NameTable::Find(absl::string_view name) const {
@@ -44,8 +75,12 @@ Node* NameTable::Find(absl::string_view name) const {
   return variant == variants_.end() ? nullptr : variant->second;
 }
 
-NameTable::Entry& NameTable::AddEntry(Node* node) {
-  Entry& entry = entries_.try_emplace(KeyOf(node->name())).first->second;
+void NameTable::Add(Node* node) { AddEntry(node, HashOf(node->name())); }
+
+NameTable::Entry& NameTable::AddEntry(Node* node, uint32_t hash) {
+  const std::string& name = node->name();
+  const Key key = {name.data(), static_cast<uint32_t>(name.size()), hash};
+  Entry& entry = entries_.try_emplace(key).first->second;
   if (entry.node == nullptr) {
     entry.node = node;
   } else if (entry.node != node) {
@@ -64,22 +99,31 @@ void NameTable::Remove(Node* node) {
   const Entry left = it->second;
   if (left.next != 0 && it->first.text != node->name().data()) return;
   entries_.erase(it);
-  if (left.next != 0) AddOwned(node->name(), left);
+  if (left.next != 0) AddOwned(node->name(), HashOf(node->name()), left);
 }
 
 // The counter of a name remembers where to go on, so that a thousand nodes of one name take a
 // thousand look-ups, not half a million.
-std::string NameTable::Unique(absl::string_view name) const {
-  const Entry* entry = FindEntry(name);
-  if (entry == nullptr || entry->next == 0) return std::string(name);
-  std::string made = absl::StrCat(name, "_");
-  const size_t stem = made.size();
-  int number = entry->next;
-  do {
-    made.resize(stem);
-    absl::StrAppend(&made, number++);
-    entry = FindEntry(made);
-  } while (entry != nullptr && entry->next != 0);
+NameTable::FreeName NameTable::Unique(absl::string_view asked) {
+  FreeName made;
+  Key key = KeyOf(asked);
+  const Entry* taken = FindEntry(key);
+  if (taken == nullptr || taken->next == 0) {
+    made.text_ = std::string(asked);
+  } else {
+    made.asked_ = const_cast<Entry*>(taken);
+    made.next_ = taken->next;
+    made.text_.reserve(asked.size() + 8);
+    absl::StrAppend(&made.text_, asked, "_");
+    const size_t stem = made.text_.size();
+    do {
+      made.text_.resize(stem);
+      absl::StrAppend(&made.text_, made.next_++);
+      key = KeyOf(made.text_);
+      taken = FindEntry(key);
+    } while (taken != nullptr && taken->next != 0);
+  }
+  made.hash_ = key.hash;
   return made;
 }
 
@@ -95,23 +139,29 @@ int NextAfter(absl::string_view asked, absl::string_view given) {
 
 }  // namespace
 
-void NameTable::AddUnique(Node* node, absl::string_view asked) {
-  const absl::string_view given = node->name();
-  AddEntry(node).next = 1;
-  if (given.size() > asked.size()) FindEntry(asked)->next = NextAfter(asked, given);
+// The counter goes first: it moves when the table grows.
+void NameTable::AddUnique(Node* node, const FreeName& name) {
+  if (name.asked_ != nullptr) name.asked_->next = name.next_;
+  AddEntry(node, name.hash_).next = 1;
 }
 
 std::string NameTable::TakeUnique(absl::string_view asked) {
-  std::string given = Unique(asked);
-  if (given.size() > asked.size()) FindEntry(asked)->next = NextAfter(asked, given);
-  Take(given);
-  return given;
+  FreeName name = Unique(asked);
+  if (name.asked_ != nullptr) name.asked_->next = name.next_;
+  const Key key = {name.text_.data(), static_cast<uint32_t>(name.text_.size()), name.hash_};
+  if (Entry* const entry = FindEntry(key); entry != nullptr) {
+    entry->next = 1;
+  } else {
+    AddOwned(name.text_, name.hash_, {.node = nullptr, .next = 1});
+  }
+  return std::move(name.text_);
 }
 
 bool NameTable::Take(absl::string_view name) {
-  Entry* const entry = FindEntry(name);
+  const Key key = KeyOf(name);
+  Entry* const entry = FindEntry(key);
   if (entry == nullptr) {
-    AddOwned(name, {.node = nullptr, .next = 1});
+    AddOwned(name, key.hash, {.node = nullptr, .next = 1});
   } else if (entry->next == 0) {
     entry->next = 1;
   } else {
@@ -121,7 +171,7 @@ bool NameTable::Take(absl::string_view name) {
 }
 
 void NameTable::Release(absl::string_view asked, absl::string_view given) {
-  Entry* const entry = FindEntry(asked);
+  Entry* const entry = FindEntry(KeyOf(asked));
   const int next = NextAfter(asked, given);
   if (entry == nullptr || entry->next != next) return;
   if (given.size() > asked.size()) entry->next = next - 1;

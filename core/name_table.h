@@ -23,26 +23,27 @@ class NameTable {
   Node* Find(absl::string_view name) const;
 
   // A node of which the name, until it is removed, neither changes nor moves. That takes no name.
-  void Add(Node* node) { AddEntry(node); }
+  void Add(Node* node);
   void Remove(Node* node);
 
-  // A name that is free: `name`, `name_1`, ... That takes none either.
-  std::string Unique(absl::string_view name) const;
-  // Adds a node whose name Unique has made of `asked`, and takes the name.
-  void AddUnique(Node* node, absl::string_view asked);
-  // The same for a scope's name, which it makes.
+  // A name that is free: `asked`, `asked_1`, ... It is good for one AddUnique, of the node that has
+  // it by then, which takes it; not when anything else has changed the table meanwhile.
+  class FreeName;
+  FreeName Unique(absl::string_view asked);
+  void AddUnique(Node* node, const FreeName& name);
+  // A name that is free is taken, for a scope.
   std::string TakeUnique(absl::string_view asked);
   // False if it was taken.
   bool Take(absl::string_view name);
-  // `given` is free again, if it is the last name that Unique has made of `asked`. No node has it.
+  // `given` is free again, if it is the last name that was made of `asked`. No node has it.
   void Release(absl::string_view asked, absl::string_view given);
 
   void Reserve(size_t names) { entries_.reserve(names); }
   size_t size() const { return entries_.size(); }
 
  private:
-  // A text that somebody else owns, and a hash of it that is the same in any case: strings are in
-  // no cache by the time the table grows.
+  // A text that somebody else owns, and its hash, which is the same in any case: strings are in no
+  // cache by the time the table grows.
   struct Key {
     const char* text;
     uint32_t size, hash;
@@ -58,15 +59,28 @@ class NameTable {
     Node* node = nullptr;  // the first one that has the name
     int next = 0;          // the number after those tried behind the name; 0 if it is free
   };
+  static uint32_t HashOf(absl::string_view name);
   static Key KeyOf(absl::string_view name);
-  Entry* FindEntry(absl::string_view name);
+  Entry* FindEntry(const Key& key);
   const Entry* FindEntry(absl::string_view name) const;
-  Entry& AddEntry(Node* node);
-  void AddOwned(absl::string_view name, const Entry& entry);
+  Entry& AddEntry(Node* node, uint32_t hash);
+  void AddOwned(absl::string_view name, uint32_t hash, const Entry& entry);
 
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_;
   std::deque<std::string> owned_;                       // texts of keys that are no node's
   std::map<std::string, Node*, std::less<>> variants_;  // nodes that are in no entry
+};
+
+class NameTable::FreeName {
+ public:
+  const std::string& text() const { return text_; }
+
+ private:
+  friend class NameTable;
+  std::string text_;
+  uint32_t hash_ = 0;
+  Entry* asked_ = nullptr;  // the counter that gave the name its number, if it has one
+  int next_ = 0;            // what that counts from then on
 };
 
 }  // namespace weir

@@ -286,7 +286,8 @@ Node* NodeBuilder::Build() {
     return nullptr;
   }
   std::unique_ptr<Node> node;
-  absl::Status status = Make(&node);
+  NameTable::FreeName name;
+  absl::Status status = Make(&node, &name);
   status = status.ok() ? graph_.InferShapes(node.get()) : Locate(status);
   if (!status.ok()) {
     graph_.Fail(status);
@@ -296,9 +297,7 @@ Node* NodeBuilder::Build() {
     graph_.names_.Add(node.get());
     graph_.names_.Take(node->name_);
   } else {
-    // A name that has been given a number begins with the one asked for, RequestedName.
-    const size_t asked = graph_.name_scope().size() + BaseName(name_, op_).size();
-    graph_.names_.AddUnique(node.get(), absl::string_view(node->name_).substr(0, asked));
+    graph_.names_.AddUnique(node.get(), name);
   }
   if (!verbatim_) {
     for (const auto& group : graph_.context().control_groups) group->members.insert(node.get());
@@ -322,7 +321,7 @@ absl::Status NodeBuilder::Locate(const absl::Status& status) const {
 }
 
 // Everything but shapes. The graph is not touched.
-absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out) {
+absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out, NameTable::FreeName* name) {
   WEIR_ASSIGN_OR_RETURN(const OpSpec* op, graph_.ops().Lookup(op_));
   if (op->deprecated_version() > 0 && graph_.versions().producer >= op->deprecated_version()) {
     return Unimplemented("Op ", op_, " is not available in GraphDef version ",
@@ -333,32 +332,30 @@ absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out) {
   node->graph_ = &graph_;
   node->op_ = op;
   node->id_ = graph_.num_nodes();
-  WEIR_RETURN_IF_ERROR(SetName(node.get()));
+  WEIR_RETURN_IF_ERROR(SetName(node.get(), name));
   WEIR_RETURN_IF_ERROR(CheckInputs(*op));
-  WEIR_RETURN_IF_ERROR(SetAttrs(node.get()));
-  WEIR_ASSIGN_OR_RETURN(node->input_types_,
-                        ArgTypes(*op, op->inputs(), node->attrs_, kMaxNodeArity));
-  WEIR_ASSIGN_OR_RETURN(const NodeTypes output_types,
-                        ArgTypes(*op, op->outputs(), node->attrs_, kMaxNodeArity));
+  WEIR_RETURN_IF_ERROR(SetTypes(node.get()));
   node->inputs_.assign(inputs_.begin(), inputs_.end());
-  node->outputs_.resize(output_types.size());
-  for (size_t i = 0; i < output_types.size(); ++i) node->outputs_[i].type = output_types[i];
   SetControls(node.get());
   WEIR_RETURN_IF_ERROR(SetPlace(node.get()));
   *out = std::move(node);
   return absl::OkStatus();
 }
 
-absl::Status NodeBuilder::SetName(Node* node) const {
-  const std::string name = RequestedName();
-  if (!IsNodeName(name)) {
-    return InvalidArgument("'", name, "' is not a valid node name: it must match ",
+absl::Status NodeBuilder::SetName(Node* node, NameTable::FreeName* name) const {
+  std::string asked = RequestedName();
+  if (!IsNodeName(asked)) {
+    return InvalidArgument("'", asked, "' is not a valid node name: it must match ",
                            "[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
   }
-  if (HasFinalName() && graph_.FindNode(name) != nullptr) {
-    return InvalidArgument("Duplicate node name in graph: '", name, "'");
+  if (HasFinalName()) {
+    if (graph_.FindNode(asked) != nullptr)
+      return InvalidArgument("Duplicate node name in graph: '", asked, "'");
+    node->name_ = std::move(asked);
+  } else {
+    *name = graph_.names_.Unique(asked);
+    node->name_ = name->text();
   }
-  node->name_ = HasFinalName() ? name : graph_.UniqueName(name, /*mark=*/false);
   return absl::OkStatus();
 }
 
@@ -398,6 +395,45 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
     if (&control->graph() != &graph_) {
       return InvalidArgument("Control input ", control->name(), " must be from the same graph");
     }
+  }
+  return absl::OkStatus();
+}
+
+// Attributes, and the types that follow from them: those of the op's latest node, if this one is
+// built from the same.
+absl::Status NodeBuilder::SetTypes(Node* node) {
+  const OpSpec& op = node->op();
+  const Graph::Context& context = graph_.context();
+  const bool is_plain = context.attrs.empty() && context.container.empty();
+  NodeTypes given;
+  for (const Output& in : inputs_) given.push_back(in.node->output_type(in.index));
+  if (const auto it = graph_.latest_.find(&op); is_plain && it != graph_.latest_.end()) {
+    const Graph::Latest& latest = it->second;
+    if (latest.is_built && latest.args == args_ && latest.types_given == given &&
+        latest.attrs_given == attrs_) {
+      node->attrs_ = latest.attrs;
+      node->input_types_ = latest.input_types;
+      node->SetOutputTypes(latest.output_types);
+      return absl::OkStatus();
+    }
+  }
+  const bool is_light = std::none_of(attrs_.begin(), attrs_.end(), [](const auto& attr) {
+    return attr.second.template is<Tensor>();
+  });
+  auto attrs_given = is_plain && is_light ? attrs_ : decltype(attrs_)();
+  WEIR_RETURN_IF_ERROR(SetAttrs(node));
+  WEIR_ASSIGN_OR_RETURN(node->input_types_, ArgTypes(op, op.inputs(), node->attrs_, kMaxNodeArity));
+  WEIR_ASSIGN_OR_RETURN(const NodeTypes output_types,
+                        ArgTypes(op, op.outputs(), node->attrs_, kMaxNodeArity));
+  node->SetOutputTypes(output_types);
+  if (is_plain && is_light) {
+    graph_.latest_[&op] = {.attrs = node->attrs_,
+                           .is_built = true,
+                           .args = args_,
+                           .types_given = given,
+                           .attrs_given = std::move(attrs_given),
+                           .input_types = node->input_types_,
+                           .output_types = output_types};
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
 namespace weir {
@@ -9,12 +10,12 @@ namespace weir {
 namespace {
 
 bool IsNameChar(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-         absl::string_view("_.\\/>-").find(c) != absl::string_view::npos;
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '\\' ||
+         c == '/' || c == '>' || c == '-';
 }
 
 bool IsScopeName(absl::string_view name, bool at_root) {
-  if (at_root && !(std::isalnum(static_cast<unsigned char>(name[0])) != 0 || name[0] == '.'))
+  if (at_root && !absl::ascii_isalnum(static_cast<unsigned char>(name[0])) && name[0] != '.')
     return false;
   return std::all_of(name.begin(), name.end(), IsNameChar);
 }

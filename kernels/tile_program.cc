@@ -183,26 +183,28 @@ TileLayout::Chained TileProgram::LinkOf(const TileLayout& layout, const Step& st
 
 // A chain goes on as long as a step takes the value of the one before it, once.
 void TileProgram::FindChains(TileLayout* layout) const {
+  if (chain_ends_ == nullptr || layout->result.num_elements() < chain_ends_->width) return;
   const int num_steps = static_cast<int>(steps_.size());
   layout->chained.resize(steps_.size());
+  TileLayout::Chained* const chained = layout->chained.data();
   for (int begin = 0, end; begin < num_steps; begin = end) {
-    end = begin + 1;
-    TileLayout::Chained* const chained = layout->chained.data();
-    if (chain_ends_ != nullptr) {
-      chained[begin] = LinkOf(*layout, steps_[begin], FirstOf(*layout, steps_[begin]));
-      while (chained[end - 1].link != nullptr && end < num_steps) {
-        const Step& step = steps_[end];
-        const int last = num_arguments_ + end - 1;
-        if ((step.a == last) == (step.b == last) && step.unary == nullptr) break;
-        if (step.a != last && step.b != last) break;
-        chained[end] = LinkOf(*layout, step, last);
-        if (chained[end].link == nullptr) break;
-        ++end;
-      }
+    chained[begin] = LinkOf(*layout, steps_[begin], FirstOf(*layout, steps_[begin]));
+    for (end = begin + 1; chained[end - 1].link != nullptr && end < num_steps; ++end) {
+      const Step& step = steps_[end];
+      const int last = num_arguments_ + end - 1;
+      const bool first = step.a == last, second = step.binary != nullptr && step.b == last;
+      if (first == second) break;
+      chained[end] = LinkOf(*layout, step, last);
+      if (chained[end].link == nullptr) break;
     }
     for (int s = begin; s < end; ++s) chained[s].end = end;
     layout->has_chains |= end > begin + 1;
   }
+  const auto is_kept = [this](int step) { return last_use_[num_arguments_ + step] > step + 1; };
+  layout->is_one_chain =
+      layout->has_chains && layout->chained[0].end == num_steps && num_results_ == 1 &&
+      std::count(layout->spelled_out.begin(), layout->spelled_out.end(), true) == 0;
+  for (int s = 0; s + 1 < num_steps; ++s) layout->is_one_chain &= !is_kept(s);
 }
 
 absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
@@ -218,16 +220,6 @@ absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
   if (*made == nullptr)
     return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");
   return made->get();
-}
-
-bool TileProgram::IsOneChain(const TileLayout& layout) const {
-  const int num_steps = static_cast<int>(steps_.size());
-  if (layout.chained[0].end != num_steps || num_results_ > 1) return false;
-  for (int s = 0; s + 1 < num_steps; ++s) {
-    if (last_use_[num_arguments_ + s] > s + 1) return false;
-  }
-  return std::find(layout.spelled_out.begin(), layout.spelled_out.end(), true) ==
-         layout.spelled_out.end();
 }
 
 int64_t TileProgram::TileSize(const TileLayout& layout, bool streams) const {
@@ -267,92 +259,80 @@ bool TileRunner::IsNeededAfter(int step, const char* place) const {
   return false;
 }
 
-// Where each step's value goes: to the place of a result, or to a buffer. What is streamed goes to
-// its place at once if a chain ends with it and that is whole lines.
-void TileRunner::PlaceResults(bool chained, absl::Span<char* const> to) {
-  const void** const results = values_ + program_.num_arguments_;
-  const TileProgram::Step* const steps = program_.steps_.data();
-  num_made_ = 0;
-  for (int s = 0; s < static_cast<int>(program_.steps_.size()); ++s) {
-    const int result = steps[s].result;
-    results[s] = Buffer(steps[s].buffer);
-    if (result < 0) continue;
-    char* const place = to[result];
-    bool at_once = !IsNeededAfter(s, place);
-    if (streams_) {
-      results[s] = Buffer(own_ + result);
-      at_once = at_once && chained && EndsChain(s) && streamed::IsAligned(place, 0);
-    }
-    if (at_once) {
-      results[s] = place;
-    } else {
-      made_[num_made_++] = {static_cast<const char*>(results[s]), place};
-    }
-  }
-}
-
-bool TileRunner::EndsChain(int step) const {
-  return step > 0 && layout_.chained[step - 1].end == step + 1;
-}
-
-void TileRunner::RunStep(int s, int64_t n) {
+// Where a step's value goes: to the place of a result, or to a buffer. What is streamed goes to its
+// place at once if a chain `ends` with it, and that is whole lines.
+char* TileRunner::PlaceOf(int s, bool ends, absl::Span<char* const> to) {
   const TileProgram::Step& step = program_.steps_[s];
-  const void** const results = values_ + program_.num_arguments_;
-  void* const result = const_cast<void*>(results[s]);
+  if (step.result < 0) return Buffer(step.buffer);
+  char* const place = to[step.result];
+  const bool is_free = !IsNeededAfter(s, place);
+  if (is_free && (!streams_ || (ends && streamed::IsAligned(place, 0)))) return place;
+  char* const buffer = Buffer(streams_ ? own_ + step.result : step.buffer);
+  made_[num_made_++] = {buffer, place};
+  return buffer;
+}
+
+inline void TileRunner::RunStep(int s, int64_t n, absl::Span<char* const> to) {
+  const TileProgram::Step& step = program_.steps_[s];
+  char* const result = PlaceOf(s, /*ends=*/false, to);
   if (step.binary != nullptr) {
     layout_.calls[s](*step.binary, values_[step.a], values_[step.b], result, n, step.p);
   } else {
     step.unary->run(*step.unary, values_[step.a], result, n, step.p);
   }
+  values_[program_.num_arguments_ + s] = result;
 }
 
-// Steps [begin, end), which are a chain, on elements [0, n).
-void TileRunner::RunChain(int begin, int end, int64_t n) {
+// Steps [begin, end), which are a chain.
+void TileRunner::RunChain(int begin, int end, int64_t n, absl::Span<char* const> to) {
   ChainStep chain[2 * kMostFusedOps + 1];
+  ChainStep* next = chain;
   const ChainEnds& ends = *program_.chain_ends_;
-  const TileProgram::Step* const steps = program_.steps_.data();
-  const void* const* const results = values_ + program_.num_arguments_;
-  int k = 0;
-  chain[k++] = {ends.load, values_[TileProgram::FirstOf(layout_, steps[begin])]};
+  *next++ = {ends.load, values_[TileProgram::FirstOf(layout_, program_.steps_[begin])]};
   for (int s = begin; s < end; ++s) {
-    const TileLayout::Chained& chained = layout_.chained[s];
-    chain[k++] = {chained.link, chained.other < 0 ? nullptr : values_[chained.other]};
-    const bool is_result = steps[s].result >= 0;
-    if (s + 1 == end) {
-      const bool streams = streams_ && is_result && results[s] != Buffer(own_ + steps[s].result);
-      chain[k++] = {streams ? ends.stream : ends.store, results[s]};
-    } else if (is_result || program_.last_use_[program_.num_arguments_ + s] > s + 1) {
-      chain[k++] = {ends.keep, results[s]};
+    const TileLayout::Chained& link = layout_.chained[s];
+    *next++ = {link.link, link.other < 0 ? nullptr : values_[link.other]};
+    const bool is_last = s + 1 == end;
+    const int result = program_.steps_[s].result, value = program_.num_arguments_ + s;
+    char* const place = PlaceOf(s, is_last, to);
+    values_[value] = place;
+    if (is_last) {
+      const bool streams = streams_ && result >= 0 && place == to[result];
+      *next++ = {streams ? ends.stream : ends.store, place};
+    } else if (result >= 0 || program_.last_use_[value] > s + 1) {
+      *next++ = {ends.keep, place};
     }
   }
   ends.run(chain, n);
 }
 
-// Chains take whole widths; what is left is a tile of its own.
+// Chains take whole widths, a power of two; what is left is a tile of its own.
 void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
-  const int64_t rest = layout_.has_chains ? n % program_.chain_ends_->width : 0;
-  if (rest == 0 || rest == n) return RunTile(begin, n, to);
-  RunTile(begin, n - rest, to);
+  const int64_t whole = layout_.has_chains ? n & -program_.chain_ends_->width : 0;
+  if (whole == 0) return RunTile(begin, n, /*chains=*/false, to);
+  RunTile(begin, whole, /*chains=*/true, to);
+  if (whole == n) return;
   char* behind[kMostFusedResults];
   for (size_t k = 0; k < to.size(); ++k)
-    behind[k] = to[k] + static_cast<size_t>(n - rest) * program_.size_;
-  RunTile(begin + n - rest, rest, {behind, to.size()});
+    behind[k] = to[k] + static_cast<size_t>(whole) * program_.size_;
+  RunTile(begin + whole, n - whole, /*chains=*/false, {behind, to.size()});
 }
 
-void TileRunner::RunTile(int64_t begin, int64_t n, absl::Span<char* const> to) {
+void TileRunner::RunTile(int64_t begin, int64_t n, bool chains, absl::Span<char* const> to) {
   for (int k = 0; k < program_.num_arguments_; ++k) {
     if (layout_.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
     values_[k] =
         layout_.broadcast.Tile(k, arguments_[k], program_.size_, begin, n, spelled_out_[k]);
   }
-  const bool chained = layout_.has_chains && n % program_.chain_ends_->width == 0;
-  PlaceResults(chained, to);
+  num_made_ = 0;
   const int num_steps = static_cast<int>(program_.steps_.size());
-  const size_t share = num_kept_ * kept_bytes_ / static_cast<size_t>(num_steps);
+  // Every other step.
+  const size_t share =
+      num_kept_ == 0 ? 0 : 2 * num_kept_ * kept_bytes_ / static_cast<size_t>(num_steps);
   for (int s = 0, end; s < num_steps; s = end) {
-    end = chained ? layout_.chained[s].end : s + 1;
-    end > s + 1 ? RunChain(s, end, n) : RunStep(s, n);
-    if (num_kept_ > 0) Stream(share * static_cast<size_t>(end - s));
+    end = chains ? layout_.chained[s].end : s + 1;
+    end > s + 1 ? RunChain(s, end, n, to) : RunStep(s, n, to);
+    if (share > 0 && s % 2 == 0) Stream(share);
   }
   const size_t bytes = static_cast<size_t>(n) * program_.size_;
   if (streams_) {

@@ -30,6 +30,9 @@ struct TileLayout {
   };
   std::vector<Chained> chained = {};  // by step
   bool has_chains = false;            // of more than one step
+  // All steps are one, and nothing of whole tiles is ever in a buffer, so that they may be larger.
+  // (What is streamed has to lie at lines then.)
+  bool is_one_chain = false;
 };
 
 // What a TileProgram is made of, as nodes like _FusedElementwise have it in their attributes.
@@ -60,9 +63,7 @@ class TileProgram {
   // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Results
   // that are streamed (TileRunner) need buffers too.
   int64_t TileSize(const TileLayout& layout, bool streams = false) const;
-  // Whether nothing of whole tiles is ever in a buffer, so that they may be larger: all steps are
-  // one chain. (What is streamed has to lie at lines then.)
-  bool IsOneChain(const TileLayout& layout) const;
+  // Where all steps are one chain.
   static constexpr int64_t kChainTile = 8192;
   size_t element_size() const { return size_; }
   int num_arguments() const { return num_arguments_; }
@@ -126,11 +127,10 @@ class TileRunner {
   };
 
   bool IsNeededAfter(int step, const char* place) const;
-  bool EndsChain(int step) const;
-  void RunTile(int64_t begin, int64_t n, absl::Span<char* const> to);
-  void PlaceResults(bool chained, absl::Span<char* const> to);
-  void RunStep(int step, int64_t n);
-  void RunChain(int begin, int end, int64_t n);
+  char* PlaceOf(int step, bool ends, absl::Span<char* const> to);
+  void RunTile(int64_t begin, int64_t n, bool chains, absl::Span<char* const> to);
+  void RunStep(int step, int64_t n, absl::Span<char* const> to);
+  void RunChain(int begin, int end, int64_t n, absl::Span<char* const> to);
   char* Buffer(int i) { return scratch_ + static_cast<size_t>(i) * buffer_bytes_; }
   void Stream(size_t bytes);
 

@@ -27,7 +27,8 @@
 // An edge that does bring something to a node, as the one to the difference in a variance's
 // gradient brings the reads behind the gradient, may still be one that nobody can tell: whoever
 // takes the node's value waits for the same by another of its inputs, and the step does not return
-// it. Then it is dropped as well.
+// it. Then it is dropped as well. (Python ties each of a loop's constants to the loop: those that
+// spell out what a gradient is cut to are tied one by one.)
 // The node's own set gets smaller, no other one does, and the node itself has no effect. But it
 // must be one that refuses nothing: others may be what an assertion has to come before.
 //
@@ -80,17 +81,13 @@ class Waits {
       AddAll(n, n.controls.size(), before_.data() + i * words_);
     }
     DropWhatUsersWaitFor();
-    for (PlanNode& n : plan_.nodes) {
-      if (n.kernel.is_constant() && n.controls.empty() && n.constants.empty() && n.loop < 0 &&
-          !n.may_be_dead) {
-        n.constants = {n.kernel.constant()};
-      }
-    }
   }
 
  private:
   // Each edge of such a node is compared with all others.
   static constexpr size_t kMostControls = 16;
+  // Nodes one after the other that are computed of constants.
+  static constexpr int kMostConstants = 3;
 
   static bool MayDrop(const PlanNode& n) {
     return !n.controls.empty() && n.controls.size() <= kMostControls &&
@@ -106,21 +103,29 @@ class Waits {
 
   void DropWhatUsersWaitFor() {
     if (absl::c_none_of(plan_.nodes, Waits::MayDrop)) return;
-    std::vector<Few> users(count_);
+    users_.assign(count_, {});
+    is_constant_.assign(count_, false);
     for (size_t i = 0; i < count_; ++i) {
-      for (const PlanValue& v : plan_.nodes[i].inputs) users[v.node].push_back(static_cast<int>(i));
-      for (const int control : plan_.nodes[i].controls)
-        users[control].push_back(static_cast<int>(i));
+      const PlanNode& n = plan_.nodes[i];
+      for (const PlanValue& v : n.inputs) users_[v.node].push_back(static_cast<int>(i));
+      for (const int control : n.controls) users_[control].push_back(static_cast<int>(i));
+      is_constant_[i] =
+          n.kernel.is_constant() ||
+          (!n.inputs.empty() && n.kind == PlanNode::Kind::kOp && OnlyComputes(n) &&
+           n.runs_with(plan_.nodes[n.inputs[0].node]) &&
+           absl::c_all_of(n.inputs, [this](const PlanValue& v) { return is_constant_[v.node]; }));
     }
-    std::vector<bool> leaves(count_, false);  // the iteration, or the step
-    for (const PlanGraph::Carry& c : plan_.carries) leaves[c.next.node] = true;
-    for (const PlanValue& v : plan_.fetches) leaves[v.node] = true;
-    for (const int target : plan_.targets) leaves[target] = true;
+    leaves_.assign(count_, false);
+    for (const PlanGraph::Carry& c : plan_.carries) leaves_[c.next.node] = true;
+    for (const PlanValue& v : plan_.fetches) leaves_[v.node] = true;
+    for (const int target : plan_.targets) leaves_[target] = true;
     for (size_t i = 0; i < count_; ++i) {
-      if (leaves[i] || !MayDrop(plan_.nodes[i]) || !RefusesNothing(plan_.nodes[i])) continue;
+      if (leaves_[i] || !MayDrop(plan_.nodes[i]) || !RefusesNothing(plan_.nodes[i])) continue;
       PlanNode& n = plan_.nodes[i];
       for (size_t k = n.controls.size(); k-- > 0;) {
-        if (UsersWaitFor(n.controls[k], static_cast<int>(i), users[i]))
+        std::vector<uint64_t> added(words_, 0);
+        Add(n.controls[k], n, added.data());
+        if (UsersWaitFor(added, static_cast<int>(i), kMostConstants))
           n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
       }
       std::fill_n(before_.data() + i * words_, words_, 0);
@@ -128,11 +133,12 @@ class Waits {
     }
   }
 
-  // What the edge from `control` brings comes to each user by others than the node.
-  bool UsersWaitFor(int control, int node, const Few& users) const {
-    std::vector<uint64_t> added(words_, 0), others(words_);
-    Add(control, plan_.nodes[node], added.data());
-    return absl::c_all_of(users, [&](int id) {
+  // What an edge to the node brings comes to each of its users by others. A user that is computed
+  // of constants alone may leave it to its own users: that it waits is to be seen there, if
+  // anywhere. So far, `steps` times.
+  bool UsersWaitFor(const std::vector<uint64_t>& added, int node, int steps) const {
+    std::vector<uint64_t> others(words_);
+    return absl::c_all_of(users_[node], [&](int id) {
       const PlanNode& user = plan_.nodes[id];
       if (user.inputs.size() + user.controls.size() > kMostControls) return false;
       absl::c_fill(others, 0);
@@ -142,10 +148,10 @@ class Waits {
       for (const int other : user.controls) {
         if (other != node) Add(other, user, others.data());
       }
-      for (size_t w = 0; w < words_; ++w) {
-        if ((added[w] & ~others[w]) != 0) return false;
-      }
-      return true;
+      bool all = true;
+      for (size_t w = 0; w < words_; ++w) all &= (added[w] & ~others[w]) == 0;
+      if (all) return true;
+      return steps > 0 && is_constant_[id] && !leaves_[id] && UsersWaitFor(added, id, steps - 1);
     });
   }
 
@@ -236,6 +242,9 @@ class Waits {
   std::vector<int> moments_;                      // by bit
   std::vector<uint64_t> before_;                  // by node: what ends before it begins
   std::vector<bool> has_stack_, leads_to_stack_;  // by node
+  std::vector<Few> users_;                        // by node
+  std::vector<bool> is_constant_;                 // computed of constants alone
+  std::vector<bool> leaves_;                      // the iteration, or the step
 };
 
 }  // namespace

@@ -168,6 +168,7 @@ bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last) {
 
 absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env) {
   WEIR_RETURN_IF_ERROR(SinkTiles(plan, env));
+  WEIR_RETURN_IF_ERROR(SinkSlices(plan, env));
   FuseProducts(plan, env);
   FuseSeparableConvs(plan, env);
   WEIR_RETURN_IF_ERROR(FuseLayerNorms(plan, env));

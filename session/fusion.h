@@ -82,6 +82,7 @@ class Fusion {
 bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last);
 
 absl::Status SinkTiles(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status SinkSlices(PlanGraph& plan, const PlanEnvironment& env);
 void FuseProducts(PlanGraph& plan, const PlanEnvironment& env);
 void FuseSeparableConvs(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);

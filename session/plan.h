@@ -30,12 +30,14 @@
 //   InlineFunctions    functions become parts of the plan, their loops among them     inline_functions.cc
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   DropWaits          nobody waits where that orders nothing                         drop_waits.cc
+//   FoldFreed          what follows from constants that waited until then             specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
 //   KeepLasting        what depends on nothing but weights is computed once           keep_lasting.cc
 //   SliceBatches       layers take one slice of a batch after the other               slice_batches.cc
 //   FuseScalarLoops    raised loops over scalars become one node                      fuse_scalar_loops.cc
 //   Fuse               what is spread out is computed before,                         sink_tiles.cc
+//                      what is cut from a product is cut before,                      sink_slices.cc
 //                      products take up what is done to their elements next,          fuse_products.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
 //                      element-wise neighbours become one node,                       fuse_elementwise.cc
@@ -229,6 +231,8 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
 // Takes away control edges that no order of effects depends on.
 void DropWaits(PlanGraph& plan);
+// Computes what has been found to be constant since Specialize.
+void FoldFreed(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env);
 // Gives users of a value an equal one that is there already.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);

@@ -124,6 +124,20 @@ class Specializer {
     return absl::OkStatus();
   }
 
+  void FoldFreed() {
+    for (PlanNode& n : plan_.nodes) {
+      if (n.kind != PlanNode::Kind::kOp || n.is_constant(0)) continue;
+      if (n.loop >= 0 && !plan_.loops[n.loop].is_raised()) continue;
+      if (n.kernel.is_constant()) {
+        NoteConstant(n);
+      } else if (fold_ && Foldable(n)) {
+        std::vector<Shape> inputs;
+        for (const PlanValue& v : n.inputs) inputs.push_back(plan_.nodes[v.node].shapes[v.output]);
+        Fold(n, inputs);
+      }
+    }
+  }
+
  private:
   absl::Status WalkUntilCarriesHold() {
     for (const PlanGraph::Carry& c : plan_.carries) plan_.nodes[c.carry].shapes.clear();
@@ -332,11 +346,15 @@ class Specializer {
                 : n.def->cost != nullptr ? n.def->cost(init)
                                          : CostByBytes(n, inputs);
     if (n.kernel.is_constant()) {
-      if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
+      NoteConstant(n);
     } else if (fold_ && Foldable(n)) {
       Fold(n, inputs);
     }
     return absl::OkStatus();
+  }
+
+  static void NoteConstant(PlanNode& n) {
+    if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
   }
 
   const HandleData* HandleOf(const PlanValue& v) const {
@@ -446,7 +464,6 @@ class Specializer {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
-    if (CallsFunctions(*n.node)) return false;
     size_t bytes = 0, given = 0;
     for (const PlanValue& v : n.inputs) {
       const PlanNode& producer = plan_.nodes[v.node];
@@ -454,6 +471,7 @@ class Specializer {
         return false;
       given += producer.constants[v.output].num_bytes();
     }
+    if (CallsFunctions(*n.node)) return false;
     for (int i = 0; i < n.node->num_outputs(); ++i) {
       const DataType type = n.node->output_type(i);
       if (IsRef(type) || type == DT_RESOURCE || type == DT_VARIANT) return false;
@@ -549,6 +567,10 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
   plan.writes_state = absl::c_any_of(
       plan.nodes, [](const PlanNode& n) { return n.def != nullptr && !n.def->writes.empty(); });
   return Specializer(plan, feed_shapes, env).Run();
+}
+
+void FoldFreed(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env) {
+  Specializer(plan, feed_shapes, env).FoldFreed();
 }
 
 }  // namespace weir

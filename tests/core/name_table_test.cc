@@ -30,19 +30,19 @@ TEST(NameTable, FindsByTheExactNameAndTakesWithoutCase) {
   table.Add(upper);
   EXPECT_EQ(table.Find("A"), upper);
   EXPECT_EQ(table.Find("a"), nullptr);
-  EXPECT_EQ(table.Unique("a"), "a") << "not taken yet";
+  EXPECT_EQ(table.Unique("a").text(), "a") << "not taken yet";
   table.Add(lower);
   EXPECT_TRUE(table.Take("A"));
   EXPECT_FALSE(table.Take("a"));
   EXPECT_EQ(table.Find("A"), upper);
   EXPECT_EQ(table.Find("a"), lower);
-  EXPECT_EQ(table.Unique("a"), "a_1");
+  EXPECT_EQ(table.Unique("a").text(), "a_1");
   table.Remove(upper);
   EXPECT_EQ(table.Find("A"), nullptr);
   EXPECT_EQ(table.Find("a"), lower);
   table.Remove(lower);
   EXPECT_EQ(table.Find("a"), nullptr);
-  EXPECT_EQ(table.Unique("a"), "a_1") << "still taken";
+  EXPECT_EQ(table.Unique("a").text(), "a_1") << "still taken";
 }
 
 // Two tables, of nodes by exact name and of counters by lower case: what the one table stands for.
@@ -99,14 +99,15 @@ TEST(NameTable, DoesWhatTwoTablesWouldDo) {
     const auto draw = [&](size_t limit) { return random() % limit; };
     for (int step = 0; step < 120; ++step) {
       const std::string& asked = names[draw(names.size())];
-      const std::string given = table.Unique(asked);
+      const NameTable::FreeName free = table.Unique(asked);
+      const std::string given = free.text();
       ASSERT_EQ(given, reference.Unique(asked)) << "seed " << seed << " step " << step;
       switch (draw(5)) {
         case 0:
         case 1: {
           Node* const node = nodes.Make(given);
           ASSERT_NE(node, nullptr);
-          table.AddUnique(node, asked);
+          table.AddUnique(node, free);
           reference.TakeUnique(asked, given);
           reference.Add(node);
           made.emplace_back(node, asked);
