@@ -331,6 +331,43 @@ absl::Status MultiplyPiece(const MatMulArgs& g, const Piece& p, const float* a, 
   return absl::OkStatus();
 }
 
+// Pieces of a product of few rows are cut along B's rows, which lie together, and added up in the
+// end. Columns of short rows would have each thread read the same part of every row: where rows lie
+// a power of two apart, in half of its cache's sets, so that a layer of 784x512 was never there
+// when the next step came. The number of pieces depends on nothing but the size, and with it how
+// sums are rounded.
+bool IsCutByDepth(const MatMulArgs& g) {
+  constexpr int64_t kShortRow = 2048;
+  return g.m < kFewRows && !g.transpose_b && g.n <= kShortRow && g.n >= kFewRows;
+}
+
+absl::Status MultiplyByDepth(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
+                             float* c, bool adds, const ProductEnd& end) {
+  constexpr int64_t kPieceFloats = 100'000, kMostPieces = 16;
+  const int64_t pieces = std::clamp<int64_t>(g.n * g.k / kPieceFloats / 2 * 2, 2, kMostPieces);
+  const int64_t size = g.m * g.n;
+  WEIR_ASSIGN_OR_RETURN(Tensor sums,
+                        Tensor::Allocate(HostAllocator(), DT_FLOAT, Shape({pieces, size})));
+  const Strides strides = StridesOf(g);
+  const gemm::Matrix left = AsMatrix(a, strides.a, g.transpose_a);
+  pool.ForEach(static_cast<int>(pieces), [&](int i) {
+    const int64_t k = g.k * i / pieces, depth = g.k * (i + 1) / pieces - k;
+    gemm::MultiplyFewRows({left.data + k * left.column, left.row, left.column}, g.m, depth,
+                          {b + k * strides.b, strides.b, 1}, g.n, /*adds=*/false,
+                          sums.data<float>() + i * size, g.n);
+  });
+  for (int64_t i = 0; i < pieces; ++i) {
+    const float* const sum = sums.data<float>() + i * size;
+    if (i == 0 && !adds) {
+      std::copy_n(sum, size, c);
+    } else {
+      for (int64_t j = 0; j < size; ++j) c[j] += sum[j];
+    }
+  }
+  end.blocks(0, 0, g.m, g.n);
+  return absl::OkStatus();
+}
+
 // With `adds`, what is there stays.
 absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,
                          float* c, const ProductEnd& end, bool adds = false) {
@@ -339,6 +376,8 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
     WEIR_ASSIGN_OR_RETURN(const Tensor panels, PackB(pool, g, b));
     return MultiplyPacked(pool, g, a, panels, c, adds, end);
   }
+  if (IsCutByDepth(g) && ProductPieces(g, 2) > 1)
+    return MultiplyByDepth(pool, g, a, b, c, adds, end);
   const bool ours = IsOurs(g);
   const Strides strides = StridesOf(g);
   return ForEachPiece(pool, g, [&](const Piece& p) {
