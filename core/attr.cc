@@ -304,4 +304,9 @@ absl::Status AttrSpec::Check(const AttrValue& value) const {
   return absl::OkStatus();
 }
 
+bool AnyIsTensor(AttrMap::const_iterator begin, AttrMap::const_iterator end) {
+  return std::any_of(begin, end,
+                     [](const auto& attr) { return attr.second.template is<Tensor>(); });
+}
+
 }  // namespace weir

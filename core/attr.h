@@ -132,6 +132,9 @@ class AttrMap {
   std::shared_ptr<Attrs> attrs_;  // null while there are none
 };
 
+// One of these is a tensor, which may be large: not for what compares or keeps many of them.
+bool AnyIsTensor(AttrMap::const_iterator begin, AttrMap::const_iterator end);
+
 // What a signature says of one attribute, parsed from text such as
 //   "T: {half, float, double} = DT_FLOAT"   "dtype: type"   "N: int >= 1"   "padding: {'SAME',
 //   'VALID'}" "shape: shape = {unknown_rank: true}"   "strides: list(int) >= 4"   "transpose_a:

@@ -142,16 +142,13 @@ std::string Graph::UniqueName(absl::string_view name, bool mark) {
 }
 
 void Graph::GiveAttrs(Node* node, AttrMap attrs) {
-  const bool is_light = std::none_of(attrs.begin(), attrs.end(), [](const auto& attr) {
-    return attr.second.template is<Tensor>();
-  });
-  if (is_light) {
-    Latest& latest = latest_[node->op_];
-    if (latest.attrs != attrs) latest = {.attrs = std::move(attrs)};
-    node->attrs_ = latest.attrs;
-  } else {
+  if (AnyIsTensor(attrs.begin(), attrs.end())) {
     node->attrs_ = std::move(attrs);
+    return;
   }
+  Latest& latest = latest_[node->op_];
+  if (latest.attrs != attrs) latest = {.attrs = std::move(attrs)};
+  node->attrs_ = latest.attrs;
 }
 
 void Graph::GiveDevice(Node* node, absl::string_view device) {

@@ -63,6 +63,7 @@ const NameTable::Entry* NameTable::FindEntry(absl::string_view name) const {
 }
 
 void NameTable::AddOwned(absl::string_view name, uint32_t hash, const Entry& entry) {
+  ++additions_;
   const std::string& text = owned_.emplace_back(name);
   entries_.emplace(Key{text.data(), static_cast<uint32_t>(text.size()), hash}, entry);
 }
@@ -80,6 +81,7 @@ void NameTable::Add(Node* node) { AddEntry(node, HashOf(node->name())); }
 NameTable::Entry& NameTable::AddEntry(Node* node, uint32_t hash) {
   const std::string& name = node->name();
   const Key key = {name.data(), static_cast<uint32_t>(name.size()), hash};
+  ++additions_;
   Entry& entry = entries_.try_emplace(key).first->second;
   if (entry.node == nullptr) {
     entry.node = node;
@@ -106,12 +108,14 @@ void NameTable::Remove(Node* node) {
 // thousand look-ups, not half a million.
 NameTable::FreeName NameTable::Unique(absl::string_view asked) {
   FreeName made;
+  made.asked_size_ = asked.size();
+  made.additions_ = additions_;
   Key key = KeyOf(asked);
-  const Entry* taken = FindEntry(key);
+  Entry* taken = FindEntry(key);
   if (taken == nullptr || taken->next == 0) {
     made.text_ = std::string(asked);
   } else {
-    made.asked_ = const_cast<Entry*>(taken);
+    made.asked_ = taken;
     made.next_ = taken->next;
     made.text_.reserve(asked.size() + 8);
     absl::StrAppend(&made.text_, asked, "_");
@@ -139,15 +143,23 @@ int NextAfter(absl::string_view asked, absl::string_view given) {
 
 }  // namespace
 
-// The counter goes first: it moves when the table grows.
+void NameTable::CountOn(const FreeName& name) {
+  if (name.next_ == 0) return;
+  Entry* const asked =
+      name.additions_ == additions_
+          ? name.asked_
+          : FindEntry(KeyOf(absl::string_view(name.text_).substr(0, name.asked_size_)));
+  if (asked != nullptr) asked->next = name.next_;
+}
+
 void NameTable::AddUnique(Node* node, const FreeName& name) {
-  if (name.asked_ != nullptr) name.asked_->next = name.next_;
+  CountOn(name);
   AddEntry(node, name.hash_).next = 1;
 }
 
 std::string NameTable::TakeUnique(absl::string_view asked) {
   FreeName name = Unique(asked);
-  if (name.asked_ != nullptr) name.asked_->next = name.next_;
+  CountOn(name);
   const Key key = {name.text_.data(), static_cast<uint32_t>(name.text_.size()), name.hash_};
   if (Entry* const entry = FindEntry(key); entry != nullptr) {
     entry->next = 1;

@@ -27,7 +27,7 @@ class NameTable {
   void Remove(Node* node);
 
   // A name that is free: `asked`, `asked_1`, ... It is good for one AddUnique, of the node that has
-  // it by then, which takes it; not when anything else has changed the table meanwhile.
+  // it by then, which takes it.
   class FreeName;
   FreeName Unique(absl::string_view asked);
   void AddUnique(Node* node, const FreeName& name);
@@ -65,8 +65,10 @@ class NameTable {
   const Entry* FindEntry(absl::string_view name) const;
   Entry& AddEntry(Node* node, uint32_t hash);
   void AddOwned(absl::string_view name, uint32_t hash, const Entry& entry);
+  void CountOn(const FreeName& name);
 
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_;
+  uint64_t additions_ = 0;                              // each may move the entries
   std::deque<std::string> owned_;                       // texts of keys that are no node's
   std::map<std::string, Node*, std::less<>> variants_;  // nodes that are in no entry
 };
@@ -78,9 +80,11 @@ class NameTable::FreeName {
  private:
   friend class NameTable;
   std::string text_;
+  size_t asked_size_ = 0;  // the name begins with what was asked for
   uint32_t hash_ = 0;
-  Entry* asked_ = nullptr;  // the counter that gave the name its number, if it has one
-  int next_ = 0;            // what that counts from then on
+  int next_ = 0;  // what the counter of `asked` counts from then on; 0 if it gave no number
+  Entry* asked_ = nullptr;  // that counter, unless there have been additions since
+  uint64_t additions_ = 0;
 };
 
 }  // namespace weir

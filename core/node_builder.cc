@@ -417,16 +417,14 @@ absl::Status NodeBuilder::SetTypes(Node* node) {
       return absl::OkStatus();
     }
   }
-  const bool is_light = std::none_of(attrs_.begin(), attrs_.end(), [](const auto& attr) {
-    return attr.second.template is<Tensor>();
-  });
-  auto attrs_given = is_plain && is_light ? attrs_ : decltype(attrs_)();
+  const bool is_kept = is_plain && !AnyIsTensor(attrs_.begin(), attrs_.end());
+  auto attrs_given = is_kept ? attrs_ : decltype(attrs_)();
   WEIR_RETURN_IF_ERROR(SetAttrs(node));
   WEIR_ASSIGN_OR_RETURN(node->input_types_, ArgTypes(op, op.inputs(), node->attrs_, kMaxNodeArity));
   WEIR_ASSIGN_OR_RETURN(const NodeTypes output_types,
                         ArgTypes(op, op.outputs(), node->attrs_, kMaxNodeArity));
   node->SetOutputTypes(output_types);
-  if (is_plain && is_light) {
+  if (is_kept) {
     graph_.latest_[&op] = {.attrs = node->attrs_,
                            .is_built = true,
                            .args = args_,

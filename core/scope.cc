@@ -2,22 +2,16 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "weir/core/signature.h"
 
 namespace weir {
 
 namespace {
 
-bool IsNameChar(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '\\' ||
-         c == '/' || c == '>' || c == '-';
-}
-
 bool IsScopeName(absl::string_view name, bool at_root) {
-  if (at_root && !absl::ascii_isalnum(static_cast<unsigned char>(name[0])) && name[0] != '.')
-    return false;
-  return std::all_of(name.begin(), name.end(), IsNameChar);
+  if (at_root && !IsFirstNodeNameChar(name[0])) return false;
+  return std::all_of(name.begin(), name.end(), IsNodeNameChar);
 }
 
 }  // namespace

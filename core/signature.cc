@@ -1,5 +1,7 @@
 #include "weir/core/signature.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
@@ -11,12 +13,6 @@ template <class T>
 const T* FindAs(const AttrMap& attrs, absl::string_view name) {
   const auto it = attrs.find(name);
   return it == attrs.end() ? nullptr : it->second.get_if<T>();
-}
-
-bool IsFirstNameChar(char c) { return absl::ascii_isalnum(c) || c == '.'; }
-bool IsNameChar(char c) {
-  return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '\\' || c == '/' || c == '>' ||
-         c == '-';
 }
 
 }  // namespace
@@ -86,12 +82,15 @@ absl::StatusOr<NodeTypes> ArgTypes(const OpSpec& op, absl::Span<const ArgSpec> a
   return types;
 }
 
+bool IsFirstNodeNameChar(char c) { return absl::ascii_isalnum(c) || c == '.'; }
+bool IsNodeNameChar(char c) {
+  return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '\\' || c == '/' || c == '>' ||
+         c == '-';
+}
+
 bool IsNodeName(absl::string_view name) {
-  if (name.empty() || !IsFirstNameChar(name[0])) return false;
-  for (const char c : name) {
-    if (!IsNameChar(c)) return false;
-  }
-  return true;
+  return !name.empty() && IsFirstNodeNameChar(name[0]) &&
+         std::all_of(name.begin(), name.end(), IsNodeNameChar);
 }
 
 }  // namespace weir

@@ -31,6 +31,8 @@ inline constexpr int64_t kMaxNodeArity = 1 << 20;
 
 // True if `name` may be a node's: [A-Za-z0-9.][A-Za-z0-9_.\\/>-]*
 bool IsNodeName(absl::string_view name);
+bool IsFirstNodeNameChar(char c);
+bool IsNodeNameChar(char c);
 
 }  // namespace weir
 

@@ -7,7 +7,12 @@ template <class T, class = std::make_index_sequence<kChainVectors>>
 struct Links;
 template <class T, size_t... k>
 struct Links<T, std::index_sequence<k...>> {
+  // Vectors of a size that the compiler knows.
+#if HWY_HAVE_SCALABLE
+  using D = hn::FixedTag<T, 16 / sizeof(T)>;
+#else
   using D = hn::ScalableTag<T>;
+#endif
   using M = VectorMath<D>;
   template <size_t>
   using V = hn::Vec<D>;

@@ -35,8 +35,10 @@ struct FusedElementwise {
     if (n == 0) return absl::OkStatus();
     const size_t size = program->element_size();
     const bool streams = streamed::Pays(static_cast<size_t>(n * num_results) * size);
-    const bool one_chain = layout->is_one_chain && (!streams || streamed::IsAligned(results[0], 0));
-    const int64_t tile = one_chain ? TileProgram::kChainTile : program->TileSize(*layout, streams);
+    // Large tiles are for tensors that have some for each thread.
+    const bool large = layout->is_one_chain && n >= 4 * TileProgram::kChainTile &&
+                       (!streams || streamed::IsAligned(results[0], 0));
+    const int64_t tile = large ? TileProgram::kChainTile : program->TileSize(*layout, streams);
     const auto run = [&](int64_t begin, int64_t end) {
       TileRunner runner(
           *program, *layout, [&](int k) { return c.input(k).raw(); }, std::min(tile, end - begin),

@@ -260,7 +260,7 @@ bool TileRunner::IsNeededAfter(int step, const char* place) const {
 }
 
 // Where a step's value goes: to the place of a result, or to a buffer. What is streamed goes to its
-// place at once if a chain `ends` with it, and that is whole lines.
+// place at once if a chain `ends` with it, no other step takes it, and it is whole lines.
 char* TileRunner::PlaceOf(int s, bool ends, absl::Span<char* const> to) {
   const TileProgram::Step& step = program_.steps_[s];
   if (step.result < 0) return Buffer(step.buffer);
@@ -294,7 +294,8 @@ void TileRunner::RunChain(int begin, int end, int64_t n, absl::Span<char* const>
     *next++ = {link.link, link.other < 0 ? nullptr : values_[link.other]};
     const bool is_last = s + 1 == end;
     const int result = program_.steps_[s].result, value = program_.num_arguments_ + s;
-    char* const place = PlaceOf(s, is_last, to);
+    const bool is_taken = program_.last_use_[value] > s;
+    char* const place = PlaceOf(s, is_last && !is_taken, to);
     values_[value] = place;
     if (is_last) {
       const bool streams = streams_ && result >= 0 && place == to[result];

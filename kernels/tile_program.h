@@ -11,6 +11,7 @@
 #include "weir/kernels/chain.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/spans.h"
+#include "weir/kernels/streamed.h"
 
 namespace weir {
 
@@ -61,10 +62,11 @@ class TileProgram {
                                               std::shared_ptr<const TileLayout>* made) const;
 
   // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Results
-  // that are streamed (TileRunner) need buffers too.
+  // that are streamed (TileRunner) need buffers too. A layout that is one chain may be given tiles of
+  // kChainTile instead.
   int64_t TileSize(const TileLayout& layout, bool streams = false) const;
-  // Where all steps are one chain.
   static constexpr int64_t kChainTile = 8192;
+  static_assert(kChainTile % streamed::kLine == 0);  // tiles begin at lines if the result does
   size_t element_size() const { return size_; }
   int num_arguments() const { return num_arguments_; }
   int num_results() const { return num_results_; }

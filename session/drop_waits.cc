@@ -27,10 +27,15 @@
 // An edge that does bring something to a node, as the one to the difference in a variance's
 // gradient brings the reads behind the gradient, may still be one that nobody can tell: whoever
 // takes the node's value waits for the same by another of its inputs, and the step does not return
-// it. Then it is dropped as well. (Python ties each of a loop's constants to the loop: those that
-// spell out what a gradient is cut to are tied one by one.)
+// it. Then it is dropped as well.
 // The node's own set gets smaller, no other one does, and the node itself has no effect. But it
 // must be one that refuses nothing: others may be what an assertion has to come before.
+//
+// Python ties each of a loop's constants to the loop, and what is computed of several of them, such
+// as where a gradient is cut, waits by each. Such nodes of which the values are known already
+// (specialize.cc) have no set that counts: an edge to one is dropped if all those who take what
+// follows from it, and are none themselves, wait for the same by others that are none. So their
+// sets stay what they are, and the values are constants from then on.
 //
 // In a loop the gradients of an op take different values from stacks, and a group orders one's Pop
 // before the other gradient. A stack can be seen by nobody but those who have its handle: if none
@@ -61,7 +66,8 @@ bool ConcernsStackAlone(const PlanNode& n) {
 
 class Waits {
  public:
-  explicit Waits(PlanGraph& plan) : plan_(plan), count_(plan.nodes.size()) {}
+  Waits(PlanGraph& plan, const WaitingConstants& waiting)
+      : plan_(plan), waiting_(waiting), count_(plan.nodes.size()) {}
 
   void Drop() {
     if (absl::c_none_of(plan_.nodes, Waits::MayDrop) || !NumberMoments()) return;
@@ -81,13 +87,22 @@ class Waits {
       AddAll(n, n.controls.size(), before_.data() + i * words_);
     }
     DropWhatUsersWaitFor();
+    for (const auto& [i, values] : waiting_) {
+      PlanNode& n = plan_.nodes[i];
+      const auto is_constant = [this](const PlanValue& v) {
+        return plan_.nodes[v.node].is_constant(v.output);
+      };
+      if (!n.controls.empty() || !absl::c_all_of(n.inputs, is_constant)) continue;
+      n.constants = values;
+      for (size_t k = 0; k < values.size(); ++k) n.shapes[k] = values[k].shape();
+    }
   }
 
  private:
   // Each edge of such a node is compared with all others.
   static constexpr size_t kMostControls = 16;
-  // Nodes one after the other that are computed of constants.
-  static constexpr int kMostConstants = 3;
+  // Waiting constants that are computed one after the other.
+  static constexpr int kMostSteps = 4;
 
   static bool MayDrop(const PlanNode& n) {
     return !n.controls.empty() && n.controls.size() <= kMostControls &&
@@ -104,16 +119,11 @@ class Waits {
   void DropWhatUsersWaitFor() {
     if (absl::c_none_of(plan_.nodes, Waits::MayDrop)) return;
     users_.assign(count_, {});
-    is_constant_.assign(count_, false);
     for (size_t i = 0; i < count_; ++i) {
-      const PlanNode& n = plan_.nodes[i];
-      for (const PlanValue& v : n.inputs) users_[v.node].push_back(static_cast<int>(i));
-      for (const int control : n.controls) users_[control].push_back(static_cast<int>(i));
-      is_constant_[i] =
-          n.kernel.is_constant() ||
-          (!n.inputs.empty() && n.kind == PlanNode::Kind::kOp && OnlyComputes(n) &&
-           n.runs_with(plan_.nodes[n.inputs[0].node]) &&
-           absl::c_all_of(n.inputs, [this](const PlanValue& v) { return is_constant_[v.node]; }));
+      for (const PlanValue& v : plan_.nodes[i].inputs)
+        users_[v.node].push_back(static_cast<int>(i));
+      for (const int control : plan_.nodes[i].controls)
+        users_[control].push_back(static_cast<int>(i));
     }
     leaves_.assign(count_, false);
     for (const PlanGraph::Carry& c : plan_.carries) leaves_[c.next.node] = true;
@@ -125,7 +135,7 @@ class Waits {
       for (size_t k = n.controls.size(); k-- > 0;) {
         std::vector<uint64_t> added(words_, 0);
         Add(n.controls[k], n, added.data());
-        if (UsersWaitFor(added, static_cast<int>(i), kMostConstants))
+        if (UsersWaitFor(added, static_cast<int>(i), kMostSteps))
           n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
       }
       std::fill_n(before_.data() + i * words_, words_, 0);
@@ -133,25 +143,25 @@ class Waits {
     }
   }
 
-  // What an edge to the node brings comes to each of its users by others. A user that is computed
-  // of constants alone may leave it to its own users: that it waits is to be seen there, if
-  // anywhere. So far, `steps` times.
+  // What an edge to the node brings comes to each of its users by others, which are no waiting
+  // constants; or the user is one, and it comes to each of its users: so far, `steps` times.
   bool UsersWaitFor(const std::vector<uint64_t>& added, int node, int steps) const {
     std::vector<uint64_t> others(words_);
     return absl::c_all_of(users_[node], [&](int id) {
+      if (waiting_.contains(id))
+        return steps > 0 && !leaves_[id] && UsersWaitFor(added, id, steps - 1);
       const PlanNode& user = plan_.nodes[id];
       if (user.inputs.size() + user.controls.size() > kMostControls) return false;
       absl::c_fill(others, 0);
-      for (const PlanValue& v : user.inputs) {
-        if (v.node != node) Add(v.node, user, others.data());
+      const auto add = [&](int other) {
+        if (other != node && !waiting_.contains(other)) Add(other, user, others.data());
+      };
+      for (const PlanValue& v : user.inputs) add(v.node);
+      for (const int other : user.controls) add(other);
+      for (size_t w = 0; w < words_; ++w) {
+        if ((added[w] & ~others[w]) != 0) return false;
       }
-      for (const int other : user.controls) {
-        if (other != node) Add(other, user, others.data());
-      }
-      bool all = true;
-      for (size_t w = 0; w < words_; ++w) all &= (added[w] & ~others[w]) == 0;
-      if (all) return true;
-      return steps > 0 && is_constant_[id] && !leaves_[id] && UsersWaitFor(added, id, steps - 1);
+      return true;
     });
   }
 
@@ -236,6 +246,7 @@ class Waits {
   }
 
   PlanGraph& plan_;
+  const WaitingConstants& waiting_;
   const size_t count_;
   size_t words_ = 0;                              // of a set
   std::vector<int> bit_of_;                       // by node; -1 if it is no moment
@@ -243,12 +254,11 @@ class Waits {
   std::vector<uint64_t> before_;                  // by node: what ends before it begins
   std::vector<bool> has_stack_, leads_to_stack_;  // by node
   std::vector<Few> users_;                        // by node
-  std::vector<bool> is_constant_;                 // computed of constants alone
   std::vector<bool> leaves_;                      // the iteration, or the step
 };
 
 }  // namespace
 
-void DropWaits(PlanGraph& plan) { Waits(plan).Drop(); }
+void DropWaits(PlanGraph& plan, const WaitingConstants& waiting) { Waits(plan, waiting).Drop(); }
 
 }  // namespace weir

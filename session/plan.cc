@@ -53,10 +53,8 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
   if (env.enabled("raised_loops")) RaiseLoops(graph);
   if (env.enabled("inlined_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
-  if (env.enabled("needless_waits")) {
-    DropWaits(graph);
-    FoldFreed(graph, feed_shapes, env);
-  }
+  if (env.enabled("needless_waits"))
+    DropWaits(graph, FindWaitingConstants(graph, feed_shapes, env));
   Simplify(graph, env);
   DropUnneeded(graph, env);
   if (env.enabled("lasting_values")) WEIR_RETURN_IF_ERROR(KeepLasting(graph, env));

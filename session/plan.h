@@ -1,6 +1,7 @@
 #ifndef WEIR_SESSION_PLAN_H_
 #define WEIR_SESSION_PLAN_H_
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -30,7 +31,6 @@
 //   InlineFunctions    functions become parts of the plan, their loops among them     inline_functions.cc
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   DropWaits          nobody waits where that orders nothing                         drop_waits.cc
-//   FoldFreed          what follows from constants that waited until then             specialize.cc
 //   Simplify           one value for all that are equal                               simplify.cc
 //   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
 //   KeepLasting        what depends on nothing but weights is computed once           keep_lasting.cc
@@ -229,10 +229,14 @@ absl::Status CheckRaces(const PlanGraph& plan);
 // `feed_shapes`: by feed; unknown shapes are allowed. Of a handle, the shape of its variable.
 absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
-// Takes away control edges that no order of effects depends on.
-void DropWaits(PlanGraph& plan);
-// Computes what has been found to be constant since Specialize.
-void FoldFreed(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env);
+// The values, by node, of constants that are not taken for such because they wait for something,
+// and of what is computed from them and constants alone.
+using WaitingConstants = std::map<int, std::vector<Tensor>>;
+WaitingConstants FindWaitingConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
+                                      const PlanEnvironment& env);
+// Takes away control edges that no order of effects depends on. What need not wait any more is a
+// constant then.
+void DropWaits(PlanGraph& plan, const WaitingConstants& waiting);
 // Gives users of a value an equal one that is there already.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
 void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);

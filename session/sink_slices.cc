@@ -10,9 +10,10 @@
 //   Slice(MatMul(a, b), columns)  becomes  MatMul(a, Slice(b, columns)),
 //
 // or rows of `a`, as long as the product is needed for nothing else. It is done where the slice of
-// the factor lies together in memory, which are rows of an `a` that is not transposed and columns
-// of a `b` that is: then Slice gives a part of the factor's own memory, and copies nothing.
-// Elements are the same sums of the same products.
+// the factor lies together in memory and begins at a line, which are rows of an `a` that is not
+// transposed and columns of a `b` that is; and where the factor has memory of its own: then Slice
+// gives a part of that, and copies nothing. A factor that lasts from step to step is better kept
+// packed as a whole. Results differ by rounding, since a product's size decides how it is computed.
 namespace weir {
 
 namespace {
@@ -47,13 +48,17 @@ class SliceSinking : public Fusion {
     const PlanValue factor = before.inputs[cut->dim];
     const int64_t depth = ShapeOf(factor).dim(1);
     const std::string& name = before.node->name();
-    Node* const begin_node = MakeConst(name + "/begin", Tensor::Vector<int64_t>({cut->begin, 0}));
-    Node* const size_node = MakeConst(name + "/size", Tensor::Vector<int64_t>({cut->size, depth}));
-    Node* const part =
+    const Tensor begin_at = Tensor::Vector<int64_t>({cut->begin, 0}),
+                 size_of = Tensor::Vector<int64_t>({cut->size, depth});
+    Node* const begin_node = MakeConst(name + "/begin", begin_at);
+    Node* const size_node = MakeConst(name + "/size", size_of);
+    if (begin_node == nullptr || size_node == nullptr) return;
+    const Node* const part =
         AddNode(made(), "Slice", {Stand(before.type(0)), begin_node->output(), size_node->output()},
                 {}, name + "/part");
-    const PlanValue begin = AddConstant(*begin_node, begin_node->attr<Tensor>("value")),
-                    size = AddConstant(*size_node, size_node->attr<Tensor>("value"));
+    if (part == nullptr) return;
+    const PlanValue begin = AddConstant(*begin_node, begin_at),
+                    size = AddConstant(*size_node, size_of);
     if (!Replace(product, *part, {factor, begin, size})) return;
     plan_.nodes[product].shapes = {Shape({cut->size, depth})};
     std::vector<PlanValue> factors(before.inputs.begin(), before.inputs.end());
@@ -63,6 +68,8 @@ class SliceSinking : public Fusion {
       return;
     }
     PlanNode& done = plan_.nodes[slice];
+    done.shapes = before.shapes;
+    done.shapes[0].set_dim(cut->dim, cut->size);
     done.cost_ns = before.cost_ns * static_cast<double>(done.shapes[0].num_elements()) /
                    static_cast<double>(before.shapes[0].num_elements());
     plan_.nodes[product].cost_ns = kSliceNs;
@@ -92,9 +99,21 @@ class SliceSinking : public Fusion {
       const Shape& factor = ShapeOf(p.inputs[dim]);
       if (cut || !lies_together || !factor.IsFullyDefined() || factor.rank() != 2)
         return std::nullopt;
+      const int64_t at = from * factor.dim(1) * static_cast<int64_t>(ElementSize(p.type(0)));
+      if (at % static_cast<int64_t>(Allocator::kAlignment) != 0 || !HasOwnMemory(p.inputs[dim]))
+        return std::nullopt;
       cut = {dim, from, count};
     }
     return cut;
+  }
+
+  // It comes from a variable, a feed, or where it was put before, not from the step's arena.
+  bool HasOwnMemory(PlanValue v) const {
+    if (plan_.IsLasting(v)) return false;
+    while (plan_.nodes[v.node].Is("Identity")) v = plan_.nodes[v.node].inputs[0];
+    const PlanNode& n = plan_.nodes[v.node];
+    return n.kind == PlanNode::Kind::kFeed || n.kind == PlanNode::Kind::kRead ||
+           n.Is("ReadVariableOp", "StackPopV2", "TensorListPopBack", "TensorListGetItem");
   }
 
   static constexpr double kSliceNs = 100;

@@ -124,18 +124,21 @@ class Specializer {
     return absl::OkStatus();
   }
 
-  void FoldFreed() {
-    for (PlanNode& n : plan_.nodes) {
-      if (n.kind != PlanNode::Kind::kOp || n.is_constant(0)) continue;
+  // Loops that are not raised are left out: a constant is there in an iteration because it waits.
+  WaitingConstants FindWaiting() {
+    WaitingConstants waiting;
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.kind != PlanNode::Kind::kOp || n.may_be_dead || n.is_constant(0)) continue;
       if (n.loop >= 0 && !plan_.loops[n.loop].is_raised()) continue;
       if (n.kernel.is_constant()) {
-        NoteConstant(n);
-      } else if (fold_ && Foldable(n)) {
-        std::vector<Shape> inputs;
-        for (const PlanValue& v : n.inputs) inputs.push_back(plan_.nodes[v.node].shapes[v.output]);
-        Fold(n, inputs);
+        waiting[static_cast<int>(i)] = {n.kernel.constant()};
+      } else if (fold_ && !waiting.empty() && Foldable(n, &waiting)) {
+        std::vector<Tensor> values = Folded(n, &waiting);
+        if (!values.empty()) waiting[static_cast<int>(i)] = std::move(values);
       }
     }
+    return waiting;
   }
 
  private:
@@ -346,15 +349,16 @@ class Specializer {
                 : n.def->cost != nullptr ? n.def->cost(init)
                                          : CostByBytes(n, inputs);
     if (n.kernel.is_constant()) {
-      NoteConstant(n);
+      if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
     } else if (fold_ && Foldable(n)) {
-      Fold(n, inputs);
+      SetConstants(n, Folded(n));
     }
     return absl::OkStatus();
   }
 
-  static void NoteConstant(PlanNode& n) {
-    if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
+  static void SetConstants(PlanNode& n, std::vector<Tensor> values) {
+    n.constants = std::move(values);
+    for (size_t i = 0; i < n.constants.size(); ++i) n.shapes[i] = n.constants[i].shape();
   }
 
   const HandleData* HandleOf(const PlanValue& v) const {
@@ -459,17 +463,25 @@ class Specializer {
     assigned_ = std::move(elsewhere);
   }
 
+  // Null if it is not known; what only waits counts as known if `waiting` has it.
+  const Tensor* KnownOf(const PlanValue& v, const WaitingConstants* waiting) const {
+    const PlanNode& n = plan_.nodes[v.node];
+    if (n.is_constant(v.output)) return &n.constants[v.output];
+    if (waiting == nullptr) return nullptr;
+    const auto found = waiting->find(v.node);
+    return found == waiting->end() ? nullptr : &found->second[v.output];
+  }
+
   // What calls functions is left to the step: to fold it would be to plan inside of a plan.
-  bool Foldable(const PlanNode& n) {
+  bool Foldable(const PlanNode& n, const WaitingConstants* waiting = nullptr) {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
     size_t bytes = 0, given = 0;
     for (const PlanValue& v : n.inputs) {
-      const PlanNode& producer = plan_.nodes[v.node];
-      if (!producer.is_constant(v.output) || producer.constants[v.output].dtype() == DT_RESOURCE)
-        return false;
-      given += producer.constants[v.output].num_bytes();
+      const Tensor* const known = KnownOf(v, waiting);
+      if (known == nullptr || known->dtype() == DT_RESOURCE) return false;
+      given += known->num_bytes();
     }
     if (CallsFunctions(*n.node)) return false;
     for (int i = 0; i < n.node->num_outputs(); ++i) {
@@ -493,16 +505,20 @@ class Specializer {
     return *std::move(kernel);
   }
 
-  void Fold(PlanNode& n, absl::Span<const Shape> input_shapes) {
-    const std::optional<Kernel> kernel = HostKernel(n, input_shapes);
-    if (!kernel) return;
+  // The node's values; none if its kernel refuses, or leaves one out.
+  std::vector<Tensor> Folded(const PlanNode& n, const WaitingConstants* waiting = nullptr) {
     const int num_inputs = static_cast<int>(n.inputs.size()), num_outputs = n.node->num_outputs();
     std::vector<Tensor> slots(num_inputs + num_outputs);
     std::vector<int32_t> indices(slots.size());
     std::vector<uint8_t> dead(slots.size(), 0);
+    std::vector<Shape> input_shapes;
     for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int32_t>(i);
-    for (int i = 0; i < num_inputs; ++i)
-      slots[i] = plan_.nodes[n.inputs[i].node].constants[n.inputs[i].output];
+    for (int i = 0; i < num_inputs; ++i) {
+      slots[i] = *KnownOf(n.inputs[i], waiting);
+      input_shapes.push_back(slots[i].shape());
+    }
+    const std::optional<Kernel> kernel = HostKernel(n, input_shapes);
+    if (!kernel) return {};
     const KernelContext::Binding binding{.slots = slots.data(),
                                          .dead = dead.data(),
                                          .inputs = indices.data(),
@@ -511,15 +527,14 @@ class Specializer {
                                          .num_outputs = num_outputs};
     KernelContext context(*n.node, *env_.devices[0], step_, binding);
     try {
-      if (!kernel->run()(context).ok()) return;
+      if (!kernel->run()(context).ok()) return {};
     } catch (const std::exception&) {
-      return;
+      return {};
     }
     for (int i = 0; i < num_outputs; ++i) {
-      if (!slots[num_inputs + i].initialized() || dead[num_inputs + i] != 0) return;
+      if (!slots[num_inputs + i].initialized() || dead[num_inputs + i] != 0) return {};
     }
-    n.constants.assign(slots.begin() + num_inputs, slots.end());
-    for (int i = 0; i < num_outputs; ++i) n.shapes[i] = n.constants[i].shape();
+    return {slots.begin() + num_inputs, slots.end()};
   }
 
   PlanGraph& plan_;
@@ -569,8 +584,9 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
   return Specializer(plan, feed_shapes, env).Run();
 }
 
-void FoldFreed(PlanGraph& plan, absl::Span<const Shape> feed_shapes, const PlanEnvironment& env) {
-  Specializer(plan, feed_shapes, env).FoldFreed();
+WaitingConstants FindWaitingConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
+                                      const PlanEnvironment& env) {
+  return Specializer(plan, feed_shapes, env).FindWaiting();
 }
 
 }  // namespace weir

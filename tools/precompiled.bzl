@@ -46,7 +46,9 @@ def _precompiled_header_impl(ctx):
         cc_toolchain = toolchain,
         source_file = ctx.file.src.path,
         output_file = compiled.path,
-        user_compile_flags = flags + ["-x", "c++-header"],
+        # With its dependencies, which are written into it as well: sources name them to Bazel by
+        # -fpch-deps, so that they are compiled anew when one of them has changed.
+        user_compile_flags = flags + ["-x", "c++-header", "-MD", "-MF", "/dev/null"],
         include_directories = context.includes,
         quote_include_directories = context.quote_includes,
         system_include_directories = context.system_includes,
@@ -76,7 +78,7 @@ def _precompiled_header_impl(ctx):
         progress_message = "Precompiling " + ctx.file.src.short_path,
     )
     made = cc_common.create_compilation_context(
-        headers = depset([header, compiled] + ctx.files.textual),
+        headers = depset([header, compiled, ctx.file.src] + ctx.files.textual),
     )
 
     # The headers that it stands for come with it, what they declare does not.

@@ -73,9 +73,7 @@ def _compiled(copts, deps):
         include = [
             "-include",
             "tools/precompiled/%s.h" % header,
-            # Names the headers in it to Bazel: without, a source is not compiled anew when one of them
-            # has changed.
-            "-fpch-deps",
+            "-fpch-deps",  # see tools/precompiled.bzl
             # What GCC 12 sees in Abseil's headers, which it does not know for the system's any more.
             "-Wno-array-bounds",
             "-Wno-uninitialized",

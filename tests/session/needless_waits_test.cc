@@ -136,6 +136,60 @@ TEST_F(NeedlessWaits, WhatOneUserWaitsForAloneStays) {
   EXPECT_EQ(Run({seen, y})[0].scalar<float>(), 1);
 }
 
+// increment ..> constants -> what is computed of them ..> read. None of the constants may count on
+// another one, or on what is computed of it, to bring the increment to the read.
+TEST_F(NeedlessWaits, ConstantsThatBringAnEffectStay) {
+  const Variable v = Counter("v");
+  const Output one = v.AssignAdd(1.f);
+  Output k, other;
+  {
+    const ControlDependencies after(g_, {one});
+    k = Const(g_, 2.f);
+    other = Const(g_, 3.f);
+  }
+  for (const Output& computed : {-k * k, -k * -other, k + other, -(-(-(-(-(-k)))))}) {
+    Output seen;
+    {
+      const ControlDependencies after(g_, {computed});
+      seen = v.read_value();
+    }
+    EXPECT_EQ(Run({seen}, {.num_threads = 1})[0].scalar<float>(), 1);
+    EXPECT_EQ(Run({seen * 1.f, computed}, {.num_threads = 1})[0].scalar<float>(), 1);
+  }
+}
+
+// What takes them waits for the same anyhow: they are constants then, and so is what they make.
+TEST_F(NeedlessWaits, ConstantsThatBringNothingAreConstants) {
+  const Variable v = Counter("v");
+  const Output x = Input({3}), one = v.AssignAdd(1.f);
+  Output k, other;
+  {
+    const ControlDependencies after(g_, {one});
+    k = Const(g_, 2.f);
+    other = Const(g_, 3.f);
+  }
+  const Output y = x * one * (-k * other + k);
+  const Tensor got = Run({y})[0];
+  EXPECT_THAT(ops_, Not(Contains("Neg")));
+  EXPECT_THAT(ops_, Not(Contains("Const")));
+  EXPECT_TRUE(IdenticalTensors(got, Run({y}, {.disable = {"needless_waits", "fusion"}})[0]));
+  EXPECT_THAT(ops_, Contains("Neg"));
+}
+
+// What a constant waits for comes before what is computed of it fails.
+TEST_F(NeedlessWaits, ConstantsThatAreRefusedWait) {
+  const Output x = Input({3}), checked = CheckNumerics(Log(x - 10.f), "a logarithm");
+  Output row;
+  {
+    const ControlDependencies after(g_, {Operation(checked)});
+    row = Const(g_, Tensor::Vector<int32_t>({7}));
+  }
+  const Output y = checked * Gather(Const(g_, Tensor::Vector<float>({1, 2})), row);
+  Session session = *Session::Create(g_, {.num_threads = 1});
+  const absl::Status status = session.Run(feeds_, {y}).status();
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("a logarithm"));
+}
+
 // increment ..> x -> another increment ..> read: the read sees the first, by way of x alone.
 TEST_F(NeedlessWaits, EffectsStayInOrder) {
   const Variable first = Counter("first"), second = Counter("second");

@@ -70,7 +70,23 @@ TEST_F(SinkSlices, ColumnsOfATransposedFactor) {
   const Output y = MatMul(Input({8, 48}), Input({64, 48}), {.transpose_b = true});
   EXPECT_EQ(ProductsOf({Slice(y, {0, 16}, {8, 32})}), Shapes{"[8,32]"});
   EXPECT_EQ(ProductsOf({Slice(y, {0, 0}, {-1, 16})}), Shapes{"[8,16]"});
-  EXPECT_EQ(ProductsOf({Slice(y, {0, 7}, {8, -1})}), Shapes{"[8,57]"}) << "not at a line";
+  EXPECT_EQ(ProductsOf({Slice(y, {0, 7}, {8, -1})}), Shapes{"[8,57]"});
+}
+
+// Slice would have to copy.
+TEST_F(SinkSlices, WhatDoesNotBeginAtALineStays) {
+  const Output y = MatMul(Input({8, 10}), Input({64, 10}), {.transpose_b = true});
+  EXPECT_EQ(ProductsOf({Slice(y, {0, 16}, {8, 32})}), Shapes{"[8,32]"});
+  EXPECT_EQ(ProductsOf({Slice(y, {0, 7}, {8, 32})}), Shapes{"[8,64]"});
+}
+
+TEST_F(SinkSlices, FactorsThatLastOrAreComputedStayWhole) {
+  const Output x = Input({8, 48}), w = Input({64, 48});
+  const Output computed = MatMul(x, w * 2.f, {.transpose_b = true});
+  EXPECT_EQ(ProductsOf({Slice(computed, {0, 16}, {8, 32})}), Shapes{"[8,64]"});
+  const Output lasting =
+      MatMul(x, Const(g_, Tensor::Zeros(DT_FLOAT, {64, 48})), {.transpose_b = true});
+  EXPECT_EQ(ProductsOf({Slice(lasting, {0, 16}, {8, 32})}), Shapes{"[8,64]"});
 }
 
 TEST_F(SinkSlices, RowsOfAFactorThatIsNot) {
