@@ -8,6 +8,7 @@
 #include <bit>
 #include <cassert>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -63,6 +64,10 @@ int64_t SystemBytesFree() {
 // own, so threads that work on different sizes do not meet. Smaller blocks are left to malloc,
 // which has caches for each thread; larger ones go back to the system. Sanitizer builds keep
 // nothing, because a block that is kept hides its misuse.
+//
+// When the lists are full, a class that nobody has asked for lately makes room for the block that
+// comes: else those of a model that is gone would be kept for ever, and every buffer of the next
+// one would be fresh pages, which take several times as long as what is written there.
 class CachingAllocator final : public Allocator {
  public:
   absl::string_view name() const override { return "cpu"; }
@@ -108,7 +113,10 @@ class CachingAllocator final : public Allocator {
   struct FreeList {
     std::mutex mutex;
     FreeBlock* head = nullptr;
+    std::atomic<bool> has_blocks{false};  // as `head`, for a look without the lock
+    std::atomic<int64_t> used_ms{0};      // when a block was last taken or given back
   };
+  static constexpr int64_t kLatelyMs = 200;
 
   // Class 4k + j holds blocks of 16 KiB * 2^k * (1 + j/4).
   static size_t ClassBytes(int c) {
@@ -175,12 +183,21 @@ class CachingAllocator final : public Allocator {
     return SystemAllocate(block);
   }
 
+  // To some milliseconds, for some nanoseconds.
+  static int64_t NowMs() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+  }
+
   void* TakeCached(int size_class) {
     FreeList& list = lists_[size_class];
     std::lock_guard<std::mutex> lock(list.mutex);
     FreeBlock* block = list.head;
     if (block == nullptr) return nullptr;
     list.head = block->next;
+    list.has_blocks.store(list.head != nullptr, std::memory_order_relaxed);
+    list.used_ms.store(NowMs(), std::memory_order_relaxed);
     cached_.fetch_sub(static_cast<int64_t>(ClassBytes(size_class)), std::memory_order_relaxed);
     return block;
   }
@@ -188,20 +205,42 @@ class CachingAllocator final : public Allocator {
   // False if that would keep too much.
   bool Keep(void* data, int size_class) {
     const int64_t bytes = static_cast<int64_t>(ClassBytes(size_class));
-    if (cached_.fetch_add(bytes, std::memory_order_relaxed) + bytes > kCapacity) {
+    cached_.fetch_add(bytes, std::memory_order_relaxed);
+    while (cached_.load(std::memory_order_relaxed) > kCapacity) {
+      if (DropForgotten()) continue;
       cached_.fetch_sub(bytes, std::memory_order_relaxed);
       return false;
     }
     FreeList& list = lists_[size_class];
     std::lock_guard<std::mutex> lock(list.mutex);
     list.head = new (data) FreeBlock{list.head};
+    list.has_blocks.store(true, std::memory_order_relaxed);
+    list.used_ms.store(NowMs(), std::memory_order_relaxed);
     return true;
   }
 
-  void DropCache() {
+  // The blocks of the class that has not been asked for for the longest time; false if all have
+  // been lately.
+  bool DropForgotten() {
+    int forgotten = -1;
+    int64_t oldest = NowMs() - kLatelyMs;
     for (int c = 0; c < kClasses; ++c) {
-      while (void* block = TakeCached(c)) std::free(block);
+      const int64_t used = lists_[c].used_ms.load(std::memory_order_relaxed);
+      if (!lists_[c].has_blocks.load(std::memory_order_relaxed) || used >= oldest) continue;
+      oldest = used;
+      forgotten = c;
     }
+    if (forgotten < 0) return false;
+    DropClass(forgotten);
+    return true;
+  }
+
+  void DropClass(int c) {
+    while (void* block = TakeCached(c)) std::free(block);
+  }
+
+  void DropCache() {
+    for (int c = 0; c < kClasses; ++c) DropClass(c);
   }
 
   std::array<FreeList, kClasses> lists_;
