@@ -62,8 +62,8 @@ class TileProgram {
                                               std::shared_ptr<const TileLayout>* made) const;
 
   // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Results
-  // that are streamed (TileRunner) need buffers too. A layout that is one chain may be given tiles of
-  // kChainTile instead.
+  // that are streamed (TileRunner) need buffers too. A layout that is one chain may be given tiles
+  // of kChainTile instead.
   int64_t TileSize(const TileLayout& layout, bool streams = false) const;
   static constexpr int64_t kChainTile = 8192;
   static_assert(kChainTile % streamed::kLine == 0);  // tiles begin at lines if the result does
