@@ -67,7 +67,7 @@ int64_t SystemBytesFree() {
 //
 // When the lists are full, a class that nobody has asked for lately makes room for the block that
 // comes: else those of a model that is gone would be kept for ever, and every buffer of the next
-// one would be fresh pages, which take several times as long as what is written there.
+// one would come from the system and go back to it.
 class CachingAllocator final : public Allocator {
  public:
   absl::string_view name() const override { return "cpu"; }
@@ -111,10 +111,9 @@ class CachingAllocator final : public Allocator {
     FreeBlock* next;
   };
   struct FreeList {
-    std::mutex mutex;
-    FreeBlock* head = nullptr;
-    std::atomic<bool> has_blocks{false};  // as `head`, for a look without the lock
-    std::atomic<int64_t> used_ms{0};      // when a block was last taken or given back
+    std::mutex mutex;  // held by who changes it
+    std::atomic<FreeBlock*> head{nullptr};
+    std::atomic<int64_t> used_ms{0};  // when a block was last taken or given back
   };
   static constexpr int64_t kLatelyMs = 200;
 
@@ -193,10 +192,9 @@ class CachingAllocator final : public Allocator {
   void* TakeCached(int size_class) {
     FreeList& list = lists_[size_class];
     std::lock_guard<std::mutex> lock(list.mutex);
-    FreeBlock* block = list.head;
+    FreeBlock* block = list.head.load(std::memory_order_relaxed);
     if (block == nullptr) return nullptr;
-    list.head = block->next;
-    list.has_blocks.store(list.head != nullptr, std::memory_order_relaxed);
+    list.head.store(block->next, std::memory_order_relaxed);
     list.used_ms.store(NowMs(), std::memory_order_relaxed);
     cached_.fetch_sub(static_cast<int64_t>(ClassBytes(size_class)), std::memory_order_relaxed);
     return block;
@@ -213,8 +211,8 @@ class CachingAllocator final : public Allocator {
     }
     FreeList& list = lists_[size_class];
     std::lock_guard<std::mutex> lock(list.mutex);
-    list.head = new (data) FreeBlock{list.head};
-    list.has_blocks.store(true, std::memory_order_relaxed);
+    auto* const block = new (data) FreeBlock{list.head.load(std::memory_order_relaxed)};
+    list.head.store(block, std::memory_order_relaxed);
     list.used_ms.store(NowMs(), std::memory_order_relaxed);
     return true;
   }
@@ -226,7 +224,8 @@ class CachingAllocator final : public Allocator {
     int64_t oldest = NowMs() - kLatelyMs;
     for (int c = 0; c < kClasses; ++c) {
       const int64_t used = lists_[c].used_ms.load(std::memory_order_relaxed);
-      if (!lists_[c].has_blocks.load(std::memory_order_relaxed) || used >= oldest) continue;
+      const bool is_empty = lists_[c].head.load(std::memory_order_relaxed) == nullptr;
+      if (is_empty || used >= oldest) continue;
       oldest = used;
       forgotten = c;
     }

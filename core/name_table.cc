@@ -160,12 +160,7 @@ void NameTable::AddUnique(Node* node, const FreeName& name) {
 std::string NameTable::TakeUnique(absl::string_view asked) {
   FreeName name = Unique(asked);
   CountOn(name);
-  const Key key = {name.text_.data(), static_cast<uint32_t>(name.text_.size()), name.hash_};
-  if (Entry* const entry = FindEntry(key); entry != nullptr) {
-    entry->next = 1;
-  } else {
-    AddOwned(name.text_, name.hash_, {.node = nullptr, .next = 1});
-  }
+  Take(name.text_);
   return std::move(name.text_);
 }
 

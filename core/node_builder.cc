@@ -407,15 +407,14 @@ absl::Status NodeBuilder::SetTypes(Node* node) {
   const bool is_plain = context.attrs.empty() && context.container.empty();
   NodeTypes given;
   for (const Output& in : inputs_) given.push_back(in.node->output_type(in.index));
-  if (const auto it = graph_.latest_.find(&op); is_plain && it != graph_.latest_.end()) {
-    const Graph::Latest& latest = it->second;
-    if (latest.is_built && latest.args == args_ && latest.types_given == given &&
-        latest.attrs_given == attrs_) {
-      node->attrs_ = latest.attrs;
-      node->input_types_ = latest.input_types;
-      node->SetOutputTypes(latest.output_types);
-      return absl::OkStatus();
-    }
+  Graph::Latest& latest =
+      graph_.latest_[&op];  // stays where it is: nothing else is built meanwhile
+  if (is_plain && latest.is_built && latest.args == args_ && latest.types_given == given &&
+      latest.attrs_given == attrs_) {
+    node->attrs_ = latest.attrs;
+    node->input_types_ = latest.input_types;
+    node->SetOutputTypes(latest.output_types);
+    return absl::OkStatus();
   }
   const bool is_kept = is_plain && !AnyIsTensor(attrs_.begin(), attrs_.end());
   auto attrs_given = is_kept ? attrs_ : decltype(attrs_)();
@@ -425,13 +424,13 @@ absl::Status NodeBuilder::SetTypes(Node* node) {
                         ArgTypes(op, op.outputs(), node->attrs_, kMaxNodeArity));
   node->SetOutputTypes(output_types);
   if (is_kept) {
-    graph_.latest_[&op] = {.attrs = node->attrs_,
-                           .is_built = true,
-                           .args = args_,
-                           .types_given = given,
-                           .attrs_given = std::move(attrs_given),
-                           .input_types = node->input_types_,
-                           .output_types = output_types};
+    latest = {.attrs = node->attrs_,
+              .is_built = true,
+              .args = args_,
+              .types_given = given,
+              .attrs_given = std::move(attrs_given),
+              .input_types = node->input_types_,
+              .output_types = output_types};
   }
   return absl::OkStatus();
 }

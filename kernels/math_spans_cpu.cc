@@ -36,9 +36,6 @@ void AddArithmeticVectors(SpanTable* t) {
                  TanhGrad>(t);
 }
 
-ChainEnds EndsOfFloats() { return Links<float>::Ends(); }
-ChainEnds EndsOfDoubles() { return Links<double>::Ends(); }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace weir
 HWY_AFTER_NAMESPACE();
@@ -48,8 +45,6 @@ namespace weir {
 namespace {
 
 HWY_EXPORT(AddArithmeticVectors);
-HWY_EXPORT(EndsOfFloats);
-HWY_EXPORT(EndsOfDoubles);
 
 template <class T>
 absl::Status CheckNonzero(const Tensor&, const Tensor& y) {
@@ -99,12 +94,6 @@ void AddMathSpans(SpanTable* t) {
       t->FindBinary(op, type)->broadcasts = false;
     }
   }
-}
-
-const ChainEnds* FindChainEnds(DataType type) {
-  static const ChainEnds floats = HWY_DYNAMIC_DISPATCH(EndsOfFloats)(),
-                         doubles = HWY_DYNAMIC_DISPATCH(EndsOfDoubles)();
-  return type == DT_FLOAT ? &floats : type == DT_DOUBLE ? &doubles : nullptr;
 }
 
 }  // namespace weir

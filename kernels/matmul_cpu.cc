@@ -337,8 +337,8 @@ absl::Status MultiplyPiece(const MatMulArgs& g, const Piece& p, const float* a, 
 // when the next step came. The number of pieces depends on nothing but the size, and with it how
 // sums are rounded.
 bool IsCutByDepth(const MatMulArgs& g) {
-  constexpr int64_t kShortRow = 2048;
-  return g.m < kFewRows && !g.transpose_b && g.n <= kShortRow && g.n >= kFewRows;
+  constexpr int64_t kShortestRow = 5, kShortRow = 2048;  // of B
+  return g.m < kFewRows && !g.transpose_b && g.n >= kShortestRow && g.n <= kShortRow;
 }
 
 absl::Status MultiplyByDepth(ThreadPool& pool, const MatMulArgs& g, const float* a, const float* b,

@@ -92,9 +92,7 @@ class Waits {
       const auto is_constant = [this](const PlanValue& v) {
         return plan_.nodes[v.node].is_constant(v.output);
       };
-      if (!n.controls.empty() || !absl::c_all_of(n.inputs, is_constant)) continue;
-      n.constants = values;
-      for (size_t k = 0; k < values.size(); ++k) n.shapes[k] = values[k].shape();
+      if (n.controls.empty() && absl::c_all_of(n.inputs, is_constant)) n.set_constants(values);
     }
   }
 

@@ -124,6 +124,11 @@ struct PlanNode {
   bool is_constant(int output) const {
     return output < static_cast<int>(constants.size()) && constants[output].initialized();
   }
+  // All outputs are these; none if there are no values.
+  void set_constants(std::vector<Tensor> values) {
+    constants = std::move(values);
+    for (size_t i = 0; i < constants.size(); ++i) shapes[i] = constants[i].shape();
+  }
 };
 
 // A frame of old control flow: what lies between the Enters and the Exits of one frame name.

@@ -351,14 +351,9 @@ class Specializer {
     if (n.kernel.is_constant()) {
       if (!n.may_be_dead && n.controls.empty()) n.constants = {n.kernel.constant()};
     } else if (fold_ && Foldable(n)) {
-      SetConstants(n, Folded(n));
+      n.set_constants(Folded(n));
     }
     return absl::OkStatus();
-  }
-
-  static void SetConstants(PlanNode& n, std::vector<Tensor> values) {
-    n.constants = std::move(values);
-    for (size_t i = 0; i < n.constants.size(); ++i) n.shapes[i] = n.constants[i].shape();
   }
 
   const HandleData* HandleOf(const PlanValue& v) const {

@@ -12,6 +12,7 @@
 #include "weir/ops/random.h"
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 namespace {
@@ -26,12 +27,7 @@ using ::testing::Pair;
 
 class DeferProducts : public testing::Test {
  protected:
-  Tensor Numbers(const Shape& shape) {
-    Tensor t(DT_FLOAT, shape);
-    std::uniform_real_distribution<float> values(-1, 1);
-    for (float& f : t.flat<float>()) f = values(random_);
-    return t;
-  }
+  Tensor Numbers(const Shape& shape) { return UniformFloats(shape, random_); }
   Output Input(const Shape& shape) {
     const Output x = Placeholder(g_, DT_FLOAT, shape);
     feeds_.emplace_back(x, Numbers(shape));

@@ -11,16 +11,14 @@
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 namespace {
 
 Tensor Random(const Shape& shape, uint32_t seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> values(-1, 1);
-  Tensor t(DT_FLOAT, shape);
-  for (float& f : t.flat<float>()) f = values(random);
-  return t;
+  return UniformFloats(shape, random);
 }
 
 Tensor MustRun(const Graph& g, const Feeds& feeds, const Output& y, const SessionOptions& options) {

@@ -13,6 +13,7 @@
 #include "weir/ops/nn.h"
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 // What becomes of layer norms that are spelled out in small ops: the ops that a traced step runs,
 // and values that are those of the small ops but for rounding, and those of the formula in double.
@@ -78,10 +79,7 @@ constexpr Form kForms[] = {{"plain", Plain},
 class FuseLayerNorm : public testing::Test {
  protected:
   Output Input(const Shape& shape, float mean = 0, float spread = 2) {
-    Tensor t(DT_FLOAT, shape);
-    std::uniform_real_distribution<float> values(mean - spread, mean + spread);
-    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = values(random_);
-    return Fed(t);
+    return Fed(UniformFloats(shape, random_, mean - spread, mean + spread));
   }
   Output Fed(const Tensor& t) {
     const Output x = Placeholder(g_, t.dtype(), t.shape());

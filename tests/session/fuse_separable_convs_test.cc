@@ -14,6 +14,7 @@
 #include "weir/ops/nn.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 namespace {
@@ -28,12 +29,7 @@ constexpr char kSeparable[] = "_FusedDepthwiseSeparableConv2D";
 
 class FuseSeparableConvs : public testing::Test {
  protected:
-  Tensor Random(const Shape& shape, float low = -1) {
-    std::uniform_real_distribution<float> values(low, 1);
-    Tensor t(DT_FLOAT, shape);
-    for (float& f : t.flat<float>()) f = values(random_);
-    return t;
-  }
+  Tensor Random(const Shape& shape, float low = -1) { return UniformFloats(shape, random_, low); }
   Output Image(const Shape& shape) {
     fed_ = Random(shape);
     return Placeholder(g_, DT_FLOAT, shape, "x");

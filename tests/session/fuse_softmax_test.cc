@@ -8,6 +8,7 @@
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 // What becomes of a softmax, or its logarithm, that is spelled out in small ops.
 namespace weir {
@@ -33,12 +34,7 @@ Output SpelledLog(const Output& x, int64_t axis = -1) {
 
 class FuseSoftmax : public testing::Test {
  protected:
-  Output Input(const Shape& shape) {
-    Tensor t(DT_FLOAT, shape);
-    std::uniform_real_distribution<float> values(-9, 9);
-    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = values(random_);
-    return Fed(t);
-  }
+  Output Input(const Shape& shape) { return Fed(UniformFloats(shape, random_, -9, 9)); }
   Output Fed(const Tensor& t) {
     const Output x = Placeholder(g_, DT_FLOAT, t.shape());
     feeds_.emplace_back(x, t);

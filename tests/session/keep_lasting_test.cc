@@ -17,6 +17,7 @@
 #include "weir/ops/state.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 #include "weir/tests/session/test_functions.h"
 
 namespace weir {
@@ -27,10 +28,7 @@ constexpr int64_t kMany = 4000;  // worth computing once
 
 Tensor Random(const Shape& shape, uint32_t seed, float lowest = -1) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> values(lowest, 1);
-  Tensor t(DT_FLOAT, shape);
-  for (float& f : t.flat<float>()) f = values(random);
-  return t;
+  return UniformFloats(shape, random, lowest);
 }
 
 void ExpectNear(const Tensor& got, const Tensor& want) {

@@ -18,6 +18,7 @@
 #include "weir/ops/nn.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 namespace {
@@ -26,10 +27,7 @@ using ::testing::ElementsAre;
 
 Tensor Random(const Shape& shape, uint32_t seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> values(-1, 1);
-  Tensor t(DT_FLOAT, shape);
-  for (float& f : t.flat<float>()) f = values(random);
-  return t;
+  return UniformFloats(shape, random);
 }
 
 void ExpectClose(const Tensor& got, const Tensor& want) {

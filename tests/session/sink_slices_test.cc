@@ -13,6 +13,7 @@
 #include "weir/ops/variable.h"
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 namespace {
@@ -21,10 +22,7 @@ class SinkSlices : public testing::Test {
  protected:
   Output Input(const Shape& shape) {
     const Output x = Placeholder(g_, DT_FLOAT, shape);
-    Tensor t(DT_FLOAT, shape);
-    std::uniform_real_distribution<float> values(-1, 1);
-    for (float& f : t.flat<float>()) f = values(random_);
-    feeds_.emplace_back(x, std::move(t));
+    feeds_.emplace_back(x, UniformFloats(shape, random_));
     return x;
   }
   Tensors Run(const Outputs& ys, SessionOptions options, std::vector<NodeTrace>* trace = nullptr) {

@@ -19,6 +19,7 @@
 #include "weir/ops/queue.h"
 #include "weir/ops/variables.h"
 #include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 namespace {
@@ -27,10 +28,7 @@ constexpr int64_t kImages = 12, kSide = 96, kChannels = 16;  // 7 MB a layer
 
 Tensor Random(const Shape& shape, uint32_t seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> values(-1, 1);
-  Tensor t(DT_FLOAT, shape);
-  for (float& f : t.flat<float>()) f = values(random);
-  return t;
+  return UniformFloats(shape, random);
 }
 
 Tensor Images(int64_t count = kImages) { return Random({count, kSide, kSide, kChannels}, 1); }
