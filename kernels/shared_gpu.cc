@@ -60,14 +60,20 @@ KernelDef& AddLike(KernelRegistry* r, const KernelDef& cpu, TypeConstraints cons
 
 // ---- kernels that touch no element
 
+// For one type.
+void ShareType(KernelRegistry* r, absl::string_view op, absl::string_view attr, DataType type,
+               const std::vector<std::string>& host_args = {}) {
+  const KernelDef* const cpu = CpuKernel(*r, op, attr, type);
+  if (cpu == nullptr) return;
+  KernelDef& def = AddLike(r, *cpu, Constrained(*cpu, attr, type), cpu->make);
+  def.host_args.insert(def.host_args.end(), host_args.begin(), host_args.end());
+}
+
 // For the types that lie on the device.
-void Share(KernelRegistry* r, std::initializer_list<const char*> ops,
-           absl::string_view attr = "T") {
+void Share(KernelRegistry* r, std::initializer_list<const char*> ops, absl::string_view attr = "T",
+           const std::vector<std::string>& host_args = {}) {
   for (const char* op : ops) {
-    for (const DataType type : kDeviceTypes) {
-      if (const KernelDef* cpu = CpuKernel(*r, op, attr, type))
-        AddLike(r, *cpu, Constrained(*cpu, attr, type), cpu->make);
-    }
+    for (const DataType type : kDeviceTypes) ShareType(r, op, attr, type, host_args);
   }
 }
 
@@ -90,24 +96,46 @@ void ShareVariables(KernelRegistry* r) {
             "RefSwitch", "RefMerge"});
   for (const char* op :
        {"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "AssignVariableOp"}) {
-    const KernelDef* cpu = CpuKernel(*r, op, "dtype", DT_INT32);
-    AddLike(r, *cpu, Constrained(*cpu, "dtype", DT_INT32), cpu->make);
+    ShareType(r, op, "dtype", DT_INT32);
   }
-  const KernelDef* assign = CpuKernel(*r, "Assign", "T", DT_INT32);
-  AddLike(r, *assign, Constrained(*assign, "T", DT_INT32), assign->make);
+  ShareType(r, "Assign", "T", DT_INT32);
   // These add elements, where there is a kernel that does.
   for (const DataType type : {DT_HALF, DT_BFLOAT16, DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64}) {
     for (const auto& [op, attr] :
          {std::pair("AssignAdd", "T"), std::pair("AssignSub", "T"),
           std::pair("AssignAddVariableOp", "dtype"), std::pair("AssignSubVariableOp", "dtype")}) {
-      const KernelDef* cpu = CpuKernel(*r, op, attr, type);
-      AddLike(r, *cpu, Constrained(*cpu, attr, type), cpu->make);
+      ShareType(r, op, attr, type);
     }
   }
   ShareAll(r, "VarIsInitializedOp", {"is_initialized"});
   ShareAll(r, "IsVariableInitialized", {"is_initialized"});
   ShareAll(r, "VariableShape", {"output"});
   ShareAll(r, "DestroyResourceOp", {});
+}
+
+// What loops keep: the values of iterations that are over. Stacks of int32 hold it in host memory,
+// as the shapes do that are pushed there; arrays of int32 are the CPU's.
+void ShareStacksAndArrays(KernelRegistry* r) {
+  for (const char* op : {"Enter", "Exit", "NextIteration", "Switch", "Merge", "Identity"})
+    ShareType(r, op, "T", DT_RESOURCE);
+  Share(r, {"StackV2"}, "elem_type", {"max_size"});
+  Share(r, {"StackPushV2"});
+  Share(r, {"StackPopV2"}, "elem_type");
+  ShareType(r, "StackV2", "elem_type", DT_INT32, {"max_size"});
+  ShareType(r, "StackPushV2", "T", DT_INT32, {"elem", "output"});
+  ShareType(r, "StackPopV2", "elem_type", DT_INT32, {"elem"});
+  ShareAll(r, "StackCloseV2", {});
+  Share(r, {"TensorArrayV3"}, "dtype", {"size"});
+  Share(r, {"TensorArrayReadV3"}, "dtype", {"index"});
+  Share(r, {"TensorArrayWriteV3"}, "T", {"index"});
+  Share(r, {"TensorArrayGatherV3"}, "dtype", {"indices"});
+  Share(r, {"TensorArrayScatterV3"}, "T", {"indices"});
+  Share(r, {"TensorArrayConcatV3"}, "dtype", {"lengths"});
+  Share(r, {"TensorArraySplitV3"}, "T", {"lengths"});
+  ShareAll(r, "TensorArraySizeV3", {"size"});
+  ShareAll(r, "TensorArrayCloseV3", {});
+  ShareAll(r, "TensorArrayGradV3", {});
+  ShareAll(r, "TensorArrayGradWithShape", {"shape_to_prepend"});
 }
 
 // Update rules of the dense form. A rule chooses its function by lr_power.
@@ -303,6 +331,7 @@ void AddSharedGpu(KernelRegistry* r) {
   }
   ShareVariables(r);
   ShareUpdates(r);
+  ShareStacksAndArrays(r);
   ShareHostKernels(r);
 }
 

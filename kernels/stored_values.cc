@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weir/kernels/spans.h"
+#include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 
 namespace weir {
@@ -190,6 +191,43 @@ absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b)
   if (add == nullptr) return InvalidArgument("cannot add values of ", DataTypeName(a.dtype()));
   WEIR_RETURN_IF_ERROR(RunBinary(pool, *add, 0, a, b, &sum));
   return sum;
+}
+
+// ---- on the kernel's device
+
+namespace {
+
+// Its values lie on a device with a stream, and the type's values lie there at all.
+bool LiesOnDevice(const KernelContext& c, DataType dtype) {
+  return c.device().stream() != nullptr && IsPlain(dtype);
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ZeroTensor(KernelContext& c, DataType dtype, const Shape& shape) {
+  if (!LiesOnDevice(c, dtype)) return ZeroTensor(c.pool(), dtype, shape);
+  WEIR_ASSIGN_OR_RETURN(Tensor zeros, c.AllocateTemp(dtype, shape));
+  ClearElements(c, zeros);
+  return zeros;
+}
+
+absl::StatusOr<Tensor> CopyRows(KernelContext& c, const Tensor& t, int64_t begin, int64_t end,
+                                const Shape& shape) {
+  if (!LiesOnDevice(c, t.dtype())) return CopyRows(t, begin, end, shape);
+  WEIR_ASSIGN_OR_RETURN(Tensor rows, c.AllocateTemp(t.dtype(), shape));
+  const int64_t row = end > begin ? rows.num_elements() / (end - begin) : 0;
+  CopyElements(c, t.dtype(), ElementAt(t, begin * row), rows.raw(), rows.num_elements());
+  return rows;
+}
+
+absl::StatusOr<Tensor> SumOf(KernelContext& c, const Tensor& a, const Tensor& b) {
+  if (!LiesOnDevice(c, a.dtype())) return SumOf(c.pool(), a, b);
+  WEIR_ASSIGN_OR_RETURN(Tensor sum, c.AllocateTemp(a.dtype(), a.shape()));
+  CopyElements(c, a.dtype(), a.raw(), sum.raw(), a.num_elements());
+  if (CombineOnStream(c.device().stream(), RowOp::kAdd, a.dtype(), sum.raw(), b.raw(),
+                      b.num_elements()))
+    return sum;
+  return Unimplemented("no kernel of ", c.device().text(), " adds ", DataTypeName(a.dtype()));
 }
 
 }  // namespace weir

@@ -83,6 +83,13 @@ absl::StatusOr<Tensor> ZerosOf(ThreadPool& pool, const Tensor& t);
 // a + b, of one shape and type; lists are added element by element.
 absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b);
 
+// ---- the same in memory of the kernel's device, where its arguments lie
+
+absl::StatusOr<Tensor> ZeroTensor(KernelContext& c, DataType dtype, const Shape& shape);
+absl::StatusOr<Tensor> CopyRows(KernelContext& c, const Tensor& t, int64_t begin, int64_t end,
+                                const Shape& shape);
+absl::StatusOr<Tensor> SumOf(KernelContext& c, const Tensor& a, const Tensor& b);
+
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_STORED_VALUES_H_

@@ -371,6 +371,14 @@ void ClearElements(ThreadPool& pool, Tensor& t) {
                [&]<class T>() { std::fill_n(t.data<T>(), t.num_elements(), T()); });
 }
 
+void CopyElements(const KernelContext& c, DataType dtype, const void* from, void* to,
+                  int64_t count) {
+  if (c.device().stream() == nullptr) return CopyElements(dtype, from, to, count);
+  StridedCopy copy;
+  copy.AddDim(count, 1, 1);
+  copy.Run(c, dtype, from, to);
+}
+
 void FillElements(const KernelContext& c, DataType dtype, const void* value, void* to,
                   int64_t count) {
   void* const stream = c.device().stream();

@@ -14,6 +14,7 @@
 // array are ordered by its "flow": each write gives out a number that later ones wait for.
 //
 // The handle is a resource (V3), a string[2] (V2), or a reference to such strings (before V2).
+// On a GPU the elements and the flow of an array lie there, indices and lengths on the host.
 namespace weir {
 
 namespace {
@@ -45,7 +46,7 @@ absl::Status OutputHandle(KernelContext& c, const State& state) {
   }
   if (c.num_outputs() < 2) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(Tensor * flow, c.AllocateOutput(1, Shape()));
-  *flow->data<float>() = 0;
+  ClearElements(c, *flow);
   return absl::OkStatus();
 }
 
@@ -123,7 +124,7 @@ absl::Status Write(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(state->CheckType(c.input(2).dtype(), true));
   WEIR_RETURN_IF_ERROR(NestingDepth(c.input(2)).status());
   WEIR_ASSIGN_OR_RETURN(Tensor value, c.Own(WithoutHandle(c.input(2))));
-  WEIR_RETURN_IF_ERROR(state->Write(c.pool(), {index}, {std::move(value)}));
+  WEIR_RETURN_IF_ERROR(state->Write(c, {index}, {std::move(value)}));
   c.SetOutput(0, c.input(3));
   return absl::OkStatus();
 }
@@ -132,7 +133,7 @@ absl::Status Read(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadIndex(c.input(1)));
   WEIR_ASSIGN_OR_RETURN(const State state, ArrayOf(c));
   WEIR_RETURN_IF_ERROR(state->CheckType(BaseType(c.node().output_type(0)), false));
-  WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> values, state->Read(c.pool(), {index}));
+  WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> values, state->Read(c, {index}));
   c.SetOutput(0, std::move(values[0]));
   return absl::OkStatus();
 }
@@ -148,7 +149,7 @@ absl::Status OutputJoined(KernelContext& c, const Shape& shape, const std::vecto
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   int64_t at = 0;
   for (const Tensor& value : values) {
-    CopyElements(out->dtype(), value.raw(), ElementAt(*out, at), value.num_elements());
+    CopyElements(c, out->dtype(), value.raw(), ElementAt(*out, at), value.num_elements());
     at += value.num_elements();
   }
   return absl::OkStatus();
@@ -179,7 +180,7 @@ absl::StatusOr<std::vector<Tensor>> ReadAll(KernelContext& c, TensorArrayState& 
   std::vector<Tensor> values;
   int64_t taken = 0;
   for (int64_t i = 0; i < size; ++i) {
-    WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> value, state.Read(c.pool(), {i}));
+    WEIR_ASSIGN_OR_RETURN(std::vector<Tensor> value, state.Read(c, {i}));
     taken += kOfElement + static_cast<int64_t>(value[0].num_bytes());
     values.push_back(std::move(value[0]));
     if (taken > kBetweenLooks) {
@@ -223,8 +224,7 @@ absl::StatusOr<Kernel> MakeGather(const KernelInit& init) {
                              c.input(1).shape().ToString());
     }
     WEIR_RETURN_IF_ERROR(CheckRead(c, *state, element_shape));
-    WEIR_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
-                          state->Read(c.pool(), ReadInts(c.input(1))));
+    WEIR_ASSIGN_OR_RETURN(const std::vector<Tensor> values, state->Read(c, ReadInts(c.input(1))));
     return Pack(c, values, element_shape);
   });
 }
@@ -287,10 +287,10 @@ absl::Status WriteRows(KernelContext& c, TensorArrayState& state, const Dims& in
   const Shape element = value.shape().Sub(1);
   std::vector<Tensor> rows;
   for (size_t i = 0; i < indices.size(); ++i) {
-    WEIR_ASSIGN_OR_RETURN(Tensor row, CopyRows(value, i, i + 1, element));
+    WEIR_ASSIGN_OR_RETURN(Tensor row, CopyRows(c, value, i, i + 1, element));
     rows.push_back(std::move(row));
   }
-  WEIR_RETURN_IF_ERROR(state.Write(c.pool(), indices, std::move(rows)));
+  WEIR_RETURN_IF_ERROR(state.Write(c, indices, std::move(rows)));
   c.SetOutput(0, c.input(c.num_inputs() - 1));
   return absl::OkStatus();
 }
@@ -373,11 +373,11 @@ absl::Status Split(KernelContext& c) {
   for (const int64_t length : lengths.flat<int64_t>()) {
     Shape shape = value.shape();
     shape.set_dim(0, length);
-    WEIR_ASSIGN_OR_RETURN(Tensor part, CopyRows(value, begin, begin + length, shape));
+    WEIR_ASSIGN_OR_RETURN(Tensor part, CopyRows(c, value, begin, begin + length, shape));
     parts.push_back(std::move(part));
     begin += length;
   }
-  WEIR_RETURN_IF_ERROR(state->Write(c.pool(), FirstIndices(count), std::move(parts)));
+  WEIR_RETURN_IF_ERROR(state->Write(c, FirstIndices(count), std::move(parts)));
   c.SetOutput(0, c.input(3));
   return absl::OkStatus();
 }

@@ -43,11 +43,11 @@ absl::Status TensorArrayState::MergeElementShape(const Shape& shape) {
   return absl::OkStatus();
 }
 
-absl::Status TensorArrayState::Write(ThreadPool& pool, absl::Span<const int64_t> indices,
+absl::Status TensorArrayState::Write(KernelContext& c, absl::Span<const int64_t> indices,
                                      std::vector<Tensor> values) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (size_t i = 0; i < indices.size(); ++i) {
-    WEIR_RETURN_IF_ERROR(WriteOne(pool, indices[i], std::move(values[i])));
+    WEIR_RETURN_IF_ERROR(WriteOne(c, indices[i], std::move(values[i])));
   }
   return absl::OkStatus();
 }
@@ -67,7 +67,7 @@ absl::Status TensorArrayState::CheckElement(int64_t index, const Tensor& value) 
   return absl::OkStatus();
 }
 
-absl::Status TensorArrayState::WriteOne(ThreadPool& pool, int64_t index, Tensor value) {
+absl::Status TensorArrayState::WriteOne(KernelContext& c, int64_t index, Tensor value) {
   WEIR_RETURN_IF_ERROR(CheckOpen());
   if (index < 0 || (!options_.dynamic_size && index >= size_)) {
     return InvalidArgument(Label(), "Tried to write to index ", index,
@@ -100,16 +100,16 @@ absl::Status TensorArrayState::WriteOne(ThreadPool& pool, int64_t index, Tensor 
     return absl::OkStatus();
   }
   has_sums_ = true;
-  WEIR_ASSIGN_OR_RETURN(e.value, SumOf(pool, e.value, value));
+  WEIR_ASSIGN_OR_RETURN(e.value, SumOf(c, e.value, value));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Tensor>> TensorArrayState::Read(ThreadPool& pool,
+absl::StatusOr<std::vector<Tensor>> TensorArrayState::Read(KernelContext& c,
                                                            absl::Span<const int64_t> indices) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Tensor> values;
   for (const int64_t index : indices) {
-    WEIR_ASSIGN_OR_RETURN(Tensor value, ReadOne(pool, index));
+    WEIR_ASSIGN_OR_RETURN(Tensor value, ReadOne(c, index));
     values.push_back(std::move(value));
   }
   return values;
@@ -127,7 +127,7 @@ absl::StatusOr<Shape> TensorArrayState::ShapeOfMissing(int64_t index) const {
       "error.");
 }
 
-absl::StatusOr<Tensor> TensorArrayState::ReadOne(ThreadPool& pool, int64_t index) {
+absl::StatusOr<Tensor> TensorArrayState::ReadOne(KernelContext& c, int64_t index) {
   WEIR_RETURN_IF_ERROR(CheckOpen());
   if (index < 0 || (!options_.is_gradient && index >= size_)) {
     return InvalidArgument("Tried to read from index ", index, " but array size is: ", size_);
@@ -147,7 +147,7 @@ absl::StatusOr<Tensor> TensorArrayState::ReadOne(ThreadPool& pool, int64_t index
                            "setting clear_after_read = false?).");
   }
   if (!e.value.initialized()) {
-    WEIR_ASSIGN_OR_RETURN(e.value, ZeroTensor(pool, options_.dtype, e.shape));
+    WEIR_ASSIGN_OR_RETURN(e.value, ZeroTensor(c, options_.dtype, e.shape));
   }
   e.read = true;
   if (!options_.clear_after_read) return e.value;

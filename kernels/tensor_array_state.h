@@ -45,10 +45,10 @@ class TensorArrayState final : public Resource {
   bool dynamic_size();
   absl::Status MergeElementShape(const Shape& shape);
 
-  // The values own their memory.
-  absl::Status Write(ThreadPool& pool, absl::Span<const int64_t> indices,
+  // The values own their memory, which is of the kernel's device.
+  absl::Status Write(KernelContext& c, absl::Span<const int64_t> indices,
                      std::vector<Tensor> values);
-  absl::StatusOr<std::vector<Tensor>> Read(ThreadPool& pool, absl::Span<const int64_t> indices);
+  absl::StatusOr<std::vector<Tensor>> Read(KernelContext& c, absl::Span<const int64_t> indices);
   // The gradient for `source`, made when first asked for; its elements have `prepend` before the
   // dimensions that the array's have. The array can grow no more.
   absl::StatusOr<std::shared_ptr<TensorArrayState>> Gradient(const std::string& source,
@@ -63,9 +63,9 @@ class TensorArrayState final : public Resource {
 
   // All need the lock.
   absl::Status CheckOpen() const;
-  absl::Status WriteOne(ThreadPool& pool, int64_t index, Tensor value);
+  absl::Status WriteOne(KernelContext& c, int64_t index, Tensor value);
   absl::Status CheckElement(int64_t index, const Tensor& value) const;
-  absl::StatusOr<Tensor> ReadOne(ThreadPool& pool, int64_t index);
+  absl::StatusOr<Tensor> ReadOne(KernelContext& c, int64_t index);
   absl::StatusOr<Shape> ShapeOfMissing(int64_t index) const;
   std::string Label() const { return "TensorArray " + options_.name + ": "; }
 

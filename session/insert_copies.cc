@@ -53,22 +53,14 @@ DataType TypeOf(const PlanGraph& plan, const PlanValue& v) {
   return as_is ? n.type(v.output) : BaseType(n.type(0));
 }
 
-// True if the argument that position `i` belongs to is named in the kernel's list of host
-// arguments.
-bool IsHostArgument(const PlanNode& n, int i, bool input) {
-  if (n.def == nullptr) return false;
-  for (const std::string& name : n.def->host_args) {
-    if (name == kAllArgs) return true;
-    const auto [first, last] = input ? n.node->InputRange(name) : n.node->OutputRange(name);
-    if (i >= first && i < last) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-bool PlanNode::is_host_input(int input) const { return IsHostArgument(*this, input, true); }
-bool PlanNode::is_host_output(int output) const { return IsHostArgument(*this, output, false); }
+bool PlanNode::is_host_input(int input) const {
+  return def != nullptr && IsHostArgument(*def, *node, input, true);
+}
+bool PlanNode::is_host_output(int output) const {
+  return def != nullptr && IsHostArgument(*def, *node, output, false);
+}
 bool PlanNode::is_on_accelerator(int output) const {
   const DataType t = type(output);
   return kind != Kind::kFeed && !device->is_host() && IsPlain(t) && !IsRef(t) &&

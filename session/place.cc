@@ -12,7 +12,10 @@
 // members' requests; among the devices that match, an accelerator goes before the CPU, and every
 // member must have a kernel for it (one that has a kernel nowhere has no say). A group without such
 // a device goes to the CPU if soft placement is on, with a line in the log, and is an error
-// otherwise.
+// otherwise. Logic on scalars that lie in host memory, such as the two conditions that end a loop,
+// stays on the CPU, where whoever decides by it looks: an accelerator would have it copied there,
+// wait until it has got to it, and copy the answer back (TensorFlow pins such nodes to the host,
+// grappler/optimizers/pin_to_host_optimizer.cc).
 //
 // Groups span the whole graph and not only the step at hand: what a later step does with a variable
 // counts for where the first one puts it. They are a union-find over the graph's nodes, with the
@@ -35,6 +38,15 @@ std::string ResourceKey(const Node& node) {
 }
 
 }  // namespace
+
+bool IsHostArgument(const KernelDef& kernel, const Node& node, int i, bool is_input) {
+  for (const std::string& name : kernel.host_args) {
+    if (name == kAllArgs) return true;
+    const auto [first, last] = is_input ? node.InputRange(name) : node.OutputRange(name);
+    if (i >= first && i < last) return true;
+  }
+  return false;
+}
 
 absl::Status Placement::Unite(int a, int b) {
   a = groups_.Find(a), b = groups_.Find(b);
@@ -92,7 +104,11 @@ absl::StatusOr<Placement::Choice> Placement::Choose(const Node& node) {
     device_[root] = devices_[0].get();
   } else if (device_[root] == nullptr) {
     WEIR_ASSIGN_OR_RETURN(const Group group, GroupOf(root));
-    WEIR_ASSIGN_OR_RETURN(device_[root], Decide(group));
+    if (IsLogicOfHost(group)) {
+      device_[root] = devices_[0].get();
+    } else {
+      WEIR_ASSIGN_OR_RETURN(device_[root], Decide(group));
+    }
   }
   WEIR_ASSIGN_OR_RETURN(const KernelDef* kernel, FindKernel(node, root, *device_[root]));
   return Choice{device_[root], kernel};
@@ -159,6 +175,25 @@ bool Placement::HasKernels(const Group& group, const Device& device) const {
     return kernels_.Find(*node, device.place()) != nullptr ||
            kernels_.Find(*node, devices_[0]->place()) == nullptr;
   });
+}
+
+bool Placement::IsLogicOfHost(const Group& group) {
+  const Node& node = *group.members[0];
+  if (group.members.size() > 1 || group.requester != nullptr) return false;
+  if (node.op_name() != "LogicalAnd" && node.op_name() != "LogicalOr" &&
+      node.op_name() != "LogicalNot")
+    return false;
+  return std::all_of(node.inputs().begin(), node.inputs().end(),
+                     [&](const Output& in) { return LiesOnHost(in); });
+}
+
+// Steps decide about inputs first, so that one that is still open closes a loop.
+bool Placement::LiesOnHost(const Output& scalar) {
+  const Device* const device = device_[groups_.Find(scalar.node->id())];
+  if (scalar.shape().rank() != 0 || device == nullptr) return false;
+  if (device->is_host()) return true;
+  const KernelDef* const kernel = kernels_.Find(*scalar.node, device->place());
+  return kernel != nullptr && IsHostArgument(*kernel, *scalar.node, scalar.index, false);
 }
 
 absl::StatusOr<Device*> Placement::Decide(const Group& group) const {

@@ -15,6 +15,10 @@
 
 namespace weir {
 
+// The argument that position `i` belongs to, of inputs or outputs, is one that the kernel keeps in
+// host memory, whatever its device.
+bool IsHostArgument(const KernelDef& kernel, const Node& node, int i, bool is_input);
+
 // Where the nodes of a session's graph go: every node has one device, the same in all steps, since
 // a variable's memory lies there from one step to the next. How it is chosen stands in place.cc.
 // For one thread at a time; keeps references to all it is made from.
@@ -46,6 +50,8 @@ class Placement {
   bool AsksForDevice(int root) const;
   absl::StatusOr<Group> GroupOf(int root) const;
   bool HasKernels(const Group& group, const Device& device) const;
+  bool IsLogicOfHost(const Group& group);
+  bool LiesOnHost(const Output& scalar);
   absl::StatusOr<Device*> Decide(const Group& group) const;
   absl::Status CannotAssign(const Group& group) const;
   absl::Status CannotColocate(const Node& a, const Node& b) const;

@@ -3,6 +3,7 @@
 #include <future>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "weir/core/device.h"
@@ -268,6 +269,9 @@ void EvaluateOn(Device* device, const KernelRegistry* kernels) {
   There().device = device;
   There().kernels = kernels;
 }
+
+EvaluateOnCpu::EvaluateOnCpu() : device_(std::exchange(There().device, nullptr)) {}
+EvaluateOnCpu::~EvaluateOnCpu() { There().device = device_; }
 
 const std::map<std::string, int64_t>& EvaluatedThere() { return There().runs; }
 

@@ -42,6 +42,17 @@ absl::StatusOr<Tensors> RunFed(absl::string_view op, const Tensors& inputs, cons
 // for a whole program (tests/gpu/evaluate_on_gpu.cc). Between nodes plain values lie on the host;
 // variables go where the node is that wants them. Null: on the CPU again.
 void EvaluateOn(Device* device, const KernelRegistry* kernels);
+// On the CPU whatever EvaluateOn has said, for as long as it lives.
+class EvaluateOnCpu {
+ public:
+  EvaluateOnCpu();
+  ~EvaluateOnCpu();
+  EvaluateOnCpu(const EvaluateOnCpu&) = delete;
+  EvaluateOnCpu& operator=(const EvaluateOnCpu&) = delete;
+
+ private:
+  Device* const device_;  // that of EvaluateOn
+};
 // How many nodes of each op have run there.
 const std::map<std::string, int64_t>& EvaluatedThere();
 

@@ -23,11 +23,11 @@ absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
   for (int64_t i = 0; i < count; ++i)
     GetVariable(g, absl::StrCat("v", i), {elements}, Constant(static_cast<double>(i) * 0.5));
   WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(g, {.max_to_keep = 1}));
-  WEIR_ASSIGN_OR_RETURN(Saver unsynced,
-                        Saver::Create(g, {.max_to_keep = 1, .durability = Durability::kUnsynced}));
   const Operation init = GlobalVariablesInitializer(g);
   WEIR_RETURN_IF_ERROR(g.status());
   Emit({workload, "build_graph", Now() - start, "s"});
+  WEIR_ASSIGN_OR_RETURN(Saver unsynced,
+                        Saver::Create(g, {.max_to_keep = 1, .durability = Durability::kUnsynced}));
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
   start = Now();
   WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, Outputs{}, {init}).status());

@@ -2,6 +2,7 @@
 // a kernel for every node.
 
 #include <cstdio>
+#include <map>
 #include <random>
 #include <set>
 
@@ -72,6 +73,27 @@ void ExpectLikeTheCpu(const std::function<TestModel(Graph&)>& add,
 
 TEST_F(GpuSession, TrainsAnMlpLikeTheCpu) {
   ExpectLikeTheCpu(AddMlp, std::vector<int64_t>(20, 16), 50, "MLP");
+}
+
+TEST_F(GpuSession, TrainsARecurrentNetLikeTheCpu) {
+  ExpectLikeTheCpu(AddRecurrentNet, {4, 4, 4, 2, 4, 4}, 200, "recurrent net");
+}
+
+// Values of iterations that are over stay there: what is copied does not grow with the steps.
+TEST_F(GpuSession, CopiesNothingInALoop) {
+  Graph g;
+  const TestModel model = AddRecurrentNet(g);
+  Session gpu = Start(g, WithTestGpu({.num_threads = 2}));
+  ASSERT_TRUE(gpu.Run({}, {}, {model.init}).ok());
+  std::vector<NodeTrace> trace;
+  RunOptions options;
+  options.trace = &trace;
+  ASSERT_TRUE(gpu.Run(model.feeds(0, 4), model.fetches, model.targets, options).ok());
+  std::map<std::string, int> copies;
+  for (const NodeTrace& t : trace) {
+    if (t.op == "_Copy") ++copies[absl::StrCat(t.device, t.outputs[0].shape.ToString())];
+  }
+  for (const auto& [what, count] : copies) EXPECT_LE(count, 5) << what;
 }
 
 TEST_F(GpuSession, TakesBranchesLikeTheCpu) {

@@ -71,6 +71,28 @@ TEST(Placement, DeviceScopesDecide) {
   EXPECT_EQ(o.device.at("on_gpu"), kGpuName);
 }
 
+// What ends a loop is made of counts, which lie in host memory, and looked at there.
+TEST(Placement, LogicOnScalarsOfTheHostStaysThere) {
+  Graph g;
+  const Output x = Source(g);
+  Output all, first, second;
+  {
+    DeviceScope cpu(g, "/cpu:0");
+    all = Less(x, 2.f);
+    first = Less(ReduceSum(x), 9.f);
+    second = Less(ReduceMax(x), 9.f);
+  }
+  const Output both = LogicalAnd(first, LogicalNot(second, "not"), "both");
+  const Output there = Less(ReduceSum(x), 8.f, "there");
+  const Output mixed = LogicalAnd(both, there, "mixed");
+  const Outcome o = Place(g, LogicalOr(LogicalAnd(all, all, "each"), mixed));
+  ASSERT_TRUE(o.status.ok()) << o.status;
+  EXPECT_EQ(o.device.at("not"), kCpuName);
+  EXPECT_EQ(o.device.at("both"), kCpuName);
+  EXPECT_EQ(o.device.at("each"), kGpuName);   // no scalar
+  EXPECT_EQ(o.device.at("mixed"), kGpuName);  // of which one lies there
+}
+
 TEST(Placement, ColocatedNodesFollowEachOther) {
   Graph g;
   Output x, y;

@@ -9,6 +9,7 @@
 #include "weir/ops/array.h"
 #include "weir/ops/cond.h"
 #include "weir/ops/control_flow.h"
+#include "weir/ops/dynamic_rnn.h"
 #include "weir/ops/function.h"
 #include "weir/ops/math.h"
 #include "weir/ops/moving_averages.h"
@@ -120,6 +121,26 @@ TestModel AddMlp(Graph& g) {
       state,
       [](int i, int64_t batch) {
         return NamedTensors{{"x", Noise({batch, 12}, i, 4)}, {"target", Noise({batch, 3}, i, 5)}};
+      }};
+}
+
+TestModel AddRecurrentNet(Graph& g) {
+  g.set_seed(19);
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 6, 5}, "x");
+  const Output target = Placeholder(g, DT_FLOAT, {-1, 8}, "target");
+  const Output zero = ZerosLike(target);
+  const RnnStep run = DynamicRnn(BasicLstmCell(8), x, {zero, zero});
+  const Output loss =
+      ReduceMean(SquaredDifference(run.state[1], target)) + ReduceMean(Square(run.output)) * 0.1f;
+  Group(g, {GradientDescent(0.5).Minimize(loss)}, "train");
+  const std::vector<std::string> state = NamesOfVariables(g);
+  return {
+      GlobalVariablesInitializer(g).name(),
+      {loss.name()},
+      {"train"},
+      state,
+      [](int i, int64_t batch) {
+        return NamedTensors{{"x", Noise({batch, 6, 5}, i, 7)}, {"target", Noise({batch, 8}, i, 8)}};
       }};
 }
 

@@ -30,6 +30,8 @@ struct TestModel {
 TestModel AddConvNet(Graph& graph);
 // Three dense layers, weight decay; momentum with a learning rate that decays.
 TestModel AddMlp(Graph& graph);
+// An LSTM over six steps in a while loop, its last output fit to a target; gradient descent.
+TestModel AddRecurrentNet(Graph& graph);
 // Switch and Merge, nested, on conditions that change from step to step, with a variable that is
 // counted in one of the branches.
 TestModel AddBranches(Graph& graph);
