@@ -347,7 +347,7 @@ class Graph {
     friend bool operator==(const ArgEnd&, const ArgEnd&) = default;
   };
   // The latest node of an op: its attributes, and what it was built from. What is built from the
-  // same has the same attributes and types.
+  // same has the same attributes and types. Tensors, which may be large, have no value there.
   struct Latest {
     AttrMap attrs;
     bool is_built = false;
@@ -429,6 +429,8 @@ class NodeBuilder {
   absl::Status Make(std::unique_ptr<Node>* out, NameTable::FreeName* name);
   absl::Status SetName(Node* node, NameTable::FreeName* name) const;
   absl::Status CheckInputs(const OpSpec& op) const;
+  std::vector<std::pair<std::string, AttrValue>> GivenAttrs() const;
+  bool TakeAttrs(Graph::Latest& latest, Node* node) const;
   absl::Status SetTypes(Node* node);
   absl::Status SetAttrs(Node* node);
   void SetControls(Node* node) const;

@@ -399,39 +399,118 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
   return absl::OkStatus();
 }
 
+namespace {
+
+using GivenAttr = std::pair<std::string, AttrValue>;
+
+// No type follows from the attribute, and the value is allowed.
+bool IsFree(const OpSpec& op, absl::string_view name, const AttrValue& value) {
+  const AttrSpec* const spec = op.FindAttr(name);
+  if (spec == nullptr) return true;  // a mark, such as _class
+  switch (spec->kind) {
+    case AttrSpec::Kind::kType:
+    case AttrSpec::Kind::kInt:
+    case AttrSpec::Kind::kFunction:
+      return false;
+    default:
+      return spec->Check(value).ok();
+  }
+}
+
+bool AnyNameTwice(absl::Span<const GivenAttr> attrs) {
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (attrs[i].first == attrs[k].first) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// The caller's attributes, then the scopes', innermost first; a tensor, which may be large, without
+// its value.
+std::vector<GivenAttr> NodeBuilder::GivenAttrs() const {
+  std::vector<GivenAttr> given;
+  const auto& scoped = graph_.context().attrs;
+  given.reserve(attrs_.size() + scoped.size());
+  const auto add = [&](const GivenAttr& attr) {
+    given.emplace_back(attr.first, attr.second.is<Tensor>() ? AttrValue() : attr.second);
+  };
+  std::for_each(attrs_.begin(), attrs_.end(), add);
+  std::for_each(scoped.rbegin(), scoped.rend(), add);
+  return given;
+}
+
+// The attributes of the op's latest node, with the values of this one where those differ; it is the
+// latest then, so that more of its kind share them. False if the two are not built alike.
+bool NodeBuilder::TakeAttrs(Graph::Latest& latest, Node* node) const {
+  const auto& scoped = graph_.context().attrs;
+  std::vector<GivenAttr>& given = latest.attrs_given;
+  if (given.size() != attrs_.size() + scoped.size()) return false;
+  AttrMap attrs = latest.attrs;
+  absl::InlinedVector<const AttrValue*, 8> changed(given.size());
+  bool has_tensor = false;
+  size_t i = 0;
+  const auto take = [&](const GivenAttr& attr) {
+    const auto& [name, before] = given[i];
+    if (name != attr.first) return false;
+    if (before != attr.second) {
+      if (!IsFree(node->op(), name, attr.second)) return false;
+      attrs.insert_or_assign(name, attr.second);
+      changed[i] = &attr.second;
+      has_tensor = has_tensor || attr.second.is<Tensor>();
+    }
+    ++i;
+    return true;
+  };
+  if (!std::all_of(attrs_.begin(), attrs_.end(), take) ||
+      !std::all_of(scoped.rbegin(), scoped.rend(), take))
+    return false;
+  if (!has_tensor) {
+    latest.attrs = attrs;
+    for (size_t k = 0; k < given.size(); ++k) {
+      if (changed[k] != nullptr) given[k].second = *changed[k];
+    }
+  }
+  node->attrs_ = std::move(attrs);
+  return true;
+}
+
 // Attributes, and the types that follow from them: those of the op's latest node, if this one is
-// built from the same.
+// built from the same, but for values that no type depends on.
 absl::Status NodeBuilder::SetTypes(Node* node) {
   const OpSpec& op = node->op();
-  const Graph::Context& context = graph_.context();
-  const bool is_plain = context.attrs.empty() && context.container.empty();
+  const bool is_plain = graph_.context().container.empty();
   NodeTypes given;
   for (const Output& in : inputs_) given.push_back(in.node->output_type(in.index));
   Graph::Latest& latest =
       graph_.latest_[&op];  // stays where it is: nothing else is built meanwhile
   if (is_plain && latest.is_built && latest.args == args_ && latest.types_given == given &&
-      latest.attrs_given == attrs_) {
-    node->attrs_ = latest.attrs;
+      TakeAttrs(latest, node)) {
     node->input_types_ = latest.input_types;
     node->SetOutputTypes(latest.output_types);
     return absl::OkStatus();
   }
-  const bool is_kept = is_plain && !AnyIsTensor(attrs_.begin(), attrs_.end());
-  auto attrs_given = is_kept ? attrs_ : decltype(attrs_)();
+  std::vector<GivenAttr> attrs_given;
+  if (is_plain) attrs_given = GivenAttrs();
   WEIR_RETURN_IF_ERROR(SetAttrs(node));
   WEIR_ASSIGN_OR_RETURN(node->input_types_, ArgTypes(op, op.inputs(), node->attrs_, kMaxNodeArity));
   WEIR_ASSIGN_OR_RETURN(const NodeTypes output_types,
                         ArgTypes(op, op.outputs(), node->attrs_, kMaxNodeArity));
   node->SetOutputTypes(output_types);
-  if (is_kept) {
-    latest = {.attrs = node->attrs_,
-              .is_built = true,
-              .args = args_,
-              .types_given = given,
-              .attrs_given = std::move(attrs_given),
-              .input_types = node->input_types_,
-              .output_types = output_types};
+  if (!is_plain || AnyNameTwice(attrs_given)) return absl::OkStatus();
+  AttrMap attrs = node->attrs_;
+  for (const auto& [name, value] : attrs_given) {
+    if (value.is<std::monostate>()) attrs.insert_or_assign(name, AttrValue());
   }
+  latest = {.attrs = std::move(attrs),
+            .is_built = true,
+            .args = args_,
+            .types_given = given,
+            .attrs_given = std::move(attrs_given),
+            .input_types = node->input_types_,
+            .output_types = output_types};
   return absl::OkStatus();
 }
 

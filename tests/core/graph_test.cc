@@ -185,6 +185,65 @@ TEST(NodeBuilder, HugeOutputCountsAreRefused) {
   EXPECT_THAT(g.status().message(), HasSubstr("num_split"));
 }
 
+// What the op's latest node was built from is not worked out anew: nothing may come of that but
+// what comes of a graph that has no other node.
+TEST(NodeBuilder, IsLikeTheFirstNodeOfItsOpWhateverCameBefore) {
+  struct Built {
+    const char* op;
+    std::vector<NamedAttr> attrs;
+    std::vector<NamedAttr> scoped = {};
+  };
+  const Tensor one = Tensor::Scalar(1.f), pair = Tensor::Vector<int32_t>({1, 2});
+  const std::vector<Built> sequence = {
+      {"Placeholder", {{"dtype", DT_FLOAT}}},
+      {"Placeholder", {{"dtype", DT_FLOAT}, {"shape", Shape({2})}}},
+      {"Placeholder", {{"dtype", DT_FLOAT}, {"shape", Shape({3, 4})}}},
+      {"Placeholder", {{"dtype", DT_INT32}, {"shape", Shape({3, 4})}}},
+      {"Placeholder", {{"shape", Shape({5})}, {"dtype", DT_INT32}}},
+      {"Placeholder", {{"shape", Shape()}, {"dtype", DT_INT32}}},
+      {"Const", {{"value", one}, {"dtype", DT_FLOAT}}},
+      {"Const", {{"value", pair}, {"dtype", DT_INT32}}},
+      {"Const", {{"value", Tensor::Scalar<int32_t>(7)}, {"dtype", DT_INT32}}},
+      {"VariableV2", {{"shape", Shape({2})}, {"dtype", DT_FLOAT}, {"shared_name", "a"}}},
+      {"VariableV2", {{"shape", Shape({2})}, {"dtype", DT_FLOAT}, {"shared_name", "b"}}},
+      {"VariableV2", {{"shape", Shape({2})}, {"dtype", DT_FLOAT}, {"shared_name", "b"}}},
+      {"Const", {{"value", one}, {"dtype", DT_FLOAT}}, {{"_x", 1}}},
+      {"Const", {{"value", one}, {"dtype", DT_FLOAT}}, {{"_x", 2}}},
+      {"Const", {{"value", pair}, {"dtype", DT_INT32}}, {{"_x", 2}, {"dtype", DT_FLOAT}}},
+      {"Const", {{"value", one}, {"dtype", DT_FLOAT}}, {{"_x", "text"}, {"dtype", DT_INT32}}},
+      {"Const", {{"value", one}}, {{"dtype", DT_FLOAT}}},
+      {"Const", {{"value", one}, {"dtype", DT_FLOAT}}},
+  };
+  const auto build = [](Graph& g, const Built& built) {
+    std::vector<std::unique_ptr<AttrScope>> scopes;
+    for (const auto& [name, value] : built.scoped)
+      scopes.push_back(std::make_unique<AttrScope>(g, name, value));
+    Node* const node = AddNode(g, built.op, {}, built.attrs, "n");
+    while (!scopes.empty()) scopes.pop_back();  // innermost first
+    return node;
+  };
+  Graph all(TestOps());
+  for (size_t i = 0; i < sequence.size(); ++i) {
+    SCOPED_TRACE(i);
+    Graph alone(TestOps());
+    const Node* const want = build(alone, sequence[i]);
+    const Node* const got = build(all, sequence[i]);
+    ASSERT_NE(want, nullptr) << alone.status();
+    ASSERT_NE(got, nullptr) << all.status();
+    EXPECT_TRUE(got->attrs() == want->attrs());
+    EXPECT_EQ(got->output_type(0), want->output_type(0));
+    EXPECT_EQ(got->output_shape(0), want->output_shape(0));
+  }
+}
+
+TEST(NodeBuilder, ChecksValuesThatDifferFromTheLatestNodes) {
+  Graph g(TestOps());
+  ASSERT_NE(AddNode(g, "Placeholder", {}, {{"dtype", DT_FLOAT}, {"shape", Shape({2})}}, ""),
+            nullptr);
+  EXPECT_EQ(AddNode(g, "Placeholder", {}, {{"dtype", DT_FLOAT}, {"shape", "[2]"}}, ""), nullptr);
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("'shape' expected for attr 'shape'"));
+}
+
 TEST(NodeBuilder, UnknownOpIsNotFound) {
   Graph g(TestOps());
   EXPECT_EQ(AddNode(g, "Relu9000", {}), nullptr);
