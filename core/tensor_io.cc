@@ -3,6 +3,7 @@
 
 #include "weir/core/graph_io.h"
 #include "weir/core/proto_values.h"
+#include "weir/core/repeated_tensor.h"
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
 #include "weir/proto/tensor.pb.h"
@@ -219,6 +220,12 @@ int64_t BytesGiven(const proto::TensorProto& proto, DataType dtype) {
   return elements * static_cast<int64_t>(ElementSize(dtype));
 }
 
+// Several elements that have one value, or none, which means zero.
+bool IsOneForAll(const proto::TensorProto& proto, DataType dtype, const Shape& shape) {
+  return IsPlain(dtype) && proto.tensor_content().empty() && shape.num_elements() > 1 &&
+         BytesGiven(proto, dtype) <= static_cast<int64_t>(ElementSize(dtype));
+}
+
 absl::Status ChargeExpansion(const proto::TensorProto& proto, DataType dtype, const Shape& shape,
                              int64_t* budget) {
   const int64_t element = static_cast<int64_t>(ElementSize(dtype));
@@ -420,6 +427,11 @@ absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budge
   if (content != nullptr && content->size() >= kTakenOver && IsPlain(dtype) && dtype != DT_BOOL &&
       content->size() == static_cast<size_t>(shape->num_elements()) * ElementSize(dtype)) {
     return TakeOver(dtype, *shape, content);
+  }
+  if (IsOneForAll(proto, dtype, *shape)) {
+    Tensor value(dtype, Shape());
+    const auto read = [&value]<class T>(const auto& field) { FillFrom<T>(field, &value); };
+    if (DispatchField(dtype, proto, read)) return RepeatedTensor(value, *shape);
   }
   WEIR_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(HostAllocator(), dtype, *shape));
   if (!proto.tensor_content().empty()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weir/core/repeated_tensor.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/random.h"
@@ -53,6 +54,7 @@ absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
                            given, ".");
   }
   if (given == 0) return InvalidArgument("Constant: no value for ", wanted, " elements");
+  if (given == 1 && IsPlain(values.dtype())) return RepeatedTensor(values.Reshaped(Shape()), shape);
   WEIR_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(HostAllocator(), values.dtype(), shape));
   if (values.dtype() == DT_STRING) {
     const std::string* from = values.data<std::string>();
