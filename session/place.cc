@@ -37,6 +37,11 @@ std::string ResourceKey(const Node& node) {
                       shared.empty() ? node.name() : shared);
 }
 
+bool IsLogic(const Node& node) {
+  const std::string& op = node.op_name();
+  return op == "LogicalAnd" || op == "LogicalOr" || op == "LogicalNot";
+}
+
 }  // namespace
 
 bool IsHostArgument(const KernelDef& kernel, const Node& node, int i, bool is_input) {
@@ -180,20 +185,21 @@ bool Placement::HasKernels(const Group& group, const Device& device) const {
 bool Placement::IsLogicOfHost(const Group& group) {
   const Node& node = *group.members[0];
   if (group.members.size() > 1 || group.requester != nullptr) return false;
-  if (node.op_name() != "LogicalAnd" && node.op_name() != "LogicalOr" &&
-      node.op_name() != "LogicalNot")
-    return false;
-  return std::all_of(node.inputs().begin(), node.inputs().end(),
-                     [&](const Output& in) { return LiesOnHost(in); });
+  return IsLogic(node) && std::all_of(node.inputs().begin(), node.inputs().end(),
+                                      [&](const Output& in) { return LiesOnHost(in); });
 }
 
-// Steps decide about inputs first, so that one that is still open closes a loop.
+// What computes it is decided first, unless that is logic too, of which there may be any number in
+// a row.
 bool Placement::LiesOnHost(const Output& scalar) {
-  const Device* const device = device_[groups_.Find(scalar.node->id())];
-  if (scalar.shape().rank() != 0 || device == nullptr) return false;
-  if (device->is_host()) return true;
-  const KernelDef* const kernel = kernels_.Find(*scalar.node, device->place());
-  return kernel != nullptr && IsHostArgument(*kernel, *scalar.node, scalar.index, false);
+  if (scalar.shape().rank() != 0) return false;
+  const Node& node = *scalar.node;
+  if (device_[groups_.Find(node.id())] == nullptr && (IsLogic(node) || !Choose(node).ok()))
+    return false;
+  const Device& device = *device_[groups_.Find(node.id())];
+  if (device.is_host()) return true;
+  const KernelDef* const kernel = kernels_.Find(node, device.place());
+  return kernel != nullptr && IsHostArgument(*kernel, node, scalar.index, false);
 }
 
 absl::StatusOr<Device*> Placement::Decide(const Group& group) const {
