@@ -12,10 +12,10 @@
 // members' requests; among the devices that match, an accelerator goes before the CPU, and every
 // member must have a kernel for it (one that has a kernel nowhere has no say). A group without such
 // a device goes to the CPU if soft placement is on, with a line in the log, and is an error
-// otherwise. Logic on scalars that lie in host memory, such as the two conditions that end a loop,
-// stays on the CPU, where whoever decides by it looks: an accelerator would have it copied there,
-// wait until it has got to it, and copy the answer back (TensorFlow pins such nodes to the host,
-// grappler/optimizers/pin_to_host_optimizer.cc).
+// otherwise. Logic on what accelerators leave in host memory, or on the CPU's scalars, such as
+// the two conditions that end a loop, stays on the CPU, where whoever decides by it looks: an
+// accelerator would have it copied there, wait until it has got to it, and copy the answer back
+// (TensorFlow pins such nodes to the host, grappler/optimizers/pin_to_host_optimizer.cc).
 //
 // Groups span the whole graph and not only the step at hand: what a later step does with a variable
 // counts for where the first one puts it. They are a union-find over the graph's nodes, with the
@@ -190,16 +190,16 @@ bool Placement::IsLogicOfHost(const Group& group) {
 }
 
 // What computes it is decided first, unless that is logic too, of which there may be any number in
-// a row.
-bool Placement::LiesOnHost(const Output& scalar) {
-  if (scalar.shape().rank() != 0) return false;
-  const Node& node = *scalar.node;
+// a row. Of a value in a loop the shape is often not known; what an accelerator's kernel leaves on
+// the host is small.
+bool Placement::LiesOnHost(const Output& value) {
+  const Node& node = *value.node;
   if (device_[groups_.Find(node.id())] == nullptr && (IsLogic(node) || !Choose(node).ok()))
     return false;
   const Device& device = *device_[groups_.Find(node.id())];
-  if (device.is_host()) return true;
+  if (device.is_host()) return value.shape().rank() == 0;
   const KernelDef* const kernel = kernels_.Find(node, device.place());
-  return kernel != nullptr && IsHostArgument(*kernel, node, scalar.index, false);
+  return kernel != nullptr && IsHostArgument(*kernel, node, value.index, false);
 }
 
 absl::StatusOr<Device*> Placement::Decide(const Group& group) const {

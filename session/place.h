@@ -51,7 +51,7 @@ class Placement {
   absl::StatusOr<Group> GroupOf(int root) const;
   bool HasKernels(const Group& group, const Device& device) const;
   bool IsLogicOfHost(const Group& group);
-  bool LiesOnHost(const Output& scalar);
+  bool LiesOnHost(const Output& value);
   absl::StatusOr<Device*> Decide(const Group& group) const;
   absl::Status CannotAssign(const Group& group) const;
   absl::Status CannotColocate(const Node& a, const Node& b) const;
