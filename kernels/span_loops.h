@@ -11,6 +11,20 @@
 // The compiler vectorises the simple ones.
 namespace weir {
 
+// fn(i) for every i in [0, n), which touches elements i only. In blocks of a length that is known:
+// at -O2 GCC vectorises no other loop (a comparison of floats takes 0.1 ns an element instead of
+// 0.46).
+template <class Fn>
+void ForEachInBlocks(int64_t n, Fn fn) {
+  constexpr int64_t kBlock = 64;
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+#pragma GCC ivdep
+    for (int64_t k = 0; k < kBlock; ++k) fn(i + k);
+  }
+  for (; i < n; ++i) fn(i);
+}
+
 template <class F>
 constexpr double SpanCost() {
   if constexpr (requires { F::kCost; })
@@ -23,14 +37,14 @@ template <class F, class T>
 void UnaryScalarLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, double) {
   const T* x = static_cast<const T*>(xs);
   T* y = static_cast<T*>(ys);
-  for (int64_t i = 0; i < n; ++i) y[i] = F::template Apply<ScalarMath<T>>(x[i]);
+  ForEachInBlocks(n, [&](int64_t i) { y[i] = F::template Apply<ScalarMath<T>>(x[i]); });
 }
 template <class F, class T>
 void BinaryScalarLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
                       double) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   T* z = static_cast<T*>(zs);
-  for (int64_t i = 0; i < n; ++i) z[i] = F::template Apply<ScalarMath<T>>(x[i], y[i]);
+  ForEachInBlocks(n, [&](int64_t i) { z[i] = F::template Apply<ScalarMath<T>>(x[i], y[i]); });
 }
 // For functions with a result of another type: Apply(x), Apply(x, y) without M.
 template <class F, class T>
@@ -38,7 +52,7 @@ void UnaryPlainLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, doubl
   using R = decltype(F::Apply(T()));
   const T* x = static_cast<const T*>(xs);
   R* y = static_cast<R*>(ys);
-  for (int64_t i = 0; i < n; ++i) y[i] = F::Apply(x[i]);
+  ForEachInBlocks(n, [&](int64_t i) { y[i] = F::Apply(x[i]); });
 }
 template <class F, class T>
 void BinaryPlainLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
@@ -46,7 +60,7 @@ void BinaryPlainLoop(const BinarySpan&, const void* xs, const void* ys, void* zs
   using R = decltype(F::Apply(T(), T()));
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   R* z = static_cast<R*>(zs);
-  for (int64_t i = 0; i < n; ++i) z[i] = F::Apply(x[i], y[i]);
+  ForEachInBlocks(n, [&](int64_t i) { z[i] = F::Apply(x[i], y[i]); });
 }
 
 namespace internal {
