@@ -455,7 +455,8 @@ bool NodeBuilder::TakeAttrs(Graph::Latest& latest, Node* node) const {
   const auto take = [&](const GivenAttr& attr) {
     const auto& [name, before] = given[i];
     if (name != attr.first) return false;
-    if (before != attr.second) {
+    // No value in the latest is that of a tensor, and one given now an error.
+    if (before != attr.second || before.is<std::monostate>()) {
       if (!IsFree(node->op(), name, attr.second)) return false;
       attrs.insert_or_assign(name, attr.second);
       changed[i] = &attr.second;

@@ -27,17 +27,6 @@ namespace {
 constexpr size_t kLeast = size_t{1} << 20, kMost = size_t{4} << 30;  // bytes of a tensor
 constexpr size_t kPieces = 64, kGranule = size_t{64} << 10;
 
-// `count` elements of `size` bytes like the one at `value`, which may be the first of them.
-void Repeat(const void* value, size_t size, void* out, size_t count) {
-  char* const to = static_cast<char*>(out);
-  std::memmove(to, value, size);
-  for (size_t done = 1; done < count;) {  // what is there already is copied as a whole
-    const size_t more = std::min(done, count - done);
-    std::memcpy(to + done * size, to, more * size);
-    done += more;
-  }
-}
-
 struct Mapping {
   void* data = nullptr;
   size_t bytes = 0;
@@ -55,7 +44,7 @@ int RepeatedFile(const Tensor& value, size_t bytes) {
     return -1;
   }
   const size_t size = ElementSize(value.dtype());
-  Repeat(value.raw(), size, data, bytes / size);
+  RepeatElement(value.raw(), size, data, static_cast<int64_t>(bytes / size));
   munmap(data, bytes);
   return file;
 }
@@ -105,9 +94,20 @@ absl::StatusOr<Tensor> RepeatedTensor(const Tensor& value, const Shape& shape) {
     if (Tensor mapped = MappedTensor(value, shape, bytes); mapped.initialized()) return mapped;
   }
   WEIR_ASSIGN_OR_RETURN(Tensor filled, Tensor::Allocate(HostAllocator(), value.dtype(), shape));
-  if (filled.num_elements() > 0)
-    Repeat(value.raw(), size, filled.raw(), static_cast<size_t>(filled.num_elements()));
+  RepeatElement(value.raw(), size, filled.raw(), filled.num_elements());
   return filled;
+}
+
+void RepeatElement(const void* value, size_t size, void* out, int64_t count) {
+  if (count == 0) return;
+  char* const to = static_cast<char*>(out);
+  std::memcpy(to, value, size);
+  const size_t all = static_cast<size_t>(count) * size;
+  for (size_t done = size; done < all;) {  // what is there already is copied as a whole
+    const size_t more = std::min(done, all - done);
+    std::memcpy(to + done, to, more);
+    done += more;
+  }
 }
 
 }  // namespace weir

@@ -12,6 +12,9 @@ namespace weir {
 // RESOURCE_EXHAUSTED or INVALID_ARGUMENT as Tensor::Allocate.
 absl::StatusOr<Tensor> RepeatedTensor(const Tensor& value, const Shape& shape);
 
+// Writes `count` elements of `size` bytes like the one at `value`, which is none of them.
+void RepeatElement(const void* value, size_t size, void* out, int64_t count);
+
 }  // namespace weir
 
 #endif  // WEIR_CORE_REPEATED_TENSOR_H_

@@ -373,7 +373,6 @@ void ClearElements(ThreadPool& pool, Tensor& t) {
 
 void CopyElements(const KernelContext& c, DataType dtype, const void* from, void* to,
                   int64_t count) {
-  if (c.device().stream() == nullptr) return CopyElements(dtype, from, to, count);
   StridedCopy copy;
   copy.AddDim(count, 1, 1);
   copy.Run(c, dtype, from, to);
@@ -403,9 +402,7 @@ absl::Status OutputRun(KernelContext& c, int i, const Tensor& input, int64_t beg
   }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(i, shape));
   if (out->raw() == data) return absl::OkStatus();  // a loop's value that did not change
-  StridedCopy copy;
-  copy.AddDim(out->num_elements(), 1, 1);
-  copy.Run(c, input.dtype(), data, out->raw());
+  CopyElements(c, input.dtype(), data, out->raw(), out->num_elements());
   return absl::OkStatus();
 }
 

@@ -50,7 +50,7 @@ void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to,
 void FillElements(void* to, const void* value, size_t size, int64_t count);
 // Zeros, false, empty strings.
 void ClearElements(ThreadPool& pool, Tensor& t);
-// The same on the kernel's device; `value` is in host memory.
+// The same on the kernel's device, with its threads if that is the CPU; `value` is in host memory.
 void CopyElements(const KernelContext& c, DataType dtype, const void* from, void* to,
                   int64_t count);
 void FillElements(const KernelContext& c, DataType dtype, const void* value, void* to,

@@ -63,14 +63,8 @@ absl::StatusOr<Tensor> Stretch(const Tensor& values, const Shape& shape) {
     const int64_t size = static_cast<int64_t>(ElementSize(values.dtype()));
     char* to = static_cast<char*>(out.raw());
     std::copy_n(static_cast<const char*>(values.raw()), given * size, to);
-    // What repeats the last value so far is repeated as a whole.
-    const char* const last = to + (given - 1) * size;
-    for (int64_t repeated = 1, left = wanted - given; left > 0;) {
-      const int64_t more = std::min(repeated, left);
-      std::copy_n(last, more * size, to + (wanted - left) * size);
-      repeated += more;
-      left -= more;
-    }
+    RepeatElement(to + (given - 1) * size, static_cast<size_t>(size), to + given * size,
+                  wanted - given);
   }
   return out;
 }

@@ -244,6 +244,14 @@ TEST(NodeBuilder, ChecksValuesThatDifferFromTheLatestNodes) {
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("'shape' expected for attr 'shape'"));
 }
 
+TEST(NodeBuilder, AValueThatIsMissingIsNotTheLatestNodesTensor) {
+  Graph g(TestOps());
+  const Tensor one = Tensor::Scalar(1.f);
+  ASSERT_NE(AddNode(g, "Const", {}, {{"value", one}, {"dtype", DT_FLOAT}}, ""), nullptr);
+  EXPECT_EQ(AddNode(g, "Const", {}, {{"value", AttrValue()}, {"dtype", DT_FLOAT}}, ""), nullptr);
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("'tensor' expected for attr 'value'"));
+}
+
 TEST(NodeBuilder, UnknownOpIsNotFound) {
   Graph g(TestOps());
   EXPECT_EQ(AddNode(g, "Relu9000", {}), nullptr);

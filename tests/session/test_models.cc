@@ -64,6 +64,18 @@ std::vector<std::string> NamesOfVariables(Graph& g) {
   return names;
 }
 
+// What a model is whose operation "train" does a step and whose variables are its state.
+TestModel Trained(Graph& g, const Outputs& fetches,
+                  std::function<NamedTensors(int step, int64_t batch)> feeds) {
+  TestModel model;
+  model.state = NamesOfVariables(g);
+  model.init = GlobalVariablesInitializer(g).name();
+  for (const Output& fetch : fetches) model.fetches.push_back(fetch.name());
+  model.targets = {"train"};
+  model.feeds = std::move(feeds);
+  return model;
+}
+
 }  // namespace
 
 TestModel AddConvNet(Graph& g) {
@@ -90,16 +102,11 @@ TestModel AddConvNet(Graph& g) {
     ControlDependencies after(g, updates);
     Group(g, {Adam(0.01).Minimize(loss, {.global_step = step})}, "train");
   }
-  const std::vector<std::string> state = NamesOfVariables(g);
-  return {GlobalVariablesInitializer(g).name(),
-          {loss.name(), right.name()},
-          {"train"},
-          state,
-          [](int i, int64_t batch) {
-            return NamedTensors{{"image", Noise({batch, 8, 8, 3}, i, 1)},
-                                {"word", Indices({batch, 4}, kWords, i, 2)},
-                                {"label", Indices({batch}, kClasses, i, 3)}};
-          }};
+  return Trained(g, {loss, right}, [](int i, int64_t batch) {
+    return NamedTensors{{"image", Noise({batch, 8, 8, 3}, i, 1)},
+                        {"word", Indices({batch, 4}, kWords, i, 2)},
+                        {"label", Indices({batch}, kClasses, i, 3)}};
+  });
 }
 
 TestModel AddMlp(Graph& g) {
@@ -113,15 +120,9 @@ TestModel AddMlp(Graph& g) {
   const Variable step = CreateGlobalStep(g);
   const Output rate = ExponentialDecay(0.1f, step, 10, 0.9f);
   Group(g, {Momentum(rate, 0.9f).Minimize(loss, {.global_step = step})}, "train");
-  const std::vector<std::string> state = NamesOfVariables(g);
-  return {
-      GlobalVariablesInitializer(g).name(),
-      {loss.name()},
-      {"train"},
-      state,
-      [](int i, int64_t batch) {
-        return NamedTensors{{"x", Noise({batch, 12}, i, 4)}, {"target", Noise({batch, 3}, i, 5)}};
-      }};
+  return Trained(g, {loss}, [](int i, int64_t batch) {
+    return NamedTensors{{"x", Noise({batch, 12}, i, 4)}, {"target", Noise({batch, 3}, i, 5)}};
+  });
 }
 
 TestModel AddRecurrentNet(Graph& g) {
@@ -133,15 +134,9 @@ TestModel AddRecurrentNet(Graph& g) {
   const Output loss =
       ReduceMean(SquaredDifference(run.state[1], target)) + ReduceMean(Square(run.output)) * 0.1f;
   Group(g, {GradientDescent(0.5).Minimize(loss)}, "train");
-  const std::vector<std::string> state = NamesOfVariables(g);
-  return {
-      GlobalVariablesInitializer(g).name(),
-      {loss.name()},
-      {"train"},
-      state,
-      [](int i, int64_t batch) {
-        return NamedTensors{{"x", Noise({batch, 6, 5}, i, 7)}, {"target", Noise({batch, 8}, i, 8)}};
-      }};
+  return Trained(g, {loss}, [](int i, int64_t batch) {
+    return NamedTensors{{"x", Noise({batch, 6, 5}, i, 7)}, {"target", Noise({batch, 8}, i, 8)}};
+  });
 }
 
 TestModel AddBranches(Graph& g) {
