@@ -81,12 +81,12 @@ std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_argument
   if (num_arguments == 1) {
     const UnarySpan* const span = FusableUnary(op, type);
     if (span == nullptr) return std::nullopt;
-    return FusableOp{true, span->param};
+    return FusableOp{true, span->param, span->cost};
   }
   if (num_arguments != 2) return std::nullopt;
   const BinarySpan* const span = FusableBinary(op, type);
   if (span == nullptr) return std::nullopt;
-  return FusableOp{span->broadcasts, span->param};
+  return FusableOp{span->broadcasts, span->param, span->cost};
 }
 
 void AddFusedElementwiseKernels(KernelRegistry* r) {

@@ -20,6 +20,7 @@ inline constexpr int kMostFusedResults = 8;  // of a _FusedElementwise
 struct FusableOp {
   bool broadcasts = true;       // false: its arguments must have one shape
   const char* param = nullptr;  // the float attribute that it has, if any
+  float cost = 0;               // nanoseconds an element
 };
 // Nothing for other ops.
 std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type);

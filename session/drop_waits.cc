@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -26,10 +28,11 @@
 //
 // An edge that does bring something to a node, as the one to the difference in a variance's
 // gradient brings the reads behind the gradient, may still be one that nobody can tell: whoever
-// takes the node's value waits for the same by another of its inputs, and the step does not return
-// it. Then it is dropped as well.
-// The node's own set gets smaller, no other one does, and the node itself has no effect. But it
-// must be one that refuses nothing: others may be what an assertion has to come before.
+// takes the node's value waits for the same by another of its inputs, or only computes and so do
+// those behind it, up to where it comes by another way, and the step returns none of them. Then it
+// is dropped as well. The sets of these nodes get smaller, no other one does, and they themselves
+// have no effect. But they must be some that refuse nothing: others may be what an assertion has to
+// come before.
 //
 // Python ties each of a loop's constants to the loop, and what is computed of several of them, such
 // as where a gradient is cut, waits by each. Such nodes of which the values are known already
@@ -99,8 +102,8 @@ class Waits {
  private:
   // Each edge of such a node is compared with all others.
   static constexpr size_t kMostControls = 16;
-  // Waiting constants that are computed one after the other.
-  static constexpr int kMostSteps = 4;
+  // Nodes that lose what an edge brings.
+  static constexpr size_t kMostNarrowed = 24;
 
   static bool MayDrop(const PlanNode& n) {
     return !n.controls.empty() && n.controls.size() <= kMostControls &&
@@ -108,10 +111,16 @@ class Waits {
            OnlyComputes(n);
   }
 
-  static bool RefusesNothing(const PlanNode& n) {
-    if (n.kernel.is_constant() || n.Is("Identity")) return true;
-    return n.node->num_outputs() == 1 && n.shapes[0].IsFullyDefined() &&
-           FindFusableOp(n.node->op_name(), n.inputs.size(), n.node->output_type(0)).has_value();
+  bool RefusesNothing(const PlanNode& n) const {
+    if (n.kernel.is_constant() || n.Is("Identity", "NoOp")) return true;
+    if (n.node->num_outputs() != 1 || !n.shapes[0].IsFullyDefined()) return false;
+    const DataType type = n.node->output_type(0);
+    if (FindFusableOp(n.node->op_name(), n.inputs.size(), type)) return true;
+    if (!n.Is("Reshape", "Sum", "Mean", "Max", "Min")) return false;
+    const PlanNode& second = plan_.nodes[n.inputs[1].node];
+    if (!second.is_constant(n.inputs[1].output)) return false;
+    const Tensor& axes = second.constants[n.inputs[1].output];
+    return n.Is("Reshape") || axes.num_elements() == 1;  // two may be the same
   }
 
   void DropWhatUsersWaitFor() {
@@ -133,34 +142,56 @@ class Waits {
       for (size_t k = n.controls.size(); k-- > 0;) {
         std::vector<uint64_t> added(words_, 0);
         Add(n.controls[k], n, added.data());
-        if (UsersWaitFor(added, static_cast<int>(i), kMostSteps))
-          n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
+        const std::optional<std::set<int>> narrowed = NarrowedBy(added, static_cast<int>(i));
+        if (!narrowed) continue;
+        n.controls.erase(n.controls.begin() + static_cast<int64_t>(k));
+        for (const int id : *narrowed) FindBefore(id);
       }
-      std::fill_n(before_.data() + i * words_, words_, 0);
-      AddAll(n, n.controls.size(), before_.data() + i * words_);
     }
   }
 
-  // What an edge to the node brings comes to each of its users by others, which are no waiting
-  // constants; or the user is one, and it comes to each of its users: so far, `steps` times.
-  bool UsersWaitFor(const std::vector<uint64_t>& added, int node, int steps) const {
+  void FindBefore(int id) {
+    uint64_t* const before = before_.data() + static_cast<size_t>(id) * words_;
+    std::fill_n(before, words_, 0);
+    AddAll(plan_.nodes[id], plan_.nodes[id].controls.size(), before);
+  }
+
+  // The node, if it loses an edge that brings `added`, and those behind it that lose it by that:
+  // up to where it comes by other ways. Nothing if it counts for one of them, or there are many.
+  std::optional<std::set<int>> NarrowedBy(const std::vector<uint64_t>& added, int node) const {
+    const int loop = plan_.nodes[node].loop;
+    std::set<int> narrowed = {node}, next(users_[node].begin(), users_[node].end());
     std::vector<uint64_t> others(words_);
-    return absl::c_all_of(users_[node], [&](int id) {
-      if (waiting_.contains(id))
-        return steps > 0 && !leaves_[id] && UsersWaitFor(added, id, steps - 1);
-      const PlanNode& user = plan_.nodes[id];
-      if (user.inputs.size() + user.controls.size() > kMostControls) return false;
-      absl::c_fill(others, 0);
-      const auto add = [&](int other) {
-        if (other != node && !waiting_.contains(other)) Add(other, user, others.data());
-      };
-      for (const PlanValue& v : user.inputs) add(v.node);
-      for (const int other : user.controls) add(other);
-      for (size_t w = 0; w < words_; ++w) {
-        if ((added[w] & ~others[w]) != 0) return false;
+    while (!next.empty()) {
+      const int id = *next.begin();  // all that it takes of these have been looked at
+      const PlanNode& n = plan_.nodes[id];
+      next.erase(next.begin());
+      if (!waiting_.contains(id)) {
+        if (n.inputs.size() + n.controls.size() > kMostControls) return std::nullopt;
+        absl::c_fill(others, 0);
+        const auto add = [&](int other) {
+          if (!narrowed.contains(other) && !waiting_.contains(other)) Add(other, n, others.data());
+        };
+        for (const PlanValue& v : n.inputs) add(v.node);
+        for (const int other : n.controls) add(other);
+        if (HasAll(others, added)) continue;
+        const bool may_lose = n.kind == PlanNode::Kind::kOp && n.loop == loop &&
+                              n.value_loop == loop && bit_of_[id] < 0 && !n.is_constant(0) &&
+                              (OnlyComputes(n) || n.Is("NoOp")) && RefusesNothing(n);
+        if (!may_lose) return std::nullopt;
       }
-      return true;
-    });
+      if (leaves_[id] || narrowed.size() == kMostNarrowed) return std::nullopt;
+      narrowed.insert(id);
+      next.insert(users_[id].begin(), users_[id].end());
+    }
+    return narrowed;
+  }
+
+  static bool HasAll(const std::vector<uint64_t>& set, const std::vector<uint64_t>& of) {
+    for (size_t w = 0; w < set.size(); ++w) {
+      if ((of[w] & ~set[w]) != 0) return false;
+    }
+    return true;
   }
 
   // A bit for each moment, then one for each loop. False if there would be too many.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -18,14 +19,16 @@
 // that they go into, a mean of squares say, ends the node, which is a _FusedReduction then.
 //
 // The nodes are visited users first. A node joins the region of its users if all of them are in
-// one: then its value is needed nowhere else, and the region can compute it. A node that others
-// take as well may join too, and its value is one more result: Adam's moments go to their variables
-// and into the weights. Otherwise it begins a region of its own, whose result it is. So no value is
-// computed twice. A reduction begins a region, and that has no other result. Or it joins a region
-// that all its users are in, as long as no other has: that is then the end of the new one, what is
-// done to the reduction's results, and what comes before the reduction joins from there on. An end
-// takes other values too, so that the reduction would wait for these; it joins only where, as far
-// as costs can tell, they are there before what is reduced.
+// one: then its value is needed nowhere else, and the region can compute it. If they are in several
+// regions and the node is cheap, each of these computes it, as long as none reads more for that:
+// labels times a gradient are summed, and added to another gradient, and neither sum needs the
+// products in memory. A node that others take as well may join too, and its value is one more
+// result: Adam's moments go to their variables and into the weights. Otherwise it begins a region
+// of its own, whose result it is. A reduction begins a region, and that has no other result. Or it
+// joins a region that all its users are in, as long as no other has: that is then the end of the
+// new one, what is done to the reduction's results, and what comes before the reduction joins from
+// there on. An end takes other values too, so that the reduction would wait for these; it joins
+// only where, as far as costs can tell, they are there before what is reduced.
 //
 // The region stands in the place of its last node, after everything that goes into it. So nothing
 // that takes one of its other results may lead back into it: the activation of a layer, which the
@@ -34,8 +37,8 @@
 // be; who has not come to an end by then may lead back.
 //
 // All element-wise nodes of a region have one shape; a value of another shape, such as a vector
-// that is added to every row, is an argument. So a Tile or BroadcastTo that only repeats, as the
-// gradients of sums are spread out, need not be computed: its input is the argument. Nodes that
+// that is added to every row, is an argument. So a Fill, Tile or BroadcastTo that only repeats, as
+// the gradients of sums are spread out, need not be computed: its input is the argument. Nodes that
 // wait for a control edge begin regions or stay as they are.
 //
 // The kernel calls the same functions for the same elements as the kernels of the single nodes
@@ -52,8 +55,10 @@ constexpr size_t kMostTerms = 8;
 // Nodes and regions that LeadsBack looks at before it gives up. What is seen to end at all ends
 // soon, at a variable or in what the step returns.
 constexpr int kMostFollowed = 64;
-// In users_: somebody who takes another value now.
-constexpr int kNobody = -2;
+// In region_of_: in no region, or in several.
+constexpr int kNone = -1, kSeveral = -2;
+// What an element of a node costs at most that several regions compute, in nanoseconds.
+constexpr float kCheap = 0.4f;
 
 // Element-wise nodes, and what goes into them.
 struct Part {
@@ -106,13 +111,13 @@ class ElementwiseFusion : public Fusion {
     FindUsers();
     FindSuccessors();
     FindLoops();
-    region_of_.assign(plan_.nodes.size(), -1);
+    region_of_.assign(plan_.nodes.size(), kNone);
     for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
       if (IsReduction(id)) {
         if (!JoinEnd(id, RegionOfUsers(id))) BeginWithReduction(id);
       } else if (IsElementwise(id)) {
         const int region = RegionOfUsers(id);
-        if ((region < 0 || !Join(id, region)) && !JoinAsResult(id)) Begin(id);
+        if ((region < 0 || !Join(id, region)) && !JoinEach(id) && !JoinAsResult(id)) Begin(id);
       }
     }
     for (const Region& region : regions_) {
@@ -123,6 +128,7 @@ class ElementwiseFusion : public Fusion {
         Fuse(region, repeats);
     }
     if (!moved_.empty()) TakeFromRegions();
+    RemoveUntaken();
   }
 
  private:
@@ -184,16 +190,20 @@ class ElementwiseFusion : public Fusion {
            (op->broadcasts || ShapeOf(n.inputs[0]) == ShapeOf(n.inputs[1]));
   }
 
-  // -1 unless all users are in one.
-  int RegionOfUsers(int id) const {
-    if (users_[id].empty() || uses_others_[id]) return -1;
-    int region = -1;
+  // None unless all users are in some.
+  Few RegionsOfUsers(int id) const {
+    Few regions;
+    if (uses_others_[id]) return regions;
     for (const int user : users_[id]) {
-      if (user < 0 || region_of_[user] < 0) return -1;
-      if (region >= 0 && region_of_[user] != region) return -1;
-      region = region_of_[user];
+      if (user < 0 || region_of_[user] < 0) return {};
+      if (!absl::c_linear_search(regions, region_of_[user])) regions.push_back(region_of_[user]);
     }
-    return region;
+    return regions;
+  }
+  // kNone unless all users are in one.
+  int RegionOfUsers(int id) const {
+    const Few regions = RegionsOfUsers(id);
+    return regions.size() == 1 ? regions[0] : kNone;
   }
 
   void Begin(int id) {
@@ -263,17 +273,42 @@ class ElementwiseFusion : public Fusion {
            region.steps + StepsOf(n) <= kMostFusedOps;
   }
 
+  bool HasRoom(int id, const Region& region) const {
+    const size_t most = kMostFusedArguments + (absl::c_linear_search(region.values, id) ? 1 : 0);
+    return region.num_arguments() + ends_[region.end].num_arguments() +
+               NewArguments(id, region).size() <=
+           most;
+  }
+
   bool Join(int id, int number) {
     Region& region = regions_[number];
-    if (!MayJoin(id, region)) return false;
+    if (!MayJoin(id, region) || !HasRoom(id, region)) return false;
     const auto argument = absl::c_find(region.values, id);
-    const bool was_argument = argument != region.values.end();
-    const size_t arguments = region.num_arguments() + ends_[region.end].num_arguments();
-    if (arguments + NewArguments(id, region).size() > kMostFusedArguments + (was_argument ? 1 : 0))
-      return false;
-    if (was_argument) region.values.erase(argument);
+    if (argument != region.values.end()) region.values.erase(argument);
     AddNode(id, &region);
     region_of_[id] = number;
+    return true;
+  }
+
+  // Joins the regions of all its users, if these are several. Each takes one whole tensor for it at
+  // most, as it did before.
+  bool JoinEach(int id) {
+    const Few regions = RegionsOfUsers(id);
+    if (regions.size() < 2 || FusableOpOf(plan_.nodes[id])->cost > kCheap) return false;
+    for (const int number : regions) {
+      const Region& region = regions_[number];
+      if (!absl::c_linear_search(region.values, id) || !MayJoin(id, region) || !HasRoom(id, region))
+        return false;
+      const auto is_whole = [&](const PlanValue& v) {
+        const PlanNode& n = plan_.nodes[v.node];
+        const Shape& read = ShapeOf(v.output == 0 && Repeats(v.node, region) ? RepeatedBy(n) : v);
+        return 2 * read.num_elements() > region.shape.num_elements();
+      };
+      if (absl::c_count_if(NewArguments(id, region), is_whole) > 1) return false;
+    }
+    for (const int number : regions) Join(id, number);
+    region_of_[id] = kSeveral;
+    spared_.push_back(id);
     return true;
   }
 
@@ -328,18 +363,18 @@ class ElementwiseFusion : public Fusion {
     return false;
   }
 
-  // Whether the node is a Tile or BroadcastTo whose result is its input, repeated along dimensions
-  // of one element.
+  // Whether the node's result is one of its inputs, repeated along dimensions of one element.
   bool Repeats(int id, const Region& region) const {
     const PlanNode& n = plan_.nodes[id];
-    if (!n.Is("Tile", "BroadcastTo") || !CanDisappear(n, plan_.nodes[region.result])) return false;
-    const PlanValue& x = n.inputs[0];
-    const Shape& from = ShapeOf(x);
+    if (!n.Is("Tile", "BroadcastTo", "Fill") || !CanDisappear(n, plan_.nodes[region.result]))
+      return false;
+    const Shape& from = ShapeOf(RepeatedBy(n));
     if (n.shapes[0] != region.shape || !from.IsFullyDefined() || from.num_elements() == 0)
       return false;
     const absl::StatusOr<Shape> both = BroadcastShapes(from, region.shape);
     return both.ok() && *both == region.shape;
   }
+  static PlanValue RepeatedBy(const PlanNode& n) { return n.inputs[n.Is("Fill") ? 1 : 0]; }
 
   // The arguments of a region whose input it can take instead: there is another one of the whole
   // shape, which tells how often the input is repeated.
@@ -496,7 +531,7 @@ class ElementwiseFusion : public Fusion {
     Node* const node = builder.Build();
     if (!made().TakeStatus().ok() || node == nullptr) return;
     for (const int repeat : repeats)
-      *absl::c_find(arguments, PlanValue{repeat, 0}) = plan_.nodes[repeat].inputs[0];
+      *absl::c_find(arguments, PlanValue{repeat, 0}) = RepeatedBy(plan_.nodes[repeat]);
     arguments.insert(arguments.end(), end_arguments.begin(), end_arguments.end());
     Few nodes = region.nodes;
     const Few& end_nodes = ends_[region.end].nodes;
@@ -504,22 +539,15 @@ class ElementwiseFusion : public Fusion {
     if (reduces) nodes.push_back(region.reduction);
     double cost_ns = 0;
     for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
-    if (!Replace(region.result, *node, arguments, nodes)) return;
+    if (!Replace(region.result, *node, arguments)) return;
+    for (const int id : nodes)
+      plan_.nodes[id].removed = id != region.result && region_of_[id] != kSeveral;
     result.cost_ns = cost_ns;
-    for (const int repeat : repeats) Spare(repeat, nodes);
+    spared_.insert(spared_.end(), repeats.begin(), repeats.end());
     for (const PlanValue& other : others) {
       moved_[other.node] = {region.result, static_cast<int>(result.shapes.size())};
       result.shapes.push_back(region.shape);
     }
-  }
-
-  // These nodes do not take its value any more.
-  void Spare(int repeat, const Few& nodes) {
-    for (int& user : users_[repeat]) {
-      if (absl::c_linear_search(nodes, user)) user = kNobody;
-    }
-    plan_.nodes[repeat].removed =
-        !uses_others_[repeat] && absl::c_all_of(users_[repeat], [](int u) { return u == kNobody; });
   }
 
   // Who takes a result of a region that was a node's value takes it from there.
@@ -542,12 +570,36 @@ class ElementwiseFusion : public Fusion {
     for (PlanGraph::Carry& c : plan_.carries) take(c.next);
   }
 
+  // Those that regions compute themselves, or take the input of, and that nobody else takes.
+  void RemoveUntaken() {
+    if (spared_.empty()) return;
+    std::vector<int> takers(plan_.nodes.size(), 0);
+    const auto count = [&](const PlanNode& n, int by) {
+      for (const PlanValue& v : n.inputs) takers[v.node] += by;
+      for (const int control : n.controls) takers[control] += by;
+    };
+    for (const PlanNode& n : plan_.nodes) {
+      if (!n.removed) count(n, 1);
+    }
+    for (const PlanValue& v : plan_.fetches) ++takers[v.node];
+    for (const int target : plan_.targets) ++takers[target];
+    for (const PlanGraph::Carry& c : plan_.carries) ++takers[c.next.node];
+    absl::c_sort(spared_, std::greater<>());
+    for (const int id : spared_) {
+      PlanNode& n = plan_.nodes[id];
+      if (n.removed || takers[id] > 0) continue;
+      n.removed = true;
+      count(n, -1);
+    }
+  }
+
   // By the op's name, which lies in its OpSpec or is a literal, so that it need not be looked at.
   using OpKey = std::tuple<const char*, size_t, DataType>;
   mutable absl::flat_hash_map<OpKey, std::optional<FusableOp>> fusable_ops_;
   std::vector<Region> regions_;
   std::vector<Part> ends_{1};
-  std::vector<int> region_of_;      // by node; -1: in none
+  std::vector<int> region_of_;      // by node; or kNone, kSeveral
+  std::vector<int> spared_;         // nodes that RemoveUntaken looks at
   std::vector<Few> successors_;     // by node: who takes a value of it or waits for it
   std::vector<Descents> descents_;  // by loop + 1: among the nodes that are directly in it
   std::vector<double> ready_;       // by node, as FindReady says; empty if nobody has asked

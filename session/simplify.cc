@@ -270,7 +270,7 @@ class Simplifier {
     std::vector<int>& candidates = nodes_by_hash_[Hash(n)];
     for (const int other : candidates) {
       if (!DoTheSame(plan_.nodes[other], n)) continue;
-      for (int i = 0; i < n.num_outputs(); ++i) Replace(id, i, {other, i});
+      for (int i = 0; i < n.num_outputs(); ++i) Replace(id, i, Replaced({other, i}));
       return true;
     }
     candidates.push_back(id);

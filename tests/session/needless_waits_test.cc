@@ -98,6 +98,33 @@ TEST_F(NeedlessWaits, WhatUsersWaitForAnyhow) {
   EXPECT_THAT(ops_, Contains("NoOp"));
 }
 
+// The gradient of the labels' product with logarithms of probabilities, as Python makes it: what
+// waits is summed and turned round before it meets what it has waited for.
+TEST_F(NeedlessWaits, WhatUsersOfUsersWaitForAnyhow) {
+  const Variable w = Counter("w");
+  const Output y = Input({40, 40}), z = Input({40, 40}) * w.read_value();
+  const Output dy = After({z}, y * 2.f);
+  const Output dx = ReduceSum(-dy, {1}, /*keep_dims=*/true) * z + dy;
+  const Output counted = Counter("steps").AssignAdd(1.f);
+  const Tensor got = Run({dx, counted})[0];
+  EXPECT_THAT(ops_, Not(Contains("NoOp")));
+  EXPECT_TRUE(IdenticalTensors(got, Run({dx, counted}, {.disable = {"needless_waits"}})[0]));
+  EXPECT_THAT(ops_, Contains("NoOp"));
+}
+
+// increment ..> x -> y, z -> read. Neither y nor z brings the increment without x.
+TEST_F(NeedlessWaits, WaysBesideEachOtherDoNotCountOnOneAnother) {
+  const Variable v = Counter("v");
+  const Output x = After({-v.AssignAdd(1.f)}, Input({}) * 2.f);
+  const Output y = -x, z = Tanh(x);
+  Output seen;
+  {
+    const ControlDependencies after(g_, {y * z});
+    seen = v.read_value();
+  }
+  EXPECT_EQ(Run({seen}, {.num_threads = 1})[0].scalar<float>(), 1);
+}
+
 // An assertion, and what would fail by itself.
 TEST_F(NeedlessWaits, WhatRefusesSomethingWaitsForWhatComesBefore) {
   const Output x = Input({3}), row = Placeholder(g_, DT_INT32, Shape({1}));
