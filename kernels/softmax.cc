@@ -1,5 +1,6 @@
 #include "weir/kernels/softmax.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -173,6 +174,34 @@ struct Row {
     y[label] -= 1;
     *loss = std::log(sum) - shifted;
   }
+
+  static void FindParts(const T* x, const Parts<T>& to, int64_t rows, int64_t n) {
+    T* y = to.y;
+    for (int64_t r = 0; r < rows; ++r, x += n) {
+      to.max[r] = Max(x, n);
+      const T* const next = r + 1 < rows ? x + n : x;
+      to.sum[r] = SumOfExp(x, to.max[r], n, [y, next](V e, V, int64_t i, int64_t count) HWY_ATTR {
+        hwy::Prefetch(next + i);
+        if (y != nullptr) StoreSome(e, y + i, count);
+      });
+      if (!std::isfinite(to.max[r]) || std::isnan(to.sum[r]))
+        FindUnusualParts(x, {to.max + r, to.sum + r, y, to.finite}, n);
+      if (y != nullptr) y += n;
+    }
+  }
+
+  // Of a row with a NaN or an infinity.
+  static void FindUnusualParts(const T* x, const Parts<T>& to, int64_t n) {
+    if (std::any_of(x, x + n, [](T v) { return std::isnan(v); }))
+      *to.max = std::numeric_limits<T>::quiet_NaN();
+    if (to.finite && !std::isfinite(*to.max)) *to.max = 0;
+    *to.sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const T e = std::exp(x[i] - *to.max);
+      *to.sum += e;
+      if (to.y != nullptr) to.y[i] = e;
+    }
+  }
 };
 
 void SoftmaxF32(const float* x, float* y, int64_t rows, int64_t n, float* buffer) {
@@ -201,6 +230,12 @@ void SparseCrossEntropyF32(const float* x, int64_t label, float* loss, float* y,
 void SparseCrossEntropyF64(const double* x, int64_t label, double* loss, double* y, int64_t n) {
   Row<double>::SparseCrossEntropy(x, label, loss, y, n);
 }
+void FindPartsF32(const float* x, const Parts<float>& to, int64_t rows, int64_t n) {
+  Row<float>::FindParts(x, to, rows, n);
+}
+void FindPartsF64(const double* x, const Parts<double>& to, int64_t rows, int64_t n) {
+  Row<double>::FindParts(x, to, rows, n);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace weir::softmax
@@ -217,6 +252,8 @@ HWY_EXPORT(CrossEntropyF32);
 HWY_EXPORT(CrossEntropyF64);
 HWY_EXPORT(SparseCrossEntropyF32);
 HWY_EXPORT(SparseCrossEntropyF64);
+HWY_EXPORT(FindPartsF32);
+HWY_EXPORT(FindPartsF64);
 
 void Softmax(const float* x, float* y, int64_t rows, int64_t n, float* buffer) {
   HWY_DYNAMIC_DISPATCH(SoftmaxF32)(x, y, rows, n, buffer);
@@ -241,6 +278,12 @@ void SparseCrossEntropy(const float* x, int64_t label, float* loss, float* y, in
 }
 void SparseCrossEntropy(const double* x, int64_t label, double* loss, double* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(SparseCrossEntropyF64)(x, label, loss, y, n);
+}
+void FindParts(const float* x, const Parts<float>& to, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(FindPartsF32)(x, to, rows, n);
+}
+void FindParts(const double* x, const Parts<double>& to, int64_t rows, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(FindPartsF64)(x, to, rows, n);
 }
 
 }  // namespace weir::softmax

@@ -21,6 +21,15 @@ void CrossEntropy(const double* x, const double* labels, double* loss, double* y
 // The same for labels that are 1 at `label`, which is in [0, n), and 0 elsewhere.
 void SparseCrossEntropy(const float* x, int64_t label, float* loss, float* y, int64_t n);
 void SparseCrossEntropy(const double* x, int64_t label, double* loss, double* y, int64_t n);
+// What softmaxes are made of, for each row: *max = max(x), *sum = sum(exp(x - max)), and unless y
+// is null y = exp(x - max). `finite`: a maximum that is not is taken to be 0.
+template <class T>
+struct Parts {
+  T *max, *sum, *y;
+  bool finite;
+};
+void FindParts(const float* x, const Parts<float>& to, int64_t rows, int64_t n);
+void FindParts(const double* x, const Parts<double>& to, int64_t rows, int64_t n);
 
 // What SparseSoftmaxCrossEntropyWithLogits asks of its arguments' shapes, or INVALID_ARGUMENT.
 absl::Status CheckSparseLabels(const Shape& logits, const Shape& labels);

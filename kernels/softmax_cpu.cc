@@ -38,6 +38,38 @@ absl::Status RunSoftmax(KernelContext& ctx, bool log) {
   return result.Write(ctx, *y, false, 1, 1);
 }
 
+// Nothing is written over x: an unusual row is read twice.
+template <class T>
+absl::Status RunParts(KernelContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  if (x.rank() < 1)
+    return InvalidArgument("x must have >= 1 dimension, got ", x.shape().ToString());
+  Shape kept = x.shape(), dropped = x.shape();
+  kept.set_dim(x.rank() - 1, 1);
+  dropped.RemoveDim(x.rank() - 1);
+  const auto shape = [&](const char* keeps) -> const Shape& {
+    return ctx.node().attr_or<bool>(keeps, false) ? kept : dropped;
+  };
+  softmax::Parts<T> to = {.y = nullptr, .finite = ctx.node().attr_or<bool>("finite", false)};
+  WEIR_ASSIGN_OR_RETURN(Tensor* const sum, ctx.AllocateOutput(0, shape("keep_sum_dims")));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const max, ctx.AllocateOutput(1, shape("keep_max_dims")));
+  to.sum = sum->data<T>();
+  to.max = max->data<T>();
+  if (ctx.num_outputs() > 2) {
+    WEIR_ASSIGN_OR_RETURN(Tensor* const y, ctx.AllocateOutput(2, x.shape()));
+    to.y = y->data<T>();
+  }
+  const int64_t n = x.dim(-1);
+  const T* const from = x.data<T>();
+  ctx.pool().ParallelFor(kept.num_elements(), kNsPerLogit * n, [&](int64_t begin, int64_t end) {
+    softmax::FindParts(
+        from + begin * n,
+        {to.max + begin, to.sum + begin, to.y == nullptr ? nullptr : to.y + begin * n, to.finite},
+        end - begin, n);
+  });
+  return absl::OkStatus();
+}
+
 // The matrices of a cross entropy, broadcast against each other. A vector is a row.
 struct Matrices {
   int64_t rows = 0, classes = 0;
@@ -178,6 +210,8 @@ void AddSoftmaxCpu(KernelRegistry* r) {
   AddType<bfloat16>(r);
   AddType<float>(r);
   AddType<double>(r);
+  r->Add("_SoftmaxParts", kCpu, DT_FLOAT, RunParts<float>);
+  r->Add("_SoftmaxParts", kCpu, DT_DOUBLE, RunParts<double>);
 }
 
 }  // namespace weir

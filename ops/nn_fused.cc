@@ -53,6 +53,19 @@ absl::Status LayerNormShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status SoftmaxPartsShape(ShapeContext& c) {
+  if (c.num_outputs() > 2) c.set_output(2, c.input(0));
+  if (!c.input(0).has_rank()) return absl::OkStatus();
+  const int rank = c.input(0).rank();
+  if (rank == 0) return InvalidArgument("x must have >= 1 dimension, got a scalar");
+  Shape kept = c.input(0), dropped = c.input(0);
+  kept.set_dim(rank - 1, 1);
+  dropped.RemoveDim(rank - 1);
+  c.set_output(0, c.attr<bool>("keep_sum_dims") ? kept : dropped);
+  c.set_output(1, c.attr<bool>("keep_max_dims") ? kept : dropped);
+  return absl::OkStatus();
+}
+
 absl::Status SeparableConvShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const ConvAttributes a, ConvAttributes::Read(c.node()));
   const int filter = c.attr<int64_t>("num_expand") == 1 ? 3 : 1;
@@ -183,6 +196,19 @@ void AddFusedOps(OpRegistry* ops) {
                .Out("total: float")
                .InferShape(SameShape)
                .Doc("sum + left' right of the first `rows` rows: what _DeferMatMul has left."));
+  ops->Add(
+      OpSpec("_SoftmaxParts")
+          .In("x: T")
+          .Out("sum: T, max: T, exponentials: num_exponentials * T")
+          .Attr("T: {float, double}")
+          .Attr("num_exponentials: int >= 0")
+          .Attr("keep_sum_dims: bool = false")
+          .Attr("keep_max_dims: bool = false")
+          .Attr("finite: bool = false")
+          .InferShape(SoftmaxPartsShape)
+          .Doc("The maxima of x along its last axis, exponentials of what x is above these, and "
+               "the sums of the exponentials. If there are exponentials they are one tensor. "
+               "`finite`: a maximum that is not is taken to be 0."));
   ops->Add(OpSpec("_FusedLayerNorm")
                .In("x: T, scale: num_scales * T, offset: num_offsets * T")
                .Out("y: T, statistics: num_statistics * T")

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <optional>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "weir/session/fusion.h"
 
 // A softmax over the last axis, or its logarithm, which cross entropies are made of, becomes the op
@@ -13,6 +15,13 @@
 // stays; so does Log(e / Sum(e)), which is minus infinity where the other is not. As for a layer
 // norm (session/fuse_layer_norm.cc), the nodes in between must be needed nowhere else, and results
 // differ by rounding.
+//
+// Gradients do need them: the exponentials, the sums, and which element was the maximum. And a
+// ReduceLogSumExp adds the maximum again. There the maximum, the exponentials and their sum become
+// one node, _SoftmaxParts, of which these are the results; x is read once. What is made of them,
+// quotients and differences, is element by element, and goes into regions with what comes next
+// (session/fuse_elementwise.cc): a cross entropy and its gradient walk memory four times. As in
+// tf.reduce_logsumexp, the maximum may be replaced by 0 where it is not finite.
 namespace weir {
 
 namespace {
@@ -21,7 +30,7 @@ class SoftmaxFusion : public Fusion {
  public:
   using Fusion::Fusion;
 
-  void Run() {
+  absl::Status Run() {
     for (size_t id = 0; id < plan_.nodes.size(); ++id) {
       const PlanNode& n = plan_.nodes[id];
       if (n.removed || !n.Is("RealDiv", "Sub") || !IsFusable(n)) continue;
@@ -32,6 +41,10 @@ class SoftmaxFusion : public Fusion {
         TakeLogSoftmax(static_cast<int>(id));
       }
     }
+    for (size_t id = 0; id < plan_.nodes.size(); ++id) {
+      if (Is({static_cast<int>(id), 0}, "Sum")) TakeParts(static_cast<int>(id));
+    }
+    return out_of_order_ ? SortTopologically(plan_) : absl::OkStatus();
   }
 
  private:
@@ -94,10 +107,111 @@ class SoftmaxFusion : public Fusion {
     const Node* const node = builder.Build();
     if (made().TakeStatus().ok() && node != nullptr) Replace(result, *node, {x}, nodes);
   }
+
+  // ---- the parts, for others
+
+  bool ReducesRows(int id, absl::string_view op, const PlanValue& x) const {
+    if (!Is({id, 0}, op)) return false;
+    const std::optional<int> axis = FirstReducedAxis(plan_.nodes[id], x);
+    return axis && *axis == ShapeOf(x).rank() - 1;
+  }
+
+  bool IsZero(const PlanValue& v) const {
+    const Tensor* const t = ConstantOf(v);
+    if (t == nullptr || t->num_bytes() == 0) return false;
+    const auto* const bytes = static_cast<const char*>(t->raw());
+    return std::all_of(bytes, bytes + t->num_bytes(), [](char byte) { return byte == 0; });
+  }
+
+  struct Maximum {
+    int node = -1;         // whose value is taken
+    int max = -1;          // the Max: the same one, unless the value is made finite
+    std::set<int> passed;  // reshapes, on the way to who takes it
+    std::set<int> nodes;   // of it, without those
+  };
+
+  // Of x's rows, by which they are shifted.
+  std::optional<Maximum> MaximumOf(const PlanValue& x, const PlanValue& shift) const {
+    const int rank = ShapeOf(x).rank();
+    if (ShapeOf(shift).rank() != rank || !HasOnlyDims(ShapeOf(shift), ShapeOf(x), 0, rank - 1))
+      return std::nullopt;
+    Maximum m;
+    m.node = m.max = BeforeReshapes(shift, &m.passed);
+    m.nodes = {m.node};
+    if (Is({m.node, 0}, "Select") || Is({m.node, 0}, "SelectV2")) {
+      const auto& inputs = plan_.nodes[m.node].inputs;
+      const PlanValue &is_finite = inputs[0], &max = inputs[1];
+      if (!Is(is_finite, "IsFinite") || plan_.nodes[is_finite.node].inputs[0] != max ||
+          !IsZero(inputs[2])) {
+        return std::nullopt;
+      }
+      m.max = max.node;
+      m.nodes.insert({max.node, is_finite.node});
+    }
+    if (!ReducesRows(m.max, "Max", x) || !AreNeededOnlyFor(m.nodes, m.node)) return std::nullopt;
+    return m;
+  }
+
+  // Everybody takes the value, and nobody returns it.
+  bool MayMove(int id) const {
+    return !uses_others_[id] && absl::c_all_of(users_[id], [](int user) { return user >= 0; });
+  }
+
+  void TakeParts(int sum) {
+    PlanNode& n = plan_.nodes[sum];
+    const PlanValue e = n.inputs[0];
+    if (n.type(0) != DT_FLOAT && n.type(0) != DT_DOUBLE) return;
+    if (!Is(e, "Exp") || !ReducesRows(sum, "Sum", e)) return;
+    const PlanValue d = plan_.nodes[e.node].inputs[0];
+    if (!Is(d, "Sub") || !ShapeOf(d).IsFullyDefined()) return;
+    const PlanValue x = plan_.nodes[d.node].inputs[0];
+    if (users_.empty()) FindUsers();
+    const std::optional<Maximum> m = MaximumOf(x, plan_.nodes[d.node].inputs[1]);
+    if (!m || ShapeOf(x) != ShapeOf(d) || !MayMove(m->node) || !MayMove(e.node)) return;
+    std::set<int> nodes = m->nodes;
+    nodes.insert({sum, e.node});
+    for (const int id : nodes) {
+      if (!CanDisappear(plan_.nodes[id], n)) return;
+    }
+    const bool others_take_e = users_[e.node].size() > 1;
+    const auto keeps_dims = [&](int id) {
+      return plan_.nodes[id].node->attr_or<bool>("keep_dims", false);
+    };
+    NodeBuilder builder(made(), "_SoftmaxParts");
+    builder.Name(n.node->name())
+        .Input(Stand(n.type(0)))
+        .Attr("num_exponentials", int64_t{others_take_e ? 1 : 0})
+        .Attr("keep_sum_dims", keeps_dims(sum))
+        .Attr("keep_max_dims", keeps_dims(m->max))
+        .Attr("finite", m->node != m->max);
+    const Node* const node = builder.Build();
+    if (!made().TakeStatus().ok() || node == nullptr) return;
+    if (AreNeededOnlyFor({d.node, e.node}, e.node)) {
+      nodes.insert(d.node);
+      std::set<int> before = m->passed;
+      before.insert(d.node);
+      if (AreNeededOnlyFor(before, d.node)) nodes.merge(before);
+    }
+    if (!Replace(sum, *node, {x}, nodes)) return;
+    Give({m->node, 0}, {sum, 1});
+    if (others_take_e) Give(e, {sum, 2});
+  }
+
+  // Who takes the value takes a result instead.
+  void Give(const PlanValue& value, const PlanValue& result) {
+    plan_.nodes[result.node].shapes.push_back(ShapeOf(value));
+    for (const int user : users_[value.node])
+      absl::c_replace(plan_.nodes[user].inputs, value, result);
+    out_of_order_ = true;
+  }
+
+  bool out_of_order_ = false;  // who takes a result may stand before it now
 };
 
 }  // namespace
 
-void FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env) { SoftmaxFusion(plan, env).Run(); }
+absl::Status FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env) {
+  return SoftmaxFusion(plan, env).Run();
+}
 
 }  // namespace weir

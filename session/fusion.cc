@@ -172,7 +172,7 @@ absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env) {
   FuseProducts(plan, env);
   FuseSeparableConvs(plan, env);
   WEIR_RETURN_IF_ERROR(FuseLayerNorms(plan, env));
-  FuseSoftmaxes(plan, env);
+  WEIR_RETURN_IF_ERROR(FuseSoftmaxes(plan, env));
   FuseElementwise(plan, env);
   return DeferProducts(plan, env);
 }

@@ -86,7 +86,7 @@ absl::Status SinkSlices(PlanGraph& plan, const PlanEnvironment& env);
 void FuseProducts(PlanGraph& plan, const PlanEnvironment& env);
 void FuseSeparableConvs(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
-void FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status DeferProducts(PlanGraph& plan, const PlanEnvironment& env);
 
