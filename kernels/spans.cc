@@ -469,7 +469,7 @@ namespace {
 
 enum SpanFamily { kActivation, kMath, kTranscendental, kCompare, kSpecial };
 constexpr Families<SpanTable>::Add kSpanFamilies[] = {
-    AddActivationSpans, AddMathSpans, AddTranscendentalSpans, AddCompareSpans, AddSpecialSpans};
+    AddActivationSpans, AddMathSpans, AddTranscendentalSpans, AddCompareSpans, AddSpecialSpans, AddMaskSpans};
 
 }  // namespace
 

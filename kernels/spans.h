@@ -106,6 +106,7 @@ void AddActivationSpans(SpanTable* table);      // activation_cpu.cc
 void AddMathSpans(SpanTable* table);            // math_spans_cpu.cc: arithmetic
 void AddTranscendentalSpans(SpanTable* table);  // transcendental_cpu.cc
 void AddCompareSpans(SpanTable* table);         // compare_cpu.cc: results are bool, and bits
+void AddMaskSpans(SpanTable* table);            // mask_spans_cpu.cc: comparisons in fused nodes
 void AddSpecialSpans(SpanTable* table);  // special_cpu.cc: gamma functions and other slow ones
 
 // The kernel of a span: one pass over memory, split over the pool. The output has the shape of the

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/session/fusion.h"
 
@@ -41,6 +42,10 @@
 // the gradients of sums are spread out, need not be computed: its input is the argument. Nodes that
 // wait for a control edge begin regions or stay as they are.
 //
+// A Cast or Select by a comparison of such values computes the comparison as well, as bits as wide
+// as the elements (kernels/mask_spans_cpu.cc): in a region every value has one type. Gradients of
+// maxima, of what is clipped and of what a condition has chosen are made of these.
+//
 // The kernel calls the same functions for the same elements as the kernels of the single nodes
 // would, so results are equal bit for bit, but for the rounding of sums in a reduction.
 namespace weir {
@@ -57,8 +62,19 @@ constexpr size_t kMostTerms = 8;
 constexpr int kMostFollowed = 64;
 // In region_of_: in no region, or in several.
 constexpr int kNone = -1, kSeveral = -2;
-// What an element of a node costs at most that several regions compute, in nanoseconds.
-constexpr float kCheap = 0.4f;
+// What an element costs at most of nodes after each other that several regions compute, and of a
+// comparison, in nanoseconds.
+constexpr float kCheap = 0.41f, kMaskCost = 0.1f;
+
+// A Cast or Select by a comparison of x and y.
+struct Masked {
+  int comparison;  // the node
+  PlanValue x, y;
+  bool is_cast;
+  // Of a Select: what it takes, and where the comparison is false. None: zero.
+  std::optional<PlanValue> chosen = {}, other = {};
+  Few spared = {};  // nodes whose values are not taken: zeros, as tensors
+};
 
 // Element-wise nodes, and what goes into them.
 struct Part {
@@ -115,6 +131,8 @@ class ElementwiseFusion : public Fusion {
     for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
       if (IsReduction(id)) {
         if (!JoinEnd(id, RegionOfUsers(id))) BeginWithReduction(id);
+      } else if (compared_.contains(id)) {
+        PlaceComparison(id);
       } else if (IsElementwise(id)) {
         const int region = RegionOfUsers(id);
         if ((region < 0 || !Join(id, region)) && !JoinEach(id) && !JoinAsResult(id)) Begin(id);
@@ -123,7 +141,7 @@ class ElementwiseFusion : public Fusion {
     for (const Region& region : regions_) {
       const Few repeats = RepeatsInto(region);
       const size_t nodes = region.nodes.size() + repeats.size() + ends_[region.end].nodes.size() +
-                           (region.reduction >= 0 ? 1 : 0);
+                           (region.reduction >= 0 ? 1 : 0) + NumMasked(region);
       if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall))
         Fuse(region, repeats);
     }
@@ -141,7 +159,28 @@ class ElementwiseFusion : public Fusion {
     return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
   }
 
-  static size_t StepsOf(const PlanNode& n) { return std::max<size_t>(n.inputs.size(), 2) - 1; }
+  const Masked* MaskedOf(int id) const {
+    const auto it = masked_.find(id);
+    return it == masked_.end() ? nullptr : &it->second;
+  }
+  size_t StepsOf(int id) const {
+    if (const Masked* const m = MaskedOf(id)) return m->chosen && m->other ? 4 : 2;
+    return std::max<size_t>(plan_.nodes[id].inputs.size(), 2) - 1;
+  }
+  // What the node takes in a region.
+  absl::InlinedVector<PlanValue, 3> InputsOf(int id) const {
+    const Masked* const m = MaskedOf(id);
+    if (m == nullptr) return plan_.nodes[id].inputs;
+    absl::InlinedVector<PlanValue, 3> inputs = {m->x, m->y};
+    if (m->chosen) inputs.push_back(*m->chosen);
+    if (m->other) inputs.push_back(*m->other);
+    return inputs;
+  }
+  size_t NumMasked(const Part& part) const {
+    return static_cast<size_t>(
+        absl::c_count_if(part.nodes, [this](int id) { return MaskedOf(id) != nullptr; }));
+  }
+
   std::optional<FusableOp> FusableOpOf(const PlanNode& n) const {
     const absl::string_view op = StepOf(n);
     const DataType type = n.node->output_type(0);
@@ -164,12 +203,13 @@ class ElementwiseFusion : public Fusion {
            IsFusableReduction(n.node->op_name(), n.node->output_type(0), ShapeOf(x), *axes);
   }
 
-  bool IsElementwise(int id) const {
+  bool IsElementwise(int id) {
     const PlanNode& n = plan_.nodes[id];
     if (!IsFusable(n) || n.node->num_outputs() != 1 || !n.controls.empty()) return false;
     const DataType type = n.node->output_type(0);
     const Shape& shape = n.shapes[0];
     if (!shape.IsFullyDefined() || shape.num_elements() == 0) return false;
+    if (n.Is("Cast", "Select", "SelectV2")) return IsMasked(id);
     for (const PlanValue& v : n.inputs) {
       if (plan_.nodes[v.node].type(v.output) != type || !ShapeOf(v).IsFullyDefined()) return false;
     }
@@ -190,13 +230,85 @@ class ElementwiseFusion : public Fusion {
            (op->broadcasts || ShapeOf(n.inputs[0]) == ShapeOf(n.inputs[1]));
   }
 
+  // Whether the node is a Cast or Select by a comparison, which masked_ has then.
+  bool IsMasked(int id) {
+    const PlanNode& n = plan_.nodes[id];
+    const DataType type = n.node->output_type(0);
+    const PlanNode& comparison = plan_.nodes[n.inputs[0].node];
+    if (!CanDisappear(comparison, n) || comparison.inputs.size() != 2 ||
+        comparison.type(0) != DT_BOOL || comparison.node->input_type(0) != type ||
+        !FindFusableOp(MaskStepOf(comparison), 2, type)) {
+      return false;
+    }
+    Masked m = {.comparison = n.inputs[0].node,
+                .x = comparison.inputs[0],
+                .y = comparison.inputs[1],
+                .is_cast = n.Is("Cast")};
+    if (!m.is_cast) {
+      const auto take = [&](const PlanValue& v, std::optional<PlanValue>* to) {
+        IsZero(v) ? m.spared.push_back(v.node) : static_cast<void>(*to = v);
+      };
+      take(n.inputs[1], &m.chosen);
+      take(n.inputs[2], &m.other);
+      if (!m.chosen && !m.other) return false;
+    }
+    const Shape& shape = n.shapes[0];
+    // A Select that does not broadcast takes a vector of conditions to be one of rows.
+    if (!n.Is("SelectV2") && comparison.shapes[0] != shape) return false;
+    masked_.insert_or_assign(id, m);
+    Shape all;
+    for (const PlanValue& v : InputsOf(id)) {
+      const absl::StatusOr<Shape> both = BroadcastShapes(all, ShapeOf(v));
+      all = both.ok() ? *both : Shape::UnknownRank();
+    }
+    if (all == shape && plan_.nodes[m.comparison].shapes[0].IsFullyDefined()) {
+      compared_.insert(m.comparison);
+      return true;
+    }
+    masked_.erase(id);
+    return false;
+  }
+
+  static std::string MaskStepOf(const PlanNode& comparison) {
+    return absl::StrCat("_Mask", comparison.node->op_name());
+  }
+
+  // Its users compute it. What goes into it may join their region, if that is one.
+  void PlaceComparison(int id) {
+    const Few regions = RegionsOfUsers(id);
+    if (regions.size() > 1) return PlaceInSeveral(id, regions);
+    if (!regions.empty()) region_of_[id] = regions[0];
+  }
+
+  void PlaceInSeveral(int id, const Few& regions) {
+    region_of_[id] = kSeveral;
+    several_.emplace(id, Several{regions, CostOfSeveral(id)});
+  }
+  // Of an element of the node and of those that follow on it in several regions, in nanoseconds.
+  float CostOfSeveral(int id) const {
+    float behind = 0;
+    for (const int user : users_[id]) {
+      const auto it = several_.find(user);
+      if (it != several_.end()) behind = std::max(behind, it->second.cost_ns);
+    }
+    const bool is_plain = MaskedOf(id) == nullptr && !compared_.contains(id);
+    return behind + (is_plain ? FusableOpOf(plan_.nodes[id])->cost : kMaskCost);
+  }
+
   // None unless all users are in some.
   Few RegionsOfUsers(int id) const {
     Few regions;
+    const auto add = [&regions](int region) {
+      if (!absl::c_linear_search(regions, region)) regions.push_back(region);
+    };
     if (uses_others_[id]) return regions;
     for (const int user : users_[id]) {
-      if (user < 0 || region_of_[user] < 0) return {};
-      if (!absl::c_linear_search(regions, region_of_[user])) regions.push_back(region_of_[user]);
+      if (user < 0 || region_of_[user] == kNone) return {};
+      if (region_of_[user] != kSeveral) {
+        add(region_of_[user]);
+      } else {
+        absl::c_for_each(several_.at(user).regions, add);
+      }
     }
     return regions;
   }
@@ -270,7 +382,7 @@ class ElementwiseFusion : public Fusion {
     const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
     return n.shapes[0] == region.shape && n.runs_with(result) &&
            n.node->output_type(0) == result.node->output_type(0) &&
-           region.steps + StepsOf(n) <= kMostFusedOps;
+           region.steps + StepsOf(id) <= kMostFusedOps;
   }
 
   bool HasRoom(int id, const Region& region) const {
@@ -294,7 +406,7 @@ class ElementwiseFusion : public Fusion {
   // most, as it did before.
   bool JoinEach(int id) {
     const Few regions = RegionsOfUsers(id);
-    if (regions.size() < 2 || FusableOpOf(plan_.nodes[id])->cost > kCheap) return false;
+    if (regions.size() < 2 || CostOfSeveral(id) > kCheap) return false;
     for (const int number : regions) {
       const Region& region = regions_[number];
       if (!absl::c_linear_search(region.values, id) || !MayJoin(id, region) || !HasRoom(id, region))
@@ -307,7 +419,7 @@ class ElementwiseFusion : public Fusion {
       if (absl::c_count_if(NewArguments(id, region), is_whole) > 1) return false;
     }
     for (const int number : regions) Join(id, number);
-    region_of_[id] = kSeveral;
+    PlaceInSeveral(id, regions);
     spared_.push_back(id);
     return true;
   }
@@ -393,8 +505,8 @@ class ElementwiseFusion : public Fusion {
 
   bool BroadcastsEverywhere(int value, const Region& region) const {
     return absl::c_all_of(region.nodes, [&](int id) {
-      const PlanNode& n = plan_.nodes[id];
-      return !absl::c_linear_search(n.inputs, PlanValue{value, 0}) || FusableOpOf(n)->broadcasts;
+      return MaskedOf(id) != nullptr || FusableOpOf(plan_.nodes[id])->broadcasts ||
+             !absl::c_linear_search(plan_.nodes[id].inputs, PlanValue{value, 0});
     });
   }
 
@@ -431,7 +543,7 @@ class ElementwiseFusion : public Fusion {
   // What the node takes and the part has not taken so far.
   absl::InlinedVector<PlanValue, 3> NewArguments(int id, const Part& part) const {
     absl::InlinedVector<PlanValue, 3> added;
-    for (const PlanValue& v : plan_.nodes[id].inputs) {
+    for (const PlanValue& v : InputsOf(id)) {
       const bool is_taken = v.output == 0 ? absl::c_linear_search(part.values, v.node)
                                           : absl::c_linear_search(part.other_values, v);
       if (!is_taken && !absl::c_linear_search(added, v)) added.push_back(v);
@@ -448,7 +560,7 @@ class ElementwiseFusion : public Fusion {
       }
     }
     part->nodes.push_back(id);
-    part->steps += StepsOf(plan_.nodes[id]);
+    part->steps += StepsOf(id);
   }
 
   // What a node has of a part, in its attributes.
@@ -457,28 +569,47 @@ class ElementwiseFusion : public Fusion {
     std::vector<std::string> ops;
     std::vector<int64_t> operands;
     std::vector<float> params;
+
+    int64_t IndexOf(const PlanValue& v) const { return absl::c_find(values, v) - values.begin(); }
+    // Returns the result's index.
+    int64_t Add(absl::string_view op, int64_t a, int64_t b, float param = 0) {
+      ops.emplace_back(op);
+      operands.insert(operands.end(), {a, b});
+      params.push_back(param);
+      values.emplace_back();
+      return static_cast<int64_t>(values.size()) - 1;
+    }
   };
 
   // `values` has the arguments.
   Steps StepsOf(const Part& part, std::vector<PlanValue> values) const {
     Steps s{.values = std::move(values)};
     for (auto id = part.nodes.rbegin(); id != part.nodes.rend(); ++id) {
-      const PlanNode& n = plan_.nodes[*id];
-      const char* const param = FusableOpOf(n)->param;
-      const auto operand = [&](size_t k) {
-        return absl::c_find(s.values, n.inputs[k]) - s.values.begin();
-      };
-      int64_t first = operand(0);
-      for (size_t step = 1; step <= StepsOf(n); ++step) {
-        s.ops.emplace_back(StepOf(n));
-        s.params.push_back(param == nullptr ? 0 : n.node->attr_or<float>(param, 0));
-        s.operands.push_back(first);
-        s.operands.push_back(n.inputs.size() > 1 ? operand(step) : -1);
-        first = static_cast<int64_t>(s.values.size());
-        s.values.push_back(step == StepsOf(n) ? PlanValue{*id, 0} : PlanValue{});
+      if (const Masked* const m = MaskedOf(*id)) {
+        AddMasked(*m, &s);
+      } else {
+        const PlanNode& n = plan_.nodes[*id];
+        const char* const param = FusableOpOf(n)->param;
+        const float p = param == nullptr ? 0 : n.node->attr_or<float>(param, 0);
+        int64_t first = s.IndexOf(n.inputs[0]);
+        for (size_t step = 1; step <= StepsOf(*id); ++step)
+          first = s.Add(StepOf(n), first, n.inputs.size() > 1 ? s.IndexOf(n.inputs[step]) : -1, p);
       }
+      s.values.back() = {*id, 0};
     }
     return s;
+  }
+
+  void AddMasked(const Masked& m, Steps* s) const {
+    const int64_t mask =
+        s->Add(MaskStepOf(plan_.nodes[m.comparison]), s->IndexOf(m.x), s->IndexOf(m.y));
+    if (m.is_cast) {
+      s->Add("_MaskedOne", mask, -1);
+      return;
+    }
+    const int64_t chosen = m.chosen ? s->Add("_Masked", mask, s->IndexOf(*m.chosen)) : -1;
+    const int64_t other = m.other ? s->Add("_Unmasked", mask, s->IndexOf(*m.other)) : -1;
+    if (m.chosen && m.other) s->Add("_Either", chosen, other);
   }
 
   static std::vector<PlanValue> ArgumentsOf(const Part& part) {
@@ -544,6 +675,12 @@ class ElementwiseFusion : public Fusion {
       plan_.nodes[id].removed = id != region.result && region_of_[id] != kSeveral;
     result.cost_ns = cost_ns;
     spared_.insert(spared_.end(), repeats.begin(), repeats.end());
+    for (const int id : nodes) {
+      const Masked* const m = MaskedOf(id);
+      if (m == nullptr) continue;
+      spared_.push_back(m->comparison);
+      spared_.insert(spared_.end(), m->spared.begin(), m->spared.end());
+    }
     for (const PlanValue& other : others) {
       moved_[other.node] = {region.result, static_cast<int>(result.shapes.size())};
       result.shapes.push_back(region.shape);
@@ -598,9 +735,16 @@ class ElementwiseFusion : public Fusion {
   mutable absl::flat_hash_map<OpKey, std::optional<FusableOp>> fusable_ops_;
   std::vector<Region> regions_;
   std::vector<Part> ends_{1};
-  std::vector<int> region_of_;      // by node; or kNone, kSeveral
-  std::vector<int> spared_;         // nodes that RemoveUntaken looks at
-  std::vector<Few> successors_;     // by node: who takes a value of it or waits for it
+  std::vector<int> region_of_;  // by node; or kNone, kSeveral
+  std::vector<int> spared_;     // nodes that RemoveUntaken looks at
+  struct Several {
+    Few regions;
+    float cost_ns;
+  };
+  absl::flat_hash_map<int, Several> several_;  // by node, if that is in several regions
+  absl::flat_hash_map<int, Masked> masked_;    // by node: those that IsMasked has found
+  absl::flat_hash_set<int> compared_;          // the comparisons of these
+  std::vector<Few> successors_;                // by node: who takes a value of it or waits for it
   std::vector<Descents> descents_;  // by loop + 1: among the nodes that are directly in it
   std::vector<double> ready_;       // by node, as FindReady says; empty if nobody has asked
   absl::flat_hash_map<int, PlanValue> moved_;  // by node: the result of a region that it is now

@@ -116,13 +116,6 @@ class SoftmaxFusion : public Fusion {
     return axis && *axis == ShapeOf(x).rank() - 1;
   }
 
-  bool IsZero(const PlanValue& v) const {
-    const Tensor* const t = ConstantOf(v);
-    if (t == nullptr || t->num_bytes() == 0) return false;
-    const auto* const bytes = static_cast<const char*>(t->raw());
-    return std::all_of(bytes, bytes + t->num_bytes(), [](char byte) { return byte == 0; });
-  }
-
   struct Maximum {
     int node = -1;         // whose value is taken
     int max = -1;          // the Max: the same one, unless the value is made finite

@@ -46,6 +46,17 @@ const Tensor* Fusion::ConstantOf(const PlanValue& v) const {
   return n.is_constant(v.output) ? &n.constants[v.output] : nullptr;
 }
 
+bool Fusion::IsZero(const PlanValue& v) const {
+  const PlanNode& n = plan_.nodes[v.node];
+  if (const Tensor* const t = ConstantOf(v); t != nullptr) {
+    const char* const bytes = static_cast<const char*>(t->raw());
+    return !n.may_be_dead && absl::c_all_of(absl::MakeSpan(bytes, t->num_bytes()),
+                                            [](char byte) { return byte == 0; });
+  }
+  if (!IsFusable(n) || !n.controls.empty() || n.may_be_dead) return false;
+  return n.Is("ZerosLike") || (n.Is("Fill") && IsZero(n.inputs[1]));
+}
+
 bool Fusion::CanDisappear(const PlanNode& n, const PlanNode& result) const {
   // A constant that may be dead makes its users dead, and is no argument of the new node.
   const bool may_die_alone = absl::c_any_of(n.inputs, [&](const PlanValue& v) {

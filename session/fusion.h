@@ -26,6 +26,8 @@ class Fusion {
   const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
   // Null if it is not known.
   const Tensor* ConstantOf(const PlanValue& v) const;
+  // It is known that every element is 0, and no -0.
+  bool IsZero(const PlanValue& v) const;
   // IsFusable, and may disappear in a node that takes the place of `result`: nothing orders it, and
   // it is dead when that node's arguments are.
   bool CanDisappear(const PlanNode& n, const PlanNode& result) const;
