@@ -36,11 +36,12 @@ struct MaskEqual {
     return MaskOf<M>(hn::Eq(x, y));
   }
 };
+// Set where one is a NaN, which Highway's Ne says of some processors only.
 struct MaskNotEqual {
   static constexpr char kOp[] = "_MaskNotEqual";
   template <class M>
   static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
-    return MaskOf<M>(hn::Ne(x, y));
+    return MaskOf<M>(hn::Not(hn::Eq(x, y)));
   }
 };
 struct MaskLess {

@@ -269,6 +269,83 @@ TEST_F(FuseElementwise, WhatIsNeededElsewhereIsComputedOnce) {
   EXPECT_THAT(OpsFor({Tanh(b), late}), Contains(Pair("_FusedElementwise", 1)));
 }
 
+// One more product costs less than a tensor that is written and read again.
+TEST_F(FuseElementwise, WhatIsCheapIsComputedByEachThatNeedsIt) {
+  const Output x = Input({50, 60}), scale = Input({50, 1}), y = Input({50, 60});
+  const Output product = x * scale;
+  EXPECT_THAT(OpsFor({ReduceSum(-product, {1}), Tanh(product) + y}, kRounding),
+              UnorderedElementsAre(Pair("_FusedElementwise", 1), Pair("_FusedReduction", 1)));
+  // So is what it is made of, up to a few ops.
+  const Output shifted = x - scale, negative = -shifted;
+  EXPECT_THAT(
+      OpsFor({ReduceSum(negative, {1}), Tanh(negative) * y, Square(shifted) * y}, kRounding),
+      UnorderedElementsAre(Pair("_FusedElementwise", 2), Pair("_FusedReduction", 1)));
+  Output steps = x;
+  for (int i = 0; i < 8; ++i) steps = -Abs(steps) * scale;
+  EXPECT_THAT(OpsFor({ReduceSum(steps, {1}), Tanh(steps) * y}, kRounding),
+              UnorderedElementsAre(Pair("_FusedElementwise", 2), Pair("_FusedReduction", 1)));
+  // Of two tensors, by those that read both already.
+  EXPECT_THAT(OpsFor({ReduceSum(-(x * y) * x * y, {1}), Tanh(x * y) * x * y}, kRounding),
+              UnorderedElementsAre(Pair("_FusedElementwise", 1), Pair("_FusedReduction", 1)));
+  // Somebody needs it in memory.
+  EXPECT_THAT(OpsFor({ReduceSum(-product, {1}), Cumsum(product, 1)}, kRounding),
+              UnorderedElementsAre(Pair("Mul", 1), Pair("_FusedReduction", 1), Pair("Cumsum", 1)));
+}
+
+TEST_F(FuseElementwise, FillsAreTakenAsNumbers) {
+  const Output x = Input({40, 60});
+  EXPECT_THAT(OpsFor({Tanh(x * Fill(Ints{40, 60}, Input({})))}),
+              ElementsAre(Pair("_FusedElementwise", 1)));
+}
+
+TEST_F(FuseElementwise, ComparisonsAreComputedWhereTheyAreUsed) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float values[] = {0.f, -0.f, 1.f, -1.f, kNan, kInf, -kInf};
+  for (const DataType dtype : {DT_FLOAT, DT_DOUBLE}) {
+    feeds_.clear();
+    const Output x = Input({3, 2003}, dtype), y = Input({3, 2003}, dtype), a = Input({2003}, dtype),
+                 row = Input({3, 1}, dtype);
+    for (size_t k = 0; k < 2; ++k) {
+      for (int64_t i = 0; i < 49; ++i) {
+        const float v = values[k == 0 ? i / 7 : i % 7];
+        Tensor& t = feeds_[k].second;
+        dtype == DT_FLOAT ? t.data<float>()[i] = v : t.data<double>()[i] = v;
+      }
+    }
+    const Output zero = Cast(Const(g_, 0.f), dtype);
+    for (const Output& m : {Equal(x, y), NotEqual(x, y), Less(x, y), LessEqual(x, y), Greater(x, y),
+                            GreaterEqual(x, y), Greater(x, row), Less(row, x), Equal(x, zero)}) {
+      const Outputs results = {Tanh(Cast(m, dtype)), SelectV2(m, x, ZerosLike(x)) + y,
+                               SelectV2(m, zero, y) * x, SelectV2(m, a, y), Select(m, -x, y)};
+      for (const Output& result : results) {
+        EXPECT_THAT(OpsFor({result}), ElementsAre(Pair("_FusedElementwise", 1)))
+            << m.node->op_name() << " " << result.node->op_name();
+      }
+      EXPECT_THAT(OpsFor(results), ElementsAre(Pair("_FusedElementwise", 5)));
+      EXPECT_THAT(OpsFor({ReduceSum(Cast(m, dtype), {1})}),
+                  ElementsAre(Pair("_FusedReduction", 1)));
+    }
+    // What is compared joins.
+    const Output s = x - y;
+    EXPECT_THAT(OpsFor({SelectV2(Greater(s, zero), s, -s)}),
+                ElementsAre(Pair("_FusedElementwise", 1)));
+  }
+}
+
+TEST_F(FuseElementwise, ComparisonsThatStay) {
+  const Output x = Input({40, 60}), y = Input({40, 60}), rows = Input({40});
+  const Output m = Less(x, y);
+  EXPECT_THAT(OpsFor({Tanh(Cast(m, DT_FLOAT)), m}),
+              UnorderedElementsAre(Pair("Less", 1), Pair("_FusedElementwise", 1)));
+  EXPECT_THAT(OpsFor({Tanh(Cast(LogicalNot(m), DT_FLOAT))}), Contains(Pair("Cast", 1)));
+  EXPECT_THAT(OpsFor({Tanh(Cast(m, DT_DOUBLE))}), Contains(Pair("Cast", 1)));
+  // Conditions for rows.
+  EXPECT_THAT(OpsFor({-Select(Less(rows, Input({40})), x, y)}), Contains(Pair("Select", 1)));
+  const Output i = Input({40, 60}, DT_INT32), j = Input({40, 60}, DT_INT32);
+  EXPECT_THAT(OpsFor({Tanh(SelectV2(Less(i, j), x, y))}), Contains(Pair("SelectV2", 1)));
+}
+
 // Moments that are decayed, and the step that is made of them: Adam, in small ops.
 TEST_F(FuseElementwise, SeveralResults) {
   for (const Shape& shape : {Shape({3}), Shape({70}), Shape({130, 51}), Shape({100000})}) {
@@ -600,7 +677,13 @@ TEST_F(FuseElementwise, RandomGraphsGiveTheSameBits) {
         const size_t recent = std::min<size_t>(values.size(), 12);
         return values[values.size() - 1 - random_() % recent];
       };
-      switch (random_() % 8) {
+      switch (random_() % 10) {
+        case 8:
+          values.push_back(SelectV2(Less(any(), any()), any(), any()));
+          break;
+        case 9:
+          values.push_back(Cast(GreaterEqual(any(), any()), DT_FLOAT) - any());
+          break;
         case 0:
           values.push_back(any() + any());
           break;

@@ -47,7 +47,7 @@ class FuseSoftmax : public testing::Test {
     return out.ok() ? *out : Tensors(ys.size());
   }
   // How often each op runs. The values are those without fusion.
-  std::map<std::string, int> OpsFor(const Outputs& ys) {
+  std::map<std::string, int> OpsFor(const Outputs& ys, double rounding = 2e-6) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     const Tensors want = Run(ys, {.num_threads = 2, .disable = {"fusion"}});
     std::vector<NodeTrace> trace;
@@ -61,7 +61,7 @@ class FuseSoftmax : public testing::Test {
         } else if (std::isinf(w)) {
           EXPECT_EQ(g, w) << "at " << i;
         } else {
-          EXPECT_NEAR(g, w, 2e-6 * (1 + std::abs(w))) << "at " << i;
+          EXPECT_NEAR(g, w, rounding * (1 + std::abs(w))) << "at " << i;
         }
       }
     }
@@ -112,6 +112,67 @@ TEST_F(FuseSoftmax, RowsThatAreNoNumbersComeOutAsTheyDid) {
   EXPECT_THAT(OpsFor({Spelled(Fed(t))}), ElementsAre(Pair("Softmax", 1)));
   feeds_.clear();
   EXPECT_THAT(OpsFor({SpelledLog(Fed(t))}), ElementsAre(Pair("LogSoftmax", 1)));
+}
+
+// Gradients need what is inside: the parts are results of one node.
+TEST_F(FuseSoftmax, GradientsTakeTheParts) {
+  for (const Shape& shape : {Shape({60, 40}), Shape({3, 7, 45}), Shape({50, 1})}) {
+    SCOPED_TRACE(shape.ToString());
+    for (const auto& spelled : {Spelled, SpelledLog}) {
+      feeds_.clear();
+      const Output x = Input(shape), labels = Input(shape);
+      const Output loss = -ReduceSum(labels * spelled(x, -1), {-1});
+      const auto ops = OpsFor({loss, DenseGradients({loss}, {x})[0]}, /*rounding=*/2e-5);
+      EXPECT_THAT(ops, Contains(Pair("_SoftmaxParts", 1)));
+      EXPECT_THAT(ops, Not(Contains(Key(AnyOf("Exp", "Max", "Sub", "Tile")))));
+    }
+  }
+}
+
+TEST_F(FuseSoftmax, TheLogarithmOfASumOfExponentials) {
+  const auto log_sum = [&](const Output& x, bool keep) {
+    const Output max = ReduceMax(x, {1}, true);
+    const Output shift = StopGradient(SelectV2(IsFinite(max), max, ZerosLike(max)));
+    const Output sum = ReduceSum(Exp(x - shift), {1}, keep);
+    return Log(sum) + Reshape(shift, keep ? Ints{-1, 1} : Ints{-1});
+  };
+  Tensor t = UniformFloats({7, 53}, random_, -9, 9);
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float values[] = {std::nanf(""), kInf, -kInf, 3e38f};
+  for (int64_t row = 0; row < 4; ++row) t.data<float>()[row * 53 + 50] = values[row];
+  for (int64_t i = 0; i < 53; ++i) t.data<float>()[4 * 53 + i] = -kInf;
+  for (const bool keep : {false, true}) {
+    feeds_.clear();
+    const Output x = Fed(t), y = log_sum(x, keep);
+    EXPECT_THAT(OpsFor({y}), AllOf(Contains(Pair("_SoftmaxParts", 1)),
+                                   Not(Contains(Key(AnyOf("Exp", "Max", "IsFinite", "Sub"))))));
+    EXPECT_THAT(OpsFor({y, DenseGradients({y}, {x})[0]}),
+                AllOf(Contains(Pair("_SoftmaxParts", 1)), Not(Contains(Key("Exp")))));
+  }
+}
+
+// Infinities and NaNs in the parts themselves.
+TEST_F(FuseSoftmax, PartsOfRowsThatAreNoNumbers) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  Tensor t = Tensor::Zeros(DT_FLOAT, Shape({5, 37}));
+  const float values[] = {std::nanf(""), kInf, -kInf, 3e38f, 0};
+  for (int64_t row = 0; row < 5; ++row) t.data<float>()[row * 37 + 36] = values[row];
+  for (int64_t i = 0; i < 37; ++i) t.data<float>()[2 * 37 + i] = -kInf;
+  const Output x = Fed(t), max = ReduceMax(x, {1}, true), d = x - max, e = Exp(d);
+  const Output sum = ReduceSum(e, {1}, true);
+  EXPECT_THAT(OpsFor({max * 1.5f, -e, -d, -sum}), Contains(Pair("_SoftmaxParts", 1)));
+}
+
+TEST_F(FuseSoftmax, PartsThatAreReturnedStayNodes) {
+  const Output x = Input({6, 6}), max = ReduceMax(x, {1}, true), e = Exp(x - max);
+  const Output sum = ReduceSum(e, {1}, true);
+  const auto parts = [&](const Outputs& ys) { return OpsFor(ys).count("_SoftmaxParts"); };
+  EXPECT_EQ(parts({-sum, -e, -max}), 1u);
+  EXPECT_EQ(parts({sum, -e}), 1u);
+  EXPECT_EQ(parts({-sum, e}), 0u);
+  EXPECT_EQ(parts({-sum, max}), 0u);
+  EXPECT_EQ(parts({-ReduceSum(e, {0}, true), -e}), 0u) << "another axis";
+  EXPECT_EQ(parts({-ReduceSum(Exp(x - ReduceMax(x, {0}, true)), {1})}), 0u) << "another axis";
 }
 
 TEST_F(FuseSoftmax, EmptyTensorsStayEmpty) {
