@@ -468,8 +468,9 @@ std::vector<std::string> SpanTable::Ops() const {
 namespace {
 
 enum SpanFamily { kActivation, kMath, kTranscendental, kCompare, kSpecial };
-constexpr Families<SpanTable>::Add kSpanFamilies[] = {
-    AddActivationSpans, AddMathSpans, AddTranscendentalSpans, AddCompareSpans, AddSpecialSpans, AddMaskSpans};
+constexpr Families<SpanTable>::Add kSpanFamilies[] = {AddActivationSpans,     AddMathSpans,
+                                                      AddTranscendentalSpans, AddCompareSpans,
+                                                      AddSpecialSpans,        AddMaskSpans};
 
 }  // namespace
 
