@@ -256,12 +256,8 @@ class ElementwiseFusion : public Fusion {
     // A Select that does not broadcast takes a vector of conditions to be one of rows.
     if (!n.Is("SelectV2") && comparison.shapes[0] != shape) return false;
     masked_.insert_or_assign(id, m);
-    Shape all;
-    for (const PlanValue& v : InputsOf(id)) {
-      const absl::StatusOr<Shape> both = BroadcastShapes(all, ShapeOf(v));
-      all = both.ok() ? *both : Shape::UnknownRank();
-    }
-    if (all == shape && plan_.nodes[m.comparison].shapes[0].IsFullyDefined()) {
+    if (BroadcastOf(InputsOf(id)) == shape &&
+        plan_.nodes[m.comparison].shapes[0].IsFullyDefined()) {
       compared_.insert(m.comparison);
       return true;
     }
@@ -488,19 +484,34 @@ class ElementwiseFusion : public Fusion {
   }
   static PlanValue RepeatedBy(const PlanNode& n) { return n.inputs[n.Is("Fill") ? 1 : 0]; }
 
-  // The arguments of a region whose input it can take instead: there is another one of the whole
-  // shape, which tells how often the input is repeated.
+  // The arguments of a region whose input it can take instead: what is left tells how often the
+  // input is repeated.
   Few RepeatsInto(const Region& region) const {
     Few repeats;
-    const auto is_whole = [&](const PlanValue& v) { return ShapeOf(v) == region.shape; };
-    bool whole_is_left = absl::c_any_of(region.other_values, is_whole);
     for (const int value : region.values) {
-      const bool may_shrink = Repeats(value, region) && BroadcastsEverywhere(value, region);
-      if (may_shrink) repeats.push_back(value);
-      whole_is_left = whole_is_left || (!may_shrink && is_whole({value, 0}));
+      if (Repeats(value, region) && BroadcastsEverywhere(value, region)) repeats.push_back(value);
     }
-    if (!whole_is_left && !repeats.empty()) repeats.pop_back();
+    while (!repeats.empty() && ShapeWithout(repeats, region) != region.shape) repeats.pop_back();
     return repeats;
+  }
+
+  // What the arguments broadcast to if some are what they repeat.
+  Shape ShapeWithout(const Few& repeats, const Region& region) const {
+    std::vector<PlanValue> arguments = ArgumentsOf(region);
+    for (PlanValue& v : arguments) {
+      if (v.output == 0 && absl::c_linear_search(repeats, v.node))
+        v = RepeatedBy(plan_.nodes[v.node]);
+    }
+    return BroadcastOf(arguments);
+  }
+
+  Shape BroadcastOf(absl::Span<const PlanValue> values) const {
+    Shape all;
+    for (const PlanValue& v : values) {
+      absl::StatusOr<Shape> both = BroadcastShapes(all, ShapeOf(v));
+      all = both.ok() ? *std::move(both) : Shape::UnknownRank();
+    }
+    return all;
   }
 
   bool BroadcastsEverywhere(int value, const Region& region) const {
