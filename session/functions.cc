@@ -59,8 +59,8 @@ class SessionFunctions::Body final : public Function {
   Body(FunctionBody body, const PlanEnvironment& env, SessionFunctions* functions)
       : body_(std::move(body)),
         placement_(*body_.graph, env.kernels, env.devices, env.options),
-        env_{*body_.graph, env.kernels, env.devices, env.resources,
-             env.pool,     env.options, placement_,  functions} {
+        env_{*body_.graph, env.graph_mutex, env.kernels, env.devices, env.resources,
+             env.pool,     env.options,     placement_,  functions} {
     for (const Output& arg : body_.args) arg_types_.push_back(arg.dtype());
     for (const Output& result : body_.results) result_types_.push_back(result.dtype());
   }
@@ -164,12 +164,11 @@ class SessionFunctions::Body final : public Function {
   std::atomic<PreparedStep*> ready_{nullptr};
 };
 
-SessionFunctions::SessionFunctions(const PlanEnvironment& env, std::shared_mutex& graph_mutex)
-    : env_(env), graph_mutex_(graph_mutex) {}
+SessionFunctions::SessionFunctions(const PlanEnvironment& env) : env_(env) {}
 SessionFunctions::~SessionFunctions() = default;
 
 absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
-  const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex_);
+  const std::shared_lock<std::shared_mutex> graph_lock(env_.graph_mutex);
   const std::lock_guard<std::mutex> lock(mutex_);
   WEIR_RETURN_IF_ERROR(TakeLibraryOfGraph());
   WEIR_ASSIGN_OR_RETURN(Body * body, FindBody(function));
@@ -179,7 +178,7 @@ absl::StatusOr<Function*> SessionFunctions::Find(const FunctionRef& function) {
 
 absl::StatusOr<FunctionBody> SessionFunctions::MakeBody(const FunctionRef& function,
                                                         absl::string_view prefix) {
-  const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex_);
+  const std::shared_lock<std::shared_mutex> graph_lock(env_.graph_mutex);
   const std::lock_guard<std::mutex> lock(mutex_);
   WEIR_RETURN_IF_ERROR(TakeLibraryOfGraph());
   return Instantiate(Normalized(function), prefix);

@@ -18,8 +18,8 @@ namespace weir {
 // is one body with a plan of its own, made when it is first called and shared by all callers.
 class SessionFunctions final : public Functions {
  public:
-  // `env` is the session's; `graph_mutex` guards its graph, and is held shared while that is read.
-  SessionFunctions(const PlanEnvironment& env, std::shared_mutex& graph_mutex);
+  // `env` is the session's.
+  explicit SessionFunctions(const PlanEnvironment& env);
   ~SessionFunctions() override;
 
   absl::StatusOr<Function*> Find(const FunctionRef& function) override;
@@ -40,7 +40,6 @@ class SessionFunctions final : public Functions {
   bool Waits(Body& body);
 
   const PlanEnvironment env_;
-  std::shared_mutex& graph_mutex_;
   std::mutex mutex_;
   // The graph's, and what the gradients of functions have added.
   std::shared_ptr<const FunctionLibrary> library_;

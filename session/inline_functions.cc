@@ -105,8 +105,9 @@ absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionR
   std::vector<int> passed;
   const PlanRequest request = RequestOf(function, &passed);
   Placement placement(*function.graph, env.kernels, env.devices, env.options);
-  const PlanEnvironment inner{*function.graph, env.kernels, env.devices, env.resources,
-                              env.pool,        env.options, placement,   env.functions};
+  const PlanEnvironment inner{*function.graph, env.graph_mutex, env.kernels,
+                              env.devices,     env.resources,   env.pool,
+                              env.options,     placement,       env.functions};
   Part part;
   WEIR_ASSIGN_OR_RETURN(part.plan, PreparePlan(request, inner));
   if (env.enabled("raised_loops")) RaiseLoops(part.plan);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -199,6 +200,8 @@ bool StartsIteration(const PlanGraph& plan, const PlanNode& node);
 // What passes may use.
 struct PlanEnvironment {
   const Graph& graph;
+  // Of the session's graph: shared by whoever reads more of that than nodes which he has.
+  std::shared_mutex& graph_mutex;
   const KernelRegistry& kernels;
   absl::Span<const std::unique_ptr<Device>> devices;  // devices[0] is the CPU
   ResourceMap& resources;

@@ -1,5 +1,8 @@
 #include "weir/session/prepared_step.h"
 
+#include <shared_mutex>
+#include <utility>
+
 #include "absl/strings/match.h"
 
 namespace weir {
@@ -90,7 +93,9 @@ absl::StatusOr<Executor*> PreparedStep::FindOrCompile(absl::Span<const Tensor> f
                      : is_handle ? Shape::UnknownRank()
                                  : request_.feeds[i].shape());
   }
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan, CompilePlan(graph_, shapes, env_));
+  WEIR_ASSIGN_OR_RETURN(PlanGraph graph, TakeGraph());
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan,
+                        CompilePlan(std::move(graph), shapes, env_));
   auto executor = std::make_unique<Executor>(std::move(plan), env_.pool, env_.resources);
   Executor* made = executor.get();
   if (any) {
@@ -100,6 +105,19 @@ absl::StatusOr<Executor*> PreparedStep::FindOrCompile(absl::Span<const Tensor> f
     latest_.store(made, std::memory_order_release);
   }
   return made;
+}
+
+// A step without feeds has one plan, as a rule, and its graph would be held for nothing: of an
+// initializer of 10,000 variables 8 MB. Should it be forgotten, the graph is prepared once more.
+// Needs the lock.
+absl::StatusOr<PlanGraph> PreparedStep::TakeGraph() {
+  if (!request_.feeds.empty()) return graph_;
+  if (!has_graph_) {
+    const std::shared_lock<std::shared_mutex> lock(env_.graph_mutex);
+    return PreparePlan(request_, env_);
+  }
+  has_graph_ = false;
+  return std::move(graph_);
 }
 
 // Whoever counts himself in `running_` after this finds none of the old ones.

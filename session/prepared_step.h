@@ -20,6 +20,7 @@ class PreparedStep {
                                                             const PlanEnvironment& env);
 
   const PlanRequest& request() const { return request_; }
+  // Before the first run.
   const PlanGraph& graph() const { return graph_; }
   // INVALID_ARGUMENT if the feeds are not as many, or not of the types, that the step takes.
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;
@@ -48,12 +49,14 @@ class PreparedStep {
   absl::Status CheckFeedShapes(absl::Span<const Tensor> feeds) const;
   absl::StatusOr<Executor*> Find(absl::Span<const Tensor> feeds);
   absl::StatusOr<Executor*> FindOrCompile(absl::Span<const Tensor> feeds);
+  absl::StatusOr<PlanGraph> TakeGraph();
   void DropRetired();
 
   const PlanRequest request_;
   const PlanEnvironment env_;
-  PlanGraph graph_;
   std::mutex mutex_;
+  PlanGraph graph_;
+  bool has_graph_ = true;
   std::vector<std::unique_ptr<Executor>> executors_;
   std::unique_ptr<Executor> any_shapes_;
   std::atomic<Executor*> latest_{nullptr};

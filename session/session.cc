@@ -64,8 +64,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return options.kernels != nullptr ? *options.kernels : BuiltinKernels();
   }
   PlanEnvironment environment() {
-    return PlanEnvironment{graph, kernels(), devices,    *resources,
-                           *pool, options,   *placement, functions.get()};
+    return PlanEnvironment{graph, graph_mutex, kernels(),  devices,        *resources,
+                           *pool, options,     *placement, functions.get()};
   }
   // With the session's time limit where they have none.
   RunOptions WithTimeLimit(RunOptions run) const {
@@ -132,7 +132,10 @@ struct Step::Impl {
       absl::Status status = executor.Run(feeds, fetches, options, id);
       if (status.ok()) return status;
       const std::shared_lock<std::shared_mutex> lock(session->graph_mutex);
-      return NameUninitialized(status, session->graph, prepared->graph(), *session->resources);
+      const auto prepare = [this] {
+        return PreparePlan(prepared->request(), session->environment());
+      };
+      return NameUninitialized(status, session->graph, prepare, *session->resources);
     });
   }
 
@@ -342,7 +345,7 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   for (auto& device : others) impl->devices.push_back(std::move(device));
   impl->placement =
       std::make_unique<Placement>(impl->graph, impl->kernels(), impl->devices, impl->options);
-  impl->functions = std::make_unique<SessionFunctions>(impl->environment(), impl->graph_mutex);
+  impl->functions = std::make_unique<SessionFunctions>(impl->environment());
   return Session(std::move(impl));
 }
 

@@ -15,8 +15,8 @@ ThreadPool& OneThread() {
 }
 
 PlanEnvironment WithOneThread(const PlanEnvironment& env) {
-  return {env.graph,   env.kernels, env.devices,   env.resources,
-          OneThread(), env.options, env.placement, env.functions};
+  return {env.graph,   env.graph_mutex, env.kernels,   env.devices,  env.resources,
+          OneThread(), env.options,     env.placement, env.functions};
 }
 
 }  // namespace

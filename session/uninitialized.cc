@@ -114,11 +114,14 @@ const Node* InitializerOf(const Graph& graph, const Node& variable) {
 
 }  // namespace
 
-absl::Status NameUninitialized(const absl::Status& error, const Graph& graph, const PlanGraph& plan,
+absl::Status NameUninitialized(const absl::Status& error, const Graph& graph,
+                               absl::FunctionRef<absl::StatusOr<PlanGraph>()> prepare,
                                ResourceMap& resources) {
   if (!absl::IsFailedPrecondition(error) || !absl::StrContains(error.message(), "uninitialized"))
     return error;
-  const std::vector<const Node*> missing = Missing(error, plan, resources);
+  const absl::StatusOr<PlanGraph> plan = prepare();
+  if (!plan.ok()) return error;
+  const std::vector<const Node*> missing = Missing(error, *plan, resources);
   if (missing.empty()) return error;
   const auto restored = RestoredCheckpoint::Of(resources);
   std::vector<std::string> lines;

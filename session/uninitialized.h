@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/session/plan.h"
 
 namespace weir {
@@ -30,8 +31,9 @@ class RestoredCheckpoint final : public Resource {
 
 // A step fails at the first variable that it finds without a value. This adds the names of all that
 // it reads and that have none, each with where a value could come from. Other errors stay as they
-// are.
-absl::Status NameUninitialized(const absl::Status& error, const Graph& graph, const PlanGraph& plan,
+// are. `prepare` makes what is left of the step's graph, as PreparePlan does; only if it is needed.
+absl::Status NameUninitialized(const absl::Status& error, const Graph& graph,
+                               absl::FunctionRef<absl::StatusOr<PlanGraph>()> prepare,
                                ResourceMap& resources);
 
 }  // namespace weir
