@@ -3,16 +3,52 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/streamed.h"
 #include "weir/kernels/tile_program.h"
+#include "weir/kernels/variable_access.h"
 
 // _FusedElementwise: element-wise ops one after the other, tile by tile (kernels/tile_program.h).
+//
+// _FusedUpdate: the same, and the results are new values of variables. What is read of the
+// variables is an argument that is written over, so that Adam's moments, spelled out in small ops,
+// are updated where they lie, as ResourceApplyAdam does it: new tensors for them would double the
+// memory that a step walks.
 namespace weir {
 
 namespace {
+
+// A tile's results may lie where the same elements of an argument do.
+void RunTiles(ThreadPool& pool, const TileProgram& program, const TileLayout& layout,
+              absl::FunctionRef<const void*(int)> argument, absl::Span<char* const> results,
+              bool streams) {
+  const int64_t n = layout.result.num_elements();
+  const size_t size = program.element_size();
+  // Large tiles are for tensors that have some for each thread.
+  const bool large = layout.is_one_chain && n >= 4 * TileProgram::kChainTile &&
+                     (!streams || streamed::IsAligned(results[0], 0));
+  const int64_t tile = large ? TileProgram::kChainTile : program.TileSize(layout, streams);
+  const auto run = [&](int64_t begin, int64_t end) {
+    TileRunner runner(program, layout, argument, std::min(tile, end - begin), streams);
+    char* to[kMostFusedResults];
+    for (int64_t i = begin; i < end; i += tile) {
+      for (size_t k = 0; k < results.size(); ++k)
+        to[k] = results[k] + static_cast<size_t>(i) * size;
+      runner.Run(i, std::min(tile, end - i), {to, results.size()});
+    }
+    runner.Finish();
+    if (streams) streamed::Finish();
+  };
+  if (n <= tile) {
+    run(0, n);
+  } else {
+    pool.ParallelFor(n, program.cost(), run, tile);
+  }
+}
 
 struct FusedElementwise {
   std::shared_ptr<const TileProgram> program;
@@ -33,46 +69,116 @@ struct FusedElementwise {
     }
     const int64_t n = layout->result.num_elements();
     if (n == 0) return absl::OkStatus();
-    const size_t size = program->element_size();
-    const bool streams = streamed::Pays(static_cast<size_t>(n * num_results) * size);
-    // Large tiles are for tensors that have some for each thread.
-    const bool large = layout->is_one_chain && n >= 4 * TileProgram::kChainTile &&
-                       (!streams || streamed::IsAligned(results[0], 0));
-    const int64_t tile = large ? TileProgram::kChainTile : program->TileSize(*layout, streams);
-    const auto run = [&](int64_t begin, int64_t end) {
-      TileRunner runner(
-          *program, *layout, [&](int k) { return c.input(k).raw(); }, std::min(tile, end - begin),
-          streams);
-      char* to[kMostFusedResults];
-      for (int64_t i = begin; i < end; i += tile) {
-        for (int k = 0; k < num_results; ++k) to[k] = results[k] + static_cast<size_t>(i) * size;
-        runner.Run(i, std::min(tile, end - i), {to, static_cast<size_t>(num_results)});
-      }
-      runner.Finish();
-      if (streams) streamed::Finish();
-    };
-    if (n <= tile) {
-      run(0, n);
-    } else {
-      c.pool().ParallelFor(n, program->cost(), run, tile);
-    }
+    const bool streams =
+        streamed::Pays(static_cast<size_t>(n * num_results) * program->element_size());
+    RunTiles(
+        c.pool(), *program, *layout, [&](int k) { return c.input(k).raw(); },
+        {results, static_cast<size_t>(num_results)}, streams);
     return absl::OkStatus();
   }
 };
 
-absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
+struct FusedUpdate {
+  std::shared_ptr<const TileProgram> program;
+  std::shared_ptr<const TileLayout> planned;
+  DataType type;
+  std::vector<bool> reads;  // by variable
+
+  absl::Status operator()(KernelContext& c) const {
+    const int num_variables = static_cast<int>(reads.size());
+    WEIR_ASSIGN_OR_RETURN(const LockedVariables variables,
+                          LockedVariables::Lock(c, num_variables, type));
+    // Nothing is changed before all of it is known to fit.
+    std::vector<Shape> shapes;
+    for (int i = 0; i < num_variables; ++i) {
+      if (!reads[i]) continue;
+      WEIR_RETURN_IF_ERROR(variables.CheckInitialized(c, i));
+      shapes.push_back(variables[i].value().shape());
+    }
+    for (int k = num_variables; k < c.num_inputs(); ++k) shapes.push_back(c.input(k).shape());
+    std::shared_ptr<const TileLayout> layout = planned;
+    if (layout == nullptr || layout->arguments != shapes) layout = program->Plan(shapes);
+    if (layout == nullptr)
+      return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");
+    for (int i = 0; i < num_variables; ++i)
+      WEIR_RETURN_IF_ERROR(CheckAssignable(i, variables[i], layout->result));
+    const void* arguments[kMostFusedArguments];
+    char* results[kMostFusedResults];
+    std::vector<Tensor> values(reads.size());  // new ones
+    int argument = 0;
+    for (int i = 0; i < num_variables; ++i) {
+      Tensor* value = &values[i];
+      if (reads[i]) {
+        WEIR_ASSIGN_OR_RETURN(value, variables.Writable(c, i));
+        arguments[argument++] = value->raw();
+      } else {
+        WEIR_ASSIGN_OR_RETURN(*value,
+                              Tensor::Allocate(c.device().allocator(), type, layout->result));
+      }
+      results[i] = static_cast<char*>(value->raw());
+    }
+    for (int k = num_variables; k < c.num_inputs(); ++k) arguments[argument++] = c.input(k).raw();
+    if (layout->result.num_elements() > 0) {
+      RunTiles(
+          c.pool(), *program, *layout, [&](int k) { return arguments[k]; }, {results, reads.size()},
+          /*streams=*/false);
+    }
+    for (int i = 0; i < num_variables; ++i) {
+      if (!reads[i]) variables[i].Set(std::move(values[i]));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckAssignable(int i, const VariableState& v, const Shape& shape) const {
+    const Shape& now = reads[i] ? v.value().shape() : v.shape();
+    if (now.IsCompatibleWith(shape)) return absl::OkStatus();
+    return InvalidArgument("Trying to assign to variable with tensor with wrong shape. Expected ",
+                           now.ToString(), " got ", shape.ToString(), " (variable ", v.name(), ")");
+  }
+};
+
+// The program of a node's ops, for so many arguments.
+absl::StatusOr<std::shared_ptr<const TileProgram>> ReadProgram(const KernelInit& init,
+                                                               int num_arguments) {
   const auto ops = init.attr<std::vector<std::string>>("fused_ops");
   const auto operands = init.attr<std::vector<int64_t>>("operands"),
              others_of = init.attr<std::vector<int64_t>>("others_of");
   const auto params = init.attr<std::vector<float>>("params");
+  return TileProgram::Read(
+      {init.attr<DataType>("T"), num_arguments, ops, operands, params, others_of});
+}
+
+absl::StatusOr<Kernel> MakeFused(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const TileProgram> program,
-                        TileProgram::Read({init.attr<DataType>("T"), init.node.num_inputs(), ops,
-                                           operands, params, others_of}));
+                        ReadProgram(init, init.node.num_inputs()));
   if (program->num_results() != init.node.num_outputs()) {
     return InvalidArgument("others_of has ", program->num_results() - 1, " ops, and there are ",
                            init.node.num_outputs() - 1, " others");
   }
   return Kernel(FusedElementwise{program, program->Plan(init.input_shapes)});
+}
+
+absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init) {
+  const auto reads = init.attr<std::vector<bool>>("reads");
+  const int num_variables = static_cast<int>(reads.size());
+  const int num_args = init.node.num_inputs() - num_variables;
+  const auto num_reads = static_cast<int>(std::count(reads.begin(), reads.end(), true));
+  if (num_variables != init.attr<int64_t>("num_handles") + init.attr<int64_t>("num_refs")) {
+    return InvalidArgument("reads has ", num_variables,
+                           " entries, which are not as many as there are handles and references");
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const TileProgram> program,
+                        ReadProgram(init, num_reads + num_args));
+  if (program->num_results() != num_variables) {
+    return InvalidArgument("others_of has ", program->num_results() - 1, " ops, and there are ",
+                           num_variables, " variables");
+  }
+  std::vector<Shape> shapes(num_reads, init.attr<Shape>("shape"));
+  for (int k = num_variables; k < init.node.num_inputs(); ++k)
+    shapes.push_back(k < static_cast<int>(init.input_shapes.size()) ? init.input_shapes[k]
+                                                                    : Shape::UnknownRank());
+  return Kernel(FusedUpdate{program, program->Plan(shapes), init.attr<DataType>("T"), reads});
 }
 
 }  // namespace
@@ -93,6 +199,8 @@ void AddFusedElementwiseKernels(KernelRegistry* r) {
   std::vector<int> arguments(kMostFusedArguments);
   for (int k = 0; k < kMostFusedArguments; ++k) arguments[k] = k;
   r->Add("_FusedElementwise", kCpu, MakeFused).InPlace(arguments);
+  r->Add("_FusedUpdate", kCpu, MakeUpdate)
+      .Writes(absl::MakeSpan(arguments).subspan(0, kMostFusedResults));
 }
 
 }  // namespace weir

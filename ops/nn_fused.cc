@@ -163,6 +163,22 @@ void AddFusedOps(OpRegistry* ops) {
                     "the ops follow. z is the last one's result, others are those of the ops that "
                     "others_of names. params are the ops' attributes, such as the slope of "
                     "LeakyRelu."));
+  ops->Add(OpSpec("_FusedUpdate")
+               .In("handles: num_handles * resource, refs: Ref(num_refs * T), args: num_args * T")
+               .Attr("T: type")
+               .Attr("num_handles: int >= 0")
+               .Attr("num_refs: int >= 0")
+               .Attr("num_args: int >= 0")
+               .Attr("reads: list(bool)")
+               .Attr("shape: shape")
+               .Attr("fused_ops: list(string)")
+               .Attr("operands: list(int)")
+               .Attr("params: list(float)")
+               .Attr("others_of: list(int) = []")
+               .Stateful()
+               .Doc("A _FusedElementwise whose results are assigned to variables: z to the first, "
+                    "others to those that follow. Its args are the values of the variables that "
+                    "`reads` names, and then `args`. Variables and results have this shape."));
   ops->Add(OpSpec("_FusedReduction")
                .In("args: N * T, end_args: num_end_args * T")
                .Out("z: T")

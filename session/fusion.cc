@@ -116,6 +116,18 @@ Output Fusion::Stand(DataType type) {
   return stand;
 }
 
+Output Fusion::StandForVariable(DataType type) {
+  Output& stand = stands_[MakeRef(type)];
+  if (!stand) {
+    stand = NodeBuilder(made(), "VariableV2")
+                .Name("fused/variable")
+                .Attr("dtype", type)
+                .Attr("shape", Shape::UnknownRank())
+                .BuildOutput();
+  }
+  return stand;
+}
+
 Node* Fusion::MakeConst(absl::string_view name, const Tensor& value) {
   return NodeBuilder(made(), "Const")
       .Name(name)
@@ -185,6 +197,7 @@ absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env) {
   WEIR_RETURN_IF_ERROR(FuseLayerNorms(plan, env));
   WEIR_RETURN_IF_ERROR(FuseSoftmaxes(plan, env));
   FuseElementwise(plan, env);
+  WEIR_RETURN_IF_ERROR(FuseUpdates(plan, env));
   return DeferProducts(plan, env);
 }
 

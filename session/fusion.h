@@ -43,6 +43,8 @@ class Fusion {
   Graph& made();
   // What stands for an argument there, for kernels that look at nothing of it but the type.
   Output Stand(DataType type);
+  // The same, a reference to a variable of the type.
+  Output StandForVariable(DataType type);
   // A Const there.
   Node* MakeConst(absl::string_view name, const Tensor& value);
   // A node for the plan that runs `node`, which is in made(), in `loop` and on the device of
@@ -90,6 +92,7 @@ void FuseSeparableConvs(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status FuseUpdates(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status DeferProducts(PlanGraph& plan, const PlanEnvironment& env);
 
 }  // namespace weir

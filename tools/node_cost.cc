@@ -200,6 +200,7 @@ absl::Span<const Value> MovedOutputs(const NodeTrace& run) {
 
 // Ops that write variables, by handles or references: ResourceApplyAdam, AssignAdd, ScatterSub.
 bool UpdatesVariables(absl::string_view op) {
+  if (op == "_FusedUpdate") return true;
   absl::ConsumePrefix(&op, "Resource");
   for (const char* family : {"Apply", "SparseApply", "Assign", "Scatter", "StridedSliceAssign"}) {
     if (absl::StartsWith(op, family)) return op != "ScatterNd";
@@ -351,6 +352,8 @@ double Flops(const NodeTrace& run, const Node* node) {
   const double out = Elements(At(run.outputs, 0)), in = Elements(At(run.inputs, 0));
   const double fused = static_cast<double>(run.fused_ops.size()) * out;
   if (op == "_FusedElementwise") return fused;
+  if (op == "_FusedUpdate")
+    return static_cast<double>(run.fused_ops.size()) * Elements(LargestInput(run));
   if (op == "_FusedReduction") {
     const auto reduction = absl::c_find_if(
         run.fused_ops, [](const std::string& name) { return IsOneOf(Reductions(), name); });

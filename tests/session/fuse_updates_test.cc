@@ -1,0 +1,205 @@
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/initializers.h"
+#include "weir/ops/math.h"
+#include "weir/ops/variables.h"
+#include "weir/session/session.h"
+#include "weir/tests/session/random_values.h"
+
+// Optimizers and averages that are spelled out in small ops, and assigned.
+namespace weir {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+
+// By kind of variable: resources, or references.
+class FuseUpdates : public testing::TestWithParam<bool> {
+ protected:
+  FuseUpdates() : g_(GraphOptions{.use_resource = GetParam()}) {}
+
+  Variable Made(absl::string_view name, const Shape& shape = {40, 50}, double value = 0.5) {
+    return GetVariable(g_, name, shape, Constant(value));
+  }
+  Output Input(const Shape& shape) {
+    const Output x = Placeholder(g_, DT_FLOAT, shape);
+    feeds_.emplace_back(x, UniformFloats(shape, random_, -2, 2));
+    return x;
+  }
+  Session Start(std::set<std::string> disable = {}) {
+    EXPECT_TRUE(g_.status().ok()) << g_.status();
+    Session session = *Session::Create(g_, {.num_threads = 2, .disable = std::move(disable)});
+    EXPECT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
+    return session;
+  }
+  // The ops of a step, which is run three times. The fetches and afterwards the variables are what
+  // they are without fusion.
+  std::map<std::string, int> OpsFor(const Operation& target, const Outputs& fetches = {}) {
+    GlobalVariablesInitializer(g_);
+    Outputs values;
+    for (const Variable& v : GlobalVariables(g_)) values.push_back(v.read_value());
+    Session session = Start(), plain = Start({"fusion"});
+    std::vector<NodeTrace> trace;
+    for (int i = 0; i < 3; ++i) {
+      trace.clear();
+      const auto got = session.Run(feeds_, fetches, {target}, {.trace = &trace});
+      const auto want = plain.Run(feeds_, fetches, {target});
+      EXPECT_TRUE(got.ok()) << got.status();
+      EXPECT_TRUE(want.ok()) << want.status();
+      if (!got.ok() || !want.ok()) return {};
+      for (size_t k = 0; k < fetches.size(); ++k)
+        EXPECT_TRUE(IdenticalTensors((*got)[k], (*want)[k])) << "fetch " << k;
+    }
+    const Tensors got = *session.Run(values), want = *plain.Run(values);
+    for (size_t k = 0; k < values.size(); ++k)
+      EXPECT_TRUE(IdenticalTensors(got[k], want[k])) << values[k].name();
+    std::map<std::string, int> ops;
+    for (const NodeTrace& node : trace) ++ops[node.op];
+    return ops;
+  }
+  static auto IsUpdate() {
+    return AllOf(Contains(Pair("_FusedUpdate", 1)),
+                 Not(Contains(Key(testing::AnyOf("Assign", "AssignVariableOp")))));
+  }
+
+  Graph g_;
+  Feeds feeds_;
+  std::mt19937 random_{5};
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FuseUpdates, testing::Bool(), [](const auto& kind) {
+  return std::string(kind.param ? "Resources" : "References");
+});
+
+// As language models spell it, with the decay of weights.
+TEST_P(FuseUpdates, AdamIsOneNode) {
+  const Variable w = Made("w"), m = Made("m", {40, 50}, 0), v = Made("v", {40, 50}, 0);
+  const Output gradient = Input({40, 50}) * Tanh(w.value());
+  const Output new_m = m.value() * 0.9f + gradient * 0.1f;
+  const Output new_v = v.value() * 0.999f + Square(gradient) * 0.001f;
+  const Output update = new_m / (Sqrt(new_v) + 1e-6f) + w.value() * 0.01f;
+  const Operation train = Group(g_, {Operation(w.Assign(w.value() - update * 0.001f)),
+                                     Operation(m.Assign(new_m)), Operation(v.Assign(new_v))});
+  EXPECT_THAT(OpsFor(train), IsUpdate());
+}
+
+TEST_P(FuseUpdates, AnAverageIsWrittenInItsPlace) {
+  const Variable average = Made("average");
+  const Output x = Input({40, 50});
+  const Operation update(average.Assign(average.value() * 0.9f + x * 0.1f));
+  EXPECT_THAT(OpsFor(update), IsUpdate());
+  Session session = Start();
+  const Tensor before = (*session.Run({average.read_value()}))[0];
+  const Tensor kept = before.DeepCopy();
+  ASSERT_TRUE(session.Run(feeds_, {}, {update}).ok());
+  EXPECT_TRUE(IdenticalTensors(before, kept)) << "a value that was read has changed";
+}
+
+// What was read before is what was there.
+TEST_P(FuseUpdates, OthersReadWhatTheyDid) {
+  const Variable average = Made("average");
+  const Output x = Input({40, 50}), old = Identity(average.read_value());
+  Operation update;
+  {
+    const ControlDependencies after(g_, {old});
+    update = Operation(average.Assign(average.value() * 0.9f + x * 0.1f));
+  }
+  Output seen;
+  {
+    const ControlDependencies after(g_, {update});
+    seen = average.read_value();
+  }
+  EXPECT_THAT(OpsFor(update, {old, seen}), Contains(Key("_FusedUpdate")));
+}
+
+TEST_P(FuseUpdates, WhatAnAssignWaitsForComesBefore) {
+  const Variable average = Made("average"), steps = Made("steps", {}, 0);
+  const Output x = Input({40, 50}) + average.value() * 0.5f;
+  Operation update;
+  {
+    const ControlDependencies after(g_, {steps.AssignAdd(1.f)});
+    update = Operation(average.Assign(x));
+  }
+  Output counted;
+  {
+    const ControlDependencies after(g_, {update});
+    counted = steps.read_value();
+  }
+  EXPECT_THAT(OpsFor(update, {counted}), Contains(Key("_FusedUpdate")));
+}
+
+TEST_P(FuseUpdates, UpdatesThatStayAsTheyAre) {
+  const Variable a = Made("a"), b = Made("b");
+  const Output x = Input({40, 50});
+  const auto stays = [&](const Operation& target, const Outputs& fetches, const char* why) {
+    EXPECT_THAT(OpsFor(target, fetches), Not(Contains(Key("_FusedUpdate")))) << why;
+  };
+  const Output value = a.value(), next = value * 0.9f + x * 0.1f;
+  const Operation assign(a.Assign(next));
+  stays(assign, {next}, "the value is fetched");
+  stays(Group(g_, {assign, Operation(b.AssignAdd(next * 1.f))}), {}, "another node takes it");
+  stays(assign, {Cumsum(value, 1)}, "the old value has another user");
+  stays(Operation(a.Assign(x * 0.9f + Square(x))), {}, "the variable is no argument");
+  stays(Operation(a.Assign(b.value() * 0.9f + Square(x))), {}, "another one is");
+  Operation twice;
+  {
+    const ControlDependencies after(g_, {a.Assign(a.value() * 0.5f + x)});
+    twice = Operation(a.Assign(x * 2.f));
+  }
+  stays(twice, {}, "it is assigned twice");
+  // Each waits for the other's result: the second assignment for the first.
+  const Output step = a.value() * 0.5f + x, both = step + b.value() * 0.5f;
+  const Output first = a.Assign(step);
+  Operation second;
+  {
+    const ControlDependencies after(g_, {first});
+    second = Operation(b.Assign(both));
+  }
+  stays(second, {}, "one assignment waits for the other");
+}
+
+TEST_P(FuseUpdates, AVariableWithoutAValueIsNamed) {
+  const Variable average = Made("average");
+  const Output x = Input({40, 50});
+  const Operation update(average.Assign(average.value() * 0.9f + x * 0.1f));
+  Session session = *Session::Create(g_);
+  const absl::Status status = session.Run(feeds_, {}, {update}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("uninitialized"), HasSubstr("average (its initializer is")));
+}
+
+// Nobody sees half of an update.
+TEST_P(FuseUpdates, ReadersBesideAStepSeeAllOfItOrNothing) {
+  const Variable count = Made("count", {300, 1000}, 0);
+  const Operation update(count.Assign(count.value() * 1.f + 1.f));
+  const Output value = count.read_value();
+  Session session = Start();
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop) {
+      const Tensor seen = (*session.Run({value}))[0];
+      const auto all = seen.flat<float>();
+      EXPECT_THAT(all, Each(all[0]));
+    }
+  });
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(session.Run(update).ok());
+  stop = true;
+  reader.join();
+  EXPECT_EQ((*session.Run({value}))[0].data<float>()[7], 200);
+}
+
+}  // namespace
+}  // namespace weir
