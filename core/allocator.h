@@ -64,7 +64,9 @@ class Buffer {
         refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       Delete();
   }
-  bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  bool unique() const { return holders() == 1; }
+  // How many hold it; others may join or leave meanwhile, unless they are kept from it.
+  int32_t holders() const { return refs_.load(std::memory_order_acquire); }
 
  private:
   Buffer() = default;

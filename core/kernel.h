@@ -1,6 +1,7 @@
 #ifndef WEIR_CORE_KERNEL_H_
 #define WEIR_CORE_KERNEL_H_
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -194,6 +195,11 @@ class KernelContext {
   }
   // True for the output of a branch not taken. Only kernels registered with AcceptsDead meet one.
   bool input_is_dead(int i) const { return b_.dead[b_.inputs[i]] != 0; }
+  // Nobody in the step needs the value after this kernel, which is registered InPlace for it.
+  bool is_last_use(int i) const {
+    const int32_t* const end = b_.last_uses + b_.num_last_uses;
+    return std::find(b_.last_uses, end, b_.inputs[i]) != end;
+  }
 
   // The tensor to write output i into: the planned memory if the shape is as planned, else new
   // memory. Its elements are uninitialised; for kernels registered InPlace it may be an input's

@@ -17,7 +17,8 @@
 // _FusedUpdate: the same, and the results are new values of variables. What is read of the
 // variables is an argument that is written over, so that Adam's moments, spelled out in small ops,
 // are updated where they lie, as ResourceApplyAdam does it: new tensors for them would double the
-// memory that a step walks.
+// memory that a step walks. So is a weight that others in the step have read, if they all are done:
+// then its value is held by the variable and by the step alone, for this node.
 namespace weir {
 
 namespace {
@@ -111,6 +112,9 @@ struct FusedUpdate {
       if (reads[i]) {
         WEIR_ASSIGN_OR_RETURN(value, variables.Writable(c, i));
         arguments[argument++] = value->raw();
+      } else if (IsReadHereLast(c, variables[i].value(), layout->result)) {
+        results[i] = static_cast<char*>(const_cast<void*>(variables[i].value().raw()));
+        continue;
       } else {
         WEIR_ASSIGN_OR_RETURN(*value,
                               Tensor::Allocate(c.device().allocator(), type, layout->result));
@@ -124,12 +128,21 @@ struct FusedUpdate {
           /*streams=*/false);
     }
     for (int i = 0; i < num_variables; ++i) {
-      if (!reads[i]) variables[i].Set(std::move(values[i]));
+      if (values[i].initialized()) variables[i].Set(std::move(values[i]));
     }
     return absl::OkStatus();
   }
 
  private:
+  // Needs the variable's lock.
+  bool IsReadHereLast(const KernelContext& c, const Tensor& value, const Shape& shape) const {
+    if (!value.buffer() || value.shape() != shape || value.buffer()->holders() != 2) return false;
+    for (int k = static_cast<int>(reads.size()); k < c.num_inputs(); ++k) {
+      if (c.input(k).raw() == value.raw() && c.is_last_use(k)) return true;
+    }
+    return false;
+  }
+
   absl::Status CheckAssignable(int i, const VariableState& v, const Shape& shape) const {
     const Shape& now = reads[i] ? v.value().shape() : v.shape();
     if (now.IsCompatibleWith(shape)) return absl::OkStatus();
@@ -199,7 +212,9 @@ void AddFusedElementwiseKernels(KernelRegistry* r) {
   std::vector<int> arguments(kMostFusedArguments);
   for (int k = 0; k < kMostFusedArguments; ++k) arguments[k] = k;
   r->Add("_FusedElementwise", kCpu, MakeFused).InPlace(arguments);
+  for (int k = 0; k < kMostFusedResults; ++k) arguments.push_back(kMostFusedArguments + k);
   r->Add("_FusedUpdate", kCpu, MakeUpdate)
+      .InPlace(arguments)
       .Writes(absl::MakeSpan(arguments).subspan(0, kMostFusedResults));
 }
 

@@ -107,6 +107,30 @@ TEST_P(FuseUpdates, AnAverageIsWrittenInItsPlace) {
   EXPECT_TRUE(IdenticalTensors(before, kept)) << "a value that was read has changed";
 }
 
+// Of variables that the node reads itself, and of one whose value others take before it.
+TEST_P(FuseUpdates, NothingMovesUnlessItIsShared) {
+  const Variable w = Made("w"), m = Made("m", {40, 50}, 0);
+  const Output x = Input({40, 50}), value = w.value(), old = m.read_value();
+  const Output gradient = x * Cumsum(value, 1);
+  const Output new_m = m.value() * 0.9f + gradient * 0.1f;
+  const Operation train =
+      Group(g_, {Operation(w.Assign(value - new_m * 0.001f)), Operation(m.Assign(new_m))});
+  EXPECT_THAT(OpsFor(train), IsUpdate());
+  const Output of_w = w.read_value();
+  Session session = Start();
+  const auto places = [&] {
+    const Tensors values = *session.Run({of_w, old});
+    return std::vector<const void*>{values[0].raw(), values[1].raw()};
+  };
+  const std::vector<const void*> before = places();
+  ASSERT_TRUE(session.Run(feeds_, {}, {train}).ok());
+  EXPECT_EQ(places(), before);
+  const Tensor kept = (*session.Run({of_w}))[0];
+  ASSERT_TRUE(session.Run(feeds_, {}, {train}).ok());
+  EXPECT_NE(places()[0], before[0]);
+  EXPECT_EQ(places()[1], before[1]);
+}
+
 // What was read before is what was there.
 TEST_P(FuseUpdates, OthersReadWhatTheyDid) {
   const Variable average = Made("average");
