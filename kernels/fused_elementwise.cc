@@ -108,18 +108,16 @@ struct FusedUpdate {
     std::vector<Tensor> values(reads.size());  // new ones
     int argument = 0;
     for (int i = 0; i < num_variables; ++i) {
-      Tensor* value = &values[i];
-      if (reads[i]) {
-        WEIR_ASSIGN_OR_RETURN(value, variables.Writable(c, i));
-        arguments[argument++] = value->raw();
-      } else if (IsReadHereLast(c, variables[i].value(), layout->result)) {
-        results[i] = static_cast<char*>(const_cast<void*>(variables[i].value().raw()));
-        continue;
-      } else {
-        WEIR_ASSIGN_OR_RETURN(*value,
+      const Tensor& now = variables[i].value();
+      if (reads[i]) arguments[argument++] = now.raw();
+      const bool in_place =
+          reads[i] ? now.OwnsBufferAlone() : IsReadHereLast(c, now, layout->result);
+      if (!in_place) {
+        WEIR_ASSIGN_OR_RETURN(values[i],
                               Tensor::Allocate(c.device().allocator(), type, layout->result));
       }
-      results[i] = static_cast<char*>(value->raw());
+      Tensor result = in_place ? now : values[i];
+      results[i] = static_cast<char*>(result.raw());
     }
     for (int k = num_variables; k < c.num_inputs(); ++k) arguments[argument++] = c.input(k).raw();
     if (layout->result.num_elements() > 0) {

@@ -13,11 +13,11 @@
 // in small ops, as those of language models do, or a moving average. As a _FusedElementwise and its
 // Assigns they write a new tensor for each variable, of memory that was not in the caches.
 //
-// The value is read when the node runs, not when the ReadVariableOp would have run, and it is gone
-// when the node has run. So the variable may be written by nobody else in the step, and the value
-// be taken by nobody else; of a weight, which the gradients of its layer take, a new tensor is made
-// as before. Other reads of the variable get it before or after, as they are ordered to the Assign:
-// what they have got they share, and it is copied before it is written over (VariableState).
+// A value that nobody else takes is read when the node runs, not when the ReadVariableOp would have
+// run. So the variable may be written by nobody else in the step. Other reads of the variable get
+// it before or after, as they are ordered to the Assign: what they have got they share, and while
+// they do, the variable is given a new tensor, as before (kernels/fused_elementwise.cc). A weight,
+// which the gradients of its layer take, is shared until these have run.
 //
 // The node waits for what its Assigns and reads wait for, unless that comes after an Assign.
 namespace weir {
@@ -44,8 +44,12 @@ class UpdateFusion : public Fusion {
   struct Update {
     int assign = -1;              // the node
     PlanValue handle;             // or reference
-    int argument = -1;            // the variable's value, for this node alone; -1: none is
-    std::vector<int> reads = {};  // the nodes that it comes from
+    Few arguments = {};           // that are the variable's value
+    int shared = -1;              // one of them that others take too, or -1
+    std::vector<int> reads = {};  // the nodes that the others come from
+
+    // The node reads the variable itself.
+    bool is_read() const { return !arguments.empty() && shared < 0; }
   };
 
   // Who takes a value of a node, or waits for it.
@@ -87,7 +91,7 @@ class UpdateFusion : public Fusion {
       updates[taker.output] = *update;
     }
     if (absl::c_any_of(updates, [](const Update& u) { return u.assign < 0; }) ||
-        absl::c_none_of(updates, [](const Update& u) { return u.argument >= 0; })) {
+        absl::c_all_of(updates, [](const Update& u) { return u.arguments.empty(); })) {
       return;
     }
     const std::optional<std::set<int>> waits = WaitsOf(updates);
@@ -111,31 +115,36 @@ class UpdateFusion : public Fusion {
     for (const VariableAccess& access : accesses_.at(variable)) {
       if (access.kind != VariableAccess::Kind::kRead && access.node != assign) return std::nullopt;
     }
-    FindRead(variable, from, &update);
+    FindReads(variable, from, &update);
     return update;
   }
 
-  // An argument that is the variable's value, which nobody else takes.
-  void FindRead(int variable, int by, Update* update) const {
+  // The arguments that are the variable's value: the same for all, since the Assign comes after
+  // all.
+  void FindReads(int variable, int by, Update* update) const {
     const PlanNode& n = plan_.nodes[by];
-    for (size_t k = 0; k < n.inputs.size(); ++k) {
-      std::vector<int> reads;
-      for (int value = n.inputs[k].node; variables_.value_of[value] == variable;) {
-        const PlanNode& read = plan_.nodes[value];
-        if (takers_[value].size() != 1 || leaves_.contains(value) ||
-            absl::c_linear_search(plan_.targets, value) || read.shapes[0] != n.shapes[0]) {
-          break;
-        }
-        reads.push_back(value);
-        if (read.kind == PlanNode::Kind::kRead || read.Is("ReadVariableOp")) {
-          update->reads = std::move(reads);
-          update->argument = static_cast<int>(k);
-          return;
-        }
-        if (!read.Is("Identity")) break;
-        value = read.inputs[0].node;
-      }
+    for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k) {
+      const int value = n.inputs[k].node;
+      if (variables_.value_of[value] != variable || ShapeOf(n.inputs[k]) != n.shapes[0]) continue;
+      update->arguments.push_back(k);
+      const std::vector<int> reads = ReadsFor(value);
+      if (reads.empty()) update->shared = k;
+      update->reads.insert(update->reads.end(), reads.begin(), reads.end());
     }
+  }
+
+  // The nodes that the value comes from, if they serve nobody else: the last is the read.
+  std::vector<int> ReadsFor(int value) const {
+    std::vector<int> reads;
+    while (takers_[value].size() == 1 && !leaves_.contains(value) &&
+           !absl::c_linear_search(plan_.targets, value)) {
+      const PlanNode& read = plan_.nodes[value];
+      reads.push_back(value);
+      if (read.kind == PlanNode::Kind::kRead || read.Is("ReadVariableOp")) return reads;
+      if (!read.Is("Identity")) break;
+      value = read.inputs[0].node;
+    }
+    return {};
   }
 
   // What the Assigns and the reads wait for. Nothing if one of these comes after an Assign, or
@@ -168,25 +177,33 @@ class UpdateFusion : public Fusion {
     const DataType type = was.output_type(0);
     std::vector<PlanValue> inputs, args;
     std::vector<bool> reads;
-    // By argument of the old node: which one of the new program it is.
+    // By argument of the old node: which one of the new program it is, and what it is the same as.
     std::vector<int64_t> place(n.inputs.size(), -1);
+    std::vector<int> same_as(n.inputs.size(), -1);
     int64_t num_reads = 0, num_refs = 0;
     for (const Update& u : updates) {
       inputs.push_back(u.handle);
-      reads.push_back(u.argument >= 0);
-      if (u.argument >= 0) place[u.argument] = num_reads++;
+      reads.push_back(u.is_read());
       num_refs += IsRef(plan_.nodes[u.handle.node].type(u.handle.output)) ? 1 : 0;
+      for (const int k : u.arguments) u.is_read() ? place[k] = num_reads : same_as[k] = u.shared;
+      num_reads += u.is_read() ? 1 : 0;
     }
     const auto num_variables = static_cast<int64_t>(updates.size());
     if (num_refs != 0 && num_refs != num_variables) return;  // references would follow on handles
-    for (size_t k = 0; k < place.size(); ++k) {
-      if (place[k] >= 0) continue;
+    for (int k = 0; k < static_cast<int>(place.size()); ++k) {
+      if (place[k] >= 0 || (same_as[k] >= 0 && same_as[k] != k)) continue;
       place[k] = num_reads + static_cast<int64_t>(args.size());
       args.push_back(n.inputs[k]);
     }
+    for (size_t k = 0; k < place.size(); ++k) {
+      if (place[k] < 0) place[k] = place[same_as[k]];
+    }
     std::vector<int64_t> operands = was.attr_or<std::vector<int64_t>>("operands", {});
+    const auto old_count = static_cast<int64_t>(place.size());
+    const int64_t count = num_reads + static_cast<int64_t>(args.size());
     for (int64_t& operand : operands) {
-      if (operand >= 0 && operand < static_cast<int64_t>(place.size())) operand = place[operand];
+      if (operand >= 0)
+        operand = operand < old_count ? place[operand] : operand - old_count + count;
     }
     NodeBuilder builder(made(), "_FusedUpdate");
     builder.Name(was.name())
