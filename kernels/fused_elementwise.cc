@@ -102,7 +102,7 @@ struct FusedUpdate {
     if (layout == nullptr)
       return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");
     for (int i = 0; i < num_variables; ++i)
-      WEIR_RETURN_IF_ERROR(CheckAssignable(i, variables[i], layout->result));
+      WEIR_RETURN_IF_ERROR(CheckAssignable(variables[i], layout->result));
     const void* arguments[kMostFusedArguments];
     char* results[kMostFusedResults];
     std::vector<Tensor> values(reads.size());  // new ones
@@ -110,8 +110,8 @@ struct FusedUpdate {
     for (int i = 0; i < num_variables; ++i) {
       const Tensor& now = variables[i].value();
       if (reads[i]) arguments[argument++] = now.raw();
-      const bool in_place =
-          reads[i] ? now.OwnsBufferAlone() : IsReadHereLast(c, now, layout->result);
+      const bool in_place = now.shape() == layout->result &&
+                            (reads[i] ? now.OwnsBufferAlone() : IsReadHereLast(c, now));
       if (!in_place) {
         WEIR_ASSIGN_OR_RETURN(values[i],
                               Tensor::Allocate(c.device().allocator(), type, layout->result));
@@ -132,17 +132,20 @@ struct FusedUpdate {
   }
 
  private:
-  // Needs the variable's lock.
-  bool IsReadHereLast(const KernelContext& c, const Tensor& value, const Shape& shape) const {
-    if (!value.buffer() || value.shape() != shape || value.buffer()->holders() != 2) return false;
+  // The variable and an argument hold the value, and nobody else: not as a view of a part of it
+  // either. Needs the variable's lock.
+  bool IsReadHereLast(const KernelContext& c, const Tensor& value) const {
+    if (!value.buffer() || value.buffer()->holders() != 2) return false;
     for (int k = static_cast<int>(reads.size()); k < c.num_inputs(); ++k) {
-      if (c.input(k).raw() == value.raw() && c.is_last_use(k)) return true;
+      const Tensor& arg = c.input(k);
+      if (arg.raw() == value.raw() && arg.shape() == value.shape() && c.is_last_use(k)) return true;
     }
     return false;
   }
 
-  absl::Status CheckAssignable(int i, const VariableState& v, const Shape& shape) const {
-    const Shape& now = reads[i] ? v.value().shape() : v.shape();
+  // As Assign and AssignVariableOp with validate_shape.
+  static absl::Status CheckAssignable(const VariableState& v, const Shape& shape) {
+    const Shape& now = v.initialized() ? v.value().shape() : v.shape();
     if (now.IsCompatibleWith(shape)) return absl::OkStatus();
     return InvalidArgument("Trying to assign to variable with tensor with wrong shape. Expected ",
                            now.ToString(), " got ", shape.ToString(), " (variable ", v.name(), ")");

@@ -331,19 +331,6 @@ void CopyElements(DataType dtype, const void* from, void* to, int64_t count) {
   });
 }
 
-void FillElements(void* out, const void* value, size_t size, int64_t n) {
-  // By blocks of the element repeated, which the compiler keeps in registers.
-  DispatchSize(size, [&]<class U>() {
-    constexpr int64_t kBlock = 64 / sizeof(U);
-    U block[kBlock];
-    for (U& element : block) std::memcpy(&element, value, sizeof element);
-    U* const to = static_cast<U*>(out);
-    int64_t i = 0;
-    for (; i + kBlock <= n; i += kBlock) std::memcpy(to + i, block, sizeof block);
-    std::memcpy(to + i, block, static_cast<size_t>(n - i) * sizeof(U));
-  });
-}
-
 void FillElements(ThreadPool& pool, DataType dtype, const void* value, void* to, int64_t count) {
   DispatchMover(dtype, [&]<class T>() {
     const T element = *static_cast<const T*>(value);

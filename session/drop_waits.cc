@@ -114,6 +114,10 @@ class Waits {
   bool RefusesNothing(const PlanNode& n) const {
     if (n.kernel.is_constant() || n.Is("Identity", "NoOp")) return true;
     if (n.node->num_outputs() != 1 || !n.shapes[0].IsFullyDefined()) return false;
+    const bool knows_all = absl::c_all_of(n.inputs, [&](const PlanValue& v) {
+      return plan_.nodes[v.node].shapes[v.output].IsFullyDefined();
+    });
+    if (!knows_all) return false;
     const DataType type = n.node->output_type(0);
     if (FindFusableOp(n.node->op_name(), n.inputs.size(), type)) return true;
     if (!n.Is("Reshape", "Sum", "Mean", "Max", "Min")) return false;

@@ -21,15 +21,16 @@
 //
 // The nodes are visited users first. A node joins the region of its users if all of them are in
 // one: then its value is needed nowhere else, and the region can compute it. If they are in several
-// regions and the node is cheap, each of these computes it, as long as none reads more for that:
-// labels times a gradient are summed, and added to another gradient, and neither sum needs the
-// products in memory. A node that others take as well may join too, and its value is one more
-// result: Adam's moments go to their variables and into the weights. Otherwise it begins a region
-// of its own, whose result it is. A reduction begins a region, and that has no other result. Or it
-// joins a region that all its users are in, as long as no other has: that is then the end of the
-// new one, what is done to the reduction's results, and what comes before the reduction joins from
-// there on. An end takes other values too, so that the reduction would wait for these; it joins
-// only where, as far as costs can tell, they are there before what is reduced.
+// regions and the node is cheap, each of these computes it, as long as none reads more for that and
+// its value would not stay in a core's own cache: labels times a gradient are summed, and added to
+// another gradient, and neither sum needs the products in memory. A node that others take as well
+// may join too, and its value is one more result: Adam's moments go to their variables and into the
+// weights. Otherwise it begins a region of its own, whose result it is. A reduction begins a
+// region, and that has no other result. Or it joins a region that all its users are in, as long as
+// no other has: that is then the end of the new one, what is done to the reduction's results, and
+// what comes before the reduction joins from there on. An end takes other values too, so that the
+// reduction would wait for these; it joins only where, as far as costs can tell, they are there
+// before what is reduced.
 //
 // The region stands in the place of its last node, after everything that goes into it. So nothing
 // that takes one of its other results may lead back into it: the activation of a layer, which the
@@ -65,6 +66,8 @@ constexpr int kNone = -1, kSeveral = -2;
 // What an element costs at most of nodes after each other that several regions compute, and of a
 // comparison, in nanoseconds.
 constexpr float kCheap = 0.41f, kMaskCost = 0.1f;
+// Bytes that stay in a core's cache: to compute them again costs more than to read them.
+constexpr int64_t kCachedBytes = 3 << 19;
 
 // A Cast or Select by a comparison of x and y.
 struct Masked {
@@ -398,11 +401,17 @@ class ElementwiseFusion : public Fusion {
     return true;
   }
 
+  int64_t BytesOf(int id) const {
+    const PlanNode& n = plan_.nodes[id];
+    return n.shapes[0].num_elements() * static_cast<int64_t>(ElementSize(n.type(0)));
+  }
+
   // Joins the regions of all its users, if these are several. Each takes one whole tensor for it at
   // most, as it did before.
   bool JoinEach(int id) {
     const Few regions = RegionsOfUsers(id);
-    if (regions.size() < 2 || CostOfSeveral(id) > kCheap) return false;
+    if (regions.size() < 2 || CostOfSeveral(id) > kCheap || BytesOf(id) <= kCachedBytes)
+      return false;
     for (const int number : regions) {
       const Region& region = regions_[number];
       if (!absl::c_linear_search(region.values, id) || !MayJoin(id, region) || !HasRoom(id, region))
@@ -476,6 +485,8 @@ class ElementwiseFusion : public Fusion {
     const PlanNode& n = plan_.nodes[id];
     if (!n.Is("Tile", "BroadcastTo", "Fill") || !CanDisappear(n, plan_.nodes[region.result]))
       return false;
+    // A constant runs in a branch that is not taken.
+    if (n.may_be_dead && !plan_.nodes[RepeatedBy(n).node].may_be_dead) return false;
     const Shape& from = ShapeOf(RepeatedBy(n));
     if (n.shapes[0] != region.shape || !from.IsFullyDefined() || from.num_elements() == 0)
       return false;

@@ -105,7 +105,8 @@ class SoftmaxFusion : public Fusion {
     NodeBuilder builder(made(), op);
     builder.Name(n.node->name()).Input(Stand(n.node->output_type(0)));
     const Node* const node = builder.Build();
-    if (made().TakeStatus().ok() && node != nullptr) Replace(result, *node, {x}, nodes);
+    if (!made().TakeStatus().ok() || node == nullptr) return;
+    if (Replace(result, *node, {x}, nodes)) users_[x.node].push_back(result);
   }
 
   // ---- the parts, for others
@@ -139,6 +140,7 @@ class SoftmaxFusion : public Fusion {
         return std::nullopt;
       }
       m.max = max.node;
+      if (ShapeOf(max) != ShapeOf({m.node, 0})) return std::nullopt;
       m.nodes.insert({max.node, is_finite.node});
     }
     if (!ReducesRows(m.max, "Max", x) || !AreNeededOnlyFor(m.nodes, m.node)) return std::nullopt;
@@ -161,11 +163,11 @@ class SoftmaxFusion : public Fusion {
     if (users_.empty()) FindUsers();
     const std::optional<Maximum> m = MaximumOf(x, plan_.nodes[d.node].inputs[1]);
     if (!m || ShapeOf(x) != ShapeOf(d) || !MayMove(m->node) || !MayMove(e.node)) return;
-    std::set<int> nodes = m->nodes;
+    std::set<int> nodes = m->nodes, before = m->passed;
     nodes.insert({sum, e.node});
-    for (const int id : nodes) {
-      if (!CanDisappear(plan_.nodes[id], n)) return;
-    }
+    before.insert(d.node);
+    const auto can_disappear = [&](int id) { return CanDisappear(plan_.nodes[id], n); };
+    if (!absl::c_all_of(nodes, can_disappear) || !absl::c_all_of(before, can_disappear)) return;
     const bool others_take_e = users_[e.node].size() > 1;
     const auto keeps_dims = [&](int id) {
       return plan_.nodes[id].node->attr_or<bool>("keep_dims", false);
@@ -181,11 +183,10 @@ class SoftmaxFusion : public Fusion {
     if (!made().TakeStatus().ok() || node == nullptr) return;
     if (AreNeededOnlyFor({d.node, e.node}, e.node)) {
       nodes.insert(d.node);
-      std::set<int> before = m->passed;
-      before.insert(d.node);
       if (AreNeededOnlyFor(before, d.node)) nodes.merge(before);
     }
     if (!Replace(sum, *node, {x}, nodes)) return;
+    users_[x.node].push_back(sum);
     Give({m->node, 0}, {sum, 1});
     if (others_take_e) Give(e, {sum, 2});
   }

@@ -32,7 +32,7 @@ class UpdateFusion : public Fusion {
   using Fusion::Fusion;
 
   absl::Status Run() {
-    for (size_t id = 0; id < plan_.nodes.size(); ++id) {
+    for (size_t id = 0; id < plan_.nodes.size() && !is_unclear_; ++id) {
       if (plan_.nodes[id].Is("_FusedElementwise") && IsFusable(plan_.nodes[id]))
         Take(static_cast<int>(id));
     }
@@ -42,14 +42,17 @@ class UpdateFusion : public Fusion {
  private:
   // A result, and the variable that it is assigned to.
   struct Update {
-    int assign = -1;              // the node
-    PlanValue handle;             // or reference
-    Few arguments = {};           // that are the variable's value
-    int shared = -1;              // one of them that others take too, or -1
-    std::vector<int> reads = {};  // the nodes that the others come from
+    int assign = -1;   // the node
+    PlanValue handle;  // or reference
+    int variable = -1;
+    // Arguments that are the variable's value, for this node alone, and the nodes that they come
+    // from; and one that others take too, or -1.
+    Few own = {};
+    std::vector<int> reads = {};
+    int shared = -1;
 
     // The node reads the variable itself.
-    bool is_read() const { return !arguments.empty() && shared < 0; }
+    bool is_read() const { return !own.empty() && shared < 0; }
   };
 
   // Who takes a value of a node, or waits for it.
@@ -67,16 +70,28 @@ class UpdateFusion : public Fusion {
         takers_[n.inputs[k].node].push_back({i, k, n.inputs[k].output});
       for (const int control : n.controls) takers_[control].push_back({i, -1, 0});
     }
-    const auto leave = [&](int node) { leaves_.insert(node); };
-    for (const PlanValue& v : plan_.fetches) leave(v.node);
-    for (const PlanGraph::Carry& c : plan_.carries) leave(c.next.node);
+    for (const PlanValue& v : plan_.fetches) leaves_.insert(v.node);
+    for (const PlanGraph::Carry& c : plan_.carries) leaves_.insert(c.next.node);
+    is_unclear_ =
+        absl::c_any_of(plan_.nodes, [this](const PlanNode& n) { return ChoosesHandle(n); });
     variables_ = FindVariables(plan_);
     for (const VariableAccess& access : FindAccesses(plan_, variables_))
       accesses_[access.variable].push_back(access);
   }
 
+  // Of several handles that it takes, the node gives one on: FindVariables knows the first.
+  bool ChoosesHandle(const PlanNode& n) const {
+    if (n.removed || n.kind != PlanNode::Kind::kOp || n.node->num_outputs() == 0) return false;
+    const auto is_handle = [](DataType type) { return type == DT_RESOURCE || IsRef(type); };
+    return is_handle(n.node->output_type(0)) &&
+           absl::c_count_if(n.inputs, [&](const PlanValue& v) {
+             return is_handle(plan_.nodes[v.node].type(v.output));
+           }) > 1;
+  }
+
   void Take(int id) {
     if (takers_.empty()) FindTakers();
+    if (is_unclear_) return;
     const PlanNode& n = plan_.nodes[id];
     if (leaves_.contains(id) || n.loop >= 0 || n.may_be_dead || !n.controls.empty() ||
         absl::c_linear_search(plan_.targets, id)) {
@@ -91,7 +106,7 @@ class UpdateFusion : public Fusion {
       updates[taker.output] = *update;
     }
     if (absl::c_any_of(updates, [](const Update& u) { return u.assign < 0; }) ||
-        absl::c_all_of(updates, [](const Update& u) { return u.arguments.empty(); })) {
+        absl::c_all_of(updates, [](const Update& u) { return u.own.empty() && u.shared < 0; })) {
       return;
     }
     const std::optional<std::set<int>> waits = WaitsOf(updates);
@@ -103,34 +118,69 @@ class UpdateFusion : public Fusion {
     const PlanNode& a = plan_.nodes[assign];
     const PlanNode& n = plan_.nodes[from];
     const bool is_ref = a.Is("Assign");
-    if ((!is_ref && !a.Is("AssignVariableOp")) || a.def != env_.kernels.Find(*a.node, kCpu) ||
-        !a.runs_with(n) || a.may_be_dead || leaves_.contains(assign) || a.device != n.device ||
-        (is_ref && !a.node->attr_or<bool>("validate_shape", true)) ||
+    if ((!is_ref && !a.Is("AssignVariableOp")) || !IsBuiltin(a) || !a.runs_with(n) ||
+        a.may_be_dead || leaves_.contains(assign) || a.device != n.device ||
         absl::c_any_of(takers_[assign], [](const Taker& t) { return t.input >= 0; })) {
       return std::nullopt;
     }
     Update update{.assign = assign, .handle = a.inputs[0]};
-    const int variable = variables_.handle_of[a.inputs[0].node];
-    if (variable < 0) return std::nullopt;
-    for (const VariableAccess& access : accesses_.at(variable)) {
-      if (access.kind != VariableAccess::Kind::kRead && access.node != assign) return std::nullopt;
+    const PlanNode& handle = plan_.nodes[update.handle.node];
+    update.variable = variables_.handle_of[update.handle.node];
+    if (!(IsVariable(handle) || handle.kind == PlanNode::Kind::kFeed) || update.variable < 0 ||
+        !handle.controls.empty() || !KeepsShape(a, handle)) {
+      return std::nullopt;
     }
-    FindReads(variable, from, &update);
+    for (const VariableAccess& access : accesses_.at(update.variable)) {
+      if (access.node != assign && !OnlyReads(plan_.nodes[access.node])) return std::nullopt;
+    }
+    FindReads(from, &update);
     return update;
+  }
+
+  // The variable cannot have a value of another shape from then on.
+  static bool KeepsShape(const PlanNode& assign, const PlanNode& handle) {
+    if (assign.node->attr_or<bool>("validate_shape", assign.Is("Assign"))) return true;
+    return assign.Is("AssignVariableOp") && IsVariable(handle) &&
+           handle.node->attr_or<Shape>("shape", Shape::UnknownRank()).IsFullyDefined();
+  }
+
+  // Of nodes with a handle. Functions that are given one may write.
+  static bool OnlyReads(const PlanNode& n) {
+    return n.kind == PlanNode::Kind::kRead ||
+           n.Is("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape",
+                "VarIsInitializedOp", "IsVariableInitialized");
   }
 
   // The arguments that are the variable's value: the same for all, since the Assign comes after
   // all.
-  void FindReads(int variable, int by, Update* update) const {
+  void FindReads(int by, Update* update) const {
     const PlanNode& n = plan_.nodes[by];
     for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k) {
-      const int value = n.inputs[k].node;
-      if (variables_.value_of[value] != variable || ShapeOf(n.inputs[k]) != n.shapes[0]) continue;
-      update->arguments.push_back(k);
-      const std::vector<int> reads = ReadsFor(value);
-      if (reads.empty()) update->shared = k;
-      update->reads.insert(update->reads.end(), reads.begin(), reads.end());
+      const PlanValue& value = n.inputs[k];
+      if (!IsValueOf(value, update->variable) || ShapeOf(value) != n.shapes[0]) continue;
+      const std::vector<int> reads = ReadsFor(value.node);
+      if (reads.empty()) {
+        update->shared = k;
+      } else {
+        update->own.push_back(k);
+        update->reads.insert(update->reads.end(), reads.begin(), reads.end());
+      }
     }
+  }
+
+  bool IsRead(const PlanNode& n) const {
+    return n.loop < 0 && n.value_loop < 0 &&
+           (n.kind == PlanNode::Kind::kRead || (n.Is("ReadVariableOp") && IsBuiltin(n)));
+  }
+  bool HandsOn(const PlanNode& n) const {
+    return n.loop < 0 && n.value_loop < 0 && n.Is("Identity") && IsBuiltin(n);
+  }
+
+  bool IsValueOf(PlanValue value, int variable) const {
+    while (value.output == 0 && HandsOn(plan_.nodes[value.node]))
+      value = plan_.nodes[value.node].inputs[0];
+    const PlanNode& read = plan_.nodes[value.node];
+    return IsRead(read) && variables_.handle_of[read.inputs[0].node] == variable;
   }
 
   // The nodes that the value comes from, if they serve nobody else: the last is the read.
@@ -138,34 +188,51 @@ class UpdateFusion : public Fusion {
     std::vector<int> reads;
     while (takers_[value].size() == 1 && !leaves_.contains(value) &&
            !absl::c_linear_search(plan_.targets, value)) {
-      const PlanNode& read = plan_.nodes[value];
+      const PlanNode& n = plan_.nodes[value];
       reads.push_back(value);
-      if (read.kind == PlanNode::Kind::kRead || read.Is("ReadVariableOp")) return reads;
-      if (!read.Is("Identity")) break;
-      value = read.inputs[0].node;
+      if (IsRead(n)) return reads;
+      value = n.inputs[0].node;
     }
     return {};
   }
 
-  // What the Assigns and the reads wait for. Nothing if one of these comes after an Assign, or
-  // might.
+  // What waits for the node, also by way of others, and the node itself. Nothing if that is a lot.
+  std::optional<std::set<int>> Behind(int id) const {
+    std::set<int> seen = {id};
+    std::vector<int> stack = {id};
+    while (!stack.empty()) {
+      const int next = stack.back();
+      stack.pop_back();
+      for (const Taker& taker : takers_[next]) {
+        if (seen.insert(taker.node).second) stack.push_back(taker.node);
+      }
+      if (seen.size() > kMostFollowed) return std::nullopt;
+    }
+    return seen;
+  }
+
+  // What the Assigns and the reads wait for. Nothing if they cannot all be at once: one of them
+  // comes after another, or a read of a variable after the Assign of another one alone.
   std::optional<std::set<int>> WaitsOf(const std::vector<Update>& updates) const {
-    std::set<int> waits, seen;
-    std::vector<int> stack;
+    std::set<int> waits;
     const auto add = [&](int id) {
       waits.insert(plan_.nodes[id].controls.begin(), plan_.nodes[id].controls.end());
     };
+    std::vector<std::set<int>> behind;
     for (const Update& u : updates) {
       add(u.assign);
       absl::c_for_each(u.reads, add);
-      stack.push_back(u.assign);
+      std::optional<std::set<int>> nodes = Behind(u.assign);
+      if (!nodes) return std::nullopt;
+      behind.push_back(*std::move(nodes));
     }
-    while (!waits.empty() && !stack.empty()) {
-      const int id = stack.back();
-      stack.pop_back();
-      if (waits.contains(id) || seen.size() > kMostFollowed) return std::nullopt;
-      for (const Taker& taker : takers_[id]) {
-        if (seen.insert(taker.node).second) stack.push_back(taker.node);
+    for (const std::set<int>& nodes : behind) {
+      if (absl::c_any_of(waits, [&](int wait) { return nodes.contains(wait); }))
+        return std::nullopt;
+      for (size_t j = 0; j < updates.size(); ++j) {
+        for (const VariableAccess& access : accesses_.at(updates[j].variable)) {
+          if (nodes.contains(access.node) && !behind[j].contains(access.node)) return std::nullopt;
+        }
       }
     }
     return waits;
@@ -185,13 +252,13 @@ class UpdateFusion : public Fusion {
       inputs.push_back(u.handle);
       reads.push_back(u.is_read());
       num_refs += IsRef(plan_.nodes[u.handle.node].type(u.handle.output)) ? 1 : 0;
-      for (const int k : u.arguments) u.is_read() ? place[k] = num_reads : same_as[k] = u.shared;
+      for (const int k : u.own) u.is_read() ? place[k] = num_reads : same_as[k] = u.shared;
       num_reads += u.is_read() ? 1 : 0;
     }
     const auto num_variables = static_cast<int64_t>(updates.size());
     if (num_refs != 0 && num_refs != num_variables) return;  // references would follow on handles
     for (int k = 0; k < static_cast<int>(place.size()); ++k) {
-      if (place[k] >= 0 || (same_as[k] >= 0 && same_as[k] != k)) continue;
+      if (place[k] >= 0 || same_as[k] >= 0) continue;
       place[k] = num_reads + static_cast<int64_t>(args.size());
       args.push_back(n.inputs[k]);
     }
@@ -223,6 +290,7 @@ class UpdateFusion : public Fusion {
     if (!Replace(id, *node, inputs)) return;
     n.shapes.clear();
     n.controls.assign(waits.begin(), waits.end());
+    for (const int wait : waits) takers_[wait].push_back({id, -1, 0});
     for (const Update& u : updates) {
       n.cost_ns += plan_.nodes[u.assign].cost_ns;
       plan_.nodes[u.assign].removed = true;
@@ -237,6 +305,7 @@ class UpdateFusion : public Fusion {
   }
 
   bool taken_ = false;
+  bool is_unclear_ = false;                 // which variables nodes use
   std::vector<std::vector<Taker>> takers_;  // by node
   std::set<int> leaves_;                    // the step, or the iteration
   VariableValues variables_;

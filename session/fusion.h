@@ -23,6 +23,8 @@ class Fusion {
   // On the CPU, without effects, of one type that the caller looks at, by a kernel of ours: what a
   // user has registered is what runs.
   bool IsFusable(const PlanNode& n) const;
+  // Its kernel is ours.
+  bool IsBuiltin(const PlanNode& n) const { return IsBuiltin(*n.def, *n.node); }
   const Shape& ShapeOf(const PlanValue& v) const { return plan_.nodes[v.node].shapes[v.output]; }
   // Null if it is not known.
   const Tensor* ConstantOf(const PlanValue& v) const;

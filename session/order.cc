@@ -131,13 +131,21 @@ class Orderer {
     for (const PlanValue& v : n.inputs) {
       depend(v.node);
       DependOnLoop(i, v.node);
-      if (out_.value_of[v.node] >= 0) ++readers_[out_.value_of[v.node]];
+      const int variable = out_.value_of[v.node];
+      if (variable >= 0 && !Writes(i, variable)) ++readers_[variable];
     }
-    for (const int v : read_by_[i]) ++readers_[v];
+    for (const int v : read_by_[i]) {
+      if (!Writes(i, v)) ++readers_[v];
+    }
     for (const int control : n.controls) {
       depend(control);
       DependOnLoop(i, control);
     }
+  }
+
+  // It does not wait for itself to have read the variable.
+  bool Writes(int i, int variable) const {
+    return absl::c_linear_search(out_.written_by[i], variable);
   }
 
   // Who takes the last value of a loop's variable waits for the loop.
@@ -241,7 +249,7 @@ class Orderer {
       users_[v].push_back(i);  // a later writer of the same variable comes after this one
     }
     const auto has_used = [&](int v) {
-      if (v < 0) return;
+      if (v < 0 || Writes(i, v)) return;
       users_[v].push_back(i);
       if (--readers_[v] > 0) return;
       for (const int w : waiting_[v]) MakeReady(w);

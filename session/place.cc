@@ -256,6 +256,7 @@ absl::Status CheckHandles(const PlanGraph& plan, const PlanNode& n) {
 }  // namespace
 
 absl::Status Place(PlanGraph& plan, const PlanEnvironment& env) {
+  const std::lock_guard<std::mutex> lock(env.placement.mutex());
   for (PlanNode& n : plan.nodes) {
     if (n.kind == PlanNode::Kind::kFeed) {
       n.device = env.devices[0].get();

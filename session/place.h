@@ -2,6 +2,7 @@
 #define WEIR_SESSION_PLACE_H_
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,14 @@ bool IsHostArgument(const KernelDef& kernel, const Node& node, int i, bool is_in
 
 // Where the nodes of a session's graph go: every node has one device, the same in all steps, since
 // a variable's memory lies there from one step to the next. How it is chosen stands in place.cc.
-// For one thread at a time; keeps references to all it is made from.
+// For one thread at a time, which holds the mutex; keeps references to all it is made from.
 class Placement {
  public:
   Placement(const Graph& graph, const KernelRegistry& kernels,
             absl::Span<const std::unique_ptr<Device>> devices, const SessionOptions& options)
       : graph_(graph), kernels_(kernels), devices_(devices), options_(options) {}
+
+  std::mutex& mutex() { return mutex_; }
 
   struct Choice {
     Device* device;
@@ -58,6 +61,7 @@ class Placement {
   absl::StatusOr<const KernelDef*> FindKernel(const Node& node, int root,
                                               const Device& device) const;
 
+  std::mutex mutex_;
   const Graph& graph_;
   const KernelRegistry& kernels_;
   const absl::Span<const std::unique_ptr<Device>> devices_;  // devices_[0] is the CPU

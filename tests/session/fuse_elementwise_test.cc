@@ -273,7 +273,7 @@ TEST_F(FuseElementwise, WhatIsNeededElsewhereIsComputedOnce) {
 
 // One more product costs less than a tensor that is written and read again.
 TEST_F(FuseElementwise, WhatIsCheapIsComputedByEachThatNeedsIt) {
-  const Output x = Input({50, 60}), scale = Input({50, 1}), y = Input({50, 60});
+  const Output x = Input({700, 600}), scale = Input({700, 1}), y = Input({700, 600});
   const Output product = x * scale;
   EXPECT_THAT(OpsFor({ReduceSum(-product, {1}), Tanh(product) + y}, kRounding),
               UnorderedElementsAre(Pair("_FusedElementwise", 1), Pair("_FusedReduction", 1)));
@@ -292,6 +292,10 @@ TEST_F(FuseElementwise, WhatIsCheapIsComputedByEachThatNeedsIt) {
   // Somebody needs it in memory.
   EXPECT_THAT(OpsFor({ReduceSum(-product, {1}), Cumsum(product, 1)}, kRounding),
               UnorderedElementsAre(Pair("Mul", 1), Pair("_FusedReduction", 1), Pair("Cumsum", 1)));
+  // It stays in a cache.
+  const Output small = Input({50, 60}) * Input({50, 1});
+  EXPECT_THAT(OpsFor({ReduceSum(-small, {1}), ReduceMax(Abs(small), {0})}, kRounding),
+              UnorderedElementsAre(Pair("Mul", 1), Pair("_FusedReduction", 2)));
 }
 
 TEST_F(FuseElementwise, FillsAreTakenAsNumbers) {

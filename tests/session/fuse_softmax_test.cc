@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
@@ -173,6 +174,28 @@ TEST_F(FuseSoftmax, PartsThatAreReturnedStayNodes) {
   EXPECT_EQ(parts({-sum, max}), 0u);
   EXPECT_EQ(parts({-ReduceSum(e, {0}, true), -e}), 0u) << "another axis";
   EXPECT_EQ(parts({-ReduceSum(Exp(x - ReduceMax(x, {0}, true)), {1})}), 0u) << "another axis";
+}
+
+// As attention in both directions has it: what shifts the one is the other's argument.
+TEST_F(FuseSoftmax, AMaximumMayGoIntoAnother) {
+  const Output x = Input({60, 40}), max = ReduceMax(x, {1}), e = Exp(x - ExpandDims(max, {1}));
+  const Output sum = ReduceSum(e, {1}, true);
+  OpsFor({Spelled(max), -e, e * (Const(g_, 1.f) / sum)});
+  OpsFor({SpelledLog(e), -e, e * (Const(g_, 1.f) / sum)});
+  OpsFor({-Spelled(e) * Exp(e - ReduceMax(e, {1}, true)), -sum});
+}
+
+TEST_F(FuseSoftmax, WhatWaitsIsNoPart) {
+  const Output x = Input({6, 8}), checked = CheckNumerics(Log(x - 10.f), "a logarithm");
+  Output d;
+  {
+    const ControlDependencies after(g_, {checked});
+    d = x - ReduceMax(x, {1}, true);
+  }
+  const Output y = -Log(ReduceSum(Exp(d), {1}));
+  Session session = *Session::Create(g_, {.num_threads = 1});
+  EXPECT_THAT(std::string(session.Run(feeds_, {y}).status().message()),
+              testing::HasSubstr("a logarithm"));
 }
 
 TEST_F(FuseSoftmax, EmptyTensorsStayEmpty) {

@@ -10,6 +10,7 @@
 #include "weir/ops/initializers.h"
 #include "weir/ops/math.h"
 #include "weir/ops/variables.h"
+#include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 #include "weir/tests/session/random_values.h"
 
@@ -201,6 +202,65 @@ TEST_P(FuseUpdates, UpdatesThatStayAsTheyAre) {
     second = Operation(b.Assign(both));
   }
   stays(second, {}, "one assignment waits for the other");
+}
+
+// Ends of updates that others begin with: each waits for the one before it.
+TEST_P(FuseUpdates, UpdatesAfterEachOther) {
+  const Variable a = Made("a"), b = Made("b");
+  const Output x = Input({40, 50});
+  const Operation first(b.Assign(b.value() * 0.5f + x));
+  Operation second;
+  {
+    const ControlDependencies after(g_, {first});
+    second = Operation(a.Assign(a.value() * 0.25f + x));
+  }
+  Output seen;
+  {
+    const ControlDependencies after(g_, {second});
+    seen = b.read_value();
+  }
+  EXPECT_THAT(OpsFor(second, {seen}), Contains(Pair("_FusedUpdate", 2)));
+}
+
+// A read that comes after one of the assignments, and before the other.
+TEST_P(FuseUpdates, ReadsBetweenTwoAssignments) {
+  const Variable m = Made("m"), w = Made("w");
+  const Output x = Input({40, 50}), new_m = m.value() * 0.9f + x * 0.1f;
+  const Operation assign_m(m.Assign(new_m)), assign_w(w.Assign(w.value() - new_m * 0.01f));
+  Output seen;
+  {
+    const ControlDependencies after(g_, {assign_m});
+    seen = w.read_value();
+  }
+  OpsFor(assign_w, {seen});
+  // Of two updates, each of a weight that others have read.
+  const Output a = m.value(), b = w.value(), used = Cumsum(a, 0) + Cumsum(b, 0);
+  const Operation next_a(m.Assign(a * 0.9f + x)), next_b(w.Assign(b * 0.9f - x));
+  Output between;
+  {
+    const ControlDependencies after(g_, {next_b});
+    between = m.read_value();
+  }
+  OpsFor(Group(g_, {next_a, next_b}), {used, between});
+}
+
+// What only seems to be the variable's value.
+TEST_P(FuseUpdates, OtherValuesAreOthers) {
+  const Variable v = Made("v"), other = Made("other", {40, 50}, 0.25);
+  const Output x = Input({40, 50}), read = v.value();
+  // The last value of a loop that the variable's value has entered.
+  const Output last = WhileLoop([&](const Outputs& at) { return at[0] < 3; },
+                                [&](const Outputs& at) {
+                                  return Outputs{at[0] + 1, Cumsum(at[1], 1) * 0.1f};
+                                },
+                                {Const(g_, 0), read})[1];
+  OpsFor(Operation(v.Assign(read + (last - read) * 0.5f)));
+  const Outputs both = IdentityN({v.value(), other.value()});
+  OpsFor(Operation(v.Assign(both[0] * 0.9f + both[1] * 0.1f)));
+  // A part of it, which lies at its beginning.
+  const Output row = Slice(v.read_value(), {0, 0}, {1, 50});
+  const Output sum = x * 0.5f + row;
+  OpsFor(Group(g_, {Operation(v.Assign(sum)), Operation(other.Assign(other.value() + sum * 2.f))}));
 }
 
 TEST_P(FuseUpdates, AVariableWithoutAValueIsNamed) {
