@@ -205,7 +205,7 @@ void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first,
 
 void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int64_t end,
                                           int64_t first, char* acc) const {
-  alignas(64) char values[TileProgram::kCached];
+  alignas(64) char values[TileProgram::kMostCached];
   const Outer outer(dims, dims.size() - 1, 1);
   int64_t position = begin / run, left = run - begin % run;  // the run, and what is left of it
   for (int64_t i = begin; i < end; i += tile) {
@@ -226,7 +226,7 @@ void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int6
 
 void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int64_t end,
                                           int64_t first, char* acc) const {
-  alignas(64) char values[TileProgram::kCached];
+  alignas(64) char values[TileProgram::kMostCached];
   const Outer outer(dims, dims.size() - 2, run);
   const int64_t inner = dims.extents[dims.size() - 2];
   // Whole runs side by side, or some rows of a stretch of one.

@@ -1,5 +1,7 @@
 #include "weir/kernels/tile_program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -26,6 +28,14 @@ namespace weir {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 46;
+
+// Where it is not known how large the cache is, as many as were found to be good for 32 KB.
+size_t CachedBytes(bool streams) {
+  static const int64_t half = sysconf(_SC_LEVEL1_DCACHE_SIZE) / 2;
+  constexpr int64_t kLeast = 12 * 1024, kLeastStreamed = 16 * 1024;
+  return static_cast<size_t>(
+      std::clamp<int64_t>(half, streams ? kLeastStreamed : kLeast, TileProgram::kMostCached));
+}
 
 bool IsFusableType(DataType type) {
   return IsFloating(type) || type == DT_INT32 || type == DT_INT64;
@@ -226,8 +236,8 @@ int64_t TileProgram::TileSize(const TileLayout& layout, bool streams) const {
   size_t buffers = static_cast<size_t>(num_buffers_ + (streams ? 2 * num_results_ : 0));
   buffers +=
       static_cast<size_t>(std::count(layout.spelled_out.begin(), layout.spelled_out.end(), true));
-  const size_t cached = streams ? kStreamedCached : kCached;
-  const int64_t room = static_cast<int64_t>(cached / (std::max<size_t>(buffers, 1) * size_));
+  const int64_t room =
+      static_cast<int64_t>(CachedBytes(streams) / (std::max<size_t>(buffers, 1) * size_));
   return std::clamp<int64_t>(room / 64 * 64, TileRunner::kSmallestTile, kLargestTile);
 }
 

@@ -73,9 +73,9 @@ class TileProgram {
   double cost() const { return cost_; }  // nanoseconds an element
 
   static constexpr int64_t kLargestTile = 1024;
-  // Of all buffers of a tile, where there are few: the rest of the first-level cache is for the
-  // arguments.
-  static constexpr size_t kCached = 12 * 1024, kStreamedCached = 16 * 1024;
+  // Bytes of all buffers of a tile, at most: half of the first-level cache, the rest of which is
+  // for the arguments.
+  static constexpr size_t kMostCached = 24 * 1024;
 
  private:
   friend class TileRunner;
