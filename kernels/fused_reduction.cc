@@ -23,9 +23,9 @@
 //
 //   ... K R   tiles follow one another through memory. What a tile has of a run goes into one
 //             accumulator.
-//   ... R K   a tile is some rows of a stretch of the run, side by side as in memory if the run is
-//             short. They go into as many accumulators as the stretch is long: accumulators are
-//             loaded and stored once for all rows of a tile.
+//   ... R K   tiles are stretches of runs, or several runs that are short, and some rows of these
+//             wait in a buffer. They go into as many accumulators as the stretch is long:
+//             accumulators are loaded and stored once for all of the rows.
 //
 // Threads take ranges of the outermost dimension if it is kept and long enough, and then finish
 // their results themselves. Otherwise the whole is cut into a few pieces, each with accumulators
@@ -42,7 +42,7 @@ constexpr double kMinTask = 20000;  // nanoseconds
 constexpr int64_t kMostShared = 1 << 16, kBlock = 512;
 // With so many ranges of results, any number of threads has enough to do.
 constexpr int64_t kManyRanges = 64;
-// Rows of a tile, and how long they are at most, where rows are kept runs.
+// Rows that wait in a buffer, where rows are kept runs and not short.
 constexpr int64_t kTileRows = 4;
 
 // A reduction's dimensions, alternately kept and reduced, at least one of which is reduced.
@@ -229,20 +229,19 @@ void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int6
   alignas(64) char values[TileProgram::kMostCached];
   const Outer outer(dims, dims.size() - 2, run);
   const int64_t inner = dims.extents[dims.size() - 2];
-  // Whole runs side by side, or some rows of a stretch of one.
-  const bool is_short = run * kTileRows <= tile;
-  const int64_t width = is_short ? run : std::min(run, tile / kTileRows);
-  const int64_t most_rows = tile / width;
+  // Some rows of a stretch of the run; whole runs side by side go through the program together.
+  const int64_t width = std::min(run, tile), together = std::max<int64_t>(1, tile / run);
+  const auto room = static_cast<int64_t>(sizeof values / r.in_size);
+  const int64_t most_rows = std::clamp<int64_t>(room / width, 1, std::max(kTileRows, together));
   for (int64_t unit = begin; unit < end;) {
     const int64_t rows = std::min({most_rows, end - unit, inner - unit % inner});
     char* const to = acc + (outer.AccumulatorOf(unit / inner) - first) * r.acc_size;
     for (int64_t from = 0; from < run; from += width) {
       const int64_t n = std::min(width, run - from);
-      if (is_short) {
-        tiles.Run(unit * run, rows * run, {values});
-      } else {
-        for (int64_t k = 0; k < rows; ++k)
-          tiles.Run((unit + k) * run + from, n, {values + static_cast<size_t>(k * n) * r.in_size});
+      for (int64_t k = 0; k < rows; k += together) {
+        const int64_t count = std::min(together, rows - k) * n;
+        tiles.Run((unit + k) * run + from, count,
+                  {values + static_cast<size_t>(k * n) * r.in_size});
       }
       r.columns(values, rows, n, n, to + from * r.acc_size);
     }
