@@ -1,19 +1,15 @@
 #include <algorithm>
 #include <functional>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
-#include "weir/kernels/fused_elementwise.h"
-#include "weir/session/fusion.h"
+#include "weir/session/descents.h"
+#include "weir/session/elementwise_nodes.h"
 
 // Element-wise neighbours become one node, _FusedElementwise, whose kernel computes them tile by
 // tile (kernels/tile_program.cc): memory is walked once, and a step has fewer nodes. A reduction
@@ -56,8 +52,6 @@ namespace {
 // On small tensors a region saves dispatches only, and two of them do not pay for it.
 constexpr int64_t kLarge = 1024;
 constexpr size_t kFewestOfSmall = 3;
-// Of an AddN that is so many steps less one.
-constexpr size_t kMostTerms = 8;
 // Nodes and regions that LeadsBack looks at before it gives up. What is seen to end at all ends
 // soon, at a variable or in what the step returns.
 constexpr int kMostFollowed = 64;
@@ -68,16 +62,6 @@ constexpr int kNone = -1, kSeveral = -2;
 constexpr float kCheap = 0.41f, kMaskCost = 0.1f;
 // Bytes that stay in a core's cache: to compute them again costs more than to read them.
 constexpr int64_t kCachedBytes = 3 << 19;
-
-// A Cast or Select by a comparison of x and y.
-struct Masked {
-  int comparison;  // the node
-  PlanValue x, y;
-  bool is_cast;
-  // Of a Select: what it takes, and where the comparison is false. None: zero.
-  std::optional<PlanValue> chosen = {}, other = {};
-  Few spared = {};  // nodes whose values are not taken: zeros, as tensors
-};
 
 // Element-wise nodes, and what goes into them.
 struct Part {
@@ -97,34 +81,9 @@ struct Region : Part {
   int end = 0;         // what follows on that, among all ends; the first is empty
 };
 
-// Which positions of nodes one may come down to from where, though every edge leads up: by way of a
-// region or a loop, which is entered at one node and left from another that stood before it.
-class Descents {
+class ElementwiseFusion : public ElementwiseNodes {
  public:
-  void Add(int low, int high) {
-    auto it = ends_.upper_bound(low);
-    if (it != ends_.begin() && std::prev(it)->second >= low) --it;
-    while (it != ends_.end() && it->first <= high) {
-      low = std::min(low, it->first);
-      high = std::max(high, it->second);
-      it = ends_.erase(it);
-    }
-    ends_.emplace(low, high);
-  }
-  // The lowest position that may come after this one.
-  int LowestAfter(int position) const {
-    const auto it = ends_.upper_bound(position);
-    if (it == ends_.begin() || std::prev(it)->second < position) return position;
-    return std::prev(it)->first;
-  }
-
- private:
-  std::map<int, int> ends_;  // disjoint: the last position by the first
-};
-
-class ElementwiseFusion : public Fusion {
- public:
-  using Fusion::Fusion;
+  using ElementwiseNodes::ElementwiseNodes;
 
   void Run() {
     FindUsers();
@@ -134,7 +93,7 @@ class ElementwiseFusion : public Fusion {
     for (int id = static_cast<int>(plan_.nodes.size()) - 1; id >= 0; --id) {
       if (IsReduction(id)) {
         if (!JoinEnd(id, RegionOfUsers(id))) BeginWithReduction(id);
-      } else if (compared_.contains(id)) {
+      } else if (IsCompared(id)) {
         PlaceComparison(id);
       } else if (IsElementwise(id)) {
         const int region = RegionOfUsers(id);
@@ -153,123 +112,9 @@ class ElementwiseFusion : public Fusion {
   }
 
  private:
-  // BiasAdd adds a vector to the last dimension, as AddV2 does, and AddN adds term by term.
-  static absl::string_view StepOf(const PlanNode& n) {
-    const std::string& op = n.node->op_name();
-    const bool is_sum =
-        (op == "BiasAdd" && n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC") ||
-        op == "AddN";
-    return is_sum ? absl::string_view("AddV2") : absl::string_view(op);
-  }
-
-  const Masked* MaskedOf(int id) const {
-    const auto it = masked_.find(id);
-    return it == masked_.end() ? nullptr : &it->second;
-  }
-  size_t StepsOf(int id) const {
-    if (const Masked* const m = MaskedOf(id)) return m->chosen && m->other ? 4 : 2;
-    return std::max<size_t>(plan_.nodes[id].inputs.size(), 2) - 1;
-  }
-  // What the node takes in a region.
-  absl::InlinedVector<PlanValue, 3> InputsOf(int id) const {
-    const Masked* const m = MaskedOf(id);
-    if (m == nullptr) return plan_.nodes[id].inputs;
-    absl::InlinedVector<PlanValue, 3> inputs = {m->x, m->y};
-    if (m->chosen) inputs.push_back(*m->chosen);
-    if (m->other) inputs.push_back(*m->other);
-    return inputs;
-  }
   size_t NumMasked(const Part& part) const {
     return static_cast<size_t>(
         absl::c_count_if(part.nodes, [this](int id) { return MaskedOf(id) != nullptr; }));
-  }
-
-  std::optional<FusableOp> FusableOpOf(const PlanNode& n) const {
-    const absl::string_view op = StepOf(n);
-    const DataType type = n.node->output_type(0);
-    const size_t arguments = n.Is("AddN") ? 2 : n.inputs.size();
-    const auto [it, is_new] = fusable_ops_.try_emplace({op.data(), arguments, type});
-    if (is_new) it->second = FindFusableOp(op, arguments, type);
-    return it->second;
-  }
-
-  bool IsReduction(int id) const {
-    const PlanNode& n = plan_.nodes[id];
-    if (n.inputs.size() != 2 || !IsFusable(n) || n.node->num_outputs() != 1 ||
-        !n.controls.empty()) {
-      return false;
-    }
-    const PlanValue& x = n.inputs[0];
-    const Tensor* const axes = ConstantOf(n.inputs[1]);
-    return axes != nullptr && !plan_.nodes[n.inputs[1].node].may_be_dead && x.output == 0 &&
-           ShapeOf(x).IsFullyDefined() && plan_.nodes[x.node].type(0) == n.node->output_type(0) &&
-           IsFusableReduction(n.node->op_name(), n.node->output_type(0), ShapeOf(x), *axes);
-  }
-
-  bool IsElementwise(int id) {
-    const PlanNode& n = plan_.nodes[id];
-    if (!IsFusable(n) || n.node->num_outputs() != 1 || !n.controls.empty()) return false;
-    const DataType type = n.node->output_type(0);
-    const Shape& shape = n.shapes[0];
-    if (!shape.IsFullyDefined() || shape.num_elements() == 0) return false;
-    if (n.Is("Cast", "Select", "SelectV2")) return IsMasked(id);
-    for (const PlanValue& v : n.inputs) {
-      if (plan_.nodes[v.node].type(v.output) != type || !ShapeOf(v).IsFullyDefined()) return false;
-    }
-    // They refuse other shapes than AddV2 does.
-    if (n.node->op_name() == "BiasAdd" &&
-        (shape.rank() < 2 || ShapeOf(n.inputs[1]) != Shape({shape.dim(-1)}))) {
-      return false;
-    }
-    if (n.node->op_name() == "AddN" &&
-        (n.inputs.size() < 2 || n.inputs.size() > kMostTerms ||
-         absl::c_any_of(n.inputs, [&](const PlanValue& v) { return ShapeOf(v) != shape; }))) {
-      return false;
-    }
-    const std::optional<FusableOp> op = FusableOpOf(n);
-    if (!op || n.inputs.size() == 1) return op.has_value();
-    const absl::StatusOr<Shape> both = BroadcastShapes(ShapeOf(n.inputs[0]), ShapeOf(n.inputs[1]));
-    return both.ok() && *both == shape &&
-           (op->broadcasts || ShapeOf(n.inputs[0]) == ShapeOf(n.inputs[1]));
-  }
-
-  // Whether the node is a Cast or Select by a comparison, which masked_ has then.
-  bool IsMasked(int id) {
-    const PlanNode& n = plan_.nodes[id];
-    const DataType type = n.node->output_type(0);
-    const PlanNode& comparison = plan_.nodes[n.inputs[0].node];
-    if (!CanDisappear(comparison, n) || comparison.inputs.size() != 2 ||
-        comparison.type(0) != DT_BOOL || comparison.node->input_type(0) != type ||
-        !FindFusableOp(MaskStepOf(comparison), 2, type)) {
-      return false;
-    }
-    Masked m = {.comparison = n.inputs[0].node,
-                .x = comparison.inputs[0],
-                .y = comparison.inputs[1],
-                .is_cast = n.Is("Cast")};
-    if (!m.is_cast) {
-      const auto take = [&](const PlanValue& v, std::optional<PlanValue>* to) {
-        IsZero(v) ? m.spared.push_back(v.node) : static_cast<void>(*to = v);
-      };
-      take(n.inputs[1], &m.chosen);
-      take(n.inputs[2], &m.other);
-      if (!m.chosen && !m.other) return false;
-    }
-    const Shape& shape = n.shapes[0];
-    // A Select that does not broadcast takes a vector of conditions to be one of rows.
-    if (!n.Is("SelectV2") && comparison.shapes[0] != shape) return false;
-    masked_.insert_or_assign(id, m);
-    if (BroadcastOf(InputsOf(id)) == shape &&
-        plan_.nodes[m.comparison].shapes[0].IsFullyDefined()) {
-      compared_.insert(m.comparison);
-      return true;
-    }
-    masked_.erase(id);
-    return false;
-  }
-
-  static std::string MaskStepOf(const PlanNode& comparison) {
-    return absl::StrCat("_Mask", comparison.node->op_name());
   }
 
   // Its users compute it. What goes into it may join their region, if that is one.
@@ -290,7 +135,7 @@ class ElementwiseFusion : public Fusion {
       const auto it = several_.find(user);
       if (it != several_.end()) behind = std::max(behind, it->second.cost_ns);
     }
-    const bool is_plain = MaskedOf(id) == nullptr && !compared_.contains(id);
+    const bool is_plain = MaskedOf(id) == nullptr && !IsCompared(id);
     return behind + (is_plain ? FusableOpOf(plan_.nodes[id])->cost : kMaskCost);
   }
 
@@ -381,7 +226,7 @@ class ElementwiseFusion : public Fusion {
     const PlanNode &n = plan_.nodes[id], &result = plan_.nodes[region.result];
     return n.shapes[0] == region.shape && n.runs_with(result) &&
            n.node->output_type(0) == result.node->output_type(0) &&
-           region.steps + StepsOf(id) <= kMostFusedOps;
+           region.steps + NumSteps(id) <= kMostFusedOps;
   }
 
   bool HasRoom(int id, const Region& region) const {
@@ -480,20 +325,9 @@ class ElementwiseFusion : public Fusion {
     return false;
   }
 
-  // Whether the node's result is one of its inputs, repeated along dimensions of one element.
   bool Repeats(int id, const Region& region) const {
-    const PlanNode& n = plan_.nodes[id];
-    if (!n.Is("Tile", "BroadcastTo", "Fill") || !CanDisappear(n, plan_.nodes[region.result]))
-      return false;
-    // A constant runs in a branch that is not taken.
-    if (n.may_be_dead && !plan_.nodes[RepeatedBy(n).node].may_be_dead) return false;
-    const Shape& from = ShapeOf(RepeatedBy(n));
-    if (n.shapes[0] != region.shape || !from.IsFullyDefined() || from.num_elements() == 0)
-      return false;
-    const absl::StatusOr<Shape> both = BroadcastShapes(from, region.shape);
-    return both.ok() && *both == region.shape;
+    return ElementwiseNodes::Repeats(id, region.shape, plan_.nodes[region.result]);
   }
-  static PlanValue RepeatedBy(const PlanNode& n) { return n.inputs[n.Is("Fill") ? 1 : 0]; }
 
   // The arguments of a region whose input it can take instead: what is left tells how often the
   // input is repeated.
@@ -514,15 +348,6 @@ class ElementwiseFusion : public Fusion {
         v = RepeatedBy(plan_.nodes[v.node]);
     }
     return BroadcastOf(arguments);
-  }
-
-  Shape BroadcastOf(absl::Span<const PlanValue> values) const {
-    Shape all;
-    for (const PlanValue& v : values) {
-      absl::StatusOr<Shape> both = BroadcastShapes(all, ShapeOf(v));
-      all = both.ok() ? *std::move(both) : Shape::UnknownRank();
-    }
-    return all;
   }
 
   bool BroadcastsEverywhere(int value, const Region& region) const {
@@ -582,7 +407,7 @@ class ElementwiseFusion : public Fusion {
       }
     }
     part->nodes.push_back(id);
-    part->steps += StepsOf(id);
+    part->steps += NumSteps(id);
   }
 
   // What a node has of a part, in its attributes.
@@ -614,7 +439,7 @@ class ElementwiseFusion : public Fusion {
         const char* const param = FusableOpOf(n)->param;
         const float p = param == nullptr ? 0 : n.node->attr_or<float>(param, 0);
         int64_t first = s.IndexOf(n.inputs[0]);
-        for (size_t step = 1; step <= StepsOf(*id); ++step)
+        for (size_t step = 1; step <= NumSteps(*id); ++step)
           first = s.Add(StepOf(n), first, n.inputs.size() > 1 ? s.IndexOf(n.inputs[step]) : -1, p);
       }
       s.values.back() = {*id, 0};
@@ -752,9 +577,6 @@ class ElementwiseFusion : public Fusion {
     }
   }
 
-  // By the op's name, which lies in its OpSpec or is a literal, so that it need not be looked at.
-  using OpKey = std::tuple<const char*, size_t, DataType>;
-  mutable absl::flat_hash_map<OpKey, std::optional<FusableOp>> fusable_ops_;
   std::vector<Region> regions_;
   std::vector<Part> ends_{1};
   std::vector<int> region_of_;  // by node; or kNone, kSeveral
@@ -764,8 +586,6 @@ class ElementwiseFusion : public Fusion {
     float cost_ns;
   };
   absl::flat_hash_map<int, Several> several_;  // by node, if that is in several regions
-  absl::flat_hash_map<int, Masked> masked_;    // by node: those that IsMasked has found
-  absl::flat_hash_set<int> compared_;          // the comparisons of these
   std::vector<Few> successors_;                // by node: who takes a value of it or waits for it
   std::vector<Descents> descents_;  // by loop + 1: among the nodes that are directly in it
   std::vector<double> ready_;       // by node, as FindReady says; empty if nobody has asked
