@@ -459,6 +459,24 @@ TEST_F(FuseElementwise, BranchesAndLoopsKeepTheirNodes) {
   EXPECT_EQ(OpsFor({r[1]})["_FusedElementwise"], 5);
 }
 
+// A number that is repeated where a branch is taken, and a constant of the branch.
+TEST_F(FuseElementwise, FillsOfBranchesDieWithThem) {
+  const Output x = Input({40, 60}), p = Placeholder(g_, DT_BOOL, {});
+  Tensor table(DT_FLOAT, Shape({40, 60}));
+  for (int64_t i = 0; i < 2400; ++i) table.data<float>()[i] = 0.01f * static_cast<float>(i);
+  const auto taken = [&] {
+    const Output half = Fill(ShapeTensor(Identity(x)), Const(g_, 0.5f));
+    return Outputs{Square(half * Const(g_, table))};
+  };
+  const auto other = [&] { return Outputs{-Sigmoid(x * x)}; };
+  const Output y = Cond(p, taken, other)[0];
+  for (const bool value : {true, false}) {
+    feeds_.emplace_back(p, Tensor::Scalar(value));
+    OpsFor({y});
+    feeds_.pop_back();
+  }
+}
+
 // ---- reductions
 
 TEST_F(FuseElementwise, AReductionEndsTheNode) {
