@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-#include "weir/core/dtype.h"
 #include "weir/kernels/strided_copy.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -20,9 +18,14 @@ namespace weir {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class D, class V, class T>
-HWY_INLINE void FillWith(D d, V v, T* to, int64_t n) {
+template <class T>
+HWY_INLINE void FillElement(const void* value, void* out, int64_t n) {
+  const hn::ScalableTag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  T element;
+  std::memcpy(&element, value, sizeof element);
+  const auto v = hn::Set(d, element);
+  T* const to = static_cast<T*>(out);
   int64_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
     for (int64_t k = 0; k < 4; ++k) hn::StoreU(v, d, to + i + k * lanes);
@@ -33,14 +36,6 @@ HWY_INLINE void FillWith(D d, V v, T* to, int64_t n) {
   HWY_ALIGN T rest[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(v, d, rest);
   std::memcpy(to, rest, static_cast<size_t>(n) * sizeof(T));
-}
-
-template <class T>
-HWY_INLINE void FillElement(const void* value, void* to, int64_t n) {
-  const hn::ScalableTag<T> d;
-  T element;
-  std::memcpy(&element, value, sizeof element);
-  FillWith(d, hn::Set(d, element), static_cast<T*>(to), n);
 }
 
 void Fill(void* to, const void* value, size_t size, int64_t n) {

@@ -97,12 +97,14 @@ struct FusedUpdate {
       shapes.push_back(variables[i].value().shape());
     }
     for (int k = num_variables; k < c.num_inputs(); ++k) shapes.push_back(c.input(k).shape());
-    std::shared_ptr<const TileLayout> layout = planned;
-    if (layout == nullptr || layout->arguments != shapes) layout = program->Plan(shapes);
-    if (layout == nullptr)
-      return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");
-    for (int i = 0; i < num_variables; ++i)
-      WEIR_RETURN_IF_ERROR(CheckAssignable(variables[i], layout->result));
+    std::shared_ptr<const TileLayout> made;
+    WEIR_ASSIGN_OR_RETURN(const TileLayout* const layout,
+                          program->LayoutFor(shapes, planned.get(), &made));
+    for (int i = 0; i < num_variables; ++i) {
+      const bool is_ref = c.node().input_type(i) != DT_RESOURCE;
+      WEIR_RETURN_IF_ERROR(
+          CheckAssignable(variables[i], layout->result, is_ref, /*validate_shape=*/true));
+    }
     const void* arguments[kMostFusedArguments];
     char* results[kMostFusedResults];
     std::vector<Tensor> values(reads.size());  // new ones
@@ -141,14 +143,6 @@ struct FusedUpdate {
       if (arg.raw() == value.raw() && arg.shape() == value.shape() && c.is_last_use(k)) return true;
     }
     return false;
-  }
-
-  // As Assign and AssignVariableOp with validate_shape.
-  static absl::Status CheckAssignable(const VariableState& v, const Shape& shape) {
-    const Shape& now = v.initialized() ? v.value().shape() : v.shape();
-    if (now.IsCompatibleWith(shape)) return absl::OkStatus();
-    return InvalidArgument("Trying to assign to variable with tensor with wrong shape. Expected ",
-                           now.ToString(), " got ", shape.ToString(), " (variable ", v.name(), ")");
   }
 };
 

@@ -239,8 +239,8 @@ void FusedReduction::Call::AccumulateRows(TileRunner& tiles, int64_t begin, int6
     for (int64_t from = 0; from < run; from += width) {
       const int64_t n = std::min(width, run - from);
       for (int64_t k = 0; k < rows; k += together) {
-        const int64_t count = std::min(together, rows - k) * n;
-        tiles.Run((unit + k) * run + from, count,
+        const int64_t elements = std::min(together, rows - k) * n;
+        tiles.Run((unit + k) * run + from, elements,
                   {values + static_cast<size_t>(k * n) * r.in_size});
       }
       r.columns(values, rows, n, n, to + from * r.acc_size);

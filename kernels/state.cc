@@ -115,31 +115,11 @@ struct AssignConfig {
   bool validate_shape;
 };
 
-// A resource variable takes what fits its declared shape. A reference takes what has the shape of
-// its value, or any shape without validate_shape.
-absl::Status CheckAssignable(const AssignConfig& config, const VariableState& v,
-                             const Shape& shape) {
-  if (!config.is_ref) {
-    const bool same_as_now =
-        !config.validate_shape || !v.initialized() || v.value().shape() == shape;
-    if (v.shape().IsCompatibleWith(shape) && same_as_now) return absl::OkStatus();
-    const Shape& expected = v.shape().IsCompatibleWith(shape) ? v.value().shape() : v.shape();
-    return InvalidArgument("Trying to assign to variable with tensor with wrong shape. Expected ",
-                           expected.ToString(), " got ", shape.ToString(), " (variable ", v.name(),
-                           ")");
-  }
-  if (!config.validate_shape) return absl::OkStatus();
-  const Shape& now = v.initialized() ? v.value().shape() : v.shape();
-  if (now.IsCompatibleWith(shape)) return absl::OkStatus();
-  return InvalidArgument(
-      "Assign requires shapes of both tensors to match. lhs shape= ", now.ToString(),
-      " rhs shape= ", shape.ToString(), " (variable ", v.name(), ")");
-}
-
 absl::Status Assign(KernelContext& c, const AssignConfig& config) {
   WEIR_ASSIGN_OR_RETURN(const LockedVariables locked, LockedVariables::Lock(c, 1, config.dtype));
   const Tensor& value = c.input(1);
-  WEIR_RETURN_IF_ERROR(CheckAssignable(config, locked[0], value.shape()));
+  WEIR_RETURN_IF_ERROR(
+      CheckAssignable(locked[0], value.shape(), config.is_ref, config.validate_shape));
   WEIR_RETURN_IF_ERROR(Store(c, locked[0], value));
   if (config.is_ref) c.SetOutput(0, c.input(0));
   return absl::OkStatus();

@@ -226,6 +226,13 @@ absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
   if (as_planned) return planned;
   std::vector<Shape> shapes;
   for (int k = 0; k < c.num_inputs(); ++k) shapes.push_back(c.input(k).shape());
+  return LayoutFor(shapes, nullptr, made);
+}
+
+absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
+    absl::Span<const Shape> shapes, const TileLayout* planned,
+    std::shared_ptr<const TileLayout>* made) const {
+  if (planned != nullptr && shapes == planned->arguments) return planned;
   *made = Plan(shapes);
   if (*made == nullptr)
     return InvalidArgument("Incompatible or too large shapes of the fused ops' arguments");

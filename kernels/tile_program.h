@@ -56,8 +56,11 @@ class TileProgram {
 
   // Null where a shape is not known, or they do not fit, or the result would be too large.
   std::shared_ptr<const TileLayout> Plan(absl::Span<const Shape> shapes) const;
-  // `planned` if that is for the shapes of the context's inputs, else a new one, which `*made`
-  // owns. INVALID_ARGUMENT if they do not fit.
+  // `planned` if that is for these shapes, or those of the context's inputs, else a new one, which
+  // `*made` owns. INVALID_ARGUMENT if they do not fit.
+  absl::StatusOr<const TileLayout*> LayoutFor(absl::Span<const Shape> shapes,
+                                              const TileLayout* planned,
+                                              std::shared_ptr<const TileLayout>* made) const;
   absl::StatusOr<const TileLayout*> LayoutFor(const KernelContext& c, const TileLayout* planned,
                                               std::shared_ptr<const TileLayout>* made) const;
 

@@ -36,6 +36,24 @@ absl::StatusOr<Tensor*> LockedVariables::Writable(const KernelContext& c, int i)
   return (*this)[i].Writable(c.device());
 }
 
+absl::Status CheckAssignable(const VariableState& v, const Shape& shape, bool is_ref,
+                             bool validate_shape) {
+  if (!is_ref) {
+    const bool same_as_now = !validate_shape || !v.initialized() || v.value().shape() == shape;
+    if (v.shape().IsCompatibleWith(shape) && same_as_now) return absl::OkStatus();
+    const Shape& expected = v.shape().IsCompatibleWith(shape) ? v.value().shape() : v.shape();
+    return InvalidArgument("Trying to assign to variable with tensor with wrong shape. Expected ",
+                           expected.ToString(), " got ", shape.ToString(), " (variable ", v.name(),
+                           ")");
+  }
+  if (!validate_shape) return absl::OkStatus();
+  const Shape& now = v.initialized() ? v.value().shape() : v.shape();
+  if (now.IsCompatibleWith(shape)) return absl::OkStatus();
+  return InvalidArgument(
+      "Assign requires shapes of both tensors to match. lhs shape= ", now.ToString(),
+      " rhs shape= ", shape.ToString(), " (variable ", v.name(), ")");
+}
+
 absl::Status CheckReachable(const KernelContext& c, int i, const VariableState& variable) {
   const Tensor& value = variable.value();
   if (!IsPlain(value.dtype()) || !value.buffer()) return absl::OkStatus();

@@ -30,6 +30,13 @@ class LockedVariables {
   absl::InlinedVector<std::unique_lock<std::mutex>, 4> locks_;
 };
 
+// INVALID_ARGUMENT, in TensorFlow's words, if a value of this shape cannot be assigned: a resource
+// variable takes what fits its declared shape (and with validate_shape what has the shape of its
+// value), a reference what has the shape of its value, or any shape without validate_shape. Needs
+// the lock.
+absl::Status CheckAssignable(const VariableState& v, const Shape& shape, bool is_ref,
+                             bool validate_shape);
+
 // INVALID_ARGUMENT, naming both devices, if the value of variable i of a kernel lies in memory that
 // the kernel's device cannot use: a handle was fed that came from elsewhere. Needs the lock.
 absl::Status CheckReachable(const KernelContext& c, int i, const VariableState& variable);

@@ -9,6 +9,7 @@
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/session/effects.h"
 #include "weir/session/plan.h"
+#include "weir/session/variable_use.h"
 
 // Waiting that orders nothing. In graphs with Python's gradients, no gradient of an op is handed on
 // before all of that op's gradients are there: an Identity for each waits for a group of all. Every
@@ -234,7 +235,7 @@ class Waits {
       const PlanNode& n = plan_.nodes[i];
       has_stack_[i] = MakesStack(n) || absl::c_any_of(n.inputs, [&](const PlanValue& v) {
                         const DataType type = plan_.nodes[v.node].type(v.output);
-                        return has_stack_[v.node] && (type == DT_RESOURCE || IsRef(type));
+                        return has_stack_[v.node] && IsHandle(type);
                       });
     }
     leads_to_stack_.assign(count_, false);

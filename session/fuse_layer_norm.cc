@@ -207,10 +207,7 @@ class LayerNormFusion : public Fusion {
 
   bool CanGiveStatistics(const Statistics& s, int result,
                          const std::vector<PlanValue>& inputs) const {
-    const auto is_row_value = [&](int id) {
-      return IsOfRows({id, 0}, s) && !uses_others_[id] &&
-             absl::c_all_of(users_[id], [](int user) { return user >= 0; });
-    };
+    const auto is_row_value = [&](int id) { return IsOfRows({id, 0}, s) && MayMove(id); };
     return is_row_value(s.mean) && is_row_value(s.factor) && !plan_.nodes[result].may_be_dead &&
            AreMadeWithout(s.mean, absl::MakeSpan(inputs).subspan(1));
   }
@@ -251,16 +248,8 @@ class LayerNormFusion : public Fusion {
 
   // Who took the mean or the factor takes a result.
   void GiveStatistics(const Statistics& s, int result) {
-    int output = 0;
-    for (const int id : {s.mean, s.factor}) {
-      ++output;
-      plan_.nodes[result].shapes.push_back(plan_.nodes[id].shapes[0]);
-      for (const int user : users_[id]) {
-        for (PlanValue& v : plan_.nodes[user].inputs) {
-          if (v == PlanValue{id, 0}) v = {result, output};
-        }
-      }
-    }
+    Give({s.mean, 0}, {result, 1});
+    Give({s.factor, 0}, {result, 2});
     out_of_order_ = true;
   }
 

@@ -53,6 +53,18 @@ class SoftmaxFusion : public Fusion {
     return v.output == 0 && IsFusable(n) && n.node->op_name() == op;
   }
 
+  bool ReducesRows(int id, absl::string_view op, const PlanValue& x) const {
+    if (!Is({id, 0}, op)) return false;
+    const std::optional<int> axis = FirstReducedAxis(plan_.nodes[id], x);
+    return axis && *axis == ShapeOf(x).rank() - 1;
+  }
+
+  // It has a value for each of x's rows, whose axis is kept.
+  bool IsOfRows(const PlanValue& v, const PlanValue& x) const {
+    const int rank = ShapeOf(x).rank();
+    return ShapeOf(v).rank() == rank && HasOnlyDims(ShapeOf(v), ShapeOf(x), 0, rank - 1);
+  }
+
   // `v` is the reduction `op` of x over its last axis, for each row, or what `then` makes of that.
   bool IsReduced(const PlanValue& v, absl::string_view op, const PlanValue& x, std::set<int>* nodes,
                  absl::string_view then = "") const {
@@ -63,10 +75,7 @@ class SoftmaxFusion : public Fusion {
       id = BeforeReshapes(plan_.nodes[id].inputs[0], nodes);
       nodes->insert(id);
     }
-    if (!Is({id, 0}, op)) return false;
-    const std::optional<int> axis = FirstReducedAxis(plan_.nodes[id], x);
-    return axis && *axis == ShapeOf(x).rank() - 1 && ShapeOf(v).rank() == ShapeOf(x).rank() &&
-           HasOnlyDims(ShapeOf(v), ShapeOf(x), 0, *axis);
+    return ReducesRows(id, op, x) && IsOfRows(v, x);
   }
 
   void TakeSoftmax(int result) {
@@ -111,12 +120,6 @@ class SoftmaxFusion : public Fusion {
 
   // ---- the parts, for others
 
-  bool ReducesRows(int id, absl::string_view op, const PlanValue& x) const {
-    if (!Is({id, 0}, op)) return false;
-    const std::optional<int> axis = FirstReducedAxis(plan_.nodes[id], x);
-    return axis && *axis == ShapeOf(x).rank() - 1;
-  }
-
   struct Maximum {
     int node = -1;         // whose value is taken
     int max = -1;          // the Max: the same one, unless the value is made finite
@@ -126,9 +129,7 @@ class SoftmaxFusion : public Fusion {
 
   // Of x's rows, by which they are shifted.
   std::optional<Maximum> MaximumOf(const PlanValue& x, const PlanValue& shift) const {
-    const int rank = ShapeOf(x).rank();
-    if (ShapeOf(shift).rank() != rank || !HasOnlyDims(ShapeOf(shift), ShapeOf(x), 0, rank - 1))
-      return std::nullopt;
+    if (!IsOfRows(shift, x)) return std::nullopt;
     Maximum m;
     m.node = m.max = BeforeReshapes(shift, &m.passed);
     m.nodes = {m.node};
@@ -145,11 +146,6 @@ class SoftmaxFusion : public Fusion {
     }
     if (!ReducesRows(m.max, "Max", x) || !AreNeededOnlyFor(m.nodes, m.node)) return std::nullopt;
     return m;
-  }
-
-  // Everybody takes the value, and nobody returns it.
-  bool MayMove(int id) const {
-    return !uses_others_[id] && absl::c_all_of(users_[id], [](int user) { return user >= 0; });
   }
 
   void TakeParts(int sum) {
@@ -189,13 +185,6 @@ class SoftmaxFusion : public Fusion {
     users_[x.node].push_back(sum);
     Give({m->node, 0}, {sum, 1});
     if (others_take_e) Give(e, {sum, 2});
-  }
-
-  // Who takes the value takes a result instead.
-  void Give(const PlanValue& value, const PlanValue& result) {
-    plan_.nodes[result.node].shapes.push_back(ShapeOf(value));
-    for (const int user : users_[value.node])
-      absl::c_replace(plan_.nodes[user].inputs, value, result);
     out_of_order_ = true;
   }
 

@@ -82,10 +82,9 @@ class UpdateFusion : public Fusion {
   // Of several handles that it takes, the node gives one on: FindVariables knows the first.
   bool ChoosesHandle(const PlanNode& n) const {
     if (n.removed || n.kind != PlanNode::Kind::kOp || n.node->num_outputs() == 0) return false;
-    const auto is_handle = [](DataType type) { return type == DT_RESOURCE || IsRef(type); };
-    return is_handle(n.node->output_type(0)) &&
+    return IsHandle(n.node->output_type(0)) &&
            absl::c_count_if(n.inputs, [&](const PlanValue& v) {
-             return is_handle(plan_.nodes[v.node].type(v.output));
+             return IsHandle(plan_.nodes[v.node].type(v.output));
            }) > 1;
   }
 

@@ -103,6 +103,16 @@ bool Fusion::AreNeededOnlyFor(const std::set<int>& nodes, int result) const {
   });
 }
 
+bool Fusion::MayMove(int id) const {
+  return !uses_others_[id] && absl::c_all_of(users_[id], [](int user) { return user >= 0; });
+}
+
+void Fusion::Give(const PlanValue& value, const PlanValue& result) {
+  plan_.nodes[result.node].shapes.push_back(ShapeOf(value));
+  for (const int user : users_[value.node])
+    absl::c_replace(plan_.nodes[user].inputs, value, result);
+}
+
 Graph& Fusion::made() {
   if (plan_.made == nullptr) plan_.made = std::make_shared<Graph>(env_.graph.ops());
   return *plan_.made;

@@ -41,6 +41,11 @@ class Fusion {
   int BeforeReshapes(const PlanValue& v, std::set<int>* passed) const;
   // The values of `nodes` are needed nowhere but in them, except that of `result`.
   bool AreNeededOnlyFor(const std::set<int>& nodes, int result) const;
+  // Everybody takes output 0, as an input: nobody returns the value, or waits for the node.
+  bool MayMove(int id) const;
+  // Whoever takes the value takes `result` instead, which is the last result of its node so far.
+  // They may stand before it.
+  void Give(const PlanValue& value, const PlanValue& result);
   // The graph of made nodes.
   Graph& made();
   // What stands for an argument there, for kernels that look at nothing of it but the type.

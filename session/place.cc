@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/session/plan.h"
+#include "weir/session/variable_use.h"
 
 // Placement. Nodes that must share a device form groups: those with a common "loc:@name" mark,
 // those joined by a reference or a resource handle (an update works on the variable's own memory),
@@ -24,8 +25,6 @@
 namespace weir {
 
 namespace {
-
-bool IsHandle(DataType type) { return IsRef(type) || type == DT_RESOURCE; }
 
 // What the resource is known by that this node makes a handle to; "" if it makes none.
 std::string ResourceKey(const Node& node) {

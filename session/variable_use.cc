@@ -21,12 +21,6 @@ std::pair<std::string, std::string> VariableKey(const Node& variable) {
   return {variable.attr_or<std::string>("container", ""), std::move(name)};
 }
 
-namespace {
-
-bool IsHandle(DataType type) { return type == DT_RESOURCE || IsRef(type); }
-
-}  // namespace
-
 VariableValues FindVariables(const PlanGraph& plan) {
   const int count = static_cast<int>(plan.nodes.size());
   VariableValues out{std::vector<int>(count, -1), std::vector<int>(count, -1)};

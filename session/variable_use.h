@@ -11,6 +11,8 @@
 // or reference; of several that name the same state, by the first.
 namespace weir {
 
+// Of a handle to a resource, or of a reference.
+constexpr bool IsHandle(DataType type) { return type == DT_RESOURCE || IsRef(type); }
 // VarHandleOp and its like.
 bool IsVariable(const Node& node);
 bool IsVariable(const PlanNode& node);

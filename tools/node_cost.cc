@@ -377,8 +377,8 @@ double Flops(const NodeTrace& run, const Node* node) {
   if (op == "Einsum") return EinsumFlops(run, node);
   if (op == "MaxPool" || op == "AvgPool") return PoolFlops(run, node);
   if (op == "AddN") return std::max<double>(0, run.inputs.size() - 1.0) * out;
-  if (op == "Softmax" || op == "LogSoftmax") return 4 * in;  // maximum, exp, sum, quotient
-  if (op == "_SoftmaxParts") return 4 * in;                  // maximum, difference, exp, sum
+  if (op == "Softmax" || op == "LogSoftmax" || op == "_SoftmaxParts")
+    return 4 * in;                             // maximum, exp, sum, quotient or difference
   if (op == "_FusedLayerNorm") return 8 * in;  // two sums and squares, then scale and offset
   if (UpdatesVariables(op)) return 2 * NumHandles(run) * Elements(LargestInput(run));
   if (OnlyMoves(op) || IsOneOf(ReadShapes(), op)) return 0;
