@@ -79,9 +79,13 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
 
 namespace {
 
+// What is known already waits for nothing: the shape of a result of a region may go into it.
+bool Waits(const PlanNode& n) { return !n.removed && !n.is_constant(0); }
+
 bool IsInOrder(const PlanGraph& plan) {
   for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {
     const PlanNode& n = plan.nodes[i];
+    if (!Waits(n)) continue;
     if (absl::c_any_of(n.inputs, [i](const PlanValue& v) { return v.node >= i; })) return false;
     if (absl::c_any_of(n.controls, [i](int control) { return control >= i; })) return false;
   }
@@ -138,6 +142,28 @@ void PutInOrder(PlanGraph& plan, absl::Span<const int> order) {
   Renumber(plan, renumbered);
 }
 
+namespace {
+
+// "a (Add) <- b (Mul) <- a (Add)": the nodes of a cycle that `node` is on, or comes after.
+// `pending`: by node, for how many others that have not come it waits.
+std::string CycleBefore(const PlanGraph& plan, const std::vector<int>& pending, int node) {
+  std::vector<int> path;
+  const auto waits = [&](int before) { return pending[before] > 0; };
+  while (!absl::c_linear_search(path, node)) {
+    path.push_back(node);
+    const PlanNode& n = plan.nodes[node];
+    const auto input = absl::c_find_if(n.inputs, [&](const PlanValue& v) { return waits(v.node); });
+    node = input != n.inputs.end() ? input->node : *absl::c_find_if(n.controls, waits);
+  }
+  path.erase(path.begin(), absl::c_find(path, node));
+  path.push_back(node);
+  return absl::StrJoin(path, " <- ", [&](std::string* out, int i) {
+    absl::StrAppend(out, plan.nodes[i].node->Label());
+  });
+}
+
+}  // namespace
+
 // Kahn's algorithm, lowest number first.
 absl::Status SortTopologically(PlanGraph& plan) {
   if (IsInOrder(plan)) return absl::OkStatus();
@@ -145,6 +171,7 @@ absl::Status SortTopologically(PlanGraph& plan) {
   std::vector<int> pending(count, 0);
   std::vector<Few> successors(count);
   for (int i = 0; i < count; ++i) {
+    if (!Waits(plan.nodes[i])) continue;
     const auto depend = [&](int on) {
       ++pending[i];
       successors[on].push_back(i);
@@ -168,7 +195,7 @@ absl::Status SortTopologically(PlanGraph& plan) {
   }
   for (int i = 0; i < count; ++i) {
     if (pending[i] > 0)
-      return InvalidArgument("Node ", plan.nodes[i].node->Label(), " is on a cycle");
+      return InvalidArgument("Nodes wait for each other: ", CycleBefore(plan, pending, i));
   }
   PutInOrder(plan, sorted);
   return absl::OkStatus();

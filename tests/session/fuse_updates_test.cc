@@ -7,6 +7,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
+#include "weir/ops/gradients.h"
 #include "weir/ops/initializers.h"
 #include "weir/ops/math.h"
 #include "weir/ops/variables.h"
@@ -94,6 +95,19 @@ TEST_P(FuseUpdates, AdamIsOneNode) {
   const Operation train = Group(g_, {Operation(w.Assign(w.value() - update * 0.001f)),
                                      Operation(m.Assign(new_m)), Operation(v.Assign(new_v))});
   EXPECT_THAT(OpsFor(train), IsUpdate());
+}
+
+// The loss takes the values that a region computes, and the gradients their shape, which is known
+// before the region has run.
+TEST_P(FuseUpdates, WhatAGradientTakesOfALossIsItsShape) {
+  const Variable w = Made("w", {50}), average = Made("average");
+  const Output x = Placeholder(g_, DT_FLOAT, {-1, 50}), value = w.value();
+  feeds_.emplace_back(x, UniformFloats({40, 50}, random_));
+  const Operation averaged(average.Assign(average.value() * 0.9f + x * 0.1f));
+  const Output loss = ReduceMean(ReduceSum(Square(Maximum(x, value) * 0.5f), {1}));
+  const Output gradient = DenseGradients({loss}, {value})[0];
+  const Operation train = Group(g_, {averaged, Operation(w.AssignSub(gradient * 0.1f))});
+  EXPECT_THAT(OpsFor(train, {loss}), IsUpdate());
 }
 
 TEST_P(FuseUpdates, AnAverageIsWrittenInItsPlace) {

@@ -1,0 +1,117 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "weir/core/file.h"
+#include "weir/core/graph_io.h"
+#include "weir/proto/graph.pb.h"
+#include "weir/session/session.h"
+#include "weir/tests/session/random_training.h"
+
+// Searches for training steps whose results depend on optimisations; CONTRIBUTING.md says how.
+namespace weir {
+namespace {
+
+struct Variant {
+  int num_threads;
+  std::set<std::string> disable;
+};
+
+absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t noise,
+                                             bool use_resource, const Variant& variant) {
+  Graph g(GraphOptions{.use_resource = use_resource});
+  const TestModel model = AddRandomTraining(g, seed, length, noise);
+  WEIR_RETURN_IF_ERROR(g.status());
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, {.num_threads = variant.num_threads,
+                                                             .disable = variant.disable}));
+  return RunModel(session, model, {7, 33, 33, seed % 8 == 0 ? 2000 : 1});
+}
+
+// What is apart, in words; empty if nothing is.
+std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, double tolerance) {
+  static const std::set<std::string> kAll = {"arithmetic_identities",
+                                             "batch_slices",
+                                             "common_subexpressions",
+                                             "constant_folding",
+                                             "fast_algorithms",
+                                             "fusion",
+                                             "in_place",
+                                             "inlined_functions",
+                                             "lasting_values",
+                                             "memory_plan",
+                                             "needless_waits",
+                                             "no_ops",
+                                             "parallel_tasks",
+                                             "raised_loops",
+                                             "unused_values"};
+  const auto want = Results(seed, length, noise, use_resource, {1, kAll});
+  if (!want.ok()) return absl::StrCat("without any: ", want.status().message());
+  std::set<std::string> some;
+  for (uint32_t bits = seed * 2654435761u; const std::string& name : kAll) {
+    if (bits & 0x10000) some.insert(name);
+    bits = bits * 1664525u + 1013904223u;
+  }
+  for (const Variant& variant : {Variant{2, {}}, Variant{1, {}}, Variant{2, some}}) {
+    const auto got = Results(seed, length, noise, use_resource, variant);
+    const std::string what =
+        got.ok() ? Difference(*got, *want, tolerance) : std::string(got.status().message());
+    if (what.empty()) continue;
+    return absl::StrCat(variant.num_threads, " threads, without {",
+                        absl::StrJoin(variant.disable, ", "), "}: ", what);
+  }
+  return "";
+}
+
+// The graph of a find, and what of it is run, for `weir profile` and a closer look.
+void Keep(const std::string& folder, uint32_t seed, int length, bool use_resource) {
+  Graph g(GraphOptions{.use_resource = use_resource});
+  const TestModel model = AddRandomTraining(g, seed, length);
+  proto::GraphDef def;
+  ExportGraphDef(g, &def);
+  const std::string path = absl::StrCat(folder, "/", seed, use_resource ? "r" : "v", ".pb");
+  const absl::Status written = WriteFileAtomically(path, def.SerializeAsString());
+  std::printf("  %s --init=%s --fetch=%s --target=%s%s\n", path.c_str(), model.init.c_str(),
+              absl::StrJoin(model.fetches, ",").c_str(), model.targets[0].c_str(),
+              written.ok() ? "" : " (not written)");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Runs random training steps with and without optimisations until the time is over");
+  uint32_t first = 1;
+  int seconds = 60;
+  std::string keep;
+  int longest = 40;
+  double tolerance = 1e-3;
+  app.add_option("--first", first, "The first seed");
+  app.add_option("--seconds", seconds, "How long");
+  app.add_option("--longest", longest, "Values of the longest step");
+  app.add_option("--tolerance", tolerance, "Of a difference, times one plus the magnitude");
+  app.add_option("--keep", keep, "A folder for the graphs of finds");
+  CLI11_PARSE(app, argc, argv);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  int finds = 0;
+  uint32_t seed = first;
+  for (; std::chrono::steady_clock::now() < end; ++seed) {
+    const int length = longest <= 1 ? longest : 1 + static_cast<int>(seed % longest);
+    for (const bool use_resource : {false, true}) {
+      std::string what = Apart(seed, length, 0, use_resource, tolerance);
+      if (!what.empty()) what = Apart(seed, length, 1, use_resource, tolerance);
+      if (what.empty()) continue;
+      ++finds;
+      std::printf("seed %u, %s variables: %s\n", seed, use_resource ? "resource" : "reference",
+                  what.c_str());
+      if (!keep.empty()) Keep(keep, seed, length, use_resource);
+      std::fflush(stdout);
+    }
+  }
+  std::printf("%u seeds from %u, %d finds\n", seed - first, first, finds);
+  return finds ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace weir
+
+int main(int argc, char** argv) { return weir::Main(argc, argv); }
