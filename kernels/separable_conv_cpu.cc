@@ -275,6 +275,10 @@ class SeparableConv {
       c.finishes_[i] = *clip;
     }
     for (const int i : {c.expand(), c.project()}) c.lasting_[i] = init.is_lasting(i);
+    // Where that is known, no such node is made.
+    const Shape& filter = init.input_shapes[c.depthwise()];
+    if (filter.has_rank() && filter.rank() == 4 && filter.dim(2) >= 0)
+      WEIR_RETURN_IF_ERROR(CheckChannels(filter.dim(2)));
     return Kernel([c, weights = std::make_shared<Weights>()](KernelContext& ctx) {
       return c.Run(ctx, *weights);
     });
@@ -287,6 +291,10 @@ class SeparableConv {
   int project() const { return depthwise() + 2; }
   int addend() const { return depthwise() + 4; }
 
+  static absl::Status CheckChannels(int64_t channels) {
+    if (channels >= depthwise::FewestChannels()) return absl::OkStatus();
+    return Unimplemented("fewer than ", depthwise::FewestChannels(), " channels");
+  }
   // Checked to be [1, 1, in, out].
   static absl::Status CheckPointwise(const Tensor& filter, int64_t in, int64_t out) {
     if (filter.shape() == Shape({1, 1, in, out})) return absl::OkStatus();
@@ -334,8 +342,7 @@ class SeparableConv {
     WEIR_RETURN_IF_ERROR(CheckPointwise(last, s.out_channels, p.out_channels));
     if (expanded.num_elements() > kMostElements || s.out_elements() > kMostElements)
       return absl::ResourceExhaustedError("images are too large");
-    if (p.channels() < depthwise::FewestChannels())
-      return Unimplemented("fewer than ", depthwise::FewestChannels(), " channels");
+    WEIR_RETURN_IF_ERROR(CheckChannels(p.channels()));
     gemm::Finish finishes[3] = {finishes_[0], finishes_[1], finishes_[2]};
     if (expands_)
       WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(expand() + 1), p.channels(), &finishes[0]));

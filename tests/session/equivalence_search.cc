@@ -9,9 +9,9 @@
 #include "weir/core/graph_io.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
-#include "weir/tests/session/random_training.h"
+#include "weir/tests/session/random_models.h"
 
-// Searches for training steps whose results depend on optimisations; CONTRIBUTING.md says how.
+// Searches for steps whose results depend on optimisations; CONTRIBUTING.md says how.
 namespace weir {
 namespace {
 
@@ -20,14 +20,20 @@ struct Variant {
   std::set<std::string> disable;
 };
 
+TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
+  return seed % 2 ? AddRandomTraining(g, seed, length, noise)
+                  : AddRandomConvNet(g, seed, 1 + length / 4, noise);
+}
+
+// Of steps with several sizes of batch.
 absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t noise,
                                              bool use_resource, const Variant& variant) {
   Graph g(GraphOptions{.use_resource = use_resource});
-  const TestModel model = AddRandomTraining(g, seed, length, noise);
+  const TestModel model = AddModel(g, seed, length, noise);
   WEIR_RETURN_IF_ERROR(g.status());
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, {.num_threads = variant.num_threads,
                                                              .disable = variant.disable}));
-  return RunModel(session, model, {7, 33, 33, seed % 8 == 0 ? 2000 : 1});
+  return RunModel(session, model, {7, 33, 33, seed % 16 == 1 ? 2000 : 1});
 }
 
 // What is apart, in words; empty if nothing is.
@@ -68,7 +74,7 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
 // The graph of a find, and what of it is run, for `weir profile` and a closer look.
 void Keep(const std::string& folder, uint32_t seed, int length, bool use_resource) {
   Graph g(GraphOptions{.use_resource = use_resource});
-  const TestModel model = AddRandomTraining(g, seed, length);
+  const TestModel model = AddModel(g, seed, length, 0);
   proto::GraphDef def;
   ExportGraphDef(g, &def);
   const std::string path = absl::StrCat(folder, "/", seed, use_resource ? "r" : "v", ".pb");
@@ -79,7 +85,7 @@ void Keep(const std::string& folder, uint32_t seed, int length, bool use_resourc
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Runs random training steps with and without optimisations until the time is over");
+  CLI::App app("Runs random models with and without optimisations until the time is over");
   uint32_t first = 1;
   int seconds = 60;
   std::string keep;

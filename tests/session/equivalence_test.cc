@@ -7,6 +7,7 @@
 #include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
 #include "weir/tests/evaluate.h"
+#include "weir/tests/session/random_models.h"
 #include "weir/tests/session/test_models.h"
 
 // Results do not depend on how a graph is run: on optimisations, on threads, on what shapes the
@@ -33,6 +34,11 @@ std::vector<NamedModel> Models() {
   for (uint32_t seed = 100; seed < 140; ++seed) {
     models.push_back({"random ops", [seed](Graph& g) {
                         return AddRandomOps(g, seed, 10 + static_cast<int>(seed % 60));
+                      }});
+  }
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    models.push_back({"random training", [seed](Graph& g) {
+                        return AddRandomTraining(g, seed, 2 + 3 * static_cast<int>(seed));
                       }});
   }
   return models;
@@ -104,6 +110,22 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
     }
     EXPECT_EQ(Difference(unfused, want, kRounding), "") << "without fusion";
   });
+}
+
+// Layers that take up factors, and faster algorithms, round otherwise.
+TEST_P(Equivalence, OfConvNetsForEachOptimisation) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Graph g(GraphOptions{.use_resource = GetParam()});
+    const TestModel model = AddRandomConvNet(g, seed, 1 + static_cast<int>(seed % 10));
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    const std::vector<Tensors> want = MustRun(g, model, {3, 9, 9}, {});
+    for (const char* name :
+         {"batch_slices", "fast_algorithms", "fusion", "lasting_values", "memory_plan"}) {
+      const std::vector<Tensors> got = MustRun(g, model, {3, 9, 9}, {.disable = {name}});
+      EXPECT_EQ(Difference(got, want, kRounding), "") << "without " << name;
+    }
+  }
 }
 
 TEST_P(Equivalence, OfNumbersOfThreads) {

@@ -107,6 +107,11 @@ TEST_F(FuseSeparableConvs, WithItsShortcut) {
   EXPECT_THAT(OpsFor(Relu(x + Block(x, 16))), ElementsAre(Pair(kSeparable, 1)));
 }
 
+TEST_F(FuseSeparableConvs, FewerChannelsThanAVectorHas) {
+  const Output y = Pointwise(Relu(Depthwise(Image({2, 9, 9, 3}))), 8);
+  EXPECT_THAT(OpsFor(y), Not(Contains(Key(kSeparable))));
+}
+
 // As in MobileNet-v1, which has nothing that expands.
 TEST_F(FuseSeparableConvs, OneAfterTheOther) {
   Output y = Image({1, 20, 20, 16});

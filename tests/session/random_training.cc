@@ -1,4 +1,4 @@
-#include "weir/tests/session/random_training.h"
+#include "weir/tests/session/random_models.h"
 
 #include <random>
 
@@ -23,7 +23,8 @@ Tensor Uniform(const Shape& shape, std::mt19937& random) {
   return t;
 }
 
-// All values stay of the order of one, and what is divided by, or put under a root, away from zero.
+// All values stay of the order of one, and what is divided by, or put under a root, away from zero:
+// rounding stays rounding.
 class RandomTraining {
  public:
   RandomTraining(Graph& g, uint32_t seed) : g_(g), random_(seed) {
@@ -319,8 +320,9 @@ class RandomTraining {
     }
   }
 
+  // Ops that no region takes, at least not whole.
   Output Moved(const Output& x) {
-    switch (Draw(weights_.empty() ? 4 : 7)) {
+    switch (Draw(weights_.empty() ? 7 : 12)) {
       case 0:
         return Transpose(Tanh(Transpose(x)));
       case 1:
@@ -329,10 +331,33 @@ class RandomTraining {
         return Reshape(Sin(Reshape(x, {-1})), ShapeTensor(x));
       case 3:
         return Identity(x) * 0.5f + Reverse(x, {1}) * 0.25f;
-      case 4:
+      case 4: {
+        const SwitchResult s = Switch(x, Any(scalars_) > 0.1f);
+        return Merge({Unary(s.on_false), Binary(s.on_true, Const(g_, 0.7f))}).output;
+      }
+      case 5: {
+        const Output row = Any(rows_), column = Any(columns_);
+        return RepeatedBody(g_, Const(g_, static_cast<int32_t>(Draw(4))),
+                            [&](const Outputs& v) {
+                              return Outputs{Tanh(v[0] + row) * 0.9f, v[1] * 0.5f + v[0] * column};
+                            },
+                            {x, Any(matrices_)})[Draw(2)];
+      }
+      case 6: {
+        const auto norm = FusedBatchNorm(Reshape(x, {-1, 1, 1, width_}), Any(rows_), Any(rows_),
+                                         {.epsilon = 0.1});
+        return Tanh(Reshape(norm.y, {-1, width_}));
+      }
+      case 7:
         return Tanh(BiasAdd(MatMul(x, Any(weights_)), Any(rows_)));
-      case 5:
+      case 8:
         return Relu(MatMul(x, Any(weights_)) * 0.2f + Any(rows_)) * 0.5f;
+      case 9: {
+        const Output filter = Reshape(Any(weights_), {1, 1, width_, width_});
+        return Tanh(Reshape(Conv2D(Reshape(x, {-1, 1, 1, width_}), filter), {-1, width_}));
+      }
+      case 10:
+        return x * Tanh(ReduceSum(Gather(Any(weights_), {0, 1, 1}), {0}));
       default:
         return Tanh(MatMul(x, Any(weights_)) + x);
     }
@@ -382,8 +407,9 @@ class RandomTraining {
       return AddVariable(v.shape(), absl::StrCat(name, i), false);
     };
     const WriteOptions plain{.read_value = Draw(2) != 0};
-    if (Draw(4) == 0) gradient = ClipByValue(gradient, -0.3f, 0.3f);
-    if (Draw(4) == 0) gradient = gradient * Rsqrt(ReduceSum(Square(gradient)) + 0.1f);
+    // Not so long a step that rounding grows from one to the next.
+    gradient = Draw(2) ? ClipByValue(gradient, -0.3f, 0.3f)
+                       : gradient * Rsqrt(ReduceSum(Square(gradient)) + 0.1f);
     if (Draw(4) == 0) gradient = gradient + value * 0.01f;
     const Output another = Draw(2) ? v.value() : value;
     switch (Draw(9)) {
@@ -430,7 +456,7 @@ class RandomTraining {
       default:
         return {Draw(2) ? Momentum(0.1, 0.9, {.name = absl::StrCat("Momentum", i)})
                               .ApplyGradients({{Grad(gradient), v}})
-                        : Adam(0.05, {.name = absl::StrCat("Adam", i)})
+                        : Adam(0.05, {.epsilon = 0.1, .name = absl::StrCat("Adam", i)})
                               .ApplyGradients({{Grad(gradient), v}})};
     }
   }
