@@ -226,8 +226,9 @@ bool IsLoopConstant(const Output& value) {
   return (op == "Enter" || op == "RefEnter") && value.node->attr<bool>("is_constant");
 }
 
-OutsideFlow::OutsideFlow(Graph& graph) : graph_(graph), first_(graph.num_nodes()) {
+OutsideFlow::OutsideFlow(Graph& graph) : graph_(graph) {
   FlowStack::Of(graph).Open(nullptr);
+  first_ = graph.num_nodes();  // what was made inside now has its edges, and nodes for these
 }
 
 OutsideFlow::~OutsideFlow() {

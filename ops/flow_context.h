@@ -139,7 +139,7 @@ class OutsideFlow {
   void CheckOutside(const Node& node) const;
 
   Graph& graph_;
-  const int first_;
+  int first_ = 0;  // node that is made outside
 };
 
 // The output of an Enter that is there in every iteration.

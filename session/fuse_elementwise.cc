@@ -385,6 +385,11 @@ class ElementwiseFusion : public ElementwiseNodes {
       for (const PlanValue& v : n.inputs) successors_[v.node].push_back(static_cast<int>(i));
       for (const int control : n.controls) successors_[control].push_back(static_cast<int>(i));
     }
+    // A loop waits for what its variables are to be that comes from outside.
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      if (!plan_.IsInside(plan_.nodes[c.next.node].loop, plan_.nodes[c.carry].value_loop))
+        successors_[c.next.node].push_back(c.carry);
+    }
   }
 
   // What the node takes and the part has not taken so far.

@@ -71,7 +71,10 @@ class UpdateFusion : public Fusion {
       for (const int control : n.controls) takers_[control].push_back({i, -1, 0});
     }
     for (const PlanValue& v : plan_.fetches) leaves_.insert(v.node);
-    for (const PlanGraph::Carry& c : plan_.carries) leaves_.insert(c.next.node);
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      leaves_.insert(c.next.node);
+      takers_[c.next.node].push_back({c.carry, -1, c.next.output});
+    }
     is_unclear_ =
         absl::c_any_of(plan_.nodes, [this](const PlanNode& n) { return ChoosesHandle(n); });
     variables_ = FindVariables(plan_);
@@ -195,7 +198,8 @@ class UpdateFusion : public Fusion {
     return {};
   }
 
-  // What waits for the node, also by way of others, and the node itself. Nothing if that is a lot.
+  // What waits for the node, also by way of others, and the node itself. Nothing if that is a lot,
+  // or a loop is among it, behind all of which comes whatever takes something from it.
   std::optional<std::set<int>> Behind(int id) const {
     std::set<int> seen = {id};
     std::vector<int> stack = {id};
@@ -203,6 +207,8 @@ class UpdateFusion : public Fusion {
       const int next = stack.back();
       stack.pop_back();
       for (const Taker& taker : takers_[next]) {
+        if (plan_.nodes[taker.node].loop >= 0 || plan_.nodes[taker.node].value_loop >= 0)
+          return std::nullopt;
         if (seen.insert(taker.node).second) stack.push_back(taker.node);
       }
       if (seen.size() > kMostFollowed) return std::nullopt;

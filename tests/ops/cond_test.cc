@@ -111,6 +111,27 @@ TEST(Cond, VariablesMadeInABranchLieOutsideOfIt) {
   }
 }
 
+// The Switch that brings y in is made when the variable is: it is not a part of that.
+TEST(Cond, AVariableMadeAfterAnOutsideValueWasTaken) {
+  Graph g;
+  const Output pred = Placeholder(g, DT_BOOL, Shape()), x = Const(g, 2.0f);
+  const Output y = Cond(
+      pred,
+      [&] {
+        const Output product = x * 3.0f;
+        return Cond(
+            pred,
+            [&] {
+              const Output sum = product + 1.0f;
+              return sum + GetVariable(g, "v", {}, Constant(7.0)).value();
+            },
+            [&] { return Const(g, 0.0f); });
+      },
+      [&] { return Const(g, 0.0f); });
+  Session session = Start(g, GlobalVariablesInitializer(g));
+  EXPECT_EQ(Value(session, {{pred, True()}}, y), 14);
+}
+
 TEST(Cond, ATensorOfABranchIsNoInitialValue) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());

@@ -647,6 +647,17 @@ TEST_F(FuseElementwise, ReductionsInBranchesAndLoops) {
   EXPECT_EQ(OpsFor({r[1]})["_FusedReduction"], 4);
 }
 
+// A value that the loop's variable becomes, though no node in the loop takes it.
+TEST_F(FuseElementwise, ALoopWaitsForWhatComesFromOutside) {
+  const Output x = Input({30, 50}), y = Tanh(x - 0.5f);
+  const Outputs r = WhileLoop([](const Outputs& v) { return v[0] < 4; },
+                              [&](const Outputs& v) {
+                                return Outputs{v[0] + 1, y};
+                              },
+                              {Const(g_, 0), x});
+  OpsFor({y * Square(r[1]) + 1.f});
+}
+
 // What a step was made for may differ from what a node gets, in a graph that says nothing of
 // shapes.
 TEST_F(FuseElementwise, AReductionOfAnyShapeThatComes) {

@@ -22,6 +22,10 @@ TestModel AddRandomTraining(Graph& graph, uint32_t seed, int length, uint32_t no
 // constants, variables, or variables that are trained.
 TestModel AddRandomConvNet(Graph& graph, uint32_t seed, int length, uint32_t noise = 0);
 
+// `length` values of branches and loops in one another: of numbers, of matrices, of what outside
+// values and variables are in them; arrays that an iteration writes to. In some the gradient.
+TestModel AddRandomControlFlow(Graph& graph, uint32_t seed, int length, uint32_t noise = 0);
+
 }  // namespace weir
 
 #endif  // WEIR_TESTS_SESSION_RANDOM_MODELS_H_

@@ -30,15 +30,16 @@ class RandomTraining {
   RandomTraining(Graph& g, uint32_t seed) : g_(g), random_(seed) {
     const int64_t widths[] = {3, 8, 17, 64, 250};
     width_ = widths[Draw(5)];
-    x_ = Placeholder(g, DT_FLOAT, {-1, width_}, "x");
-    labels_ = Softmax(Placeholder(g, DT_FLOAT, {-1, width_}, "labels"));
+    type_ = Draw(5) ? DT_FLOAT : DT_DOUBLE;
+    x_ = Cast(Placeholder(g, DT_FLOAT, {-1, width_}, "x"), type_);
+    labels_ = Softmax(Cast(Placeholder(g, DT_FLOAT, {-1, width_}, "labels"), type_));
     const uint32_t matrices = Draw(2), rows = 1 + Draw(2), scalars = Draw(2);
     for (uint32_t i = 0; i < matrices; ++i) AddVariable({width_, width_});
     for (uint32_t i = 0; i < rows; ++i) AddVariable({width_});
     for (uint32_t i = 0; i < scalars; ++i) AddVariable({});
     matrices_ = {x_ * 1.5f, labels_};
     columns_ = {ReduceMean(x_, {1}, true)};
-    scalars_ = {Const(g, 0.375f)};
+    scalars_ = {Number(0.375f)};
     for (const Variable& v : variables_) {
       if (v.shape().rank() == 2) weights_.push_back(v.value());
       if (v.shape().rank() == 1) rows_.push_back(v.value());
@@ -47,6 +48,8 @@ class RandomTraining {
   }
 
   int64_t width() const { return width_; }
+  // What else is fed, of the shape of x; empty if nothing is.
+  const std::string& fed() const { return fed_; }
 
   TestModel Make(int length) {
     for (int i = 0; i < length; ++i) AddValue();
@@ -60,6 +63,7 @@ class RandomTraining {
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i] && Draw(3) == 0) fetches.push_back(gradients[i]);
 
+    if (type_ == DT_FLOAT && Draw(4) == 0) fed_ = Any(matrices_).name();
     TestModel model;
     std::vector<Operation> updates;
     std::vector<Operation> before;
@@ -74,10 +78,11 @@ class RandomTraining {
     {
       const ControlDependencies after(g_, updates);
       for (const Variable& v : variables_)
-        if (Draw(3) == 0) fetches.push_back(v.read_value() * 2.f);
+        if (Draw(3) == 0) fetches.push_back(AfterUpdates(v.read_value()));
     }
     model.targets = {Group(g_, updates, "train").name()};
-    for (const Output& fetch : fetches) model.fetches.push_back(fetch.name());
+    for (const Output& fetch : fetches)
+      if (fetch.name() != fed_) model.fetches.push_back(fetch.name());
     model.init = GlobalVariablesInitializer(g_).name();
     for (const Variable& v : GlobalVariables(g_)) model.state.push_back(v.read_value().name());
     return model;
@@ -85,6 +90,7 @@ class RandomTraining {
 
  private:
   uint32_t Draw(uint32_t limit) { return static_cast<uint32_t>(random_()) % limit; }
+  Output Number(float value) { return Cast(Const(g_, value), type_); }
   const Output& Any(const Outputs& values) {
     // Late ones more often than early ones, so that chains grow long.
     const uint32_t n = static_cast<uint32_t>(values.size());
@@ -93,11 +99,28 @@ class RandomTraining {
   Variable AddVariable(const Shape& shape, const std::string& name = "", bool trainable = true) {
     const std::string own = name.empty() ? absl::StrCat("v", variables_.size()) : name;
     const Tensor first = Uniform(shape, random_);
-    const Initializer noise = [this, first](const InitializerArgs&) { return Const(g_, first); };
+    const Initializer noise = [this, first](const InitializerArgs&) {
+      return Cast(Const(g_, first), type_);
+    };
     const Variable v = GetVariable(
-        g_, own, shape, {.initializer = trainable ? noise : Zeros(), .trainable = trainable});
+        g_, own, shape,
+        {.initializer = trainable ? noise : Zeros(), .dtype = type_, .trainable = trainable});
     if (trainable) variables_.push_back(v);
     return v;
+  }
+
+  Output AfterUpdates(const Output& x) {
+    switch (Draw(3)) {
+      case 0:
+        return x * 2.f;
+      case 1:
+        return RepeatedBody(g_, Const(g_, 3),
+                            [&](const Outputs& v) { return Outputs{v[0] * 0.5f + x}; }, {x})[0];
+      default: {
+        const SwitchResult s = Switch(x, Any(scalars_) > 0.1f);
+        return Merge({s.on_false * 3.f, Identity(s.on_true)}).output;
+      }
+    }
   }
 
   void AddValue() {
@@ -170,7 +193,7 @@ class RandomTraining {
       case 13:
         return Elu(x);
       case 14:
-        return Cast(Cast(x, DT_DOUBLE) * 0.75, DT_FLOAT);
+        return Cast(Cast(x, type_ == DT_FLOAT ? DT_DOUBLE : DT_FLOAT) * 0.75f, type_);
       default:
         return Softplus(x) * 0.5f;
     }
@@ -192,7 +215,7 @@ class RandomTraining {
       case 5:
         return SquaredDifference(Tanh(x), y) * 0.25f;
       case 6:  // a mask, continuous where it changes
-        return (x - y) * Cast(Greater(x, y), DT_FLOAT) * 0.5f;
+        return (x - y) * Cast(Greater(x, y), type_) * 0.5f;
       case 7:
         return SelectV2(Less(x, y), Tanh(x - y), 0.f);
       case 8: {
@@ -333,7 +356,7 @@ class RandomTraining {
         return Identity(x) * 0.5f + Reverse(x, {1}) * 0.25f;
       case 4: {
         const SwitchResult s = Switch(x, Any(scalars_) > 0.1f);
-        return Merge({Unary(s.on_false), Binary(s.on_true, Const(g_, 0.7f))}).output;
+        return Merge({Unary(s.on_false), Binary(s.on_true, Number(0.7f))}).output;
       }
       case 5: {
         const Output row = Any(rows_), column = Any(columns_);
@@ -344,6 +367,7 @@ class RandomTraining {
                             {x, Any(matrices_)})[Draw(2)];
       }
       case 6: {
+        if (type_ != DT_FLOAT) return Softsign(x);
         const auto norm = FusedBatchNorm(Reshape(x, {-1, 1, 1, width_}), Any(rows_), Any(rows_),
                                          {.epsilon = 0.1});
         return Tanh(Reshape(norm.y, {-1, width_}));
@@ -444,7 +468,7 @@ class RandomTraining {
         const Variable average = slot("average");
         const Operation kept(average.AssignSub((average.value() - value) * 0.5f, plain));
         const Operation first(v.AssignSub(gradient * 0.2f, {.read_value = false}));
-        const ControlDependencies later(g_, {first});
+        const ControlDependencies later(g_, {kept, first});
         return {kept, Operation(v.Assign(v.read_value() * 0.99f + average.value() * 0.001f))};
       }
       case 7: {
@@ -464,6 +488,8 @@ class RandomTraining {
   Graph& g_;
   std::mt19937 random_;
   int64_t width_;
+  DataType type_;
+  std::string fed_;
   Output x_, labels_;
   Variables variables_;
   Outputs matrices_, columns_, rows_, scalars_, weights_;
@@ -474,10 +500,12 @@ class RandomTraining {
 TestModel AddRandomTraining(Graph& g, uint32_t seed, int length, uint32_t noise) {
   RandomTraining training(g, seed);
   TestModel model = training.Make(length);
-  model.feeds = [width = training.width(), noise](int step, int64_t batch) {
+  model.feeds = [width = training.width(), fed = training.fed(), noise](int step, int64_t batch) {
     std::mt19937 random(noise * 1000003u + static_cast<uint32_t>(step));
     Tensor x = Uniform({batch, width}, random), labels = Uniform({batch, width}, random);
-    return NamedTensors{{"x", std::move(x)}, {"labels", std::move(labels)}};
+    NamedTensors feeds = {{"x", std::move(x)}, {"labels", std::move(labels)}};
+    if (!fed.empty()) feeds.emplace_back(fed, Uniform({batch, width}, random));
+    return feeds;
   };
   return model;
 }

@@ -419,24 +419,21 @@ absl::StatusOr<std::vector<Tensors>> RunModel(Session& session, const TestModel&
 namespace {
 
 template <class T>
-int64_t FirstApart(const Tensor& got, const Tensor& want, double tolerance) {
+std::string FirstApart(const Tensor& got, const Tensor& want, double tolerance) {
   for (int64_t i = 0; i < got.num_elements(); ++i) {
     const double a = got.data<T>()[i], b = want.data<T>()[i];
     const bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
                       std::abs(a - b) <= tolerance * (1 + std::abs(b));
-    if (!same) return i;
+    if (!same) return absl::StrCat("element ", i, " is ", a, " instead of ", b);
   }
-  return -1;
+  return "";
 }
 
 std::string Difference(const Tensor& got, const Tensor& want, double tolerance) {
   if (IdenticalTensors(got, want)) return "";
-  const bool is_float = got.dtype() == DT_FLOAT;
-  if (got.dtype() == want.dtype() && got.shape() == want.shape() && tolerance > 0 && is_float) {
-    const int64_t i = FirstApart<float>(got, want, tolerance);
-    if (i < 0) return "";
-    return absl::StrCat("element ", i, " is ", got.data<float>()[i], " instead of ",
-                        want.data<float>()[i]);
+  if (got.dtype() == want.dtype() && got.shape() == want.shape() && tolerance > 0) {
+    if (got.dtype() == DT_FLOAT) return FirstApart<float>(got, want, tolerance);
+    if (got.dtype() == DT_DOUBLE) return FirstApart<double>(got, want, tolerance);
   }
   return absl::StrCat(got.Description(), " ", got.ToString(20), " instead of ", want.Description(),
                       " ", want.ToString(20));

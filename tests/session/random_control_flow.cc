@@ -1,0 +1,260 @@
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "weir/ops/array.h"
+#include "weir/ops/cond.h"
+#include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
+#include "weir/ops/nn.h"
+#include "weir/ops/tensor_array.h"
+#include "weir/ops/variables.h"
+#include "weir/ops/while_loop.h"
+#include "weir/tests/session/random_models.h"
+
+namespace weir {
+
+namespace {
+
+constexpr int64_t kWidth = 5;
+constexpr int kDeepest = 3;
+
+// What there is to make new values of, in the graph or in a body. Numbers are small, elements of
+// the order of one.
+struct Values {
+  Outputs ints, floats, matrices;  // scalars, scalars, [batch, kWidth]
+};
+
+class RandomControlFlow {
+ public:
+  RandomControlFlow(Graph& g, uint32_t seed) : g_(g), random_(seed) {}
+
+  TestModel Make(int length) {
+    const Output x = Placeholder(g_, DT_FLOAT, {-1, kWidth}, "x");
+    const Output n = Placeholder(g_, DT_INT32, {}, "n");
+    Values v{{n, Const(g_, 2)}, {Const(g_, 0.5f), ReduceMean(x)}, {Tanh(x)}};
+    for (int i = 0; i < length; ++i) AddValue(&v, 0);
+    Outputs fetches = {v.ints.back(), v.floats.back(), v.matrices.back()};
+    if (Draw(3) == 0) {
+      const Output loss = ReduceSum(Square(v.matrices.back())) + v.floats.back();
+      const Outputs gradients = DenseGradients({loss}, {x});
+      if (gradients.size() == 1 && gradients[0]) fetches.push_back(gradients[0]);
+    }
+    TestModel model;
+    for (const Output& fetch : fetches)
+      if (fetch != n) model.fetches.push_back(fetch.name());
+    if (num_variables_ > 0) {
+      model.init = GlobalVariablesInitializer(g_).name();
+      for (const Variable& c : GlobalVariables(g_)) model.state.push_back(c.read_value().name());
+    }
+    return model;
+  }
+
+ private:
+  uint32_t Draw(uint32_t limit) { return static_cast<uint32_t>(random_()) % limit; }
+  const Output& Any(const Outputs& values) {
+    const uint32_t n = static_cast<uint32_t>(values.size());
+    return values[Draw(3) ? n - 1 - Draw(std::min(n, 3u)) : Draw(n)];
+  }
+
+  void AddValue(Values* v, int depth) {
+    switch (Draw(depth < kDeepest ? 12 : 8)) {
+      case 0:
+      case 1:
+        return v->ints.push_back(Int(*v));
+      case 2:
+      case 3:
+        return v->floats.push_back(Float(*v));
+      case 4:
+      case 5:
+      case 6:
+        return v->matrices.push_back(Matrix(*v));
+      case 7: {  // what is of another kind
+        v->floats.push_back(Draw(2) ? ReduceMean(Any(v->matrices))
+                                    : Cast(Any(v->ints), DT_FLOAT) * 0.1f);
+        return;
+      }
+      case 8:
+        return Branch(v, depth);
+      case 9:
+        return CollectingLoop(v, depth);
+      default:
+        return Loop(v, depth);
+    }
+  }
+
+  Output Int(const Values& v) {
+    const Output x = Any(v.ints), y = Any(v.ints);
+    switch (Draw(7)) {
+      case 0:
+        return FloorMod(x * 3 + y, 11);
+      case 1:
+        return Minimum(x, y) + 1;
+      case 2:
+        return Maximum(x - y, 0);
+      case 3:
+        return Select(x < y, x, FloorMod(y, 5));
+      case 4:
+        return Cast(Floor(Any(v.floats) * 4.f), DT_INT32);
+      case 5:
+        return Cast(Any(v.floats) > 0.1f, DT_INT32) + FloorMod(x, 3);
+      default:
+        return FloorDiv(x + y, 2);
+    }
+  }
+
+  Output Float(const Values& v) {
+    const Output x = Any(v.floats), y = Any(v.floats);
+    switch (Draw(8)) {
+      case 0:
+        return Tanh(x + y);
+      case 1:
+        return x * 0.5f + y * 0.25f;
+      case 2:
+        return Maximum(x, y * 0.9f);
+      case 3:
+        return Sin(x * y);
+      case 4:
+        return Sqrt(Square(x) + 0.1f);
+      case 5:
+        return SelectV2(x < y, Tanh(x), y - x);
+      case 6:
+        return x / (Abs(y) + 1.f);
+      default:
+        return Tanh(x - 0.25f);
+    }
+  }
+
+  Output Matrix(const Values& v) {
+    const Output x = Any(v.matrices), y = Any(v.matrices);
+    switch (Draw(8)) {
+      case 0:
+        return Tanh(x + y);
+      case 1:
+        return x * Any(v.floats);
+      case 2:
+        return Relu(x) * 0.5f + Any(v.floats);
+      case 3:
+        return Tanh(x - ReduceMean(y, {1}, true));
+      case 4:
+        return Softmax(x) + y * 0.25f;
+      case 5:
+        return Reverse(x, {1}) * 0.75f;
+      case 6:
+        return Sigmoid(x * y);
+      default:
+        return Maximum(x, y) * 0.9f;
+    }
+  }
+
+  Output Condition(const Values& v) {
+    switch (Draw(3)) {
+      case 0:
+        return Any(v.ints) < Any(v.ints);
+      case 1:
+        return Any(v.floats) < 0.2f;
+      default:
+        return Equal(FloorMod(Any(v.ints), 2), 0) | (Any(v.floats) > 0.3f);
+    }
+  }
+
+  void Branch(Values* v, int depth) {
+    const Output condition = Condition(*v);
+    const auto branch = [&] {
+      Values own = *v;
+      for (uint32_t i = Draw(4); i > 0; --i) AddValue(&own, depth + 1);
+      if (Draw(4) == 0) own.floats.push_back(Counted(own.floats.back()));
+      return Outputs{Identity(own.ints.back()), Identity(own.floats.back()),
+                     Identity(own.matrices.back())};
+    };
+    Keep(Cond(condition, branch, branch), v);
+  }
+
+  // What a variable has become that each iteration adds to.
+  Output Counted(const Output& delta) {
+    const Variable count = GetVariable(g_, absl::StrCat("count", num_variables_++), {}, Zeros());
+    return Tanh(count.AssignAdd(delta * 0.125f));
+  }
+
+  void Keep(const Outputs& made, Values* v) {
+    for (const Output& value : made) {
+      if (value.dtype() == DT_INT32) {
+        v->ints.push_back(value);
+      } else {
+        (value.shape().rank() == 0 ? v->floats : v->matrices).push_back(value);
+      }
+    }
+  }
+
+  // Counts, and takes some values along; the rest of the body's values comes from outside.
+  void Loop(Values* v, int depth) {
+    Outputs vars = {Const(g_, 0)};
+    for (uint32_t i = Draw(3); i > 0; --i) vars.push_back(Any(v->ints));
+    for (uint32_t i = Draw(3); i > 0; --i) vars.push_back(Any(v->floats));
+    for (uint32_t i = Draw(3); i > 0; --i) vars.push_back(Any(v->matrices));
+    const Output limit =
+        Draw(2) ? Const(g_, static_cast<int32_t>(Draw(5))) : Minimum(Maximum(Any(v->ints), 0), 4);
+    const bool may_end_early = Draw(3) == 0;
+    const Output bound = Any(v->floats) + 0.5f;
+    const auto condition = [&](const Outputs& own) {
+      const Output goes_on = own[0] < limit;
+      const Output& last = own.back();
+      return may_end_early && last.dtype() == DT_FLOAT && last.shape().rank() == 0
+                 ? goes_on & (last < bound)
+                 : goes_on;
+    };
+    const bool counts = Draw(5) == 0;
+    const auto body = [&](const Outputs& own) {
+      Values inner = *v;
+      Keep(own, &inner);
+      for (uint32_t i = 1 + Draw(5); i > 0; --i) AddValue(&inner, depth + 1);
+      if (counts) inner.floats.push_back(Counted(inner.floats.back()));
+      Outputs next = {own[0] + 1};
+      for (size_t i = 1; i < own.size(); ++i) {
+        const bool is_int = own[i].dtype() == DT_INT32, is_scalar = own[i].shape().rank() == 0;
+        const Output value = Any(is_int ? inner.ints : is_scalar ? inner.floats : inner.matrices);
+        // Some change places, or stay.
+        next.push_back(Draw(5) ? value : own[i]);
+      }
+      return next;
+    };
+    const Outputs last = WhileLoop(condition, body, vars);
+    if (!last.empty()) Keep({last.begin() + 1, last.end()}, v);
+  }
+
+  // Keeps a matrix of each iteration.
+  void CollectingLoop(Values* v, int depth) {
+    const auto times = static_cast<int32_t>(1 + Draw(4));
+    const TensorArray array(g_, DT_FLOAT, times);
+    const auto condition = [&](const Outputs& own) { return own[0] < times; };
+    const auto body = [&](const Outputs& own) {
+      Values inner = *v;
+      inner.matrices.push_back(own[2]);
+      for (uint32_t i = 1 + Draw(2); i > 0; --i) AddValue(&inner, depth + 1);
+      const Output value = inner.matrices.back();
+      return Outputs{own[0] + 1, array.WithFlow(own[1]).Write(own[0], value).flow(), value};
+    };
+    const Outputs last = WhileLoop(condition, body, {Const(g_, 0), array.flow(), Any(v->matrices)});
+    if (last.empty()) return;
+    v->matrices.push_back(Tanh(ReduceSum(array.WithFlow(last[1]).Stack(), {0}) * 0.5f));
+    v->matrices.push_back(last[2]);
+  }
+
+  Graph& g_;
+  std::mt19937 random_;
+  int num_variables_ = 0;
+};
+
+}  // namespace
+
+TestModel AddRandomControlFlow(Graph& g, uint32_t seed, int length, uint32_t noise) {
+  TestModel model = RandomControlFlow(g, seed).Make(length);
+  model.feeds = [noise](int step, int64_t batch) {
+    std::mt19937 random(noise * 1000003u + static_cast<uint32_t>(step));
+    Tensor x(DT_FLOAT, {batch, kWidth});
+    for (float& f : x.flat<float>()) f = static_cast<float>(random() % 20000) / 10000.f - 1.f;
+    return NamedTensors{{"x", std::move(x)}, {"n", Tensor::Scalar<int32_t>(step % 5)}};
+  };
+  return model;
+}
+
+}  // namespace weir
