@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,9 +17,11 @@ namespace weir {
 namespace {
 
 struct Variant {
+  const char* name;
   int num_threads;
   std::set<std::string> disable;
   bool is_read_back = false;  // the graph has been written and read
+  int callers = 1;            // at once, of models without state
 };
 
 TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
@@ -32,15 +35,31 @@ TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
   }
 }
 
-// Of steps with several sizes of batch.
+// Of steps with several sizes of batch; of each caller's, one after the other.
 absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t noise,
                                              bool use_resource, const Variant& variant) {
-  Graph g(GraphOptions{.use_resource = use_resource});
+  Graph g(GraphOptions{.use_resource = use_resource}), copy;
   const TestModel model = AddModel(g, seed, length, noise);
   WEIR_RETURN_IF_ERROR(g.status());
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g, {.num_threads = variant.num_threads,
-                                                             .disable = variant.disable}));
-  return RunModel(session, model, {7, 33, 33, seed % 15 == 0 ? 2000 : 1});
+  if (variant.is_read_back) WEIR_RETURN_IF_ERROR(ImportGraph(copy, SerializeGraph(g)).status());
+  const Graph& graph = variant.is_read_back ? copy : g;
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph, {.num_threads = variant.num_threads,
+                                                                 .disable = variant.disable}));
+  const std::vector<int64_t> batches = {7, 33, 33, seed % 15 == 0 ? 2000 : 1};
+  const int callers = model.init.empty() ? variant.callers : 1;
+  std::vector<absl::StatusOr<std::vector<Tensors>>> results(callers);
+  std::vector<std::thread> threads;
+  for (int i = 1; i < callers; ++i)
+    threads.emplace_back([&, i] { results[i] = RunModel(session, model, batches); });
+  results[0] = RunModel(session, model, batches);
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 1; i < callers; ++i) {
+    WEIR_RETURN_IF_ERROR(results[0].status());
+    WEIR_RETURN_IF_ERROR(results[i].status());
+    if (const std::string what = Difference(*results[i], *results[0], 0); !what.empty())
+      return Internal("two callers' results differ: ", what);
+  }
+  return std::move(results[0]);
 }
 
 // What is apart, in words; empty if nothing is.
@@ -60,21 +79,26 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
                                              "parallel_tasks",
                                              "raised_loops",
                                              "unused_values"};
-  const auto want = Results(seed, length, noise, use_resource, {1, kAll});
+  const auto want = Results(seed, length, noise, use_resource, {"without any", 1, kAll});
   if (!want.ok()) return absl::StrCat("without any: ", want.status().message());
   std::set<std::string> some;
   for (uint32_t bits = seed * 2654435761u; const std::string& name : kAll) {
     if (bits & 0x10000) some.insert(name);
     bits = bits * 1664525u + 1013904223u;
   }
-  for (const Variant& variant :
-       {Variant{2, {}}, Variant{1, {}}, Variant{2, some}, Variant{2, {}, true}}) {
+  const Variant variants[] = {{"with all", 2, {}},
+                              {"with all, one thread", 1, {}},
+                              {"with some", 2, some},
+                              {"written and read", 2, {}, true},
+                              {"three callers", 2, {}, false, 3}};
+  for (const Variant& variant : variants) {
     const auto got = Results(seed, length, noise, use_resource, variant);
     const std::string what =
         got.ok() ? Difference(*got, *want, tolerance) : std::string(got.status().message());
     if (what.empty()) continue;
-    return absl::StrCat(variant.num_threads, " threads", variant.is_read_back ? ", read back" : "",
-                        ", without {", absl::StrJoin(variant.disable, ", "), "}: ", what);
+    const std::string without =
+        &variant == &variants[2] ? absl::StrCat(" (not ", absl::StrJoin(some, ", "), ")") : "";
+    return absl::StrCat(variant.name, without, ": ", what);
   }
   return "";
 }

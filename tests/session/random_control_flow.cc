@@ -1,8 +1,11 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "weir/core/function_library.h"
 #include "weir/ops/array.h"
+
 #include "weir/ops/cond.h"
+#include "weir/ops/function.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
@@ -26,7 +29,8 @@ struct Values {
 
 class RandomControlFlow {
  public:
-  RandomControlFlow(Graph& g, uint32_t seed) : g_(g), random_(seed) {}
+  RandomControlFlow(Graph& g, uint32_t seed, bool is_function = false)
+      : g_(g), random_(seed), is_function_(is_function) {}
 
   TestModel Make(int length) {
     const Output x = Placeholder(g_, DT_FLOAT, {-1, kWidth}, "x");
@@ -57,7 +61,7 @@ class RandomControlFlow {
   }
 
   void AddValue(Values* v, int depth) {
-    switch (Draw(depth < kDeepest ? 12 : 8)) {
+    switch (Draw(depth == kDeepest ? 8 : is_function_ ? 12 : 13)) {
       case 0:
       case 1:
         return v->ints.push_back(Int(*v));
@@ -77,6 +81,8 @@ class RandomControlFlow {
         return Branch(v, depth);
       case 9:
         return CollectingLoop(v, depth);
+      case 12:
+        return Functions(v);
       default:
         return Loop(v, depth);
     }
@@ -162,7 +168,7 @@ class RandomControlFlow {
     const auto branch = [&] {
       Values own = *v;
       for (uint32_t i = Draw(4); i > 0; --i) AddValue(&own, depth + 1);
-      if (Draw(4) == 0) own.floats.push_back(Counted(own.floats.back()));
+      if (Draw(4) == 0 && !is_function_) own.floats.push_back(Counted(own.floats.back()));
       return Outputs{Identity(own.ints.back()), Identity(own.floats.back()),
                      Identity(own.matrices.back())};
     };
@@ -202,7 +208,7 @@ class RandomControlFlow {
                  ? goes_on & (last < bound)
                  : goes_on;
     };
-    const bool counts = Draw(5) == 0;
+    const bool counts = Draw(5) == 0 && !is_function_;
     const auto body = [&](const Outputs& own) {
       Values inner = *v;
       Keep(own, &inner);
@@ -239,9 +245,75 @@ class RandomControlFlow {
     v->matrices.push_back(last[2]);
   }
 
+  // Of two numbers of each kind and two matrices, as TensorFlow 2 has its calls, branches and
+  // loops.
+  void Functions(Values* v) {
+    const auto two = [&](const Outputs& values) { return Outputs{Any(values), Any(values)}; };
+    Outputs args;
+    for (const Outputs* values : {&v->ints, &v->floats, &v->matrices})
+      for (const Output& arg : two(*values)) args.push_back(arg);
+    switch (Draw(3)) {
+      case 0:
+        return KeepResults(Call(g_, Function(), args), v);
+      case 1: {
+        const Output condition = Condition(*v);
+        const FunctionRef then_branch = Function(), else_branch = Function();
+        return KeepResults(FunctionalIf(condition, args, then_branch, else_branch), v);
+      }
+      default: {
+        args[0] = Const(g_, 0);
+        const FunctionRef below = Define([this](Graph& body, const Outputs& own) {
+          return Outputs{own[0] < Const(body, static_cast<int32_t>(Draw(4)))};
+        });
+        const FunctionRef next = Function(/*counts=*/true);
+        return KeepResults(FunctionalWhile(args, below, next), v);
+      }
+    }
+  }
+
+  // What a function returns has no static shape.
+  void KeepResults(const Outputs& results, Values* v) {
+    const size_t num_scalars = 4;
+    for (size_t i = 0; i < results.size(); ++i)
+      Keep({EnsureShape(results[i], i < num_scalars ? Shape() : Shape({-1, kWidth}))}, v);
+  }
+
+  FunctionRef Function(bool counts = false) {
+    const uint32_t seed = Draw(1u << 31), length = 1 + Draw(5);
+    return Define([&](Graph& body, const Outputs& own) {
+      RandomControlFlow inner(body, seed, /*is_function=*/true);
+      Values v{{own[0], own[1]}, {own[2], own[3]}, {own[4], own[5]}};
+      for (uint32_t i = 0; i < length; ++i) inner.AddValue(&v, 1);
+      const auto last = [](const Outputs& values, size_t back) {
+        return Identity(values[values.size() - back]);
+      };
+      return Outputs{counts ? own[0] + 1 : last(v.ints, 1),
+                     last(v.ints, 2),
+                     last(v.floats, 1),
+                     last(v.floats, 2),
+                     last(v.matrices, 1),
+                     last(v.matrices, 2)};
+    });
+  }
+
+  FunctionRef Define(const std::function<Outputs(Graph&, const Outputs&)>& build) {
+    Graph body;
+    body.set_functions(g_.functions());
+    Outputs args;
+    for (const DataType type : {DT_INT32, DT_INT32, DT_FLOAT, DT_FLOAT})
+      args.push_back(Placeholder(body, type, {}));
+    for (int i = 0; i < 2; ++i) args.push_back(Placeholder(body, DT_FLOAT, {-1, kWidth}));
+    const Outputs results = build(body, args);
+    g_.Fail(body.status());
+    const std::string name = absl::StrCat("f", num_functions_++);
+    g_.Fail(DefineFunction(g_, name, body, args, results));
+    return {name, nullptr};
+  }
+
   Graph& g_;
   std::mt19937 random_;
-  int num_variables_ = 0;
+  const bool is_function_;
+  int num_variables_ = 0, num_functions_ = 0;
 };
 
 }  // namespace
