@@ -124,8 +124,9 @@ absl::Status RunReshape(KernelContext& c) {
   }
   Dims dims = ReadInts(c.input(1));
   if (dims.size() > Shape::kMaxRank) return InvalidArgument("too many dimensions: ", dims.size());
-  int64_t product = 1;
+  int64_t product = 1;  // of what is not zero
   int unknown = -1;
+  bool has_zero = false;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == -1) {
       if (unknown >= 0)
@@ -133,24 +134,34 @@ absl::Status RunReshape(KernelContext& c) {
       unknown = static_cast<int>(i);
     } else if (dims[i] < 0) {
       return InvalidArgument("Size ", i, " must be non-negative, not ", dims[i]);
+    } else if (dims[i] == 0) {
+      has_zero = true;
     } else if (__builtin_mul_overflow(product, dims[i], &product)) {
       return InvalidArgument("the requested shape has too many elements");
     }
   }
   if (unknown >= 0) {
-    if (product == 0) {
-      return InvalidArgument(
-          "Reshape cannot infer the missing input size for an empty tensor unless all specified ",
-          "input sizes are non-zero");
+    // Zeros stand for each other: of [0,6], [0,-1,3] is [0,2,3].
+    int64_t elements = 1;
+    bool left_out = false;
+    for (const int64_t dim : in.shape().dims()) {
+      if (dim == 0 && has_zero) {
+        left_out = true;
+      } else if (__builtin_mul_overflow(elements, dim, &elements)) {
+        return InvalidArgument("the requested shape has too many elements");
+      }
     }
-    if (in.num_elements() % product != 0) {
-      return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(),
+    if (!left_out && elements % product != 0) {
+      return InvalidArgument("Input to reshape is a tensor with ", elements,
                              " values, but the requested shape requires a multiple of ", product);
     }
-    dims[unknown] = in.num_elements() / product;
-  } else if (product != in.num_elements()) {
+    dims[unknown] = elements / product;
+    if (dims[unknown] == 0) has_zero = true;
+  }
+  const int64_t requested = has_zero ? 0 : unknown < 0 ? product : product * dims[unknown];
+  if (requested != in.num_elements()) {
     return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(),
-                           " values, but the requested shape has ", product);
+                           " values, but the requested shape has ", requested);
   }
   c.SetOutput(0, in.Reshaped(Shape(absl::MakeConstSpan(dims))));
   return absl::OkStatus();

@@ -52,7 +52,7 @@ std::vector<BadInput> BadShapes() {
       {"Reshape", {m, I32({-1, -1})}, {}, "Only one input size may be -1"},
       {"Reshape", {m, I32({7})}, {}, "6 values, but the requested shape has 7"},
       {"Reshape", {m, I32({-2, 3})}, {}, "must be non-negative"},
-      {"Reshape", {Ones({0}), I32({-1, 0})}, {}, "cannot infer the missing input size"},
+      {"Reshape", {Ones({6}), I32({-1, 0})}, {}, "6 values, but the requested shape has 0"},
       {"Reshape",
        {m, Tensor::Vector<int64_t>({int64_t{1} << 40, int64_t{1} << 40})},
        {},
@@ -294,6 +294,22 @@ TEST(Array, CheckNumericsTellsWhatIsWrong) {
       std::string(
           RunFed("CheckNumericsV2", {F32({-inf, nan})}, {{"message", "loss"}}).status().message()),
       HasSubstr("loss : Tensor had -Inf and NaN values"));
+}
+
+// As TensorFlow does it: an empty batch keeps its other dimensions.
+TEST(Array, ReshapeInfersADimensionOfWhatIsEmpty) {
+  const auto shape = [](const Shape& from, std::vector<int32_t> to) {
+    Graph g;
+    const Output x = Placeholder(g, DT_FLOAT, from), sizes = Placeholder(g, DT_INT32, {-1});
+    const Tensor dims = Tensor::Vector<int32_t>(to);
+    const auto got = Evaluate(g, {{x, Ones(from)}, {sizes, dims}}, {Reshape(x, sizes)});
+    return got.ok() ? (*got)[0].shape().ToString() : std::string(got.status().message());
+  };
+  EXPECT_EQ(shape({0}, {-1, 0}), "[1,0]");
+  EXPECT_EQ(shape({0, 6}, {0, -1, 3}), "[0,2,3]");
+  EXPECT_EQ(shape({0, 6}, {0, -1, 4}), "[0,1,4]");
+  EXPECT_EQ(shape({0, 4}, {-1, 2}), "[0,2]");
+  EXPECT_EQ(shape({0, 6}, {0, -1}), "[0,6]");
 }
 
 TEST(Array, ReshapesAndRowSlicesShareTheFedMemory) {
