@@ -129,8 +129,9 @@ class LayerNormFusion : public Fusion {
       const bool squared =
           OpOf(squares) == "Square" ||
           (OpOf(squares) == "Mul" && difference->inputs[0] == difference->inputs[1]);
+      if (!squared) return false;
       const PlanValue v = difference->inputs[0];
-      if (!squared || !IsFusable(plan_.nodes[v.node]) || OpOf(v.node) != "Sub") return false;
+      if (!IsFusable(plan_.nodes[v.node]) || OpOf(v.node) != "Sub") return false;
       s->nodes.insert(v.node);
       difference = &plan_.nodes[v.node];
     }

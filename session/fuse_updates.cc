@@ -175,7 +175,7 @@ class UpdateFusion : public Fusion {
            (n.kind == PlanNode::Kind::kRead || (n.Is("ReadVariableOp") && IsBuiltin(n)));
   }
   bool HandsOn(const PlanNode& n) const {
-    return n.loop < 0 && n.value_loop < 0 && n.Is("Identity") && IsBuiltin(n);
+    return n.loop < 0 && n.value_loop < 0 && n.Is("Identity") && IsFusable(n);
   }
 
   bool IsValueOf(PlanValue value, int variable) const {

@@ -26,7 +26,7 @@ class SliceSinking : public Fusion {
   absl::Status Run() {
     const size_t count = plan_.nodes.size();
     for (size_t id = 0; id < count; ++id) {
-      if (!plan_.nodes[id].Is("Slice") || plan_.nodes[id].removed) continue;
+      if (!plan_.nodes[id].Is("Slice") || !IsFusable(plan_.nodes[id])) continue;
       if (users_.empty()) FindUsers();
       Sink(static_cast<int>(id));
     }
@@ -111,7 +111,8 @@ class SliceSinking : public Fusion {
   // It comes from a variable, a feed, or where it was put before, not from the step's arena.
   bool HasOwnMemory(PlanValue v) const {
     if (plan_.IsLasting(v)) return false;
-    while (plan_.nodes[v.node].Is("Identity")) v = plan_.nodes[v.node].inputs[0];
+    while (plan_.nodes[v.node].Is("Identity") && IsFusable(plan_.nodes[v.node]))
+      v = plan_.nodes[v.node].inputs[0];
     const PlanNode& n = plan_.nodes[v.node];
     return n.kind == PlanNode::Kind::kFeed || n.kind == PlanNode::Kind::kRead ||
            n.Is("ReadVariableOp", "StackPopV2", "TensorListPopBack", "TensorListGetItem");

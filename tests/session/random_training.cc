@@ -23,6 +23,8 @@ Tensor Uniform(const Shape& shape, std::mt19937& random) {
   return t;
 }
 
+constexpr int64_t kWords = 12;
+
 // All values stay of the order of one, and what is divided by, or put under a root, away from zero:
 // rounding stays rounding.
 class RandomTraining {
@@ -41,9 +43,15 @@ class RandomTraining {
     columns_ = {ReduceMean(x_, {1}, true)};
     scalars_ = {Number(0.375f)};
     for (const Variable& v : variables_) {
-      if (v.shape().rank() == 2) weights_.push_back(v.value());
-      if (v.shape().rank() == 1) rows_.push_back(v.value());
-      if (v.shape().rank() == 0) scalars_.push_back(v.value());
+      Outputs& list = v.shape().rank() == 2 ? weights_ : v.shape().rank() == 1 ? rows_ : scalars_;
+      list.push_back(reads_.emplace_back(v.value()));
+    }
+    if (Draw(3) == 0) {
+      table_ = GetVariable(g, "table", {kWords, width_},
+                           {.initializer = Noise({kWords, width_}), .dtype = type_});
+      // Some words more often than others, by what is fed.
+      const Output ids = Cast(Floor(Abs(Slice(x_, {0, 0}, {-1, 1})) * 10.f), DT_INT32);
+      matrices_.push_back(Reshape(EmbeddingLookup(table_, ids), {-1, width_}));
     }
   }
 
@@ -55,8 +63,7 @@ class RandomTraining {
     for (int i = 0; i < length; ++i) AddValue();
     const Output loss = Loss();
     Outputs fetches = {loss};
-    Outputs sources;
-    for (const Variable& v : variables_) sources.push_back(v.value());
+    const Outputs& sources = reads_;
     const Outputs gradients = DenseGradients({loss}, sources);
     for (const Outputs* values : {&matrices_, &columns_, &rows_, &scalars_})
       if (Draw(2)) fetches.push_back(Any(*values));
@@ -74,6 +81,10 @@ class RandomTraining {
       for (const Operation& update : Update(variables_[i], sources[i], gradient, i))
         updates.push_back(update);
       before.emplace_back(Draw(2) ? updates.back() : Operation(loss));
+    }
+    if (table_) {
+      const Grad gradient = Gradients({loss}, {table_})[0];
+      if (!gradient.none()) updates.push_back(Minimized(gradient, table_, variables_.size()));
     }
     {
       const ControlDependencies after(g_, updates);
@@ -96,15 +107,16 @@ class RandomTraining {
     const uint32_t n = static_cast<uint32_t>(values.size());
     return values[Draw(3) ? n - 1 - Draw(std::min(n, 4u)) : Draw(n)];
   }
+  Initializer Noise(const Shape& shape) {
+    const Tensor first = Uniform(shape, random_);
+    return [this, first](const InitializerArgs&) { return Cast(Const(g_, first), type_); };
+  }
   Variable AddVariable(const Shape& shape, const std::string& name = "", bool trainable = true) {
     const std::string own = name.empty() ? absl::StrCat("v", variables_.size()) : name;
-    const Tensor first = Uniform(shape, random_);
-    const Initializer noise = [this, first](const InitializerArgs&) {
-      return Cast(Const(g_, first), type_);
-    };
-    const Variable v = GetVariable(
-        g_, own, shape,
-        {.initializer = trainable ? noise : Zeros(), .dtype = type_, .trainable = trainable});
+    const Variable v = GetVariable(g_, own, shape,
+                                   {.initializer = trainable ? Noise(shape) : Zeros(),
+                                    .dtype = type_,
+                                    .trainable = trainable});
     if (trainable) variables_.push_back(v);
     return v;
   }
@@ -421,8 +433,22 @@ class RandomTraining {
     }
     if (Draw(2)) loss = loss + ReduceMean(Any(columns_)) + ReduceSum(Square(Any(rows_))) * 0.1f;
     for (const Variable& v : variables_)
-      if (Draw(4) == 0) loss = loss + L2Loss(v.value()) * 1e-2f;
+      if (Draw(4) == 0) loss = loss + L2Loss(v) * 1e-2f;
     return loss;
+  }
+
+  Operation Minimized(const Grad& gradient, const Variable& v, size_t i) {
+    const std::string name = absl::StrCat("optimizer", i);
+    switch (Draw(4)) {
+      case 0:
+        return Momentum(0.1, 0.9, {.name = name}).ApplyGradients({{gradient, v}});
+      case 1:
+        return Adam(0.05, {.epsilon = 0.1, .name = name}).ApplyGradients({{gradient, v}});
+      case 2:
+        return Adagrad(0.05, {.name = name}).ApplyGradients({{gradient, v}});
+      default:
+        return GradientDescent(0.1, {.name = name}).ApplyGradients({{gradient, v}});
+    }
   }
 
   // `value` is a read of `v`.
@@ -478,10 +504,7 @@ class RandomTraining {
         return {Operation(v.Assign(another - m.read_value() * 0.2f, plain))};
       }
       default:
-        return {Draw(2) ? Momentum(0.1, 0.9, {.name = absl::StrCat("Momentum", i)})
-                              .ApplyGradients({{Grad(gradient), v}})
-                        : Adam(0.05, {.epsilon = 0.1, .name = absl::StrCat("Adam", i)})
-                              .ApplyGradients({{Grad(gradient), v}})};
+        return {Minimized(gradient, v, i)};
     }
   }
 
@@ -492,6 +515,8 @@ class RandomTraining {
   std::string fed_;
   Output x_, labels_;
   Variables variables_;
+  Outputs reads_;  // one of each
+  Variable table_;
   Outputs matrices_, columns_, rows_, scalars_, weights_;
 };
 

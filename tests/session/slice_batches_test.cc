@@ -105,6 +105,17 @@ TEST(BatchSlices, AreImages) {
     Check(g, {{x, Images()}}, {y}, "Mean", static_cast<int>(kImages), threads);
 }
 
+// Nodes that are folded keep nothing of what they were made of, and passes after this one meet
+// them.
+TEST(BatchSlices, BesideWhatIsFolded) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
+  const Output scores = Classifier(x), table = Const(g, Random({4, 10}, 6));
+  const Output part = Slice(table, {1, 0}, {1, 10}), same = Identity(table);
+  const Output y = scores * part + ReduceSum(same * 2.f, {0}, true);
+  Check(g, {{x, Images()}}, {y}, "Mean", static_cast<int>(kImages));
+}
+
 TEST(BatchSlices, AreEvenAmongThreads) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {-1, kSide, kSide, kChannels});
