@@ -18,30 +18,35 @@ namespace weir {
 
 namespace {
 
-constexpr int64_t kWidth = 5;
 constexpr int kDeepest = 3;
 
 // What there is to make new values of, in the graph or in a body. Numbers are small, elements of
 // the order of one.
 struct Values {
-  Outputs ints, floats, matrices;  // scalars, scalars, [batch, kWidth]
+  Outputs ints, floats, matrices;  // scalars, scalars, [batch, width_]
 };
 
 class RandomControlFlow {
  public:
-  RandomControlFlow(Graph& g, uint32_t seed, bool is_function = false)
-      : g_(g), random_(seed), is_function_(is_function) {}
+  RandomControlFlow(Graph& g, uint32_t seed, int64_t width, bool is_function = false)
+      : g_(g), random_(seed), width_(width), is_function_(is_function) {}
 
   TestModel Make(int length) {
-    const Output x = Placeholder(g_, DT_FLOAT, {-1, kWidth}, "x");
+    const Output x = Placeholder(g_, DT_FLOAT, {-1, width_}, "x");
     const Output n = Placeholder(g_, DT_INT32, {}, "n");
+    if (Draw(2)) {
+      square_ = GetVariable(g_, "square", {width_, width_}, Noise({width_, width_})).value();
+      tall_ = GetVariable(g_, "tall", {2 * width_, width_}, Noise({2 * width_, width_})).value();
+      ++num_variables_;
+    }
     Values v{{n, Const(g_, 2)}, {Const(g_, 0.5f), ReduceMean(x)}, {Tanh(x)}};
     for (int i = 0; i < length; ++i) AddValue(&v, 0);
     Outputs fetches = {v.ints.back(), v.floats.back(), v.matrices.back()};
     if (Draw(3) == 0) {
       const Output loss = ReduceSum(Square(v.matrices.back())) + v.floats.back();
-      const Outputs gradients = DenseGradients({loss}, {x});
-      if (gradients.size() == 1 && gradients[0]) fetches.push_back(gradients[0]);
+      const Outputs sources = square_ ? Outputs{x, square_, tall_} : Outputs{x};
+      for (const Output& gradient : DenseGradients({loss}, sources))
+        if (gradient) fetches.push_back(gradient);
     }
     TestModel model;
     for (const Output& fetch : fetches)
@@ -132,7 +137,13 @@ class RandomControlFlow {
 
   Output Matrix(const Values& v) {
     const Output x = Any(v.matrices), y = Any(v.matrices);
-    switch (Draw(8)) {
+    switch (Draw(square_ ? 11 : 8)) {
+      case 8:
+        return Tanh(MatMul(x, square_));
+      case 9:  // a recurrent cell
+        return Tanh(MatMul(Concat({x, y}, 1), tall_));
+      case 10:
+        return Tanh(MatMul(x, square_) + y) * Sigmoid(MatMul(y, square_, {.transpose_b = true}));
       case 0:
         return Tanh(x + y);
       case 1:
@@ -173,6 +184,12 @@ class RandomControlFlow {
                      Identity(own.matrices.back())};
     };
     Keep(Cond(condition, branch, branch), v);
+  }
+
+  Initializer Noise(const Shape& shape) {
+    Tensor t(DT_FLOAT, shape);
+    for (float& f : t.flat<float>()) f = static_cast<float>(Draw(20000)) / 10000.f - 1.f;
+    return [this, t](const InitializerArgs&) { return Const(g_, t); };
   }
 
   // What a variable has become that each iteration adds to.
@@ -275,13 +292,13 @@ class RandomControlFlow {
   void KeepResults(const Outputs& results, Values* v) {
     const size_t num_scalars = 4;
     for (size_t i = 0; i < results.size(); ++i)
-      Keep({EnsureShape(results[i], i < num_scalars ? Shape() : Shape({-1, kWidth}))}, v);
+      Keep({EnsureShape(results[i], i < num_scalars ? Shape() : Shape({-1, width_}))}, v);
   }
 
   FunctionRef Function(bool counts = false) {
     const uint32_t seed = Draw(1u << 31), length = 1 + Draw(5);
     return Define([&](Graph& body, const Outputs& own) {
-      RandomControlFlow inner(body, seed, /*is_function=*/true);
+      RandomControlFlow inner(body, seed, width_, /*is_function=*/true);
       Values v{{own[0], own[1]}, {own[2], own[3]}, {own[4], own[5]}};
       for (uint32_t i = 0; i < length; ++i) inner.AddValue(&v, 1);
       const auto last = [](const Outputs& values, size_t back) {
@@ -302,7 +319,7 @@ class RandomControlFlow {
     Outputs args;
     for (const DataType type : {DT_INT32, DT_INT32, DT_FLOAT, DT_FLOAT})
       args.push_back(Placeholder(body, type, {}));
-    for (int i = 0; i < 2; ++i) args.push_back(Placeholder(body, DT_FLOAT, {-1, kWidth}));
+    for (int i = 0; i < 2; ++i) args.push_back(Placeholder(body, DT_FLOAT, {-1, width_}));
     const Outputs results = build(body, args);
     g_.Fail(body.status());
     const std::string name = absl::StrCat("f", num_functions_++);
@@ -312,17 +329,20 @@ class RandomControlFlow {
 
   Graph& g_;
   std::mt19937 random_;
+  const int64_t width_;
   const bool is_function_;
+  Output square_, tall_;  // weights, if there are any
   int num_variables_ = 0, num_functions_ = 0;
 };
 
 }  // namespace
 
 TestModel AddRandomControlFlow(Graph& g, uint32_t seed, int length, uint32_t noise) {
-  TestModel model = RandomControlFlow(g, seed).Make(length);
-  model.feeds = [noise](int step, int64_t batch) {
+  const int64_t width = seed % 4 == 0 ? 48 : 5;
+  TestModel model = RandomControlFlow(g, seed, width).Make(length);
+  model.feeds = [width, noise](int step, int64_t batch) {
     std::mt19937 random(noise * 1000003u + static_cast<uint32_t>(step));
-    Tensor x(DT_FLOAT, {batch, kWidth});
+    Tensor x(DT_FLOAT, {batch, width});
     for (float& f : x.flat<float>()) f = static_cast<float>(random() % 20000) / 10000.f - 1.f;
     return NamedTensors{{"x", std::move(x)}, {"n", Tensor::Scalar<int32_t>(step % 5)}};
   };
