@@ -10,6 +10,7 @@
 #include "weir/core/graph_io.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/session.h"
+#include "weir/tests/gpu/test_gpu.h"
 #include "weir/tests/session/random_models.h"
 
 // Searches for steps whose results depend on optimisations; CONTRIBUTING.md says how.
@@ -22,6 +23,7 @@ struct Variant {
   std::set<std::string> disable;
   bool is_read_back = false;  // the graph has been written and read
   int callers = 1;            // at once, of models without state
+  bool is_on_gpu = false;     // or what acts as one
 };
 
 TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
@@ -43,8 +45,9 @@ absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t
   WEIR_RETURN_IF_ERROR(g.status());
   if (variant.is_read_back) WEIR_RETURN_IF_ERROR(ImportGraph(copy, SerializeGraph(g)).status());
   const Graph& graph = variant.is_read_back ? copy : g;
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph, {.num_threads = variant.num_threads,
-                                                                 .disable = variant.disable}));
+  SessionOptions options{.num_threads = variant.num_threads, .disable = variant.disable};
+  if (variant.is_on_gpu) options = WithTestGpu(std::move(options));
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph, std::move(options)));
   const std::vector<int64_t> batches = {7, 33, 33, seed % 15 == 0 ? 2000 : 1};
   const int callers = model.init.empty() ? variant.callers : 1;
   std::vector<absl::StatusOr<std::vector<Tensors>>> results(callers);
@@ -90,7 +93,8 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
                               {"with all, one thread", 1, {}},
                               {"with some", 2, some},
                               {"written and read", 2, {}, true},
-                              {"three callers", 2, {}, false, 3}};
+                              {"three callers", 2, {}, false, 3},
+                              {"on a GPU", 2, {}, false, 1, true}};
   for (const Variant& variant : variants) {
     const auto got = Results(seed, length, noise, use_resource, variant);
     const std::string what =

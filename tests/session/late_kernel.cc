@@ -148,6 +148,7 @@ class LateKernel : public std::enable_shared_from_this<LateKernel> {
 
   bool Named(int i, bool input) const {
     return std::any_of(def_.host_args.begin(), def_.host_args.end(), [&](const std::string& name) {
+      if (name == kAllArgs) return true;
       const auto [first, last] = input ? node_.InputRange(name) : node_.OutputRange(name);
       return i >= first && i < last;
     });
