@@ -37,6 +37,9 @@ TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
   }
 }
 
+// Its last batch is.
+bool IsLarge(uint32_t seed) { return seed % 15 == 0; }
+
 // Of steps with several sizes of batch; of each caller's, one after the other.
 absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t noise,
                                              bool use_resource, const Variant& variant) {
@@ -48,7 +51,7 @@ absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t
   SessionOptions options{.num_threads = variant.num_threads, .disable = variant.disable};
   if (variant.is_on_gpu) options = WithTestGpu(std::move(options));
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph, std::move(options)));
-  const std::vector<int64_t> batches = {7, 33, 33, seed % 15 == 0 ? 2000 : 1};
+  const std::vector<int64_t> batches = {7, 33, 33, IsLarge(seed) ? 2000 : 1};
   const int callers = model.init.empty() ? variant.callers : 1;
   std::vector<absl::StatusOr<std::vector<Tensors>>> results(callers);
   std::vector<std::thread> threads;
@@ -96,6 +99,7 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
                               {"three callers", 2, {}, false, 3},
                               {"on a GPU", 2, {}, false, 1, true}};
   for (const Variant& variant : variants) {
+    if (variant.is_on_gpu && IsLarge(seed)) continue;  // what acts as one has little memory
     const auto got = Results(seed, length, noise, use_resource, variant);
     const std::string what =
         got.ok() ? Difference(*got, *want, tolerance) : std::string(got.status().message());
