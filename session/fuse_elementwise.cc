@@ -215,7 +215,7 @@ class ElementwiseFusion : public ElementwiseNodes {
     ready_.assign(plan_.nodes.size(), 0);
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.removed || n.is_constant(0)) continue;
+      if (!n.takes()) continue;
       for (const PlanValue& v : n.inputs) ready_[i] = std::max(ready_[i], ready_[v.node]);
       for (const int control : n.controls) ready_[i] = std::max(ready_[i], ready_[control]);
       ready_[i] += n.cost_ns;
@@ -381,7 +381,7 @@ class ElementwiseFusion : public ElementwiseNodes {
     successors_.assign(plan_.nodes.size(), {});
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.removed || n.is_constant(0)) continue;
+      if (!n.takes()) continue;
       for (const PlanValue& v : n.inputs) successors_[v.node].push_back(static_cast<int>(i));
       for (const int control : n.controls) successors_[control].push_back(static_cast<int>(i));
     }

@@ -79,7 +79,7 @@ class ScalarLoopFusion : public Fusion {
     Few body;
     for (const int i : members_[l]) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.removed || n.is_constant(0) || !IsIn(i, l)) continue;
+      if (!n.takes() || !IsIn(i, l)) continue;
       if (n.value_loop == l && n.is_enter()) {
         if (!plan_.IsLoopVariable(n) || !n.device->is_host() || !IsScalar(n)) return false;
         parts->variables.push_back(i);
@@ -106,8 +106,7 @@ class ScalarLoopFusion : public Fusion {
     };
     return absl::c_all_of(plan_.fetches, may_leave) &&
            absl::c_all_of(plan_.nodes, [&](const PlanNode& n) {
-             return n.removed || n.is_constant(0) || n.loop == l ||
-                    absl::c_all_of(n.inputs, may_leave);
+             return !n.takes() || n.loop == l || absl::c_all_of(n.inputs, may_leave);
            });
   }
 

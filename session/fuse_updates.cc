@@ -65,7 +65,7 @@ class UpdateFusion : public Fusion {
     takers_.resize(plan_.nodes.size());
     for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (n.removed || n.is_constant(0)) continue;
+      if (!n.takes()) continue;
       for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k)
         takers_[n.inputs[k].node].push_back({i, k, n.inputs[k].output});
       for (const int control : n.controls) takers_[control].push_back({i, -1, 0});

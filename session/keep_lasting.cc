@@ -261,7 +261,7 @@ class LastingValues : public Fusion {
       if (v.node >= 0) needed[v.node] = true;
     };
     for (const PlanNode& n : plan_.nodes) {
-      if (n.removed || n.is_constant(0) || IsKept(n)) continue;
+      if (!n.takes() || IsKept(n)) continue;
       for (const PlanValue& v : n.inputs) need(v);
     }
     for (const PlanValue& v : plan_.fetches) need(v);
@@ -282,7 +282,7 @@ class LastingValues : public Fusion {
   }
 
   static bool IsKept(const PlanNode& n) {
-    return n.lasts && n.kind == PlanNode::Kind::kOp && !n.removed && !n.is_constant(0);
+    return n.lasts && n.kind == PlanNode::Kind::kOp && n.takes();
   }
 
   // The node and those before it that are kept too, in topological order.
@@ -387,7 +387,7 @@ class LastingValues : public Fusion {
     };
     for (int user = 0; user < id; ++user) {
       PlanNode& n = plan_.nodes[user];
-      if (n.removed || n.is_constant(0)) continue;
+      if (!n.takes()) continue;
       bool changed = false;
       for (PlanValue& v : n.inputs) changed = take(v) || changed;
       if (changed && n.kind == PlanNode::Kind::kOp && !n.kernel.is_async()) Renew(user);

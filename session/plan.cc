@@ -8,26 +8,30 @@
 // The table of contents of the runtime: what happens to a graph before it runs.
 namespace weir {
 
+const std::set<std::string>& Optimisations() {
+  static const auto* const names = new std::set<std::string>{"arithmetic_identities",
+                                                             "batch_slices",
+                                                             "common_subexpressions",
+                                                             "constant_folding",
+                                                             "fast_algorithms",
+                                                             "fusion",
+                                                             "in_place",
+                                                             "inlined_functions",
+                                                             "lasting_values",
+                                                             "memory_plan",
+                                                             "needless_waits",
+                                                             "no_ops",
+                                                             "parallel_tasks",
+                                                             "raised_loops",
+                                                             "unused_values"};
+  return *names;
+}
+
 absl::Status CheckOptimisations(const std::set<std::string>& names) {
-  static constexpr absl::string_view kNames[] = {"arithmetic_identities",
-                                                 "batch_slices",
-                                                 "common_subexpressions",
-                                                 "constant_folding",
-                                                 "fast_algorithms",
-                                                 "fusion",
-                                                 "in_place",
-                                                 "inlined_functions",
-                                                 "lasting_values",
-                                                 "memory_plan",
-                                                 "needless_waits",
-                                                 "no_ops",
-                                                 "parallel_tasks",
-                                                 "raised_loops",
-                                                 "unused_values"};
   for (const std::string& name : names) {
-    if (absl::c_linear_search(kNames, name)) continue;
+    if (Optimisations().contains(name)) continue;
     return InvalidArgument("No optimisation is called '", name,
-                           "'; there are: ", absl::StrJoin(kNames, ", "));
+                           "'; there are: ", absl::StrJoin(Optimisations(), ", "));
   }
   return absl::OkStatus();
 }
@@ -79,13 +83,10 @@ absl::StatusOr<std::unique_ptr<const Plan>> FinishPlan(PlanGraph graph,
 
 namespace {
 
-// What is known already waits for nothing: the shape of a result of a region may go into it.
-bool Waits(const PlanNode& n) { return !n.removed && !n.is_constant(0); }
-
 bool IsInOrder(const PlanGraph& plan) {
   for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {
     const PlanNode& n = plan.nodes[i];
-    if (!Waits(n)) continue;
+    if (!n.takes()) continue;
     if (absl::c_any_of(n.inputs, [i](const PlanValue& v) { return v.node >= i; })) return false;
     if (absl::c_any_of(n.controls, [i](int control) { return control >= i; })) return false;
   }
@@ -171,7 +172,7 @@ absl::Status SortTopologically(PlanGraph& plan) {
   std::vector<int> pending(count, 0);
   std::vector<Few> successors(count);
   for (int i = 0; i < count; ++i) {
-    if (!Waits(plan.nodes[i])) continue;
+    if (!plan.nodes[i].takes()) continue;
     const auto depend = [&](int on) {
       ++pending[i];
       successors[on].push_back(i);

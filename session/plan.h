@@ -110,6 +110,9 @@ struct PlanNode {
   bool is_exit() const;
   // Something is done for it in a step: it is not fed, and not known.
   bool runs() const;
+  // Takes its inputs, and waits: what is folded may still have inputs, of nodes that are there no
+  // more or come after it.
+  bool takes() const { return !removed && !is_constant(0); }
   // In the same iterations of the same loop, if in any.
   bool runs_with(const PlanNode& other) const {
     return loop == other.loop && in_body == other.in_body;
@@ -422,6 +425,8 @@ struct ScheduledOrder : public NodeOrder {
 void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
                 Plan* plan);
 
+// The names of all optimisations, as in SessionOptions::disable.
+const std::set<std::string>& Optimisations();
 // INVALID_ARGUMENT for a name that no optimisation has.
 absl::Status CheckOptimisations(const std::set<std::string>& names);
 

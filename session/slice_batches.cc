@@ -115,9 +115,6 @@ class BatchSlicing : public Fusion {
 
   static bool Waits(const PlanNode& n) { return !n.removed && n.kernel.is_async(); }
 
-  // Takes values, in a step: what is folded still has its inputs.
-  static bool Takes(const PlanNode& n) { return !n.removed && !n.is_constant(0); }
-
   bool MaySlice(const PlanNode& n) const {
     if (!IsFusable(n) || n.may_be_dead || n.loop >= 0 || !n.controls.empty() || !n.kernel.run())
       return false;
@@ -141,7 +138,7 @@ class BatchSlicing : public Fusion {
       if (v.node >= 0 && v.output != 0) ops_[v.node].reset();
     };
     for (const PlanNode& n : plan_.nodes) {
-      if (!Takes(n)) continue;
+      if (!n.takes()) continue;
       for (const int control : n.controls) ops_[control].reset();
       for (const PlanValue& v : n.inputs) use(v);
     }
@@ -170,7 +167,7 @@ class BatchSlicing : public Fusion {
     for (int i = 0; i < count; ++i) {
       leader[i] = i;
       const PlanNode& n = plan_.nodes[i];
-      if (!Takes(n)) continue;
+      if (!n.takes()) continue;
       if (Waits(n)) after[i] = uint64_t{1} << waiting++;
       for (const PlanValue& v : n.inputs) after[i] |= after[v.node];
       for (const int control : n.controls) after[i] |= after[control];
@@ -209,7 +206,7 @@ class BatchSlicing : public Fusion {
     };
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (!Takes(n)) continue;
+      if (!n.takes()) continue;
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const PlanValue& v = n.inputs[k];
         if (region_of_[i] >= 0 && region_of_[v.node] == region_of_[i]) continue;
@@ -358,7 +355,7 @@ class BatchSlicing : public Fusion {
     };
     for (PlanNode& n : plan_.nodes) {
       for (PlanValue& v : n.inputs) take(v);
-      if (!Takes(n)) n.inputs.clear();
+      if (!n.takes()) n.inputs.clear();
     }
     for (PlanValue& v : plan_.fetches) take(v);
     for (PlanGraph::Carry& c : plan_.carries) take(c.next);

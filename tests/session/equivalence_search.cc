@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/file.h"
 #include "weir/core/graph_io.h"
-#include "weir/proto/graph.pb.h"
+#include "weir/session/plan.h"
 #include "weir/session/session.h"
 #include "weir/tests/gpu/test_gpu.h"
 #include "weir/tests/session/random_models.h"
@@ -70,25 +70,10 @@ absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t
 
 // What is apart, in words; empty if nothing is.
 std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, double tolerance) {
-  static const std::set<std::string> kAll = {"arithmetic_identities",
-                                             "batch_slices",
-                                             "common_subexpressions",
-                                             "constant_folding",
-                                             "fast_algorithms",
-                                             "fusion",
-                                             "in_place",
-                                             "inlined_functions",
-                                             "lasting_values",
-                                             "memory_plan",
-                                             "needless_waits",
-                                             "no_ops",
-                                             "parallel_tasks",
-                                             "raised_loops",
-                                             "unused_values"};
-  const auto want = Results(seed, length, noise, use_resource, {"without any", 1, kAll});
+  const auto want = Results(seed, length, noise, use_resource, {"without any", 1, Optimisations()});
   if (!want.ok()) return absl::StrCat("without any: ", want.status().message());
   std::set<std::string> some;
-  for (uint32_t bits = seed * 2654435761u; const std::string& name : kAll) {
+  for (uint32_t bits = seed * 2654435761u; const std::string& name : Optimisations()) {
     if (bits & 0x10000) some.insert(name);
     bits = bits * 1664525u + 1013904223u;
   }
@@ -115,10 +100,8 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
 void Keep(const std::string& folder, uint32_t seed, int length, bool use_resource) {
   Graph g(GraphOptions{.use_resource = use_resource});
   const TestModel model = AddModel(g, seed, length, 0);
-  proto::GraphDef def;
-  ExportGraphDef(g, &def);
   const std::string path = absl::StrCat(folder, "/", seed, use_resource ? "r" : "v", ".pb");
-  const absl::Status written = WriteFileAtomically(path, def.SerializeAsString());
+  const absl::Status written = WriteFileAtomically(path, SerializeGraph(g));
   std::printf("  %s --init=%s --fetch=%s --target=%s%s\n", path.c_str(), model.init.c_str(),
               absl::StrJoin(model.fetches, ",").c_str(), absl::StrJoin(model.targets, ",").c_str(),
               written.ok() ? "" : " (not written)");

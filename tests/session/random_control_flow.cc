@@ -13,6 +13,7 @@
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
 #include "weir/tests/session/random_models.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 
@@ -187,8 +188,7 @@ class RandomControlFlow {
   }
 
   Initializer Noise(const Shape& shape) {
-    Tensor t(DT_FLOAT, shape);
-    for (float& f : t.flat<float>()) f = static_cast<float>(Draw(20000)) / 10000.f - 1.f;
+    const Tensor t = UniformFloats(shape, random_);
     return [this, t](const InitializerArgs&) { return Const(g_, t); };
   }
 
@@ -342,9 +342,8 @@ TestModel AddRandomControlFlow(Graph& g, uint32_t seed, int length, uint32_t noi
   TestModel model = RandomControlFlow(g, seed, width).Make(length);
   model.feeds = [width, noise](int step, int64_t batch) {
     std::mt19937 random(noise * 1000003u + static_cast<uint32_t>(step));
-    Tensor x(DT_FLOAT, {batch, width});
-    for (float& f : x.flat<float>()) f = static_cast<float>(random() % 20000) / 10000.f - 1.f;
-    return NamedTensors{{"x", std::move(x)}, {"n", Tensor::Scalar<int32_t>(step % 5)}};
+    return NamedTensors{{"x", UniformFloats({batch, width}, random)},
+                        {"n", Tensor::Scalar<int32_t>(step % 5)}};
   };
   return model;
 }

@@ -8,6 +8,7 @@
 #include "weir/ops/optimizers.h"
 #include "weir/ops/variables.h"
 #include "weir/tests/session/random_models.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 
@@ -45,17 +46,12 @@ class RandomConvNet {
     }
     model.feeds = [size = size_, channels = channels_, noise](int step, int64_t batch) {
       std::mt19937 random(noise * 1000003u + static_cast<uint32_t>(step));
-      return NamedTensors{{"x", Uniform({batch, size, size, channels}, random)}};
+      return NamedTensors{{"x", UniformFloats({batch, size, size, channels}, random)}};
     };
     return model;
   }
 
  private:
-  static Tensor Uniform(const Shape& shape, std::mt19937& random) {
-    Tensor t(DT_FLOAT, shape);
-    for (float& x : t.flat<float>()) x = static_cast<float>(random() % 20000) / 10000.f - 1.f;
-    return t;
-  }
   uint32_t Draw(uint32_t limit) { return static_cast<uint32_t>(random_()) % limit; }
   const Output& Any() {
     const uint32_t n = static_cast<uint32_t>(layers_.size());
@@ -68,7 +64,7 @@ class RandomConvNet {
     if (!shape.IsFullyDefined()) return {};  // the graph has failed
     int64_t fan = 1;
     for (int i = 0; i + 1 < shape.rank(); ++i) fan *= shape.dim(i);
-    Tensor t = Uniform(shape, random_);
+    Tensor t = UniformFloats(shape, random_);
     for (float& w : t.flat<float>())
       w = static_cast<float>(middle + scale * w * 1.7 / std::sqrt(static_cast<double>(fan)));
     if (kind_ == Weights::kConstants) return Const(g_, t);

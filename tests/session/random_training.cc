@@ -5,23 +5,17 @@
 #include "absl/strings/str_cat.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
-#include "weir/ops/clip.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
 #include "weir/ops/optimizers.h"
 #include "weir/ops/variables.h"
+#include "weir/tests/session/random_values.h"
 
 namespace weir {
 
 namespace {
-
-Tensor Uniform(const Shape& shape, std::mt19937& random) {
-  Tensor t(DT_FLOAT, shape);
-  for (float& x : t.flat<float>()) x = static_cast<float>(random() % 20000) / 10000.f - 1.f;
-  return t;
-}
 
 constexpr int64_t kWords = 12;
 
@@ -108,7 +102,7 @@ class RandomTraining {
     return values[Draw(3) ? n - 1 - Draw(std::min(n, 4u)) : Draw(n)];
   }
   Initializer Noise(const Shape& shape) {
-    const Tensor first = Uniform(shape, random_);
+    const Tensor first = UniformFloats(shape, random_);
     return [this, first](const InitializerArgs&) { return Cast(Const(g_, first), type_); };
   }
   Variable AddVariable(const Shape& shape, const std::string& name = "", bool trainable = true) {
@@ -527,9 +521,10 @@ TestModel AddRandomTraining(Graph& g, uint32_t seed, int length, uint32_t noise)
   TestModel model = training.Make(length);
   model.feeds = [width = training.width(), fed = training.fed(), noise](int step, int64_t batch) {
     std::mt19937 random(noise * 1000003u + static_cast<uint32_t>(step));
-    Tensor x = Uniform({batch, width}, random), labels = Uniform({batch, width}, random);
+    Tensor x = UniformFloats({batch, width}, random),
+           labels = UniformFloats({batch, width}, random);
     NamedTensors feeds = {{"x", std::move(x)}, {"labels", std::move(labels)}};
-    if (!fed.empty()) feeds.emplace_back(fed, Uniform({batch, width}, random));
+    if (!fed.empty()) feeds.emplace_back(fed, UniformFloats({batch, width}, random));
     return feeds;
   };
   return model;
