@@ -100,10 +100,23 @@ absl::Status VariableShapeKernel(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// The value's memory becomes the variable's if nobody but this step holds it; else the value is
-// copied, into the variable's own memory if it fits there and nobody reads it.
-absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value) {
-  if (!value.OwnsBufferAlone() && IsPlain(value.dtype())) return v.Assign(value, c.device());
+// Whether the variable may share a value that lasts (KernelInit::lasting_inputs) until its next
+// write, which makes a copy: what is initialised from constants and never trained has no memory of
+// its own. It is shared by a variable that has none yet (one that is reset in each step keeps what
+// it has), and only if it is memory as a variable would get it: wrapped memory may be the same
+// pages over and over.
+bool MayShare(const KernelContext& c, const VariableState& v, const Tensor& value) {
+  const Buffer* const buffer = value.buffer().get();
+  return buffer != nullptr && !buffer->transient() &&
+         buffer->allocator() == &c.device().allocator() && !v.value().OwnsBufferAlone();
+}
+
+// The value's memory becomes the variable's if nobody but this step holds it or it `lasts` and may
+// be shared; else the value is copied, into the variable's own memory if it fits there and
+// nobody reads it.
+absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value, bool lasts) {
+  const bool takes = value.OwnsBufferAlone() || (lasts && MayShare(c, v, value));
+  if (!takes && IsPlain(value.dtype())) return v.Assign(value, c.device());
   WEIR_ASSIGN_OR_RETURN(Tensor own, c.Own(value));
   v.Set(std::move(own));
   return absl::OkStatus();
@@ -113,6 +126,7 @@ struct AssignConfig {
   DataType dtype;
   bool is_ref;
   bool validate_shape;
+  bool value_lasts;
 };
 
 absl::Status Assign(KernelContext& c, const AssignConfig& config) {
@@ -120,7 +134,7 @@ absl::Status Assign(KernelContext& c, const AssignConfig& config) {
   const Tensor& value = c.input(1);
   WEIR_RETURN_IF_ERROR(
       CheckAssignable(locked[0], value.shape(), config.is_ref, config.validate_shape));
-  WEIR_RETURN_IF_ERROR(Store(c, locked[0], value));
+  WEIR_RETURN_IF_ERROR(Store(c, locked[0], value, config.value_lasts));
   if (config.is_ref) c.SetOutput(0, c.input(0));
   return absl::OkStatus();
 }
@@ -128,7 +142,7 @@ absl::Status Assign(KernelContext& c, const AssignConfig& config) {
 absl::StatusOr<Kernel> MakeAssign(const KernelInit& init) {
   const bool is_ref = init.node.op_name() == "Assign";
   const AssignConfig config{init.attr<DataType>(is_ref ? "T" : "dtype"), is_ref,
-                            init.attr<bool>("validate_shape")};
+                            init.attr<bool>("validate_shape"), init.is_lasting(1)};
   return Kernel([config](KernelContext& c) -> absl::Status { return Assign(c, config); });
 }
 

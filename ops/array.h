@@ -55,6 +55,8 @@ class Ints {
 // 1+0i). INVALID_ARGUMENT for other dtypes.
 absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value);
 
+// The graph shares the tensor's memory, and so may variables that start from it: nobody may write
+// to it from then on.
 Output Const(Graph& graph, Tensor value, absl::string_view name = {});
 // A scalar of the C++ type's dtype: Const(g, 1.5f), Const(g, int64_t{3}).
 template <class T>

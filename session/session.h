@@ -151,7 +151,8 @@ class Session {
   ~Session();
 
   // Runs the part of the graph that the fetches and targets need. Feeds replace the tensors they
-  // name. Returns the fetched values in order; they never change afterwards.
+  // name. Returns the fetched values in order; they never change afterwards. They may share memory
+  // with variables and constants: who wants to write to one takes its DeepCopy.
   //
   // clang-format off
   //   INVALID_ARGUMENT     feed of the wrong dtype or shape, tensor fed twice or both fed and fetched,

@@ -1,5 +1,5 @@
-// Weights that kernels keep packed from step to step: which inputs are said to last, and that
-// results follow whatever changes a weight.
+// Weights that kernels keep packed from step to step, and constants that variables share: which
+// inputs are said to last, and that results follow whatever changes a weight.
 
 #include <atomic>
 #include <cmath>
@@ -322,6 +322,63 @@ TEST(LastingWeights, ThreadsMayInferWhileAnotherAssigns) {
   over = true;
   for (std::thread& t : threads) t.join();
 }
+
+// ---- variables that start from constants
+
+// Of either kind: resource or reference.
+class SharedConstants : public testing::TestWithParam<bool> {
+ protected:
+  SharedConstants()
+      : g_({.use_resource = GetParam()}),
+        initial_(Const(g_, constant_)),
+        v_(MakeVariable(initial_, {.name = "v"})),
+        w_(MakeVariable(initial_, {.name = "w"})),
+        update_(v_.AssignAdd(Const<float>(g_, {10, 20})).node),
+        session_(*Session::Create(g_)) {
+    EXPECT_TRUE(session_.Run({}, {}, {v_.initializer(), w_.initializer()}).ok());
+  }
+  Tensor Get(const Variable& v) { return RunOne(session_, {}, v); }
+  static std::vector<float> ValuesOf(const Tensor& t) {
+    return {t.flat<float>().begin(), t.flat<float>().end()};
+  }
+
+  const Tensor constant_ = Tensor::Vector<float>({1, 2});
+  Graph g_;
+  const Output initial_;
+  const Variable v_, w_;
+  const Operation update_;
+  Session session_;
+};
+
+TEST_P(SharedConstants, HaveNoMemoryUntilTheyAreWritten) {
+  EXPECT_TRUE(Get(v_).SharesBufferWith(constant_));
+  EXPECT_TRUE(Get(w_).SharesBufferWith(constant_));
+  ASSERT_TRUE(session_.Run(update_).ok());
+  EXPECT_THAT(ValuesOf(Get(v_)), ElementsAre(11, 22));
+  EXPECT_THAT(ValuesOf(Get(w_)), ElementsAre(1, 2));
+  EXPECT_THAT(ValuesOf(constant_), ElementsAre(1, 2));
+}
+
+TEST_P(SharedConstants, AreCopiedToVariablesThatHaveMemory) {
+  ASSERT_TRUE(session_.Run(update_).ok());
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(session_.Run(v_.initializer()).ok());
+    EXPECT_FALSE(Get(v_).SharesBufferWith(constant_));
+    EXPECT_THAT(ValuesOf(Get(v_)), ElementsAre(1, 2));
+    ASSERT_TRUE(session_.Run(update_).ok());
+    EXPECT_THAT(ValuesOf(Get(v_)), ElementsAre(11, 22));
+  }
+}
+
+TEST_P(SharedConstants, AreNotWhatIsFed) {
+  Tensor fed = Tensor::Vector<float>({3, 4});
+  ASSERT_TRUE(session_.Run({{initial_, fed}}, {}, {v_.initializer()}).ok());
+  fed.data<float>()[0] = 7;
+  EXPECT_THAT(ValuesOf(Get(v_)), ElementsAre(3, 4));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SharedConstants, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Resource" : "Reference"; });
 
 }  // namespace
 }  // namespace weir
