@@ -91,7 +91,6 @@ class ProductDeferral : public Fusion {
   void CountUses() {
     uses_.assign(plan_.nodes.size(), 0);
     for (const PlanNode& n : plan_.nodes) {
-      if (!n.takes()) continue;
       for (const PlanValue& v : n.inputs) {
         if (plan_.LoopLeft(plan_.nodes[v.node], n) < 0) ++uses_[v.node];
       }

@@ -67,8 +67,13 @@ void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env) {
   }
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     PlanNode& n = plan.nodes[i];
-    n.removed = needed[i] == kNo;
-    if (needed[i] == kEnd && !n.is_constant(0)) Reduce(n);
+    if (needed[i] == kNo) {
+      n.Remove();
+    } else if (n.is_constant(0)) {
+      n.LetGo();
+    } else if (needed[i] == kEnd) {
+      Reduce(n);
+    }
   }
 }
 

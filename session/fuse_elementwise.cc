@@ -215,7 +215,6 @@ class ElementwiseFusion : public ElementwiseNodes {
     ready_.assign(plan_.nodes.size(), 0);
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (!n.takes()) continue;
       for (const PlanValue& v : n.inputs) ready_[i] = std::max(ready_[i], ready_[v.node]);
       for (const int control : n.controls) ready_[i] = std::max(ready_[i], ready_[control]);
       ready_[i] += n.cost_ns;
@@ -381,7 +380,6 @@ class ElementwiseFusion : public ElementwiseNodes {
     successors_.assign(plan_.nodes.size(), {});
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (!n.takes()) continue;
       for (const PlanValue& v : n.inputs) successors_[v.node].push_back(static_cast<int>(i));
       for (const int control : n.controls) successors_[control].push_back(static_cast<int>(i));
     }
@@ -523,8 +521,9 @@ class ElementwiseFusion : public ElementwiseNodes {
     double cost_ns = 0;
     for (const int id : nodes) cost_ns += plan_.nodes[id].cost_ns;
     if (!Replace(region.result, *node, arguments)) return;
-    for (const int id : nodes)
-      plan_.nodes[id].removed = id != region.result && region_of_[id] != kSeveral;
+    for (const int id : nodes) {
+      if (id != region.result && region_of_[id] != kSeveral) plan_.nodes[id].Remove();
+    }
     result.cost_ns = cost_ns;
     spared_.insert(spared_.end(), repeats.begin(), repeats.end());
     for (const int id : nodes) {
@@ -550,7 +549,6 @@ class ElementwiseFusion : public ElementwiseNodes {
       if (it != moved_.end()) node = it->second.node;
     };
     for (PlanNode& n : plan_.nodes) {
-      if (n.removed) continue;
       absl::c_for_each(n.inputs, take);
       absl::c_for_each(n.controls, wait);
     }
@@ -567,9 +565,7 @@ class ElementwiseFusion : public ElementwiseNodes {
       for (const PlanValue& v : n.inputs) takers[v.node] += by;
       for (const int control : n.controls) takers[control] += by;
     };
-    for (const PlanNode& n : plan_.nodes) {
-      if (!n.removed) count(n, 1);
-    }
+    for (const PlanNode& n : plan_.nodes) count(n, 1);
     for (const PlanValue& v : plan_.fetches) ++takers[v.node];
     for (const int target : plan_.targets) ++takers[target];
     for (const PlanGraph::Carry& c : plan_.carries) ++takers[c.next.node];
@@ -577,8 +573,8 @@ class ElementwiseFusion : public ElementwiseNodes {
     for (const int id : spared_) {
       PlanNode& n = plan_.nodes[id];
       if (n.removed || takers[id] > 0) continue;
-      n.removed = true;
       count(n, -1);
+      n.Remove();
     }
   }
 

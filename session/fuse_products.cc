@@ -273,7 +273,7 @@ class ProductFusion : public Fusion {
     n.shapes.resize(1);
     n.kernel = device->Wrap(init, *std::move(kernel));
     n.cost_ns = def->cost(init);
-    for (const int inner : chain.inner) plan_.nodes[inner].removed = true;
+    for (const int inner : chain.inner) plan_.nodes[inner].Remove();
   }
 };
 

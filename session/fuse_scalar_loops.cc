@@ -79,7 +79,7 @@ class ScalarLoopFusion : public Fusion {
     Few body;
     for (const int i : members_[l]) {
       const PlanNode& n = plan_.nodes[i];
-      if (!n.takes() || !IsIn(i, l)) continue;
+      if (n.removed || n.is_constant(0) || !IsIn(i, l)) continue;
       if (n.value_loop == l && n.is_enter()) {
         if (!plan_.IsLoopVariable(n) || !n.device->is_host() || !IsScalar(n)) return false;
         parts->variables.push_back(i);
@@ -106,7 +106,7 @@ class ScalarLoopFusion : public Fusion {
     };
     return absl::c_all_of(plan_.fetches, may_leave) &&
            absl::c_all_of(plan_.nodes, [&](const PlanNode& n) {
-             return !n.takes() || n.loop == l || absl::c_all_of(n.inputs, may_leave);
+             return n.loop == l || absl::c_all_of(n.inputs, may_leave);
            });
   }
 
@@ -215,13 +215,11 @@ class ScalarLoopFusion : public Fusion {
     };
     for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
       PlanNode& other = plan_.nodes[i];
-      if (i == place || other.removed) continue;
-      if (other.is_constant(0)) {  // whatever it was computed from
-        other.inputs.clear();
-        other.controls.clear();
-        if (IsIn(i, l)) other.loop = other.value_loop = n.loop;
+      if (i == place) continue;
+      if (IsIn(i, l) && other.is_constant(0)) {
+        other.loop = other.value_loop = n.loop;
       } else if (IsIn(i, l)) {
-        other.removed = true;
+        other.Remove();
       }
       absl::c_for_each(other.inputs, take);
       absl::c_for_each(other.controls, wait);

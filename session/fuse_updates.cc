@@ -65,7 +65,6 @@ class UpdateFusion : public Fusion {
     takers_.resize(plan_.nodes.size());
     for (int i = 0; i < static_cast<int>(plan_.nodes.size()); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (!n.takes()) continue;
       for (int k = 0; k < static_cast<int>(n.inputs.size()); ++k)
         takers_[n.inputs[k].node].push_back({i, k, n.inputs[k].output});
       for (const int control : n.controls) takers_[control].push_back({i, -1, 0});
@@ -298,8 +297,8 @@ class UpdateFusion : public Fusion {
     for (const int wait : waits) takers_[wait].push_back({id, -1, 0});
     for (const Update& u : updates) {
       n.cost_ns += plan_.nodes[u.assign].cost_ns;
-      plan_.nodes[u.assign].removed = true;
-      for (const int read : u.reads) plan_.nodes[read].removed = true;
+      plan_.nodes[u.assign].Remove();
+      for (const int read : u.reads) plan_.nodes[read].Remove();
       for (const Taker& taker : takers_[u.assign])
         absl::c_replace(plan_.nodes[taker.node].controls, u.assign, id);
       absl::c_replace(plan_.targets, u.assign, id);

@@ -12,7 +12,6 @@ void Fusion::FindUsers() {
   const auto pin = [&](int node) { users_[node].assign(2, -1); };
   for (size_t i = 0; i < plan_.nodes.size(); ++i) {
     const PlanNode& n = plan_.nodes[i];
-    if (!n.takes()) continue;
     for (const PlanValue& v : n.inputs) {
       users_[v.node].push_back(static_cast<int>(i));
       if (v.output != 0) uses_others_[v.node] = true;

@@ -71,7 +71,7 @@ class Fusion {
                const Nodes& nodes) {
     if (!Replace(result, node, inputs)) return false;
     for (const int other : nodes) {
-      if (other != result) plan_.nodes[other].removed = true;
+      if (other != result) plan_.nodes[other].Remove();
     }
     return true;
   }

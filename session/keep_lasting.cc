@@ -119,7 +119,7 @@ class LastingValues : public Fusion {
         // Of what is fetched, or waited for, its own value must be there.
         if (users_[id].empty() || users_[id][0] < 0 || !IsOfChannels(n, last)) return;
         Scale(conv, OtherInput(n, last));
-        plan_.nodes[id].removed = true;
+        plan_.nodes[id].Remove();
         passed_[id] = {conv, 0};
       } else if (op == "Add" || op == "AddV2") {
         if (IsOfChannels(n, last)) MakeBias(id, last);
@@ -261,7 +261,7 @@ class LastingValues : public Fusion {
       if (v.node >= 0) needed[v.node] = true;
     };
     for (const PlanNode& n : plan_.nodes) {
-      if (!n.takes() || IsKept(n)) continue;
+      if (IsKept(n)) continue;
       for (const PlanValue& v : n.inputs) need(v);
     }
     for (const PlanValue& v : plan_.fetches) need(v);
@@ -282,7 +282,7 @@ class LastingValues : public Fusion {
   }
 
   static bool IsKept(const PlanNode& n) {
-    return n.lasts && n.kind == PlanNode::Kind::kOp && n.takes();
+    return n.lasts && n.kind == PlanNode::Kind::kOp && n.runs();
   }
 
   // The node and those before it that are kept too, in topological order.
@@ -378,7 +378,7 @@ class LastingValues : public Fusion {
     kept.kernel = Kernel([step = *step](KernelContext& c) { return step->Run(c); });
     const int id = static_cast<int>(plan_.nodes.size());
     plan_.nodes.push_back(std::move(kept));
-    for (const int node : nodes) plan_.nodes[node].removed = true;
+    for (const int node : nodes) plan_.nodes[node].Remove();
     const auto take = [&](PlanValue& v) {
       const auto it = first.find(v.node);
       if (it == first.end()) return false;
@@ -387,7 +387,6 @@ class LastingValues : public Fusion {
     };
     for (int user = 0; user < id; ++user) {
       PlanNode& n = plan_.nodes[user];
-      if (!n.takes()) continue;
       bool changed = false;
       for (PlanValue& v : n.inputs) changed = take(v) || changed;
       if (changed && n.kind == PlanNode::Kind::kOp && !n.kernel.is_async()) Renew(user);

@@ -86,7 +86,6 @@ namespace {
 bool IsInOrder(const PlanGraph& plan) {
   for (int i = 0; i < static_cast<int>(plan.nodes.size()); ++i) {
     const PlanNode& n = plan.nodes[i];
-    if (!n.takes()) continue;
     if (absl::c_any_of(n.inputs, [i](const PlanValue& v) { return v.node >= i; })) return false;
     if (absl::c_any_of(n.controls, [i](int control) { return control >= i; })) return false;
   }
@@ -172,7 +171,6 @@ absl::Status SortTopologically(PlanGraph& plan) {
   std::vector<int> pending(count, 0);
   std::vector<Few> successors(count);
   for (int i = 0; i < count; ++i) {
-    if (!plan.nodes[i].takes()) continue;
     const auto depend = [&](int on) {
       ++pending[i];
       successors[on].push_back(i);

@@ -110,9 +110,15 @@ struct PlanNode {
   bool is_exit() const;
   // Something is done for it in a step: it is not fed, and not known.
   bool runs() const;
-  // Takes its inputs, and waits: what is folded may still have inputs, of nodes that are there no
-  // more or come after it.
-  bool takes() const { return !removed && !is_constant(0); }
+  // Neither takes nor waits for anything from now on: has been removed, or is known.
+  void LetGo() {
+    inputs.clear();
+    controls.clear();
+  }
+  void Remove() {
+    removed = true;
+    LetGo();
+  }
   // In the same iterations of the same loop, if in any.
   bool runs_with(const PlanNode& other) const {
     return loop == other.loop && in_body == other.in_body;

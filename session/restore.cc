@@ -25,6 +25,8 @@ namespace weir {
 //   file that a writer replaces stays what it was for who has it open; so the second reading finds
 //   the same bytes unless the disk fails. Then the variable is left without a value, which every
 //   use of it will say.
+// - If somebody shares that memory, a reader or the constant that the variable starts from, the
+//   value is kept, and becomes the variable's.
 // - Other values are kept, and the restore op runs with the outputs of the reading nodes fed; what
 //   is left of the step are assignments that have been checked.
 namespace {
@@ -41,12 +43,12 @@ struct Wanted {
   Output output;
   DataType dtype = DT_INVALID;
   bool is_small = false;  // and whole
-  int value = -1;         // where it is kept, if it is not for `variable`
+  int value = -1;         // where it is kept; -1: it is read into the variable's memory
   absl::string_view name, slice;
   size_t checkpoint = 0;  // of those that are read
   Shape shape;
   absl::Span<const RestorePlan::Way> ways;
-  VariableState* variable = nullptr;  // whose memory it is read into
+  VariableState* variable = nullptr;  // whose value it becomes; null: it is fed
   absl::Status status;
 };
 
@@ -82,11 +84,15 @@ absl::Status CheckWay(const Wanted& w, const RestorePlan::Way& way) {
   return CheckAssignment(*way.assign, *shape, w.name);
 }
 
-// The memory is the variable's alone, and has the value's shape. Needs the variable's mutex.
-bool HasRoom(const VariableState& variable, const Wanted& w) {
+// The variable has a value of this type and shape, on the host. Needs its mutex, as HasRoom does.
+bool IsLike(const VariableState& variable, const Wanted& w) {
   const Tensor& value = variable.value();
-  return value.dtype() == w.dtype && value.shape() == w.shape && value.host_accessible() &&
-         value.OwnsBufferAlone();
+  return value.dtype() == w.dtype && value.shape() == w.shape && value.host_accessible();
+}
+
+// And its memory is the variable's alone.
+bool HasRoom(const VariableState& variable, const Wanted& w) {
+  return IsLike(variable, w) && variable.value().OwnsBufferAlone();
 }
 
 // The value of an input that the graph has as a constant; else null.
@@ -126,7 +132,12 @@ class Restoring {
 
   absl::Status Write() {
     WEIR_RETURN_IF_ERROR(RunTheRest());
-    ReadSmall([](const Wanted& w) { return w.variable != nullptr; },
+    for (Wanted& w : wanted_) {
+      if (w.variable == nullptr || w.value < 0) continue;
+      const std::lock_guard<std::mutex> lock(w.variable->mutex());
+      w.variable->Set(std::move(values_[w.value]));
+    }
+    ReadSmall([](const Wanted& w) { return w.value < 0; },
               [](Wanted& w, const absl::StatusOr<absl::string_view>& bytes) {
                 return SetVariable(w, [&](Tensor* memory) -> absl::Status {
                   WEIR_RETURN_IF_ERROR(bytes.status());
@@ -134,7 +145,7 @@ class Restoring {
                   return absl::OkStatus();
                 });
               });
-    ReadOthers([](const Wanted& w) { return w.variable != nullptr; },
+    ReadOthers([](const Wanted& w) { return w.value < 0; },
                [&](Wanted& w) {
                  return SetVariable(w, [&](Tensor* memory) {
                    return checkpoints_[w.checkpoint]->ReadInto(w.name, memory);
@@ -244,14 +255,14 @@ class Restoring {
     return absl::OkStatus();
   }
 
-  // Chooses the values that are read into their variables' memory.
+  // Chooses the values that become a variable's, and those that are read into its memory.
   void ChooseMemory() {
     for (Wanted& w : wanted_) {
       if (VariableState* const variable = OnlyVariable(w); variable != nullptr) {
         const std::lock_guard<std::mutex> lock(variable->mutex());
-        if (HasRoom(*variable, w)) w.variable = variable;
+        if (IsLike(*variable, w)) w.variable = variable;
+        if (HasRoom(*variable, w)) continue;
       }
-      if (w.variable != nullptr) continue;
       w.value = static_cast<int>(values_.size());
       values_.emplace_back();
     }
@@ -268,14 +279,14 @@ class Restoring {
     ReadSmall([](const Wanted&) { return true; },
               [&](Wanted& w, const absl::StatusOr<absl::string_view>& bytes) -> absl::Status {
                 WEIR_RETURN_IF_ERROR(bytes.status());
-                if (w.variable != nullptr) return absl::OkStatus();
+                if (w.value < 0) return absl::OkStatus();
                 WEIR_ASSIGN_OR_RETURN(values_[w.value], TensorOf(w, *bytes));
                 return absl::OkStatus();
               });
     ReadOthers([](const Wanted&) { return true; },
                [&](Wanted& w) -> absl::Status {
                  CheckpointReader& reader = *checkpoints_[w.checkpoint];
-                 if (w.variable != nullptr) return reader.Check(w.name);
+                 if (w.value < 0) return reader.Check(w.name);
                  WEIR_ASSIGN_OR_RETURN(values_[w.value],
                                        ReadFromCheckpoint(reader, std::string(w.name),
                                                           std::string(w.slice), w.dtype));
@@ -359,7 +370,7 @@ class Restoring {
   std::vector<std::string> paths_;
   std::vector<std::unique_ptr<CheckpointReader>> checkpoints_;  // by path
   std::vector<Wanted> wanted_;
-  Tensors values_;  // those that are fed
+  Tensors values_;  // those that are kept
 };
 
 }  // namespace

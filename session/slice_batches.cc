@@ -138,7 +138,6 @@ class BatchSlicing : public Fusion {
       if (v.node >= 0 && v.output != 0) ops_[v.node].reset();
     };
     for (const PlanNode& n : plan_.nodes) {
-      if (!n.takes()) continue;
       for (const int control : n.controls) ops_[control].reset();
       for (const PlanValue& v : n.inputs) use(v);
     }
@@ -167,7 +166,6 @@ class BatchSlicing : public Fusion {
     for (int i = 0; i < count; ++i) {
       leader[i] = i;
       const PlanNode& n = plan_.nodes[i];
-      if (!n.takes()) continue;
       if (Waits(n)) after[i] = uint64_t{1} << waiting++;
       for (const PlanValue& v : n.inputs) after[i] |= after[v.node];
       for (const int control : n.controls) after[i] |= after[control];
@@ -206,7 +204,6 @@ class BatchSlicing : public Fusion {
     };
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
-      if (!n.takes()) continue;
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const PlanValue& v = n.inputs[k];
         if (region_of_[i] >= 0 && region_of_[v.node] == region_of_[i]) continue;
@@ -345,7 +342,7 @@ class BatchSlicing : public Fusion {
     plan_.nodes.push_back(std::move(n));
     int output = 0;
     for (const int result : region.results) taken_[result] = {id, output++};
-    for (const int node : region.nodes) plan_.nodes[node].removed = true;
+    for (const int node : region.nodes) plan_.nodes[node].Remove();
   }
 
   // Who uses a result of a region takes it from the region's node.
@@ -355,7 +352,6 @@ class BatchSlicing : public Fusion {
     };
     for (PlanNode& n : plan_.nodes) {
       for (PlanValue& v : n.inputs) take(v);
-      if (!n.takes()) n.inputs.clear();
     }
     for (PlanValue& v : plan_.fetches) take(v);
     for (PlanGraph::Carry& c : plan_.carries) take(c.next);

@@ -27,11 +27,13 @@ struct Variant {
 };
 
 TestModel AddModel(Graph& g, uint32_t seed, int length, uint32_t noise) {
-  switch (seed % 3) {
+  switch (seed % 4) {
     case 0:
       return AddRandomTraining(g, seed, length, noise);
     case 1:
       return AddRandomControlFlow(g, seed, 1 + length / 4, noise);
+    case 2:
+      return AddRandomTensors(g, seed, length, noise);
     default:
       return AddRandomConvNet(g, seed, 1 + length / 4, noise);
   }
@@ -85,9 +87,11 @@ std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, 
                               {"on a GPU", 2, {}, false, 1, true}};
   for (const Variant& variant : variants) {
     if (variant.is_on_gpu && IsLarge(seed)) continue;  // what acts as one has little memory
+    // There, values of 16 bits are rounded once a region, not once a node.
+    const double allowed = variant.is_on_gpu ? std::max(tolerance, 0x1p-7) : tolerance;
     const auto got = Results(seed, length, noise, use_resource, variant);
     const std::string what =
-        got.ok() ? Difference(*got, *want, tolerance) : std::string(got.status().message());
+        got.ok() ? Difference(*got, *want, allowed) : std::string(got.status().message());
     if (what.empty()) continue;
     const std::string without =
         &variant == &variants[2] ? absl::StrCat(" (not ", absl::StrJoin(some, ", "), ")") : "";
@@ -109,12 +113,13 @@ void Keep(const std::string& folder, uint32_t seed, int length, bool use_resourc
 
 int Main(int argc, char** argv) {
   CLI::App app("Runs random models with and without optimisations until the time is over");
-  uint32_t first = 1;
+  uint32_t first = 1, step = 1;
   int seconds = 60;
   std::string keep;
   int longest = 40;
   double tolerance = 1e-3;
   app.add_option("--first", first, "The first seed");
+  app.add_option("--step", step, "From one seed to the next; 4: of the same kind of model");
   app.add_option("--seconds", seconds, "How long");
   app.add_option("--longest", longest, "Values of the longest step");
   app.add_option("--tolerance", tolerance, "Of a difference, times one plus the magnitude");
@@ -123,7 +128,7 @@ int Main(int argc, char** argv) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   int finds = 0;
   uint32_t seed = first;
-  for (; std::chrono::steady_clock::now() < end; ++seed) {
+  for (; std::chrono::steady_clock::now() < end; seed += step) {
     const int length = longest <= 1 ? longest : 1 + static_cast<int>(seed % longest);
     for (const bool use_resource : {false, true}) {
       std::string what = Apart(seed, length, 0, use_resource, tolerance);
@@ -136,7 +141,7 @@ int Main(int argc, char** argv) {
       std::fflush(stdout);
     }
   }
-  std::printf("%u seeds from %u, %d finds\n", seed - first, first, finds);
+  std::printf("%u seeds from %u, %d finds\n", (seed - first) / step, first, finds);
   return finds ? 1 : 0;
 }
 

@@ -44,6 +44,9 @@ std::vector<NamedModel> Models() {
     models.push_back({absl::StrCat("random control flow ", seed), [seed](Graph& g) {
                         return AddRandomControlFlow(g, seed, 1 + static_cast<int>(seed));
                       }});
+    models.push_back({absl::StrCat("random tensors ", seed), [seed](Graph& g) {
+                        return AddRandomTensors(g, seed, 4 * static_cast<int>(seed));
+                      }});
   }
   return models;
 }

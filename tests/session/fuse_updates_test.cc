@@ -137,6 +137,7 @@ TEST_P(FuseUpdates, NothingMovesUnlessItIsShared) {
     const Tensors values = *session.Run({of_w, old});
     return std::vector<const void*>{values[0].raw(), values[1].raw()};
   };
+  ASSERT_TRUE(session.Run(feeds_, {}, {train}).ok());  // no more the initial values' memory
   const std::vector<const void*> before = places();
   ASSERT_TRUE(session.Run(feeds_, {}, {train}).ok());
   EXPECT_EQ(places(), before);

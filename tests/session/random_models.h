@@ -26,6 +26,10 @@ TestModel AddRandomConvNet(Graph& graph, uint32_t seed, int length, uint32_t noi
 // values and variables are in them; arrays that an iteration writes to. In some the gradient.
 TestModel AddRandomControlFlow(Graph& graph, uint32_t seed, int length, uint32_t noise = 0);
 
+// `length` tensors of all types, made of one another: arithmetic, moved, cut, joined, gathered,
+// chosen by what is in them, sparse, as text; with variables, some put through a queue as well.
+TestModel AddRandomTensors(Graph& graph, uint32_t seed, int length, uint32_t noise = 0);
+
 }  // namespace weir
 
 #endif  // WEIR_TESTS_SESSION_RANDOM_MODELS_H_

@@ -82,6 +82,9 @@ class LimitedDisk : public FileSystem {
   FileSystem& base_;
 };
 
+// `value` everywhere, in memory of its own: a constant would be shared.
+Output Computed(const Variable& v, float value) { return v.value() * 0.f + value; }
+
 // Two variables of many ones and many twos, saved, then set to sevens and eights.
 class RestoreLarge : public ::testing::TestWithParam<bool> {
  protected:
@@ -89,8 +92,7 @@ class RestoreLarge : public ::testing::TestWithParam<bool> {
     a_ = Fill("a", 1);
     b_ = Fill("b", 2);
     saver_.emplace(*Saver::Create(g_));
-    const Tensor sevens = Full(7), eights = Full(8);
-    change_ = {a_.Assign(Const(g_, sevens)), b_.Assign(Const(g_, eights))};
+    change_ = {a_.Assign(Computed(a_, 7)), b_.Assign(Computed(b_, 8))};
     session_.emplace(Start(g_));
     Init(*session_, g_);
     EXPECT_TRUE(saver_->Save(*session_, path_).ok());
@@ -135,6 +137,28 @@ TEST_P(RestoreLarge, ReadsIntoTheMemoryThatVariablesHave) {
   EXPECT_EQ(Memory("b"), b);
   EXPECT_THAT(Value(*session_, a_), Each(1));
   EXPECT_THAT(Value(*session_, b_), Each(2));
+}
+
+// Read once, into new memory, which becomes the variable's.
+TEST_P(RestoreLarge, VariablesThatShareAConstantGetMemoryOfTheirOwn) {
+  const std::string saved = MakeTempDirectory("restore") + "/m";
+  ASSERT_TRUE(saver_->Save(*session_, saved).ok());
+  session_.emplace(Start(g_));
+  Init(*session_, g_);
+  const Tensor initial = State("a").value();
+  ASSERT_FALSE(initial.OwnsBufferAlone());
+  constexpr int64_t kMuch = int64_t{1} << 40, kBoth = 2 * kElements * sizeof(float);
+  LimitedDisk disk(kMuch);
+  {
+    const ScopedFileSystem scoped(&disk);
+    ASSERT_TRUE(saver_->Restore(*session_, saved).ok());
+  }
+  EXPECT_EQ(kMuch - disk.left(), kBoth);
+  EXPECT_TRUE(State("a").value().OwnsBufferAlone());
+  EXPECT_TRUE(State("b").value().OwnsBufferAlone());
+  EXPECT_THAT(Value(*session_, a_), Each(7));
+  EXPECT_THAT(Value(*session_, b_), Each(8));
+  EXPECT_THAT(initial.flat<float>(), Each(1));
 }
 
 // A graph of another maker's: `restore` does more than assign.
@@ -268,8 +292,7 @@ class RestoreMany : public ::testing::TestWithParam<std::tuple<bool, bool>> {
                        {.name = absl::StrCat("v", i), .use_resource = use_resource}));
     }
     saver_.emplace(*Saver::Create(g_, {.sharded = sharded}));
-    for (const Variable& v : variables_)
-      change_.push_back(v.Assign(Const(g_, Tensor::Vector<float>({-1, -1}))));
+    for (const Variable& v : variables_) change_.push_back(v.Assign(Computed(v, -1)));
     session_.emplace(Start(g_));
     Init(*session_, g_);
     EXPECT_TRUE(saver_->Save(*session_, path_).ok());

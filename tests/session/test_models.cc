@@ -421,7 +421,8 @@ namespace {
 template <class T>
 std::string FirstApart(const Tensor& got, const Tensor& want, double tolerance) {
   for (int64_t i = 0; i < got.num_elements(); ++i) {
-    const double a = got.data<T>()[i], b = want.data<T>()[i];
+    const auto a = static_cast<double>(got.data<T>()[i]),
+               b = static_cast<double>(want.data<T>()[i]);
     const bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
                       std::abs(a - b) <= tolerance * (1 + std::abs(b));
     if (!same) return absl::StrCat("element ", i, " is ", a, " instead of ", b);
@@ -434,6 +435,10 @@ std::string Difference(const Tensor& got, const Tensor& want, double tolerance) 
   if (got.dtype() == want.dtype() && got.shape() == want.shape() && tolerance > 0) {
     if (got.dtype() == DT_FLOAT) return FirstApart<float>(got, want, tolerance);
     if (got.dtype() == DT_DOUBLE) return FirstApart<double>(got, want, tolerance);
+    // Some roundings of these are more than the tolerance of the others.
+    if (got.dtype() == DT_HALF) return FirstApart<half>(got, want, std::max(tolerance, 0x1p-7));
+    if (got.dtype() == DT_BFLOAT16)
+      return FirstApart<bfloat16>(got, want, std::max(tolerance, 0x1p-4));
   }
   return absl::StrCat(got.Description(), " ", got.ToString(20), " instead of ", want.Description(),
                       " ", want.ToString(20));

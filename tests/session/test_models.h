@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Tensors>> RunModel(Session& session, const TestModel&
                                               const std::vector<int64_t>& batches);
 
 // Empty if all elements are bit for bit the same (tolerance 0), or floating ones differ by at most
-// `tolerance` * (1 + magnitude); else the first difference in words.
+// `tolerance` * (1 + magnitude), more for types of 16 bits; else the first difference in words.
 std::string Difference(const std::vector<Tensors>& got, const std::vector<Tensors>& want,
                        double tolerance);
 
