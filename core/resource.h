@@ -35,8 +35,8 @@ class Resource {
 // until the first assignment.
 class VariableState final : public Resource {
  public:
-  VariableState(std::string name, DataType dtype, Shape shape)
-      : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)) {}
+  VariableState(std::string name, DataType dtype, Shape shape, bool on_host = true)
+      : name_(std::move(name)), dtype_(dtype), shape_(std::move(shape)), on_host_(on_host) {}
 
   std::string Describe() const override { return "variable '" + name_ + "'"; }
   void Clear() override;
@@ -44,6 +44,8 @@ class VariableState final : public Resource {
   DataType dtype() const { return dtype_; }
   // As declared; may be partly unknown.
   const Shape& shape() const { return shape_; }
+  // Values lie in host memory, not in an accelerator's.
+  bool on_host() const { return on_host_; }
 
   // Serialises writers; readers of the value take it too, briefly. Updates (Apply*, Scatter*) hold
   // it while they write.
@@ -73,6 +75,7 @@ class VariableState final : public Resource {
   const std::string name_;
   const DataType dtype_;
   const Shape shape_;
+  const bool on_host_;
   std::mutex mutex_;
   Tensor value_;
 };

@@ -26,7 +26,7 @@ absl::StatusOr<Kernel> MakeVariable(const KernelInit& init) {
   Shape shape = init.attr<Shape>("shape");
   if (node.op_name() == "Variable" && shape.IsScalar()) shape = Shape::UnknownRank();
   auto state = init.resources.LookupOrCreate<VariableState>(handle.container, handle.name, [&] {
-    return std::make_shared<VariableState>(handle.name, dtype, shape);
+    return std::make_shared<VariableState>(handle.name, dtype, shape, init.device.is_host());
   });
   if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
     return InvalidArgument(

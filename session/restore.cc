@@ -25,8 +25,8 @@ namespace weir {
 //   file that a writer replaces stays what it was for who has it open; so the second reading finds
 //   the same bytes unless the disk fails. Then the variable is left without a value, which every
 //   use of it will say.
-// - If somebody shares that memory, a reader or the constant that the variable starts from, the
-//   value is kept, and becomes the variable's.
+// - If the variable has no memory yet, or somebody shares it, a reader or the constant that the
+//   variable starts from, the value is kept, and becomes the variable's.
 // - Other values are kept, and the restore op runs with the outputs of the reading nodes fed; what
 //   is left of the step are assignments that have been checked.
 namespace {
@@ -84,15 +84,16 @@ absl::Status CheckWay(const Wanted& w, const RestorePlan::Way& way) {
   return CheckAssignment(*way.assign, *shape, w.name);
 }
 
-// The variable has a value of this type and shape, on the host. Needs its mutex, as HasRoom does.
-bool IsLike(const VariableState& variable, const Wanted& w) {
+// The variable has a value of this type and shape, or none yet. Needs its mutex, as HasRoom does.
+bool MayBecome(const VariableState& variable, const Wanted& w) {
   const Tensor& value = variable.value();
-  return value.dtype() == w.dtype && value.shape() == w.shape && value.host_accessible();
+  return variable.on_host() && variable.dtype() == w.dtype &&
+         (!value.initialized() || value.shape() == w.shape);
 }
 
-// And its memory is the variable's alone.
+// It has a value, and its memory is the variable's alone.
 bool HasRoom(const VariableState& variable, const Wanted& w) {
-  return IsLike(variable, w) && variable.value().OwnsBufferAlone();
+  return MayBecome(variable, w) && variable.value().OwnsBufferAlone();
 }
 
 // The value of an input that the graph has as a constant; else null.
@@ -260,7 +261,7 @@ class Restoring {
     for (Wanted& w : wanted_) {
       if (VariableState* const variable = OnlyVariable(w); variable != nullptr) {
         const std::lock_guard<std::mutex> lock(variable->mutex());
-        if (IsLike(*variable, w)) w.variable = variable;
+        if (MayBecome(*variable, w)) w.variable = variable;
         if (HasRoom(*variable, w)) continue;
       }
       w.value = static_cast<int>(values_.size());
@@ -389,7 +390,11 @@ absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::
   Node* restore = graph.FindNode(def.restore_op_name);
   if (restore == nullptr)
     return NotFound("the graph has no restore op '", def.restore_op_name, "'");
-  const auto plan = RestorePlan::Of(graph, restore, session.resources());
+  WEIR_ASSIGN_OR_RETURN(const auto plan,
+                        RestorePlan::Of(graph, restore, session.resources(),
+                                        [&](const std::vector<Operation>& nodes) {
+                                          return session.Run(Feeds{}, Outputs{}, nodes).status();
+                                        }));
   Restoring restoring(session, *plan, filename, pattern);
   WEIR_RETURN_IF_ERROR(restoring.Prepare());
   WEIR_RETURN_IF_ERROR(restoring.Write());

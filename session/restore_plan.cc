@@ -252,32 +252,38 @@ class Planner {
   std::unique_ptr<RestorePlan> plan_;
 };
 
-// Looks the states up. A variable that several nodes stand for is not set by one of them alone.
-// Whether all are there, in the default container.
+// Looks the states up. Whether all are there, in the default container.
 bool FindStates(ResourceMap& resources, RestorePlan* plan) {
   bool all = true;
-  absl::flat_hash_set<const VariableState*> found, shared;
-  found.reserve(plan->variables.size());
+  plan->states.clear();
   for (const Node* node : plan->variables) {
     const auto [container, name] = VariableKey(*node);
     auto state = resources.Lookup<VariableState>(container, name);
     all = all && state != nullptr &&
           (container.empty() || container == ResourceMap::kDefaultContainer);
-    if (state != nullptr && !found.insert(state.get()).second) shared.insert(state.get());
     plan->states.push_back(std::move(state));
-  }
-  if (shared.empty()) return all;
-  for (RestorePlan::Way& way : plan->ways) {
-    if (way.variable >= 0 && shared.contains(plan->states[way.variable].get()))
-      way.stands_alone = false;
   }
   return all;
 }
 
+// A variable that several nodes stand for is not set by one of them alone.
+void FindShared(RestorePlan* plan) {
+  absl::flat_hash_set<const VariableState*> found, shared;
+  found.reserve(plan->states.size());
+  for (const auto& state : plan->states)
+    if (state != nullptr && !found.insert(state.get()).second) shared.insert(state.get());
+  if (shared.empty()) return;
+  for (RestorePlan::Way& way : plan->ways) {
+    if (way.variable >= 0 && shared.contains(plan->states[way.variable].get()))
+      way.stands_alone = false;
+  }
+}
+
 }  // namespace
 
-std::shared_ptr<const RestorePlan> RestorePlan::Of(const Graph& graph, Node* restore,
-                                                   ResourceMap& resources) {
+absl::StatusOr<std::shared_ptr<const RestorePlan>> RestorePlan::Of(
+    const Graph& graph, Node* restore, ResourceMap& resources,
+    absl::FunctionRef<absl::Status(const std::vector<Operation>&)> run) {
   const auto kept = resources.LookupOrCreate<LastRestore>(
       "", "last_restore", [] { return std::make_shared<LastRestore>(); });
   if (auto plan = kept->Get(); plan != nullptr && plan->restore == Operation(restore) &&
@@ -285,7 +291,15 @@ std::shared_ptr<const RestorePlan> RestorePlan::Of(const Graph& graph, Node* res
     return plan;
   graph.KeepChanges();
   const std::shared_ptr<RestorePlan> plan = Planner(graph, restore).Make();
-  const bool is_complete = FindStates(resources, plan.get());
+  bool is_complete = FindStates(resources, plan.get());
+  std::vector<Operation> missing;
+  for (size_t i = 0; i < plan->variables.size(); ++i)
+    if (plan->states[i] == nullptr) missing.emplace_back(plan->variables[i]);
+  if (!missing.empty()) {
+    WEIR_RETURN_IF_ERROR(run(missing));
+    is_complete = FindStates(resources, plan.get());
+  }
+  FindShared(plan.get());
   kept->Set(is_complete ? plan : nullptr);
   return plan;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/graph.h"
 #include "weir/core/resource.h"
 
@@ -35,15 +36,17 @@ struct RestorePlan {
   // one's.
   std::vector<int> first_way;
   std::vector<Last> lasts;
-  // Nodes that make handles, and the state behind each; null where there is none yet.
-  std::vector<const Node*> variables;
+  // Nodes that make handles, and the state behind each; null where there is none.
+  std::vector<Node*> variables;
   std::vector<std::shared_ptr<VariableState>> states;
   std::shared_ptr<const std::vector<std::string>> assigned;  // names of nodes that get values
 
   // Restoring in this session by that node: the plan of the last time, if it still holds, else a
-  // new one. A walk over all that the node waits for, and two look-ups for each variable.
-  static std::shared_ptr<const RestorePlan> Of(const Graph& graph, Node* restore,
-                                               ResourceMap& resources);
+  // new one. A walk over all that the node waits for, and two look-ups for each variable. `run`
+  // runs the nodes of variables that have no state yet, which makes them one.
+  static absl::StatusOr<std::shared_ptr<const RestorePlan>> Of(
+      const Graph& graph, Node* restore, ResourceMap& resources,
+      absl::FunctionRef<absl::Status(const std::vector<Operation>&)> run);
 };
 
 }  // namespace weir

@@ -161,6 +161,31 @@ TEST_P(RestoreLarge, VariablesThatShareAConstantGetMemoryOfTheirOwn) {
   EXPECT_THAT(initial.flat<float>(), Each(1));
 }
 
+TEST_P(RestoreLarge, VariablesWithoutAValueTakeWhatWasRead) {
+  session_.emplace(Start(g_));
+  constexpr int64_t kMuch = int64_t{1} << 40, kBoth = 2 * kElements * sizeof(float);
+  LimitedDisk disk(kMuch);
+  {
+    const ScopedFileSystem scoped(&disk);
+    ASSERT_TRUE(saver_->Restore(*session_, path_).ok());
+  }
+  EXPECT_EQ(kMuch - disk.left(), kBoth);
+  EXPECT_TRUE(State("a").value().OwnsBufferAlone());
+  EXPECT_THAT(Value(*session_, a_), Each(1));
+  EXPECT_THAT(Value(*session_, b_), Each(2));
+}
+
+TEST_P(RestoreLarge, VariablesWithoutAValueStayWithoutIfAByteIsDamaged) {
+  const std::string data = path_ + ".data-00000-of-00001";
+  std::string bytes = ReadBytes(data);
+  bytes.back() ^= 1;
+  WriteBytes(data, bytes);
+  session_.emplace(Start(g_));
+  EXPECT_TRUE(absl::IsDataLoss(saver_->Restore(*session_, path_)));
+  EXPECT_FALSE(State("a").IsInitialized());
+  EXPECT_FALSE(State("b").IsInitialized());
+}
+
 // A graph of another maker's: `restore` does more than assign.
 class RestoreByHand : public RestoreLarge {
  protected:
