@@ -154,12 +154,27 @@ struct BundleReport {
   int64_t index_bytes = 0;  // that were read and found sound, in all
   int64_t data_bytes = 0;
   std::vector<BundleProblem> problems;
+  std::vector<CheckpointTensor> lost;  // sorted: of what the index names, what cannot be read
+  bool index_is_sound = true;          // else names may be lost too, nobody knows which
 };
 
 // Reads a whole bundle (V2) and accounts for every byte of its files: each belongs to a block of
 // the index or to one tensor, and its checksum is right. Goes on where it can after damage, so that
 // all of it is named. An error only where nothing can be read: NOT_FOUND.
 absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix);
+
+// What can still be read of a damaged bundle (V2). For one thread at a time.
+class SalvagedBundle {
+ public:
+  // Reads all of it, as VerifyBundle does.
+  static absl::StatusOr<std::unique_ptr<SalvagedBundle>> Open(const std::string& prefix);
+  virtual ~SalvagedBundle() = default;
+  virtual const BundleReport& report() const = 0;
+  // Names of tensors all of whose elements were sound, sorted.
+  virtual std::vector<std::string> names() const = 0;
+  // One of these, read and checked once more.
+  virtual absl::StatusOr<Tensor> Read(const std::string& name) = 0;
+};
 
 }  // namespace weir
 

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "weir/core/bundle.h"
 #include "weir/core/bundle_commit.h"
 #include "weir/core/bundle_format.h"
+#include "weir/core/bundle_reader.h"
 #include "weir/core/file.h"
 #include "weir/core/table.h"
 
@@ -15,25 +17,76 @@ using internal::BundleDataName;
 using internal::BundleEntry;
 using internal::DescribeBundleKey;
 
-class Verifier {
+class Verifier : public SalvagedBundle {
  public:
   explicit Verifier(const std::string& prefix)
       : prefix_(prefix), index_path_(internal::BundleIndexName(prefix)) {}
 
-  absl::StatusOr<BundleReport> Run() {
+  absl::Status Run() {
     WEIR_RETURN_IF_ERROR(ReadIndex());
     CheckSlices();
     for (int shard = 0; shard < header_.num_shards; ++shard) CheckShard(shard);
     for (const auto& [key, entry] : entries_) {
-      if (key[0] != '\0') ++report_.tensors;
+      if (IsPart(key)) continue;
+      ++report_.tensors;
+      if (lost_.contains(key))
+        report_.lost.push_back({key, entry.dtype, entry.shape, entry.slices});
     }
     if (!report_.problems.empty() && (!internal::IsUnchanged(*index_, index_path_) ||
                                       internal::LiveDataSuffix(prefix_) != suffix_))
       return internal::Overwritten(prefix_);
-    return std::move(report_);
+    return absl::OkStatus();
+  }
+
+  const BundleReport& report() const override { return report_; }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [key, entry] : entries_) {
+      if (!IsPart(key) && !lost_.contains(key)) names.push_back(key);
+    }
+    return names;
+  }
+
+  absl::StatusOr<Tensor> Read(const std::string& name) override {
+    const auto found = entries_.find(name);
+    if (found == entries_.end() || lost_.contains(name))
+      return internal::KeyNotFound(name, prefix_);
+    const BundleEntry& entry = found->second;
+    if (entry.slices.empty()) return ReadStored(name, entry);
+    const Box all = ResolveSlice(TensorSlice::Full(entry.shape.rank()), entry.shape);
+    return internal::AssembleSlices(
+        entry.dtype, entry.shape, all, entry.slices,
+        [&](const TensorSlice& slice) {
+          const std::string key = EncodeSliceKey(name, slice);
+          return ReadStored(key, entries_.at(key));
+        },
+        absl::StrCat(index_path_, ": tensor ", name));
   }
 
  private:
+  static bool IsPart(const std::string& key) { return key[0] == '\0'; }
+
+  // The tensor that this is the key of, or of a part of.
+  static std::string NameOf(const std::string& key) {
+    std::string name;
+    TensorSlice slice;
+    return IsPart(key) && DecodeSliceKey(key, &name, &slice) ? name : key;
+  }
+
+  std::string DataPath(int shard) const {
+    const std::string path = BundleDataName(prefix_, shard, header_.num_shards);
+    return Files().Exists(path + suffix_) ? path + suffix_ : path;
+  }
+
+  absl::StatusOr<Tensor> ReadStored(const std::string& key, const BundleEntry& entry) {
+    std::unique_ptr<ReadableFile>& file = data_[entry.shard];
+    if (file == nullptr) {
+      WEIR_ASSIGN_OR_RETURN(file, Files().Open(DataPath(entry.shard)));
+    }
+    return internal::ReadTensorData(*file, entry, header_.big_endian, key);
+  }
+
   void Problem(const std::string& file, uint64_t offset, uint64_t size, std::string name,
                std::string message) {
     report_.problems.push_back({file, offset, size, std::move(name), std::move(message)});
@@ -47,6 +100,7 @@ class Verifier {
                             const absl::Status status =
                                 key.empty() ? SetHeader(value, &has_header) : AddEntry(key, value);
                             if (status.ok()) return;
+                            report_.index_is_sound = false;
                             Problem(index_path_, 0, 0, DescribeBundleKey(key),
                                     std::string(status.message()));
                           }));
@@ -55,6 +109,7 @@ class Verifier {
       Problem(index_path_, p.offset, p.size, "", p.message);
       damaged += p.size;
     }
+    if (!problems.empty() || !has_header) report_.index_is_sound = false;
     report_.index_bytes = static_cast<int64_t>(index_->size() - std::min(damaged, index_->size()));
     if (!has_header) {
       Problem(index_path_, 0, 0, "",
@@ -96,10 +151,12 @@ class Verifier {
         const std::string part = EncodeSliceKey(key, slice);
         const auto found = entries_.find(part);
         if (found == entries_.end()) {
+          lost_.insert(key);
           Problem(index_path_, 0, 0, key,
                   absl::StrCat(index_path_, ": no entry for ", DescribeBundleKey(part)));
         } else if (found->second.dtype != entry.dtype ||
                    found->second.shape != *slice.ShapeIn(entry.shape)) {
+          lost_.insert(key);
           Problem(index_path_, 0, 0, key,
                   absl::StrCat(index_path_, ": the entry of ", DescribeBundleKey(part),
                                " does not fit the tensor"));
@@ -109,6 +166,7 @@ class Verifier {
         covered += std::min(boxes.back().num_elements(), entry.shape.num_elements() - covered + 1);
       }
       if (covered != entry.shape.num_elements() || !AreDisjoint(boxes)) {
+        lost_.insert(key);
         Problem(index_path_, 0, 0, key,
                 absl::StrCat(index_path_, ": the slices of tensor ", key,
                              " overlap or do not cover it"));
@@ -116,11 +174,12 @@ class Verifier {
     }
     for (const auto& [key, entry] : entries_) {
       if (entry.slices.empty() && entry.shard >= header_.num_shards) {
+        lost_.insert(NameOf(key));
         Problem(index_path_, 0, 0, DescribeBundleKey(key),
                 absl::StrCat(index_path_, ": ", DescribeBundleKey(key), " is in shard ",
                              entry.shard, " of ", header_.num_shards));
       }
-      if (key[0] == '\0' && !claimed[key]) {
+      if (IsPart(key) && !claimed[key]) {
         Problem(index_path_, 0, 0, DescribeBundleKey(key),
                 absl::StrCat(index_path_, ": ", DescribeBundleKey(key), " belongs to no tensor"));
       }
@@ -128,14 +187,15 @@ class Verifier {
   }
 
   void CheckShard(int shard) {
-    std::string path = BundleDataName(prefix_, shard, header_.num_shards);
-    if (Files().Exists(path + suffix_)) path += suffix_;
+    const std::string path = DataPath(shard);
     const absl::StatusOr<std::unique_ptr<ReadableFile>> file = Files().Open(path);
-    if (!file.ok()) return Problem(path, 0, 0, "", std::string(file.status().message()));
     std::vector<const std::pair<const std::string, BundleEntry>*> inside;
     for (const auto& item : entries_) {
-      if (item.second.slices.empty() && item.second.shard == shard) inside.push_back(&item);
+      if (!item.second.slices.empty() || item.second.shard != shard) continue;
+      inside.push_back(&item);
+      if (!file.ok()) lost_.insert(NameOf(item.first));
     }
+    if (!file.ok()) return Problem(path, 0, 0, "", std::string(file.status().message()));
     std::sort(inside.begin(), inside.end(), [](const auto* a, const auto* b) {
       return std::tie(a->second.offset, a->second.size) <
              std::tie(b->second.offset, b->second.size);
@@ -150,6 +210,7 @@ class Verifier {
       if (status.ok()) {
         report_.data_bytes += entry.size;
       } else {
+        lost_.insert(NameOf(item->first));
         Problem(path, static_cast<uint64_t>(entry.offset), static_cast<uint64_t>(entry.size),
                 DescribeBundleKey(item->first), std::string(status.message()));
       }
@@ -175,13 +236,23 @@ class Verifier {
   std::string suffix_;
   internal::BundleHeader header_;
   std::map<std::string, BundleEntry, std::less<>> entries_;
+  std::set<std::string> lost_;  // names of tensors
+  std::map<int, std::unique_ptr<ReadableFile>> data_;
   BundleReport report_;
 };
 
 }  // namespace
 
 absl::StatusOr<BundleReport> VerifyBundle(const std::string& prefix) {
-  return Verifier(prefix).Run();
+  Verifier verifier(prefix);
+  WEIR_RETURN_IF_ERROR(verifier.Run());
+  return verifier.report();
+}
+
+absl::StatusOr<std::unique_ptr<SalvagedBundle>> SalvagedBundle::Open(const std::string& prefix) {
+  auto verifier = std::make_unique<Verifier>(prefix);
+  WEIR_RETURN_IF_ERROR(verifier->Run());
+  return verifier;
 }
 
 }  // namespace weir

@@ -4,15 +4,31 @@
 #include <utility>
 #include <vector>
 
-#include "weir/core/bundle.h"
 #include "weir/core/checkpoint_state.h"
 #include "weir/core/file.h"
 #include "weir/core/npy.h"
-#include "weir/tools/command.h"
+#include "weir/tools/ckpt.h"
 #include "weir/tools/text_table.h"
 
-// weir ckpt ls|show|verify: looks into checkpoints without a graph.
+// weir ckpt: ls, show and verify look into checkpoints without a graph; convert and repair write
+// others.
 namespace weir::tools {
+
+absl::StatusOr<std::string> CheckpointPrefix(const std::string& path) {
+  if (Files().IsDirectory(path) && !CheckpointExists(path)) return LatestCheckpoint(path);
+  return path;
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path));
+  return CheckpointReader::Open(prefix);
+}
+
+absl::Status CheckIsNew(const std::string& out, const std::string& in) {
+  if (out != in) return absl::OkStatus();
+  return InvalidArgument("The new checkpoint would take the place of ", in,
+                         ", which it is made of; give it another name");
+}
 
 namespace {
 
@@ -23,17 +39,6 @@ struct CkptOptions {
   bool json = false;
 };
 
-// A folder stands for the newest checkpoint in it.
-absl::StatusOr<std::string> PrefixOf(const std::string& path) {
-  if (Files().IsDirectory(path) && !CheckpointExists(path)) return LatestCheckpoint(path);
-  return path;
-}
-
-absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& path) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(path));
-  return CheckpointReader::Open(prefix);
-}
-
 // ---- ls
 
 std::vector<std::string> SliceTexts(const CheckpointTensor& tensor) {
@@ -43,7 +48,7 @@ std::vector<std::string> SliceTexts(const CheckpointTensor& tensor) {
 }
 
 absl::Status Ls(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(auto reader, Open(options.prefix));
+  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix));
   WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader->List());
   TextTable table({"tensor", "dtype", "shape", ">bytes", ">parts"});
   Json json = Json::array();
@@ -76,7 +81,7 @@ absl::Status Ls(const CkptOptions& options, Console& console) {
 // ---- show
 
 absl::StatusOr<Tensor> ReadTensor(const CkptOptions& options) {
-  WEIR_ASSIGN_OR_RETURN(auto reader, Open(options.prefix));
+  WEIR_ASSIGN_OR_RETURN(auto reader, OpenCheckpoint(options.prefix));
   if (options.slice.empty()) return reader->Read(options.tensor);
   WEIR_ASSIGN_OR_RETURN(const TensorSlice slice, TensorSlice::Parse(options.slice));
   return reader->ReadSlice(options.tensor, slice);
@@ -115,7 +120,7 @@ std::string ProblemToText(const BundleProblem& problem) {
 }
 
 absl::StatusOr<bool> Verify(const CkptOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(options.prefix));
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.prefix));
   WEIR_ASSIGN_OR_RETURN(const BundleReport report, VerifyBundle(prefix));
   const bool sound = report.problems.empty();
   if (options.json) {
@@ -157,7 +162,7 @@ int StatusOf(const CkptOptions& options, Console& console) {
 
 void AddCkptCommand(Command& weir) {
   auto options = std::make_shared<CkptOptions>();
-  Command ckpt = weir.Add("ckpt", "List, show and verify checkpoints",
+  Command ckpt = weir.Add("ckpt", "List, show, verify, convert and repair checkpoints",
                           "  weir ckpt verify runs/digits/model-500");
   const auto add = [&](const char* name, const char* description, const char* example,
                        int (*run)(const CkptOptions&, Console&)) {
@@ -185,6 +190,8 @@ void AddCkptCommand(Command& weir) {
       add("verify", "Check every byte of index and data, and name what is damaged (exit status 1)",
           "  weir ckpt verify runs/digits/model-500", VerifyStatus);
   verify.Flag("--json", &options->json, "for programs");
+  AddConvertCommand(ckpt);
+  AddRepairCommand(ckpt);
 }
 
 }  // namespace weir::tools

@@ -1,0 +1,321 @@
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "weir/core/checkpoint_state.h"
+#include "weir/core/file.h"
+#include "weir/core/graph.h"
+#include "weir/ops/array.h"
+#include "weir/ops/math.h"
+#include "weir/session/session.h"
+#include "weir/tools/ckpt.h"
+#include "weir/tools/text_table.h"
+#include "weir/tools/value_file.h"
+
+// weir ckpt convert: a checkpoint, or a folder of NumPy's files, in another format, with other
+// names, or another type.
+namespace weir::tools {
+
+namespace {
+
+struct ConvertOptions {
+  std::string in, out, format = "v2", keep, drop, dtype;
+  std::vector<std::string> renames;
+};
+
+// ---- what is read
+
+// Named tensors, to be read one by one.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual absl::StatusOr<std::vector<std::string>> Names() = 0;
+  virtual absl::StatusOr<Tensor> Read(const std::string& name) = 0;
+};
+
+class CheckpointSource final : public Source {
+ public:
+  explicit CheckpointSource(std::unique_ptr<CheckpointReader> reader)
+      : reader_(std::move(reader)) {}
+  absl::StatusOr<std::vector<std::string>> Names() override {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, reader_->List());
+    std::vector<std::string> names;
+    for (const CheckpointTensor& tensor : tensors) names.push_back(tensor.name);
+    return names;
+  }
+  absl::StatusOr<Tensor> Read(const std::string& name) override { return reader_->Read(name); }
+
+ private:
+  const std::unique_ptr<CheckpointReader> reader_;
+};
+
+// Files of arrays; "hidden/w.npy" in the folder is the tensor hidden/w. Links to folders are not
+// followed, so that none leads round in a circle.
+constexpr const char* kEndings[] = {".bf16.npy", ".npy", ".json"};
+
+class FolderSource final : public Source {
+ public:
+  explicit FolderSource(std::string folder) : folder_(std::move(folder)) {}
+  absl::StatusOr<std::vector<std::string>> Names() override {
+    WEIR_RETURN_IF_ERROR(Walk("", 0));
+    std::vector<std::string> names;
+    for (const auto& [name, file] : files_) names.push_back(name);
+    return names;
+  }
+  absl::StatusOr<Tensor> Read(const std::string& name) override {
+    return ReadValueFile(absl::StrCat(folder_, "/", files_.at(name)));
+  }
+
+ private:
+  static constexpr int kDeepest = 100;
+
+  absl::Status Walk(const std::string& below, int depth) {
+    if (depth > kDeepest) return InvalidArgument(folder_, "/", below, " is nested too deeply");
+    WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                          Files().List(absl::StrCat(folder_, "/", below)));
+    for (const std::string& entry : entries) {
+      const std::string path = absl::StrCat(below, entry);
+      if (Files().IsDirectory(absl::StrCat(folder_, "/", path))) {
+        WEIR_RETURN_IF_ERROR(Walk(absl::StrCat(path, "/"), depth + 1));
+        continue;
+      }
+      for (const char* const ending : kEndings) {
+        if (!absl::EndsWith(path, ending)) continue;
+        const std::string name = path.substr(0, path.size() - absl::string_view(ending).size());
+        if (!files_.emplace(name, path).second) {
+          return InvalidArgument(folder_, " has two files for tensor ", name, ": ", files_[name],
+                                 " and ", path);
+        }
+        break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string folder_;
+  std::map<std::string, std::string> files_;  // by name
+};
+
+absl::StatusOr<std::unique_ptr<Source>> OpenSource(const ConvertOptions& options) {
+  const bool is_folder = Files().IsDirectory(options.in) && !CheckpointExists(options.in);
+  absl::StatusOr<std::string> prefix = CheckpointPrefix(options.in);
+  if (is_folder && !prefix.ok()) return std::make_unique<FolderSource>(options.in);
+  WEIR_RETURN_IF_ERROR(prefix.status());
+  if (options.format != "npy") WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, *prefix));
+  WEIR_ASSIGN_OR_RETURN(auto reader, CheckpointReader::Open(*prefix));
+  return std::make_unique<CheckpointSource>(std::move(reader));
+}
+
+// ---- what is written
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual absl::Status Add(const std::string& name, Tensor tensor) = 0;
+  virtual absl::Status Finish() { return absl::OkStatus(); }
+};
+
+class BundleSink final : public Sink {
+ public:
+  explicit BundleSink(std::unique_ptr<BundleWriter> writer) : writer_(std::move(writer)) {}
+  absl::Status Add(const std::string& name, Tensor tensor) override {
+    return writer_->Add(name, tensor);
+  }
+  absl::Status Finish() override { return writer_->Finish(); }
+
+ private:
+  const std::unique_ptr<BundleWriter> writer_;
+};
+
+// The format is written as a whole.
+class V1Sink final : public Sink {
+ public:
+  explicit V1Sink(std::string path) : path_(std::move(path)) {}
+  absl::Status Add(const std::string& name, Tensor tensor) override {
+    const Shape shape = tensor.shape();
+    slices_.push_back({name, shape, TensorSlice::Full(shape.rank()), std::move(tensor)});
+    return absl::OkStatus();
+  }
+  absl::Status Finish() override { return WriteCheckpointV1(path_, slices_); }
+
+ private:
+  const std::string path_;
+  std::vector<SavedSlice> slices_;
+};
+
+class FolderSink final : public Sink {
+ public:
+  explicit FolderSink(std::string folder) : folder_(std::move(folder)) {}
+  absl::Status Add(const std::string& name, Tensor tensor) override {
+    // Names may come from anywhere, and must not lead out of the folder.
+    std::string folder = folder_;
+    WEIR_RETURN_IF_ERROR(MakeFolder(folder));
+    const std::vector<std::string> parts = absl::StrSplit(name, '/');
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].empty() || parts[i] == "." || parts[i] == ".." ||
+          absl::StrContains(parts[i], '\0'))
+        return InvalidArgument("Tensor name '", name,
+                               "' is no name for a file; give another one "
+                               "with --rename, or leave the tensor out with --drop");
+      if (i + 1 == parts.size()) break;
+      absl::StrAppend(&folder, "/", parts[i]);
+      WEIR_RETURN_IF_ERROR(MakeFolder(folder));
+    }
+    const char* const ending = tensor.dtype() == DT_STRING     ? ".json"
+                               : tensor.dtype() == DT_BFLOAT16 ? ".bf16.npy"
+                                                               : ".npy";
+    return WriteValueFile(absl::StrCat(folder, "/", parts.back(), ending), tensor);
+  }
+
+ private:
+  static absl::Status MakeFolder(const std::string& path) {
+    return Files().IsDirectory(path) ? absl::OkStatus() : Files().MakeDirectory(path);
+  }
+
+  const std::string folder_;
+};
+
+absl::StatusOr<std::unique_ptr<Sink>> OpenSink(const ConvertOptions& options) {
+  if (options.format == "npy") return std::make_unique<FolderSink>(options.out);
+  if (options.format == "v1") return std::make_unique<V1Sink>(options.out);
+  if (options.format != "v2")
+    return InvalidArgument("No format '", options.format, "'; there are v2, v1 and npy");
+  WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(options.out));
+  return std::make_unique<BundleSink>(std::move(writer));
+}
+
+// ---- names and types
+
+absl::StatusOr<std::unique_ptr<RE2>> Pattern(const std::string& text) {
+  RE2::Options quiet;
+  quiet.set_log_errors(false);
+  auto pattern = std::make_unique<RE2>(text, quiet);
+  if (!pattern->ok())
+    return InvalidArgument("'", text, "' is no regular expression: ", pattern->error());
+  return pattern;
+}
+
+// By the new name, as checkpoints are sorted: the old one.
+absl::StatusOr<std::map<std::string, std::string>> ChooseNames(
+    const ConvertOptions& options, const std::vector<std::string>& names) {
+  std::unique_ptr<RE2> keep, drop;
+  if (!options.keep.empty()) {
+    WEIR_ASSIGN_OR_RETURN(keep, Pattern(options.keep));
+  }
+  if (!options.drop.empty()) {
+    WEIR_ASSIGN_OR_RETURN(drop, Pattern(options.drop));
+  }
+  std::vector<std::pair<std::unique_ptr<RE2>, std::string>> renames;
+  for (const std::string& text : options.renames) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    if (!absl::StrContains(text, '='))
+      return InvalidArgument("--rename ", text, ": 'PATTERN=NAME' is wanted");
+    WEIR_ASSIGN_OR_RETURN(std::unique_ptr<RE2> pattern, Pattern(parts.first));
+    std::string error;
+    if (!pattern->CheckRewriteString(parts.second, &error))
+      return InvalidArgument("--rename ", text, ": ", error);
+    renames.emplace_back(std::move(pattern), parts.second);
+  }
+  std::map<std::string, std::string> chosen;
+  for (const std::string& name : names) {
+    if (keep != nullptr && !RE2::PartialMatch(name, *keep)) continue;
+    if (drop != nullptr && RE2::PartialMatch(name, *drop)) continue;
+    std::string renamed = name;
+    for (const auto& [pattern, with] : renames) RE2::GlobalReplace(&renamed, *pattern, with);
+    const auto [at, is_new] = chosen.emplace(renamed, name);
+    if (!is_new) {
+      return InvalidArgument("Tensors '", at->second, "' and '", name, "' would both be called '",
+                             renamed, "'");
+    }
+  }
+  if (chosen.empty())
+    return NotFound("None of ", names.size(),
+                    " tensors is left to be written: see --keep and --drop");
+  return chosen;
+}
+
+absl::StatusOr<Tensor> AsType(Tensor tensor, DataType dtype) {
+  if (dtype == DT_INVALID || !IsFloating(tensor.dtype()) || tensor.dtype() == dtype) return tensor;
+  Graph g;
+  const Output x = Placeholder(g, tensor.dtype()), y = Cast(x, dtype);
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
+  WEIR_ASSIGN_OR_RETURN(Tensors cast, session.Run({{x, tensor}}, {y}));
+  return std::move(cast[0]);
+}
+
+absl::Status Convert(const ConvertOptions& options, Console& console) {
+  DataType dtype = DT_INVALID;
+  if (!options.dtype.empty()) {
+    dtype = DataTypeFromName(options.dtype);
+    if (!IsFloating(dtype) || IsRef(dtype))
+      return InvalidArgument("--dtype ", options.dtype,
+                             ": float, double, half or bfloat16 is wanted");
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Source> source, OpenSource(options));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, source->Names());
+  WEIR_ASSIGN_OR_RETURN(const auto chosen, ChooseNames(options, names));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Sink> sink, OpenSink(options));
+  int64_t bytes = 0, done = 0;
+  for (const auto& [name, old] : chosen) {
+    WEIR_ASSIGN_OR_RETURN(Tensor tensor, source->Read(old));
+    WEIR_ASSIGN_OR_RETURN(tensor, AsType(std::move(tensor), dtype));
+    bytes += static_cast<int64_t>(tensor.num_bytes());
+    WEIR_RETURN_IF_ERROR(sink->Add(name, std::move(tensor)));
+    ++done;
+    if (console.color) {
+      console.out << "\r\x1b[K" << done << " of " << chosen.size() << " tensors, "
+                  << HumanBytes(bytes) << std::flush;
+    }
+  }
+  WEIR_RETURN_IF_ERROR(sink->Finish());
+  if (console.color) console.out << "\r\x1b[K";
+  console.out << options.out << ": " << chosen.size() << " tensors, " << HumanBytes(bytes);
+  if (chosen.size() < names.size())
+    console.out << "; " << names.size() - chosen.size() << " left out";
+  console.out << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddConvertCommand(Command& ckpt) {
+  auto options = std::make_shared<ConvertOptions>();
+  Command convert = ckpt.Add(
+      "convert", "Write a checkpoint, or a folder of .npy files, in another format",
+      "  weir ckpt convert old/model.ckpt-500 new/model-500          # V1 to V2, shards to one "
+      "file\n"
+      "  weir ckpt convert runs/digits weights --format npy          # for numpy.load\n"
+      "  weir ckpt convert weights runs/model --rename '^encoder/=bert/' --drop 'Adam|beta'\n"
+      "  weir ckpt convert runs/model small/model --dtype bfloat16");
+  convert
+      .Argument("FROM", &options->in,
+                "a checkpoint's prefix; a folder: the newest checkpoint in it, or its .npy files")
+      .Required();
+  convert.Argument("TO", &options->out, "the prefix, file (v1) or folder (npy) to write")
+      .Required();
+  convert.Value("--format", &options->format, "v2 (default), v1 or npy").Word("FORMAT");
+  convert.Value("--keep", &options->keep, "only tensors whose names match this").Word("REGEX");
+  convert.Value("--drop", &options->drop, "no tensors whose names match this").Word("REGEX");
+  convert
+      .Repeated("--rename", &options->renames,
+                "each match of REGEX in a name becomes TEXT, in which \\1 stands for its first "
+                "group; may be repeated")
+      .Word("REGEX=TEXT");
+  convert.Value("--dtype", &options->dtype, "floating tensors become this: half, bfloat16, ...")
+      .Word("TYPE");
+  convert.Do([options](Console& console) {
+    const absl::Status status = Convert(*options, console);
+    return status.ok() ? kOk : Fail(console, status);
+  });
+}
+
+}  // namespace weir::tools

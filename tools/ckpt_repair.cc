@@ -1,0 +1,182 @@
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "weir/tools/ckpt.h"
+#include "weir/tools/text_table.h"
+
+// weir ckpt repair: what is sound of a damaged checkpoint, and the rest from others, as a new one.
+namespace weir::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RepairOptions {
+  std::string damaged, out;
+  std::vector<std::string> others;
+  bool json = false;
+};
+
+// Another checkpoint of the same model.
+struct Donor {
+  std::string path;
+  std::unique_ptr<CheckpointReader> reader;
+};
+
+// Where the tensors of the new checkpoint come from, sorted by name as TensorFlow writes them.
+class Repair {
+ public:
+  static absl::StatusOr<Repair> Plan(const RepairOptions& options) {
+    Repair repair;
+    WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.damaged));
+    WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, prefix));
+    WEIR_ASSIGN_OR_RETURN(repair.salvaged_, SalvagedBundle::Open(prefix));
+    for (const std::string& name : repair.salvaged_->names()) repair.sources_[name] = nullptr;
+    for (const std::string& path : options.others) {
+      WEIR_ASSIGN_OR_RETURN(const std::string other, CheckpointPrefix(path));
+      WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, other));
+      auto donor = std::make_unique<Donor>(Donor{other, nullptr});
+      WEIR_ASSIGN_OR_RETURN(donor->reader, CheckpointReader::Open(other));
+      repair.donors_.push_back(std::move(donor));
+    }
+    WEIR_RETURN_IF_ERROR(repair.AskDonors());
+    return repair;
+  }
+
+  absl::Status Write(const std::string& out) {
+    if (sources_.empty())
+      return DataLoss("Nothing of it can be read, so there is nothing to write");
+    WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(out));
+    for (const auto& [name, donor] : sources_) {
+      WEIR_ASSIGN_OR_RETURN(const Tensor tensor,
+                            donor == nullptr ? salvaged_->Read(name) : donor->reader->Read(name));
+      WEIR_RETURN_IF_ERROR(writer->Add(name, tensor));
+    }
+    return writer->Finish();
+  }
+
+  const BundleReport& report() const { return salvaged_->report(); }
+  // By name: the donor, null for what the checkpoint itself has.
+  const std::map<std::string, Donor*>& sources() const { return sources_; }
+  // Lost for good, and why no donor has it.
+  const std::vector<std::pair<std::string, std::string>>& lost() const { return lost_; }
+
+ private:
+  // The first donor that can give a tensor does. With a damaged index names may have gone as well:
+  // then all that donors have is missed.
+  absl::Status AskDonors() {
+    std::map<std::string, const CheckpointTensor*> missed;
+    for (const CheckpointTensor& tensor : report().lost) missed[tensor.name] = &tensor;
+    if (!report().index_is_sound) {
+      for (const auto& donor : donors_) {
+        WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, donor->reader->List());
+        for (const CheckpointTensor& tensor : tensors) {
+          if (!sources_.contains(tensor.name)) missed.emplace(tensor.name, nullptr);
+        }
+      }
+    }
+    for (const auto& [name, tensor] : missed) {
+      std::string why = donors_.empty() ? "give a checkpoint that has it with --from" : "";
+      for (const auto& donor : donors_) {
+        const absl::Status gives = Gives(*donor, name, tensor);
+        if (gives.ok()) {
+          sources_[name] = donor.get();
+          break;
+        }
+        absl::StrAppend(&why, why.empty() ? "" : "; ", gives.message());
+      }
+      if (!sources_.contains(name)) lost_.emplace_back(name, why);
+    }
+    return absl::OkStatus();
+  }
+
+  // `tensor` is what the damaged index says of it; null if it says nothing.
+  static absl::Status Gives(const Donor& donor, const std::string& name,
+                            const CheckpointTensor* tensor) {
+    WEIR_ASSIGN_OR_RETURN(const CheckpointTensor found, donor.reader->Find(name));
+    if (tensor != nullptr && (found.dtype != tensor->dtype || found.shape != tensor->shape)) {
+      return InvalidArgument("in ", donor.path, " it is ", DataTypeName(found.dtype),
+                             found.shape.ToString(), ", not ", DataTypeName(tensor->dtype),
+                             tensor->shape.ToString());
+    }
+    return donor.reader->Check(name);
+  }
+
+  std::unique_ptr<SalvagedBundle> salvaged_;
+  std::vector<std::unique_ptr<Donor>> donors_;
+  std::map<std::string, Donor*> sources_;
+  std::vector<std::pair<std::string, std::string>> lost_;
+};
+
+void PrintForPrograms(const Repair& repair, const std::string& out, Console& console) {
+  Json taken = Json::object(), lost = Json::object();
+  for (const auto& [name, donor] : repair.sources()) {
+    if (donor != nullptr) taken[name] = donor->path;
+  }
+  for (const auto& [name, why] : repair.lost()) lost[name] = why;
+  const Json json = {{"checkpoint", out},
+                     {"tensors", repair.sources().size()},
+                     {"taken", std::move(taken)},
+                     {"lost", std::move(lost)},
+                     {"index_is_sound", repair.report().index_is_sound}};
+  console.out << json.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void PrintForPeople(const Repair& repair, const std::string& out, Console& console) {
+  size_t num_taken = 0;
+  for (const auto& [name, donor] : repair.sources()) {
+    if (donor == nullptr) continue;
+    ++num_taken;
+    console.out << console.Paint(Style::kNote, "TAKEN") << " " << name << " from " << donor->path
+                << "\n";
+  }
+  for (const auto& [name, why] : repair.lost())
+    console.out << console.Paint(Style::kBad, "LOST") << "  " << name << ": " << why << "\n";
+  if (!repair.report().index_is_sound) {
+    console.out << console.Paint(Style::kNote, "NOTE")
+                << "  the index was damaged: names may be lost that nobody knows, unless a "
+                   "checkpoint given with --from has them\n";
+  }
+  console.out << out << ": "
+              << WithCommas(static_cast<int64_t>(repair.sources().size() - num_taken))
+              << " tensors as they were, " << num_taken << " taken from elsewhere, "
+              << repair.lost().size() << " lost\n";
+}
+
+absl::StatusOr<bool> RepairCheckpoint(const RepairOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(Repair repair, Repair::Plan(options));
+  WEIR_RETURN_IF_ERROR(repair.Write(options.out));
+  (options.json ? PrintForPrograms : PrintForPeople)(repair, options.out, console);
+  return repair.lost().empty();
+}
+
+}  // namespace
+
+void AddRepairCommand(Command& ckpt) {
+  auto options = std::make_shared<RepairOptions>();
+  Command repair = ckpt.Add(
+      "repair",
+      "Write what is sound of a damaged checkpoint, and the rest from others, as a new one (exit "
+      "status 1 if something is lost)",
+      "  weir ckpt repair runs/model-500 runs/repaired --from runs/model-400");
+  repair
+      .Argument("CHECKPOINT", &options->damaged,
+                "its prefix, or a folder, which stands for the newest checkpoint in it")
+      .Required();
+  repair.Argument("OUT", &options->out, "the prefix of the new one").Required();
+  repair.Repeated("--from", &options->others,
+                  "another checkpoint of the model, for what is lost; may be repeated");
+  repair.Flag("--json", &options->json, "for programs");
+  repair.Do([options](Console& console) {
+    const absl::StatusOr<bool> whole = RepairCheckpoint(*options, console);
+    if (!whole.ok()) return Fail(console, whole.status());
+    return *whole ? kOk : kNo;
+  });
+}
+
+}  // namespace weir::tools
