@@ -172,7 +172,10 @@ class SalvagedBundle {
   virtual const BundleReport& report() const = 0;
   // Names of tensors all of whose elements were sound, sorted.
   virtual std::vector<std::string> names() const = 0;
-  // One of these, read and checked once more.
+  // What can be made out in damaged parts of the index, and whose elements agree with the checksum
+  // that stands there, sorted. No checksum covers a name: who uses one knows it from elsewhere.
+  virtual std::vector<CheckpointTensor> doubtful() const = 0;
+  // One of all these, read and checked once more.
   virtual absl::StatusOr<Tensor> Read(const std::string& name) = 0;
 };
 

@@ -26,6 +26,9 @@ class Verifier : public SalvagedBundle {
     WEIR_RETURN_IF_ERROR(ReadIndex());
     CheckSlices();
     for (int shard = 0; shard < header_.num_shards; ++shard) CheckShard(shard);
+    std::erase_if(doubtful_, [&](const auto& item) {
+      return entries_.contains(item.first) || !ReadStored(item.first, item.second).ok();
+    });
     for (const auto& [key, entry] : entries_) {
       if (IsPart(key)) continue;
       ++report_.tensors;
@@ -48,7 +51,16 @@ class Verifier : public SalvagedBundle {
     return names;
   }
 
+  std::vector<CheckpointTensor> doubtful() const override {
+    std::vector<CheckpointTensor> tensors;
+    for (const auto& [key, entry] : doubtful_)
+      tensors.push_back({key, entry.dtype, entry.shape, {}});
+    return tensors;
+  }
+
   absl::StatusOr<Tensor> Read(const std::string& name) override {
+    if (const auto it = doubtful_.find(name); it != doubtful_.end())
+      return ReadStored(name, it->second);
     const auto found = entries_.find(name);
     if (found == entries_.end() || lost_.contains(name))
       return internal::KeyNotFound(name, prefix_);
@@ -95,15 +107,20 @@ class Verifier : public SalvagedBundle {
   absl::Status ReadIndex() {
     WEIR_ASSIGN_OR_RETURN(index_, Files().Open(index_path_));
     bool has_header = false;
+    const auto visit = [&](absl::string_view key, absl::string_view value) {
+      const absl::Status status =
+          key.empty() ? SetHeader(value, &has_header) : AddEntry(key, value);
+      if (status.ok()) return;
+      report_.index_is_sound = false;
+      Problem(index_path_, 0, 0, DescribeBundleKey(key), std::string(status.message()));
+    };
+    const auto doubt = [&](absl::string_view key, absl::string_view value) {
+      absl::StatusOr<BundleEntry> entry = internal::ParseBundleEntry(value, key, index_path_);
+      if (!key.empty() && key[0] != '\0' && entry.ok() && entry->slices.empty())
+        doubtful_.emplace(std::string(key), *std::move(entry));
+    };
     WEIR_ASSIGN_OR_RETURN(const std::vector<TableProblem> problems,
-                          ScanTable(*index_, [&](absl::string_view key, absl::string_view value) {
-                            const absl::Status status =
-                                key.empty() ? SetHeader(value, &has_header) : AddEntry(key, value);
-                            if (status.ok()) return;
-                            report_.index_is_sound = false;
-                            Problem(index_path_, 0, 0, DescribeBundleKey(key),
-                                    std::string(status.message()));
-                          }));
+                          ScanTable(*index_, visit, doubt));
     uint64_t damaged = 0;
     for (const TableProblem& p : problems) {
       Problem(index_path_, p.offset, p.size, "", p.message);
@@ -236,6 +253,7 @@ class Verifier : public SalvagedBundle {
   std::string suffix_;
   internal::BundleHeader header_;
   std::map<std::string, BundleEntry, std::less<>> entries_;
+  std::map<std::string, BundleEntry> doubtful_;
   std::set<std::string> lost_;  // names of tensors
   std::map<int, std::unique_ptr<ReadableFile>> data_;
   BundleReport report_;

@@ -134,9 +134,8 @@ namespace {
 // 2^-32 a byte. One pass over the file finds all blocks up to the first damaged one.
 class Scanner {
  public:
-  Scanner(const ReadableFile& file,
-          absl::FunctionRef<void(absl::string_view, absl::string_view)> visit)
-      : file_(file), visit_(visit) {}
+  Scanner(const ReadableFile& file, TableVisitor visit, TableVisitor doubt)
+      : file_(file), visit_(visit), doubt_(doubt) {}
 
   absl::StatusOr<std::vector<TableProblem>> Run() {
     const absl::StatusOr<internal::Footer> footer = internal::ReadFooter(file_);
@@ -173,6 +172,32 @@ class Scanner {
     if (!entry.sound()) Problem(offset, contents.size(), BadBlock(file_.path(), offset));
   }
 
+  // Keys are stored as what differs from the key before, but for those at restart points, and each
+  // stretch between two of these is read by itself: a wrong byte spoils the rest of one stretch.
+  void VisitDamaged(const BlockHandle& handle) {
+    if (!internal::IsInside(handle, file_.size()) || handle.size < 4) return;
+    std::string bytes(handle.size, '\0');
+    if (!file_.Read(handle.offset, bytes.size(), bytes.data()).ok()) return;
+    const uint64_t num_restarts = LoadFixed32(&bytes[bytes.size() - 4]);
+    if (num_restarts > (bytes.size() - 4) / 4) return;
+    const size_t entries_end = bytes.size() - 4 - 4 * num_restarts;
+    const auto restart = [&](uint64_t i) {
+      return i < num_restarts
+                 ? std::min<size_t>(LoadFixed32(&bytes[entries_end + 4 * i]), entries_end)
+                 : entries_end;
+    };
+    KeyBudget budget(bytes);
+    for (uint64_t i = 0; i < num_restarts; ++i) {
+      const size_t start = restart(i), end = restart(i + 1);
+      if (start >= end) continue;
+      const std::string stretch = bytes.substr(start, end - start) + std::string(4, '\0');
+      for (BlockCursor entry(stretch); entry.valid(); entry.Next()) {
+        if (!budget.Take(entry.key())) return;
+        doubt_(entry.key(), entry.value());
+      }
+    }
+  }
+
   absl::StatusOr<std::vector<TableProblem>> WithIndex(const internal::Footer& footer,
                                                       const std::string& index) {
     uint64_t end = 0;
@@ -188,6 +213,7 @@ class Scanner {
         VisitBlock(handle.offset, *contents);
       } else {
         Problem(handle.offset, handle.size + BlockHandle::kTrailer, contents.status());
+        VisitDamaged(handle);
       }
     }
     if (entry.valid() || !entry.sound()) {
@@ -259,7 +285,7 @@ class Scanner {
   }
 
   const ReadableFile& file_;
-  const absl::FunctionRef<void(absl::string_view, absl::string_view)> visit_;
+  const TableVisitor visit_, doubt_;
   std::vector<TableProblem> problems_;
   std::vector<BlockHandle> found_;
   std::string last_key_;
@@ -268,10 +294,9 @@ class Scanner {
 
 }  // namespace
 
-absl::StatusOr<std::vector<TableProblem>> ScanTable(
-    const ReadableFile& file,
-    absl::FunctionRef<void(absl::string_view key, absl::string_view value)> visit) {
-  return Scanner(file, visit).Run();
+absl::StatusOr<std::vector<TableProblem>> ScanTable(const ReadableFile& file, TableVisitor visit,
+                                                    TableVisitor doubt) {
+  return Scanner(file, visit, doubt).Run();
 }
 
 }  // namespace weir

@@ -60,11 +60,13 @@ struct TableProblem {
 
 // Reads a table as far as it can be read: visits the entries of every sound block, in the order of
 // the file, even where other blocks, the index or the footer are damaged. Returns what is wrong;
-// nothing is wrong only if every byte of the file belongs to a sound part. The visitor's views are
-// good during the call. An error only if the file cannot be read.
+// nothing is wrong only if every byte of the file belongs to a sound part. What can be made out in
+// a damaged block goes to `doubt`: key, value or both may not be what was written. The visitors'
+// views are good during the call. An error only if the file cannot be read.
+using TableVisitor = absl::FunctionRef<void(absl::string_view key, absl::string_view value)>;
 absl::StatusOr<std::vector<TableProblem>> ScanTable(
-    const ReadableFile& file,
-    absl::FunctionRef<void(absl::string_view key, absl::string_view value)> visit);
+    const ReadableFile& file, TableVisitor visit,
+    TableVisitor doubt = [](absl::string_view, absl::string_view) {});
 
 }  // namespace weir
 

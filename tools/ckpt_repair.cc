@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -50,7 +51,9 @@ class Repair {
 
   absl::Status Write(const std::string& out) {
     if (sources_.empty())
-      return DataLoss("Nothing of it can be read, so there is nothing to write");
+      return DataLoss(
+          "Nothing of it can be read for certain; give another checkpoint of the model with "
+          "--from");
     WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(out));
     for (const auto& [name, donor] : sources_) {
       WEIR_ASSIGN_OR_RETURN(const Tensor tensor,
@@ -68,10 +71,13 @@ class Repair {
 
  private:
   // The first donor that can give a tensor does. With a damaged index names may have gone as well:
-  // then all that donors have is missed.
+  // then all that donors have is missed, unless it can still be made out, and the donor confirms
+  // what it is called.
   absl::Status AskDonors() {
     std::map<std::string, const CheckpointTensor*> missed;
     for (const CheckpointTensor& tensor : report().lost) missed[tensor.name] = &tensor;
+    const std::vector<CheckpointTensor> doubtful = salvaged_->doubtful();
+    for (const CheckpointTensor& tensor : doubtful) missed[tensor.name] = &tensor;
     if (!report().index_is_sound) {
       for (const auto& donor : donors_) {
         WEIR_ASSIGN_OR_RETURN(const std::vector<CheckpointTensor> tensors, donor->reader->List());
@@ -79,6 +85,14 @@ class Repair {
           if (!sources_.contains(tensor.name)) missed.emplace(tensor.name, nullptr);
         }
       }
+    }
+    for (const CheckpointTensor& tensor : doubtful) {
+      const bool is_known = std::any_of(donors_.begin(), donors_.end(), [&](const auto& donor) {
+        return Has(*donor, tensor.name, &tensor).ok();
+      });
+      if (!is_known) continue;
+      sources_[tensor.name] = nullptr;
+      missed.erase(tensor.name);
     }
     for (const auto& [name, tensor] : missed) {
       std::string why = donors_.empty() ? "give a checkpoint that has it with --from" : "";
@@ -96,14 +110,19 @@ class Repair {
   }
 
   // `tensor` is what the damaged index says of it; null if it says nothing.
-  static absl::Status Gives(const Donor& donor, const std::string& name,
-                            const CheckpointTensor* tensor) {
+  static absl::Status Has(const Donor& donor, const std::string& name,
+                          const CheckpointTensor* tensor) {
     WEIR_ASSIGN_OR_RETURN(const CheckpointTensor found, donor.reader->Find(name));
     if (tensor != nullptr && (found.dtype != tensor->dtype || found.shape != tensor->shape)) {
       return InvalidArgument("in ", donor.path, " it is ", DataTypeName(found.dtype),
                              found.shape.ToString(), ", not ", DataTypeName(tensor->dtype),
                              tensor->shape.ToString());
     }
+    return absl::OkStatus();
+  }
+  static absl::Status Gives(const Donor& donor, const std::string& name,
+                            const CheckpointTensor* tensor) {
+    WEIR_RETURN_IF_ERROR(Has(donor, name, tensor));
     return donor.reader->Check(name);
   }
 

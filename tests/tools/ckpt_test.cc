@@ -1,0 +1,202 @@
+// `weir ckpt convert` and `repair`: what is written has the tensors that it should have, whatever
+// the formats, and nothing is lost without a word.
+
+#include <nlohmann/json.hpp>
+
+#include "gmock/gmock.h"
+#include "weir/core/bundle.h"
+#include "weir/core/file.h"
+#include "weir/core/npy.h"
+#include "weir/tests/tools/tools_testing.h"
+
+namespace weir::tools {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A model's checkpoint: floats, whole numbers, strings, and a variable in two parts.
+class WeirCkpt : public testing::Test {
+ protected:
+  WeirCkpt() : folder_(TestFolder()), model_(Write("model", 1)) {}
+
+  std::string Write(const std::string& name, float factor) {
+    const std::string prefix = folder_ + "/" + name;
+    Tensor rows(DT_FLOAT, {4, 2});
+    for (int i = 0; i < 8; ++i) rows.data<float>()[i] = factor * static_cast<float>(i);
+    const auto writer = BundleWriter::Create(prefix);
+    const std::pair<const char*, Tensor> tensors[] = {
+        {"hidden/b", Tensor::Vector<float>({factor, 2, 3.14159f})},
+        {"hidden/b/Adam", Tensor::Vector<float>({0, 0, factor})}};
+    for (const auto& [tensor_name, value] : tensors)
+      EXPECT_TRUE((*writer)->Add(tensor_name, value).ok());
+    for (const auto& [text, from, to] : {std::tuple{"0,1:-", 0, 1}, {"1,3:-", 1, 4}}) {
+      EXPECT_TRUE(
+          (*writer)
+              ->AddSlice("hidden/w", rows.shape(), *TensorSlice::Parse(text), rows.Slice(from, to))
+              .ok());
+    }
+    EXPECT_TRUE((*writer)->Add("step", Tensor::Scalar<int64_t>(500)).ok());
+    EXPECT_TRUE((*writer)->Add("words", Tensor::Vector<std::string>({"a", "\xff"})).ok());
+    EXPECT_TRUE((*writer)->Finish().ok());
+    return prefix;
+  }
+  std::string At(const std::string& name) const { return folder_ + "/" + name; }
+  static std::vector<std::string> NamesIn(const std::string& prefix) {
+    std::vector<std::string> names;
+    const auto reader = CheckpointReader::Open(prefix);
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    if (!reader.ok()) return names;
+    const std::vector<CheckpointTensor> tensors = *(*reader)->List();
+    for (const CheckpointTensor& tensor : tensors) names.push_back(tensor.name);
+    return names;
+  }
+  static Tensor Read(const std::string& prefix, const std::string& name) {
+    const auto tensor = (*CheckpointReader::Open(prefix))->Read(name);
+    EXPECT_TRUE(tensor.ok()) << tensor.status();
+    return tensor.ok() ? *tensor : Tensor();
+  }
+  void ExpectSame(const std::string& prefix) {
+    ASSERT_EQ(NamesIn(prefix), NamesIn(model_));
+    for (const std::string& name : NamesIn(model_))
+      EXPECT_TRUE(IdenticalTensors(Read(prefix, name), Read(model_, name))) << name;
+  }
+  static void MustDo(const std::vector<std::string>& args) {
+    const CommandResult result = Weir(args);
+    EXPECT_EQ(result.status, kOk) << result.err << result.out;
+  }
+  static std::string Error(const std::vector<std::string>& args) {
+    const CommandResult result = Weir(args);
+    EXPECT_EQ(result.status, kNo);
+    return result.err;
+  }
+  // Flips a bit of a file.
+  static void Damage(const std::string& file, size_t at) {
+    std::string bytes = *ReadFile(file);
+    ASSERT_LT(at, bytes.size());
+    bytes[at] ^= 1;
+    ASSERT_TRUE(WriteFileAtomically(file, bytes).ok());
+  }
+  std::string DataOf(const std::string& prefix) const { return prefix + ".data-00000-of-00001"; }
+
+  const std::string folder_, model_;
+};
+
+using WeirCkptConvert = WeirCkpt;
+using WeirCkptRepair = WeirCkpt;
+
+TEST_F(WeirCkptConvert, GoesThroughAllFormatsAndBack) {
+  MustDo({"ckpt", "convert", model_, At("v1"), "--format", "v1"});
+  ExpectSame(At("v1"));
+  MustDo({"ckpt", "convert", At("v1"), At("arrays"), "--format", "npy"});
+  EXPECT_TRUE(IdenticalTensors(*ReadNpy(At("arrays/hidden/w.npy")), Read(model_, "hidden/w")));
+  MustDo({"ckpt", "convert", At("arrays"), At("v2")});
+  ExpectSame(At("v2"));
+  EXPECT_EQ(Weir({"ckpt", "verify", At("v2")}).status, kOk);
+}
+
+TEST_F(WeirCkptConvert, ChoosesAndRenames) {
+  MustDo({"ckpt", "convert", model_, At("out"), "--drop", "Adam", "--keep", "^hidden|step",
+          "--rename", "^hidden/(.)=dense/\\1/value", "--rename", "step=global_step"});
+  EXPECT_THAT(NamesIn(At("out")), ElementsAre("dense/b/value", "dense/w/value", "global_step"));
+  EXPECT_TRUE(IdenticalTensors(Read(At("out"), "dense/w/value"), Read(model_, "hidden/w")));
+}
+
+TEST_F(WeirCkptConvert, RoundsFloatsToAnotherType) {
+  MustDo({"ckpt", "convert", model_, At("half"), "--dtype", "half"});
+  EXPECT_EQ(Read(At("half"), "hidden/b").dtype(), DT_HALF);
+  EXPECT_EQ(static_cast<float>(Read(At("half"), "hidden/b").data<half>()[2]), 3.140625f);
+  EXPECT_EQ(Read(At("half"), "step").dtype(), DT_INT64);
+  MustDo({"ckpt", "convert", At("half"), At("arrays"), "--dtype", "bfloat16", "--format", "npy"});
+  EXPECT_EQ(ReadNpy(At("arrays/hidden/b.bf16.npy"))->dtype(), DT_BFLOAT16);
+}
+
+TEST_F(WeirCkptConvert, RefusesWhatWouldLoseSomething) {
+  EXPECT_THAT(Error({"ckpt", "convert", model_, model_}), HasSubstr("give it another name"));
+  ExpectSame(model_);
+  EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "^.*$=same"}),
+              HasSubstr("would both be called 'same'"));
+  EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--keep", "nothing"}),
+              HasSubstr("None of 5 tensors"));
+  EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "(=x"}),
+              HasSubstr("no regular expression"));
+  EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--rename", "x=\\3"}), HasSubstr("\\3"));
+  EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--dtype", "int32"}),
+              HasSubstr("bfloat16 is wanted"));
+  EXPECT_THAT(Error({"ckpt", "convert", model_, At("x"), "--format", "v3"}), HasSubstr("v1"));
+  EXPECT_FALSE(Files().Exists(At("x.index")));
+}
+
+TEST_F(WeirCkptConvert, NamesLeadNowhereOutOfTheFolder) {
+  for (const char* name : {"../w", "a/../../w", "/w", "a//w", "."}) {
+    const std::string prefix = At("evil");
+    const auto writer = BundleWriter::Create(prefix);
+    ASSERT_TRUE((*writer)->Add(name, Tensor::Scalar(1.f)).ok());
+    ASSERT_TRUE((*writer)->Finish().ok());
+    EXPECT_THAT(Error({"ckpt", "convert", prefix, At("arrays"), "--format", "npy"}),
+                HasSubstr("is no name for a file"))
+        << name;
+  }
+  EXPECT_FALSE(Files().Exists(At("w.npy")));
+}
+
+TEST_F(WeirCkptRepair, KeepsWhatIsSoundAndNamesWhatIsLost) {
+  Damage(DataOf(model_), 0);
+  const CommandResult result = Weir({"ckpt", "repair", model_, At("out")});
+  EXPECT_EQ(result.status, kNo) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("LOST  hidden/b: give a checkpoint that has it with --from"));
+  EXPECT_THAT(NamesIn(At("out")), ElementsAre("hidden/b/Adam", "hidden/w", "step", "words"));
+  EXPECT_EQ(Weir({"ckpt", "verify", At("out")}).status, kOk);
+}
+
+TEST_F(WeirCkptRepair, TakesOnlyWhatIsLostFromAnother) {
+  const std::string older = Write("older", 10);
+  Damage(DataOf(model_), 0);
+  const CommandResult result = Weir({"ckpt", "repair", model_, At("out"), "--from", older});
+  EXPECT_EQ(result.status, kOk) << result.err << result.out;
+  EXPECT_THAT(result.out, HasSubstr("TAKEN hidden/b from " + older));
+  EXPECT_TRUE(IdenticalTensors(Read(At("out"), "hidden/b"), Read(older, "hidden/b")));
+  EXPECT_EQ(Read(At("out"), "hidden/w").data<float>()[7], 7);
+}
+
+TEST_F(WeirCkptRepair, AnotherMustFitAndBeSound) {
+  const auto writer = BundleWriter::Create(At("other"));
+  ASSERT_TRUE((*writer)->Add("hidden/b", Tensor::Vector<float>({1, 2})).ok());
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const std::string older = Write("older", 10);
+  Damage(DataOf(older), 0);
+  Damage(DataOf(model_), 0);
+  const CommandResult result =
+      Weir({"ckpt", "repair", model_, At("out"), "--from", At("other"), "--from", older});
+  EXPECT_EQ(result.status, kNo);
+  EXPECT_THAT(result.out, HasSubstr("it is float[2], not float[3]"));
+  EXPECT_THAT(result.out, HasSubstr("Checksum does not match"));
+}
+
+// The one block of a small index has all names. Those that can still be made out are this
+// checkpoint's, if another one confirms them.
+TEST_F(WeirCkptRepair, MakesOutNamesOfADamagedIndexThatAnotherConfirms) {
+  const std::string older = Write("older", 10);
+  const std::string index = *ReadFile(model_ + ".index");
+  Damage(model_ + ".index", index.find("step") + 6);
+  EXPECT_THAT(Error({"ckpt", "repair", model_, At("out")}), HasSubstr("--from"));
+  const json result =
+      json::parse(Weir({"ckpt", "repair", model_, At("out"), "--from", older, "--json"}).out);
+  EXPECT_EQ(result["lost"].size(), 0u);
+  EXPECT_EQ(result["index_is_sound"], false);
+  EXPECT_FALSE(result["taken"].contains("hidden/b"));
+  EXPECT_TRUE(result["taken"].contains("step"));
+  EXPECT_EQ(Read(At("out"), "hidden/b").data<float>()[0], 1);
+  EXPECT_EQ(NamesIn(At("out")), NamesIn(older));
+}
+
+TEST_F(WeirCkptRepair, NeverWritesOverItsSources) {
+  const std::string older = Write("older", 10);
+  EXPECT_THAT(Error({"ckpt", "repair", model_, model_}), HasSubstr("give it another name"));
+  EXPECT_THAT(Error({"ckpt", "repair", model_, older, "--from", older}),
+              HasSubstr("give it another name"));
+}
+
+}  // namespace
+}  // namespace weir::tools
