@@ -54,6 +54,7 @@ absl::StatusOr<SaverDef> SaverOf(Model& model) {
       model.graph->FindNode("save/Const") != nullptr) {
     def.filename_tensor_name = "save/Const:0";
     def.restore_op_name = "save/restore_all";
+    def.save_tensor_name = "save/control_dependency:0";
     return def;
   }
   return SaverByName(*model.graph);
@@ -87,6 +88,14 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
 absl::Status RestoreModel(Model& model, const std::string& prefix) {
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
   return RestoreVariables(*model.session, def, prefix);
+}
+
+absl::Status SaveModel(Model& model, const std::string& prefix) {
+  WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
+  Saver saver = Saver::FromDef(def);
+  // One checkpoint of a training run may be written beside others, whose state file is not ours.
+  return saver.Save(*model.session, prefix, {.write_state = false, .write_meta_graph = false})
+      .status();
 }
 
 }  // namespace weir::tools

@@ -32,6 +32,9 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
 // saver whose nodes are in the scope "save"; else all variables that the graph has, by name.
 absl::Status RestoreModel(Model& model, const std::string& prefix);
 
+// Writes the values of the variables to a checkpoint, by the same saver.
+absl::Status SaveModel(Model& model, const std::string& prefix);
+
 }  // namespace weir::tools
 
 #endif  // WEIR_TOOLS_MODEL_H_

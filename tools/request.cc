@@ -32,7 +32,7 @@ class RequestBuilder {
       WEIR_ASSIGN_OR_RETURN(Operation op, FindOperation(target));
       request_.targets.push_back(op);
     }
-    if (request_.fetches.empty() && request_.targets.empty()) return NothingToRun();
+    if (request_.empty() && options_.save.empty()) return NothingToRun();
     return std::move(request_);
   }
 
@@ -119,6 +119,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
   }
   if (!options.checkpoint.empty())
     WEIR_RETURN_IF_ERROR(RestoreModel(out.model, options.checkpoint));
+  if (out.request.empty()) return out;
   WEIR_ASSIGN_OR_RETURN(out.step, out.model.session->Prepare(out.request.feeds, out.request.fetches,
                                                              out.request.targets));
   return out;

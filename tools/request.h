@@ -13,6 +13,7 @@ namespace weir::tools {
 
 struct RequestOptions {
   std::string file, checkpoint, signature;
+  std::string save;  // a checkpoint to write afterwards, for which there need be nothing to run
   std::vector<std::string> feeds, fetches, targets, inits;  // as on the command line
   ModelOptions model;
 };
@@ -30,6 +31,8 @@ struct Request {
   std::vector<std::string> labels,
       files;  // of the fetches; a file is empty if none is named
   std::vector<Operation> targets;
+
+  bool empty() const { return fetches.empty() && targets.empty(); }
 };
 
 // A model with its state, and a step of it that is ready to run.
@@ -39,9 +42,9 @@ struct PreparedRequest {
   Step step;
 };
 
-// Loads the model, runs the nodes of --init, restores the checkpoint and binds the step. NOT_FOUND
-// for files and names that are not there, INVALID_ARGUMENT for values that cannot be read and if
-// there is nothing to run, and the errors of the steps that it runs.
+// Loads the model, runs the nodes of --init, restores the checkpoint and binds the step, if there
+// is one. NOT_FOUND for files and names that are not there, INVALID_ARGUMENT for values that cannot
+// be read and if there is nothing to run, and the errors of the steps that it runs.
 absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options);
 
 }  // namespace weir::tools

@@ -61,9 +61,17 @@ absl::Status PrintResults(const Request& request, const Tensors& fetched, Consol
   return absl::OkStatus();
 }
 
+absl::Status Save(const RequestOptions& options, Model& model, Console& console) {
+  if (options.save.empty()) return absl::OkStatus();
+  WEIR_RETURN_IF_ERROR(SaveModel(model, options.save));
+  console.out << "Variables saved to " << options.save << "\n";
+  return absl::OkStatus();
+}
+
 absl::Status Run(const RunCommandOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const PreparedRequest prepared, PrepareRequest(options.request));
+  WEIR_ASSIGN_OR_RETURN(PreparedRequest prepared, PrepareRequest(options.request));
   const Request& request = prepared.request;
+  if (request.empty()) return Save(options.request, prepared.model, console);
   std::vector<NodeTrace> trace;
   Tensors fetched;
   WEIR_ASSIGN_OR_RETURN(const Timing timing,
@@ -86,7 +94,7 @@ absl::Status Run(const RunCommandOptions& options, Console& console) {
     console.out << "Trace of " << trace.size() << " nodes written to " << options.trace
                 << ": open it in ui.perfetto.dev or chrome://tracing\n";
   }
-  return absl::OkStatus();
+  return Save(options.request, prepared.model, console);
 }
 
 }  // namespace
@@ -98,9 +106,12 @@ void AddRunCommand(Command& weir) {
       "  weir run model.meta --checkpoint runs/model-500 --feed x:0=x.npy --fetch y:0 --fetch "
       "p:0=p.npy\n"
       "  weir run saved_model_dir --signature serving_default --feed 'images=[[0, 1, 2]]'\n"
-      "  weir run graph.pb --init init --target train --repeat 1000 --trace trace.json");
+      "  weir run graph.pb --init init --target train --repeat 1000 --save runs/model-1000");
   AddRequestOptions(run, &options->request, "TENSOR[=FILE]",
                     "a tensor to print, or to write to FILE.npy; may be repeated");
+  run.Value("--save", &options->request.save,
+            "write the variables to this checkpoint, when the steps have run")
+      .Word("PREFIX");
   run.Value("--repeat", &options->repeat, "run the step so often, and time it").AtLeast(1);
   run.Value("--trace", &options->trace, "write a trace of the last step to this file").Word("FILE");
   run.Flag("--log-placement", &options->request.model.session.log_device_placement,

@@ -8,6 +8,7 @@
 #include "weir/core/bundle.h"
 #include "weir/core/event_writer.h"
 #include "weir/core/npy.h"
+#include "weir/session/saver.h"
 #include "weir/tests/tools/tools_testing.h"
 
 namespace weir::tools {
@@ -208,6 +209,42 @@ TEST(WeirRun, RestoresVariablesByNameWithoutASaver) {
       Weir({"run", graph, "--checkpoint", prefix, "--feed", "x=[[1, 1]]", "--fetch", "y"});
   EXPECT_EQ(run.status, kOk) << run.err;
   EXPECT_EQ(run.out, "y float[1,2]\n[[5. 7.]]\n");
+}
+
+TEST(WeirRun, SavesWhatItHasTrained) {
+  const std::string folder = TestFolder(), graph = WriteLine(folder);
+  const CommandResult run = Weir({"run", graph, "--init", "init", "--target", "double_w",
+                                  "--repeat", "3", "--save", folder + "/trained"});
+  EXPECT_EQ(run.status, kOk) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Variables saved to " + folder + "/trained"));
+  EXPECT_EQ(Weir({"ckpt", "show", folder + "/trained", "w"}).out, "w float[2]\n[ 8. 12.]\n");
+  EXPECT_EQ(Weir({"run", graph, "--checkpoint", folder + "/trained", "--target", "double_w",
+                  "--save", folder + "/more"})
+                .status,
+            kOk);
+  EXPECT_EQ(Weir({"ckpt", "show", folder + "/more", "w"}).out, "w float[2]\n[10. 15.]\n");
+}
+
+TEST(WeirRun, SavesWithoutAStepToRun) {
+  const std::string folder = TestFolder(), graph = WriteLine(folder);
+  EXPECT_EQ(Weir({"run", graph, "--init", "init", "--save", folder + "/new"}).status, kOk);
+  EXPECT_EQ(Weir({"ckpt", "show", folder + "/new", "w"}).out, "w float[2]\n[2. 3.]\n");
+  const CommandResult without = Weir({"run", graph, "--save", folder + "/none"});
+  EXPECT_EQ(without.status, kNo);
+  EXPECT_THAT(without.err, HasSubstr("w"));
+}
+
+// Under the names that its own saver has.
+TEST(WeirRun, SavesByTheSaverOfTheGraph) {
+  const std::string folder = TestFolder();
+  Graph g;
+  const Variable w = MakeVariable(g, Initializer{2.f, 3.f}, {.name = "w"});
+  const Operation init = GlobalVariablesInitializer(g);
+  ASSERT_TRUE(Saver::Create(g, {.named = {{"renamed", w}}}).ok());
+  const std::string path = folder + "/graph.pb";
+  ASSERT_TRUE(WriteFileAtomically(path, SerializeGraph(g)).ok());
+  EXPECT_EQ(Weir({"run", path, "--init", init.name(), "--save", folder + "/m"}).err, "");
+  EXPECT_EQ(Weir({"ckpt", "show", folder + "/m", "renamed"}).out, "renamed float[2]\n[2. 3.]\n");
 }
 
 // ---- events
