@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,9 +26,25 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::stri
 }
 
 absl::Status CheckIsNew(const std::string& out, const std::string& in) {
-  if (out != in) return absl::OkStatus();
-  return InvalidArgument("The new checkpoint would take the place of ", in,
-                         ", which it is made of; give it another name");
+  const auto place = [](const std::string& path) {
+    std::error_code ignored;  // then it is as it is written
+    return (std::filesystem::weakly_canonical(path, ignored) / "").lexically_normal();
+  };
+  if (place(out) != place(in)) return absl::OkStatus();
+  return InvalidArgument(out, " would take the place of ", in,
+                         ", of which it is made; give it another name");
+}
+
+void Progress::Add(const Tensor& tensor) {
+  ++done_;
+  bytes_ += static_cast<int64_t>(tensor.num_bytes());
+  if (!console_.color) return;
+  console_.out << "\r\x1b[K" << done_ << " of " << num_tensors_ << " tensors, "
+               << HumanBytes(bytes_) << std::flush;
+}
+
+Progress::~Progress() {
+  if (console_.color && done_ > 0) console_.out << "\r\x1b[K" << std::flush;
 }
 
 namespace {

@@ -14,8 +14,26 @@ namespace weir::tools {
 absl::StatusOr<std::string> CheckpointPrefix(const std::string& path);
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path);
 
-// INVALID_ARGUMENT if a command that reads one of the checkpoints is to write over it.
+// INVALID_ARGUMENT if a command is to write over what it reads.
 absl::Status CheckIsNew(const std::string& out, const std::string& in);
+
+// A line on a terminal that says how far a command is with its tensors; nothing elsewhere.
+class Progress {
+ public:
+  Progress(Console& console, size_t num_tensors) : console_(console), num_tensors_(num_tensors) {}
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  // One more is done.
+  void Add(const Tensor& tensor);
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Console& console_;
+  const size_t num_tensors_;
+  size_t done_ = 0;
+  int64_t bytes_ = 0;
+};
 
 // Each declares one command below `weir ckpt`.
 void AddConvertCommand(Command& ckpt);

@@ -1,9 +1,8 @@
 #include <re2/re2.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,43 +59,37 @@ class CheckpointSource final : public Source {
 
 // Files of arrays; "hidden/w.npy" in the folder is the tensor hidden/w. Links to folders are not
 // followed, so that none leads round in a circle.
-constexpr const char* kEndings[] = {".bf16.npy", ".npy", ".json"};
-
 class FolderSource final : public Source {
  public:
   explicit FolderSource(std::string folder) : folder_(std::move(folder)) {}
   absl::StatusOr<std::vector<std::string>> Names() override {
-    WEIR_RETURN_IF_ERROR(Walk("", 0));
+    std::error_code error;
+    auto file = std::filesystem::recursive_directory_iterator(folder_, error);
+    for (; !error && file != std::filesystem::recursive_directory_iterator();
+         file.increment(error)) {
+      if (file->is_regular_file(error)) WEIR_RETURN_IF_ERROR(AddFile(file->path()));
+    }
+    if (error) return Internal("cannot list the files of ", folder_, ": ", error.message());
     std::vector<std::string> names;
-    for (const auto& [name, file] : files_) names.push_back(name);
+    for (const auto& [name, path] : files_) names.push_back(name);
     return names;
   }
   absl::StatusOr<Tensor> Read(const std::string& name) override {
-    return ReadValueFile(absl::StrCat(folder_, "/", files_.at(name)));
+    return ReadValueFile(files_.at(name));
   }
 
  private:
-  static constexpr int kDeepest = 100;
-
-  absl::Status Walk(const std::string& below, int depth) {
-    if (depth > kDeepest) return InvalidArgument(folder_, "/", below, " is nested too deeply");
-    WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
-                          Files().List(absl::StrCat(folder_, "/", below)));
-    for (const std::string& entry : entries) {
-      const std::string path = absl::StrCat(below, entry);
-      if (Files().IsDirectory(absl::StrCat(folder_, "/", path))) {
-        WEIR_RETURN_IF_ERROR(Walk(absl::StrCat(path, "/"), depth + 1));
-        continue;
+  absl::Status AddFile(const std::filesystem::path& path) {
+    const std::string below = path.lexically_relative(folder_).generic_string();
+    for (const absl::string_view ending : {".bf16.npy", ".npy", ".json"}) {
+      if (!absl::EndsWith(below, ending)) continue;
+      const std::string name = below.substr(0, below.size() - ending.size());
+      const auto [at, is_new] = files_.emplace(name, path.string());
+      if (!is_new) {
+        return InvalidArgument("There are two files for tensor ", name, ": ", at->second, " and ",
+                               path.string());
       }
-      for (const char* const ending : kEndings) {
-        if (!absl::EndsWith(path, ending)) continue;
-        const std::string name = path.substr(0, path.size() - absl::string_view(ending).size());
-        if (!files_.emplace(name, path).second) {
-          return InvalidArgument(folder_, " has two files for tensor ", name, ": ", files_[name],
-                                 " and ", path);
-        }
-        break;
-      }
+      break;
     }
     return absl::OkStatus();
   }
@@ -107,10 +100,11 @@ class FolderSource final : public Source {
 
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(const ConvertOptions& options) {
   const bool is_folder = Files().IsDirectory(options.in) && !CheckpointExists(options.in);
-  absl::StatusOr<std::string> prefix = CheckpointPrefix(options.in);
+  const absl::StatusOr<std::string> prefix = CheckpointPrefix(options.in);
+  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, options.in));
   if (is_folder && !prefix.ok()) return std::make_unique<FolderSource>(options.in);
   WEIR_RETURN_IF_ERROR(prefix.status());
-  if (options.format != "npy") WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, *prefix));
+  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, *prefix));
   WEIR_ASSIGN_OR_RETURN(auto reader, CheckpointReader::Open(*prefix));
   return std::make_unique<CheckpointSource>(std::move(reader));
 }
@@ -264,20 +258,18 @@ absl::Status Convert(const ConvertOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> names, source->Names());
   WEIR_ASSIGN_OR_RETURN(const auto chosen, ChooseNames(options, names));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Sink> sink, OpenSink(options));
-  int64_t bytes = 0, done = 0;
-  for (const auto& [name, old] : chosen) {
-    WEIR_ASSIGN_OR_RETURN(Tensor tensor, source->Read(old));
-    WEIR_ASSIGN_OR_RETURN(tensor, AsType(std::move(tensor), dtype));
-    bytes += static_cast<int64_t>(tensor.num_bytes());
-    WEIR_RETURN_IF_ERROR(sink->Add(name, std::move(tensor)));
-    ++done;
-    if (console.color) {
-      console.out << "\r\x1b[K" << done << " of " << chosen.size() << " tensors, "
-                  << HumanBytes(bytes) << std::flush;
+  int64_t bytes = 0;
+  {
+    Progress progress(console, chosen.size());
+    for (const auto& [name, old] : chosen) {
+      WEIR_ASSIGN_OR_RETURN(Tensor tensor, source->Read(old));
+      WEIR_ASSIGN_OR_RETURN(tensor, AsType(std::move(tensor), dtype));
+      progress.Add(tensor);
+      WEIR_RETURN_IF_ERROR(sink->Add(name, std::move(tensor)));
     }
+    WEIR_RETURN_IF_ERROR(sink->Finish());
+    bytes = progress.bytes();
   }
-  WEIR_RETURN_IF_ERROR(sink->Finish());
-  if (console.color) console.out << "\r\x1b[K";
   console.out << options.out << ": " << chosen.size() << " tensors, " << HumanBytes(bytes);
   if (chosen.size() < names.size())
     console.out << "; " << names.size() - chosen.size() << " left out";

@@ -49,16 +49,18 @@ class Repair {
     return repair;
   }
 
-  absl::Status Write(const std::string& out) {
+  absl::Status Write(const std::string& out, Console& console) {
     if (sources_.empty())
       return DataLoss(
           "Nothing of it can be read for certain; give another checkpoint of the model with "
           "--from");
     WEIR_ASSIGN_OR_RETURN(auto writer, BundleWriter::Create(out));
+    Progress progress(console, sources_.size());
     for (const auto& [name, donor] : sources_) {
       WEIR_ASSIGN_OR_RETURN(const Tensor tensor,
                             donor == nullptr ? salvaged_->Read(name) : donor->reader->Read(name));
       WEIR_RETURN_IF_ERROR(writer->Add(name, tensor));
+      progress.Add(tensor);
     }
     return writer->Finish();
   }
@@ -169,7 +171,7 @@ void PrintForPeople(const Repair& repair, const std::string& out, Console& conso
 
 absl::StatusOr<bool> RepairCheckpoint(const RepairOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(Repair repair, Repair::Plan(options));
-  WEIR_RETURN_IF_ERROR(repair.Write(options.out));
+  WEIR_RETURN_IF_ERROR(repair.Write(options.out, console));
   (options.json ? PrintForPrograms : PrintForPeople)(repair, options.out, console);
   return repair.lost().empty();
 }

@@ -141,6 +141,22 @@ TEST_F(WeirCkptConvert, NamesLeadNowhereOutOfTheFolder) {
   EXPECT_FALSE(Files().Exists(At("w.npy")));
 }
 
+TEST_F(WeirCkptConvert, ReadsNoLinksAndWritesOverNothingThatItReads) {
+  MustDo({"ckpt", "convert", model_, At("arrays"), "--format", "npy"});
+  std::filesystem::create_directory_symlink(At("arrays"), At("arrays/hidden/again"));
+  MustDo({"ckpt", "convert", At("arrays"), At("v2")});
+  ExpectSame(At("v2"));
+  EXPECT_THAT(Error({"ckpt", "convert", At("arrays"), At("x/../arrays/"), "--format", "npy",
+                     "--rename", "hidden/w=step", "--rename", "^step=hidden/w"}),
+              HasSubstr("give it another name"));
+}
+
+TEST_F(WeirCkptConvert, TwoFilesOfOneTensorAreNamed) {
+  MustDo({"ckpt", "convert", model_, At("arrays"), "--format", "npy"});
+  ASSERT_TRUE(WriteFileAtomically(At("arrays/step.json"), "{}").ok());
+  EXPECT_THAT(Error({"ckpt", "convert", At("arrays"), At("v2")}), HasSubstr("two files"));
+}
+
 TEST_F(WeirCkptRepair, KeepsWhatIsSoundAndNamesWhatIsLost) {
   Damage(DataOf(model_), 0);
   const CommandResult result = Weir({"ckpt", "repair", model_, At("out")});
