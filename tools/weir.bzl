@@ -43,8 +43,11 @@ TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
 
 # Nor are records and rules of ops much, which run once a node while a graph is built, and commands
 # and examples, which call the others' code. As with -O2, what runs at the start of the program lies
-# together: the system need not read the rest.
-LIGHT_COPTS = COPTS + ["-O1", "-freorder-functions"]
+# together: the system need not read the rest. (Clang, which has plain headers, knows no such flag.)
+LIGHT_COPTS = COPTS + ["-O1"] + select({
+    "//tools/precompiled:plain_headers": [],
+    "//conditions:default": ["-freorder-functions"],
+})
 
 def _is_test(package):
     return (package + "/").startswith("tests/") and package != "tests/bench"
