@@ -27,7 +27,7 @@ class Verifier : public SalvagedBundle {
     CheckSlices();
     for (int shard = 0; shard < header_.num_shards; ++shard) CheckShard(shard);
     std::erase_if(doubtful_, [&](const auto& item) {
-      return entries_.contains(item.first) || !ReadStored(item.first, item.second).ok();
+      return entries_.contains(item.first) || !CheckStored(item.first, item.second).ok();
     });
     for (const auto& [key, entry] : entries_) {
       if (IsPart(key)) continue;
@@ -77,7 +77,7 @@ class Verifier : public SalvagedBundle {
   }
 
  private:
-  static bool IsPart(const std::string& key) { return key[0] == '\0'; }
+  static bool IsPart(absl::string_view key) { return key[0] == '\0'; }
 
   // The tensor that this is the key of, or of a part of.
   static std::string NameOf(const std::string& key) {
@@ -91,12 +91,22 @@ class Verifier : public SalvagedBundle {
     return Files().Exists(path + suffix_) ? path + suffix_ : path;
   }
 
-  absl::StatusOr<Tensor> ReadStored(const std::string& key, const BundleEntry& entry) {
-    std::unique_ptr<ReadableFile>& file = data_[entry.shard];
+  absl::StatusOr<const ReadableFile*> DataFile(int shard) {
+    std::unique_ptr<ReadableFile>& file = data_[shard];
     if (file == nullptr) {
-      WEIR_ASSIGN_OR_RETURN(file, Files().Open(DataPath(entry.shard)));
+      WEIR_ASSIGN_OR_RETURN(file, Files().Open(DataPath(shard)));
     }
+    return file.get();
+  }
+
+  absl::StatusOr<Tensor> ReadStored(const std::string& key, const BundleEntry& entry) {
+    WEIR_ASSIGN_OR_RETURN(const ReadableFile* file, DataFile(entry.shard));
     return internal::ReadTensorData(*file, entry, header_.big_endian, key);
+  }
+
+  absl::Status CheckStored(const std::string& key, const BundleEntry& entry) {
+    WEIR_ASSIGN_OR_RETURN(const ReadableFile* file, DataFile(entry.shard));
+    return internal::CheckTensorData(*file, entry, header_.big_endian, key);
   }
 
   void Problem(const std::string& file, uint64_t offset, uint64_t size, std::string name,
@@ -116,7 +126,7 @@ class Verifier : public SalvagedBundle {
     };
     const auto doubt = [&](absl::string_view key, absl::string_view value) {
       absl::StatusOr<BundleEntry> entry = internal::ParseBundleEntry(value, key, index_path_);
-      if (!key.empty() && key[0] != '\0' && entry.ok() && entry->slices.empty())
+      if (!key.empty() && !IsPart(key) && entry.ok() && entry->slices.empty())
         doubtful_.emplace(std::string(key), *std::move(entry));
     };
     WEIR_ASSIGN_OR_RETURN(const std::vector<TableProblem> problems,
@@ -205,7 +215,7 @@ class Verifier : public SalvagedBundle {
 
   void CheckShard(int shard) {
     const std::string path = DataPath(shard);
-    const absl::StatusOr<std::unique_ptr<ReadableFile>> file = Files().Open(path);
+    const absl::StatusOr<const ReadableFile*> file = DataFile(shard);
     std::vector<const std::pair<const std::string, BundleEntry>*> inside;
     for (const auto& item : entries_) {
       if (!item.second.slices.empty() || item.second.shard != shard) continue;
@@ -222,8 +232,7 @@ class Verifier : public SalvagedBundle {
       const BundleEntry& entry = item->second;
       CheckGap(path, end, entry.offset, DescribeBundleKey(item->first));
       end = std::max(end, entry.offset + entry.size);
-      const absl::Status status =
-          internal::CheckTensorData(**file, entry, header_.big_endian, item->first);
+      const absl::Status status = CheckStored(item->first, entry);
       if (status.ok()) {
         report_.data_bytes += entry.size;
       } else {

@@ -26,9 +26,10 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::stri
 }
 
 absl::Status CheckIsNew(const std::string& out, const std::string& in) {
-  const auto place = [](const std::string& path) {
-    std::error_code ignored;  // then it is as it is written
-    return (std::filesystem::weakly_canonical(path, ignored) / "").lexically_normal();
+  const auto place = [](const std::filesystem::path& path) {
+    std::error_code error;
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
+    return ((error ? path : canonical) / "").lexically_normal();
   };
   if (place(out) != place(in)) return absl::OkStatus();
   return InvalidArgument(out, " would take the place of ", in,

@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "weir/core/checkpoint_state.h"
 #include "weir/core/file.h"
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
@@ -99,11 +98,9 @@ class FolderSource final : public Source {
 };
 
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(const ConvertOptions& options) {
-  const bool is_folder = Files().IsDirectory(options.in) && !CheckpointExists(options.in);
-  const absl::StatusOr<std::string> prefix = CheckpointPrefix(options.in);
   WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, options.in));
-  if (is_folder && !prefix.ok()) return std::make_unique<FolderSource>(options.in);
-  WEIR_RETURN_IF_ERROR(prefix.status());
+  const absl::StatusOr<std::string> prefix = CheckpointPrefix(options.in);
+  if (!prefix.ok()) return std::make_unique<FolderSource>(options.in);  // without a checkpoint
   WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, *prefix));
   WEIR_ASSIGN_OR_RETURN(auto reader, CheckpointReader::Open(*prefix));
   return std::make_unique<CheckpointSource>(std::move(reader));

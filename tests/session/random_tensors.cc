@@ -89,7 +89,7 @@ class RandomTensors {
     const uint32_t n = static_cast<uint32_t>(values_.size());
     return values_[Draw(3) ? n - 1 - Draw(std::min(n, 4u)) : Draw(n)];
   }
-  // The last of these, or a late one, or the first, which is a matrix of floats.
+  // A late one of these, or the last; the first value, a matrix of floats, if there is none.
   template <class Wanted>
   Value AnyThat(Wanted wanted) {
     for (int tries = 0; tries < 8; ++tries)
@@ -590,7 +590,8 @@ class RandomTensors {
     }
   }
 
-  // Through a queue, or as long as the variables; three callers would take each other's elements.
+  // Through a queue, in models with variables: others are run by three callers, who would take each
+  // other's elements.
   void AddQueued() {
     const Value v = Any();
     if (variables_.empty()) return Add(Identity(v.x), v.shape);
