@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <functional>
+
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
@@ -83,6 +86,17 @@ class Damage : public ::testing::Test {
     return errors;
   }
 
+  // Calls check(bit) with one bit of the index wrong.
+  void ForEachChangedBitOfTheIndex(const std::function<void(size_t bit)>& check) {
+    std::string* const index = files_.Contents("/m.index");
+    const std::string sound = *index;
+    for (size_t i = 0; i < sound.size() * 8; ++i) {
+      *index = sound;
+      (*index)[i / 8] ^= static_cast<char>(1 << i % 8);
+      check(i);
+    }
+  }
+
   MemoryFileSystem files_;
   ScopedFileSystem scope_;
   Tensor whole_;
@@ -107,14 +121,10 @@ TEST_F(Damage, EveryChangedByteOfTheDataIsFoundAndNamed) {
 }
 
 TEST_F(Damage, EveryChangedBitOfTheIndexIsFound) {
-  std::string* index = files_.Contents("/m.index");
-  const std::string sound = *index;
-  for (size_t i = 0; i < sound.size() * 8; ++i) {
-    *index = sound;
-    (*index)[i / 8] ^= static_cast<char>(1 << i % 8);
+  ForEachChangedBitOfTheIndex([&](size_t bit) {
     ReadAll();
-    EXPECT_FALSE(VerifyBundle("/m")->problems.empty()) << "bit " << i;
-  }
+    EXPECT_FALSE(VerifyBundle("/m")->problems.empty()) << "bit " << bit;
+  });
 }
 
 // What a salvage gives for certain is the truth. What it doubts is, too, if somebody knows name,
@@ -171,13 +181,8 @@ TEST_F(Salvage, LosesTheTensorOfAChangedByte) {
 }
 
 TEST_F(Salvage, MakesOutMostOfADamagedIndex) {
-  std::string* index = files_.Contents("/m.index");
-  const std::string sound = *index;
-  for (size_t i = 0; i < sound.size() * 8; ++i) {
-    *index = sound;
-    (*index)[i / 8] ^= static_cast<char>(1 << i % 8);
-    Check();
-  }
+  const std::string sound = *files_.Contents("/m.index");
+  ForEachChangedBitOfTheIndex([&](size_t) { Check(); });
   EXPECT_GT(doubted_, static_cast<int>(FirstBlockSize(sound)) * 8);
 }
 

@@ -100,6 +100,12 @@ class RestoreLarge : public ::testing::TestWithParam<bool> {
   }
 
   void Change() { EXPECT_TRUE(session_->Run(Feeds{}, {}, change_).ok()); }
+  void DamageLastByte() {
+    const std::string data = path_ + ".data-00000-of-00001";
+    std::string bytes = ReadBytes(data);
+    bytes.back() ^= 1;
+    WriteBytes(data, bytes);
+  }
 
   static Tensor Full(float value) {
     Tensor t(DT_FLOAT, {kElements});
@@ -176,10 +182,7 @@ TEST_P(RestoreLarge, VariablesWithoutAValueTakeWhatWasRead) {
 }
 
 TEST_P(RestoreLarge, VariablesWithoutAValueStayWithoutIfAByteIsDamaged) {
-  const std::string data = path_ + ".data-00000-of-00001";
-  std::string bytes = ReadBytes(data);
-  bytes.back() ^= 1;
-  WriteBytes(data, bytes);
+  DamageLastByte();
   session_.emplace(Start(g_));
   EXPECT_TRUE(absl::IsDataLoss(saver_->Restore(*session_, path_)));
   EXPECT_FALSE(State("a").IsInitialized());
@@ -261,10 +264,7 @@ TEST_P(RestoreLarge, LeavesWhatWasReadBeforeAsItWas) {
 }
 
 TEST_P(RestoreLarge, WritesNothingIfTheLastByteIsDamaged) {
-  const std::string data = path_ + ".data-00000-of-00001";
-  std::string bytes = ReadBytes(data);
-  bytes.back() ^= 1;
-  WriteBytes(data, bytes);
+  DamageLastByte();
   const absl::Status status = saver_->Restore(*session_, path_);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(Value(*session_, a_), Each(7));
