@@ -12,7 +12,7 @@
 namespace weir {
 
 struct EventWriterOptions {
-  std::string filename_suffix;
+  std::string filename_suffix = {};
   // What was added longer ago is handed to the operating system by the next call that adds
   // something.
   std::chrono::seconds flush_period{120};

@@ -19,10 +19,10 @@ class TensorShapeProto;
 namespace weir {
 
 struct ImportOptions {
-  std::string prefix;  // put before every name, with a '/' between; a name that is then taken is
-                       // ALREADY_EXISTS
+  std::string prefix = {};  // put before every name, with a '/' between; a name that is then taken
+                            // is ALREADY_EXISTS
   // "name:0" or "name" in the imported graph -> an existing output to use instead.
-  std::map<std::string, Output> input_map;
+  std::map<std::string, Output> input_map = {};
   // Tensors and nodes to return, by their names in the imported graph.
   std::vector<std::string> return_elements;
 };

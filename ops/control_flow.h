@@ -47,7 +47,7 @@ Output LoopCond(Output input, absl::string_view name = {});
 Operation Assert(Output condition, const Outputs& data, int64_t summarize = 3,
                  absl::string_view name = {});
 struct PrintOptions {
-  std::string message;
+  std::string message = {};
   int64_t first_n = -1;  // only the first so many times; -1: always
   int64_t summarize = 3;
 };

@@ -22,7 +22,7 @@ Output ParallelDynamicStitch(const Outputs& indices, const Outputs& data,
 struct ConditionalAccumulatorOptions {
   enum class Reduction { kMean, kSum };
   Shape shape = Shape::UnknownRank();
-  std::string shared_name;
+  std::string shared_name = {};
   Reduction reduction = Reduction::kMean;
   bool use_resource = true;  // false: the reference-typed form
 };

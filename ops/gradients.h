@@ -36,7 +36,7 @@ enum class Aggregation { kAddN, kTree };
 
 struct GradientsOptions {
   // What to start from: one for each y, none where ones are meant. Empty: ones for every y.
-  Grads grad_ys;
+  Grads grad_ys = {};
   // The name scope that everything is built in.
   absl::string_view name = "gradients";
   // Nodes of an op's gradient are placed with the op (`_class: loc:@op`).
@@ -45,7 +45,7 @@ struct GradientsOptions {
   bool gate_gradients = false;
   Aggregation aggregation = Aggregation::kAddN;
   // Tensors taken as constants.
-  GradientSources stop_gradients;
+  GradientSources stop_gradients = {};
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::kNone;
 };
 

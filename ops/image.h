@@ -20,7 +20,7 @@ struct DecodeJpegOptions {
   int ratio = 1;     // shrinks by 1, 2, 4 or 8
   bool fancy_upscaling = true, try_recover_truncated = false;
   float acceptable_fraction = 1;  // of the lines that must be there
-  std::string dct_method;         // "INTEGER_FAST", "INTEGER_ACCURATE"
+  std::string dct_method = {};    // "INTEGER_FAST", "INTEGER_ACCURATE"
 };
 Output DecodeJpeg(Output contents, const DecodeJpegOptions& options = {},
                   absl::string_view name = {});

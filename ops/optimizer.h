@@ -89,8 +89,8 @@ class Optimizer {
   // What a subclass gives. The order is: CreateSlots with no name scope of its own; Prepare in the
   // scope of the optimizer's name; for each variable one of the Apply functions, in the scope
   // "update_<variable>" and placed with it; Finish.
-  virtual void CreateSlots(const Variables& variables) {}
-  virtual void Prepare(Graph& graph) {}
+  virtual void CreateSlots(const Variables& /*variables*/) {}
+  virtual void Prepare(Graph& /*graph*/) {}
   virtual Operation ApplyDense(const Output& grad, const Variable& variable) = 0;
   // No index comes twice.
   virtual Operation ApplySparse(const IndexedSlices& grad, const Variable& variable) = 0;

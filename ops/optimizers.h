@@ -53,7 +53,7 @@ class RuleOptimizer : public Optimizer {
   void set_tensors(Tensors tensors) { tensors_ = std::move(tensors); }
 
  private:
-  virtual Output GlobalStep(const Variable& variable) const { return Output(); }
+  virtual Output GlobalStep(const Variable& /*variable*/) const { return Output(); }
   Operation Apply(const Output& grad, const Output* indices, const Variable& variable);
 
   const std::string rule_;

@@ -26,9 +26,9 @@ Output ParseTensor(Output serialized, DataType out_type, absl::string_view name 
 
 struct DecodeCsvOptions {
   std::string field_delim = ",";
-  bool use_quote_delim = true;       // a field in double quotes may hold the delimiter
-  std::string na_value;              // stands for a missing field, as an empty one does
-  std::vector<int64_t> select_cols;  // empty: all
+  bool use_quote_delim = true;            // a field in double quotes may hold the delimiter
+  std::string na_value = {};              // stands for a missing field, as an empty one does
+  std::vector<int64_t> select_cols = {};  // empty: all
 };
 // The fields of each record, an output a column, of the types of the defaults: scalars, or empty
 // vectors for columns that may not miss. Types: float, double, int32, int64, string.

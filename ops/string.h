@@ -17,7 +17,7 @@ struct AsStringOptions {
   bool scientific = false;  // 1.5e+00
   bool shortest = false;    // the one of the two that is shorter
   int64_t width = -1;       // at least so many characters
-  std::string fill;         // "0", " ", "+", "-" or "#", as printf takes them
+  std::string fill = {};    // "0", " ", "+", "-" or "#", as printf takes them
 };
 // Each element as text.
 Output AsString(Output x, const AsStringOptions& options = {}, absl::string_view name = {});

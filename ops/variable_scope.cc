@@ -145,7 +145,7 @@ namespace {
 class VariableRequest {
  public:
   VariableRequest(Graph& g, absl::string_view name, const VariableOptions& options,
-                  const std::source_location& where, const PartitionInfo* partition = nullptr)
+                  const CallSite& where, const PartitionInfo* partition = nullptr)
       : g_(g),
         name_(name),
         o_(options),
@@ -184,9 +184,7 @@ class VariableRequest {
     return FindOne();
   }
 
-  std::string MadeAt() const {
-    return absl::StrCat(absl::string_view(where_.file_name()), ":", where_.line());
-  }
+  std::string MadeAt() const { return absl::StrCat(where_.file, ":", where_.line); }
 
   absl::StatusOr<Variable> FindOne() {
     const Reuse reuse = o_.reuse.value_or(Reuse::kCreate);
@@ -296,7 +294,7 @@ class VariableRequest {
   Graph& g_;
   const std::string name_;
   const VariableOptions& o_;
-  const std::source_location& where_;
+  const CallSite& where_;
   const PartitionInfo* const partition_;
   VariableStore& store_;
 };
@@ -304,7 +302,7 @@ class VariableRequest {
 }  // namespace
 
 Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                     std::source_location where) {
+                     CallSite where) {
   const VariableScopeRef scope = CurrentVariableScope(graph);
   if (!options.reuse) options.reuse = scope->reuse;
   if (!options.initializer) options.initializer = scope->initializer;
@@ -326,13 +324,13 @@ Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions optio
 }
 
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                     VariableOptions options, std::source_location where) {
+                     VariableOptions options, CallSite where) {
   options.shape = shape;
   return GetVariable(graph, name, std::move(options), where);
 }
 
 Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                          std::source_location where) {
+                          CallSite where) {
   options.trainable = false;
   if (!options.collections) options.collections.emplace();
   options.collections->push_back(collections::kLocalVariables);
@@ -340,7 +338,7 @@ Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions 
 }
 
 Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                          VariableOptions options, std::source_location where) {
+                          VariableOptions options, CallSite where) {
   options.shape = shape;
   return GetLocalVariable(graph, name, std::move(options), where);
 }

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 
 #include "weir/core/graph.h"
@@ -13,6 +12,16 @@
 #include "weir/ops/variable.h"
 
 namespace weir {
+
+// A line of a program, for messages: std::source_location, which Clang 14 does not have.
+struct CallSite {
+  const char* file = "";
+  int line = 0;
+  // As a default argument: the line of the call.
+  static constexpr CallSite Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
 
 // A variable scope as an object: a prefix, a reuse state, and defaults for GetVariable inside it.
 struct VariableScopeInfo {
@@ -127,24 +136,22 @@ class VariableCreatorScope {
 // are rows; other counts than the existing variable has; a variable of that name that is not
 // partitioned, or is, where the other is asked for.
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                     VariableOptions options = {},
-                     std::source_location where = std::source_location::current());
+                     VariableOptions options = {}, CallSite where = CallSite::Here());
 // The short form: GetVariable(g, "w", {784, 10}, GlorotUniform()). (A template, so that `{.dtype =
 // ...}` means options.)
 template <class T, std::enable_if_t<std::is_convertible_v<const T&, Initializer>, int> = 0>
 Variable GetVariable(Graph& graph, absl::string_view name, const Shape& shape, const T& initializer,
-                     std::source_location where = std::source_location::current()) {
+                     CallSite where = CallSite::Here()) {
   return GetVariable(graph, name, shape, VariableOptions{.initializer = initializer}, where);
 }
 // The shape comes from `options` or from the initializer.
 Variable GetVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                     std::source_location where = std::source_location::current());
+                     CallSite where = CallSite::Here());
 // In collection "local_variables", and not trainable.
 Variable GetLocalVariable(Graph& graph, absl::string_view name, const Shape& shape,
-                          VariableOptions options = {},
-                          std::source_location where = std::source_location::current());
+                          VariableOptions options = {}, CallSite where = CallSite::Here());
 Variable GetLocalVariable(Graph& graph, absl::string_view name, VariableOptions options,
-                          std::source_location where = std::source_location::current());
+                          CallSite where = CallSite::Here());
 
 }  // namespace weir
 

@@ -20,7 +20,7 @@ namespace weir::rpc {
 struct ClientOptions {
   // TLS, in PEM format: the authorities that vouch for servers, and (mutual TLS) the client's own
   // certificate and key. Without authorities the client speaks in the clear.
-  std::string server_authority, certificate, key;
+  std::string server_authority = {}, certificate = {}, key = {};
   // How long a server may take to answer when a session is opened.
   std::chrono::milliseconds connect_timeout{20'000};
 };

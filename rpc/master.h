@@ -43,7 +43,7 @@ class MasterSession;
 
 struct MasterOptions {
   // What the sessions have in common; `resources` is the server's business.
-  SessionOptions session;
+  SessionOptions session = {};
   // RESOURCE_EXHAUSTED beyond it. Sessions whose iterators others may find count until a Reset.
   int max_sessions = 1000;
   // Sessions that nobody has called for so long are closed: their clients are gone. Zero: never.

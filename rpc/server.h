@@ -15,15 +15,15 @@ struct ServerOptions {
   int port = 0;                       // 0: one that is free
   // TLS, in PEM format. Without a certificate the server speaks in the clear. With
   // `client_authority` only clients whose certificates that authority has signed are let in.
-  std::string certificate, key, client_authority;
+  std::string certificate = {}, key = {}, client_authority = {};
   // Larger requests are RESOURCE_EXHAUSTED.
   int max_message_bytes = 0x7fffffff;
   // Calls at a time, each with a thread of its own; more are RESOURCE_EXHAUSTED.
   int max_calls = 1000;
   // Called after each call, if given: the method ("RunStep"), how it ended, how long it took.
   std::function<void(absl::string_view method, const absl::Status&, std::chrono::nanoseconds)>
-      on_call;
-  MasterOptions master;
+      on_call = {};
+  MasterOptions master = {};
 };
 
 // A server for TensorFlow's clients, and Weir's, on threads of gRPC's. Besides the master service

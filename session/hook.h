@@ -41,19 +41,19 @@ class SessionHook {
   virtual ~SessionHook() = default;
 
   // Once, at first; nodes can still be added.
-  virtual absl::Status Begin(Graph& graph) { return absl::OkStatus(); }
+  virtual absl::Status Begin(Graph& /*graph*/) { return absl::OkStatus(); }
   // The session has values in its variables; again after each recovery. The graph is finalised.
-  virtual absl::Status AfterCreateSession(HookContext& context) { return absl::OkStatus(); }
+  virtual absl::Status AfterCreateSession(HookContext& /*context*/) { return absl::OkStatus(); }
   // Before a step. A step that no hook adds anything to runs as the caller prepared it.
-  virtual absl::Status BeforeRun(HookContext& context, HookRequest* request) {
+  virtual absl::Status BeforeRun(HookContext& /*context*/, HookRequest* /*request*/) {
     return absl::OkStatus();
   }
   // After a step that went well; `values` are those of the tensors that BeforeRun asked for.
-  virtual absl::Status AfterRun(HookContext& context, absl::Span<const Tensor> values) {
+  virtual absl::Status AfterRun(HookContext& /*context*/, absl::Span<const Tensor> /*values*/) {
     return absl::OkStatus();
   }
   // When the session is closed, not after an error.
-  virtual absl::Status End(HookContext& context) { return absl::OkStatus(); }
+  virtual absl::Status End(HookContext& /*context*/) { return absl::OkStatus(); }
 };
 using SessionHooks = std::vector<std::shared_ptr<SessionHook>>;
 

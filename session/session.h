@@ -36,7 +36,7 @@ struct SessionOptions {
   // "unused_values". Results do not depend on them, but for the rounding of filters that take up
   // factors, and of sums that are fused, made of fewer rows (how many depends on the number of
   // threads), or computed by such an algorithm.
-  std::set<std::string> disable;
+  std::set<std::string> disable = {};
   // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and
   // writes come one after the other (docs/how_a_run_works.md).
@@ -47,17 +47,17 @@ struct SessionOptions {
   const KernelRegistry* kernels = nullptr;
   // Devices besides the CPU; null for every GPU that can be used. Shared with nobody else while the
   // session lives.
-  std::function<std::vector<std::unique_ptr<Device>>()> make_devices;
+  std::function<std::vector<std::unique_ptr<Device>>()> make_devices = {};
   // "/job:worker/replica:0/task:1": what the names of devices begin with, for graphs whose nodes
   // are on devices of a cluster's task. Unset parts are those of "/job:localhost/replica:0/task:0".
-  std::string task;
+  std::string task = {};
   // State that sessions have in common, by container and name: all that are given the same map see
   // the same variables, queues and tables. Null: the session's own.
-  std::shared_ptr<ResourceMap> resources;
+  std::shared_ptr<ResourceMap> resources = {};
   // A server to run on, "grpc://host:port", Weir's or TensorFlow's; empty: here. The program links
   // //rpc:client and calls rpc::EnableGrpcTargets. The server is told of the two options of
   // placement, of the time limit and of the next option; the others have no meaning then.
-  std::string target;
+  std::string target = {};
   // On a server: other sessions do not see this one's state, which goes with it.
   bool isolate_session_state = false;
 };

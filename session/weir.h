@@ -3,6 +3,10 @@
 
 // All that a program needs to build graphs, train, save and run them.
 
+#if __cplusplus < 202002L
+#error "Weir's headers need C++20: compile with -std=c++20"
+#endif
+
 #include "weir/core/checkpoint_state.h"
 #include "weir/core/event_writer.h"
 #include "weir/core/file.h"

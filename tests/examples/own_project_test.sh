@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# A program in a project of its own is built with an installed Weir, by pkg-config or by CMake, with all warnings as
+# errors, and runs.
+#   own_project_test.sh (pkg-config|cmake) TREE.tar FILES of examples/...
+set -eu
+by=$1 tree=$2
+shift 2
+if ! command -v "$by" >/dev/null; then
+  echo "SKIPPED: there is no $by"
+  exit
+fi
+work=$(cd "${TEST_TMPDIR:-$(mktemp -d)}" && pwd)
+tar -xf "$tree" -C "$work"
+# As if somebody had moved it; and the project sees no file of Weir's but what is installed.
+mkdir "$work/weir" "$work/project"
+mv "$work/bin" "$work/include" "$work/lib" "$work/weir"
+cp "$@" "$work/project"
+cd "$work/project"
+if nm -C "$work/weir/lib/libweir.a" 2>/dev/null | grep -qE '__(asan|tsan|ubsan)_'; then
+  echo "SKIPPED: the library is built with a sanitizer"
+  exit
+fi
+
+warnings='-Wall -Wextra -Wpedantic -Werror'
+case $by in
+  pkg-config)
+    export PKG_CONFIG_PATH=$work/weir/lib/pkgconfig
+    # shellcheck disable=SC2046,SC2086
+    build() { g++ -std=c++20 $warnings "$1.cc" $(pkg-config --cflags --libs "$2") -o "$1"; }
+    build snake weir
+    build serving weir_rpc
+    # Every header that is installed, and every example.
+    (cd "$work/weir/include" && find weir -name '*.h' -printf '#include "%p"\n') >all.cc
+    for source in all char_rnn label_image linear_regression word2vec; do
+      # shellcheck disable=SC2046,SC2086
+      g++ -std=c++20 $warnings -fsyntax-only "$source.cc" $(pkg-config --cflags weir_rpc)
+    done
+    [ "weir $(pkg-config --modversion weir)" = "$("$work/weir/bin/weir" --version | sed 's/,.*//')" ]
+    ;;
+  cmake)
+    cmake -S . -B build -DCMAKE_PREFIX_PATH="$work/weir" -DCMAKE_CXX_FLAGS="$warnings"
+    cmake --build build
+    mv build/snake snake
+    ;;
+esac
+
+./snake . | tee said
+grep -qE '^restored from ./snake: (0.9[0-9]|1.0[0-9]) at 0.5' said
+# The tool that is installed beside the library reads what the program has saved.
+"$work/weir/bin/weir" ckpt verify snake
+[ "$by" = cmake ] || ./serving

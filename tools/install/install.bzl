@@ -1,0 +1,165 @@
+"""What `tools/install.sh` unpacks: libraries, headers and programs for projects that use Weir.
+
+    load("//tools/install:install.bzl", "installed_library", "installed_tree")
+
+    installed_library(                        # libweir.a, weir.pc, weirConfig.cmake
+        name = "weir",
+        deps = ["//session:weir"],
+        headers = ["weir/session/weir.h"],    # and whatever those include
+    )
+
+    installed_tree(                           # tree.tar
+        name = "tree",
+        libraries = [":weir"],
+        programs = ["//tools:weir"],
+    )
+
+A library is one archive of all that the deps are linked from in this repository; Debian's libraries
+are named to the user's linker instead. It is no shared library, because Debian's archives of Abseil
+and Protocol Buffers are not position-independent enough for one; and it needs no --whole-archive,
+because nothing in Weir registers itself (core/families.h).
+"""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+# As `weir --version` says it.
+VERSION = "0.1.0"
+
+_Installed = provider(fields = {
+    "archives": "depset of files: what the library is made of",
+    "candidates": "depset of files: headers that may be asked for",
+    "files": "{path below the prefix: file}",
+    "flags": "what the linker is told of Debian's libraries, a string each",
+    "headers": "headers that are asked for, as they are included",
+})
+
+def _unique(values):
+    return {v: None for v in values}.keys()
+
+def _installed_library_impl(ctx):
+    name = ctx.label.name
+    info = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps])
+    requires = [d[_Installed] for d in ctx.attr.requires]
+    elsewhere = {f: None for d in requires for f in d.archives.to_list()}
+
+    inputs = info.linking_context.linker_inputs.to_list()
+    archives = [
+        lib.static_library or lib.pic_static_library
+        for i in inputs
+        for lib in i.libraries
+    ]
+    own = [a for a in _unique(archives) if a and a not in elsewhere]
+    told = {f: None for d in requires for f in d.flags}
+    flags = _unique([" ".join(i.user_link_flags) for i in inputs if i.user_link_flags])
+
+    # One archive of many: ar's own language takes archives apart.
+    script = ctx.actions.declare_file("%s.mri" % name)
+    archive = ctx.actions.declare_file("lib%s.a" % name)
+    ctx.actions.write(script, "\n".join(
+        ["CREATE " + archive.path] + ["ADDLIB " + a.path for a in own] + ["SAVE", "END", ""],
+    ))
+    toolchain = find_cpp_toolchain(ctx)
+    ctx.actions.run_shell(
+        command = "%s -M < %s && %s --strip-unneeded %s" % (
+            toolchain.ar_executable,
+            script.path,
+            toolchain.strip_executable,
+            archive.path,
+        ),
+        inputs = depset([script] + own, transitive = [toolchain.all_files]),
+        outputs = [archive],
+        mnemonic = "MergeArchives",
+        progress_message = "Making lib%s.a" % name,
+    )
+
+    files = {"lib/" + archive.basename: archive}
+    for template, path in [
+        (ctx.file._pkg_config, "lib/pkgconfig/%s.pc" % name),
+        (ctx.file._cmake, "lib/cmake/%s/%sConfig.cmake" % (name, name)),
+    ]:
+        made = ctx.actions.declare_file(path.split("/")[-1])
+        ctx.actions.expand_template(
+            template = template,
+            output = made,
+            substitutions = {
+                "{name}": name,
+                "{description}": ctx.attr.description,
+                "{version}": VERSION,
+                "{flags}": " ".join([f for f in flags if f not in told]),
+                "{requires}": " ".join([d.label.name for d in ctx.attr.requires]),
+                "{targets}": " ".join(["%s::%s" % ((d.label.name,) * 2) for d in ctx.attr.requires]),
+            },
+        )
+        files[path] = made
+    return [
+        DefaultInfo(files = depset(files.values())),
+        _Installed(
+            archives = depset(own, transitive = [d.archives for d in requires]),
+            candidates = info.compilation_context.headers,
+            files = files,
+            flags = flags,
+            headers = ctx.attr.headers,
+        ),
+    ]
+
+installed_library = rule(
+    implementation = _installed_library_impl,
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "description": attr.string(mandatory = True),
+        "headers": attr.string_list(),
+        "requires": attr.label_list(providers = [_Installed]),
+        "_cmake": attr.label(default = "config.cmake.in", allow_single_file = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_pkg_config": attr.label(default = "library.pc.in", allow_single_file = True),
+    },
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def _installed_tree_impl(ctx):
+    libraries = [d[_Installed] for d in ctx.attr.libraries]
+    files = {}
+    for library in libraries:
+        files.update(library.files)
+    toolchain = find_cpp_toolchain(ctx)
+    for program in [p[DefaultInfo].files_to_run.executable for p in ctx.attr.programs]:
+        stripped = ctx.actions.declare_file("bin/" + program.basename)
+        ctx.actions.run(
+            executable = toolchain.strip_executable,
+            arguments = ["-o", stripped.path, program.path],
+            inputs = depset([program], transitive = [toolchain.all_files]),
+            outputs = [stripped],
+            mnemonic = "StripProgram",
+        )
+        files["bin/" + program.basename] = stripped
+
+    candidates = depset(transitive = [d.candidates for d in libraries])
+    tar = ctx.actions.declare_file(ctx.label.name + ".tar")
+    args = ctx.actions.args()
+    args.use_param_file("@%s", use_always = True)
+    args.set_param_file_format("multiline")
+    args.add("--out", tar)
+    args.add_all([h for d in libraries for h in d.headers], before_each = "--header")
+    args.add_all(candidates, before_each = "--candidate")
+    for path, file in files.items():
+        args.add("--file", path)
+        args.add(file)
+    ctx.actions.run(
+        executable = "/usr/bin/python3",
+        arguments = [ctx.file._pack.path, args],
+        inputs = depset([ctx.file._pack] + files.values(), transitive = [candidates]),
+        outputs = [tar],
+        mnemonic = "PackInstalledTree",
+    )
+    return [DefaultInfo(files = depset([tar]), runfiles = ctx.runfiles([tar]))]
+
+installed_tree = rule(
+    implementation = _installed_tree_impl,
+    attrs = {
+        "libraries": attr.label_list(providers = [_Installed]),
+        "programs": attr.label_list(cfg = "target"),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_pack": attr.label(default = "pack.py", allow_single_file = True),
+    },
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Packs what is installed into a tar file: the headers that are asked for and those of Weir's that
+they include, and other files at their places. See install.bzl."""
+
+import argparse
+import re
+import sys
+import tarfile
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"(weir/[^"]+)"', re.MULTILINE)
+
+
+def reached(roots, by_name):
+    """The headers that including `roots` reads, by the name they are included by."""
+    found, queue = {}, list(roots)
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        if name not in by_name:
+            sys.exit(f"{name} is not among the headers of the libraries that are installed")
+        found[name] = by_name[name]
+        with open(by_name[name], encoding="utf-8") as header:
+            queue += INCLUDE.findall(header.read())
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, fromfile_prefix_chars="@")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--header", action="append", default=[], help="as it is included")
+    parser.add_argument("--candidate", action="append", default=[], help="a header's file")
+    parser.add_argument("--file", nargs=2, action="append", default=[], help="place, file")
+    args = parser.parse_args()
+
+    # Bazel shows a header to compilers in a folder of its own: .../_virtual_includes/NAME/weir/...
+    by_name = {
+        re.sub(r".*/_virtual_includes/[^/]+/", "", path): path
+        for path in args.candidate
+        if "/_virtual_includes/" in path
+    }
+    members = {f"include/{n}": path for n, path in reached(args.header, by_name).items()}
+    members.update(args.file)
+
+    def plain(info):  # the same bytes whoever builds it, and whenever
+        info.uid = info.gid = info.mtime = 0
+        info.uname = info.gname = "root"
+        info.mode = 0o755 if info.name.startswith("bin/") else 0o644
+        return info
+
+    with tarfile.open(args.out, "w", dereference=True) as tar:
+        for name, path in sorted(members.items()):
+            tar.add(path, name, filter=plain)
+
+
+if __name__ == "__main__":
+    main()
