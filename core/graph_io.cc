@@ -1,9 +1,13 @@
 #include "weir/core/graph_io.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "absl/strings/match.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "weir/core/coding.h"
+#include "weir/core/file.h"
 #include "weir/core/function_library.h"
 #include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
@@ -25,14 +29,22 @@ void NodeToProto(const Node& node, proto::NodeDef* def) {
   for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
 }
 
-void ExportGraphDef(const Graph& graph, proto::GraphDef* def) {
-  def->Clear();
-  for (const auto& node : graph.nodes()) NodeToProto(*node, def->add_node());
+namespace {
+
+void ExportAllButNodes(const Graph& graph, proto::GraphDef* def) {
   const GraphVersions& versions = graph.versions();
   def->mutable_versions()->set_producer(versions.producer);
   def->mutable_versions()->set_min_consumer(versions.min_consumer);
   for (const int bad : versions.bad_consumers) def->mutable_versions()->add_bad_consumers(bad);
   if (graph.functions() != nullptr) graph.functions()->ToProto(def->mutable_library());
+}
+
+}  // namespace
+
+void ExportGraphDef(const Graph& graph, proto::GraphDef* def) {
+  def->Clear();
+  for (const auto& node : graph.nodes()) NodeToProto(*node, def->add_node());
+  ExportAllButNodes(graph, def);
 }
 
 std::string DeterministicBytes(const google::protobuf::MessageLite& message) {
@@ -56,6 +68,28 @@ std::string GraphToText(const Graph& graph) {
   proto::GraphDef def;
   ExportGraphDef(graph, &def);
   return PrintTextProto(def);
+}
+
+// A message is its fields one after another: the nodes as they are made, and then the rest.
+absl::Status WriteGraphFile(const Graph& graph, const std::string& path) {
+  if (absl::EndsWith(path, ".pbtxt")) return WriteFileAtomically(path, GraphToText(graph));
+  return WriteFileAtomically(path, [&](BufferedFile* file) -> absl::Status {
+    constexpr char kTag = proto::GraphDef::kNodeFieldNumber << 3 | 2;  // of length and bytes
+    for (const auto& node : graph.nodes()) {
+      proto::NodeDef def;
+      NodeToProto(*node, &def);
+      if (def.ByteSizeLong() > std::numeric_limits<int>::max())
+        return InvalidArgument(node->Label(), " is too large to be serialised (2 GiB)");
+      const std::string bytes = DeterministicBytes(def);
+      std::string head(1, kTag);
+      PutVarint64(&head, bytes.size());
+      WEIR_RETURN_IF_ERROR(file->Append(head));
+      WEIR_RETURN_IF_ERROR(file->Append(bytes));
+    }
+    proto::GraphDef rest;
+    ExportAllButNodes(graph, &rest);
+    return file->Append(DeterministicBytes(rest));
+  });
 }
 
 }  // namespace weir

@@ -56,6 +56,10 @@ void ExportGraphDef(const Graph& graph, proto::GraphDef* def);
 std::string SerializeGraph(const Graph& graph);
 // Text form, as tf.io.write_graph.
 std::string GraphToText(const Graph& graph);
+// Either in a file, which is replaced in one step: text if the name ends in ".pbtxt". A graph may
+// be of any size, as ReadGraphFile takes it; other programs take up to 2 GiB. INVALID_ARGUMENT for
+// a node of 2 GiB.
+absl::Status WriteGraphFile(const Graph& graph, const std::string& path);
 
 // Values on the wire. From: INVALID_ARGUMENT for what cannot be a tensor (lengths that do not fit,
 // unknown dims).

@@ -75,8 +75,10 @@ Output FunctionOperator(Output (*fn)(const Operand&, const Operand&, absl::strin
 
 // ---- two tensors
 
+// AddV2 has no strings.
 Output Add(const Operand& x, const Operand& y, absl::string_view name) {
-  return Binary("AddV2", x, y, name.empty() ? "Add" : name);
+  const bool joins = (x.is_number() ? y : x).tensor().dtype() == DT_STRING;
+  return Binary(joins ? "Add" : "AddV2", x, y, name.empty() ? "Add" : name);
 }
 Output Subtract(const Operand& x, const Operand& y, absl::string_view name) {
   return Binary("Sub", x, y, name);

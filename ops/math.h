@@ -37,7 +37,7 @@ class Operand {
 // ---- arithmetic on two tensors, and its operators: x + y is "add", x - y "sub", x * y "mul", x /
 // y "truediv", x % y "mod".
 
-Output Add(const Operand& x, const Operand& y, absl::string_view name = {});  // AddV2
+Output Add(const Operand& x, const Operand& y, absl::string_view name = {});  // AddV2; strings: Add
 Output Subtract(const Operand& x, const Operand& y, absl::string_view name = {});
 Output Multiply(const Operand& x, const Operand& y, absl::string_view name = {});
 // True division: integers become float64 first (8- and 16-bit ones float32).
@@ -114,7 +114,7 @@ Output FunctionOperator(Output (*fn)(const Operand&, const Operand&, absl::strin
 
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator+(const A& x, const B& y) {
-  return internal::BinaryOperator("AddV2", "add", x, y);
+  return internal::FunctionOperator(Add, "add", x, y);
 }
 template <class A, class B>
 requires internal::OperandPair<A, B> Output operator-(const A& x, const B& y) {

@@ -151,7 +151,10 @@ void SignatureToProto(const Graph& graph, const Signature& signature, absl::stri
       proto::TensorInfo& info = (*to)[argument];
       info.set_name(StripScope(name, prefix));
       const absl::StatusOr<Output> output = graph.FindOutput(name);
-      if (!output.ok()) continue;
+      if (!output.ok()) {  // an operation
+        info.mutable_tensor_shape()->set_unknown_rank(true);
+        continue;
+      }
       info.set_dtype(static_cast<proto::DataType>(output->dtype()));
       ShapeToProto(output->shape(), info.mutable_tensor_shape());
     }
@@ -186,6 +189,11 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
   if (options.saver) SaverWithin(*options.saver, prefix).ToProto(def->mutable_saver_def());
   for (const auto& [key, signature] : options.signatures) {
     SignatureToProto(graph, signature, prefix, &(*def->mutable_signature_def())[key]);
+  }
+  for (const auto& [tensor, file] : options.assets) {
+    proto::AssetFileDef* asset = def->add_asset_file_def();
+    asset->mutable_tensor_info()->set_name(StripScope(tensor, prefix));
+    asset->set_filename(file);
   }
   ExportCollections(graph, prefix, def, dropped);
   if (!prefix.empty()) KeepScope(prefix, def);

@@ -16,7 +16,7 @@ class MetaGraphDef;
 }
 
 // Graphs with what belongs to them: collections, savers, signatures (MetaGraphDef on the wire, the
-// `.meta` file beside a checkpoint), and SavedModel directories, which add variables and assets.
+// `.meta` file beside a checkpoint).
 namespace weir {
 
 // A function of a model: names of tensors ("x:0") by the names of its arguments and results.
@@ -29,6 +29,7 @@ struct MetaGraphOptions {
   std::optional<SaverDef> saver = {};
   std::map<std::string, Signature> signatures = {};
   std::vector<std::string> tags = {};
+  std::map<std::string, std::string> assets = {};  // tensor -> file, as in MetaGraph
   bool clear_devices = false;
   // Only the nodes of this name scope, under their names in it. What they take from outside becomes
   // an unbound input, which an import needs a tensor for; see ImportMetaGraphOptions::input_map. Of
@@ -76,19 +77,6 @@ absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDe
                                           const ImportMetaGraphOptions& options = {});
 absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& path,
                                               const ImportMetaGraphOptions& options = {});
-
-// A model with its variables' values, ready to run. Movable.
-struct LoadedModel {
-  std::unique_ptr<Graph> graph;
-  MetaGraph meta;
-  std::unique_ptr<Session> session;
-};
-// Reads a SavedModel directory: the one meta graph with exactly these tags (none given: the only
-// one there is), its variables, its init op. NOT_FOUND for a directory that is none, or tags it
-// does not have (the message lists them).
-absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
-                                           const std::vector<std::string>& tags,
-                                           SessionOptions options = {});
 
 }  // namespace weir
 

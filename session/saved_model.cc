@@ -1,20 +1,28 @@
+#include "weir/session/saved_model.h"
+
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/file.h"
 #include "weir/core/text_proto.h"
+#include "weir/ops/collections.h"
+#include "weir/ops/variables.h"
 #include "weir/proto/saved_model.pb.h"
-#include "weir/session/meta_graph.h"
 #include "weir/session/saver.h"
 
 namespace weir {
 namespace {
 
+constexpr char kBinaryFile[] = "saved_model.pb";
+constexpr char kTextFile[] = "saved_model.pbtxt";
+constexpr char kVariables[] = "variables/variables";
+constexpr char kAssets[] = "assets";
 constexpr char kInitOp[] = "__saved_model_init_op";
 
 absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* model) {
-  const std::string binary = JoinPath(directory, "saved_model.pb"),
-                    text = JoinPath(directory, "saved_model.pbtxt");
+  const std::string binary = JoinPath(directory, kBinaryFile),
+                    text = JoinPath(directory, kTextFile);
   const bool is_text = !Files().Exists(binary) && Files().Exists(text);
   if (!is_text && !Files().Exists(binary)) {
     return NotFound("Could not find SavedModel .pb or .pbtxt at supplied export directory path: ",
@@ -75,9 +83,97 @@ absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
   Feeds feeds;
   for (const auto& [tensor, file] : model.meta.assets) {
     WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(tensor));
-    feeds.emplace_back(output, Tensor::Scalar(JoinPath(JoinPath(directory, "assets"), file)));
+    feeds.emplace_back(output, Tensor::Scalar(JoinPath(JoinPath(directory, kAssets), file)));
   }
   return model.session->Run(feeds, {}, {init}).status();
+}
+
+// ---- writing
+
+// A file's name in assets/, which no other asset has: "vocabulary.txt", "vocabulary.txt_1".
+std::string AssetName(absl::string_view path, const std::map<std::string, std::string>& taken) {
+  const std::string base(BaseName(path));
+  std::string name = base;
+  const auto is_taken = [&] {
+    return absl::c_any_of(taken, [&](const auto& asset) { return asset.second == name; });
+  };
+  for (int i = 1; is_taken(); ++i) name = absl::StrCat(base, "_", i);
+  return name;
+}
+
+absl::Status CopyFile(const std::string& from, const std::string& to, Durability durability) {
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(from));
+  return WriteFileAtomically(to, bytes, durability);
+}
+
+// The files that constants of the collection name, copied; tensor -> name in assets/.
+absl::StatusOr<std::map<std::string, std::string>> CopyAssets(const Graph& graph,
+                                                              const std::string& directory,
+                                                              Durability durability) {
+  std::map<std::string, std::string> assets;
+  for (const Output& output : graph.collection_as<Output>(collections::kAssetFilepaths)) {
+    const AttrValue* value =
+        output.node->op_name() == "Const" ? output.node->FindAttr("value") : nullptr;
+    const Tensor* path = value != nullptr ? value->get_if<Tensor>() : nullptr;
+    if (path == nullptr || path->dtype() != DT_STRING || path->num_elements() != 1)
+      return InvalidArgument(output.name(), ", of the collection '", collections::kAssetFilepaths,
+                             "', is no constant with the path of one file");
+    const std::string& file = *path->data<std::string>();
+    if (assets.empty()) WEIR_RETURN_IF_ERROR(Files().MakeDirectory(directory));
+    const std::string name = AssetName(file, assets);
+    WEIR_RETURN_IF_ERROR(CopyFile(file, JoinPath(directory, name), durability));
+    assets[output.name()] = name;
+  }
+  return assets;
+}
+
+// Fills the empty directory.
+absl::Status WriteInto(Session& session, Graph& graph, const std::string& directory,
+                       const std::map<std::string, Signature>& signatures,
+                       const SavedModelOptions& options) {
+  std::optional<SaverDef> saver = options.saver;
+  if (!saver && !GlobalVariables(graph).empty()) {
+    WEIR_ASSIGN_OR_RETURN(const Saver made,
+                          Saver::Create(graph, {.durability = options.durability}));
+    saver = made.def();
+  }
+  if (saver) {
+    const std::string variables = JoinPath(directory, kVariables);
+    WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(variables)));
+    WEIR_RETURN_IF_ERROR(
+        Saver::FromDef(*saver)
+            .Save(session, variables, {.write_state = false, .write_meta_graph = false})
+            .status());
+  }
+
+  MetaGraphOptions meta{.saver = saver,
+                        .signatures = signatures,
+                        .tags = options.tags,
+                        .clear_devices = options.clear_devices};
+  if (options.init_op) meta.signatures[kInitOp].outputs[kInitOp] = options.init_op.name();
+  WEIR_ASSIGN_OR_RETURN(meta.assets,
+                        CopyAssets(graph, JoinPath(directory, kAssets), options.durability));
+  proto::SavedModel model;
+  model.set_saved_model_schema_version(1);
+  ExportMetaGraph(graph, meta, model.add_meta_graphs());
+  std::string bytes;
+  if (options.as_text) {
+    bytes = PrintTextProto(model);
+  } else if (!model.SerializeToString(&bytes)) {
+    return InvalidArgument(directory, ": the graph is too large to be serialised (2 GiB)");
+  }
+  return WriteFileAtomically(JoinPath(directory, options.as_text ? kTextFile : kBinaryFile), bytes,
+                             options.durability);
+}
+
+// With all that is in it; what cannot be removed stays.
+void RemoveTree(const std::string& path) {
+  if (!Files().IsDirectory(path)) return Files().Remove(path).IgnoreError();
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(path);
+  if (names.ok()) {
+    for (const std::string& name : *names) RemoveTree(JoinPath(path, name));
+  }
+  Files().RemoveDirectory(path).IgnoreError();
 }
 
 }  // namespace
@@ -93,13 +189,56 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
   WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, *def));
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, std::move(options)));
   model.session = std::make_unique<Session>(std::move(session));
-  const std::string variables = JoinPath(directory, "variables/variables");
+  const std::string variables = JoinPath(directory, kVariables);
   // A model without variables has no such file.
   if (model.meta.saver && CheckpointExists(variables)) {
     WEIR_RETURN_IF_ERROR(RestoreVariables(*model.session, *model.meta.saver, variables));
   }
   WEIR_RETURN_IF_ERROR(RunInitOp(directory, model));
   return model;
+}
+
+Signature PredictSignature(const std::map<std::string, Output>& inputs,
+                           const std::map<std::string, Output>& outputs) {
+  Signature signature{.method_name = "tensorflow/serving/predict"};
+  for (const auto& [argument, tensor] : inputs) signature.inputs[argument] = tensor.name();
+  for (const auto& [result, tensor] : outputs) signature.outputs[result] = tensor.name();
+  return signature;
+}
+
+absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,
+                             const std::map<std::string, Signature>& signatures,
+                             const SavedModelOptions& options) {
+  WEIR_RETURN_IF_ERROR(graph.status());
+  for (const auto& [key, signature] : signatures) {
+    for (const auto* tensors : {&signature.inputs, &signature.outputs}) {
+      for (const auto& [argument, tensor] : *tensors) {
+        const absl::Status found = graph.FindOutput(tensor).status();
+        if (!found.ok())
+          return Annotate(found, absl::StrCat("Signature '", key, "', '", argument, "': "));
+      }
+    }
+  }
+  std::string path = directory;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (Files().Exists(path)) {
+    WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> there, Files().List(path));
+    if (!there.empty())
+      return AlreadyExists("Export directory ", path,
+                           " already exists, and isn't empty. Please choose a different export "
+                           "directory, or delete all the contents of the specified directory");
+  }
+  const std::string parent = DirectoryOf(path), aside = TemporaryName(path);
+  WEIR_RETURN_IF_ERROR(MakeDirectories(aside));
+  absl::Status status = WriteInto(session, graph, aside, signatures, options);
+  const bool synced = options.durability == Durability::kSynced;
+  if (status.ok() && synced) status = Files().SyncDirectory(aside);
+  if (status.ok()) status = Files().Rename(aside, path);
+  if (!status.ok()) {
+    RemoveTree(aside);
+    return status;
+  }
+  return synced ? Files().SyncDirectory(parent) : absl::OkStatus();
 }
 
 }  // namespace weir

@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,17 +22,6 @@ absl::StatusOr<std::string> CheckpointPrefix(const std::string& path) {
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path));
   return CheckpointReader::Open(prefix);
-}
-
-absl::Status CheckIsNew(const std::string& out, const std::string& in) {
-  const auto place = [](const std::filesystem::path& path) {
-    std::error_code error;
-    const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
-    return ((error ? path : canonical) / "").lexically_normal();
-  };
-  if (place(out) != place(in)) return absl::OkStatus();
-  return InvalidArgument(out, " would take the place of ", in,
-                         ", of which it is made; give it another name");
 }
 
 void Progress::Add(const Tensor& tensor) {

@@ -14,9 +14,6 @@ namespace weir::tools {
 absl::StatusOr<std::string> CheckpointPrefix(const std::string& path);
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path);
 
-// INVALID_ARGUMENT if a command is to write over what it reads.
-absl::Status CheckIsNew(const std::string& out, const std::string& in);
-
 // A line on a terminal that says how far a command is with its tensors; nothing elsewhere.
 class Progress {
  public:

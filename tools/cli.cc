@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +49,17 @@ int Fail(Console& console, const absl::Status& status) {
   console.err << "weir: " << absl::StatusCodeToString(status.code()) << ": "
               << std::string(status.message()) << "\n";
   return kNo;
+}
+
+absl::Status CheckIsNew(const std::string& out, const std::string& in) {
+  const auto place = [](const std::filesystem::path& path) {
+    std::error_code error;
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
+    return ((error ? path : canonical) / "").lexically_normal();
+  };
+  if (place(out) != place(in)) return absl::OkStatus();
+  return InvalidArgument(out, " would take the place of ", in,
+                         ", of which it is made; give it another name");
 }
 
 void DescribeServeCommand(Command& weir) {

@@ -35,6 +35,9 @@ struct Console {
 // Prints "weir: NOT_FOUND: no such file" to `err`; returns kNo.
 int Fail(Console& console, const absl::Status& status);
 
+// INVALID_ARGUMENT if a command is to write over what it reads.
+absl::Status CheckIsNew(const std::string& out, const std::string& in);
+
 // Each declares one command (tools/command.h).
 class Command;
 void AddCaseCommand(Command& weir);

@@ -18,10 +18,12 @@
 #include "weir/tools/command.h"
 #include "weir/tools/graph_diff.h"
 #include "weir/tools/graph_dot.h"
+#include "weir/tools/graph_export.h"
 #include "weir/tools/graph_file.h"
 #include "weir/tools/text_table.h"
 
-// weir graph show|ops|diff|dot: looks at graphs as they are in their files; none is run.
+// weir graph show|ops|diff|dot: looks at graphs as they are in their files; none is run. (freeze
+// and export, which need values, are in graph_export.cc.)
 namespace weir::tools {
 
 namespace {
@@ -289,7 +291,8 @@ int Dot(const GraphOptions& options, Console& console) {
 
 void AddGraphCommand(Command& weir) {
   auto options = std::make_shared<GraphOptions>();
-  Command graph = weir.Add("graph", "Show, compare and draw graphs", "  weir graph ops model.meta");
+  Command graph = weir.Add("graph", "Show, compare, draw, freeze and export graphs",
+                           "  weir graph ops model.meta");
   const auto add = [&](const char* name, const char* description, const char* example,
                        int (*run)(const GraphOptions&, Console&)) {
     Command part = graph.Add(name, description, example);
@@ -324,6 +327,9 @@ void AddGraphCommand(Command& weir) {
   dot.Value("--name", &options->name, "only nodes whose name matches this regular expression")
       .Word("REGEX");
   dot.Value("--out,-o", &options->out, "the file to write; default: print it").Word("FILE");
+
+  AddFreezeCommand(graph);
+  AddExportCommand(graph);
 }
 
 }  // namespace weir::tools

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "weir/core/graph_io.h"
 #include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/saver.h"
+#include "weir/session/variable_use.h"
 
 namespace weir::tools {
 
@@ -40,24 +42,9 @@ absl::StatusOr<SaverDef> SaverByName(Graph& graph) {
   Variables variables;
   for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
     Node* node = graph.nodes()[i].get();
-    const std::string& op = node->op_name();
-    if (op == "VarHandleOp" || op == "VariableV2" || op == "Variable")
-      variables.push_back(HandleOf(node));
+    if (IsVariable(*node)) variables.push_back(HandleOf(node));
   }
   return BuildSaverGraph(graph, NameVariables(variables));
-}
-
-absl::StatusOr<SaverDef> SaverOf(Model& model) {
-  if (model.meta.saver) return *model.meta.saver;
-  SaverDef def;
-  if (model.graph->FindNode("save/restore_all") != nullptr &&
-      model.graph->FindNode("save/Const") != nullptr) {
-    def.filename_tensor_name = "save/Const:0";
-    def.restore_op_name = "save/restore_all";
-    def.save_tensor_name = "save/control_dependency:0";
-    return def;
-  }
-  return SaverByName(*model.graph);
 }
 
 }  // namespace
@@ -83,6 +70,23 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, options.session));
   model.session = std::make_unique<Session>(std::move(session));
   return model;
+}
+
+bool HasVariables(const Graph& graph) {
+  return absl::c_any_of(graph.nodes(), [](const auto& node) { return IsVariable(*node); });
+}
+
+absl::StatusOr<SaverDef> SaverOf(Model& model) {
+  if (model.meta.saver) return *model.meta.saver;
+  SaverDef def;
+  if (model.graph->FindNode("save/restore_all") != nullptr &&
+      model.graph->FindNode("save/Const") != nullptr) {
+    def.filename_tensor_name = "save/Const:0";
+    def.restore_op_name = "save/restore_all";
+    def.save_tensor_name = "save/control_dependency:0";
+    return def;
+  }
+  return SaverByName(*model.graph);
 }
 
 absl::Status RestoreModel(Model& model, const std::string& prefix) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/session/meta_graph.h"
+#include "weir/session/saved_model.h"
 #include "weir/session/session.h"
 #include "weir/tools/graph_file.h"
 
@@ -28,11 +28,17 @@ struct ModelOptions {
 absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
                                 const ModelOptions& options = {});
 
-// Gives the variables the values of a checkpoint: by the model's saver, or (of a GraphDef) by the
-// saver whose nodes are in the scope "save"; else all variables that the graph has, by name.
+// A node makes or keeps a variable.
+bool HasVariables(const Graph& graph);
+
+// The nodes that save and restore the variables: the model's saver, or (of a GraphDef) that whose
+// nodes are in the scope "save"; else new ones, for all variables that the graph has, by name.
+absl::StatusOr<SaverDef> SaverOf(Model& model);
+
+// Gives the variables the values of a checkpoint, by that saver.
 absl::Status RestoreModel(Model& model, const std::string& prefix);
 
-// Writes the values of the variables to a checkpoint, by the same saver.
+// Writes the values of the variables to a checkpoint, by that saver.
 absl::Status SaveModel(Model& model, const std::string& prefix);
 
 }  // namespace weir::tools

@@ -394,6 +394,27 @@ TEST_F(GraphFile, BinaryAndTextGiveTheSameGraph) {
   EXPECT_EQ(SerializeGraph(binary), SerializeGraph(text));
 }
 
+// Node after node, and yet the bytes of the whole message; functions and versions come last.
+TEST_F(GraphFile, IsWrittenAsTheMessageIs) {
+  proto::GraphDef def = Def(X() + Id("y", {"x"}));
+  def.mutable_versions()->set_producer(27);
+  proto::FunctionDef* f = def.mutable_library()->add_function();
+  f->mutable_signature()->set_name("f");
+  Graph g(TestOps());
+  ASSERT_TRUE(ImportGraphDef(g, def).ok());
+  for (const char* name : {"written.pb", "written.pbtxt"}) {
+    const std::string path =
+        Write(name, "what was there before, which is longer than a graph of two nodes");
+    ASSERT_TRUE(WriteGraphFile(g, path).ok());
+    Graph back(TestOps());
+    ASSERT_TRUE(ImportGraphFile(back, path).ok());
+    EXPECT_EQ(SerializeGraph(back), SerializeGraph(g));
+  }
+  std::ifstream file(testing::TempDir() + "written.pb", std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), SerializeGraph(g));
+  EXPECT_TRUE(absl::IsNotFound(WriteGraphFile(g, testing::TempDir() + "no/such/folder/g.pb")));
+}
+
 TEST_F(GraphFile, DamagedFilesAreInvalidAndNamed) {
   Graph g(TestOps());
   const std::string bytes = Def(X() + Id("y", {"x"})).SerializeAsString();

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
 #include "weir/ops/summary.h"
 #include "weir/tests/evaluate.h"
 
@@ -41,6 +42,22 @@ TEST(NnBuilders, DropoutMakesTensorFlowsNodes) {
                           "dropout/random_uniform/RandomUniform RandomUniform",
                           "dropout/GreaterEqual/y Const", "dropout/GreaterEqual GreaterEqual",
                           "dropout/Const_1 Const", "dropout/SelectV2 SelectV2"));
+}
+
+// AddV2 has no strings, so that Python's + takes the older op for them.
+TEST(MathBuilders, SumsOfStringsJoinThem) {
+  Graph g;
+  const Output x = Input(g, {2}, DT_STRING), y = Input(g, {2}, DT_STRING), n = Input(g, {2});
+  const Output joined = x + y;
+  Add(x, y);
+  n + n;
+  EXPECT_THAT(Nodes(g), ElementsAre("add Add", "Add_1 Add", "add_2 AddV2"));
+  const auto values = Evaluate(
+      g,
+      {{x, Tensor::Vector<std::string>({"a", "b"})}, {y, Tensor::Vector<std::string>({"c", ""})}},
+      {joined});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT((*values)[0].flat<std::string>(), ElementsAre("ac", "b"));
 }
 
 TEST(NnBuilders, DropoutByATensorsRateDivides) {

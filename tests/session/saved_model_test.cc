@@ -1,13 +1,29 @@
-// SavedModels that TensorFlow 2 has written.
+// SavedModels that TensorFlow 2 has written, and those of Weir's. TensorFlow loads the latter in
+// tests/interop/saved_model_test.py.
+
+#include "weir/session/saved_model.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "weir/session/meta_graph.h"
+#include "weir/ops/array.h"
+#include "weir/ops/collections.h"
+#include "weir/ops/io.h"
+#include "weir/ops/math.h"
+#include "weir/session/saver.h"
+#include "weir/tests/io/test_files.h"
+#include "weir/tests/session/saver_testing.h"
 
 namespace weir {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Init;
+using testing::MakeTempDirectory;
+using testing::Start;
+using testing::Value;
+using testing::Var;
+using testing::WriteBytes;
 
 constexpr char kModel[] = "tests/session/golden/saved_model_tf2";
 
@@ -36,6 +52,130 @@ TEST(SavedModel, OfTensorFlow2TellsWhereAnErrorComesFrom) {
   const absl::Status status = Serve(*model, Tensor::Of<float>({1, 3}, {1, 2, 3})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_TRUE(Serve(*model, Tensor::Of<float>({1, 2}, {1, 2})).ok()) << "and goes on";
+}
+
+// y = w x, of which w is 2 when it is written.
+struct Doubling {
+  Graph g;
+  Output x = Placeholder(g, DT_FLOAT, {-1}, "x");
+  Variable w = Var(g, "w", {2});
+  Output y = Multiply(x, w, "y");
+  std::map<std::string, Signature> signatures = {
+      {"serving_default", PredictSignature({{"in", x}}, {{"out", y}})}};
+};
+
+TEST(SavedModel, ComesBackWithValuesSignaturesAndCollections) {
+  Doubling model;
+  Session session = Start(model.g);
+  Init(session, model.g);
+  const std::string directory = MakeTempDirectory("written") + "/models/1/";
+  ASSERT_TRUE(WriteSavedModel(session, model.g, directory, model.signatures).ok());
+  EXPECT_THAT(*Files().List(directory), ElementsAre("saved_model.pb", "variables"));
+
+  const auto loaded = LoadSavedModel(directory, {"serve"});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const Signature& f = loaded->meta.signatures.at("serving_default");
+  EXPECT_EQ(f.method_name, "tensorflow/serving/predict");
+  EXPECT_EQ(f.inputs.at("in"), "x:0");
+  const auto y = loaded->session->Run({{f.inputs.at("in"), Tensor::Vector<float>({1, 5})}},
+                                      {f.outputs.at("out")}, {});
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_THAT((*y)[0].flat<float>(), ElementsAre(2, 10));
+  EXPECT_EQ(GlobalVariables(*loaded->graph).size(), 1u);
+}
+
+TEST(SavedModel, IsWrittenAgainAndAgainByOneSaver) {
+  Doubling model;
+  Session session = Start(model.g);
+  Init(session, model.g);
+  const SaverDef saver = Saver::Create(model.g)->def();
+  const int nodes = model.g.num_nodes();
+  const std::string directory = MakeTempDirectory("again");
+  for (const char* version : {"/1", "/2"}) {
+    const absl::Status written =
+        WriteSavedModel(session, model.g, directory + version, model.signatures,
+                        {.tags = {"serve", "gpu"}, .saver = saver, .as_text = true});
+    ASSERT_TRUE(written.ok()) << written;
+    EXPECT_TRUE(LoadSavedModel(directory + version, {"gpu", "serve"}).ok());
+  }
+  EXPECT_EQ(model.g.num_nodes(), nodes);
+  EXPECT_TRUE(Files().Exists(directory + "/2/saved_model.pbtxt"));
+}
+
+TEST(SavedModel, RunsItsInitOpOnACopyOfItsAssets) {
+  const std::string directory = MakeTempDirectory("assets");
+  std::string files[2];
+  for (int i : {0, 1}) {
+    ASSERT_TRUE(MakeDirectories(absl::StrCat(directory, "/", i)).ok());
+    files[i] = absl::StrCat(directory, "/", i, "/words.txt");
+    WriteBytes(files[i], absl::StrCat("word ", i));
+  }
+  Graph g;
+  const Output path = Const(g, Tensor::Scalar(files[0]), "path"),
+               other = Const(g, Tensor::Scalar(files[1]), "other");
+  for (const Output& file : {path, other}) g.AddToCollection(collections::kAssetFilepaths, file);
+  const Variable words = MakeVariable(g, Tensor::Scalar(std::string()), {.name = "words"});
+  const Operation read = words.Assign(ReadFile(path) + ReadFile(other)).node;
+  Session session = Start(g);
+  Init(session, g);
+  const std::string model = directory + "/model";
+  const absl::Status written = WriteSavedModel(session, g, model, {}, {.init_op = read});
+  ASSERT_TRUE(written.ok()) << written;
+  EXPECT_THAT(*Files().List(model + "/assets"), ElementsAre("words.txt", "words.txt_1"));
+
+  for (const std::string& file : files) ASSERT_TRUE(Files().Remove(file).ok());
+  const auto loaded = LoadSavedModel(model, {});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const auto text = loaded->session->Run({}, {"words/Read/ReadVariableOp"}, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ((*text)[0].scalar<std::string>(), "word 0word 1");
+}
+
+TEST(SavedModel, WithoutVariablesHasNone) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {}, "x");
+  const Output y = x + 1.f;
+  Session session = Start(g);
+  const std::string directory = MakeTempDirectory("plain") + "/model";
+  ASSERT_TRUE(
+      WriteSavedModel(session, g, directory, {{"f", PredictSignature({{"x", x}}, {{"y", y}})}})
+          .ok());
+  EXPECT_THAT(*Files().List(directory), ElementsAre("saved_model.pb"));
+  EXPECT_TRUE(LoadSavedModel(directory, {}).ok());
+}
+
+// Whatever goes wrong, there is no directory that looks like a model, and nothing beside it.
+TEST(SavedModel, IsThereAsAWholeOrNotAtAll) {
+  const std::string directory = MakeTempDirectory("refused");
+  const std::string path = directory + "/model";
+  Doubling model;
+  Session session = Start(model.g);
+  const auto write = [&] { return WriteSavedModel(session, model.g, path, model.signatures); };
+  absl::Status status = write();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << "no value yet: " << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("w"));
+  Init(session, model.g);
+
+  Signature& f = model.signatures["serving_default"];
+  f.outputs["nothing"] = "nothing:0";
+  status = write();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Signature 'serving_default'"));
+  f.outputs.erase("nothing");
+
+  const Output missing = Const(model.g, Tensor::Scalar(directory + "/none.txt"), "missing");
+  model.g.AddToCollection(collections::kAssetFilepaths, missing);
+  EXPECT_EQ(write().code(), absl::StatusCode::kNotFound);
+  model.g.ClearCollection(collections::kAssetFilepaths);
+  model.g.AddToCollection(collections::kAssetFilepaths, model.x);
+  EXPECT_EQ(write().code(), absl::StatusCode::kInvalidArgument);
+  model.g.ClearCollection(collections::kAssetFilepaths);
+  EXPECT_TRUE(Files().List(directory)->empty());
+
+  EXPECT_TRUE(write().ok());
+  status = write();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+  EXPECT_THAT(*Files().List(directory), ElementsAre("model"));
 }
 
 }  // namespace

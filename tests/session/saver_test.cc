@@ -11,7 +11,7 @@
 #include "weir/ops/array.h"
 #include "weir/ops/math.h"
 #include "weir/ops/variables.h"
-#include "weir/session/meta_graph.h"
+#include "weir/session/saved_model.h"
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/session/saver_testing.h"
 

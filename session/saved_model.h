@@ -1,0 +1,67 @@
+#ifndef WEIR_SESSION_SAVED_MODEL_H_
+#define WEIR_SESSION_SAVED_MODEL_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weir/session/meta_graph.h"
+
+// SavedModel directories: a model that whoever serves it can run without knowing how it was made,
+// as tf.saved_model of TensorFlow 1 writes and loads them:
+//
+//   saved_model.pb       a meta graph, with the signatures it is called by
+//   variables/variables  a checkpoint
+//   assets/              files that the graph reads when it is made ready, such as vocabularies
+namespace weir {
+
+// A model with its variables' values, ready to run. Movable.
+struct LoadedModel {
+  std::unique_ptr<Graph> graph;
+  MetaGraph meta;
+  std::unique_ptr<Session> session;
+};
+// Reads a SavedModel directory: the one meta graph with exactly these tags (none given: the only
+// one there is), its variables, its init op. NOT_FOUND for a directory that is none, or tags it
+// does not have (the message lists them).
+absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
+                                           const std::vector<std::string>& tags,
+                                           SessionOptions options = {});
+
+// The signature of a function from tensors to tensors: what TensorFlow Serving's Predict calls.
+Signature PredictSignature(const std::map<std::string, Output>& inputs,
+                           const std::map<std::string, Output>& outputs);
+
+struct SavedModelOptions {
+  std::vector<std::string> tags = {"serve"};
+  // Run by whoever loads the model once its variables have their values: fills tables, say.
+  Operation init_op = {};
+  // The nodes that save and restore the variables, as Saver::def() names them. By default new ones
+  // are added to the graph, for all global variables: whoever writes a model again and again makes
+  // them once.
+  std::optional<SaverDef> saver = {};
+  bool clear_devices = false;
+  // saved_model.pbtxt instead of saved_model.pb.
+  bool as_text = false;
+  Durability durability = Durability::kSynced;
+};
+// Writes a SavedModel: the graph, its collections and the signatures, the values that the session's
+// variables have now, and a copy of each file that a constant in the collection "asset_filepaths"
+// names. The directory appears with all that is in it, or not at all.
+//
+//   WEIR_RETURN_IF_ERROR(WriteSavedModel(
+//       session, g, "export/1", {{"serving_default", PredictSignature({{"x", x}}, {{"y", y}})}}));
+//
+//   ALREADY_EXISTS       the directory is there, and not empty
+//   INVALID_ARGUMENT     an asset that is no constant string; a graph of more than 2 GiB
+//   FAILED_PRECONDITION  a variable has no value (name)
+//   NOT_FOUND            a signature's tensor, which the graph does not have; an asset's file
+absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,
+                             const std::map<std::string, Signature>& signatures,
+                             const SavedModelOptions& options = {});
+
+}  // namespace weir
+
+#endif  // WEIR_SESSION_SAVED_MODEL_H_

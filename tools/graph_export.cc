@@ -1,0 +1,200 @@
+#include "weir/tools/graph_export.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "weir/core/graph_io.h"
+#include "weir/session/freeze.h"
+#include "weir/session/saved_model.h"
+#include "weir/tools/model.h"
+#include "weir/tools/text_table.h"
+
+// weir graph freeze|export: a model with the values of its variables, for those who run it: a graph
+// of constants in one file, or a SavedModel.
+namespace weir::tools {
+
+namespace {
+
+struct ExportOptions {
+  std::string file, checkpoint, out, signature, init;
+  std::vector<std::string> fetches, inputs, outputs, tags, new_tags = {"serve"};
+  bool clear_devices = false, text = false;
+};
+
+void AddModelOptions(Command& command, ExportOptions* options) {
+  command
+      .Argument("GRAPH", &options->file,
+                "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+      .Required();
+  command.Value("--checkpoint", &options->checkpoint, "the values of the variables").Word("PREFIX");
+  command.List("--tags", &options->tags, "which meta graph of a SavedModel").Word("TAG,...");
+  command.Flag("--clear-devices", &options->clear_devices, "let no node ask for a device");
+}
+
+absl::StatusOr<Model> LoadWithValues(const ExportOptions& options) {
+  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, options.file));
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
+  WEIR_ASSIGN_OR_RETURN(Model model, LoadModel(kind, options.file, {.tags = options.tags}));
+  if (!options.checkpoint.empty()) WEIR_RETURN_IF_ERROR(RestoreModel(model, options.checkpoint));
+  return model;
+}
+
+std::string NamesOf(const std::map<std::string, Signature>& signatures) {
+  return absl::StrJoin(signatures, ", ",
+                       [](std::string* out, const auto& each) { *out += each.first; });
+}
+
+// ---- freeze
+
+absl::StatusOr<Outputs> Wanted(const ExportOptions& options, const Model& model) {
+  std::vector<std::string> names = options.fetches;
+  if (!options.signature.empty()) {
+    const auto signature = model.meta.signatures.find(options.signature);
+    if (signature == model.meta.signatures.end()) {
+      return NotFound("The model has no signature '", options.signature,
+                      "'; there are: ", NamesOf(model.meta.signatures));
+    }
+    for (const auto& [result, tensor] : signature->second.outputs) names.push_back(tensor);
+  }
+  if (names.empty()) {
+    return InvalidArgument(
+        "Nothing to freeze: give --fetch, or --signature",
+        model.meta.signatures.empty() ? "" : " with one of: ", NamesOf(model.meta.signatures));
+  }
+  Outputs wanted;
+  for (const std::string& name : names) {
+    WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(name));
+    wanted.push_back(output);
+  }
+  return wanted;
+}
+
+absl::Status Freeze(const ExportOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(const Model model, LoadWithValues(options));
+  WEIR_ASSIGN_OR_RETURN(const Outputs wanted, Wanted(options, model));
+  WEIR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Graph> frozen,
+      FreezeGraph(*model.session, wanted, {.clear_devices = options.clear_devices}));
+  WEIR_RETURN_IF_ERROR(WriteGraphFile(*frozen, options.out));
+  int variables = 0;
+  int64_t bytes = 0;
+  for (const auto& node : frozen->nodes()) {
+    const Node* const old = model.graph->FindNode(node->name());
+    if (node->op_name() != "Const" || old == nullptr || old->op_name() == "Const") continue;
+    ++variables;
+    bytes += static_cast<int64_t>(node->attr<Tensor>("value").num_bytes());
+  }
+  console.out << "Wrote " << options.out << ": " << frozen->num_nodes() << " of "
+              << model.graph->num_nodes() << " nodes, " << variables
+              << " variables as constants of " << HumanBytes(bytes) << "\n";
+  if (const auto f = model.meta.signatures.find(options.signature);
+      f != model.meta.signatures.end()) {
+    for (const auto& [argument, tensor] : f->second.inputs)
+      console.out << "  feed " << argument << " as " << tensor << "\n";
+    for (const auto& [result, tensor] : f->second.outputs)
+      console.out << "  fetch " << result << " as " << tensor << "\n";
+  }
+  return absl::OkStatus();
+}
+
+// ---- export
+
+// "scores=y:0" in two.
+absl::StatusOr<std::map<std::string, Output>> Named(const std::vector<std::string>& texts,
+                                                    const char* option, const Graph& graph) {
+  std::map<std::string, Output> named;
+  for (const std::string& text : texts) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    if (parts.first.empty() || parts.second.empty())
+      return InvalidArgument(option, " ", text, ": give NAME=TENSOR, such as scores=y:0");
+    WEIR_ASSIGN_OR_RETURN(named[parts.first], graph.FindOutput(parts.second));
+  }
+  return named;
+}
+
+absl::Status Export(const ExportOptions& options, Console& console) {
+  WEIR_ASSIGN_OR_RETURN(Model model, LoadWithValues(options));
+  std::map<std::string, Signature> signatures = model.meta.signatures;
+  if (!options.inputs.empty() || !options.outputs.empty()) {
+    WEIR_ASSIGN_OR_RETURN(const auto inputs, Named(options.inputs, "--input", *model.graph));
+    WEIR_ASSIGN_OR_RETURN(const auto outputs, Named(options.outputs, "--output", *model.graph));
+    const std::string& name = options.signature;
+    signatures[name.empty() ? "serving_default" : name] = PredictSignature(inputs, outputs);
+  }
+  if (signatures.empty())
+    return InvalidArgument("The model has no signature to be called by: give --input and --output");
+  SavedModelOptions saved{
+      .tags = options.new_tags, .clear_devices = options.clear_devices, .as_text = options.text};
+  if (!options.init.empty()) {
+    saved.init_op = model.graph->FindNode(options.init);
+    if (!saved.init_op) return NotFound("The graph has no node '", options.init, "'");
+  }
+  if (HasVariables(*model.graph)) {
+    WEIR_ASSIGN_OR_RETURN(saved.saver, SaverOf(model));
+  }
+  WEIR_RETURN_IF_ERROR(
+      WriteSavedModel(*model.session, *model.graph, options.out, signatures, saved));
+  console.out << "Wrote " << options.out << ", a SavedModel with the signatures "
+              << NamesOf(signatures) << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddFreezeCommand(Command& graph) {
+  auto options = std::make_shared<ExportOptions>();
+  Command freeze = graph.Add(
+      "freeze", "Write what some tensors need, with constants in place of variables",
+      "  weir graph freeze model.meta --checkpoint runs/model-500 --fetch logits -o model.pb\n"
+      "  weir graph freeze saved_model_dir --signature serving_default -o model.pb");
+  AddModelOptions(freeze, options.get());
+  freeze.Repeated("--fetch", &options->fetches, "a tensor to be computed; may be repeated")
+      .Word("TENSOR");
+  freeze.Value("--signature", &options->signature, "the outputs of this signature").Word("NAME");
+  freeze.Value("--out,-o", &options->out, "the GraphDef to write; as text if it ends in .pbtxt")
+      .Word("FILE")
+      .Required();
+  freeze.Do([options](Console& console) {
+    const absl::Status status = Freeze(*options, console);
+    return status.ok() ? kOk : Fail(console, status);
+  });
+}
+
+void AddExportCommand(Command& graph) {
+  auto options = std::make_shared<ExportOptions>();
+  Command command = graph.Add(
+      "export", "Write a SavedModel",
+      "  weir graph export model.meta --checkpoint runs/model-500 --input images=x --output "
+      "scores=y -o export/1");
+  AddModelOptions(command, options.get());
+  command
+      .Repeated("--input", &options->inputs,
+                "an argument of the signature, and its tensor; may be repeated")
+      .Word("NAME=TENSOR");
+  command.Repeated("--output", &options->outputs, "a result, likewise").Word("NAME=TENSOR");
+  command
+      .Value("--signature", &options->signature,
+             "what it is called, besides those that the model has; default: serving_default")
+      .Word("NAME");
+  command
+      .Value("--init", &options->init,
+             "a node to be run whenever the model is loaded, such as one that fills tables")
+      .Word("NODE");
+  command.List("--new-tags", &options->new_tags, "of the SavedModel; default: serve")
+      .Word("TAG,...");
+  command.Flag("--text", &options->text, "write saved_model.pbtxt");
+  command.Value("--out,-o", &options->out, "the folder to write, which is new")
+      .Word("FOLDER")
+      .Required();
+  command.Do([options](Console& console) {
+    const absl::Status status = Export(*options, console);
+    return status.ok() ? kOk : Fail(console, status);
+  });
+}
+
+}  // namespace weir::tools
