@@ -179,7 +179,8 @@ absl::Status DefineFunction(Graph& graph, absl::string_view name, const Graph& b
                             const Outputs& args, const Outputs& results,
                             const std::vector<Operation>& effects) {
   proto::FunctionDefLibrary addition;
-  if (body.functions() != nullptr) body.functions()->ToProto(&addition);
+  const bool knows_all = body.functions() == nullptr || body.functions() == graph.functions();
+  if (!knows_all) body.functions()->ToProto(&addition);
   WEIR_RETURN_IF_ERROR(
       FunctionWriter(body, addition.add_function()).Write(name, args, results, effects));
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<const FunctionLibrary> library,

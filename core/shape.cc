@@ -27,9 +27,13 @@ absl::StatusOr<Shape> Shape::Make(absl::Span<const int64_t> dims) {
     if (d < kUnknown)
       return InvalidArgument("Shape [", absl::StrJoin(dims, ","), "] has a negative dimension");
     if (d == 0) has_zero = true;
-    if (d > 0 && !has_zero && __builtin_mul_overflow(count, d, &count)) {
-      return InvalidArgument("Shape [", absl::StrJoin(dims, ","), "] has too many elements");
+    int64_t product = count;
+    if (d > 0 && !has_zero && __builtin_mul_overflow(count, d, &product)) {
+      return InvalidArgument("Shape [", absl::StrJoin(dims, ","),
+                             "] has too many elements: Encountered overflow when multiplying ",
+                             count, " with ", d);
     }
+    count = product;
   }
   return Shape(dims);
 }

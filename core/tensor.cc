@@ -28,6 +28,7 @@ absl::StatusOr<size_t> ByteSize(DataType dtype, const Shape& shape) {
   }
   if (empty) return 0;
   if (overflow || bytes > static_cast<size_t>(INT64_MAX)) {
+    WEIR_RETURN_IF_ERROR(Shape::Make(shape.dims()).status());  // too many elements, whatever type
     return InvalidArgument("Shape ", shape.ToString(), " of ", DataTypeName(dtype),
                            " would have more than 2**63 - 1 elements or bytes");
   }

@@ -1,11 +1,14 @@
 #include "weir/kernels/arguments.h"
 
+#include "absl/strings/str_join.h"
+
 namespace weir {
 
 namespace {
 
 absl::Status NotOne(const Tensor& t, absl::string_view argument) {
-  return InvalidArgument(argument, " must be a scalar, but has shape ", t.shape().ToString());
+  return InvalidArgument(argument, " must be a scalar, but has shape ", t.shape().ToString(),
+                         ": it must have exactly one element");
 }
 
 }  // namespace
@@ -65,6 +68,16 @@ absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims) {
                            shape.ToString());
   }
   return shape;
+}
+
+std::string PositionText(const Shape& shape, int64_t i) {
+  if (shape.rank() == 0) return "";
+  Dims position(shape.rank());
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    position[d] = i % shape.dim(d);
+    i /= shape.dim(d);
+  }
+  return absl::StrCat("[", absl::StrJoin(position, ","), "]");
 }
 
 absl::Status CheckRank(const Tensor& t, int rank, absl::string_view argument) {

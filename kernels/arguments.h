@@ -28,6 +28,9 @@ absl::StatusOr<int> ReadAxis(int64_t axis, int rank);
 absl::StatusOr<Shape> ReadShape(const Tensor& t, absl::string_view argument);
 absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims);
 
+// Where element i of a tensor of this shape is, for messages: "[0,1]", and "" in a scalar.
+std::string PositionText(const Shape& shape, int64_t i);
+
 // Errors unless the tensor has this rank ("must be a scalar", "must be a vector", "must be a
 // matrix", ...), at least this rank, or this shape.
 absl::Status CheckRank(const Tensor& t, int rank, absl::string_view argument);

@@ -440,9 +440,14 @@ absl::StatusOr<Kernel> MakeBatchFunction(const KernelInit& init) {
   DataTypes args = in;
   for (const DataType t : init.attr<DataTypes>("Tcaptured")) args.push_back(t);
   if (function->arg_types() != args || function->result_types() != init.attr<DataTypes>("Tout")) {
-    return InvalidArgument("Function takes (", TypeList(function->arg_types()), ") and gives (",
-                           TypeList(function->result_types()), "), but was passed (",
-                           TypeList(args), ")");
+    const size_t takes = function->arg_types().size(), passed = args.size();
+    const std::string counts = takes == passed
+                                   ? ""
+                                   : absl::StrCat("Function takes ", takes, " argument(s) but ",
+                                                  passed, " argument(s) were passed. ");
+    return InvalidArgument(counts, "Function takes (", TypeList(function->arg_types()),
+                           ") and gives (", TypeList(function->result_types()),
+                           "), but was passed (", TypeList(args), ")");
   }
   for (const DataType t : in) {
     if (t == DT_RESOURCE) return InvalidArgument("BatchFunction cannot take resource inputs");

@@ -8,6 +8,9 @@
 
 #include "weir/core/dtype.h"
 #include "weir/core/numeric_types.h"
+#include "weir/core/status.h"
+#include "weir/core/tensor.h"
+#include "weir/core/thread_pool.h"
 
 // The conversion of one element. Floating-point numbers that an integer cannot hold become what
 // x86's conversion gives, as in TensorFlow: the lowest int32 or int64, cut to the width of the
@@ -56,6 +59,10 @@ WEIR_HD To Convert(From x) {
 // The conversion of n elements. Null where one of the types is a 16-bit float or no number.
 using CastFn = void (*)(const void* from, void* to, int64_t n);
 CastFn FindCast(DataType from, DataType to);  // cast_cpu.cc
+
+// Fills `to`, which has as many elements, with those of `from` as numbers of its type.
+// UNIMPLEMENTED where one of the types is no number.
+absl::Status ConvertElements(ThreadPool& pool, const Tensor& from, Tensor* to);  // cast_cpu.cc
 
 }  // namespace weir
 

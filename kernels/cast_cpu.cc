@@ -110,38 +110,66 @@ struct Caster {
     }
   }
 
-  absl::Status operator()(KernelContext& c) const {
-    const Tensor& x = c.input(0);
-    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.shape()));
+  void Run(ThreadPool& pool, const Tensor& x, Tensor* out) const {
     const char* const source = static_cast<const char*>(x.raw());
     char* const target = static_cast<char*>(out->raw());
     const size_t in = ElementSize(from), size = ElementSize(to);
-    c.pool().ParallelFor(
+    pool.ParallelFor(
         x.num_elements(), 0.4,
         [&](int64_t b, int64_t e) { Run(source + b * in, target + b * size, e - b); }, 64);
+  }
+
+  absl::Status operator()(KernelContext& c) const {
+    WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, c.input(0).shape()));
+    Run(c.pool(), c.input(0), out);
     return absl::OkStatus();
   }
 };
 
-DataType WideType(DataType t) { return t == DT_HALF || t == DT_BFLOAT16 ? DT_FLOAT : t; }
+// The type whose arithmetic is that of `t`: quantized numbers are integers.
+DataType WideType(DataType t) {
+  switch (t) {
+    case DT_HALF:
+    case DT_BFLOAT16:
+      return DT_FLOAT;
+    case DT_QINT8:
+      return DT_INT8;
+    case DT_QUINT8:
+      return DT_UINT8;
+    case DT_QINT16:
+      return DT_INT16;
+    case DT_QUINT16:
+      return DT_UINT16;
+    case DT_QINT32:
+      return DT_INT32;
+    default:
+      return t;
+  }
+}
+
+absl::StatusOr<Caster> MakeCaster(DataType from, DataType to) {
+  Caster cast{from, to};
+  cast.convert = FindCast(WideType(from), WideType(to));
+  if (cast.convert == nullptr) {
+    return Unimplemented("Cast ", DataTypeName(from), " to ", DataTypeName(to),
+                         " is not supported");
+  }
+  if (from == DT_HALF) cast.widen = WidenLoop<half>;
+  if (from == DT_BFLOAT16) cast.widen = WidenLoop<bfloat16>;
+  if (to == DT_HALF) cast.narrow = NarrowLoop<half>;
+  if (to == DT_BFLOAT16) cast.narrow = NarrowLoop<bfloat16>;
+  return cast;
+}
 
 absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
-  Caster cast{init.attr<DataType>("SrcT"), init.attr<DataType>("DstT")};
-  if (cast.from == cast.to) {
+  const DataType from = init.attr<DataType>("SrcT"), to = init.attr<DataType>("DstT");
+  if (from == to) {
     return Kernel([](KernelContext& c) -> absl::Status {
       c.SetOutput(0, c.input(0));
       return absl::OkStatus();
     });
   }
-  cast.convert = FindCast(WideType(cast.from), WideType(cast.to));
-  if (cast.convert == nullptr) {
-    return Unimplemented("Cast ", DataTypeName(cast.from), " to ", DataTypeName(cast.to),
-                         " is not supported");
-  }
-  if (cast.from == DT_HALF) cast.widen = WidenLoop<half>;
-  if (cast.from == DT_BFLOAT16) cast.widen = WidenLoop<bfloat16>;
-  if (cast.to == DT_HALF) cast.narrow = NarrowLoop<half>;
-  if (cast.to == DT_BFLOAT16) cast.narrow = NarrowLoop<bfloat16>;
+  WEIR_ASSIGN_OR_RETURN(Caster cast, MakeCaster(from, to));
   if (init.attr<bool>("Truncate") && MantissaBits(cast.to) > 0 &&
       (cast.from == DT_FLOAT || cast.from == DT_DOUBLE)) {
     cast.dropped_bits = std::max(0, MantissaBits(cast.from) - MantissaBits(cast.to));
@@ -152,6 +180,12 @@ absl::StatusOr<Kernel> MakeCast(const KernelInit& init) {
 }  // namespace
 
 CastFn FindCast(DataType from, DataType to) { return FindLoop(from, to, CastTypes{}); }
+
+absl::Status ConvertElements(ThreadPool& pool, const Tensor& from, Tensor* to) {
+  WEIR_ASSIGN_OR_RETURN(const Caster cast, MakeCaster(from.dtype(), to->dtype()));
+  cast.Run(pool, from, to);
+  return absl::OkStatus();
+}
 
 void AddCastCpu(KernelRegistry* r) {
   for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {

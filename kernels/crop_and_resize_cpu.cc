@@ -134,7 +134,7 @@ template <class T>
 absl::Status CropAndResize(KernelContext& c, const CropOptions& options) {
   const Tensor& image = c.input(0);
   WEIR_RETURN_IF_ERROR(CheckRank4(image, "input image"));
-  WEIR_ASSIGN_OR_RETURN(const Extent size, ReadExtent(c.input(3), "crop_size"));
+  WEIR_ASSIGN_OR_RETURN(const Extent size, ReadExtent(c.input(3), "crop_size", image));
   Crops k = {image.dim(0), image.dim(1), image.dim(2), image.dim(3), 0, size.height, size.width};
   WEIR_RETURN_IF_ERROR(ReadBoxes(c, 1, &k));
   for (int64_t i = 0; i < 4 * k.count; ++i) {

@@ -21,8 +21,10 @@ absl::Status DynamicPartition(KernelContext& c) {
   const int32_t* of = partitions.data<int32_t>();
   std::vector<int64_t> counts(static_cast<size_t>(n));
   for (int64_t i = 0; i < partitions.num_elements(); ++i) {
-    if (of[i] < 0 || of[i] >= n)
-      return InvalidArgument("partitions[", i, "] = ", of[i], " is not in [0, ", n, ")");
+    if (of[i] < 0 || of[i] >= n) {
+      return InvalidArgument("partitions", PositionText(partitions.shape(), i), " = ", of[i],
+                             " is not in [0, ", n, ")");
+    }
     ++counts[static_cast<size_t>(of[i])];
   }
   std::vector<Tensor*> outputs;

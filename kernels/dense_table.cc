@@ -53,6 +53,7 @@ class DenseTable final : public LookupTable {
   }
 
   absl::Status Find(const Tensor& keys, const Tensor& fallback, Tensor* values) override {
+    WEIR_RETURN_IF_ERROR(CheckBatch(keys));
     const std::shared_lock<std::shared_mutex> lock(mutex_);
     for (int64_t i = 0; i < CountKeys(keys); ++i) {
       const Key* const key = keys.data<Key>() + i * key_size_;
@@ -67,6 +68,7 @@ class DenseTable final : public LookupTable {
 
   // All keys may be new: the table grows as if they were.
   absl::Status Insert(const Tensor& keys, const Tensor& values) override {
+    WEIR_RETURN_IF_ERROR(CheckBatch(keys));
     const std::lock_guard<std::shared_mutex> lock(mutex_);
     const int64_t count = CountKeys(keys);
     for (int64_t i = 0; i < count; ++i)
@@ -78,6 +80,7 @@ class DenseTable final : public LookupTable {
   }
 
   absl::Status Remove(const Tensor& keys) override {
+    WEIR_RETURN_IF_ERROR(CheckBatch(keys));
     const std::lock_guard<std::shared_mutex> lock(mutex_);
     if (!options_.deleted_key.initialized())
       return InvalidArgument(Describe(), " has no deleted_key");
@@ -130,6 +133,15 @@ class DenseTable final : public LookupTable {
   bool IsMarker(const Key* key, bool empty) const {
     const Tensor& marker = empty ? options_.empty_key : options_.deleted_key;
     return marker.initialized() && AreEqual(key, marker.data<Key>());
+  }
+
+  // TensorFlow's rule: one key, or one for each place of the first dimension.
+  absl::Status CheckBatch(const Tensor& keys) const {
+    const int64_t count = keys.rank() == 0 ? 1 : keys.dim(0);
+    if (CountKeys(keys) == count) return absl::OkStatus();
+    return InvalidArgument("Expected key shape ",
+                           Shape({count}).Concatenate(spec().key_shape).ToString(), " got ",
+                           keys.shape().ToString());
   }
 
   absl::Status CheckKey(const Key* key) const {

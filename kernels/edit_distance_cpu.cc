@@ -51,18 +51,22 @@ using Sequences = std::unordered_map<int64_t, std::vector<int64_t>>;
 absl::StatusOr<Sequences> ReadSequences(const SparseValue& x, const Shape& groups) {
   Sequences sequences;
   for (int64_t i = 0; i < x.count(); ++i) {
-    int64_t at = 0;
+    uint64_t at = 0;  // wraps around for indices that are far outside
+    int outside = -1;
     for (int d = 0; d < groups.rank(); ++d) {
       const int64_t index = x.row(i)[d];
-      if (index < 0 || index >= groups.dim(d)) {
-        return Internal("Got an index ", index,
-                        " which would require writing to outside of the buffer for the output "
-                        "tensor (dimension ",
-                        d, " has ", groups.dim(d), ")");
-      }
-      at = at * groups.dim(d) + index;
+      if (index < 0 || index >= groups.dim(d)) outside = d;
+      at = at * static_cast<uint64_t>(groups.dim(d)) + static_cast<uint64_t>(index);
     }
-    sequences[at].push_back(i);
+    const int64_t place = static_cast<int64_t>(at);
+    if (outside >= 0) {
+      return Internal("Got an inner product ", place,
+                      " which would require writing to outside of the buffer for the output "
+                      "tensor (index ",
+                      x.row(i)[outside], " of dimension ", outside, ", which has ",
+                      groups.dim(outside), ")");
+    }
+    sequences[place].push_back(i);
   }
   return sequences;
 }

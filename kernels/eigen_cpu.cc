@@ -71,6 +71,12 @@ absl::Status SelfAdjointEig(KernelContext& c) {
 template <class T>
 absl::StatusOr<Kernel> MakeEig(const KernelInit& init) {
   using Out = std::complex<lapack::Real<T>>;
+  const auto out = init.attr<DataType>("Tout");
+  if (out != DataTypeOf<Out>::value) {
+    return InvalidArgument("Invalid output dtype ", DataTypeName(out), " for an input of ",
+                           DataTypeName(DataTypeOf<T>::value), ": it must be ",
+                           DataTypeName(DataTypeOf<Out>::value));
+  }
   const bool vectors = init.attr<bool>("compute_v");
   return Kernel([vectors](KernelContext& c) -> absl::Status {
     const Tensor& input = c.input(0);
@@ -101,8 +107,7 @@ void AddEigenKernels(KernelRegistry* r) {
     for (const char* op : {"SelfAdjointEigV2", "BatchSelfAdjointEigV2"}) {
       r->Add(op, kCpu, type, MakeSelfAdjointEigV2<T>);
     }
-    const DataType out = DataTypeOf<std::complex<lapack::Real<T>>>::value;
-    r->Add("Eig", kCpu, {{"T", type}, {"Tout", out}}, MakeEig<T>);
+    r->Add("Eig", kCpu, type, MakeEig<T>);
   });
   ForTypes(List<float, double>{}, [r]<class T>(DataType type) {
     for (const char* op : {"SelfAdjointEig", "BatchSelfAdjointEig"}) {

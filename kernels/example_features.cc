@@ -127,10 +127,11 @@ absl::StatusOr<FeatureSet> FeatureSignature::Begin(const KernelContext& c) const
 
 namespace {
 
-absl::Status At(const ExampleLabel& label, const Column& column, const absl::Status& status) {
+absl::Status At(const ExampleLabel& label, const Column& column, const absl::Status& status,
+                absl::string_view what = "Key") {
   if (status.ok()) return status;
-  return InvalidArgument("Name: ", label.name, ", Key: ", column.key(), ", Index: ", label.index,
-                         ".  ", status.message());
+  return InvalidArgument("Name: ", label.name, ", ", what, ": ", column.key(),
+                         ", Index: ", label.index, ".  ", status.message());
 }
 
 // Adds what an example has of a column, calling check() after each row. False if it has nothing.
@@ -141,7 +142,7 @@ absl::StatusOr<bool> AddRows(const FeatureBytes& features, const ExampleLabel& l
   if (column->is_sequence()) {
     ExampleLabel frame = {label.name, 0};
     WEIR_RETURN_IF_ERROR(ForEachFrame(it->second, [&](absl::string_view bytes) {
-      WEIR_RETURN_IF_ERROR(At(frame, *column, column->AddFeature(bytes).status()));
+      WEIR_RETURN_IF_ERROR(At(frame, *column, column->AddFeature(bytes).status(), "Feature list"));
       WEIR_RETURN_IF_ERROR(At(frame, *column, check()));
       column->EndRow();
       ++frame.index;
@@ -172,7 +173,8 @@ absl::Status CheckRow(const DenseFeature& f) {
         "Number of ", type, " values is not a multiple of stride length. Saw ", size,
         " values but output shape is: ", Shape({Shape::kUnknown}).Concatenate(f.row).ToString());
   }
-  return InvalidArgument("Number of ", type, " values != expected.  Values size: ", size,
+  return InvalidArgument("Number of ", type, " values != expected.  ",
+                         f.column.is_sequence() ? "values" : "Values", " size: ", size,
                          " but output shape: ", f.row.ToString());
 }
 

@@ -120,11 +120,10 @@ struct Cells {
     for (const auto& [borders, count, length] :
          {std::tuple(rows, num_rows, height), {columns, num_columns, width}}) {
       for (int64_t i = 0; i < count; ++i) {
-        if (borders[i] < 0 || borders[i] >= length || borders[i + 1] <= borders[i]) {
+        if (borders[i] >= length || borders[i + 1] <= borders[i]) {
           return InvalidArgument(
-              "the values of a pooling sequence must not be negative, must increase, and lie in "
-              "the image: cell ",
-              i, " of ", length, " pixels is [", borders[i], ", ", borders[i + 1], ")");
+              "the values of a pooling sequence must increase, and lie in the image: cell ", i,
+              " of ", length, " pixels is [", borders[i], ", ", borders[i + 1], ")");
         }
       }
     }
@@ -202,6 +201,17 @@ absl::Status Pool(KernelContext& c, const PoolingOptions& o) {
 
 // ---- gradients
 
+absl::Status CheckSequence(const Tensor& borders, absl::string_view argument,
+                           absl::string_view word) {
+  WEIR_RETURN_IF_ERROR(CheckRank(borders, 1, argument));
+  for (const int64_t border : borders.flat<int64_t>()) {
+    if (border < 0) {
+      return InvalidArgument(word, " sequence tensor values must not be negative, got ", border);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // `shape` is that of the images; the borders are inputs `first` and the next one.
 absl::StatusOr<Cells> ReadCells(const KernelContext& c, const Shape& shape, int first,
                                 const Tensor& grads, bool overlapping) {
@@ -210,12 +220,8 @@ absl::StatusOr<Cells> ReadCells(const KernelContext& c, const Shape& shape, int 
     return InvalidArgument("out_backprop must be 4-dimensional, but has shape ",
                            grads.shape().ToString());
   }
-  if (rows.rank() != 1 || columns.rank() != 1) {
-    return InvalidArgument(
-        "row_pooling_sequence and col_pooling_sequence must be vectors, received "
-        "shapes ",
-        rows.shape().ToString(), " and ", columns.shape().ToString());
-  }
+  WEIR_RETURN_IF_ERROR(CheckSequence(rows, "row_pooling_sequence", "Row"));
+  WEIR_RETURN_IF_ERROR(CheckSequence(columns, "col_pooling_sequence", "Column"));
   if (rows.dim(0) != grads.dim(1) + 1 || columns.dim(0) != grads.dim(2) + 1) {
     return InvalidArgument("Given out_backprop shape ", grads.shape().ToString(),
                            ", the pooling sequences must have one element more than there are "

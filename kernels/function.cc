@@ -84,8 +84,15 @@ absl::StatusOr<Kernel> MakeCall(const KernelInit& init) {
 }
 
 absl::StatusOr<Kernel> MakeSymbolicGradient(const KernelInit& init) {
-  return MakeCallOf(init,
-                    FunctionRef{init.node.op_name(), std::make_shared<AttrMap>(init.node.attrs())});
+  const FunctionRef ref{init.node.op_name(), std::make_shared<AttrMap>(init.node.attrs())};
+  WEIR_ASSIGN_OR_RETURN(const Function* f, FindFunction(init, ref));
+  const auto want = static_cast<size_t>(init.node.num_outputs()), got = f->result_types().size();
+  if (got != want) {
+    return InvalidArgument("SymGrad expects to return ", want, " tensor(s), but get ", got,
+                           " tensor(s) instead: the gradient function gives ",
+                           TypesText(f->result_types()));
+  }
+  return MakeCallOf(init, ref);
 }
 
 absl::StatusOr<Kernel> MakeRemoteCall(const KernelInit& init) {

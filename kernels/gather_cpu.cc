@@ -77,17 +77,6 @@ int64_t GatherAny(ThreadPool& pool, const GatherGrid& g, const Tensor& params,
   return bad;
 }
 
-// "indices[1,2] = 7": the index at a flat position, for messages.
-std::string IndexText(const Tensor& indices, int64_t position) {
-  const Dims strides = StridesOf(indices.shape());
-  std::string text = "indices[";
-  for (int i = 0; i < indices.rank(); ++i) {
-    absl::StrAppend(&text, i > 0 ? "," : "",
-                    position / strides[i] % std::max<int64_t>(indices.dim(i), 1));
-  }
-  return absl::StrCat(text, "] = ", indices.IntAt(position));
-}
-
 absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
   const Tensor &params = c.input(0), &indices = c.input(1);
   Shape shape = params.shape().Sub(0, axis);
@@ -123,7 +112,8 @@ absl::Status Gather(KernelContext& c, int axis, int batch_dims) {
       : indices.dtype() == DT_INT64 ? GatherAny<int64_t>(c.pool(), g, params, indices, out)
                                     : GatherAny<int16_t>(c.pool(), g, params, indices, out);
   if (bad < 0) return absl::OkStatus();
-  return InvalidArgument(IndexText(indices, bad), " is not in [0, ", params.dim(axis), ")");
+  return InvalidArgument("indices", PositionText(indices.shape(), bad), " = ", indices.IntAt(bad),
+                         " is not in [0, ", params.dim(axis), ")");
 }
 
 absl::Status GatherRows(KernelContext& c) {
@@ -212,8 +202,8 @@ absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
   std::string row;
   for (int d = 0; d < depth; ++d)
     absl::StrAppend(&row, d > 0 ? ", " : "", indices.IntAt(bad * depth + d));
-  return InvalidArgument("indices[", bad.load(), "] = [", row, "] does not index into param shape ",
-                         params.shape().ToString());
+  return InvalidArgument("indices", PositionText(indices.shape().Sub(0, -1), bad.load()), " = [",
+                         row, "] does not index into param shape ", params.shape().ToString());
 }
 
 absl::StatusOr<Kernel> MakeGatherNd(const KernelInit& init) {

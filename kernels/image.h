@@ -47,11 +47,13 @@ inline int64_t IndexOf(float v) {
 
 // A scalar input; INVALID_ARGUMENT in TensorFlow's words if it is none.
 absl::Status CheckScalar(const Tensor& t, absl::string_view argument);
-// Two positive numbers, a height and a width, in a vector.
+// Two positive numbers, a height and a width, in a vector. `images` is a tensor of rank 4; errors
+// say where as many images of that extent, with as many channels, are more than can be counted.
 struct Extent {
   int64_t height = 0, width = 0;
 };
-absl::StatusOr<Extent> ReadExtent(const Tensor& t, absl::string_view argument);
+absl::StatusOr<Extent> ReadExtent(const Tensor& t, absl::string_view argument,
+                                  const Tensor& images);
 
 }  // namespace weir
 

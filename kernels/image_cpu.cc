@@ -1,4 +1,6 @@
 #include "weir/kernels/image.h"
+
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 
 namespace weir {
@@ -9,7 +11,8 @@ absl::Status CheckScalar(const Tensor& t, absl::string_view argument) {
                          " (Shape must be rank 0 but is rank ", t.rank(), ")");
 }
 
-absl::StatusOr<Extent> ReadExtent(const Tensor& t, absl::string_view argument) {
+absl::StatusOr<Extent> ReadExtent(const Tensor& t, absl::string_view argument,
+                                  const Tensor& images) {
   if (t.rank() != 1) {
     return InvalidArgument(argument, " must be 1-dimensional, but has shape ",
                            t.shape().ToString());
@@ -25,8 +28,11 @@ absl::StatusOr<Extent> ReadExtent(const Tensor& t, absl::string_view argument) {
   }
   constexpr int64_t kMost = 1 << 24;  // beyond that floats, which positions are, do not count
   if (extent.height > kMost || extent.width > kMost) {
+    const absl::Status counts =
+        CheckedShape({images.dim(0), extent.height, extent.width, images.dim(3)}).status();
     return InvalidArgument(argument, ": output dimensions must be at most 2^24, but are ",
-                           extent.height, " and ", extent.width);
+                           extent.height, " and ", extent.width, counts.ok() ? "" : ". ",
+                           counts.message());
   }
   return extent;
 }

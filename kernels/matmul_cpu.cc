@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weir/kernels/broadcast.h"
+#include "weir/kernels/cast.h"
 #include "weir/kernels/dnnl.h"
 #include "weir/kernels/dnnl_status.h"
 #include "weir/kernels/epilogue.h"
@@ -571,7 +572,18 @@ struct BatchMatMulKernel {
                           BatchMatMulOf(x.shape(), y.shape(), adj_x, adj_y, broadcasts));
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, args.out));
     if (out->num_elements() == 0) return absl::OkStatus();
-    return RunBatch(c.pool(), args, x, y, out);
+    if (x.dtype() == type && y.dtype() == type) return RunBatch(c.pool(), args, x, y, out);
+    WEIR_ASSIGN_OR_RETURN(const Tensor a, Converted(c, x));
+    WEIR_ASSIGN_OR_RETURN(const Tensor b, Converted(c, y));
+    return RunBatch(c.pool(), args, a, b, out);
+  }
+
+  // The factors of BatchMatMulV3 may be of narrower types than the product, and each of its own.
+  absl::StatusOr<Tensor> Converted(KernelContext& c, const Tensor& factor) const {
+    if (factor.dtype() == type) return factor;
+    WEIR_ASSIGN_OR_RETURN(Tensor converted, c.AllocateTemp(type, factor.shape()));
+    WEIR_RETURN_IF_ERROR(ConvertElements(c.pool(), factor, &converted));
+    return converted;
   }
 
   absl::Status RunBatch(ThreadPool& pool, const BatchMatMulArgs& shapes, const Tensor& x,
@@ -624,17 +636,6 @@ double MatMulCost(const KernelInit& init) {
   return 300 + product * extent(b, transposed ? -2 : -1);
 }
 
-// BatchMatMulV3 with one type for all is BatchMatMulV2.
-absl::StatusOr<Kernel> MakeBatchV3(const KernelInit& init) {
-  const DataType type = init.attr<DataType>("Tout");
-  if (init.attr<DataType>("Ta") != type || init.attr<DataType>("Tb") != type) {
-    return Unimplemented("BatchMatMulV3 of ", DataTypeName(init.attr<DataType>("Ta")), " and ",
-                         DataTypeName(init.attr<DataType>("Tb")), " into ", DataTypeName(type),
-                         " is not supported");
-  }
-  return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"), init.attr<bool>("adj_y"), true});
-}
-
 template <class... Ts>
 void AddTypes(KernelRegistry* r, List<Ts...>) {
   for (const DataType type : {DataTypeOf<Ts>::value...}) {
@@ -643,14 +644,16 @@ void AddTypes(KernelRegistry* r, List<Ts...>) {
                                   init.attr<bool>("transpose_b"),
                                   type == DT_FLOAT ? MakePacked(init) : nullptr});
      }).Cost(MatMulCost);
-    for (const char* op : {"BatchMatMul", "BatchMatMulV2"}) {
+    for (const auto& [op, type_attr] :
+         {std::pair("BatchMatMul", "T"), {"BatchMatMulV2", "T"}, {"BatchMatMulV3", "Tout"}}) {
       const bool broadcasts = op[11] != '\0';
-      r->Add(op, kCpu, type, [=](const KernelInit& init) -> absl::StatusOr<Kernel> {
-         return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"), init.attr<bool>("adj_y"),
-                                         broadcasts});
-       }).Cost(MatMulCost);
+      r->Add(op, kCpu, TypeConstraints{{type_attr, type}},
+             [=](const KernelInit& init) -> absl::StatusOr<Kernel> {
+               return Kernel(BatchMatMulKernel{type, init.attr<bool>("adj_x"),
+                                               init.attr<bool>("adj_y"), broadcasts});
+             })
+          .Cost(MatMulCost);
     }
-    r->Add("BatchMatMulV3", kCpu, TypeConstraints{{"Tout", type}}, MakeBatchV3).Cost(MatMulCost);
   }
 }
 

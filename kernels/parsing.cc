@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "absl/strings/escaping.h"
 #include "weir/core/proto_values.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/json_example.h"
@@ -168,10 +169,17 @@ absl::StatusOr<Kernel> MakeDecodeCompressed(const KernelInit& init) {
 
 absl::StatusOr<Kernel> MakeParseTensor(const KernelInit& init) {
   return Kernel([type = init.attr<DataType>("out_type")](KernelContext& c) -> absl::Status {
-    WEIR_RETURN_IF_ERROR(CheckRank(c.input(0), 0, "serialized"));
+    if (c.input(0).rank() != 0) {
+      return InvalidArgument("Expected `serialized` to be a scalar, got shape: ",
+                             c.input(0).shape().ToString());
+    }
+    const std::string& serialized = c.input(0).scalar<std::string>();
     proto::TensorProto proto;
-    if (!proto.ParseFromString(c.input(0).scalar<std::string>())) {
-      return InvalidArgument("Could not parse `serialized` as TensorProto");
+    if (!proto.ParseFromString(serialized)) {
+      constexpr size_t kShown = 1024;  // bytes, of how many there may be
+      return InvalidArgument("Could not parse `serialized` as TensorProto, base64: ",
+                             absl::Base64Escape(serialized.substr(0, kShown)),
+                             serialized.size() > kShown ? "..." : "");
     }
     int64_t budget = kExpansionBudget;
     WEIR_ASSIGN_OR_RETURN(Tensor tensor, TensorFromProto(proto, &budget));

@@ -88,7 +88,7 @@ absl::Status Project(KernelContext& c, const ProjectionOptions& o) {
     return InvalidArgument("Input transform should be num_images x 8 or 1 x 8, but has shape ",
                            transforms.shape().ToString());
   }
-  WEIR_ASSIGN_OR_RETURN(const Extent size, ReadExtent(c.input(2), "output shape"));
+  WEIR_ASSIGN_OR_RETURN(const Extent size, ReadExtent(c.input(2), "output shape", images));
   T outside = T(0);
   if (c.num_inputs() > 3) {
     WEIR_RETURN_IF_ERROR(CheckScalar(c.input(3), "fill_value"));

@@ -156,7 +156,7 @@ absl::StatusOr<Kernel> MakeResize(const KernelInit& init) {
   return Kernel([grid](KernelContext& c) -> absl::Status {
     const Tensor& images = c.input(0);
     WEIR_RETURN_IF_ERROR(CheckResize(images, grid));
-    WEIR_ASSIGN_OR_RETURN(const Extent size, ReadExtent(c.input(1), "size"));
+    WEIR_ASSIGN_OR_RETURN(const Extent size, ReadExtent(c.input(1), "size", images));
     WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadRange(c, 2));
     const int64_t batch = images.dim(0), channels = images.dim(3);
     WEIR_ASSIGN_OR_RETURN(const Shape shape,

@@ -160,10 +160,16 @@ absl::StatusOr<Shape> CheckMatrix(CheckpointReader& reader, const std::string& n
   return found.shape;
 }
 
+absl::Status CheckRemapping(const Tensor& t, absl::string_view argument) {
+  if (t.rank() == 1) return absl::OkStatus();
+  return InvalidArgument("The `", argument, "` tensor must be 1-D, got a tensor of shape ",
+                         t.shape().ToString());
+}
+
 absl::Status RunMatrix(KernelContext& c, const MatrixOptions& o) {
   const Tensor &old_rows = c.input(2), &old_columns = c.input(3);
-  WEIR_RETURN_IF_ERROR(CheckRank(old_rows, 1, "row_remapping"));
-  WEIR_RETURN_IF_ERROR(CheckRank(old_columns, 1, "col_remapping"));
+  WEIR_RETURN_IF_ERROR(CheckRemapping(old_rows, "row_remapping"));
+  WEIR_RETURN_IF_ERROR(CheckRemapping(old_columns, "col_remapping"));
   if (old_rows.dim(0) != o.rows) {
     return InvalidArgument("Size of row_remapping is ", old_rows.dim(0),
                            " instead of being equal to num_rows=", o.rows);

@@ -51,7 +51,7 @@ absl::StatusOr<Resizing> ReadForward(const KernelContext& c) {
   const Tensor& images = c.input(0);
   WEIR_RETURN_IF_ERROR(CheckImages(images, "input"));
   if (images.dim(3) <= 0) return InvalidArgument("image must have at least one channel");
-  WEIR_ASSIGN_OR_RETURN(const Extent resized, ReadExtent(c.input(1), "size"));
+  WEIR_ASSIGN_OR_RETURN(const Extent resized, ReadExtent(c.input(1), "size", images));
   return Resizing{images.dim(0), {images.dim(1), images.dim(2), images.dim(3)}, resized};
 }
 
@@ -204,7 +204,7 @@ absl::Status ResizeNearestGradient(KernelContext& c, const ResizeGrid& grid) {
   if (grads.rank() != 4) {
     return InvalidArgument("input must be 4-dimensional, but has shape ", grads.shape().ToString());
   }
-  WEIR_ASSIGN_OR_RETURN(const Extent original, ReadExtent(c.input(1), "size"));
+  WEIR_ASSIGN_OR_RETURN(const Extent original, ReadExtent(c.input(1), "size", grads));
   const int64_t batch = grads.dim(0), height = grads.dim(1), width = grads.dim(2),
                 channels = grads.dim(3);
   WEIR_ASSIGN_OR_RETURN(const Shape shape,

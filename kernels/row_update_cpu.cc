@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/scalar_math.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -206,7 +207,8 @@ absl::StatusOr<std::vector<int64_t>> RowIndices(const Tensor& indices, int64_t n
   }
   for (int64_t i = 0; i < n; ++i) {
     if (rows[i] < 0 || rows[i] >= num_rows) {
-      return InvalidArgument("indices[", i, "] = ", rows[i], " is not in [0, ", num_rows, ")");
+      return InvalidArgument("indices", PositionText(indices.shape(), i), " = ", rows[i],
+                             " is not in [0, ", num_rows, ")");
     }
   }
   return rows;
@@ -285,8 +287,9 @@ absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const S
     if (!inside) {
       std::vector<int64_t> at;
       for (int64_t k = 0; k < depth; ++k) at.push_back(indices.IntAt(i * depth + k));
-      return InvalidArgument("indices[", i, "] = [", absl::StrJoin(at, ", "),
-                             "] does not index into shape ", shape.ToString());
+      return InvalidArgument("indices", PositionText(indices.shape().Sub(0, -1), i), " = [",
+                             absl::StrJoin(at, ", "), "] does not index into shape ",
+                             shape.ToString());
     }
     offsets[static_cast<size_t>(i)] = offset * *width;
   }

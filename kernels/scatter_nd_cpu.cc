@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "absl/strings/str_join.h"
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
@@ -17,7 +18,11 @@ enum class Combine { kUpdate, kAdd, kSub, kMin, kMax };
 template <Combine kHow, class T>
 void CombineRun(const T* from, int64_t n, T* to) {
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (kHow == Combine::kAdd) to[i] = Add(to[i], from[i]);
+    if constexpr (std::is_same_v<T, std::string>) {
+      to[i] += from[i];
+    } else if constexpr (kHow == Combine::kAdd) {
+      to[i] = Add(to[i], from[i]);
+    }
     if constexpr (kHow == Combine::kSub) to[i] = Subtract(to[i], from[i]);
     if constexpr (kHow == Combine::kMin) to[i] = std::min(to[i], from[i]);
     if constexpr (kHow == Combine::kMax) to[i] = std::max(to[i], from[i]);
@@ -63,8 +68,10 @@ absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, 
       const int64_t index = indices.IntAt(r * depth + d);
       if (index < 0 || index >= shape.dim(static_cast<int>(d))) {
         if (!ignore_bad) {
-          return InvalidArgument("indices[", r, "] = ", index, " at position ", d,
-                                 " does not index into shape ", shape.ToString());
+          std::vector<int64_t> at;
+          for (int64_t k = 0; k < depth; ++k) at.push_back(indices.IntAt(r * depth + k));
+          return InvalidArgument("indices", PositionText(outer, r), " = [", absl::StrJoin(at, ", "),
+                                 "] does not index into shape ", shape.ToString());
         }
         offset = -1;
         break;
@@ -105,8 +112,10 @@ void Replace(const Slices& slices, const Tensor& updates, Tensor* out) {
   }
 }
 
-using Addable = List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                     uint16_t, uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool>;
+// Strings add up by joining.
+using Addable =
+    List<half, bfloat16, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+         uint32_t, uint64_t, std::complex<float>, std::complex<double>, bool, std::string>;
 
 // Combines the updates into `out`, which holds the tensor already.
 using Combiner = void (*)(ThreadPool&, const Slices&, const Tensor&, Tensor*);
@@ -148,11 +157,8 @@ absl::StatusOr<bool> IgnoresBad(const KernelInit& init) {
 
 absl::StatusOr<Kernel> MakeScatterNd(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBad(init));
-  const DataType type = init.attr<DataType>("T");
-  // Strings add up by joining; only one string at a place makes sense, and it replaces the empty
-  // one.
   WEIR_ASSIGN_OR_RETURN(const Combiner combine,
-                        CombinerOf(IsPlain(type) ? Combine::kAdd : Combine::kUpdate, type));
+                        CombinerOf(Combine::kAdd, init.attr<DataType>("T")));
   return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
     WEIR_RETURN_IF_ERROR(CheckRank(c.input(2), 1, "shape"));
     WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ReadInts(c.input(2))));

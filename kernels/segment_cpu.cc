@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 #include "weir/kernels/strided_copy.h"
@@ -83,24 +84,30 @@ struct Segments {
   int64_t count = 0;
 };
 
-// `count` -1: one more than the last id.
+// One more than the last id, which is the largest of sorted ones.
+absl::StatusOr<int64_t> CountSegments(const Tensor& ids) {
+  const int64_t n = ids.num_elements(), last = n == 0 ? -1 : IdOf(ids, n - 1);
+  if (n > 0 && (last < 0 || last == INT64_MAX)) {
+    return InvalidArgument("segment ids must be >= 0 and < ", INT64_MAX, ", but the last is ",
+                           last);
+  }
+  return last + 1;
+}
+
 absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   const int64_t n = ids.num_elements();
-  if (count < 0) count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
   Segments out;
   // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before
   // this is called.
   out.count = count;
-  int64_t last = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t id = IdOf(ids, i);
-    if (id < 0 || id < last)
-      return InvalidArgument("segment ids are not increasing: ", last, " is followed by ", id);
-    if (id >= count) {
-      return InvalidArgument("segment id ", id, " out of range [0, ", count,
+    const int64_t id = IdOf(ids, i), next = i + 1 < n ? IdOf(ids, i + 1) : id;
+    if (next < id)
+      return InvalidArgument("segment ids are not increasing: ", id, " is followed by ", next);
+    if (id < 0 || id >= count) {
+      return InvalidArgument("Segment id ", id, " out of range [0, ", count,
                              "), possibly because 'segment_ids' input is not sorted.");
     }
-    last = id;
   }
   out.first.resize(count + 1);
   int64_t row = 0;
@@ -179,8 +186,7 @@ absl::Status RunSegment(KernelContext& c, Combine combine, float fill) {
         "segment_ids should be the same size as dimension 0 of input; shapes are ",
         ids.shape().ToString(), " and ", data.shape().ToString());
   }
-  const int64_t n = ids.num_elements(), count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
-  if (count < 0) return InvalidArgument("segment ids must be >= 0");
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, CountSegments(ids));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
   if (out->num_elements() == 0) return absl::OkStatus();
   return CombineSegments(c, ids, count, nullptr, combine, fill, out);
@@ -248,8 +254,8 @@ absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
   const int64_t rows = ids.num_elements(), width = WidthOf(data.shape(), ids.rank());
   for (int64_t i = 0; i < rows; ++i) {
     if (IdOf(ids, i) >= count) {
-      return InvalidArgument("segment_ids[", i, "] = ", IdOf(ids, i), " is out of range [0, ",
-                             count, ")");
+      return InvalidArgument("segment_ids", PositionText(ids.shape(), i), " = ", IdOf(ids, i),
+                             " is out of range [0, ", count, ")");
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out,
@@ -291,16 +297,26 @@ absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor
   return absl::OkStatus();
 }
 
+// The number of segments: what input 3 says, where there is one.
+absl::StatusOr<int64_t> ReadCount(const KernelContext& c, const Tensor& ids) {
+  if (c.num_inputs() < 4) return CountSegments(ids);
+  if (c.input(3).num_elements() != 1) return InvalidArgument("num_segments should be a scalar");
+  const int64_t count = c.input(3).IntAt(0), n = ids.num_elements();
+  if (count < 0) return InvalidArgument("num_segments must be non-negative, but got: ", count);
+  if (n > 0 && IdOf(ids, n - 1) >= count) {
+    return InvalidArgument("segment ids must be < num_segments, but the last is ", IdOf(ids, n - 1),
+                           " and num_segments ", count);
+  }
+  return count;
+}
+
 absl::Status RunSparse(KernelContext& c, Combine combine) {
   const Tensor &data = c.input(0), &indices = c.input(1), &ids = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckSparse(data, indices, ids));
   const int64_t n = ids.num_elements();
-  int64_t count = n == 0 ? 0 : IdOf(ids, n - 1) + 1;
-  if (c.num_inputs() == 4) {
-    if (c.input(3).num_elements() != 1) return InvalidArgument("num_segments should be a scalar");
-    count = c.input(3).IntAt(0);
-  }
-  if (count < 0) return InvalidArgument("segment ids must be >= 0");
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadCount(c, ids));
+  // Before anything else, as what the ids ask for may be too much for any index to be right.
+  WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(RowsShape(data.shape(), count).dims()));
   std::vector<int64_t> places(n);
   for (int64_t i = 0; i < n; ++i) {
     places[i] = IdOf(indices, i);
@@ -309,7 +325,7 @@ absl::Status RunSparse(KernelContext& c, Combine combine) {
                              data.dim(0), ")");
     }
   }
-  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
+  WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
   return CombineSegments(c, ids, count, places.data(), combine, 0, out);
 }
@@ -356,6 +372,10 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   const int64_t dense_rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
   if (dense_rows < 0)
     return InvalidArgument("output_dim0 must be non-negative, but got ", dense_rows);
+  if (n > 0 && IdOf(ids, n - 1) >= segments) {
+    return InvalidArgument("Invalid number of segments: the last segment id is ", IdOf(ids, n - 1),
+                           ", but the gradient has ", segments, " rows");
+  }
   std::vector<int64_t> sizes(segments, 0);
   for (int64_t i = 0; i < n; ++i) {
     const int64_t s = IdOf(ids, i);

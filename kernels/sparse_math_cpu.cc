@@ -278,6 +278,7 @@ absl::Status Softmax(KernelContext& c) {
     return InvalidArgument("Input should have rank >= 2, but received shape of ", rank,
                            " dimensions");
   }
+  WEIR_RETURN_IF_ERROR(CheckedShape(x.dims).status());
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.values.shape()));
   const std::vector<int64_t> order = SortedOrder(x.indices.data<int64_t>(), n, rank);
   const T* const values = x.values.data<T>();

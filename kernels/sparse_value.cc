@@ -63,12 +63,14 @@ absl::StatusOr<SparseValue> MakeSparse(const Tensor& indices, const Tensor& valu
                            shape.shape().ToString());
   }
   if (indices.dim(0) != values.dim(0)) {
-    return InvalidArgument("indices and values rows (indexing dimension) must match. (indices = ",
-                           indices.dim(0), ", values = ", values.dim(0), ")");
+    return InvalidArgument("Number of elements in indices (", indices.dim(0), ") and values (",
+                           values.dim(0), ") do not match: Dimensions ", indices.dim(0), " and ",
+                           values.dim(0), " are not compatible");
   }
   if (indices.dim(1) != shape.dim(0)) {
     return InvalidArgument("Index rank (", indices.dim(1), ") and shape rank (", shape.dim(0),
-                           ") do not match");
+                           ") do not match: Dimensions ", indices.dim(1), " and ", shape.dim(0),
+                           " are not compatible");
   }
   if (shape.dim(0) > Shape::kMaxRank) {
     return InvalidArgument("Input shape has ", shape.dim(0), " dimensions, more than ",

@@ -77,10 +77,12 @@ void Unstage(KernelContext& c, StagingArea& area, Kernel::Done done) {
 }
 
 void StagePeek(KernelContext& c, StagingArea& area, Kernel::Done done) {
-  const absl::StatusOr<int64_t> index = ReadInt(c.input(0), "index");
-  if (!index.ok()) return done(index.status());
-  if (*index < 0) return done(InvalidArgument("index must not be negative, got ", *index));
-  area.Peek(*index, c.cancellation(), PutOutTuple(c, std::move(done)));
+  const Tensor& place = c.input(0);
+  if (place.rank() != 0)
+    return done(InvalidArgument("index must be scalar, but has shape ", place.shape().ToString()));
+  const int64_t index = place.IntAt(0);
+  if (index < 0) return done(InvalidArgument("index must not be negative, got ", index));
+  area.Peek(index, c.cancellation(), PutOutTuple(c, std::move(done)));
 }
 
 // ---- by keys
@@ -98,8 +100,15 @@ StagingMap::DoneTaking PutOutPart(KernelContext& c, bool with_key, Kernel::Done 
   };
 }
 
+absl::StatusOr<int64_t> ReadKey(const KernelContext& c) {
+  const Tensor& key = c.input(0);
+  if (key.num_elements() == 1) return key.IntAt(0);
+  return InvalidArgument("key must be an int64 scalar, got tensor with shape: ",
+                         key.shape().ToString());
+}
+
 void MapStage(KernelContext& c, StagingMap& map, Kernel::Done done) {
-  const absl::StatusOr<int64_t> key = ReadInt(c.input(0), "key");
+  const absl::StatusOr<int64_t> key = ReadKey(c);
   if (!key.ok()) return done(key.status());
   absl::StatusOr<Tensors> parts = OwnInputs(c, 2);
   if (!parts.ok()) return done(parts.status());
@@ -109,13 +118,13 @@ void MapStage(KernelContext& c, StagingMap& map, Kernel::Done done) {
 }
 
 void MapUnstage(KernelContext& c, StagingMap& map, Kernel::Done done) {
-  const absl::StatusOr<int64_t> key = ReadInt(c.input(0), "key");
+  const absl::StatusOr<int64_t> key = ReadKey(c);
   if (!key.ok()) return done(key.status());
   map.Take(*key, ReadIndices(c.input(1)), c.cancellation(), PutOutPart(c, false, std::move(done)));
 }
 
 void MapPeek(KernelContext& c, StagingMap& map, Kernel::Done done) {
-  const absl::StatusOr<int64_t> key = ReadInt(c.input(0), "key");
+  const absl::StatusOr<int64_t> key = ReadKey(c);
   if (!key.ok()) return done(key.status());
   map.Peek(*key, ReadIndices(c.input(1)), c.cancellation(), PutOutPart(c, false, std::move(done)));
 }

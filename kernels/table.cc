@@ -17,12 +17,12 @@ absl::StatusOr<LookupTable::Spec> SpecOf(const Node& node, absl::string_view nam
   spec.key_type = node.attr<DataType>("key_dtype");
   spec.value_type = node.attr<DataType>("value_dtype");
   spec.value_shape = node.attr_or<Shape>("value_shape", Shape());
-  if (!spec.value_shape.IsFullyDefined() || spec.value_shape.rank() > 1) {
-    return InvalidArgument("Empty value must be a scalar or a vector, got shape ",
-                           spec.value_shape.ToString());
-  }
   if (absl::StrContains(node.op_name(), "OfTensors") && spec.value_shape.rank() != 1) {
     return InvalidArgument("Default value must be a vector, got shape ",
+                           spec.value_shape.ToString());
+  }
+  if (!spec.value_shape.IsFullyDefined() || spec.value_shape.rank() > 1) {
+    return InvalidArgument("Empty value must be a scalar or a vector, got shape ",
                            spec.value_shape.ToString());
   }
   return spec;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -67,9 +68,10 @@ absl::StatusOr<State> ArrayOf(KernelContext& c) {
   State state = std::dynamic_pointer_cast<TensorArrayState>(FindByStringHandle(text));
   if (state != nullptr) return state;
   const std::string* names = text.data<std::string>();
-  return NotFound("Resource ", names[0], "/", names[1],
-                  " does not exist: a TensorArray's handle comes from the node that made the "
-                  "array, in the same step");
+  return NotFound("Container ", names[0], " does not exist. (Could not find resource: ", names[0],
+                  "/", names[1],
+                  "): a TensorArray's handle comes from the node that made the array, in the same "
+                  "step");
 }
 
 absl::StatusOr<Kernel> MakeTensorArray(const KernelInit& init) {
@@ -81,14 +83,17 @@ absl::StatusOr<Kernel> MakeTensorArray(const KernelInit& init) {
   options.clear_after_read = init.attr<bool>("clear_after_read");
   options.name = init.attr<std::string>("tensor_array_name");
   if (options.name.empty()) options.name = init.node.name();
-  return Kernel([options](KernelContext& c) -> absl::Status {
+  const auto made = std::make_shared<std::atomic<int64_t>>(0);
+  return Kernel([options, made](KernelContext& c) -> absl::Status {
     if (c.input(0).rank() != 0) {
       return InvalidArgument("TensorArray size must be scalar, but had shape: ",
                              c.input(0).shape().ToString());
     }
     const int64_t size = c.input(0).IntAt(0);
     if (size < 0) return InvalidArgument("Size should be >= 0.");
-    return OutputHandle(c, std::make_shared<TensorArrayState>(options, size));
+    TensorArrayState::Options own = options;
+    own.number = made->fetch_add(1, std::memory_order_relaxed);
+    return OutputHandle(c, std::make_shared<TensorArrayState>(std::move(own), size));
   });
 }
 
@@ -171,7 +176,7 @@ absl::Status OutputEmpty(KernelContext& c, Shape shape, absl::string_view attrib
 // written takes memory only now, so that there is a look at what is left every now and then.
 absl::StatusOr<std::vector<Tensor>> ReadAll(KernelContext& c, TensorArrayState& state) {
   constexpr int64_t kOfElement = 640, kBetweenLooks = int64_t{256} << 20;  // bytes
-  WEIR_ASSIGN_OR_RETURN(const int64_t size, state.Size());
+  WEIR_ASSIGN_OR_RETURN(const int64_t size, state.JoinedSize());
   const auto too_large = [&] {
     return absl::ResourceExhaustedError(absl::StrCat("TensorArray ", state.name(), " has ", size,
                                                      " elements, more than there is memory for"));
@@ -328,6 +333,7 @@ absl::Status Unpack(KernelContext& c) {
                            value.dim(0), " vs. ", size, ")");
   }
   WEIR_RETURN_IF_ERROR(CheckRoomForTensors(size));
+  state->NoteParts(size);
   return WriteRows(c, *state, FirstIndices(size));
 }
 
@@ -377,6 +383,7 @@ absl::Status Split(KernelContext& c) {
     parts.push_back(std::move(part));
     begin += length;
   }
+  state->NoteParts(count);
   WEIR_RETURN_IF_ERROR(state->Write(c, FirstIndices(count), std::move(parts)));
   c.SetOutput(0, c.input(3));
   return absl::OkStatus();

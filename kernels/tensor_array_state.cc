@@ -14,6 +14,10 @@ void TensorArrayState::Clear() {
   gradients_.clear();
 }
 
+std::string TensorArrayState::Label() const {
+  return absl::StrCat("TensorArray ", options_.name, "_", options_.number, ": ");
+}
+
 absl::Status TensorArrayState::CheckOpen() const {
   if (!closed_) return absl::OkStatus();
   return InvalidArgument("TensorArray ", options_.name, " has already been closed.");
@@ -30,6 +34,17 @@ absl::StatusOr<int64_t> TensorArrayState::Size() {
   const std::lock_guard<std::mutex> lock(mutex_);
   WEIR_RETURN_IF_ERROR(CheckOpen());
   return size_;
+}
+
+absl::StatusOr<int64_t> TensorArrayState::JoinedSize() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  WEIR_RETURN_IF_ERROR(CheckOpen());
+  return options_.is_gradient ? parts_.value_or(size_) : size_;
+}
+
+void TensorArrayState::NoteParts(int64_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!options_.is_gradient) parts_ = count;
 }
 
 bool TensorArrayState::dynamic_size() {
@@ -175,6 +190,7 @@ absl::StatusOr<std::shared_ptr<TensorArrayState>> TensorArrayState::Gradient(
   options.element_shape =
       element_shape_.has_rank() ? prepend.Concatenate(element_shape_) : Shape::UnknownRank();
   gradient = std::make_shared<TensorArrayState>(std::move(options), size_);
+  gradient->parts_ = parts_;
   for (const auto& [index, e] : elements_) {
     if (!e.written) continue;
     Element& zero = gradient->elements_[index];

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,7 @@ class TensorArrayState final : public Resource {
  public:
   struct Options {
     std::string name;
+    int64_t number = 0;  // for errors: which one this is of those that its node made
     DataType dtype = DT_INVALID;
     Shape element_shape = Shape::UnknownRank();
     bool identical_element_shapes = false;
@@ -42,6 +44,10 @@ class TensorArrayState final : public Resource {
   // trying to write").
   absl::Status CheckType(DataType dtype, bool is_write) const;
   absl::StatusOr<int64_t> Size();
+  // How many elements are joined when all are: of a gradient, those that one tensor was taken apart
+  // into, where it was; more may have been written to the array since.
+  absl::StatusOr<int64_t> JoinedSize();
+  void NoteParts(int64_t count);
   bool dynamic_size();
   absl::Status MergeElementShape(const Shape& shape);
 
@@ -67,13 +73,14 @@ class TensorArrayState final : public Resource {
   absl::Status CheckElement(int64_t index, const Tensor& value) const;
   absl::StatusOr<Tensor> ReadOne(KernelContext& c, int64_t index);
   absl::StatusOr<Shape> ShapeOfMissing(int64_t index) const;
-  std::string Label() const { return "TensorArray " + options_.name + ": "; }
+  std::string Label() const;
 
   Options options_;
   std::mutex mutex_;
   bool closed_ = false;
   bool has_sums_ = false;  // so that it has no gradient
   int64_t size_;
+  std::optional<int64_t> parts_;  // of the tensor that was taken apart last
   Shape element_shape_;
   std::unordered_map<int64_t, Element> elements_;
   std::map<std::string, std::shared_ptr<TensorArrayState>> gradients_;

@@ -35,15 +35,22 @@ absl::StatusOr<Shape> ReadElementShape(const Tensor& t) {
   return Shape::Make(ReadInts(t));
 }
 
+absl::StatusOr<Shape> MergeListShapes(const Shape& a, const Shape& b) {
+  absl::StatusOr<Shape> merged = a.MergeWith(b);
+  if (merged.ok()) return merged;
+  return InvalidArgument("Incompatible ", a.rank() == b.rank() ? "shapes" : "ranks",
+                         " during merge: ", merged.status().message());
+}
+
 absl::StatusOr<Shape> ElementShape(const KernelContext& c, const TensorList& list, int i) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, ReadElementShape(c.input(i)));
-  return shape.MergeWith(list.element_shape);
+  return MergeListShapes(shape, list.element_shape);
 }
 
 absl::StatusOr<Shape> MergeElements(const TensorList& list, Shape shape) {
   if (shape.IsFullyDefined()) return shape;
   WEIR_RETURN_IF_ERROR(list.elements.ForEach([&](int64_t, const Tensor& t) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(shape, shape.MergeWith(t.shape()));
+    WEIR_ASSIGN_OR_RETURN(shape, MergeListShapes(shape, t.shape()));
     return absl::OkStatus();
   }));
   return shape;
@@ -273,7 +280,7 @@ absl::Status ConcatLists(KernelContext& c) {
       return InvalidArgument("input_", x == nullptr ? "a" : "b", " is not a list at index ", i);
     if (x->element_dtype != ElementType(c) || y->element_dtype != ElementType(c))
       return InvalidArgument("input_a and input_b must hold ", DataTypeName(ElementType(c)));
-    WEIR_ASSIGN_OR_RETURN(const Shape shape, x->element_shape.MergeWith(y->element_shape));
+    WEIR_ASSIGN_OR_RETURN(const Shape shape, MergeListShapes(x->element_shape, y->element_shape));
     TensorList joined = *x;
     const int64_t first = x->elements.size();
     joined.element_shape = shape;

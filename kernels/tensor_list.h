@@ -12,6 +12,9 @@ absl::StatusOr<const TensorList*> InputList(const KernelContext& c, int i);
 absl::Status CheckListType(const TensorList& list, DataType dtype);
 // A shape given as a vector in which -1 is unknown, or as the scalar -1: unknown rank.
 absl::StatusOr<Shape> ReadElementShape(const Tensor& t);
+// What both shapes together say; if they contradict each other, an error in the words of
+// TensorFlow's kernels of lists.
+absl::StatusOr<Shape> MergeListShapes(const Shape& a, const Shape& b);
 // The shape at input i and that of the list's elements, merged.
 absl::StatusOr<Shape> ElementShape(const KernelContext& c, const TensorList& list, int i);
 // `shape` merged with the shapes of the elements there are, if it is not fully defined.

@@ -79,7 +79,7 @@ absl::Status Gather(KernelContext& c) {
                              list->elements.size(), " elements.");
     }
     if (const Tensor* t = list->elements.at(i)) {
-      WEIR_ASSIGN_OR_RETURN(shape, shape.MergeWith(t->shape()));
+      WEIR_ASSIGN_OR_RETURN(shape, MergeListShapes(shape, t->shape()));
     }
   }
   if (!shape.IsFullyDefined()) {
@@ -226,7 +226,7 @@ class RowCounts {
         return InvalidArgument("Concat saw a scalar shape at index ", i,
                                " but requires at least vectors.");
       }
-      WEIR_ASSIGN_OR_RETURN(*rest, rest->MergeWith(t.shape().Sub(1)));
+      WEIR_ASSIGN_OR_RETURN(*rest, MergeListShapes(*rest, t.shape().Sub(1)));
       if (first_dim_ != -1 && first_dim_ != t.dim(0)) {
         return InvalidArgument("First entry of element_shape input does not match the first dim ",
                                "of list element at index: ", i, " Expected: ", first_dim_,

@@ -129,10 +129,12 @@ absl::Status ReverseV2(KernelContext& c) {
 
 absl::Status ReverseSequence(KernelContext& c, int64_t seq_dim, int64_t batch_dim) {
   const Tensor &in = c.input(0), &lengths_tensor = c.input(1);
-  if (seq_dim < 0 || seq_dim >= in.rank() || batch_dim < 0 || batch_dim >= in.rank() ||
-      seq_dim == batch_dim) {
-    return InvalidArgument("seq_dim ", seq_dim, " and batch_dim ", batch_dim,
-                           " must be two different dimensions of the input of shape ",
+  if (seq_dim == batch_dim || seq_dim < 0 || seq_dim >= in.rank() || batch_dim < 0 ||
+      batch_dim >= in.rank()) {
+    const std::string given = seq_dim == batch_dim
+                                  ? absl::StrCat("batch_dim == seq_dim == ", seq_dim, ": they")
+                                  : absl::StrCat("seq_dim ", seq_dim, " and batch_dim ", batch_dim);
+    return InvalidArgument(given, " must be two different dimensions of the input of shape ",
                            in.shape().ToString());
   }
   const int seq = static_cast<int>(seq_dim), batch = static_cast<int>(batch_dim);

@@ -22,8 +22,7 @@ namespace {
 
 absl::Status SegmentShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape data, c.WithRankAtLeast(0, 1));
-  WEIR_ASSIGN_OR_RETURN(const Shape ids, c.WithRank(1, 1));
-  WEIR_RETURN_IF_ERROR(MergeDims(data.dim(0), ids.dim(0)).status());
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
   if (data.has_rank()) c.set_output(0, Shape({Shape::kUnknown}).Concatenate(data.Sub(1)));
   return absl::OkStatus();
 }

@@ -18,7 +18,6 @@ absl::Status VocabShape(ShapeContext& c) {
 }
 
 absl::Status MatrixShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(2, 1).status());
   WEIR_RETURN_IF_ERROR(c.WithRank(3, 1).status());
   c.set_output(0, Shape({c.attr<int64_t>("num_rows"), c.attr<int64_t>("num_cols")}));
   return absl::OkStatus();

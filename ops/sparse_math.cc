@@ -49,8 +49,9 @@ absl::Status ReduceShape(ShapeContext& c) {
   const bool keep_dims = c.attr<bool>("keep_dims");
   std::vector<bool> reduced(shape.rank(), false);
   for (const int64_t axis : *axes) {
-    WEIR_ASSIGN_OR_RETURN(const int at, CheckedAxis(axis, shape.rank()));
-    reduced[at] = true;
+    // An axis that is out of range is left to the kernel, as in TensorFlow.
+    if (axis < -shape.rank() || axis >= shape.rank()) return absl::OkStatus();
+    reduced[axis < 0 ? axis + shape.rank() : axis] = true;
   }
   Shape out;
   for (int d = 0; d < shape.rank(); ++d) {
@@ -61,6 +62,16 @@ absl::Status ReduceShape(ShapeContext& c) {
   }
   c.set_output(0, std::move(out));
   return absl::OkStatus();
+}
+
+// Whether the parts fit together is left to the kernel, as in TensorFlow.
+absl::Status ExtremeShape(ShapeContext& c) {
+  for (const int first : {0, 3}) {
+    WEIR_RETURN_IF_ERROR(c.WithRank(first, 2).status());
+    WEIR_RETURN_IF_ERROR(c.WithRank(first + 1, 1).status());
+    WEIR_RETURN_IF_ERROR(c.WithRank(first + 2, 1).status());
+  }
+  return SetSparseOutputs(c, Shape::kUnknown, c.input(0).dim(1));
 }
 
 absl::Status MultiplyDenseShape(ShapeContext& c) {
@@ -268,7 +279,7 @@ OpSpec ExtremeSpec(absl::string_view op, absl::string_view doc) {
       .In("a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, "
           "b_shape: int64")
       .Out("output_indices: int64, output_values: T")
-      .InferShape(SparsePairShape)
+      .InferShape(ExtremeShape)
       .Doc(doc);
 }
 

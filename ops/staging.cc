@@ -22,11 +22,6 @@ OpSpec Using(const std::string& op, const char* inputs, const char* outputs,
 
 constexpr char kSomeTypes[] = "dtypes: list(type) >= 1";
 
-absl::Status PeekShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
-  return UnknownShape(c);
-}
-
 void AddLineOps(OpRegistry* ops) {
   OpSpec stage = Using("Stage", "values: dtypes", "", kSomeTypes);
   OpSpec unstage = Using("Unstage", "", "values: dtypes", kSomeTypes);
@@ -36,7 +31,7 @@ void AddLineOps(OpRegistry* ops) {
   ops->Add(SharedByName(stage).InferShape(NoOutputs).Doc(
       "Leaves a tuple for another step; waits for room."));
   ops->Add(SharedByName(unstage).InferShape(UnknownShape).Doc("Takes the first tuple left."));
-  ops->Add(SharedByName(peek).InferShape(PeekShape).Doc("A tuple left, which stays."));
+  ops->Add(SharedByName(peek).InferShape(UnknownShape).Doc("A tuple left, which stays."));
   ops->Add(SharedByName(size).InferShape(ScalarShape).Doc("How many tuples are left."));
   ops->Add(SharedByName(clear).InferShape(NoOutputs).Doc("Throws away the tuples left."));
 }

@@ -211,7 +211,8 @@ absl::Status CheckScatterNdShapes(const Shape& params, const Shape& indices, con
   if (!params.has_rank() || !indices.has_rank() || indices.dim(-1) < 0) return absl::OkStatus();
   const int64_t depth = indices.dim(-1);
   if (depth > params.rank()) {
-    return InvalidArgument("The inner dimension of indices, ", depth,
+    return InvalidArgument(params.rank() == 0 ? "Output must be at least 1-D. " : "",
+                           "The inner dimension of indices, ", depth,
                            ", must be <= the rank of the variable, ", params.rank());
   }
   return indices.Sub(0, -1)

@@ -37,6 +37,8 @@
 namespace weir {
 namespace {
 
+constexpr size_t kDeepest = 100;  // functions in one another that are given variables
+
 using Key = std::pair<std::string, std::string>;  // container and name of a variable
 // By node and output: the type of the variable whose handle, or the value in its place, it is.
 using Ways = std::map<std::pair<std::string, int>, DataType>;
@@ -277,31 +279,45 @@ class Freezer {
     return value == values_.end() ? nullptr : &value->second;
   }
 
-  // Loops take a handle back to where it has been: once more, until nothing is found.
+  // From where handles are made along the nodes that hand them on, each edge once.
   static void FollowHandles(const proto::GraphDef& def, Ways* ways) {
-    bool found = true;
-    const auto add = [&](const std::string& node, int output, DataType type) {
-      found = ways->insert({{node, output}, type}).second || found;
+    struct Taker {
+      const proto::NodeDef* node;
+      int output;
     };
-    while (found) {
-      found = false;
-      for (const proto::NodeDef& node : def.node()) {
-        const std::optional<Calls> calls = CallsOf(node.op());
-        if (calls && calls->is_loop) {
-          const std::vector<std::optional<DataType>> arguments = Arguments(*ways, *calls, node);
-          for (size_t i = 0; i < arguments.size(); ++i) {
-            if (arguments[i]) add(node.name(), static_cast<int>(i), *arguments[i]);
-          }
-        } else if (HandsOn(node)) {
-          for (const std::optional<DataType>& type : Given(*ways, node)) {
-            if (!type) continue;
-            add(node.name(), 0, *type);
-            if (absl::EndsWith(node.op(), "Switch")) add(node.name(), 1, *type);
-            break;
-          }
+    std::map<std::pair<std::string, int>, std::vector<Taker>> takers;
+    for (const proto::NodeDef& node : def.node()) {
+      const std::optional<Calls> calls = CallsOf(node.op());
+      const bool is_loop = calls && calls->is_loop, hands_on = HandsOn(node);
+      if (!is_loop && !hands_on) continue;
+      for (int i = 0; i < node.input_size() && !IsControl(node.input(i)); ++i) {
+        std::vector<Taker>& from = takers[Split(node.input(i))];
+        if (is_loop && TakesHandle(*calls, node, i - calls->first_argument)) {
+          from.push_back({&node, i - calls->first_argument});
+        } else if (hands_on && (i == 0 || absl::EndsWith(node.op(), "Merge"))) {
+          from.push_back({&node, 0});
+          if (absl::EndsWith(node.op(), "Switch")) from.push_back({&node, 1});
         }
       }
     }
+    std::vector<Ways::value_type> queue(ways->begin(), ways->end());
+    while (!queue.empty()) {
+      const auto [from, type] = queue.back();
+      queue.pop_back();
+      const auto here = takers.find(from);
+      if (here == takers.end()) continue;
+      for (const Taker& taker : here->second) {
+        const auto [way, is_new] = ways->insert({{taker.node->name(), taker.output}, type});
+        if (is_new) queue.push_back(*way);
+      }
+    }
+  }
+
+  // Argument i of the call is declared a handle. (Of a reference the call is given the value.)
+  static bool TakesHandle(const Calls& calls, const proto::NodeDef& node, int i) {
+    const auto types = node.attr().find(calls.types);
+    return i >= 0 && types != node.attr().end() && i < types->second.list().type_size() &&
+           IsResource(types->second.list().type(i));
   }
 
   // By input: the type of the variable whose handle or reference it is.
@@ -315,18 +331,14 @@ class Freezer {
     return given;
   }
 
-  // The same by argument of a call; a reference is none, since the value is given.
+  // The same by argument of a call, where it takes a handle.
   static std::vector<std::optional<DataType>> Arguments(const Ways& ways, const Calls& calls,
                                                         const proto::NodeDef& node) {
     std::vector<std::optional<DataType>> given = Given(ways, node);
     given.erase(given.begin(),
                 given.begin() + std::min<size_t>(calls.first_argument, given.size()));
-    const auto types = node.attr().find(calls.types);
     for (size_t i = 0; i < given.size(); ++i) {
-      const bool is_handle = types != node.attr().end() &&
-                             static_cast<int>(i) < types->second.list().type_size() &&
-                             IsResource(types->second.list().type(static_cast<int>(i)));
-      if (!is_handle) given[i].reset();
+      if (!TakesHandle(calls, node, static_cast<int>(i))) given[i].reset();
     }
     return given;
   }
@@ -342,7 +354,8 @@ class Freezer {
     if (first == given.end()) return absl::OkStatus();
     if (HandsOn(*node)) {
       if (absl::StartsWith(node->op(), "Ref")) node->set_op(node->op().substr(3));
-      SetType(**first, "T", node);
+      if (const auto way = ways.find({node->name(), 0}); way != ways.end())
+        SetType(way->second, "T", node);
       return absl::OkStatus();
     }
     if (const std::optional<Calls> calls = CallsOf(node->op()))
@@ -414,9 +427,11 @@ class Freezer {
       absl::StrAppend(&key, ",", type ? DataTypeName(*type) : "");
     auto made = made_.find(key);
     if (made == made_.end()) {
-      if (!in_progress_.insert(key).second) {
+      if (!begun_.insert(key).second || begun_.size() - made_.size() > kDeepest) {
         return Unimplemented("Cannot freeze the graph: the function ", ref.name, ", which ",
-                             caller.name(), " (", caller.op(), ") gives a variable, calls itself");
+                             caller.name(), " (", caller.op(),
+                             ") gives a variable, calls itself, or is called by more than ",
+                             kDeepest, " others one inside the other");
       }
       absl::StatusOr<std::string> name = MakeFunction(ref, calls, arguments);
       if (!name.ok()) return Annotate(name.status(), absl::StrCat("In the function ", ref.name));
@@ -518,8 +533,8 @@ class Freezer {
   std::shared_ptr<const FunctionLibrary> functions_;  // the graph's, and those made here
   std::map<Key, Tensor> values_;
   std::map<std::string, std::string>
-      made_;  // by function and types: the name of the one made of it
-  absl::flat_hash_set<std::string> in_progress_;
+      made_;                                // by function and types: the name of the one made of it
+  absl::flat_hash_set<std::string> begun_;  // the same keys, before the function is made
 };
 
 }  // namespace

@@ -123,11 +123,12 @@ class Pruner {
     return id;
   }
 
-  // What waits for a placeholder waits for its feed, which is always there. As in TensorFlow, any
-  // other op does run for those who wait for it, fed or not.
+  // What waits for a placeholder, or for a function's argument, waits for its feed, which is always
+  // there. As in TensorFlow, any other op does run for those who wait for it, fed or not.
   bool IsFedPlaceholder(const Node& node) const {
     if (feeds_.empty() && sources_.empty()) return false;
-    return (node.op_name() == "Placeholder" || node.op_name() == "PlaceholderV2") &&
+    const std::string& op = node.op_name();
+    return (op == "Placeholder" || op == "PlaceholderV2" || op == "_Arg") &&
            (feeds_.contains(node.output(0)) || sources_.contains(node.output(0)));
   }
 

@@ -19,6 +19,7 @@ constexpr char kTextFile[] = "saved_model.pbtxt";
 constexpr char kVariables[] = "variables/variables";
 constexpr char kAssets[] = "assets";
 constexpr char kInitOp[] = "__saved_model_init_op";
+constexpr char kMainOp[] = "saved_model_main_op";
 
 absl::Status ReadSavedModel(const std::string& directory, proto::SavedModel* model) {
   const std::string binary = JoinPath(directory, kBinaryFile),
@@ -68,7 +69,7 @@ Operation InitOp(const LoadedModel& model) {
     if (output.ok()) return Operation(output->node);
     return Operation(model.graph->FindNode(signature->second.outputs.begin()->second));
   }
-  for (const char* key : {"saved_model_main_op", "legacy_init_op"}) {
+  for (const char* key : {kMainOp, "legacy_init_op"}) {
     const std::vector<Operation> ops = model.graph->collection_as<Operation>(key);
     if (!ops.empty()) return ops[0];
     const std::vector<Output> outputs = model.graph->collection_as<Output>(key);
@@ -155,7 +156,13 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
                         CopyAssets(graph, JoinPath(directory, kAssets), options.durability));
   proto::SavedModel model;
   model.set_saved_model_schema_version(1);
-  ExportMetaGraph(graph, meta, model.add_meta_graphs());
+  proto::MetaGraphDef* const def = model.add_meta_graphs();
+  ExportMetaGraph(graph, meta, def);
+  if (options.init_op) {  // as a signature since TensorFlow 1.13, and before in a collection
+    auto* const ops = (*def->mutable_collection_def())[kMainOp].mutable_node_list();
+    ops->clear_value();
+    ops->add_value(options.init_op.name());
+  }
   std::string bytes;
   if (options.as_text) {
     bytes = PrintTextProto(model);
@@ -210,6 +217,10 @@ absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& 
                              const std::map<std::string, Signature>& signatures,
                              const SavedModelOptions& options) {
   WEIR_RETURN_IF_ERROR(graph.status());
+  if (&session.graph() != &graph)
+    return InvalidArgument("The graph to be saved is not that of the session");
+  if (options.init_op && &options.init_op.node->graph() != &graph)
+    return InvalidArgument("The init op ", options.init_op.name(), " is not of the graph");
   for (const auto& [key, signature] : signatures) {
     for (const auto* tensors : {&signature.inputs, &signature.outputs}) {
       for (const auto& [argument, tensor] : *tensors) {

@@ -55,7 +55,9 @@ struct SavedModelOptions {
 //       session, g, "export/1", {{"serving_default", PredictSignature({{"x", x}}, {{"y", y}})}}));
 //
 //   ALREADY_EXISTS       the directory is there, and not empty
-//   INVALID_ARGUMENT     an asset that is no constant string; a graph of more than 2 GiB
+//   INVALID_ARGUMENT     a graph that is not the session's, or has more than 2 GiB; an asset that
+//   is
+//                        no constant string
 //   FAILED_PRECONDITION  a variable has no value (name)
 //   NOT_FOUND            a signature's tensor, which the graph does not have; an asset's file
 absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,

@@ -31,7 +31,10 @@ void AddModelOptions(Command& command, ExportOptions* options) {
       .Argument("GRAPH", &options->file,
                 "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
       .Required();
-  command.Value("--checkpoint", &options->checkpoint, "the values of the variables").Word("PREFIX");
+  command
+      .Value("--checkpoint", &options->checkpoint,
+             "the values of the variables: this checkpoint's, or of a folder's newest")
+      .Word("PREFIX");
   command.List("--tags", &options->tags, "which meta graph of a SavedModel").Word("TAG,...");
   command.Flag("--clear-devices", &options->clear_devices, "let no node ask for a device");
 }

@@ -8,6 +8,7 @@
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/saver.h"
 #include "weir/session/variable_use.h"
+#include "weir/tools/ckpt.h"
 
 namespace weir::tools {
 
@@ -89,7 +90,8 @@ absl::StatusOr<SaverDef> SaverOf(Model& model) {
   return SaverByName(*model.graph);
 }
 
-absl::Status RestoreModel(Model& model, const std::string& prefix) {
+absl::Status RestoreModel(Model& model, const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path));
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));
   return RestoreVariables(*model.session, def, prefix);
 }

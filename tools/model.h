@@ -35,8 +35,8 @@ bool HasVariables(const Graph& graph);
 // nodes are in the scope "save"; else new ones, for all variables that the graph has, by name.
 absl::StatusOr<SaverDef> SaverOf(Model& model);
 
-// Gives the variables the values of a checkpoint, by that saver.
-absl::Status RestoreModel(Model& model, const std::string& prefix);
+// Gives the variables the values of a checkpoint, or of the newest in a folder, by that saver.
+absl::Status RestoreModel(Model& model, const std::string& path);
 
 // Writes the values of the variables to a checkpoint, by that saver.
 absl::Status SaveModel(Model& model, const std::string& prefix);

@@ -131,7 +131,9 @@ void AddRequestOptions(Command& command, RequestOptions* options, const char* fe
       .Argument("GRAPH", &options->file,
                 "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
       .Required();
-  command.Value("--checkpoint", &options->checkpoint, "restore the variables from this checkpoint")
+  command
+      .Value("--checkpoint", &options->checkpoint,
+             "restore the variables from this checkpoint, or a folder's newest")
       .Word("PREFIX");
   command
       .Repeated("--feed", &options->feeds,

@@ -6,12 +6,13 @@
 #include "weir/core/graph_io.h"
 #include "weir/ops/registry.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/session/freeze.h"
 #include "weir/session/session.h"
 #include "weir/tests/fuzz/mutate.h"
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 
-// Any graph is imported and run, or refused: with what its marks say is fed and fetched.
+// Any graph is imported, frozen and run, or refused: with what its marks say is fed and fetched.
 namespace weir::fuzz {
 
 namespace {
@@ -88,6 +89,10 @@ void Steps(absl::string_view bytes) {
   RunOptions options;
   options.timeout = std::chrono::milliseconds(500);
   for (const auto& [number, step] : StepsOf(graph)) {
+    if (!step.fetches.empty()) {
+      const auto frozen = FreezeGraph(*session, step.fetches);
+      Require(frozen.ok() || !frozen.status().message().empty(), "an error says what is wrong");
+    }
     const auto out = session->Run(step.feeds, step.fetches, step.targets, options);
     if (!out.ok()) {
       Require(!out.status().message().empty(), "an error says what is wrong");

@@ -10,6 +10,7 @@
 #include "weir/ops/control_flow.h"
 #include "weir/ops/data_flow.h"
 #include "weir/ops/gradients.h"
+#include "weir/ops/math.h"
 #include "weir/ops/state.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/evaluate.h"
@@ -190,6 +191,11 @@ std::vector<BadInput> BadIndices() {
       {"GatherV2", {m, I32({0}), zero}, {{"batch_dims", 1}}, "must be less than or equal to axis"},
       {"Gather", {v, I32({9})}, {}, "indices[0] = 9 is not in [0, 4)"},
       {"GatherNd", {m, pairs}, {}, "indices[0] = [1, 7] does not index into param shape [2,3]"},
+      {"GatherNd",
+       {v, Tensor::Of<int32_t>({1, 2, 1}, {0, 7})},
+       {},
+       "indices[0,1] = [7] does not index into param shape [4]"},
+      {"GatherNd", {v, I32({7})}, {}, "indices = [7] does not index into"},
       {"GatherNd", {v, pairs}, {}, "index innermost dimension length must be <= params rank"},
       {"ScatterNd", {pairs, Ones({1}), I32({2, 3})}, {}, "does not index into shape [2,3]"},
       {"ScatterNd", {pairs, Ones({2}), I32({2, 9})}, {}, "Must have updates.shape"},
@@ -223,6 +229,93 @@ std::vector<BadInput> BadIndices() {
        {v, I32({0})},
        {{"num_partitions", 2}},
        "must start with partitions.shape"},
+      {"DynamicPartition", {v, nine}, {{"num_partitions", 2}}, "partitions = 9 is not in [0, 2)"},
+      {"DynamicPartition",
+       {m, Tensor::Of<int32_t>({2, 3}, {0, 1, 1, 0, 0, 9})},
+       {{"num_partitions", 2}},
+       "partitions[1,2] = 9 is not in [0, 2)"},
+  };
+}
+
+std::vector<BadInput> BadSegments() {
+  const Tensor m = Ones({2, 3}), row = Ones({1, 3}), ten = Tensor::Scalar<int32_t>(10);
+  const Tensor far = Tensor::Vector<int64_t>({(int64_t{1} << 62) - 1});
+  return {
+      {"SegmentSum", {m, I32({0, -1})}, {}, "segment ids must be >= 0"},
+      {"SegmentSum", {row, Tensor::Vector<int64_t>({INT64_MAX})}, {}, "segment ids must be >= 0"},
+      {"SegmentSum", {row, far}, {}, "Encountered overflow when multiplying"},
+      {"SegmentSum",
+       {m, I32({-1, 0})},
+       {},
+       "Segment id -1 out of range [0, 1), possibly because 'segment_ids' input is not sorted."},
+      {"SegmentSum", {Ones({4, 1}), I32({0, 1, 2, 0})}, {}, "Segment id 1 out of range [0, 1)"},
+      {"SegmentSum", {Ones({4, 1}), I32({0, 2, 1, 2})}, {}, "segment ids are not increasing"},
+      {"SegmentSum", {m, I32({0})}, {}, "segment_ids should be the same size"},
+      {"UnsortedSegmentSum",
+       {row, Tensor::Of<int32_t>({1, 3}, {0, 1, 2}), Tensor::Scalar<int32_t>(2)},
+       {},
+       "segment_ids[0,2] = 2 is out of range [0, 2)"},
+      {"UnsortedSegmentSum",
+       {row, I32({0}), Tensor::Scalar<int64_t>(INT64_MAX)},
+       {},
+       "Encountered overflow when multiplying 9223372036854775807 with 3"},
+      {"SparseSegmentSum", {m, I32({0, 1}), I32({0, -1})}, {}, "segment ids must be >= 0"},
+      {"SparseSegmentSum", {m, far, far}, {}, "Encountered overflow when multiplying"},
+      {"SparseSegmentSumWithNumSegments",
+       {m, I32({0, 1}), I32({0, 10}), ten},
+       {},
+       "segment ids must be < num_segments"},
+      {"SparseSegmentSumGrad",
+       {m, I32({0, 1}), I32({0, 2}), ten},
+       {},
+       "Invalid number of segments"},
+  };
+}
+
+std::vector<BadInput> BadArguments() {
+  const Tensor m = Ones({2, 3}), none = Tensor::Vector<int32_t>({});
+  const Tensor image = Ones({1, 2, 2, 3}), huge = I32({1879048192, 1879048192});
+  const Tensor borders = Tensor::Vector<int64_t>({0, 1, 2}),
+               before = Tensor::Vector<int64_t>({-1, 1, 2});
+  return {
+      {"ReverseSequence", {m, I32({1, 1})}, {{"seq_dim", 0}}, "batch_dim == seq_dim == 0"},
+      {"ReverseSequence",
+       {m, I32({1, 1})},
+       {{"seq_dim", 5}},
+       "seq_dim 5 and batch_dim 0 must be two different dimensions"},
+      {"SplitV",
+       {m, I32({1, 1}), none},
+       {{"num_split", 2}},
+       "split_dim must be a scalar, but has shape [0]: it must have exactly one element"},
+      {"ImageProjectiveTransformV2",
+       {image, Ones({1, 8}), huge},
+       {{"interpolation", "NEAREST"}},
+       "Encountered overflow when multiplying"},
+      {"ResizeNearestNeighborGrad", {image, huge}, {}, "Encountered overflow when multiplying"},
+      {"ResizeNearestNeighborGrad", {image, I32({1 << 25, 1})}, {}, "must be at most 2^24"},
+      {"FractionalMaxPoolGrad",
+       {image, image, image, borders, Tensor::Scalar<int64_t>(0)},
+       {},
+       "col_pooling_sequence must be a vector"},
+      {"FractionalAvgPoolGrad",
+       {Tensor::Vector<int64_t>({1, 2, 2, 3}), image, before, borders},
+       {},
+       "Row sequence tensor values must not be negative"},
+      {"Eig", {Ones({2, 2})}, {{"Tout", DT_COMPLEX128}}, "Invalid output dtype complex128"},
+      {"LoadAndRemapMatrix",
+       {Tensor::Scalar("a"), Tensor::Scalar("b"), Tensor::Scalar<int64_t>(0),
+        Tensor::Vector<int64_t>({0}), Ones({0})},
+       {{"num_rows", 1}, {"num_cols", 1}},
+       "The `row_remapping` tensor must be 1-D, got a tensor of shape []"},
+      {"StagePeek", {none}, {{"dtypes", DataTypes{DT_FLOAT}}}, "index must be scalar"},
+      {"MapPeek",
+       {Tensor::Vector<int64_t>({1, 2}), none},
+       {{"dtypes", DataTypes{DT_FLOAT}}},
+       "key must be an int64 scalar"},
+      {"MutableHashTableOfTensors",
+       {},
+       {{"key_dtype", DT_STRING}, {"value_dtype", DT_INT64}, {"value_shape", Shape({1, 2})}},
+       "Default value must be a vector, got shape [1,2]"},
   };
 }
 
@@ -243,6 +336,8 @@ std::string OpName(const testing::TestParamInfo<BadInput>& info) {
 INSTANTIATE_TEST_SUITE_P(Shapes, BadInputTest, testing::ValuesIn(BadShapes()), OpName);
 INSTANTIATE_TEST_SUITE_P(Joins, BadInputTest, testing::ValuesIn(BadJoins()), OpName);
 INSTANTIATE_TEST_SUITE_P(Indices, BadInputTest, testing::ValuesIn(BadIndices()), OpName);
+INSTANTIATE_TEST_SUITE_P(Segments, BadInputTest, testing::ValuesIn(BadSegments()), OpName);
+INSTANTIATE_TEST_SUITE_P(Arguments, BadInputTest, testing::ValuesIn(BadArguments()), OpName);
 
 }  // namespace
 
@@ -255,6 +350,28 @@ TEST(Kernels, TypeWithoutOneIsAnInvalidArgument) {
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("No OpKernel was registered to support Op 'Rint'"));
   }
+}
+
+// What TensorFlow's rules of shapes let pass, so that its error is that of a step.
+TEST(Kernels, WhatRulesOfShapesLeaveToThemIsRefusedThere) {
+  Graph g;
+  const Output m = Const(g, Ones({2, 3})), one = Const(g, F32({1}));
+  const Output at = Const(g, Tensor::Of<int64_t>({1, 1}, {0})),
+               pair = Const(g, Tensor::Of<int64_t>({1, 2}, {0, 0}));
+  const Output shape = Const(g, Tensor::Vector<int64_t>({2})),
+               sides = Const(g, Tensor::Vector<int64_t>({2, 3}));
+  const std::pair<Output, const char*> rows[] = {
+      {AddOp("SegmentSum", {m, Const(g, I32({0}))}), "segment_ids should be the same size"},
+      {AddOp("SparseReduceSum", {pair, one, sides, Const(g, -3)}),
+       "Invalid reduction dimension -3"},
+      {Output(AddNode("SparseSparseMaximum", {at, one, shape, pair, one, sides}), 0),
+       "Operands do not have the same ranks"},
+      {Output(AddNode("SparseSparseMaximum", {at, one, shape, pair, one, shape}), 0),
+       "Index rank (2) and shape rank (1) do not match"},
+  };
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  for (const auto& [y, message] : rows)
+    EXPECT_THAT(std::string(Evaluate(g, {y}).status().message()), HasSubstr(message));
 }
 
 TEST(Array, AScalarPlaceholderOfAnOldGraphMayHaveAnyShape) {
@@ -378,6 +495,59 @@ TEST(Array, AMinusZeroEqualsZeroAndANanEqualsNothing) {
   const absl::StatusOr<Tensors> got = Evaluate(g, {Unique(Const(g, {0.f, -0.f, nan, nan})).idx});
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_THAT((*got)[0].flat<int32_t>(), ElementsAre(0, 0, 1, 2));
+}
+
+// As TensorFlow's do, where one place is named twice.
+TEST(Array, StringsScatteredToOnePlaceAreJoined) {
+  Graph g;
+  const Output out =
+      AddOp("ScatterNd",
+            {Const(g, Tensor::Of<int32_t>({4, 1}, {4, 3, 3, 7})),
+             Const(g, Tensor::Vector<std::string>({"a", "b", "c", "d"})), Const(g, I32({8}))});
+  const auto values = Evaluate(g, {out});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT((*values)[0].flat<std::string>(), ElementsAre("", "", "", "bc", "a", "", "", "d"));
+}
+
+TEST(Array, QuantizedNumbersAreCastAsIntegers) {
+  Graph g;
+  const Output x = Const(g, I32({-3, 100}));
+  for (const DataType type : {DT_QINT8, DT_QUINT8, DT_QINT16, DT_QUINT16, DT_QINT32}) {
+    const Output back = Cast(Cast(x, type), DT_FLOAT);
+    const auto values = Evaluate(g, {back});
+    ASSERT_TRUE(values.ok()) << values.status();
+    const bool is_signed = type != DT_QUINT8 && type != DT_QUINT16;
+    const float first = is_signed ? -3 : type == DT_QUINT8 ? 253 : 65533;
+    EXPECT_THAT((*values)[0].flat<float>(), ElementsAre(first, 100)) << DataTypeName(type);
+  }
+}
+
+// A diagonal beyond the corner of the matrix has no place there, only padding among those given.
+TEST(Array, AMatrixMayBeGivenDiagonalsThatItDoesNotHave) {
+  Graph g;
+  const Output scalar = Const(g, 3);
+  const Output out = AddOp("MatrixDiagV3",
+                           {Const(g, Tensor::Of<float>({4, 3}, {9, 9, 9,  //
+                                                                5, 9, 9,  //
+                                                                3, 4, 9,  //
+                                                                1, 2, 6})),
+                            Const(g, I32({0, 3})), scalar, scalar, Const(g, 0.f)},
+                           {{"align", "LEFT_LEFT"}});
+  const auto values = Evaluate(g, {out});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT((*values)[0].flat<float>(), ElementsAre(1, 3, 5, 0, 2, 4, 0, 0, 6));
+}
+
+TEST(Array, FactorsOfAProductMayBeNarrowerThanIt) {
+  Graph g;
+  const Output x = Const(g, Tensor::Of<int8_t>({1, 2, 2}, {100, 100, -1, 2}));
+  const Output y = Cast(Const(g, Tensor::Of<float>({1, 2, 1}, {3, 0.5f})), DT_BFLOAT16);
+  const Output narrow = AddOp("BatchMatMulV3", {x, x}, {{"Tout", DT_INT32}});
+  const Output mixed = AddOp("BatchMatMulV3", {x, y}, {{"Tout", DT_BFLOAT16}});
+  const auto values = Evaluate(g, {narrow, Cast(mixed, DT_FLOAT)});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT((*values)[0].flat<int32_t>(), ElementsAre(9900, 10200, -102, -96));
+  EXPECT_THAT((*values)[1].flat<float>(), ElementsAre(350, -2));
 }
 
 TEST(Array, UniqueAlongAnAxisComparesWholeSlices) {

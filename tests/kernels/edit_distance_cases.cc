@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "weir/tests/evaluate.h"
 #include "weir/tests/kernels/sparse_tables.h"
 
 // Levenshtein distances, by the recursion that defines them.
@@ -57,6 +58,17 @@ std::vector<OpCase> DistanceRows() {
 }
 
 }  // namespace
+
+TEST(Distance, IndicesThatAreFarOutsideAreRefused) {
+  const Tensor far = Matrix(3, {INT64_MIN, -1, 0}), values = Tensor::Vector<int64_t>({1}),
+               shape = I64({2, 2, 2});
+  const absl::Status s = RunFed("EditDistance", {far, values, shape, far, values, shape}).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kInternal);
+  EXPECT_NE(s.message().find("Got an inner product -1 which would require writing to outside of "
+                             "the buffer for the output tensor"),
+            std::string::npos)
+      << s;
+}
 
 INSTANTIATE_TEST_SUITE_P(Distance, OpSweepTest, testing::ValuesIn(DistanceRows()), OpCaseName);
 

@@ -356,8 +356,10 @@ TEST(Sequences, RefuseWhatDoesNotFit) {
       {Sequence({}, {}), false,
        "Feature list 'f' is required but could not be found.  Did you mean"},
       {Sequence({}, {{"f", Frames({Floats({1, 2}), Ints({1})})}}), true,
-       "Index: 1.  Data types don't"},
-      {Sequence({}, {{"f", Frames({Floats({1})})}}), true, "Values size: 1 but output shape: [2]"},
+       "Feature list: f, Index: 1.  Data types don't"},
+      {Sequence({}, {{"f", Frames({Floats({1})})}}), true,
+       "Key: f, Index: 0.  Number of float values != expected.  values size: 1 but output shape: "
+       "[2]"},
       {Sequence({}, {{"f", "\x0a\x05"}}), true, "Error in sequence feature"},
       {"\x12\x01", true, "Invalid protocol message input"},
   };

@@ -188,7 +188,10 @@ TEST(Sets, RefuseWhatIsNoSet) {
       {"SetSize", {indices({0, 0, 0, 5}), values, shape}, "", "is out of bounds"},
       {"SetSize", {indices({1, 0, 0, 1}), values, shape}, "", "is out of order"},
       {"SetSize", {indices({1, 0, 1, 0}), values, shape}, "", "is repeated"},
-      {"SetSize", {indices({0, 0, 1, 0}), I64({5}), shape}, "", "must match"},
+      {"SetSize",
+       {indices({0, 0, 1, 0}), I64({5}), shape},
+       "",
+       "indices (2) and values (1) do not match"},
       {"SetSize", {indices({0, 0, 1, 0}), values, I64({2, -2})}, "", ""},
       {"SetSize", {indices({0, 0, 1, 0}), values, I64({2, 2, 2})}, "", "do not match"},
   };

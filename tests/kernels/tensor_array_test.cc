@@ -96,7 +96,9 @@ TEST_F(TensorArrayTest, EmptyOnesHaveAShapeIfItIsKnown) {
 TEST_F(TensorArrayTest, ElementsAreWrittenOnceAndReadOnce) {
   const Output one = Const(g_, 1.f);
   const TensorArray once = TensorArray(g_, DT_FLOAT, 2).Write(0, one);
-  ExpectError(once.Write(0, one).flow(), "it has already been written to");
+  ExpectError(once.Write(0, one).flow(),
+              "TensorArray TensorArray_0: Could not write to TensorArray index 0 because it has "
+              "already been written to");
   const Output first = once.Read(0);
   {
     const ControlDependencies after(g_, {first});
@@ -173,6 +175,17 @@ TEST_F(TensorArrayTest, GradientsAddUpWhatIsWrittenToThem) {
 
 // The ops of graphs from 2016, whose handles are strings or references to strings. Ends of names:
 // none and "V2".
+// The gradient of the tensor has no more rows than the tensor.
+TEST_F(TensorArrayTest, GradientsOfPartsAreJoinedWithoutWhatWasWrittenBesides) {
+  const Output x = Const(g_, {1.f, 2.f, 3.f});
+  TensorArray a(g_, DT_FLOAT, 3, {.dynamic_size = true, .infer_shape = false});
+  a = a.Split(x, Const(g_, Tensor::Vector<int64_t>({1, 1, 1})));
+  a = a.Write(3, Const(g_, {4.f}));
+  const Output all = a.Concat();
+  EXPECT_THAT(Floats(all), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Floats(Gradients({all * all}, {x})[0].dense()), ElementsAre(2, 4, 6));
+}
+
 class OldTensorArrayTest : public TensorArrayTest, public testing::WithParamInterface<const char*> {
  protected:
   OldTensorArrayTest() { g_.versions().producer = 10; }
@@ -217,7 +230,9 @@ TEST_P(OldTensorArrayTest, StringsOfTheSameTextAreNoHandles) {
   const Output flow = Const(g_, 0.f);
   const absl::Status s = Evaluate(g_, {AddOp("TensorArraySizeV2", {text, flow})}).status();
   EXPECT_TRUE(absl::IsNotFound(s)) << s;
-  EXPECT_THAT(s.message(), HasSubstr("_tensor_arrays/states does not exist"));
+  EXPECT_THAT(s.message(),
+              HasSubstr("Container _tensor_arrays does not exist. (Could not find resource: "
+                        "_tensor_arrays/states)"));
   ExpectError(AddOp("TensorArraySizeV2", {Const(g_, "states"), flow}),
               "Tensor array handle must be 2-element vector, but had shape: []");
 }

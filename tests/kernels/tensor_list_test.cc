@@ -176,6 +176,8 @@ TEST_F(VariantsTest, ListsAreSplitAndJoined) {
   EXPECT_THAT(Floats(Output(Concat(missing, Any(), {2, 0}), 0)), ElementsAre(0, 0, 1, 2, 3, 4));
   ExpectError(Output(Concat(Set(Reserve(Any(), 1), 0, Const(g_, 1.f)), Any(), {}), 0),
               "Concat saw a scalar shape at index 0");
+  const Output mixed = Set(Set(Reserve(Any(), 2), 0, t), 1, Const(g_, std::vector<float>{1, 2}));
+  ExpectError(Output(Concat(mixed, Any(), {}), 0), "Incompatible ranks during merge: ");
 }
 
 TEST_F(VariantsTest, ShapesOfElements) {

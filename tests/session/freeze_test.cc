@@ -13,6 +13,7 @@
 #include "weir/ops/optimizers.h"
 #include "weir/ops/variables.h"
 #include "weir/ops/while_loop.h"
+#include "weir/proto/graph.pb.h"
 #include "weir/session/saved_model.h"
 #include "weir/tests/session/saver_testing.h"
 #include "weir/tests/session/test_functions.h"
@@ -214,6 +215,56 @@ TEST(FreezeFunctions, CallsBranchesAndLoopsAreGivenValues) {
                 ::testing::UnorderedElementsAre("scale_frozen", "shift_frozen", "outer_frozen",
                                                 "goes_on_frozen", "body_frozen", "counted_frozen"));
   }
+}
+
+TEST(FreezeFunctions, WithoutAnEndAreRefused) {
+  Graph g;
+  const Variable w = Var(g, "w", {1});
+  FunctionRef f = AddReader(g, "f0", {DT_RESOURCE},
+                            [](Graph&, const Outputs& args) { return Outputs{Read(args[0])}; });
+  for (int i = 1; i < 120; ++i) {
+    f = AddReader(g, absl::StrCat("f", i), {DT_RESOURCE},
+                  [&](Graph& body, const Outputs& args) { return Call(body, f, args); });
+  }
+  const Output deep = Call(g, f, {w.handle()})[0];
+  const Output shallow = Call(g, FunctionRef{"f90", nullptr}, {w.handle()})[0];
+  Session session = Start(g);
+  Init(session, g);
+  EXPECT_EQ(FreezeGraph(session, {deep}).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_TRUE(FreezeGraph(session, {shallow}).ok());
+}
+
+// A chain of nodes that hand a handle on, last one first in the file.
+TEST(FreezeGraph, TakesALinearTimeForAnyOrderOfNodes) {
+  constexpr int kNodes = 20000;
+  Graph g;
+  const Variable w = Var(g, "w", {5});
+  Output handle = w.handle();
+  for (int i = 0; i < kNodes; ++i) handle = Identity(handle, absl::StrCat("hand", i));
+  AddOp("ReadVariableOp", {handle}, {{"dtype", DT_FLOAT}}, "value");
+  proto::GraphDef def, reversed;
+  ExportGraphDef(g, &def);
+  for (int i = def.node_size(); i-- > 0;) *reversed.add_node() = def.node(i);
+  Graph backward;
+  ASSERT_TRUE(ImportGraphDef(backward, reversed).ok());
+  Session session = Start(backward);
+  ASSERT_TRUE(session.Run({}, {}, {"w/Assign"}).ok());
+  const auto frozen = FreezeGraph(session, {*backward.FindOutput("value")});
+  ASSERT_TRUE(frozen.ok()) << frozen.status();
+  const auto values = Start(**frozen).Run({}, {"value"}, {});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT((*values)[0].flat<float>(), ElementsAre(5));
+}
+
+// A conditional whose predicate is a reference variable, and whose data are none.
+TEST(FreezeGraph, APredicateIsAValue) {
+  Graph g({.use_resource = false});
+  const Variable flag = MakeVariable(g, true, {.name = "flag"});
+  const Output x = Placeholder(g, DT_FLOAT, {1}, "x");
+  const Outputs branches = {AddNode("Switch", {x, flag.handle()})->output(1)};
+  Session session = Start(g);
+  Init(session, g);
+  FreezeAndCompare(session, {{x, Tensor::Vector<float>({3})}}, branches);
 }
 
 TEST(FreezeFunctions, SavedModelsOfTensorFlow2) {

@@ -92,6 +92,18 @@ TEST_F(FunctionsTest, AResultMayBeAnArgumentOrComeTwice) {
   EXPECT_THAT(Floats(r[3]), ElementsAre(6, 12));
 }
 
+// As TensorFlow's critical sections have them.
+TEST_F(FunctionsTest, NodesMayWaitForAnArgument) {
+  const FunctionRef f = Define("f", {DT_FLOAT, DT_FLOAT}, [](Graph& body, const Outputs& x) {
+    const ControlDependencies after(body, {x[1]});
+    return Outputs{x[0] * x[0]};
+  });
+  const Output x = Const(g_, 3.f);
+  EXPECT_EQ(Run({Call(g_, f, {x, x})[0]})[0].scalar<float>(), 9);
+  const Output not_inlined = FunctionalIf(Const(g_, true), {x, x}, f, f)[0];
+  EXPECT_EQ(Run({not_inlined})[0].scalar<float>(), 9);
+}
+
 TEST_F(FunctionsTest, IfTakesNumbersStringsAndLists) {
   const FunctionRef square = DefineSquare();
   const FunctionRef negate = Define(
@@ -452,21 +464,30 @@ TEST_F(FunctionsTest, TheGradientReachesAVariableThatIsCaptured) {
   EXPECT_THAT(Floats((*session.Run({dw}))[0]), ElementsAre(40, 60));
 }
 
-TEST_F(FunctionsTest, AGradientFunctionOfTheLibraryGoesFirst) {
-  const FunctionRef square = DefineSquare();
-  Define("own", {DT_FLOAT, DT_FLOAT},
-         [](Graph&, const Outputs& a) { return Outputs{a[1] * 1000.f}; });
+// The gradient of the function `forward` at 3, which the library says is `backward`.
+absl::StatusOr<Tensors> RunGradientBy(const Graph& g, const std::string& forward,
+                                      const std::string& backward) {
   proto::GraphDef def;
-  ExportGraphDef(g_, &def);
+  ExportGraphDef(g, &def);
   auto* gradient = def.mutable_library()->add_gradient();
-  gradient->set_function_name("square");
-  gradient->set_gradient_func("own");
+  gradient->set_function_name(forward);
+  gradient->set_gradient_func(backward);
   Graph again;
-  ASSERT_TRUE(ImportGraphDef(again, def).ok());
+  WEIR_RETURN_IF_ERROR(ImportGraphDef(again, def).status());
   const Output x = Const(again, 3.f);
-  const Output dx = DenseGradients({Call(again, square, {x})[0]}, {x})[0];
-  Session session = *Session::Create(again);
-  EXPECT_EQ((*session.Run({dx}))[0].scalar<float>(), 1000);
+  const Output dx = DenseGradients({Call(again, FunctionRef{forward, nullptr}, {x})[0]}, {x})[0];
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(again));
+  return session.Run({dx});
+}
+
+TEST_F(FunctionsTest, AGradientFunctionOfTheLibraryGoesFirst) {
+  DefineSquare();
+  const DataTypes types = {DT_FLOAT, DT_FLOAT};
+  Define("own", types, [](Graph&, const Outputs& a) { return Outputs{a[1] * 1000.f}; });
+  Define("two", types, [](Graph&, const Outputs& a) { return a; });
+  EXPECT_EQ((*RunGradientBy(g_, "square", "own"))[0].scalar<float>(), 1000);
+  EXPECT_THAT(std::string(RunGradientBy(g_, "square", "two").status().message()),
+              HasSubstr("SymGrad expects to return 1 tensor(s), but get 2 tensor(s) instead"));
 }
 
 // ---- the same by other means

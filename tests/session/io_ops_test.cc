@@ -287,6 +287,21 @@ TEST(BatchOps, FunctionsSeePaddedBatches) {
   EXPECT_TRUE(IdenticalTensors((*out)[0], Tensor::Vector({2.f, 4.f, 6.f})));
 }
 
+TEST(BatchOps, FunctionsMustTakeWhatIsGiven) {
+  Graph g;
+  Graph body;
+  const Output a = Placeholder(body, DT_FLOAT), b = Placeholder(body, DT_FLOAT);
+  ASSERT_TRUE(DefineFunction(g, "sum", body, {a, b}, {AddOp("AddV2", {a, b})}).ok());
+  const Output y = AddOp("BatchFunction", {Outputs{Const(g, {1.f})}, Outputs{}},
+                         {{"f", FunctionRef{"sum", nullptr}},
+                          {"num_batch_threads", 1},
+                          {"max_batch_size", 4},
+                          {"batch_timeout_micros", 1000},
+                          {"Tout", DataTypes{DT_FLOAT}}});
+  EXPECT_THAT(Fetch(g, y).status().message(),
+              HasSubstr("Function takes 2 argument(s) but 1 argument(s) were passed"));
+}
+
 TEST(BatchOps, GradientsOfPartsAreJoined) {
   Graph g;
   const Output whole = Const(g, std::vector<float>{1, 2}), id = Const(g, int64_t{5});

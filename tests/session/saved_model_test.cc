@@ -126,6 +126,8 @@ TEST(SavedModel, RunsItsInitOpOnACopyOfItsAssets) {
   for (const std::string& file : files) ASSERT_TRUE(Files().Remove(file).ok());
   const auto loaded = LoadSavedModel(model, {});
   ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->graph->collection_as<Operation>("saved_model_main_op"),
+            std::vector<Operation>{loaded->graph->FindNode(read.name())});
   const auto text = loaded->session->Run({}, {"words/Read/ReadVariableOp"}, {});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ((*text)[0].scalar<std::string>(), "word 0word 1");
@@ -170,6 +172,11 @@ TEST(SavedModel, IsThereAsAWholeOrNotAtAll) {
   model.g.AddToCollection(collections::kAssetFilepaths, model.x);
   EXPECT_EQ(write().code(), absl::StatusCode::kInvalidArgument);
   model.g.ClearCollection(collections::kAssetFilepaths);
+  Graph other;
+  status = WriteSavedModel(session, other, path, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  status = WriteSavedModel(session, model.g, path, {}, {.init_op = Const(other, 1)});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_TRUE(Files().List(directory)->empty());
 
   EXPECT_TRUE(write().ok());

@@ -182,6 +182,10 @@ TEST_F(TablesTest, ADenseTableTakesVectorsForKeysAndGrows) {
                                     {}, {more});
   EXPECT_THAT(marker.status().message(),
               HasSubstr("Using the empty_key as a table key is not allowed"));
+  const auto one = session().Run(
+      {{more_keys, Tensor::Vector<int64_t>({5, 7})}, {more_values, Tensor::Zeros(DT_FLOAT, {2})}},
+      {}, {more});
+  EXPECT_THAT(one.status().message(), HasSubstr("Expected key shape [2,2] got [2]"));
 }
 
 TEST_F(TablesTest, AnExportedDenseTableCanBeImported) {

@@ -1,4 +1,5 @@
 #include "gmock/gmock.h"
+#include "weir/core/checkpoint_state.h"
 #include "weir/session/saved_model.h"
 #include "weir/tests/tools/tools_testing.h"
 
@@ -28,6 +29,14 @@ TEST(GraphFreeze, WritesAGraphThatNeedsNoCheckpoint) {
     EXPECT_THAT(run.out, HasSubstr("30"));
     EXPECT_THAT(Weir({"graph", "ops", frozen}).out, ::testing::Not(HasSubstr("VarHandleOp")));
   }
+}
+
+TEST(GraphFreeze, AFolderStandsForItsNewestCheckpoint) {
+  const Line line;
+  ASSERT_TRUE(WriteCheckpointState(line.folder, {.model_checkpoint_path = line.checkpoint}).ok());
+  const CommandResult result = Weir({"graph", "freeze", line.graph, "--checkpoint", line.folder,
+                                     "--fetch", "y", "-o", line.folder + "/frozen.pb"});
+  EXPECT_EQ(result.status, kOk) << result.err;
 }
 
 TEST(GraphFreeze, SaysWhatIsMissing) {
