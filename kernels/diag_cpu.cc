@@ -101,6 +101,11 @@ void CopyBand(ThreadPool& pool, const Band& band, int64_t batch, DataType dtype,
   }
 }
 
+absl::Status CheckDiagonal(const Tensor& diagonal) {
+  if (diagonal.rank() > 0) return absl::OkStatus();
+  return InvalidArgument("diagonal must be at least 1-dim, received shape: []");
+}
+
 absl::Status CheckPadding(const Tensor& padding) {
   if (padding.num_elements() == 1) return absl::OkStatus();
   return InvalidArgument("padding_value must be a scalar, got shape ", padding.shape().ToString());
@@ -131,9 +136,7 @@ absl::Status ReadMatrixSize(KernelContext& c, int64_t length, Band* band) {
 
 absl::Status MatrixDiag(KernelContext& c, Alignment align) {
   const Tensor& in = c.input(0);
-  if (in.rank() < 1)
-    return InvalidArgument("diagonal must be at least 1-dim, received shape: ",
-                           in.shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckDiagonal(in));
   Band band{in.dim(-1), in.dim(-1), 0, 0, align.super_left, align.sub_left};
   const bool general = c.num_inputs() == 5;
   if (general) {
@@ -197,6 +200,7 @@ absl::Status MatrixSetDiag(KernelContext& c, Alignment align) {
   const Tensor &in = c.input(0), &diagonal = c.input(1);
   WEIR_ASSIGN_OR_RETURN(const Band band,
                         ReadBand(in.shape(), c.num_inputs() == 3 ? &c.input(2) : nullptr, align));
+  WEIR_RETURN_IF_ERROR(CheckDiagonal(diagonal));
   const Shape batch = in.shape().Sub(0, in.rank() - 2);
   if (const Shape expected = StoredShape(batch, band); diagonal.shape() != expected) {
     return InvalidArgument(

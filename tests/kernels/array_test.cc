@@ -220,6 +220,7 @@ std::vector<BadInput> BadIndices() {
        {},
        "number of rows is too small"},
       {"MatrixSetDiagV3", {m, v, zero}, {}, "expected [2], got [4]"},
+      {"MatrixSetDiagV3", {m, Ones({}), zero}, {}, "diagonal must be at least 1-dim"},
       {"MatrixBandPart", {m, nine, nine}, {}, "num_lower must be"},
       {"DynamicPartition",
        {v, I32({0, 1, 2, 0})},
