@@ -2,7 +2,8 @@
 # Everything that a change must pass, in one word: format, layering, wire formats, tests, sanitizers.
 # Prints PASS, FAIL or SKIP for each step and a summary; exits 1 when a step failed.
 #
-#   tools/check.sh                 all steps (the sanitizers build everything anew: up to an hour)
+#   tools/check.sh                 all steps (the sanitizers build everything anew: up to an hour,
+#                                  and 40 GB of disk)
 #   tools/check.sh format tests    some: format layering wire tests asan tsan
 source "$(dirname "$0")/setup.sh"
 
@@ -19,7 +20,7 @@ step_tsan() { tools/test.sh --config=tsan //tests/core/... //tests/session/...; 
 steps=("$@")
 [ $# -gt 0 ] || steps=(format layering wire tests asan tsan)
 for step in "${steps[@]}"; do
-  declare -F "step_$step" >/dev/null || die "No step is called $step." "$(sed -n 6p tools/check.sh)"
+  declare -F "step_$step" >/dev/null || die "No step is called $step." "$(sed -n 7p tools/check.sh)"
 done
 
 install_packages clang-format

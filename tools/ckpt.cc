@@ -160,8 +160,7 @@ int VerifyStatus(const CkptOptions& options, Console& console) {
 
 template <absl::Status (*kCommand)(const CkptOptions&, Console&)>
 int StatusOf(const CkptOptions& options, Console& console) {
-  const absl::Status status = kCommand(options, console);
-  return status.ok() ? kOk : Fail(console, status);
+  return Finish(console, kCommand(options, console));
 }
 
 }  // namespace

@@ -301,10 +301,7 @@ void AddConvertCommand(Command& ckpt) {
       .Word("REGEX=TEXT");
   convert.Value("--dtype", &options->dtype, "floating tensors become this: half, bfloat16, ...")
       .Word("TYPE");
-  convert.Do([options](Console& console) {
-    const absl::Status status = Convert(*options, console);
-    return status.ok() ? kOk : Fail(console, status);
-  });
+  convert.Do([options](Console& console) { return Finish(console, Convert(*options, console)); });
 }
 
 }  // namespace weir::tools

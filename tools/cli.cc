@@ -51,6 +51,10 @@ int Fail(Console& console, const absl::Status& status) {
   return kNo;
 }
 
+int Finish(Console& console, const absl::Status& status) {
+  return status.ok() ? kOk : Fail(console, status);
+}
+
 absl::Status CheckIsNew(const std::string& out, const std::string& in) {
   const auto place = [](const std::filesystem::path& path) {
     std::error_code error;

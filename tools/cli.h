@@ -34,6 +34,8 @@ struct Console {
 
 // Prints "weir: NOT_FOUND: no such file" to `err`; returns kNo.
 int Fail(Console& console, const absl::Status& status);
+// The exit status of a command that ended so: kOk, or after an error that of Fail.
+int Finish(Console& console, const absl::Status& status);
 
 // INVALID_ARGUMENT if a command is to write over what it reads.
 absl::Status CheckIsNew(const std::string& out, const std::string& in);

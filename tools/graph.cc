@@ -283,8 +283,7 @@ int Dot(const GraphOptions& options, Console& console) {
     console.out << dot;
     return kOk;
   }
-  const absl::Status written = WriteFileAtomically(options.out, dot);
-  return written.ok() ? kOk : Fail(console, written);
+  return Finish(console, WriteFileAtomically(options.out, dot));
 }
 
 }  // namespace

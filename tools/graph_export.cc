@@ -162,10 +162,7 @@ void AddFreezeCommand(Command& graph) {
   freeze.Value("--out,-o", &options->out, "the GraphDef to write; as text if it ends in .pbtxt")
       .Word("FILE")
       .Required();
-  freeze.Do([options](Console& console) {
-    const absl::Status status = Freeze(*options, console);
-    return status.ok() ? kOk : Fail(console, status);
-  });
+  freeze.Do([options](Console& console) { return Finish(console, Freeze(*options, console)); });
 }
 
 void AddExportCommand(Command& graph) {
@@ -194,10 +191,7 @@ void AddExportCommand(Command& graph) {
   command.Value("--out,-o", &options->out, "the folder to write, which is new")
       .Word("FOLDER")
       .Required();
-  command.Do([options](Console& console) {
-    const absl::Status status = Export(*options, console);
-    return status.ok() ? kOk : Fail(console, status);
-  });
+  command.Do([options](Console& console) { return Finish(console, Export(*options, console)); });
 }
 
 }  // namespace weir::tools

@@ -93,10 +93,7 @@ void AddProfileCommand(Command& weir) {
       .Range(1, 10000);
   profile.Value("--top", &options->top, "list so many nodes, ops, copies and waits").AtLeast(0);
   profile.Flag("--json", &options->json, "for programs");
-  profile.Do([options](Console& console) {
-    const absl::Status status = Profile(*options, console);
-    return status.ok() ? kOk : Fail(console, status);
-  });
+  profile.Do([options](Console& console) { return Finish(console, Profile(*options, console)); });
 }
 
 }  // namespace weir::tools

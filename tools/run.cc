@@ -116,10 +116,7 @@ void AddRunCommand(Command& weir) {
   run.Value("--trace", &options->trace, "write a trace of the last step to this file").Word("FILE");
   run.Flag("--log-placement", &options->request.model.session.log_device_placement,
            "print where each node runs");
-  run.Do([options](Console& console) {
-    const absl::Status status = Run(*options, console);
-    return status.ok() ? kOk : Fail(console, status);
-  });
+  run.Do([options](Console& console) { return Finish(console, Run(*options, console)); });
 }
 
 }  // namespace weir::tools

@@ -175,7 +175,7 @@ void AddServeCommand(Command& weir) {
   serve.Do([options](Console& console) {
     const absl::Status status =
         options->status_of.empty() ? Serve(*options, console) : PrintStatus(*options, console);
-    return status.ok() ? kOk : Fail(console, status);
+    return Finish(console, status);
   });
 }
 
