@@ -54,6 +54,9 @@ std::pair<std::string, int> Split(absl::string_view input) {
 
 bool IsControl(absl::string_view input) { return absl::StartsWith(input, "^"); }
 
+// "^a" for "a" and "a:1".
+std::string AsControl(absl::string_view input) { return absl::StrCat("^", Split(input).first); }
+
 bool IsResource(int wire_type) { return wire_type == static_cast<int>(proto::DT_RESOURCE); }
 
 // Nodes that hand on a handle or a reference: all outputs are input 0, of Merge any input.
@@ -130,6 +133,7 @@ bool BecomeReader(const Graph& graph, DataType type, proto::NodeDef* node,
       axis.set_name(absl::StrCat(node->name(), "/axis_", i));
     axis.set_device(node->device());
     BecomeConstant(Tensor::Scalar(static_cast<int32_t>(batch.i())), &axis);
+    axis.add_input(AsControl(node->input(0)));  // in the loop that the node is in
     node->mutable_input()->Add();
     for (int i = node->input_size() - 1; i > 2; --i) node->set_input(i, node->input(i - 1));
     node->set_input(2, axis.name());
@@ -145,6 +149,7 @@ bool BecomeReader(const Graph& graph, DataType type, proto::NodeDef* node,
     SetType(type, "T", node);
     (*node->mutable_attr())["out_type"] = out_type;
   } else if (op == "VarIsInitializedOp" || op == "IsVariableInitialized") {
+    node->set_input(0, AsControl(node->input(0)));
     BecomeConstant(Tensor::Scalar(true), node);
   } else {
     return false;
@@ -163,6 +168,7 @@ class Freezer {
   absl::StatusOr<std::unique_ptr<Graph>> Freeze(const Outputs& outputs) {
     std::vector<std::string> wanted;
     for (const Output& output : outputs) wanted.push_back(output.node->name());
+    for (const Operation& target : options_.targets) wanted.push_back(target.name());
     proto::GraphDef def;
     ExportGraphDef(graph_, &def);
     KeepNeeded(wanted, &def);
@@ -174,6 +180,7 @@ class Freezer {
       for (proto::NodeDef& node : *def.mutable_node()) node.clear_device();
     }
     AddFunctions(&def);
+    WEIR_RETURN_IF_ERROR(CheckNoneIsLeft(def));
     auto frozen = std::make_unique<Graph>(graph_.ops());
     WEIR_RETURN_IF_ERROR(ImportGraphDef(*frozen, def).status());
     return frozen;
@@ -223,7 +230,7 @@ class Freezer {
     Outputs fetches;
     for (const proto::NodeDef& each : def.node()) {
       Node* const node = graph_.FindNode(each.name());
-      if (!IsVariable(*node)) continue;
+      if (!weir::IsVariable(*node)) continue;
       const auto read = reads.find(node);
       keys.push_back(VariableKey(*node));
       fetches.push_back(read != reads.end() ? read->second : node->output());
@@ -268,8 +275,7 @@ class Freezer {
   // The value of a variable that this node makes the handle or the reference of; null if it makes
   // none.
   const Tensor* ValueOf(const proto::NodeDef& node) const {
-    if (node.op() != "VarHandleOp" && node.op() != "VariableV2" && node.op() != "Variable")
-      return nullptr;
+    if (!IsVariable(node)) return nullptr;
     const auto text = [&](const char* name) {
       const auto attr = node.attr().find(name);
       return attr == node.attr().end() ? std::string() : attr->second.s();
@@ -527,6 +533,26 @@ class Freezer {
     }
   }
 
+  // Of variables: those that a function makes by their names have not been met.
+  static absl::Status CheckNoneIsLeft(const proto::GraphDef& def) {
+    const auto check = [](const proto::NodeDef& node, absl::string_view where) {
+      if (!IsVariable(node)) return absl::OkStatus();
+      return Unimplemented("Cannot freeze the graph: ", node.name(), " (", node.op(), ")", where,
+                           " makes a variable that is not given to it");
+    };
+    for (const proto::NodeDef& node : def.node()) WEIR_RETURN_IF_ERROR(check(node, ""));
+    for (const proto::FunctionDef& function : def.library().function()) {
+      const std::string where = absl::StrCat(" in the function ", function.signature().name());
+      for (const proto::NodeDef& node : function.node_def())
+        WEIR_RETURN_IF_ERROR(check(node, where));
+    }
+    return absl::OkStatus();
+  }
+
+  static bool IsVariable(const proto::NodeDef& node) {
+    return node.op() == "VarHandleOp" || node.op() == "VariableV2" || node.op() == "Variable";
+  }
+
   Session& session_;
   const Graph& graph_;
   const FreezeOptions& options_;
@@ -541,7 +567,14 @@ class Freezer {
 
 absl::StatusOr<std::unique_ptr<Graph>> FreezeGraph(Session& session, const Outputs& outputs,
                                                    const FreezeOptions& options) {
-  if (outputs.empty()) return InvalidArgument("Cannot freeze a graph for no outputs");
+  if (outputs.empty() && options.targets.empty())
+    return InvalidArgument("Cannot freeze a graph for no outputs");
+  for (const Operation& target : options.targets) {
+    if (!target || &target.node->graph() != &session.graph()) {
+      return InvalidArgument("Cannot freeze ", target ? target.name() : "an invalid operation",
+                             ", which is not of the session's graph");
+    }
+  }
   for (const Output& output : outputs) {
     if (!output || &output.graph() != &session.graph()) {
       return InvalidArgument("Cannot freeze ", output ? output.name() : "an invalid tensor",

@@ -2,12 +2,15 @@
 #define WEIR_SESSION_FREEZE_H_
 
 #include <memory>
+#include <vector>
 
 #include "weir/session/session.h"
 
 namespace weir {
 
 struct FreezeOptions {
+  // What is kept besides, with all that it needs: what fills a table, say.
+  std::vector<Operation> targets = {};
   bool clear_devices = false;
 };
 
@@ -21,7 +24,8 @@ struct FreezeOptions {
 //   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> frozen, FreezeGraph(session, {logits}));
 //   WEIR_RETURN_IF_ERROR(WriteGraphFile(*frozen, "model.pb"));
 //
-// Tables and other state that is no variable stay what they are, and must be made ready as before.
+// Tables and other state that is no variable stay what they are, and must be made ready as before,
+// by operations that are kept if they are among the targets.
 //
 // clang-format off
 //   INVALID_ARGUMENT     no outputs; an output of another graph

@@ -1,8 +1,10 @@
 #include "weir/session/saved_model.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/file.h"
 #include "weir/core/text_proto.h"
@@ -10,6 +12,7 @@
 #include "weir/ops/variables.h"
 #include "weir/proto/saved_model.pb.h"
 #include "weir/session/saver.h"
+#include "weir/session/variable_use.h"
 
 namespace weir {
 namespace {
@@ -107,37 +110,109 @@ absl::Status CopyFile(const std::string& from, const std::string& to, Durability
   return WriteFileAtomically(to, bytes, durability);
 }
 
-// The files that constants of the collection name, copied; tensor -> name in assets/.
-absl::StatusOr<std::map<std::string, std::string>> CopyAssets(const Graph& graph,
-                                                              const std::string& directory,
-                                                              Durability durability) {
-  std::map<std::string, std::string> assets;
+// Tensor -> file: those of the options, and those that constants of the collection name.
+absl::StatusOr<std::map<std::string, std::string>> AssetsOf(const Graph& graph,
+                                                            const SavedModelOptions& options) {
+  std::map<std::string, std::string> assets = options.assets;
   for (const Output& output : graph.collection_as<Output>(collections::kAssetFilepaths)) {
+    if (assets.count(output.name()) > 0) continue;
     const AttrValue* value =
         output.node->op_name() == "Const" ? output.node->FindAttr("value") : nullptr;
     const Tensor* path = value != nullptr ? value->get_if<Tensor>() : nullptr;
     if (path == nullptr || path->dtype() != DT_STRING || path->num_elements() != 1)
       return InvalidArgument(output.name(), ", of the collection '", collections::kAssetFilepaths,
                              "', is no constant with the path of one file");
-    const std::string& file = *path->data<std::string>();
-    if (assets.empty()) WEIR_RETURN_IF_ERROR(Files().MakeDirectory(directory));
-    const std::string name = AssetName(file, assets);
-    WEIR_RETURN_IF_ERROR(CopyFile(file, JoinPath(directory, name), durability));
-    assets[output.name()] = name;
+    assets[output.name()] = *path->data<std::string>();
   }
   return assets;
+}
+
+// Copies them; tensor -> name in assets/.
+absl::StatusOr<std::map<std::string, std::string>> CopyAssets(
+    const std::map<std::string, std::string>& files, const std::string& directory,
+    Durability durability) {
+  std::map<std::string, std::string> assets;
+  if (!files.empty()) WEIR_RETURN_IF_ERROR(Files().MakeDirectory(directory));
+  for (const auto& [tensor, file] : files) {
+    const std::string name = AssetName(file, assets);
+    WEIR_RETURN_IF_ERROR(CopyFile(file, JoinPath(directory, name), durability));
+    assets[tensor] = name;
+  }
+  return assets;
+}
+
+// The variables that these nodes need, or make, or write.
+std::set<const Node*> VariablesBefore(const std::vector<const Node*>& roots) {
+  std::set<const Node*> variables;
+  absl::flat_hash_set<const Node*> seen(roots.begin(), roots.end());
+  std::vector<const Node*> queue = roots;
+  while (!queue.empty()) {
+    const Node* const node = queue.back();
+    queue.pop_back();
+    if (IsVariable(*node)) variables.insert(node);
+    const auto visit = [&](const Node* input) {
+      if (seen.insert(input).second) queue.push_back(input);
+    };
+    for (const Output& input : node->inputs()) visit(input.node);
+    for (const Node* control : node->control_inputs()) visit(control);
+  }
+  return variables;
+}
+
+// What the signatures give depends on no variable but those that get a value when the model is
+// loaded: from the checkpoint, or by the init op.
+absl::Status CheckAllAreSaved(const Graph& graph,
+                              const std::map<std::string, Signature>& signatures,
+                              const std::optional<SaverDef>& saver, const Operation& init_op) {
+  std::vector<const Node*> results, given;
+  for (const auto& [key, signature] : signatures) {
+    for (const auto& [result, tensor] : signature.outputs) {
+      const absl::StatusOr<Output> output = graph.FindOutput(tensor);
+      if (output.ok()) results.push_back(output->node);
+    }
+  }
+  const Node* const restore = saver ? graph.FindNode(saver->restore_op_name) : nullptr;
+  if (restore != nullptr) given.push_back(restore);
+  if (init_op) given.push_back(init_op.node);
+  const std::set<const Node*> have = VariablesBefore(given);
+  for (const Node* variable : VariablesBefore(results)) {
+    if (have.count(variable) > 0) continue;
+    return FailedPrecondition("What the signatures give depends on the variable ",
+                              variable->Label(),
+                              ", which the saver does not save and the init op gives no value");
+  }
+  return absl::OkStatus();
+}
+
+// The nodes to save with: those of the options, or new ones, if there is anything to save.
+absl::StatusOr<std::optional<SaverDef>> SaverFor(Session& session, Graph& graph,
+                                                 const SavedModelOptions& options) {
+  if (options.saver) {
+    if (options.saver->version >= 2) return options.saver;
+    return InvalidArgument(
+        "A SavedModel has a checkpoint of the second format, and the saver writes the first one");
+  }
+  std::optional<SaverDef> made;
+  const absl::Status added = session.Extend([&]() -> absl::Status {
+    if (!GlobalVariables(graph).empty()) {
+      WEIR_ASSIGN_OR_RETURN(const Saver saver,
+                            Saver::Create(graph, {.durability = options.durability}));
+      made = saver.def();
+    } else if (absl::c_any_of(graph.nodes(), [](const auto& n) { return IsVariable(*n); })) {
+      WEIR_ASSIGN_OR_RETURN(made, AddSaverOfNodes(graph));
+    }
+    return absl::OkStatus();
+  });
+  if (!added.ok()) return added;
+  return made;
 }
 
 // Fills the empty directory.
 absl::Status WriteInto(Session& session, Graph& graph, const std::string& directory,
                        const std::map<std::string, Signature>& signatures,
                        const SavedModelOptions& options) {
-  std::optional<SaverDef> saver = options.saver;
-  if (!saver && !GlobalVariables(graph).empty()) {
-    WEIR_ASSIGN_OR_RETURN(const Saver made,
-                          Saver::Create(graph, {.durability = options.durability}));
-    saver = made.def();
-  }
+  WEIR_ASSIGN_OR_RETURN(const std::optional<SaverDef> saver, SaverFor(session, graph, options));
+  WEIR_RETURN_IF_ERROR(CheckAllAreSaved(graph, signatures, saver, options.init_op));
   if (saver) {
     const std::string variables = JoinPath(directory, kVariables);
     WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(variables)));
@@ -152,8 +227,9 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
                         .tags = options.tags,
                         .clear_devices = options.clear_devices};
   if (options.init_op) meta.signatures[kInitOp].outputs[kInitOp] = options.init_op.name();
+  WEIR_ASSIGN_OR_RETURN(const auto files, AssetsOf(graph, options));
   WEIR_ASSIGN_OR_RETURN(meta.assets,
-                        CopyAssets(graph, JoinPath(directory, kAssets), options.durability));
+                        CopyAssets(files, JoinPath(directory, kAssets), options.durability));
   proto::SavedModel model;
   model.set_saved_model_schema_version(1);
   proto::MetaGraphDef* const def = model.add_meta_graphs();
@@ -225,13 +301,16 @@ absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& 
     for (const auto* tensors : {&signature.inputs, &signature.outputs}) {
       for (const auto& [argument, tensor] : *tensors) {
         const absl::Status found = graph.FindOutput(tensor).status();
-        if (!found.ok())
-          return Annotate(found, absl::StrCat("Signature '", key, "', '", argument, "': "));
+        const bool is_operation = graph.FindNode(tensor) != nullptr;  // that of an init op
+        if (!found.ok() && !is_operation)
+          return Annotate(found, absl::StrCat("Signature '", key, "', '", argument, "'"));
       }
     }
   }
   std::string path = directory;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (Files().Exists(path) && !Files().IsDirectory(path))
+    return AlreadyExists("Export directory ", path, " is a file");
   if (Files().Exists(path)) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> there, Files().List(path));
     if (!there.empty())

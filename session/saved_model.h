@@ -39,27 +39,32 @@ struct SavedModelOptions {
   // Run by whoever loads the model once its variables have their values: fills tables, say.
   Operation init_op = {};
   // The nodes that save and restore the variables, as Saver::def() names them. By default new ones
-  // are added to the graph, for all global variables: whoever writes a model again and again makes
-  // them once.
+  // are added to the graph, for all global variables, or, where the graph has no such collection,
+  // for all there are: whoever writes a model again and again makes them once.
   std::optional<SaverDef> saver = {};
+  // The file that a tensor names when the model is loaded, such as a vocabulary's; it is copied.
+  // What is not here are the constants in the collection "asset_filepaths", with the files that
+  // they name. (Of a LoadedModel: what `meta.assets` says lies in its directory, in assets/.)
+  std::map<std::string, std::string> assets = {};
   bool clear_devices = false;
   // saved_model.pbtxt instead of saved_model.pb.
   bool as_text = false;
   Durability durability = Durability::kSynced;
 };
 // Writes a SavedModel: the graph, its collections and the signatures, the values that the session's
-// variables have now, and a copy of each file that a constant in the collection "asset_filepaths"
-// names. The directory appears with all that is in it, or not at all.
+// variables have now, and copies of the assets. The directory appears with all that is in it, or
+// not at all.
 //
 //   WEIR_RETURN_IF_ERROR(WriteSavedModel(
 //       session, g, "export/1", {{"serving_default", PredictSignature({{"x", x}}, {{"y", y}})}}));
 //
-//   ALREADY_EXISTS       the directory is there, and not empty
-//   INVALID_ARGUMENT     a graph that is not the session's, or has more than 2 GiB; an asset that
-//   is
-//                        no constant string
-//   FAILED_PRECONDITION  a variable has no value (name)
+// clang-format off
+//   ALREADY_EXISTS       the directory is there, and not empty, or is a file
+//   INVALID_ARGUMENT     a graph that is not the session's, or has more than 2 GiB; an asset that is no constant string;
+//                        a saver of the first format
+//   FAILED_PRECONDITION  a variable has no value, or what the signatures give depends on one that is not saved (name)
 //   NOT_FOUND            a signature's tensor, which the graph does not have; an asset's file
+// clang-format on
 absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,
                              const std::map<std::string, Signature>& signatures,
                              const SavedModelOptions& options = {});

@@ -7,6 +7,7 @@
 #include "weir/core/file.h"
 #include "weir/ops/variables.h"
 #include "weir/session/meta_graph.h"
+#include "weir/session/variable_use.h"
 
 namespace weir {
 namespace {
@@ -14,6 +15,19 @@ namespace {
 double Now() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
+}
+
+// A handle onto a node that stores a variable, with a read of its own.
+Variable HandleOf(Node* storage) {
+  auto info = std::make_shared<VariableInfo>();
+  info->op = storage->name();
+  info->handle = storage->output();
+  info->is_resource = storage->op_name() == "VarHandleOp";
+  info->dtype = storage->attr_or<DataType>("dtype", DT_INVALID);
+  info->shape = storage->attr_or<Shape>("shape", Shape::UnknownRank());
+  if (!info->is_resource)
+    info->snapshot = AddOp("Identity", {info->handle}, {}, info->op + "/read");
+  return Variable(std::move(info));
 }
 
 }  // namespace
@@ -126,6 +140,15 @@ void Saver::RecoverLastCheckpoints(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (CheckpointExists(path)) kept_.push_back({path, Now()});
   }
+}
+
+absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph) {
+  Variables variables;
+  for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
+    Node* node = graph.nodes()[i].get();
+    if (IsVariable(*node)) variables.push_back(HandleOf(node));
+  }
+  return BuildSaverGraph(graph, NameVariables(variables));
 }
 
 }  // namespace weir

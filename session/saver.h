@@ -112,6 +112,10 @@ class Saver {
   std::vector<Kept> to_remove_;
 };
 
+// A saver of all variables that the graph's nodes keep, each under its node's name: for graphs that
+// came without their collections. Adds nodes, as Saver::Create does.
+absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph);
+
 // What Saver::Restore does, for graphs with a SaverDef: reads all that the graph's restore nodes
 // ask for, checks it against the variables, and then runs the restore op with the tensors fed.
 absl::Status RestoreVariables(Session& session, const SaverDef& def, const std::string& path);

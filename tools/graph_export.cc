@@ -6,11 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "weir/core/file.h"
 #include "weir/core/graph_io.h"
 #include "weir/session/freeze.h"
 #include "weir/session/saved_model.h"
+#include "weir/session/variable_use.h"
+#include "weir/tools/ckpt.h"
 #include "weir/tools/model.h"
 #include "weir/tools/text_table.h"
 
@@ -22,7 +26,7 @@ namespace {
 
 struct ExportOptions {
   std::string file, checkpoint, out, signature, init;
-  std::vector<std::string> fetches, inputs, outputs, tags, new_tags = {"serve"};
+  std::vector<std::string> fetches, targets, inputs, outputs, tags, new_tags = {"serve"};
   bool clear_devices = false, text = false;
 };
 
@@ -39,17 +43,37 @@ void AddModelOptions(Command& command, ExportOptions* options) {
   command.Flag("--clear-devices", &options->clear_devices, "let no node ask for a device");
 }
 
-absl::StatusOr<Model> LoadWithValues(const ExportOptions& options) {
+// What is read stays: the graph's file, or all of a SavedModel's folder, and the checkpoint's
+// files.
+absl::Status CheckKeepsInputs(const ExportOptions& options, GraphFileKind kind) {
   WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, options.file));
-  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
+  if (kind == GraphFileKind::kSavedModel) {
+    for (std::string above = DirectoryOf(options.out); above != "." && above != "/";
+         above = DirectoryOf(above))
+      WEIR_RETURN_IF_ERROR(CheckIsNew(above, options.file));
+  }
+  if (options.checkpoint.empty()) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.checkpoint));
+  WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, prefix));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> shards, MatchFiles(prefix + ".data-*"));
+  for (const std::string& file : shards) WEIR_RETURN_IF_ERROR(CheckIsNew(options.out, file));
+  return CheckIsNew(options.out, prefix + ".index");
+}
+
+absl::StatusOr<Model> LoadWithValues(const ExportOptions& options, GraphFileKind kind) {
+  WEIR_RETURN_IF_ERROR(CheckKeepsInputs(options, kind));
   WEIR_ASSIGN_OR_RETURN(Model model, LoadModel(kind, options.file, {.tags = options.tags}));
   if (!options.checkpoint.empty()) WEIR_RETURN_IF_ERROR(RestoreModel(model, options.checkpoint));
   return model;
 }
 
+// Of those that are called by their names: a loader runs the others.
 std::string NamesOf(const std::map<std::string, Signature>& signatures) {
-  return absl::StrJoin(signatures, ", ",
-                       [](std::string* out, const auto& each) { *out += each.first; });
+  std::vector<std::string> names;
+  for (const auto& [name, signature] : signatures) {
+    if (!absl::StartsWith(name, "__")) names.push_back(name);
+  }
+  return absl::StrJoin(names, ", ");
 }
 
 // ---- freeze
@@ -78,23 +102,33 @@ absl::StatusOr<Outputs> Wanted(const ExportOptions& options, const Model& model)
 }
 
 absl::Status Freeze(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(const Model model, LoadWithValues(options));
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
+  WEIR_ASSIGN_OR_RETURN(const Model model, LoadWithValues(options, kind));
   WEIR_ASSIGN_OR_RETURN(const Outputs wanted, Wanted(options, model));
-  WEIR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Graph> frozen,
-      FreezeGraph(*model.session, wanted, {.clear_devices = options.clear_devices}));
+  FreezeOptions how{.clear_devices = options.clear_devices};
+  for (const std::string& target : options.targets) {
+    how.targets.push_back(model.graph->FindNode(target));
+    if (!how.targets.back()) return NotFound("The graph has no node '", target, "'");
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> frozen,
+                        FreezeGraph(*model.session, wanted, how));
   WEIR_RETURN_IF_ERROR(WriteGraphFile(*frozen, options.out));
-  int variables = 0;
+  int variables = 0, tables = 0;
   int64_t bytes = 0;
   for (const auto& node : frozen->nodes()) {
+    tables += absl::StrContains(node->op_name(), "HashTable") ? 1 : 0;
     const Node* const old = model.graph->FindNode(node->name());
-    if (node->op_name() != "Const" || old == nullptr || old->op_name() == "Const") continue;
+    if (old == nullptr || !IsVariable(*old)) continue;
     ++variables;
     bytes += static_cast<int64_t>(node->attr<Tensor>("value").num_bytes());
   }
   console.out << "Wrote " << options.out << ": " << frozen->num_nodes() << " of "
               << model.graph->num_nodes() << " nodes, " << variables
               << " variables as constants of " << HumanBytes(bytes) << "\n";
+  if (tables > 0 && how.targets.empty()) {
+    console.out << "Tables in it: " << tables
+                << ", which nothing there fills; --target NODE keeps the node that does\n";
+  }
   if (const auto f = model.meta.signatures.find(options.signature);
       f != model.meta.signatures.end()) {
     for (const auto& [argument, tensor] : f->second.inputs)
@@ -115,17 +149,21 @@ absl::StatusOr<std::map<std::string, Output>> Named(const std::vector<std::strin
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
     if (parts.first.empty() || parts.second.empty())
       return InvalidArgument(option, " ", text, ": give NAME=TENSOR, such as scores=y:0");
-    WEIR_ASSIGN_OR_RETURN(named[parts.first], graph.FindOutput(parts.second));
+    WEIR_ASSIGN_OR_RETURN(const Output tensor, graph.FindOutput(parts.second));
+    if (!named.emplace(parts.first, tensor).second)
+      return InvalidArgument(option, " ", parts.first, " is given twice");
   }
   return named;
 }
 
 absl::Status Export(const ExportOptions& options, Console& console) {
-  WEIR_ASSIGN_OR_RETURN(Model model, LoadWithValues(options));
+  WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file));
+  WEIR_ASSIGN_OR_RETURN(Model model, LoadWithValues(options, kind));
   std::map<std::string, Signature> signatures = model.meta.signatures;
   if (!options.inputs.empty() || !options.outputs.empty()) {
     WEIR_ASSIGN_OR_RETURN(const auto inputs, Named(options.inputs, "--input", *model.graph));
     WEIR_ASSIGN_OR_RETURN(const auto outputs, Named(options.outputs, "--output", *model.graph));
+    if (outputs.empty()) return InvalidArgument("A signature has a result: give --output");
     const std::string& name = options.signature;
     signatures[name.empty() ? "serving_default" : name] = PredictSignature(inputs, outputs);
   }
@@ -137,8 +175,11 @@ absl::Status Export(const ExportOptions& options, Console& console) {
     saved.init_op = model.graph->FindNode(options.init);
     if (!saved.init_op) return NotFound("The graph has no node '", options.init, "'");
   }
-  if (HasVariables(*model.graph)) {
-    WEIR_ASSIGN_OR_RETURN(saved.saver, SaverOf(model));
+  // A saver of the first format is for those who restore, and not for SavedModels.
+  if (model.meta.saver && model.meta.saver->version >= 2) saved.saver = model.meta.saver;
+  if (kind == GraphFileKind::kSavedModel) {
+    for (const auto& [tensor, file] : model.meta.assets)
+      saved.assets[tensor] = JoinPath(JoinPath(options.file, "assets"), file);
   }
   WEIR_RETURN_IF_ERROR(
       WriteSavedModel(*model.session, *model.graph, options.out, signatures, saved));
@@ -159,6 +200,10 @@ void AddFreezeCommand(Command& graph) {
   freeze.Repeated("--fetch", &options->fetches, "a tensor to be computed; may be repeated")
       .Word("TENSOR");
   freeze.Value("--signature", &options->signature, "the outputs of this signature").Word("NAME");
+  freeze
+      .Repeated("--target", &options->targets,
+                "a node to keep besides, such as one that fills tables; may be repeated")
+      .Word("NODE");
   freeze.Value("--out,-o", &options->out, "the GraphDef to write; as text if it ends in .pbtxt")
       .Word("FILE")
       .Required();

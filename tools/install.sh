@@ -24,7 +24,11 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-case $prefix in /*) ;; *) prefix=$from/$prefix ;; esac
+case $prefix in
+  /*) ;;
+  "~"/*) prefix=$HOME/${prefix#"~/"} ;; # --prefix=~/weir, which the shell leaves as it is
+  *) prefix=$from/$prefix ;;
+esac
 
 # Everything of Weir's below a prefix, and nothing else.
 remove_weir() {

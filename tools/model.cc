@@ -2,12 +2,9 @@
 
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "weir/core/graph_io.h"
-#include "weir/ops/variables.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/saver.h"
-#include "weir/session/variable_use.h"
 #include "weir/tools/ckpt.h"
 
 namespace weir::tools {
@@ -26,26 +23,17 @@ absl::StatusOr<Model> LoadSaved(const std::string& path, const ModelOptions& opt
   return model;
 }
 
-// A handle onto a node that stores a variable, with a read of its own.
-Variable HandleOf(Node* storage) {
-  auto info = std::make_shared<VariableInfo>();
-  info->op = storage->name();
-  info->handle = storage->output();
-  info->is_resource = storage->op_name() == "VarHandleOp";
-  info->dtype = storage->attr_or<DataType>("dtype", DT_INVALID);
-  info->shape = storage->attr_or<Shape>("shape", Shape::UnknownRank());
-  if (!info->is_resource)
-    info->snapshot = AddOp("Identity", {info->handle}, {}, info->op + "/read");
-  return Variable(std::move(info));
-}
-
-absl::StatusOr<SaverDef> SaverByName(Graph& graph) {
-  Variables variables;
-  for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
-    Node* node = graph.nodes()[i].get();
-    if (IsVariable(*node)) variables.push_back(HandleOf(node));
+absl::StatusOr<SaverDef> SaverOf(Model& model) {
+  if (model.meta.saver) return *model.meta.saver;
+  SaverDef def;
+  if (model.graph->FindNode("save/restore_all") != nullptr &&
+      model.graph->FindNode("save/Const") != nullptr) {
+    def.filename_tensor_name = "save/Const:0";
+    def.restore_op_name = "save/restore_all";
+    def.save_tensor_name = "save/control_dependency:0";
+    return def;
   }
-  return BuildSaverGraph(graph, NameVariables(variables));
+  return AddSaverOfNodes(*model.graph);
 }
 
 }  // namespace
@@ -71,23 +59,6 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, options.session));
   model.session = std::make_unique<Session>(std::move(session));
   return model;
-}
-
-bool HasVariables(const Graph& graph) {
-  return absl::c_any_of(graph.nodes(), [](const auto& node) { return IsVariable(*node); });
-}
-
-absl::StatusOr<SaverDef> SaverOf(Model& model) {
-  if (model.meta.saver) return *model.meta.saver;
-  SaverDef def;
-  if (model.graph->FindNode("save/restore_all") != nullptr &&
-      model.graph->FindNode("save/Const") != nullptr) {
-    def.filename_tensor_name = "save/Const:0";
-    def.restore_op_name = "save/restore_all";
-    def.save_tensor_name = "save/control_dependency:0";
-    return def;
-  }
-  return SaverByName(*model.graph);
 }
 
 absl::Status RestoreModel(Model& model, const std::string& path) {

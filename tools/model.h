@@ -28,17 +28,12 @@ struct ModelOptions {
 absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
                                 const ModelOptions& options = {});
 
-// A node makes or keeps a variable.
-bool HasVariables(const Graph& graph);
-
-// The nodes that save and restore the variables: the model's saver, or (of a GraphDef) that whose
-// nodes are in the scope "save"; else new ones, for all variables that the graph has, by name.
-absl::StatusOr<SaverDef> SaverOf(Model& model);
-
-// Gives the variables the values of a checkpoint, or of the newest in a folder, by that saver.
+// Gives the variables the values of a checkpoint, or of the newest in a folder: by the model's
+// saver, or (of a GraphDef) by the saver whose nodes are in the scope "save"; else all variables
+// that the graph has, by name.
 absl::Status RestoreModel(Model& model, const std::string& path);
 
-// Writes the values of the variables to a checkpoint, by that saver.
+// Writes the values of the variables to a checkpoint, by the same saver.
 absl::Status SaveModel(Model& model, const std::string& prefix);
 
 }  // namespace weir::tools

@@ -109,7 +109,8 @@ class Test:
                 rows = v1.placeholder(tf.int64, [None], "rows")
                 w = v1.get_variable("w", [3, 3])
                 table = v1.get_variable("table", [3, 3])
-            _, h = tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w))), [0, x])
+            _, h = tf.while_loop(lambda i, h: i < 3,
+                                 lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w) + tf.gather(table, [i]))), [0, x])
             y = tf.cond(tf.reduce_sum(x) > 0, lambda: h + tf.gather(table, rows), lambda: h - w[0])
             y = tf.identity(y, "y")
             session.run(v1.global_variables_initializer())
@@ -145,11 +146,15 @@ class Test:
         net, model, frozen = Net(), self.path("v2"), self.path("v2.pb")
         tf.saved_model.save(net, model, signatures=net.__call__)
         self.weir("graph", "freeze", model, "--signature", "serving_default", "-o", frozen)
+        self.weir("graph", "export", model, "-o", self.path("v2_again"))
+        again = tf.saved_model.load(self.path("v2_again")).signatures["serving_default"]
         for sign in (1, -1):
             want = net(tf.constant(sign * X), tf.constant(ROWS))["y"].numpy()
             feeds = {"serving_default_x:0": sign * X, "serving_default_rows:0": ROWS}
             got = self.run_frozen(frozen, feeds, "StatefulPartitionedCall:0")
             self.expect_same([got], [want], "of TensorFlow 2")
+            got = again(x=tf.constant(sign * X), rows=tf.constant(ROWS))["y"].numpy()
+            self.expect_same([got], [want], "of TensorFlow 2, exported again")
 
 
 def main():

@@ -131,10 +131,17 @@ TEST_P(Freeze, LoopsAndConditionalsAreGivenValues) {
   const Output branch = Cond(
       Greater(n, Const(g_, 2)), [&] { return w.value() * 10.f; },
       [&] { return w.value() + step.value(); });
+  // Constants that a read needs besides lie in the loop as well.
+  const Output rows =
+      WhileLoop([&](const Outputs& v) { return Less(v[0], n); },
+                [&](const Outputs& v) {
+                  return Outputs{v[0] + 1, v[1] + w.SparseRead(ExpandDims(v[0], 0))};
+                },
+                {Const(g_, 0), Const(g_, {1.f})})[1];
   Session session = Start(g_);
   Init(session, g_);
   for (const int count : {0, 3})
-    FreezeAndCompare(session, {{n, Tensor::Scalar(int32_t{count})}}, {loop, branch});
+    FreezeAndCompare(session, {{n, Tensor::Scalar(int32_t{count})}}, {loop, branch, rows});
 }
 
 TEST_P(Freeze, WhatWritesToAVariableCannotBePartOfIt) {
@@ -217,6 +224,21 @@ TEST(FreezeFunctions, CallsBranchesAndLoopsAreGivenValues) {
   }
 }
 
+TEST(FreezeFunctions, ThatMakeTheirVariablesAreRefused) {
+  Graph g;
+  const FunctionRef f = DefineFrom(g, "f", {DT_FLOAT}, [](Graph& body, const Outputs& x) {
+    const Output handle =
+        AddNode(body, "VarHandleOp", {}, {{"dtype", DT_FLOAT}, {"shape", Shape({1})}}, "hidden")
+            ->output();
+    return Outputs{x[0] + Read(handle)};
+  });
+  const Output y = Call(g, f, {Const(g, {1.f})})[0];
+  Session session = Start(g);
+  const absl::Status status = FreezeGraph(session, {y}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("hidden"));
+}
+
 TEST(FreezeFunctions, WithoutAnEndAreRefused) {
   Graph g;
   const Variable w = Var(g, "w", {1});
@@ -285,6 +307,24 @@ TEST(FreezeGraph, OutputsAreOfTheSessionsGraph) {
   EXPECT_EQ(FreezeGraph(session, {Const(other, 1.f)}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(FreezeGraph(session, {Output()}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(FreezeGraph, TargetsAreKept) {
+  Graph g;
+  const Output y = Var(g, "w", {1}).value() + 1.f;
+  const Operation fill = AddNode(g, "NoOp", {}, {}, "fill");
+  Session session = Start(g);
+  Init(session, g);
+  for (const bool keep : {false, true}) {
+    FreezeOptions options;
+    if (keep) options.targets = {fill};
+    const auto frozen = FreezeGraph(session, {y}, options);
+    ASSERT_TRUE(frozen.ok()) << frozen.status();
+    EXPECT_EQ((*frozen)->FindNode("fill") != nullptr, keep);
+  }
+  Graph other;
+  EXPECT_EQ(FreezeGraph(session, {y}, {.targets = {AddNode(other, "NoOp", {})}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(FreezeGraph, DevicesMayBeCleared) {

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/graph_io.h"
 #include "weir/ops/array.h"
 #include "weir/ops/collections.h"
 #include "weir/ops/io.h"
@@ -133,6 +134,66 @@ TEST(SavedModel, RunsItsInitOpOnACopyOfItsAssets) {
   EXPECT_EQ((*text)[0].scalar<std::string>(), "word 0word 1");
 }
 
+// The files that the graph names are those of the machine where it was made.
+TEST(SavedModel, IsWrittenAgainWithTheInitOpAndTheAssetsThatItHas) {
+  const std::string directory = MakeTempDirectory("rewritten");
+  const std::string file = directory + "/words.txt";
+  WriteBytes(file, "words");
+  Graph g;
+  const Output path = Const(g, Tensor::Scalar(file), "path");
+  g.AddToCollection(collections::kAssetFilepaths, path);
+  const Variable words = MakeVariable(g, Tensor::Scalar(std::string()), {.name = "words"});
+  const Operation read = words.Assign(ReadFile(path)).node;
+  Session session = Start(g);
+  Init(session, g);
+  ASSERT_TRUE(WriteSavedModel(session, g, directory + "/1", {}, {.init_op = read}).ok());
+  WriteBytes(file, "others");
+
+  const auto first = LoadSavedModel(directory + "/1", {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  SavedModelOptions options{.saver = first->meta.saver};
+  for (const auto& [tensor, name] : first->meta.assets)
+    options.assets[tensor] = directory + "/1/assets/" + name;
+  const absl::Status written = WriteSavedModel(*first->session, *first->graph, directory + "/2",
+                                               first->meta.signatures, options);
+  ASSERT_TRUE(written.ok()) << written;
+  const auto second = LoadSavedModel(directory + "/2", {});
+  ASSERT_TRUE(second.ok()) << second.status();
+  const auto text = second->session->Run({}, {"words/Read/ReadVariableOp"}, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ((*text)[0].scalar<std::string>(), "words");
+}
+
+TEST(SavedModel, HasAllVariablesThatItsSignaturesNeed) {
+  const std::string directory = MakeTempDirectory("needed");
+  Doubling model;
+  // Without its collections, as an imported graph comes.
+  Graph bare;
+  ASSERT_TRUE(ImportGraph(bare, SerializeGraph(model.g)).ok());
+  Session session = Start(bare);
+  ASSERT_TRUE(session.Run({}, {}, {"w/Assign"}).ok());
+  const absl::Status written = WriteSavedModel(session, bare, directory + "/1", model.signatures);
+  ASSERT_TRUE(written.ok()) << written;
+  const auto loaded = LoadSavedModel(directory + "/1", {});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(loaded->session->Run({{"x", Tensor::Vector<float>({1})}}, {"y"}, {}).ok());
+
+  // By a saver of another variable, or of the first format.
+  const Variable other = Var(model.g, "other", {1});
+  const SaverDef partial = Saver::Create(model.g, {.variables = Variables{other}})->def();
+  const SaverDef old = Saver::Create(model.g, {.write_version = 1})->def();
+  Session full = Start(model.g);
+  Init(full, model.g);
+  const auto write = [&](const SaverDef& saver) {
+    return WriteSavedModel(full, model.g, directory + "/2", model.signatures, {.saver = saver});
+  };
+  const absl::Status lacking = write(partial);
+  EXPECT_EQ(lacking.code(), absl::StatusCode::kFailedPrecondition) << lacking;
+  EXPECT_THAT(std::string(lacking.message()), HasSubstr("w (VarHandleOp)"));
+  EXPECT_EQ(write(old).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Files().Exists(directory + "/2"));
+}
+
 TEST(SavedModel, WithoutVariablesHasNone) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {}, "x");
@@ -179,6 +240,9 @@ TEST(SavedModel, IsThereAsAWholeOrNotAtAll) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_TRUE(Files().List(directory)->empty());
 
+  WriteBytes(path, "a file");
+  EXPECT_EQ(write().code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(Files().Remove(path).ok());
   EXPECT_TRUE(write().ok());
   status = write();
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;

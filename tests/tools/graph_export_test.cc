@@ -54,6 +54,12 @@ TEST(GraphFreeze, SaysWhatIsMissing) {
   EXPECT_THAT(freeze({"--fetch", "z", "-o", frozen}), HasSubstr("NOT_FOUND"));
   EXPECT_THAT(freeze({"--signature", "s", "-o", frozen}), HasSubstr("no signature 's'"));
   EXPECT_THAT(freeze({"--fetch", "y", "-o", line.graph}), HasSubstr("would take the place of"));
+  for (const char* file : {".index", ".data-00000-of-00001"}) {
+    EXPECT_THAT(
+        freeze({"--checkpoint", line.checkpoint, "--fetch", "y", "-o", line.checkpoint + file}),
+        HasSubstr("would take the place of"));
+  }
+  EXPECT_EQ(Weir({"ckpt", "verify", line.checkpoint}).status, kOk);
   EXPECT_FALSE(Files().Exists(frozen));
   EXPECT_EQ(Weir({"graph", "freeze", line.graph, "--fetch", "y"}).status, kUsage);
 }
@@ -86,6 +92,11 @@ TEST(GraphExport, WritesASavedModelThatIsCalledByItsSignature) {
       Weir({"graph", "freeze", model, "--signature", "serving_default", "-o", frozen});
   EXPECT_EQ(freeze.status, kOk) << freeze.err;
   EXPECT_THAT(freeze.out, HasSubstr("feed in as x:0\n  fetch out as y:0\n"));
+  EXPECT_EQ(Weir({"graph", "freeze", model, "--signature", "serving_default", "-o",
+                  model + "/saved_model.pb"})
+                .status,
+            kNo);
+  EXPECT_TRUE(LoadSavedModel(model, {}).ok()) << "it was not written over";
 }
 
 TEST(GraphExport, RefusesWhatNobodyCouldCallOrLoad) {
@@ -103,6 +114,8 @@ TEST(GraphExport, RefusesWhatNobodyCouldCallOrLoad) {
   EXPECT_THAT(fails({}), HasSubstr("give --input and --output"));
   EXPECT_THAT(fails({"--input", "x"}), HasSubstr("NAME=TENSOR"));
   EXPECT_THAT(fails({"--input", "in=none"}), HasSubstr("NOT_FOUND"));
+  EXPECT_THAT(fails({"--input", "in=x"}), HasSubstr("give --output"));
+  EXPECT_THAT(fails({"--output", "y=y", "--output", "y=x"}), HasSubstr("given twice"));
   EXPECT_THAT(fails({"--output", "out=y", "--init", "none"}), HasSubstr("no node 'none'"));
 }
 

@@ -76,6 +76,7 @@ def _installed_library_impl(ctx):
     for template, path in [
         (ctx.file._pkg_config, "lib/pkgconfig/%s.pc" % name),
         (ctx.file._cmake, "lib/cmake/%s/%sConfig.cmake" % (name, name)),
+        (ctx.file._cmake_version, "lib/cmake/%s/%sConfigVersion.cmake" % (name, name)),
     ]:
         made = ctx.actions.declare_file(path.split("/")[-1])
         ctx.actions.expand_template(
@@ -110,6 +111,7 @@ installed_library = rule(
         "headers": attr.string_list(),
         "requires": attr.label_list(providers = [_Installed]),
         "_cmake": attr.label(default = "config.cmake.in", allow_single_file = True),
+        "_cmake_version": attr.label(default = "version.cmake.in", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         "_pkg_config": attr.label(default = "library.pc.in", allow_single_file = True),
     },
