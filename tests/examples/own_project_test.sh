@@ -44,6 +44,7 @@ case $by in
     ;;
 esac
 
+nm -DC snake | grep -q ' T hwy::platform::TimerResolution' # third_party/highway_start.cc
 ./snake . | tee said
 grep -qE '^restored from ./snake: (0.9[0-9]|1.0[0-9]) at 0.5' said
 # The tool that is installed beside the library reads what the program has saved.

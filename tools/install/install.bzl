@@ -6,6 +6,7 @@
         name = "weir",
         deps = ["//session:weir"],
         headers = ["weir/session/weir.h"],    # and whatever those include
+        symbols = ["..."],                    # to be linked though nothing of a program names them
     )
 
     installed_tree(                           # tree.tar
@@ -86,7 +87,10 @@ def _installed_library_impl(ctx):
                 "{name}": name,
                 "{description}": ctx.attr.description,
                 "{version}": VERSION,
-                "{flags}": " ".join([f for f in flags if f not in told]),
+                "{flags}": " ".join(
+                    ["-Wl,-u," + symbol for symbol in ctx.attr.symbols] +
+                    [f for f in flags if f not in told],
+                ),
                 "{requires}": " ".join([d.label.name for d in ctx.attr.requires]),
                 "{targets}": " ".join(["%s::%s" % ((d.label.name,) * 2) for d in ctx.attr.requires]),
             },
@@ -110,6 +114,7 @@ installed_library = rule(
         "description": attr.string(mandatory = True),
         "headers": attr.string_list(),
         "requires": attr.label_list(providers = [_Installed]),
+        "symbols": attr.string_list(),
         "_cmake": attr.label(default = "config.cmake.in", allow_single_file = True),
         "_cmake_version": attr.label(default = "version.cmake.in", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
