@@ -24,7 +24,7 @@ print(sys.executable if importlib.util.find_spec("tensorflow") else "")' 2>/dev/
   [ -z "$WEIR_PYTHON" ] || export WEIR_PYTHON
 fi
 
-install_packages
+install_packages cmake pkgconf # for programs outside the project: tests/examples
 say "Building and testing ${what[*]} (a first build takes ten to twenty minutes on two cores)"
 events=$(mktemp)
 trap 'rm -f "$events"' EXIT
