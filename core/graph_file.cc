@@ -9,6 +9,7 @@
 #include "google/protobuf/wire_format_lite.h"
 #include "weir/core/file.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
 #include "weir/proto/graph.pb.h"
 
@@ -19,10 +20,6 @@
 // together and parsed in the end. In an import, attributes are freed one node after another while
 // the graph is made of them. A small file is imported from its bytes, which is faster.
 namespace weir {
-
-// graph_import.cc: ImportGraphDef, which takes the nodes' attributes out of `def` as it goes.
-absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
-                                       const ImportOptions& options);
 
 namespace {
 

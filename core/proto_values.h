@@ -25,6 +25,10 @@ absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& proto, int64_t* 
 // The record of a function's signature, so that a node may call the function as an op.
 absl::StatusOr<OpSpec> OpFromProto(const proto::OpDef& def);
 
+// ImportGraphDef, which takes the nodes' attributes out of `def` as it goes.
+absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
+                                       const ImportOptions& options = {});
+
 void NodeToProto(const Node& node, proto::NodeDef* def);
 
 // The same bytes for equal messages: maps are written in the order of their keys.

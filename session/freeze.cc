@@ -14,8 +14,10 @@
 #include "absl/strings/strip.h"
 #include "weir/core/function_library.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/proto_values.h"
 #include "weir/core/resource.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/session/nodes_before.h"
 #include "weir/session/variable_use.h"
 
 // A frozen graph is the old one's message with other nodes in it. What changes are the nodes that a
@@ -165,10 +167,7 @@ class Freezer {
         options_(options),
         functions_(graph_.functions()) {}
 
-  absl::StatusOr<std::unique_ptr<Graph>> Freeze(const Outputs& outputs) {
-    std::vector<std::string> wanted;
-    for (const Output& output : outputs) wanted.push_back(output.node->name());
-    for (const Operation& target : options_.targets) wanted.push_back(target.name());
+  absl::StatusOr<std::unique_ptr<Graph>> Freeze(const std::vector<Operation>& wanted) {
     proto::GraphDef def;
     ExportGraphDef(graph_, &def);
     KeepNeeded(wanted, &def);
@@ -182,27 +181,17 @@ class Freezer {
     AddFunctions(&def);
     WEIR_RETURN_IF_ERROR(CheckNoneIsLeft(def));
     auto frozen = std::make_unique<Graph>(graph_.ops());
-    WEIR_RETURN_IF_ERROR(ImportGraphDef(*frozen, def).status());
+    WEIR_RETURN_IF_ERROR(ImportAndClear(*frozen, &def).status());
     return frozen;
   }
 
  private:
   // The nodes that these need, and of their places those that are there.
-  static void KeepNeeded(const std::vector<std::string>& wanted, proto::GraphDef* def) {
-    absl::flat_hash_map<std::string, const proto::NodeDef*> by_name;
-    for (const proto::NodeDef& node : def->node()) by_name[node.name()] = &node;
-    absl::flat_hash_set<std::string> needed(wanted.begin(), wanted.end());
-    std::vector<std::string> queue = wanted;
-    while (!queue.empty()) {
-      const auto node = by_name.find(queue.back());
-      queue.pop_back();
-      if (node == by_name.end()) continue;
-      for (absl::string_view input : node->second->input()) {
-        absl::ConsumePrefix(&input, "^");
-        std::string name = Split(input).first;
-        if (needed.insert(name).second) queue.push_back(std::move(name));
-      }
-    }
+  static void KeepNeeded(const std::vector<Operation>& wanted, proto::GraphDef* def) {
+    std::vector<const Node*> roots;
+    for (const Operation& each : wanted) roots.push_back(each.node);
+    absl::flat_hash_set<std::string> needed;
+    for (const Node* node : NodesBefore(roots)) needed.insert(node->name());
     google::protobuf::RepeatedPtrField<proto::NodeDef> kept;
     for (proto::NodeDef& node : *def->mutable_node()) {
       if (!needed.contains(node.name())) continue;
@@ -230,7 +219,7 @@ class Freezer {
     Outputs fetches;
     for (const proto::NodeDef& each : def.node()) {
       Node* const node = graph_.FindNode(each.name());
-      if (!weir::IsVariable(*node)) continue;
+      if (!IsVariable(*node)) continue;
       const auto read = reads.find(node);
       keys.push_back(VariableKey(*node));
       fetches.push_back(read != reads.end() ? read->second : node->output());
@@ -262,7 +251,8 @@ class Freezer {
   // are handles of variables, and then all that such a handle passes through.
   absl::Status Rewrite(const Graph& graph, proto::GraphDef* def, Ways* ways) {
     for (const proto::NodeDef& node : def->node()) {
-      if (const Tensor* value = ValueOf(node)) (*ways)[{node.name(), 0}] = value->dtype();
+      if (const Tensor* value = ValueOf(*graph.FindNode(node.name())))
+        (*ways)[{node.name(), 0}] = value->dtype();
     }
     FollowHandles(*def, ways);
     std::vector<proto::NodeDef> more;
@@ -274,14 +264,9 @@ class Freezer {
 
   // The value of a variable that this node makes the handle or the reference of; null if it makes
   // none.
-  const Tensor* ValueOf(const proto::NodeDef& node) const {
+  const Tensor* ValueOf(const Node& node) const {
     if (!IsVariable(node)) return nullptr;
-    const auto text = [&](const char* name) {
-      const auto attr = node.attr().find(name);
-      return attr == node.attr().end() ? std::string() : attr->second.s();
-    };
-    const std::string shared = text("shared_name");
-    const auto value = values_.find({text("container"), shared.empty() ? node.name() : shared});
+    const auto value = values_.find(VariableKey(node));
     return value == values_.end() ? nullptr : &value->second;
   }
 
@@ -351,7 +336,8 @@ class Freezer {
 
   absl::Status RewriteNode(const Graph& graph, const Ways& ways, proto::NodeDef* node,
                            std::vector<proto::NodeDef>* more) {
-    if (const Tensor* value = ValueOf(*node)) {
+    const Node& old = *graph.FindNode(node->name());
+    if (const Tensor* value = ValueOf(old)) {
       BecomeConstant(*value, node);
       return absl::OkStatus();
     }
@@ -367,8 +353,7 @@ class Freezer {
     if (const std::optional<Calls> calls = CallsOf(node->op()))
       return RewriteCall(ways, *calls, node);
     if (first == given.begin() && BecomeReader(graph, **first, node, more)) return absl::OkStatus();
-    return TakesValues(*graph.FindNode(node->name()), given) ? absl::OkStatus()
-                                                             : CannotFreeze(*node);
+    return TakesValues(old, given) ? absl::OkStatus() : CannotFreeze(*node);
   }
 
   // Where the references of variables are given, values are asked for.
@@ -419,14 +404,10 @@ class Freezer {
   absl::Status RewriteFunction(const proto::NodeDef& caller, const Calls& calls,
                                std::vector<std::optional<DataType>> arguments,
                                proto::NameAttrList* function) {
-    FunctionRef ref{function->name(), nullptr};
-    if (!function->attr().empty()) {
-      auto attrs = std::make_shared<AttrMap>();
-      for (const auto& [name, value] : function->attr()) {
-        WEIR_ASSIGN_OR_RETURN((*attrs)[name], AttrFromProto(value));
-      }
-      ref.attrs = std::move(attrs);
-    }
+    proto::AttrValue attr;
+    *attr.mutable_func() = *function;
+    WEIR_ASSIGN_OR_RETURN(const AttrValue value, AttrFromProto(attr));
+    const FunctionRef& ref = *value.get_if<FunctionRef>();
     if (calls.counts) arguments.insert(arguments.begin(), std::nullopt);
     std::string key = FunctionKey(ref);
     for (const std::optional<DataType>& type : arguments)
@@ -459,22 +440,19 @@ class Freezer {
     proto::GraphDef def;
     ExportGraphDef(*body.graph, &def);
     Ways ways;
-    std::map<std::string, DataType> types;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!arguments[i]) continue;
-      ways[{body.args[i].node->name(), 0}] = *arguments[i];
-      types[body.args[i].node->name()] = *arguments[i];
+      if (arguments[i]) ways[{body.args[i].node->name(), 0}] = *arguments[i];
     }
     for (proto::NodeDef& node : *def.mutable_node()) {
-      if (const auto type = types.find(node.name()); type != types.end())
-        SetType(type->second, "T", &node);
+      if (const auto way = ways.find({node.name(), 0}); way != ways.end())
+        SetType(way->second, "T", &node);
     }
     WEIR_RETURN_IF_ERROR(Rewrite(*body.graph, &def, &ways));
     def.clear_library();
 
     Graph changed(graph_.ops());
     changed.set_functions(functions_);
-    WEIR_RETURN_IF_ERROR(ImportGraphDef(changed, def).status());
+    WEIR_RETURN_IF_ERROR(ImportAndClear(changed, &def).status());
     const auto same = [&](const Output& old) {
       return changed.FindNode(old.node->name())->output(old.index);
     };
@@ -536,7 +514,7 @@ class Freezer {
   // Of variables: those that a function makes by their names have not been met.
   static absl::Status CheckNoneIsLeft(const proto::GraphDef& def) {
     const auto check = [](const proto::NodeDef& node, absl::string_view where) {
-      if (!IsVariable(node)) return absl::OkStatus();
+      if (!IsVariableOp(node.op())) return absl::OkStatus();
       return Unimplemented("Cannot freeze the graph: ", node.name(), " (", node.op(), ")", where,
                            " makes a variable that is not given to it");
     };
@@ -547,10 +525,6 @@ class Freezer {
         WEIR_RETURN_IF_ERROR(check(node, where));
     }
     return absl::OkStatus();
-  }
-
-  static bool IsVariable(const proto::NodeDef& node) {
-    return node.op() == "VarHandleOp" || node.op() == "VariableV2" || node.op() == "Variable";
   }
 
   Session& session_;
@@ -569,20 +543,16 @@ absl::StatusOr<std::unique_ptr<Graph>> FreezeGraph(Session& session, const Outpu
                                                    const FreezeOptions& options) {
   if (outputs.empty() && options.targets.empty())
     return InvalidArgument("Cannot freeze a graph for no outputs");
-  for (const Operation& target : options.targets) {
-    if (!target || &target.node->graph() != &session.graph()) {
-      return InvalidArgument("Cannot freeze ", target ? target.name() : "an invalid operation",
-                             ", which is not of the session's graph");
-    }
-  }
-  for (const Output& output : outputs) {
-    if (!output || &output.graph() != &session.graph()) {
-      return InvalidArgument("Cannot freeze ", output ? output.name() : "an invalid tensor",
+  std::vector<Operation> wanted(outputs.begin(), outputs.end());
+  wanted.insert(wanted.end(), options.targets.begin(), options.targets.end());
+  for (const Operation& each : wanted) {
+    if (!each || &each.node->graph() != &session.graph()) {
+      return InvalidArgument("Cannot freeze ", each ? each.name() : "an invalid element of a graph",
                              ", which is not of the session's graph");
     }
   }
   WEIR_RETURN_IF_ERROR(session.graph().status());
-  return Freezer(session, options).Freeze(outputs);
+  return Freezer(session, options).Freeze(wanted);
 }
 
 }  // namespace weir

@@ -1,7 +1,6 @@
 #include "weir/session/saved_model.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -11,6 +10,7 @@
 #include "weir/ops/collections.h"
 #include "weir/ops/variables.h"
 #include "weir/proto/saved_model.pb.h"
+#include "weir/session/nodes_before.h"
 #include "weir/session/saver.h"
 #include "weir/session/variable_use.h"
 
@@ -85,9 +85,9 @@ absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
   const Operation init = InitOp(model);
   if (!init) return absl::OkStatus();
   Feeds feeds;
-  for (const auto& [tensor, file] : model.meta.assets) {
+  for (const auto& [tensor, file] : AssetFiles(directory, model.meta)) {
     WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(tensor));
-    feeds.emplace_back(output, Tensor::Scalar(JoinPath(JoinPath(directory, kAssets), file)));
+    feeds.emplace_back(output, Tensor::Scalar(file));
   }
   return model.session->Run(feeds, {}, {init}).status();
 }
@@ -141,24 +141,6 @@ absl::StatusOr<std::map<std::string, std::string>> CopyAssets(
   return assets;
 }
 
-// The variables that these nodes need, or make, or write.
-std::set<const Node*> VariablesBefore(const std::vector<const Node*>& roots) {
-  std::set<const Node*> variables;
-  absl::flat_hash_set<const Node*> seen(roots.begin(), roots.end());
-  std::vector<const Node*> queue = roots;
-  while (!queue.empty()) {
-    const Node* const node = queue.back();
-    queue.pop_back();
-    if (IsVariable(*node)) variables.insert(node);
-    const auto visit = [&](const Node* input) {
-      if (seen.insert(input).second) queue.push_back(input);
-    };
-    for (const Output& input : node->inputs()) visit(input.node);
-    for (const Node* control : node->control_inputs()) visit(control);
-  }
-  return variables;
-}
-
 // What the signatures give depends on no variable but those that get a value when the model is
 // loaded: from the checkpoint, or by the init op.
 absl::Status CheckAllAreSaved(const Graph& graph,
@@ -174,9 +156,9 @@ absl::Status CheckAllAreSaved(const Graph& graph,
   const Node* const restore = saver ? graph.FindNode(saver->restore_op_name) : nullptr;
   if (restore != nullptr) given.push_back(restore);
   if (init_op) given.push_back(init_op.node);
-  const std::set<const Node*> have = VariablesBefore(given);
-  for (const Node* variable : VariablesBefore(results)) {
-    if (have.count(variable) > 0) continue;
+  const absl::flat_hash_set<const Node*> have = NodesBefore(given);
+  for (const Node* variable : NodesBefore(results)) {
+    if (!IsVariable(*variable) || have.contains(variable)) continue;
     return FailedPrecondition("What the signatures give depends on the variable ",
                               variable->Label(),
                               ", which the saver does not save and the init op gives no value");
@@ -279,6 +261,12 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
   }
   WEIR_RETURN_IF_ERROR(RunInitOp(directory, model));
   return model;
+}
+
+std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta) {
+  std::map<std::string, std::string> files = meta.assets;
+  for (auto& [tensor, file] : files) file = JoinPath(JoinPath(directory, kAssets), file);
+  return files;
 }
 
 Signature PredictSignature(const std::map<std::string, Output>& inputs,

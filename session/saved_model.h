@@ -30,6 +30,9 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& directory,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options = {});
 
+// The files of such a directory that tensors name while the init op runs, by tensor.
+std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta);
+
 // The signature of a function from tensors to tensors: what TensorFlow Serving's Predict calls.
 Signature PredictSignature(const std::map<std::string, Output>& inputs,
                            const std::map<std::string, Output>& outputs);
@@ -44,7 +47,7 @@ struct SavedModelOptions {
   std::optional<SaverDef> saver = {};
   // The file that a tensor names when the model is loaded, such as a vocabulary's; it is copied.
   // What is not here are the constants in the collection "asset_filepaths", with the files that
-  // they name. (Of a LoadedModel: what `meta.assets` says lies in its directory, in assets/.)
+  // they name. (To write a LoadedModel again: its AssetFiles.)
   std::map<std::string, std::string> assets = {};
   bool clear_devices = false;
   // saved_model.pbtxt instead of saved_model.pb.

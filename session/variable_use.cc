@@ -6,10 +6,11 @@
 
 namespace weir {
 
-bool IsVariable(const Node& node) {
-  const std::string& op = node.op_name();
+bool IsVariableOp(absl::string_view op) {
   return op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
 }
+
+bool IsVariable(const Node& node) { return IsVariableOp(node.op_name()); }
 
 bool IsVariable(const PlanNode& node) {
   return node.kind == PlanNode::Kind::kOp && IsVariable(*node.node);

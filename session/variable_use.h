@@ -14,6 +14,7 @@ namespace weir {
 // Of a handle to a resource, or of a reference.
 constexpr bool IsHandle(DataType type) { return type == DT_RESOURCE || IsRef(type); }
 // VarHandleOp and its like.
+bool IsVariableOp(absl::string_view op);
 bool IsVariable(const Node& node);
 bool IsVariable(const PlanNode& node);
 // Container and name of the state behind it.

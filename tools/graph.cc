@@ -295,10 +295,7 @@ void AddGraphCommand(Command& weir) {
   const auto add = [&](const char* name, const char* description, const char* example,
                        int (*run)(const GraphOptions&, Console&)) {
     Command part = graph.Add(name, description, example);
-    part.Argument(
-            "GRAPH", &options->file,
-            "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
-        .Required();
+    AddGraphArgument(part, &options->file);
     part.List("--tags", &options->tags, "which meta graph of a SavedModel").Word("TAG,...");
     part.Do([options, run](Console& console) { return run(*options, console); });
     return part;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/session/variable_use.h"
 
 namespace weir::tools {
 
@@ -47,8 +48,7 @@ void Insert(const proto::NodeDef& node, Scope* root) {
 void WriteScope(const Scope& scope, const std::string& path, int depth, std::string* out) {
   const std::string indent(2 * depth + 2, ' ');
   for (const auto& [node, name] : scope.nodes) {
-    const std::string& op = node->op();
-    const bool is_state = op == "VarHandleOp" || op == "VariableV2" || op == "Variable";
+    const bool is_state = IsVariableOp(node->op());
     absl::StrAppend(out, indent, Quoted(node->name()),
                     " [label=", Quoted(name + " : " + node->op()),
                     is_state ? ", shape=cylinder" : "", "];\n");

@@ -31,14 +31,8 @@ struct ExportOptions {
 };
 
 void AddModelOptions(Command& command, ExportOptions* options) {
-  command
-      .Argument("GRAPH", &options->file,
-                "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
-      .Required();
-  command
-      .Value("--checkpoint", &options->checkpoint,
-             "the values of the variables: this checkpoint's, or of a folder's newest")
-      .Word("PREFIX");
+  AddGraphArgument(command, &options->file);
+  AddCheckpointOption(command, &options->checkpoint);
   command.List("--tags", &options->tags, "which meta graph of a SavedModel").Word("TAG,...");
   command.Flag("--clear-devices", &options->clear_devices, "let no node ask for a device");
 }
@@ -107,8 +101,8 @@ absl::Status Freeze(const ExportOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(const Outputs wanted, Wanted(options, model));
   FreezeOptions how{.clear_devices = options.clear_devices};
   for (const std::string& target : options.targets) {
-    how.targets.push_back(model.graph->FindNode(target));
-    if (!how.targets.back()) return NotFound("The graph has no node '", target, "'");
+    WEIR_ASSIGN_OR_RETURN(const Operation operation, FindOperation(*model.graph, target));
+    how.targets.push_back(operation);
   }
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> frozen,
                         FreezeGraph(*model.session, wanted, how));
@@ -172,15 +166,11 @@ absl::Status Export(const ExportOptions& options, Console& console) {
   SavedModelOptions saved{
       .tags = options.new_tags, .clear_devices = options.clear_devices, .as_text = options.text};
   if (!options.init.empty()) {
-    saved.init_op = model.graph->FindNode(options.init);
-    if (!saved.init_op) return NotFound("The graph has no node '", options.init, "'");
+    WEIR_ASSIGN_OR_RETURN(saved.init_op, FindOperation(*model.graph, options.init));
   }
   // A saver of the first format is for those who restore, and not for SavedModels.
   if (model.meta.saver && model.meta.saver->version >= 2) saved.saver = model.meta.saver;
-  if (kind == GraphFileKind::kSavedModel) {
-    for (const auto& [tensor, file] : model.meta.assets)
-      saved.assets[tensor] = JoinPath(JoinPath(options.file, "assets"), file);
-  }
+  if (kind == GraphFileKind::kSavedModel) saved.assets = AssetFiles(options.file, model.meta);
   WEIR_RETURN_IF_ERROR(
       WriteSavedModel(*model.session, *model.graph, options.out, signatures, saved));
   console.out << "Wrote " << options.out << ", a SavedModel with the signatures "

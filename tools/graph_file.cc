@@ -16,6 +16,7 @@
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/saved_model.pb.h"
+#include "weir/tools/command.h"
 
 namespace weir::tools {
 
@@ -105,6 +106,13 @@ absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path) {
   if (Files().IsDirectory(path)) return GraphFileKind::kSavedModel;
   proto::MetaGraphDef meta;
   return ParseGraphFile(path, &meta);
+}
+
+void AddGraphArgument(Command& command, std::string* file) {
+  command
+      .Argument("GRAPH", file,
+                "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
+      .Required();
 }
 
 }  // namespace weir::tools

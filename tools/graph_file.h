@@ -14,6 +14,10 @@ class MetaGraphDef;
 
 namespace weir::tools {
 
+class Command;
+// Declares GRAPH: such a file.
+void AddGraphArgument(Command& command, std::string* file);
+
 enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
 
 // What the file is, by its contents. INVALID_ARGUMENT if it is none of them, saying why.

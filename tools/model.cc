@@ -61,6 +61,19 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
   return model;
 }
 
+void AddCheckpointOption(Command& command, std::string* checkpoint) {
+  command
+      .Value("--checkpoint", checkpoint,
+             "restore the variables from this checkpoint, or a folder's newest")
+      .Word("PREFIX");
+}
+
+absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name) {
+  Node* const node = graph.FindNode(name);
+  if (node == nullptr) return NotFound("The graph has no node '", name, "'");
+  return Operation(node);
+}
+
 absl::Status RestoreModel(Model& model, const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(path));
   WEIR_ASSIGN_OR_RETURN(const SaverDef def, SaverOf(model));

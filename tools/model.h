@@ -28,6 +28,11 @@ struct ModelOptions {
 absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& path,
                                 const ModelOptions& options = {});
 
+// Declares --checkpoint, whose value RestoreModel takes.
+void AddCheckpointOption(Command& command, std::string* checkpoint);
+// NOT_FOUND if the graph has no such node.
+absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name);
+
 // Gives the variables the values of a checkpoint, or of the newest in a folder: by the model's
 // saver, or (of a GraphDef) by the saver whose nodes are in the scope "save"; else all variables
 // that the graph has, by name.

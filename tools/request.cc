@@ -29,17 +29,11 @@ class RequestBuilder {
       for (const auto& [name, tensor] : signature_->outputs) WEIR_RETURN_IF_ERROR(AddFetch(name));
     }
     for (const std::string& target : options_.targets) {
-      WEIR_ASSIGN_OR_RETURN(Operation op, FindOperation(target));
+      WEIR_ASSIGN_OR_RETURN(Operation op, FindOperation(*model_.graph, target));
       request_.targets.push_back(op);
     }
     if (request_.empty() && options_.save.empty()) return NothingToRun();
     return std::move(request_);
-  }
-
-  absl::StatusOr<Operation> FindOperation(const std::string& name) const {
-    Node* node = model_.graph->FindNode(name);
-    if (node == nullptr) return NotFound("The graph has no node '", name, "'");
-    return Operation(node);
   }
 
  private:
@@ -114,7 +108,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
   RequestBuilder builder(out.model, options);
   WEIR_ASSIGN_OR_RETURN(out.request, builder.Build());
   for (const std::string& init : options.inits) {
-    WEIR_ASSIGN_OR_RETURN(const Operation op, builder.FindOperation(init));
+    WEIR_ASSIGN_OR_RETURN(const Operation op, FindOperation(*out.model.graph, init));
     WEIR_RETURN_IF_ERROR(out.model.session->Run(op));
   }
   if (!options.checkpoint.empty())
@@ -127,14 +121,8 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const RequestOptions& options) {
 
 void AddRequestOptions(Command& command, RequestOptions* options, const char* fetch_word,
                        const char* fetch_help) {
-  command
-      .Argument("GRAPH", &options->file,
-                "a GraphDef or MetaGraphDef (.pb, .meta; .pbtxt as text), or a SavedModel's folder")
-      .Required();
-  command
-      .Value("--checkpoint", &options->checkpoint,
-             "restore the variables from this checkpoint, or a folder's newest")
-      .Word("PREFIX");
+  AddGraphArgument(command, &options->file);
+  AddCheckpointOption(command, &options->checkpoint);
   command
       .Repeated("--feed", &options->feeds,
                 "a value for a tensor: FILE.npy, FILE.json with strings, or JSON; may be repeated")

@@ -151,9 +151,8 @@ TEST(SavedModel, IsWrittenAgainWithTheInitOpAndTheAssetsThatItHas) {
 
   const auto first = LoadSavedModel(directory + "/1", {});
   ASSERT_TRUE(first.ok()) << first.status();
-  SavedModelOptions options{.saver = first->meta.saver};
-  for (const auto& [tensor, name] : first->meta.assets)
-    options.assets[tensor] = directory + "/1/assets/" + name;
+  const SavedModelOptions options{.saver = first->meta.saver,
+                                  .assets = AssetFiles(directory + "/1", first->meta)};
   const absl::Status written = WriteSavedModel(*first->session, *first->graph, directory + "/2",
                                                first->meta.signatures, options);
   ASSERT_TRUE(written.ok()) << written;
