@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "weir/core/bundle_reader.h"
 #include "weir/core/file.h"
 #include "weir/proto/saved_tensor_slice.pb.h"
@@ -48,6 +50,14 @@ absl::Status ReaderV1::AddFile(const std::string& path) {
   proto::SavedTensorSlices saved;
   if (!bytes || !saved.ParseFromString(*bytes))
     return DataLoss(path, ": the list of tensors is missing or malformed");
+  // A V2 index is a table of the same kind.
+  if (!saved.has_meta()) {
+    if (!absl::EndsWith(path, ".index")) return DataLoss(path, ": the list of tensors is missing");
+    return InvalidArgument(path,
+                           " is the index of a checkpoint, which is named without the "
+                           "ending: ",
+                           absl::StripSuffix(path, ".index"));
+  }
   tables_.push_back(std::move(table));
   for (const proto::SavedSliceMeta& meta : saved.meta().tensor())
     WEIR_RETURN_IF_ERROR(AddTensor(meta, path));

@@ -357,6 +357,7 @@ Variable::operator Output() const {
   }
   if ((!info_->is_resource || info_->cached) && info_->snapshot) return info_->snapshot;
   if (!info_->is_resource) return read_value();
+  if (graph().finalized() && info_->snapshot) return info_->snapshot;  // it takes no other
   const PlaceWith nothing(graph(), nullptr, true);
   return NodeBuilder(graph(), "ReadVariableOp")
       .Input(info_->handle)

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <new>
-#include <stdexcept>
 #include <thread>
+
+#include "weir/session/exception.h"
 
 // How a step runs. Everything was decided by the plan: the items of a task are called one after
 // another, and all that is left to do between two of them is to look at a status and a flag or two.
@@ -68,28 +68,17 @@ constexpr char kInFunction[] = "weir/in_function";
 // A payload that names the node of the step's graph.
 constexpr char kFailedNode[] = "weir/node";
 
-absl::Status TimedOut(std::chrono::milliseconds limit) {
-  return absl::DeadlineExceededError(
-      absl::StrCat("The step took longer than its time limit of ", limit.count(), " ms"));
+std::string TookTooLong(std::chrono::milliseconds limit) {
+  return absl::StrCat("The step took longer than its time limit of ", limit.count(), " ms");
 }
 
-// While it lives, cancelling `outer` (if it is not null) cancels `inner`.
-class LinkedCancellation {
- public:
-  LinkedCancellation(Cancellation* outer, Cancellation& inner) : outer_(outer) {
-    if (outer == nullptr) return;
-    linked_ = outer->OnCancel([outer, &inner] { inner.Cancel(outer->status()); }, &token_);
-    if (!linked_) inner.Cancel(outer->status());
-  }
-  ~LinkedCancellation() {
-    if (linked_) outer_->Unregister(token_);
-  }
-
- private:
-  Cancellation* const outer_;
-  int64_t token_ = 0;
-  bool linked_ = false;
-};
+// The resource that a waiting node works on, as the graph names it: "files (FIFOQueueV2)".
+std::string WaitsFor(const Node& node) {
+  if (node.num_inputs() == 0) return "";
+  const Output& resource = node.input(0);
+  if (!resource.is_ref() && resource.dtype() != DT_RESOURCE) return "";
+  return absl::StrCat(" while it waited for ", resource.node->Label());
+}
 
 }  // namespace
 
@@ -98,10 +87,11 @@ struct Executor::Frame {
   std::vector<uint8_t> dead;
   std::vector<KernelContext> contexts;
   TracedStep step;
-  int32_t running = 0;  // the item, in a sequence
+  std::atomic<int64_t> id{0};  // of the step in flight, for who asks for it; 0: none
   std::unique_ptr<Cancellation> cancellation = std::make_unique<Cancellation>();
 
   std::unique_ptr<std::atomic<int32_t>[]> waits_for;  // by task
+  std::unique_ptr<std::atomic<int32_t>[]> running;    // by task: the item, -1 if there is none
   std::mutex mutex;
   std::deque<std::pair<int32_t, int32_t>> posted;  // task, item to go on with
   int32_t tasks_left = 0;
@@ -168,6 +158,7 @@ absl::StatusOr<std::unique_ptr<Executor::Frame>> Executor::NewFrame() {
                                .num_last_uses = item.num_last_uses});
   }
   frame->waits_for = std::make_unique<std::atomic<int32_t>[]>(plan_->tasks.size());
+  frame->running = std::make_unique<std::atomic<int32_t>[]>(plan_->tasks.size());
   return frame;
 }
 
@@ -242,11 +233,13 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
   if (options.timeout.count() > 0) step.deadline = Clock::now() + options.timeout;
   std::optional<StepTrace> trace;
   if (options.trace != nullptr) step.trace = &trace.emplace(options.trace);
+  frame->id.store(step_id, std::memory_order_release);
   absl::Status status;
   {
     const LinkedCancellation linked(options.cancellation, *frame->cancellation);
     status = RunFilled(frame, feeds, fetches);
   }
+  frame->id.store(0, std::memory_order_relaxed);
   GiveBack(frame);
   if (status.ok()) return status;
   status.ErasePayload(kInFunction);
@@ -263,7 +256,8 @@ absl::Status Executor::Call(const StepInfo& step, const Node& caller, absl::Span
 
 absl::Status Executor::RunWithin(const TracedStep& step, absl::Span<const Tensor> feeds,
                                  Tensors* fetches) {
-  if (step.deadline && Clock::now() > *step.deadline) return TimedOut(step.timeout);
+  if (step.deadline && Clock::now() > *step.deadline)
+    return absl::DeadlineExceededError(TookTooLong(step.timeout));
   WEIR_ASSIGN_OR_RETURN(Frame* const frame, Acquire());
   Cancellation* const own = frame->step.cancellation;
   frame->step = step;
@@ -278,6 +272,8 @@ absl::Status Executor::RunFilled(Frame* frame, absl::Span<const Tensor> feeds, T
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_->feed_slots[i] >= 0) frame->slots[plan_->feed_slots[i]] = feeds[i];
   }
+  for (size_t t = 0; t < plan_->tasks.size(); ++t)
+    frame->running[t].store(-1, std::memory_order_relaxed);
   absl::Status status = RunFrame(*frame);
   if (status.ok()) status = TakeFetches(*frame, fetches);
   const std::vector<int32_t>& empty = status.ok() ? plan_->reset_slots : plan_->dynamic_slots;
@@ -300,8 +296,8 @@ absl::Status Executor::RunFrame(Frame& frame) {
     absl::Status status;
     try {  // out here: around each item it would take a tenth of a small one's time
       status = frame.step.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
-    } catch (const std::exception& e) {
-      status = Thrown(frame, frame.running, e);
+    } catch (...) {
+      status = Thrown(frame, frame.running[0].load(std::memory_order_relaxed));
     }
     return WaitForStreams(frame, std::move(status));
   }
@@ -319,20 +315,44 @@ absl::Status Executor::WaitForStreams(Frame& frame, absl::Status status) const {
   return status;
 }
 
-// Kernels have no status for small memory that they need besides their results: std::bad_alloc
-// comes out of them, or std::length_error, from whatever thread of a loop it was. Any other
-// exception is a fault of the kernel, but no reason for a program to end.
-absl::Status Executor::Thrown(const Frame& frame, int32_t item, const std::exception& e) const {
-  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
-                         dynamic_cast<const std::length_error*>(&e) != nullptr;
-  if (no_memory) Reserve().Release();
+// Called where an exception was caught. Kernels have no status for small memory that they need
+// besides their results: std::bad_alloc comes out of them, or std::length_error, from whatever
+// thread of a loop it was. Any other exception is a fault of the kernel, but no reason for a
+// program to end.
+absl::Status Executor::Thrown(const Frame& frame, int32_t item) const {
   const absl::Status status =
-      no_memory
-          ? absl::ResourceExhaustedError(
-                "OOM: there is no memory for what the kernel needs besides its results")
-          : absl::InternalError(absl::StrCat("The kernel has thrown an exception: ", e.what()));
+      StatusOfException("The kernel", /*before_message=*/[] { Reserve().Release(); });
+  if (item < 0) return status;
   const Item& failed = plan_->items[item];
   return AtNode(*failed.named, *failed.device, status, frame.step.call);
+}
+
+bool Executor::IsLate(const Frame& frame) {
+  return frame.step.deadline && Clock::now() > *frame.step.deadline;
+}
+
+// The error of a step whose time is up, of the node that was running by then: of the one in
+// `task`, or of any, and rather of one that waits.
+absl::Status Executor::TimedOut(const Frame& frame, int32_t task) const {
+  int32_t found = -1;
+  for (size_t t = 0; t < plan_->tasks.size(); ++t) {
+    const int32_t item = frame.running[t].load(std::memory_order_relaxed);
+    if (item < 0 || (task >= 0 && static_cast<size_t>(task) != t)) continue;
+    if (found < 0 || plan_->items[item].is_async) found = item;
+  }
+  std::string message = TookTooLong(frame.step.timeout);
+  if (found < 0) return absl::DeadlineExceededError(message);
+  const Item& late = plan_->items[found];
+  if (late.is_async) absl::StrAppend(&message, WaitsFor(*late.named));
+  return AtNode(*late.named, *late.device, absl::DeadlineExceededError(message), frame.step.call);
+}
+
+absl::Status Executor::TimedOut(int64_t step_id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& frame : frames_) {
+    if (frame->id.load(std::memory_order_acquire) == step_id) return TimedOut(*frame, -1);
+  }
+  return absl::DeadlineExceededError("The step took longer than its time limit");
 }
 
 template <bool kTrace>
@@ -340,9 +360,8 @@ absl::Status Executor::RunSequence(Frame& frame) {
   const int32_t count = static_cast<int32_t>(plan_->items.size());
   for (int32_t i = 0; i < count;) {
     if (frame.step.cancellation->cancelled()) return frame.step.cancellation->status();
-    if (frame.step.deadline && Clock::now() > *frame.step.deadline)
-      return TimedOut(frame.step.timeout);
-    frame.running = i;
+    if (IsLate(frame)) return TimedOut(frame, 0);
+    frame.running[0].store(i, std::memory_order_relaxed);
     if (plan_->items[i].mark != Item::Mark::kNone) {
       WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
       continue;
@@ -357,8 +376,8 @@ absl::Status Executor::RunSequence(Frame& frame) {
     ++i;
   }
   // The last kernel may have failed by cancelling (KernelContext::SetOutput has no status).
-  return frame.step.cancellation->cancelled() ? frame.step.cancellation->status()
-                                              : absl::OkStatus();
+  if (frame.step.cancellation->cancelled()) return frame.step.cancellation->status();
+  return IsLate(frame) ? TimedOut(frame, 0) : absl::OkStatus();
 }
 
 // A synchronous item, start to end.
@@ -577,7 +596,7 @@ void Executor::RunTasks(Frame& frame) {
     };
     if (!ran && !pool_.HelpUntil(news, deadline)) {
       deadline.reset();
-      Fail(frame, TimedOut(frame.step.timeout));
+      Fail(frame, TimedOut(frame, -1));
     }
     lock.lock();
   }
@@ -621,10 +640,8 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
       Fail(frame, frame.step.cancellation->status());
       break;
     }
-    if (frame.step.deadline && Clock::now() > *frame.step.deadline) {
-      Fail(frame, TimedOut(frame.step.timeout));
-      break;
-    }
+    if (IsLate(frame)) break;
+    frame.running[t].store(i, std::memory_order_relaxed);
     if (plan_->items[i].mark != Item::Mark::kNone) {
       const absl::StatusOr<int32_t> next = PassMark(frame, i);
       if (!next.ok()) {
@@ -642,12 +659,14 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
     std::optional<NodeTrace> record = BeginTrace(frame, i);
     try {
       if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
-    } catch (const std::exception& e) {
-      Fail(frame, Thrown(frame, i, e));
+    } catch (...) {
+      Fail(frame, Thrown(frame, i));
     }
     EndTrace(frame, i, std::move(record));
     ++i;
   }
+  if (!frame.failed.load(std::memory_order_acquire) && IsLate(frame))
+    Fail(frame, TimedOut(frame, t));
   FinishTask(frame, t);
 }
 
@@ -683,15 +702,16 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   };
   try {
     plan_->run_async[item.run_async](frame.contexts[i], done);
-  } catch (const std::exception& e) {
+  } catch (...) {
     came->store(Came::kException, std::memory_order_release);
-    Fail(frame, Thrown(frame, i, e));
+    Fail(frame, Thrown(frame, i));
     return true;
   }
   return came->exchange(Came::kOne, std::memory_order_acq_rel) == Came::kOne;
 }
 
 void Executor::FinishTask(Frame& frame, int32_t t) {
+  frame.running[t].store(-1, std::memory_order_relaxed);
   for (const int32_t s : plan_->tasks[t].successors) {
     if (frame.waits_for[s].fetch_sub(1, std::memory_order_acq_rel) == 1)
       Post(frame, s, plan_->tasks[s].begin);

@@ -37,6 +37,24 @@ struct TracedStep : public StepInfo {
   StepTrace* trace = nullptr;  // null if nobody asks
 };
 
+// While it lives, cancelling `outer` (if it is not null) cancels `inner`.
+class LinkedCancellation {
+ public:
+  LinkedCancellation(Cancellation* outer, Cancellation& inner) : outer_(outer) {
+    if (outer == nullptr) return;
+    linked_ = outer->OnCancel([outer, &inner] { inner.Cancel(outer->status()); }, &token_);
+    if (!linked_) inner.Cancel(outer->status());
+  }
+  ~LinkedCancellation() {
+    if (linked_) outer_->Unregister(token_);
+  }
+
+ private:
+  Cancellation* const outer_;
+  int64_t token_ = 0;
+  bool linked_ = false;
+};
+
 // Runs a Plan, many times and from many threads at once. Each step in flight has a Frame: the
 // values of its nodes, its arena, and a context per kernel, all made once and used again by later
 // steps.
@@ -57,6 +75,8 @@ class Executor {
                     Tensors* results);
   // The same for what is a part of the step itself: its errors and records name the nodes alone.
   absl::Status RunWithin(const TracedStep& step, absl::Span<const Tensor> feeds, Tensors* fetches);
+  // DEADLINE_EXCEEDED for a step in flight: names the node that runs, or what it waits for.
+  absl::Status TimedOut(int64_t step_id);
   // Ends the steps in flight with this error.
   void Cancel(const absl::Status& why);
 
@@ -73,7 +93,9 @@ class Executor {
   absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>
   absl::Status RunSequence(Frame& frame);
-  absl::Status Thrown(const Frame& frame, int32_t item, const std::exception& e) const;
+  absl::Status Thrown(const Frame& frame, int32_t item) const;
+  static bool IsLate(const Frame& frame);
+  absl::Status TimedOut(const Frame& frame, int32_t task) const;
   absl::Status RunItem(Frame& frame, int32_t item);
   absl::StatusOr<int32_t> PassMark(Frame& frame, int32_t item) const;
   absl::StatusOr<int32_t> EndIteration(Frame& frame, int32_t item) const;

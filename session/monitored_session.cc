@@ -43,9 +43,13 @@ struct MonitoredSession::Impl final : public HookContext {
   absl::Status Begin();
   absl::Status Start();
   absl::Status StartOnce();
+  absl::Status StartAsChief();
+  absl::Status WaitForChief();
+  absl::StatusOr<std::string> WhatChiefOwes();
   absl::StatusOr<std::string> Restore();
   absl::Status Initialize();
-  absl::Status InitializeLocal(const std::string& restored);
+  absl::Status RunLocalInit();
+  absl::Status WarnOfValues(absl::string_view what);
   absl::StatusOr<std::string> WhatIsMissing(const Output& ready_op);
   absl::Status NotReady(absl::string_view what, const std::string& restored,
                         const std::string& missing) const;
@@ -116,14 +120,68 @@ absl::Status MonitoredSession::Impl::StartOnce() {
   known_step.reset();
   WEIR_ASSIGN_OR_RETURN(Session made, Session::Create(graph, options.session));
   live.emplace(std::move(made));
-  WEIR_ASSIGN_OR_RETURN(const std::string restored, Restore());
-  if (restored.empty()) WEIR_RETURN_IF_ERROR(Initialize());
-  WEIR_RETURN_IF_ERROR(InitializeLocal(restored));
-  WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatIsMissing(options.scaffold.ready_op));
-  if (!missing.empty()) return NotReady("model ready", restored, missing);
+  WEIR_RETURN_IF_ERROR(options.is_chief ? StartAsChief() : WaitForChief());
   runners = std::make_unique<Coordinator>();
   WEIR_RETURN_IF_ERROR(StartQueueRunners(*live, *runners));
   for (const auto& hook : options.hooks) WEIR_RETURN_IF_ERROR(hook->AfterCreateSession(*this));
+  return absl::OkStatus();
+}
+
+absl::Status MonitoredSession::Impl::StartAsChief() {
+  const Scaffold& s = options.scaffold;
+  WEIR_ASSIGN_OR_RETURN(const std::string restored, Restore());
+  if (restored.empty()) WEIR_RETURN_IF_ERROR(Initialize());
+  WEIR_ASSIGN_OR_RETURN(std::string missing, WhatIsMissing(s.ready_for_local_init_op));
+  if (!missing.empty()) return NotReady("model ready for local_init", restored, missing);
+  WEIR_RETURN_IF_ERROR(RunLocalInit());
+  WEIR_ASSIGN_OR_RETURN(missing, WhatIsMissing(s.ready_op));
+  return missing.empty() ? absl::OkStatus() : NotReady("model ready", restored, missing);
+}
+
+absl::Status MonitoredSession::Impl::WaitForChief() {
+  const auto deadline = std::chrono::steady_clock::now() + options.max_wait;
+  for (;;) {
+    WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatChiefOwes());
+    if (missing.empty()) return absl::OkStatus();
+    const auto next = std::chrono::steady_clock::now() + options.recheck_interval;
+    if (next > deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "Session was not ready after waiting ",
+          std::chrono::duration<double>(options.max_wait).count(),
+          " secs for the chief: start the session with is_chief, which initializes the variables, "
+          "on the same state. ",
+          missing));
+    }
+    std::this_thread::sleep_until(next);
+  }
+}
+
+// What is to be there before this session may go on; empty if all is.
+absl::StatusOr<std::string> MonitoredSession::Impl::WhatChiefOwes() {
+  const Scaffold& s = options.scaffold;
+  WEIR_ASSIGN_OR_RETURN(std::string missing, WhatIsMissing(s.ready_for_local_init_op));
+  if (!missing.empty()) return missing;
+  WEIR_RETURN_IF_ERROR(RunLocalInit());
+  return WhatIsMissing(s.ready_op);
+}
+
+// Two chiefs on one state, as a rule: each trains what the other one resets.
+absl::Status MonitoredSession::Impl::WarnOfValues(absl::string_view what) {
+  const bool is_shared = options.session.resources != nullptr || !options.session.target.empty();
+  if (!is_shared || generation > 1) return absl::OkStatus();
+  const absl::StatusOr<Tensors> reported = live->Run({options.scaffold.ready_for_local_init_op});
+  if (!reported.ok() || (*reported)[0].dtype() != DT_STRING) return absl::OkStatus();
+  const auto missing = (*reported)[0].flat<std::string>();
+  std::vector<std::string> names;
+  for (const Variable& v : GlobalVariables(graph)) {
+    if (std::find(missing.begin(), missing.end(), v.op_name()) == missing.end())
+      names.push_back(v.op_name());
+  }
+  if (names.empty()) return absl::OkStatus();
+  std::fprintf(stderr,
+               "weir: warning: the chief %s variables that had values already: %s. Only one "
+               "session on the same state is the chief; start the others with is_chief = false\n",
+               std::string(what).c_str(), absl::StrJoin(names, ", ").c_str());
   return absl::OkStatus();
 }
 
@@ -132,6 +190,7 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
   Saver* const saver = options.scaffold.saver.get();
   if (saver == nullptr) return "";
   if (!options.checkpoint_path.empty()) {
+    WEIR_RETURN_IF_ERROR(WarnOfValues("restores"));
     WEIR_RETURN_IF_ERROR(saver->Restore(*live, options.checkpoint_path));
     return options.checkpoint_path;
   }
@@ -140,6 +199,7 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
   if (absl::IsNotFound(state.status())) return "";
   WEIR_RETURN_IF_ERROR(state.status());
   if (state->model_checkpoint_path.empty()) return "";
+  WEIR_RETURN_IF_ERROR(WarnOfValues("restores"));
   WEIR_RETURN_IF_ERROR(saver->Restore(*live, state->model_checkpoint_path));
   saver->RecoverLastCheckpoints(state->all_model_checkpoint_paths);
   return state->model_checkpoint_path;
@@ -147,14 +207,13 @@ absl::StatusOr<std::string> MonitoredSession::Impl::Restore() {
 
 absl::Status MonitoredSession::Impl::Initialize() {
   const Scaffold& s = options.scaffold;
+  WEIR_RETURN_IF_ERROR(WarnOfValues("initializes"));
   WEIR_RETURN_IF_ERROR(live->Run(s.init_feeds, {}, {s.init_op}).status());
   return s.init_fn ? s.init_fn(*live) : absl::OkStatus();
 }
 
-absl::Status MonitoredSession::Impl::InitializeLocal(const std::string& restored) {
+absl::Status MonitoredSession::Impl::RunLocalInit() {
   const Scaffold& s = options.scaffold;
-  WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatIsMissing(s.ready_for_local_init_op));
-  if (!missing.empty()) return NotReady("model ready for local_init", restored, missing);
   return live->Run(s.local_init_feeds, {}, {s.local_init_op}).status();
 }
 
@@ -416,7 +475,14 @@ absl::StatusOr<MonitoredSession> MonitoredTrainingSession(Graph& graph,
                                                           TrainingSessionOptions options) {
   MonitoredSessionOptions made{.scaffold = std::move(options.scaffold),
                                .checkpoint_dir = options.checkpoint_dir,
-                               .session = std::move(options.session)};
+                               .session = std::move(options.session),
+                               .is_chief = options.is_chief,
+                               .max_wait = options.max_wait,
+                               .recheck_interval = options.recheck_interval};
+  if (!options.is_chief) {
+    made.hooks = std::move(options.hooks);
+    return MonitoredSession::Create(graph, std::move(made));
+  }
   const std::string& summaries =
       options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir;
   if (!summaries.empty() && options.log_step_count_steps > 0) {

@@ -21,6 +21,13 @@ struct MonitoredSessionOptions {
   std::string checkpoint_path = {};
   SessionHooks hooks = {};
   SessionOptions session = {};
+  // Of sessions that share state (a server, SessionOptions::resources) one is the chief, which
+  // restores or initializes the variables. The others wait until it has: they run nothing but
+  // ready_for_local_init_op, local_init_op and ready_op, every `recheck_interval`, and give up with
+  // DEADLINE_EXCEEDED after `max_wait` (both as in TensorFlow, but for its interval of 30 s).
+  bool is_chief = true;
+  std::chrono::milliseconds max_wait = std::chrono::minutes(30);
+  std::chrono::milliseconds recheck_interval = std::chrono::seconds(1);
   // After a session was lost (ABORTED, UNAVAILABLE): how often in a row another is made before the
   // error is returned, and the pause before the first of them, which doubles each time.
   int max_recoveries = 10;
@@ -52,7 +59,9 @@ class MonitoredStep {
 //
 // Creation calls the hooks' Begin, completes the scaffold, and finalises the graph. Then variables
 // are restored from a checkpoint, or else initialised; local variables are initialised; and if
-// something still has no value, that is FAILED_PRECONDITION and names it.
+// something still has no value, that is FAILED_PRECONDITION and names it. A session that is not the
+// chief waits instead until another one has done this. A chief that finds values in shared state
+// replaces them, as TensorFlow's does, and a warning names their variables.
 //
 // While there is a session, the queue runners of the graph fill their queues. An error of theirs is
 // the error of the next step.
@@ -109,6 +118,11 @@ struct TrainingSessionOptions {
   Period save_summaries = {.steps = 100};      // empty: not at all
   int64_t log_step_count_steps = 100;          // 0: not at all
   SessionOptions session = {};
+  // As in MonitoredSessionOptions. Who is not the chief saves and counts nothing: its hooks are
+  // `hooks`.
+  bool is_chief = true;
+  std::chrono::milliseconds max_wait = std::chrono::minutes(30);
+  std::chrono::milliseconds recheck_interval = std::chrono::seconds(1);
 };
 // A MonitoredSession with the hooks that most training programs want: StepCounter and SummarySaver
 // if there is a summary directory, CheckpointSaver if there is a checkpoint directory.

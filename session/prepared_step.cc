@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "weir/session/exception.h"
 
 namespace weir {
 
@@ -35,7 +36,9 @@ bool Fits(const Executor& executor, absl::Span<const Tensor> feeds) {
 absl::StatusOr<std::unique_ptr<PreparedStep>> PreparedStep::Make(PlanRequest request,
                                                                  const PlanEnvironment& env) {
   std::unique_ptr<PreparedStep> step(new PreparedStep(std::move(request), env));
-  WEIR_ASSIGN_OR_RETURN(step->graph_, PreparePlan(step->request_, env));
+  WEIR_ASSIGN_OR_RETURN(step->graph_, CatchExceptions("Preparing the step", [&] {
+                          return PreparePlan(step->request_, env);
+                        }));
   return step;
 }
 
@@ -77,6 +80,10 @@ absl::StatusOr<Executor*> PreparedStep::Find(absl::Span<const Tensor> feeds) {
 }
 
 absl::StatusOr<Executor*> PreparedStep::FindOrCompile(absl::Span<const Tensor> feeds) {
+  return CatchExceptions("Preparing the step", [&] { return FindOrCompileUnguarded(feeds); });
+}
+
+absl::StatusOr<Executor*> PreparedStep::FindOrCompileUnguarded(absl::Span<const Tensor> feeds) {
   WEIR_RETURN_IF_ERROR(CheckFeedShapes(feeds));
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& e : executors_) {

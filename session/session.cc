@@ -3,19 +3,30 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/algorithm/container.h"
 #include "weir/kernels/gpu.h"
 #include "weir/session/executor.h"
 #include "weir/session/functions.h"
+#include "weir/session/lru_cache.h"
 #include "weir/session/partial_run.h"
 #include "weir/session/plan.h"
 #include "weir/session/prepared_step.h"
 #include "weir/session/remote_session.h"
+#include "weir/session/time_limited_step.h"
 #include "weir/session/uninitialized.h"
 
 namespace weir {
 
+Fetch::Fetch(const Variable& variable) {
+  const bool is_read = variable.info() != nullptr && variable.replicas().empty();
+  const Output& snapshot = is_read ? variable.info()->snapshot : *this;
+  static_cast<Output&>(*this) = snapshot ? snapshot : static_cast<Output>(variable);
+}
+
 namespace {
+
+// Of distinct feeds, fetches and targets; a small step takes 6 KB.
+constexpr size_t kMaxKeptSteps = 1000;
 
 absl::Status ClosedMeanwhile() {
   return absl::CancelledError("Step was cancelled by an explicit call to `Session::Close()`.");
@@ -32,6 +43,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // Handles that were fetched may keep variables; what their values lie in goes now. What works on
   // by itself (iterators, batchers) ends before the functions that it calls.
   ~Impl() {
+    step_threads.WaitUntilIdle();
     if (options.resources != nullptr) return;
     for (const auto& variable : resources->All<VariableState>()) variable->Clear();
     resources->Reset({});
@@ -50,13 +62,15 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::shared_mutex graph_mutex;
   std::atomic<bool> closed{false};
   std::atomic<int64_t> next_step_id{1};
+  StepThreads step_threads;
 
   // Prepared steps by what they were asked for: nodes and output numbers of feeds, fetches, targets
   // and what is done.
   using Key = std::vector<std::pair<const Node*, int>>;
   std::mutex mutex;
-  absl::flat_hash_map<Key, std::unique_ptr<Step::Impl>> steps;
-  std::vector<bool> ran;  // by node: some step has it
+  LruCache<Key, std::shared_ptr<Step::Impl>> steps{kMaxKeptSteps};
+  std::vector<std::weak_ptr<Step::Impl>> evicted;  // those that somebody may have
+  std::vector<bool> ran;                           // by node: some step has it
   // Of Graph::changes(): those before this one were not of nodes that had run.
   std::atomic<size_t> changes_seen{graph.changes().size()};
 
@@ -72,11 +86,11 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     if (run.timeout.count() <= 0) run.timeout = options.operation_timeout;
     return run;
   }
-  // As many as there are now; none is dropped while the session lives. Who calls them must not hold
-  // the mutex: a step that is being compiled may wait for the graph, and the graph's readers for
-  // this mutex.
-  std::vector<PreparedStep*> prepared_steps();
+  // As many as there are now. Who calls them must not hold the mutex: a step that is being compiled
+  // may wait for the graph, and the graph's readers for this mutex.
+  std::vector<std::shared_ptr<Step::Impl>> prepared_steps();
   absl::StatusOr<std::shared_ptr<Step::Impl>> Prepare(PlanRequest request);
+  absl::Status CheckElements(const PlanRequest& request) const;
   absl::Status MakeReady(PlanRequest request, Step::Impl* step);
   // FAILED_PRECONDITION, from then on, if a node was changed after it had run.
   absl::Status CheckUnchanged() {
@@ -114,8 +128,8 @@ absl::Status CheckAlive(const std::vector<T>& handles, absl::string_view what) {
 
 }  // namespace
 
-struct Step::Impl {
-  Session::Impl* session = nullptr;
+struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
+  Session::Impl* session = nullptr;        // which outlives it
   std::unique_ptr<PreparedStep> prepared;  // null: a server runs the request
   PlanRequest request;
 
@@ -125,11 +139,20 @@ struct Step::Impl {
     if (prepared == nullptr) return RunRemotely(feeds, fetches, options);
     WEIR_RETURN_IF_ERROR(session->CheckUnchanged());
     WEIR_RETURN_IF_ERROR(prepared->CheckFeeds(feeds));
+    if (options.timeout.count() > 0) return RunWithLimit(feeds, fetches, options);
+    return RunHere(feeds, fetches, options, nullptr);
+  }
+
+  // `late` is told of the executor while it runs, unless it is null.
+  absl::Status RunHere(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
+                       TimeLimitedStep* late) {
     return prepared->Run(feeds, [&](Executor& executor) {
       // Whoever closes the session after this look cancels the executor that was found.
       if (session->closed.load(std::memory_order_acquire)) return ClosedMeanwhile();
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
+      if (late != nullptr) late->Begin(&executor, id);
       absl::Status status = executor.Run(feeds, fetches, options, id);
+      if (late != nullptr) late->Begin(nullptr, id);
       if (status.ok()) return status;
       const std::shared_lock<std::shared_mutex> lock(session->graph_mutex);
       const auto prepare = [this] {
@@ -137,6 +160,15 @@ struct Step::Impl {
       };
       return NameUninitialized(status, session->graph, prepare, *session->resources);
     });
+  }
+
+  absl::Status RunWithLimit(absl::Span<const Tensor> feeds, Tensors* fetches,
+                            const RunOptions& options) {
+    const auto step = std::make_shared<TimeLimitedStep>(feeds, options);
+    session->step_threads.Run([self = shared_from_this(), step] {
+      step->End(self->RunHere(step->feeds(), step->fetches(), step->options(), step.get()));
+    });
+    return step->Wait(fetches, options);
   }
 
   absl::Status RunRemotely(absl::Span<const Tensor> feeds, Tensors* fetches,
@@ -160,23 +192,40 @@ absl::Status Step::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
   return impl_->Run(feeds, fetches, impl_->session->WithTimeLimit(options));
 }
 
-std::vector<PreparedStep*> Session::Impl::prepared_steps() {
+std::vector<std::shared_ptr<Step::Impl>> Session::Impl::prepared_steps() {
   const std::lock_guard<std::mutex> lock(mutex);
-  std::vector<PreparedStep*> out;
-  for (const auto& [key, step] : steps) out.push_back(step->prepared.get());
+  std::vector<std::shared_ptr<Step::Impl>> out;
+  steps.ForEach([&](const std::shared_ptr<Step::Impl>& step) { out.push_back(step); });
+  for (const std::weak_ptr<Step::Impl>& step : evicted) {
+    if (std::shared_ptr<Step::Impl> alive = step.lock()) out.push_back(std::move(alive));
+  }
   return out;
+}
+
+// A builder call that fails gives an element that is none, and its error to the graph: the error of
+// steps that need the element, and of no others.
+absl::Status Session::Impl::CheckElements(const PlanRequest& request) const {
+  const auto is_none = [](const auto& element) { return element.node == nullptr; };
+  const bool is_whole =
+      absl::c_none_of(request.feeds, is_none) && absl::c_none_of(request.fetches, is_none) &&
+      absl::c_none_of(request.targets, is_none) &&
+      absl::c_none_of(request.connections, [&](const std::pair<Output, Output>& c) {
+        return is_none(c.first) || is_none(c.second);
+      });
+  if (!is_whole) WEIR_RETURN_IF_ERROR(graph.status());
+  WEIR_RETURN_IF_ERROR(CheckAlive(request.feeds, "A feed"));
+  WEIR_RETURN_IF_ERROR(CheckAlive(request.fetches, "A fetch"));
+  WEIR_RETURN_IF_ERROR(CheckAlive(request.targets, "A target"));
+  for (const auto& [from, to] : request.connections)
+    WEIR_RETURN_IF_ERROR(CheckAlive(Outputs{from, to}, "An end of a connection"));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest request) {
   if (closed.load(std::memory_order_acquire))
     return absl::CancelledError("Attempted to use a closed Session.");
   const std::shared_lock<std::shared_mutex> graph_lock(graph_mutex);
-  WEIR_RETURN_IF_ERROR(graph.status());
-  WEIR_RETURN_IF_ERROR(CheckAlive(request.feeds, "A feed"));
-  WEIR_RETURN_IF_ERROR(CheckAlive(request.fetches, "A fetch"));
-  WEIR_RETURN_IF_ERROR(CheckAlive(request.targets, "A target"));
-  for (const auto& [from, to] : request.connections)
-    WEIR_RETURN_IF_ERROR(CheckAlive(Outputs{from, to}, "An end of a connection"));
+  WEIR_RETURN_IF_ERROR(CheckElements(request));
   Key key;
   for (const Output& o : request.feeds) key.emplace_back(o.node, o.index);
   key.emplace_back(nullptr, 0);
@@ -191,18 +240,25 @@ absl::StatusOr<std::shared_ptr<Step::Impl>> Session::Impl::Prepare(PlanRequest r
     key.emplace_back(to.node, to.index);
   }
   const std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Step::Impl>& slot = steps[key];
-  if (slot == nullptr) {
-    auto step = std::make_unique<Step::Impl>();
+  std::shared_ptr<Step::Impl> step;
+  if (const std::shared_ptr<Step::Impl>* const kept = steps.Find(key)) {
+    step = *kept;
+  } else {
+    step = std::make_shared<Step::Impl>();
     step->session = this;
-    const absl::Status made = MakeReady(std::move(request), step.get());
-    if (!made.ok()) {
-      steps.erase(key);
-      return made;
+    WEIR_RETURN_IF_ERROR(MakeReady(std::move(request), step.get()));
+    if (const auto old = steps.Insert(std::move(key), step)) {
+      std::erase_if(evicted, [](const auto& other) { return other.expired(); });
+      evicted.push_back(*old);
     }
-    slot = std::move(step);
   }
-  return std::shared_ptr<Step::Impl>(shared_from_this(), slot.get());
+  // Whoever has the step has the session as well.
+  struct Owners {
+    std::shared_ptr<Session::Impl> session;
+    std::shared_ptr<Step::Impl> step;
+  };
+  const auto owners = std::make_shared<Owners>(Owners{shared_from_this(), std::move(step)});
+  return std::shared_ptr<Step::Impl>(owners, owners->step.get());
 }
 
 struct PartialRun::Impl {
@@ -317,7 +373,9 @@ Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() {
-  if (impl_ != nullptr) Close();
+  if (impl_ == nullptr) return;
+  Close();
+  impl_->step_threads.WaitUntilIdle();  // what runs beyond its time limit looks at the graph
 }
 
 absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {
@@ -349,10 +407,10 @@ absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions optio
   return Session(std::move(impl));
 }
 
-absl::StatusOr<Tensors> Session::Run(const Feeds& feeds, const Outputs& fetches,
+absl::StatusOr<Tensors> Session::Run(const Feeds& feeds, const Fetches& fetches,
                                      const std::vector<Operation>& targets,
                                      const RunOptions& options) {
-  PlanRequest request{.fetches = fetches, .targets = targets};
+  PlanRequest request{.fetches = fetches.outputs(), .targets = targets};
   Tensors values;
   for (const auto& [to, value] : feeds) {
     request.feeds.push_back(to);
@@ -381,14 +439,14 @@ absl::StatusOr<Tensors> Session::Run(const std::vector<std::pair<std::string, Te
   return results;
 }
 
-absl::StatusOr<Step> Session::Prepare(const Outputs& feeds, const Outputs& fetches,
+absl::StatusOr<Step> Session::Prepare(const Outputs& feeds, const Fetches& fetches,
                                       const std::vector<Operation>& targets,
                                       const Connections& connections) {
   Step step;
-  WEIR_ASSIGN_OR_RETURN(
-      step.impl_,
-      impl_->Prepare(
-          {.feeds = feeds, .fetches = fetches, .targets = targets, .connections = connections}));
+  WEIR_ASSIGN_OR_RETURN(step.impl_, impl_->Prepare({.feeds = feeds,
+                                                    .fetches = fetches.outputs(),
+                                                    .targets = targets,
+                                                    .connections = connections}));
   return step;
 }
 
@@ -443,13 +501,13 @@ void Session::Reset(const std::vector<std::string>& containers) {
   if (impl_->remote != nullptr) return impl_->remote->Reset(containers).IgnoreError();
   impl_->resources->Reset(containers);
   impl_->functions->Forget();
-  for (PreparedStep* step : impl_->prepared_steps()) step->Forget();
+  for (const auto& step : impl_->prepared_steps()) step->prepared->Forget();
 }
 
 void Session::Close() {
   if (impl_->closed.exchange(true)) return;
   if (impl_->remote != nullptr) return impl_->remote->Close();
-  for (PreparedStep* step : impl_->prepared_steps()) step->Cancel(ClosedMeanwhile());
+  for (const auto& step : impl_->prepared_steps()) step->prepared->Cancel(ClosedMeanwhile());
 }
 
 }  // namespace weir

@@ -16,6 +16,7 @@
 #include "weir/core/graph.h"
 #include "weir/core/kernel.h"
 #include "weir/core/tensor.h"
+#include "weir/ops/variable.h"
 
 namespace weir {
 
@@ -78,7 +79,11 @@ struct NodeTrace {
 };
 
 struct RunOptions {
-  std::chrono::milliseconds timeout{0};  // zero: the session's default
+  // Zero: the session's default. A step with a limit runs on a thread of the session's. If a kernel
+  // does not end in time (one call of LAPACK or oneDNN), the run returns half a second after the
+  // limit without it. What the kernel works on then belongs to the session, whose destructor waits
+  // for it; a kernel that writes a variable may still do so, but no other node runs.
+  std::chrono::milliseconds timeout{0};
   // Filled with one record a node, if given; one a slice, where a batch is taken slice by slice.
   std::vector<NodeTrace>* trace = nullptr;
   Cancellation* cancellation = nullptr;  // ends the run when cancelled, if given
@@ -86,6 +91,31 @@ struct RunOptions {
 
 using Feed = std::pair<Output, Tensor>;
 using Feeds = std::vector<Feed>;
+
+// One thing to fetch: a tensor, or a variable, whose value is fetched by the read that was made
+// with it. So to fetch a variable adds no node, and works in a finalized graph.
+struct Fetch : public Output {
+  using Output::Output;
+  Fetch(const Variable& variable);
+  template <class T, std::enable_if_t<std::is_convertible_v<const T&, Output> &&
+                                          !std::is_convertible_v<const T&, const Variable&>,
+                                      int> = 0>
+  Fetch(const T& tensor) : Output(tensor) {}
+};
+// What a step fetches, in order: `{y, v}`, or Outputs.
+class Fetches {
+ public:
+  Fetches() = default;
+  Fetches(std::initializer_list<Fetch> fetches) : outputs_(fetches.begin(), fetches.end()) {}
+  Fetches(Outputs fetches) : outputs_(std::move(fetches)) {}
+  Fetches(const Variables& fetches) : Fetches(std::vector<Fetch>(fetches.begin(), fetches.end())) {}
+  const Outputs& outputs() const { return outputs_; }
+
+ private:
+  explicit Fetches(const std::vector<Fetch>& fetches) : outputs_(fetches.begin(), fetches.end()) {}
+  Outputs outputs_;
+};
+
 // Pairs of tensors: in a step with connections, whoever takes the second of a pair gets the value
 // of the first, as if it were fed with what the step has just computed.
 using Connections = std::vector<std::pair<Output, Output>>;
@@ -144,7 +174,8 @@ std::string FailedNode(const absl::Status& error);
 // that has run the session refuses to go on. Safe to use from many threads. Movable.
 class Session {
  public:
-  // The graph's own error if it has one. State is new: every variable is uninitialised.
+  // The graph's own error if it has one. State is new: every variable is uninitialised. An error
+  // that the graph gets later (a builder call that fails) is that of steps that need the node.
   static absl::StatusOr<Session> Create(const Graph& graph, SessionOptions options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -160,12 +191,13 @@ class Session {
   //   FAILED_PRECONDITION  uninitialised variable; names all that the step reads. A node that had
   //                        run was changed. An element of a graph that is gone
   //   CANCELLED            session closed
-  //   DEADLINE_EXCEEDED    took too long (the session stays usable)
+  //   DEADLINE_EXCEEDED    took too long (the session stays usable); names the node that ran, or
+  //                        what it waited for
   // clang-format on
-  absl::StatusOr<Tensors> Run(const Feeds& feeds, const Outputs& fetches,
+  absl::StatusOr<Tensors> Run(const Feeds& feeds, const Fetches& fetches,
                               const std::vector<Operation>& targets = {},
                               const RunOptions& options = {});
-  absl::StatusOr<Tensors> Run(const Outputs& fetches) { return Run(Feeds{}, fetches); }
+  absl::StatusOr<Tensors> Run(const Fetches& fetches) { return Run(Feeds{}, fetches); }
   // Runs one operation for its effect. (A template, so that `Run({y})` is a fetch of y and nothing
   // else.)
   template <class T, std::enable_if_t<std::is_same_v<T, Operation>, int> = 0>
@@ -180,7 +212,8 @@ class Session {
 
   // Binds feeds, fetches and targets. INVALID_ARGUMENT, besides, for a connection of two types, or
   // to a tensor that is fed, fetched or connected already; UNIMPLEMENTED for one on a server.
-  absl::StatusOr<Step> Prepare(const Outputs& feeds, const Outputs& fetches,
+  // A session keeps the 1,000 steps that were asked for last, and whatever steps somebody has.
+  absl::StatusOr<Step> Prepare(const Outputs& feeds, const Fetches& fetches,
                                const std::vector<Operation>& targets = {},
                                const Connections& connections = {});
   // By name, as Run.

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/disjoint_sets.h"
+#include "weir/session/exception.h"
 #include "weir/session/plan.h"
 
 // What is known once the shapes of the feeds are: most shapes, and with them the values of the
@@ -342,7 +343,8 @@ class Specializer {
       return absl::OkStatus();
     const PlanGraph::Flags lasting = plan_.LastingOf(n.inputs);
     const KernelInit init = env_.InitFor(*n.node, *n.device, inputs, lasting);
-    absl::StatusOr<Kernel> kernel = n.def->make(init);
+    absl::StatusOr<Kernel> kernel =
+        CatchExceptions("Making the kernel", [&] { return n.def->make(init); });
     if (!kernel.ok()) return Annotate(kernel.status(), n.node->Label());
     n.kernel = n.device->Wrap(init, *std::move(kernel));
     n.cost_ns = n.device->has_stream()   ? kLaunchNs
@@ -523,8 +525,8 @@ class Specializer {
     KernelContext context(*n.node, *env_.devices[0], step_, binding);
     try {
       if (!kernel->run()(context).ok()) return {};
-    } catch (const std::exception&) {
-      return {};
+    } catch (...) {
+      return {};  // the step will say so
     }
     for (int i = 0; i < num_outputs; ++i) {
       if (!slots[num_inputs + i].initialized() || dead[num_inputs + i] != 0) return {};

@@ -2,11 +2,11 @@
 
 namespace weir {
 
-absl::StatusOr<Tensor> Eval(const Output& tensor, Session* session) {
+absl::StatusOr<Tensor> Eval(const Fetch& tensor, Session* session) {
   if (session == nullptr)
     return FailedPrecondition("Cannot evaluate ", tensor ? tensor.name() : "a tensor",
                               ": no session is given");
-  WEIR_ASSIGN_OR_RETURN(Tensors out, session->Run(Outputs{tensor}));
+  WEIR_ASSIGN_OR_RETURN(Tensors out, session->Run({tensor}));
   return std::move(out[0]);
 }
 

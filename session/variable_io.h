@@ -9,7 +9,7 @@
 namespace weir {
 
 // The value of a tensor, or (`Eval(v, &session)`) of a variable.
-absl::StatusOr<Tensor> Eval(const Output& tensor, Session* session);
+absl::StatusOr<Tensor> Eval(const Fetch& tensor, Session* session);
 
 // Gives a variable this value, as its initializer would: no node is added, and the variable need
 // not have a value before. INVALID_ARGUMENT for another dtype or shape (name, both), and for a

@@ -126,8 +126,9 @@ void AddCaseCommand(Command& weir) {
       weir.Add("case", "Run conformance cases: graphs with the answers that another runtime gave",
                "  weir case cases/training cases/nn --jobs 2");
   command.Arguments("DIR", &options->roots, "folders with a case.json in them or below").Required();
-  command.Value("--jobs,-j", &options->jobs, "cases at a time; default: as many as processors");
-  command.Value("--threads", &options->run.num_threads, "threads of each session");
+  command.Value("--jobs,-j", &options->jobs, "cases at a time; default: as many as processors")
+      .AtLeast(0);
+  command.Value("--threads", &options->run.num_threads, "threads of each session").AtLeast(0);
   command.List("--disable", &options->run.disable, "optimisations to leave out, by name")
       .Word("NAME,...");
   command.Value("--limit", &options->limit_s, "seconds that a case may take").Range(0.001, 86400);

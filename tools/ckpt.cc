@@ -1,3 +1,5 @@
+#include <re2/re2.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,9 +16,36 @@
 // others.
 namespace weir::tools {
 
+namespace {
+
+// The newest checkpoint in a folder, or that of a SavedModel.
+absl::StatusOr<std::string> CheckpointInFolder(const std::string& folder) {
+  for (const char* const prefix : {"variables/variables", "variables"}) {
+    const std::string variables = JoinPath(folder, prefix);
+    if (Files().Exists(variables + ".index")) return variables;
+  }
+  return LatestCheckpoint(folder);
+}
+
+// Of "m-7.index", "m-7.meta" and "m-7.data-00000-of-00001", beside which the checkpoint m-7 is,
+// "m-7".
+std::string PrefixOfFile(const std::string& path) {
+  static const RE2* const ending = new RE2("(.+)\\.(index|meta|data-\\d{5,}-of-\\d{5,})");
+  std::string prefix;
+  if (!RE2::FullMatch(path, *ending, &prefix)) return path;
+  return !Files().Exists(path + ".index") && CheckpointExists(prefix) ? prefix : path;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> CheckpointPrefix(const std::string& path) {
-  if (Files().IsDirectory(path) && !CheckpointExists(path)) return LatestCheckpoint(path);
-  return path;
+  if (path.empty()) return InvalidArgument("the path of a checkpoint is empty");
+  if (Files().Exists(path + ".index")) return path;
+  if (Files().IsDirectory(path)) return CheckpointInFolder(path);
+  const std::string name(BaseName(path));
+  if (name == "checkpoint" && ReadCheckpointState(DirectoryOf(path), name).ok())
+    return LatestCheckpoint(DirectoryOf(path), name);
+  return PrefixOfFile(path);
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path) {
@@ -173,7 +202,8 @@ void AddCkptCommand(Command& weir) {
                        int (*run)(const CkptOptions&, Console&)) {
     Command part = ckpt.Add(name, description, example);
     part.Argument("CHECKPOINT", &options->prefix,
-                  "its prefix, or a folder, which stands for the newest checkpoint in it")
+                  "its prefix, or one of its files; a folder: the newest checkpoint in it, or a "
+                  "SavedModel's")
         .Required();
     part.Do([options, run](Console& console) { return run(*options, console); });
     return part;

@@ -10,7 +10,10 @@
 // What the parts of `weir ckpt` share.
 namespace weir::tools {
 
-// A folder stands for the newest checkpoint in it.
+// The prefix that `path` stands for: a folder for the newest checkpoint in it, or for that of the
+// SavedModel that it is; one of a checkpoint's files (m-7.index, .meta, .data-...), or the state
+// file "checkpoint", for the checkpoint. INVALID_ARGUMENT if it is empty; any other path is
+// returned as it is.
 absl::StatusOr<std::string> CheckpointPrefix(const std::string& path);
 absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(const std::string& path);
 

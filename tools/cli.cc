@@ -3,9 +3,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <new>
+#include <stdexcept>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -91,7 +94,16 @@ int RunMain(int argc, char** argv, AddCommand serve) {
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
       console.width = size.ws_col;
   }
-  const int status = RunWeir({argv + 1, argv + argc}, console, serve);
+  int status = kNo;
+  try {  // where there is no memory for what has no status: nodes of a graph, text
+    status = RunWeir({argv + 1, argv + argc}, console, serve);
+  } catch (const std::bad_alloc&) {
+    std::fputs("weir: RESOURCE_EXHAUSTED: out of memory\n", stderr);
+  } catch (const std::length_error&) {
+    std::fputs("weir: RESOURCE_EXHAUSTED: out of memory\n", stderr);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "weir: INTERNAL: unexpected exception: %s\n", error.what());
+  }
   std::cout.flush();
   return std::cout.good() ? status : kNo;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,13 @@ struct RunCommandOptions {
   RequestOptions request;
   std::string trace;
   int64_t repeat = 1;
+  double timeout_s = 0;  // 0: none
 };
+
+// At least one, since none is no limit.
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1e3)));
+}
 
 struct Timing {
   double total_s = 0, fastest_s = 0;
@@ -31,10 +38,11 @@ struct Timing {
 
 // Runs the step as often as asked; traces the last time.
 absl::StatusOr<Timing> RunSteps(const Step& step, const Request& request, int64_t repeat,
-                                std::vector<NodeTrace>* trace, Tensors* fetched) {
+                                std::chrono::milliseconds timeout, std::vector<NodeTrace>* trace,
+                                Tensors* fetched) {
   Timing timing;
   for (int64_t i = 0; i < repeat; ++i) {
-    RunOptions options;
+    RunOptions options{.timeout = timeout};
     if (i + 1 == repeat) options.trace = trace;
     const Clock::time_point start = Clock::now();
     WEIR_RETURN_IF_ERROR(step.Run(request.values, fetched, options));
@@ -74,9 +82,10 @@ absl::Status Run(const RunCommandOptions& options, Console& console) {
   if (request.empty()) return Save(options.request, prepared.model, console);
   std::vector<NodeTrace> trace;
   Tensors fetched;
-  WEIR_ASSIGN_OR_RETURN(const Timing timing,
-                        RunSteps(prepared.step, request, options.repeat,
-                                 options.trace.empty() ? nullptr : &trace, &fetched));
+  WEIR_ASSIGN_OR_RETURN(
+      const Timing timing,
+      RunSteps(prepared.step, request, options.repeat, Milliseconds(options.timeout_s),
+               options.trace.empty() ? nullptr : &trace, &fetched));
   WEIR_RETURN_IF_ERROR(PrintResults(request, fetched, console));
   if (fetched.empty() && options.repeat == 1) {
     console.out << "Ran " << absl::StrJoin(options.request.targets, ", ") << " in "
@@ -113,6 +122,10 @@ void AddRunCommand(Command& weir) {
             "write the variables to this checkpoint, when the steps have run")
       .Word("PREFIX");
   run.Value("--repeat", &options->repeat, "run the step so often, and time it").AtLeast(1);
+  run.Value("--timeout", &options->timeout_s,
+            "give a step up after this time, and name the node that runs or what it waits for")
+      .Word("SECONDS")
+      .Range(0.001, 1e6);
   run.Value("--trace", &options->trace, "write a trace of the last step to this file").Word("FILE");
   run.Flag("--log-placement", &options->request.model.session.log_device_placement,
            "print where each node runs");

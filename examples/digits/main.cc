@@ -146,8 +146,11 @@ int main(int argc, char** argv) {
   app.add_option("--dir", flags.directory, "where checkpoints and events go")
       ->capture_default_str();
   app.add_option("--epochs", flags.epochs, "passes over the training images, in all")
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--batch", flags.batch, "images a step")->capture_default_str();
+  app.add_option("--batch", flags.batch, "images a step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--dropout", flags.dropout, "share of units left out in a training step")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();

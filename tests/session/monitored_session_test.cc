@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <limits>
+#include <thread>
 
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
@@ -658,6 +659,92 @@ TEST(MonitoredSession, StepsOutliveIt) {
     EXPECT_FALSE(session->Prepare({m.value}, {m.value}).ok());
   }
   EXPECT_THAT(step.Run({}, nullptr).message(), HasSubstr("Session is already closed."));
+}
+
+// ---- Several sessions on shared state.
+
+using std::chrono::milliseconds;
+
+// Options for a session that shares its state with others, as on a server.
+MonitoredSessionOptions Sharing(const std::shared_ptr<ResourceMap>& state, bool is_chief) {
+  MonitoredSessionOptions options;
+  options.session.resources = state;
+  options.is_chief = is_chief;
+  options.max_wait = milliseconds(10'000);
+  options.recheck_interval = milliseconds(5);
+  return options;
+}
+
+TEST(Chief, AnotherSessionGoesOnWithWhatTheChiefHasTrained) {
+  const auto state = std::make_shared<ResourceMap>();
+  Model first, second;
+  auto chief = first.Start(Sharing(state, true));
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  ASSERT_TRUE(Train(*chief, first, 5).ok());
+  auto worker = second.Start(Sharing(state, false));
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ(Value(*worker, second), 5);
+  ASSERT_TRUE(Train(*worker, second, 2).ok());
+  EXPECT_EQ(Value(*chief, first), 7);
+}
+
+TEST(Chief, AnotherSessionWaitsForItAndRunsLocalInit) {
+  const auto state = std::make_shared<ResourceMap>();
+  Model first, second;
+  const Variable local = GetVariable(
+      second.graph, "mine", Shape(),
+      {.initializer = Ones(), .trainable = false, .collections = {{"local_variables"}}});
+  absl::StatusOr<MonitoredSession> worker = absl::InternalError("not started");
+  std::thread waits([&] { worker = second.Start(Sharing(state, false)); });
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(worker.status().message(), "not started");
+  auto chief = first.Start(Sharing(state, true));
+  waits.join();
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ((*(*worker->session())->Run({local}))[0].scalar<float>(), 1);
+}
+
+TEST(Chief, WithoutOneTheWaitHasALimit) {
+  Model model;
+  MonitoredSessionOptions options = Sharing(std::make_shared<ResourceMap>(), false);
+  options.max_wait = milliseconds(60);
+  const absl::Status late = model.Start(options).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(late.ToString(), AllOf(HasSubstr("not ready after waiting 0.06 secs"),
+                                     HasSubstr("Variables not initialized: global_step, w")));
+}
+
+TEST(Chief, ASecondOneInitializesAgainAndSaysSo) {
+  const auto state = std::make_shared<ResourceMap>();
+  Model first, second;
+  ::testing::internal::CaptureStderr();
+  auto chief = first.Start(Sharing(state, true));
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ASSERT_TRUE(Train(*chief, first, 3).ok());
+  ::testing::internal::CaptureStderr();
+  auto another = second.Start(Sharing(state, true));
+  ASSERT_TRUE(another.ok()) << another.status();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("weir: warning: the chief initializes variables"),
+                    HasSubstr("global_step, w.")));
+  EXPECT_EQ(Value(*chief, first), 0);
+}
+
+TEST(Chief, WhoIsNotTheChiefSavesNothing) {
+  const auto state = std::make_shared<ResourceMap>();
+  const std::string dir = MakeTempDirectory("not_chief");
+  Model first, second;
+  auto chief = first.Start(Sharing(state, true));
+  ASSERT_TRUE(chief.ok()) << chief.status();
+  TrainingSessionOptions options{.checkpoint_dir = dir, .is_chief = false};
+  options.session.resources = state;
+  auto worker = MonitoredTrainingSession(second.graph, options);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  ASSERT_TRUE(Train(*worker, second, 2).ok());
+  ASSERT_TRUE(worker->Close().ok());
+  EXPECT_TRUE(Files().List(dir)->empty());
 }
 
 }  // namespace

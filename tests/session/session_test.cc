@@ -10,12 +10,14 @@
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
+#include "weir/ops/random.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/variables.h"
 
 namespace weir {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -220,6 +222,110 @@ TEST(Session, ExceptionsOfKernelsAreErrorsOfTheirNodes) {
       EXPECT_THAT(std::string(late.message()), HasSubstr("ThrowLater (node ThrowLater)"));
     }
   }
+}
+
+// What is thrown need not be a std::exception, and may come from a thread of the pool.
+TEST(Session, WhateverAUsersFunctionThrowsIsAnErrorOfItsNode) {
+  OpRegistry ops(&BuiltinOps());
+  KernelRegistry kernels(&BuiltinKernels());
+  for (const char* op : {"ThrowInt", "ThrowInLoop", "ThrowLaterInt", "ThrowWhenMade"}) {
+    ops.Add(
+        OpSpec(op).In("x: float").Out("y: float").Stateful().InferShape(SameShape).Doc("Fails."));
+  }
+  kernels.Add("ThrowInt", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext&) -> absl::Status { throw 42; });
+  });
+  kernels.Add("ThrowInLoop", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext& c) -> absl::Status {
+      c.pool().ParallelFor(1000, 1e5, [](int64_t begin, int64_t) {
+        if (begin > 0) throw "text";
+      });
+      return absl::OkStatus();
+    });
+  });
+  kernels.Add("ThrowLaterInt", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext&, const Kernel::Done&) { throw 42; });
+  });
+  kernels.Add("ThrowWhenMade", kCpu,
+              [](const KernelInit&) -> absl::StatusOr<Kernel> { throw std::bad_alloc(); });
+  Graph g(ops);
+  const Output x = Placeholder(g, DT_FLOAT, {2});
+  const Feeds feeds = {{x, Tensor::Vector<float>({1, 2})}};
+  for (const int threads : {2, 4}) {
+    Session session = Start(g, {.num_threads = threads, .kernels = &kernels});
+    for (const std::string op : {"ThrowInt", "ThrowInLoop", "ThrowLaterInt", "ThrowWhenMade"}) {
+      for (int i = 0; i < 2; ++i) {
+        const absl::Status thrown = session.Run(feeds, {AddOp(op, {x})}).status();
+        EXPECT_EQ(thrown.code(), op == "ThrowWhenMade" ? absl::StatusCode::kResourceExhausted
+                                                       : absl::StatusCode::kInternal)
+            << thrown;
+        EXPECT_THAT(std::string(thrown.message()), HasSubstr(op));
+      }
+    }
+    EXPECT_TRUE(session.Run(feeds, {x * 2.f}).ok());
+  }
+}
+
+TEST(Session, AnErrorOfTheGraphIsOneOfStepsThatNeedTheNode) {
+  Graph g;
+  const Variable v = MakeVariable(g, 1.f, {.name = "v"});
+  const Output grown = v.AssignAdd(1.f);
+  const Operation init = GlobalVariablesInitializer(g);
+  g.Finalize();
+  Session session = Start(g);
+  ASSERT_TRUE(session.Run(init).ok());
+  const Output refused = Const(g, 1.f);  // no more nodes
+  ASSERT_FALSE(g.status().ok());
+  const auto out = session.Run({grown});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].scalar<float>(), 2);
+  EXPECT_EQ(session.Run({grown, refused}).status(), g.status());
+  EXPECT_EQ(session.Run(Feeds{}, {grown}, {Operation(refused)}).status(), g.status());
+}
+
+TEST(Session, FetchingAVariableAddsNoNodeAndWorksInAFinalizedGraph) {
+  Graph g;
+  const Variable v = MakeVariable(g, 3.f, {.name = "v"});
+  Session session = Start(g);
+  ASSERT_TRUE(session.Run(v.initializer()).ok());
+  const int nodes = g.num_nodes();
+  for (int i = 0; i < 3; ++i) {
+    const auto out = session.Run({v});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].scalar<float>(), 3);
+    ASSERT_TRUE(session.Prepare(Outputs{}, {v}).ok());
+  }
+  EXPECT_EQ(g.num_nodes(), nodes);
+  g.Finalize();
+  EXPECT_EQ((*session.Run({v}))[0].scalar<float>(), 3);
+  const Outputs converted = {v};  // as functions do that take tensors
+  EXPECT_EQ((*session.Run(converted))[0].scalar<float>(), 3);
+  EXPECT_TRUE(g.status().ok()) << g.status();
+  EXPECT_EQ(g.num_nodes(), nodes);
+}
+
+// More steps than a session keeps. One that somebody holds, or runs, goes on; state stays.
+TEST(Session, KeepsABoundedNumberOfSteps) {
+  Graph g;
+  const Variable v = MakeVariable(g, 0.f, {.name = "v"});
+  const Output grown = v.AssignAdd(1.f);
+  const Output drawn = RandomUniform(g, {1}, {.seed = 7});
+  Outputs many;
+  for (int i = 0; i < 1500; ++i) many.push_back(Const(g, static_cast<float>(i)));
+  Session session = Start(g, {.num_threads = 1});
+  ASSERT_TRUE(session.Run(v.initializer()).ok());
+  const auto held = session.Prepare(Outputs{}, {grown});
+  ASSERT_TRUE(held.ok());
+  const float first = (*session.Run({drawn}))[0].data<float>()[0];
+  Tensors out;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 1500; ++i) EXPECT_EQ((*session.Run({many[i]}))[0].scalar<float>(), i);
+    ASSERT_TRUE(held->Run({}, &out).ok());
+    EXPECT_EQ(out[0].scalar<float>(), round + 1);
+  }
+  EXPECT_NE((*session.Run({drawn}))[0].data<float>()[0], first) << "the stream began anew";
+  session.Close();
+  EXPECT_EQ(held->Run({}, &out).code(), absl::StatusCode::kCancelled);
 }
 
 TEST(Session, TypeWithoutAKernelIsAnInvalidArgument) {
@@ -655,6 +761,63 @@ TEST_F(WaitingOps, TimeoutEndsTheStepAndLeavesTheSessionUsable) {
       session.Run(Feeds{}, {y}, {}, RunOptions{.timeout = std::chrono::milliseconds(50)}).status();
   EXPECT_EQ(s.code(), absl::StatusCode::kDeadlineExceeded) << s;
   EXPECT_TRUE(session.Run({x}).ok());
+}
+
+// A kernel that looks at nothing while it computes, as LAPACK does.
+TEST(TimeLimit, OverrunInsideAKernelIsDeadlineExceededAndNamesTheNode) {
+  OpRegistry ops(&BuiltinOps());
+  KernelRegistry kernels(&BuiltinKernels());
+  ops.Add(OpSpec("Sleep")
+              .In("ms: int32")
+              .Out("y: int32")
+              .Stateful()
+              .InferShape(SameShape)
+              .Doc("Sleeps."));
+  kernels.Add("Sleep", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext& c) -> absl::Status {
+      std::this_thread::sleep_for(std::chrono::milliseconds(c.input_data<int32_t>(0)[0]));
+      c.SetOutput(0, c.input(0));
+      return absl::OkStatus();
+    });
+  });
+  Graph g(ops);
+  const Output ms = Placeholder(g, DT_INT32, Shape({}));
+  const Output y = AddOp("Sleep", {ms}, {}, "sleeper"), two = y + AddOp("Sleep", {ms});
+  using Clock = std::chrono::steady_clock;
+  for (const int threads : {1, 3}) {
+    Session session = Start(g, {.num_threads = threads, .kernels = &kernels});
+    for (const Output& fetch : {y, two}) {
+      const RunOptions limit{.timeout = std::chrono::milliseconds(100)};
+      for (const int sleep : {200, 4000}) {
+        const auto start = Clock::now();
+        const Feeds feeds = {{ms, Tensor::Scalar<int32_t>(sleep)}};
+        const absl::Status late = session.Run(feeds, {fetch}, {}, limit).status();
+        EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+        EXPECT_THAT(std::string(late.message()), HasSubstr("Sleep (node "));
+        EXPECT_EQ(FailedNode(late).substr(0, 1), fetch == y ? "s" : FailedNode(late).substr(0, 1));
+        EXPECT_LT(Clock::now() - start, std::chrono::seconds(2)) << sleep;
+      }
+      // The step that was left behind harms nobody.
+      const auto out = session.Run({{ms, Tensor::Scalar<int32_t>(1)}}, {fetch});
+      ASSERT_TRUE(out.ok()) << out.status();
+      EXPECT_EQ((*out)[0].scalar<int32_t>(), fetch == y ? 1 : 2);
+    }
+  }
+}
+
+TEST(TimeLimit, AStepThatWaitsNamesWhatItWaitsFor) {
+  Graph g;
+  const Attrs types = {{"component_types", std::vector<DataType>{DT_FLOAT}}};
+  const Output queue(AddNode(g, "FIFOQueueV2", {}, types, "files"));
+  const Output y = AddOp("QueueDequeueV2", {queue}, types, "dequeue");
+  Session session = Start(g);
+  const RunOptions limit{.timeout = std::chrono::milliseconds(50)};
+  const absl::Status late = session.Run(Feeds{}, {y}, {}, limit).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(std::string(late.message()),
+              AllOf(HasSubstr("QueueDequeueV2 (node dequeue)"),
+                    HasSubstr("time limit of 50 ms while it waited for files (FIFOQueueV2)")));
+  EXPECT_EQ(FailedNode(late), "dequeue");
 }
 
 TEST_F(WaitingOps, CloseEndsRunningSteps) {

@@ -43,6 +43,7 @@ TEST_P(VariableIo, LoadedValuesAreThoseThatAreEvaluated) {
   }
   EXPECT_EQ(g.num_nodes(), nodes);
   EXPECT_THAT(Eval(v, &session)->flat<float>(), ElementsAre(3, 4));
+  EXPECT_EQ(g.num_nodes(), nodes) << "the read made with the variable serves all fetches";
   EXPECT_THAT(Eval(sum, &session)->flat<float>(), ElementsAre(6, 8));
   ASSERT_TRUE(session.Run(v.initializer()).ok());
   EXPECT_THAT(Eval(v, &session)->flat<float>(), ElementsAre(1, 2)) << "its own initial value";

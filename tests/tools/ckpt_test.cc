@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "weir/core/bundle.h"
+#include "weir/core/checkpoint_state.h"
 #include "weir/core/file.h"
 #include "weir/core/npy.h"
 #include "weir/tests/tools/tools_testing.h"
@@ -212,6 +213,42 @@ TEST_F(WeirCkptRepair, NeverWritesOverItsSources) {
   EXPECT_THAT(Error({"ckpt", "repair", model_, model_}), HasSubstr("give it another name"));
   EXPECT_THAT(Error({"ckpt", "repair", model_, older, "--from", older}),
               HasSubstr("give it another name"));
+}
+
+// What users give as a checkpoint: a name from a listing of the folder.
+TEST_F(WeirCkpt, FilesOfACheckpointStandForIt) {
+  const std::string wanted = Weir({"ckpt", "ls", model_}).out;
+  ASSERT_THAT(wanted, HasSubstr("hidden/w"));
+  ASSERT_TRUE(WriteFileAtomically(model_ + ".meta", "graph").ok());
+  CheckpointState state;
+  state.model_checkpoint_path = model_;
+  ASSERT_TRUE(WriteCheckpointState(folder_, state).ok());
+  for (const char* const ending : {".index", ".meta", ".data-00000-of-00001"}) {
+    const CommandResult listed = Weir({"ckpt", "ls", model_ + ending});
+    EXPECT_EQ(listed.status, kOk) << listed.err;
+    EXPECT_EQ(listed.out, wanted) << ending;
+    EXPECT_EQ(Weir({"ckpt", "verify", model_ + ending}).status, kOk);
+  }
+  EXPECT_EQ(Weir({"ckpt", "ls", At("checkpoint")}).out, wanted);
+  EXPECT_EQ(Weir({"ckpt", "ls", folder_}).out, wanted);
+}
+
+TEST_F(WeirCkpt, ASavedModelStandsForItsVariables) {
+  const std::string wanted = Weir({"ckpt", "ls", model_}).out;
+  ASSERT_TRUE(MakeDirectories(At("export/variables")).ok());
+  Write("export/variables/variables", 1);
+  for (const char* const path : {"export", "export/variables", "export/variables/variables"})
+    EXPECT_EQ(Weir({"ckpt", "ls", At(path)}).out, wanted) << path;
+}
+
+TEST_F(WeirCkpt, WhatIsNoCheckpointIsAnErrorThatSaysWhatToGive) {
+  EXPECT_THAT(Error({"ckpt", "ls", ""}), HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_THAT(Error({"ckpt", "ls", At("nothing.index")}), HasSubstr("NOT_FOUND"));
+  EXPECT_THAT(Error({"ckpt", "ls", folder_}), HasSubstr("NOT_FOUND"));
+  // An index without its checkpoint's name beside it: the library says what it is.
+  const absl::Status index = CheckpointReader::Open(model_ + ".index").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(index)) << index;
+  EXPECT_THAT(std::string(index.message()), HasSubstr("named without the ending: " + model_));
 }
 
 }  // namespace

@@ -378,5 +378,37 @@ TEST(WeirCase, CountsAndExitStatus) {
   EXPECT_EQ(json::parse(Weir({"case", folder, "--json"}).out)["failed"], 1);
 }
 
+TEST(WeirRun, GivesUpAfterTheTimeLimitAndNamesWhatItWaitsFor) {
+  Graph g;
+  const Attrs types = {{"component_types", std::vector<DataType>{DT_FLOAT}}};
+  const Output queue(AddNode(g, "FIFOQueueV2", {}, types, "files"));
+  AddOp("QueueDequeueV2", {queue}, types, "y");
+  const std::string path = TestFolder() + "/graph.pb";
+  ASSERT_TRUE(WriteFileAtomically(path, SerializeGraph(g)).ok());
+  const CommandResult late = Weir({"run", path, "--fetch", "y", "--timeout", "0.05"});
+  EXPECT_EQ(late.status, kNo);
+  EXPECT_THAT(late.err, testing::HasSubstr("DEADLINE_EXCEEDED: QueueDequeueV2 (node y)"));
+  EXPECT_THAT(late.err, testing::HasSubstr("waited for files (FIFOQueueV2)"));
+  for (const char* const limit : {"-1", "0", "soon"})
+    EXPECT_EQ(Weir({"run", path, "--fetch", "y", "--timeout", limit}).status, kUsage) << limit;
+}
+
+// Numbers that no command can do anything with are wrong usage.
+TEST(Weir, NegativeNumbersAreWrongUsage) {
+  const std::string graph = WriteLine(TestFolder());
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"run", graph, "--fetch", "y", "--repeat", "-1"},
+                                             {"run", graph, "--fetch", "y", "--threads", "-2"},
+                                             {"profile", graph, "--fetch", "y", "--steps", "-3"},
+                                             {"profile", graph, "--fetch", "y", "--top", "-1"},
+                                             {"case", "folder", "--jobs", "-1"},
+                                             {"case", "folder", "--threads", "-1"},
+                                             {"case", "folder", "--limit", "-1"},
+                                             {"events", "plot", "folder", "--width", "-5"}}) {
+    const CommandResult result = Weir(args);
+    EXPECT_EQ(result.status, kUsage) << args[0] << " " << args.back() << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace weir::tools

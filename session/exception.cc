@@ -1,0 +1,34 @@
+#include "weir/session/exception.h"
+
+#include <cxxabi.h>
+
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+
+namespace weir {
+
+absl::Status StatusOfException(absl::string_view what, absl::FunctionRef<void()> before_message) {
+  const auto no_memory = [&] {
+    before_message();
+    return absl::ResourceExhaustedError("OOM: out of memory for more than the results");
+  };
+  try {
+    throw;
+  } catch (const abi::__forced_unwind&) {
+    throw;  // pthread_exit and the like: the thread is to end
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::length_error&) {
+    return no_memory();
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
+  } catch (...) {
+    return absl::InternalError(
+        absl::StrCat(what, " threw an exception that is not a std::exception"));
+  }
+}
+
+}  // namespace weir
