@@ -45,8 +45,7 @@ class VariableMaking {
         !initial_value_.tensor().is_literal() && IsInFlow(initial_value_.tensor().output())) {
       Fail(
           "the initial value is made in a branch or a loop, which need not run when the variable "
-          "is "
-          "initialised; give a callable that makes it");
+          "is initialised; give a callable that makes it");
       return {};
     }
     const OutsideFlow outside(g_);
@@ -68,7 +67,9 @@ class VariableMaking {
  private:
   // False.
   bool Fail(absl::string_view why) {
-    g_.Fail(InvalidArgument("Variable '", o_.name.empty() ? "Variable" : o_.name, "': ", why));
+    const std::string asked_for =
+        absl::StrCat(g_.name_scope(), o_.name.empty() ? "Variable" : o_.name);
+    g_.Fail(InvalidArgument("Variable '", info_->op.empty() ? asked_for : info_->op, "': ", why));
     return false;
   }
 
