@@ -62,6 +62,13 @@ std::string FunctionLibrary::GradientOf(absl::string_view name) const {
   return it == gradients_.end() ? "" : it->second;
 }
 
+std::string FunctionLibrary::RegisteredGradient(absl::string_view name) const {
+  for (const auto& [function, registered] : registered_gradients_) {
+    if (registered == name) return function;
+  }
+  return "";
+}
+
 std::vector<std::string> FunctionLibrary::Names() const {
   std::vector<std::string> names;
   for (const auto& function : functions_) names.push_back(function->def.signature().name());

@@ -32,6 +32,9 @@ class FunctionLibrary {
   absl::StatusOr<const OpSpec*> FindOp(absl::string_view name) const;
   // The function that the library declares to be the gradient of this one; "" if there is none.
   std::string GradientOf(absl::string_view name) const;
+  // The function that the library registers as the gradient of nodes whose `_gradient_op_type` is
+  // `name`; "" if there is none.
+  std::string RegisteredGradient(absl::string_view name) const;
   // In the order in which they were added.
   std::vector<std::string> Names() const;
   void ToProto(proto::FunctionDefLibrary* def) const;

@@ -11,6 +11,14 @@
 
 namespace weir {
 
+// How a node is differentiated (gradient_rule.cc).
+struct GradientRule {
+  const GradientFn* fn;     // empty: the op has no rule
+  bool not_differentiable;  // the gradient stops here
+};
+// NOT_FOUND, naming the node, if `_gradient_op_type` names a rule that nobody registered.
+absl::StatusOr<GradientRule> RuleOf(const Node& node);
+
 // Reverse-mode differentiation of a graph.
 //
 // First the nodes that matter are found: those that some x reaches through differentiable tensors
@@ -45,7 +53,7 @@ class Backprop {
   absl::Status Start();
   absl::StatusOr<Grad> InitialGrad(int i);
   absl::Status Visit(Node* node);
-  absl::StatusOr<Grads> Differentiate(Node* node, Grads dys);
+  absl::StatusOr<Grads> Differentiate(Node* node, const GradientFn& rule, Grads dys);
   absl::Status HandOn(Node* node, Grads dxs);
   Grads TakeGrads(Node* node);
   void Enqueue(Node* node);

@@ -6,7 +6,6 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/backprop_internal.h"
-#include "weir/ops/function.h"
 #include "weir/ops/gradient_util.h"
 #include "weir/ops/partitioned_variable.h"
 #include "weir/ops/variables.h"
@@ -25,12 +24,6 @@ class InLoop {
  private:
   std::optional<InContext> context_;
 };
-
-// The record of a function that a node calls as its op has no rule of its own.
-const GradientFn& RuleOf(const Node& node) {
-  static const GradientFn* const call = new GradientFn(CallGradient);
-  return node.op().is_function() ? *call : node.op().gradient_fn();
-}
 
 }  // namespace
 
@@ -192,7 +185,7 @@ Grads Backprop::TakeGrads(Node* node) {
   return sums;
 }
 
-absl::StatusOr<Grads> Backprop::Differentiate(Node* node, Grads dys) {
+absl::StatusOr<Grads> Backprop::Differentiate(Node* node, const GradientFn& rule, Grads dys) {
   for (int i = 0; i < node->num_outputs(); ++i) {
     if (!dys[i].none() || !IsTrainable(node->output(i).dtype())) continue;
     const Output& y = node->output(i);
@@ -200,7 +193,7 @@ absl::StatusOr<Grads> Backprop::Differentiate(Node* node, Grads dys) {
   }
   const NameScope scope(graph_, node->name() + "_grad");
   GradContext context(*node, std::move(dys));
-  Grads dxs = RuleOf(*node)(context);
+  Grads dxs = rule(context);
   WEIR_RETURN_IF_ERROR(graph_.status());
   if (static_cast<int>(dxs.size()) > node->num_inputs()) {
     return Internal("Num gradients ", dxs.size(), " generated for op ", node->Label(),
@@ -246,10 +239,13 @@ absl::Status Backprop::Visit(Node* node) {
     }
     const InLoop inside(graph_, loops_.Of(node, /*before=*/false));
     const bool any = std::any_of(dys.begin(), dys.end(), [](const Grad& g) { return !g.none(); });
-    if (any && !Has(node, kStop) && !node->op().not_differentiable()) {
-      if (!RuleOf(*node)) return NoGradient(node);
-      WEIR_ASSIGN_OR_RETURN(Grads dxs, Differentiate(node, std::move(dys)));
-      WEIR_RETURN_IF_ERROR(HandOn(node, std::move(dxs)));
+    if (any && !Has(node, kStop)) {
+      WEIR_ASSIGN_OR_RETURN(const GradientRule rule, RuleOf(*node));
+      if (!rule.not_differentiable) {
+        if (!*rule.fn) return NoGradient(node);
+        WEIR_ASSIGN_OR_RETURN(Grads dxs, Differentiate(node, *rule.fn, std::move(dys)));
+        WEIR_RETURN_IF_ERROR(HandOn(node, std::move(dxs)));
+      }
     }
   }
   for (const Output& in : node->inputs()) Enqueue(in.node);

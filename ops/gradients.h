@@ -54,7 +54,14 @@ struct GradientsOptions {
 // from. Gradients stop at integers, strings and ops that are not differentiable; a variable may be
 // given itself, or one of its reads. May be applied to its own results (second derivatives).
 //
-// Errors stick to the graph, and every Grad is none then: UNIMPLEMENTED for an op between ys and xs
+// A node whose attribute `_gradient_op_type` names another rule is differentiated by that one, as
+// TensorFlow's gradient_override_map and custom_gradient have it: the gradient of the record of
+// that name among the graph's ops (any op's, or OpSpec("Name").Gradient(...) of the program's own),
+// else the function that the library registers under it. AttrScope(g, "_gradient_op_type", name)
+// marks nodes as they are built.
+//
+// Errors stick to the graph, and every Grad is none then: NOT_FOUND for a `_gradient_op_type` that
+// nobody registered, UNIMPLEMENTED for an op between ys and xs
 // that has no gradient rule, naming it and the path it lies on; INVALID_ARGUMENT for a y that is
 // not numeric, a complex y without a grad_y, a grad_y of another kind of number, grad_ys of another
 // count than ys.
