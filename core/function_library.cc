@@ -75,6 +75,19 @@ std::vector<std::string> FunctionLibrary::Names() const {
   return names;
 }
 
+absl::StatusOr<std::shared_ptr<const FunctionLibrary>> FunctionLibrary::Extend(
+    const std::shared_ptr<const FunctionLibrary>& base, absl::string_view bytes) {
+  proto::FunctionDefLibrary def;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &def));
+  return Extend(base, def);
+}
+
+std::string FunctionLibrary::ToBytes() const {
+  proto::FunctionDefLibrary def;
+  ToProto(&def);
+  return DeterministicBytes(def);
+}
+
 void FunctionLibrary::ToProto(proto::FunctionDefLibrary* def) const {
   def->Clear();
   for (const auto& function : functions_) *def->add_function() = function->def;

@@ -24,6 +24,9 @@ class FunctionLibrary {
   // that differ.
   static absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Extend(
       const std::shared_ptr<const FunctionLibrary>& base, const proto::FunctionDefLibrary& def);
+  // The same from a FunctionDefLibrary's bytes.
+  static absl::StatusOr<std::shared_ptr<const FunctionLibrary>> Extend(
+      const std::shared_ptr<const FunctionLibrary>& base, absl::string_view bytes);
 
   // Null if there is none.
   const proto::FunctionDef* FindDef(absl::string_view name) const;
@@ -38,6 +41,8 @@ class FunctionLibrary {
   // In the order in which they were added.
   std::vector<std::string> Names() const;
   void ToProto(proto::FunctionDefLibrary* def) const;
+  // A FunctionDefLibrary's bytes.
+  std::string ToBytes() const;
 
  private:
   struct Function;

@@ -124,6 +124,16 @@ absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def) {
   return ReadBinary(*file, def);
 }
 
+absl::StatusOr<std::string> ReadGraphFile(const std::string& path) {
+  proto::GraphDef def;
+  WEIR_RETURN_IF_ERROR(ReadGraphFile(path, &def));
+  if (def.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": a GraphDef of 2 GiB or more has no serialized form"));
+  }
+  return DeterministicBytes(def);
+}
+
 absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
                                         const ImportOptions& options) {
   const auto named = [&](absl::StatusOr<Outputs> outputs) -> absl::StatusOr<Outputs> {

@@ -92,4 +92,54 @@ absl::Status WriteGraphFile(const Graph& graph, const std::string& path) {
   });
 }
 
+absl::Status ParseBytes(absl::string_view bytes, google::protobuf::MessageLite* message) {
+  const bool fits = bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max());
+  if (fits && message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("Cannot parse ", bytes.size(), " bytes as ", message->GetTypeName());
+}
+
+absl::StatusOr<Tensor> TensorFromBytes(absl::string_view bytes) {
+  proto::TensorProto proto;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &proto));
+  return TensorFromProto(std::move(proto));
+}
+
+std::string TensorToBytes(const Tensor& tensor) {
+  proto::TensorProto proto;
+  TensorToProto(tensor, &proto);
+  return DeterministicBytes(proto);
+}
+
+absl::StatusOr<Shape> ShapeFromBytes(absl::string_view bytes) {
+  proto::TensorShapeProto proto;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &proto));
+  return ShapeFromProto(proto);
+}
+
+std::string ShapeToBytes(const Shape& shape) {
+  proto::TensorShapeProto proto;
+  ShapeToProto(shape, &proto);
+  return DeterministicBytes(proto);
+}
+
+absl::StatusOr<AttrValue> AttrFromBytes(absl::string_view bytes) {
+  proto::AttrValue proto;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &proto));
+  return AttrFromProto(proto);
+}
+
+std::string AttrToBytes(const AttrValue& value) {
+  proto::AttrValue proto;
+  AttrToProto(value, &proto);
+  return DeterministicBytes(proto);
+}
+
+std::string OpToBytes(const OpSpec& op) {
+  proto::OpDef def;
+  OpToProto(op, &def);
+  return DeterministicBytes(def);
+}
+
 }  // namespace weir

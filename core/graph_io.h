@@ -7,7 +7,9 @@
 
 #include "weir/core/graph.h"
 
-// Graphs to and from the wire: GraphDef, as binary bytes or as protobuf text.
+// Graphs to and from the wire: GraphDef, as binary bytes or as protobuf text. Beside each function
+// of a message stands one of the message's serialized bytes: it needs no protobuf header. The
+// messages' types are in weir/proto.h.
 namespace weir::proto {
 class AttrValue;
 class GraphDef;
@@ -46,6 +48,8 @@ absl::StatusOr<Outputs> ImportGraph(Graph& graph, absl::string_view bytes,
 // What a file holds: binary GraphDef, of any size as long as no node has 2 GiB, or text if the name
 // ends in ".pbtxt". Nothing is checked but that it is a GraphDef.
 absl::Status ReadGraphFile(const std::string& path, proto::GraphDef* def);
+// The GraphDef's bytes, whichever form the file has. RESOURCE_EXHAUSTED for 2 GiB or more.
+absl::StatusOr<std::string> ReadGraphFile(const std::string& path);
 // Both.
 absl::StatusOr<Outputs> ImportGraphFile(Graph& graph, const std::string& path,
                                         const ImportOptions& options = {});
@@ -75,6 +79,14 @@ void ShapeToProto(const Shape& shape, proto::TensorShapeProto* proto);
 absl::StatusOr<AttrValue> AttrFromProto(const proto::AttrValue& proto);
 void AttrToProto(const AttrValue& value, proto::AttrValue* proto);
 void OpToProto(const OpSpec& op, proto::OpDef* def);
+// The same with serialized bytes. From: INVALID_ARGUMENT as well for what is no such message.
+absl::StatusOr<Tensor> TensorFromBytes(absl::string_view bytes);
+std::string TensorToBytes(const Tensor& tensor);
+absl::StatusOr<Shape> ShapeFromBytes(absl::string_view bytes);
+std::string ShapeToBytes(const Shape& shape);
+absl::StatusOr<AttrValue> AttrFromBytes(absl::string_view bytes);
+std::string AttrToBytes(const AttrValue& value);
+std::string OpToBytes(const OpSpec& op);
 
 }  // namespace weir
 

@@ -31,6 +31,9 @@ absl::StatusOr<Outputs> ImportAndClear(Graph& graph, proto::GraphDef* def,
 
 void NodeToProto(const Node& node, proto::NodeDef* def);
 
+// INVALID_ARGUMENT, naming the message's type, for bytes that are no such message.
+absl::Status ParseBytes(absl::string_view bytes, google::protobuf::MessageLite* message);
+
 // The same bytes for equal messages: maps are written in the order of their keys.
 std::string DeterministicBytes(const google::protobuf::MessageLite& message);
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <random>
 
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 using namespace weir;
 
 constexpr int kBatch = 32, kSteps = 40, kUnits = 128;

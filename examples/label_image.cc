@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_split.h"
 #include "weir/ops/image.h"
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 
 namespace weir {
 namespace {

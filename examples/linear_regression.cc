@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <random>
 
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 
 namespace weir {
 

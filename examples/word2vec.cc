@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 using namespace weir;
 
 absl::Status Learn(const std::string& path) {

@@ -1,5 +1,6 @@
 #include "weir/ops/queue_runner.h"
 
+#include "weir/core/proto_values.h"
 #include "weir/proto/queue_runner.pb.h"
 
 namespace weir {
@@ -49,6 +50,19 @@ std::shared_ptr<QueueRunner> AddQueueRunner(const Queue& queue, std::vector<Oper
   runner->queue_name = queue.handle().node->name();
   queue.handle().graph().AddToCollection(collection, std::shared_ptr<CollectionObject>(runner));
   return runner;
+}
+
+std::string QueueRunner::ToBytes() const {
+  proto::QueueRunnerDef def;
+  ToProto(&def);
+  return DeterministicBytes(def);
+}
+
+absl::StatusOr<std::shared_ptr<QueueRunner>> QueueRunner::FromBytes(const Graph& graph,
+                                                                    absl::string_view bytes) {
+  proto::QueueRunnerDef def;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &def));
+  return FromProto(graph, def);
 }
 
 }  // namespace weir

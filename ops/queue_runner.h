@@ -31,6 +31,10 @@ struct QueueRunner : public CollectionObject {
   // NOT_FOUND for an operation that the graph does not have.
   static absl::StatusOr<std::shared_ptr<QueueRunner>> FromProto(const Graph& graph,
                                                                 const proto::QueueRunnerDef& def);
+  // The same with a QueueRunnerDef's serialized bytes.
+  std::string ToBytes() const;
+  static absl::StatusOr<std::shared_ptr<QueueRunner>> FromBytes(const Graph& graph,
+                                                                absl::string_view bytes);
 };
 
 // Adds the operations that close the queue, and the runner to the collection.

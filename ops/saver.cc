@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "weir/core/proto_values.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
@@ -24,6 +25,18 @@ void SaverDef::ToProto(proto::SaverDef* proto) const {
   proto->set_sharded(sharded);
   proto->set_keep_checkpoint_every_n_hours(keep_checkpoint_every_n_hours);
   proto->set_version(static_cast<proto::SaverDef::CheckpointFormatVersion>(version));
+}
+
+std::string SaverDef::ToBytes() const {
+  proto::SaverDef proto;
+  ToProto(&proto);
+  return DeterministicBytes(proto);
+}
+
+absl::StatusOr<SaverDef> SaverDef::FromBytes(absl::string_view bytes) {
+  proto::SaverDef proto;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &proto));
+  return FromProto(proto);
 }
 
 SaverDef SaverDef::FromProto(const proto::SaverDef& proto) {

@@ -27,6 +27,9 @@ struct SaverDef {
 
   void ToProto(proto::SaverDef* proto) const;
   static SaverDef FromProto(const proto::SaverDef& proto);
+  // The same with serialized bytes; INVALID_ARGUMENT for bytes that are no SaverDef.
+  std::string ToBytes() const;
+  static absl::StatusOr<SaverDef> FromBytes(absl::string_view bytes);
   friend bool operator==(const SaverDef&, const SaverDef&) = default;
 };
 

@@ -210,6 +210,11 @@ class Variable {
   // naming what is missing.
   static absl::StatusOr<Variable> FromProto(Graph& graph, const proto::VariableDef& def,
                                             absl::string_view import_scope = {});
+  // The same with a VariableDef's serialized bytes: none where ToProto is false; INVALID_ARGUMENT
+  // for bytes that are no VariableDef.
+  std::optional<std::string> ToBytes(absl::string_view export_scope = {}) const;
+  static absl::StatusOr<Variable> FromBytes(Graph& graph, absl::string_view bytes,
+                                            absl::string_view import_scope = {});
 
   // Identity: the same variable of the same graph.
   friend bool operator==(const Variable& a, const Variable& b) {

@@ -1,5 +1,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "weir/core/proto_values.h"
 #include "weir/ops/variable.h"
 #include "weir/ops/variable_store.h"
 #include "weir/proto/variable.pb.h"
@@ -96,6 +97,19 @@ absl::StatusOr<Variable> Variable::FromProto(Graph& graph, const proto::Variable
   if (info->save_slice) info->save_slice->full_name = prefix + info->save_slice->full_name;
   VariableStore::Of(graph).by_storage.try_emplace(&storage, info);
   return Variable(std::move(info));
+}
+
+std::optional<std::string> Variable::ToBytes(absl::string_view export_scope) const {
+  proto::VariableDef def;
+  if (!ToProto(&def, export_scope)) return std::nullopt;
+  return DeterministicBytes(def);
+}
+
+absl::StatusOr<Variable> Variable::FromBytes(Graph& graph, absl::string_view bytes,
+                                             absl::string_view import_scope) {
+  proto::VariableDef def;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &def));
+  return FromProto(graph, def, import_scope);
 }
 
 }  // namespace weir

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "weir/core/file.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
 #include "weir/ops/collections.h"
 #include "weir/ops/flow_context.h"
@@ -197,6 +198,13 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
   }
   ExportCollections(graph, prefix, def, dropped);
   if (!prefix.empty()) KeepScope(prefix, def);
+}
+
+std::string SerializeMetaGraph(const Graph& graph, const MetaGraphOptions& options,
+                               std::vector<std::string>* dropped) {
+  proto::MetaGraphDef def;
+  ExportMetaGraph(graph, options, &def, dropped);
+  return DeterministicBytes(def);
 }
 
 absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,

@@ -41,6 +41,9 @@ struct MetaGraphOptions {
 // `dropped` (if given) gets the names.
 void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto::MetaGraphDef* def,
                      std::vector<std::string>* dropped = nullptr);
+// The same as a MetaGraphDef's serialized bytes.
+std::string SerializeMetaGraph(const Graph& graph, const MetaGraphOptions& options = {},
+                               std::vector<std::string>* dropped = nullptr);
 // To a file, which is replaced in one step; as text if the name ends in ".pbtxt" or ".txt".
 absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
                             const MetaGraphOptions& options = {},
@@ -74,6 +77,9 @@ struct MetaGraph {
 // ImportGraphDef. An element of a collection that is malformed, or names what is not
 // there, is left out with a line on stderr: the graph is usable without it.
 absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, const proto::MetaGraphDef& def,
+                                          const ImportMetaGraphOptions& options = {});
+// The same from a MetaGraphDef's bytes; INVALID_ARGUMENT as well for what is no MetaGraphDef.
+absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, absl::string_view bytes,
                                           const ImportMetaGraphOptions& options = {});
 absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& path,
                                               const ImportMetaGraphOptions& options = {});

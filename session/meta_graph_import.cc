@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "weir/core/file.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
 #include "weir/ops/collections.h"
 #include "weir/ops/queue_runner.h"
@@ -214,6 +215,13 @@ absl::StatusOr<MetaGraph> ImportMetaGraphFile(Graph& graph, const std::string& p
   absl::StatusOr<MetaGraph> meta = ImportMetaGraph(graph, def, options);
   if (!meta.ok()) return Annotate(meta.status(), path);
   return meta;
+}
+
+absl::StatusOr<MetaGraph> ImportMetaGraph(Graph& graph, absl::string_view bytes,
+                                          const ImportMetaGraphOptions& options) {
+  proto::MetaGraphDef def;
+  WEIR_RETURN_IF_ERROR(ParseBytes(bytes, &def));
+  return ImportMetaGraph(graph, def, options);
 }
 
 }  // namespace weir

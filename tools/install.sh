@@ -33,7 +33,7 @@ esac
 # Everything of Weir's below a prefix, and nothing else.
 remove_weir() {
   rm -rf "$1"/include/weir "$1"/lib/cmake/weir "$1"/lib/cmake/weir_rpc
-  rm -f "$1"/bin/weir "$1"/bin/weir-serve "$1"/lib/libweir.a "$1"/lib/libweir_rpc.a \
+  rm -f "$1"/bin/weir "$1"/bin/weir-serve "$1"/lib/libweir{,_exports,_rpc}.a \
     "$1"/lib/pkgconfig/weir.pc "$1"/lib/pkgconfig/weir_rpc.pc
 }
 
@@ -55,7 +55,7 @@ bazel build "${options[@]}" //tools/install:tree ||
 remove_weir "$prefix"
 tar -xf bazel-bin/tools/install/tree.tar -C "$prefix" --no-same-owner
 say "Installed in $prefix: $(tar -tf bazel-bin/tools/install/tree.tar | wc -l) files," \
-  "$(du -ch "$prefix"/lib/libweir{,_rpc}.a "$prefix"/include/weir "$prefix"/bin/weir{,-serve} | tail -n 1 | cut -f 1)"
+  "$(du -ch "$prefix"/lib/libweir{,_exports,_rpc}.a "$prefix"/include/weir "$prefix"/bin/weir{,-serve} | tail -n 1 | cut -f 1)"
 
 cat <<END
 

@@ -8,7 +8,7 @@
 #include "weir/examples/digits/dataset.h"
 #include "weir/examples/digits/network.h"
 #include "weir/examples/digits/report.h"
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 
 namespace weir::digits {
 namespace {

@@ -1,7 +1,7 @@
 #ifndef WEIR_EXAMPLES_DIGITS_NETWORK_H_
 #define WEIR_EXAMPLES_DIGITS_NETWORK_H_
 
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 
 namespace weir::digits {
 

@@ -13,7 +13,7 @@
 #include "weir/core/kernel.h"
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 
 namespace {
 

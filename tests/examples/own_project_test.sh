@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program in a project of its own is built with an installed Weir, by pkg-config or by CMake, with all warnings as
-# errors, and runs.
+# Programs in a project of their own are built with an installed Weir, by pkg-config or by CMake, with all warnings as
+# errors, and run: with pkg-config also one that uses each public header.
 #   own_project_test.sh (pkg-config|cmake) TREE.tar FILES of examples/...
 set -eu
 by=$1 tree=$2
@@ -29,9 +29,12 @@ case $by in
     build() { g++ -std=c++20 $warnings "$1.cc" $(pkg-config --cflags --libs "$2") -o "$1"; }
     build snake weir
     build serving weir_rpc
-    # Every header that is installed, and every example.
-    (cd "$work/weir/include" && find weir -name '*.h' -printf '#include "%p"\n') >all.cc
-    for source in all char_rnn label_image linear_regression word2vec; do
+    # Every header that is installed has a use in header_uses.cc; the messages' are those of weir/proto.h.
+    (cd "$work/weir/include" && find weir -name '*.h' ! -name '*.pb.h' | LC_ALL=C sort) >installed
+    build header_uses weir_rpc
+    ./header_uses | LC_ALL=C sort | diff - installed
+    # Every example.
+    for source in char_rnn label_image linear_regression word2vec; do
       # shellcheck disable=SC2046,SC2086
       g++ -std=c++20 $warnings -fsyntax-only "$source.cc" $(pkg-config --cflags weir_rpc)
     done

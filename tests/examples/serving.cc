@@ -5,7 +5,7 @@
 
 #include "weir/rpc/client.h"
 #include "weir/rpc/server.h"
-#include "weir/session/weir.h"
+#include "weir/weir.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
     installed_library(                        # libweir.a, weir.pc, weirConfig.cmake
         name = "weir",
         deps = ["//session:weir"],
-        headers = ["weir/session/weir.h"],    # and whatever those include
-        symbols = ["..."],                    # to be linked though nothing of a program names them
+        headers = ["weir/weir.h"],    # and whatever those include
+        exports = {"//third_party:x": "..."}, # a symbol that a shared library is to take from programs
     )
 
     installed_tree(                           # tree.tar
@@ -19,6 +19,11 @@ A library is one archive of all that the deps are linked from in this repository
 are named to the user's linker instead. It is no shared library, because Debian's archives of Abseil
 and Protocol Buffers are not position-independent enough for one; and it needs no --whole-archive,
 because nothing in Weir registers itself (core/families.h).
+
+Whoever links it is told --exclude-libs for its archive and for Debian's: a program that exports its
+symbols (-rdynamic, plugins) keeps these to itself. Else a library in the same process that has
+another version of protobuf, as TensorFlow's has, would be bound to the program's, and crash. What
+programs are to export is in an archive of its own, which is not excluded: lib<name>_exports.a.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -37,6 +42,34 @@ _Installed = provider(fields = {
 def _unique(values):
     return {v: None for v in values}.keys()
 
+def _exclude_libs(name, flags):
+    """The flag by which a program does not export the symbols of these archives."""
+    words = [w for f in flags for w in f.split(" ")]
+    archives = ["lib%s.a" % name] + [w[len("-l:"):] for w in words if w.startswith("-l:") and w.endswith(".a")]
+    return "-Wl,--exclude-libs," + ":".join(_unique(archives))
+
+def _merged_archive(ctx, name, archives):
+    """One archive of many: ar's own language takes archives apart."""
+    script = ctx.actions.declare_file(name + ".mri")
+    archive = ctx.actions.declare_file(name)
+    ctx.actions.write(script, "\n".join(
+        ["CREATE " + archive.path] + ["ADDLIB " + a.path for a in archives] + ["SAVE", "END", ""],
+    ))
+    toolchain = find_cpp_toolchain(ctx)
+    ctx.actions.run_shell(
+        command = "%s -M < %s && %s --strip-unneeded %s" % (
+            toolchain.ar_executable,
+            script.path,
+            toolchain.strip_executable,
+            archive.path,
+        ),
+        inputs = depset([script] + archives, transitive = [toolchain.all_files]),
+        outputs = [archive],
+        mnemonic = "MergeArchives",
+        progress_message = "Making " + name,
+    )
+    return archive
+
 def _installed_library_impl(ctx):
     name = ctx.label.name
     info = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps])
@@ -53,27 +86,24 @@ def _installed_library_impl(ctx):
     told = {f: None for d in requires for f in d.flags}
     flags = _unique([" ".join(i.user_link_flags) for i in inputs if i.user_link_flags])
 
-    # One archive of many: ar's own language takes archives apart.
-    script = ctx.actions.declare_file("%s.mri" % name)
-    archive = ctx.actions.declare_file("lib%s.a" % name)
-    ctx.actions.write(script, "\n".join(
-        ["CREATE " + archive.path] + ["ADDLIB " + a.path for a in own] + ["SAVE", "END", ""],
-    ))
-    toolchain = find_cpp_toolchain(ctx)
-    ctx.actions.run_shell(
-        command = "%s -M < %s && %s --strip-unneeded %s" % (
-            toolchain.ar_executable,
-            script.path,
-            toolchain.strip_executable,
-            archive.path,
-        ),
-        inputs = depset([script] + own, transitive = [toolchain.all_files]),
-        outputs = [archive],
-        mnemonic = "MergeArchives",
-        progress_message = "Making lib%s.a" % name,
-    )
+    own_flags = [f for f in flags if f not in told]
 
+    exporting = [
+        lib.static_library or lib.pic_static_library
+        for target in ctx.attr.exports
+        for i in target[CcInfo].linking_context.linker_inputs.to_list()
+        if i.owner == target.label
+        for lib in i.libraries
+    ]
+    archive = _merged_archive(ctx, "lib%s.a" % name, [a for a in own if a not in exporting])
     files = {"lib/" + archive.basename: archive}
+    exports_flags = ["-Wl,-u," + symbol for symbol in ctx.attr.exports.values()]
+    exports_file = ""
+    if exporting:
+        exports = _merged_archive(ctx, "lib%s_exports.a" % name, exporting)
+        files["lib/" + exports.basename] = exports
+        exports_file = exports.basename
+
     for template, path in [
         (ctx.file._pkg_config, "lib/pkgconfig/%s.pc" % name),
         (ctx.file._cmake, "lib/cmake/%s/%sConfig.cmake" % (name, name)),
@@ -88,9 +118,15 @@ def _installed_library_impl(ctx):
                 "{description}": ctx.attr.description,
                 "{version}": VERSION,
                 "{flags}": " ".join(
-                    ["-Wl,-u," + symbol for symbol in ctx.attr.symbols] +
-                    [f for f in flags if f not in told],
+                    own_flags + [_exclude_libs(name, own_flags)],
                 ),
+                # By name for pkg-config, which knows the folder; by path for CMake.
+                "{exports}": " ".join(exports_flags + ["-l:" + f for f in [exports_file] if f]),
+                "{exports_cmake}": ";".join(exports_flags + [
+                    "${_%s_prefix}/lib/%s" % (name, f)
+                    for f in [exports_file]
+                    if f
+                ]),
                 "{requires}": " ".join([d.label.name for d in ctx.attr.requires]),
                 "{targets}": " ".join(["%s::%s" % ((d.label.name,) * 2) for d in ctx.attr.requires]),
             },
@@ -112,9 +148,9 @@ installed_library = rule(
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),
         "description": attr.string(mandatory = True),
+        "exports": attr.label_keyed_string_dict(providers = [CcInfo]),
         "headers": attr.string_list(),
         "requires": attr.label_list(providers = [_Installed]),
-        "symbols": attr.string_list(),
         "_cmake": attr.label(default = "config.cmake.in", allow_single_file = True),
         "_cmake_version": attr.label(default = "version.cmake.in", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),

@@ -33,11 +33,11 @@ def main():
     parser.add_argument("--file", nargs=2, action="append", default=[], help="place, file")
     args = parser.parse_args()
 
-    # Bazel shows a header to compilers in a folder of its own: .../_virtual_includes/NAME/weir/...
+    # Bazel shows a header to compilers in a folder of its own: .../_virtual_includes/NAME/weir/...,
+    # a generated one in .../_virtual_imports/NAME/weir/...
+    own_folder = re.compile(r".*/_virtual_(includes|imports)/[^/]+/")
     by_name = {
-        re.sub(r".*/_virtual_includes/[^/]+/", "", path): path
-        for path in args.candidate
-        if "/_virtual_includes/" in path
+        own_folder.sub("", path): path for path in args.candidate if own_folder.match(path)
     }
     members = {f"include/{n}": path for n, path in reached(args.header, by_name).items()}
     members.update(args.file)

@@ -1,0 +1,112 @@
+// Goes through the rows of guide_rows.h, prints each, and fails if one does not hold.
+//   guide_rows FOLDER
+
+#include "guide_rows.h"
+
+#include <cstdio>
+
+namespace weir::guide {
+
+std::string& Folder() {
+  static std::string folder;
+  return folder;
+}
+
+bool Fails(const absl::Status& status, absl::StatusCode code,
+           std::initializer_list<const char*> words) {
+  bool right = status.code() == code;
+  const std::string message(status.message());
+  for (const char* word : words) right = right && message.find(word) != std::string::npos;
+  if (!right) std::fprintf(stderr, "  the error is: %s\n", status.ToString().c_str());
+  return right;
+}
+
+bool Fails(Graph& g, absl::StatusCode code, std::initializer_list<const char*> words) {
+  return Fails(g.TakeStatus(), code, words);
+}
+
+absl::StatusOr<Session> Started(Graph& g) {
+  const Operation init = GlobalVariablesInitializer(g), local = LocalVariablesInitializer(g);
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
+  WEIR_RETURN_IF_ERROR(session.Run({}, {}, {init, local}).status());
+  return session;
+}
+
+std::vector<float> Values(Session& session, const Output& x) {
+  const absl::StatusOr<Tensors> out = session.Run({x});
+  if (!out.ok()) {
+    std::fprintf(stderr, "  the step fails: %s\n", out.status().ToString().c_str());
+    return {};
+  }
+  const Tensor& t = (*out)[0];
+  std::vector<float> values;
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    switch (t.dtype()) {
+      case DT_FLOAT:
+        values.push_back(t.data<float>()[i]);
+        break;
+      case DT_DOUBLE:
+        values.push_back(static_cast<float>(t.data<double>()[i]));
+        break;
+      case DT_INT32:
+        values.push_back(static_cast<float>(t.data<int32_t>()[i]));
+        break;
+      case DT_INT64:
+        values.push_back(static_cast<float>(t.data<int64_t>()[i]));
+        break;
+      case DT_BOOL:
+        values.push_back(t.data<bool>()[i]);
+        break;
+      default:
+        return {};
+    }
+  }
+  return values;
+}
+
+std::vector<float> Values(Graph& g, const Output& x) {
+  absl::StatusOr<Session> session = Started(g);
+  if (session.ok()) return Values(*session, x);
+  std::fprintf(stderr, "  no session: %s\n", session.status().ToString().c_str());
+  return {};
+}
+
+namespace {
+
+int Run() {
+  const std::pair<const char*, Rows> parts[] = {
+      {"Creating", CreationRows()},           {"Sharing", SharingRows()},
+      {"Collections", CollectionRows()},      {"Devices", DeviceRows()},
+      {"Initializing", InitializationRows()}, {"Using", UseRows()},
+      {"Training", TrainingRows()},           {"Saving", SavingRows()}};
+  int rows = 0, whole = 0;
+  for (const auto& [title, part] : parts) {
+    std::printf("%s\n", title);
+    for (const Row& row : part) {
+      bool holds = true;
+      for (const bool use_resource : {true, false}) {
+        Graph g({.use_resource = use_resource});
+        const bool right = row.holds(g);
+        if (!g.status().ok()) {
+          std::fprintf(stderr, "  the graph has: %s\n", g.status().ToString().c_str());
+        }
+        holds = holds && right && g.status().ok();
+      }
+      ++rows;
+      whole += holds;
+      std::printf("  %s %s\n", holds ? "yes" : "NO ", row.text);
+      std::fflush(stdout);
+    }
+  }
+  std::printf("%d of %d rows hold\n", whole, rows);
+  return rows - whole;
+}
+
+}  // namespace
+}  // namespace weir::guide
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  weir::guide::Folder() = argv[1];
+  return weir::guide::Run() == 0 ? 0 : 1;
+}

@@ -1,0 +1,645 @@
+// Rows of the guides that a session shows: initializing, using, training, saving.
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "guide_rows.h"
+
+namespace weir::guide {
+
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kNotFound = absl::StatusCode::kNotFound;
+constexpr auto kUnset = absl::StatusCode::kFailedPrecondition;
+
+// A session in which nothing is initialized.
+Session Bare(Graph& g) { return *Session::Create(g); }
+
+std::string Prefix(Graph& g, const char* name) {
+  const std::string folder =
+      Folder() + "/" + name + (g.options().use_resource ? "_resource" : "_reference");
+  std::filesystem::create_directories(folder);
+  return folder + "/model";
+}
+
+// v after `op` has run.
+Floats After(Graph& g, const Variable& v, const Operation& op) {
+  absl::StatusOr<Session> session = Started(g);
+  if (!session.ok() || !session->Run(op).ok()) return {};
+  return Values(*session, v);
+}
+
+bool Near(const Floats& a, const Floats& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!(std::abs(a[i] - b[i]) <= 1e-5f * std::max(1.f, std::abs(b[i])))) return false;
+  }
+  return true;
+}
+
+// v of [4] after a step of this optimizer on sum(v * v).
+Floats Step1(Graph& g, Optimizer&& optimizer) {
+  const Variable v = MakeVariable(g, {1.0, -2.0}, {.name = "v"});
+  return After(g, v, optimizer.Minimize(ReduceSum(v * v)));
+}
+
+}  // namespace
+
+Rows InitializationRows() {
+  return {
+      {"reading what has no value fails, naming it",
+       [](Graph& g) {
+         const Output read = GetVariable(g, "v", {2}) + 1.f;
+         Session session = Bare(g);
+         return Fails(session.Run({read}).status(), kUnset, {"v"});
+       }},
+      {"global_variables_initializer initializes all",
+       [](Graph& g) {
+         const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 2.0);
+         const Output sum = a + b;
+         const Operation init = GlobalVariablesInitializer(g);
+         Session session = Bare(g);
+         return init.name() == "init" && session.Run(init).ok() &&
+                Values(session, sum) == Floats{3};
+       }},
+      {"the initializer of one variable initializes that one",
+       [](Graph& g) {
+         const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 2.0, {.name = "b"});
+         const Output reads[] = {a.value(), b.value()};
+         Session session = Bare(g);
+         return session.Run(a.initializer()).ok() && Values(session, reads[0]) == Floats{1} &&
+                Fails(session.Run({reads[1]}).status(), kUnset, {"b"});
+       }},
+      {"running the initializer again starts over",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0);
+         const Output add = v.AssignAdd(1.0), read = v.read_value();
+         Session session = *Started(g);
+         return Values(session, add) == Floats{2} && session.Run(v.initializer()).ok() &&
+                Values(session, read) == Floats{1};
+       }},
+      {"report_uninitialized_variables names those without a value, in order",
+       [](Graph& g) {
+         const Variable a = MakeVariable(g, 1.0, {.name = "a"});
+         MakeVariable(g, 1.0, {.name = "b"});
+         GetLocalVariable(g, "c", {1});
+         const Output report = ReportUninitializedVariables(g);
+         Session session = Bare(g);
+         if (!session.Run(a.initializer()).ok()) return false;
+         const Tensor left = (*session.Run({report}))[0];
+         return left.num_elements() == 2 && left.data<std::string>()[0] == "b" &&
+                left.data<std::string>()[1] == "c";
+       }},
+      {"is_variable_initialized says so",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0);
+         const Output is = IsVariableInitialized(v);
+         Session session = Bare(g);
+         return Values(session, is) == Floats{0} && session.Run(v.initializer()).ok() &&
+                Values(session, is) == Floats{1};
+       }},
+      {"initialized_value makes one variable of another's initial value",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, [&] { return RandomNormal(g, {3}); }, {.name = "v"});
+         const Variable w = MakeVariable(g, v.initialized_value() * 2.f);
+         return Values(g, w - 2.f * v) == Floats{0, 0, 0};
+       }},
+      {"a variable read in another's initial value comes first, in one step",
+       [](Graph& g) {
+         Variable v;
+         const Variable w = MakeVariable(
+             g, [&] { return (v = MakeVariable(g, 3.0, {.name = "v"})) + 1.f; }, {.name = "w"});
+         return Values(g, w) == Floats{4};
+       }},
+      {"local variables have an initializer of their own",
+       [](Graph& g) {
+         const Variable v = GetLocalVariable(g, "v", {1}, {.initializer = Ones()});
+         const Output read = v.value();
+         const Operation init = LocalVariablesInitializer(g);
+         Session session = Bare(g);
+         return session.Run(init).ok() && Values(session, read) == Floats{1};
+       }},
+      {"variables_initializer takes a list",
+       [](Graph& g) {
+         const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 2.0);
+         const Output report = ReportUninitializedVariables(g);
+         const Operation init = VariablesInitializer(g, {a});
+         Session session = Bare(g);
+         return session.Run(init).ok() && (*session.Run({report}))[0].num_elements() == 1;
+       }},
+      {"an assignment initializes",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         const Output assign = v.Assign({3.0, 4.0}), read = v.value();
+         Session session = Bare(g);
+         return Values(session, assign) == Floats{3, 4} && Values(session, read) == Floats{3, 4};
+       }},
+      {"load writes a value from the host",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         const Output read = v.value();
+         Session session = Bare(g);
+         return Load(v, Tensor::Vector<float>({5, 6}), &session).ok() &&
+                Values(session, read) == Floats{5, 6} &&
+                Fails(Load(v, Tensor::Vector<float>({5}), &session), kInvalid);
+       }},
+      {"a new session starts without values",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0);
+         const Output read = v.value();
+         const bool first = Values(g, read) == Floats{1};
+         Session session = Bare(g);
+         return first && Fails(session.Run({read}).status(), kUnset);
+       }},
+      {"zeros, ones, constant, identity and orthogonal are what they are called",
+       [](Graph& g) {
+         const auto v = [&](const char* name, const Initializer& from) {
+           return GetVariable(g, name, {2, 2}, VariableOptions{.initializer = from});
+         };
+         const Variable o = v("o", Orthogonal());
+         return Values(g, v("z", Zeros())) == Floats(4, 0) &&
+                Values(g, v("p", Ones())) == Floats(4, 1) &&
+                Values(g, v("c", Constant({1, 2}))) == Floats{1, 2, 2, 2} &&
+                Values(g, v("i", weir::Identity())) == Floats{1, 0, 0, 1} &&
+                Near(Values(g, MatMul(o, Transpose(o)) + 1.f), {2, 1, 1, 2});
+       }},
+      {"a seed gives the same numbers in each session",
+       [](Graph& g) {
+         g.set_seed(42);
+         const Variable v = GetVariable(g, "v", {3});
+         const Output read = v.value();
+         const Floats first = Values(g, read);
+         return first.size() == 3 && first == Values(g, read);
+       }},
+  };
+}
+
+Rows UseRows() {
+  return {
+      {"a variable is a tensor wherever one is taken",
+       [](Graph& g) {
+         const Variable v = GetVariable(g, "v", {}, Zeros());
+         return Values(g, v + 1.f) == Floats{1};
+       }},
+      {"operators build ops: + - * / and comparisons, from both sides",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {4.0, 9.0});
+         return Values(g, v - 1.f) == Floats{3, 8} && Values(g, 1.f - v) == Floats{-3, -8} &&
+                Values(g, v * v) == Floats{16, 81} && Values(g, v / 2.f) == Floats{2, 4.5f} &&
+                Values(g, -v) == Floats{-4, -9} && Values(g, v > 5.f) == Floats{0, 1};
+       }},
+      {"integers: // rounds down, % has the divisor's sign, / is float64",
+       [](Graph& g) {
+         const Variable n = MakeVariable(g, {-7, 7});
+         return Values(g, FloorDiv(n, Const(g, 2))) == Floats{-4, 3} &&
+                Values(g, n % Const(g, 4)) == Floats{1, 3} &&
+                (n / Const(g, 2)).dtype() == DT_DOUBLE;
+       }},
+      {"types that differ are refused, naming both",
+       [](Graph& g) {
+         Add(MakeVariable(g, 1.0), Const(g, 1));
+         return Fails(g, kInvalid, {"float", "int32"});
+       }},
+      {"assign gives the value after the write",
+       [](Graph& g) { return Values(g, MakeVariable(g, 1.0).Assign(7.0)) == Floats{7}; }},
+      {"assign_add and assign_sub",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 5.0), w = MakeVariable(g, 5.0);
+         return Values(g, v.AssignAdd(1.0)) == Floats{6} &&
+                Values(g, w.AssignSub(1.0)) == Floats{4};
+       }},
+      {"read_value after a write sees it",
+       [](Graph& g) {
+         const Variable v = GetVariable(g, "v", {}, Zeros());
+         const Output assign = v.AssignAdd(1.0);
+         Output read;
+         {
+           const ControlDependencies after(g, {assign});
+           read = v.read_value();
+         }
+         return Values(g, read) == Floats{1};
+       }},
+      {"a value that was fetched does not change",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0});
+         const Output read = v.value(), add = v.AssignAdd({1.0});
+         Session session = *Started(g);
+         const Tensor before = (*session.Run({read}))[0];
+         return Values(session, add) == Floats{2} && before.flat<float>()[0] == 1;
+       }},
+      {"state lasts from step to step",
+       [](Graph& g) {
+         const Output add = MakeVariable(g, 0.0).AssignAdd(1.0);
+         Session session = *Started(g);
+         for (int i = 0; i < 3; ++i) Values(session, add);
+         return Values(session, add) == Floats{4};
+       }},
+      {"a value of another shape is refused when the graph is built, naming both",
+       [](Graph& g) {
+         MakeVariable(g, {1.0, 2.0}, {.name = "v"}).Assign({1.0, 2.0, 3.0});
+         return Fails(g, kInvalid, {"2", "3"});
+       }},
+      {"a value of another type is refused",
+       [](Graph& g) {
+         MakeVariable(g, {1, 2}).Assign(Const(g, {1.f, 2.f}));
+         return Fails(g, kInvalid, {"int32", "float"});
+       }},
+      {"a shape that only the step knows is checked there, and nothing written",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         const Output x = Placeholder(g, DT_FLOAT), assign = v.Assign(x), read = v.value();
+         Session session = *Started(g);
+         const auto run = session.Run({{x, Tensor::Vector<float>({1, 2, 3})}}, {assign});
+         return Fails(run.status(), kInvalid) && Values(session, read) == Floats{1, 2};
+       }},
+      {"scatter_update, _add, _sub and the others change rows",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0, 3.0});
+         const auto rows = [&](float x) {
+           return IndexedSlices{
+               .values = Const(g, {x}), .indices = Const(g, {1}), .dense_shape = {}};
+         };
+         return Values(g, v.ScatterUpdate(rows(9))) == Floats{1, 9, 3} &&
+                Values(g, v.ScatterAdd(rows(9))) == Floats{1, 11, 3} &&
+                Values(g, v.ScatterSub(rows(9))) == Floats{1, -7, 3} &&
+                Values(g, v.ScatterMul(rows(9))) == Floats{1, 18, 3} &&
+                Values(g, v.ScatterDiv(rows(4))) == Floats{1, 0.5f, 3} &&
+                Values(g, v.ScatterMin(rows(1))) == Floats{1, 1, 3} &&
+                Values(g, v.ScatterMax(rows(9))) == Floats{1, 9, 3};
+       }},
+      {"repeated rows all count",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         return Values(g, v.ScatterAdd({.values = Const(g, {1.f, 1.f}),
+                                        .indices = Const(g, {0, 0}),
+                                        .dense_shape = {}})) == Floats{3, 2};
+       }},
+      {"a row that is not there is refused, and nothing written",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         const Output read = v.value();
+         const Output add =
+             v.ScatterAdd({.values = Const(g, {1.f}), .indices = Const(g, {5}), .dense_shape = {}});
+         Session session = *Started(g);
+         return Fails(session.Run({add}).status(), kInvalid, {"5", "[0, 2)"}) &&
+                Values(session, read) == Floats{1, 2};
+       }},
+      {"scatter_nd addresses elements",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0, 3.0});
+         const Output at = Const<int32_t>(g, Shape({1, 1}), {2});
+         return Values(g, v.ScatterNdUpdate(at, Const(g, {7.f}))) == Floats{1, 2, 7};
+       }},
+      {"v[0:2].assign writes a part",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0, 3.0});
+         return Values(g, v.Slice({Index::Range(0, 2)}).Assign({7.0, 8.0})) == Floats{7, 8, 3};
+       }},
+      {"v[1] reads a part",
+       [](Graph& g) {
+         return Values(g, MakeVariable(g, {1.0, 2.0}).Slice({1})) == Floats{2};
+       }},
+      {"sparse_read and gather_nd read rows",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0, 3.0});
+         return Values(g, v.SparseRead(Const(g, {2, 0}))) == Floats{3, 1} &&
+                Values(g, v.GatherNd(Const<int32_t>(g, Shape({1, 1}), {1}))) == Floats{2};
+       }},
+      {"count_up_to counts, and ends with OUT_OF_RANGE",
+       [](Graph& g) {
+         const Output count = MakeVariable(g, 0).CountUpTo(2);
+         Session session = *Started(g);
+         return Values(session, count) == Floats{0} && Values(session, count) == Floats{1} &&
+                Fails(session.Run({count}).status(), absl::StatusCode::kOutOfRange,
+                      {"Reached limit of 2"});
+       }},
+      {"eval takes a session",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         Session session = *Started(g);
+         return Eval(v, &session)->flat<float>()[1] == 2 &&
+                Fails(Eval(v, nullptr).status(), kUnset);
+       }},
+      {"a predicate that its branch writes is read once",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, true);
+         const Output flipped = Cond(
+             v, [&] { return v.Assign(false); }, [&] { return v.Assign(true); });
+         return Values(g, flipped) == Floats{0};
+       }},
+      {"a variable is made inside a loop by a callable, and lies outside",
+       [](Graph& g) {
+         const Outputs r = WhileLoop([](const Outputs& x) { return x[0] < 3.f; },
+                                     [&](const Outputs& x) {
+                                       const VariableScope scope(g, "in", Reuse::kAuto);
+                                       return Outputs{x[0] + GetVariable(g, "v", {}, Ones())};
+                                     },
+                                     {Const(g, 0.f)});
+         return Values(g, r[0]) == Floats{3};
+       }},
+      {"two handles of one shared name are one variable",
+       [](Graph& g) {
+         const VariableOpOptions shared = {.shared_name = "s"};
+         const Output a = VarHandleOp(g, DT_FLOAT, {}, shared),
+                      b = VarHandleOp(g, DT_FLOAT, {}, shared);
+         const Operation write = AssignVariableOp(a, Const(g, 3.f));
+         const Output read = ReadVariableOp(b, DT_FLOAT);
+         Session session = Bare(g);
+         return session.Run(write).ok() && Values(session, read) == Floats{3};
+       }},
+      {"feeding a variable's value overrides it",
+       [](Graph& g) {
+         const Output read = MakeVariable(g, 1.0).value(), twice = read * 2.f;
+         Session session = *Started(g);
+         const auto out = session.Run({{read, Tensor::Scalar(5.f)}}, {twice});
+         return out.ok() && (*out)[0].scalar<float>() == 10;
+       }},
+      {"a finalized graph takes no variable",
+       [](Graph& g) {
+         g.Finalize();
+         MakeVariable(g, 1.0);
+         return Fails(g, kUnset);
+       }},
+  };
+}
+
+Rows TrainingRows() {
+  return {
+      {"gradients go through a variable's read",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         return Values(g, Gradients({v * v}, {v})[0].dense()) == Floats{2, 4};
+       }},
+      {"a variable that the loss does not need has no gradient",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0), w = MakeVariable(g, 1.0);
+         return Gradients({v * v}, {w})[0].none();
+       }},
+      {"minimize trains the trainable variables only",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0), w = MakeVariable(g, 1.0, {.trainable = false});
+         const Operation train = GradientDescent(0.25).Minimize((v + w) * (v + w));
+         Session session = *Started(g);
+         return session.Run(train).ok() && Values(session, v) == Floats{0} &&
+                Values(session, w) == Floats{1};
+       }},
+      {"var_list says what is trained",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0), w = MakeVariable(g, 1.0);
+         const Operation train =
+             GradientDescent(0.25).Minimize(v * v + w * w, {.var_list = Variables{w}});
+         Session session = *Started(g);
+         return session.Run(train).ok() && Values(session, v) == Floats{1} &&
+                Values(session, w) == Floats{0.5f};
+       }},
+      {"no variables at all is refused",
+       [](Graph& g) {
+         GradientDescent(0.1).Minimize(Const(g, 1.f));
+         return Fails(g, kInvalid, {"No variables"});
+       }},
+      {"global_step counts the steps",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0), step = GetOrCreateGlobalStep(g);
+         const Operation train = GradientDescent(0.1).Minimize(v * v, {.global_step = step});
+         return After(g, step, train) == Floats{1};
+       }},
+      {"gradient descent, momentum, Adagrad and Adam take TensorFlow's first step",
+       [](Graph& g) {
+         const Floats descent = Step1(g, GradientDescent(0.1)),
+                      momentum = Step1(g, Momentum(0.1, 0.9));
+         const Floats adagrad = Step1(g, Adagrad(0.1)), adam = Step1(g, Adam(0.1));
+         return Near(descent, {0.8f, -1.6f}) && Near(momentum, {0.8f, -1.6f}) &&
+                Near(adagrad, {0.9012270f, -1.9003110f}) && Near(adam, {0.9f, -1.9f});
+       }},
+      {"slots are variables: saved, not trained, named after theirs",
+       [](Graph& g) {
+         const Variable w = MakeVariable(g, 1.0, {.name = "w"});
+         Adam adam(0.1);
+         adam.Minimize(w * w);
+         const Variable m = adam.GetSlot(w, "m");
+         return m.name() == "w/Adam:0" && !m.trainable() && GlobalVariables(g).size() == 5;
+       }},
+      {"gradients may be changed between computing and applying",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0);
+         GradientDescent descent(1);
+         GradsAndVariables list = descent.ComputeGradients(v * v);
+         for (GradAndVariable& x : list) x.grad = ClipByNorm(x.grad, 0.5);
+         return After(g, v, descent.ApplyGradients(list)) == Floats{0.5f};
+       }},
+      {"a constraint holds after each step",
+       [](Graph& g) {
+         const Variable v =
+             MakeVariable(g, 1.0, {.constraint = [](Output x) { return Maximum(x, 0.9f); }});
+         return After(g, v, GradientDescent(1).Minimize(v * v)) == Floats{0.9f};
+       }},
+      {"moving averages shadow variables, and name them for a restore",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 2.0, {.name = "v"});
+         ExponentialMovingAverage ema(0.5);
+         const Output more = v.AssignAdd(2.0);
+         Operation average;
+         {
+           const ControlDependencies after(g, {more});
+           average = ema.Apply({v});
+         }
+         const Variable shadow = ema.Average(v);
+         return shadow.name() == "v/ExponentialMovingAverage:0" &&
+                After(g, shadow, average) == Floats{3} &&
+                ema.VariablesToRestore(g).count("v/ExponentialMovingAverage") == 1;
+       }},
+  };
+}
+
+Rows SavingRows() {
+  return {
+      {"a saver saves and restores all variables, and a restore initializes",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
+         const Output read = v.value();
+         Saver saver = *Saver::Create(g);
+         Session session = *Started(g), later = Bare(g);
+         const auto path = saver.Save(session, Prefix(g, "all"));
+         return path.ok() && saver.Restore(later, *path).ok() &&
+                Values(later, read) == Floats{1, 2};
+       }},
+      {"a saver of a list saves those",
+       [](Graph& g) {
+         const Variable a = MakeVariable(g, 1.0, {.name = "a"});
+         const Variable b = MakeVariable(g, 2.0, {.name = "b"});
+         const Output read = b.value();
+         Saver saver = *Saver::Create(g, {.variables = Variables{a}});
+         Session session = *Started(g), later = Bare(g);
+         const auto path = saver.Save(session, Prefix(g, "list"));
+         return path.ok() && saver.Restore(later, *path).ok() &&
+                Fails(later.Run({read}).status(), kUnset, {"b"});
+       }},
+      {"variables are saved under other names",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 3.0, {.name = "v"});
+         Saver saver = *Saver::Create(g, {.named = {{"other", v}}});
+         Session session = *Started(g);
+         const auto path = saver.Save(session, Prefix(g, "named"));
+         Graph h;
+         const Variable other = MakeVariable(h, 0.0, {.name = "other"});
+         const Output read = other.value();
+         Saver reader = *Saver::Create(h);
+         Session later = Bare(h);
+         return reader.Restore(later, *path).ok() && Values(later, read) == Floats{3};
+       }},
+      {"names carry the step, and latest_checkpoint finds the newest",
+       [](Graph& g) {
+         MakeVariable(g, 1.0);
+         Saver saver = *Saver::Create(g);
+         Session session = *Started(g);
+         const std::string prefix = Prefix(g, "steps");
+         for (const int64_t step : {1, 2}) {
+           if (!saver.Save(session, prefix, {.global_step = step}).ok()) return false;
+         }
+         const std::string folder = std::filesystem::path(prefix).parent_path();
+         return *LatestCheckpoint(folder) == prefix + "-2";
+       }},
+      {"max_to_keep removes older ones",
+       [](Graph& g) {
+         MakeVariable(g, 1.0);
+         Saver saver = *Saver::Create(g, {.max_to_keep = 2});
+         Session session = *Started(g);
+         const std::string prefix = Prefix(g, "keep");
+         for (const int64_t step : {1, 2, 3}) {
+           if (!saver.Save(session, prefix, {.global_step = step}).ok()) return false;
+         }
+         return !std::filesystem::exists(prefix + "-1.index") &&
+                std::filesystem::exists(prefix + "-2.index") &&
+                saver.last_checkpoints().size() == 2;
+       }},
+      {"a name that the file lacks is NOT_FOUND, and nothing is restored",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0, {.name = "v"});
+         Saver saver = *Saver::Create(g);
+         Session session = *Started(g);
+         const auto path = saver.Save(session, Prefix(g, "lacks"));
+         Graph h;
+         const Output read = MakeVariable(h, 5.0, {.name = "v"}).value();
+         MakeVariable(h, 5.0, {.name = "more"});
+         Saver reader = *Saver::Create(h);
+         Session later = *Started(h);
+         return Fails(reader.Restore(later, *path), kNotFound, {"more"}) &&
+                Values(later, read) == Floats{5};
+       }},
+      {"another shape is refused, naming variable and shapes",
+       [](Graph& g) {
+         MakeVariable(g, {1.0, 2.0}, {.name = "v"});
+         Saver saver = *Saver::Create(g);
+         Session session = *Started(g);
+         const auto path = saver.Save(session, Prefix(g, "shape"));
+         Graph h;
+         MakeVariable(h, {1.0, 2.0, 3.0}, {.name = "v"});
+         Saver reader = *Saver::Create(h);
+         Session later = Bare(h);
+         return Fails(reader.Restore(later, *path), kInvalid, {"v", "2", "3"});
+       }},
+      {"damage is found, and does not end the program",
+       [](Graph& g) {
+         MakeVariable(g, {1.0, 2.0}, {.name = "v"});
+         Saver saver = *Saver::Create(g);
+         Session session = *Started(g);
+         const std::string path = *saver.Save(session, Prefix(g, "damage"));
+         std::fstream(path + ".data-00000-of-00001",
+                      std::ios::in | std::ios::out | std::ios::binary)
+             << "x";
+         Session later = Bare(g);
+         return Fails(saver.Restore(later, path), absl::StatusCode::kDataLoss);
+       }},
+      {"two variables under one name are refused",
+       [](Graph& g) {
+         const Variable a = MakeVariable(g, 1.0), b = MakeVariable(g, 2.0);
+         const absl::Status status = Saver::Create(g, {.named = {{"v", a}, {"v", b}}}).status();
+         return Fails(g.status().ok() ? status : g.TakeStatus(), kInvalid, {"v"});
+       }},
+      {"saving what has no value fails, naming it",
+       [](Graph& g) {
+         MakeVariable(g, 1.0, {.name = "v"});
+         Saver saver = *Saver::Create(g);
+         Session session = Bare(g);
+         return Fails(saver.Save(session, Prefix(g, "unset")).status(), kUnset, {"v"});
+       }},
+      {"a partitioned variable restores into a whole one",
+       [](Graph& g) {
+         GetVariable(g, "v",
+                     {.initializer = {1.0, 2.0, 3.0}, .partitioner = FixedSizePartitioner(2)});
+         Saver saver = *Saver::Create(g);
+         Session session = *Started(g);
+         const auto path = saver.Save(session, Prefix(g, "parts"));
+         Graph h;
+         const Output read = GetVariable(h, "v", {3}).value();
+         Saver reader = *Saver::Create(h);
+         Session later = Bare(h);
+         return path.ok() && reader.Restore(later, *path).ok() &&
+                Values(later, read) == Floats{1, 2, 3};
+       }},
+      {"the meta graph beside a checkpoint gives the model back",
+       [](Graph& g) {
+         MakeVariable(g, {1.0, 2.0}, {.name = "v"});
+         Saver saver = *Saver::Create(g);
+         Session session = *Started(g);
+         const std::string path = *saver.Save(session, Prefix(g, "meta"));
+         Graph h;
+         const auto meta = ImportMetaGraphFile(h, path + ".meta");
+         if (!meta.ok() || !meta->saver) return false;
+         const Variables all = GlobalVariables(h);
+         const Output read = all[0].value();
+         Session later = Bare(h);
+         return all.size() == 1 && Saver::FromDef(*meta->saver).Restore(later, path).ok() &&
+                Values(later, read) == Floats{1, 2};
+       }},
+      {"to_proto and from_proto, as bytes, give the same variable and add no node",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});
+         const int nodes = g.num_nodes();
+         return *Variable::FromBytes(g, *v.ToBytes()) == v && g.num_nodes() == nodes;
+       }},
+      {"a graph and a meta graph go through bytes",
+       [](Graph& g) {
+         MakeVariable(g, 1.0, {.name = "v"});
+         Graph h, k;
+         return ImportGraph(h, SerializeGraph(g)).ok() && h.num_nodes() == g.num_nodes() &&
+                ImportMetaGraph(k, SerializeMetaGraph(g)).ok() && GlobalVariables(k).size() == 1;
+       }},
+      {"a SavedModel is written and loaded",
+       [](Graph& g) {
+         const Output x = Placeholder(g, DT_FLOAT, {2}, "x");
+         const Output y = x * MakeVariable(g, {1.0, 2.0});
+         Session session = *Started(g);
+         const std::string folder = Prefix(g, "saved");
+         if (!WriteSavedModel(session, g, folder,
+                              {{"serving_default", PredictSignature({{"x", x}}, {{"y", y}})}})
+                  .ok()) {
+           return false;
+         }
+         const auto model = LoadSavedModel(folder, {"serve"});
+         return model.ok() && GlobalVariables(*model->graph).size() == 1;
+       }},
+      {"MonitoredSession initializes, saves at the end, and goes on from there",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0), step = GetOrCreateGlobalStep(g);
+         const Operation train = GradientDescent(0.1).Minimize(v * v, {.global_step = step});
+         const Output read = step.value();
+         const std::string folder = std::filesystem::path(Prefix(g, "monitored")).parent_path();
+         for (const int64_t last : {2, 5}) {
+           auto session = MonitoredTrainingSession(g, {.checkpoint_dir = folder,
+                                                       .hooks = {StopAtStep({.last_step = last})},
+                                                       .log_step_count_steps = 0});
+           if (!session.ok()) return false;
+           while (!session->ShouldStop()) {
+             if (!session->Run({}, {}, {train}).ok()) return false;
+           }
+           if (!session->Close().ok()) return false;
+         }
+         return *LatestCheckpoint(folder) == folder + "/model.ckpt-5" && read.node != nullptr;
+       }},
+  };
+}
+
+}  // namespace weir::guide
