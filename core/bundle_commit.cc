@@ -1,7 +1,9 @@
 #include "weir/core/bundle_commit.h"
 
 #include <algorithm>
+#include <set>
 
+#include "absl/strings/match.h"
 #include "weir/core/bundle_format.h"
 #include "weir/core/file.h"
 #include "weir/core/table.h"
@@ -100,6 +102,24 @@ absl::Status CommitBundle(const std::string& prefix,
   WEIR_RETURN_IF_ERROR(SyncNames(directory, durability));
   if (kept) ForgetPrevious(prefix);
   return absl::OkStatus();
+}
+
+void SweepCheckpoints(const std::string& directory) {
+  RemoveAbandoned(directory);
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(directory);
+  if (!names.ok()) return;
+  std::set<std::string> prefixes;
+  for (const std::string& name : *names) {
+    if (!absl::EndsWith(name, kPrevious)) continue;
+    const bool is_index = absl::EndsWith(name, absl::StrCat(".index", kPrevious));
+    const size_t end = name.rfind(is_index ? ".index" : ".data-");
+    if (end != std::string::npos) prefixes.insert(JoinPath(directory, name.substr(0, end)));
+  }
+  for (const std::string& prefix : prefixes) {
+    const auto lock = WriteLock::Acquire(prefix);  // its writer tidies up by itself
+    const bool is_ours = lock.ok() && (*lock)->excludes_others();
+    if (is_ours && LiveDataSuffix(prefix).empty()) ForgetPrevious(prefix);
+  }
 }
 
 std::string LiveDataSuffix(const std::string& prefix) {

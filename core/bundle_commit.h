@@ -18,6 +18,10 @@ absl::Status CommitBundle(const std::string& prefix,
                           const std::vector<std::pair<std::string, std::string>>& data,
                           const std::string& index, Durability durability);
 
+// Removes what writers have left in a directory when they were killed: RemoveAbandoned, and
+// ".previous" names that no reader looks at any more.
+void SweepCheckpoints(const std::string& directory);
+
 // What to put after the name of a data file to read the bundle that is at `prefix` now: nothing, or
 // ".previous".
 std::string LiveDataSuffix(const std::string& prefix);

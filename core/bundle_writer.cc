@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "weir/core/bundle.h"
 #include "weir/core/bundle_commit.h"
@@ -45,7 +46,9 @@ absl::Status DuplicateKey(absl::string_view key) {
 }  // namespace
 
 struct BundleWriter::Impl {
-  std::string prefix, data_path, index_path;  // the paths are temporary
+  std::string prefix;
+  std::unique_ptr<WriteLock> lock;
+  std::optional<TemporaryFile> data_file, index_file;
   Durability durability = Durability::kSynced;
   ThreadPool* pool = nullptr;
   std::unique_ptr<BufferedFile> data;
@@ -73,21 +76,18 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(const std::st
   }
   auto impl = std::make_unique<Impl>();
   impl->prefix = prefix;
+  WEIR_ASSIGN_OR_RETURN(impl->lock, WriteLock::Acquire(prefix));
+  internal::SweepCheckpoints(directory);
   impl->durability = durability;
   impl->pool = pool;
-  impl->data_path = TemporaryName(BundleDataName(prefix, 0, 1));
-  impl->index_path = TemporaryName(BundleIndexName(prefix));
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, Files().Create(impl->data_path));
+  impl->data_file.emplace(BundleDataName(prefix, 0, 1));
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                        Files().Create(impl->data_file->path()));
   impl->data = std::make_unique<BufferedFile>(std::move(file));
   return std::unique_ptr<BundleWriter>(new BundleWriter(std::move(impl)));
 }
 
-BundleWriter::~BundleWriter() {
-  if (impl_->finished) return;
-  impl_->data = nullptr;
-  Files().Remove(impl_->data_path).IgnoreError();
-  Files().Remove(impl_->index_path).IgnoreError();
-}
+BundleWriter::~BundleWriter() = default;
 
 absl::Status BundleWriter::Impl::Add(absl::string_view key, const Tensor& tensor) {
   if (key.empty()) return InvalidArgument("a tensor without a name cannot be saved");
@@ -145,9 +145,14 @@ absl::Status BundleWriter::AddSlice(absl::string_view name, const Shape& full,
 absl::Status BundleWriter::Impl::Finish() {
   if (durability == Durability::kSynced) WEIR_RETURN_IF_ERROR(data->Sync());
   WEIR_RETURN_IF_ERROR(data->Close());
-  WEIR_RETURN_IF_ERROR(WriteIndex(index_path, 1, entries, durability));
-  return internal::CommitBundle(prefix, {{data_path, BundleDataName(prefix, 0, 1)}}, index_path,
-                                durability);
+  index_file.emplace(BundleIndexName(prefix));
+  WEIR_RETURN_IF_ERROR(WriteIndex(index_file->path(), 1, entries, durability));
+  WEIR_RETURN_IF_ERROR(internal::CommitBundle(
+      prefix, {{data_file->path(), BundleDataName(prefix, 0, 1)}}, index_file->path(), durability));
+  data_file->SetRenamed();
+  index_file->SetRenamed();
+  lock = nullptr;
+  return absl::OkStatus();
 }
 
 absl::Status BundleWriter::Finish() {
@@ -226,6 +231,8 @@ absl::Status Merger::AddEntry(const std::string& prefix, int num_shards, absl::s
 absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string& prefix,
                           bool allow_missing, Durability durability) {
   if (prefix.empty()) return InvalidArgument("the path of a checkpoint is empty");
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WriteLock> lock, WriteLock::Acquire(prefix));
+  internal::SweepCheckpoints(DirectoryOf(prefix));
   Merger merger;
   for (const std::string& part : parts) {
     if (allow_missing && !Files().Exists(BundleIndexName(part))) continue;
@@ -234,18 +241,13 @@ absl::Status MergeBundles(absl::Span<const std::string> parts, const std::string
   if (merger.leftovers.empty()) return NotFound("no checkpoints to merge to ", prefix);
   const int num_data = static_cast<int>(merger.files.size());
   const int num_shards = std::max(num_data, 1);
-  const std::string index = TemporaryName(BundleIndexName(prefix));
-  absl::Status status = WriteIndex(index, num_shards, merger.entries, durability);
-  if (status.ok()) {
-    std::vector<std::pair<std::string, std::string>> data;
-    for (int i = 0; i < num_data; ++i)
-      data.emplace_back(merger.files[i], BundleDataName(prefix, i, num_shards));
-    status = internal::CommitBundle(prefix, data, index, durability);
-  }
-  if (!status.ok()) {
-    Files().Remove(index).IgnoreError();
-    return status;
-  }
+  TemporaryFile index(BundleIndexName(prefix));
+  WEIR_RETURN_IF_ERROR(WriteIndex(index.path(), num_shards, merger.entries, durability));
+  std::vector<std::pair<std::string, std::string>> data;
+  for (int i = 0; i < num_data; ++i)
+    data.emplace_back(merger.files[i], BundleDataName(prefix, i, num_shards));
+  WEIR_RETURN_IF_ERROR(internal::CommitBundle(prefix, data, index.path(), durability));
+  index.SetRenamed();
   if (std::find(parts.begin(), parts.end(), prefix) != parts.end()) return absl::OkStatus();
   for (const std::string& path : merger.leftovers) Files().Remove(path).IgnoreError();
   return absl::OkStatus();

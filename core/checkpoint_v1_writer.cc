@@ -3,6 +3,7 @@
 #include <map>
 
 #include "weir/core/bundle.h"
+#include "weir/core/bundle_commit.h"
 #include "weir/core/bundle_format.h"
 #include "weir/core/file.h"
 #include "weir/core/table_writer.h"
@@ -151,6 +152,8 @@ absl::Status WriteCheckpointV1(const std::string& path, const std::vector<SavedS
     }
     return table.Finish();
   };
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WriteLock> lock, WriteLock::Acquire(path));
+  internal::SweepCheckpoints(DirectoryOf(path));
   return WriteFileAtomically(path, write, durability);
 }
 

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <random>
+#include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 
 namespace weir {
@@ -113,18 +117,16 @@ absl::Status WriteFileAtomically(const std::string& path,
                                  absl::FunctionRef<absl::Status(BufferedFile*)> write,
                                  Durability durability) {
   const bool synced = durability == Durability::kSynced;
-  const std::string temporary = TemporaryName(path);
-  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(temporary));
+  TemporaryFile temporary(path);
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> created, Files().Create(temporary.path()));
   BufferedFile file(std::move(created));
   absl::Status status = write(&file);
   if (status.ok() && synced) status = file.Sync();
   const absl::Status closed = file.Close();
   if (status.ok()) status = closed;
-  if (status.ok()) status = Files().Rename(temporary, path);
-  if (!status.ok()) {
-    Files().Remove(temporary).IgnoreError();
-    return status;
-  }
+  if (status.ok()) status = Files().Rename(temporary.path(), path);
+  if (!status.ok()) return status;
+  temporary.SetRenamed();
   return synced ? Files().SyncDirectory(DirectoryOf(path)) : absl::OkStatus();
 }
 
@@ -161,11 +163,87 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern) 
   return found;
 }
 
+namespace {
+
+constexpr char kTemporary[] = ".weir-temp", kLock[] = ".weir-lock";
+
+}  // namespace
+
 std::string TemporaryName(absl::string_view path) {
   static std::atomic<uint64_t> counter{std::random_device{}()};
   std::random_device random;
   const uint64_t number = (static_cast<uint64_t>(random()) << 32 | random()) + counter.fetch_add(1);
-  return absl::StrCat(path, ".tempstate", number);
+  return absl::StrCat(path, kTemporary, number);
+}
+
+namespace {
+
+bool IsNameOfWeirs(absl::string_view name) {
+  if (absl::EndsWith(name, kLock)) return true;
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  return digits < name.size() && absl::EndsWith(name.substr(0, digits), kTemporary);
+}
+
+void WarnOfNoLocks(absl::string_view path) {
+  static std::atomic<bool> warned{false};
+  if (warned.exchange(true)) return;
+  std::fprintf(stderr,
+               "weir: warning: the file system of %s has no locks: two writers of one checkpoint "
+               "are not told apart, and may leave it damaged\n",
+               std::string(path).c_str());
+}
+
+}  // namespace
+
+// Between the making of the file and its lock, RemoveAbandoned may have it for a moment.
+TemporaryFile::TemporaryFile(absl::string_view path) : path_(TemporaryName(path)) {
+  absl::StatusOr<std::unique_ptr<FileLock>> lock;
+  do {
+    lock = Files().Lock(path_);
+  } while (absl::IsAborted(lock.status()));
+  if (lock.ok()) lock_ = *std::move(lock);
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (!renamed_) Files().Remove(path_).IgnoreError();
+}
+
+absl::StatusOr<std::unique_ptr<WriteLock>> WriteLock::Acquire(absl::string_view path) {
+  std::string lock_path = absl::StrCat(path, kLock);
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = Files().Lock(lock_path);
+  for (int i = 0; i < 3 && absl::IsAborted(lock.status()); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // RemoveAbandoned, perhaps
+    lock = Files().Lock(lock_path);
+  }
+  if (absl::IsUnimplemented(lock.status())) {
+    WarnOfNoLocks(path);
+    lock = nullptr;
+  }
+  if (absl::IsAborted(lock.status())) {
+    return absl::AbortedError(
+        absl::StrCat(path,
+                     " is being written by another saver. Give each its own prefix, or save "
+                     "when the other one is done"));
+  }
+  WEIR_RETURN_IF_ERROR(lock.status());
+  return std::unique_ptr<WriteLock>(new WriteLock(std::move(lock_path), *std::move(lock)));
+}
+
+// The name goes while the lock is held: who locks the file that had it finds that it is gone.
+WriteLock::~WriteLock() {
+  if (lock_ != nullptr) Files().Remove(path_).IgnoreError();
+}
+
+void RemoveAbandoned(const std::string& directory) {
+  const absl::StatusOr<std::vector<std::string>> names = Files().List(directory);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (!IsNameOfWeirs(name)) continue;
+    const std::string path = JoinPath(directory, name);
+    if (Files().IsDirectory(path)) continue;
+    const absl::StatusOr<std::unique_ptr<FileLock>> lock = Files().Lock(path);
+    if (lock.ok()) Files().Remove(path).IgnoreError();
+  }
 }
 
 namespace {

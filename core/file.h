@@ -58,6 +58,12 @@ class ReadableFile {
   const uint64_t size_;
 };
 
+// A lock on a file, held while this lives. It ends with its process, however that ends.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 // What Weir asks of a file system. Thread-safe.
 class FileSystem {
  public:
@@ -75,6 +81,12 @@ class FileSystem {
   virtual absl::Status MakeDirectory(const std::string& path) = 0;
   // An empty one.
   virtual absl::Status RemoveDirectory(const std::string& path) = 0;
+  // Keeps others from locking the file, in this process and in others on this machine; makes the
+  // file if there is none. Nothing else heeds the lock. ABORTED if somebody else has it,
+  // UNIMPLEMENTED if the file system has no locks.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) {
+    return absl::UnimplementedError(absl::StrCat("no locks for ", path));
+  }
   // Names in a directory, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
   virtual bool Exists(const std::string& path) = 0;
@@ -145,9 +157,51 @@ absl::Status WriteFileAtomically(const std::string& path,
 // Paths that match a pattern with *, ?, and [...] in any component (none of them matches a '/'),
 // sorted. A pattern without them gives itself if it exists.
 absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern);
-// A name for a file that is renamed to `path` when complete: `path` and a random suffix,
-// ".tempstate<number>".
+// A name for what is renamed to `path` when complete, which nobody else has: `path` and a random
+// suffix, ".weir-temp<number>".
 std::string TemporaryName(absl::string_view path);
+
+// A file with such a name. Where the file system has locks, it is locked while this lives, so that
+// RemoveAbandoned leaves it.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(absl::string_view path);
+  // Removes it, unless it was renamed.
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+  void SetRenamed() { renamed_ = true; }
+
+ private:
+  const std::string path_;
+  std::unique_ptr<FileLock> lock_;
+  bool renamed_ = false;
+};
+
+// The right to write what is at `path`, a checkpoint's prefix, say: a lock on `path`.weir-lock,
+// which is there as long as this lives. Where the file system has no locks everybody gets it, and a
+// warning says so once.
+class WriteLock {
+ public:
+  // ABORTED if another writer, of this process or another one, has it.
+  static absl::StatusOr<std::unique_ptr<WriteLock>> Acquire(absl::string_view path);
+  ~WriteLock();
+  // False where the file system has no locks.
+  bool excludes_others() const { return lock_ != nullptr; }
+  WriteLock(const WriteLock&) = delete;
+  WriteLock& operator=(const WriteLock&) = delete;
+
+ private:
+  WriteLock(std::string path, std::unique_ptr<FileLock> lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+  const std::string path_;
+  const std::unique_ptr<FileLock> lock_;  // null: there are no locks
+};
+
+// Removes temporary files and locks that writers have left in a directory when they were killed:
+// only what has a name of the two kinds above, and what no living writer has locked.
+void RemoveAbandoned(const std::string& directory);
 
 }  // namespace weir
 

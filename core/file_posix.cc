@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -108,6 +109,26 @@ class PosixReadableFile : public ReadableFile {
   const int fd_;
 };
 
+// flock's lock belongs to what this call has opened, so two threads of a process exclude each other
+// as two processes do; a child made by fork shares it until it is given up.
+class PosixFileLock : public FileLock {
+ public:
+  explicit PosixFileLock(int fd) : fd_(fd) {}
+  ~PosixFileLock() override {
+    flock(fd_, LOCK_UN);
+    close(fd_);
+  }
+
+ private:
+  const int fd_;
+};
+
+bool IsSameFile(int fd, const std::string& path) {
+  struct stat opened, named;
+  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 class PosixFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
@@ -165,6 +186,22 @@ class PosixFileSystem : public FileSystem {
 
   absl::Status RemoveDirectory(const std::string& path) override {
     return rmdir(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove directory", path);
+  }
+
+  // A file whose name its last holder has removed is locked for nothing: another one has it by now.
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    for (;;) {
+      const int fd = Retry(
+          [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); });
+      if (fd < 0) return Failed("cannot create", path);
+      const bool is_locked = Retry([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0;
+      if (is_locked && IsSameFile(fd, path)) return std::make_unique<PosixFileLock>(fd);
+      const int why = errno;
+      close(fd);
+      if (is_locked) continue;
+      if (why == EWOULDBLOCK) return absl::AbortedError(absl::StrCat(path, " is locked"));
+      return absl::UnimplementedError(absl::StrCat("cannot lock ", path));
+    }
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {

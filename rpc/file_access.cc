@@ -69,6 +69,10 @@ class RestrictedFiles final : public FileSystem {
     WEIR_RETURN_IF_ERROR(Check(path));
     return files_.RemoveDirectory(path);
   }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(Check(path));
+    return files_.Lock(path);
+  }
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
     WEIR_RETURN_IF_ERROR(Check(path));
     return files_.List(path);

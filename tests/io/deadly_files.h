@@ -45,6 +45,9 @@ class DeadlyFiles : public FileSystem {
     Count();
     return base_->RemoveDirectory(path);
   }
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    return base_->Lock(path);
+  }
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
     return base_->List(path);
   }
