@@ -139,7 +139,7 @@ TEST(Cond, ATensorOfABranchIsNoInitialValue) {
       pred, [&] { return MakeVariable(g, Const(g, 1.0f), {.name = "w"}).value(); },
       [&] { return Const(g, 0.0f); });
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(g.status().message()), HasSubstr("'w'"));
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("'cond/w'"));
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("callable"));
 }
 

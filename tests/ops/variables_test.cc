@@ -8,6 +8,7 @@
 #include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/random.h"
+#include "weir/ops/while_loop.h"
 #include "weir/proto/variable.pb.h"
 
 namespace weir {
@@ -111,6 +112,17 @@ TEST_P(VariablesTest, BadInitialValuesAreInvalid) {
          {"9", "'w'"});
   expect(1.0, {.aggregation = static_cast<VariableAggregation>(7)}, {"7"});
   expect(1.0, {.name = "a b"}, {"a b"});
+}
+
+// As errors of nodes do, with the scope that the loop's body is built in.
+TEST_P(VariablesTest, AVariableOfALoopsTensorIsRefusedByItsFullName) {
+  WhileLoop([](const Outputs& l) { return l[0] < 3; },
+            [&](const Outputs& l) {
+              MakeVariable(l[0] + 1, {.name = "q"});
+              return Outputs{l[0] + 1};
+            },
+            {Const(g, 0)});
+  ExpectStatus(g.TakeStatus(), kInvalid, {"Variable 'while/q': ", "give a callable"});
 }
 
 TEST_P(VariablesTest, OnlyReferenceVariablesNeedAStaticShape) {
