@@ -72,12 +72,15 @@ std::string TookTooLong(std::chrono::milliseconds limit) {
   return absl::StrCat("The step took longer than its time limit of ", limit.count(), " ms");
 }
 
-// The resource that a waiting node works on, as the graph names it: "files (FIFOQueueV2)".
+// The resources that a waiting node works on, as the graph names them: "files (FIFOQueueV2)".
 std::string WaitsFor(const Node& node) {
-  if (node.num_inputs() == 0) return "";
-  const Output& resource = node.input(0);
-  if (!resource.is_ref() && resource.dtype() != DT_RESOURCE) return "";
-  return absl::StrCat(" while it waited for ", resource.node->Label());
+  std::string resources;
+  for (const Output& in : node.inputs()) {
+    if (!in.is_ref() && in.dtype() != DT_RESOURCE) continue;
+    absl::StrAppend(&resources, resources.empty() ? " while it waited for " : ", ",
+                    in.node->Label());
+  }
+  return resources;
 }
 
 }  // namespace
