@@ -339,6 +339,24 @@ Rows UseRows() {
                                      {Const(g, 0.f)});
          return Values(g, r[0]) == Floats{3};
        }},
+      {"a tensor made inside a loop is no initial value there, and the message names both",
+       [](Graph& g) {
+         WhileLoop([](const Outputs& x) { return x[0] < 3.f; },
+                   [&](const Outputs& x) {
+                     MakeVariable(g, x[0] + 1.f, {.name = "q"});
+                     return Outputs{x[0] + 1.f};
+                   },
+                   {Const(g, 0.f)});
+         return Fails(g, kInvalid, {"while/q"});
+       }},
+      {"fetching a variable adds no node",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0});
+         Session session = *Started(g);
+         const int nodes = g.num_nodes();
+         return Values(session, v.value()) == Floats{1, 2} && session.Run({v}).ok() &&
+                session.Run({v}).ok() && g.num_nodes() <= nodes + 1;
+       }},
       {"two handles of one shared name are one variable",
        [](Graph& g) {
          const VariableOpOptions shared = {.shared_name = "s"};
