@@ -57,6 +57,7 @@
 #include "weir/ops/parsing.h"
 #include "weir/ops/partitioner.h"
 #include "weir/ops/quantize.h"
+#include "weir/ops/print.h"
 #include "weir/ops/queue.h"
 #include "weir/ops/queue_runner.h"
 #include "weir/ops/ragged.h"

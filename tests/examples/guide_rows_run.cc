@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "guide_rows.h"
 
@@ -339,7 +340,7 @@ Rows UseRows() {
                                      {Const(g, 0.f)});
          return Values(g, r[0]) == Floats{3};
        }},
-      {"a tensor made inside a loop is no initial value there, and the message names both",
+      {"a tensor made inside a loop is no initial value there, and the message names it in full",
        [](Graph& g) {
          WhileLoop([](const Outputs& x) { return x[0] < 3.f; },
                    [&](const Outputs& x) {
@@ -356,6 +357,17 @@ Rows UseRows() {
          const int nodes = g.num_nodes();
          return Values(session, v.value()) == Floats{1, 2} && session.Run({v}).ok() &&
                 session.Run({v}).ok() && g.num_nodes() <= nodes + 1;
+       }},
+      {"std::cout prints a variable in the guide's form, tensors, shapes, types and values",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "w"});
+         std::ostringstream variable, output, value;
+         variable << v;
+         output << Const(g, {1.f, 2.f}, "c");
+         value << Tensor::Vector<int32_t>({1, 2}) << Shape({-1, 3}) << DT_INT64;
+         return variable.str() == v.ToString() &&
+                output.str() == "Tensor(\"c:0\", shape=[2], dtype=float)" &&
+                value.str() == "[1 2][?,3]int64";
        }},
       {"two handles of one shared name are one variable",
        [](Graph& g) {

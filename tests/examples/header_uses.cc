@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <sstream>
 #include <string>
 
 #include "weir/core/allocator.h"
@@ -215,6 +216,12 @@ const Use kOps[] = {
     {"weir/ops/parsing.h", [](Graph& g) { return Made(DecodeRaw(Const(g, "abcd"), DT_FLOAT)); }},
     {"weir/ops/partitioner.h",
      [](Graph&) { return FixedSizePartitioner(2)(Shape({4}), DT_FLOAT)->at(0) == 2; }},
+    {"weir/ops/print.h",
+     [](Graph&) {
+       std::ostringstream out;
+       out << Shape({2, 3}) << DT_FLOAT;
+       return out.str() == "[2,3]float";
+     }},
     {"weir/ops/quantize.h",
      [](Graph& g) {
        return Made(QuantizeV2(Floats(g), Const(g, 0.f), Const(g, 4.f), DT_QUINT8).output);
