@@ -108,9 +108,17 @@ void InsertReads(PlanGraph& plan) {
   for (size_t i = 0; i < count; ++i) {
     if (plan.nodes[i].kind != PlanNode::Kind::kOp) continue;
     const int num_inputs = static_cast<int>(plan.nodes[i].inputs.size());
+    const auto given = plan.nodes[i].inputs;
     for (int k = 0; k < num_inputs; ++k) {
-      const PlanValue value = plan.nodes[i].inputs[k];
+      const PlanValue value = given[k];
       if (!IsRef(TypeOf(plan, value)) || IsRef(plan.nodes[i].node->input_type(k))) continue;
+      // One read for an op that takes the value twice: it must not change in between.
+      const auto* const same = std::find(given.begin(), given.begin() + k, value);
+      if (same != given.begin() + k &&
+          !IsRef(plan.nodes[i].node->input_type(same - given.begin()))) {
+        plan.nodes[i].inputs[k] = plan.nodes[i].inputs[same - given.begin()];
+        continue;
+      }
       PlanNode node = read(value, &plan.nodes[i]);
       plan.nodes[i].inputs[k] = PlanValue{static_cast<int>(plan.nodes.size()), 0};
       plan.nodes.push_back(std::move(node));

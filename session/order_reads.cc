@@ -1,103 +1,302 @@
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "weir/session/plan.h"
+#include "weir/session/variable_use.h"
 
-// Reads of references see every assignment that their users are ordered after.
+// Direct users of a reference variable see every write that the graph orders before them.
 //
-// TensorFlow 1 graphs share one read of a reference variable, `w/read`, among all users, and a user
-// that waits for an assignment (by a control edge, say) expects the new value from it: there a read
-// is an alias of the variable. Here a read takes a snapshot, so it is made to wait for the
-// assignment too, unless the assignment itself needs the read. For each writer the nodes that run
-// after it are collected (few: writers stand at the end of a step); a read of the same variable
-// that has a user among them, and does not lead to the writer, gets a control edge from it.
+// TensorFlow 1 graphs share one read of a reference variable, `w/read`, among all users. There it
+// is an alias of the variable: a user that runs after a write sees the new value, even if others
+// (the gradients of that write, say) have taken the same read before. Here a read is a snapshot. So
+// a user that runs after a write, when the read may not, takes the reference itself in the place of
+// the shared read, and InsertReads gives it a read of its own. Such a user waits for nothing that
+// it did not wait for before: the pass adds no order to the graph.
+//
+// A Switch, or an Enter of a loop constant, only routes the value of a read into a branch or a
+// loop. Those who take it there are direct users too: a RefSwitch or RefEnter brings the reference
+// to them. What computes something of the value, Identity and Reshape included, keeps what it got.
+//
+// "After" counts paths of data and control edges, and those from one iteration of a loop to the
+// next, if the read is not run anew in each. A read that a control edge puts before a write is
+// meant to keep the old value, and does, unless it is the one that belongs to the variable.
 namespace weir {
 
 namespace {
 
-bool IsReferenceVariable(const PlanNode& n) {
-  return n.kind == PlanNode::Kind::kOp && n.inputs.empty() && n.node->num_outputs() == 1 &&
-         IsRef(n.node->output_type(0));
-}
-
 class ReadOrder {
  public:
-  explicit ReadOrder(PlanGraph& plan) : plan_(plan), successors_(plan.nodes.size()) {
-    for (size_t i = 0; i < plan.nodes.size(); ++i) {
-      const int id = static_cast<int>(i);
-      for (const PlanValue& v : plan.nodes[i].inputs) successors_[v.node].push_back(id);
-      for (const int control : plan.nodes[i].controls) successors_[control].push_back(id);
-    }
-  }
+  ReadOrder(PlanGraph& plan, const PlanEnvironment& env) : plan_(plan), env_(env) {}
 
   absl::Status Run() {
-    bool changed = false;
-    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (!IsReferenceVariable(plan_.nodes[i])) continue;
-      for (const int writer : successors_[i]) {
-        if (Writes(writer, static_cast<int>(i))) changed |= OrderAfter(writer, static_cast<int>(i));
-      }
-    }
-    return changed ? SortTopologically(plan_) : absl::OkStatus();
+    if (absl::c_none_of(plan_.nodes, [this](const PlanNode& n) { return IsRead(n); }))
+      return absl::OkStatus();
+    FindRoutes();
+    FindWriters();
+    if (writers_.empty()) return absl::OkStatus();
+    ListSuccessors();
+    FindLateUses();
+    if (late_.empty()) return absl::OkStatus();
+    FindBranches(plan_);
+    OrderFetches();
+    for (const auto& [user, input] : late_) WEIR_RETURN_IF_ERROR(TakeReference(user, input));
+    RemoveUnused();
+    return SortTopologically(plan_);
   }
 
  private:
-  bool Writes(int id, int variable) const {
-    const PlanNode& n = plan_.nodes[id];
-    if (n.def == nullptr) return false;
-    return std::any_of(n.def->writes.begin(), n.def->writes.end(), [&](int k) {
-      return k < static_cast<int>(n.inputs.size()) && n.inputs[k].node == variable;
-    });
+  bool IsReference(const PlanValue& value) const {
+    const PlanNode& n = plan_.nodes[value.node];
+    return n.kind == PlanNode::Kind::kOp && IsRef(n.type(value.output));
+  }
+  bool IsRead(const PlanNode& n) const { return n.Is("Identity") && IsReference(n.inputs[0]); }
+
+  // Reads, and what routes their values, by the variable.
+  void FindRoutes() {
+    variables_ = FindVariables(plan_);
+    variable_.assign(plan_.nodes.size(), -1);
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      if (n.kind != PlanNode::Kind::kOp || n.inputs.empty()) continue;
+      const int from = n.inputs[0].node;
+      if (IsRead(n)) {
+        variable_[i] = variables_.handle_of[from];
+      } else if (n.Is("Switch") || (n.is_enter() && n.node->attr<bool>("is_constant"))) {
+        variable_[i] = variable_[from];
+      }
+    }
   }
 
-  // An Identity of the reference.
-  bool Reads(int id, int variable) const {
-    const PlanNode& n = plan_.nodes[id];
-    return n.kind == PlanNode::Kind::kOp && n.inputs.size() == 1 && n.inputs[0].node == variable &&
-           n.node->op_name() == "Identity";
+  void FindWriters() {
+    const absl::flat_hash_set<int> read(variable_.begin(), variable_.end());
+    for (const VariableAccess& access : FindAccesses(plan_, variables_)) {
+      if (access.kind != VariableAccess::Kind::kRead && read.contains(access.variable))
+        writers_[access.variable].push_back(access.node);
+    }
   }
 
-  absl::flat_hash_set<int> After(int start) const {
-    absl::flat_hash_set<int> seen;
+  void ListSuccessors() {
+    successors_.resize(plan_.nodes.size());
+    by_control_.resize(plan_.nodes.size());
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const int id = static_cast<int>(i);
+      for (const PlanValue& v : plan_.nodes[i].inputs) successors_[v.node].push_back(id);
+      for (const int control : plan_.nodes[i].controls) {
+        successors_[control].push_back(id);
+        by_control_[control].push_back(id);
+      }
+    }
+    for (const PlanGraph::Carry& c : plan_.carries) next_[c.next.node].push_back(c.carry);
+  }
+
+  using Nodes = absl::flat_hash_set<int>;
+
+  // What runs after `start` in the same iteration of `loop`.
+  const Nodes& After(int start, int loop) {
+    const auto [it, is_new] = after_.try_emplace({start, loop});
+    if (!is_new) return it->second;
+    Nodes& seen = it->second;
     std::vector<int> stack = {start};
+    const auto reach = [&](int id) {
+      if (seen.insert(id).second) stack.push_back(id);
+    };
     while (!stack.empty()) {
       const int id = stack.back();
       stack.pop_back();
-      for (const int s : successors_[id]) {
-        if (seen.insert(s).second) stack.push_back(s);
-      }
+      for (const int s : successors_[id]) reach(s);
+      const auto next = next_.find(id);
+      if (next == next_.end()) continue;
+      const int around = plan_.nodes[id].loop;
+      if (around != loop && plan_.IsInside(around, loop)) absl::c_for_each(next->second, reach);
     }
     return seen;
   }
 
-  bool OrderAfter(int writer, int variable) {
-    bool changed = false;
-    const absl::flat_hash_set<int> after = After(writer);
-    if (after.empty()) return false;
-    for (const int read : successors_[variable]) {
-      if (!Reads(read, variable) || after.contains(read)) continue;
-      if (plan_.nodes[read].value_loop != plan_.nodes[writer].value_loop) continue;
-      const bool used_after = std::any_of(successors_[read].begin(), successors_[read].end(),
-                                          [&](int user) { return after.contains(user); });
-      if (!used_after || After(read).contains(writer)) continue;
-      plan_.nodes[read].controls.push_back(writer);
-      successors_[writer].push_back(read);
-      changed = true;
+  // It waits for the read by a control edge, and is not the variable's own read.
+  bool KeepsItsValue(int read, int writer) {
+    const PlanNode& n = plan_.nodes[read];
+    if (by_control_[read].empty() || !IsRead(n)) return false;
+    if (n.node->name() == absl::StrCat(plan_.nodes[n.inputs[0].node].node->name(), "/read"))
+      return false;
+    return absl::c_any_of(by_control_[read], [&](int next) {
+      return next == writer || After(next, n.loop).contains(writer);
+    });
+  }
+
+  // A Merge takes one of its inputs, whatever became of the others: it is after the write only if
+  // it waits for that by a control edge, and a read that is dead by one must stay so.
+  bool MergesAnyway(int user, int route, int writer, const Nodes& after) const {
+    const PlanNode& n = plan_.nodes[user];
+    if (n.def == nullptr || !n.def->accepts_dead) return false;
+    const auto waits = [&](int control) { return control == writer || after.contains(control); };
+    const bool is_tied = IsRead(plan_.nodes[route]) && !plan_.nodes[route].controls.empty();
+    return is_tied || absl::c_none_of(n.controls, waits);
+  }
+
+  // `user` takes a value that `route` had before some write, and runs after that.
+  bool IsLate(int user, int route) {
+    bool late = false;
+    const int loop = plan_.nodes[route].loop;
+    for (const int writer : writers_[variable_[route]]) {
+      const Nodes& after = After(writer, loop);
+      if (!after.contains(user) || after.contains(route)) continue;
+      if (MergesAnyway(user, route, writer, after) || KeepsItsValue(route, writer)) continue;
+      missed_[route].push_back(writer);
+      late = true;
     }
-    return changed;
+    return late;
+  }
+
+  void FindLateUses() {
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      for (size_t k = 0; k < n.inputs.size(); ++k) {
+        const int route = n.inputs[k].node, variable = variable_[route];
+        if (variable < 0 || !writers_.contains(variable)) continue;
+        const int user = static_cast<int>(i);
+        if (IsLate(user, route)) late_.emplace_back(user, static_cast<int>(k));
+      }
+    }
+  }
+
+  // A read that only the fetch needs, once late users have their own, comes after the writes that
+  // these wait for, where it may.
+  void OrderFetches() {
+    for (const PlanValue& fetch : plan_.fetches) {
+      const auto missed = missed_.find(fetch.node);
+      if (missed == missed_.end() || !IsRead(plan_.nodes[fetch.node])) continue;
+      const bool is_used = absl::c_any_of(successors_[fetch.node], [&](int user) {
+        return absl::c_none_of(late_, [&](const auto& late) {
+          return late.first == user && plan_.nodes[user].inputs[late.second].node == fetch.node;
+        });
+      });
+      if (is_used) continue;
+      for (const int writer : missed->second) {
+        PlanNode& read = plan_.nodes[fetch.node];
+        const PlanNode& n = plan_.nodes[writer];
+        if (n.may_be_dead || n.value_loop != read.value_loop) continue;
+        if (!After(fetch.node, -1).contains(writer)) read.controls.push_back(writer);
+      }
+    }
+  }
+
+  // The user's input, which comes from a read, becomes the reference that was read.
+  absl::Status TakeReference(int user, int input) {
+    const PlanValue value = plan_.nodes[user].inputs[input];
+    WEIR_ASSIGN_OR_RETURN(const PlanValue reference, ReferenceOf(value));
+    if (IsRead(plan_.nodes[value.node])) WaitForReadOf(value.node, user);
+    plan_.nodes[user].inputs[input] = reference;
+    return absl::OkStatus();
+  }
+
+  // What took the value waits on for what the read waits for.
+  void WaitForReadOf(int read, int user) {
+    auto& controls = plan_.nodes[user].controls;
+    for (const int control : plan_.nodes[read].controls) {
+      if (!absl::c_linear_search(controls, control)) controls.push_back(control);
+    }
+  }
+
+  // The reference behind the value of a read or a route, in the same frame and branch.
+  absl::StatusOr<PlanValue> ReferenceOf(const PlanValue& value) {
+    if (IsReference(value)) return value;  // a route that is late itself
+    if (IsRead(plan_.nodes[value.node])) return plan_.nodes[value.node].inputs[0];
+    const auto found = references_.find(value.node);
+    if (found != references_.end()) return PlanValue{found->second, value.output};
+    const PlanValue data = plan_.nodes[value.node].inputs[0];
+    WEIR_ASSIGN_OR_RETURN(const PlanValue reference, ReferenceOf(data));
+    PlanNode route = plan_.nodes[value.node];
+    route.node = RouteFor(*route.node);
+    if (route.node == nullptr) return made_->TakeStatus();
+    route.inputs[0] = reference;
+    route.device = plan_.nodes[reference.node].device;
+    route.def = env_.kernels.Find(*route.node, route.device->place());
+    if (route.def == nullptr) return NotFound("No kernel is there for node ", route.node->Label());
+    const int id = static_cast<int>(plan_.nodes.size());
+    plan_.nodes.push_back(std::move(route));
+    if (IsRead(plan_.nodes[data.node])) WaitForReadOf(data.node, id);
+    references_[value.node] = id;
+    return PlanValue{id, value.output};
+  }
+
+  // A node like this Switch or Enter, of a reference.
+  const Node* RouteFor(const Node& route) {
+    if (made_ == nullptr) {
+      made_ = std::make_shared<Graph>(env_.graph.ops());
+      plan_.graphs.push_back(made_);
+    }
+    const Output variable = NodeBuilder(*made_, "VariableV2")
+                                .Name("reference")
+                                .Attr("dtype", BaseType(route.output_type(0)))
+                                .Attr("shape", Shape::UnknownRank())
+                                .BuildOutput();
+    if (route.op_name() == "Switch") {
+      const Output pred =
+          NodeBuilder(*made_, "Placeholder").Name("pred").Attr("dtype", DT_BOOL).BuildOutput();
+      return NodeBuilder(*made_, "RefSwitch")
+          .Name(route.name())
+          .Input(variable)
+          .Input(pred)
+          .Build();
+    }
+    return NodeBuilder(*made_, "RefEnter")
+        .Name(route.name())
+        .Input(variable)
+        .Attr("frame_name", route.attr<std::string>("frame_name"))
+        .Attr("is_constant", true)
+        .Build();
+  }
+
+  // Reads and routes that nobody takes any more.
+  void RemoveUnused() {
+    std::vector<int> uses(plan_.nodes.size(), 0);
+    for (const PlanNode& n : plan_.nodes) {
+      for (const PlanValue& v : n.inputs) ++uses[v.node];
+      for (const int control : n.controls) ++uses[control];
+    }
+    for (const PlanValue& fetch : plan_.fetches) ++uses[fetch.node];
+    for (const int target : plan_.targets) ++uses[target];
+    for (const PlanGraph::Carry& c : plan_.carries) ++uses[c.next.node];
+    Nodes candidates;
+    for (const auto& [route, writers] : missed_) candidates.insert(route);
+    for (int i = static_cast<int>(variable_.size()); i-- > 0;) {
+      PlanNode& n = plan_.nodes[i];
+      if (uses[i] > 0 || !candidates.contains(i)) continue;
+      const int from = n.inputs[0].node;
+      --uses[from];
+      if (from < static_cast<int>(variable_.size()) && variable_[from] >= 0)
+        candidates.insert(from);
+      n.Remove();
+    }
+    DropRemoved(plan_);
   }
 
   PlanGraph& plan_;
-  std::vector<Few> successors_;
+  const PlanEnvironment& env_;
+  VariableValues variables_;
+  std::vector<int> variable_;              // by node: that it reads or routes the value of; or -1
+  absl::flat_hash_map<int, Few> writers_;  // by variable
+  std::vector<Few> successors_, by_control_;    // by node
+  absl::flat_hash_map<int, Few> next_;          // by NextIteration
+  std::map<std::pair<int, int>, Nodes> after_;  // by node and loop
+  std::vector<std::pair<int, int>> late_;       // users, and their inputs
+  absl::flat_hash_map<int, Few> missed_;        // by route: writes before late users
+  absl::flat_hash_map<int, int> references_;    // by route
+  std::shared_ptr<Graph> made_;
 };
 
 }  // namespace
 
-absl::Status OrderReads(PlanGraph& plan) {
-  if (std::none_of(plan.nodes.begin(), plan.nodes.end(), IsReferenceVariable))
-    return absl::OkStatus();
-  return ReadOrder(plan).Run();
+absl::Status OrderReads(PlanGraph& plan, const PlanEnvironment& env) {
+  return ReadOrder(plan, env).Run();
 }
 
 }  // namespace weir

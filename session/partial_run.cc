@@ -45,8 +45,13 @@ absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
   return p;
 }
 
-// Needs nothing and changes nothing: is run again by every piece that needs it.
+// Needs nothing and changes nothing: is run again by every piece that needs it. So is the shared
+// read of a reference, whose users see what has been written before them.
 bool Pieces::IsSource(const PlanNode& n) const {
+  if (n.Is("Identity") && n.controls.empty()) {
+    const PlanNode& from = plan_.nodes[n.inputs[0].node];
+    return from.kind == PlanNode::Kind::kOp && from.inputs.empty() && IsRef(from.type(0));
+  }
   if (n.node->num_inputs() > 0 || n.node->num_outputs() == 0) return false;
   return !n.node->op().stateful() || IsRef(n.node->output_type(0)) ||
          n.node->op_name() == "VarHandleOp";

@@ -41,7 +41,7 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   WEIR_RETURN_IF_ERROR(FindLoops(plan));
   WEIR_RETURN_IF_ERROR(Place(plan, env));
   WEIR_RETURN_IF_ERROR(OrderInitializers(plan));
-  WEIR_RETURN_IF_ERROR(OrderReads(plan));
+  WEIR_RETURN_IF_ERROR(OrderReads(plan, env));
   InsertReads(plan);
   InsertCopies(plan, env);
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));

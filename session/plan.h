@@ -21,7 +21,7 @@
 //   FindLoops          which loop each node belongs to                                loops.cc
 //   Place              a device and a kernel for every node; colocations              place.cc
 //   OrderInitializers  initial values that read variables wait for these              initializer_order.cc
-//   OrderReads         shared reads of references wait for what their users wait for  order_reads.cc
+//   OrderReads         users of a shared read see the writes that they run after      order_reads.cc
 //   InsertReads        a value where an op takes the value of a reference             insert_copies.cc
 //   InsertCopies       a copy wherever a tensor crosses devices                       insert_copies.cc
 //   FindBranches       which nodes may stand in a branch that is not taken            branches.cc
@@ -239,7 +239,7 @@ absl::StatusOr<PlanGraph> Prune(const PlanRequest& request, const Graph& graph);
 absl::Status FindLoops(PlanGraph& plan);
 absl::Status Place(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status OrderInitializers(PlanGraph& plan);
-absl::Status OrderReads(PlanGraph& plan);
+absl::Status OrderReads(PlanGraph& plan, const PlanEnvironment& env);
 void InsertReads(PlanGraph& plan);
 void InsertCopies(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status CheckRaces(const PlanGraph& plan);
