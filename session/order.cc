@@ -1,8 +1,14 @@
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
 #include <queue>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "weir/session/plan.h"
 #include "weir/session/variable_use.h"
 
@@ -16,9 +22,14 @@
 // order when tasks run in parallel. When nothing but such writers is ready (each waits for a reader
 // that waits for another of them), the first goes, and the readers that it overtook come after it.
 //
+// None of this makes a node wait for something outside of the step that it would not wait for
+// anyway (OutsideWaits): the outside may wait for what comes after that node, and neither would
+// ever go on. So a writer does not wait for a user that takes an element of a queue, say, unless it
+// comes after that element itself: it copies the variable. The read comes first all the same.
+// Nodes that wait for less come earlier in the order, which is what runs in a loop.
+//
 // Critical sections (from a MutexLock to its ConsumeMutexLock) are kept whole: while one has begun,
-// further locks wait. Otherwise a write in one section that waits for a read in another would keep
-// the lock that the read waits for.
+// further locks wait, and those of the same mutex wait for its end.
 //
 // A loop is one unit of the order around it, and has an order of its own inside. What takes up the
 // values of the iteration before comes first in it; in a raised loop (raise_loops.cc) all that must
@@ -29,10 +40,169 @@ namespace weir {
 
 namespace {
 
+constexpr size_t kMostBytes = size_t{32} << 20;
+
+// Asynchronous kernels wait; calls have such kernels if what they call may wait.
+bool Waits(const PlanNode& n) {
+  return n.runs() && n.kind == PlanNode::Kind::kOp &&
+         (n.kernel.is_async() || n.Is("IteratorGetNext", "IteratorGetNextSync"));
+}
+
+// Which nodes wait for something outside of the step: an element of a queue, a lock, room in a
+// staging area. All that runs after such a node waits too. What an order that the graph does not
+// have may make wait is decided by this: the outside may need this step to go on (order.cc).
+class OutsideWaits {
+ public:
+  // `graph` in topological order, with kernels.
+  explicit OutsideWaits(const PlanGraph& graph);
+
+  // No node waits.
+  bool empty() const { return num_waiting_ == 0; }
+  // If `second` ran after `first`, it would wait for nothing outside that it does not wait for
+  // anyway.
+  bool MayOrder(int first, int second) const;
+  // For how many the node waits, itself included, or within a loop those of its iteration. Grows
+  // along edges.
+  int Count(int node) const { return counts_[node]; }
+  // The same for all of a loop.
+  int CountOfLoop(int loop) const { return loop_counts_[loop]; }
+  // It waits, and for something to come in.
+  static bool Takes(const PlanNode& n);
+
+ private:
+  using Word = uint64_t;
+  struct Sets {
+    std::vector<Word> bits;
+    size_t words = 0;
+    Word* of(int i) { return bits.data() + i * words; }
+    const Word* of(int i) const { return bits.data() + i * words; }
+    bool Add(Word* to, const Word* from) const;
+    int Count(int i) const;
+  };
+
+  int OutermostLoop(int node) const;
+  void AddNeeds(int node, Sets* sets) const;
+  void FindInIterations(const std::vector<int>& number);
+  void FindAcrossLoops();
+
+  const PlanGraph& graph_;
+  int num_waiting_ = 0;
+  bool exact_ = true;  // false: too many, and the sets tell only whether a node waits
+  Sets inner_;         // by node: for what it waits in an iteration
+  Sets outer_;         // by node, if there are loops: a loop is a whole, and waits for all in it
+  std::vector<int> counts_, loop_counts_;
+};
+
+bool OutsideWaits::Takes(const PlanNode& n) {
+  return Waits(n) && !absl::StrContains(n.node->op_name(), "Enqueue") && !n.Is("Stage");
+}
+
+bool OutsideWaits::Sets::Add(Word* to, const Word* from) const {
+  bool changed = false;
+  for (size_t w = 0; w < words; ++w) {
+    changed |= (from[w] & ~to[w]) != 0;
+    to[w] |= from[w];
+  }
+  return changed;
+}
+
+int OutsideWaits::Sets::Count(int i) const {
+  int count = 0;
+  for (size_t w = 0; w < words; ++w) count += std::popcount(of(i)[w]);
+  return count;
+}
+
+OutsideWaits::OutsideWaits(const PlanGraph& graph) : graph_(graph) {
+  const size_t count = graph.nodes.size();
+  std::vector<int> number(count, -1);
+  for (size_t i = 0; i < count; ++i) {
+    if (Waits(graph.nodes[i])) number[i] = num_waiting_++;
+  }
+  counts_.assign(count, 0);
+  loop_counts_.assign(graph.loops.size(), 0);
+  if (empty()) return;
+  inner_.words = static_cast<size_t>(num_waiting_ + 63) / 64;
+  if (inner_.words * count * sizeof(Word) > kMostBytes) {
+    exact_ = false;
+    inner_.words = 1;
+    for (int& n : number) n = std::min(n, 0);
+  }
+  FindInIterations(number);
+  if (!graph.loops.empty()) FindAcrossLoops();
+}
+
+int OutsideWaits::OutermostLoop(int node) const {
+  int loop = graph_.nodes[node].loop;
+  while (loop >= 0 && graph_.loops[loop].parent >= 0) loop = graph_.loops[loop].parent;
+  return loop;
+}
+
+void OutsideWaits::AddNeeds(int node, Sets* sets) const {
+  const PlanNode& n = graph_.nodes[node];
+  Word* const to = sets->of(node);
+  const auto need = [&](int on) {
+    sets->Add(to, sets->of(on));
+    const int left = graph_.LoopLeft(graph_.nodes[on], n);
+    if (left >= 0) sets->Add(to, sets->of(graph_.loops[left].condition));
+  };
+  for (const PlanValue& v : n.inputs) need(v.node);
+  for (const int control : n.controls) need(control);
+}
+
+void OutsideWaits::FindInIterations(const std::vector<int>& number) {
+  const int count = static_cast<int>(graph_.nodes.size());
+  inner_.bits.assign(count * inner_.words, 0);
+  Sets of_loops{std::vector<Word>(graph_.loops.size() * inner_.words, 0), inner_.words};
+  for (int i = 0; i < count; ++i) {
+    if (number[i] >= 0) inner_.of(i)[number[i] / 64] |= Word{1} << (number[i] % 64);
+    AddNeeds(i, &inner_);
+    counts_[i] = inner_.Count(i);
+    for (int l = graph_.nodes[i].loop; l >= 0; l = graph_.loops[l].parent)
+      inner_.Add(of_loops.of(l), inner_.of(i));
+  }
+  for (size_t l = 0; l < graph_.loops.size(); ++l)
+    loop_counts_[l] = of_loops.Count(static_cast<int>(l));
+}
+
+// What a loop waits for grows with what goes into it, and what comes out of it with that.
+void OutsideWaits::FindAcrossLoops() {
+  outer_ = inner_;
+  Sets of_loops{std::vector<Word>(graph_.loops.size() * inner_.words, 0), inner_.words};
+  const int count = static_cast<int>(graph_.nodes.size());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int i = 0; i < count; ++i) {
+      AddNeeds(i, &outer_);
+      const int loop = OutermostLoop(i);
+      if (loop < 0) continue;
+      changed |= outer_.Add(of_loops.of(loop), outer_.of(i));
+      changed |= outer_.Add(outer_.of(i), of_loops.of(loop));
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    if (OutermostLoop(i) < 0) counts_[i] = outer_.Count(i);
+  }
+  for (size_t l = 0; l < graph_.loops.size(); ++l) {
+    if (graph_.loops[l].parent < 0) loop_counts_[l] = of_loops.Count(static_cast<int>(l));
+  }
+}
+
+bool OutsideWaits::MayOrder(int first, int second) const {
+  if (empty()) return true;
+  const int loop = OutermostLoop(first);
+  const bool together = outer_.words == 0 || (loop >= 0 && loop == OutermostLoop(second));
+  const Sets& sets = together ? inner_ : outer_;
+  const Word *const a = sets.of(first), *const b = sets.of(second);
+  for (size_t w = 0; w < sets.words; ++w) {
+    if ((a[w] & (exact_ ? ~b[w] : ~Word{0})) != 0) return false;
+  }
+  return true;
+}
+
 class Orderer {
  public:
   explicit Orderer(const PlanGraph& graph)
-      : graph_(graph), count_(static_cast<int>(graph.nodes.size())) {}
+      : graph_(graph), count_(static_cast<int>(graph.nodes.size())), outside_(graph) {}
 
   NodeOrder Run() {
     FindUses();
@@ -45,6 +215,7 @@ class Orderer {
     locks_.resize(num_loops + 1);
     bodies_.resize(num_loops + 1);
     readers_.assign(count_, 0);
+    all_readers_.assign(count_, {});
     users_.assign(count_, {});
     waiting_.assign(count_, {});
     written_early_.assign(count_, -1);
@@ -66,9 +237,9 @@ class Orderer {
   }
 
  private:
-  // Of units, by when they are wanted.
-  using Queue =
-      std::priority_queue<std::pair<int, int>, std::vector<std::pair<int, int>>, std::greater<>>;
+  // A unit, after what decides when it is wanted.
+  using Entry = std::tuple<int, int, int>;
+  using Queue = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
   void FindUses() {
     const VariableValues variables = FindVariables(graph_);
@@ -132,15 +303,38 @@ class Orderer {
       depend(v.node);
       DependOnLoop(i, v.node);
       const int variable = out_.value_of[v.node];
-      if (variable >= 0 && !Writes(i, variable)) ++readers_[variable];
+      if (variable >= 0) CountReader(variable, i);
     }
-    for (const int v : read_by_[i]) {
-      if (!Writes(i, v)) ++readers_[v];
-    }
+    for (const int v : read_by_[i]) CountReader(v, i);
     for (const int control : n.controls) {
       depend(control);
       DependOnLoop(i, control);
     }
+  }
+
+  void CountReader(int variable, int i) {
+    if (Writes(i, variable)) return;
+    ++readers_[variable];
+    if (!outside_.empty()) all_readers_[variable].push_back(i);
+  }
+
+  // There are users of the variable that the writer waits for.
+  bool WaitsForReaders(int writer, int variable) const {
+    if (outside_.empty() || readers_[variable] == 0) return readers_[variable] > 0;
+    return absl::c_any_of(all_readers_[variable], [&](int user) {
+      return out_.position[user] < 0 && outside_.MayOrder(user, writer);
+    });
+  }
+
+  // When a unit is wanted, of those that are ready.
+  Entry EntryOf(int unit) const {
+    if (unit >= count_) {
+      const int loop = unit - count_;
+      return {2 * outside_.CountOfLoop(loop), first_node_[loop], unit};
+    }
+    const PlanNode& n = graph_.nodes[unit];
+    if (n.loop >= 0 && StartsIteration(graph_, n)) return {-1, unit, unit};
+    return {2 * outside_.Count(unit) + (OutsideWaits::Takes(n) ? 1 : 0), unit, unit};
   }
 
   // It does not wait for itself to have read the variable.
@@ -162,16 +356,15 @@ class Orderer {
     const int region = RegionOf(unit), queue = region + 1, condition = ConditionOf(region);
     if (condition >= 0 && out_.position[condition] < 0 && (unit == condition || IsInBody(unit)))
       return bodies_[queue].push_back(unit);
-    if (unit >= count_) return ready_[queue].push({first_node_[unit - count_], unit});
-    const PlanNode& n = graph_.nodes[unit];
-    for (const int v : out_.written_by[unit]) {
-      if (readers_[v] == 0) continue;
-      writers_[queue].push({unit, unit});
-      waiting_[v].push_back(unit);
-      return;
+    if (unit < count_) {
+      for (const int v : out_.written_by[unit]) {
+        if (!WaitsForReaders(unit, v)) continue;
+        writers_[queue].push(EntryOf(unit));
+        waiting_[v].push_back(unit);
+        return;
+      }
     }
-    const bool first = n.loop >= 0 && StartsIteration(graph_, n);
-    ready_[queue].push({first ? unit - count_ : unit, unit});
+    ready_[queue].push(EntryOf(unit));
   }
 
   // Where to take the next unit from; null if there is none.
@@ -207,7 +400,7 @@ class Orderer {
         HasEnded(condition);
         continue;
       }
-      const int unit = from->top().second;
+      const int unit = std::get<2>(from->top());
       if (from == &ready && sections_ > 0 && Is(unit, "MutexLock")) {
         locks_[region + 1].push(ready.top());
         ready.pop();
@@ -226,13 +419,21 @@ class Orderer {
     if (region >= 0 && last >= first) out_.loops[region] = {first, last};
   }
 
+  // Container and name of the mutex of a lock.
+  std::pair<std::string, std::string> MutexOf(int lock) const {
+    const int handle = graph_.nodes[lock].inputs[0].node;
+    return VariableKey(*graph_.nodes[handle].node);
+  }
+
   void NoteSection(int i) {
     if (Is(i, "MutexLock")) {
       ++sections_;
-      if (unlocked_ >= 0) out_.overtaken[i].push_back(unlocked_);
+      const auto unlocked = unlocked_.find(MutexOf(i));
+      if (unlocked != unlocked_.end()) out_.overtaken[i].push_back(unlocked->second);
     } else if (Is(i, "ConsumeMutexLock")) {
       sections_ = std::max(0, sections_ - 1);
-      unlocked_ = i;
+      const int lock = graph_.nodes[i].inputs[0].node;
+      if (Is(lock, "MutexLock")) unlocked_[MutexOf(lock)] = i;
     }
   }
 
@@ -240,30 +441,45 @@ class Orderer {
     out_.position[i] = static_cast<int>(out_.order.size());
     out_.order.push_back(i);
     NoteSection(i);
-    for (const int v : out_.written_by[i]) {
-      if (readers_[v] > 0) written_early_[v] = i;
-      for (const int user : users_[v]) {
-        if (user != i) out_.overtaken[i].push_back(user);
-      }
-      users_[v].clear();
-      users_[v].push_back(i);  // a later writer of the same variable comes after this one
+    for (const int v : out_.written_by[i]) NoteWrite(i, v);
+    for (const PlanValue& in : graph_.nodes[i].inputs) {
+      if (const int v = out_.value_of[in.node]; v >= 0) NoteUse(i, v);
     }
-    const auto has_used = [&](int v) {
-      if (v < 0 || Writes(i, v)) return;
-      users_[v].push_back(i);
-      if (--readers_[v] > 0) return;
-      for (const int w : waiting_[v]) MakeReady(w);
-      waiting_[v].clear();
-    };
-    for (const PlanValue& in : graph_.nodes[i].inputs) has_used(out_.value_of[in.node]);
     for (const int v : read_by_[i]) {
-      if (written_early_[v] >= 0) out_.overtaken[i].push_back(written_early_[v]);
-      has_used(v);
+      if (written_early_[v] >= 0 && outside_.MayOrder(written_early_[v], i))
+        out_.overtaken[i].push_back(written_early_[v]);
+      NoteUse(i, v);
+    }
+  }
+
+  void NoteWrite(int i, int variable) {
+    if (readers_[variable] > 0) written_early_[variable] = i;
+    Few& users = users_[variable];
+    for (const int user : users) {
+      if (user != i && outside_.MayOrder(user, i)) out_.overtaken[i].push_back(user);
+    }
+    const auto comes_before = [&](int user) { return outside_.MayOrder(user, i); };
+    users.erase(std::remove_if(users.begin(), users.end(), comes_before), users.end());
+    users.push_back(i);  // a later writer of the same variable comes after this one
+  }
+
+  void NoteUse(int i, int variable) {
+    if (Writes(i, variable)) return;
+    users_[variable].push_back(i);
+    if (--readers_[variable] > 0 && outside_.empty()) return;
+    Few& waiting = waiting_[variable];
+    for (const int w : std::exchange(waiting, {})) {
+      if (WaitsForReaders(w, variable)) {
+        waiting.push_back(w);
+      } else {
+        MakeReady(w);
+      }
     }
   }
 
   const PlanGraph& graph_;
   const int count_;
+  const OutsideWaits outside_;
   NodeOrder out_;
   std::vector<Few> read_by_;                    // by node: variables
   std::vector<int> pending_;                    // by unit
@@ -272,9 +488,11 @@ class Orderer {
   std::vector<Queue> ready_, writers_, locks_;  // by region + 1
   // By region + 1, of a raised loop: its LoopCond and units of its body, ready but for the order.
   std::vector<std::vector<int>> bodies_;
-  int sections_ = 0;                // critical ones that have begun
-  int unlocked_ = -1;               // the end of the last one
+  int sections_ = 0;  // critical ones that have begun
+  // By mutex: the end of the last one.
+  std::map<std::pair<std::string, std::string>, int> unlocked_;
   std::vector<int> readers_;        // by variable: users of its value not yet in the order
+  std::vector<Few> all_readers_;    // by variable, if something waits: in the order or not
   std::vector<Few> users_;          // by variable: those in the order
   std::vector<Few> waiting_;        // by variable: ready writers that wait for readers
   std::vector<int> written_early_;  // by variable: by whom while readers were waited for
