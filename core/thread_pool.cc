@@ -6,6 +6,8 @@
 #include <exception>
 #include <utility>
 
+#include "weir/core/float_mode.h"
+
 namespace weir {
 
 // How work is shared out. A loop lives on the stack of the thread that started it: counters of
@@ -94,6 +96,7 @@ struct ThreadPool::Loop {
 
   const ThreadPool* const pool;
   const int64_t n, piece;
+  const FloatMode mode = FloatMode::Current();
   const absl::FunctionRef<void(int64_t, int64_t)> body;
   int num_parts = 0;
   Part parts[kMaxParts];
@@ -144,7 +147,10 @@ void ThreadPool::Schedule(std::function<void()> fn) {
     return;
   }
   Post([&] {
-    queue_.push_back(std::move(fn));
+    queue_.push_back([fn = std::move(fn), mode = FloatMode::Current()] {
+      const ScopedFloatMode as_scheduled(mode);
+      fn();
+    });
     return 1;
   });
 }
@@ -227,6 +233,7 @@ bool ThreadPool::RunPiece(Loop& loop) {
 }
 
 void ThreadPool::RunLoop(Loop& loop) {
+  const ScopedFloatMode as_started(loop.mode);
   while (RunPiece(loop)) {
   }
 }
@@ -336,7 +343,10 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
     std::unique_lock<std::mutex> lock(mutex_);
     if (Loop* const loop = Enter(); loop != nullptr) {
       lock.unlock();
-      RunPiece(*loop);
+      {
+        const ScopedFloatMode as_started(loop->mode);
+        RunPiece(*loop);
+      }
       loop->users.fetch_sub(1, std::memory_order_release);
       continue;
     }
@@ -356,6 +366,11 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
     --sleeping_helpers_;
     if (counted) ++callers_;
   }
+}
+
+ThreadPool& ThreadPool::ForPieces() {
+  static ThreadPool* const pool = new ThreadPool(1);
+  return *pool;
 }
 
 ThreadPool& DefaultThreadPool() {

@@ -20,7 +20,8 @@ namespace weir {
 // The one pool of threads of a process or session: kernels split loops over it, the executor runs
 // tasks on it. The calling thread always works too, so a pool of one thread starts none. Work may
 // start more work; a thread that waits for a loop it started helps with that loop, never with
-// foreign work, so nested loops do not deadlock.
+// foreign work, so nested loops do not deadlock. What runs on a thread of the pool has the mode for
+// floats (core/float_mode.h) of the thread that started it.
 class ThreadPool {
  public:
   // `num_threads` counts the caller: 1 runs everything inline. 0 takes the number of processors
@@ -31,6 +32,11 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const { return num_threads_; }
+
+  // For work that is a piece of something larger, cut by its sizes: a pool of one thread, whose
+  // kernels leave sums and calls of libraries whole that they would cut elsewhere.
+  static ThreadPool& ForPieces();
+  bool is_for_pieces() const { return this == &ForPieces(); }
 
   // Stands for a step that runs on this thread, as long as it lives. Each thread from outside that
   // runs loops in its step, and does not sleep, takes the place of one of the pool's: with as many

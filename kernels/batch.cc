@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/float_mode.h"
 #include "weir/core/function.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/batch.h"
@@ -254,7 +255,10 @@ class Batcher final : public Resource {
       const std::lock_guard<std::mutex> lock(mutex_);
       task->id = static_cast<int64_t>(ids_() >> 1);
       while (static_cast<int>(threads_.size()) < threads_wanted_)
-        threads_.emplace_back([queues = queues_] { queues->Work(); });
+        threads_.emplace_back([queues = queues_, mode = FloatMode::Current()] {
+          const ScopedFloatMode as_the_step(mode);
+          queues->Work();
+        });
     }
     Cancellation* cancellation = task->context.cancellation();
     const int64_t id = task->id;

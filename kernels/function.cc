@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "absl/strings/str_join.h"
+#include "weir/core/float_mode.h"
 #include "weir/core/function.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
@@ -69,7 +70,10 @@ Kernel CallKernel(const std::vector<Function*>& callees, Kernel::Run run) {
       std::any_of(callees.begin(), callees.end(), [](const Function* f) { return f->may_wait(); });
   if (!may_wait) return Kernel(std::move(run));
   return Kernel([run = std::move(run)](KernelContext& c, Kernel::Done done) {
-    std::thread([&run, &c, done = std::move(done)] { done(run(c)); }).detach();
+    std::thread([&run, &c, done = std::move(done), mode = FloatMode::Current()] {
+      const ScopedFloatMode as_the_step(mode);
+      done(run(c));
+    }).detach();
   });
 }
 

@@ -1,7 +1,3 @@
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -265,21 +261,6 @@ absl::Status CheckShapes(const UpdateConfig& config, const KernelContext& c,
   return absl::OkStatus();
 }
 
-// Moments that nothing feeds any more decay until they are subnormal, where arithmetic is several
-// times slower: a net that has learned its data would train at a third of the speed. As in
-// TensorFlow, they are taken for zero.
-class FlushSubnormals {
- public:
-#if defined(__SSE__)
-  FlushSubnormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | kFlushToZero | kAreZeros); }
-  ~FlushSubnormals() { _mm_setcsr(saved_); }
-
- private:
-  static constexpr unsigned kFlushToZero = 0x8000, kAreZeros = 0x0040;
-  const unsigned saved_;
-#endif
-};
-
 // See CombineRows: a thread owns some rows of the variable, so that repeated indices are applied in
 // order.
 void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t width,
@@ -287,12 +268,10 @@ void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t widt
   constexpr int64_t kWorthThreads = 1 << 14;  // elements
   const int threads = pool.num_threads();
   if (threads <= 1 || static_cast<int64_t>(rows.size()) * width < kWorthThreads || width < 8) {
-    [[maybe_unused]] const FlushSubnormals flush;
     for (size_t i = 0; i < rows.size(); ++i) update(rows[i], static_cast<int64_t>(i));
     return;
   }
   pool.ForEach(threads, [&](int t) {
-    [[maybe_unused]] const FlushSubnormals flush;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] % threads == t) update(rows[i], static_cast<int64_t>(i));
     }
@@ -341,7 +320,6 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
     c.pool().ParallelFor(
         span.count, cost,
         [&](int64_t begin, int64_t end) {
-          [[maybe_unused]] const FlushSubnormals flush;
           update(scalars, span.At(begin, begin, end - begin, size));
         },
         64);

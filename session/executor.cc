@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "weir/core/float_mode.h"
 #include "weir/session/exception.h"
 
 // How a step runs. Everything was decided by the plan: the items of a task are called one after
@@ -99,6 +100,7 @@ struct Executor::Frame {
   std::deque<std::pair<int32_t, int32_t>> posted;  // task, item to go on with
   int32_t tasks_left = 0;
   std::atomic<bool> failed{false};
+  FloatMode float_mode;  // of all tasks
   absl::Status status;
 };
 
@@ -584,6 +586,7 @@ void Executor::EndTrace(Frame& frame, int32_t i, std::optional<NodeTrace> record
 void Executor::RunTasks(Frame& frame) {
   frame.tasks_left = static_cast<int32_t>(plan_->tasks.size());
   frame.failed.store(false, std::memory_order_relaxed);
+  frame.float_mode = FloatMode::Current();
   for (size_t t = 0; t < plan_->tasks.size(); ++t) {
     frame.waits_for[t].store(plan_->tasks[t].num_predecessors, std::memory_order_relaxed);
   }
@@ -636,6 +639,7 @@ void Executor::Post(Frame& frame, int32_t task, int32_t item) {
 }
 
 void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
+  const ScopedFloatMode as_the_step(frame.float_mode);
   const Task& task = plan_->tasks[t];
   for (int32_t i = first; i < task.end;) {
     if (frame.failed.load(std::memory_order_acquire)) break;

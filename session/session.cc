@@ -4,6 +4,7 @@
 #include <shared_mutex>
 
 #include "absl/algorithm/container.h"
+#include "weir/core/float_mode.h"
 #include "weir/kernels/gpu.h"
 #include "weir/session/executor.h"
 #include "weir/session/functions.h"
@@ -146,6 +147,8 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
   // `late` is told of the executor while it runs, unless it is null.
   absl::Status RunHere(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
                        TimeLimitedStep* late) {
+    const FloatMode now = FloatMode::Current();
+    const ScopedFloatMode mode(session->options.flush_subnormals ? now.Flushing() : now);
     return prepared->Run(feeds, [&](Executor& executor) {
       // Whoever closes the session after this look cancels the executor that was found.
       if (session->closed.load(std::memory_order_acquire)) return ClosedMeanwhile();

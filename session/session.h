@@ -35,9 +35,12 @@ struct SessionOptions {
   // (what is computed from weights alone is computed once), "memory_plan", "needless_waits"
   // (control edges that order no effects), "no_ops", "parallel_tasks", "raised_loops",
   // "unused_values". Results do not depend on them, but for the rounding of filters that take up
-  // factors, and of sums that are fused, made of fewer rows (how many depends on the number of
-  // threads), or computed by such an algorithm.
+  // factors, and of sums that are fused, made of fewer rows, or computed by such an algorithm. On
+  // any number of threads they are the same, bit for bit.
   std::set<std::string> disable = {};
+  // Floats too small to be normal (below 1.2e-38) count as zero where a step takes or makes them,
+  // on every thread, as in TensorFlow's sessions: arithmetic with them is many times slower.
+  bool flush_subnormals = true;
   // Steps in which two nodes use one variable, at least one of them writes it, and no path of the
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and
   // writes come one after the other (docs/how_a_run_works.md).

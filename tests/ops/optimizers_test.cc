@@ -11,10 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
 #include "weir/ops/math.h"
 #include "weir/ops/nn.h"
 #include "weir/ops/state.h"
 #include "weir/ops/variables.h"
+#include "weir/session/session.h"
 #include "weir/tests/evaluate.h"
 
 namespace weir {
@@ -415,13 +417,9 @@ TEST(Optimizer, MomentsThatHaveDecayedAwayAreZero) {
   Graph g;
   const Output var = VarHandleOp(g, DT_FLOAT, {2}, {.name = "var"});
   const Output accum = VarHandleOp(g, DT_FLOAT, {2}, {.name = "accum"});
-  ResourceMap resources;
-  ASSERT_TRUE(
-      EvaluateTargets(g,
-                      {AssignVariableOp(var, Const(g, Tensor::Vector<float>({1, 2}))),
-                       AssignVariableOp(accum, Const(g, Tensor::Vector<float>({1e-40f, 0.5f})))},
-                      &resources)
-          .ok());
+  const Operation init =
+      Group(g, {AssignVariableOp(var, Const(g, Tensor::Vector<float>({1, 2}))),
+                AssignVariableOp(accum, Const(g, Tensor::Vector<float>({1e-40f, 0.5f})))});
   const Operation update = NodeBuilder(g, "ResourceApplyMomentum")
                                .Input(var)
                                .Input(accum)
@@ -429,8 +427,12 @@ TEST(Optimizer, MomentsThatHaveDecayedAwayAreZero) {
                                .Input(Const(g, Tensor::Vector<float>({0, 0})))
                                .Input(Const(g, 0.5f))
                                .Build();
-  ASSERT_TRUE(EvaluateTargets(g, {update}, &resources).ok());
-  const auto left = Evaluate(g, {ReadVariableOp(accum, DT_FLOAT)}, &resources);
+  const Output read = ReadVariableOp(accum, DT_FLOAT);
+  absl::StatusOr<Session> session = Session::Create(g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->Run(Feeds{}, {}, {init}).ok());
+  ASSERT_TRUE(session->Run(Feeds{}, {}, {update}).ok());
+  const auto left = session->Run(Feeds{}, {read});
   ASSERT_TRUE(left.ok()) << left.status();
   EXPECT_EQ((*left)[0].data<float>()[0], 0.f);
   EXPECT_EQ((*left)[0].data<float>()[1], 0.25f);
