@@ -6,13 +6,14 @@
 #include "weir/kernels/batch_norm.h"
 #include "weir/kernels/global_norm.h"
 #include "weir/kernels/image_operand.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/rows.h"
 
 // Batch normalisation treats images as a matrix with a row a pixel and a column a channel. Sums
-// over the rows are split over the threads, each with sums of its own. The variance is computed in
-// a second pass, from the differences to the mean: the mean of squares minus the square of the mean
-// would lose it where the mean is large.
+// over the rows are cut into pieces (pieces.h), each with sums of its own. The variance is computed
+// in a second pass, from the differences to the mean: the mean of squares minus the square of the
+// mean would lose it where the mean is large.
 namespace weir {
 namespace {
 
@@ -44,8 +45,7 @@ absl::Status CheckVector(absl::string_view name, const Tensor& t, int64_t channe
 template <class F>
 std::vector<float> SumOverRows(ThreadPool& pool, const Matrix& m, int64_t width, F&& fn) {
   const double work = 0.3 * static_cast<double>(m.rows) * m.channels;
-  const int64_t pieces = std::clamp<int64_t>(static_cast<int64_t>(work / 15e3), 1,
-                                             std::min<int64_t>(pool.num_threads(), m.rows + 1));
+  const int64_t pieces = PiecesOfWork(work, std::min(m.rows + 1, kMostPieces));
   std::vector<float> sums(pieces * width, 0.0f);
   const auto run = [&](int i) {
     fn(m.rows * i / pieces, m.rows * (i + 1) / pieces, sums.data() + i * width);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/rows.h"
 
@@ -94,13 +95,11 @@ void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Wide<T>*
   }
 }
 
-// Channels last: every thread sums its rows, then the sums are summed.
+// Channels last: each piece of the rows has sums, which are then summed.
 template <class T>
 void SumRows(ThreadPool& pool, const T* x, const Channels& c, Wide<T>* sums) {
   const double work = 0.1 * static_cast<double>(c.outer) * c.channels;
-  const int64_t by_work = static_cast<int64_t>(work / 15e3);
-  const int64_t pieces =
-      std::clamp<int64_t>(by_work, 1, std::min<int64_t>(c.outer, pool.num_threads()));
+  const int64_t pieces = PiecesOfWork(work, std::min(c.outer, kMostPieces));
   if (pieces == 1) return AddRows(x, c, 0, c.outer, sums);
   std::vector<Wide<T>> partial(pieces * c.channels, Wide<T>(0));
   pool.ForEach(static_cast<int>(pieces), [&](int i) {
@@ -161,7 +160,7 @@ absl::Status L2Loss(KernelContext& ctx) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
   const T* const data = t.data<T>();
   const int64_t n = t.num_elements();
-  const int64_t pieces = std::clamp<int64_t>(n / (1 << 17), 1, 4 * ctx.pool().num_threads());
+  const int64_t pieces = std::clamp<int64_t>(n / (1 << 17), 1, 2 * kMostPieces);
   std::vector<double> sums(pieces, 0.0);
   ctx.pool().ForEach(static_cast<int>(pieces), [&](int i) {
     const int64_t begin = n * i / pieces, end = n * (i + 1) / pieces;

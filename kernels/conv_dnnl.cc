@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "weir/kernels/dnnl_status.h"
+#include "weir/kernels/pieces.h"
 
 // oneDNN convolves plain NHWC images at the speed of its blocked layouts, as long as it may choose
 // the layout of the filter; so the filter alone is packed (a reorder, a few microseconds), and
@@ -15,8 +16,9 @@
 // thread that calls it: it is told to use one thread, and the work is cut into pieces for our own
 // pool.
 //
-// A piece is some images of the batch. When there are fewer images than threads, forward pieces are
-// some output rows of one image: the input rows under them are contiguous, and only the padding
+// How oneDNN rounds depends on the sizes it is given, so pieces follow from sizes alone (pieces.h).
+// A piece is some images of the batch. When there are only one or two, forward pieces are some
+// output rows of one image: the input rows under them are contiguous, and only the padding
 // above and below differs from piece to piece. So a plan holds a few primitives that differ in the
 // number of images or rows and in padding, and a list of pieces, each with the primitive to run and
 // the offsets to run it at. To a filter of one element, each pixel is a row.
@@ -44,7 +46,8 @@ constexpr dnnl_data_type_t kDnnlType = std::is_same_v<T, bfloat16> ? dnnl_bf16 :
 
 constexpr int kMaxPlans = 8;
 constexpr int64_t kMaxAccumulatorBytes = int64_t{64} << 20;
-constexpr double kMinPieceNs = 20e3;
+constexpr double kMinSliceNs = 20e3;
+constexpr int64_t kSlices = 2, kFewImages = 2, kMostRowCuts = 4;
 // What a piece may write if an activation follows.
 constexpr int64_t kMaxActivatedFloats = 256 * 1024;
 
@@ -259,10 +262,10 @@ class DnnlConvPlan {
   };
 
   // Null if oneDNN has no kernel for it.
-  static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape,
-                                                  int threads, const Epilogue& epilogue) {
+  static std::shared_ptr<const DnnlConvPlan> Make(ConvPass pass, const ConvShape& shape, bool cuts,
+                                                  const Epilogue& epilogue) {
     if (DnnlEngine() == nullptr || DnnlThreadStream() == nullptr) return nullptr;
-    const int64_t slices = Slices(pass, shape, threads);
+    const int64_t slices = cuts ? Slices(pass, shape) : 1;
     const bool unpack = pass == ConvPass::kBackpropFilter;
     const auto plain = FilterDesc(kDnnlType<T>, shape, slices, /*packed=*/false);
     // "Any" until the first primitive has decided.
@@ -270,7 +273,7 @@ class DnnlConvPlan {
         FilterDesc(unpack ? dnnl_f32 : kDnnlType<T>, shape, slices, /*packed=*/true);
     if (!plain || !packed) return nullptr;
     auto plan =
-        std::make_shared<DnnlConvPlan>(pass, shape, threads, slices, epilogue, *plain, *packed);
+        std::make_shared<DnnlConvPlan>(pass, shape, cuts, slices, epilogue, *plain, *packed);
     bool cut = false;
     for (int64_t wanted = plan->WantedPieces(); !cut && wanted > 0; wanted /= 2) {
       plan->Uncut(*packed);
@@ -283,20 +286,18 @@ class DnnlConvPlan {
     return plan;
   }
 
-  DnnlConvPlan(ConvPass pass, const ConvShape& shape, int threads, int64_t slices,
+  DnnlConvPlan(ConvPass pass, const ConvShape& shape, bool cuts, int64_t slices,
                const Epilogue& epilogue, const dnnl_memory_desc_t& plain,
                const dnnl_memory_desc_t& packed)
       : pass_(pass),
         shape_(shape),
-        threads_(threads),
+        cuts_(cuts),
         slices_(slices),
         epilogue_(epilogue),
         plain_desc_(plain),
         packed_desc_(packed) {}
 
-  bool IsFor(const ConvShape& shape, int threads) const {
-    return shape_ == shape && threads_ == threads;
-  }
+  bool IsFor(const ConvShape& shape, bool cuts) const { return shape_ == shape && cuts_ == cuts; }
   // What a packed filter takes: elements of T, or floats where gradients of filters are added up.
   int64_t packed_floats() const { return slices_ * slice_floats(); }
   bool plain_is_packed() const {
@@ -343,13 +344,13 @@ class DnnlConvPlan {
   int64_t slice_channels() const { return shape_.out_channels / slices_; }
 
   // Into how many slices the channels are cut.
-  static int64_t Slices(ConvPass pass, const ConvShape& s, int threads) {
-    constexpr int64_t kChannelBlock = 16;  // of packed filters; two slices were measured, not many
-    if (pass != ConvPass::kForward || s.groups != 1 || s.batch >= threads ||
-        EstimatedNs(s) < 2 * kMinPieceNs || s.filter_elements() < s.in_elements()) {
+  static int64_t Slices(ConvPass pass, const ConvShape& s) {
+    constexpr int64_t kChannelBlock = 16;  // of packed filters
+    if (pass != ConvPass::kForward || s.groups != 1 || s.batch >= kFewImages ||
+        EstimatedNs(s) < 2 * kMinSliceNs || s.filter_elements() < s.in_elements()) {
       return 1;
     }
-    return s.out_channels % (threads * kChannelBlock) == 0 ? threads : 1;
+    return s.out_channels % (kSlices * kChannelBlock) == 0 ? kSlices : 1;
   }
 
   // Puts the channels of a slice among the others, at `to` in the result.
@@ -401,18 +402,18 @@ class DnnlConvPlan {
                       "run a convolution");
   }
 
-  // How many pieces are worth having: one or two for each thread, or less.
+  // How many pieces are worth having. Accumulators of filters are added up, which may take a
+  // fiftieth of the time, and memory.
   int64_t WantedPieces() const {
-    if (threads_ == 1) return 1;
-    const double by_work = EstimatedNs(shape_) / kMinPieceNs;
-    if (pass_ == ConvPass::kBackpropFilter) {
-      const int64_t bytes = shape_.filter_elements() * static_cast<int64_t>(sizeof(float));
-      const int64_t by_memory = kMaxAccumulatorBytes / std::max<int64_t>(bytes, 1);
-      return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1,
-                                 std::clamp<int64_t>(by_memory, 1, threads_));
-    }
-    if (by_work >= 2 * threads_) return 2 * threads_;
-    return std::clamp<int64_t>(static_cast<int64_t>(by_work), 1, threads_);
+    if (!cuts_) return 1;
+    const double ns = EstimatedNs(shape_);
+    if (pass_ != ConvPass::kBackpropFilter) return PiecesOfWork(ns);
+    constexpr double kNsPerSum = 0.1;
+    const double floats = static_cast<double>(std::max<int64_t>(shape_.filter_elements(), 1));
+    const double by_sums = std::max(2.0, ns / 50 / (floats * kNsPerSum));
+    const double by_memory = static_cast<double>(kMaxAccumulatorBytes) / (floats * sizeof(float));
+    return PiecesOfWork(
+        ns, static_cast<int64_t>(std::min({by_sums, by_memory, static_cast<double>(kMostPieces)})));
   }
 
   // Pieces of one height, if there may be some more or fewer of them: then one primitive does for
@@ -421,7 +422,7 @@ class DnnlConvPlan {
     const int64_t rows = shape_.out[RowDim(shape_)];
     for (int64_t more = 0; more <= wanted / 2; ++more) {
       if (rows % (wanted + more) == 0) return wanted + more;
-      if (wanted - more >= threads_ && rows % (wanted - more) == 0) return wanted - more;
+      if (wanted - more >= 2 && rows % (wanted - more) == 0) return wanted - more;
     }
     return std::min(wanted, rows);
   }
@@ -438,8 +439,8 @@ class DnnlConvPlan {
       return true;
     }
     int64_t cuts = std::min(wanted, shape_.batch), row_cuts = 1;
-    if (shape_.batch < std::min<int64_t>(wanted, threads_) && pass_ != ConvPass::kBackpropInput)
-      row_cuts = (wanted + shape_.batch - 1) / shape_.batch;
+    if (shape_.batch < std::min(wanted, kFewImages) && pass_ != ConvPass::kBackpropInput)
+      row_cuts = std::min(wanted, kMostRowCuts);
     if (wanted > 1 && epilogue_.has_activation()) {
       const int64_t image = shape_.out_elements() / shape_.batch;
       cuts = std::clamp((shape_.batch * image) / kMaxActivatedFloats, cuts, shape_.batch);
@@ -498,7 +499,7 @@ class DnnlConvPlan {
 
   const ConvPass pass_;
   const ConvShape shape_;
-  const int threads_;
+  const bool cuts_;  // into pieces
   const int64_t slices_;
   const Epilogue epilogue_;
   dnnl_memory_desc_t plain_desc_, packed_desc_;
@@ -540,14 +541,14 @@ DnnlConv<T>::~DnnlConv() = default;
 
 template <class T>
 absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> DnnlConv<T>::PlanFor(const ConvShape& shape,
-                                                                            int threads) {
+                                                                            bool cuts) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& plan : plans_) {
-    if (plan->IsFor(shape, threads)) return plan;
+    if (plan->IsFor(shape, cuts)) return plan;
   }
   DnnlThreadStream();  // one thread while primitives are made
   std::shared_ptr<const DnnlConvPlan<T>> plan =
-      DnnlConvPlan<T>::Make(pass_, shape, threads, epilogue_);
+      DnnlConvPlan<T>::Make(pass_, shape, cuts, epilogue_);
   if (plan == nullptr) return plan;
   if (plans_.size() == kMaxPlans) plans_.erase(plans_.begin());
   plans_.push_back(plan);
@@ -574,7 +575,7 @@ absl::StatusOr<bool> DnnlConv<T>::Run(KernelContext& ctx, const ConvShape& asked
                                       const ConvOperands<T>& o) {
   const ConvShape shape = WithPixelsAsRows(asked);
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const DnnlConvPlan<T>> plan,
-                        PlanFor(shape, ctx.pool().num_threads()));
+                        PlanFor(shape, !ctx.pool().is_for_pieces()));
   if (plan == nullptr) return false;
   if (pass_ != ConvPass::kBackpropFilter) {
     if constexpr (std::is_same_v<T, float>) {

@@ -35,7 +35,7 @@ class DnnlConv {
 
  private:
   absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> PlanFor(const ConvShape& shape,
-                                                                 int threads);
+                                                                 bool cuts);
   absl::StatusOr<Tensor> PackedFilter(KernelContext& ctx,
                                       const std::shared_ptr<const DnnlConvPlan<T>>& plan,
                                       const ConvOperands<T>& operands);

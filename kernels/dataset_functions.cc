@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -120,7 +121,7 @@ class Interleaver final : public DatasetIterator {
       : in_(std::move(in)), f_(std::move(f)), cycle_(cycle), block_(block), ahead_(ahead) {}
 
   MaybeElement Next(const DatasetContext& x) override {
-    if (cycle_ < 0) cycle_ = x.step.pool->num_threads();
+    if (cycle_ < 0) cycle_ = std::max(1u, std::thread::hardware_concurrency());
     while (!ended_ || open_ > 0) {
       // Places come into being when they are first visited.
       if (at_ >= static_cast<int64_t>(places_.size()) && !ended_) places_.resize(at_ + 1);

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "weir/kernels/fused_elementwise.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/reduce.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/tile_program.h"
@@ -21,24 +22,27 @@
 // (kernels/reduce.h) has them. As there, the dimensions alternate between kept (K) and reduced (R)
 // ones, and the innermost is a run:
 //
-//   ... K R   tiles follow one another through memory. What a tile has of a run goes into one
-//             accumulator.
+//   ... K R   parts of runs, each from the run's beginning on and made of a few tiles, go into one
+//             accumulator a run. Several runs that are short are one part.
 //   ... R K   tiles are stretches of runs, or several runs that are short, and some rows of these
 //             wait in a buffer. They go into as many accumulators as the stretch is long:
 //             accumulators are loaded and stored once for all of the rows.
 //
-// Threads take ranges of the outermost dimension if it is kept and long enough, and then finish
-// their results themselves. Otherwise the whole is cut into a few pieces, each with accumulators
-// for all results, which are merged in order. Sums of floats are made in float within a tile and in
-// double beyond it, so that they differ from those of the single nodes by rounding, mostly for the
-// better; whole numbers, maxima and minima do not differ. With nothing before it the reduction is
-// the single node's, bit for bit.
+// The outermost kept dimension, if it is first, has nothing to do with how its results are made:
+// what is reduced of each is cut into pieces by the work that it is (kernels/pieces.h), each with
+// accumulators of its own, which are merged in order. Threads take ranges of that dimension where
+// it is long, and pieces otherwise. So results are the same on any number of threads, and a row's
+// sum wherever the row stands. Sums of floats are made in float within a part and in double beyond
+// it, so that they differ from those of the single nodes by rounding, mostly for the better; whole
+// numbers, maxima and minima do not differ. With nothing before it the reduction is the single
+// node's, bit for bit.
 namespace weir {
 
 namespace {
 
-constexpr double kMinTask = 20000;  // nanoseconds
-// Accumulators of a piece, where pieces have all, and of a block of results, where they do not.
+// Elements of a run that go into its accumulator at once.
+constexpr int64_t kPart = 1024, kLargestElement = 16;
+// Accumulators of a piece, at most, and of a block of results.
 constexpr int64_t kMostShared = 1 << 16, kBlock = 512;
 // With so many ranges of results, any number of threads has enough to do.
 constexpr int64_t kManyRanges = 64;
@@ -140,6 +144,11 @@ struct FusedReduction {
     Dims dims;
     int64_t tile, run, count, results;
 
+    // Of the kept dimension that is first, if one is, and of the reduced one that follows.
+    int64_t outermost() const { return dims.first_is_reduced ? 1 : dims.extents[0]; }
+    int64_t reduced() const { return dims.extents[dims.first_is_reduced ? 0 : 1]; }
+    // Into how many pieces what is reduced is cut, for each index of that kept dimension.
+    int64_t NumPieces() const;
     // Of `run`s if those are kept, else of elements.
     int64_t num_units() const {
       const int64_t n = layout.result.num_elements();
@@ -152,8 +161,10 @@ struct FusedReduction {
                         char* acc) const;
     // Results [begin, begin + n), of their accumulators.
     void Finish(const char* acc, int64_t begin, int64_t n) const;
-    void ReduceKept(ThreadPool& pool) const;
-    void ReducePieces(ThreadPool& pool, int pieces) const;
+    void AccumulatePieces(int64_t k, int64_t pieces, char* acc, char* next) const;
+    int64_t BeginOf(int64_t p, int64_t pieces) const;
+    void ReduceKept(ThreadPool& pool, int64_t pieces) const;
+    void ReducePieces(ThreadPool& pool, int64_t pieces) const;
   };
 };
 
@@ -193,6 +204,7 @@ void FusedReduction::End::Run(int64_t begin, int64_t n) const {
 
 // Units [begin, end) go into the accumulators, of which `acc` is number `first`.
 void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first, char* acc) const {
+  if (begin == end) return;
   const int64_t elements = (end - begin) * (dims.run_is_reduced() ? 1 : run);
   TileRunner tiles(
       program, layout, [this](int k) { return c.input(k).raw(); }, std::min(tile, elements));
@@ -205,22 +217,20 @@ void FusedReduction::Call::Accumulate(int64_t begin, int64_t end, int64_t first,
 
 void FusedReduction::Call::AccumulateRuns(TileRunner& tiles, int64_t begin, int64_t end,
                                           int64_t first, char* acc) const {
-  alignas(64) char values[TileProgram::kMostCached];
+  alignas(64) char values[kPart * kLargestElement];
   const Outer outer(dims, dims.size() - 1, 1);
-  int64_t position = begin / run, left = run - begin % run;  // the run, and what is left of it
-  for (int64_t i = begin; i < end; i += tile) {
-    const int64_t n = std::min(tile, end - i);
-    tiles.Run(i, n, {values});
-    for (int64_t k = 0; k < n;) {
-      const int64_t part = std::min(left, n - k);
-      r.row(values + static_cast<size_t>(k) * r.in_size, part,
-            acc + (outer.AccumulatorOf(position) - first) * r.acc_size);
-      k += part;
-      left -= part;
-      if (left > 0) continue;
-      ++position;
-      left = run;
+  for (int64_t i = begin; i < end;) {
+    // From here to the end of the run or the part, or several whole runs.
+    const int64_t left = run - i % run;
+    const int64_t n = left < run || run > kPart ? std::min({left, kPart, end - i})
+                                                : std::min(kPart / run * run, end - i);
+    for (int64_t k = 0; k < n; k += tile)
+      tiles.Run(i + k, std::min(tile, n - k), {values + static_cast<size_t>(k) * r.in_size});
+    for (int64_t k = 0; k < n; k += run) {
+      r.row(values + static_cast<size_t>(k) * r.in_size, std::min(run, n - k),
+            acc + (outer.AccumulatorOf((i + k) / run) - first) * r.acc_size);
     }
+    i += n;
   }
 }
 
@@ -254,35 +264,73 @@ void FusedReduction::Call::Finish(const char* acc, int64_t begin, int64_t n) con
   end.Run(begin, n);
 }
 
+// More accumulators than a cache has room for are not worth a second copy, nor are those of short
+// sums.
+int64_t FusedReduction::Call::NumPieces() const {
+  constexpr int64_t kShortestSum = 8;
+  const int64_t width = results / outermost();
+  if (count == 0 || width > kMostShared) return 1;
+  const double ns = (program.cost() + r.cost) * static_cast<double>(count) * width;
+  const bool is_run = dims.run_is_reduced() && num_units() == run * outermost();
+  const int64_t length = is_run ? run / kPart : width > 1 ? reduced() / kShortestSum : reduced();
+  return PiecesOfWork(ns, std::clamp<int64_t>(length, 1, kMostPieces));
+}
+
+// Where piece p of `pieces` begins among the units of one index of the outermost kept dimension: at
+// an index of the next dimension, or at a part of a run if there is no other.
+int64_t FusedReduction::Call::BeginOf(int64_t p, int64_t pieces) const {
+  const int64_t units = num_units() / outermost();
+  const bool is_run = dims.run_is_reduced() && units == run;
+  const int64_t length = is_run ? (run + kPart - 1) / kPart : reduced();
+  return std::min(units, length * p / pieces * (is_run ? kPart : units / length));
+}
+
+// All of one index of the outermost kept dimension, a piece after another.
+void FusedReduction::Call::AccumulatePieces(int64_t k, int64_t pieces, char* acc,
+                                            char* next) const {
+  const int64_t units = num_units() / outermost(), width = results / outermost();
+  for (int64_t p = 0; p < pieces; ++p) {
+    char* const to = p == 0 ? acc : next;
+    r.init(to, width);
+    Accumulate(k * units + BeginOf(p, pieces), k * units + BeginOf(p + 1, pieces), k * width, to);
+    if (p > 0) r.merge(next, width, acc);
+  }
+}
+
 // Results by results: threads take ranges of the outermost dimension.
-void FusedReduction::Call::ReduceKept(ThreadPool& pool) const {
-  const int64_t outermost = dims.extents[0], width = results / outermost;
-  const int64_t units = num_units() / outermost;
+void FusedReduction::Call::ReduceKept(ThreadPool& pool, int64_t pieces) const {
+  const int64_t width = results / outermost(), units = num_units() / outermost();
   const double cost = (program.cost() + r.cost) * static_cast<double>(count) * width;
-  pool.ParallelFor(outermost, cost, [&](int64_t begin, int64_t end) {
-    const int64_t block = std::clamp<int64_t>(kBlock / width, 1, end - begin);
-    alignas(16) absl::InlinedVector<char, 512> acc(block * width * r.acc_size);
+  pool.ParallelFor(outermost(), cost, [&](int64_t begin, int64_t end) {
+    const int64_t block = pieces > 1 ? 1 : std::clamp<int64_t>(kBlock / width, 1, end - begin);
+    alignas(16) absl::InlinedVector<char, 512> acc((block + (pieces > 1)) * width * r.acc_size);
     for (int64_t k = begin; k < end; k += block) {
       const int64_t n = std::min(block, end - k);
-      r.init(acc.data(), n * width);
-      Accumulate(k * units, (k + n) * units, k * width, acc.data());
+      if (pieces > 1) {
+        AccumulatePieces(k, pieces, acc.data(), acc.data() + width * r.acc_size);
+      } else {
+        r.init(acc.data(), n * width);
+        Accumulate(k * units, (k + n) * units, k * width, acc.data());
+      }
       Finish(acc.data(), k * width, n * width);
     }
   });
 }
 
-void FusedReduction::Call::ReducePieces(ThreadPool& pool, int pieces) const {
-  const size_t bytes = results * r.acc_size;
-  const int64_t units = num_units();
+// The same with threads that take pieces.
+void FusedReduction::Call::ReducePieces(ThreadPool& pool, int64_t pieces) const {
+  const int64_t width = results / outermost(), units = num_units() / outermost();
+  const size_t bytes = width * r.acc_size;
   std::vector<char> acc(pieces * bytes);
-  r.init(acc.data(), pieces * results);
-  pool.ForEach(pieces, [&](int p) {
-    const int64_t begin = units / pieces * p + std::min<int64_t>(p, units % pieces);
-    const int64_t end = units / pieces * (p + 1) + std::min<int64_t>(p + 1, units % pieces);
-    if (begin < end) Accumulate(begin, end, 0, acc.data() + p * bytes);
-  });
-  for (int p = 1; p < pieces; ++p) r.merge(acc.data() + p * bytes, results, acc.data());
-  Finish(acc.data(), 0, results);
+  for (int64_t k = 0; k < outermost(); ++k) {
+    r.init(acc.data(), pieces * width);
+    pool.ForEach(static_cast<int>(pieces), [&](int p) {
+      Accumulate(k * units + BeginOf(p, pieces), k * units + BeginOf(p + 1, pieces), k * width,
+                 acc.data() + p * bytes);
+    });
+    for (int64_t p = 1; p < pieces; ++p) r.merge(acc.data() + p * bytes, width, acc.data());
+    Finish(acc.data(), k * width, width);
+  }
 }
 
 absl::Status FusedReduction::operator()(KernelContext& c) const {
@@ -322,21 +370,13 @@ absl::Status FusedReduction::operator()(KernelContext& c) const {
                   dims.extents.back(),
                   plan.count,
                   results};
-  const double total =
-      (program->cost() + reducer->cost) * static_cast<double>(layout->result.num_elements());
-  const int threads = c.pool().num_threads();
-  const bool alone = total < 2 * kMinTask || threads == 1;
-  if (plan.count > 0 && !dims.first_is_reduced &&
-      (alone || dims.extents[0] >= 4 * threads || results > kMostShared)) {
-    call.ReduceKept(c.pool());
-    return absl::OkStatus();
+  const int64_t pieces = call.NumPieces();
+  constexpr int64_t kManyResults = 16;
+  if (pieces == 1 || call.outermost() >= kManyResults || c.pool().num_threads() == 1) {
+    call.ReduceKept(c.pool(), pieces);
+  } else {
+    call.ReducePieces(c.pool(), pieces);
   }
-  // More accumulators than a cache has room for are not worth a thread's own copy.
-  const bool one = alone || plan.count == 0 || results > kMostShared;
-  const int pieces = one ? 1
-                         : static_cast<int>(std::min<double>({static_cast<double>(call.num_units()),
-                                                              2.0 * threads, total / kMinTask}));
-  call.ReducePieces(c.pool(), std::max(pieces, 1));
   return absl::OkStatus();
 }
 

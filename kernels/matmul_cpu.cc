@@ -6,6 +6,7 @@
 #include <complex>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "weir/kernels/broadcast.h"
@@ -15,6 +16,7 @@
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/gemm.h"
 #include "weir/kernels/matmul_bfloat16.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
@@ -230,10 +232,15 @@ struct Piece {
   }
 };
 
-// Calls run(piece), a status, for the pieces of a product, on the pool's threads.
+// Our own loops add each element up in the same order however a product is cut, so that this may
+// depend on the threads. For a library it is cut as for so many.
+constexpr int kThreadsOfLibrary = 4;
+
+// Calls run(piece), a status, for the pieces of a product worth cutting for so many threads, on
+// those of the pool.
 template <class F>
-absl::Status ForEachPiece(ThreadPool& pool, const MatMulArgs& g, F&& run) {
-  const Cut cut = CutProduct(g, pool.num_threads());
+absl::Status ForEachPiece(ThreadPool& pool, const MatMulArgs& g, int threads, F&& run) {
+  const Cut cut = CutProduct(g, threads);
   // Boundaries at whole vectors, so that only the last piece has a ragged edge.
   const auto edge = [](int64_t size, int64_t parts, int64_t i) {
     return i == parts ? size : size * i / parts / 16 * 16;
@@ -381,7 +388,8 @@ absl::Status FloatMatMul(ThreadPool& pool, const MatMulArgs& g, const float* a, 
     return MultiplyByDepth(pool, g, a, b, c, adds, end);
   const bool ours = IsOurs(g);
   const Strides strides = StridesOf(g);
-  return ForEachPiece(pool, g, [&](const Piece& p) {
+  const int threads = ours ? pool.num_threads() : kThreadsOfLibrary;
+  return ForEachPiece(pool, g, threads, [&](const Piece& p) {
     if (ours) return MultiplyPiece(g, p, a, b, c, adds, end);
     const dnnl_status_t status =
         Sgemm(g, p.Left(g, a), strides.a, p.Right(g, b), strides.b, c + p.row * g.n + p.column,
@@ -416,7 +424,7 @@ absl::Status NarrowMatMul(ThreadPool& pool, const MatMulArgs& g, const T* a, con
   if constexpr (std::is_same_v<T, bfloat16>) {
     if (MultipliesBfloat16(g)) {
       const Strides strides = StridesOf(g);
-      return ForEachPiece(pool, g, [&](const Piece& p) {
+      return ForEachPiece(pool, g, kThreadsOfLibrary, [&](const Piece& p) {
         return MultiplyBfloat16(
             {p.rows, p.columns, g.k, g.transpose_a, g.transpose_b, strides.a, strides.b, strides.c},
             p.Left(g, a), p.Right(g, b), c + p.row * g.n + p.column);
@@ -516,9 +524,16 @@ struct FusedMatMulKernel {
     if (operands.bias == result) {
       WEIR_ASSIGN_OR_RETURN(kept_bias, Epilogue::PutAside(c, Shape({args.n}), &operands.bias));
     }
-    const bool accumulates = operands.addend == result && args.k > 0;
+    // The product is added to the addend, wherever that lies: the order of additions must not
+    // depend on how the step's memory is planned.
+    const bool accumulates = operands.addend != nullptr && args.k > 0;
     if (accumulates) {
-      operands.addend = nullptr;
+      const float* const addend = std::exchange(operands.addend, nullptr);
+      if (addend != result) {
+        c.pool().ParallelFor(out->num_elements(), 0.2, [&](int64_t begin, int64_t end) {
+          std::copy(addend + begin, addend + end, result + begin);
+        });
+      }
     } else if (operands.addend == result) {
       WEIR_ASSIGN_OR_RETURN(kept_addend, Epilogue::PutAside(c, shape, &operands.addend));
     }

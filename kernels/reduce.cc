@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/container/inlined_vector.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 
 // After merging, the dimensions alternate between kept (K) and reduced (R). Whatever their number,
@@ -14,14 +15,11 @@
 //   ... R K   likewise, but a result is a whole run of accumulators.
 //
 // Threads share the work by the outer kept dimensions when there are enough of them. Otherwise (a
-// sum over everything, or over the rows of a matrix) they share the outermost reduced dimension,
-// each with accumulators of its own, which are merged in order at the end, so that the result
-// depends on the number of threads only by rounding.
+// sum over everything, or over the rows of a matrix) they share pieces of what is reduced. Long
+// sums are made of such pieces in either case, so that results depend on sizes alone.
 namespace weir {
 
 namespace {
-
-constexpr double kMinTask = 20000;  // nanoseconds
 
 int64_t Product(const std::vector<int64_t>& v) {
   return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<int64_t>());
@@ -89,19 +87,66 @@ void Accumulate(const Reducer& r, const Loops& loops, const char* base, int64_t 
 // Accumulators on the stack when they are few.
 using Accumulators = absl::InlinedVector<char, 512>;
 
-void ReduceKept(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count,
-                const char* x, char* y) {
-  const int64_t width = loops.run_is_reduced ? 1 : loops.run;
-  const double cost = r.cost * static_cast<double>(count) * width;
-  pool.ParallelFor(loops.kept_count, cost, [&](int64_t begin, int64_t end) {
-    alignas(16) Accumulators acc(width * r.acc_size);
+// How a result, or a kept run of them, is gathered: `pieces` cut what is reduced, each with
+// accumulators of its own, which are merged in order; of a single row they cut the run itself. They
+// follow from what goes into one result, not from how many there are, so that a row's sum is the
+// same wherever it stands; only the columns of a matrix are cut by the size of the whole.
+struct Gathering {
+  const Reducer& r;
+  const Loops& loops;
+  int64_t count;
+  const char* x;
+  char* y;
+  int64_t width = loops.run_is_reduced ? 1 : loops.run;
+  int64_t length =
+      loops.reduced_count == 1 && loops.run_is_reduced ? loops.run : loops.reduced_count;
+  int64_t pieces = PiecesOfWork(r.cost * static_cast<double>(count) * static_cast<double>(width),
+                                std::min(length, kMostPieces));
+
+  int64_t acc_bytes() const { return width * static_cast<int64_t>(r.acc_size); }
+  // Piece p of result (or run) k into accumulators that are made neutral first.
+  void Gather(int64_t k, int64_t p, char* acc) const {
+    const char* const from = x + OffsetOf(k, loops.kept, loops.kept_strides) * r.in_size;
+    const int64_t begin = length * p / pieces, end = length * (p + 1) / pieces;
+    r.init(acc, width);
+    if (loops.reduced_count == 1 && loops.run_is_reduced) {
+      r.row(from + begin * r.in_size, end - begin, acc);
+    } else {
+      Accumulate(r, loops, from, begin, end, 0, width, acc);
+    }
+  }
+  void Finish(int64_t k, const char* acc) const {
+    r.finish(acc, width, count, y + k * width * r.out_size);
+  }
+};
+
+// Threads take results.
+void ReduceKept(ThreadPool& pool, const Gathering& g) {
+  const double cost = g.r.cost * static_cast<double>(g.count) * static_cast<double>(g.width);
+  pool.ParallelFor(g.loops.kept_count, cost, [&](int64_t begin, int64_t end) {
+    alignas(16) Accumulators acc(2 * g.acc_bytes());
+    char* const next = acc.data() + g.acc_bytes();
     for (int64_t k = begin; k < end; ++k) {
-      r.init(acc.data(), width);
-      Accumulate(r, loops, x + OffsetOf(k, loops.kept, loops.kept_strides) * r.in_size, 0,
-                 loops.reduced_count, 0, width, acc.data());
-      r.finish(acc.data(), width, count, y + k * width * r.out_size);
+      g.Gather(k, 0, acc.data());
+      for (int64_t p = 1; p < g.pieces; ++p) {
+        g.Gather(k, p, next);
+        g.r.merge(next, g.width, acc.data());
+      }
+      g.Finish(k, acc.data());
     }
   });
+}
+
+// Few results, long sums: threads take pieces.
+void ReducePieces(ThreadPool& pool, const Gathering& g) {
+  std::vector<char> partial(g.pieces * g.acc_bytes());
+  for (int64_t k = 0; k < g.loops.kept_count; ++k) {
+    pool.ForEach(static_cast<int>(g.pieces),
+                 [&](int p) { g.Gather(k, p, partial.data() + p * g.acc_bytes()); });
+    for (int64_t p = 1; p < g.pieces; ++p)
+      g.r.merge(partial.data() + p * g.acc_bytes(), g.width, partial.data());
+    g.Finish(k, partial.data());
+  }
 }
 
 // One matrix, its rows summed: threads take columns.
@@ -117,29 +162,6 @@ void ReduceColumns(ThreadPool& pool, const Reducer& r, const Loops& loops, int64
         r.finish(acc.data(), end - begin, count, y + begin * r.out_size);
       },
       /*align=*/64);
-}
-
-// Few results, long sums: pieces of the sum, merged afterwards. `pieces` cut the run itself where
-// nothing else is reduced.
-void ReducePieces(ThreadPool& pool, const Reducer& r, const Loops& loops, int64_t count, int pieces,
-                  const char* x, char* y) {
-  const int64_t width = loops.run_is_reduced ? 1 : loops.run;
-  const bool cut_run = loops.reduced_count == 1;
-  const int64_t length = cut_run ? loops.run : loops.reduced_count;
-  std::vector<char> partial(pieces * width * r.acc_size);
-  r.init(partial.data(), pieces * width);
-  pool.ForEach(pieces, [&](int p) {
-    char* const acc = partial.data() + p * width * r.acc_size;
-    const int64_t begin = length * p / pieces, end = length * (p + 1) / pieces;
-    if (cut_run) {
-      r.row(x + begin * r.in_size, end - begin, acc);
-    } else {
-      Accumulate(r, loops, x, begin, end, 0, width, acc);
-    }
-  });
-  for (int p = 1; p < pieces; ++p)
-    r.merge(partial.data() + p * width * r.acc_size, width, partial.data());
-  r.finish(partial.data(), width, count, y);
 }
 
 }  // namespace
@@ -202,20 +224,13 @@ void Reduce(ThreadPool& pool, const Reducer& r, const ReductionPlan& plan, const
     return;
   }
   const Loops loops = MakeLoops(plan);
-  const double total = r.cost * static_cast<double>(results) * static_cast<double>(plan.count);
-  const int threads = pool.num_threads();
-  if (total < 2 * kMinTask || threads == 1 || loops.kept_count >= 4 * threads) {
-    return ReduceKept(pool, r, loops, plan.count, in, out);
-  }
-  if (loops.kept_count == 1) {
-    if (!loops.run_is_reduced && loops.run >= 64 * threads)
-      return ReduceColumns(pool, r, loops, plan.count, in, out);
-    const int64_t length = loops.reduced_count == 1 ? loops.run : loops.reduced_count;
-    const int pieces = static_cast<int>(std::min<double>(
-        {static_cast<double>(length), 2.0 * threads, std::max(1.0, total / kMinTask)}));
-    return ReducePieces(pool, r, loops, plan.count, pieces, in, out);
-  }
-  ReduceKept(pool, r, loops, plan.count, in, out);
+  constexpr int64_t kManyColumns = 512, kManyResults = 16;
+  if (loops.kept_count == 1 && !loops.run_is_reduced && loops.run >= kManyColumns)
+    return ReduceColumns(pool, r, loops, plan.count, in, out);
+  const Gathering gathering{r, loops, plan.count, in, out};
+  if (gathering.pieces == 1 || loops.kept_count >= kManyResults || pool.num_threads() == 1)
+    return ReduceKept(pool, gathering);
+  ReducePieces(pool, gathering);
 }
 
 namespace {

@@ -230,11 +230,8 @@ class BatchSlicing : public Fusion {
       weights += BytesOf(ShapeOf(a.value), TypeOf(a.value)) * (lasts ? 1 : kPacked);
     }
     if (values < kLargest || results > values / 4) return 0;
-    const int64_t threads = env_.pool.num_threads();
-    const auto is_even = [threads](int64_t slices) {
-      const int64_t turns = (slices + threads - 1) / threads;
-      return turns * threads * 8 <= slices * 9;
-    };
+    // An even number, or many: by sizes alone, so that it is the same on any number of threads.
+    const auto is_even = [](int64_t slices) { return slices % 2 == 0 || slices >= 9; };
     const auto most =
         static_cast<int64_t>(std::min(values / std::max(weights, kSmallest), kMostSlices));
     int64_t slices = 1;

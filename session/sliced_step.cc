@@ -8,15 +8,11 @@ namespace weir {
 
 namespace {
 
-// The pool of a slice: what runs side by side are the slices.
-ThreadPool& OneThread() {
-  static ThreadPool* const pool = new ThreadPool(1);
-  return *pool;
-}
-
+// What runs side by side are the slices.
 PlanEnvironment WithOneThread(const PlanEnvironment& env) {
-  return {env.graph,   env.graph_mutex, env.kernels,   env.devices,  env.resources,
-          OneThread(), env.options,     env.placement, env.functions};
+  return {env.graph,   env.graph_mutex, env.kernels,
+          env.devices, env.resources,   ThreadPool::ForPieces(),
+          env.options, env.placement,   env.functions};
 }
 
 }  // namespace
@@ -33,7 +29,7 @@ const KernelDef& SlicedStep::Def() {
 SlicedStep::SlicedStep(std::unique_ptr<const Plan> plan, const PlanEnvironment& env, Layout layout)
     : layout_(std::move(layout)),
       graph_(InnerPlanOps()),
-      executor_(std::move(plan), OneThread(), env.resources) {}
+      executor_(std::move(plan), ThreadPool::ForPieces(), env.resources) {}
 
 absl::StatusOr<std::shared_ptr<SlicedStep>> SlicedStep::Make(PlanGraph slice,
                                                              absl::Span<const Shape> feed_shapes,
@@ -66,7 +62,7 @@ absl::Status SlicedStep::Run(KernelContext& c) {
     results.push_back(result);
   }
   TracedStep step = static_cast<const TracedStep&>(c.step());
-  step.pool = &OneThread();
+  step.pool = &ThreadPool::ForPieces();
   std::atomic<bool> failed{false};
   std::mutex mutex;
   absl::Status status;
