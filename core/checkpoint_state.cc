@@ -1,8 +1,9 @@
 #include "weir/core/checkpoint_state.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include "absl/strings/match.h"
 #include "weir/core/file.h"
@@ -84,8 +85,10 @@ absl::StatusOr<std::string> LatestCheckpoint(const std::string& directory,
 }
 
 std::string MetaGraphPath(const std::string& prefix) {
-  static const std::regex* const shards = new std::regex("-[0-9?]+-of-[0-9]+$");
-  return std::regex_replace(prefix, *shards, "") + ".meta";
+  static const RE2* const kShards = new RE2("-[0-9?]+-of-[0-9]+$");
+  std::string base(prefix);
+  RE2::Replace(&base, *kShards, "");
+  return base + ".meta";
 }
 
 namespace {

@@ -1,11 +1,11 @@
 #include "weir/core/graph.h"
 
+#include <re2/re2.h>
 #include <sanitizer/asan_interface.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <regex>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
@@ -358,16 +358,17 @@ std::vector<CollectionItem> Graph::collection(absl::string_view key,
     items = it->second;
   }
   if (scope.empty()) return items;
-  std::regex pattern;
-  try {
-    pattern.assign(std::string(scope), std::regex::ECMAScript);
-  } catch (const std::regex_error&) {  // what is no pattern matches nothing
+  const RE2 pattern(re2::StringPiece(scope.data(), scope.size()), RE2::Quiet);
+  if (!pattern.ok()) {
+    // A filter is an argument like a builder's; only the lists are asked for by const functions.
+    const_cast<Graph*>(this)->Fail(InvalidArgument("invalid regular expression '", scope,
+                                                   "' as a filter of collection '", key,
+                                                   "': ", pattern.error()));
     return {};
   }
   std::erase_if(items, [&](const CollectionItem& item) {
     const std::string name = ItemName(item);
-    return name.empty() ||
-           !std::regex_search(name, pattern, std::regex_constants::match_continuous);
+    return name.empty() || !pattern.Match(name, 0, name.size(), RE2::ANCHOR_START, nullptr, 0);
   });
   return items;
 }

@@ -138,16 +138,15 @@ Output Const(Graph& graph, Tensor value, absl::string_view name) {
   return Output(AddNode(graph, "Const", {}, {{"value", std::move(value)}, {"dtype", dtype}}, name));
 }
 
-Output ConstOf(Graph& graph, DataType dtype, double value, absl::string_view name) {
-  absl::StatusOr<Tensor> t = ScalarTensor(dtype, value);
-  if (!t.ok()) {
-    graph.Fail(t.status());
-    return {};
-  }
-  return Const(graph, *std::move(t), name);
+Output Const(Graph& graph, std::initializer_list<double> values, absl::string_view name) {
+  return Const(graph, std::vector<float>(values.begin(), values.end()), name);
 }
 
-Output ConstLike(Output like, double value, absl::string_view name) {
+Output ConstOf(Graph& graph, DataType dtype, const Literal& value, absl::string_view name) {
+  return TensorArg(value).In(graph, dtype, name.empty() ? "Const" : name);
+}
+
+Output ConstLike(Output like, const Literal& value, absl::string_view name) {
   return like ? ConstOf(like.graph(), like.dtype(), value, name) : Output();
 }
 
@@ -312,10 +311,14 @@ Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
 }
 
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view name) {
-  if (!x) return {};
+  const int64_t promised =
+      sizes.is_tensor()
+          ? (sizes.tensor().shape().rank() == 1 ? std::max<int64_t>(sizes.tensor().dim(0), 0) : 0)
+          : static_cast<int64_t>(sizes.values().size());
+  if (!x) return Outputs(promised);
   Graph& g = x.graph();
   const Output lengths = sizes.In(g, "Const");
-  if (!lengths) return {};
+  if (!lengths) return Outputs(promised);
   const int64_t count = lengths.shape().rank() == 1 ? lengths.dim(0) : -1;
   if (count < 0) {
     g.Fail(InvalidArgument(
@@ -334,7 +337,7 @@ Output Stack(const Outputs& xs, int64_t axis, absl::string_view name) {
 }
 
 Outputs Unstack(Output x, int64_t axis, int64_t num, absl::string_view name) {
-  if (!x) return {};
+  if (!x) return Outputs(num < 0 ? 1 : num);
   if (num < 0 && x.shape().has_rank()) {
     absl::StatusOr<int> dim = CheckedAxis(axis, x.shape().rank());
     if (dim.ok()) num = x.dim(*dim);
@@ -342,7 +345,7 @@ Outputs Unstack(Output x, int64_t axis, int64_t num, absl::string_view name) {
   if (num < 0) {
     x.graph().Fail(InvalidArgument("Unstack: cannot infer the number of parts from shape ",
                                    x.shape().ToString(), " along axis ", axis, "; give `num`"));
-    return {};
+    return Outputs(1);
   }
   Node* n = AddNode("Unpack", {x}, {{"num", num}, {"axis", axis}}, name.empty() ? "unstack" : name);
   return AllOutputs(n, num);
@@ -396,13 +399,27 @@ Output TensorScatterMax(Output tensor, Output indices, Output updates, absl::str
   return ScatterOp("TensorScatterMax", tensor, indices, updates, name);
 }
 
+namespace {
+
+// An option's value; unset: `number` as an element of any dtype.
+Output OptionValue(Graph& graph, DataType dtype, const std::optional<Literal>& value, int number,
+                   absl::string_view name) {
+  if (value) return ConstOf(graph, dtype, *value, name);
+  absl::StatusOr<Tensor> t = ScalarTensor(dtype, number);
+  if (t.ok()) return Const(graph, *std::move(t), name);
+  graph.Fail(t.status());
+  return {};
+}
+
+}  // namespace
+
 Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options,
               absl::string_view name) {
   if (!indices) return {};
   Graph& g = indices.graph();
   NodeScope scope(g, name, "one_hot");
-  const Output on = ConstOf(g, options.dtype, options.on_value, "on_value");
-  const Output off = ConstOf(g, options.dtype, options.off_value, "off_value");
+  const Output on = OptionValue(g, options.dtype, options.on_value, 1, "on_value");
+  const Output off = OptionValue(g, options.dtype, options.off_value, 0, "off_value");
   return AddOp("OneHot", {indices, depth.In(g, "depth"), on, off}, {{"axis", options.axis}},
                scope.name());
 }
@@ -484,13 +501,12 @@ Output Pad(Output x, const Ints& paddings, absl::string_view name) {
   return WithInts("Pad", x, "paddings", paddings, name);
 }
 
-Output PadV2(Output x, const Ints& paddings, double value, absl::string_view name) {
+Output PadV2(Output x, const Ints& paddings, const TensorArg& value, absl::string_view name) {
   if (!x) return {};
   Graph& g = x.graph();
   NodeScope scope(g, name, "PadV2");
   const Output widths = paddings.In(g, "paddings");
-  return AddOp("PadV2", {x, widths, ConstOf(g, x.dtype(), value, "constant_values")}, {},
-               scope.name());
+  return AddOp("PadV2", {x, widths, value.In(g, x.dtype(), "constant_values")}, {}, scope.name());
 }
 
 Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_view name) {
@@ -530,7 +546,8 @@ Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options, absl::strin
   NodeScope scope(g, name, "diag");
   const Output k = options.k.In(g, "k"), rows = options.num_rows.In(g, "num_rows");
   const Output cols = options.num_cols.In(g, "num_cols");
-  const Output padding = ConstOf(g, diagonal.dtype(), options.padding_value, "padding_value");
+  const Output padding =
+      OptionValue(g, diagonal.dtype(), options.padding_value, 0, "padding_value");
   return AddOp("MatrixDiagV3", {diagonal, k, rows, cols, padding}, {{"align", options.align}},
                scope.name());
 }
@@ -540,7 +557,7 @@ Output MatrixDiagPart(Output x, const MatrixDiagOptions& options, absl::string_v
   Graph& g = x.graph();
   NodeScope scope(g, name, "diag_part");
   const Output k = options.k.In(g, "k");
-  const Output padding = ConstOf(g, x.dtype(), options.padding_value, "padding_value");
+  const Output padding = OptionValue(g, x.dtype(), options.padding_value, 0, "padding_value");
   return AddOp("MatrixDiagPartV3", {x, k, padding}, {{"align", options.align}}, scope.name());
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weir/core/graph.h"
+#include "weir/ops/literal.h"
 
 // Builders that make, describe, cut, join and rearrange tensors: TensorFlow's array_ops. Each adds
 // the nodes that the Python function of that name adds, under the same names, and returns what it
@@ -58,12 +59,17 @@ absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value);
 // The graph shares the tensor's memory, and so may variables that start from it: nobody may write
 // to it from then on.
 Output Const(Graph& graph, Tensor value, absl::string_view name = {});
-// A scalar of the C++ type's dtype: Const(g, 1.5f), Const(g, int64_t{3}).
+// A scalar of the C++ type's dtype: Const(g, 1.5f), Const(g, int64_t{3}). A double is what a
+// literal written in place is, and becomes float32, as it does in MakeVariable(g, 1.0);
+// Const<double>(g, 1.0) keeps it. The same holds for lists.
 template <class T>
 requires(std::is_arithmetic_v<T> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16> ||
          std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) Output
     Const(Graph& graph, T value, absl::string_view name = {}) {
   return Const(graph, Tensor::Scalar<T>(value), name);
+}
+inline Output Const(Graph& graph, double value, absl::string_view name = {}) {
+  return Const<float>(graph, static_cast<float>(value), name);
 }
 inline Output Const(Graph& graph, const char* text, absl::string_view name = {}) {
   return Const(graph, Tensor::Scalar(text), name);
@@ -76,6 +82,7 @@ template <class T>
 Output Const(Graph& graph, std::initializer_list<T> values, absl::string_view name = {}) {
   return Const(graph, Tensor::Vector<T>(values), name);
 }
+Output Const(Graph& graph, std::initializer_list<double> values, absl::string_view name = {});
 template <class T>
 Output Const(Graph& graph, const std::vector<T>& values, absl::string_view name = {}) {
   return Const(graph, Tensor::Vector<T>(absl::Span<const T>(values)), name);
@@ -86,11 +93,10 @@ Output Const(Graph& graph, const Shape& shape, std::initializer_list<T> values,
              absl::string_view name = {}) {
   return Const(graph, Tensor::Of<T>(shape, values), name);
 }
-// A scalar of the given dtype, converted from `value`; what a Python literal becomes beside a
-// tensor.
-Output ConstOf(Graph& graph, DataType dtype, double value, absl::string_view name = {});
-// A scalar of the dtype of `like`.
-Output ConstLike(Output like, double value, absl::string_view name = {});
+// A literal as a tensor of the given dtype. INVALID_ARGUMENT where it does not convert.
+Output ConstOf(Graph& graph, DataType dtype, const Literal& value, absl::string_view name = {});
+// The same of the dtype of `like`.
+Output ConstLike(Output like, const Literal& value, absl::string_view name = {});
 
 // A tensor that is fed. The shape may be partly or wholly unknown (Shape::UnknownRank()).
 Output Placeholder(Graph& graph, DataType dtype, const Shape& shape = Shape::UnknownRank(),
@@ -219,7 +225,8 @@ Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name 
 // be static.
 Outputs Split(Output x, int64_t num, const Ints& axis = 0, absl::string_view name = {});
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis = 0, absl::string_view name = {});
-// Joined along a new dimension, and taken apart along one (`num` -1: its static extent).
+// Joined along a new dimension, and taken apart along one (`num` -1: its static extent). Where that
+// is not known either, the graph has the error, and there is one invalid Output.
 Output Stack(const Outputs& xs, int64_t axis = 0, absl::string_view name = {});
 Outputs Unstack(Output x, int64_t axis = 0, int64_t num = -1, absl::string_view name = {});
 Output Tile(Output x, const Ints& multiples, absl::string_view name = {});
@@ -249,7 +256,7 @@ Output TensorScatterMin(Output tensor, Output indices, Output updates, absl::str
 Output TensorScatterMax(Output tensor, Output indices, Output updates, absl::string_view name = {});
 
 struct OneHotOptions {
-  double on_value = 1, off_value = 0;
+  std::optional<Literal> on_value = {}, off_value = {};  // unset: 1 and 0 of any dtype
   DataType dtype = DT_FLOAT;
   int64_t axis = -1;
 };
@@ -295,7 +302,7 @@ Output Roll(Output x, const Ints& shift, const Ints& axis, absl::string_view nam
 // Rows of `paddings` give what is put before and after each dimension: zeros, `value`, or a mirror
 // image.
 Output Pad(Output x, const Ints& paddings, absl::string_view name = {});
-Output PadV2(Output x, const Ints& paddings, double value, absl::string_view name = {});
+Output PadV2(Output x, const Ints& paddings, const TensorArg& value, absl::string_view name = {});
 enum class MirrorMode { kReflect, kSymmetric };
 Output MirrorPad(Output x, const Ints& paddings, MirrorMode mode, absl::string_view name = {});
 
@@ -318,7 +325,7 @@ Output DiagPart(Output x, absl::string_view name = {});
 struct MatrixDiagOptions {
   Ints k = 0;  // diagonal offset, or {lowest, highest}
   Ints num_rows = -1, num_cols = -1;
-  double padding_value = 0;
+  std::optional<Literal> padding_value = {};  // unset: 0 of any dtype
   std::string align = "RIGHT_LEFT";
 };
 // Matrices in the last two dimensions, with the diagonals given in the last one(s).

@@ -65,7 +65,7 @@ Output GlobalNorm(const Grads& grads, absl::string_view name) {
 }
 
 // The norm minus itself is 0, or NaN where the norm is not finite.
-ClippedGrads ClipByGlobalNorm(const Grads& grads, const Operand& clip_norm, Output use_norm,
+ClippedGrads ClipByGlobalNorm(const Grads& grads, const TensorArg& clip_norm, Output use_norm,
                               absl::string_view name) {
   Graph* graph = GraphOf(grads);
   if (graph == nullptr) return {grads, use_norm};

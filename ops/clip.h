@@ -27,7 +27,7 @@ struct ClippedGrads {
 };
 // Every gradient times clip_norm / max(global norm, clip_norm). With an infinite or NaN norm all
 // become NaN, so that it is noticed. `use_norm`: a norm computed already.
-ClippedGrads ClipByGlobalNorm(const Grads& grads, const Operand& clip_norm, Output use_norm = {},
+ClippedGrads ClipByGlobalNorm(const Grads& grads, const TensorArg& clip_norm, Output use_norm = {},
                               absl::string_view name = {});
 
 // x scaled so that its norm divided by its number of elements is at most clip_norm.

@@ -1,5 +1,6 @@
 #include "weir/ops/cond.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_join.h"
@@ -30,22 +31,22 @@ class CondBuilder {
 
   using Fn = std::function<Outputs(Output pivot)>;
   Outputs Build(const Fn& if_true, const Fn& if_false) {
-    if (!pred_ || !pivots_[0] || !pivots_[1]) return {};
+    if (!pred_ || !pivots_[0] || !pivots_[1]) return Outputs(if_true(pivots_[1]).size());
     const std::optional<Outputs> on_true = MakeBranch(1, if_true);
-    if (!on_true) return {};
+    if (!on_true) return Outputs(num_results_);
     const std::optional<Outputs> on_false = MakeBranch(0, if_false);
-    if (!on_false) return {};
+    if (!on_false) return Outputs(num_results_);
     if (on_true->size() != on_false->size() || TypesOf(*on_true) != TypesOf(*on_false)) {
       g_.Fail(InvalidArgument("Cond '", scope_.name(),
                               "': Outputs of 'true_fn' and 'false_fn' must have the same ",
                               "type(s). Received (", TypesOf(*on_true), ") from 'true_fn' and (",
                               TypesOf(*on_false), ") from 'false_fn'."));
-      return {};
+      return Outputs(num_results_);
     }
     Outputs merged;
     for (size_t i = 0; i < on_true->size(); ++i) {
       merged.push_back(Merge({(*on_false)[i], (*on_true)[i]}).output);
-      if (!merged.back()) return {};
+      if (!merged.back()) return Outputs(num_results_);
     }
     for (const int side : {1, 0}) stack_.List(*branches_[side]);
     return merged;
@@ -64,6 +65,7 @@ class CondBuilder {
     branches_[side] = branch;
     const InContext inside(stack_, branch);
     Outputs outputs = fn(pivot);
+    num_results_ = std::max(num_results_, outputs.size());
     stack_.Settle();
     const std::string user = scope_.name().substr(0, scope_.name().size() - 1);
     bool ok = g_.status().ok();
@@ -80,13 +82,14 @@ class CondBuilder {
   const NameScope scope_;
   Output pred_, pivots_[2];
   FlowContext* branches_[2] = {};
+  size_t num_results_ = 0;  // what a branch that failed was to give
 };
 
 }  // namespace
 
 Outputs Cond(Output pred, const BranchListFn& if_true, const BranchListFn& if_false,
              absl::string_view name) {
-  if (!pred) return {};
+  if (!pred) return Outputs(if_true().size());
   return CondBuilder(pred, name.empty() ? "cond" : name)
       .Build([&if_true](Output) { return if_true(); }, [&if_false](Output) { return if_false(); });
 }

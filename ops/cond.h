@@ -20,7 +20,7 @@ namespace weir {
 //   Output y = Cond(training, [&] { return Dropout(x, 0.5); }, [&] { return Identity(x); });
 //
 // INVALID_ARGUMENT on the graph if the branches give different numbers of outputs, or outputs of
-// different types.
+// different types. A Cond that fails gives as many invalid outputs as its branches promise.
 using BranchFn = std::function<Output()>;
 using BranchListFn = std::function<Outputs()>;
 Output Cond(Output pred, const BranchFn& if_true, const BranchFn& if_false,

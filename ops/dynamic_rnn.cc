@@ -86,7 +86,7 @@ class RnnBuilder {
         [this](const Outputs& v) { return Less(v[0], bound_); },
         [this](const Outputs& v) { return Step(v); }, vars,
         {.parallel_iterations = options_.parallel_iterations, .maximum_iterations = Ints(steps_)});
-    if (last.empty()) return {};
+    if (last.empty() || !last[0]) return {};
     return {Stacked(last[1]), {last.begin() + 2, last.end()}};
   }
 

@@ -87,7 +87,7 @@ Output CountRows(const Outputs& tables, DataType type) {
     const ColocateWith place(g, table.node);
     counts.back() = StridedSlice(DynamicShape(table), {0});
   }
-  if (known) return ConstOf(g, type, static_cast<double>(sum));
+  if (known) return ConstOf(g, type, sum);
   Output all;
   {
     const NameScope scope(g, "stack");

@@ -82,10 +82,11 @@ std::optional<Callee> FindCallees(Graph& graph, const std::vector<FunctionRef>& 
   return all;
 }
 
-Outputs OutputsOf(Node* node) {
-  Outputs outputs;
-  for (int i = 0; node != nullptr && i < node->num_outputs(); ++i)
-    outputs.push_back(node->output(i));
+// All `count` outputs of a node; invalid ones of null.
+Outputs OutputsOf(Node* node, size_t count) {
+  Outputs outputs(count);
+  for (size_t i = 0; node != nullptr && i < count; ++i)
+    outputs[i] = node->output(static_cast<int>(i));
   return outputs;
 }
 
@@ -239,9 +240,10 @@ void AddArgumentOps(OpRegistry* ops) {
 Outputs Call(Graph& graph, const FunctionRef& f, const Outputs& args, absl::string_view name) {
   const std::optional<Callee> callee = FindCallees(graph, {f});
   if (!callee) return {};
-  return OutputsOf(AddNode(graph, callee->stateful ? "StatefulPartitionedCall" : "PartitionedCall",
-                           {args}, {{"Tout", AttrValue(callee->results)}, {"f", AttrValue(f)}},
-                           name));
+  return OutputsOf(
+      AddNode(graph, callee->stateful ? "StatefulPartitionedCall" : "PartitionedCall", {args},
+              {{"Tout", AttrValue(callee->results)}, {"f", AttrValue(f)}}, name),
+      callee->results.size());
 }
 
 Outputs FunctionalIf(Output cond, const Outputs& args, const FunctionRef& then_branch,
@@ -253,7 +255,8 @@ Outputs FunctionalIf(Output cond, const Outputs& args, const FunctionRef& then_b
                            {{"Tout", AttrValue(callee->results)},
                             {"then_branch", AttrValue(then_branch)},
                             {"else_branch", AttrValue(else_branch)}},
-                           name));
+                           name),
+                   callee->results.size());
 }
 
 Outputs FunctionalCase(Output index, const Outputs& args, const std::vector<FunctionRef>& branches,
@@ -263,21 +266,24 @@ Outputs FunctionalCase(Output index, const Outputs& args, const std::vector<Func
   if (!callee) return {};
   return OutputsOf(
       AddNode(callee->stateful ? "Case" : "StatelessCase", {index, args},
-              {{"Tout", AttrValue(callee->results)}, {"branches", AttrValue(branches)}}, name));
+              {{"Tout", AttrValue(callee->results)}, {"branches", AttrValue(branches)}}, name),
+      callee->results.size());
 }
 
 Outputs FunctionalWhile(const Outputs& vars, const FunctionRef& cond, const FunctionRef& body,
                         absl::string_view name) {
-  if (vars.empty() || !vars[0]) return {};
+  if (vars.empty() || !vars[0]) return Outputs(vars.size());
   const std::optional<Callee> callee = FindCallees(vars[0].graph(), {cond, body});
-  if (!callee) return {};
+  if (!callee) return Outputs(vars.size());
   return OutputsOf(AddNode(callee->stateful ? "While" : "StatelessWhile", {vars},
-                           {{"cond", AttrValue(cond)}, {"body", AttrValue(body)}}, name));
+                           {{"cond", AttrValue(cond)}, {"body", AttrValue(body)}}, name),
+                   vars.size());
 }
 
 Outputs FunctionalFor(Output start, Output limit, Output delta, const Outputs& vars,
                       const FunctionRef& body, absl::string_view name) {
-  return OutputsOf(AddNode("For", {start, limit, delta, vars}, {{"body", AttrValue(body)}}, name));
+  return OutputsOf(AddNode("For", {start, limit, delta, vars}, {{"body", AttrValue(body)}}, name),
+                   vars.size());
 }
 
 void AddFunctionOps(OpRegistry* ops) {

@@ -91,9 +91,8 @@ Graph* GraphOf(const Outputs& outputs) {
   return valid == outputs.end() ? nullptr : &valid->graph();
 }
 
-}  // namespace
-
-Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
+// Empty if it failed.
+Outputs Mapped(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
   Graph* const graph = GraphOf(elems);
   if (graph == nullptr) return {};
   Graph& g = *graph;
@@ -124,8 +123,16 @@ Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options) 
   const Outputs last =
       WhileLoop(below, body, vars,
                 {.parallel_iterations = options.parallel_iterations, .maximum_iterations = *n});
-  if (last.empty()) return {};
+  if (!g.status().ok()) return {};
   return StackAll(g, WithFlows(results, absl::MakeSpan(last).subspan(1)), elems[0]);
+}
+
+}  // namespace
+
+Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
+  Outputs results = Mapped(fn, elems, options);
+  results.resize(options.dtypes ? options.dtypes->size() : elems.size());
+  return results;
 }
 
 namespace {
@@ -184,7 +191,7 @@ class Scanner {
     const Outputs last =
         WhileLoop(goes_on, body, vars,
                   {.parallel_iterations = options_.parallel_iterations, .maximum_iterations = n_});
-    if (last.empty()) return {};
+    if (!g_.status().ok()) return {};
     return StackAll(g_, WithFlows(results_, absl::MakeSpan(last).subspan(first_flow)), elems_[0]);
   }
 
@@ -200,12 +207,15 @@ class Scanner {
 
 Outputs Scan(const ScanFn& fn, const Outputs& elems, const Outputs& initial,
              const ScanOptions& options) {
+  const Outputs failed(initial.empty() ? elems.size() : initial.size());
   Graph* const graph = GraphOf(elems);
-  if (graph == nullptr) return {};
+  if (graph == nullptr) return failed;
   const NameScope scope(*graph, options.name);
   const std::optional<Ints> n = RowCount(*graph, elems, options.name);
-  if (!n) return {};
-  return Scanner(*graph, fn, elems, *n, options).Run(initial);
+  if (!n) return failed;
+  Outputs results = Scanner(*graph, fn, elems, *n, options).Run(initial);
+  results.resize(failed.size());
+  return results;
 }
 
 namespace {
@@ -237,7 +247,7 @@ Outputs Case(const std::vector<std::pair<Output, BranchListFn>>& cases,
   Outputs preds;
   for (const auto& [pred, fn] : cases) preds.push_back(pred);
   Graph* const graph = GraphOf(preds);
-  if (graph == nullptr) return {};
+  if (graph == nullptr) return Outputs(otherwise().size());
   const NameScope scope(*graph, options.name);
   if (!options.exclusive) return CaseFrom(cases, 0, otherwise);
   const ControlDependencies after(*graph, {AtMostOne(*graph, preds)});

@@ -44,7 +44,7 @@ Output Inverse(Output x) {
 
 // The component stands in the relation `first` to component `a` and `second` to `b`. Ties go to
 // red before green before blue.
-using Relation = Output (*)(const Operand&, const Operand&, absl::string_view);
+using Relation = Output (*)(const TensorArg&, const TensorArg&, absl::string_view);
 Output Mask(const Components& c, int k, int a, Relation first, int b, Relation second) {
   const Output with_a = first(c.rgb[k], c.rgb[a], {});
   const Output with_b = second(c.rgb[k], c.rgb[b], {});

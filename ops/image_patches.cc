@@ -91,9 +91,9 @@ Output ReshapeTo(Graph& g, Output x, DataType type, const std::vector<Dim>& dims
   const std::string local = name.substr(g.name_scope().size());
   Outputs packed;
   for (size_t i = 0; i < dims.size(); ++i) {
-    packed.push_back(dims[i].tensor ? dims[i].tensor
-                                    : ConstOf(g, type, static_cast<double>(dims[i].number),
-                                              absl::StrCat(local, "/shape/", i)));
+    packed.push_back(dims[i].tensor
+                         ? dims[i].tensor
+                         : ConstOf(g, type, dims[i].number, absl::StrCat(local, "/shape/", i)));
   }
   return Reshape(x, Stack(packed, 0, local + "/shape"), local);
 }

@@ -204,7 +204,7 @@ struct DropoutOptions {
 };
 // In training: zero with probability `rate` (a number or a scalar tensor), else
 // inputs / (1 - rate). Otherwise the inputs.
-Output Dropout(Output inputs, const Operand& rate = 0.5, const DropoutOptions& options = {});
+Output Dropout(Output inputs, const TensorArg& rate = 0.5, const DropoutOptions& options = {});
 
 struct FlattenOptions {
   std::string data_format = "channels_last";

@@ -140,21 +140,31 @@ Output NoiseShape(const Output& x, const std::vector<int64_t>& wanted) {
   });
 }
 
-Output Dropped(const Output& x, const Operand& rate, const DropoutOptions& o) {
+// The number that a rate is, if it is one.
+std::optional<double> NumberOf(const TensorArg& rate) {
+  if (!rate.is_literal() || !rate.literal().shape().IsScalar()) return std::nullopt;
+  const absl::StatusOr<Tensor> number = rate.literal().Make(DT_DOUBLE);
+  if (!number.ok()) return std::nullopt;
+  return number->scalar<double>();
+}
+
+Output Dropped(const Output& x, const TensorArg& rate, const DropoutOptions& o) {
   weir::DropoutOptions options{.seed = o.seed};
   if (o.noise_shape) options.noise_shape = NoiseShape(x, *o.noise_shape);
-  return rate.is_number() ? weir::Dropout(x, rate.number(), options)
-                          : weir::Dropout(x, rate.tensor(), options);
+  if (const std::optional<double> number = NumberOf(rate))
+    return weir::Dropout(x, *number, options);
+  return weir::Dropout(x, rate.output(), options);
 }
 
 }  // namespace
 
-Output Dropout(Output inputs, const Operand& rate, const DropoutOptions& o) {
+Output Dropout(Output inputs, const TensorArg& rate, const DropoutOptions& o) {
   if (!inputs) return {};
   const Layer layer(inputs.graph(), o.name, "dropout");
-  if (rate.is_number() && !(rate.number() >= 0 && rate.number() <= 1)) {
-    return layer.Fail(absl::StrCat("Invalid value ", rate.number(), " received for `rate`, ",
-                                   "expected a value between 0 and 1."));
+  const std::optional<double> number = NumberOf(rate);
+  if (rate.is_literal() && !(number && *number >= 0 && *number <= 1)) {
+    return layer.Fail(absl::StrCat("Invalid value ", number ? absl::StrCat(*number) : "",
+                                   " received for `rate`, expected a value between 0 and 1."));
   }
   if (o.noise_shape && inputs.shape().has_rank() &&
       static_cast<int>(o.noise_shape->size()) != inputs.shape().rank()) {
@@ -162,7 +172,7 @@ Output Dropout(Output inputs, const Operand& rate, const DropoutOptions& o) {
                                    " dimensions, and the inputs have shape ",
                                    inputs.shape().ToString()));
   }
-  if (rate.is_number() && rate.number() == 0) return Identity(inputs);
+  if (number && *number == 0) return Identity(inputs);
   const auto kept = [&] { return Identity(inputs); };
   const auto dropped = [&] { return Dropped(inputs, rate, o); };
   if (o.training.is_tensor()) return Cond(o.training.tensor(), dropped, kept);

@@ -125,7 +125,7 @@ Output MatrixSolveLs(Output matrix, Output rhs, double l2_regularizer, bool fast
   if (!matrix || !rhs) return {};
   Graph& g = matrix.graph();
   NameScope scope(g, name.empty() ? "MatrixSolveLs" : name);
-  const Output regularizer = Const(g, l2_regularizer, "l2_regularizer");
+  const Output regularizer = Const<double>(g, l2_regularizer, "l2_regularizer");
   return AddOp("MatrixSolveLs", {matrix, rhs, regularizer}, {{"fast", fast}}, scope.name());
 }
 

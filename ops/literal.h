@@ -16,9 +16,11 @@ namespace weir {
 // A constant as a programmer writes it, before it has got its final type: a number, a text, a
 // (nested) list of them, or a Tensor. Alone it takes the type that TensorFlow gives the same text
 // in Python: floating -> float32, integers -> int32, or int64 when a value does not fit, bool ->
-// bool, complex -> complex128, text -> string. A Tensor and a std::vector keep their type. Where a
-// type is asked for, the values are converted, if that loses no more than precision: 1.5 is no
-// int32.
+// bool, complex -> complex128, text -> string. A Tensor and a std::vector keep their type.
+//
+// Where a type is asked for, the values are converted if that loses no more than precision:
+// integers to the integer types that hold them, and to floating and complex types; floating numbers
+// to floating and complex types only (2.0 is no int32); bool and text to nothing else.
 class Literal {
  private:
   // How numbers are held until Make.
@@ -39,6 +41,7 @@ class Literal {
   template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   Literal(T value) : tensor_(Tensor::Scalar(static_cast<Widest<T>>(value))), untyped_(true) {}
   Literal(std::complex<double> value) : tensor_(Tensor::Scalar(value)), untyped_(true) {}
+  Literal(std::complex<float> value) : Literal(std::complex<double>(value)) {}
   Literal(const char* text) : tensor_(Tensor::Scalar(text)), untyped_(true) {}
   Literal(std::string text) : tensor_(Tensor::Scalar(std::move(text))), untyped_(true) {}
   Literal(Tensor tensor) : tensor_(std::move(tensor)) {}

@@ -15,17 +15,17 @@ Output Unary(absl::string_view op, Output x, absl::string_view name) {
   return AddOp(op, {x}, {}, name);
 }
 
-// A node of `op` whose arguments may be numbers: they become constants inside the scope that the
+// A node of `op` whose arguments may be literals: they become constants inside the scope that the
 // node is named after.
-Output Binary(absl::string_view op, const Operand& x, const Operand& y, absl::string_view name,
+Output Binary(absl::string_view op, const TensorArg& x, const TensorArg& y, absl::string_view name,
               const char* x_name = "x", const char* y_name = "y", Attrs attrs = {}) {
-  if (!x.is_number() && !y.is_number()) return AddOp(op, {x.tensor(), y.tensor()}, attrs, name);
-  const Output& tensor = x.is_number() ? y.tensor() : x.tensor();
+  if (!x.is_literal() && !y.is_literal()) return AddOp(op, {x.output(), y.output()}, attrs, name);
+  const Output& tensor = x.is_literal() ? y.output() : x.output();
   if (!tensor) return {};
   Graph& g = tensor.graph();
   NameScope scope(g, name.empty() ? op : name);
-  const Output a = x.is_number() ? ConstLike(tensor, x.number(), x_name) : tensor;
-  const Output b = y.is_number() ? ConstLike(tensor, y.number(), y_name) : tensor;
+  const Output a = x.is_literal() ? x.In(g, tensor.dtype(), x_name) : tensor;
+  const Output b = y.is_literal() ? y.In(g, tensor.dtype(), y_name) : tensor;
   return AddOp(op, {a, b}, attrs, scope.name());
 }
 
@@ -55,18 +55,18 @@ namespace {
 void ReadHere(const Output& first) {
   if (first) first.graph().NameHere(first);
 }
-void ReadHere(const Operand& x, const Operand& y) {
-  ReadHere(x.is_number() ? y.tensor() : x.tensor());
+void ReadHere(const TensorArg& x, const TensorArg& y) {
+  ReadHere(x.is_literal() ? y.output() : x.output());
 }
 }  // namespace
 
-Output BinaryOperator(const char* op, const char* name, const Operand& x, const Operand& y) {
+Output BinaryOperator(const char* op, const char* name, const TensorArg& x, const TensorArg& y) {
   ReadHere(x, y);
   return Binary(op, x, y, name);
 }
 
-Output FunctionOperator(Output (*fn)(const Operand&, const Operand&, absl::string_view),
-                        const char* name, const Operand& x, const Operand& y) {
+Output FunctionOperator(Output (*fn)(const TensorArg&, const TensorArg&, absl::string_view),
+                        const char* name, const TensorArg& x, const TensorArg& y) {
   ReadHere(x, y);
   return fn(x, y, name);
 }
@@ -76,115 +76,122 @@ Output FunctionOperator(Output (*fn)(const Operand&, const Operand&, absl::strin
 // ---- two tensors
 
 // AddV2 has no strings.
-Output Add(const Operand& x, const Operand& y, absl::string_view name) {
-  const bool joins = (x.is_number() ? y : x).tensor().dtype() == DT_STRING;
+Output Add(const TensorArg& x, const TensorArg& y, absl::string_view name) {
+  const bool joins = (x.is_literal() ? y : x).output().dtype() == DT_STRING;
   return Binary(joins ? "Add" : "AddV2", x, y, name.empty() ? "Add" : name);
 }
-Output Subtract(const Operand& x, const Operand& y, absl::string_view name) {
+Output Subtract(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Sub", x, y, name);
 }
-Output Multiply(const Operand& x, const Operand& y, absl::string_view name) {
+Output Multiply(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Mul", x, y, name);
 }
 
-Output Divide(const Operand& x, const Operand& y, absl::string_view name) {
+Output Divide(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   const absl::string_view label = name.empty() ? "truediv" : name;
-  const Output tensor = x.is_number() ? y.tensor() : x.tensor();
+  const Output tensor = x.is_literal() ? y.output() : x.output();
   if (!tensor) return {};
   const DataType type = TrueDivisionType(tensor.dtype());
   if (type == tensor.dtype()) return Binary("RealDiv", x, y, label);
-  NameScope scope(tensor.graph(), label);
-  const Output a = x.is_number() ? ConstLike(tensor, x.number(), "x") : x.tensor();
-  const Output b = y.is_number() ? ConstLike(tensor, y.number(), "y") : y.tensor();
+  Graph& g = tensor.graph();
+  NameScope scope(g, label);
+  const Output a = x.is_literal() ? x.In(g, tensor.dtype(), "x") : x.output();
+  const Output b = y.is_literal() ? y.In(g, tensor.dtype(), "y") : y.output();
   const Output wide_a = Cast(a, type), wide_b = Cast(b, type);
   return AddOp("RealDiv", {wide_a, wide_b}, {}, scope.name());
 }
 
-Output RealDiv(const Operand& x, const Operand& y, absl::string_view name) {
+Output RealDiv(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("RealDiv", x, y, name);
 }
-Output FloorDiv(const Operand& x, const Operand& y, absl::string_view name) {
+Output FloorDiv(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("FloorDiv", x, y, name);
 }
-Output TruncateDiv(const Operand& x, const Operand& y, absl::string_view name) {
+Output TruncateDiv(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("TruncateDiv", x, y, name);
 }
-Output DivNoNan(const Operand& x, const Operand& y, absl::string_view name) {
+Output DivNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("DivNoNan", x, y, name.empty() ? "div_no_nan" : name);
 }
-Output MulNoNan(const Operand& x, const Operand& y, absl::string_view name) {
+Output MulNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("MulNoNan", x, y, name);
 }
-Output FloorMod(const Operand& x, const Operand& y, absl::string_view name) {
+Output FloorMod(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("FloorMod", x, y, name);
 }
-Output TruncateMod(const Operand& x, const Operand& y, absl::string_view name) {
+Output TruncateMod(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("TruncateMod", x, y, name);
 }
-Output Pow(const Operand& x, const Operand& y, absl::string_view name) {
+Output Pow(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Pow", x, y, name);
 }
-Output Maximum(const Operand& x, const Operand& y, absl::string_view name) {
+Output Maximum(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Maximum", x, y, name);
 }
-Output Minimum(const Operand& x, const Operand& y, absl::string_view name) {
+Output Minimum(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Minimum", x, y, name);
 }
-Output SquaredDifference(const Operand& x, const Operand& y, absl::string_view name) {
+Output SquaredDifference(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("SquaredDifference", x, y, name);
 }
-Output Atan2(const Operand& y, const Operand& x, absl::string_view name) {
+Output Atan2(const TensorArg& y, const TensorArg& x, absl::string_view name) {
   return Binary("Atan2", y, x, name, "y", "x");
 }
-Output Xdivy(const Operand& x, const Operand& y, absl::string_view name) {
+Output Xdivy(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Xdivy", x, y, name);
 }
-Output Xlogy(const Operand& x, const Operand& y, absl::string_view name) {
+Output Xlogy(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Xlogy", x, y, name);
 }
-Output Xlog1py(const Operand& x, const Operand& y, absl::string_view name) {
+Output Xlog1py(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Xlog1py", x, y, name);
 }
-Output Igamma(const Operand& a, const Operand& x, absl::string_view name) {
+Output Igamma(const TensorArg& a, const TensorArg& x, absl::string_view name) {
   return Binary("Igamma", a, x, name, "a", "x");
 }
-Output Igammac(const Operand& a, const Operand& x, absl::string_view name) {
+Output Igammac(const TensorArg& a, const TensorArg& x, absl::string_view name) {
   return Binary("Igammac", a, x, name, "a", "x");
 }
-Output Zeta(const Operand& x, const Operand& q, absl::string_view name) {
+Output Zeta(const TensorArg& x, const TensorArg& q, absl::string_view name) {
   return Binary("Zeta", x, q, name, "x", "q");
 }
-Output Polygamma(const Operand& a, const Operand& x, absl::string_view name) {
+Output Polygamma(const TensorArg& a, const TensorArg& x, absl::string_view name) {
   return Binary("Polygamma", a, x, name, "a", "x");
 }
 
-Output ScalarMul(double scalar, Output x, absl::string_view name) {
+Output ScalarMul(const TensorArg& scalar, Output x, absl::string_view name) {
   if (!x) return {};
-  return AddOp("Mul", {ConstLike(x, scalar, "scalar"), x}, {}, name);
+  const Output factor = scalar.In(x.graph(), x.dtype(), "scalar");
+  if (factor && factor.shape().rank() > 0) {
+    x.graph().Fail(InvalidArgument("The input scalar must be a 0-D value, but ", factor.name(),
+                                   " has shape ", factor.shape().ToString()));
+    return {};
+  }
+  return AddOp("Mul", {factor, x}, {}, name);
 }
 
 // ---- comparison, logic, bits
 
-Output Equal(const Operand& x, const Operand& y, absl::string_view name,
+Output Equal(const TensorArg& x, const TensorArg& y, absl::string_view name,
              bool incompatible_shape_error) {
   return Binary("Equal", x, y, name, "x", "y",
                 {{"incompatible_shape_error", incompatible_shape_error}});
 }
-Output NotEqual(const Operand& x, const Operand& y, absl::string_view name,
+Output NotEqual(const TensorArg& x, const TensorArg& y, absl::string_view name,
                 bool incompatible_shape_error) {
   return Binary("NotEqual", x, y, name, "x", "y",
                 {{"incompatible_shape_error", incompatible_shape_error}});
 }
-Output Less(const Operand& x, const Operand& y, absl::string_view name) {
+Output Less(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Less", x, y, name);
 }
-Output LessEqual(const Operand& x, const Operand& y, absl::string_view name) {
+Output LessEqual(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("LessEqual", x, y, name);
 }
-Output Greater(const Operand& x, const Operand& y, absl::string_view name) {
+Output Greater(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("Greater", x, y, name);
 }
-Output GreaterEqual(const Operand& x, const Operand& y, absl::string_view name) {
+Output GreaterEqual(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("GreaterEqual", x, y, name);
 }
 Output ApproximateEqual(Output x, Output y, float tolerance, absl::string_view name) {
@@ -202,20 +209,20 @@ Output LogicalXor(Output x, Output y, absl::string_view name) {
   return LogicalAnd(any, not_both, name);
 }
 Output LogicalNot(Output x, absl::string_view name) { return Unary("LogicalNot", x, name); }
-Output BitwiseAnd(const Operand& x, const Operand& y, absl::string_view name) {
+Output BitwiseAnd(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("BitwiseAnd", x, y, name);
 }
-Output BitwiseOr(const Operand& x, const Operand& y, absl::string_view name) {
+Output BitwiseOr(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("BitwiseOr", x, y, name);
 }
-Output BitwiseXor(const Operand& x, const Operand& y, absl::string_view name) {
+Output BitwiseXor(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("BitwiseXor", x, y, name);
 }
 Output Invert(Output x, absl::string_view name) { return Unary("Invert", x, name); }
-Output LeftShift(const Operand& x, const Operand& y, absl::string_view name) {
+Output LeftShift(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("LeftShift", x, y, name);
 }
-Output RightShift(const Operand& x, const Operand& y, absl::string_view name) {
+Output RightShift(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   return Binary("RightShift", x, y, name);
 }
 
@@ -377,22 +384,23 @@ Output Select(Output condition, Output t, Output e, absl::string_view name) {
   return AddOp("Select", {condition, t, e}, {}, name);
 }
 
-Output SelectV2(Output condition, const Operand& t, const Operand& e, absl::string_view name) {
-  if (!t.is_number() && !e.is_number())
-    return AddOp("SelectV2", {condition, t.tensor(), e.tensor()}, {}, name);
-  const Output& tensor = t.is_number() ? e.tensor() : t.tensor();
-  if (!tensor) return {};
-  NameScope scope(tensor.graph(), name.empty() ? "SelectV2" : name);
-  const Output a = t.is_number() ? ConstLike(tensor, t.number(), "t") : tensor;
-  const Output b = e.is_number() ? ConstLike(tensor, e.number(), "e") : tensor;
+Output SelectV2(Output condition, const TensorArg& t, const TensorArg& e, absl::string_view name) {
+  if (!t.is_literal() && !e.is_literal())
+    return AddOp("SelectV2", {condition, t.output(), e.output()}, {}, name);
+  if (!condition) return {};
+  Graph& g = condition.graph();
+  NameScope scope(g, name.empty() ? "SelectV2" : name);
+  // Of two literals the first one says the type.
+  const Output a = t.is_literal() ? t.In(g, e.output().dtype(), "t") : t.output();
+  const Output b = e.is_literal() ? e.In(g, a.dtype(), "e") : e.output();
   return AddOp("SelectV2", {condition, a, b}, {}, scope.name());
 }
 
-Output ClipByValue(Output x, const Operand& low, const Operand& high, absl::string_view name) {
+Output ClipByValue(Output x, const TensorArg& low, const TensorArg& high, absl::string_view name) {
   if (!x) return {};
   NameScope scope(x.graph(), name);
   const Output below = Minimum(x, high);
-  const Output bound = low.is_number() ? ConstLike(x, low.number(), "y") : low.tensor();
+  const Output bound = low.is_literal() ? low.In(x.graph(), x.dtype(), "y") : low.output();
   return AddOp("Maximum", {below, bound}, {}, scope.name());
 }
 
@@ -505,7 +513,7 @@ Output ReduceStd(Output x, const Ints& axes, bool keep_dims, absl::string_view n
 Output CountNonzero(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
   if (!x) return {};
   NameScope scope(x.graph(), name);
-  const Output nonzero = NotEqual(x, ConstLike(x, 0, "zeros"));
+  const Output nonzero = NotEqual(x, Const(x.graph(), Tensor::Zeros(x.dtype(), Shape()), "zeros"));
   return ReduceSum(Cast(nonzero, DT_INT64), axes, keep_dims);
 }
 

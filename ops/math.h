@@ -7,106 +7,90 @@
 
 #include "weir/core/graph.h"
 #include "weir/ops/array.h"
+#include "weir/ops/literal.h"
 
 // Builders of arithmetic: TensorFlow's math_ops. Each adds the nodes that the Python function of
 // that name adds, under the same names; the last argument is the name. Element-wise functions of
-// two tensors broadcast as NumPy does; the two must have one dtype. Errors (dtypes, shapes) stick
-// to the graph, and give an invalid Output.
+// two tensors broadcast as NumPy does; the two must have one dtype. A TensorArg may be a literal (a
+// number, a text, a list of them), which becomes a Const "<node>/y" (or x) of the other argument's
+// dtype where it converts (ops/literal.h: 0.5 beside an int32 tensor is INVALID_ARGUMENT). Errors
+// (dtypes, shapes) stick to the graph, and give an invalid Output.
 namespace weir {
-
-// An argument of an element-wise function: a tensor, or a number, which becomes a Const "<node>/y"
-// (or x) of the other argument's dtype. Something that converts to Output (a variable) is a tensor.
-class Operand {
- public:
-  template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
-  Operand(T number) : number_(static_cast<double>(number)), is_number_(true) {}
-  template <class T,
-            std::enable_if_t<!std::is_arithmetic_v<T> && std::is_convertible_v<const T&, Output>,
-                             int> = 0>
-  Operand(const T& tensor) : tensor_(tensor) {}
-  bool is_number() const { return is_number_; }
-  double number() const { return number_; }
-  const Output& tensor() const { return tensor_; }
-
- private:
-  Output tensor_;
-  double number_ = 0;
-  bool is_number_ = false;
-};
 
 // ---- arithmetic on two tensors, and its operators: x + y is "add", x - y "sub", x * y "mul", x /
 // y "truediv", x % y "mod".
 
-Output Add(const Operand& x, const Operand& y, absl::string_view name = {});  // AddV2; strings: Add
-Output Subtract(const Operand& x, const Operand& y, absl::string_view name = {});
-Output Multiply(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Add(const TensorArg& x, const TensorArg& y,
+           absl::string_view name = {});  // AddV2; strings: Add
+Output Subtract(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output Multiply(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // True division: integers become float64 first (8- and 16-bit ones float32).
-Output Divide(const Operand& x, const Operand& y, absl::string_view name = {});
-Output RealDiv(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Divide(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output RealDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // Rounds towards minus infinity; towards zero.
-Output FloorDiv(const Operand& x, const Operand& y, absl::string_view name = {});
-Output TruncateDiv(const Operand& x, const Operand& y, absl::string_view name = {});
+Output FloorDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output TruncateDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // 0 where y is 0; where x is 0 even if y is infinite or NaN (MulNoNan: where y is 0).
-Output DivNoNan(const Operand& x, const Operand& y, absl::string_view name = {});
-Output MulNoNan(const Operand& x, const Operand& y, absl::string_view name = {});
+Output DivNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output MulNoNan(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // The remainder with the sign of y; with the sign of x.
-Output FloorMod(const Operand& x, const Operand& y, absl::string_view name = {});
-Output TruncateMod(const Operand& x, const Operand& y, absl::string_view name = {});
+Output FloorMod(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output TruncateMod(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // x to the power y. Integers must not have negative exponents.
-Output Pow(const Operand& x, const Operand& y, absl::string_view name = {});
-Output Maximum(const Operand& x, const Operand& y, absl::string_view name = {});
-Output Minimum(const Operand& x, const Operand& y, absl::string_view name = {});
-Output SquaredDifference(const Operand& x, const Operand& y, absl::string_view name = {});
-Output Atan2(const Operand& y, const Operand& x, absl::string_view name = {});
+Output Pow(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output Maximum(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output Minimum(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output SquaredDifference(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output Atan2(const TensorArg& y, const TensorArg& x, absl::string_view name = {});
 // x / y, x log(y), x log(1 + y); 0 where x is 0.
-Output Xdivy(const Operand& x, const Operand& y, absl::string_view name = {});
-Output Xlogy(const Operand& x, const Operand& y, absl::string_view name = {});
-Output Xlog1py(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Xdivy(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output Xlogy(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output Xlog1py(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // The incomplete gamma functions P(a, x) and Q(a, x), the Hurwitz zeta function, and derivative a
 // of the digamma function.
-Output Igamma(const Operand& a, const Operand& x, absl::string_view name = {});
-Output Igammac(const Operand& a, const Operand& x, absl::string_view name = {});
-Output Zeta(const Operand& x, const Operand& q, absl::string_view name = {});
-Output Polygamma(const Operand& a, const Operand& x, absl::string_view name = {});
-// A number times a tensor: Const "scalar" and Mul.
-Output ScalarMul(double scalar, Output x, absl::string_view name = {});
+Output Igamma(const TensorArg& a, const TensorArg& x, absl::string_view name = {});
+Output Igammac(const TensorArg& a, const TensorArg& x, absl::string_view name = {});
+Output Zeta(const TensorArg& x, const TensorArg& q, absl::string_view name = {});
+Output Polygamma(const TensorArg& a, const TensorArg& x, absl::string_view name = {});
+// A scalar (a number becomes the Const "scalar") times a tensor: Mul.
+Output ScalarMul(const TensorArg& scalar, Output x, absl::string_view name = {});
 
 // ---- comparison, logic and bits; the results of comparisons are bool
 
 // `incompatible_shape_error` false: shapes that do not broadcast give the scalar false (true for
 // NotEqual).
-Output Equal(const Operand& x, const Operand& y, absl::string_view name = {},
+Output Equal(const TensorArg& x, const TensorArg& y, absl::string_view name = {},
              bool incompatible_shape_error = true);
-Output NotEqual(const Operand& x, const Operand& y, absl::string_view name = {},
+Output NotEqual(const TensorArg& x, const TensorArg& y, absl::string_view name = {},
                 bool incompatible_shape_error = true);
-Output Less(const Operand& x, const Operand& y, absl::string_view name = {});
-Output LessEqual(const Operand& x, const Operand& y, absl::string_view name = {});
-Output Greater(const Operand& x, const Operand& y, absl::string_view name = {});
-Output GreaterEqual(const Operand& x, const Operand& y, absl::string_view name = {});
+Output Less(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output LessEqual(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output Greater(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output GreaterEqual(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // |x - y| < tolerance; no broadcasting.
 Output ApproximateEqual(Output x, Output y, float tolerance = 1e-5f, absl::string_view name = {});
 Output LogicalAnd(Output x, Output y, absl::string_view name = {});
 Output LogicalOr(Output x, Output y, absl::string_view name = {});
 Output LogicalXor(Output x, Output y, absl::string_view name = "LogicalXor");
 Output LogicalNot(Output x, absl::string_view name = {});
-Output BitwiseAnd(const Operand& x, const Operand& y, absl::string_view name = {});
-Output BitwiseOr(const Operand& x, const Operand& y, absl::string_view name = {});
-Output BitwiseXor(const Operand& x, const Operand& y, absl::string_view name = {});
+Output BitwiseAnd(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output BitwiseOr(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output BitwiseXor(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output Invert(Output x, absl::string_view name = {});
-Output LeftShift(const Operand& x, const Operand& y, absl::string_view name = {});
-Output RightShift(const Operand& x, const Operand& y, absl::string_view name = {});
+Output LeftShift(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
+Output RightShift(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 
 namespace internal {
 // Argument types of the operators: at least one is an Output or converts to one (a variable), the
-// other may be a number.
+// other may be a literal.
 template <class T>
 concept TensorOperand = std::is_class_v<T> && std::is_convertible_v<const T&, Output>;
 template <class A, class B>
-concept OperandPair = (TensorOperand<A> && (std::is_arithmetic_v<B> || TensorOperand<B>)) ||
-                      (std::is_arithmetic_v<A> && TensorOperand<B>);
-Output BinaryOperator(const char* op, const char* name, const Operand& x, const Operand& y);
-Output FunctionOperator(Output (*fn)(const Operand&, const Operand&, absl::string_view),
-                        const char* name, const Operand& x, const Operand& y);
+concept OperandPair = (TensorOperand<A> && std::is_convertible_v<const B&, TensorArg>) ||
+                      (std::is_convertible_v<const A&, TensorArg> && TensorOperand<B>);
+Output BinaryOperator(const char* op, const char* name, const TensorArg& x, const TensorArg& y);
+Output FunctionOperator(Output (*fn)(const TensorArg&, const TensorArg&, absl::string_view),
+                        const char* name, const TensorArg& x, const TensorArg& y);
 }  // namespace internal
 
 // As in Python, where an operator is a method of its first tensor: if that is a variable, it is
@@ -219,9 +203,10 @@ Output ReciprocalGrad(Output y, Output dy, absl::string_view name = {});
 // t where the condition holds, else e. Select does not broadcast, but takes a vector of conditions
 // for the rows (or one condition); SelectV2 broadcasts all three.
 Output Select(Output condition, Output t, Output e, absl::string_view name = {});
-Output SelectV2(Output condition, const Operand& t, const Operand& e, absl::string_view name = {});
+Output SelectV2(Output condition, const TensorArg& t, const TensorArg& e,
+                absl::string_view name = {});
 // min(max(x, low), high), as Minimum "clip_by_value/Minimum" and Maximum "clip_by_value".
-Output ClipByValue(Output x, const Operand& low, const Operand& high,
+Output ClipByValue(Output x, const TensorArg& low, const TensorArg& high,
                    absl::string_view name = "clip_by_value");
 
 // ---- sums of many tensors

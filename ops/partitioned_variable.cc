@@ -310,13 +310,13 @@ Output WriteParts(const Variable& v, const TensorArg& value, const WriteOptions&
 
 Outputs WritePartByPart(const Variable& v, const std::vector<TensorArg>& values,
                         const WriteOptions& options, const PartWriter& write) {
-  if (!v) return {};
+  if (!v) return Outputs(values.size());
   const Variables parts = v.is_partitioned() ? v.parts() : Variables{v};
   if (values.size() != parts.size()) {
     v.graph().Fail(InvalidArgument("Cannot assign to variable '", v.name(), "': it has ",
                                    parts.size(), " parts, but ", values.size(),
                                    " values are given"));
-    return {};
+    return Outputs(parts.size());
   }
   Outputs written;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "weir/ops/random.h"
 
+#include <cmath>
+
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/random_internal.h"
@@ -18,6 +20,13 @@ Output StatefulNode(Graph& g, absl::string_view op, Output shape, DataType dtype
 // Scale and shift a standard sample inside the scope `scope`: name/mul and name.
 Output ScaleAndShift(Output sample, Output scale, Output shift, const NameScope& scope) {
   return AddOp("AddV2", {AddOp("Mul", {sample, scale}, {}, "mul"), shift}, {}, scope.name());
+}
+
+// A bound of a uniform distribution. It is a double in the options: integers are whole there.
+Output Bound(Graph& g, DataType dtype, double value, absl::string_view name) {
+  const bool whole = value == std::floor(value) && std::abs(value) < 0x1p63;
+  if (IsInteger(dtype) && whole) return ConstOf(g, dtype, static_cast<int64_t>(value), name);
+  return ConstOf(g, dtype, value, name);
 }
 
 Output NormalLike(Graph& g, absl::string_view op, const Ints& shape, const RandomNormalOptions& o,
@@ -74,8 +83,8 @@ Output RandomUniform(Graph& g, const Ints& shape, const RandomUniformOptions& o,
   }
   Output min, max;
   if (o.min || o.max || integer) {
-    min = ConstOf(g, o.dtype, o.min.value_or(0), "min");
-    max = ConstOf(g, o.dtype, o.max.value_or(1), "max");
+    min = Bound(g, o.dtype, o.min.value_or(0), "min");
+    max = Bound(g, o.dtype, o.max.value_or(1), "max");
   }
   if (integer) {
     const auto [seed1, seed2] = g.NextSeed(o.seed);
@@ -127,8 +136,8 @@ Output StatelessRandomUniform(Output seed, const Ints& shape, const RandomUnifor
     return AddOp("StatelessRandomUniformFullIntV2", {dims, start.key, start.counter, start.alg},
                  {{"dtype", o.dtype}}, scope.name());
   }
-  const Output min = ConstOf(g, o.dtype, o.min.value_or(0), "min");
-  const Output max = ConstOf(g, o.dtype, o.max.value_or(1), "max");
+  const Output min = Bound(g, o.dtype, o.min.value_or(0), "min");
+  const Output max = Bound(g, o.dtype, o.max.value_or(1), "max");
   if (IsInteger(o.dtype)) {
     const StreamStart start = StartStream(g, seed, "alg");
     return AddOp("StatelessRandomUniformIntV2",

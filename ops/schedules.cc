@@ -122,7 +122,7 @@ Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundar
   if (!graph.status().ok()) return {};
   Output rate = rates.back();
   for (size_t i = boundaries.size(); i-- > 0;) {
-    const Output boundary = ConstLike(global_step, static_cast<double>(boundaries[i]));
+    const Output boundary = ConstLike(global_step, boundaries[i]);
     rate = Select(LessEqual(global_step, boundary), rates[i], rate);
   }
   return rate;

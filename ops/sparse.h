@@ -60,7 +60,7 @@ FilledRows SparseFillEmptyRows(const SparseTensor& x, Output default_value,
 
 // An element that only one of them has counts as it is. Sums of two elements whose magnitude is
 // below the threshold are left out.
-SparseTensor SparseAdd(const SparseTensor& a, const SparseTensor& b, double threshold = 0);
+SparseTensor SparseAdd(const SparseTensor& a, const SparseTensor& b, const Literal& threshold = 0);
 Output SparseAdd(const SparseTensor& a, Output dense);
 // An element that only one of them has is compared with zero.
 SparseTensor SparseMaximum(const SparseTensor& a, const SparseTensor& b,

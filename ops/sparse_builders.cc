@@ -210,7 +210,7 @@ FilledRows SparseFillEmptyRows(const SparseTensor& x, Output default_value,
   return {MakeSparseTensor(r[0], r[1], x.dense_shape), r[2]};
 }
 
-SparseTensor SparseAdd(const SparseTensor& a, const SparseTensor& b, double threshold) {
+SparseTensor SparseAdd(const SparseTensor& a, const SparseTensor& b, const Literal& threshold) {
   if (!a.values) return {};
   const DataType type = a.values.dtype() == DT_COMPLEX64    ? DT_FLOAT
                         : a.values.dtype() == DT_COMPLEX128 ? DT_DOUBLE

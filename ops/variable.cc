@@ -136,8 +136,11 @@ bool VariableMaking::MakeInitialValue() {
     if (initial_value_.kind() == Initializer::Kind::kCallable) {
       value = TensorArg(initial_value_.callable()()).In(g_, o_.dtype);
     } else if (initial_value_.kind() == Initializer::Kind::kShaped) {
+      if (!o_.shape) {
+        return Fail("the initializer needs to know the shape: set options.shape, or give a tensor");
+      }
       const DataType dtype = o_.dtype == DT_INVALID ? DT_FLOAT : o_.dtype;
-      value = initial_value_.shaped()({g_, o_.shape.value_or(Shape()), dtype});
+      value = initial_value_.shaped()({g_, *o_.shape, dtype});
     } else {
       value = initial_value_.tensor().In(g_, o_.dtype, "initial_value");
     }

@@ -92,13 +92,13 @@ void VariableScope::OpenNameScope(absl::string_view name, const VariableScopeOpt
   if (options.auxiliary_name_scope && !name.empty()) name_scope_.emplace(graph_, name);
 }
 
-// The enclosing scope, prolonged by `name`. Reuse can be switched on, but not back off, further in.
+// The enclosing scope, prolonged by `name`. Reuse can be switched on (kReuse, or kAuto, which makes
+// what is absent even inside kReuse), but not back off, further in.
 void VariableScope::Extend(absl::string_view name, const VariableScopeOptions& options) {
   VariableScopeInfo info = *saved_;
   info.name = Join(saved_->name, name);
   info.original_name_scope = graph_.name_scope();
-  const Reuse asked = options.reuse.value_or(Reuse::kCreate);
-  if (asked != Reuse::kCreate && info.reuse != Reuse::kReuse) info.reuse = asked;
+  if (options.reuse && *options.reuse != Reuse::kCreate) info.reuse = *options.reuse;
   Enter(std::move(info), options);
 }
 

@@ -194,10 +194,9 @@ Outputs CountedLoop(Graph& g, const LoopCondFn& cond, const LoopBodyFn& body,
   return all.empty() ? all : rest(all);
 }
 
-}  // namespace
-
-Outputs WhileLoop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,
-                  const WhileOptions& options) {
+// WhileLoop; empty if it failed.
+Outputs Loop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,
+             const WhileOptions& options) {
   const auto valid = std::find_if(loop_vars.begin(), loop_vars.end(),
                                   [](const Output& v) { return static_cast<bool>(v); });
   if (valid == loop_vars.end()) return {};
@@ -218,6 +217,15 @@ Outputs WhileLoop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs&
   const NameScope scope(g, options.name);
   return options.maximum_iterations ? CountedLoop(g, cond, body, loop_vars, options)
                                     : LoopBuilder(g, options).Build(cond, body, loop_vars);
+}
+
+}  // namespace
+
+Outputs WhileLoop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,
+                  const WhileOptions& options) {
+  Outputs results = Loop(cond, body, loop_vars, options);
+  results.resize(loop_vars.size());
+  return results;
 }
 
 }  // namespace weir

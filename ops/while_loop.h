@@ -32,7 +32,8 @@ struct WhileOptions {
 //                         [&](const Outputs& v) { return Outputs{v[0] + 1, v[1] * 2.f}; }, {i, x});
 //
 // INVALID_ARGUMENT on the graph if there are no variables, if `body` returns another number of
-// tensors, another type or a shape that is not the variable's.
+// tensors, another type or a shape that is not the variable's. A loop that fails gives as many
+// invalid outputs as it has variables.
 using LoopCondFn = std::function<Output(const Outputs& vars)>;
 using LoopBodyFn = std::function<Outputs(const Outputs& vars)>;
 Outputs WhileLoop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,

@@ -1,4 +1,4 @@
-#include <regex.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <functional>
@@ -36,22 +36,13 @@ struct GraphOptions {
   bool json = false;
 };
 
-// POSIX, not std::regex, which overflows the stack on a name of a megabyte.
 absl::StatusOr<std::function<bool(const proto::NodeDef&)>> NameFilter(const std::string& pattern) {
   if (pattern.empty()) return [](const proto::NodeDef&) { return true; };
-  const std::shared_ptr<regex_t> regex(new regex_t, [](regex_t* r) {
-    regfree(r);
-    delete r;
-  });
-  if (const int error = regcomp(regex.get(), pattern.c_str(), REG_EXTENDED | REG_NOSUB)) {
-    char why[128];
-    regerror(error, regex.get(), why, sizeof(why));
-    *regex = {};
-    return InvalidArgument("--name '", pattern, "' is no regular expression: ", why);
+  const auto regex = std::make_shared<const RE2>(pattern, RE2::Quiet);
+  if (!regex->ok()) {
+    return InvalidArgument("--name: invalid regular expression '", pattern, "': ", regex->error());
   }
-  return [regex](const proto::NodeDef& node) {
-    return regexec(regex.get(), node.name().c_str(), 0, nullptr, 0) == 0;
-  };
+  return [regex](const proto::NodeDef& node) { return RE2::PartialMatch(node.name(), *regex); };
 }
 
 // ---- show

@@ -208,8 +208,8 @@ TEST(Accumulator, TheReferenceFormAddsUpWithoutDividing) {
       g, DT_DOUBLE,
       {.reduction = ConditionalAccumulatorOptions::Reduction::kSum, .use_resource = false});
   const Output zero = Const(g, int64_t{0});
-  const Operation first = sum.ApplyGradient(Const(g, {1.0, 2.0}), zero);
-  const Operation second = sum.ApplyGradient(Const(g, {10.0, 20.0}), zero);
+  const Operation first = sum.ApplyGradient(Const<double>(g, {1.0, 2.0}), zero);
+  const Operation second = sum.ApplyGradient(Const<double>(g, {10.0, 20.0}), zero);
   const Operation jump = sum.SetGlobalStep(Const(g, int64_t{7}));
   const Output total = sum.TakeGradient(Const(g, 2)), count = sum.NumAccumulated();
   ASSERT_TRUE(g.status().ok()) << g.status();

@@ -329,7 +329,7 @@ TEST(Linalg, OldOpsRunInOldGraphs) {
   all.push_back(AddOp("BatchCholeskyGrad", {all[0], x}));
   all.push_back(AddOp("BatchMatrixSolve", {x, x}));
   all.push_back(AddOp("BatchMatrixTriangularSolve", {x, x}));
-  all.push_back(AddOp("BatchMatrixSolveLs", {x, x, Const(g, 0.0)}));
+  all.push_back(AddOp("BatchMatrixSolveLs", {x, x, Const<double>(g, 0.0)}));
   ASSERT_TRUE(g.status().ok()) << g.status();
   const absl::StatusOr<Tensors> y = Evaluate(g, all);
   ASSERT_TRUE(y.ok()) << y.status();

@@ -423,7 +423,7 @@ TEST(SparseSoftmaxCrossEntropy, ErrorsUseTensorFlowsWords) {
 TEST(SoftmaxCrossEntropy, AgreesWithTensorFlowToTheSecondDerivative) {
   Graph g;
   Output x = Const(g, Wave<double>({2, 3}, 0)), labels = Softmax(Const(g, Wave<double>({2, 3}, 1)));
-  Output weights = Const(g, {0.5, -2.0}), u = Const(g, Wave<double>({2, 3}, 2));
+  Output weights = Const<double>(g, {0.5, -2.0}), u = Const(g, Wave<double>({2, 3}, 2));
   Outputs fetches;
   for (const bool dense : {true, false}) {
     Output loss = dense ? SoftmaxCrossEntropy(x, labels)

@@ -65,7 +65,7 @@ TEST(SpecialGradients, OfRealOnes) {
       {2, 3, 4}, 2);
   ExpectGradient(
       [](const Output& x) {
-        const Output order = Const(x.graph(), {0., 1., 2.});
+        const Output order = Const<double>(x.graph(), {0., 1., 2.});
         return WeightedSum(AddOp("Polygamma", {order, Square(x) + 1.}));
       },
       {3}, 2);

@@ -27,9 +27,9 @@ TEST(Random, StatefulBinomialMovesItsGenerator) {
   Graph g;
   const Output handle(AddNode(g, "VarHandleOp", {}, {{"dtype", DT_INT64}, {"shape", Shape({3})}}));
   Node* init = AddNode("AssignVariableOp", {handle, Const<int64_t>(g, {1, 2, 3})});
-  const Output x = AddOp(
-      "StatefulRandomBinomial",
-      {handle, Const(g, int64_t{1}), Const<int32_t>(g, {5}), Const(g, 100.0), Const(g, 0.25)});
+  const Output x =
+      AddOp("StatefulRandomBinomial", {handle, Const(g, int64_t{1}), Const<int32_t>(g, {5}),
+                                       Const<double>(g, 100.0), Const<double>(g, 0.25)});
   const Output state = AddOp("ReadVariableOp", {handle}, {{"dtype", DT_INT64}});
   ASSERT_TRUE(g.status().ok()) << g.status();
   ResourceMap resources;

@@ -41,6 +41,16 @@ TEST(VariableScope, NameScopesPlayNoPartInVariableNames) {
   EXPECT_EQ(OpScope(g), "n/a/m/c");
 }
 
+TEST(VariableScope, AutoInsideReuseMakesWhatIsAbsent) {
+  Graph g;
+  const VariableScope outer(g, "outer", Reuse::kReuse);
+  const VariableScope inner(g, "inner", Reuse::kAuto);
+  const Variable made = GetVariable(g, "v", {1});
+  EXPECT_EQ(made.name(), "outer/inner/v:0");
+  EXPECT_EQ(GetVariable(g, "v", {1}), made);
+  EXPECT_TRUE(g.status().ok()) << g.status();
+}
+
 TEST(VariableScope, OpenedByObjectIsAbsolute) {
   Graph g;
   VariableScopeRef foo;
@@ -100,7 +110,7 @@ TEST(VariableScope, ReuseIsInheritedAndCannotBeSwitchedOff) {
   {
     const VariableScope a(g, "a", Reuse::kReuse);
     EXPECT_EQ(inner(Reuse::kCreate), Reuse::kReuse);
-    EXPECT_EQ(inner(Reuse::kAuto), Reuse::kReuse);
+    EXPECT_EQ(inner(Reuse::kAuto), Reuse::kAuto);
   }
   const VariableScope a(g, "a", Reuse::kAuto);
   EXPECT_EQ(inner(Reuse::kCreate), Reuse::kAuto);

@@ -272,6 +272,31 @@ TEST_P(VariablesTest, ReportsWhatHasNoValue) {
   EXPECT_EQ(Value(ReportUninitializedVariables(g, Variables{})).shape(), Shape({0}));
 }
 
+TEST_P(VariablesTest, ShapedInitializerNeedsAShape) {
+  EXPECT_EQ(MakeVariable(g, Zeros(), {.name = "z"}), Variable());
+  ExpectStatus(g.TakeStatus(), kInvalid, {"Variable 'z'", "shape"});
+  EXPECT_EQ(MakeVariable(g, Zeros(), {.shape = Shape({2}), .name = "z"}).shape(), Shape({2}));
+  EXPECT_EQ(MakeVariable(g, Zeros(), {.shape = Shape()}).shape(), Shape());
+}
+
+// The dialect is RE2's: neither long names nor nested stars take time or stack.
+TEST_P(VariablesTest, FiltersOfAnyLengthEnd) {
+  const std::string name(50000, 'a');
+  const Variable v = MakeVariable(g, 1.0f, {.name = name});
+  EXPECT_THAT(GlobalVariables(g, "a*"), ElementsAre(v));
+  EXPECT_THAT(GlobalVariables(g, "(a*)*c"), ElementsAre());
+  EXPECT_THAT(GlobalVariables(g, "b"), ElementsAre());
+  EXPECT_TRUE(g.status().ok()) << g.status();
+}
+
+TEST_P(VariablesTest, FilterThatIsNoPatternIsInvalid) {
+  MakeVariable(g, 1.0f, {.name = "a"});
+  for (const char* filter : {"(", "a(?=b)", "(a)\\1", "[", "*"}) {
+    EXPECT_THAT(GlobalVariables(g, filter), ElementsAre());
+    ExpectStatus(g.TakeStatus(), kInvalid, {filter, "variables"});
+  }
+}
+
 TEST_P(VariablesTest, InitializersOfNothingAreOpsToo) {
   EXPECT_EQ(GlobalVariablesInitializer(g).name(), "init");
   EXPECT_EQ(LocalVariablesInitializer(g).name(), "init_1");

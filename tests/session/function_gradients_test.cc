@@ -185,7 +185,7 @@ TEST_F(FunctionGradientsTest, ReachVariables) {
   const auto times_w = [](Graph&, const Outputs& v) {
     return Outputs{v[0] * AddOp("ReadVariableOp", {v[1]}, {{"dtype", DT_DOUBLE}}), v[1]};
   };
-  const Output x = Const(g_, 2.);
+  const Output x = Const<double>(g_, 2.);
   const Output once = Repeat(g_, 3, {x, w.handle()}, times_w)[0];
   const Output twice = Repeat(g_, 2, {x, w.handle()}, [&](Graph& body, const Outputs& v) {
     const FunctionRef call = DefineIn(body, {DT_DOUBLE, DT_RESOURCE}, times_w);
@@ -254,7 +254,7 @@ TEST_F(FunctionGradientsTest, OfImportedLoops) {
 }
 
 TEST_F(FunctionGradientsTest, AWrongBodyIsAnError) {
-  const Output x = Const(g_, 1.);
+  const Output x = Const<double>(g_, 1.);
   const FunctionRef two = Define({DT_DOUBLE}, [](Graph&, const Outputs& v) {
     return Outputs{v[0], v[0]};
   });

@@ -288,7 +288,7 @@ TEST_F(LoopGradientsTest, OfImportedLoops) {
 
 // Each call goes back through the loop by one of its own.
 TEST_F(LoopGradientsTest, OfSeveralCalls) {
-  const Output x = Const(g_, 3.0), w = Const(g_, 2.0);
+  const Output x = Const<double>(g_, 3.0), w = Const<double>(g_, 2.0);
   const TensorArray out(g_, DT_DOUBLE, 2);
   const Outputs r =
       WhileLoop([](const Outputs& v) { return v[0] < 2; },

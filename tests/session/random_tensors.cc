@@ -165,7 +165,7 @@ class RandomTensors {
     return IsReal(x.dtype()) ? ClipByValue(x, ConstLike(x, -8), ConstLike(x, 8)) : x;
   }
   // int32 in [0, limit), of the shape of x.
-  Output Ids(const Output& x, const Operand& limit) {
+  Output Ids(const Output& x, const TensorArg& limit) {
     return FloorMod(Cast(Whole(x), DT_INT32), limit);
   }
   Output Rows(const Output& x) { return StridedSlice(ShapeTensor(x), {0}); }

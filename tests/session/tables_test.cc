@@ -250,7 +250,7 @@ TEST_F(TextFileTest, KeysAndValuesAreColumnsLinesOrNumbers) {
       {.key_type = DT_INT32, .value_type = DT_FLOAT, .key_index = 1, .value_index = 2, .offset = 1},
       Const(g_, -1.f));
   const auto doubles =
-      Table({.value_type = DT_DOUBLE, .key_index = 0, .value_index = 2}, Const(g_, -1.0));
+      Table({.value_type = DT_DOUBLE, .key_index = 0, .value_index = 2}, Const<double>(g_, -1.0));
   EXPECT_EQ(words.initializer().name(), "text_file_init/InitializeTableFromTextFileV2");
   const Output a = words.Lookup(Keys({"salad", "x"})), b = lines.Lookup(Keys({"salad\t6\t2.5"})),
                c = numbers.Lookup(Const<int64_t>(g_, {0, 2, 3})),
