@@ -244,7 +244,7 @@ TEST(Random, TruncatedNormalGradientsAreDifferences) {
   const auto cdf = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
   Graph g;
   Outputs inputs;
-  for (const double p : parameters) inputs.push_back(Const(g, p));
+  for (const double p : parameters) inputs.push_back(Const<double>(g, p));
   const Output sample = AddOp("StatelessParameterizedTruncatedNormal",
                               {Const<int32_t>(g, {1}), Const<int64_t>(g, {1, 2}), inputs[0],
                                inputs[1], inputs[2], inputs[3]});
