@@ -57,12 +57,18 @@ bool ParseDevice(absl::string_view text, DeviceName* out) {
   return ParseIndex(text.substr(colon + 1), &out->id);
 }
 
+// "cpu:0", "GPU:1", "gpu": the types that may stand without their key.
+bool IsShortForm(absl::string_view part) {
+  const absl::string_view type = part.substr(0, part.find(':'));
+  return absl::EqualsIgnoreCase(type, "CPU") || absl::EqualsIgnoreCase(type, "GPU");
+}
+
 // A part that is known by no key and names no device either.
 bool HasUnknownKey(absl::string_view part) {
   for (const absl::string_view key : {"job:", "replica:", "task:", "device:"}) {
     if (absl::StartsWith(part, key)) return false;
   }
-  return true;
+  return !IsShortForm(part);
 }
 
 // One "/key:value" of a name, without the slash.
@@ -70,8 +76,7 @@ bool ParsePart(absl::string_view part, DeviceName* out) {
   if (absl::ConsumePrefix(&part, "job:")) return ParseJob(part, out);
   if (absl::ConsumePrefix(&part, "replica:")) return ParseIndex(part, &out->replica);
   if (absl::ConsumePrefix(&part, "task:")) return ParseIndex(part, &out->task);
-  absl::ConsumePrefix(&part, "device:");
-  return ParseDevice(part, out);
+  return (absl::ConsumePrefix(&part, "device:") || IsShortForm(part)) && ParseDevice(part, out);
 }
 
 template <class T>

@@ -1,9 +1,11 @@
 #include "weir/core/file.h"
 
 #include <fnmatch.h>
+#include <limits.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <random>
@@ -100,11 +102,16 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 
 absl::Status MakeDirectories(const std::string& path) {
   if (path.empty() || Files().IsDirectory(path)) return absl::OkStatus();
-  const std::string parent = DirectoryOf(path);
-  if (parent != path && parent != ".") WEIR_RETURN_IF_ERROR(MakeDirectories(parent));
-  const absl::Status made = Files().MakeDirectory(path);
-  if (absl::IsAlreadyExists(made) && Files().IsDirectory(path)) return absl::OkStatus();
-  return made;
+  if (path.size() >= PATH_MAX)
+    return absl::ErrnoToStatus(ENAMETOOLONG, absl::StrCat("cannot make directory ", path));
+  for (size_t end = 0; end < path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());
+    const std::string part = path.substr(0, end);
+    if (Files().IsDirectory(part)) continue;
+    const absl::Status made = Files().MakeDirectory(part);
+    if (!made.ok() && !(absl::IsAlreadyExists(made) && Files().IsDirectory(part))) return made;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
@@ -141,13 +148,18 @@ bool HasWildcard(absl::string_view text) {
 absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern) {
   if (pattern.empty()) return std::vector<std::string>();
   std::vector<std::string> found = {pattern[0] == '/' ? "/" : ""};
-  for (const std::string& part :
-       std::vector<std::string>(absl::StrSplit(pattern, '/', absl::SkipEmpty()))) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(pattern, '/', absl::SkipEmpty());
+  bool is_fixed = true;  // no wildcard so far
+  for (size_t i = 0; i < parts.size() && !found.empty(); ++i) {
+    const std::string part(parts[i]);
+    is_fixed = is_fixed && !HasWildcard(part);
     std::vector<std::string> next;
     for (const std::string& directory : found) {
       if (!HasWildcard(part)) {
         std::string path = JoinPath(directory, part);
-        if (Files().Exists(path)) next.push_back(std::move(path));
+        if (path.size() >= PATH_MAX) continue;
+        const bool is_on_the_way = is_fixed && i + 1 < parts.size();
+        if (is_on_the_way || Files().Exists(path)) next.push_back(std::move(path));
         continue;
       }
       const auto names = Files().List(directory.empty() ? "." : directory);

@@ -132,18 +132,23 @@ bool IsSameFile(int fd, const std::string& path) {
 class PosixFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    const int fd =
-        Retry([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+    // O_NONBLOCK: to open a pipe would wait for its reader; without one it is an error.
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
+    const int fd = Retry([&] { return open(path.c_str(), kFlags, 0666); });
     if (fd < 0) return Failed("cannot create", path);
-    return std::make_unique<PosixWritableFile>(path, fd);
+    auto file = std::make_unique<PosixWritableFile>(path, fd);
+    if (fcntl(fd, F_SETFL, 0) != 0) return Failed("cannot create", path);
+    return file;
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+    // O_NONBLOCK: to open a pipe would wait for its writer.
+    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
     if (fd < 0) return Failed("cannot open", path);
     struct stat info;
-    if (fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
+    if (fstat(fd, &info) != 0 || S_ISDIR(info.st_mode) || S_ISFIFO(info.st_mode)) {
       if (S_ISDIR(info.st_mode)) errno = EISDIR;
+      if (S_ISFIFO(info.st_mode)) errno = ESPIPE;
       const absl::Status status = Failed("cannot open", path);
       close(fd);
       return status;

@@ -2,6 +2,8 @@
 #include <cstring>
 #include <memory>
 
+#include "absl/strings/strip.h"
+#include "weir/core/file.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
@@ -107,11 +109,19 @@ absl::StatusOr<Kernel> MakePrint(const KernelInit& init) {
 
 constexpr absl::string_view kFilePrefix = "file://";
 
+// Files() does not append. It says whether this file may be used at all, which a server restricts.
+absl::Status MakeIfMissing(const std::string& path) {
+  const absl::Status there = Files().Open(path).status();
+  return absl::IsNotFound(there) ? Files().Create(path).status() : there;
+}
+
 absl::Status WriteText(const std::string& stream, const std::string& text) {
   std::FILE* file = stream == "stdout" ? stdout : stderr;
-  const bool to_file = absl::string_view(stream).substr(0, kFilePrefix.size()) == kFilePrefix;
+  absl::string_view rest = stream;
+  const bool to_file = absl::ConsumePrefix(&rest, kFilePrefix);
   if (to_file) {
-    const std::string path = stream.substr(kFilePrefix.size());
+    const std::string path(rest);
+    WEIR_RETURN_IF_ERROR(MakeIfMissing(path));
     file = std::fopen(path.c_str(), "ae");
     if (file == nullptr) return FailedPrecondition("Could not open file ", path, " for appending");
   }

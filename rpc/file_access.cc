@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <set>
 
 #include "absl/strings/match.h"
 
@@ -12,22 +13,30 @@ namespace weir::rpc {
 
 namespace {
 
+// The path of what is there, without links, "." and ".."; "" with errno if there is nothing.
+std::string RealPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  return real == nullptr ? "" : real.get();
+}
+
 // The path without links, "." and "..", of which the end need not exist yet; "" if there is none,
 // as for a link to what does not exist: to make it there would be to make it elsewhere.
 std::string Resolve(const std::string& path) {
-  char resolved[PATH_MAX];
-  if (path.find('\0') != std::string::npos) return "";
-  if (realpath(path.c_str(), resolved) != nullptr) return resolved;
-  struct stat info;
-  if ((errno != ENOENT && errno != ENOTDIR) || lstat(path.c_str(), &info) == 0) return "";
-  absl::string_view trimmed = path;
-  while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.remove_suffix(1);
-  const absl::string_view name = BaseName(trimmed);
-  const std::string parent = DirectoryOf(trimmed);
-  if (name.empty() || name == "." || name == ".." || parent == trimmed) return "";
-  const std::string above = Resolve(parent);
-  if (above.empty()) return "";
-  return absl::StrCat(above == "/" ? "" : above, "/", name);
+  if (path.empty() || path.size() >= PATH_MAX || path.find('\0') != std::string::npos) return "";
+  std::string above = path, missing;  // what may be there, and what is not
+  for (;;) {
+    const std::string real = RealPath(above);
+    if (!real.empty())
+      return missing.empty() ? real : absl::StrCat(real == "/" ? "" : real, missing);
+    struct stat info;
+    if ((errno != ENOENT && errno != ENOTDIR) || lstat(above.c_str(), &info) == 0) return "";
+    while (above.size() > 1 && above.back() == '/') above.pop_back();
+    const std::string name(BaseName(above)), parent = DirectoryOf(above);
+    if (name.empty() || name == "." || name == ".." || parent == above) return "";
+    missing.insert(0, absl::StrCat("/", name));
+    above = parent;
+  }
 }
 
 class RestrictedFiles final : public FileSystem {
@@ -73,14 +82,18 @@ class RestrictedFiles final : public FileSystem {
     WEIR_RETURN_IF_ERROR(Check(path));
     return files_.Lock(path);
   }
+  // Of a directory on the way, what leads on: a pattern may have wildcards there.
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
-    WEIR_RETURN_IF_ERROR(Check(path));
-    return files_.List(path);
+    const absl::Status status = Check(path);
+    if (status.ok()) return files_.List(path);
+    const std::set<std::string> names = NextToRoots(path);
+    if (names.empty()) return status;
+    return std::vector<std::string>(names.begin(), names.end());
   }
   bool Exists(const std::string& path) override { return Check(path).ok() && files_.Exists(path); }
   // Whoever makes a path looks at every directory on the way.
   bool IsDirectory(const std::string& path) override {
-    return (Check(path).ok() || LeadsToRoot(path)) && files_.IsDirectory(path);
+    return (Check(path).ok() || !NextToRoots(path).empty()) && files_.IsDirectory(path);
   }
 
  private:
@@ -89,13 +102,16 @@ class RestrictedFiles final : public FileSystem {
            (absl::StartsWith(path, directory) && path[directory.size()] == '/');
   }
 
-  bool LeadsToRoot(const std::string& path) const {
+  // Names in this directory that lie on the way to the directories that clients may use.
+  std::set<std::string> NextToRoots(const std::string& path) const {
+    std::set<std::string> names;
     const std::string resolved = Resolve(path);
-    if (resolved.empty()) return false;
     for (const std::string& root : roots_) {
-      if (IsWithin(root, resolved)) return true;
+      if (resolved.empty() || root == resolved || !IsWithin(root, resolved)) continue;
+      const size_t begin = resolved == "/" ? 1 : resolved.size() + 1;
+      names.insert(root.substr(begin, root.find('/', begin) - begin));
     }
-    return false;
+    return names;
   }
 
   absl::Status Check(const std::string& path) const {

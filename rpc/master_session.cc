@@ -43,7 +43,11 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
 template <class Nodes>
 void AddContainersOfCallers(const Nodes& nodes, std::set<std::string>* containers) {
   for (const proto::NodeDef& node : nodes) {
-    if (!absl::StrContains(node.op(), "Iterator") && node.op() != "BatchFunction") continue;
+    const auto shared_name = node.attr().find("shared_name");
+    const bool is_named = shared_name != node.attr().end() && !shared_name->second.s().empty();
+    const bool calls =
+        node.op() == "BatchFunction" || (is_named && absl::StrContains(node.op(), "Iterator"));
+    if (!calls) continue;
     const auto container = node.attr().find("container");
     containers->insert(container == node.attr().end() ? "" : container->second.s());
   }

@@ -8,11 +8,15 @@
 
 #include "absl/strings/match.h"
 #include "weir/rpc/call_watch.h"
+#include "weir/rpc/listener.h"
 #include "weir/rpc/service.h"
 
 namespace weir::rpc {
 
 namespace {
+
+// A connection that has not begun to speak by then is closed.
+constexpr int kHandshakeMs = 20'000;
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerOptions& options) {
   if (options.certificate.empty() != options.key.empty())
@@ -47,6 +51,8 @@ struct Server::Net {
   CallWatch watch;
   MasterService service;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  std::unique_ptr<Listener> listener;
 };
 
 Server::Server() = default;
@@ -62,9 +68,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   auto net = std::make_unique<Net>(*server->master_, options.on_call);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  const std::string address = WithPort(options.address, options.port);
-  builder.AddListeningPort(address, credentials, &server->port_);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  WEIR_ASSIGN_OR_RETURN(net->listener, Listener::Bind(options.address, options.port));
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  net->acceptor = builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, credentials);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  // A few bytes of compressed zeros are gigabytes of a message.
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(-1);
   // A few threads of gRPC's wait for calls; the rest have one.
@@ -74,11 +84,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetResourceQuota(quota);
   builder.RegisterService(&net->service);
   net->server = builder.BuildAndStart();
-  if (net->server == nullptr || server->port_ == 0) {
-    return absl::UnavailableError(absl::StrCat("Cannot listen on ", address,
-                                               ": the port is taken, the address is none of this "
-                                               "machine's, or the certificates are no good"));
-  }
+  if (net->server == nullptr)
+    return absl::UnavailableError("Cannot start the server: the certificates are no good");
+  server->port_ = net->listener->port();
+  net->listener->Start([acceptor = net->acceptor.get()](int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection;
+    acceptor->HandleNewConnection(&parameters);
+  });
   server->net_ = std::move(net);
   server->target_ = absl::StrCat("grpc://", WithPort(options.address, server->port_));
   return server;
@@ -88,6 +101,7 @@ int Server::num_calls() const { return net_->watch.num_calls(); }
 
 void Server::Drain(std::chrono::milliseconds grace) {
   if (auto* health = net_->server->GetHealthCheckService()) health->SetServingStatus(false);
+  net_->listener = nullptr;
   // What gRPC cancels then, the watch finds cancelled.
   net_->server->Shutdown(std::chrono::system_clock::now() + grace);
   net_->server->Wait();

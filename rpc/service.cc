@@ -10,6 +10,7 @@
 
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/grpc_status.h"
+#include "weir/rpc/read_request.h"
 
 namespace weir::rpc {
 
@@ -23,17 +24,19 @@ template <class Request, class Response>
 void MasterService::Add(const char* path,
                         absl::Status (Master::*method)(Request&, Cancellation&, Response*)) {
   using Message = std::remove_const_t<Request>;
-  using Handler = grpc::internal::RpcMethodHandler<MasterService, Message, Response,
-                                                   google::protobuf::MessageLite,
-                                                   google::protobuf::MessageLite>;
+  // The bytes of a request come unread: ReadRequest bounds what is made of them.
+  using Handler = grpc::internal::RpcMethodHandler<MasterService, grpc::ByteBuffer, Response,
+                                                   grpc::ByteBuffer, google::protobuf::MessageLite>;
   const absl::string_view name = absl::string_view(path).substr(sizeof(kService) - 1);
   const auto run = [method, name](MasterService* self, grpc::ServerContext* context,
-                                  const Message* request, Response* response) {
+                                  const grpc::ByteBuffer* bytes, Response* response) {
     const auto start = std::chrono::steady_clock::now();
     CallWatch::Call call(self->watch_, *context);
-    // gRPC has made the request for this call alone: what is in it may be taken.
-    Request& own = const_cast<Message&>(*request);
-    const absl::Status status = (self->master_.*method)(own, call.cancellation(), response);
+    google::protobuf::Arena arena(RequestArena());
+    auto* const request = google::protobuf::Arena::CreateMessage<Message>(&arena);
+    // gRPC has made the bytes for this call alone: they may be taken.
+    absl::Status status = ReadRequest(const_cast<grpc::ByteBuffer*>(bytes), arena, request);
+    if (status.ok()) status = (self->master_.*method)(*request, call.cancellation(), response);
     if (self->on_call_) self->on_call_(name, status, std::chrono::steady_clock::now() - start);
     return ToGrpc(status);
   };

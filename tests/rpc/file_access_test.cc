@@ -62,6 +62,33 @@ TEST_F(FileAccessTest, LinkCountsAsWhatItPointsTo) {
   EXPECT_FALSE(Files().Exists(root_ + "/nothing"));
 }
 
+TEST_F(FileAccessTest, PathsOfAnyLengthAreRefused) {
+  for (const size_t length : {3'000, 3'900, 4'090, 5'000, 1'000'000}) {
+    std::string outside, inside = inside_, dots = inside_;
+    while (outside.size() < length) outside += "/a";
+    while (inside.size() < length) inside += "/a";
+    while (dots.size() < length) dots += "/x/..";
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->Open(outside).status())) << length;
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->Create(dots + "/../secret").status())) << length;
+    EXPECT_FALSE(files_->Open(inside).ok()) << length;
+    EXPECT_FALSE(files_->Exists(inside)) << length;
+  }
+}
+
+TEST_F(FileAccessTest, PatternsFindWhatIsInside) {
+  const ScopedFileSystem scope(files_.get());
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(*MatchFiles(inside_ + "/*"), Paths({inside_ + "/file"}));
+  EXPECT_EQ(*MatchFiles(inside_ + "/file"), Paths({inside_ + "/file"}));
+  EXPECT_EQ(*MatchFiles(root_ + "/i*e/f*"), Paths({inside_ + "/file"}));
+  EXPECT_EQ(*MatchFiles(root_ + "/*"), Paths({inside_}));  // and not the secret beside it
+  EXPECT_EQ(*MatchFiles(root_ + "/sec*"), Paths());
+  EXPECT_EQ(*MatchFiles(inside_ + "/../sec*"), Paths());
+  std::string deep = inside_;
+  while (deep.size() < 100'000) deep += "/*";
+  EXPECT_EQ(*MatchFiles(deep), Paths());
+}
+
 TEST_F(FileAccessTest, DirectoryMustBeThere) {
   EXPECT_TRUE(absl::IsNotFound(OnlyWithin({root_ + "/none"}, &Files()).status()));
   const auto nothing = OnlyWithin({}, &Files());

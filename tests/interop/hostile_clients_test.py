@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""What clients must not be able to do to weir serve: reach files, end it, fill its memory, deafen it.
+
+Skipped where there is no TensorFlow.
+usage: hostile_clients_test.py WEIR_SERVE
+"""
+
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+    os.environ.pop(name, None)
+    os.environ.pop(name.upper(), None)
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+try:
+    import grpc
+    import tensorflow as tf
+except ImportError:
+    print("SKIPPED: Python has no TensorFlow")
+    sys.exit(0)
+
+v1 = tf.compat.v1
+raw = tf.raw_ops
+
+
+class Server:
+    """weir-serve as a process, for as long as a with statement."""
+
+    def __init__(self, weir, *flags, descriptors=None):
+        def limit():
+            if descriptors:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+        self.process = subprocess.Popen([weir, "serve", "--port", "0", *flags], stdout=subprocess.PIPE, text=True,
+                                        preexec_fn=limit)
+        self.target = self.process.stdout.readline().split()[-1]
+        self.port = int(self.target.rsplit(":", 1)[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def peak_mb(self):
+        with open("/proc/%d/status" % self.process.pid) as f:
+            return int(re.search(r"VmHWM:\s+(\d+)", f.read())[1]) // 1024
+
+
+class Test:
+    def __init__(self, weir, root):
+        self.weir, self.root, self.faults = weir, root, 0
+        self.inside = os.path.join(root, "inside")
+        os.mkdir(self.inside)
+        with open(os.path.join(self.inside, "a.txt"), "w") as f:
+            f.write("mine")
+
+    def expect(self, holds, text):
+        print("ok  " if holds else "BAD ", text, flush=True)
+        self.faults += not holds
+
+    @staticmethod
+    def run(server, build, seconds=20):
+        """What the fetch gives, or the name of the error."""
+        with tf.Graph().as_default(), v1.Session(server.target) as session:
+            try:
+                return session.run(build(), options=v1.RunOptions(timeout_in_ms=1000 * seconds))
+            except tf.errors.OpError as e:
+                return type(e).__name__
+
+    def test_prints_go_where_files_may(self):
+        for flags in ([], ["--allow-path", self.inside]):
+            with Server(self.weir, *flags) as server:
+                path = os.path.join(self.root, "escaped")
+                got = self.run(server, lambda: raw.PrintV2(input="x", output_stream="file://" + path))
+                self.expect(got == "PermissionDeniedError" and not os.path.exists(path), "PrintV2 outside: %s" % got)
+        with Server(self.weir, "--allow-path", self.inside) as server:
+            path = os.path.join(self.inside, "printed")
+            for _ in range(2):
+                self.run(server, lambda: raw.PrintV2(input="x", output_stream="file://" + path))
+            with open(path) as f:
+                self.expect(f.read() == "x\nx\n", "PrintV2 inside appends")
+
+    def test_paths_of_any_length(self):
+        with Server(self.weir, "--allow-path", self.inside) as server:
+            for size in (3000, 3900, 4090, 5000, 300000):
+                for top in ("", self.inside):
+                    path = top + "/a" * (size // 2)
+                    got = self.run(server, lambda: raw.ReadFile(filename=path))
+                    self.expect(str(got).endswith("Error") and server.alive(), "reads %d characters: %s" % (size, got))
+                    if not top:
+                        got = self.run(server, lambda: raw.WriteFile(filename=path, contents="x"))
+                        self.expect(got == "PermissionDeniedError", "writes %d characters: %s" % (size, got))
+                    got = self.run(server, lambda: raw.MatchingFiles(pattern=path.replace("a", "*")))
+                    self.expect(server.alive(), "matches %d characters" % size)
+
+    def test_pipes_do_not_hold_calls(self):
+        os.mkfifo(os.path.join(self.inside, "pipe"))
+        with Server(self.weir, "--allow-path", self.inside) as server:
+            begin = time.time()
+            got = self.run(server, lambda: raw.ReadFile(filename=os.path.join(self.inside, "pipe")), 5)
+            self.expect(str(got).endswith("Error") and time.time() - begin < 4, "a pipe is read: %s" % got)
+
+    def test_finds_what_is_allowed(self):
+        with Server(self.weir, "--allow-path", self.inside) as server:
+            a = os.path.join(self.inside, "a.txt").encode()
+            got = self.run(server, lambda: raw.MatchingFiles(pattern=self.inside + "/*.txt"))
+            self.expect(list(got) == [a], "MatchingFiles: %s" % got)
+            path = os.path.join(self.inside, "v1")
+            got = self.run(server, lambda: raw.SaveSlices(filename=path, tensor_names=["w"], shapes_and_slices=[""],
+                                                          data=[tf.constant([1.0, 2.0])]))
+            got = self.run(server, lambda: raw.RestoreSlice(file_pattern=path, tensor_name="w", shape_and_slice="",
+                                                            dt=tf.float32))
+            self.expect(list(got) == [1.0, 2.0], "V1 checkpoint: %s" % got)
+
+    def create_session(self, server, megabytes, compression=None):
+        """CreateSession of a graph of empty nodes: two bytes each."""
+        nodes = b"\x0a\x00" * (megabytes << 19)
+        size, length = len(nodes), b""
+        while size > 127:
+            length += bytes([size & 127 | 128])
+            size >>= 7
+        options = [("grpc.max_send_message_length", -1)]
+        channel = grpc.insecure_channel("127.0.0.1:%d" % server.port, options, compression=compression)
+        call = channel.unary_unary("/tensorflow.MasterService/CreateSession", request_serializer=lambda x: x,
+                                   response_deserializer=lambda x: x)
+        try:
+            return call(b"\x0a" + length + bytes([size]) + nodes, timeout=60)
+        except grpc.RpcError as e:
+            return e.code().name
+        finally:
+            channel.close()
+
+    def test_small_messages_take_little_memory(self):
+        with Server(self.weir) as server:
+            before = server.peak_mb()
+            got = self.create_session(server, 8)
+            self.expect(got == "RESOURCE_EXHAUSTED", "8 MB of empty nodes: %s" % got)
+            self.expect(server.peak_mb() - before < 300, "which take %d MB" % (server.peak_mb() - before))
+        with Server(self.weir) as server:
+            before = server.peak_mb()
+            got = self.create_session(server, 8, grpc.Compression.Gzip)
+            self.expect(got == "UNIMPLEMENTED", "the same, compressed: %s" % got)
+            self.expect(server.peak_mb() - before < 40, "which take %d MB" % (server.peak_mb() - before))
+
+    def test_more_connections_than_descriptors(self):
+        with Server(self.weir, descriptors=256) as server, tf.Graph().as_default():
+            two = tf.constant(2.0)
+            with v1.Session(server.target) as old:
+                old.run(two)
+                connections = []
+                for _ in range(400):
+                    try:
+                        connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+                    except OSError:
+                        break
+                time.sleep(1)
+                self.expect(old.run(two) == 2.0, "an old session goes on beside %d connections" % len(connections))
+                for connection in connections:
+                    connection.close()
+                time.sleep(1)
+            done = subprocess.run([self.weir, "serve", "--status", server.target], capture_output=True, text=True)
+            self.expect("is serving" in done.stdout, "new ones come in when they are gone: %s" % done.stdout.strip())
+
+    def test_all(self):
+        for name in sorted(dir(self)):
+            if name.startswith("test_") and name != "test_all":
+                getattr(self, name)()
+        return 1 if self.faults else 0
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        status = Test(sys.argv[1], folder).test_all()
+    sys.exit(status)
