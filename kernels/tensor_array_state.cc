@@ -1,6 +1,7 @@
 #include "weir/kernels/tensor_array_state.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "weir/kernels/stored_values.h"
@@ -87,6 +88,11 @@ absl::Status TensorArrayState::WriteOne(KernelContext& c, int64_t index, Tensor 
   if (index < 0 || (!options_.dynamic_size && index >= size_)) {
     return InvalidArgument(Label(), "Tried to write to index ", index,
                            " but array is not resizeable and size is: ", size_);
+  }
+  // The size is an int32, and one more than the largest index.
+  if (index >= std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument(Label(), "Tried to write to index ", index,
+                           " but an array has at most 2^31 - 1 elements");
   }
   WEIR_RETURN_IF_ERROR(CheckElement(index, value));
   size_ = std::max(size_, index + 1);

@@ -208,7 +208,11 @@ absl::StatusOr<Device*> Placement::Decide(const Group& group) const {
   }
   Device* const cpu = devices_[0].get();
   if (group.request.Matches(cpu->name())) return cpu;
-  if (!options_.allow_soft_placement) return CannotAssign(group);
+  // Soft placement changes the type and the number: another task is another process.
+  DeviceName task = group.request;
+  task.type.reset();
+  task.id.reset();
+  if (!options_.allow_soft_placement || !task.Matches(cpu->name())) return CannotAssign(group);
   std::fprintf(
       stderr, "weir: %s asked for %s, which is missing or has no kernel for it; using %s\n",
       group.requester->Label().c_str(), group.request.ToString().c_str(), cpu->text().c_str());
