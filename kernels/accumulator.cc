@@ -8,6 +8,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
+#include "weir/kernels/waiting.h"
 
 namespace weir {
 
@@ -170,21 +171,17 @@ absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
   }
   const Shape shape = init.attr<Shape>("shape");
   const bool mean = init.attr<std::string>("reduction_type") == "MEAN";
-  ResourceHandle handle;
-  handle.device = init.device.text();
-  handle.container = init.attr<std::string>("container");
-  handle.name = init.attr<std::string>("shared_name");
-  if (handle.name.empty()) handle.name = node.name();
-  const auto state = init.resources.LookupOrCreate<Accumulator>(handle.container, handle.name, [&] {
-    return std::make_shared<Accumulator>(handle.name, dtype, shape, mean);
-  });
+  const ResourceName name = NameOfResource(node);
+  const auto state =
+      name.HomeIn(init.resources).LookupOrCreate<Accumulator>(name.container, name.name, [&] {
+        return std::make_shared<Accumulator>(name.name, dtype, shape, mean);
+      });
   if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
-    return InvalidArgument("Shared conditional accumulator '", handle.name, "' was made with type ",
+    return InvalidArgument("Shared conditional accumulator '", name.name, "' was made with type ",
                            DataTypeName(state->dtype()), " and shape ", state->shape().ToString(),
                            ", not ", DataTypeName(dtype), " and ", shape.ToString());
   }
-  handle.resource = state;
-  return Kernel::Constant(Tensor::Scalar(std::move(handle)));
+  return Kernel::Constant(HandleTo(init.device, name, state));
 }
 template absl::StatusOr<Kernel> MakeAccumulator<DenseAccumulator>(const KernelInit&);
 template absl::StatusOr<Kernel> MakeAccumulator<SparseAccumulator>(const KernelInit&);

@@ -172,9 +172,10 @@ absl::StatusOr<Kernel> MakeBarrier(const KernelInit& init) {
                            "through a queue to enforce a limited capacity.");
   }
   WEIR_RETURN_IF_ERROR(SpecOfReady(name.name, types, shapes).Check());
-  const auto barrier = init.resources.LookupOrCreate<BarrierState>(name.container, name.name, [&] {
-    return std::make_shared<BarrierState>(name.name, types, shapes);
-  });
+  const auto barrier =
+      name.HomeIn(init.resources).LookupOrCreate<BarrierState>(name.container, name.name, [&] {
+        return std::make_shared<BarrierState>(name.name, types, shapes);
+      });
   if (barrier->types() != types) {
     return InvalidArgument("Shared barrier '", name.name, "' has component types ",
                            TypeList(barrier->types()), " but requested component types were ",

@@ -420,8 +420,10 @@ absl::StatusOr<std::unique_ptr<Task>> NewTask(KernelContext& c, int num_inputs,
 absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, Process process) {
   WEIR_ASSIGN_OR_RETURN(const BatchOptions options, BatchOptions::Of(init.node));
   const ResourceName name = NameOfResource(init.node);
-  auto batcher = init.resources.LookupOrCreate<Batcher>(
-      name.container, name.name, [&] { return std::make_shared<Batcher>(name.name, options); });
+  auto batcher =
+      name.HomeIn(init.resources).LookupOrCreate<Batcher>(name.container, name.name, [&] {
+        return std::make_shared<Batcher>(name.name, options);
+      });
   const auto shared = std::make_shared<const Process>(std::move(process));
   return Kernel([batcher, shared, options, num_inputs = static_cast<int>(num_inputs),
                  queue = init.attr<std::string>("batching_queue")](KernelContext& c,

@@ -6,6 +6,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/dataset.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/waiting.h"
 
 // Iterators as resources of a session.
 namespace weir {
@@ -64,13 +65,15 @@ class IteratorState final : public Resource {
 };
 
 ResourceHandle HandleOf(const KernelInit& init) {
+  const ResourceName name = NameOfResource(init.node);
   ResourceHandle handle;
   handle.device = init.device.text();
-  handle.container = init.node.attr_or<std::string>("container", "");
-  handle.name = init.node.attr_or<std::string>("shared_name", "");
-  if (handle.name.empty()) handle.name = init.node.name();
-  handle.resource = init.resources.LookupOrCreate<IteratorState>(
-      handle.container, handle.name, [&] { return std::make_shared<IteratorState>(handle.name); });
+  handle.container = name.container;
+  handle.name = name.name;
+  handle.resource =
+      name.HomeIn(init.resources).LookupOrCreate<IteratorState>(name.container, name.name, [&] {
+        return std::make_shared<IteratorState>(name.name);
+      });
   return handle;
 }
 
@@ -137,7 +140,10 @@ absl::Status FromStringHandle(KernelContext& c) {
   handle.device = c.device().text();
   handle.container = parts[1];
   handle.name = parts[2];
-  handle.resource = c.resources().Lookup<IteratorState>(handle.container, handle.name);
+  for (ResourceMap* map : {&c.resources(), &SharedState(c.resources())}) {
+    if (handle.resource == nullptr)
+      handle.resource = map->Lookup<IteratorState>(handle.container, handle.name);
+  }
   if (handle.resource == nullptr) return NotFound("There is no iterator '", handle.name, "'");
   c.SetOutput(0, Tensor::Scalar(std::move(handle)));
   return absl::OkStatus();

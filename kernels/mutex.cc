@@ -60,8 +60,10 @@ class HeldLock {
 
 absl::StatusOr<Kernel> MakeMutex(const KernelInit& init) {
   const ResourceName name = NameOfResource(init.node);
-  const auto mutex = init.resources.LookupOrCreate<MutexState>(
-      name.container, name.name, [&] { return std::make_shared<MutexState>(name.name); });
+  const auto mutex =
+      name.HomeIn(init.resources).LookupOrCreate<MutexState>(name.container, name.name, [&] {
+        return std::make_shared<MutexState>(name.name);
+      });
   return Kernel::Constant(HandleTo(init.device, name, mutex));
 }
 

@@ -27,8 +27,10 @@ absl::StatusOr<Kernel> MakeQueue(const KernelInit& init) {
     if (!spec.shapes.empty()) spec.shapes.insert(spec.shapes.begin(), Shape());
   }
   WEIR_RETURN_IF_ERROR(spec.Check());
-  const auto queue = init.resources.LookupOrCreate<QueueState>(
-      name.container, name.name, [&] { return std::make_shared<QueueState>(spec); });
+  const auto queue =
+      name.HomeIn(init.resources).LookupOrCreate<QueueState>(name.container, name.name, [&] {
+        return std::make_shared<QueueState>(spec);
+      });
   WEIR_RETURN_IF_ERROR(queue->CheckSame(spec));
   return Kernel::Constant(HandleTo(init.device, name, queue));
 }

@@ -11,10 +11,11 @@ namespace {
 absl::StatusOr<Kernel> MakeReader(const KernelInit& init) {
   const ResourceName name = NameOfResource(init.node);
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> source, MakeRecordSource(init.node));
-  const auto reader = init.resources.LookupOrCreate<ReaderState>(name.container, name.name, [&] {
-    return std::make_shared<ReaderState>(absl::StrCat(init.node.op_name(), " '", name.name, "'"),
-                                         std::move(source));
-  });
+  const auto reader =
+      name.HomeIn(init.resources).LookupOrCreate<ReaderState>(name.container, name.name, [&] {
+        return std::make_shared<ReaderState>(
+            absl::StrCat(init.node.op_name(), " '", name.name, "'"), std::move(source));
+      });
   return Kernel::Constant(HandleTo(init.device, name, reader));
 }
 

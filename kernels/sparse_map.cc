@@ -4,6 +4,7 @@
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
+#include "weir/kernels/waiting.h"
 
 // Sparse tensors kept aside under numbers, so that queues and batches, which hold dense tensors
 // only, can pass them on.
@@ -46,11 +47,10 @@ class SparseTensorsMap final : public Resource {
 };
 
 std::shared_ptr<SparseTensorsMap> FindMap(const KernelInit& init) {
-  std::string name = init.attr<std::string>("shared_name");
-  if (name.empty()) name = init.node.name();
-  return init.resources.LookupOrCreate<SparseTensorsMap>(
-      init.attr<std::string>("container"), name,
-      [&] { return std::make_shared<SparseTensorsMap>(name); });
+  const ResourceName name = NameSharedByNode(init.node);
+  return name.HomeIn(init.resources)
+      .LookupOrCreate<SparseTensorsMap>(
+          name.container, name.name, [&] { return std::make_shared<SparseTensorsMap>(name.name); });
 }
 
 absl::StatusOr<SparseValue> ReadOwn(const KernelContext& c) {

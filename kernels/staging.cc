@@ -11,12 +11,11 @@ namespace {
 // The area of a node: every node may be the one that makes it.
 template <class Area>
 std::shared_ptr<Area> AreaOf(const KernelInit& init) {
-  const std::string container = init.attr<std::string>("container");
-  std::string name = init.attr<std::string>("shared_name");
-  if (name.empty()) name = init.node.name();
+  const ResourceName name = NameSharedByNode(init.node);
   const StagingLimits limits{init.attr<int64_t>("capacity"), init.attr<int64_t>("memory_limit")};
-  return init.resources.LookupOrCreate<Area>(container, name,
-                                             [&] { return std::make_shared<Area>(name, limits); });
+  return name.HomeIn(init.resources).LookupOrCreate<Area>(name.container, name.name, [&] {
+    return std::make_shared<Area>(name.name, limits);
+  });
 }
 
 absl::StatusOr<Tensors> OwnInputs(KernelContext& c, int begin) {

@@ -25,9 +25,10 @@ absl::StatusOr<Kernel> MakeVariable(const KernelInit& init) {
   const DataType dtype = init.attr<DataType>("dtype");
   Shape shape = init.attr<Shape>("shape");
   if (node.op_name() == "Variable" && shape.IsScalar()) shape = Shape::UnknownRank();
-  auto state = init.resources.LookupOrCreate<VariableState>(handle.container, handle.name, [&] {
-    return std::make_shared<VariableState>(handle.name, dtype, shape, init.device.is_host());
-  });
+  auto state =
+      SharedState(init.resources).LookupOrCreate<VariableState>(handle.container, handle.name, [&] {
+        return std::make_shared<VariableState>(handle.name, dtype, shape, init.device.is_host());
+      });
   if (state->dtype() != dtype || !state->shape().IsCompatibleWith(shape)) {
     return InvalidArgument(
         "Trying to access variable ", handle.name, " with wrong dtype or shape. Expected ",

@@ -119,8 +119,10 @@ class SummaryWriterState final : public Resource {
 
 absl::StatusOr<Kernel> MakeSummaryWriter(const KernelInit& init) {
   const ResourceName name = NameOfResource(init.node);
-  const auto writer = init.resources.LookupOrCreate<SummaryWriterState>(
-      name.container, name.name, [&] { return std::make_shared<SummaryWriterState>(name.name); });
+  const auto writer = name.HomeIn(init.resources)
+                          .LookupOrCreate<SummaryWriterState>(name.container, name.name, [&] {
+                            return std::make_shared<SummaryWriterState>(name.name);
+                          });
   return Kernel::Constant(HandleTo(init.device, name, writer));
 }
 

@@ -34,10 +34,11 @@ absl::StatusOr<Tensor> SharedTable(const Node& node, const Device& device, Resou
                                    const MakeTable& make) {
   const ResourceName name = NameOfResource(node);
   WEIR_ASSIGN_OR_RETURN(const LookupTable::Spec spec, SpecOf(node, name.name));
-  auto table = resources.Lookup<LookupTable>(name.container, name.name);
+  ResourceMap& home = name.HomeIn(resources);
+  auto table = home.Lookup<LookupTable>(name.container, name.name);
   if (table == nullptr) {
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<LookupTable> made, make(spec));
-    table = resources.LookupOrCreate<LookupTable>(name.container, name.name, [&] { return made; });
+    table = home.LookupOrCreate<LookupTable>(name.container, name.name, [&] { return made; });
   }
   const LookupTable::Spec& has = table->spec();
   if (has.key_type != spec.key_type || has.value_type != spec.value_type) {

@@ -142,8 +142,9 @@ class MailState final : public WaitingResource {
 
 std::shared_ptr<MailState> StateOf(const KernelInit& init, std::chrono::microseconds timeout) {
   const ResourceName name = NameOfResource(init.node);
-  return init.resources.LookupOrCreate<MailState>(
-      name.container, name.name, [&] { return std::make_shared<MailState>(name.name, timeout); });
+  return name.HomeIn(init.resources).LookupOrCreate<MailState>(name.container, name.name, [&] {
+    return std::make_shared<MailState>(name.name, timeout);
+  });
 }
 
 absl::Status DealOut(KernelContext& c, MailState& state) {

@@ -1,6 +1,7 @@
 #ifndef WEIR_KERNELS_VARIABLE_ACCESS_H_
 #define WEIR_KERNELS_VARIABLE_ACCESS_H_
 
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -8,6 +9,15 @@
 #include "weir/core/kernel.h"
 
 namespace weir {
+
+// A session has a map of its own for what belongs to its nodes: random streams, iterators, queues
+// without a shared_name. Sessions of a server share a second map for what has a name that holds for
+// all of them: variables, and resources with a shared_name. The session's map knows the other one.
+
+// Lets a session's map share `shared`. To be called before kernels are made.
+void ShareState(ResourceMap& session, std::shared_ptr<ResourceMap> shared);
+// The map that a session's map shares, or the session's map itself if it shares none.
+ResourceMap& SharedState(ResourceMap& session);
 
 // The variables at the first inputs of a kernel, locked until this goes out of scope. The kernels
 // of reference and of resource variables differ only in the words of the error for a variable

@@ -100,8 +100,16 @@ ResourceName NameOfResource(const Node& node) {
                    node.attr_or<std::string>("shared_name", "")};
   if (out.name.empty()) {
     const bool is_shared = node.attr_or<bool>("use_node_name_sharing", false);
+    out.is_own = !is_shared;
     out.name = is_shared ? node.name() : absl::StrCat("_0_", node.name());
   }
+  return out;
+}
+
+ResourceName NameSharedByNode(const Node& node) {
+  ResourceName out{node.attr_or<std::string>("container", ""),
+                   node.attr_or<std::string>("shared_name", "")};
+  if (out.name.empty()) out.name = node.name();
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weir/core/kernel.h"
+#include "weir/kernels/variable_access.h"
 
 namespace weir {
 
@@ -84,9 +85,17 @@ class WaitingResource : public Resource {
 // What a node that makes a resource calls it.
 struct ResourceName {
   std::string container, name;
+  bool is_own = false;  // of the node in its session; other sessions do not see it
+
+  // Where the resource lies.
+  ResourceMap& HomeIn(ResourceMap& session) const {
+    return is_own ? session : SharedState(session);
+  }
 };
 // shared_name; or, for a resource that is the node's own, a name that no shared one has.
 ResourceName NameOfResource(const Node& node);
+// shared_name, or the node's name: for ops that TensorFlow shares by node name.
+ResourceName NameSharedByNode(const Node& node);
 // The handle, as a scalar.
 Tensor HandleTo(const Device& device, const ResourceName& name, std::shared_ptr<Resource> resource);
 

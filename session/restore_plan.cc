@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "weir/kernels/variable_access.h"
 #include "weir/session/variable_use.h"
 
 namespace weir {
@@ -258,7 +259,7 @@ bool FindStates(ResourceMap& resources, RestorePlan* plan) {
   plan->states.clear();
   for (const Node* node : plan->variables) {
     const auto [container, name] = VariableKey(*node);
-    auto state = resources.Lookup<VariableState>(container, name);
+    auto state = SharedState(resources).Lookup<VariableState>(container, name);
     all = all && state != nullptr &&
           (container.empty() || container == ResourceMap::kDefaultContainer);
     plan->states.push_back(std::move(state));
@@ -284,7 +285,7 @@ void FindShared(RestorePlan* plan) {
 absl::StatusOr<std::shared_ptr<const RestorePlan>> RestorePlan::Of(
     const Graph& graph, Node* restore, ResourceMap& resources,
     absl::FunctionRef<absl::Status(const std::vector<Operation>&)> run) {
-  const auto kept = resources.LookupOrCreate<LastRestore>(
+  const auto kept = SharedState(resources).LookupOrCreate<LastRestore>(
       "", "last_restore", [] { return std::make_shared<LastRestore>(); });
   if (auto plan = kept->Get(); plan != nullptr && plan->restore == Operation(restore) &&
                                plan->changes_seen == graph.changes().size())

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "weir/core/float_mode.h"
 #include "weir/kernels/gpu.h"
+#include "weir/kernels/variable_access.h"
 #include "weir/session/executor.h"
 #include "weir/session/functions.h"
 #include "weir/session/lru_cache.h"
@@ -36,18 +37,15 @@ absl::Status ClosedMeanwhile() {
 }  // namespace
 
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
-  Impl(const Graph& g, SessionOptions o)
-      : graph(g),
-        options(std::move(o)),
-        resources(options.resources != nullptr ? options.resources
-                                               : std::make_shared<ResourceMap>()) {}
+  Impl(const Graph& g, SessionOptions o) : graph(g), options(std::move(o)) {
+    if (options.resources != nullptr) ShareState(resources, options.resources);
+  }
   // Handles that were fetched may keep variables; what their values lie in goes now. What works on
   // by itself (iterators, batchers) ends before the functions that it calls.
   ~Impl() {
     step_threads.WaitUntilIdle();
-    if (options.resources != nullptr) return;
-    for (const auto& variable : resources->All<VariableState>()) variable->Clear();
-    resources->Reset({});
+    for (const auto& variable : resources.All<VariableState>()) variable->Clear();
+    resources.Reset({});
   }
 
   const Graph& graph;
@@ -57,8 +55,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Placement> placement;
   std::unique_ptr<SessionFunctions> functions;  // outlive the resources that call them
-  const std::shared_ptr<ResourceMap> resources;
-  std::unique_ptr<RemoteSession> remote;  // null: steps run here
+  ResourceMap resources;                        // the session's own, which knows options.resources
+  std::unique_ptr<RemoteSession> remote;        // null: steps run here
   // Shared by those who read the graph beyond the nodes that they know.
   std::shared_mutex graph_mutex;
   std::atomic<bool> closed{false};
@@ -79,7 +77,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
     return options.kernels != nullptr ? *options.kernels : BuiltinKernels();
   }
   PlanEnvironment environment() {
-    return PlanEnvironment{graph, graph_mutex, kernels(),  devices,        *resources,
+    return PlanEnvironment{graph, graph_mutex, kernels(),  devices,        resources,
                            *pool, options,     *placement, functions.get()};
   }
   // With the session's time limit where they have none.
@@ -161,7 +159,7 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
       const auto prepare = [this] {
         return PreparePlan(prepared->request(), session->environment());
       };
-      return NameUninitialized(status, session->graph, prepare, *session->resources);
+      return NameUninitialized(status, session->graph, prepare, session->resources);
     });
   }
 
@@ -491,7 +489,7 @@ absl::Status Session::Extend(const std::function<absl::Status()>& add) {
 }
 
 const Graph& Session::graph() const { return impl_->graph; }
-ResourceMap& Session::resources() { return *impl_->resources; }
+ResourceMap& Session::resources() { return impl_->resources; }
 ThreadPool& Session::pool() { return *impl_->pool; }
 
 std::vector<Device*> Session::devices() const {
@@ -502,7 +500,8 @@ std::vector<Device*> Session::devices() const {
 
 void Session::Reset(const std::vector<std::string>& containers) {
   if (impl_->remote != nullptr) return impl_->remote->Reset(containers).IgnoreError();
-  impl_->resources->Reset(containers);
+  impl_->resources.Reset(containers);
+  SharedState(impl_->resources).Reset(containers);
   impl_->functions->Forget();
   for (const auto& step : impl_->prepared_steps()) step->prepared->Forget();
 }

@@ -6,12 +6,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "weir/kernels/variable_access.h"
 #include "weir/session/variable_use.h"
 
 namespace weir {
 
 std::shared_ptr<RestoredCheckpoint> RestoredCheckpoint::Of(ResourceMap& resources) {
-  return resources.LookupOrCreate<RestoredCheckpoint>(
+  return SharedState(resources).LookupOrCreate<RestoredCheckpoint>(
       "", "restored", [] { return std::make_shared<RestoredCheckpoint>(); });
 }
 
@@ -90,7 +91,7 @@ std::vector<const Node*> Missing(const absl::Status& error, const PlanGraph& pla
         (reader.may_be_dead && !IsNamed(plan, access.node, error)))
       continue;
     const auto [container, name] = VariableKey(*variable.node);
-    const auto state = resources.Lookup<VariableState>(container, name);
+    const auto state = SharedState(resources).Lookup<VariableState>(container, name);
     if (state != nullptr && state->IsInitialized()) continue;
     if (const auto assigns = assigned_by.find(access.variable); assigns != assigned_by.end()) {
       const absl::flat_hash_set<int> before = Before(plan, access.node);
