@@ -23,7 +23,7 @@ void Mutate(uint64_t seed, proto::GraphDef* graph);
 inline constexpr char kFeedMark[] = "_feed.";
 inline constexpr char kFetchMark[] = "_fetch.";
 inline constexpr char kTargetMark[] = "_target.";
-inline constexpr int kMaxSteps = 4;
+inline constexpr int kMaxSteps = 8;
 
 }  // namespace weir::fuzz
 

@@ -1,14 +1,12 @@
 #include <map>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "weir/core/graph_io.h"
 #include "weir/ops/registry.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/session/freeze.h"
 #include "weir/session/session.h"
-#include "weir/tests/fuzz/mutate.h"
+#include "weir/tests/fuzz/marked_steps.h"
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 
@@ -17,41 +15,8 @@ namespace weir::fuzz {
 
 namespace {
 
-struct Marked {
-  weir::Feeds feeds;
-  Outputs fetches;
-  std::vector<Operation> targets;
-};
-
-// The step and the output that a mark names; -1 for what it does not.
-std::pair<int, int> Numbers(absl::string_view name) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(name, '.');
-  int step = -1, output = -1;
-  if (parts.size() > 1 && !absl::SimpleAtoi(parts[1], &step)) step = -1;
-  if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &output)) output = -1;
-  return {step, output};
-}
-
-void AddMark(Node* node, absl::string_view name, const AttrValue& value,
-             std::map<int, Marked>* steps) {
-  const auto [step, output] = Numbers(name);
-  if (step < 0 || step >= kMaxSteps) return;
-  const bool has_output = output >= 0 && output < node->num_outputs();
-  if (absl::StartsWith(name, kTargetMark)) (*steps)[step].targets.emplace_back(node);
-  if (absl::StartsWith(name, kFetchMark) && has_output)
-    (*steps)[step].fetches.push_back(node->output(output));
-  const Tensor* fed = value.get_if<Tensor>();
-  if (absl::StartsWith(name, kFeedMark) && has_output && fed != nullptr)
-    (*steps)[step].feeds.emplace_back(node->output(output), *fed);
-}
-
-std::map<int, Marked> StepsOf(const Graph& graph) {
-  std::map<int, Marked> steps;
-  for (const auto& node : graph.nodes()) {
-    for (const auto& [name, value] : node->attrs()) {
-      if (absl::StartsWith(name, "_")) AddMark(node.get(), name, value, &steps);
-    }
-  }
+std::map<int, MarkedStep> StepsOf(const Graph& graph) {
+  std::map<int, MarkedStep> steps = MarkedSteps(graph);
   if (!steps.empty()) return steps;
   for (const auto& node : graph.nodes()) {
     if (!absl::StartsWith(node->op_name(), "Placeholder"))

@@ -1,0 +1,24 @@
+#ifndef WEIR_TESTS_FUZZ_MARKED_STEPS_H_
+#define WEIR_TESTS_FUZZ_MARKED_STEPS_H_
+
+#include <map>
+#include <vector>
+
+#include "weir/core/graph.h"
+#include "weir/session/session.h"
+
+namespace weir::fuzz {
+
+// What one step of a graph with marks (mutate.h) feeds, fetches and runs.
+struct MarkedStep {
+  weir::Feeds feeds;
+  Outputs fetches;
+  std::vector<Operation> targets;
+};
+
+// The steps by number; empty for a graph without marks.
+std::map<int, MarkedStep> MarkedSteps(const Graph& graph);
+
+}  // namespace weir::fuzz
+
+#endif  // WEIR_TESTS_FUZZ_MARKED_STEPS_H_

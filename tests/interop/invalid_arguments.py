@@ -1,0 +1,171 @@
+"""Random search: where TensorFlow refuses a call and Weir does not, or the other way, or their results differ.
+
+    python3 invalid_arguments.py RUN_MARKED_GRAPHS VALID_CALLS [--calls 200] [--seed 1] [--ops RE] [--kinds dies,...]
+
+VALID_CALLS (valid_calls.bin.gz) has graphs with valid calls of each op, taken from Weir's tests; mutations.py makes invalid
+ones of them. Both run each (peers.py). What differs is printed by op and kind with the seed of the first, and
+left out if explained_differences.txt has a line `OP KIND reason`, in which `*` stands for all ops.
+
+Kinds: `accepts` (TensorFlow refuses or dies, Weir does not), `refuses` (the other way round), `values`, `code` (both refuse,
+by other codes), `dies` (Weir crashes or hangs).
+"""
+
+import argparse
+import collections
+import fnmatch
+import gzip
+import os
+import random
+import re
+import struct
+import sys
+import tempfile
+import warnings
+
+try:
+    import peers
+    from mutations import Call
+except ImportError as error:
+    print('skipped: this Python has no TensorFlow (%s)' % error)
+    sys.exit(0)
+
+np = peers.np
+_NAMES = {1: 'CANCELLED', 3: 'INVALID_ARGUMENT', 4: 'DEADLINE_EXCEEDED', 5: 'NOT_FOUND', 6: 'ALREADY_EXISTS', 8: 'RESOURCE_EXHAUSTED',
+          9: 'FAILED_PRECONDITION', 10: 'ABORTED', 11: 'OUT_OF_RANGE', 12: 'UNIMPLEMENTED', 13: 'INTERNAL'}
+
+
+def read_calls(path):
+    """{op: [bytes of a GraphDef]}."""
+    calls = collections.defaultdict(list)
+    with gzip.open(path) as file:
+        while head := file.read(4):
+            data = file.read(*struct.unpack('<I', head))
+            for op in {node.op for node in peers.tf.compat.v1.GraphDef.FromString(data).node}:
+                calls[op].append(data)
+    return calls
+
+
+def error_of(answer):
+    """(code, message), code 0 for none."""
+    if 'died' in answer:
+        return -1, answer['died']
+    if 'import' in answer:
+        return answer['import']
+    return answer['steps'][-1][:2] if answer['steps'] else (0, '')
+
+
+def _same_value(a, b):
+    if a is None or b is None:
+        return True
+    if a.shape != b.shape:
+        return False
+    if a.dtype == object or b.dtype == object:
+        return a.tolist() == b.tolist()
+    if a.dtype.kind in 'biu' or a.dtype.names:
+        return a.tobytes() == b.tobytes()
+    tolerance = {'float64': 1e-7, 'complex128': 1e-7, 'float32': 1e-3, 'complex64': 1e-3}.get(a.dtype.name, 5e-2)
+    a, b = (x.astype(np.complex128) for x in (a, b))
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        parts = [np.allclose(x, y, tolerance, tolerance, equal_nan=True) for x, y in ((a.real, b.real), (a.imag, b.imag))]
+    return all(parts)
+
+
+def difference(tensorflow, weir):
+    """Its kind and what to print; (None, '') for none."""
+    theirs, ours = error_of(tensorflow), error_of(weir)
+    said = 'TensorFlow: %s %s\n      Weir: %s %s' % (_NAMES.get(theirs[0], theirs[0]), theirs[1][:300].replace('\n', ' '),
+                                                  _NAMES.get(ours[0], ours[0]), ours[1][:300])
+    if ours[0] == -1:
+        return (None, '') if ours == theirs == (-1, 'no answer') else ('dies', said)
+    if 'No OpKernel was registered' in theirs[1] or 'could not find registered' in theirs[1]:
+        return None, ''  # Weir has kernels for more types
+    if theirs[0] and ours[0]:
+        same = theirs[0] in (-1, ours[0])
+        return (None, '') if same else ('code', said)
+    if theirs[0] or ours[0]:
+        return ('accepts' if theirs[0] else 'refuses'), said
+    for (_, _, a), (_, _, b) in zip(tensorflow['steps'], weir['steps']):
+        for name in sorted(a):
+            x, y = a[name], b.get(name)
+            if not _same_value(x, y):
+                return 'values', 'TensorFlow: %s\n      Weir: %s' % tuple(
+                    ' '.join(repr(v).split())[:300] + str(v.shape) for v in (x, y))
+    return None, ''
+
+
+def mutated(op, calls, seed):
+    """The same bytes for the same arguments."""
+    rng = random.Random('%s %d' % (op, seed))
+    call = Call(rng.choice(calls), op, rng)
+    call.change()
+    return call.bytes()
+
+
+class Explained:
+    """The lines `OP KIND reason` of a file; OP is a pattern as of files' names."""
+
+    def __init__(self, path):
+        lines = [line.split(None, 2) for line in open(path) if line.strip() and not line.startswith('#')]
+        self.rules = [(op, kind) for op, kind, _ in lines]
+
+    def has(self, op, kind):
+        return any(fnmatch.fnmatchcase(op, pattern) and kind == k for pattern, k in self.rules)
+
+
+def describe(data, op):
+    graph = peers.tf.compat.v1.GraphDef.FromString(data)
+    arguments = {}
+    for node in graph.node:
+        tensors = [v.tensor for k, v in node.attr.items() if k.startswith('_feed') or k == 'value']
+        if tensors:
+            array = peers.tf.make_ndarray(tensors[0])
+            arguments[node.name] = '%s%s %s' % (peers.tf.as_dtype(tensors[0].dtype).name, list(array.shape),
+                                                array.reshape(-1)[:8].tolist())
+    text = []
+    for node in graph.node:
+        if node.op != op:
+            continue
+        attrs = {k: ' '.join(str(v).split()) for k, v in node.attr.items() if k[0] != '_'}
+        text.append('%s(%s) %s' % (op, ', '.join(arguments.get(i, i) for i in node.input), attrs))
+    return '\n      '.join(text)[:900]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('program')
+    parser.add_argument('valid_calls')
+    parser.add_argument('--calls', type=int, default=200)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--ops', default='')
+    parser.add_argument('--kinds', default='accepts,refuses,values,code,dies')
+    args = parser.parse_args()
+    here = os.path.dirname(os.path.abspath(__file__))
+    explained = Explained(os.path.join(here, 'explained_differences.txt'))
+    valid = read_calls(args.valid_calls)
+    program = os.path.abspath(args.program)
+    found, kinds = collections.OrderedDict(), args.kinds.split(',')
+    count = ops = 0
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        tensorflow, weir = peers.TensorFlow(), peers.Weir(program, folder)
+        for op in sorted(valid):
+            if not re.fullmatch(args.ops or '.*', op):
+                continue
+            ops += 1
+            for seed in range(args.seed, args.seed + args.calls):
+                data = mutated(op, valid[op], seed)
+                count += 1
+                kind, said = difference(tensorflow.run(data), weir.run(data))
+                if kind in kinds and not explained.has(op, kind):
+                    found.setdefault((op, kind), []).append(seed)
+                    if len(found[op, kind]) <= 3:
+                        print('%s %s %d\n      %s\n      %s' % (op, kind, seed, describe(data, op), said), flush=True)
+        tensorflow.stop()
+        weir.stop()
+    print('%d ops, %d calls, %d differences of %d kinds' % (ops, count, sum(map(len, found.values())), len(found)))
+    return 1 if found else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
