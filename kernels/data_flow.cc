@@ -132,6 +132,13 @@ absl::StatusOr<Kernel> MakeTemporaryVariable(const KernelInit& init) {
 
 absl::Status DestroyTemporaryVariable(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> v, c.variable(0));
+  const std::string name = c.node().attr<std::string>("var_name");
+  bool exists = v->name() == name;
+  if (exists) {
+    const std::lock_guard<std::mutex> lock(v->mutex());
+    exists = v->initialized();
+  }
+  if (!exists) return NotFound("Resource ", name, ", a temporary variable, does not exist.");
   WEIR_ASSIGN_OR_RETURN(Tensor value, v->Read());
   v->Clear();
   c.SetOutput(0, std::move(value));

@@ -12,6 +12,7 @@
 namespace weir {
 namespace {
 
+// One string, of whatever rank.
 absl::StatusOr<std::string> ScalarString(KernelContext& c, int i, absl::string_view what) {
   const Tensor& t = c.input(i);
   if (t.dtype() == DT_STRING && t.num_elements() == 1) return t.scalar<std::string>();
@@ -163,21 +164,29 @@ absl::Status SetString(KernelContext& c, std::string value) {
   return absl::OkStatus();
 }
 
+absl::Status NoScalar(absl::string_view what, const Tensor& t) {
+  return InvalidArgument(what, " must be a scalar, got shape ", t.shape().ToString());
+}
+
 absl::StatusOr<int32_t> ScalarInt(KernelContext& c, int i, absl::string_view what) {
-  const Tensor& t = c.input(i);
-  if (t.dtype() == DT_INT32 && t.num_elements() == 1) return t.scalar<int32_t>();
-  return InvalidArgument(what, " must be a single int32, not ", t.Description());
+  if (c.input(i).rank() != 0) return NoScalar(what, c.input(i));
+  return c.input(i).scalar<int32_t>();
+}
+
+absl::StatusOr<std::string> ScalarBasename(KernelContext& c) {
+  if (c.input(0).rank() != 0) return NoScalar("basename", c.input(0));
+  return c.input(0).scalar<std::string>();
 }
 
 absl::Status ShardedName(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarString(c, 0, "basename"));
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarBasename(c));
   WEIR_ASSIGN_OR_RETURN(const int32_t shard, ScalarInt(c, 1, "shard"));
   WEIR_ASSIGN_OR_RETURN(const int32_t num_shards, ScalarInt(c, 2, "num_shards"));
   return SetString(c, absl::StrFormat("%s-%05d-of-%05d", basename, shard, num_shards));
 }
 
 absl::Status ShardedSpec(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarString(c, 0, "basename"));
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarBasename(c));
   WEIR_ASSIGN_OR_RETURN(const int32_t num_shards, ScalarInt(c, 1, "num_shards"));
   return SetString(c, absl::StrFormat("%s-%s-of-%05d", basename, std::string(5, '?'), num_shards));
 }

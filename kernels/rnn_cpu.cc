@@ -132,6 +132,10 @@ void Forward(ThreadPool& pool, const LstmArguments<T>& a, const LstmOptions& o, 
 template <class T>
 absl::Status RunLstm(KernelContext& c, const LstmOptions& o) {
   WEIR_ASSIGN_OR_RETURN(const LstmArguments<T> a, ReadArguments<T>(c, o));
+  if (!o.sequence && a.batch * a.width == 0) {
+    return InvalidArgument("cs_prev_tensor is empty, has shape: ",
+                           Shape({a.batch, a.width}).ToString());
+  }
   T* out[kNumStates];
   for (int k = 0; k < kNumStates; ++k) {
     WEIR_ASSIGN_OR_RETURN(Tensor * t, c.AllocateOutput(k, a.StateShape(o.sequence)));

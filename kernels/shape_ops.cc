@@ -269,6 +269,12 @@ absl::Status BroadcastGradientArgs(KernelContext& c) {
   return WriteInts(reduce_b, r1);
 }
 
+// What a handle names may change, whatever the handle does.
+absl::StatusOr<Kernel> MakeGuaranteeConst(const KernelInit& init) {
+  if (BaseType(init.node.input_type(0)) != DT_RESOURCE) return Kernel(Pass);
+  return InvalidArgument("Input tensor cannot be a resource variable handle.");
+}
+
 double Tiny(const KernelInit&) { return 20; }
 
 }  // namespace
@@ -276,10 +282,10 @@ double Tiny(const KernelInit&) { return 20; }
 void AddShapeOps(KernelRegistry* r) {
   r->Add("Const", kCpu, MakeConst);
   for (const char* op : {"Placeholder", "PlaceholderV2"}) r->Add(op, kCpu, MakePlaceholder);
-  for (const char* op : {"Identity", "StopGradient", "PreventGradient", "GuaranteeConst",
-                         "PlaceholderWithDefault"}) {
+  for (const char* op : {"Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault"}) {
     r->Add(op, kCpu, Pass).Aliases({0}).Cost(Tiny);
   }
+  r->Add("GuaranteeConst", kCpu, MakeGuaranteeConst).Aliases({0}).Cost(Tiny);
   r->Add("IdentityN", kCpu, Pass).AliasesEach().Cost(Tiny);
   r->Add("Snapshot", kCpu, DeepCopy).InPlace({0});
   r->Add("DeepCopy", kCpu, DeepCopy);

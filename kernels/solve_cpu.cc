@@ -1,3 +1,5 @@
+#include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "weir/kernels/arguments.h"
@@ -87,14 +89,21 @@ struct LogDeterminant {
   T sign;
   lapack::Real<T> log;
 };
+// x / |x|, for a real infinity too.
 template <class T>
-LogDeterminant<T> DeterminantOf(Columns<T> matrix) {
-  const Factors<T> a(std::move(matrix));
+T UnitOf(T x, lapack::Real<T> size) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isinf(x)) return std::copysign(T(1), x);
+  }
+  return x / size;
+}
+template <class T>
+LogDeterminant<T> DeterminantOf(const Factors<T>& a) {
   LogDeterminant<T> d = {T(1), 0};
   for (int64_t i = 0; i < a.lu.rows; ++i) {
     const T x = a.lu(i, i);
     const lapack::Real<T> size = std::abs(x);
-    d.sign *= size == 0 ? T(0) : x / size;
+    d.sign *= size == 0 ? T(0) : UnitOf(x, size);
     if (a.pivots[static_cast<size_t>(i)] != i + 1) d.sign = -d.sign;
     d.log += std::log(size);
   }
@@ -114,6 +123,11 @@ absl::Status MatrixDeterminant(KernelContext& c) {
       product *= a.lu(i, i);
       if (a.pivots[static_cast<size_t>(i)] != i + 1) product = -product;
     }
+    // A partial product may have left the type's range where the whole does not.
+    if (!std::isnormal(std::abs(product))) {
+      const LogDeterminant<T> d = DeterminantOf(a);
+      product = d.sign * T(std::exp(d.log));
+    }
     output->data<T>()[b] = product;
     return absl::OkStatus();
   });
@@ -127,7 +141,7 @@ absl::Status LogMatrixDeterminant(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * sign, c.AllocateOutput(0, BatchOf(input)));
   WEIR_ASSIGN_OR_RETURN(Tensor * log, c.AllocateOutput(1, BatchOf(input)));
   return ForEachMatrix(c, sign->num_elements(), CubicCost(n, n), [&](int64_t b) {
-    const auto d = DeterminantOf(Columns<T>(input.data<T>() + b * size, n, n));
+    const auto d = DeterminantOf(Factors<T>(Columns<T>(input.data<T>() + b * size, n, n)));
     sign->data<T>()[b] = d.sign;
     log->data<T>()[b] = T(d.log);
     return absl::OkStatus();

@@ -182,6 +182,9 @@ absl::Status Substr(KernelContext& c, bool characters) {
                            positions.shape().ToString(), " vs. ", lengths.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(in.shape(), positions.shape()));
+  if (positions.rank() > 0 && positions.shape() != in.shape() && shape.rank() > 2) {
+    return Unimplemented("Substr broadcast not implemented for ", shape.rank(), " dimensions");
+  }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
   const std::vector<int64_t> texts = Sources(shape, in.shape()),

@@ -1,0 +1,154 @@
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/tests/evaluate.h"
+
+// Calls that TensorFlow 2.21 refuses, found by tests/interop/invalid_arguments.py, with its code
+// and its key words.
+namespace weir {
+
+namespace {
+
+using testing::HasSubstr;
+
+struct Refused {
+  const char* op;
+  Tensors inputs;
+  Attrs attrs;
+  absl::StatusCode code;
+  const char* words;
+  size_t list = 0;
+};
+
+Tensor Floats(std::vector<int64_t> dims) {
+  Tensor t(DT_FLOAT, Shape(dims));
+  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<float>()[i] = static_cast<float>(i);
+  return t;
+}
+
+// One element, in a vector where TensorFlow wants a scalar.
+template <class T>
+Tensor One(T value) {
+  return Tensor::Scalar(value).Reshaped(Shape({1}));
+}
+Tensor OneText(const char* text) { return Tensor::Scalar(std::string(text)).Reshaped(Shape({1})); }
+Tensor Text(const char* text) { return Tensor::Scalar(std::string(text)); }
+Tensor Texts(std::vector<int64_t> dims) {
+  Tensor t(DT_STRING, Shape(dims));
+  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<std::string>()[i] = "hello";
+  return t;
+}
+Tensor Ints(std::vector<int64_t> dims) {
+  Tensor t(DT_INT32, Shape(dims));
+  for (int64_t i = 0; i < t.num_elements(); ++i) t.data<int32_t>()[i] = 1;
+  return t;
+}
+
+void ExpectRefused(const std::vector<Refused>& rows) {
+  for (const Refused& row : rows) {
+    const auto result = RunFed(row.op, row.inputs, row.attrs, row.list);
+    EXPECT_EQ(result.status().code(), row.code) << row.op << ": " << result.status();
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr(row.words)) << row.op;
+  }
+}
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(InvalidArguments, NamesOfShardsTakeScalarsOnly) {
+  const Tensor zero = Tensor::Scalar<int32_t>(0), two = Tensor::Scalar<int32_t>(2);
+  ExpectRefused({
+      {"ShardedFilename", {OneText("a"), zero, two}, {}, kInvalid, "basename must be a scalar"},
+      {"ShardedFilename",
+       {Text("a"), One<int32_t>(0), two},
+       {},
+       kInvalid,
+       "shard must be a scalar"},
+      {"ShardedFilename",
+       {Text("a"), zero, One<int32_t>(2)},
+       {},
+       kInvalid,
+       "num_shards must be a scalar"},
+      {"ShardedFilespec", {OneText("a"), two}, {}, kInvalid, "basename must be a scalar"},
+      {"ShardedFilespec",
+       {Text("a"), One<int32_t>(2)},
+       {},
+       kInvalid,
+       "num_shards must be a scalar"},
+  });
+}
+
+TEST(InvalidArguments, SubstrBroadcastsMatricesAtMost) {
+  ExpectRefused({
+      {"Substr",
+       {Texts({2, 2, 2}), Ints({1, 2, 2}), Ints({1, 2, 2})},
+       {},
+       absl::StatusCode::kUnimplemented,
+       "Substr broadcast not implemented for 3 dimensions"},
+      {"Substr",
+       {Text("hello"), Ints({1, 1, 1, 1, 1, 1, 1, 1, 1}), Ints({1, 1, 1, 1, 1, 1, 1, 1, 1})},
+       {},
+       absl::StatusCode::kUnimplemented,
+       "Substr broadcast not implemented for 9 dimensions"},
+  });
+  EXPECT_TRUE(RunFed("Substr", {Texts({2, 2, 2}), Ints({}), Ints({})}).ok());
+  EXPECT_TRUE(RunFed("Substr", {Texts({2, 1, 2}), Ints({2, 1, 2}), Ints({2, 1, 2})}).ok());
+  EXPECT_TRUE(RunFed("Substr", {Texts({2}), Ints({2, 2}), Ints({2, 2})}).ok());
+}
+
+TEST(InvalidArguments, LstmCellWithoutRowsIsRefused) {
+  ExpectRefused({{"LSTMBlockCell",
+                  {Floats({0, 1}), Floats({0, 1}), Floats({0, 1}), Floats({2, 4}), Floats({1}),
+                   Floats({1}), Floats({1}), Floats({4})},
+                  {},
+                  kInvalid,
+                  "cs_prev_tensor is empty, has shape: "}});
+}
+
+TEST(InvalidArguments, GuaranteeConstTakesNoResource) {
+  ExpectRefused({{"GuaranteeConst",
+                  {Tensor::Scalar(ResourceHandle())},
+                  {},
+                  kInvalid,
+                  "Input tensor cannot be a resource variable handle."}});
+}
+
+TEST(Determinant, OfInfinitiesAndOfProductsThatOverflowOnTheWay) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  struct Row {
+    std::vector<double> matrix;
+    double determinant, sign, log;
+  };
+  for (const Row& row : std::vector<Row>{{{kInf, 1, 1, 1}, kInf, 1, kInf},
+                                         {{1, kInf, 1, 1}, -kInf, -1, kInf},
+                                         {{kInf, 0, 0, kInf}, kInf, 1, kInf},
+                                         {{0, kInf, 1, 1}, -kInf, -1, kInf},
+                                         {{-kInf, 1, 2, 3}, -kInf, -1, kInf},
+                                         {{1, 2, kInf, 3}, -kInf, -1, kInf},
+                                         {{0, 0, 0, 0}, 0, 0, -kInf},
+                                         {{2, 0, 0, 3}, 6, 1, std::log(6)}}) {
+    Tensor m(DT_DOUBLE, Shape({2, 2}));
+    std::copy(row.matrix.begin(), row.matrix.end(), m.data<double>());
+    const auto plain = RunFed("MatrixDeterminant", {m});
+    const auto log = RunFed("LogMatrixDeterminant", {m});
+    ASSERT_TRUE(plain.ok() && log.ok());
+    const std::string text = m.ToString();
+    EXPECT_DOUBLE_EQ(*(*plain)[0].data<double>(), row.determinant) << text;
+    EXPECT_DOUBLE_EQ(*(*log)[0].data<double>(), row.sign) << text;
+    EXPECT_DOUBLE_EQ(*(*log)[1].data<double>(), row.log) << text;
+  }
+  Tensor wide(DT_DOUBLE, Shape({3, 3}));
+  std::fill_n(wide.data<double>(), 9, 0.0);
+  for (const auto& [at, value] : {std::pair(0, 1e200), {4, 1e200}, {8, 1e-300}})
+    wide.data<double>()[at] = value;
+  const auto product = RunFed("MatrixDeterminant", {wide});
+  ASSERT_TRUE(product.ok());
+  EXPECT_NEAR(*(*product)[0].data<double>() / 1e100, 1, 1e-10);
+}
+
+}  // namespace
+
+}  // namespace weir
