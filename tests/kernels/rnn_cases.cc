@@ -168,7 +168,6 @@ std::vector<OpCase> RnnRows() {
           .Attr("use_peephole", true)
           .Attr("forget_bias", 0.5f),
       LstmCase("LSTMBlockCell", "clipped", 0, 1, 4, 1, 3).Attr("cell_clip", 0.3f),
-      LstmCase("LSTMBlockCell", "no_rows", 0, 1, 0, 2, 3),
       LstmCase("LSTMBlockCell", "no_inputs", 0, 1, 2, 0, 3),
       LstmCase("LSTMBlockCell", "many_rows", 0, 1, 130, 9, 33),
       LstmCase("BlockLSTM", "short", 5, 3, 2, 3, 4).Attr("use_peephole", true),
