@@ -40,7 +40,8 @@ OpReference Reshaped(Shape shape) {
 }
 
 Tensors FillReference(const Node&, const Tensors& x) {
-  return {PickOne(x[1], Shape(absl::MakeConstSpan(Ints(x[0]))), [](const Index&) { return 0; })};
+  return {PickOne(x[1], Shape(absl::MakeConstSpan(pick::Ints(x[0]))),
+                  [](const pick::Index&) { return 0; })};
 }
 
 Tensors ConstantReference(const Tensor& like, double value) {
@@ -54,9 +55,9 @@ Tensors ZerosReference(const Node&, const Tensors& x) { return ConstantReference
 Tensors OnesReference(const Node&, const Tensors& x) { return ConstantReference(x[0], 1); }
 
 Tensors BroadcastToReference(const Node&, const Tensors& x) {
-  const Shape shape(absl::MakeConstSpan(Ints(x[1])));
-  return {PickOne(x[0], shape, [&](const Index& i) {
-    Index from;
+  const Shape shape(absl::MakeConstSpan(pick::Ints(x[1])));
+  return {PickOne(x[0], shape, [&](const pick::Index& i) {
+    pick::Index from;
     for (int d = 0; d < x[0].rank(); ++d) {
       from.push_back(x[0].dim(d) == 1 ? 0 : i[d + shape.rank() - x[0].rank()]);
     }
@@ -67,13 +68,13 @@ Tensors BroadcastToReference(const Node&, const Tensors& x) {
 // ---- slices, joins
 
 Tensors SliceReference(const Node&, const Tensors& x) {
-  const Index begin = Ints(x[1]);
-  Index size = Ints(x[2]);
+  const pick::Index begin = pick::Ints(x[1]);
+  pick::Index size = pick::Ints(x[2]);
   for (size_t d = 0; d < size.size(); ++d) {
     if (size[d] < 0) size[d] = x[0].dim(static_cast<int>(d)) - begin[d];
   }
-  return {PickOne(x[0], Shape(absl::MakeConstSpan(size)), [&](const Index& i) {
-    Index from = i;
+  return {PickOne(x[0], Shape(absl::MakeConstSpan(size)), [&](const pick::Index& i) {
+    pick::Index from = i;
     for (size_t d = 0; d < i.size(); ++d) from[d] += begin[d];
     return Flat(x[0].shape(), from);
   })};
@@ -81,7 +82,7 @@ Tensors SliceReference(const Node&, const Tensors& x) {
 
 // What NumPy says: the indices of each input dimension in order, and the shape of the result.
 struct NumpySlice {
-  std::vector<Index> picked;
+  std::vector<pick::Index> picked;
   Shape shape;
 };
 // x[1:4:2, ..., newaxis, 2, ::-1] for x of shape [5, 3, 4, 6].
@@ -92,7 +93,7 @@ NumpySlice MixedSlice() {
 NumpySlice ClippedSlice() { return {{{2, 3, 4}, {4, 3, 2}}, Shape({3, 3})}; }
 
 int64_t Chosen(const NumpySlice& s, const Shape& in, int64_t flat) {
-  Index from(s.picked.size());
+  pick::Index from(s.picked.size());
   for (size_t d = s.picked.size(); d-- > 0;) {
     const int64_t n = static_cast<int64_t>(s.picked[d].size());
     from[d] = s.picked[d][flat % n];
@@ -103,8 +104,9 @@ int64_t Chosen(const NumpySlice& s, const Shape& in, int64_t flat) {
 
 OpReference StridedSliceReference(NumpySlice s) {
   return [s](const Node&, const Tensors& x) -> Tensors {
-    return {PickOne(x[0], s.shape,
-                    [&](const Index& i) { return Chosen(s, x[0].shape(), Flat(s.shape, i)); })};
+    return {PickOne(x[0], s.shape, [&](const pick::Index& i) {
+      return Chosen(s, x[0].shape(), Flat(s.shape, i));
+    })};
   };
 }
 
@@ -113,7 +115,7 @@ OpReference StridedSliceGradReference(NumpySlice s, Shape shape) {
     const Tensor& dy = x[4];
     std::vector<int64_t> from(shape.num_elements(), -1);
     for (int64_t i = 0; i < s.shape.num_elements(); ++i) from[Chosen(s, shape, i)] = i;
-    return {PickOne(dy, shape, [&](const Index& i) { return from[Flat(shape, i)]; })};
+    return {PickOne(dy, shape, [&](const pick::Index& i) { return from[Flat(shape, i)]; })};
   };
 }
 
@@ -124,7 +126,7 @@ OpReference SliceUpdateReference(NumpySlice s) {
     for (int64_t i = 0; i < s.shape.num_elements(); ++i) {
       from[Chosen(s, x[0].shape(), i)] = value.num_elements() == 1 ? 0 : i;
     }
-    return {Pick({x[0], value}, x[0].shape(), [&](const Index& i) {
+    return {Pick({x[0], value}, x[0].shape(), [&](const pick::Index& i) {
       const int64_t flat = Flat(x[0].shape(), i);
       return from[flat] >= 0 ? Source(1, from[flat]) : Source(0, flat);
     })};
@@ -143,8 +145,8 @@ OpCase Sliced(absl::string_view op, const NumpySlice& mixed) {
 Tensor Join(const Tensors& xs, int axis) {
   Shape shape = xs[0].shape();
   for (size_t k = 1; k < xs.size(); ++k) shape.set_dim(axis, shape.dim(axis) + xs[k].dim(axis));
-  return Pick(xs, shape, [&](const Index& i) {
-    Index from = i;
+  return Pick(xs, shape, [&](const pick::Index& i) {
+    pick::Index from = i;
     int k = 0;
     while (from[axis] >= xs[k].dim(axis)) from[axis] -= xs[k++].dim(axis);
     return Source(k, Flat(xs[k].shape(), from));
@@ -158,15 +160,15 @@ OpReference JoinReference(int axis, bool axis_first) {
   };
 }
 
-OpReference CutReference(int value, int axis, Index sizes) {
+OpReference CutReference(int value, int axis, pick::Index sizes) {
   return [=](const Node&, const Tensors& x) -> Tensors {
     Tensors out;
     int64_t begin = 0;
     for (const int64_t size : sizes) {
       Shape shape = x[value].shape();
       shape.set_dim(axis, size);
-      out.push_back(PickOne(x[value], shape, [&](const Index& i) {
-        Index from = i;
+      out.push_back(PickOne(x[value], shape, [&](const pick::Index& i) {
+        pick::Index from = i;
         from[axis] += begin;
         return Flat(x[value].shape(), from);
       }));
@@ -180,8 +182,8 @@ OpReference PackReference(int axis) {
   return [=](const Node&, const Tensors& x) -> Tensors {
     Shape shape = x[0].shape();
     shape.InsertDim(axis, static_cast<int64_t>(x.size()));
-    return {Pick(x, shape, [&](const Index& i) {
-      Index from = i;
+    return {Pick(x, shape, [&](const pick::Index& i) {
+      pick::Index from = i;
       from.erase(from.begin() + axis);
       return Source(static_cast<int>(i[axis]), Flat(x[0].shape(), from));
     })};
@@ -194,8 +196,8 @@ OpReference UnpackReference(int axis) {
     shape.RemoveDim(axis);
     Tensors out;
     for (int k = 0; k < n.num_outputs(); ++k) {
-      out.push_back(PickOne(x[0], shape, [&](const Index& i) {
-        Index from = i;
+      out.push_back(PickOne(x[0], shape, [&](const pick::Index& i) {
+        pick::Index from = i;
         from.insert(from.begin() + axis, k);
         return Flat(x[0].shape(), from);
       }));
@@ -205,11 +207,11 @@ OpReference UnpackReference(int axis) {
 }
 
 Tensors TileReference(const Node&, const Tensors& x) {
-  const Index multiples = Ints(x[1]);
+  const pick::Index multiples = pick::Ints(x[1]);
   Shape shape = x[0].shape();
   for (int d = 0; d < shape.rank(); ++d) shape.set_dim(d, shape.dim(d) * multiples[d]);
-  return {PickOne(x[0], shape, [&](const Index& i) {
-    Index from = i;
+  return {PickOne(x[0], shape, [&](const pick::Index& i) {
+    pick::Index from = i;
     for (size_t d = 0; d < from.size(); ++d) from[d] %= x[0].dim(static_cast<int>(d));
     return Flat(x[0].shape(), from);
   })};
@@ -218,11 +220,11 @@ Tensors TileReference(const Node&, const Tensors& x) {
 // ---- rearranging
 
 Tensors TransposeReference(const Node& n, const Tensors& x) {
-  const Index perm = Ints(x[1]);
+  const pick::Index perm = pick::Ints(x[1]);
   Shape shape;
   for (const int64_t p : perm) shape.AddDim(x[0].dim(static_cast<int>(p)));
-  Tensor y = PickOne(x[0], shape, [&](const Index& i) {
-    Index from(i.size());
+  Tensor y = PickOne(x[0], shape, [&](const pick::Index& i) {
+    pick::Index from(i.size());
     for (size_t d = 0; d < i.size(); ++d) from[perm[d]] = i[d];
     return Flat(x[0].shape(), from);
   });
@@ -232,10 +234,10 @@ Tensors TransposeReference(const Node& n, const Tensors& x) {
   return {y};
 }
 
-OpReference ReverseReference(Index axes) {
+OpReference ReverseReference(pick::Index axes) {
   return [axes](const Node&, const Tensors& x) -> Tensors {
-    return {PickOne(x[0], x[0].shape(), [&](const Index& i) {
-      Index from = i;
+    return {PickOne(x[0], x[0].shape(), [&](const pick::Index& i) {
+      pick::Index from = i;
       for (const int64_t a : axes) from[a] = x[0].dim(static_cast<int>(a)) - 1 - from[a];
       return Flat(x[0].shape(), from);
     })};
@@ -243,20 +245,20 @@ OpReference ReverseReference(Index axes) {
 }
 
 Tensors ReverseSequenceReference(const Node& n, const Tensors& x) {
-  const Index lengths = Ints(x[1]);
+  const pick::Index lengths = pick::Ints(x[1]);
   const int64_t seq = n.attr<int64_t>("seq_dim"), batch = n.attr<int64_t>("batch_dim");
-  return {PickOne(x[0], x[0].shape(), [&](const Index& i) {
-    Index from = i;
+  return {PickOne(x[0], x[0].shape(), [&](const pick::Index& i) {
+    pick::Index from = i;
     const int64_t length = lengths[i[batch]];
     if (i[seq] < length) from[seq] = length - 1 - i[seq];
     return Flat(x[0].shape(), from);
   })};
 }
 
-OpReference RollReference(Index shifts) {
+OpReference RollReference(pick::Index shifts) {
   return [shifts](const Node&, const Tensors& x) -> Tensors {
-    return {PickOne(x[0], x[0].shape(), [&](const Index& i) {
-      Index from = i;
+    return {PickOne(x[0], x[0].shape(), [&](const pick::Index& i) {
+      pick::Index from = i;
       for (size_t d = 0; d < i.size(); ++d) {
         const int64_t n = x[0].dim(static_cast<int>(d));
         from[d] = ((i[d] - shifts[d]) % n + n) % n;
@@ -266,16 +268,16 @@ OpReference RollReference(Index shifts) {
   };
 }
 
-Shape Padded(const Tensor& x, const Index& p) {
+Shape Padded(const Tensor& x, const pick::Index& p) {
   Shape shape = x.shape();
   for (int d = 0; d < shape.rank(); ++d) shape.set_dim(d, shape.dim(d) + p[2 * d] + p[2 * d + 1]);
   return shape;
 }
 
 Tensors PadReference(const Node&, const Tensors& x) {
-  const Index p = Ints(x[1]);
-  return {Pick({x[0], x.back()}, Padded(x[0], p), [&](const Index& i) {
-    Index from = i;
+  const pick::Index p = pick::Ints(x[1]);
+  return {Pick({x[0], x.back()}, Padded(x[0], p), [&](const pick::Index& i) {
+    pick::Index from = i;
     for (int d = 0; d < x[0].rank(); ++d) {
       from[d] -= p[2 * d];
       if (from[d] < 0 || from[d] >= x[0].dim(d))
@@ -293,10 +295,10 @@ int64_t MirrorSource(int64_t i, int64_t before, int64_t n, bool reflect) {
 }
 
 Tensors MirrorPadReference(const Node& n, const Tensors& x) {
-  const Index p = Ints(x[1]);
+  const pick::Index p = pick::Ints(x[1]);
   const bool reflect = n.attr<std::string>("mode") == "REFLECT";
-  return {PickOne(x[0], Padded(x[0], p), [&](const Index& i) {
-    Index from = i;
+  return {PickOne(x[0], Padded(x[0], p), [&](const pick::Index& i) {
+    pick::Index from = i;
     for (int d = 0; d < x[0].rank(); ++d)
       from[d] = MirrorSource(i[d], p[2 * d], x[0].dim(d), reflect);
     return Flat(x[0].shape(), from);
@@ -304,12 +306,12 @@ Tensors MirrorPadReference(const Node& n, const Tensors& x) {
 }
 
 Tensors MirrorPadGradReference(const Node& n, const Tensors& x) {
-  const Index p = Ints(x[1]);
+  const pick::Index p = pick::Ints(x[1]);
   const bool reflect = n.attr<std::string>("mode") == "REFLECT";
   Shape inner = x[0].shape();
   for (int d = 0; d < inner.rank(); ++d) inner.set_dim(d, inner.dim(d) - p[2 * d] - p[2 * d + 1]);
-  return {SumTo(x[0], inner, [&](const Index& i) {
-    Index to = i;
+  return {SumTo(x[0], inner, [&](const pick::Index& i) {
+    pick::Index to = i;
     for (int d = 0; d < inner.rank(); ++d)
       to[d] = MirrorSource(i[d], p[2 * d], inner.dim(d), reflect);
     return Flat(inner, to);
@@ -318,7 +320,7 @@ Tensors MirrorPadGradReference(const Node& n, const Tensors& x) {
 
 // Batch b of the result holds position b / N of the blocks (N batches of the input), row-major over
 // the block.
-Tensors SpaceToBatch(const Tensor& x, const Index& block, const Index& p) {
+Tensors SpaceToBatch(const Tensor& x, const pick::Index& block, const pick::Index& p) {
   Shape shape = x.shape();
   int64_t product = 1;
   for (size_t d = 0; d < block.size(); ++d) {
@@ -327,8 +329,8 @@ Tensors SpaceToBatch(const Tensor& x, const Index& block, const Index& p) {
     product *= block[d];
   }
   shape.set_dim(0, shape.dim(0) * product);
-  return {PickOne(x, shape, [&](const Index& i) -> int64_t {
-    Index from = i;
+  return {PickOne(x, shape, [&](const pick::Index& i) -> int64_t {
+    pick::Index from = i;
     int64_t position = i[0] / x.dim(0);
     from[0] = i[0] % x.dim(0);
     for (size_t d = block.size(); d-- > 0; position /= block[d]) {
@@ -339,7 +341,7 @@ Tensors SpaceToBatch(const Tensor& x, const Index& block, const Index& p) {
   })};
 }
 
-Tensors BatchToSpace(const Tensor& x, const Index& block, const Index& crops) {
+Tensors BatchToSpace(const Tensor& x, const pick::Index& block, const pick::Index& crops) {
   Shape shape = x.shape();
   int64_t product = 1;
   for (size_t d = 0; d < block.size(); ++d) {
@@ -348,8 +350,8 @@ Tensors BatchToSpace(const Tensor& x, const Index& block, const Index& crops) {
     product *= block[d];
   }
   shape.set_dim(0, shape.dim(0) / product);
-  return {PickOne(x, shape, [&](const Index& i) {
-    Index from = i;
+  return {PickOne(x, shape, [&](const pick::Index& i) {
+    pick::Index from = i;
     int64_t position = 0;
     for (size_t d = 0; d < block.size(); ++d) {
       const int64_t at = i[d + 1] + crops[2 * d];
@@ -362,18 +364,18 @@ Tensors BatchToSpace(const Tensor& x, const Index& block, const Index& crops) {
 }
 
 Tensors SpaceToBatchNdReference(const Node&, const Tensors& x) {
-  return SpaceToBatch(x[0], Ints(x[1]), Ints(x[2]));
+  return SpaceToBatch(x[0], pick::Ints(x[1]), pick::Ints(x[2]));
 }
 Tensors BatchToSpaceNdReference(const Node&, const Tensors& x) {
-  return BatchToSpace(x[0], Ints(x[1]), Ints(x[2]));
+  return BatchToSpace(x[0], pick::Ints(x[1]), pick::Ints(x[2]));
 }
 Tensors SpaceToBatchReference(const Node& n, const Tensors& x) {
   const int64_t b = n.attr<int64_t>("block_size");
-  return SpaceToBatch(x[0], {b, b}, Ints(x[1]));
+  return SpaceToBatch(x[0], {b, b}, pick::Ints(x[1]));
 }
 Tensors BatchToSpaceReference(const Node& n, const Tensors& x) {
   const int64_t b = n.attr<int64_t>("block_size");
-  return BatchToSpace(x[0], {b, b}, Ints(x[1]));
+  return BatchToSpace(x[0], {b, b}, pick::Ints(x[1]));
 }
 
 // Channel (y * b + x) * C + c at pixel (h, w) is channel c at pixel (h * b + y, w * b + x); height,
@@ -387,8 +389,8 @@ Tensors MoveDepth(const Node& n, const Tensor& x, bool to_depth) {
   shape.set_dim(h, to_depth ? x.dim(h) / b : x.dim(h) * b);
   shape.set_dim(w, to_depth ? x.dim(w) / b : x.dim(w) * b);
   shape.set_dim(c, to_depth ? small * b * b : small);
-  return {PickOne(x, shape, [&](const Index& i) {
-    Index from = i;
+  return {PickOne(x, shape, [&](const pick::Index& i) {
+    pick::Index from = i;
     if (to_depth) {
       from[h] = i[h] * b + i[c] / small / b;
       from[w] = i[w] * b + i[c] / small % b;

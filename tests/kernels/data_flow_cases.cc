@@ -16,13 +16,13 @@ Tensors PartitionReference(const Node& n, const Tensors& x) {
   const Shape tail = data.shape().Sub(prefix);
   Tensors out;
   for (int p = 0; p < n.num_outputs(); ++p) {
-    Index places;
+    pick::Index places;
     for (int64_t i = 0; i < partitions.num_elements(); ++i) {
       if (partitions.IntAt(i) == p) places.push_back(i);
     }
     const Shape shape = Shape({static_cast<int64_t>(places.size())}).Concatenate(tail);
-    out.push_back(PickOne(data, shape, [&](const Index& i) {
-      return places[i[0]] * tail.num_elements() + Flat(tail, Index(i.begin() + 1, i.end()));
+    out.push_back(PickOne(data, shape, [&](const pick::Index& i) {
+      return places[i[0]] * tail.num_elements() + Flat(tail, pick::Index(i.begin() + 1, i.end()));
     }));
   }
   return out;
@@ -41,11 +41,12 @@ Tensors StitchReference(const Node&, const Tensors& x) {
     }
   }
   const Shape shape = Shape({static_cast<int64_t>(rows.size())}).Concatenate(tail);
-  return {Pick(Tensors(x.begin() + static_cast<int64_t>(n), x.end()), shape, [&](const Index& i) {
-    const Source row = rows[i[0]];
-    return Source(row.first,
-                  row.second * tail.num_elements() + Flat(tail, Index(i.begin() + 1, i.end())));
-  })};
+  return {
+      Pick(Tensors(x.begin() + static_cast<int64_t>(n), x.end()), shape, [&](const pick::Index& i) {
+        const Source row = rows[i[0]];
+        return Source(row.first, row.second * tail.num_elements() +
+                                     Flat(tail, pick::Index(i.begin() + 1, i.end())));
+      })};
 }
 
 std::vector<OpCase> DataFlowRows() {

@@ -18,17 +18,17 @@ int64_t Distance(const std::vector<double>& a, const std::vector<double>& b, siz
 }
 
 Tensors DistanceReference(const Node& node, const Tensors& x) {
-  std::map<Index, std::vector<double>> sequences[2];
+  std::map<pick::Index, std::vector<double>> sequences[2];
   Shape shape;
   for (int k = 0; k < 2; ++k) {
     const std::vector<double> values = ToDoubles(x[3 * k + 1]);
     for (const auto& [row, i] : PlacesOf(x[3 * k]))
-      sequences[k][Index(row.begin(), row.end() - 1)].push_back(values[i]);
+      sequences[k][pick::Index(row.begin(), row.end() - 1)].push_back(values[i]);
   }
-  for (size_t d = 0; d + 1 < Ints(x[2]).size(); ++d)
-    shape.AddDim(std::max(Ints(x[2])[d], Ints(x[5])[d]));
+  for (size_t d = 0; d + 1 < pick::Ints(x[2]).size(); ++d)
+    shape.AddDim(std::max(pick::Ints(x[2])[d], pick::Ints(x[5])[d]));
   std::vector<double> out(shape.num_elements());
-  ForEachIndex(shape, [&](int64_t flat, const Index& index) {
+  ForEachIndex(shape, [&](int64_t flat, const pick::Index& index) {
     const std::vector<double>&a = sequences[0][index], &b = sequences[1][index];
     out[flat] = static_cast<double>(Distance(a, b, a.size(), b.size()));
     if (node.attr<bool>("normalize") && out[flat] > 0)

@@ -21,10 +21,10 @@ OpReference GatherReference(int axis, int batch_dims) {
                             .Concatenate(indices.shape().Sub(batch_dims))
                             .Concatenate(params.shape().Sub(axis + 1));
     const int middle = indices.rank() - batch_dims;
-    return {PickOne(params, shape, [&](const Index& i) {
-      Index at(i.begin(), i.begin() + batch_dims);
+    return {PickOne(params, shape, [&](const pick::Index& i) {
+      pick::Index at(i.begin(), i.begin() + batch_dims);
       at.insert(at.end(), i.begin() + axis, i.begin() + axis + middle);
-      Index from(i.begin(), i.begin() + axis);
+      pick::Index from(i.begin(), i.begin() + axis);
       from.push_back(indices.IntAt(Flat(indices.shape(), at)));
       from.insert(from.end(), i.begin() + axis + middle, i.end());
       return Flat(params.shape(), from);
@@ -36,10 +36,10 @@ Tensors GatherNdReference(const Node&, const Tensors& x) {
   const Tensor &params = x[0], &indices = x[1];
   const int depth = static_cast<int>(indices.dim(-1)), outer = indices.rank() - 1;
   const Shape shape = indices.shape().Sub(0, outer).Concatenate(params.shape().Sub(depth));
-  return {PickOne(params, shape, [&](const Index& i) {
-    Index from;
+  return {PickOne(params, shape, [&](const pick::Index& i) {
+    pick::Index from;
     for (int d = 0; d < depth; ++d) {
-      Index at(i.begin(), i.begin() + outer);
+      pick::Index at(i.begin(), i.begin() + outer);
       at.push_back(d);
       from.push_back(indices.IntAt(Flat(indices.shape(), at)));
     }
@@ -56,10 +56,10 @@ using Combine = std::function<complex128(complex128, complex128)>;
 Tensor Scattered(Tensor start, const Tensor& indices, const Tensor& updates,
                  const Combine& combine) {
   const int depth = static_cast<int>(indices.dim(-1)), outer = indices.rank() - 1;
-  ForEachIndex(updates.shape(), [&](int64_t flat, const Index& i) {
-    Index to;
+  ForEachIndex(updates.shape(), [&](int64_t flat, const pick::Index& i) {
+    pick::Index to;
     for (int d = 0; d < depth; ++d) {
-      Index at(i.begin(), i.begin() + outer);
+      pick::Index at(i.begin(), i.begin() + outer);
       at.push_back(d);
       to.push_back(indices.IntAt(Flat(indices.shape(), at)));
     }
@@ -82,7 +82,7 @@ Tensor Scattered(Tensor start, const Tensor& indices, const Tensor& updates,
 }
 
 Tensors ScatterNdReference(const Node&, const Tensors& x) {
-  const Shape shape(absl::MakeConstSpan(Ints(x[2])));
+  const Shape shape(absl::MakeConstSpan(pick::Ints(x[2])));
   return {Scattered(Tensor::Zeros(x[1].dtype(), shape), x[0], x[1], std::plus<complex128>())};
 }
 
@@ -103,8 +103,8 @@ Tensors OneHotReference(const Node& n, const Tensors& x) {
   const int axis = static_cast<int>(attr < 0 ? x[0].rank() : attr);
   Shape shape = x[0].shape();
   shape.InsertDim(axis, depth);
-  return {Pick({x[2], x[3]}, shape, [&](const Index& i) {
-    Index at = i;
+  return {Pick({x[2], x[3]}, shape, [&](const pick::Index& i) {
+    pick::Index at = i;
     at.erase(at.begin() + axis);
     return Source(x[0].IntAt(Flat(x[0].shape(), at)) == i[axis] ? 0 : 1, 0);
   })};
@@ -128,7 +128,7 @@ Tensors UniqueReference(const Node& n, const Tensors& x) {
   std::vector<double> counts(first.size());
   for (const int64_t k : of) ++counts[k];
   const int64_t count = static_cast<int64_t>(first.size());
-  Tensors out = {PickOne(x[0], {count}, [&](const Index& i) { return first[i[0]]; }),
+  Tensors out = {PickOne(x[0], {count}, [&](const pick::Index& i) { return first[i[0]]; }),
                  Doubles({x[0].num_elements()}, std::vector<double>(of.begin(), of.end())),
                  Doubles({count}, counts)};
   out.resize(n.num_outputs());
@@ -156,14 +156,14 @@ Tensors ListDiffReference(const Node&, const Tensors& x) {
   });
   std::vector<int32_t> idx(kept.begin(), kept.end());
   const int64_t n = static_cast<int64_t>(kept.size());
-  return {PickOne(x[0], {n}, [&](const Index& i) { return kept[i[0]]; }),
+  return {PickOne(x[0], {n}, [&](const pick::Index& i) { return kept[i[0]]; }),
           Tensor::Vector<int32_t>(absl::MakeConstSpan(idx))};
 }
 
 Tensors WhereReference(const Node&, const Tensors& x) {
   std::vector<int64_t> rows;
   DispatchType(x[0].dtype(), Moved{}, [&]<class T>() {
-    ForEachIndex(x[0].shape(), [&](int64_t flat, const Index& i) {
+    ForEachIndex(x[0].shape(), [&](int64_t flat, const pick::Index& i) {
       if (x[0].data<T>()[flat] != T()) rows.insert(rows.end(), i.begin(), i.end());
     });
   });
@@ -214,16 +214,17 @@ Tensors InTopKReference(const Node& n, const Tensors& x) {
 
 Tensors DiagReference(const Node&, const Tensors& x) {
   const int r = x[0].rank();
-  return {PickOne(x[0], x[0].shape().Concatenate(x[0].shape()), [&](const Index& i) -> int64_t {
-    return std::equal(i.begin(), i.begin() + r, i.begin() + r)
-               ? Flat(x[0].shape(), Index(i.begin(), i.begin() + r))
-               : -1;
-  })};
+  return {
+      PickOne(x[0], x[0].shape().Concatenate(x[0].shape()), [&](const pick::Index& i) -> int64_t {
+        return std::equal(i.begin(), i.begin() + r, i.begin() + r)
+                   ? Flat(x[0].shape(), pick::Index(i.begin(), i.begin() + r))
+                   : -1;
+      })};
 }
 
 Tensors DiagPartReference(const Node&, const Tensors& x) {
-  return {PickOne(x[0], x[0].shape().Sub(0, x[0].rank() / 2), [&](const Index& i) {
-    Index twice = i;
+  return {PickOne(x[0], x[0].shape().Sub(0, x[0].rank() / 2), [&](const pick::Index& i) {
+    pick::Index twice = i;
     twice.insert(twice.end(), i.begin(), i.end());
     return Flat(x[0].shape(), twice);
   })};
@@ -255,10 +256,10 @@ struct Band {
 };
 
 // The index among stored diagonals for element i of the matrices, or nothing.
-Index StoredIndex(const Band& band, const Index& i) {
+pick::Index StoredIndex(const Band& band, const pick::Index& i) {
   const auto [row, place] = band.Stored(i[i.size() - 2], i.back());
   if (row < 0) return {};
-  Index at(i.begin(), i.end() - 2);
+  pick::Index at(i.begin(), i.end() - 2);
   if (band.high > band.low) at.push_back(row);
   at.push_back(place);
   return at;
@@ -269,8 +270,8 @@ OpReference MatrixDiagReference(Band band) {
     Shape shape = x[0].shape().Sub(0, x[0].rank() - (band.high > band.low ? 2 : 1));
     shape.AddDim(band.rows);
     shape.AddDim(band.cols);
-    return {Pick({x[0], x.back()}, shape, [&](const Index& i) {
-      const Index at = StoredIndex(band, i);
+    return {Pick({x[0], x.back()}, shape, [&](const pick::Index& i) {
+      const pick::Index at = StoredIndex(band, i);
       if (at.empty()) return x.size() == 5 ? Source(1, 0) : Source(-1, 0);
       return Source(0, Flat(x[0].shape(), at));
     })};
@@ -283,11 +284,11 @@ OpReference MatrixDiagPartReference(Band band) {
     if (band.high > band.low) shape.AddDim(band.high - band.low + 1);
     shape.AddDim(band.Longest());
     std::vector<int64_t> from(shape.num_elements(), -1);
-    ForEachIndex(x[0].shape(), [&](int64_t flat, const Index& i) {
-      const Index at = StoredIndex(band, i);
+    ForEachIndex(x[0].shape(), [&](int64_t flat, const pick::Index& i) {
+      const pick::Index at = StoredIndex(band, i);
       if (!at.empty()) from[Flat(shape, at)] = flat;
     });
-    return {Pick({x[0], x.back()}, shape, [&](const Index& i) {
+    return {Pick({x[0], x.back()}, shape, [&](const pick::Index& i) {
       const int64_t flat = from[Flat(shape, i)];
       return flat < 0 ? Source(1, 0) : Source(0, flat);
     })};
@@ -296,8 +297,8 @@ OpReference MatrixDiagPartReference(Band band) {
 
 OpReference MatrixSetDiagReference(Band band) {
   return [band](const Node&, const Tensors& x) -> Tensors {
-    return {Pick({x[0], x[1]}, x[0].shape(), [&](const Index& i) {
-      const Index at = StoredIndex(band, i);
+    return {Pick({x[0], x[1]}, x[0].shape(), [&](const pick::Index& i) {
+      const pick::Index at = StoredIndex(band, i);
       return at.empty() ? Source(0, Flat(x[0].shape(), i)) : Source(1, Flat(x[1].shape(), at));
     })};
   };
@@ -305,7 +306,7 @@ OpReference MatrixSetDiagReference(Band band) {
 
 OpReference BandPartReference(int64_t below, int64_t above) {
   return [=](const Node&, const Tensors& x) -> Tensors {
-    return {PickOne(x[0], x[0].shape(), [&](const Index& i) -> int64_t {
+    return {PickOne(x[0], x[0].shape(), [&](const pick::Index& i) -> int64_t {
       const int64_t r = i[i.size() - 2], c = i.back();
       const bool in = (below < 0 || r - c <= below) && (above < 0 || c - r <= above);
       return in ? Flat(x[0].shape(), i) : -1;

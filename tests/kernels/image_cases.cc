@@ -86,7 +86,7 @@ void ForEachTap(const Shape& images, const Weights& rows, const Weights& columns
                 const std::function<void(int64_t, int64_t, double)>& fn) {
   const Shape out({images.dim(0), static_cast<int64_t>(rows.size()),
                    static_cast<int64_t>(columns.size()), images.dim(3)});
-  ForEachIndex(out, [&](int64_t to, const Index& i) {
+  ForEachIndex(out, [&](int64_t to, const pick::Index& i) {
     for (const auto& [y, wy] : rows[i[1]]) {
       for (const auto& [x, wx] : columns[i[2]]) fn(to, Flat(images, {i[0], y, x, i[3]}), wy * wx);
     }
@@ -347,7 +347,7 @@ Tensors ProjectReference(const Node& n, const Tensors& in) {
   const std::vector<double> x = ToDoubles(in[0]);
   const double fill = in.size() > 3 ? in[3].data<float>()[0] : 0;
   std::vector<double> y(out.num_elements());
-  ForEachIndex(out, [&](int64_t to, const Index& i) {
+  ForEachIndex(out, [&](int64_t to, const pick::Index& i) {
     const float* t = in[1].data<float>() + (in[1].dim(0) == 1 ? 0 : 8 * i[0]);
     const double k = t[6] * i[2] + t[7] * i[1] + 1;
     const double px = (t[0] * i[2] + t[1] * i[1] + t[2]) / k,

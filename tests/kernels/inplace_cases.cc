@@ -32,8 +32,8 @@ Tensors UpdateReference(const Node& node, const Tensors& in) {
 
 Tensors JoinReference(const Node& node, const Tensors& in) {
   const Shape shape = node.attr<Shape>("shape");
-  return {Pick(in, shape, [&](const Index& i) {
-    Index rest = i;
+  return {Pick(in, shape, [&](const pick::Index& i) {
+    pick::Index rest = i;
     rest[0] = 0;
     return Source(static_cast<int>(i[0]), Flat(in[0].shape(), rest));
   })};

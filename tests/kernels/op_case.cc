@@ -253,7 +253,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-uint64_t Seed(absl::string_view text) {
+uint64_t SeedOf(absl::string_view text) {
   uint64_t h = 1469598103934665603u;  // FNV-1a
   for (const char c : text) h = (h ^ static_cast<uint8_t>(c)) * 1099511628211u;
   return h;
@@ -569,7 +569,7 @@ class OpCaseRunner {
   uint64_t SeedFor(DataType type, const std::vector<Shape>& shapes) const {
     std::string key = absl::StrCat(c_.name(), "/", static_cast<int>(type));
     for (const Shape& s : shapes) absl::StrAppend(&key, "/", s.ToString());
-    return Seed(key);
+    return SeedOf(key);
   }
 
   void Check(DataType type, const std::vector<Shape>& shapes, bool specials) {

@@ -22,12 +22,12 @@ int64_t PadBefore(const Node& n, int64_t in, int64_t out, int64_t size, int64_t 
 OpReference PatchesOf(const Shape& out) {
   return [out](const Node& n, const Tensors& in) {
     const auto list = [&](const char* name) {
-      return n.attr_or<Index>(name, Index(in[0].rank(), 1));
+      return n.attr_or<pick::Index>(name, pick::Index(in[0].rank(), 1));
     };
-    const Index sizes = list("ksizes"), strides = list("strides"), rates = list("rates");
+    const pick::Index sizes = list("ksizes"), strides = list("strides"), rates = list("rates");
     const int last = in[0].rank() - 1;
-    return Tensors{PickOne(in[0], out, [&](const Index& to) -> int64_t {
-      Index from(last + 1);
+    return Tensors{PickOne(in[0], out, [&](const pick::Index& to) -> int64_t {
+      pick::Index from(last + 1);
       from[0] = to[0];
       int64_t rest = to[last];
       from[last] = rest % in[0].dim(last);
@@ -47,7 +47,7 @@ OpReference PatchesOf(const Shape& out) {
 struct WindowSetup {
   const char* label;
   Shape in, out;
-  Index sizes, strides, rates;
+  pick::Index sizes, strides, rates;
   const char* padding;
 };
 
@@ -85,12 +85,12 @@ void AddPatches(std::vector<OpCase>* all) {
 // fn(output element, the best input element, the best filter element) of Dilation2D.
 void ForEachDilation(const Node& n, const Tensor& in, const Tensor& filter, const Shape& out,
                      const std::function<void(int64_t, int64_t, int64_t)>& fn) {
-  const Index strides = n.attr<Index>("strides"), rates = n.attr<Index>("rates");
+  const pick::Index strides = n.attr<pick::Index>("strides"), rates = n.attr<pick::Index>("rates");
   const std::vector<double> x = ToDoubles(in), f = ToDoubles(filter);
-  ForEachIndex(out, [&](int64_t to, const Index& i) {
+  ForEachIndex(out, [&](int64_t to, const pick::Index& i) {
     std::pair<int64_t, int64_t> best = {-1, -1};
-    ForEachIndex(filter.shape().Sub(0, 2), [&](int64_t, const Index& k) {
-      Index from = i;
+    ForEachIndex(filter.shape().Sub(0, 2), [&](int64_t, const pick::Index& k) {
+      pick::Index from = i;
       for (int d = 1; d < 3; ++d) {
         from[d] = i[d] * strides[d] + k[d - 1] * rates[d] -
                   PadBefore(n, in.dim(d), out.dim(d), filter.dim(d - 1), strides[d], rates[d]);
@@ -164,22 +164,22 @@ void AddFormats(std::vector<OpCase>* all) {
                      }));
   const struct {
     const char *label, *from, *to;
-    Index dims, order;
+    pick::Index dims, order;
   } rows[] = {{"whole", "NHWC", "NCHW", {4}, {0, 3, 1, 2}},
               {"pairs", "NHWC", "NCHW", {4, 2}, {0, 3, 1, 2}},
               {"spatial", "NHWC", "CWHN", {2}, {1, 0}},
               {"volumes", "NDHWC", "NCDHW", {5, 2}, {0, 4, 1, 2, 3}},
               {"spatial_volumes", "NDHWC", "NCWHD", {3}, {2, 1, 0}}};
   for (const auto& row : rows) {
-    const Index order = row.order;
+    const pick::Index order = row.order;
     all->push_back(OpCase("DataFormatVecPermute")
                        .Label(row.label)
                        .Attr("src_format", row.from)
                        .Attr("dst_format", row.to)
                        .Input(Shape(absl::MakeConstSpan(row.dims)), {0, 50})
                        .Reference([order](const Node&, const Tensors& in) {
-                         return Tensors{PickOne(in[0], in[0].shape(), [&](const Index& i) {
-                           Index from = i;
+                         return Tensors{PickOne(in[0], in[0].shape(), [&](const pick::Index& i) {
+                           pick::Index from = i;
                            from[0] = order[i[0]];
                            return Flat(in[0].shape(), from);
                          })};

@@ -12,11 +12,11 @@ namespace {
 using namespace pick;  // NOLINT: a vocabulary made for these tables
 
 // Where each row of the values stands: an index for each ragged dimension and the outermost one.
-std::vector<Index> PlacesOfRows(const std::vector<Index>& splits) {
-  std::vector<Index> places;
+std::vector<pick::Index> PlacesOfRows(const std::vector<pick::Index>& splits) {
+  std::vector<pick::Index> places;
   for (size_t i = 0; i + 1 < splits[0].size(); ++i) places.push_back({static_cast<int64_t>(i)});
-  for (const Index& s : splits) {
-    std::vector<Index> next;
+  for (const pick::Index& s : splits) {
+    std::vector<pick::Index> next;
     for (size_t i = 0; i < places.size(); ++i) {
       for (int64_t j = 0; j < s[i + 1] - s[i]; ++j) {
         next.push_back(places[i]);
@@ -28,24 +28,24 @@ std::vector<Index> PlacesOfRows(const std::vector<Index>& splits) {
   return places;
 }
 
-std::vector<Index> SplitsOf(const Tensors& x, size_t begin, size_t end) {
-  std::vector<Index> splits;
-  for (size_t k = begin; k < end; ++k) splits.push_back(Ints(x[k]));
+std::vector<pick::Index> SplitsOf(const Tensors& x, size_t begin, size_t end) {
+  std::vector<pick::Index> splits;
+  for (size_t k = begin; k < end; ++k) splits.push_back(pick::Ints(x[k]));
   return splits;
 }
 
 Tensors ToSparseReference(const Node&, const Tensors& x) {
   const Tensor& values = x.back();
-  std::vector<Index> rows;
-  const std::vector<Index> splits = SplitsOf(x, 0, x.size() - 1);
-  Index dims = {static_cast<int64_t>(splits[0].size()) - 1};
-  for (const Index& s : splits) {
+  std::vector<pick::Index> rows;
+  const std::vector<pick::Index> splits = SplitsOf(x, 0, x.size() - 1);
+  pick::Index dims = {static_cast<int64_t>(splits[0].size()) - 1};
+  for (const pick::Index& s : splits) {
     dims.push_back(0);
     for (size_t i = 1; i < s.size(); ++i) dims.back() = std::max(dims.back(), s[i] - s[i - 1]);
   }
   for (int d = 1; d < values.rank(); ++d) dims.push_back(values.dim(d));
-  for (const Index& place : PlacesOfRows(splits)) {
-    ForEachIndex(values.shape().Sub(1), [&](int64_t, const Index& inner) {
+  for (const pick::Index& place : PlacesOfRows(splits)) {
+    ForEachIndex(values.shape().Sub(1), [&](int64_t, const pick::Index& inner) {
       rows.push_back(place);
       rows.back().insert(rows.back().end(), inner.begin(), inner.end());
     });
@@ -55,8 +55,8 @@ Tensors ToSparseReference(const Node&, const Tensors& x) {
 }
 
 // Row ids and the number of rows, as splits.
-Index SplitsOfIds(const Index& ids, int64_t rows) {
-  Index splits(rows + 1, 0);
+pick::Index SplitsOfIds(const pick::Index& ids, int64_t rows) {
+  pick::Index splits(rows + 1, 0);
   for (const int64_t id : ids) {
     for (int64_t r = id + 1; r <= rows; ++r) ++splits[r];
   }
@@ -65,11 +65,11 @@ Index SplitsOfIds(const Index& ids, int64_t rows) {
 
 Tensors ToTensorReference(const Node& node, const Tensors& x) {
   const auto types = node.attr<std::vector<std::string>>("row_partition_types");
-  std::vector<Index> splits;
+  std::vector<pick::Index> splits;
   if (types[0] == "FIRST_DIM_SIZE") {
     int64_t rows = x[3].IntAt(0);
     for (size_t k = 1; k < types.size(); ++k) {
-      splits.push_back(SplitsOfIds(Ints(x[3 + k]), rows));
+      splits.push_back(SplitsOfIds(pick::Ints(x[3 + k]), rows));
       rows = splits.back().back();
     }
   } else {
@@ -77,18 +77,18 @@ Tensors ToTensorReference(const Node& node, const Tensors& x) {
   }
   const Tensors sparse = [&] {
     Tensors parts;
-    for (const Index& s : splits) parts.push_back(VectorOf(s));
+    for (const pick::Index& s : splits) parts.push_back(VectorOf(s));
     parts.push_back(x[1]);
     return ToSparseReference(node, parts);
   }();
-  Index dims = Ints(sparse[2]);
+  pick::Index dims = pick::Ints(sparse[2]);
   if (x[0].rank() == 1) {
     for (size_t d = 0; d < dims.size(); ++d) dims[d] = x[0].IntAt(d) < 0 ? dims[d] : x[0].IntAt(d);
   }
   const Places places = PlacesOf(sparse[0]);
-  return {Pick({x[1], x[2]}, Shape(absl::MakeConstSpan(dims)), [&](const Index& index) {
+  return {Pick({x[1], x[2]}, Shape(absl::MakeConstSpan(dims)), [&](const pick::Index& index) {
     if (const auto it = places.find(index); it != places.end()) return Source(0, it->second);
-    Index inner;
+    pick::Index inner;
     for (int d = 0; d < x[2].rank(); ++d)
       inner.push_back(x[2].dim(d) == 1 ? 0 : index[index.size() - x[2].rank() + d]);
     return Source(1, Flat(x[2].shape(), inner));
@@ -115,7 +115,7 @@ std::vector<OpCase> ConversionRows() {
                        .Reference(ToSparseReference));
     for (const bool cut : {false, true}) {
       const size_t rank = c.splits.size() + c.values.rank();
-      Index asked(rank, -1);
+      pick::Index asked(rank, -1);
       asked[0] = 2;
       asked[1] = 2;
       rows.push_back(
@@ -153,7 +153,7 @@ Tensors RangeReference(const Node& node, const Tensors& x) {
     return v.size() == 1 ? v[0] : v[i];
   };
   std::vector<double> values;
-  Index splits = {0};
+  pick::Index splits = {0};
   for (size_t r = 0; r < std::max({starts.size(), limits.size(), deltas.size()}); ++r) {
     const double delta = at(deltas, r);
     for (double v = at(starts, r); delta > 0 ? v < at(limits, r) : v > at(limits, r); v += delta)
@@ -170,7 +170,7 @@ struct Tree {
   std::vector<Tree> rows;
   int64_t value = -1;
 };
-Tree TreeOf(const std::vector<Index>& splits, size_t level, int64_t row) {
+Tree TreeOf(const std::vector<pick::Index>& splits, size_t level, int64_t row) {
   if (level == splits.size()) return {.value = row};
   Tree tree;
   for (int64_t r = splits[level][row]; r < splits[level][row + 1]; ++r)
@@ -180,10 +180,10 @@ Tree TreeOf(const std::vector<Index>& splits, size_t level, int64_t row) {
 
 Tensors GatherReference(const Node& node, const Tensors& x) {
   const size_t n = x.size() - 2;
-  const std::vector<Index> params = SplitsOf(x, 0, n);
+  const std::vector<pick::Index> params = SplitsOf(x, 0, n);
   const Tensor &values = x[n], &indices = x[n + 1];
   std::vector<Tree> level;
-  for (const int64_t i : Ints(indices)) level.push_back(TreeOf(params, 0, i));
+  for (const int64_t i : pick::Ints(indices)) level.push_back(TreeOf(params, 0, i));
   for (int d = indices.rank() - 1; d > 0; --d) {
     std::vector<Tree> outer;
     for (size_t i = 0; i < level.size(); i += indices.dim(d))
@@ -194,7 +194,7 @@ Tensors GatherReference(const Node& node, const Tensors& x) {
   if (indices.rank() == 0) level = level[0].rows;
   Tensors out;
   for (int k = 0; k + 1 < node.num_outputs(); ++k) {
-    Index splits = {0};
+    pick::Index splits = {0};
     std::vector<Tree> next;
     for (const Tree& tree : level) {
       next.insert(next.end(), tree.rows.begin(), tree.rows.end());
@@ -205,7 +205,7 @@ Tensors GatherReference(const Node& node, const Tensors& x) {
   }
   Shape shape = values.shape();
   shape.set_dim(0, static_cast<int64_t>(level.size()));
-  out.push_back(PickOne(values, shape, [&](Index i) {
+  out.push_back(PickOne(values, shape, [&](pick::Index i) {
     i[0] = level[i[0]].value;
     return Flat(values.shape(), i);
   }));

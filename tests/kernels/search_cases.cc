@@ -52,16 +52,16 @@ Tensors TopReference(const Node& n, const Tensors& in) {
   Shape shape = in[0].shape();
   shape.set_dim(static_cast<int>(axis), n.attr<int64_t>("k"));
   Tensor values(DT_DOUBLE, shape), indices(DT_INT32, shape);
-  ForEachIndex(in[0].shape(), [&](int64_t flat, const Index& index) {
+  ForEachIndex(in[0].shape(), [&](int64_t flat, const pick::Index& index) {
     int64_t before = 0;
-    Index other = index;
+    pick::Index other = index;
     for (int64_t k = 0; k < in[0].shape().dim(static_cast<int>(axis)); ++k) {
       other[axis] = k;
       const double d = sign * (x[Flat(in[0].shape(), other)] - x[flat]);
       before += d > 0 || (d == 0 && k < index[axis]);
     }
     if (before >= n.attr<int64_t>("k")) return;
-    Index to = index;
+    pick::Index to = index;
     to[axis] = before;
     values.data<double>()[Flat(shape, to)] = x[flat];
     indices.SetIntAt(Flat(shape, to), index[axis]);

@@ -18,11 +18,12 @@ Tensors ToDenseReference(const Node&, const Tensors& x) {
   const int64_t count = indices.rank() > 0 ? indices.dim(0) : 1;
   const Places places =
       PlacesOf(indices.Reshaped(Shape({count, indices.rank() > 1 ? indices.dim(1) : 1})));
-  return {Pick({x[2], x[3]}, Shape(absl::MakeConstSpan(Ints(x[1]))), [&](const Index& index) {
-    const auto it = places.find(index);
-    if (it == places.end()) return Source(1, 0);
-    return Source(0, x[2].rank() == 0 ? 0 : it->second);
-  })};
+  return {Pick({x[2], x[3]}, Shape(absl::MakeConstSpan(pick::Ints(x[1]))),
+               [&](const pick::Index& index) {
+                 const auto it = places.find(index);
+                 if (it == places.end()) return Source(1, 0);
+                 return Source(0, x[2].rank() == 0 ? 0 : it->second);
+               })};
 }
 
 std::vector<OpCase> ToDenseRows() {
@@ -79,21 +80,21 @@ std::vector<OpCase> ToDenseRows() {
 // ---- SparseReorder, SparseReshape
 
 Tensors ReorderReference(const Node&, const Tensors& x) {
-  std::map<Index, Source> sorted;
+  std::map<pick::Index, Source> sorted;
   for (const auto& [row, i] : PlacesOf(x[0])) sorted[row] = Source(0, i);
   return SparseOf({x[1]}, sorted, x[0].dim(1));
 }
 
 Tensors ReshapeReference(const Node&, const Tensors& x) {
-  Index from = Ints(x[1]), to = Ints(x[2]);
+  pick::Index from = pick::Ints(x[1]), to = pick::Ints(x[2]);
   int64_t size = 1, known = 1;
   for (const int64_t d : from) size *= d;
   for (const int64_t d : to) known *= d == -1 ? 1 : d;
   for (int64_t& d : to) d = d == -1 ? size / known : d;
-  std::map<int64_t, Index> by_flat;
+  std::map<int64_t, pick::Index> by_flat;
   ForEachIndex(Shape(absl::MakeConstSpan(to)),
-               [&](int64_t flat, const Index& index) { by_flat[flat] = index; });
-  std::vector<Index> rows(x[0].dim(0));
+               [&](int64_t flat, const pick::Index& index) { by_flat[flat] = index; });
+  std::vector<pick::Index> rows(x[0].dim(0));
   for (const auto& [row, i] : PlacesOf(x[0]))
     rows[i] = by_flat[Flat(Shape(absl::MakeConstSpan(from)), row)];
   return {MatrixOf(rows, static_cast<int64_t>(to.size())), VectorOf(to)};
@@ -142,24 +143,24 @@ std::vector<OpCase> OrderRows() {
 // ---- SparseFillEmptyRows
 
 Tensors FillReference(const Node&, const Tensors& x) {
-  const int64_t rows = Ints(x[2])[0], count = x[0].dim(0), rank = x[0].dim(1);
-  std::vector<Index> indices;
+  const int64_t rows = pick::Ints(x[2])[0], count = x[0].dim(0), rank = x[0].dim(1);
+  std::vector<pick::Index> indices;
   std::vector<Source> sources;
-  Index reverse(count);
+  pick::Index reverse(count);
   Tensor empty(DT_BOOL, Shape({rows}));
   for (int64_t r = 0; r < rows; ++r) {
     const size_t before = indices.size();
     for (int64_t i = 0; i < count; ++i) {
       if (x[0].IntAt(i * rank) != r) continue;
       reverse[i] = static_cast<int64_t>(indices.size());
-      Index row;
+      pick::Index row;
       for (int64_t d = 0; d < rank; ++d) row.push_back(x[0].IntAt(i * rank + d));
       indices.push_back(row);
       sources.emplace_back(0, i);
     }
     empty.data<bool>()[r] = indices.size() == before;
     if (indices.size() > before) continue;
-    Index row(rank, 0);
+    pick::Index row(rank, 0);
     row[0] = r;
     indices.push_back(row);
     sources.emplace_back(1, 0);
@@ -176,13 +177,13 @@ Tensors RaggedFillReference(const Node& node, const Tensors& x) {
 }
 
 Tensors FillGradReference(const Node&, const Tensors& x) {
-  const Index map = Ints(x[0]);
+  const pick::Index map = pick::Ints(x[0]);
   const std::set<int64_t> visited(map.begin(), map.end());
-  const Tensor sum =
-      SumTo(x[1], Shape({2}), [&](const Index& at) { return visited.contains(at[0]) ? 0 : 1; });
+  const Tensor sum = SumTo(x[1], Shape({2}),
+                           [&](const pick::Index& at) { return visited.contains(at[0]) ? 0 : 1; });
   return {PickOne(x[1], Shape({static_cast<int64_t>(map.size())}),
-                  [&](const Index& i) { return map[i[0]]; }),
-          PickOne(sum, Shape(), [](const Index&) { return 1; })};
+                  [&](const pick::Index& i) { return map[i[0]]; }),
+          PickOne(sum, Shape(), [](const pick::Index&) { return 1; })};
 }
 
 std::vector<OpCase> FillRows() {
@@ -227,18 +228,18 @@ std::vector<OpCase> FillRows() {
 Tensors ConcatReference(const Node& node, const Tensors& x) {
   const int n = static_cast<int>(x.size()) / 3;
   int64_t axis = node.attr<int64_t>("concat_dim");
-  Index dims = Ints(x[2 * n]);
+  pick::Index dims = pick::Ints(x[2 * n]);
   const int64_t rank = static_cast<int64_t>(dims.size());
   if (axis < 0) axis += rank;
   dims[axis] = 0;
-  std::map<Index, Source> joined;
+  std::map<pick::Index, Source> joined;
   for (int k = 0; k < n; ++k) {
     for (const auto& [at, i] : PlacesOf(x[k])) {
-      Index row = at;
+      pick::Index row = at;
       row[axis] += dims[axis];
       joined[row] = Source(k, i);
     }
-    dims[axis] += Ints(x[2 * n + k])[axis];
+    dims[axis] += pick::Ints(x[2 * n + k])[axis];
   }
   Tensors out = SparseOf(Tensors(x.begin() + n, x.begin() + 2 * n), joined, rank);
   out.push_back(VectorOf(dims));
@@ -247,16 +248,16 @@ Tensors ConcatReference(const Node& node, const Tensors& x) {
 
 Tensors SplitReference(const Node& node, const Tensors& x) {
   const int64_t n = node.attr<int64_t>("num_split");
-  const Index dims = Ints(x[3]);
+  const pick::Index dims = pick::Ints(x[3]);
   int64_t axis = x[0].IntAt(0);
   if (axis < 0) axis += static_cast<int64_t>(dims.size());
   Tensors indices, values, shapes;
   int64_t begin = 0;
   for (int64_t part = 0; part < n; ++part) {
     const int64_t size = dims[axis] / n + (part < dims[axis] % n ? 1 : 0);
-    std::map<Index, Source> inside;
+    std::map<pick::Index, Source> inside;
     for (const auto& [at, i] : PlacesOf(x[1])) {
-      Index row = at;
+      pick::Index row = at;
       if (row[axis] < begin || row[axis] >= begin + size) continue;
       row[axis] -= begin;
       inside[row] = Source(0, i);
@@ -264,7 +265,7 @@ Tensors SplitReference(const Node& node, const Tensors& x) {
     const Tensors out = SparseOf({x[2]}, inside, static_cast<int64_t>(dims.size()));
     indices.push_back(out[0]);
     values.push_back(out[1]);
-    Index shape = dims;
+    pick::Index shape = dims;
     shape[axis] = size;
     shapes.push_back(VectorOf(shape));
     begin += size;
@@ -275,11 +276,11 @@ Tensors SplitReference(const Node& node, const Tensors& x) {
 }
 
 Tensors SliceReference(const Node&, const Tensors& x) {
-  const Index start = Ints(x[3]), size = Ints(x[4]);
-  Index dims = Ints(x[2]);
-  std::map<Index, Source> inside;
+  const pick::Index start = pick::Ints(x[3]), size = pick::Ints(x[4]);
+  pick::Index dims = pick::Ints(x[2]);
+  std::map<pick::Index, Source> inside;
   for (const auto& [at, i] : PlacesOf(x[0])) {
-    Index row = at;
+    pick::Index row = at;
     bool in = true;
     for (size_t d = 0; d < row.size(); ++d) {
       in = in && row[d] >= start[d] && row[d] < start[d] + size[d];
@@ -295,11 +296,11 @@ Tensors SliceReference(const Node&, const Tensors& x) {
 }
 
 Tensors SliceGradReference(const Node&, const Tensors& x) {
-  const Index start = Ints(x[2]);
+  const pick::Index start = pick::Ints(x[2]);
   const Places kept = PlacesOf(x[3]);
   std::vector<Source> sources(x[1].dim(0), Source(-1, 0));
   for (const auto& [at, i] : PlacesOf(x[1])) {
-    Index row = at;
+    pick::Index row = at;
     for (size_t d = 0; d < row.size(); ++d) row[d] -= start[d];
     if (const auto it = kept.find(row); it != kept.end()) sources[i] = Source(0, it->second);
   }

@@ -28,7 +28,7 @@ Tensor TensorOf(DataType like, const Shape& shape, const std::vector<complex128>
   return Doubles(shape, real);
 }
 
-using Entries = std::map<Index, complex128>;
+using Entries = std::map<pick::Index, complex128>;
 Entries EntriesOf(const Tensor& indices, const Tensor& values) {
   Entries entries;
   const std::vector<complex128> v = Numbers(values);
@@ -37,7 +37,7 @@ Entries EntriesOf(const Tensor& indices, const Tensor& values) {
 }
 
 Tensors SparseOfEntries(const Entries& entries, int64_t rank, DataType like) {
-  std::vector<Index> rows;
+  std::vector<pick::Index> rows;
   std::vector<complex128> values;
   for (const auto& [row, v] : entries) {
     rows.push_back(row);
@@ -67,8 +67,8 @@ Tensors AddDenseReference(const Node&, const Tensors& x) {
 }
 
 // The element of a dense tensor that is broadcast to where `row` is.
-complex128 Broadcast(const Tensor& dense, const Index& row) {
-  Index index;
+complex128 Broadcast(const Tensor& dense, const pick::Index& row) {
+  pick::Index index;
   const size_t lead = row.size() - dense.rank();
   for (int d = 0; d < dense.rank(); ++d) index.push_back(dense.dim(d) == 1 ? 0 : row[lead + d]);
   return Numbers(dense)[Flat(dense.shape(), index)];
@@ -211,12 +211,12 @@ std::vector<OpCase> PairRows() {
 Tensors ReduceReference(const Node& node, const Tensors& x) {
   const std::string op = node.op_name();
   const bool keep_dims = node.attr<bool>("keep_dims"), is_max = op.find("Max") != std::string::npos;
-  const Index dims = Ints(x[2]);
+  const pick::Index dims = pick::Ints(x[2]);
   std::vector<bool> reduced(dims.size(), false);
-  for (const int64_t axis : Ints(x[3]))
+  for (const int64_t axis : pick::Ints(x[3]))
     reduced[axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis] = true;
-  const auto kept = [&](const Index& index, int64_t in_place) {
-    Index out;
+  const auto kept = [&](const pick::Index& index, int64_t in_place) {
+    pick::Index out;
     for (size_t d = 0; d < dims.size(); ++d) {
       if (!reduced[d]) out.push_back(index[d]);
       if (reduced[d] && keep_dims) out.push_back(in_place);
@@ -225,13 +225,13 @@ Tensors ReduceReference(const Node& node, const Tensors& x) {
   };
   Entries groups;
   for (const auto& [row, v] : EntriesOf(x[0], x[1])) {
-    const Index to = kept(row, 0);
+    const pick::Index to = kept(row, 0);
     if (!groups.contains(to))
       groups[to] = v;
     else
       groups[to] = is_max ? std::max(groups[to].real(), v.real()) : groups[to] + v;
   }
-  const Index out_dims = kept(dims, 1);
+  const pick::Index out_dims = kept(dims, 1);
   const Shape shape(absl::MakeConstSpan(out_dims));
   if (node.num_outputs() == 3) {
     Tensors out = SparseOfEntries(groups, shape.rank(), x[1].dtype());
@@ -283,8 +283,8 @@ std::vector<OpCase> ReduceRows() {
 
 Tensors SoftmaxReference(const Node&, const Tensors& x) {
   const Entries entries = EntriesOf(x[0], x[1]);
-  std::map<Index, double> sums;
-  const auto group = [](const Index& row) { return Index(row.begin(), row.end() - 1); };
+  std::map<pick::Index, double> sums;
+  const auto group = [](const pick::Index& row) { return pick::Index(row.begin(), row.end() - 1); };
   for (const auto& [row, v] : entries) sums[group(row)] += std::exp(v.real());
   Entries out;
   for (const auto& [row, v] : entries) out[row] = std::exp(v.real()) / sums[group(row)];
@@ -311,7 +311,7 @@ std::vector<OpCase> SoftmaxRows() {
 
 Tensors MatMulReference(const Node& node, const Tensors& x) {
   const bool adjoint_a = node.attr<bool>("adjoint_a"), adjoint_b = node.attr<bool>("adjoint_b");
-  const Index dims = Ints(x[2]);
+  const pick::Index dims = pick::Ints(x[2]);
   const std::vector<complex128> b = Numbers(x[3]);
   const int64_t rows = dims[adjoint_a ? 1 : 0], cols = x[3].dim(adjoint_b ? 0 : 1);
   std::vector<complex128> product(rows * cols);

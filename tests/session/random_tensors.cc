@@ -475,7 +475,7 @@ class RandomTensors {
     switch (Draw(7)) {
       case 0:
         if (extent < 1) break;
-        return Add(Gather(x, Ids(i.x, Operand(static_cast<int32_t>(extent))), {.axis = axis}));
+        return Add(Gather(x, Ids(i.x, static_cast<int32_t>(extent)), {.axis = axis}));
       case 1:
         if (extent < 1) break;
         return Add(Gather(x, Const<int32_t>(g_, {last, 0, last}), {.axis = axis}));
