@@ -84,7 +84,7 @@ TEST_F(FuseScalarLoops, VariablesOfAllTypesChangePlaces) {
                                  v[1] + v[2],
                                  Cast(v[0], DT_DOUBLE) * Sqrt(v[3]),
                                  v[4] + Cast(v[0], DT_INT32),
-                                 Greater(v[3], Const(v[3].graph(), 1e6))};
+                                 Greater(v[3], Const<double>(v[3].graph(), 1e6))};
                 },
                 {Const(g_, int64_t{0}), Feed(1.f), Feed(2.f), Feed(3.0), Feed(4), Feed(false)});
   EXPECT_TRUE(IsFused(out));
