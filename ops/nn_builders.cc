@@ -32,7 +32,8 @@ Attrs ConvAttrs(const ConvOptions& o) {
 
 Output WithScalar(absl::string_view op, Output x, double y, absl::string_view name) {
   NameScope scope(x.graph(), name);
-  return Op(op, x, ConstLike(x, y, "y"), scope.name());
+  const Literal scalar = IsInteger(x.dtype()) ? Literal(static_cast<int64_t>(y)) : Literal(y);
+  return Op(op, x, ConstLike(x, scalar, "y"), scope.name());
 }
 
 Output Relu(Output features, absl::string_view name) { return Op("Relu", features, name); }
