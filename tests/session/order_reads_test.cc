@@ -128,6 +128,7 @@ TEST_F(OrderReadsTest, EachIterationSeesTheWritesOfThoseBeforeIt) {
     const Output before = v_.value() * 1.f;
     const Output write = After(before, [&] { return Bump(); });
     const Output after = After(write, [&] { return v_.value() * 100.f; });
+    const ControlDependencies order(g_, {after});  // also before the next iteration
     return Outputs{in[0] + 1, in[1] + before + after};
   };
   const Outputs out =
