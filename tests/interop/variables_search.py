@@ -255,7 +255,12 @@ def main():
             for _ in range(PROGRAMS_OF_A_SERVER):
                 if time.time() > end or seed >= last:
                     break
-                theirs = Program(seed).run("")
+                try:
+                    theirs = Program(seed).run("")
+                except tf.errors.OpError as e:
+                    print("seed %d: TensorFlow fails: %s" % (seed, e.message[:100]))
+                    seed += 1
+                    continue
                 try:
                     ours, error = Program(seed).run(server.target), None
                 except tf.errors.OpError as e:
