@@ -141,28 +141,33 @@ class ReadOrder {
     return is_tied || absl::c_none_of(n.controls, waits);
   }
 
-  // `user` takes a value that `route` had before some write, and runs after that.
-  bool IsLate(int user, int route) {
+  // `user` takes a value of `route`, read at `sample` before some write, and runs after that.
+  bool IsLate(int user, int route, int sample) {
     bool late = false;
-    const int loop = plan_.nodes[route].loop;
+    const int loop = plan_.nodes[sample].loop;
     for (const int writer : writers_[variable_[route]]) {
       const Nodes& after = After(writer, loop);
-      if (!after.contains(user) || after.contains(route)) continue;
-      if (MergesAnyway(user, route, writer, after) || KeepsItsValue(route, writer)) continue;
+      if (!after.contains(user) || after.contains(sample)) continue;
+      if (MergesAnyway(user, route, writer, after) || KeepsItsValue(sample, writer)) continue;
       missed_[route].push_back(writer);
       late = true;
     }
     return late;
   }
 
+  // In the order of nodes: a route that is late reads anew, others hand on what was read before.
   void FindLateUses() {
+    std::vector<int> sample(plan_.nodes.size(), -1);
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
+      const int user = static_cast<int>(i);
+      if (variable_[i] >= 0) sample[i] = IsRead(n) ? user : sample[n.inputs[0].node];
       for (size_t k = 0; k < n.inputs.size(); ++k) {
         const int route = n.inputs[k].node, variable = variable_[route];
         if (variable < 0 || !writers_.contains(variable)) continue;
-        const int user = static_cast<int>(i);
-        if (IsLate(user, route)) late_.emplace_back(user, static_cast<int>(k));
+        if (!IsLate(user, route, sample[route])) continue;
+        late_.emplace_back(user, static_cast<int>(k));
+        if (variable_[i] >= 0 && k == 0) sample[i] = user;
       }
     }
   }

@@ -136,6 +136,23 @@ TEST_F(OrderReadsTest, EachIterationSeesTheWritesOfThoseBeforeIt) {
   EXPECT_EQ(RunOne(out[1]), 3 + 4 + 5 + 400 + 500 + 600);
 }
 
+// The inner loop takes the value through two Enters, neither of which waits for the write.
+TEST_F(OrderReadsTest, AnInnerLoopSeesTheWritesOfOuterIterations) {
+  const auto below = [](int limit) { return [limit](const Outputs& in) { return in[0] < limit; }; };
+  const auto body = [&](const Outputs& in) {
+    const Outputs inner = WhileLoop(below(2),
+                                    [&](const Outputs& i) {
+                                      return Outputs{i[0] + 1, i[1] + v_.value() * 1.f};
+                                    },
+                                    {Identity(in[0]) * 0, in[1]});
+    const Output write = After(inner[1], [&] { return Bump(); });
+    const ControlDependencies order(g_, {write});
+    return Outputs{in[0] + 1, inner[1]};
+  };
+  const Outputs out = WhileLoop(below(3), body, {Const(g_, 0), Const(g_, 0.f)});
+  EXPECT_EQ(RunOne(out[1]), 2 * (3 + 4 + 5));
+}
+
 TEST_F(OrderReadsTest, AUserBehindALoopSeesItsWrites) {
   const Output first = v_.value() * 1.f;
   const Output loop = After(first, [&] {
