@@ -24,6 +24,7 @@ import warnings
 
 try:
     import peers
+    from tensorflow.python.framework import op_def_registry
     from mutations import Call
 except ImportError as error:
     print('skipped: this Python has no TensorFlow (%s)' % error)
@@ -150,7 +151,7 @@ def main():
         os.chdir(folder)
         tensorflow, weir = peers.TensorFlow(), peers.Weir(program, folder)
         for op in sorted(valid):
-            if not re.fullmatch(args.ops or '.*', op):
+            if not re.fullmatch(args.ops or '.*', op) or op_def_registry.get(op) is None:
                 continue
             ops += 1
             for seed in range(args.seed, args.seed + args.calls):
