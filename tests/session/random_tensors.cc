@@ -349,7 +349,10 @@ class RandomTensors {
         return Add(Roll(x, {static_cast<int64_t>(Draw(3))}, {axis}), v.shape);
       case 6:
         if (x.dim(axis) > 4 || !IsNumber(x.dtype())) return Add(x, v.shape);
-        return Add(Cumsum(Bounded(x) * ConstLike(x, IsReal(x.dtype()) ? 0.125 : 1), axis), v.shape);
+        return Add(
+            Cumsum(Bounded(x) * ConstLike(x, IsReal(x.dtype()) ? Literal(0.125) : Literal(1)),
+                   axis),
+            v.shape);
       default: {
         std::vector<int64_t> perm(rank);
         for (int i = 0; i < rank; ++i) perm[i] = i;
