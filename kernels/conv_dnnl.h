@@ -34,8 +34,7 @@ class DnnlConv {
                            const ConvOperands<T>& operands);
 
  private:
-  absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> PlanFor(const ConvShape& shape,
-                                                                 bool cuts);
+  absl::StatusOr<std::shared_ptr<const DnnlConvPlan<T>>> PlanFor(const ConvShape& shape, bool cuts);
   absl::StatusOr<Tensor> PackedFilter(KernelContext& ctx,
                                       const std::shared_ptr<const DnnlConvPlan<T>>& plan,
                                       const ConvOperands<T>& operands);

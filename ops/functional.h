@@ -11,8 +11,8 @@
 #include "weir/ops/while_loop.h"
 
 // Functions applied to the rows of tensors, one after the other, in a loop of the step: TensorFlow
-// 1's map_fn, scan, foldl and case. All are differentiable. What fails gives as many invalid outputs
-// as it promises.
+// 1's map_fn, scan, foldl and case. All are differentiable. What fails gives as many invalid
+// outputs as it promises.
 namespace weir {
 
 struct MapOptions {
