@@ -184,7 +184,7 @@ Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) cons
   if (literal_) {
     absl::StatusOr<Tensor> tensor = literal_->Make(wanted);
     if (tensor.ok()) return Const(graph, *std::move(tensor), name);
-    graph.Fail(Annotate(tensor.status(), absl::StrCat(graph.name_scope(), name, ": ")));
+    graph.Fail(Annotate(tensor.status(), absl::StrCat(graph.name_scope(), name)));
     return Output();
   }
   if (output_.expired())

@@ -4,13 +4,14 @@
 #include "weir/core/gradient.h"
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
+#include "weir/ops/literal.h"
 #include "weir/ops/math.h"
 
 // What the sources of the math family share.
 namespace weir {
 
 // Scalars that Python makes with constant_op (named "Const"), not as an operand.
-Output ScalarConst(const Output& like, double value);
+Output ScalarConst(const Output& like, const Literal& value);
 // Zeros (ones) with the shape and type of x, as Python's zeros_like: a constant where the shape is
 // static.
 Output ZerosOf(const Output& x);

@@ -225,8 +225,8 @@ Grads MeanGradient(GradContext& g) {
   const Output sum = SumGradientDense(g), x = g.x(0);
   const std::optional<Shape> kept = StaticKeptShape(g);
   if (kept) {
-    const double factor = static_cast<double>(std::max<int64_t>(x.shape().num_elements(), 1)) /
-                          static_cast<double>(std::max<int64_t>(kept->num_elements(), 1));
+    const int64_t factor = std::max<int64_t>(x.shape().num_elements(), 1) /
+                           std::max<int64_t>(kept->num_elements(), 1);
     return {sum / ScalarConst(sum, factor)};
   }
   // How many elements went into each mean.

@@ -6,7 +6,9 @@
 
 namespace weir {
 
-Output ScalarConst(const Output& like, double value) { return ConstLike(like, value, "Const"); }
+Output ScalarConst(const Output& like, const Literal& value) {
+  return ConstLike(like, value, "Const");
+}
 Output ZerosOf(const Output& x) { return ZerosLike(x); }
 Output OnesOf(const Output& x) { return OnesLike(x); }
 Output ShapeVector(const Output& x) { return ShapeTensor(x, DT_INT32, "Shape"); }

@@ -30,10 +30,9 @@ Attrs ConvAttrs(const ConvOptions& o) {
 
 }  // namespace
 
-Output WithScalar(absl::string_view op, Output x, double y, absl::string_view name) {
+Output WithScalar(absl::string_view op, Output x, const Literal& y, absl::string_view name) {
   NameScope scope(x.graph(), name);
-  const Literal scalar = IsInteger(x.dtype()) ? Literal(static_cast<int64_t>(y)) : Literal(y);
-  return Op(op, x, ConstLike(x, scalar, "y"), scope.name());
+  return Op(op, x, ConstLike(x, y, "y"), scope.name());
 }
 
 Output Relu(Output features, absl::string_view name) { return Op("Relu", features, name); }

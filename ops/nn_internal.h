@@ -2,6 +2,7 @@
 #define WEIR_OPS_NN_INTERNAL_H_
 
 #include "weir/core/op.h"
+#include "weir/ops/literal.h"
 #include "weir/ops/window.h"
 
 // What the sources of the nn family share.
@@ -15,7 +16,7 @@ absl::Status InferConv2D(ShapeContext& c);
 absl::Status InferDepthwiseConv2D(ShapeContext& c);
 
 // x `op` a constant y of x's type: nodes `name` and `name`/y.
-Output WithScalar(absl::string_view op, Output x, double y, absl::string_view name);
+Output WithScalar(absl::string_view op, Output x, const Literal& y, absl::string_view name);
 // Floating-point types that are computed in float.
 inline bool IsNarrow(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
 
