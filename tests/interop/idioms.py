@@ -1,6 +1,6 @@
 """Small programs with the idioms of public TensorFlow 1 programs.
 
-A program is a function that builds its graph and returns a Run. `resource` chooses the kind of all
+A program is a function that builds its graph and returns a Run. The scope chooses the kind of all
 its variables. What it fetches is settled by the graph: reads are ordered by control edges, draws
 are seeded.
 """
@@ -56,7 +56,7 @@ def regression(units=3):
 
 
 @program
-def clip_after_step(resource):
+def clip_after_step():
     w, loss = regression()
     train = v1.train.GradientDescentOptimizer(0.5).minimize(loss)
     clip = after([train], lambda: v1.assign(w, tf.clip_by_value(w, -0.5, 0.5)))
@@ -64,7 +64,7 @@ def clip_after_step(resource):
 
 
 @program
-def decay_after_step(resource):
+def decay_after_step():
     w, loss = regression()
     train = v1.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
     decay = after([train], lambda: v1.assign(w, w * 0.9))
@@ -72,7 +72,7 @@ def decay_after_step(resource):
 
 
 @program
-def loss_after_step(resource):
+def loss_after_step():
     w, loss = regression()
     train = v1.train.AdamOptimizer(0.1).minimize(loss)
     return same_each_step(after([train], lambda: tf.reduce_sum(tf.square(w + 0.0))),
@@ -80,7 +80,7 @@ def loss_after_step(resource):
 
 
 @program
-def average_after_step(resource):
+def average_after_step():
     w, loss = regression()
     step = v1.train.get_or_create_global_step()
     train = v1.train.GradientDescentOptimizer(0.3).minimize(loss, global_step=step)
@@ -90,7 +90,7 @@ def average_after_step(resource):
 
 
 @program
-def average_without_bias(resource):
+def average_without_bias():
     w, loss = regression()
     train = v1.train.GradientDescentOptimizer(0.3).minimize(loss)
     ema = tf.train.ExponentialMovingAverage(0.8, zero_debias=True)
@@ -99,7 +99,7 @@ def average_without_bias(resource):
 
 
 @program
-def target_network_every_third_step(resource):
+def target_network_every_third_step():
     w, loss = regression()
     target = variable("target", numbers(9, 4, 3), trainable=False)
     step = v1.train.get_or_create_global_step()
@@ -114,7 +114,7 @@ def target_network_every_third_step(resource):
 
 
 @program
-def target_network_by_small_steps(resource):
+def target_network_by_small_steps():
     w, loss = regression()
     target = variable("target", numbers(9, 4, 3), trainable=False)
     train = v1.train.RMSPropOptimizer(0.05).minimize(loss)
@@ -123,7 +123,7 @@ def target_network_by_small_steps(resource):
 
 
 @program
-def slow_weights(resource):
+def slow_weights():
     """Lookahead: every fifth step the fast weights go back to what follows them."""
     w, loss = regression()
     slow = variable("slow", numbers(3, 4, 3), trainable=False)
@@ -141,7 +141,7 @@ def slow_weights(resource):
 
 
 @program
-def gradient_accumulation(resource):
+def gradient_accumulation():
     w, _ = regression()
     x, t = v1.placeholder(tf.float32, [None, 4]), v1.placeholder(tf.float32, [None, 3])
     loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - t))
@@ -159,7 +159,7 @@ def gradient_accumulation(resource):
 
 
 @program
-def two_optimizers(resource):
+def two_optimizers():
     x = tf.constant(numbers(1, 8, 4))
     with v1.variable_scope("body"):
         h = dense(x, "h", 5, tf.tanh)
@@ -184,7 +184,7 @@ def critic(x):
 
 
 @program
-def gan(resource):
+def gan():
     z = v1.random_normal([8, 3], seed=5)
     fake, real = generator(z), tf.constant(numbers(4, 8, 2))
     cross = lambda x, t: tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(logits=x, labels=tf.ones_like(x) * t))
@@ -197,7 +197,7 @@ def gan(resource):
 
 
 @program
-def wgan_with_clipped_weights(resource):
+def wgan_with_clipped_weights():
     fake, real = generator(tf.constant(numbers(7, 8, 3))), tf.constant(numbers(4, 8, 2))
     loss = tf.reduce_mean(critic(fake)) - tf.reduce_mean(critic(real))
     d_vars = v1.trainable_variables("d/")
@@ -208,7 +208,7 @@ def wgan_with_clipped_weights(resource):
 
 
 @program
-def wgan_gradient_penalty(resource):
+def wgan_gradient_penalty():
     fake, real = generator(v1.random_normal([8, 3], seed=1)), tf.constant(numbers(4, 8, 2))
     share = v1.random_uniform([8, 1], seed=2)
     between = share * real + (1 - share) * fake
@@ -220,7 +220,7 @@ def wgan_gradient_penalty(resource):
 
 
 @program
-def attention_seq2seq(resource):
+def attention_seq2seq():
     """An encoder and a decoder that attends to it, as loops of nodes with TensorArrays."""
     source, batch, units = tf.constant(numbers(1, 5, 3, 4)), 3, 4
     we, wd, wa = (variable(n, numbers(i, 8, 4) * 0.5) for i, n in enumerate(("enc", "dec", "att")))
@@ -251,7 +251,7 @@ def attention_seq2seq(resource):
 
 
 @program
-def dqn(resource):
+def dqn():
     """A replay buffer in variables, a target network, and greedy choices."""
     state = variable("states", np.zeros((16, 4), np.float32), trainable=False)
     reward = variable("rewards", np.zeros(16, np.float32), trainable=False)
@@ -284,7 +284,7 @@ def dqn(resource):
 
 
 @program
-def maml(resource):
+def maml():
     x, t = tf.constant(numbers(1, 6, 3)), tf.constant(numbers(2, 6, 1))
     w, rate = variable("w", numbers(3, 3, 1)), variable("rate", np.float32(0.1))
     loss = lambda v: tf.reduce_mean(tf.square(tf.tanh(tf.matmul(x, v)) - t))
@@ -296,7 +296,7 @@ def maml(resource):
 
 
 @program
-def capsules(resource):
+def capsules():
     u = tf.constant(numbers(1, 2, 6, 1, 4))
     w = variable("w", numbers(2, 6, 4, 15))
     votes = tf.reshape(tf.einsum("bnic,ncd->bnid", u, w), [2, 6, 3, 5])
@@ -318,7 +318,7 @@ def capsules(resource):
 
 
 @program
-def batch_norm_averages(resource):
+def batch_norm_averages():
     x = v1.random_normal([8, 2, 2, 3], seed=4)
     gamma, beta = variable("gamma", np.ones(3, np.float32)), variable("beta", np.zeros(3, np.float32))
     mean = variable("moving_mean", np.zeros(3, np.float32), trainable=False)
@@ -333,7 +333,7 @@ def batch_norm_averages(resource):
 
 
 @program
-def dropout_with_seeds(resource):
+def dropout_with_seeds():
     v1.set_random_seed(7)
     h = v1.nn.dropout(dense(tf.constant(numbers(1, 8, 4)), "h", 6, tf.nn.relu), rate=0.4, seed=11)
     h = v1.nn.dropout(h, rate=0.2)
@@ -342,7 +342,7 @@ def dropout_with_seeds(resource):
 
 
 @program
-def lookup_tables(resource):
+def lookup_tables():
     words = tf.constant(["the", "cat", "sat", "on", "the", "hat"])
     table = tf.lookup.StaticVocabularyTable(
         tf.lookup.KeyValueTensorInitializer(["the", "cat", "sat"], np.arange(3, dtype=np.int64)), 4)
@@ -356,7 +356,7 @@ def lookup_tables(resource):
 
 
 @program
-def partitioned_embeddings(resource):
+def partitioned_embeddings():
     w = v1.get_variable("w", [7, 3], initializer=v1.constant_initializer(numbers(1, 7, 3)),
                         partitioner=v1.fixed_size_partitioner(1))
     with v1.variable_scope("split", partitioner=v1.fixed_size_partitioner(3)):
@@ -369,7 +369,7 @@ def partitioned_embeddings(resource):
 
 
 @program
-def two_writers_of_a_queue(resource):
+def two_writers_of_a_queue():
     """A3C's workers, one after another: each brings its gradients, the learner takes both."""
     w, loss = regression()
     queue = v1.FIFOQueue(4, [tf.float32], [[4, 3]])
@@ -387,7 +387,7 @@ def two_writers_of_a_queue(resource):
 
 
 @program
-def gated_recurrence(resource):
+def gated_recurrence():
     x, units = tf.constant(numbers(1, 6, 2, 3)), 4
     w, b = variable("kernel", numbers(2, 7, 16) * 0.5), variable("bias", np.zeros(16, np.float32))
 
@@ -403,7 +403,7 @@ def gated_recurrence(resource):
 
 
 @program
-def variational_autoencoder(resource):
+def variational_autoencoder():
     x = tf.constant(numbers(1, 8, 5))
     mean, spread = dense(x, "mean", 2), dense(x, "spread", 2)
     z = mean + tf.exp(spread) * v1.random_normal([8, 2], seed=3)
@@ -413,7 +413,7 @@ def variational_autoencoder(resource):
 
 
 @program
-def sampled_softmax(resource):
+def sampled_softmax():
     w, b = variable("w", numbers(1, 20, 3)), variable("b", np.zeros(20, np.float32))
     labels = tf.constant([[3], [1], [7], [3]], tf.int64)
     inputs = dense(tf.constant(numbers(2, 4, 2)), "h", 3)
@@ -422,7 +422,7 @@ def sampled_softmax(resource):
 
 
 @program
-def noise_contrastive(resource):
+def noise_contrastive():
     w, b = variable("w", numbers(1, 20, 3)), variable("b", np.zeros(20, np.float32))
     e = variable("e", numbers(4, 20, 3))
     sampler = v1.nn.log_uniform_candidate_sampler(tf.constant([[3], [1]], tf.int64), 1, 6, True, 20, seed=2)
@@ -433,7 +433,7 @@ def noise_contrastive(resource):
 
 
 @program
-def decaying_rate(resource):
+def decaying_rate():
     w, loss = regression()
     step = v1.train.get_or_create_global_step()
     rate = v1.train.exponential_decay(0.5, step, 3, 0.7, staircase=True)
@@ -443,7 +443,7 @@ def decaying_rate(resource):
 
 
 @program
-def policy_gradient(resource):
+def policy_gradient():
     logits = dense(tf.constant(numbers(1, 6, 4)), "policy", 3)
     action = v1.multinomial(logits, 1, seed=8)[:, 0]
     chance = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=action, logits=logits)
@@ -453,7 +453,7 @@ def policy_gradient(resource):
 
 
 @program
-def sparse_optimizers(resource):
+def sparse_optimizers():
     e = variable("e", numbers(1, 10, 3))
     loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(e, [1, 1, 7, 2]) - 0.5))
     adam = v1.train.AdamOptimizer(0.05).minimize(loss)
@@ -463,7 +463,7 @@ def sparse_optimizers(resource):
 
 
 @program
-def streaming_metrics(resource):
+def streaming_metrics():
     x = v1.random_uniform([6], seed=1)
     labels = tf.constant([1, 0, 1, 1, 0, 0])
     mean, mean_op = v1.metrics.mean(x)
@@ -474,7 +474,7 @@ def streaming_metrics(resource):
 
 
 @program
-def normalized_weights_and_norm_limits(resource):
+def normalized_weights_and_norm_limits():
     v, g = variable("v", numbers(1, 4, 3)), variable("g", np.ones(3, np.float32))
     w = g * tf.nn.l2_normalize(v, 0)
     loss = tf.reduce_mean(tf.square(tf.matmul(tf.constant(numbers(2, 8, 4)), w) - 1))
@@ -484,7 +484,7 @@ def normalized_weights_and_norm_limits(resource):
 
 
 @program
-def training_inside_a_loop(resource):
+def training_inside_a_loop():
     """Five steps in one: a loop that assigns, with what it assigns read again."""
     w = variable("w", np.float32(2))
 
@@ -497,7 +497,7 @@ def training_inside_a_loop(resource):
 
 
 @program
-def adversarial_examples(resource):
+def adversarial_examples():
     x = variable("x", numbers(1, 4, 3), trainable=False)
     w, b = variable("w", numbers(2, 3, 2)), variable("b", np.zeros(2, np.float32))
     labels = tf.constant([0, 1, 1, 0])
@@ -514,7 +514,7 @@ def _ten_times(op, dy):
 
 
 @program
-def straight_through(resource):
+def straight_through():
     w = variable("w", numbers(1, 4, 3))
     with v1.get_default_graph().gradient_override_map({"Sign": "IdiomTenTimes", "Round": "Identity"}):
         y = tf.sign(w) + tf.round(w * 4)
@@ -523,7 +523,7 @@ def straight_through(resource):
 
 
 @program
-def data_set_of_a_session(resource):
+def data_set_of_a_session():
     data = tf.data.Dataset.range(7).map(lambda i: tf.cast(i, tf.float32)).shuffle(4, seed=3).repeat().batch(3)
     x = v1.data.make_one_shot_iterator(data).get_next()
     w = variable("w", np.float32(0.5))

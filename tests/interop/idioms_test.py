@@ -9,25 +9,15 @@ usage: idioms_test.py WEIR RUN_STEPS [PROGRAM...]
 """
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-for name in ("http_proxy", "https_proxy", "grpc_proxy"):
-    os.environ.pop(name, None)
-    os.environ.pop(name.upper(), None)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-try:
-    import numpy as np
-    import tensorflow as tf
-except ImportError:
-    print("SKIPPED: this Python has no TensorFlow")
-    sys.exit(0)
-
-from idioms import PROGRAMS, v1
+from serve_test import Server  # says SKIPPED, and ends, without TensorFlow
+from digits_test import np, tf, v1
+from idioms import PROGRAMS
 
 v1.disable_eager_execution()
 v1.disable_control_flow_v2()
@@ -86,7 +76,7 @@ def check(build, resource, target, runner):
     graph = tf.Graph()
     with graph.as_default(), v1.variable_scope("", use_resource=resource):
         v1.set_random_seed(42)
-        run = build(resource)
+        run = build()
     wanted = on_session("", graph, run)
     faults = []
     for where, got in (("on weir serve", lambda: on_session(target, graph, run)),
@@ -101,22 +91,17 @@ def check(build, resource, target, runner):
 
 
 def main(weir, runner, *names):
-    server = subprocess.Popen([weir, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True)
-    target = server.stdout.readline().split()[-1]
     failed = 0
-    try:
+    with Server(weir) as server:
         for build in PROGRAMS:
             if names and build.__name__ not in names:
                 continue
             faults = []
             for resource in (False, True):
-                v1.Session.reset(target)
-                faults += check(build, resource, target, runner)
+                v1.Session.reset(server.target)
+                faults += check(build, resource, server.target, runner)
             print("%s %s" % ("FAILED" if faults else "ok    ", build.__name__), *faults, sep="\n  ", flush=True)
             failed += bool(faults)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(timeout=30)
     return 1 if failed else 0
 
 
