@@ -342,7 +342,7 @@ std::string ItemName(const CollectionItem& item) {
   if (const auto* output = std::get_if<Output>(&item)) return output->name();
   if (const auto* op = std::get_if<Operation>(&item)) return op->name();
   if (const auto* object = std::get_if<std::shared_ptr<CollectionObject>>(&item))
-    return (*object)->name();
+    return *object == nullptr ? "" : (*object)->name();
   return "";
 }
 
@@ -373,10 +373,15 @@ std::vector<CollectionItem> Graph::collection(absl::string_view key,
   return items;
 }
 
+std::vector<CollectionItem>& Graph::LiveCollection(absl::string_view key) {
+  const std::lock_guard<std::mutex> lock(collections_mutex_);
+  return collections_[std::string(key)];
+}
+
 void Graph::ClearCollection(absl::string_view key) {
   const std::lock_guard<std::mutex> lock(collections_mutex_);
   const auto it = collections_.find(key);
-  if (it != collections_.end()) collections_.erase(it);
+  if (it != collections_.end()) cleared_collections_.push_back(collections_.extract(it));
 }
 
 void Graph::SetCollection(absl::string_view key, std::vector<CollectionItem> items) {

@@ -2,6 +2,7 @@
 #define WEIR_CORE_GRAPH_H_
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <typeindex>
 #include <utility>
 #include <variant>
@@ -186,8 +188,31 @@ class CollectionObject {
     return "";
   }  // what `get_collection(key, scope)` filters by; "" has none
 };
-using CollectionItem =
-    std::variant<int64_t, float, std::string, Output, Operation, std::shared_ptr<CollectionObject>>;
+// A handle that stands for such an object, and is made from it again: Variable.
+template <class T>
+concept CollectionHandle = requires(const T& handle) {
+  { handle.info() } -> std::convertible_to<std::shared_ptr<CollectionObject>>;
+};
+
+// What a collection holds one of. A handle goes in as its object, not as a tensor that is read from
+// it.
+class CollectionItem : public std::variant<int64_t, float, std::string, Output, Operation,
+                                           std::shared_ptr<CollectionObject>> {
+ public:
+  template <class T>
+  requires(!std::derived_from<std::remove_cvref_t<T>, CollectionItem>) CollectionItem(T&& value)
+      : variant(Alternative(std::forward<T>(value))) {}
+
+ private:
+  template <class T>
+  static variant Alternative(T&& value) {
+    if constexpr (CollectionHandle<std::remove_cvref_t<T>>) {
+      return std::shared_ptr<CollectionObject>(value.info());
+    } else {
+      return std::forward<T>(value);
+    }
+  }
+};
 
 struct GraphOptions {
   // The kind of variables where neither the call nor the scope says: resource variables, or (false)
@@ -301,9 +326,12 @@ class Graph {
   // A copy; with `scope`, only items that have a name which matches it as a regular expression
   // anchored at the start.
   std::vector<CollectionItem> collection(absl::string_view key, absl::string_view scope = {}) const;
-  // Only the items of one kind, e.g. collection_as<Output>("losses").
+  // Only the items of one kind: collection_as<Output>("losses"), collection_as<Variable>("ema").
   template <class T>
   std::vector<T> collection_as(absl::string_view key) const;
+  // The list itself, made if there is none; to change it while no other thread uses it. It lives as
+  // long as the graph; after ClearCollection(key) it is no longer the collection's.
+  std::vector<CollectionItem>& LiveCollection(absl::string_view key);
   void ClearCollection(absl::string_view key);
   void SetCollection(absl::string_view key, std::vector<CollectionItem> items);
   std::vector<std::string> CollectionKeys() const;  // sorted
@@ -379,7 +407,9 @@ class Graph {
   std::optional<int64_t> seed_;
   int64_t seeds_taken_ = 0;
   mutable std::mutex collections_mutex_;
-  std::map<std::string, std::vector<CollectionItem>, std::less<>> collections_;
+  using Collections = std::map<std::string, std::vector<CollectionItem>, std::less<>>;
+  Collections collections_;
+  std::vector<Collections::node_type> cleared_collections_;  // somebody may hold a live reference
   std::shared_ptr<const FunctionLibrary> functions_;
   std::map<std::type_index, std::shared_ptr<void>> extensions_;
 };
@@ -496,7 +526,14 @@ template <class T>
 std::vector<T> Graph::collection_as(absl::string_view key) const {
   std::vector<T> out;
   for (const CollectionItem& item : collection(key)) {
-    if (const T* p = std::get_if<T>(&item)) out.push_back(*p);
+    if constexpr (CollectionHandle<T>) {
+      using Info = std::remove_reference_t<decltype(*std::declval<T>().info())>;
+      const auto* object = std::get_if<std::shared_ptr<CollectionObject>>(&item);
+      if (object == nullptr) continue;
+      if (auto info = std::dynamic_pointer_cast<Info>(*object)) out.push_back(T(std::move(info)));
+    } else if (const T* p = std::get_if<T>(&item)) {
+      out.push_back(*p);
+    }
   }
   return out;
 }

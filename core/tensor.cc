@@ -104,13 +104,25 @@ Tensor Tensor::Zeros(DataType dtype, const Shape& shape) {
   return t;
 }
 
+void Tensor::FailTypeCheck(DataType asked) const {
+  std::fprintf(stderr, "Tensor: the elements of a %s were asked for as %s\n",
+               initialized() ? Description().c_str() : "tensor without a value",
+               DataTypeName(asked).c_str());
+  std::abort();
+}
+
+void Tensor::FailCountCheck(int64_t expected) const {
+  std::fprintf(stderr, "Tensor: a %s does not have %lld element%s\n", Description().c_str(),
+               static_cast<long long>(expected), expected == 1 ? "" : "s");
+  std::abort();
+}
+
 int64_t Tensor::IntAt(int64_t i) const {
   assert(i >= 0 && i < num_elements_);
   int64_t value = 0;
   const bool is_integer = DispatchType(
       dtype_, Integers{}, [&]<class T>() { value = static_cast<int64_t>(data<T>()[i]); });
-  assert(is_integer);
-  static_cast<void>(is_integer);
+  if (!is_integer) FailTypeCheck(DT_INT64);
   return value;
 }
 
@@ -118,17 +130,20 @@ void Tensor::SetIntAt(int64_t i, int64_t value) {
   assert(i >= 0 && i < num_elements_);
   const bool is_integer =
       DispatchType(dtype_, Integers{}, [&]<class T>() { data<T>()[i] = static_cast<T>(value); });
-  assert(is_integer);
-  static_cast<void>(is_integer);
+  if (!is_integer) FailTypeCheck(DT_INT64);
 }
 
 Tensor Tensor::Reshaped(Shape shape) const {
-  assert(shape.num_elements() == num_elements_);
+  CheckCount(shape.num_elements());
   return Tensor(dtype_, std::move(shape), buffer_, data_);
 }
 
 Tensor Tensor::Slice(int64_t begin, int64_t end) const {
-  assert(rank() > 0 && 0 <= begin && begin <= end && end <= dim(0));
+  if (rank() == 0 || begin < 0 || begin > end || end > dim(0)) [[unlikely]] {
+    std::fprintf(stderr, "Tensor: a %s has no rows from %lld to %lld\n", Description().c_str(),
+                 static_cast<long long>(begin), static_cast<long long>(end));
+    std::abort();
+  }
   const size_t row_bytes = dim(0) == 0 ? 0 : num_bytes() / static_cast<size_t>(dim(0));
   Shape shape = shape_;
   shape.set_dim(0, end - begin);

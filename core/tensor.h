@@ -69,11 +69,11 @@ class Tensor {
     return t;
   }
   static Tensor Scalar(const char* text);
-  // A tensor of the given shape; `values` has as many elements.
+  // A tensor of the given shape. `values` has as many elements; another number is fatal.
   template <class T>
   static Tensor Of(const Shape& shape, absl::Span<const T> values) {
     Tensor t(DataTypeOf<T>::value, shape);
-    assert(static_cast<int64_t>(values.size()) == t.num_elements());
+    t.CheckCount(static_cast<int64_t>(values.size()));
     std::copy(values.begin(), values.end(), t.data<T>());
     return t;
   }
@@ -103,15 +103,16 @@ class Tensor {
   // False only for a default-constructed or moved-from tensor.
   bool initialized() const { return dtype_ != DT_INVALID; }
 
-  // Elements. The type must be that of the dtype (checked in debug builds).
+  // Elements. Asking for them as another type than the tensor's is a bug in the program, and fatal,
+  // as an index beyond its vector is with checks; `dtype()` tells, DispatchType chooses by it.
   template <class T>
   T* data() {
-    assert(DataTypeOf<std::remove_const_t<T>>::value == dtype_);
+    CheckType(DataTypeOf<std::remove_const_t<T>>::value);
     return static_cast<T*>(data_);
   }
   template <class T>
   const T* data() const {
-    assert(DataTypeOf<std::remove_const_t<T>>::value == dtype_);
+    CheckType(DataTypeOf<std::remove_const_t<T>>::value);
     return static_cast<const T*>(data_);
   }
   template <class T>
@@ -122,22 +123,24 @@ class Tensor {
   absl::Span<const T> flat() const {
     return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements_));
   }
-  // The only element of a scalar (or one-element tensor).
+  // The only element of a scalar (or one-element tensor). Fatal if there is another number of them.
   template <class T>
   const T& scalar() const {
-    assert(num_elements_ == 1);
+    CheckCount(1);
     return *data<T>();
   }
   void* raw() { return data_; }
   const void* raw() const { return data_; }
-  // Element i of an integer tensor (any integer dtype) as int64: shapes, axes, indices.
+  // Element i of an integer tensor (any integer dtype) as int64: shapes, axes, indices. Fatal for
+  // other types.
   int64_t IntAt(int64_t i) const;
   // Sets it; a value that the type does not hold is cut off.
   void SetIntAt(int64_t i, int64_t value);
 
-  // The same elements with another shape of the same count, without copying.
+  // The same elements with another shape of the same count (fatal for another), without copying.
   Tensor Reshaped(Shape shape) const;
-  // Rows [begin, end) of dimension 0, without copying. May not be 64-byte aligned.
+  // Rows [begin, end) of dimension 0, without copying; fatal where there are none. May not be
+  // 64-byte aligned.
   Tensor Slice(int64_t begin, int64_t end) const;
   // Row i of dimension 0 with that dimension removed, without copying.
   Tensor Row(int64_t i) const;
@@ -161,6 +164,17 @@ class Tensor {
   std::string Description() const;
 
  private:
+  void CheckType(DataType asked) const {
+    if (asked != dtype_) [[unlikely]]
+      FailTypeCheck(asked);
+  }
+  void CheckCount(int64_t expected) const {
+    if (expected != num_elements_) [[unlikely]]
+      FailCountCheck(expected);
+  }
+  [[noreturn]] void FailTypeCheck(DataType asked) const;
+  [[noreturn]] void FailCountCheck(int64_t expected) const;
+
   DataType dtype_ = DT_INVALID;
   Shape shape_;
   int64_t num_elements_ = 0;

@@ -82,6 +82,17 @@ Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_vie
   return Put::kUnfit;
 }
 
+// What a node list calls the item; "" if it does not go into one. Variables do in collections that
+// TensorFlow has no proto type for.
+std::string NodeListName(absl::string_view key, const CollectionItem& item) {
+  if (const auto* output = std::get_if<Output>(&item)) return output->name();
+  if (const auto* operation = std::get_if<Operation>(&item)) return operation->name();
+  const auto* object = std::get_if<std::shared_ptr<CollectionObject>>(&item);
+  if (object == nullptr || HoldsVariables(key)) return "";
+  const auto variable = std::dynamic_pointer_cast<VariableInfo>(*object);
+  return variable == nullptr ? "" : variable->name();
+}
+
 Put PutItem(const std::string& key, const CollectionItem& item, absl::string_view prefix,
             proto::CollectionDef* def) {
   using Kind = proto::CollectionDef::KindCase;
@@ -98,11 +109,8 @@ Put PutItem(const std::string& key, const CollectionItem& item, absl::string_vie
     def->mutable_float_list()->add_value(*number);
     return Put::kDone;
   }
-  const auto* output = std::get_if<Output>(&item);
-  const auto* operation = std::get_if<Operation>(&item);
-  if (output != nullptr || operation != nullptr) {
+  if (const std::string name = NodeListName(key, item); !name.empty()) {
     if (!fits(proto::CollectionDef::kNodeList)) return Put::kUnfit;
-    const std::string name = output != nullptr ? output->name() : operation->name();
     if (!InScope(name, prefix)) return Put::kOutside;
     def->mutable_node_list()->add_value(StripScope(name, prefix));
     return Put::kDone;

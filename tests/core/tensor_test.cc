@@ -100,6 +100,18 @@ TEST(Tensor, IntAtReadsEveryIntegerType) {
   EXPECT_EQ(Tensor::Vector<int64_t>({1, -7}).IntAt(1), -7);
 }
 
+TEST(TensorDeathTest, ElementsOfAnotherTypeOrNumberAreFatal) {
+  const Tensor t = Tensor::Of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_DEATH(t.data<int32_t>(), "elements of a float\\[2,3\\] were asked for as int32");
+  EXPECT_DEATH(t.flat<double>(), "as double");
+  EXPECT_DEATH(t.IntAt(0), "as int64");
+  EXPECT_DEATH(t.scalar<float>(), "float\\[2,3\\] does not have 1 element");
+  EXPECT_DEATH(Tensor().data<float>(), "tensor without a value");
+  EXPECT_DEATH(Tensor::Of<float>({2, 2}, {1, 2, 3}), "float\\[2,2\\] does not have 3 elements");
+  EXPECT_DEATH(t.Reshaped({7}), "does not have 7 elements");
+  EXPECT_DEATH(t.Slice(1, 3), "no rows from 1 to 3");
+}
+
 TEST(Tensor, AllocateRefusesShapesThatCannotBe) {
   const auto code = [](const Shape& shape) {
     return Tensor::Allocate(HostAllocator(), DT_FLOAT, shape).status().code();

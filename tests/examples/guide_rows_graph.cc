@@ -488,6 +488,20 @@ Rows CollectionRows() {
          copy.clear();
          return g.collection("c").size() == 1;
        }},
+      {"get_collection_ref is the list itself, and makes it",
+       [](Graph& g) {
+         auto& live = g.LiveCollection("c");
+         live.push_back(int64_t{1});
+         g.AddToCollection("c", int64_t{2});
+         return g.collection("c").size() == 2 && live.size() == 2;
+       }},
+      {"add_to_collection(name, variable) holds the variable",
+       [](Graph& g) {
+         const Variable v = MakeVariable(g, 1.0);
+         g.AddToCollection("mine", v);
+         return g.collection_as<Variable>("mine") == Variables{v} &&
+                g.collection_as<Output>("mine").empty();
+       }},
       {"clear_collection empties one; all keys are listed",
        [](Graph& g) {
          g.AddToCollection("a", int64_t{1});

@@ -38,6 +38,17 @@ case $by in
       # shellcheck disable=SC2046,SC2086
       g++ -std=c++20 $warnings -fsyntax-only "$source.cc" $(pkg-config --cflags weir_rpc)
     done
+    # What has no truth value while the graph is built does not compile, and the message says what to write.
+    for condition in 'x < 3.f && x > 1.f' 'x > 1.f' '!x' 'v' 'v || x' 'Operation(x)' 'TensorArray()'; do
+      printf '#include "weir/weir.h"\nint Use(weir::Output x, weir::Variable v) { using namespace weir; return %s ? 1 : 2; }\n' \
+        "$condition" >truth.cc
+      # shellcheck disable=SC2046
+      if g++ -std=c++20 -fsyntax-only truth.cc $(pkg-config --cflags weir) 2>refused; then
+        echo "'$condition' compiles as a condition"
+        exit 1
+      fi
+      for word in LogicalAnd LogicalOr LogicalNot Cond valid; do grep -q "$word" refused; done
+    done
     [ "weir $(pkg-config --modversion weir)" = "$("$work/weir/bin/weir" --version | sed 's/,.*//')" ]
     ;;
   cmake)

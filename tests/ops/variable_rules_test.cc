@@ -280,6 +280,44 @@ TEST_P(VariableRules, ACollectionIsACopyAndIsReplacedAsAWhole) {
   EXPECT_THAT(g.CollectionKeys(), testing::Contains("made"));
 }
 
+TEST_P(VariableRules, ACollectionHoldsTheVariableNotAReadOfIt) {
+  const Variable v = MakeVariable(g, 1.0, {.name = "v"}), w = MakeVariable(g, 2.0, {.name = "w"});
+  const size_t nodes = g.nodes().size();
+  g.AddToCollection("mine", v);
+  g.AddToCollections({"mine", "others"}, w);
+  g.AddToCollection("mine", w + 1.f);
+  g.SetCollection("set", {v, w});
+  EXPECT_THAT(g.collection_as<Variable>("mine"), ElementsAre(v, w));
+  EXPECT_THAT(g.collection_as<Variable>("set"), ElementsAre(v, w));
+  EXPECT_THAT(VariablesIn(g, "mine", "w"), ElementsAre(w));
+  EXPECT_EQ(g.collection_as<Output>("mine").size(), 1u);
+  EXPECT_EQ(g.nodes().size() - nodes, GetParam() ? 3u : 2u) << "only those of the sum";
+}
+
+TEST_P(VariableRules, AnInvalidVariableInACollectionHasNoName) {
+  g.AddToCollection("mine", Variable());
+  EXPECT_EQ(g.collection("mine").size(), 1u);
+  EXPECT_TRUE(g.collection("mine", ".*").empty());
+  EXPECT_TRUE(g.collection_as<Variable>("mine").empty());
+}
+
+TEST_P(VariableRules, ALiveCollectionIsTheListItself) {
+  std::vector<CollectionItem>& live = g.LiveCollection("n");
+  EXPECT_THAT(g.CollectionKeys(), testing::Contains("n"));
+  live.push_back(int64_t{1});
+  g.AddToCollection("n", int64_t{2});
+  g.AddToCollection("a", int64_t{3});
+  EXPECT_EQ(live.size(), 2u);
+  live.erase(live.begin());
+  EXPECT_EQ(g.collection_as<int64_t>("n"), std::vector<int64_t>{2});
+  g.SetCollection("n", {int64_t{5}, int64_t{6}});
+  EXPECT_EQ(live.size(), 2u);
+  g.ClearCollection("n");
+  EXPECT_THAT(g.CollectionKeys(), testing::Not(testing::Contains("n")));
+  live.push_back(int64_t{7});  // no longer the graph's
+  EXPECT_TRUE(g.collection("n").empty());
+}
+
 TEST_P(VariableRules, TrainableLocalVariablesAreToldOf) {
   ::testing::internal::CaptureStderr();
   const Variable v =

@@ -230,6 +230,25 @@ TEST(MetaGraph, AScopeGoesOutAndComesBackWithItsSaverAndSignatures) {
   EXPECT_THAT((*y)[0].flat<float>(), ElementsAre(2, 4));
 }
 
+// As TensorFlow writes them: only some collections have a proto type.
+TEST(MetaGraph, VariablesOfACollectionWithoutAProtoTypeAreWrittenByName) {
+  for (const bool use_resource : {false, true}) {
+    Graph g(GraphOptions{.use_resource = use_resource});
+    const Variable v = MakeVariable(g, 1.0, {.name = "w"});
+    g.AddToCollection("mine", v);
+    g.AddToCollection("metric_variables", v);
+    proto::MetaGraphDef def;
+    ExportMetaGraph(g, {}, &def);
+    const auto& collections = def.collection_def();
+    EXPECT_EQ(collections.at("mine").node_list().value(0), "w:0");
+    EXPECT_EQ(collections.at("metric_variables").bytes_list().value_size(), 1);
+    Graph copy;
+    ASSERT_TRUE(ImportMetaGraph(copy, def).ok());
+    EXPECT_EQ(copy.collection_as<Output>("mine").at(0).name(), "w:0");
+    EXPECT_EQ(copy.collection_as<Variable>("metric_variables").at(0).name(), "w:0");
+  }
+}
+
 TEST(MetaGraph, ContextsOfControlFlowTakeTheNewNames) {
   proto::CondContextDef context;
   context.set_context_name("net/cond/cond_text");
