@@ -161,6 +161,7 @@ absl::StatusOr<Tensor> Literal::Make(DataType wanted) const {
   if (!status_.ok()) return status_;
   wanted = BaseType(wanted);
   Tensor out;
+  if (wanted == DT_INVALID) wanted = own_;
   if (wanted == DT_INVALID) {
     if (!untyped_) return tensor_;
     switch (tensor_.dtype()) {

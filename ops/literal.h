@@ -2,6 +2,7 @@
 #define WEIR_OPS_LITERAL_H_
 
 #include <algorithm>
+#include <bit>
 #include <complex>
 #include <initializer_list>
 #include <optional>
@@ -14,9 +15,11 @@
 namespace weir {
 
 // A constant as a programmer writes it, before it has got its final type: a number, a text, a
-// (nested) list of them, or a Tensor. Alone it takes the type that TensorFlow gives the same text
-// in Python: floating -> float32, integers -> int32, or int64 when a value does not fit, bool ->
-// bool, complex -> complex128, text -> string. A Tensor and a std::vector keep their type.
+// (nested) list of them, or a Tensor. Alone it takes the type that Const gives it: a number that of
+// its C++ type (int32, int64_t{3} -> int64), but double -> float32. A list takes the type that
+// TensorFlow gives the same text in Python: floating -> float32, integers -> int32, or int64 when a
+// value does not fit, bool -> bool, complex -> complex128, text -> string. A Tensor and a
+// std::vector keep their type.
 //
 // Where a type is asked for, the values are converted if that loses no more than precision:
 // integers to the integer types that hold them, and to floating and complex types; floating numbers
@@ -30,6 +33,15 @@ class Literal {
       std::conditional_t<
           std::is_floating_point_v<T>, double,
           std::conditional_t<std::is_unsigned_v<T> && sizeof(T) == 8, uint64_t, int64_t>>>;
+  // The type of a number alone.
+  template <class T>
+  static constexpr DataType OwnType() {
+    if (std::is_same_v<T, bool>) return DT_BOOL;
+    if (std::is_floating_point_v<T>) return DT_FLOAT;
+    constexpr DataType kSigned[] = {DT_INT8, DT_INT16, DT_INT32, DT_INT64};
+    constexpr DataType kUnsigned[] = {DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64};
+    return (std::is_signed_v<T> ? kSigned : kUnsigned)[std::bit_width(sizeof(T)) - 1];
+  }
   template <class T>
   static Tensor Vector(const std::vector<T>& items) {
     Tensor out(DataTypeOf<T>::value, Shape({static_cast<int64_t>(items.size())}));
@@ -39,7 +51,10 @@ class Literal {
 
  public:
   template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
-  Literal(T value) : tensor_(Tensor::Scalar(static_cast<Widest<T>>(value))), untyped_(true) {}
+  Literal(T value)
+      : tensor_(Tensor::Scalar(static_cast<Widest<T>>(value))),
+        untyped_(true),
+        own_(OwnType<T>()) {}
   Literal(std::complex<double> value) : tensor_(Tensor::Scalar(value)), untyped_(true) {}
   Literal(std::complex<float> value) : Literal(std::complex<double>(value)) {}
   Literal(const char* text) : tensor_(Tensor::Scalar(text)), untyped_(true) {}
@@ -61,6 +76,7 @@ class Literal {
  private:
   Tensor tensor_;  // numbers as double, int64, uint64 or complex128 until Make
   bool untyped_ = false;
+  DataType own_ = DT_INVALID;  // of a number
   absl::Status status_;
 };
 

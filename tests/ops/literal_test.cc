@@ -127,6 +127,11 @@ TEST(Literal, ConstAndMakeVariableMakeOneType) {
   EXPECT_EQ(MakeVariable(g, {1.0, 2.0}).dtype(), DT_FLOAT);
   EXPECT_EQ(Const(g, 1).dtype(), MakeVariable(g, 1).dtype());
   EXPECT_EQ(Const(g, true).dtype(), MakeVariable(g, true).dtype());
+  EXPECT_EQ(MakeVariable(g, int64_t{3}).dtype(), DT_INT64);
+  EXPECT_EQ(MakeVariable(g, 3LL).dtype(), DT_INT64);
+  EXPECT_EQ(MakeVariable(g, uint8_t{3}).dtype(), DT_UINT8);
+  EXPECT_EQ(Const(g, int64_t{3}).dtype(), DT_INT64);
+  EXPECT_EQ(MakeVariable(g, {1, 2}).dtype(), DT_INT32);
   EXPECT_EQ(Const<double>(g, 1.0).dtype(), DT_DOUBLE);
   EXPECT_EQ(Const(g, std::vector<double>{1}).dtype(), DT_DOUBLE);
   EXPECT_EQ(MakeVariable(g, std::vector<double>{1}).dtype(), DT_DOUBLE);
