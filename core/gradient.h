@@ -22,7 +22,7 @@ class Grad {
   Grad() = default;
   Grad(Output dense) : dense_(dense) {}
   Grad(IndexedSlices slices) : slices_(slices), is_slices_(true) {}
-  bool none() const { return !is_slices_ && !dense_; }
+  bool none() const { return !is_slices_ && !dense_.valid(); }
   bool is_slices() const { return is_slices_; }
   const Output& dense() const { return dense_; }
   const IndexedSlices& slices() const { return slices_; }

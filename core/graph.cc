@@ -16,19 +16,19 @@
 namespace weir {
 
 Graph& Output::graph() const { return node->graph(); }
-DataType Output::dtype() const { return *this ? BaseType(node->output_type(index)) : DT_INVALID; }
-bool Output::is_ref() const { return *this && IsRef(node->output_type(index)); }
+DataType Output::dtype() const { return valid() ? BaseType(node->output_type(index)) : DT_INVALID; }
+bool Output::is_ref() const { return valid() && IsRef(node->output_type(index)); }
 const Shape& Output::shape() const {
   static const Shape* const unknown = new Shape(Shape::UnknownRank());
-  return *this ? node->output_shape(index) : *unknown;
+  return valid() ? node->output_shape(index) : *unknown;
 }
 int64_t Output::dim(int i) const {
   const Shape& s = shape();
   if (!s.has_rank() || i >= s.rank() || i < -s.rank()) return Shape::kUnknown;
   return s.dim(i);
 }
-std::string Output::name() const { return *this ? absl::StrCat(node->name(), ":", index) : ""; }
-std::string Operation::name() const { return *this ? node->name() : ""; }
+std::string Output::name() const { return valid() ? absl::StrCat(node->name(), ":", index) : ""; }
+std::string Operation::name() const { return valid() ? node->name() : ""; }
 
 namespace {
 
@@ -188,7 +188,7 @@ void Graph::Claim(absl::Span<const Output> inputs, const std::string& user) {
 }
 
 void Graph::NameHere(const Output& value) {
-  if (!value || !value.node->unclaimed_) return;
+  if (!value.valid() || !value.node->unclaimed_) return;
   const auto it = std::find_if(unclaimed_.begin(), unclaimed_.end(),
                                [&](const Unclaimed& u) { return u.node == value.node; });
   const std::string name = name_scope() + it->name.substr(it->scope.size());
@@ -247,7 +247,8 @@ absl::Status Graph::SetInput(Node* node, int index, Output value) {
   if (index < 0 || index >= node->num_inputs()) {
     return OutOfRange(node->Label(), " has ", node->num_inputs(), " inputs, not ", index + 1);
   }
-  if (!value) return InvalidArgument(node->Label(), ": input ", index, " is an invalid Output");
+  if (!value.valid())
+    return InvalidArgument(node->Label(), ": input ", index, " is an invalid Output");
   const DataType wanted = node->input_type(index);
   if (value.dtype() != BaseType(wanted) || (IsRef(wanted) && !value.is_ref())) {
     return InvalidArgument(node->Label(), ": input ", index, " expects ", DataTypeName(wanted),
@@ -282,7 +283,7 @@ absl::Status Graph::InferShapes(Node* node) {
   absl::InlinedVector<const HandleData*, 2> handles;
   for (const Output& in : node->inputs()) {
     shapes.push_back(in.shape());
-    handles.push_back(in ? in.node->output_handle(in.index) : nullptr);
+    handles.push_back(in.valid() ? in.node->output_handle(in.index) : nullptr);
   }
   ShapeContext context(*node, shapes, handles, GraphValues());
   const auto located = [&](const absl::Status& s) {

@@ -50,17 +50,31 @@ class NodeUse {
   uint32_t use_ = 0;
 };
 
+// What handles of a graph derive from: a condition on one would ask, when the graph is built, for
+// what is known when it runs, or mean no more than that the handle is valid. It does not compile.
+struct NoTruthValue {
+  template <std::same_as<bool> T>
+  explicit operator T() const {
+    static_assert(sizeof(T) == 0,
+                  "What a graph computes has no truth value while the graph is built. Combine "
+                  "tensors with LogicalAnd, LogicalOr and LogicalNot (also & and |), branch with "
+                  "Cond, and ask by .valid() whether a handle means something.");
+    return false;
+  }
+};
+
 // One output of a node: what builders take and return. A value; valid while its graph lives, and
 // invalid after that. Builders that fail return an invalid Output, and accept one: the error has
 // stuck to the graph (Graph::status).
-struct Output {
+struct Output : NoTruthValue {
   Node* node = nullptr;
   int index = 0;
   NodeUse use;
 
   Output() = default;
   Output(Node* n, int i = 0) : node(n), index(i), use(n) {}
-  explicit operator bool() const { return use.IsOf(node); }
+  // False after a builder that failed, and once its graph is gone.
+  bool valid() const { return use.IsOf(node); }
   // Its graph is gone.
   bool expired() const { return node != nullptr && !use.IsOf(node); }
   Graph& graph() const;
@@ -81,13 +95,13 @@ struct Output {
 using Outputs = std::vector<Output>;
 
 // A node run for its effect: an initializer, a training step.
-struct Operation {
+struct Operation : NoTruthValue {
   Node* node = nullptr;
   NodeUse use;
   Operation() = default;
   Operation(Node* n) : node(n), use(n) {}
   Operation(const Output& o) : node(o.node), use(o.use) {}
-  explicit operator bool() const { return use.IsOf(node); }
+  bool valid() const { return use.IsOf(node); }
   bool expired() const { return node != nullptr && !use.IsOf(node); }
   std::string name() const;
   friend bool operator==(const Operation& a, const Operation& b) {

@@ -293,7 +293,7 @@ class GraphImporter {
 
   absl::Status ResolveInputs() {
     for (const auto& [name, output] : options_.input_map) {
-      if (!output || &output.graph() != &graph_) {
+      if (!output.valid() || &output.graph() != &graph_) {
         return InvalidArgument("input_map['", name, "'] is not an output of the graph");
       }
       map_[MapKey(ParseInput(name))] = output;

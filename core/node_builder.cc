@@ -311,7 +311,7 @@ Node* NodeBuilder::Build() {
 absl::Status NodeBuilder::Locate(const absl::Status& status) const {
   std::string inputs;
   for (const Output& in : inputs_) {
-    const bool exists = in && in.index >= 0 && in.index < in.node->num_outputs();
+    const bool exists = in.valid() && in.index >= 0 && in.index < in.node->num_outputs();
     absl::StrAppend(&inputs, inputs.empty() ? "" : ", ",
                     exists ? DataTypeName(in.dtype()) + in.shape().ToString() : "invalid");
   }
@@ -376,7 +376,7 @@ absl::Status NodeBuilder::CheckInputs(const OpSpec& op) const {
         return FailedPrecondition("Input '", arg.name, "' of '", op.name(),
                                   "' Op is of a graph that is gone");
       }
-      if (!in) {
+      if (!in.valid()) {
         return InvalidArgument("Input '", arg.name, "' of '", op.name(),
                                "' Op is an invalid Output");
       }
@@ -608,7 +608,7 @@ Node* AddNode(absl::string_view op, absl::Span<const Arg> args, absl::Span<const
               absl::string_view name) {
   for (const Arg& arg : args) {
     for (const Output& value : arg.values) {
-      if (value) return AddNode(value.graph(), op, args, attrs, name);
+      if (value.valid()) return AddNode(value.graph(), op, args, attrs, name);
     }
   }
   return nullptr;

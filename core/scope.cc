@@ -60,7 +60,7 @@ ControlDependencies::ControlDependencies(Graph& graph, const std::vector<Operati
     : ContextScope(graph) {
   auto group = std::make_shared<Graph::ControlGroup>();
   for (const Operation& op : ops) {
-    if (op) group->controls.push_back(op.node);
+    if (op.valid()) group->controls.push_back(op.node);
   }
   if (!group->controls.empty()) graph.context().control_groups.push_back(std::move(group));
 }
@@ -74,7 +74,7 @@ ColocateWith::ColocateWith(Graph& graph, Operation op, bool ignore_existing) : C
   Graph::Context& context = graph.context();
   context.devices.clear();
   if (ignore_existing) context.colocations.clear();
-  if (!op) return;
+  if (!op.valid()) return;
   std::vector<std::string> names = op.node->colocations();
   if (names.empty()) names.push_back(op.name());
   for (const std::string& name : names) {

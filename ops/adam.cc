@@ -23,7 +23,7 @@ Written AssignTo(const Variable& v, const Output& value, bool use_locking) {
     return {ref, ref};
   }
   const Operation op = AssignVariableOp(v.handle(), value, /*validate_shape=*/true);
-  if (!op) return {};
+  if (!op.valid()) return {};
   const ControlDependencies after(v.graph(), {op});
   return {op, ReadVariableOp(v.handle(), v.dtype())};
 }
@@ -34,7 +34,7 @@ Written SubtractFrom(const Variable& v, const Output& value, bool use_locking) {
     return {ref, ref};
   }
   const Operation op = AssignSubVariableOp(v.handle(), value);
-  if (!op) return {};
+  if (!op.valid()) return {};
   const ControlDependencies after(v.graph(), {op});
   return {op, ReadVariableOp(v.handle(), v.dtype())};
 }
@@ -44,7 +44,7 @@ Output ScatterAddTo(const Variable& v, const Output& indices, const Output& rows
                     bool use_locking) {
   if (!v.is_resource()) return Scatter("Add", v.handle(), indices, rows, use_locking);
   const Operation op = ResourceScatter("Add", v.handle(), indices, rows);
-  if (!op) return {};
+  if (!op.valid()) return {};
   const ControlDependencies after(v.graph(), {op});
   return v.value();
 }
@@ -109,7 +109,7 @@ Operation Adam::ApplyDense(const Output& grad, const Variable& variable) {
 Output Adam::DecayAndScatter(const Variable& slot, const Output& decay, const Output& rows,
                              const Output& indices) const {
   const Written decayed = AssignTo(slot, slot.value() * decay, use_locking());
-  if (!decayed.op) return {};
+  if (!decayed.op.valid()) return {};
   const ControlDependencies after(slot.graph(), {decayed.op});
   return ScatterAddTo(slot, indices, rows, use_locking());
 }

@@ -33,7 +33,7 @@ DataType TypeAmong(std::initializer_list<const Ints*> args) {
 
 Output WithInts(absl::string_view op, Output x, absl::string_view argument, const Ints& ints,
                 absl::string_view name, Attrs attrs = {}, absl::string_view default_name = {}) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NodeScope scope(x.graph(), name, default_name.empty() ? op : default_name);
   return AddOp(op, {x, ints.In(x.graph(), argument)}, attrs, scope.name());
 }
@@ -41,7 +41,7 @@ Output WithInts(absl::string_view op, Output x, absl::string_view argument, cons
 Output WithTwoInts(absl::string_view op, Output x, absl::string_view name1, const Ints& ints1,
                    absl::string_view name2, const Ints& ints2, absl::string_view name,
                    bool same_type) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NodeScope scope(x.graph(), name, op);
   const DataType type = same_type ? TypeAmong({&ints1, &ints2}) : DT_INVALID;
   const Output first = ints1.In(x.graph(), name1, type);
@@ -78,7 +78,8 @@ Output Filled(Graph& graph, const Ints& shape, DataType dtype, double value,
     if (made->num_elements() < kSmall) return Const(graph, Repeated(*element, *made), scope.name());
   }
   Output dims = shape.In(graph, "shape_as_tensor");
-  if (dims && dims.shape().has_rank() && dims.shape().rank() != 1) dims = Reshape(dims, {-1});
+  if (dims.valid() && dims.shape().has_rank() && dims.shape().rank() != 1)
+    dims = Reshape(dims, {-1});
   return AddOp("Fill", {dims, Const(graph, *std::move(element))}, {}, scope.name());
 }
 
@@ -147,7 +148,7 @@ Output ConstOf(Graph& graph, DataType dtype, const Literal& value, absl::string_
 }
 
 Output ConstLike(Output like, const Literal& value, absl::string_view name) {
-  return like ? ConstOf(like.graph(), like.dtype(), value, name) : Output();
+  return like.valid() ? ConstOf(like.graph(), like.dtype(), value, name) : Output();
 }
 
 Output Placeholder(Graph& graph, DataType dtype, const Shape& shape, absl::string_view name) {
@@ -167,7 +168,7 @@ Output Ones(Graph& graph, const Ints& shape, DataType dtype, absl::string_view n
 }
 
 Output ZerosLike(Output like, DataType dtype, absl::string_view name, bool optimize) {
-  if (!like) return {};
+  if (!like.valid()) return {};
   if (dtype == DT_INVALID) dtype = like.dtype();
   const bool constant = optimize && like.shape().IsFullyDefined() && dtype != DT_VARIANT;
   NodeScope scope(like.graph(), name, "zeros_like");
@@ -178,7 +179,7 @@ Output ZerosLike(Output like, DataType dtype, absl::string_view name, bool optim
 }
 
 Output OnesLike(Output like, DataType dtype, absl::string_view name, bool optimize) {
-  if (!like) return {};
+  if (!like.valid()) return {};
   if (dtype == DT_INVALID) dtype = like.dtype();
   NodeScope scope(like.graph(), name, "ones_like");
   if (optimize && like.shape().IsFullyDefined()) {
@@ -193,7 +194,7 @@ Output OnesLike(Output like, DataType dtype, absl::string_view name, bool optimi
 }
 
 Output Fill(const Ints& dims, Output value, absl::string_view name) {
-  if (!value) return {};
+  if (!value.valid()) return {};
   NodeScope scope(value.graph(), name, "Fill");
   return AddOp("Fill", {dims.In(value.graph(), "dims"), value}, {}, scope.name());
 }
@@ -231,7 +232,7 @@ Output Bitcast(Output x, DataType type, absl::string_view name) {
 }
 
 Output ShapeTensor(Output x, DataType out_type, absl::string_view name, bool optimize) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   if (optimize && x.shape().IsFullyDefined()) {
     return Ints(x.shape()).In(x.graph(), name.empty() ? "Shape" : name, out_type);
   }
@@ -239,7 +240,7 @@ Output ShapeTensor(Output x, DataType out_type, absl::string_view name, bool opt
 }
 
 Output Size(Output x, DataType out_type, absl::string_view name, bool optimize) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   if (optimize && x.shape().IsFullyDefined()) {
     return Ints(x.shape().num_elements()).In(x.graph(), name.empty() ? "Size" : name, out_type);
   }
@@ -247,7 +248,7 @@ Output Size(Output x, DataType out_type, absl::string_view name, bool optimize) 
 }
 
 Output Rank(Output x, absl::string_view name, bool optimize) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   if (optimize && x.shape().has_rank())
     return Ints(x.shape().rank()).In(x.graph(), name.empty() ? "Rank" : name);
   return AddOp("Rank", {x}, {}, name);
@@ -287,7 +288,7 @@ Output Slice(Output x, const Ints& begin, const Ints& size, absl::string_view na
 }
 
 Output Concat(const Outputs& xs, const Ints& axis, absl::string_view name) {
-  if (xs.empty() || !xs[0]) return {};
+  if (xs.empty() || !xs[0].valid()) return {};
   Graph& g = xs[0].graph();
   NodeScope scope(g, name, "concat");
   if (xs.size() == 1) {
@@ -303,7 +304,7 @@ Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name)
 
 Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
   const int64_t count = std::max<int64_t>(num, 0);
-  if (!x) return Outputs(count);
+  if (!x.valid()) return Outputs(count);
   NodeScope scope(x.graph(), name, "split");
   Node* n =
       AddNode("Split", {axis.In(x.graph(), "split_dim"), x}, {{"num_split", num}}, scope.name());
@@ -315,10 +316,10 @@ Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view 
       sizes.is_tensor()
           ? (sizes.tensor().shape().rank() == 1 ? std::max<int64_t>(sizes.tensor().dim(0), 0) : 0)
           : static_cast<int64_t>(sizes.values().size());
-  if (!x) return Outputs(promised);
+  if (!x.valid()) return Outputs(promised);
   Graph& g = x.graph();
   const Output lengths = sizes.In(g, "Const");
-  if (!lengths) return Outputs(promised);
+  if (!lengths.valid()) return Outputs(promised);
   const int64_t count = lengths.shape().rank() == 1 ? lengths.dim(0) : -1;
   if (count < 0) {
     g.Fail(InvalidArgument(
@@ -337,7 +338,7 @@ Output Stack(const Outputs& xs, int64_t axis, absl::string_view name) {
 }
 
 Outputs Unstack(Output x, int64_t axis, int64_t num, absl::string_view name) {
-  if (!x) return Outputs(num < 0 ? 1 : num);
+  if (!x.valid()) return Outputs(num < 0 ? 1 : num);
   if (num < 0 && x.shape().has_rank()) {
     absl::StatusOr<int> dim = CheckedAxis(axis, x.shape().rank());
     if (dim.ok()) num = x.dim(*dim);
@@ -357,7 +358,7 @@ Output Tile(Output x, const Ints& multiples, absl::string_view name) {
 
 Output Gather(Output params, const Ints& indices, const GatherOptions& options,
               absl::string_view name) {
-  if (!params) return {};
+  if (!params.valid()) return {};
   Graph& g = params.graph();
   NodeScope scope(g, name, "GatherV2");
   const Output rows = indices.In(g, "indices");
@@ -375,7 +376,7 @@ Output GatherNd(Output params, const Ints& indices, absl::string_view name) {
 }
 
 Output ScatterNd(const Ints& indices, Output updates, const Ints& shape, absl::string_view name) {
-  if (!updates) return {};
+  if (!updates.valid()) return {};
   Graph& g = updates.graph();
   NodeScope scope(g, name, "ScatterNd");
   const DataType type = TypeAmong({&indices, &shape});
@@ -415,7 +416,7 @@ Output OptionValue(Graph& graph, DataType dtype, const std::optional<Literal>& v
 
 Output OneHot(Output indices, const Ints& depth, const OneHotOptions& options,
               absl::string_view name) {
-  if (!indices) return {};
+  if (!indices.valid()) return {};
   Graph& g = indices.graph();
   NodeScope scope(g, name, "one_hot");
   const Output on = OptionValue(g, options.dtype, options.on_value, 1, "on_value");
@@ -445,11 +446,11 @@ ListDiffResult ListDiff(Output x, Output y, DataType out_idx, absl::string_view 
 
 TopKResult TopK(Output x, const Ints& k, bool sorted, absl::string_view name) {
   const Output values = WithInts("TopKV2", x, "k", k, name, {{"sorted", sorted}});
-  return values ? TopKResult{values, values.node->output(1)} : TopKResult{};
+  return values.valid() ? TopKResult{values, values.node->output(1)} : TopKResult{};
 }
 
 Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_view name) {
-  if (!predictions || !targets) return {};
+  if (!predictions.valid() || !targets.valid()) return {};
   NodeScope outer(predictions.graph(), name, "in_top_k");
   NameScope scope(predictions.graph(), "InTopKV2");
   return AddOp("InTopKV2", {predictions, targets, k.In(predictions.graph(), "k", targets.dtype())},
@@ -457,7 +458,7 @@ Output InTopK(Output predictions, Output targets, const Ints& k, absl::string_vi
 }
 
 Output Transpose(Output x) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   const NameScope scope(g, "transpose");
   if (!x.shape().has_rank()) {
@@ -502,7 +503,7 @@ Output Pad(Output x, const Ints& paddings, absl::string_view name) {
 }
 
 Output PadV2(Output x, const Ints& paddings, const TensorArg& value, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   NodeScope scope(g, name, "PadV2");
   const Output widths = paddings.In(g, "paddings");
@@ -541,7 +542,7 @@ Output Diag(Output diagonal, absl::string_view name) { return AddOp("Diag", {dia
 Output DiagPart(Output x, absl::string_view name) { return AddOp("DiagPart", {x}, {}, name); }
 
 Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options, absl::string_view name) {
-  if (!diagonal) return {};
+  if (!diagonal.valid()) return {};
   Graph& g = diagonal.graph();
   NodeScope scope(g, name, "diag");
   const Output k = options.k.In(g, "k"), rows = options.num_rows.In(g, "num_rows");
@@ -553,7 +554,7 @@ Output MatrixDiag(Output diagonal, const MatrixDiagOptions& options, absl::strin
 }
 
 Output MatrixDiagPart(Output x, const MatrixDiagOptions& options, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   NodeScope scope(g, name, "diag_part");
   const Output k = options.k.In(g, "k");
@@ -563,7 +564,7 @@ Output MatrixDiagPart(Output x, const MatrixDiagOptions& options, absl::string_v
 
 Output MatrixSetDiag(Output x, Output diagonal, const MatrixDiagOptions& options,
                      absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NodeScope scope(x.graph(), name, "set_diag");
   return AddOp("MatrixSetDiagV3", {x, diagonal, options.k.In(x.graph(), "k")},
                {{"align", options.align}}, scope.name());

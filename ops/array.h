@@ -186,8 +186,8 @@ class Index {
     Index i = Range(std::nullopt, std::nullopt, step);
     i.begin_tensor_ = begin;
     i.end_tensor_ = end;
-    i.has_begin_ = static_cast<bool>(begin);
-    i.has_end_ = static_cast<bool>(end);
+    i.has_begin_ = begin.valid();
+    i.has_end_ = end.valid();
     return i;
   }
   static Index All() { return Range(std::nullopt, std::nullopt); }

@@ -65,7 +65,7 @@ Output ModOp(Output a, Output b, absl::string_view name) {
 }
 
 Output SumAll(Output x) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Output axes;
   if (x.shape().has_rank()) {
     std::vector<int64_t> all(x.shape().rank());
@@ -78,7 +78,7 @@ Output SumAll(Output x) {
 }
 
 Output ProdOp(Output x, const Ints& axes) {
-  return x ? AddOp("Prod", {x, axes.In(x.graph(), "Const")}) : Output();
+  return x.valid() ? AddOp("Prod", {x, axes.In(x.graph(), "Const")}) : Output();
 }
 
 Output RangeOp(Graph& graph, const Ints& start, const Ints& limit, const Ints& delta,

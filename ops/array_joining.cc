@@ -301,7 +301,7 @@ Grads TileGradient(GradContext& g) {
   const Output split = Reshape(Transpose(Stack({g.x(1), shape})), {-1});
   const Output axes = RangeOp(g.graph(), 0, Size(split), 2);
   const Output dx = ReduceSum(Reshape(g.dy(), split), axes);
-  if (dx) {
+  if (dx.valid()) {
     if (absl::Status s = g.graph().RefineShape(dx, g.x(0).shape()); !s.ok()) g.graph().Fail(s);
   }
   return {dx};

@@ -104,7 +104,7 @@ absl::Status InTopKShape(ShapeContext& c) {
 
 // [-1, a] or [a] as a vector.
 Output PackAfter(Output a, bool minus_one) {
-  if (!a) return {};
+  if (!a.valid()) return {};
   if (!minus_one) return AddOp("Pack", {Outputs{a}}, {}, "ScatterNd/shape");
   NameScope scope(a.graph(), "stack");
   return AddOp("Pack", {Outputs{Ints(-1).In(a.graph(), "0", a.dtype()), a}}, {}, scope.name());

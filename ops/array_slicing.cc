@@ -27,7 +27,7 @@ struct IndexReader {
     if (index.kind_ == Index::kAt) {
       masks.shrink_axis_mask |= bit;
       e = Bound{index.begin_ + 1, {}};
-      if (b.tensor) e.tensor = b.tensor + 1;
+      if (b.tensor.valid()) e.tensor = b.tensor + 1;
     } else if (index.kind_ == Index::kEllipsis) {
       masks.ellipsis_mask |= bit;
     } else if (index.kind_ == Index::kNewAxis) {
@@ -48,14 +48,15 @@ struct IndexReader {
     bool has_tensor = false;
     for (const Bound& b : bounds) {
       literals.push_back(b.value);
-      has_tensor |= static_cast<bool>(b.tensor);
+      has_tensor |= b.tensor.valid();
     }
     if (!has_tensor) return Ints(std::move(literals)).In(g, "stack", type);
     NameScope scope(g, "stack");
     Outputs parts;
     for (size_t i = 0; i < bounds.size(); ++i) {
-      parts.push_back(bounds[i].tensor ? bounds[i].tensor
-                                       : Ints(bounds[i].value).In(g, absl::StrCat(i), type));
+      parts.push_back(bounds[i].tensor.valid()
+                          ? bounds[i].tensor
+                          : Ints(bounds[i].value).In(g, absl::StrCat(i), type));
     }
     return AddOp("Pack", {parts}, {}, scope.name());
   }
@@ -65,7 +66,8 @@ struct IndexReader {
     DataType type = DT_INT32;
     for (const auto* list : {&begin, &end, &stride}) {
       for (const Bound& b : *list) {
-        if ((b.tensor && b.tensor.dtype() == DT_INT64) || b.value >= kLimit || b.value < -kLimit)
+        if ((b.tensor.valid() && b.tensor.dtype() == DT_INT64) || b.value >= kLimit ||
+            b.value < -kLimit)
           type = DT_INT64;
       }
     }
@@ -74,7 +76,7 @@ struct IndexReader {
 };
 
 Output StridedSlice(Output x, const std::vector<Index>& indices, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   if (indices.size() > 32) {
     g.Fail(InvalidArgument("StridedSlice: at most 32 indices are possible, but there are ",
@@ -194,7 +196,7 @@ absl::Status ResourceSliceAssignShape(ShapeContext& c) {
 
 // [a, 1], as a Pack called "stack".
 Output PackWithOne(Output a) {
-  if (!a) return {};
+  if (!a.valid()) return {};
   NameScope scope(a.graph(), "stack");
   return AddOp("Pack", {Outputs{a, Ints(1).In(a.graph(), "1", a.dtype())}}, {}, scope.name());
 }

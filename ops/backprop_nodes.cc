@@ -18,7 +18,7 @@ absl::Status Backprop::Check() const {
   }
   for (const Outputs* list : {&ys_, &xs_, &options_.stop_gradients.outputs}) {
     for (const Output& o : *list) {
-      if (!o)
+      if (!o.valid())
         return InvalidArgument("Gradients: an invalid output was given (did a builder fail?)");
       if (&o.graph() != &graph_)
         return InvalidArgument("Gradients: ", o.name(), " belongs to another graph");

@@ -7,7 +7,7 @@ namespace weir {
 
 // The masked dimensions are flattened to one, and the rest kept.
 Output BooleanMask(Output values, Output mask, absl::string_view name) {
-  if (!values || !mask) return {};
+  if (!values.valid() || !mask.valid()) return {};
   Graph& g = values.graph();
   const int64_t rank = mask.shape().rank();
   if (rank < 1) {

@@ -82,40 +82,40 @@ Operation CheckInStep(Graph& g, const Measured& weights, const Measured& values,
 }  // namespace
 
 Operation AssertBroadcastable(const TensorArg& weights, Output values) {
-  if (!values) return {};
+  if (!values.valid()) return {};
   Graph& g = values.graph();
   const NameScope scope(g, "assert_broadcastable");
   const Measured w = Measure(g, weights, "weights");
   const Measured v = Measure(g, values, "values");
-  if (!w.tensor) return {};
+  if (!w.tensor.valid()) return {};
   const absl::StatusOr<Operation> known = CheckStatically(g, w.tensor, v.tensor);
   if (!known.ok()) {
     g.Fail(known.status());
     return {};
   }
-  return *known ? *known : CheckInStep(g, w, v, scope.name());
+  return known->valid() ? *known : CheckInStep(g, w, v, scope.name());
 }
 
 Output BroadcastWeights(Output weights, Output values) {
-  if (!weights || !values) return {};
+  if (!weights.valid() || !values.valid()) return {};
   Graph& g = values.graph();
   const NameScope scope(g, "broadcast_weights");
   if (weights.shape().IsFullyDefined() && weights.shape() == values.shape()) return weights;
   const Operation check = AssertBroadcastable(weights, values);
-  if (!check) return {};
+  if (!check.valid()) return {};
   const ControlDependencies after(g, {check});
   return Multiply(weights, OnesLike(values), scope.name());
 }
 
 Output CastArg(Graph& graph, const TensorArg& value, DataType dtype) {
-  if (!value.is_literal()) return value.output() ? Cast(value.output(), dtype) : Output();
+  if (!value.is_literal()) return value.output().valid() ? Cast(value.output(), dtype) : Output();
   const NameScope scope(graph, "Cast");
   const Output x = value.In(graph, DT_INVALID, "x");
-  return x ? Cast(x, dtype, scope.name()) : Output();
+  return x.valid() ? Cast(x, dtype, scope.name()) : Output();
 }
 
 bool CheckCompatible(const Output& a, const Output& b) {
-  if (!a || !b) return false;
+  if (!a.valid() || !b.valid()) return false;
   if (a.shape().IsCompatibleWith(b.shape())) return true;
   a.graph().Fail(InvalidArgument("Shapes ", a.shape().ToString(), " and ", b.shape().ToString(),
                                  " are incompatible: ", a.name(), " and ", b.name()));
@@ -124,7 +124,7 @@ bool CheckCompatible(const Output& a, const Output& b) {
 
 LabelsAndPredictions RemoveSqueezableDimensions(Output labels, Output predictions,
                                                 int expected_rank_diff) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   const NameScope scope(g, "remove_squeezable_dimensions");
   const Shape &l = labels.shape(), &p = predictions.shape();

@@ -11,7 +11,7 @@ namespace {
 
 Candidates Sample(absl::string_view op, Output true_classes, const CandidateOptions& o,
                   absl::string_view name) {
-  if (!true_classes) return {};
+  if (!true_classes.valid()) return {};
   const auto [seed, seed2] = true_classes.graph().NextSeed(o.seed);
   const Outputs r = AllOutputs(AddNode(op, {true_classes},
                                        {{"num_true", o.num_true},

@@ -33,7 +33,7 @@ Graph* GraphOf(const Grads& grads) {
 
 // The square root is taken where the sum is positive only: its gradient at 0 is infinite.
 Output ClipByNorm(Output x, double clip_norm, const Ints* axes, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   const NameScope scope(x.graph(), name.empty() ? "clip_by_norm" : name);
   clip_norm = std::max(clip_norm, 0.0);
   const Output squares = x * x;
@@ -69,8 +69,8 @@ ClippedGrads ClipByGlobalNorm(const Grads& grads, const TensorArg& clip_norm, Ou
                               absl::string_view name) {
   Graph* graph = GraphOf(grads);
   if (graph == nullptr) return {grads, use_norm};
-  if (!use_norm) use_norm = GlobalNorm(grads, name);
-  if (!use_norm) return {};
+  if (!use_norm.valid()) use_norm = GlobalNorm(grads, name);
+  if (!use_norm.valid()) return {};
   const NameScope scope(*graph, name.empty() ? "clip_by_global_norm" : name);
   const Output inverse = 1.0 / use_norm;
   const Output one = ConstLike(use_norm, 1);
@@ -93,7 +93,7 @@ ClippedGrads ClipByGlobalNorm(const Grads& grads, const TensorArg& clip_norm, Ou
 }
 
 Output ClipByAverageNorm(Output x, double clip_norm, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   const NameScope scope(x.graph(), name.empty() ? "clip_by_average_norm" : name);
   const Output count = Cast(Size(x), x.dtype());
   const Output inverse_norm = Rsqrt(ReduceSum(x * x));

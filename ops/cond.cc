@@ -31,7 +31,8 @@ class CondBuilder {
 
   using Fn = std::function<Outputs(Output pivot)>;
   Outputs Build(const Fn& if_true, const Fn& if_false) {
-    if (!pred_ || !pivots_[0] || !pivots_[1]) return Outputs(if_true(pivots_[1]).size());
+    if (!pred_.valid() || !pivots_[0].valid() || !pivots_[1].valid())
+      return Outputs(if_true(pivots_[1]).size());
     const std::optional<Outputs> on_true = MakeBranch(1, if_true);
     if (!on_true) return Outputs(num_results_);
     const std::optional<Outputs> on_false = MakeBranch(0, if_false);
@@ -46,7 +47,7 @@ class CondBuilder {
     Outputs merged;
     for (size_t i = 0; i < on_true->size(); ++i) {
       merged.push_back(Merge({(*on_false)[i], (*on_true)[i]}).output);
-      if (!merged.back()) return Outputs(num_results_);
+      if (!merged.back().valid()) return Outputs(num_results_);
     }
     for (const int side : {1, 0}) stack_.List(*branches_[side]);
     return merged;
@@ -70,8 +71,8 @@ class CondBuilder {
     const std::string user = scope_.name().substr(0, scope_.name().size() - 1);
     bool ok = g_.status().ok();
     for (Output& out : outputs) {
-      if (out) out = stack_.SeeResult(branch, out, user);
-      ok = ok && out;
+      if (out.valid()) out = stack_.SeeResult(branch, out, user);
+      ok = ok && out.valid();
     }
     if (!ok) return std::nullopt;
     return outputs;
@@ -89,7 +90,7 @@ class CondBuilder {
 
 Outputs Cond(Output pred, const BranchListFn& if_true, const BranchListFn& if_false,
              absl::string_view name) {
-  if (!pred) return Outputs(if_true().size());
+  if (!pred.valid()) return Outputs(if_true().size());
   return CondBuilder(pred, name.empty() ? "cond" : name)
       .Build([&if_true](Output) { return if_true(); }, [&if_false](Output) { return if_false(); });
 }
@@ -104,11 +105,11 @@ Output Cond(Output pred, const BranchFn& if_true, const BranchFn& if_false,
 
 Operation CondRun(Output pred, const std::function<Operation()>& if_true,
                   const std::function<Operation()>& if_false, absl::string_view name) {
-  if (!pred) return {};
+  if (!pred.valid()) return {};
   // The pivot, once the op has run, stands for it.
   const auto run = [](const std::function<Operation()>& fn, const Output& pivot) {
     const Operation op = fn();
-    return Outputs{op ? WithDependencies({op}, pivot) : Output()};
+    return Outputs{op.valid() ? WithDependencies({op}, pivot) : Output()};
   };
   const Outputs outputs = CondBuilder(pred, name.empty() ? "cond" : name)
                               .Build([&](Output pivot) { return run(if_true, pivot); },
@@ -125,7 +126,7 @@ Operation AssertOp(const Output& condition, const std::vector<TensorArg>& data) 
   Outputs shown;
   for (size_t i = 0; i < data.size(); ++i) {
     shown.push_back(data[i].In(g, DT_INVALID, absl::StrCat("data_", i)));
-    if (!shown.back()) return {};
+    if (!shown.back().valid()) return {};
   }
   return Assert(condition, shown, 3, scope.name());
 }
@@ -133,7 +134,7 @@ Operation AssertOp(const Output& condition, const std::vector<TensorArg>& data) 
 }  // namespace
 
 Operation AssertThat(Output condition, const std::vector<TensorArg>& data, absl::string_view name) {
-  if (!condition) return {};
+  if (!condition.valid()) return {};
   Graph& g = condition.graph();
   const NameScope scope(g, name);
   bool on_host = true;

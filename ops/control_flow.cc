@@ -17,7 +17,7 @@ Operation Group(Graph& graph, const std::vector<Operation>& ops, absl::string_vi
 }
 
 Output WithDependencies(const std::vector<Operation>& ops, Output x, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   const ColocateWith beside(x.graph(), x.node);
   const ControlDependencies after(x.graph(), ops);
   return Identity(x, name.empty() ? "control_dependency" : name);

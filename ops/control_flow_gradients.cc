@@ -17,22 +17,22 @@ Grads LoopSwitchGradient(GradContext& g, GradientLoop& loop) {
   const auto it = loop.merges().find(&g.node());
   if (it != loop.merges().end()) {  // the gradient of the next iteration is there now
     const Output dy = g.dy(1);
-    const Output round = dy ? NextIteration(dy) : Output();
-    if (round) g.graph().Fail(g.graph().SetInput(it->second.node, 1, round));
+    const Output round = dy.valid() ? NextIteration(dy) : Output();
+    if (round.valid()) g.graph().Fail(g.graph().SetInput(it->second.node, 1, round));
     return {};
   }
   const Output dy = g.dy(0);
-  if (!dy) return {};
+  if (!dy.valid()) return {};
   const Output merge = Merge({dy, dy}, "b_switch").output;
-  if (!merge) return {};
+  if (!merge.valid()) return {};
   loop.merges()[&g.node()] = merge;
   return {merge};
 }
 
 Grads BranchSwitchGradient(GradContext& g, const FlowContext& branch) {
   const Output taken = g.dy(branch.side), zero = g.dy(1 - branch.side);
-  if (zero) return {Merge({g.dy(0), g.dy(1)}, "cond_grad").output};
-  if (!taken || g.x(0).dtype() != DT_RESOURCE) return {};
+  if (zero.valid()) return {Merge({g.dy(0), g.dy(1)}, "cond_grad").output};
+  if (!taken.valid() || g.x(0).dtype() != DT_RESOURCE) return {};
   return {Merge({taken, taken}, "cond_resource_grad").output};
 }
 
@@ -55,7 +55,7 @@ Grads SwitchGradient(GradContext& g) {
 Grads MergeGradient(GradContext& g) {
   GradientLoop* const loop = CurrentLoop(g);
   const Output dy = g.dy(0);
-  if (!dy) return {};
+  if (!dy.valid()) return {};
   const FlowContext* const context = FlowStack::Of(g.graph()).OutputContextOf(g.x(0).node);
   if (context != nullptr && context->kind == FlowContext::Kind::kLoop && loop != nullptr) {
     const SwitchResult sides = SwitchBeside(dy, loop->backward()->condition, "Switch");
@@ -63,7 +63,7 @@ Grads MergeGradient(GradContext& g) {
   }
   if (context != nullptr && context->kind == FlowContext::Kind::kBranch) {
     const Output pred = loop != nullptr ? loop->RealPredicate(context->pred) : context->pred;
-    if (!pred) return {};
+    if (!pred.valid()) return {};
     const SwitchResult sides = SwitchBeside(dy, pred, "cond_grad");
     return {sides.on_false, sides.on_true};
   }
@@ -81,13 +81,13 @@ Grads EnterGradient(GradContext& g) {
   if (loop == nullptr) return {g.dy_grad(0)};
   if (g.attr<bool>("is_constant")) return {loop->Accumulate(g.node(), g.dy_grad(0))};
   const Output dy = g.dy(0);
-  return {dy ? Exit(dy) : Output()};
+  return {dy.valid() ? Exit(dy) : Output()};
 }
 
 Grads ExitGradient(GradContext& g) {
   GradientLoop* const loop = CurrentLoop(g);
   const Output dy = g.dy(0);
-  if (loop == nullptr || !dy) return {};
+  if (loop == nullptr || !dy.valid()) return {};
   return {loop->Enter(dy, dy.shape(), "b_exit")};
 }
 

@@ -38,7 +38,7 @@ ConditionalAccumulator::ConditionalAccumulator(Graph& graph, DataType dtype,
 }
 
 std::string ConditionalAccumulator::Op(absl::string_view suffix) const {
-  const bool is_resource = handle_ && handle_.dtype() == DT_RESOURCE;
+  const bool is_resource = handle_.valid() && handle_.dtype() == DT_RESOURCE;
   return absl::StrCat(is_resource ? "ResourceAccumulator" : "Accumulator", suffix);
 }
 
@@ -52,7 +52,7 @@ Output ConditionalAccumulator::TakeGradient(Output num_required, absl::string_vi
 }
 
 Output ConditionalAccumulator::NumAccumulated(absl::string_view name) {
-  if (!handle_) return {};
+  if (!handle_.valid()) return {};
   const std::string fallback = absl::StrCat(handle_.node->name(), "_NumAccumulated");
   return AddOp(Op("NumAccumulated"), {handle_}, {},
                name.empty() ? absl::string_view(fallback) : name);

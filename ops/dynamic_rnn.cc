@@ -19,7 +19,7 @@ namespace {
 
 RnnStep LstmStep(int64_t units, const LstmOptions& options, const Output& input,
                  const Outputs& state) {
-  if (!input || state.size() != 2 || !state[0] || !state[1]) return {};
+  if (!input.valid() || state.size() != 2 || !state[0].valid() || !state[1].valid()) return {};
   Graph& g = input.graph();
   const VariableScope scope(g, options.name);
   const Output &c = state[0], &h = state[1];
@@ -37,7 +37,7 @@ RnnStep LstmStep(int64_t units, const LstmOptions& options, const Output& input,
 
 // Batch and step change places.
 Output Swapped(const Output& x) {
-  if (!x) return x;
+  if (!x.valid()) return x;
   Graph& g = x.graph();
   const Output rest = Range(g, 2, Rank(x), 1);
   Output order;
@@ -47,7 +47,7 @@ Output Swapped(const Output& x) {
     order = AddOp("ConcatV2", {Outputs{first, rest}, Const(g, 0, "axis")}, {}, scope.name());
   }
   const Output swapped = Transpose(x, order);
-  if (!swapped || x.shape().rank() < 2) return swapped;
+  if (!swapped.valid() || x.shape().rank() < 2) return swapped;
   Shape shape = x.shape();
   shape.set_dim(0, x.dim(1));
   shape.set_dim(1, x.dim(0));
@@ -71,7 +71,7 @@ class RnnBuilder {
     const Output zeros_shape = Concat({BatchVector(), Ints({size_}).In(g_, "Const")}, 0);
     zeros_ = Zeros(g_, zeros_shape, dtype);
     Output last_step = steps_;
-    if (lengths_) {
+    if (lengths_.valid()) {
       ReduceMin(lengths_);
       last_step = ReduceMax(lengths_);
     }
@@ -86,7 +86,7 @@ class RnnBuilder {
         [this](const Outputs& v) { return Less(v[0], bound_); },
         [this](const Outputs& v) { return Step(v); }, vars,
         {.parallel_iterations = options_.parallel_iterations, .maximum_iterations = Ints(steps_)});
-    if (last.empty() || !last[0]) return {};
+    if (last.empty() || !last[0].valid()) return {};
     return {Stacked(last[1]), {last.begin() + 2, last.end()}};
   }
 
@@ -98,7 +98,7 @@ class RnnBuilder {
                              "' must be accessible via shape inference, but saw ",
                              shape.ToString());
     }
-    if (initial_state.empty() || !initial_state.back())
+    if (initial_state.empty() || !initial_state.back().valid())
       return InvalidArgument("'", options_.name, "' needs an initial state");
     const Output& shown = initial_state.back();
     size_ = options_.output_size.value_or(shown.shape().rank() > 0 ? shown.dim(-1) : -1);
@@ -109,7 +109,7 @@ class RnnBuilder {
 
   // The lengths, when they are as many as the batch has rows.
   Output CheckedLengths() {
-    if (!options_.sequence_length) return {};
+    if (!options_.sequence_length.valid()) return {};
     const Output given = options_.sequence_length;
     const Output lengths =
         Identity(given.dtype() == DT_INT32 ? given : Cast(given, DT_INT32), "sequence_length");
@@ -117,7 +117,7 @@ class RnnBuilder {
     const Output batch = is_static ? Output() : StridedSlice(ShapeTensor(inputs_), {1});
     const Output shape = ShapeTensor(lengths);
     const Output wanted = is_static ? Ints({inputs_.dim(1)}).In(g_, "stack") : Stack({batch});
-    if (!shape || !wanted) return {};
+    if (!shape.valid() || !wanted.valid()) return {};
     const Operation check =
         AssertThat(ReduceAll(Equal(shape, wanted)),
                    {absl::StrCat("Expected shape for Tensor ", lengths.name(), " is "), wanted,
@@ -150,22 +150,22 @@ class RnnBuilder {
     // TensorFlow leaves these behind when it puts the static shape together.
     if (shape.dim(0) >= 0 && shape.dim(1) >= 0) Ints({shape.dim(0), shape.dim(1)}).In(g_, "Const");
     Ints({size_}).In(g_, "Const");
-    if (all) g_.Fail(g_.RefineShape(all, shape));
+    if (all.valid()) g_.Fail(g_.RefineShape(all, shape));
     return all;
   }
 
   Outputs Step(const Outputs& v) {
     const Outputs state(v.begin() + 2, v.end());
     const Output row = rows_.Read(v[0]);
-    const Output ended = lengths_ ? GreaterEqual(v[0], lengths_) : Output();
+    const Output ended = lengths_.valid() ? GreaterEqual(v[0], lengths_) : Output();
     RnnStep step = cell_(row, state);
-    if (!step.output) return {};
+    if (!step.output.valid()) return {};
     if (step.state.size() != state.size()) {
       g_.Fail(InvalidArgument("The cell of '", options_.name, "' returned ", step.state.size(),
                               " tensors of state, but was given ", state.size()));
       return {};
     }
-    if (ended) {
+    if (ended.valid()) {
       step.output = Unless(ended, zeros_, step.output);
       for (size_t i = 0; i < state.size(); ++i)
         step.state[i] = Unless(ended, state[i], step.state[i]);
@@ -178,7 +178,7 @@ class RnnBuilder {
 
   // The new value in rows that have not come to their end, and the old one in others.
   Output Unless(const Output& ended, const Output& old_value, const Output& new_value) {
-    if (!new_value || old_value.shape().rank() == 0) return new_value;
+    if (!new_value.valid() || old_value.shape().rank() == 0) return new_value;
     const ColocateWith beside(g_, new_value.node);
     return AddOp("Select", {ended, old_value, new_value});
   }
@@ -202,7 +202,7 @@ RnnCell BasicLstmCell(int64_t units, const LstmOptions& options) {
 
 RnnStep DynamicRnn(const RnnCell& cell, Output inputs, const Outputs& initial_state,
                    const DynamicRnnOptions& options) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   // Variables are read once a step, where the loop around does not change them.
   Graph& g = inputs.graph();
   VariableScopeOptions variables;
@@ -212,7 +212,7 @@ RnnStep DynamicRnn(const RnnCell& cell, Output inputs, const Outputs& initial_st
   }
   const VariableScope scope(g, options.name, variables);
   const Output rows = options.time_major ? inputs : Swapped(inputs);
-  if (!rows) return {};
+  if (!rows.valid()) return {};
   RnnStep result = RnnBuilder(cell, rows, options).Build(initial_state);
   if (!options.time_major) result.output = Swapped(result.output);
   return result;

@@ -152,7 +152,7 @@ std::string ImpliedOutput(absl::string_view inputs) {
 }  // namespace
 
 Output Einsum(absl::string_view equation, const Outputs& inputs, absl::string_view name) {
-  if (inputs.empty() || !inputs[0]) return {};
+  if (inputs.empty() || !inputs[0].valid()) return {};
   std::string full(equation);
   full.erase(std::remove(full.begin(), full.end(), ' '), full.end());
   if (!absl::StrContains(full, "->")) full += "->" + ImpliedOutput(full);

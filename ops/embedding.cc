@@ -46,7 +46,7 @@ Ints RankOf(const Output& x) {
 
 // The axes of a row are those after the ids'.
 Output Clip(const Output& rows, const Output& ids, const std::optional<double>& max_norm) {
-  if (!max_norm || !rows) return rows;
+  if (!max_norm || !rows.valid()) return rows;
   const Ints first = RankOf(ids), limit = RankOf(rows);
   Ints axes;
   if (first.is_tensor() || limit.is_tensor()) {
@@ -92,7 +92,7 @@ Output CountRows(const Outputs& tables, DataType type) {
   {
     const NameScope scope(g, "stack");
     for (size_t i = 0; i < tables.size(); ++i) {
-      if (!counts[i])
+      if (!counts[i].valid())
         counts[i] = Const(g, static_cast<int32_t>(TableShape(tables[i]).dim(0)), absl::StrCat(i));
     }
     all = Stack(counts, 0, scope.name());
@@ -138,14 +138,14 @@ Output LookupInParts(const Outputs& tables, const Output& ids, const Shape& row_
   const Places places =
       strategy == PartitionStrategy::kMod ? PlacesByMod(flat, count) : PlacesByDiv(flat, tables);
   const Output owner = Cast(places.table, DT_INT32);
-  if (!owner || !places.row) return {};
+  if (!owner.valid() || !places.row.valid()) return {};
   const Outputs rows_of = DynamicPartition(places.row, owner, count);
   const Outputs positions_of = DynamicPartition(positions, owner, count);
   Outputs found;
   for (size_t i = 0; i < tables.size(); ++i) {
     const ColocateWith place(g, tables[i].node);
     found.push_back(GatherRows(tables[i], rows_of[i], ""));
-    if (!found.back()) return {};
+    if (!found.back().valid()) return {};
   }
   const Output stitched = AddOp("ParallelDynamicStitch", {positions_of, found}, {}, scope.name());
   Output row_dims;
@@ -160,12 +160,12 @@ Output LookupInParts(const Outputs& tables, const Output& ids, const Shape& row_
   Output shape;
   {
     const NameScope concat(g, "concat");
-    if (!row_dims) row_dims = Ints(row_shape).In(g, "values_1");
+    if (!row_dims.valid()) row_dims = Ints(row_shape).In(g, "values_1");
     shape = AddOp("ConcatV2", {Outputs{id_dims, row_dims}, Const<int32_t>(g, 0, "axis")}, {},
                   concat.name());
   }
   const Output rows = Reshape(stitched, shape);
-  if (rows && ids.shape().has_rank() && row_shape.has_rank())
+  if (rows.valid() && ids.shape().has_rank() && row_shape.has_rank())
     g.Fail(g.RefineShape(rows, ids.shape().Concatenate(row_shape)));
   return rows;
 }
@@ -195,7 +195,7 @@ EmbeddingTables::EmbeddingTables(const std::vector<Variable>& variables) {
 Output EmbeddingLookup(const EmbeddingTables& params, Output ids,
                        const EmbeddingLookupOptions& options, absl::string_view name) {
   const Outputs& tables = params.tables;
-  if (!ids) return {};
+  if (!ids.valid()) return {};
   Graph& g = ids.graph();
   if (tables.empty()) {
     g.Fail(InvalidArgument("EmbeddingLookup of ", ids.name(),
@@ -203,7 +203,7 @@ Output EmbeddingLookup(const EmbeddingTables& params, Output ids,
     return {};
   }
   for (const Output& table : tables) {
-    if (!table) return {};
+    if (!table.valid()) return {};
   }
   const absl::StatusOr<Shape> row_shape = RowShape(tables);
   if (!row_shape.ok()) {

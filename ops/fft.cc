@@ -21,7 +21,7 @@ DataType RealOf(DataType complex) { return complex == DT_COMPLEX128 ? DT_DOUBLE 
 
 Output RealTransform(absl::string_view op, bool inverse, Output x, const Ints& fft_length,
                      absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   NameScope scope(g, name.empty() ? op : name);
   const Output length = fft_length.In(g, "fft_length", DT_INT32);

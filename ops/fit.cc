@@ -12,7 +12,7 @@
 namespace weir {
 
 Neighbors NearestNeighbors(Output points, Output centers, const Ints& k, absl::string_view name) {
-  if (!points) return {};
+  if (!points.valid()) return {};
   const NameScope scope(points.graph(), name.empty() ? "NearestNeighbors" : name);
   const Output count = k.In(points.graph(), "k", DT_INT64);
   const Outputs y =
@@ -22,7 +22,7 @@ Neighbors NearestNeighbors(Output points, Output centers, const Ints& k, absl::s
 
 Output KmeansPlusPlusInitialization(Output points, const Ints& count, const Ints& seed,
                                     const Ints& retries, absl::string_view name) {
-  if (!points) return {};
+  if (!points.valid()) return {};
   Graph& g = points.graph();
   const NameScope scope(g, name.empty() ? "KmeansPlusPlusInitialization" : name);
   return AddOp("KmeansPlusPlusInitialization",
@@ -32,7 +32,7 @@ Output KmeansPlusPlusInitialization(Output points, const Ints& count, const Ints
 }
 
 Output Kmc2ChainInitialization(Output distances, const Ints& seed, absl::string_view name) {
-  if (!distances) return {};
+  if (!distances.valid()) return {};
   Graph& g = distances.graph();
   const NameScope scope(g, name.empty() ? "KMC2ChainInitialization" : name);
   return AddOp("KMC2ChainInitialization", {distances, seed.In(g, "seed", DT_INT64)}, {},
@@ -40,7 +40,7 @@ Output Kmc2ChainInitialization(Output distances, const Ints& seed, absl::string_
 }
 
 Output IsotonicRegression(Output x, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   const DataType type = x.dtype();
   const bool narrow = type == DT_INT8 || type == DT_INT16;
   const DataType out = IsFloating(type) ? type : narrow ? DT_FLOAT : DT_DOUBLE;

@@ -113,7 +113,7 @@ void FlowStack::SettleIn(FlowContext* context, Node* node) {
   FlowContext& c = *context;
   for (int i = 0; i < node->num_inputs(); ++i) {
     const Output seen = See(context, node->input(i), node->name());
-    if (!seen) return;
+    if (!seen.valid()) return;
     if (seen != node->input(i)) graph_.Fail(graph_.SetInput(node, i, seen));
   }
   std::vector<Node*> outside = TakeOutsideControls(context, node);
@@ -152,7 +152,7 @@ void FlowStack::WaitInside(FlowContext* context, Node* node, Node* control) {
   const std::string scope = name.substr(0, slash);
   const std::string identity_name = graph_.UniqueName(scope + "/Identity");
   const Output value = See(context, control->output(), identity_name);
-  if (!value) return;
+  if (!value.valid()) return;
   Node* identity = NodeBuilder(graph_, "Identity")
                        .Name(identity_name + "/")
                        .Input(value)
@@ -174,14 +174,14 @@ Output FlowStack::SeeResult(FlowContext* branch, const Output& value, const std:
 
 Output FlowStack::SeeIn(FlowContext* c, const Output& value, const std::string& user,
                         bool is_result) {
-  if (c == nullptr || !value) return value;
+  if (c == nullptr || !value.valid()) return value;
   if (const auto it = c->seen.find(value); it != c->seen.end()) return it->second;
   FlowContext* const made_in = OutputContextOf(value.node);
   if (c->Contains(made_in)) return value;
   if (c->gradient != nullptr && LoopAround(made_in) == c->gradient->forward())
     return c->seen[value] = c->gradient->RealValue(value, user);
   const Output outer = SeeIn(c->outer, value, user, /*is_result=*/false);
-  if (!outer) return {};
+  if (!outer.valid()) return {};
   Node* node = Bring(*c, outer, user, is_result);
   if (node == nullptr) return {};
   Assign(node, c);
@@ -247,6 +247,8 @@ void OutsideFlow::CheckOutside(const Node& node) const {
   }
 }
 
-bool IsInFlow(const Output& value) { return value && FlowStack::Of(value.graph()).IsInside(value); }
+bool IsInFlow(const Output& value) {
+  return value.valid() && FlowStack::Of(value.graph()).IsInside(value);
+}
 
 }  // namespace weir

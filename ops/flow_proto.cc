@@ -42,7 +42,7 @@ class ContextWriter {
     def->set_context_name(c.name());
     def->set_parallel_iterations(static_cast<int32_t>(c.parallel_iterations));
     def->set_back_prop(true);
-    if (c.maximum_iterations) def->set_maximum_iterations_name(c.maximum_iterations.name());
+    if (c.maximum_iterations.valid()) def->set_maximum_iterations_name(c.maximum_iterations.name());
     def->set_pivot_name(c.condition.name());
     if (c.pivot_for_pred != nullptr)
       def->set_pivot_for_pred_name(c.pivot_for_pred->output().name());

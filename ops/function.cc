@@ -248,7 +248,7 @@ Outputs Call(Graph& graph, const FunctionRef& f, const Outputs& args, absl::stri
 
 Outputs FunctionalIf(Output cond, const Outputs& args, const FunctionRef& then_branch,
                      const FunctionRef& else_branch, absl::string_view name) {
-  if (!cond) return {};
+  if (!cond.valid()) return {};
   const std::optional<Callee> callee = FindCallees(cond.graph(), {then_branch, else_branch});
   if (!callee) return {};
   return OutputsOf(AddNode(callee->stateful ? "If" : "StatelessIf", {cond, args},
@@ -261,7 +261,7 @@ Outputs FunctionalIf(Output cond, const Outputs& args, const FunctionRef& then_b
 
 Outputs FunctionalCase(Output index, const Outputs& args, const std::vector<FunctionRef>& branches,
                        absl::string_view name) {
-  if (!index) return {};
+  if (!index.valid()) return {};
   const std::optional<Callee> callee = FindCallees(index.graph(), branches);
   if (!callee) return {};
   return OutputsOf(
@@ -272,7 +272,7 @@ Outputs FunctionalCase(Output index, const Outputs& args, const std::vector<Func
 
 Outputs FunctionalWhile(const Outputs& vars, const FunctionRef& cond, const FunctionRef& body,
                         absl::string_view name) {
-  if (vars.empty() || !vars[0]) return Outputs(vars.size());
+  if (vars.empty() || !vars[0].valid()) return Outputs(vars.size());
   const std::optional<Callee> callee = FindCallees(vars[0].graph(), {cond, body});
   if (!callee) return Outputs(vars.size());
   return OutputsOf(AddNode(callee->stateful ? "While" : "StatelessWhile", {vars},

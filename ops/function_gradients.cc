@@ -41,7 +41,7 @@ struct Backward {
     }
     for (int i = 0; i < g.node().num_outputs(); ++i) {
       const Output dy = g.dy(i), y = g.y(i);
-      inputs.push_back(dy ? dy : y.dtype() == DT_RESOURCE ? y : AddOp("ZerosLike", {y}));
+      inputs.push_back(dy.valid() ? dy : y.dtype() == DT_RESOURCE ? y : AddOp("ZerosLike", {y}));
     }
     for (const Output& input : inputs) input_types.push_back(input.dtype());
   }

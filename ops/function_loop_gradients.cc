@@ -192,8 +192,9 @@ Outputs LoopGradient::BackwardStart(const Outputs& forward) {
     const Variable& v = variables_[i];
     if (!v.is_differentiable) continue;
     Output dy = g_.dy(static_cast<int>(i));
-    if (!dy && v.x.dtype() == DT_RESOURCE) dy = Zeros(graph_, StaticVariableShape(v.x), v.gradient);
-    start.push_back(dy ? dy : ZerosLike(g_.y(static_cast<int>(i))));
+    if (!dy.valid() && v.x.dtype() == DT_RESOURCE)
+      dy = Zeros(graph_, StaticVariableShape(v.x), v.gradient);
+    start.push_back(dy.valid() ? dy : ZerosLike(g_.y(static_cast<int>(i))));
   }
   return start;
 }
@@ -316,7 +317,7 @@ Grads LoopGradient::OfFor() {
   const Output span = AddOp("Sub", {AddOp("Sub", {limit, start}), AddOp("Sign", {delta})});
   const Output steps = AddOp("FloorDiv", {span, delta});
   const Output last = AddOp("AddV2", {start, AddOp("Mul", {steps, delta})});
-  if (!last || (history.empty() && size() > 0)) return {};
+  if (!last.valid() || (history.empty() && size() > 0)) return {};
   const FunctionRef backward =
       Define("backward", BackwardTypes(),
              [&](Graph& graph, const Outputs& args) { return Backward(graph, args); });

@@ -18,7 +18,7 @@ namespace {
 std::optional<Ints> RowCount(Graph& g, const Outputs& elems, const std::string& name) {
   int64_t rows = -1;
   for (const Output& e : elems) {
-    if (!e) return std::nullopt;
+    if (!e.valid()) return std::nullopt;
     if (e.shape().rank() == 0) {
       g.Fail(InvalidArgument("'", name, "': Elements in elems must be 1+ dimensional Tensors, ",
                              "not scalars: ", e.name()));
@@ -35,7 +35,7 @@ std::optional<Ints> RowCount(Graph& g, const Outputs& elems, const std::string& 
   const int64_t first = elems[0].dim(0);
   if (first >= 0) return Ints(first);
   const Output count = StridedSlice(ShapeTensor(elems[0]), {0});
-  return count ? std::optional<Ints>(Ints(count)) : std::nullopt;
+  return count.valid() ? std::optional<Ints>(Ints(count)) : std::nullopt;
 }
 
 Shape RowShape(const Output& e) {
@@ -77,7 +77,7 @@ Outputs StackAll(Graph& g, const Arrays& arrays, const Output& like) {
   Outputs out;
   for (const TensorArray& a : arrays) out.push_back(a.Stack());
   for (const Output& o : out) {
-    if (!o || o.shape().rank() < 1) continue;
+    if (!o.valid() || o.shape().rank() < 1) continue;
     Shape shape = o.shape();
     shape.set_dim(0, like.dim(0));
     g.Fail(g.RefineShape(o, shape));
@@ -86,8 +86,8 @@ Outputs StackAll(Graph& g, const Arrays& arrays, const Output& like) {
 }
 
 Graph* GraphOf(const Outputs& outputs) {
-  const auto valid = std::find_if(outputs.begin(), outputs.end(),
-                                  [](const Output& o) { return static_cast<bool>(o); });
+  const auto valid =
+      std::find_if(outputs.begin(), outputs.end(), [](const Output& o) { return o.valid(); });
   return valid == outputs.end() ? nullptr : &valid->graph();
 }
 
@@ -151,7 +151,7 @@ class Scanner {
     const bool from_row = initial.empty();
     Outputs state = from_row ? ReadAll(rows_, options_.reverse ? FromEnd(1) : Ints(0)) : initial;
     for (const Output& s : state) {
-      if (!s) return {};
+      if (!s.valid()) return {};
       TensorArrayOptions array;
       array.infer_shape = options_.infer_shape;
       if (options_.infer_shape) array.element_shape = s.shape();
@@ -225,7 +225,7 @@ Operation AtMostOne(Graph& g, const Outputs& preds) {
   const std::string names = absl::StrJoin(
       preds, ", ", [](std::string* text, const Output& p) { absl::StrAppend(text, p.name()); });
   const Output all = Stack(preds, 0, "preds_c");
-  if (!all) return {};
+  if (!all.valid()) return {};
   const Output count = ReduceSum(Cast(all, DT_INT32), {0}, false, "num_true_conds");
   const Output one = Const(g, 1, "n_true_conds");
   return AssertThat(LessEqual(count, one),

@@ -65,7 +65,7 @@ std::shared_ptr<GradientLoop> GradientLoop::Make(Graph& graph, FlowContext* forw
                                                  GradientLoop* outer, FlowContext* base) {
   auto loop = std::make_shared<GradientLoop>(graph, forward, outer, base);
   const Output count = loop->AddForwardCounter();
-  if (!count) return loop;
+  if (!count.valid()) return loop;
   loop->AddBackwardCounter(count);
   return loop;
 }
@@ -86,14 +86,14 @@ Output GradientLoop::AddForwardCounter() {
   const Output enter =
       weir::Enter(zero, forward_->frame_name,
                   {.parallel_iterations = forward_->parallel_iterations}, "f_count");
-  if (!enter) return {};
+  if (!enter.valid()) return {};
   g_.Fail(g_.RefineShape(enter, Shape()));
   stack_.Assign(enter.node, forward_);
   const Output merge = Merge({enter, enter}).output;
   const SwitchResult sides = Switch(merge, forward_->condition);
-  if (!sides.on_true) return {};
+  if (!sides.on_true.valid()) return {};
   forward_index_ = NextIteration(PlusOne(sides.on_true));
-  if (!forward_index_) return {};
+  if (!forward_index_.valid()) return {};
   g_.Fail(g_.SetInput(merge.node, 1, forward_index_));
   forward_->enters.push_back(enter);
   return Exit(sides.on_false, "f_count");
@@ -110,32 +110,33 @@ void GradientLoop::AddBackwardCounter(Output count) {
   backward_->parallel_iterations = forward_->parallel_iterations;
   if (outer_ != nullptr) count = outer_->Pop(history, count);
   const Output one = Const(g_, 1, "b_count");
-  if (count && one) CountBackward(count, one);
+  if (count.valid() && one.valid()) CountBackward(count, one);
 }
 
 void GradientLoop::CountBackward(Output count, Output one) {
   const InContext inside(stack_, backward_);
   const Output enter = Enter(count, Shape(), "b_count");
-  if (!enter) return;
+  if (!enter.valid()) return;
   const Output merge = Merge({enter, enter}).output;
-  if (!merge) return;
+  if (!merge.valid()) return;
   backward_->pivot = merge.node;
   backward_->condition = LoopCond(AddOp("GreaterEqual", {merge, one}), "b_count");
   const SwitchResult sides = Switch(merge, backward_->condition);
   const Output index = AddOp("Sub", {sides.on_true, one});
-  if (!index) return;
+  if (!index.valid()) return;
   stack_.Settle();
   backward_->pivot = index.node;
   backward_index_ = NextIteration(index);
   g_.Fail(g_.SetInput(merge.node, 1, backward_index_));
   const Output end = Exit(sides.on_false, "b_count");
-  if (end && outer_ != nullptr) g_.Fail(g_.AddControlInput(outer_->BackwardSync(), end.node));
+  if (end.valid() && outer_ != nullptr)
+    g_.Fail(g_.AddControlInput(outer_->BackwardSync(), end.node));
 }
 
 Output GradientLoop::Enter(const Output& value, const Shape& shape, absl::string_view name) const {
   const Output enter = weir::Enter(value, backward_->frame_name,
                                    {.parallel_iterations = backward_->parallel_iterations}, name);
-  if (!enter) return {};
+  if (!enter.valid()) return {};
   g_.Fail(g_.RefineShape(enter, shape));
   stack_.Assign(enter.node, backward_);
   backward_->enters.push_back(enter);
@@ -183,10 +184,10 @@ Output GradientLoop::Push(const Output& value, bool dead_branch) {
   }
   const InContext outside(stack_, nullptr);
   const Output inside = stack_.See(forward_, stack, Here(g_));
-  if (!inside) return {};
+  if (!inside.valid()) return {};
   FlowContext* const context = stack_.OutputContextOf(value.node);
   const Output push = PushIn(dead_branch ? context->outer : context, inside, value);
-  if (!push) return {};
+  if (!push.valid()) return {};
   if (dead_branch) stack_.Assign(push.node, context);
   Node* const after = context == forward_ ? forward_index_.node : ForwardSync();
   g_.Fail(g_.AddControlInput(after, push.node));
@@ -207,16 +208,16 @@ Output GradientLoop::Pop(const Output& stack, const Output& value, bool dead_bra
     Output from = stack;
     if (branch != nullptr) {
       Output pred;
-      for (GradientLoop* loop = this; loop != nullptr && !pred; loop = loop->outer_) {
+      for (GradientLoop* loop = this; loop != nullptr && !pred.valid(); loop = loop->outer_) {
         if (const auto it = loop->history_.find(branch->pred); it != loop->history_.end())
           pred = it->second;
       }
-      const SwitchResult sides = SwitchBeside(stack, pred ? pred : branch->pred, "Switch");
+      const SwitchResult sides = SwitchBeside(stack, pred.valid() ? pred : branch->pred, "Switch");
       from = (branch->side == 1) != dead_branch ? sides.on_true : sides.on_false;
     }
     pop = AddOp("StackPopV2", {from}, {{"elem_type", value.dtype()}});
   }
-  if (!pop) return {};
+  if (!pop.valid()) return {};
   g_.Fail(g_.RefineShape(pop, value.shape()));
   if (backward_->parallel_iterations > 1) g_.Fail(g_.AddControlInput(BackwardSync(), pop.node));
   return pop;
@@ -239,17 +240,17 @@ Output GradientLoop::RealValue(const Output& value, const std::string& user) {
     real = Const(g_, current.node->attr<Tensor>("value"));
   } else {
     const Output stack = loop->Push(current);
-    real = stack ? loop->Pop(stack, current) : Output();
+    real = stack.valid() ? loop->Pop(stack, current) : Output();
     if (loop != this) real = stack_.See(backward_, real, user);
   }
-  if (real) history_[value] = real;
+  if (real.valid()) history_[value] = real;
   return real;
 }
 
 Output GradientLoop::RealPredicate(const Output& pred) {
   if (const auto it = history_.find(pred); it != history_.end()) return it->second;
   const Output stack = Push(pred);
-  if (!stack) return {};
+  if (!stack.valid()) return {};
   return history_[pred] = Pop(stack, pred);
 }
 
@@ -270,8 +271,8 @@ Output GradientLoop::ZerosToAccumulate(const Node& enter, const Output& grad) {
     const InContext around(stack_, forward_->outer);
     shape = DynamicShape(value);
   }
-  const Output history = shape ? outer_->Push(shape) : Output();
-  if (!history) return {};
+  const Output history = shape.valid() ? outer_->Push(shape) : Output();
+  if (!history.valid()) return {};
   const InContext outside(stack_, backward_->outer);
   return Zeros(g_, outer_->Pop(history, shape), grad.dtype());
 }
@@ -283,7 +284,7 @@ Outputs GradientLoop::Accumulated(const Outputs& starts, const std::vector<Shape
   std::vector<SwitchResult> sides;
   for (size_t i = 0; i < starts.size(); ++i) {
     enters.push_back(Enter(starts[i], shapes[i], "b_acc"));
-    if (!enters.back()) return {};
+    if (!enters.back().valid()) return {};
   }
   for (const Output& enter : enters) merges.push_back(Merge({enter, enter}, "b_acc").output);
   for (const Output& merge : merges) {
@@ -291,9 +292,9 @@ Outputs GradientLoop::Accumulated(const Outputs& starts, const std::vector<Shape
     current.push_back(sides.back().on_true);
   }
   Outputs rounds = next(current);
-  for (Output& round : rounds) round = round ? NextIteration(round) : round;
+  for (Output& round : rounds) round = round.valid() ? NextIteration(round) : round;
   for (size_t i = 0; i < rounds.size(); ++i) {
-    if (!rounds[i]) return {};
+    if (!rounds[i].valid()) return {};
     g_.Fail(g_.SetInput(merges[i].node, 1, rounds[i]));
   }
   for (const SwitchResult& side : sides) exits.push_back(Exit(side.on_false, "b_acc"));
@@ -303,7 +304,7 @@ Outputs GradientLoop::Accumulated(const Outputs& starts, const std::vector<Shape
 Grad GradientLoop::Accumulate(const Node& enter, const Grad& grad) {
   if (grad.is_slices()) return AccumulateRows(enter, grad.slices());
   const Output start = ZerosToAccumulate(enter, grad.dense());
-  if (!start) return {};
+  if (!start.valid()) return {};
   const Outputs sum = Accumulated({start}, {start.shape()}, [&](const Outputs& sums) {
     return Outputs{AddOp("AddV2", {sums[0], grad.dense()}, {}, "Add")};
   });
@@ -325,28 +326,28 @@ Grad GradientLoop::AccumulateRows(const Node& enter, const IndexedSlices& rows) 
       values = Zeros(g_, Concat({one, rest}, 0), rows.values.dtype());
     }
     indices = Const(g_, Tensor::Zeros(rows.indices.dtype(), {1}));
-    if (rows.dense_shape) {
+    if (rows.dense_shape.valid()) {
       shape = rows.dense_shape.shape().IsFullyDefined()
                   ? Const(g_, Tensor::Zeros(rows.dense_shape.dtype(), rows.dense_shape.shape()))
                   : ZerosLike(DynamicShape(enter.input(0)), DT_INVALID, {}, /*optimize=*/false);
     }
   }
-  if (!values || !indices) return {};
+  if (!values.valid() || !indices.valid()) return {};
   Shape longer = values.shape();
   if (longer.rank() > 0) longer.set_dim(0, Shape::kUnknown);
   Outputs starts = {indices, values};
   std::vector<Shape> shapes = {Shape({-1}), longer};
-  if (shape) {
+  if (shape.valid()) {
     starts.push_back(shape);
     shapes.push_back(Shape::UnknownRank());
   }
   const Outputs sums = Accumulated(starts, shapes, [&](const Outputs& so_far) {
     Outputs next = {Concat({so_far[0], rows.indices}, 0), Concat({so_far[1], rows.values}, 0)};
-    if (shape) next.push_back(AddOp("Maximum", {rows.dense_shape, so_far[2]}));
+    if (shape.valid()) next.push_back(AddOp("Maximum", {rows.dense_shape, so_far[2]}));
     return next;
   });
   if (sums.empty()) return {};
-  return Grad(IndexedSlices{sums[1], sums[0], shape ? sums[2] : Output()});
+  return Grad(IndexedSlices{sums[1], sums[0], shape.valid() ? sums[2] : Output()});
 }
 
 void GradientLoop::Finish() {
@@ -363,9 +364,9 @@ void GradientLoop::Finish() {
         zeros = Zeros(g_, DynamicShape(start.node->input(0)), start.dtype());
       }
       const InContext inside(stack_, backward_);
-      zeros = zeros ? NextIteration(zeros) : Output();
+      zeros = zeros.valid() ? NextIteration(zeros) : Output();
     }
-    if (zeros) g_.Fail(g_.SetInput(merge.node, 1, zeros));
+    if (zeros.valid()) g_.Fail(g_.SetInput(merge.node, 1, zeros));
   }
 }
 

@@ -90,8 +90,8 @@ Output GradientLoops::ZerosForExit(const Output& exit) {
     const InContext around(stack_, stack_.OutputContextOf(exit.node));
     value = DynamicShape(exit);
   }
-  const Output history = value ? outer->Push(value) : Output();
-  if (!history) return {};
+  const Output history = value.valid() ? outer->Push(value) : Output();
+  if (!history.valid()) return {};
   const InContext inside(stack_, outer->backward());
   return Zeros(g_, outer->Pop(history, value), exit.dtype());
 }
@@ -106,7 +106,7 @@ Output GradientLoops::ZerosFor(const Output& y) {
                     context->kind == FlowContext::Kind::kBranch;
   if (y.shape().IsFullyDefined() || y.dtype() == DT_RESOURCE) {
     const Output zeros = StaticZeros(y);
-    if (!dead || !zeros) return zeros;
+    if (!dead || !zeros.valid()) return zeros;
     const SwitchResult sides = SwitchBeside(zeros, loop->RealPredicate(context->pred), "Switch");
     return context->side == 1 ? sides.on_false : sides.on_true;
   }
@@ -116,7 +116,7 @@ Output GradientLoops::ZerosFor(const Output& y) {
       const InContext around(stack_, context->outer);
       const SwitchResult sides = SwitchBeside(y.node->input(0), context->pred, "Switch");
       value = context->side == 1 ? sides.on_false : sides.on_true;
-      if (!value) return {};
+      if (!value.valid()) return {};
       shape = DynamicShape(value);
     }
     stack_.Assign(value.node, context);
@@ -125,9 +125,9 @@ Output GradientLoops::ZerosFor(const Output& y) {
     const InContext inside(stack_, context);
     shape = DynamicShape(y);
   }
-  if (!shape) return {};
+  if (!shape.valid()) return {};
   const Output history = loop->Push(shape, dead);
-  if (!history) return {};
+  if (!history.valid()) return {};
   return Zeros(g_, loop->Pop(history, shape, dead), y.dtype());
 }
 

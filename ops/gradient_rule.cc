@@ -69,7 +69,7 @@ Grads CallDeclaredGradient(GradContext& g) {
   for (int i = 0; takes_inputs && i < num_inputs; ++i) args.push_back(g.x(i));
   for (int i = 0; i < num_outputs; ++i) {
     const Output dy = g.dy(i);
-    args.push_back(dy ? dy : AddOp("ZerosLike", {g.y(i)}));
+    args.push_back(dy.valid() ? dy : AddOp("ZerosLike", {g.y(i)}));
   }
   Grads grads;
   for (const Output& dx : Call(graph, FunctionRef{function}, args)) {

@@ -49,8 +49,8 @@ Output ZerosForOutput(const Output& y) {
 }
 
 Output RowsToDense(const IndexedSlices& slices, absl::string_view name) {
-  if (!slices.values) return Output();
-  if (!slices.dense_shape) {
+  if (!slices.values.valid()) return Output();
+  if (!slices.dense_shape.valid()) {
     slices.values.graph().Fail(
         InvalidArgument("Tensor conversion requested for IndexedSlices without dense_shape: ",
                         slices.values.name()));
@@ -114,7 +114,7 @@ Operation GroupNode(Graph& graph, const std::vector<Operation>& ops, absl::strin
   builder.Name(name);
   if (device != nullptr) builder.Device(*device);
   for (const Operation& op : ops) {
-    if (op) builder.Control(op.node);
+    if (op.valid()) builder.Control(op.node);
   }
   return builder.Build();
 }
@@ -124,7 +124,7 @@ Operation GroupNode(Graph& graph, const std::vector<Operation>& ops, absl::strin
 Operation GroupOps(Graph& graph, const std::vector<Operation>& ops, absl::string_view name) {
   std::map<std::string, std::vector<Operation>> by_device;
   for (const Operation& op : ops) {
-    if (op) by_device[op.node->device()].push_back(op);
+    if (op.valid()) by_device[op.node->device()].push_back(op);
   }
   if (by_device.size() <= 1) {
     return GroupNode(graph, ops, name, by_device.empty() ? nullptr : &by_device.begin()->first);

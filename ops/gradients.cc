@@ -55,7 +55,7 @@ absl::StatusOr<Grad> Backprop::InitialGrad(int i) {
   IndexedSlices slices = given.slices();
   slices.indices = AddOp("Identity", {slices.indices}, {}, name + "_indices");
   slices.values = AddOp("Identity", {slices.values}, {}, name + "_values");
-  if (slices.dense_shape)
+  if (slices.dense_shape.valid())
     slices.dense_shape = AddOp("Identity", {slices.dense_shape}, {}, name + "_shape");
   return Grad(slices);
 }
@@ -88,7 +88,7 @@ void Backprop::StartFromExit(Node* exit) {
   const Output zeros = loops_.ZerosForExit(exit->output());
   auto& arrived = arrived_[exit->id()];
   arrived.resize(exit->num_outputs());
-  if (zeros) arrived[0].push_back(Grad(zeros));
+  if (zeros.valid()) arrived[0].push_back(Grad(zeros));
 }
 
 // The Exits that wait for nobody.
@@ -306,7 +306,7 @@ Grads Gradients(const Outputs& ys, const GradientSources& xs, const GradientsOpt
   Graph* graph = nullptr;
   for (const Outputs* list : {&ys, &xs.outputs}) {
     for (const Output& o : *list) {
-      if (graph == nullptr && o) graph = &o.graph();
+      if (graph == nullptr && o.valid()) graph = &o.graph();
     }
   }
   if (graph == nullptr) return none;

@@ -70,7 +70,7 @@ namespace {
 
 Output Resize(const char* op, Output images, const Ints& size, Attrs attrs,
               absl::string_view name) {
-  if (!images) return {};
+  if (!images.valid()) return {};
   const std::string node = name.empty() ? op : std::string(name);
   return AddOp(op, {images, size.In(images.graph(), node + "/size", DT_INT32)}, attrs, node);
 }
@@ -99,7 +99,7 @@ Output ResizeArea(Output images, const Ints& size, bool align_corners, absl::str
 
 Output CropAndResize(Output images, Output boxes, Output box_indices, const Ints& crop_size,
                      const CropAndResizeOptions& o, absl::string_view name) {
-  if (!images) return {};
+  if (!images.valid()) return {};
   const std::string node = name.empty() ? "CropAndResize" : std::string(name);
   return AddOp(
       "CropAndResize",
@@ -125,7 +125,7 @@ Output AdjustSaturation(Output images, Output factor, absl::string_view name) {
 
 Output NonMaxSuppression(Output boxes, Output scores, Output max_output_size, float iou_threshold,
                          float score_threshold, absl::string_view name) {
-  if (!boxes) return {};
+  if (!boxes.valid()) return {};
   const NameScope scope(boxes.graph(), name.empty() ? "non_max_suppression" : name);
   const Output iou = Const(boxes.graph(), iou_threshold, "iou_threshold");
   const Output score = Const(boxes.graph(), score_threshold, "score_threshold");

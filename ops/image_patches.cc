@@ -91,7 +91,7 @@ Output ReshapeTo(Graph& g, Output x, DataType type, const std::vector<Dim>& dims
   const std::string local = name.substr(g.name_scope().size());
   Outputs packed;
   for (size_t i = 0; i < dims.size(); ++i) {
-    packed.push_back(dims[i].tensor
+    packed.push_back(dims[i].tensor.valid()
                          ? dims[i].tensor
                          : ConstOf(g, type, dims[i].number, absl::StrCat(local, "/shape/", i)));
   }

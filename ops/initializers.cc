@@ -98,7 +98,7 @@ Output MakeOrthogonal(const InitializerArgs& a, float gain, Seed seed) {
   const int64_t columns = a.shape.dim(-1);
   const Output random = RandomNormal(g, {std::max(rows, columns), std::min(rows, columns)},
                                      {.dtype = a.dtype, .seed = seed});
-  if (!random) return {};
+  if (!random.valid()) return {};
   Node* qr = AddNode("Qr", {random}, {{"full_matrices", false}});
   if (qr == nullptr) return {};
   const Output sign = AddOp("Sign", {AddOp("DiagPart", {qr->output(1)})});

@@ -38,7 +38,7 @@ Output InplaceSub(Output x, Output i, Output v, absl::string_view name) {
 }
 
 Output ParallelStack(const Outputs& values, absl::string_view name) {
-  if (values.empty() || !values[0]) return {};
+  if (values.empty() || !values[0].valid()) return {};
   const NameScope scope(values[0].graph(), name.empty() ? "parallel_stack" : name);
   const Shape shape = Shape({static_cast<int64_t>(values.size())}).Concatenate(values[0].shape());
   Outputs rows;

@@ -27,17 +27,17 @@ Output SumOfNorms(Graph& g, DataType dtype, const std::function<Output()>& x, do
                   bool from_zero) {
   Output sum;
   if (from_zero) sum = ConstOf(g, dtype, 0, "Const");
-  const auto add = [&sum](const Output& term) { sum = sum ? sum + term : term; };
+  const auto add = [&sum](const Output& term) { sum = sum.valid() ? sum + term : term; };
   if (l1 != 0) {
     const Output magnitudes =
         InScope(g, "Abs", [&](const std::string& name) { return Abs(x(), name); });
-    if (!magnitudes) return {};
+    if (!magnitudes.valid()) return {};
     add(l1 * ReduceSum(magnitudes));
   }
   if (l2 != 0) {
     const Output half =
         InScope(g, "L2Loss", [&](const std::string& name) { return L2Loss(x(), name); });
-    if (!half) return {};
+    if (!half.valid()) return {};
     add((2 * l2) * half);
   }
   return sum;
@@ -67,14 +67,14 @@ Variable Layer::AddWeight(absl::string_view name, const Shape& shape, DataType d
                                                  .synchronization = options.synchronization,
                                                  .aggregation = options.aggregation});
   if (options.whole) std::swap(partitioner, held_back);
-  if (!v || !options.regularizer) return v;
+  if (!v.valid() || !options.regularizer) return v;
   const Variables stored = v.is_partitioned() ? v.parts() : Variables{v};
   if (stored[0].handle().node->id() < before) return v;  // shared
   for (const Variable& part : stored) {
     const OutsideFlow outside(graph_);
     const NameScope scope(graph_, absl::StrCat(name, "/Regularizer"));
     const Output loss = options.regularizer(part);
-    if (loss) graph_.AddToCollection(collections::kRegularizationLosses, loss);
+    if (loss.valid()) graph_.AddToCollection(collections::kRegularizationLosses, loss);
   }
   return v;
 }
@@ -85,7 +85,7 @@ Output Layer::Fail(absl::string_view why) const {
 }
 
 Output Layer::AddBias(const Output& outputs, const Variable& bias, absl::string_view format) const {
-  if (!outputs || !bias) return {};
+  if (!outputs.valid() || !bias.valid()) return {};
   return InScope(graph_, "BiasAdd", [&](const std::string& name) {
     return BiasAdd(outputs, bias.value(), format, name);
   });
@@ -93,14 +93,14 @@ Output Layer::AddBias(const Output& outputs, const Variable& bias, absl::string_
 
 Output Layer::Finish(Output outputs, const Activation& activation,
                      const ActivityRegularizer& regularizer) const {
-  if (!outputs) return {};
+  if (!outputs.valid()) return {};
   if (activation) outputs = activation(outputs);
-  if (!outputs || !regularizer) return outputs;
+  if (!outputs.valid() || !regularizer) return outputs;
   const NameScope scope(graph_, "ActivityRegularizer");
   const Output loss = regularizer(outputs);
-  if (!loss) return {};
+  if (!loss.valid()) return {};
   const Output batch = Cast(StridedSlice(ShapeTensor(outputs), {0}), loss.dtype());
-  if (!batch) return {};
+  if (!batch.valid()) return {};
   graph_.AddToCollection(collections::kRegularizationLosses, loss / batch);
   return outputs;
 }
@@ -158,13 +158,13 @@ std::vector<int64_t> WithOnes(const Layout& layout, const std::vector<int64_t>& 
 // ---- regularizers
 
 Output NormRegularizer::operator()(const Variable& w) const {
-  if (!w) return {};
+  if (!w.valid()) return {};
   return SumOfNorms(
       w.graph(), w.dtype(), [&w] { return w.value(); }, l1_, l2_, from_zero_);
 }
 
 Output NormRegularizer::operator()(const Output& x) const {
-  if (!x) return {};
+  if (!x.valid()) return {};
   return SumOfNorms(
       x.graph(), x.dtype(), [&x] { return x; }, l1_, l2_, from_zero_);
 }

@@ -54,7 +54,7 @@ class Training {
  public:
   Training(bool training) : training_(training) {}
   Training(Output training) : tensor_(training) {}
-  bool is_tensor() const { return static_cast<bool>(tensor_); }
+  bool is_tensor() const { return tensor_.valid(); }
   const Output& tensor() const { return tensor_; }
   bool value() const { return training_; }
 

@@ -102,7 +102,7 @@ class SpaceToBatch {
     Spell();
     const Output batched = Rearrange("SpaceToBatchND", "paddings", x_, paddings_);
     const Output result = convolve(batched);
-    return result ? Rearrange("BatchToSpaceND", "crops", result, crops_) : Output();
+    return result.valid() ? Rearrange("BatchToSpaceND", "crops", result, crops_) : Output();
   }
 
  private:
@@ -180,7 +180,7 @@ Output ConvOp(const Output& x, const Variable& kernel, const Windows& w, weir::C
     extents->insert(extents->begin() + at, 1);
   }
   const Output result = weir::Conv2D(images, filter, options, name);
-  return result ? Squeeze(result, {height}) : Output();
+  return result.valid() ? Squeeze(result, {height}) : Output();
 }
 
 Output Convolve(const Output& x, const Variable& kernel, const Windows& w,
@@ -207,7 +207,7 @@ Output AddConvBias(const Layer& layer, const Output& outputs, const Variable& bi
   const Output wide = InScope(layer.graph(), "Reshape", [&](const std::string& name) {
     return Reshape(bias.value(), {1, bias.shape().dim(0), 1}, name);
   });
-  return wide ? outputs + wide : Output();
+  return wide.valid() ? outputs + wide : Output();
 }
 
 struct ConvVariables {
@@ -226,13 +226,13 @@ ConvVariables MakeVariables(Layer& layer, const Shape& kernel_shape, int64_t fil
         layer.AddWeight("bias", Shape({filters}), dtype,
                         {o.bias_initializer, o.bias_regularizer, o.bias_constraint, o.trainable});
   }
-  v.ok = v.kernel && (v.bias || !o.use_bias);
+  v.ok = v.kernel.valid() && (v.bias.valid() || !o.use_bias);
   return v;
 }
 
 Output Conv(Output inputs, int num_spatial, int64_t filters, const Ints& kernel_size,
             const ConvOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, absl::StrCat("conv", num_spatial, "d"), o.reuse);
   const auto w = ParseWindows(layer, inputs, num_spatial, kernel_size, o);
   if (!w || !CheckFilters(layer, filters)) return {};
@@ -242,8 +242,8 @@ Output Conv(Output inputs, int num_spatial, int64_t filters, const Ints& kernel_
   Output outputs =
       InScope(layer.graph(), absl::StrCat("Conv", num_spatial, "D"),
               [&](const std::string& name) { return Convolve(inputs, v.kernel, *w, name); });
-  if (!outputs) return {};
-  if (v.bias) outputs = AddConvBias(layer, outputs, v.bias, w->layout);
+  if (!outputs.valid()) return {};
+  if (v.bias.valid()) outputs = AddConvBias(layer, outputs, v.bias, w->layout);
   return layer.Finish(outputs, o.activation, o.activity_regularizer);
 }
 
@@ -277,7 +277,7 @@ class OutputExtent {
   }
   Output Of(const Output& input) const {
     const Output scaled = input * stride_;
-    return valid_ && scaled ? scaled + extra_ : scaled;
+    return valid_ && scaled.valid() ? scaled + extra_ : scaled;
   }
 
  private:
@@ -302,11 +302,11 @@ Output TransposedShape(const Output& x, const Windows& w, int64_t filters, Shape
     const int axis = w.layout.spatial + i;
     const OutputExtent extent(w, i);
     known->set_dim(axis, extent.Of(x.dim(axis)));
-    if (dynamic[axis]) dynamic[axis] = extent.Of(dynamic[axis]);
+    if (dynamic[axis].valid()) dynamic[axis] = extent.Of(dynamic[axis]);
   }
   return InScope(g, "stack", [&](const std::string& name) {
     for (int i = 0; i < w.layout.rank; ++i) {
-      if (!dynamic[i]) {
+      if (!dynamic[i].valid()) {
         dynamic[i] = Const(g, static_cast<int32_t>(known->dim(i)), absl::StrCat(i));
       }
     }
@@ -318,7 +318,7 @@ Output TransposedShape(const Output& x, const Windows& w, int64_t filters, Shape
 
 Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
                        const ConvOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "conv2d_transpose", o.reuse);
   const auto w = ParseWindows(layer, inputs, 2, kernel_size, o);
   if (!w || !CheckFilters(layer, filters)) return {};
@@ -332,14 +332,14 @@ Output Conv2DTranspose(Output inputs, int64_t filters, const Ints& kernel_size,
   if (!v.ok) return {};
   Shape known;
   const Output shape = TransposedShape(inputs, *w, filters, &known);
-  if (!shape) return {};
+  if (!shape.valid()) return {};
   StridedSlice(shape, {0});  // TensorFlow's function asks for it, and does not use it
   Output outputs = InScope(layer.graph(), "conv2d_transpose", [&](const std::string& name) {
     return Conv2DBackpropInput(shape, v.kernel.value(), inputs, w->ForOp(), name);
   });
-  if (!outputs) return {};
+  if (!outputs.valid()) return {};
   layer.graph().Fail(layer.graph().RefineShape(outputs, known));
-  if (v.bias) outputs = AddConvBias(layer, outputs, v.bias, w->layout);
+  if (v.bias.valid()) outputs = AddConvBias(layer, outputs, v.bias, w->layout);
   return layer.Finish(outputs, o.activation, o.activity_regularizer);
 }
 
@@ -383,48 +383,48 @@ Variable MakeBias(Layer& layer, int64_t filters, DataType dtype, const Separable
 
 Output SeparableConv2D(Output inputs, int64_t filters, const Ints& kernel_size,
                        const SeparableConvOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "separable_conv2d", o.reuse);
   const auto w = ParseWindows(layer, inputs, 2, kernel_size, o);
   if (!w || !CheckFilters(layer, filters)) return {};
   const Variable depthwise = DepthwiseKernel(layer, *w, inputs, o);
-  if (!depthwise) return {};
+  if (!depthwise.valid()) return {};
   const int64_t between = o.depth_multiplier * inputs.dim(w->layout.channel);
   const Variable pointwise = layer.AddWeight(
       "pointwise_kernel", Shape({1, 1, between, filters}), inputs.dtype(),
       {o.pointwise_initializer, o.pointwise_regularizer, o.pointwise_constraint, o.trainable});
   Variable bias;
   if (o.use_bias) bias = MakeBias(layer, filters, inputs.dtype(), o);
-  if (!pointwise || (o.use_bias && !bias)) return {};
+  if (!pointwise.valid() || (o.use_bias && !bias.valid())) return {};
   Output outputs =
       InScope(layer.graph(), "separable_conv2d", [&](const std::string& name) -> Output {
         const Output depth_filter = depthwise.value(), point_filter = pointwise.value();
         const Output depth = Depthwise(inputs, depth_filter, *w, "depthwise");
-        if (!depth) return {};
+        if (!depth.valid()) return {};
         return weir::Conv2D(depth, point_filter,
                             {.padding = "VALID", .data_format = w->layout.format}, name);
       });
-  if (bias) outputs = AddConvBias(layer, outputs, bias, w->layout);
+  if (bias.valid()) outputs = AddConvBias(layer, outputs, bias, w->layout);
   return layer.Finish(outputs, o.activation, o.activity_regularizer);
 }
 
 Output DepthwiseConv2D(Output inputs, const Ints& kernel_size, const SeparableConvOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "depthwise_conv2d", o.reuse);
   const auto w = ParseWindows(layer, inputs, 2, kernel_size, o);
   if (!w) return {};
   const Variable kernel = DepthwiseKernel(layer, *w, inputs, o);
-  if (!kernel) return {};
+  if (!kernel.valid()) return {};
   Variable bias;
   if (o.use_bias) {
     const int64_t filters = o.depth_multiplier * inputs.dim(w->layout.channel);
     bias = MakeBias(layer, filters, inputs.dtype(), o);
-    if (!bias) return {};
+    if (!bias.valid()) return {};
   }
   Output outputs = InScope(layer.graph(), "depthwise", [&](const std::string& name) {
     return Depthwise(inputs, kernel.value(), *w, name);
   });
-  if (bias) outputs = AddConvBias(layer, outputs, bias, w->layout);
+  if (bias.valid()) outputs = AddConvBias(layer, outputs, bias, w->layout);
   return layer.Finish(outputs, o.activation, o.activity_regularizer);
 }
 

@@ -50,7 +50,7 @@ Output Product(const Layer& layer, const Output& x, const Variable& kernel) {
 }  // namespace
 
 Output Dense(Output inputs, int64_t units, const DenseOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "dense", o.reuse);
   if (!IsFloating(inputs.dtype()) && !IsComplex(inputs.dtype())) {
     return layer.Fail(
@@ -76,18 +76,18 @@ Output Dense(Output inputs, int64_t units, const DenseOptions& o) {
         layer.AddWeight("bias", Shape({units}), dtype,
                         {o.bias_initializer, o.bias_regularizer, o.bias_constraint, o.trainable});
   }
-  if (!kernel || (o.use_bias && !bias)) return {};
+  if (!kernel.valid() || (o.use_bias && !bias.valid())) return {};
   Output outputs = Product(layer, inputs, kernel);
-  if (!outputs) return {};
+  if (!outputs.valid()) return {};
   Shape shape = inputs.shape();
   shape.set_dim(shape.rank() - 1, units);
   layer.graph().Fail(layer.graph().RefineShape(outputs, shape));
-  if (bias) outputs = layer.AddBias(outputs, bias, "NHWC");
+  if (bias.valid()) outputs = layer.AddBias(outputs, bias, "NHWC");
   return layer.Finish(outputs, o.activation, o.activity_regularizer);
 }
 
 Output Flatten(Output inputs, const FlattenOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Graph& g = inputs.graph();
   const Layer layer(g, o.name, "flatten");
   const int rank = inputs.shape().rank();
@@ -101,7 +101,7 @@ Output Flatten(Output inputs, const FlattenOptions& o) {
     return layer.Fail(absl::StrCat("The `data_format` argument must be one of \"channels_first\", ",
                                    "\"channels_last\". Received: ", o.data_format));
   }
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   if (rank == 1) return ExpandDims(inputs, 1);
   if (rank > 1) {
     const int64_t inner = inputs.shape().Sub(1).num_elements();
@@ -134,7 +134,7 @@ Output NoiseShape(const Output& x, const std::vector<int64_t>& wanted) {
   if (is_static) return Ints(wanted).In(g, "Const", DT_INT32);
   return InScope(g, "packed", [&](const std::string& name) {
     for (size_t i = 0; i < wanted.size(); ++i) {
-      if (!dims[i]) dims[i] = Const(g, static_cast<int32_t>(wanted[i]), absl::StrCat(i));
+      if (!dims[i].valid()) dims[i] = Const(g, static_cast<int32_t>(wanted[i]), absl::StrCat(i));
     }
     return AddOp("Pack", {dims}, {}, name);
   });
@@ -159,7 +159,7 @@ Output Dropped(const Output& x, const TensorArg& rate, const DropoutOptions& o) 
 }  // namespace
 
 Output Dropout(Output inputs, const TensorArg& rate, const DropoutOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   const Layer layer(inputs.graph(), o.name, "dropout");
   const std::optional<double> number = NumberOf(rate);
   if (rate.is_literal() && !(number && *number >= 0 && *number <= 1)) {
@@ -180,7 +180,7 @@ Output Dropout(Output inputs, const TensorArg& rate, const DropoutOptions& o) {
 }
 
 Output Embedding(Output inputs, int64_t input_dim, int64_t output_dim, const EmbeddingOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "embedding", o.reuse);
   if (input_dim <= 0 || output_dim <= 0) {
     return layer.Fail(
@@ -191,7 +191,7 @@ Output Embedding(Output inputs, int64_t input_dim, int64_t output_dim, const Emb
   const Variable embeddings = layer.AddWeight(
       "embeddings", Shape({input_dim, output_dim}), o.dtype,
       {o.embeddings_initializer, o.embeddings_regularizer, o.embeddings_constraint, o.trainable});
-  if (!embeddings) return {};
+  if (!embeddings.valid()) return {};
   return EmbeddingLookup(embeddings, inputs);
 }
 

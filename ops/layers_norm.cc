@@ -47,7 +47,8 @@ class BatchNorm {
     };
     moving_mean_ = moving("moving_mean", o_.moving_mean_initializer);
     moving_variance_ = moving("moving_variance", o_.moving_variance_initializer);
-    return moving_mean_ && moving_variance_ && (gamma_ || !o_.scale) && (beta_ || !o_.center);
+    return moving_mean_.valid() && moving_variance_.valid() && (gamma_.valid() || !o_.scale) &&
+           (beta_.valid() || !o_.center);
   }
 
   bool CanFuse() const {
@@ -60,8 +61,8 @@ class BatchNorm {
 
   Output Fused() {
     Output beta, gamma;
-    if (!beta_) beta = Constant(0);
-    if (!gamma_) gamma = Constant(1);
+    if (!beta_.valid()) beta = Constant(0);
+    if (!gamma_.valid()) gamma = Constant(1);
     const auto normalize = [&](bool is_training) {
       return [this, beta, gamma, is_training] { return FusedOp(beta, gamma, is_training); };
     };
@@ -96,8 +97,8 @@ class BatchNorm {
 
   // y, and the mean and variance that it was normalised by.
   Outputs FusedOp(const Output& beta, const Output& gamma, bool is_training) {
-    const Output scale = gamma_ ? gamma_.value() : gamma;
-    const Output offset = beta_ ? beta_.value() : beta;
+    const Output scale = gamma_.valid() ? gamma_.value() : gamma;
+    const Output offset = beta_.valid() ? beta_.value() : beta;
     const NameScope scope(g_, "FusedBatchNormV3");
     FusedBatchNormOptions options{.epsilon = o_.epsilon, .is_training = is_training};
     options.mean = moving_mean_.value();
@@ -105,7 +106,7 @@ class BatchNorm {
     const bool volumes = x_.shape().rank() == 5;
     options.data_format = axis_ == 1 ? (volumes ? "NCDHW" : "NCHW") : (volumes ? "NDHWC" : "NHWC");
     const FusedBatchNormResult r = FusedBatchNorm(x_, scale, offset, options, scope.name());
-    if (!r.y) return {};
+    if (!r.y.valid()) return {};
     return {r.y, r.batch_mean, r.batch_variance};
   }
 
@@ -114,10 +115,10 @@ class BatchNorm {
   Output Plain() {
     const DataType dtype = x_.dtype();
     Output x = narrow() ? Cast(x_, DT_FLOAT) : x_;
-    if (!x) return {};
+    if (!x.valid()) return {};
     // Parameters along other axes than the last are reshaped to broadcast.
-    const Output scale = gamma_ && !is_last() ? Broadcast(gamma_) : Output();
-    const Output offset = beta_ && !is_last() ? Broadcast(beta_) : Output();
+    const Output scale = gamma_.valid() && !is_last() ? Broadcast(gamma_) : Output();
+    const Output offset = beta_.valid() && !is_last() ? Broadcast(beta_) : Output();
     Output mean, variance;
     if (o_.training.is_tensor() || o_.training.value()) {
       std::vector<int64_t> axes;
@@ -127,7 +128,7 @@ class BatchNorm {
       const MomentsResult batch = Moments(x, axes);
       mean = BatchOrMoving(batch.mean, moving_mean_);
       variance = BatchOrMoving(batch.variance, moving_variance_);
-      if (!mean || !variance) return {};
+      if (!mean.valid() || !variance.valid()) return {};
       if (!Update(moving_mean_, mean) || !Update(moving_variance_, variance)) return {};
       if (!is_last()) {
         mean = Broadcast(mean);
@@ -138,7 +139,7 @@ class BatchNorm {
       variance = Broadcast(moving_variance_);
     }
     const Output y = Normalize(x, mean, variance, scale, offset);
-    return y && narrow() ? Cast(y, dtype) : y;
+    return y.valid() && narrow() ? Cast(y, dtype) : y;
   }
 
   bool is_last() const { return axis_ == x_.shape().rank() - 1; }
@@ -177,12 +178,12 @@ class BatchNorm {
       if (!write.empty()) update = write[0];
     }
     Collect(update);
-    return static_cast<bool>(update);
+    return update.valid();
   }
 
   // A layer that is not trained leaves its moving averages alone, unless someone asks for the ops.
   void Collect(const Operation& update) {
-    if (update && o_.trainable) g_.AddToCollection(collections::kUpdateOps, update);
+    if (update.valid() && o_.trainable) g_.AddToCollection(collections::kUpdateOps, update);
   }
 
   // The variable as it is after the write.
@@ -198,14 +199,14 @@ class BatchNorm {
     const NameScope scope(g_, "AssignMovingAvg");
     const ColocateWith place(g_, moving.handle().node);
     const Output rest =
-        momentum ? 1.0 - momentum : ConstOf(g_, moving.dtype(), 1.0 - o_.momentum, "decay");
+        momentum.valid() ? 1.0 - momentum : ConstOf(g_, moving.dtype(), 1.0 - o_.momentum, "decay");
     const Output value = moving.value();
-    if (!rest || !value) return {};
+    if (!rest.valid() || !value.valid()) return {};
     const Output delta = (value - batch) * rest;
     WriteOptions options{.read_value = false};
     if (!moving.is_resource()) options.name = scope.name();
     const Output write = moving.AssignSub(delta, options);
-    if (!write) return {};
+    if (!write.valid()) return {};
     if (moving.is_resource()) {
       const ControlDependencies after(g_, {write});
       AddOp("ReadVariableOp", {moving.handle()}, {{"dtype", moving.dtype()}});
@@ -218,23 +219,23 @@ class BatchNorm {
   Output Normalize(const Output& x, const Output& mean, const Output& variance, const Output& scale,
                    const Output& offset) {
     const NameScope scope(g_, "batchnorm");
-    const Output v = variance ? variance : moving_variance_.value();
-    if (!v) return {};
+    const Output v = variance.valid() ? variance : moving_variance_.value();
+    if (!v.valid()) return {};
     Output inverse = Rsqrt(v + o_.epsilon);
-    if (scale) {
+    if (scale.valid()) {
       inverse = inverse * scale;
-    } else if (gamma_) {
+    } else if (gamma_.valid()) {
       inverse = InScope(g_, "mul", [&](const std::string& name) {
         return Multiply(inverse, gamma_.value(), name);
       });
     }
-    if (!inverse) return {};
+    if (!inverse.valid()) return {};
     const Output scaled = x * inverse;
-    Output m = mean ? mean : moving_mean_.value();
-    if (!beta_) m = -m;
+    Output m = mean.valid() ? mean : moving_mean_.value();
+    if (!beta_.valid()) m = -m;
     const Output shift = m * inverse;
-    if (!beta_) return scaled + shift;
-    const Output start = offset ? offset : beta_.value();
+    if (!beta_.valid()) return scaled + shift;
+    const Output start = offset.valid() ? offset : beta_.value();
     const Output rest = start - shift;
     return scaled + rest;
   }
@@ -251,7 +252,7 @@ class BatchNorm {
 }  // namespace
 
 Output BatchNormalization(Output inputs, const BatchNormalizationOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   Layer layer(inputs.graph(), o.name, "batch_normalization", o.reuse);
   const int rank = inputs.shape().rank();
   if (rank < 1 || o.axis < -rank || o.axis >= rank) {

@@ -8,7 +8,7 @@ namespace {
 // The same function for windows over one dimension, which get a second one of extent 1.
 Output Pooling(Output inputs, bool max, int num_spatial, const Ints& pool_size, const Ints& strides,
                const PoolingOptions& o) {
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   const Layer layer(inputs.graph(), o.name,
                     absl::StrCat(max ? "max" : "average", "_pooling", num_spatial, "d"));
   const auto outer = ParseLayout(layer, inputs, o.data_format, num_spatial);
@@ -23,7 +23,7 @@ Output Pooling(Output inputs, bool max, int num_spatial, const Ints& pool_size, 
     size->push_back(1);
     steps->push_back(1);
   }
-  if (!inputs) return {};
+  if (!inputs.valid()) return {};
   const auto layout = ParseLayout(layer, inputs, o.data_format, 2);
   if (!layout) return {};
   const PoolOptions options{.ksize = WithOnes(*layout, *size),
@@ -31,7 +31,7 @@ Output Pooling(Output inputs, bool max, int num_spatial, const Ints& pool_size, 
                             .padding = *padding,
                             .data_format = layout->format};
   const Output pooled = max ? MaxPool(inputs, options) : AvgPool(inputs, options);
-  return pooled && num_spatial == 1 ? Squeeze(pooled, {extra}) : pooled;
+  return pooled.valid() && num_spatial == 1 ? Squeeze(pooled, {extra}) : pooled;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ Output SolveNode(absl::string_view op, Output matrix, Output rhs, bool lower, bo
 }  // namespace
 
 Output MatrixTranspose(Output x, bool conjugate, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   const NameScope scope(g, name);
   const int rank = x.shape().rank();
@@ -46,7 +46,7 @@ Output MatrixTranspose(Output x, bool conjugate, absl::string_view name) {
 }
 
 Output Adjoint(Output x, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   const NameScope scope(x.graph(), name);
   return MatrixTranspose(x, /*conjugate=*/true);
 }
@@ -114,7 +114,7 @@ Output BandedTriangularSolve(Output bands, Output rhs, bool lower, bool adjoint,
 }
 
 Output CholeskySolve(Output chol, Output rhs, absl::string_view name) {
-  if (!chol || !rhs) return {};
+  if (!chol.valid() || !rhs.valid()) return {};
   const NameScope scope(chol.graph(), name);
   const Output y = MatrixTriangularSolve(chol, rhs);
   return MatrixTriangularSolve(chol, y, /*lower=*/true, /*adjoint=*/true);
@@ -122,7 +122,7 @@ Output CholeskySolve(Output chol, Output rhs, absl::string_view name) {
 
 Output MatrixSolveLs(Output matrix, Output rhs, double l2_regularizer, bool fast,
                      absl::string_view name) {
-  if (!matrix || !rhs) return {};
+  if (!matrix.valid() || !rhs.valid()) return {};
   Graph& g = matrix.graph();
   NameScope scope(g, name.empty() ? "MatrixSolveLs" : name);
   const Output regularizer = Const<double>(g, l2_regularizer, "l2_regularizer");

@@ -190,7 +190,7 @@ Output TensorArg::In(Graph& graph, DataType wanted, absl::string_view name) cons
   }
   if (output_.expired())
     graph.Fail(FailedPrecondition("A tensor that is used here is of a graph that is gone"));
-  if (!output_) return output_;
+  if (!output_.valid()) return output_;
   if (&output_.graph() != &graph) {
     graph.Fail(InvalidArgument("Tensor ", output_.name(), " is of another graph"));
     return Output();

@@ -31,24 +31,24 @@ Output SafeMean(Output losses, Output num_present) {
 
 // How many weights are not 0, in all or for each example, after broadcasting.
 Output NumPresent(Output losses, Output weights, bool per_batch = false) {
-  if (!losses || !weights) return {};
+  if (!losses.valid() || !weights.valid()) return {};
   const NameScope scope(losses.graph(), "num_present");
   const Output absent = Equal(weights, 0);
   const Output zeros = ZerosLike(weights);
   const Output present = BroadcastWeights(Select(absent, zeros, OnesLike(weights)), losses);
-  if (!present) return {};
+  if (!present.valid()) return {};
   return ReduceSum(present, per_batch ? AxesOfExamples(present) : AllAxes(present), per_batch,
                    scope.name());
 }
 
 Output NumElements(Output losses) {
-  if (!losses) return {};
+  if (!losses.valid()) return {};
   const NameScope scope(losses.graph(), "num_elements");
   return Cast(Size(losses, DT_INT32, scope.name()), losses.dtype());
 }
 
 Output Reduce(Output losses, Output weights, Output weighted, Reduction reduction) {
-  if (!weighted || reduction == Reduction::kNone) return weighted;
+  if (!weighted.valid() || reduction == Reduction::kNone) return weighted;
   const Output sum = ReduceSum(weighted);
   switch (reduction) {
     case Reduction::kMean:
@@ -65,11 +65,11 @@ Output Reduce(Output losses, Output weights, Output weighted, Reduction reductio
 // Labels and predictions as float32, if they fit each other.
 struct Pair {
   Output labels, predictions;
-  explicit operator bool() const { return labels && predictions; }
+  explicit operator bool() const { return labels.valid() && predictions.valid(); }
 };
 
 Pair FloatPair(Output labels, Output predictions) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   predictions = Cast(predictions, DT_FLOAT);
   labels = Cast(labels, DT_FLOAT);
   return CheckCompatible(predictions, labels) ? Pair{labels, predictions} : Pair{};
@@ -77,7 +77,7 @@ Pair FloatPair(Output labels, Output predictions) {
 
 // Labels in the type of the logits, if they fit.
 Output LabelsFor(Output logits, Output labels) {
-  if (!logits || !labels) return {};
+  if (!logits.valid() || !labels.valid()) return {};
   labels = Cast(labels, logits.dtype());
   return CheckCompatible(logits, labels) ? labels : Output();
 }
@@ -85,24 +85,24 @@ Output LabelsFor(Output logits, Output labels) {
 }  // namespace
 
 Output ComputeWeightedLoss(Output losses, const LossOptions& options) {
-  if (!losses) return {};
+  if (!losses.valid()) return {};
   Graph& g = losses.graph();
   const NameScope scope(g, Or(options.scope, "weighted_loss"));
   const Operation check = AssertBroadcastable(options.weights, losses);
-  if (!check) return {};
+  if (!check.valid()) return {};
   const ControlDependencies after(g, {check});
   const DataType dtype = losses.dtype();
   losses = Cast(losses, DT_FLOAT);
   const Output weights = CastArg(g, options.weights, DT_FLOAT);
   const Output weighted = Multiply(losses, weights);
   const Output reduced = Reduce(losses, weights, weighted, options.reduction);
-  const Output loss = reduced ? Cast(reduced, dtype) : Output();
+  const Output loss = reduced.valid() ? Cast(reduced, dtype) : Output();
   AddLoss(loss, options.loss_collection);
   return loss;
 }
 
 Output AbsoluteDifference(Output labels, Output predictions, const LossOptions& options) {
-  if (!predictions) return {};
+  if (!predictions.valid()) return {};
   const NameScope scope(predictions.graph(), Or(options.scope, "absolute_difference"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
@@ -110,17 +110,17 @@ Output AbsoluteDifference(Output labels, Output predictions, const LossOptions& 
 }
 
 Output CosineDistance(Output labels, Output predictions, int64_t axis, const LossOptions& options) {
-  if (!predictions) return {};
+  if (!predictions.valid()) return {};
   const NameScope scope(predictions.graph(), Or(options.scope, "cosine_distance_loss"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
   const Output products = Multiply(p.predictions, p.labels);
   const Output product = ReduceSum(products, Ints{axis}, /*keep_dims=*/true);
-  return product ? ComputeWeightedLoss(1 - product, In(scope, options)) : Output();
+  return product.valid() ? ComputeWeightedLoss(1 - product, In(scope, options)) : Output();
 }
 
 Output HingeLoss(Output labels, Output logits, const LossOptions& options) {
-  if (!logits) return {};
+  if (!logits.valid()) return {};
   const NameScope scope(logits.graph(), Or(options.scope, "hinge_loss"));
   const Pair p = FloatPair(labels, logits);
   if (!p) return {};
@@ -131,7 +131,7 @@ Output HingeLoss(Output labels, Output logits, const LossOptions& options) {
 }
 
 Output HuberLoss(Output labels, Output predictions, double delta, const LossOptions& options) {
-  if (!predictions) return {};
+  if (!predictions.valid()) return {};
   Graph& g = predictions.graph();
   const NameScope scope(g, Or(options.scope, "huber_loss"));
   const Pair p = FloatPair(labels, predictions);
@@ -145,7 +145,7 @@ Output HuberLoss(Output labels, Output predictions, double delta, const LossOpti
 }
 
 Output LogLoss(Output labels, Output predictions, double epsilon, const LossOptions& options) {
-  if (!predictions) return {};
+  if (!predictions.valid()) return {};
   const NameScope scope(predictions.graph(), Or(options.scope, "log_loss"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
@@ -156,7 +156,7 @@ Output LogLoss(Output labels, Output predictions, double epsilon, const LossOpti
 }
 
 Output MeanSquaredError(Output labels, Output predictions, const LossOptions& options) {
-  if (!predictions) return {};
+  if (!predictions.valid()) return {};
   const NameScope scope(predictions.graph(), Or(options.scope, "mean_squared_error"));
   const Pair p = FloatPair(labels, predictions);
   if (!p) return {};
@@ -167,30 +167,30 @@ Output MeanSquaredError(Output labels, Output predictions, const LossOptions& op
 //   2 sum(d^2) / (n - 1) - 2 sum(d)^2 / (n (n - 1)),
 // with 0 where there are no pairs.
 Output MeanPairwiseSquaredError(Output labels, Output predictions, const LossOptions& options) {
-  if (!predictions || !labels) return {};
+  if (!predictions.valid() || !labels.valid()) return {};
   Graph& g = predictions.graph();
   const NameScope scope(g, Or(options.scope, "mean_pairwise_squared_error"));
   const Output weights = CastArg(g, options.weights, DT_FLOAT);
   labels = Cast(labels, DT_FLOAT);
-  if (!weights || !labels) return {};
+  if (!weights.valid() || !labels.valid()) return {};
   const Operation check = AssertBroadcastable(weights, labels);
-  if (!check) return {};
+  if (!check.valid()) return {};
   const ControlDependencies after(g, {check});
   predictions = Cast(predictions, DT_FLOAT);
   if (!CheckCompatible(predictions, labels)) return {};
   const Output differences = Subtract(predictions, labels);
-  if (!differences) return {};
+  if (!differences.valid()) return {};
   const Output axes = AxesOfExamples(differences);
   const Output squares = ReduceSum(Square(differences), axes, /*keep_dims=*/true);
   const Output n = NumPresent(differences, weights, /*per_batch=*/true);
-  if (!squares || !n) return {};
+  if (!squares.valid() || !n.valid()) return {};
   const Output square_term = 2 * DivNoNan(squares, Maximum(n - 1, 0), "value");
   const Output sums = ReduceSum(differences, axes, /*keep_dims=*/true);
   const Output squared_sums = Square(sums);
   const Output pairs = Maximum(Multiply(n, n - 1), 0);
   const Output sum_term = 2 * DivNoNan(squared_sums, pairs, "value");
   const Output total = ReduceSum(Multiply(square_term - sum_term, weights));
-  if (!total) return {};
+  if (!total.valid()) return {};
   const Output any = ReduceSum(n) > 0;
   const Output loss = Select(any, total, ZerosLike(total), "value");
   AddLoss(loss, options.loss_collection);
@@ -199,10 +199,10 @@ Output MeanPairwiseSquaredError(Output labels, Output predictions, const LossOpt
 
 Output SigmoidCrossEntropy(Output multi_class_labels, Output logits, const LossOptions& options,
                            double label_smoothing) {
-  if (!logits) return {};
+  if (!logits.valid()) return {};
   const NameScope scope(logits.graph(), Or(options.scope, "sigmoid_cross_entropy_loss"));
   Output labels = LabelsFor(logits, multi_class_labels);
-  if (!labels) return {};
+  if (!labels.valid()) return {};
   if (label_smoothing > 0) labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing;
   const Output losses = weir::SigmoidCrossEntropy(logits, labels, "xentropy");
   return ComputeWeightedLoss(losses, In(scope, options));
@@ -210,13 +210,13 @@ Output SigmoidCrossEntropy(Output multi_class_labels, Output logits, const LossO
 
 Output SoftmaxCrossEntropy(Output onehot_labels, Output logits, const LossOptions& options,
                            double label_smoothing) {
-  if (!logits) return {};
+  if (!logits.valid()) return {};
   const NameScope scope(logits.graph(), Or(options.scope, "softmax_cross_entropy_loss"));
   Output labels = LabelsFor(logits, onehot_labels);
-  if (!labels) return {};
+  if (!labels.valid()) return {};
   if (label_smoothing > 0) {
     const Output classes = Cast(StridedSlice(ShapeTensor(labels), {-1}), logits.dtype());
-    if (!classes) return {};
+    if (!classes.valid()) return {};
     const Output elsewhere = label_smoothing / classes;
     labels = labels * (1 - label_smoothing) + elsewhere;
   }
@@ -226,12 +226,12 @@ Output SoftmaxCrossEntropy(Output onehot_labels, Output logits, const LossOption
 }
 
 Output SparseSoftmaxCrossEntropy(Output labels, Output logits, const LossOptions& options) {
-  if (!logits || !labels) return {};
+  if (!logits.valid() || !labels.valid()) return {};
   Graph& g = logits.graph();
   const NameScope scope(g, Or(options.scope, "sparse_softmax_cross_entropy_loss"));
   labels = RemoveSqueezableDimensions(labels, logits, 1).labels;
   Output weights = options.weights.In(g);
-  if (!labels || !weights) return {};
+  if (!labels.valid() || !weights.valid()) return {};
   const Shape &l = labels.shape(), &w = weights.shape();
   if (l.has_rank() && w.has_rank()) {
     if (w.rank() - l.rank() == 1) weights = Squeeze(weights, {-1});
@@ -250,7 +250,7 @@ Output SparseSoftmaxCrossEntropy(Output labels, Output logits, const LossOptions
 }
 
 void AddLoss(Output loss, absl::string_view loss_collection) {
-  if (loss && !loss_collection.empty()) loss.graph().AddToCollection(loss_collection, loss);
+  if (loss.valid() && !loss_collection.empty()) loss.graph().AddToCollection(loss_collection, loss);
 }
 
 Outputs GetLosses(const Graph& graph, absl::string_view scope, absl::string_view loss_collection) {

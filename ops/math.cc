@@ -21,7 +21,7 @@ Output Binary(absl::string_view op, const TensorArg& x, const TensorArg& y, absl
               const char* x_name = "x", const char* y_name = "y", Attrs attrs = {}) {
   if (!x.is_literal() && !y.is_literal()) return AddOp(op, {x.output(), y.output()}, attrs, name);
   const Output& tensor = x.is_literal() ? y.output() : x.output();
-  if (!tensor) return {};
+  if (!tensor.valid()) return {};
   Graph& g = tensor.graph();
   NameScope scope(g, name.empty() ? op : name);
   const Output a = x.is_literal() ? x.In(g, tensor.dtype(), x_name) : tensor;
@@ -53,7 +53,7 @@ namespace internal {
 
 namespace {
 void ReadHere(const Output& first) {
-  if (first) first.graph().NameHere(first);
+  if (first.valid()) first.graph().NameHere(first);
 }
 void ReadHere(const TensorArg& x, const TensorArg& y) {
   ReadHere(x.is_literal() ? y.output() : x.output());
@@ -90,7 +90,7 @@ Output Multiply(const TensorArg& x, const TensorArg& y, absl::string_view name) 
 Output Divide(const TensorArg& x, const TensorArg& y, absl::string_view name) {
   const absl::string_view label = name.empty() ? "truediv" : name;
   const Output tensor = x.is_literal() ? y.output() : x.output();
-  if (!tensor) return {};
+  if (!tensor.valid()) return {};
   const DataType type = TrueDivisionType(tensor.dtype());
   if (type == tensor.dtype()) return Binary("RealDiv", x, y, label);
   Graph& g = tensor.graph();
@@ -160,9 +160,9 @@ Output Polygamma(const TensorArg& a, const TensorArg& x, absl::string_view name)
 }
 
 Output ScalarMul(const TensorArg& scalar, Output x, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   const Output factor = scalar.In(x.graph(), x.dtype(), "scalar");
-  if (factor && factor.shape().rank() > 0) {
+  if (factor.valid() && factor.shape().rank() > 0) {
     x.graph().Fail(InvalidArgument("The input scalar must be a 0-D value, but ", factor.name(),
                                    " has shape ", factor.shape().ToString()));
     return {};
@@ -233,19 +233,19 @@ Output operator-(const Output& x) {
 
 Output operator&(const Output& x, const Output& y) {
   internal::ReadHere(x);
-  if (x.dtype() == DT_BOOL || !x) return LogicalAnd(x, y, "and");
+  if (x.dtype() == DT_BOOL || !x.valid()) return LogicalAnd(x, y, "and");
   NameScope scope(x.graph(), "and");
   return BitwiseAnd(x, y);
 }
 Output operator|(const Output& x, const Output& y) {
   internal::ReadHere(x);
-  if (x.dtype() == DT_BOOL || !x) return LogicalOr(x, y, "or");
+  if (x.dtype() == DT_BOOL || !x.valid()) return LogicalOr(x, y, "or");
   NameScope scope(x.graph(), "or");
   return BitwiseOr(x, y);
 }
 Output operator^(const Output& x, const Output& y) {
   internal::ReadHere(x);
-  if (!x || !y) return {};
+  if (!x.valid() || !y.valid()) return {};
   NameScope scope(x.graph(), "xor");
   return x.dtype() == DT_BOOL ? LogicalXor(x, y, scope.name()) : BitwiseXor(x, y);
 }
@@ -281,7 +281,7 @@ Output Acosh(Output x, absl::string_view name) { return Unary("Acosh", x, name);
 Output Atanh(Output x, absl::string_view name) { return Unary("Atanh", x, name); }
 Output Sigmoid(Output x, absl::string_view name) { return Unary("Sigmoid", x, name); }
 Output LogSigmoid(Output x, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name);
   return Unary("Neg", Unary("Softplus", Negative(x), {}), scope.name());
 }
@@ -324,7 +324,7 @@ Output Complex(Output real, Output imag, absl::string_view name) {
 }
 
 Output Cast(Output x, DataType dtype, absl::string_view name) {
-  if (!x || x.dtype() == dtype) return x;
+  if (!x.valid() || x.dtype() == dtype) return x;
   return AddOp("Cast", {x}, {{"DstT", dtype}}, name);
 }
 
@@ -347,7 +347,7 @@ std::pair<double, double> RangeOf(DataType t) {
 }  // namespace
 
 Output SaturateCast(Output x, DataType dtype, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name);
   const auto [in_low, in_high] = RangeOf(x.dtype());
   const auto [out_low, out_high] = RangeOf(dtype);
@@ -387,7 +387,7 @@ Output Select(Output condition, Output t, Output e, absl::string_view name) {
 Output SelectV2(Output condition, const TensorArg& t, const TensorArg& e, absl::string_view name) {
   if (!t.is_literal() && !e.is_literal())
     return AddOp("SelectV2", {condition, t.output(), e.output()}, {}, name);
-  if (!condition) return {};
+  if (!condition.valid()) return {};
   Graph& g = condition.graph();
   NameScope scope(g, name.empty() ? "SelectV2" : name);
   // Of two literals the first one says the type.
@@ -397,7 +397,7 @@ Output SelectV2(Output condition, const TensorArg& t, const TensorArg& e, absl::
 }
 
 Output ClipByValue(Output x, const TensorArg& low, const TensorArg& high, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name);
   const Output below = Minimum(x, high);
   const Output bound = low.is_literal() ? low.In(x.graph(), x.dtype(), "y") : low.output();
@@ -425,7 +425,7 @@ Output AccumulateN(const Outputs& inputs, absl::string_view name) {
 // ---- reductions
 
 Output AllAxes(Output x) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   if (x.shape().rank() < 1) return Range(g, 0, Rank(x), 1);
   std::vector<int64_t> axes(x.shape().rank());
@@ -437,14 +437,14 @@ namespace {
 
 // Over all axes: a scalar, whatever is known of the rank.
 Output Reduce(const char* op, Output x) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   const Output y = AddOp(op, {x, AllAxes(x)});
-  if (y) x.graph().Fail(x.graph().RefineShape(y, Shape()));
+  if (y.valid()) x.graph().Fail(x.graph().RefineShape(y, Shape()));
   return y;
 }
 
 Output Reduce(const char* op, Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   if (axes.is_tensor()) return AddOp(op, {x, axes.tensor()}, {{"keep_dims", keep_dims}}, name);
   NameScope scope(x.graph(), name.empty() ? op : name);
   const Output indices = axes.In(x.graph(), "reduction_indices");
@@ -487,7 +487,7 @@ Output ReduceEuclideanNorm(Output x, const Ints& axes, bool keep_dims, absl::str
 }
 
 Output ReduceLogsumexp(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name);
   const Output largest = ReduceMax(x, axes, /*keep_dims=*/true);
   const Output finite = StopGradient(SelectV2(IsFinite(largest), largest, 0.0));
@@ -498,20 +498,20 @@ Output ReduceLogsumexp(Output x, const Ints& axes, bool keep_dims, absl::string_
 }
 
 Output ReduceVariance(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name);
   const Output mean = ReduceMean(x, axes, /*keep_dims=*/true);
   return ReduceMean(Square(x - mean), axes, keep_dims);
 }
 
 Output ReduceStd(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name);
   return Sqrt(ReduceVariance(x, axes, keep_dims));
 }
 
 Output CountNonzero(Output x, const Ints& axes, bool keep_dims, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name);
   const Output nonzero = NotEqual(x, Const(x.graph(), Tensor::Zeros(x.dtype(), Shape()), "zeros"));
   return ReduceSum(Cast(nonzero, DT_INT64), axes, keep_dims);
@@ -521,7 +521,7 @@ namespace {
 
 Output WithAxis(const char* op, Output x, const Ints& axis, const char* axis_name, Attrs attrs,
                 absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   if (axis.is_tensor()) return AddOp(op, {x, axis.tensor()}, attrs, name);
   NameScope scope(x.graph(), name.empty() ? op : name);
   const Output index = axis.In(x.graph(), axis_name);
@@ -566,7 +566,7 @@ Output Range(Output start, Output limit, Output delta, absl::string_view name) {
   return AddOp("Range", {start, limit, delta}, {}, name);
 }
 Output LinSpace(Output start, Output stop, const Ints& num, absl::string_view name) {
-  if (!start) return {};
+  if (!start.valid()) return {};
   NameScope scope(start.graph(), name.empty() ? "LinSpace" : name);
   return AddOp("LinSpace", {start, stop, num.In(start.graph(), "num")}, {}, scope.name());
 }
@@ -592,7 +592,7 @@ Output SegmentMax(Output data, Output ids, absl::string_view name) {
 namespace {
 Output UnsortedSegment(const char* op, Output data, Output ids, const Ints& num_segments,
                        absl::string_view name) {
-  if (!data) return {};
+  if (!data.valid()) return {};
   if (num_segments.is_tensor()) return AddOp(op, {data, ids, num_segments.tensor()}, {}, name);
   NameScope scope(data.graph(), name.empty() ? op : name);
   return AddOp(op, {data, ids, num_segments.In(data.graph(), "num_segments")}, {}, scope.name());
@@ -630,7 +630,7 @@ Output Bincount(Output values, Output size, Output weights, absl::string_view na
 }
 Output HistogramFixedWidth(Output values, Output value_range, const Ints& nbins, DataType dtype,
                            absl::string_view name) {
-  if (!values) return {};
+  if (!values.valid()) return {};
   NameScope scope(values.graph(), name.empty() ? "histogram_fixed_width" : name);
   return AddOp("HistogramFixedWidth", {values, value_range, nbins.In(values.graph(), "nbins")},
                {{"dtype", dtype}}, scope.name());

@@ -133,8 +133,8 @@ requires internal::OperandPair<A, B> Output operator>=(const A& x, const B& y) {
   return internal::FunctionOperator(GreaterEqual, "", x, y);
 }
 Output operator-(const Output& x);
-// Logical on bool, bitwise on integers. There are no operators !, && and ||, whose operands C++ would
-// ask for truth values: see LogicalNot, LogicalAnd and LogicalOr.
+// Logical on bool, bitwise on integers. There are no operators !, && and ||, whose operands C++
+// would ask for truth values: see LogicalNot, LogicalAnd and LogicalOr.
 Output operator&(const Output& x, const Output& y);
 Output operator|(const Output& x, const Output& y);
 Output operator^(const Output& x, const Output& y);

@@ -8,7 +8,7 @@
 namespace weir {
 
 Output MatMul(Output a, Output b, const MatMulOptions& o) {
-  if (!a || !b) return {};
+  if (!a.valid() || !b.valid()) return {};
   const auto may_be_stacked = [](const Output& x) {
     return !x.shape().has_rank() || x.shape().rank() > 2;
   };
@@ -59,7 +59,7 @@ Output AsMatrix(Output x, std::vector<int64_t> axes, bool right, std::vector<int
 
 Output Tensordot(Output a, Output b, std::vector<int64_t> axes_a, std::vector<int64_t> axes_b,
                  absl::string_view name) {
-  if (!a || !b) return {};
+  if (!a.valid() || !b.valid()) return {};
   Graph& g = a.graph();
   if (!a.shape().IsFullyDefined() || !b.shape().IsFullyDefined() ||
       axes_a.size() != axes_b.size()) {

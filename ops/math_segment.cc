@@ -123,9 +123,9 @@ struct Gathered {
 Gathered GatherDropNegatives(Output data, Output ids, Output safe_ids = {},
                              Output is_positive = {}) {
   Graph& graph = data.graph();
-  if (!safe_ids) safe_ids = Maximum(ids, ZerosOf(ids));
+  if (!safe_ids.valid()) safe_ids = Maximum(ids, ZerosOf(ids));
   const Output rows = Rows(data, safe_ids);
-  if (!is_positive) {
+  if (!is_positive.valid()) {
     is_positive = GreaterEqual(ids, 0);
     // Broadcast along the dimensions that the ids do not have.
     const Output shape = ShapeVector(is_positive), extra = Rank(rows) - Rank(is_positive);

@@ -65,7 +65,7 @@ Output CountIds(const Output& predictions, const Output& labels, Found found,
               : SetDifference(predictions, labels, found == Found::kOnlyPredictions);
   }
   const Output size = SetSize(ids);
-  return size ? Cast(size, DT_DOUBLE) : Output();
+  return size.valid() ? Cast(size, DT_DOUBLE) : Output();
 }
 
 struct Total {
@@ -86,14 +86,14 @@ Total StreamingCount(const Output& predictions, const Output& labels, Found foun
   {
     const NameScope inner(g, absl::StrCat(name, "s"));
     count = CountIds(predictions, labels, found, at_k);
-    if (options.weights && count) {
+    if (options.weights && count.valid()) {
       const Operation check = AssertBroadcastable(*options.weights, count);
-      if (!check) return {};
+      if (!check.valid()) return {};
       const ControlDependencies after(g, {check});
       count = Multiply(count, CastArg(g, *options.weights, DT_DOUBLE));
     }
   }
-  if (!count) return {};
+  if (!count.valid()) return {};
   const Output sum = ReduceSum(count);
   const Variable v = MetricVariable(g, Shape(), DT_DOUBLE, scope.name());
   return {v, AddTo(v, sum, "update")};
@@ -110,13 +110,13 @@ Output ShareOfHits(Graph& g, const Source& hits, const Source& misses, absl::str
 
 Metric AtTopK(Output labels, Output predictions_idx, std::optional<int64_t> k,
               const MetricOptions& options, const AtKOptions& at_k, bool recall) {
-  if (!labels || !predictions_idx) return {};
+  if (!labels.valid() || !predictions_idx.valid()) return {};
   Graph& g = labels.graph();
   const std::string name = AtKName(recall ? "recall" : "precision", k, at_k);
   const NameScope scope(g, options.name.empty() ? name : options.name);
   labels = ExpandLabels(labels, predictions_idx);
   predictions_idx = Cast(predictions_idx, DT_INT64);
-  if (!labels || !predictions_idx) return {};
+  if (!labels.valid() || !predictions_idx.valid()) return {};
   const Total hits = StreamingCount(predictions_idx, labels, Found::kBoth, k, options, at_k);
   const Total misses =
       StreamingCount(predictions_idx, labels, recall ? Found::kOnlyLabels : Found::kOnlyPredictions,
@@ -129,7 +129,7 @@ Metric AtTopK(Output labels, Output predictions_idx, std::optional<int64_t> k,
 
 Metric AtK(Output labels, Output predictions, int64_t k, const MetricOptions& options,
            const AtKOptions& at_k, bool recall) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   if (k < 1) {
     g.Fail(InvalidArgument("Invalid k=", k, ". `k` should be >= 1."));
@@ -209,15 +209,15 @@ Output NumRelevant(const Output& labels, int64_t k) {
 Output AveragePrecision(Output labels, Output predictions_idx, int64_t k) {
   return InScope(labels.graph(), "average_precision", [&](const std::string& name) -> Output {
     predictions_idx = Cast(predictions_idx, DT_INT64, "predictions_idx");
-    if (!predictions_idx) return {};
+    if (!predictions_idx.valid()) return {};
     labels = ExpandLabels(labels, predictions_idx);
-    if (!labels) return {};
+    if (!labels.valid()) return {};
     const Output one_by_one = ExpandDims(predictions_idx, -1, "predictions_idx_per_k");
     const Output repeated = RepeatedLabels(labels, k);
     const Output relevant = InScope(labels.graph(), "relevant_per_k", [&](const std::string&) {
       return CountIds(one_by_one, repeated, Found::kBoth, {});
     });
-    if (!relevant) return {};
+    if (!relevant.valid()) return {};
     const Output hits = Cumsum(relevant, -1, {}, "tp_per_k");
     const Output retrieved = Cumsum(OnesLike(relevant), -1, {}, "retrieved_per_k");
     const Output precision = Divide(hits, retrieved, "precision_per_k");
@@ -240,7 +240,7 @@ Total StreamingSum(Graph& g, absl::string_view name, const Make& make) {
 
 Metric AveragePrecisionAtK(Output labels, Output predictions, int64_t k,
                            const MetricOptions& options) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   if (k < 1) {
     g.Fail(InvalidArgument("Invalid k=", k, ". `k` should be >= 1."));
@@ -250,18 +250,18 @@ Metric AveragePrecisionAtK(Output labels, Output predictions, int64_t k,
   const NameScope scope(g, options.name.empty() ? name : options.name);
   const Output best = TopK(predictions, k).indices;
   labels = WithoutOtherClasses(labels, predictions);
-  if (!best || !labels) return {};
+  if (!best.valid() || !labels.valid()) return {};
   Output precision = AveragePrecision(labels, best, k);
-  if (!precision) return {};
+  if (!precision.valid()) return {};
   Output weights;
   if (options.weights) {
     weights = BroadcastWeights(CastArg(g, *options.weights, DT_DOUBLE), precision);
     precision = Multiply(precision, weights);
-    if (!precision) return {};
+    if (!precision.valid()) return {};
   }
   const Total count = StreamingSum(g, "max", [&] {
-    return weights ? ReduceSum(weights, AllAxes(weights), false, "batch_max")
-                   : Cast(Size(precision, DT_INT32, "batch_max"), DT_DOUBLE);
+    return weights.valid() ? ReduceSum(weights, AllAxes(weights), false, "batch_max")
+                           : Cast(Size(precision, DT_INT32, "batch_max"), DT_DOUBLE);
   });
   const Total total = StreamingSum(
       g, "total", [&] { return ReduceSum(precision, AllAxes(precision), false, "batch_total"); });

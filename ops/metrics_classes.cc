@@ -9,11 +9,11 @@ namespace weir::metrics {
 
 namespace {
 
-Output Flat(const Output& x) { return x && x.shape().rank() > 1 ? Reshape(x, {-1}) : x; }
+Output Flat(const Output& x) { return x.valid() && x.shape().rank() > 1 ? Reshape(x, {-1}) : x; }
 
 // x, of which no element is negative when run.
 Output NonNegative(const Output& x, const std::string& message) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   Operation check;
   {
@@ -24,12 +24,12 @@ Output NonNegative(const Output& x, const std::string& message) {
     check = AssertThat(all, {message + ".  ", "Condition x >= 0 did not hold element-wise:",
                              absl::StrCat("x (", x.name(), ") = "), x});
   }
-  return check ? WithDependencies({check}, x) : Output();
+  return check.valid() ? WithDependencies({check}, x) : Output();
 }
 
 // x, of which all elements are below the limit when run.
 Output Below(const Output& x, const Output& limit, const std::string& message) {
-  if (!x || !limit) return {};
+  if (!x.valid() || !limit.valid()) return {};
   Operation check;
   {
     const NameScope scope(x.graph(), "assert_less");
@@ -38,7 +38,7 @@ Output Below(const Output& x, const Output& limit, const std::string& message) {
                              absl::StrCat("x (", x.name(), ") = "), x,
                              absl::StrCat("y (", limit.name(), ") = "), limit});
   }
-  return check ? WithDependencies({check}, x) : Output();
+  return check.valid() ? WithDependencies({check}, x) : Output();
 }
 
 bool CheckClasses(Graph& g, int64_t num_classes) {
@@ -51,15 +51,15 @@ bool CheckClasses(Graph& g, int64_t num_classes) {
 
 Output ConfusionMatrix(Output labels, Output predictions, const TensorArg* num_classes,
                        Output weights, DataType dtype, absl::string_view name) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   const NameScope scope(g, name.empty() ? "confusion_matrix" : name);
   const LabelsAndPredictions squeezed = RemoveSqueezableDimensions(labels, predictions);
-  if (!squeezed.labels || !squeezed.predictions) return {};
+  if (!squeezed.labels.valid() || !squeezed.predictions.valid()) return {};
   predictions = Cast(squeezed.predictions, DT_INT64);
   labels = NonNegative(Cast(squeezed.labels, DT_INT64), "`labels` contains negative values");
   predictions = NonNegative(predictions, "`predictions` contains negative values");
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Output classes;
   if (num_classes == nullptr) {
     const Output highest = ReduceMax(predictions);
@@ -69,20 +69,20 @@ Output ConfusionMatrix(Output labels, Output predictions, const TensorArg* num_c
     labels = Below(labels, classes, "`labels` out of bound");
     predictions = Below(predictions, classes, "`predictions` out of bound");
   }
-  if (weights) {
+  if (weights.valid()) {
     if (!CheckCompatible(predictions, weights)) return {};
     weights = Cast(weights, dtype);
   }
-  if (!labels || !predictions || !classes) return {};
+  if (!labels.valid() || !predictions.valid() || !classes.valid()) return {};
   const Output shape = Stack({classes, classes});
   const Output indices = Stack({labels, predictions}, 1);
-  const Output values = weights ? weights : OnesLike(predictions, dtype);
+  const Output values = weights.valid() ? weights : OnesLike(predictions, dtype);
   return ScatterNd(indices, values, shape);
 }
 
 Metric MeanIou(Output labels, Output predictions, int64_t num_classes,
                const MetricOptions& options) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   const MetricScope scope(g, options.name, "mean_iou");
   if (!CheckClasses(g, num_classes) || !CheckCompatible(predictions, labels)) return {};
@@ -126,7 +126,7 @@ Metric MeanIou(Output labels, Output predictions, int64_t num_classes,
 
 Metric MeanPerClassAccuracy(Output labels, Output predictions, int64_t num_classes,
                             const MetricOptions& options) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   const MetricScope scope(g, options.name, "mean_accuracy");
   if (!CheckClasses(g, num_classes)) return {};
@@ -142,13 +142,13 @@ Metric MeanPerClassAccuracy(Output labels, Output predictions, int64_t num_class
   });
   predictions = Cast(predictions, labels.dtype());
   Output correct = Cast(Equal(predictions, labels), DT_FLOAT);
-  if (options.weights && correct) {
+  if (options.weights && correct.valid()) {
     const Output weights = CastArg(g, Flat(options.weights->In(g)), DT_FLOAT);
     correct = correct * weights;
     ones = ones * weights;
   }
   const auto add = [](const Variable& v, const Output& rows, const Output& values) -> Update {
-    if (!v || !rows || !values) return {};
+    if (!v.valid() || !rows.valid() || !values.valid()) return {};
     return Written(v, v.ScatterAdd({.values = values, .indices = rows}, {.read_value = false}));
   };
   const Update new_total = add(total, labels, ones);

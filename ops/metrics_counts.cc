@@ -47,19 +47,19 @@ struct Count {
 };
 
 Count CountCondition(Output condition, Output weights) {
-  if (!condition) return {};
+  if (!condition.valid()) return {};
   Graph& g = condition.graph();
   NoteCheckedType(g);
   const Variable count = MetricVariable(g, Shape(), DT_FLOAT, "count");
   Output values = Cast(condition, DT_FLOAT);
-  if (weights && values) {
+  if (weights.valid() && values.valid()) {
     const Output rank = Rank(values);
     const Operation check = AssertRankIsZeroOr(weights, rank, values);
-    if (!check) return {};
+    if (!check.valid()) return {};
     const ControlDependencies after(g, {check});
     values = Multiply(values, Cast(weights, DT_FLOAT));
   }
-  if (!values) return {};
+  if (!values.valid()) return {};
   const Output value = ValueOf(count);
   return {value, AddTo(count, ReduceSum(values))};
 }
@@ -67,7 +67,7 @@ Count CountCondition(Output condition, Output weights) {
 // Labels and predictions as bools.
 MetricInputs PrepareBools(Output labels, Output predictions,
                           const std::optional<TensorArg>& weights) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   predictions = Cast(predictions, DT_BOOL);
   labels = Cast(labels, DT_BOOL);
   return RemoveSqueezable(predictions, labels, weights);
@@ -77,7 +77,7 @@ MetricInputs PrepareBools(Output labels, Output predictions,
 Count CountPairs(Output labels, bool label, Output predictions, bool prediction,
                  const std::optional<TensorArg>& weights, const std::string& name,
                  absl::string_view default_name) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   const MetricScope scope(labels.graph(), name, default_name);
   const MetricInputs in = PrepareBools(labels, predictions, weights);
   if (!in.ok) return {};
@@ -95,12 +95,12 @@ Metric CountMetric(Output labels, bool label, Output predictions, bool predictio
 // hits / (hits + misses), or 0.
 Output RateOrZero(const Source& hits, const Source& misses, absl::string_view name) {
   const Output all = Plus(hits, misses);
-  if (!all) return {};
+  if (!all.valid()) return {};
   const Output any = Greater(all, 0);
   const Output again = Plus(hits, misses);
   const Output hit = hits();
   const Output rate = Divide(hit, again);
-  if (!rate) return {};
+  if (!rate.valid()) return {};
   return InScope(all.graph(), name, [&](const std::string& scope) {
     return Select(any, rate, ConstLike(rate, 0, "e"), scope);
   });
@@ -108,12 +108,12 @@ Output RateOrZero(const Source& hits, const Source& misses, absl::string_view na
 
 // True positives against the other pairs that `precision` asks about.
 Metric RateMetric(Output labels, Output predictions, const MetricOptions& options, bool precision) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   const MetricScope scope(labels.graph(), options.name, precision ? "precision" : "recall");
   const MetricInputs in = PrepareBools(labels, predictions, options.weights);
   if (!in.ok) return {};
   std::optional<TensorArg> weights;
-  if (in.weights) weights = in.weights;
+  if (in.weights.valid()) weights = in.weights;
   const Count hits =
       CountPairs(in.labels, true, in.predictions, true, weights, "", "true_positives");
   const Count misses =

@@ -41,7 +41,7 @@ inline Source From(const Output& t) {
 struct Update {
   Output value;  // the first such read; of a reference variable, the write
   Source source;
-  explicit operator bool() const { return static_cast<bool>(value); }
+  explicit operator bool() const { return value.valid(); }
 };
 Update AddTo(const Variable& variable, Output delta, absl::string_view name = {});
 // The same for a write that was made without a read after it.

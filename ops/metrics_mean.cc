@@ -26,24 +26,24 @@ Variable MetricVariable(Graph& graph, const Shape& shape, DataType dtype, absl::
 
 Output Plus(const Source& x, const Source& y) {
   const Output left = x();
-  if (!left) return {};
+  if (!left.valid()) return {};
   return InScope(left.graph(), "add",
                  [&](const std::string& name) { return Add(left, y(), name); });
 }
 
 Output Ratio(const Source& x, Output y, absl::string_view name) {
-  if (!y) return {};
+  if (!y.valid()) return {};
   return InScope(y.graph(), name, [&](const std::string& scope) { return RealDiv(x(), y, scope); });
 }
 
 Output ValueOf(const Variable& v) {
-  if (!v) return {};
+  if (!v.valid()) return {};
   return InScope(v.graph(), "Identity",
                  [&](const std::string& scope) { return Identity(v.value(), scope); });
 }
 
 Update Written(const Variable& variable, Output write) {
-  if (!variable || !write) return {};
+  if (!variable.valid() || !write.valid()) return {};
   if (!variable.is_resource()) return {write, From(write)};
   const Source source = [variable, write] {
     const ControlDependencies after(variable.graph(), {write});
@@ -53,14 +53,14 @@ Update Written(const Variable& variable, Output write) {
 }
 
 Update AddTo(const Variable& variable, Output delta, absl::string_view name) {
-  if (!variable || !delta) return {};
+  if (!variable.valid() || !delta.valid()) return {};
   WriteOptions options{.read_value = false};
   if (!variable.is_resource()) options.name = std::string(name);
   return Written(variable, variable.AssignAdd(delta, options));
 }
 
 Metric Finish(const Metric& metric, const MetricOptions& options) {
-  if (!metric.value || !metric.update_op) return {};
+  if (!metric.value.valid() || !metric.update_op.valid()) return {};
   Graph& g = metric.value.graph();
   g.AddToCollections(options.metrics_collections, metric.value);
   g.AddToCollections(options.updates_collections, metric.update_op);
@@ -95,24 +95,24 @@ Output AdjustRank(Output weights, Output predictions) {
 
 MetricInputs RemoveSqueezable(Output predictions, Output labels,
                               const std::optional<TensorArg>& weights) {
-  if (!predictions) return {};
+  if (!predictions.valid()) return {};
   MetricInputs in{predictions, labels};
-  if (labels) {
+  if (labels.valid()) {
     const LabelsAndPredictions squeezed = RemoveSqueezableDimensions(labels, predictions);
     in.labels = squeezed.labels;
     in.predictions = squeezed.predictions;
-    if (!in.predictions || !CheckCompatible(in.predictions, in.labels)) return {};
+    if (!in.predictions.valid() || !CheckCompatible(in.predictions, in.labels)) return {};
   }
   in.ok = true;
   if (!weights) return in;
   in.weights = weights->In(predictions.graph());
-  if (in.weights) in.weights = AdjustRank(in.weights, in.predictions);
-  in.ok = static_cast<bool>(in.weights);
+  if (in.weights.valid()) in.weights = AdjustRank(in.weights, in.predictions);
+  in.ok = in.weights.valid();
   return in;
 }
 
 MetricInputs Prepare(Output labels, Output predictions, const MetricOptions& options) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   return RemoveSqueezable(predictions, labels, options.weights);
 }
 
@@ -121,7 +121,7 @@ namespace {
 // total / count, and the same after the updates.
 Metric Quotient(const Variable& total, const Variable& count, const Update& new_total,
                 const Update& new_count, const MetricOptions& options) {
-  if (!total || !count || !new_total || !new_count) return {};
+  if (!total.valid() || !count.valid() || !new_total || !new_count) return {};
   Graph& g = total.graph();
   const auto divide = [&g](const Source& t, const Source& c, absl::string_view name) {
     const Output positive =
@@ -136,7 +136,7 @@ Metric Quotient(const Variable& total, const Variable& count, const Update& new_
 // What a call of another metric hands on.
 MetricOptions Named(const Output& weights, const MetricOptions& options, absl::string_view name) {
   MetricOptions inner = options;
-  if (weights) inner.weights = weights;
+  if (weights.valid()) inner.weights = weights;
   if (inner.name.empty()) inner.name = std::string(name);
   return inner;
 }
@@ -144,7 +144,7 @@ MetricOptions Named(const Output& weights, const MetricOptions& options, absl::s
 }  // namespace
 
 Metric Mean(Output values, const MetricOptions& options) {
-  if (!values) return {};
+  if (!values.valid()) return {};
   Graph& g = values.graph();
   const MetricScope scope(g, options.name, "mean");
   values = Cast(values, DT_FLOAT);
@@ -158,9 +158,9 @@ Metric Mean(Output values, const MetricOptions& options) {
     if (!in.ok) return {};
     const Output weights = BroadcastWeights(Cast(in.weights, DT_FLOAT), in.predictions);
     values = Multiply(in.predictions, weights);
-    number = weights ? ReduceSum(weights) : Output();
+    number = weights.valid() ? ReduceSum(weights) : Output();
   }
-  if (!values || !number) return {};
+  if (!values.valid() || !number.valid()) return {};
   const Update new_total = AddTo(total, ReduceSum(values));
   Update new_count;
   {
@@ -171,7 +171,7 @@ Metric Mean(Output values, const MetricOptions& options) {
 }
 
 Metric MeanTensor(Output values, const MetricOptions& options) {
-  if (!values) return {};
+  if (!values.valid()) return {};
   Graph& g = values.graph();
   const MetricScope scope(g, options.name, "mean");
   values = Cast(values, DT_FLOAT);
@@ -190,7 +190,7 @@ Metric MeanTensor(Output values, const MetricOptions& options) {
     values = Multiply(in.predictions, weights);
     number = Multiply(number, weights);
   }
-  if (!values || !number) return {};
+  if (!values.valid() || !number.valid()) return {};
   const Update new_total = AddTo(total, values);
   Update new_count;
   {
@@ -205,7 +205,7 @@ Metric Accuracy(Output labels, Output predictions, const MetricOptions& options)
   if (!in.ok) return {};
   in.predictions = Cast(in.predictions, in.labels.dtype());
   const Output correct = Equal(in.predictions, in.labels);
-  if (!correct) return {};
+  if (!correct.valid()) return {};
   return Mean(Cast(correct, DT_FLOAT), Named(in.weights, options, "accuracy"));
 }
 
@@ -229,7 +229,7 @@ Metric RootMeanSquaredError(Output labels, Output predictions, const MetricOptio
   inner.metrics_collections.clear();
   inner.updates_collections.clear();
   const Metric squared = MeanSquaredError(in.labels, in.predictions, inner);
-  if (!squared.value) return {};
+  if (!squared.value.valid()) return {};
   const Output value = Sqrt(squared.value);
   return Finish({value, Sqrt(squared.update_op)}, options);
 }
@@ -237,7 +237,7 @@ Metric RootMeanSquaredError(Output labels, Output predictions, const MetricOptio
 Metric MeanRelativeError(Output labels, Output predictions, Output normalizer,
                          const MetricOptions& options) {
   const MetricInputs in = Prepare(labels, predictions, options);
-  if (!in.ok || !normalizer) return {};
+  if (!in.ok || !normalizer.valid()) return {};
   const LabelsAndPredictions squeezed = RemoveSqueezableDimensions(in.predictions, normalizer);
   predictions = squeezed.labels;
   normalizer = squeezed.predictions;
@@ -245,7 +245,7 @@ Metric MeanRelativeError(Output labels, Output predictions, Output normalizer,
   const Output undefined = Equal(normalizer, 0);
   const Output zeros = ZerosLike(in.labels);
   const Output error = Abs(in.labels - predictions);
-  if (!error) return {};
+  if (!error.valid()) return {};
   const Output relative = Select(undefined, zeros, error / normalizer);
   return Mean(relative, Named(in.weights, options, "mean_relative_error"));
 }
@@ -260,15 +260,15 @@ Metric MeanCosineDistance(Output labels, Output predictions, int64_t dim,
   inner.metrics_collections.clear();
   inner.updates_collections.clear();
   const Metric mean = Mean(product, inner);
-  if (!mean.value) return {};
+  if (!mean.value.valid()) return {};
   const Output value = Subtract(1, mean.value);
   return Finish({value, Subtract(1, mean.update_op)}, options);
 }
 
 Metric PercentageBelow(Output values, double threshold, const MetricOptions& options) {
-  if (!values) return {};
+  if (!values.valid()) return {};
   const Output below = Less(values, threshold);
-  if (!below) return {};
+  if (!below.valid()) return {};
   return Mean(Cast(below, DT_FLOAT), Named({}, options, "percentage_below_threshold"));
 }
 

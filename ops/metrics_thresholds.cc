@@ -16,7 +16,7 @@ constexpr double kEpsilon = 1e-7;
 // Fails the run if `condition` (x against y) does not hold for all elements.
 Operation AssertHolds(const Output& condition, absl::string_view sign, const Output& x,
                       const Output& y) {
-  if (!condition) return {};
+  if (!condition.valid()) return {};
   const Output all = ReduceAll(condition);
   return AssertThat(
       all, {"predictions must be in [0, 1]",
@@ -39,7 +39,7 @@ std::vector<Operation> AssertProbabilities(const Output& predictions) {
     const NameScope scope(g, "assert_less_equal");
     at_most = AssertHolds(LessEqual(predictions, one), "<=", predictions, one);
   }
-  if (!at_least || !at_most) return {};
+  if (!at_least.valid() || !at_most.valid()) return {};
   return {at_least, at_most};
 }
 
@@ -71,9 +71,9 @@ class ConfusionBuilder {
       const bool is_positive = cell == kTruePositives || cell == kFalseNegatives;
       const bool found = cell == kTruePositives || cell == kFalsePositives;
       const Output both = LogicalAnd(labels_[is_positive], predictions_[found]);
-      if (!both) return {};
+      if (!both.valid()) return {};
       Output number = Cast(both, DT_FLOAT);
-      if (weights_) number = number * weights_;
+      if (weights_.valid()) number = number * weights_;
       confusion.values[cell] = v;
       confusion.updates[cell] = AddTo(v, ReduceSum(number, 1));
       if (!confusion.updates[cell]) return {};
@@ -92,17 +92,17 @@ class ConfusionBuilder {
     };
     const Output column = Reshape(in.predictions, {-1, 1});
     const Output row = Reshape(Cast(in.labels, DT_BOOL), {1, -1});
-    if (!column || !row) return false;
+    if (!column.valid() || !row.valid()) return false;
     const Output limits = Tiled(ExpandDims(Const(g_, thresholds_), Ints{1}), column);
     predictions_[1] = Greater(Tile(Transpose(column), {count_, 1}), limits);
     if (any(kFalseNegatives, kTrueNegatives)) predictions_[0] = LogicalNot(predictions_[1]);
     labels_[1] = Tile(row, {count_, 1});
     if (any(kFalsePositives, kTrueNegatives)) labels_[0] = LogicalNot(labels_[1]);
-    if (!in.weights) return true;
+    if (!in.weights.valid()) return true;
     const Output weights = BroadcastWeights(Cast(in.weights, DT_FLOAT), in.predictions);
-    if (!weights) return false;
+    if (!weights.valid()) return false;
     weights_ = Tile(Reshape(weights, {1, -1}), {count_, 1});
-    return static_cast<bool>(weights_);
+    return weights_.valid();
   }
 
   // The thresholds once for each prediction.
@@ -115,7 +115,7 @@ class ConfusionBuilder {
     const Output multiples = InScope(g_, "stack", [&](const std::string& scope) {
       return AddOp("Pack", {Outputs{Const<int32_t>(g_, 1, "0"), number}}, {}, scope);
     });
-    return multiples ? Tile(thresholds, multiples) : Output();
+    return multiples.valid() ? Tile(thresholds, multiples) : Output();
   }
 
   Graph& g_;
@@ -177,7 +177,7 @@ bool CheckShare(Graph& g, absl::string_view name, double value) {
 
 Metric CellAtThresholds(Output labels, Output predictions, const std::vector<float>& thresholds,
                         const MetricOptions& options, Cell cell) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   const MetricScope scope(labels.graph(), options.name, kCellNames[cell]);
   const Confusion c = ConfusionAtThresholds(labels, predictions, thresholds, options, {cell});
   if (!c.ok) return {};
@@ -187,14 +187,14 @@ Metric CellAtThresholds(Output labels, Output predictions, const std::vector<flo
 // hits / (epsilon + hits + misses)
 Output RateOf(const Source& hits, const Source& misses, absl::string_view name) {
   const Output hit = hits();
-  if (!hit) return {};
+  if (!hit.valid()) return {};
   const Output all = Plus([&] { return kEpsilon + hit; }, misses);
   return Ratio(hits, all, name);
 }
 
 Metric RateAtThresholds(Output labels, Output predictions, const std::vector<float>& thresholds,
                         const MetricOptions& options, Cell miss, const std::string& name) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   const MetricScope scope(labels.graph(), options.name, name + "_at_thresholds");
   const Confusion c =
       ConfusionAtThresholds(labels, predictions, thresholds, options, {kTruePositives, miss});
@@ -217,7 +217,7 @@ Output AllButFirst(const Output& x) { return StridedSlice(x, {Index::Range(1, st
 Output InterpolatePr(const Source& tp, const Source& fp, const Source& fn, int64_t n) {
   const Output tp_left = AllButLast(tp(), n);
   const Output tp_right = AllButFirst(tp());
-  if (!tp_left || !tp_right) return {};
+  if (!tp_left.valid() || !tp_right.valid()) return {};
   const Output rise = tp_left - tp_right;
   const Output found = Plus(tp, fp);
   const auto left = [&] { return AllButLast(found, n); };
@@ -233,13 +233,14 @@ Output InterpolatePr(const Source& tp, const Source& fp, const Source& fn, int64
   const Output relative = DivNoNan(numerator, Maximum(right(), 0), "recall_relative_ratio");
   const Output ratio = Select(defined, relative, OnesLike(right()));
   const Output logarithm = Log(ratio);
-  if (!logarithm) return {};
+  if (!logarithm.valid()) return {};
   const Output area = slope * (rise + intercept * logarithm);
   const Output hits = AllButFirst(tp());
   const Output positives = hits + AllButFirst(fn());
   const Output increments = DivNoNan(area, Maximum(positives, 0), "pr_auc_increment");
-  return increments ? ReduceSum(increments, AllAxes(increments), false, "interpolate_pr_auc")
-                    : Output();
+  return increments.valid()
+             ? ReduceSum(increments, AllAxes(increments), false, "interpolate_pr_auc")
+             : Output();
 }
 
 // y summed over the steps of x: heights as the summation says.
@@ -249,12 +250,12 @@ Output SumUnder(const Output& x, const Output& y, int64_t n, Summation summation
   const Output width = left - AllButFirst(x);
   const Output low = AllButLast(y, n);
   const Output high = AllButFirst(y);
-  if (!low || !high || !width) return {};
+  if (!low.valid() || !high.valid() || !width.valid()) return {};
   const Output height = summation == Summation::kMinoring   ? Minimum(low, high)
                         : summation == Summation::kMajoring ? Maximum(low, high)
                                                             : (low + high) / 2.0;
   const Output areas = Multiply(width, height);
-  return areas ? ReduceSum(areas, AllAxes(areas), false, name) : Output();
+  return areas.valid() ? ReduceSum(areas, AllAxes(areas), false, name) : Output();
 }
 
 Output AreaUnder(const std::function<Source(Cell)>& cell, int64_t n, const AucOptions& auc,
@@ -284,14 +285,14 @@ Output RateAt(const Source& hits, const Source& misses, const Output& index,
   const Output numerator = at(hits);
   const Output again = at(hits);
   const Output all = again + at(misses);
-  if (!numerator || !all) return {};
+  if (!numerator.valid() || !all.valid()) return {};
   return Divide(numerator, all + kEpsilon, name);
 }
 
 // What Divide(x, x + y + epsilon) is for variables.
 Output ShareOf(const Source& x, const Source& y) {
   const Output all = Plus(x, y);
-  if (!all) return {};
+  if (!all.valid()) return {};
   const Output denominator = all + kEpsilon;
   return Divide(x(), denominator);
 }
@@ -299,7 +300,7 @@ Output ShareOf(const Source& x, const Source& y) {
 Output Sensitivity(const std::function<Source(Cell)>& cell, double specificity,
                    absl::string_view name) {
   const Output specificities = ShareOf(cell(kTrueNegatives), cell(kFalsePositives));
-  if (!specificities) return {};
+  if (!specificities.valid()) return {};
   const Output index = Cast(ArgMin(Abs(specificities - specificity), 0), DT_INT32);
   return RateAt(cell(kTruePositives), cell(kFalseNegatives), index, name);
 }
@@ -308,7 +309,7 @@ Output Sensitivity(const std::function<Source(Cell)>& cell, double specificity,
 Output Specificity(const std::function<Source(Cell)>& cell, double sensitivity,
                    absl::string_view name) {
   const Output sensitivities = ShareOf(cell(kTruePositives), cell(kFalseNegatives));
-  if (!sensitivities) return {};
+  if (!sensitivities.valid()) return {};
   const Output least = ReduceMin(Abs(sensitivities - sensitivity));
   const Output nearest = Equal(Abs(sensitivities - sensitivity), least);
   const Output marks = Cumsum(Cast(nearest, DT_INT64));
@@ -362,7 +363,7 @@ Metric RecallAtThresholds(Output labels, Output predictions, const std::vector<f
 }
 
 Metric Auc(Output labels, Output predictions, const MetricOptions& options, const AucOptions& auc) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   const MetricScope scope(g, options.name, "auc");
   if (!CheckThresholds(g, auc.num_thresholds)) return {};
@@ -385,7 +386,7 @@ Metric Auc(Output labels, Output predictions, const MetricOptions& options, cons
 
 Metric SensitivityAtSpecificity(Output labels, Output predictions, double specificity,
                                 const MetricOptions& options, int64_t num_thresholds) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   if (!CheckShare(g, "specificity", specificity) || !CheckThresholds(g, num_thresholds)) return {};
   const MetricScope scope(g, options.name, "sensitivity_at_specificity");
@@ -399,7 +400,7 @@ Metric SensitivityAtSpecificity(Output labels, Output predictions, double specif
 
 Metric SpecificityAtSensitivity(Output labels, Output predictions, double sensitivity,
                                 const MetricOptions& options, int64_t num_thresholds) {
-  if (!labels || !predictions) return {};
+  if (!labels.valid() || !predictions.valid()) return {};
   Graph& g = labels.graph();
   if (!CheckShare(g, "sensitivity", sensitivity) || !CheckThresholds(g, num_thresholds)) return {};
   const MetricScope scope(g, options.name, "specificity_at_sensitivity");

@@ -60,9 +60,10 @@ Output Aggregate(const Variable& v, const Outputs& values) {
 
 // The results of all copies' writes as one.
 Output AfterAll(const Variable& v, const Outputs& written, bool read_value) {
-  if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o; })) return {};
+  if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o.valid(); }))
+    return {};
   const Operation all = GroupOps(v.graph(), std::vector<Operation>(written.begin(), written.end()));
-  if (!read_value || !all) return all.node;
+  if (!read_value || !all.valid()) return all.node;
   const ControlDependencies after(v.graph(), {all});
   return v.read_value();
 }
@@ -94,7 +95,7 @@ Variable MakeMirroredVariable(Graph& graph, const Initializer& initial_value,
       start = [first = copies[0]] { return Identity(first.initial_value()); };
     }
     copies.push_back(MakeVariable(graph, start, each));
-    if (!copies.back()) return {};
+    if (!copies.back().valid()) return {};
     copies.back().info()->trainable = trainable;
     initializers.push_back(copies.back().initializer());
   }
@@ -123,7 +124,7 @@ ReplicaScope::~ReplicaScope() { graph_.Extension<CurrentReplica>().index = outer
 
 Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read) {
   const Here here = FindHere(v);
-  if (here.inside) return here.copy ? read(here.copy) : Output();
+  if (here.inside) return here.copy.valid() ? read(here.copy) : Output();
   if (!IsOnRead(v)) return read(v.replicas()[0]);
   Outputs values;
   for (const Variable& copy : v.replicas()) values.push_back(read(copy));
@@ -139,7 +140,7 @@ Output WriteReplicas(const Variable& v, const TensorArg& value, const WriteOptio
                      const ReplicaWriter& write, bool is_assign) {
   const Here here = FindHere(v);
   if (here.inside) {
-    if (!here.copy) return {};
+    if (!here.copy.valid()) return {};
     if (IsOnRead(v)) return write(here.copy, value, options);
     return Fail(v, "inside a replica it cannot be written; use AssignPerReplica outside of them");
   }
@@ -152,7 +153,7 @@ Output WriteReplicas(const Variable& v, const TensorArg& value, const WriteOptio
     return Fail(v, "Assign outside of the replicas needs an aggregation other than kNone");
   }
   const Output whole = value.In(v.graph(), v.dtype());
-  if (!whole) return {};
+  if (!whole.valid()) return {};
   const Output share = ReplicaShare(v, whole);
   Outputs written;
   for (const Variable& copy : v.replicas()) written.push_back(write(copy, share, options));
@@ -161,7 +162,7 @@ Output WriteReplicas(const Variable& v, const TensorArg& value, const WriteOptio
 
 Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
                         const WriteOptions& options) {
-  if (!v) return {};
+  if (!v.valid()) return {};
   if (values.size() != v.replicas().size()) {
     return Fail(v, absl::StrCat("it has ", v.replicas().size(), " replicas, but ", values.size(),
                                 " values are given"));
@@ -170,11 +171,11 @@ Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
   Outputs tensors, written;
   for (const TensorArg& value : values) {
     tensors.push_back(value.In(v.graph(), v.dtype()));
-    if (!tensors.back()) return {};
+    if (!tensors.back().valid()) return {};
   }
   if (!IsOnRead(v)) {
     const Output one = Aggregate(v, tensors);
-    if (!one) return {};
+    if (!one.valid()) return {};
     std::fill(tensors.begin(), tensors.end(), one);
   }
   for (size_t i = 0; i < tensors.size(); ++i)

@@ -100,7 +100,7 @@ void Module::Track(absl::string_view name, const Variables& list) {
   std::vector<Member>& members = members_[std::string(name)];
   members.clear();
   for (const Variable& v : list) {
-    if (v) members.emplace_back(v);
+    if (v.valid()) members.emplace_back(v);
   }
 }
 

@@ -36,7 +36,7 @@ template <class Write>
 Written ReadAfter(const Variable& v, const Write& write) {
   const bool apart = v.is_resource() && !v.is_partitioned();
   const Output op = write(WriteOptions{.read_value = !apart});
-  if (!op || !apart) return {op, op};
+  if (!op.valid() || !apart) return {op, op};
   const ControlDependencies after(v.graph(), {op});
   return {op, v.value()};
 }
@@ -57,7 +57,7 @@ Written UnbiasedAverage(const Variable& v, const std::function<Output()>& value,
     biased = GetVariable(graph, Unused(graph, scope, "biased"), v.shape(), options);
     steps = GetVariable(graph, Unused(graph, scope, "local_step"), Shape(), options);
   }
-  if (!biased || !steps) return {};
+  if (!biased.valid() || !steps.valid()) return {};
   const Output average = biased.AssignSub((biased - value()) * rest);
   const Output count = steps.AssignAdd(1);
   const Output correction = 1 - Pow(1.0 - rest, count);
@@ -92,7 +92,7 @@ Written MovingAverage(const Variable& variable, const std::function<Output()>& v
 
 Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,
                            bool zero_debias, absl::string_view name) {
-  if (!variable || !value) return {};
+  if (!variable.valid() || !value.valid()) return {};
   return MovingAverage(
              variable, [&value] { return value; }, decay, zero_debias, name)
       .value;
@@ -118,13 +118,13 @@ Operation ExponentialMovingAverage::Apply(const Variables& given) {
   const Variables variables = FlattenParts(given);
   std::vector<std::pair<Variable, Followed>> items;
   for (const Variable& v : variables) {
-    if (!v) return {};
+    if (!v.valid()) return {};
     if (!IsFloating(v.dtype())) {
       v.graph().Fail(InvalidArgument("The variables must be half, float, or double: ", v.name()));
       return {};
     }
     Variable& average = averages_[{v.handle().node, v.handle().index}];
-    if (!average) {
+    if (!average.valid()) {
       const ClearControlDependencies at_start(v.graph());
       average = CreateSlot(v, options_.name, StartOf(v));
       const std::shared_ptr<CollectionObject> item = v.info();
@@ -138,13 +138,13 @@ Operation ExponentialMovingAverage::Apply(const Variables& given) {
 Operation ExponentialMovingAverage::ApplyToTensors(const Outputs& tensors) {
   std::vector<std::pair<Variable, Followed>> items;
   for (const Output& t : tensors) {
-    if (!t) return {};
+    if (!t.valid()) return {};
     if (!IsFloating(t.dtype())) {
       t.graph().Fail(InvalidArgument("The variables must be half, float, or double: ", t.name()));
       return {};
     }
     Variable& average = averages_[{t.node, t.index}];
-    if (!average) {
+    if (!average.valid()) {
       Graph& graph = t.graph();
       const ClearControlDependencies at_start(graph);
       const VariableScope scope(graph,
@@ -195,7 +195,7 @@ Variable ExponentialMovingAverage::Average(const Output& tensor) const {
 
 std::string ExponentialMovingAverage::AverageName(const Variable& variable) const {
   const Variable average = Average(variable);
-  if (average) return average.op_name();
+  if (average.valid()) return average.op_name();
   return variable.graph().UniqueName(absl::StrCat(variable.op_name(), "/", options_.name),
                                      /*mark=*/false);
 }

@@ -50,7 +50,7 @@ Output BiasAdd(Output value, Output bias, absl::string_view data_format, absl::s
 }
 
 Output XwPlusB(Output x, Output weights, Output biases, absl::string_view name) {
-  if (!x || !weights || !biases) return Output();
+  if (!x.valid() || !weights.valid() || !biases.valid()) return Output();
   NameScope scope(x.graph(), Or(name, "xw_plus_b"));
   return BiasAdd(Op("MatMul", x, weights, {}), biases, "NHWC", scope.name());
 }
@@ -58,23 +58,23 @@ Output XwPlusB(Output x, Output weights, Output biases, absl::string_view name) 
 Output L2Loss(Output t, absl::string_view name) { return Op("L2Loss", t, name); }
 
 Output L2Normalize(Output x, const Ints& axes, double epsilon, absl::string_view name) {
-  if (!x) return Output();
+  if (!x.valid()) return Output();
   NameScope scope(x.graph(), Or(name, "l2_normalize"));
   Output sum = ReduceSum(Op("Square", x, {}), axes, /*keep_dims=*/true);
-  if (!sum) return Output();
+  if (!sum.valid()) return Output();
   Output inverse = Op("Rsqrt", WithScalar("Maximum", sum, epsilon, "Maximum"), {});
   return Op("Mul", x, inverse, scope.name());
 }
 
 MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims,
                       absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), Or(name, "moments"));
   const DataType type = x.dtype();
   if (IsNarrow(type)) x = Cast(x, DT_FLOAT);
   Output mean = ReduceMean(x, axes, /*keep_dims=*/true, "mean");
   Output squares = Op("SquaredDifference", x, StopGradient(mean), {});
-  if (!squares) return {};
+  if (!squares.valid()) return {};
   Output variance = ReduceMean(squares, axes, /*keep_dims=*/true, "variance");
   if (!keep_dims) {
     mean = Squeeze(mean, axes);
@@ -89,13 +89,13 @@ MomentsResult Moments(Output x, const std::vector<int64_t>& axes, bool keep_dims
 
 Output BatchNormalization(Output x, Output mean, Output variance, Output offset, Output scale,
                           double variance_epsilon, absl::string_view name) {
-  if (!x || !mean || !variance) return Output();
+  if (!x.valid() || !mean.valid() || !variance.valid()) return Output();
   NameScope scope(x.graph(), Or(name, "batchnorm"));
   Output inverse = Op("Rsqrt", WithScalar("AddV2", variance, variance_epsilon, "add"), {});
-  if (scale) inverse = Op("Mul", inverse, scale, "mul");
+  if (scale.valid()) inverse = Op("Mul", inverse, scale, "mul");
   Output scaled = Op("Mul", x, inverse, "mul");
   Output shift;
-  if (offset) {
+  if (offset.valid()) {
     shift = Op("Sub", offset, Op("Mul", mean, inverse, "mul"), "sub");
   } else {
     shift = Op("Mul", Op("Neg", mean, {}), inverse, "mul");
@@ -105,11 +105,11 @@ Output BatchNormalization(Output x, Output mean, Output variance, Output offset,
 
 FusedBatchNormResult FusedBatchNorm(Output x, Output scale, Output offset,
                                     const FusedBatchNormOptions& options, absl::string_view name) {
-  if (!x || !scale || !offset) return {};
+  if (!x.valid() || !scale.valid() || !offset.valid()) return {};
   Graph& g = x.graph();
   Output mean = options.mean, variance = options.variance;
-  if (!mean) mean = Const(g, Tensor(DT_FLOAT, Shape({0})));
-  if (!variance) variance = Const(g, Tensor(DT_FLOAT, Shape({0})));
+  if (!mean.valid()) mean = Const(g, Tensor(DT_FLOAT, Shape({0})));
+  if (!variance.valid()) variance = Const(g, Tensor(DT_FLOAT, Shape({0})));
   Node* node =
       AddNode("FusedBatchNormV3", {x, scale, offset, mean, variance},
               {{"epsilon", static_cast<float>(std::max(options.epsilon, 1.001e-5))},
@@ -148,7 +148,7 @@ Output Conv2DBackpropFilter(Output input, Output filter_sizes, Output out_backpr
 
 Output Conv2DTranspose(Output value, Output filter, const Ints& output_shape,
                        const ConvOptions& options, absl::string_view name) {
-  if (!value || !filter) return Output();
+  if (!value.valid() || !filter.valid()) return Output();
   NameScope scope(value.graph(), Or(name, "conv2d_transpose"));
   Output sizes = output_shape.In(value.graph(), "input_sizes", DT_INT32);
   return Conv2DBackpropInput(sizes, filter, value, options, scope.name());
@@ -219,7 +219,7 @@ Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& 
     random =
         AddOp("RandomUniform", {shape}, {{"dtype", x.dtype()}, {"seed", seed}, {"seed2", seed2}});
   }
-  if (!random || !scaled) return Output();
+  if (!random.valid() || !scaled.valid()) return Output();
   Output kept = keep(random);
   return AddOp("SelectV2", {kept, scaled, ConstLike(x, 0, "Const")});
 }
@@ -227,7 +227,7 @@ Output KeepOrZero(Output x, Output scaled, const std::function<Output(Output)>& 
 }  // namespace
 
 Output Dropout(Output x, double rate, const DropoutOptions& options, absl::string_view name) {
-  if (!x) return Output();
+  if (!x.valid()) return Output();
   if (!(rate >= 0 && rate < 1)) {
     x.graph().Fail(InvalidArgument(
         "`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate=", rate,
@@ -246,7 +246,7 @@ Output Dropout(Output x, double rate, const DropoutOptions& options, absl::strin
 }
 
 Output Dropout(Output x, Output rate, const DropoutOptions& options, absl::string_view name) {
-  if (!x || !rate) return Output();
+  if (!x.valid() || !rate.valid()) return Output();
   NameScope scope(x.graph(), Or(name, "dropout"));
   Output scaled = AddOp("RealDiv", {x, AddOp("Sub", {ConstLike(x, 1, "Const"), rate})});
   return KeepOrZero(

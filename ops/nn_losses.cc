@@ -23,8 +23,8 @@ Output SliceOf(Output shape, const Output& begin, const Output& size) {
   Graph& g = shape.graph();
   NameScope scope(g, "Slice");
   const auto vector = [&](const Output& scalar, int32_t otherwise, absl::string_view name) {
-    return scalar ? AddOp("Pack", {Outputs{scalar}}, {}, name)
-                  : Const<int32_t>(g, {otherwise}, name);
+    return scalar.valid() ? AddOp("Pack", {Outputs{scalar}}, {}, name)
+                          : Const<int32_t>(g, {otherwise}, name);
   };
   Output b = vector(begin, 0, "begin"), s = vector(size, 1, "size");
   return AddOp("Slice", {shape, b, s}, {}, scope.name());
@@ -54,11 +54,11 @@ CrossEntropyResult TwoOutputs(Node* node) {
 
 // A variable is read before these, as in TensorFlow.
 Output Softmax(Output logits, absl::string_view name) {
-  if (logits) logits.graph().NameHere(logits);
+  if (logits.valid()) logits.graph().NameHere(logits);
   return AddOp("Softmax", {logits}, {}, name);
 }
 Output LogSoftmax(Output logits, absl::string_view name) {
-  if (logits) logits.graph().NameHere(logits);
+  if (logits.valid()) logits.graph().NameHere(logits);
   return AddOp("LogSoftmax", {logits}, {}, name);
 }
 
@@ -75,12 +75,12 @@ CrossEntropyResult SparseSoftmaxCrossEntropyWithLogits(Output features, Output l
 // Matrices go to the op as they are; other ranks are flattened to [-1, classes] and the loss is
 // reshaped back.
 Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name) {
-  if (!logits || !labels) return Output();
+  if (!logits.valid() || !labels.valid()) return Output();
   Graph& g = logits.graph();
   NameScope scope(g, name.empty() ? "SparseSoftmaxCrossEntropyWithLogits" : name);
   const DataType type = logits.dtype();
   if (IsNarrow(type)) logits = Cast(logits, DT_FLOAT);
-  if (!logits) return Output();
+  if (!logits.valid()) return Output();
   Output shape = ShapeTensor(labels);
   Output loss;
   if (logits.shape().rank() == 2) {
@@ -101,7 +101,7 @@ Output SparseSoftmaxCrossEntropy(Output logits, Output labels, absl::string_view
 }
 
 Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name) {
-  if (!logits || !labels) return Output();
+  if (!logits.valid() || !labels.valid()) return Output();
   Graph& g = logits.graph();
   NameScope scope(g, name.empty() ? "softmax_cross_entropy_with_logits" : name);
   const DataType type = logits.dtype();
@@ -109,15 +109,15 @@ Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name)
     logits = Cast(logits, DT_FLOAT);
     labels = Cast(labels, DT_FLOAT);
   }
-  if (!logits || !labels) return Output();
+  if (!logits.valid() || !labels.valid()) return Output();
   Output rank = Rank(logits);
   Output shape = ShapeTensor(logits);
   Output flat_logits = Flattened(logits), flat_labels = Flattened(labels);
   Output loss = SoftmaxCrossEntropyWithLogits(flat_logits, flat_labels, scope.name()).loss;
-  if (!loss) return Output();
+  if (!loss.valid()) return Output();
   Output without_classes = SliceOf(shape, Output(), WithScalar("Sub", rank, 1, "Sub"));
   loss = Reshape(loss, without_classes);
-  if (loss && logits.shape().rank() >= 1) {
+  if (loss.valid() && logits.shape().rank() >= 1) {
     g.Fail(g.RefineShape(loss, logits.shape().Sub(0, -1)));  // the reshape hides it
   }
   return IsNarrow(type) ? Cast(loss, type) : loss;
@@ -125,7 +125,7 @@ Output SoftmaxCrossEntropy(Output logits, Output labels, absl::string_view name)
 
 // max(x, 0) - x * z + log(1 + exp(-|x|)): no exponent is positive.
 Output SigmoidCrossEntropy(Output logits, Output labels, absl::string_view name) {
-  if (!logits || !labels) return Output();
+  if (!logits.valid() || !labels.valid()) return Output();
   NameScope scope(logits.graph(), name.empty() ? "logistic_loss" : name);
   Output zeros = ZerosLike(logits);
   Output positive = AddOp("GreaterEqual", {logits, zeros});

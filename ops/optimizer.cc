@@ -16,7 +16,7 @@ namespace {
 
 // INVALID_ARGUMENT on the graph unless this is a type that can be trained.
 bool CheckTrainable(const Output& tensor) {
-  if (!tensor) return false;
+  if (!tensor.valid()) return false;
   if (IsFloating(tensor.dtype())) return true;
   tensor.graph().Fail(InvalidArgument("Invalid type ", DataTypeName(tensor.dtype()), " for ",
                                       tensor.name(),
@@ -38,7 +38,7 @@ bool AnyGradient(const GradsAndVariables& items) {
 }  // namespace
 
 Operation Optimizer::Minimize(const Output& loss, const MinimizeOptions& options) {
-  if (!loss) return {};
+  if (!loss.valid()) return {};
   const GradsAndVariables items =
       ComputeGradients(loss, {.var_list = options.var_list,
                               .gate_gradients = options.gate_gradients,
@@ -114,10 +114,10 @@ Operation Optimizer::ApplyGradients(const GradsAndVariables& items,
     updates.push_back(Update(item));
   }
   if (!graph->status().ok()) return {};
-  const Operation train = options.global_step
+  const Operation train = options.global_step.valid()
                               ? CountStep(*graph, updates, options.global_step, scope.name())
                               : Finish(*graph, updates, scope.name());
-  if (train) graph->AddToCollection(collections::kTrainOp, train);
+  if (train.valid()) graph->AddToCollection(collections::kTrainOp, train);
   return train;
 }
 
@@ -149,7 +149,7 @@ Operation Optimizer::Update(const GradAndVariable& item) {
     return {};
   }
   const Operation update = ApplyDense(item.grad.dense(), v);
-  if (!v.constraint() || !update) return update;
+  if (!v.constraint() || !update.valid()) return update;
   const ControlDependencies after(graph, {update});
   const Output value = v.is_resource() ? v.value() : v.read_value();
   return v.Assign(v.constraint()(value), {.read_value = false});
@@ -196,7 +196,7 @@ Variables Optimizer::variables(const Graph& graph) const {
 Variable Optimizer::MakeSlot(const Variable& variable, absl::string_view slot_name,
                              absl::string_view op_name, const Initializer& initializer) {
   Variable& slot = slots_[std::string(slot_name)][variable.handle().node];
-  if (slot) return slot;
+  if (slot.valid()) return slot;
   slot = CreateSlot(variable, op_name, initializer);
   return slot;
 }
@@ -216,7 +216,7 @@ Variable Optimizer::MakeConstantSlot(const Variable& variable, absl::string_view
 Variable Optimizer::MakeNonSlot(absl::string_view name, const TensorArg& initial_value,
                                 const Variable& first) {
   Variable& variable = non_slots_[{std::string(name), &first.graph()}];
-  if (variable) return variable;
+  if (variable.valid()) return variable;
   const ColocateWith place(first.graph(), first.handle().node);
   variable = MakeVariable(
       first.graph(), Initializer(initial_value),

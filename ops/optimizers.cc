@@ -205,7 +205,7 @@ void ProximalAdagrad::CreateSlots(const Variables& variables) {
   Require(variables[0].graph(), initial_accumulator_value_ > 0, "initial_accumulator_value",
           initial_accumulator_value_, "positive");
   for (const Variable& v : variables) {
-    if (!GetSlot(v, "accumulator"))
+    if (!GetSlot(v, "accumulator").valid())
       MakeSlot(v, "accumulator", name(), Filled(v, initial_accumulator_value_));
   }
 }
@@ -227,7 +227,7 @@ void AdagradDA::CreateSlots(const Variables& variables) {
   Require(variables[0].graph(), start > 0, "initial_gradient_squared_accumulator_value", start,
           "positive");
   for (const Variable& v : variables) {
-    if (GetSlot(v, "gradient_accumulator")) continue;
+    if (GetSlot(v, "gradient_accumulator").valid()) continue;
     const Initializer zero = Filled(v, 0), squares = Filled(v, start);
     MakeSlot(v, "gradient_accumulator", name(), zero);
     MakeSlot(v, "gradient_squared_accumulator", name(), squares);
@@ -237,7 +237,7 @@ void AdagradDA::CreateSlots(const Variables& variables) {
 void AdagradDA::Prepare(Graph& graph) {
   RuleOptimizer::Prepare(graph);
   const Output rate = tensors().find("lr")->second;
-  if (!rate || !global_step_) {
+  if (!rate.valid() || !global_step_.valid()) {
     graph.Fail(InvalidArgument("AdagradDA needs a global step"));
     return;
   }

@@ -34,7 +34,7 @@ std::vector<std::string> KeysOf(const std::vector<Feature>& features) {
 ParsedExamples ParseExample(Output serialized, const std::vector<FixedLenFeature>& dense,
                             const std::vector<VarLenFeature>& sparse, absl::string_view name) {
   ParsedExamples parsed;
-  if (!serialized) return parsed;
+  if (!serialized.valid()) return parsed;
   Graph& g = serialized.graph();
   const NameScope outer(g, name.empty() ? "ParseExample" : name);
   Outputs defaults;

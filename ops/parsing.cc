@@ -13,7 +13,7 @@ Output DecodeRaw(Output bytes, DataType out_type, bool little_endian, absl::stri
 
 Output DecodePaddedRaw(Output bytes, const Ints& length, DataType out_type, bool little_endian,
                        absl::string_view name) {
-  if (!bytes) return {};
+  if (!bytes.valid()) return {};
   Graph& g = bytes.graph();
   const NameScope scope(g, name.empty() ? "DecodePaddedRaw" : name);
   return AddOp("DecodePaddedRaw", {bytes, length.In(g, "fixed_length", DT_INT32)},

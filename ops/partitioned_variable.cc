@@ -101,7 +101,7 @@ class PartitionedRequest {
     }
     WEIR_RETURN_IF_ERROR(CheckPartsOfOthers());
     WEIR_ASSIGN_OR_RETURN(const Variable variable, Create());
-    if (variable) store_.partitioned[name_] = {variable, made_at};
+    if (variable.valid()) store_.partitioned[name_] = {variable, made_at};
     return variable;
   }
 
@@ -177,7 +177,7 @@ class PartitionedRequest {
     for (int64_t i = 0; i < count; ++i) {
       slice.var_shape[dim] = rows / count + (i < rows % count ? 1 : 0);
       WEIR_ASSIGN_OR_RETURN(const Variable part, MakePart(i, slice));
-      if (!part) return Variable();
+      if (!part.valid()) return Variable();
       part.info()->save_slice = slice;
       info->parts.push_back(part);
       slice.var_offset[dim] += slice.var_shape[dim];
@@ -211,7 +211,7 @@ class PartitionedRequest {
       const TensorArg& value = o_.initializer.tensor();
       const Output full = value.is_literal() ? value.In(g_, dtype_) : value.output();
       const Output cut = Slice(full, Ints(slice.var_offset), Ints(slice.var_shape));
-      if (!cut) return Variable();
+      if (!cut.valid()) return Variable();
       options.initializer = cut;
       options.shape.reset();
       options.dtype = cut.dtype();
@@ -241,7 +241,7 @@ Outputs SplitValue(const Variable& v, const TensorArg& value) {
   const Output lengths = Ints(sizes).In(g, "Const");
   const NameScope scope(g, "split");
   const Output full = value.In(g, v.dtype(), "value");
-  if (!full || !CheckAssignable(v, full)) return {};
+  if (!full.valid() || !CheckAssignable(v, full)) return {};
   Node* split = AddNode("SplitV", {full, lengths, Const(g, static_cast<int32_t>(dim), "split_dim")},
                         {{"num_split", static_cast<int64_t>(sizes.size())}}, scope.name());
   Outputs shares;
@@ -259,7 +259,7 @@ absl::StatusOr<Variable> GetPartitionedVariable(Graph& graph, const std::string&
 }
 
 bool HasStorage(const Variable& v, absl::string_view op) {
-  if (!v) return false;
+  if (!v.valid()) return false;
   if (v.is_partitioned()) {
     v.graph().Fail(InvalidArgument(op, " cannot be done on partitioned variable '", v.name(),
                                    "' of shape ", v.shape().ToString(), " in ", v.parts().size(),
@@ -300,7 +300,8 @@ Output WriteParts(const Variable& v, const TensorArg& value, const WriteOptions&
   if (shares.empty()) return {};
   const Outputs written =
       WritePartByPart(v, std::vector<TensorArg>(shares.begin(), shares.end()), options, write);
-  if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o; })) return {};
+  if (std::any_of(written.begin(), written.end(), [](const Output& o) { return !o.valid(); }))
+    return {};
   if (!options.read_value) {
     return GroupOps(v.graph(), std::vector<Operation>(written.begin(), written.end())).node;
   }
@@ -310,7 +311,7 @@ Output WriteParts(const Variable& v, const TensorArg& value, const WriteOptions&
 
 Outputs WritePartByPart(const Variable& v, const std::vector<TensorArg>& values,
                         const WriteOptions& options, const PartWriter& write) {
-  if (!v) return Outputs(values.size());
+  if (!v.valid()) return Outputs(values.size());
   const Variables parts = v.is_partitioned() ? v.parts() : Variables{v};
   if (values.size() != parts.size()) {
     v.graph().Fail(InvalidArgument("Cannot assign to variable '", v.name(), "': it has ",
@@ -357,8 +358,8 @@ const std::vector<Variable>& Variable::replicas() const {
 }
 
 Operation Variable::initializer() const {
-  if (!*this) return {};
-  if (info_->initializer || !is_partitioned()) return info_->initializer;
+  if (!this->valid()) return {};
+  if (info_->initializer.valid() || !is_partitioned()) return info_->initializer;
   Graph& g = graph();
   const ClearControlDependencies no_controls(g);
   const NameScope root(g, "");

@@ -52,7 +52,7 @@ Queue Queue::Priority(Graph& graph, int64_t capacity, const DataTypes& types,
 
 Node* Queue::Add(absl::string_view op, std::vector<Arg> args, Attrs attrs, absl::string_view suffix,
                  absl::string_view name) const {
-  if (!handle_) return nullptr;
+  if (!handle_.valid()) return nullptr;
   args.insert(args.begin(), handle_);
   const std::string full = absl::StrCat(op, handle_.dtype() == DT_RESOURCE ? "V2" : "");
   const std::string fallback = absl::StrCat(LastPartOfName(handle_.node->name()), suffix);
@@ -89,7 +89,7 @@ Outputs Queue::TakeMany(absl::string_view op, Output n, absl::string_view suffix
 
 Outputs Queue::TakeMany(absl::string_view op, int32_t n, absl::string_view suffix,
                         absl::string_view name) const {
-  if (!handle_) return AllOutputs(nullptr, types_.size());
+  if (!handle_.valid()) return AllOutputs(nullptr, types_.size());
   Graph& graph = handle_.graph();
   const NameScope scope(graph, name.empty()
                                    ? absl::StrCat(LastPartOfName(handle_.node->name()), suffix)
@@ -104,7 +104,7 @@ Outputs Queue::DequeueMany(Output n, absl::string_view name) const {
 Outputs Queue::DequeueMany(int32_t n, absl::string_view name) const {
   Outputs out = TakeMany("QueueDequeueMany", n, "_DequeueMany", name);
   for (const Output& component : out) {
-    if (!component || !component.shape().has_rank()) continue;
+    if (!component.valid() || !component.shape().has_rank()) continue;
     Graph& graph = component.graph();
     const Shape exact = Shape({n}).Concatenate(component.shape().Sub(1));
     graph.Fail(graph.RefineShape(component, exact));

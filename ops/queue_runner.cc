@@ -46,7 +46,7 @@ std::shared_ptr<QueueRunner> AddQueueRunner(const Queue& queue, std::vector<Oper
   runner->enqueue_ops = std::move(enqueue_ops);
   runner->close_op = queue.Close();
   runner->cancel_op = queue.Close(/*cancel_pending_enqueues=*/true);
-  if (!queue.handle()) return runner;
+  if (!queue.handle().valid()) return runner;
   runner->queue_name = queue.handle().node->name();
   queue.handle().graph().AddToCollection(collection, std::shared_ptr<CollectionObject>(runner));
   return runner;

@@ -20,10 +20,10 @@ RaggedTensor RaggedRange(Output starts, Output limits, Output deltas, DataType r
 
 Output RaggedToTensor(const RaggedTensor& x, Output default_value, const std::optional<Ints>& shape,
                       absl::string_view name) {
-  if (!x.values) return {};
+  if (!x.values.valid()) return {};
   Graph& g = x.values.graph();
   const NameScope scope(g, name.empty() ? "RaggedToTensor" : name);
-  if (!default_value) default_value = Zeros(g, Shape(), x.values.dtype());
+  if (!default_value.valid()) default_value = Zeros(g, Shape(), x.values.dtype());
   const Output to = shape.value_or(Ints(-1)).In(g, "Const", DT_INT64);
   const std::vector<std::string> types(x.nested_splits.size(), "ROW_SPLITS");
   return AddOp("RaggedTensorToTensor", {to, x.values, default_value, x.nested_splits},
@@ -31,7 +31,7 @@ Output RaggedToTensor(const RaggedTensor& x, Output default_value, const std::op
 }
 
 SparseTensor RaggedToSparse(const RaggedTensor& x, absl::string_view name) {
-  if (!x.values) return {};
+  if (!x.values.valid()) return {};
   const NameScope scope(x.values.graph(), name.empty() ? "RaggedToSparse" : name);
   const SparseTensor r =
       SparseOutputs(AddNode("RaggedTensorToSparse", {x.nested_splits, x.values}));
@@ -39,7 +39,7 @@ SparseTensor RaggedToSparse(const RaggedTensor& x, absl::string_view name) {
 }
 
 RaggedTensor RaggedGather(const RaggedTensor& params, Output indices, absl::string_view name) {
-  if (!indices) return {};
+  if (!indices.valid()) return {};
   const size_t depth = params.nested_splits.size() + std::max(indices.shape().rank(), 0) - 1;
   Node* const node = AddNode("RaggedGather", {params.nested_splits, params.values, indices},
                              {{"OUTPUT_RAGGED_RANK", static_cast<int64_t>(depth)}}, name);
@@ -241,7 +241,7 @@ Grads RaggedGatherGradient(GradContext& g) {
   const Output splits = FlatSplits(g, depth), indices = Reshape(g.x(depth + 1), {-1});
   const Output starts = Gather(splits, indices);
   const Output limits = Gather(StridedSlice(splits, {Index::Range(1, std::nullopt)}), indices);
-  if (!starts || !limits) return {};
+  if (!starts.valid() || !limits.valid()) return {};
   const Output rows = RaggedRange(starts, limits, ConstLike(starts, 1), splits.dtype(), {}).values;
   Grads out(g.num_inputs());
   out[depth] = IndexedSlices{.values = g.dy(g.node().num_outputs() - 1),

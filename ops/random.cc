@@ -57,7 +57,7 @@ StreamStart StartStream(Graph& g, Output seed, absl::string_view alg_name) {
 
 Output StatelessNormalLike(absl::string_view op, Output seed, const Ints& shape,
                            const RandomNormalOptions& o, absl::string_view name) {
-  if (!seed) return {};
+  if (!seed.valid()) return {};
   Graph& g = seed.graph();
   const NameScope scope(g, name);
   const Output dims = shape.In(g, "shape");
@@ -107,14 +107,14 @@ Output TruncatedNormal(Graph& g, const Ints& shape, const RandomNormalOptions& o
 }
 
 Output RandomShuffle(Output value, std::optional<int64_t> seed, absl::string_view name) {
-  if (!value) return {};
+  if (!value.valid()) return {};
   const auto [seed1, seed2] = value.graph().NextSeed(seed);
   return AddOp("RandomShuffle", {value}, {{"seed", seed1}, {"seed2", seed2}}, name);
 }
 
 Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOptions& o,
                    absl::string_view name) {
-  if (!logits) return {};
+  if (!logits.valid()) return {};
   Graph& g = logits.graph();
   const NameScope scope(g, OrElse(name, "multinomial"));
   const Output count = num_samples.In(g, "Multinomial/num_samples");
@@ -127,7 +127,7 @@ Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOpti
 
 Output StatelessRandomUniform(Output seed, const Ints& shape, const RandomUniformOptions& o,
                               absl::string_view name) {
-  if (!seed) return {};
+  if (!seed.valid()) return {};
   Graph& g = seed.graph();
   const NameScope scope(g, OrElse(name, "stateless_random_uniform"));
   const Output dims = shape.In(g, "shape");

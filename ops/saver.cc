@@ -54,7 +54,7 @@ SaverDef SaverDef::FromProto(const proto::SaverDef& proto) {
 NamedVariables NameVariables(const Variables& variables) {
   NamedVariables named;
   for (const Variable& v : FlattenParts(variables)) {
-    if (!v) continue;
+    if (!v.valid()) continue;
     named.emplace_back(v.save_slice() ? v.save_slice()->full_name : v.op_name(), v);
   }
   return named;
@@ -76,7 +76,7 @@ absl::Status CheckNames(const NamedVariables& variables) {
   std::map<std::string, bool> whole;  // name -> not a slice
   std::map<const Node*, std::string> names;
   for (const auto& [name, v] : variables) {
-    if (!v) return InvalidArgument("Saver: the variable for '", name, "' is invalid");
+    if (!v.valid()) return InvalidArgument("Saver: the variable for '", name, "' is invalid");
     const auto [before, is_new] = whole.emplace(name, !v.save_slice());
     if (!is_new && (before->second || !v.save_slice())) {
       return InvalidArgument("At least two variables have the same name: ", name);
@@ -107,7 +107,8 @@ class SaverGraph {
       restored = Group(graph_, Restore(path, variables), "restore_all");
     }
     SaverDef def;
-    if (!path || !saved || !restored) return def;  // the graph has the error
+    if (!path.valid() || !saved.valid() || !restored.valid())
+      return def;  // the graph has the error
     def.filename_tensor_name = path.name();
     def.save_tensor_name = saved.name();
     def.restore_op_name = restored.name();
@@ -153,7 +154,7 @@ class SaverGraph {
     if (v.synchronization() == VariableSynchronization::kOnRead && !v.replicas().empty())
       return v.value();
     if (!v.is_resource()) return v.handle();
-    if (v.info()->snapshot && !v.info()->cached) return v.info()->snapshot;
+    if (v.info()->snapshot.valid() && !v.info()->cached) return v.info()->snapshot;
     const DeviceScope device(graph_, v.device());
     return ReadVariableOp(v.handle(), v.dtype());
   }
@@ -168,7 +169,7 @@ class SaverGraph {
 
   // The node that writes, marked if it need not wait for the disk.
   Operation Marked(Operation op) const {
-    if (op && !options_.synced) graph_.SetAttr(op.node, "_synced", false);
+    if (op.valid() && !options_.synced) graph_.SetAttr(op.node, "_synced", false);
     return op;
   }
 

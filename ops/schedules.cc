@@ -50,7 +50,7 @@ Output CosineOf(const Schedule& s, const Output& fraction) {
 Output ExponentialDecay(const TensorArg& learning_rate, Output global_step,
                         const TensorArg& decay_steps, const TensorArg& decay_rate,
                         const DecayOptions& options) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   const Schedule s(global_step, learning_rate, options.name, "ExponentialDecay");
   const Output steps = s.As(decay_steps), rate = s.As(decay_rate);
   Output p = s.step() / steps;
@@ -61,7 +61,7 @@ Output ExponentialDecay(const TensorArg& learning_rate, Output global_step,
 Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step,
                        const TensorArg& decay_steps, const TensorArg& decay_rate,
                        const DecayOptions& options) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   const Output factor = Exp(Negative(decay_rate.In(global_step.graph(), DT_INVALID, "Neg/x")));
   DecayOptions named = options;
   if (named.name.empty()) named.name = "NaturalExpDecay";
@@ -71,7 +71,7 @@ Output NaturalExpDecay(const TensorArg& learning_rate, Output global_step,
 Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step,
                         const TensorArg& decay_steps, const TensorArg& decay_rate,
                         const DecayOptions& options) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   const Schedule s(global_step, learning_rate, options.name, "InverseTimeDecay");
   const Output steps = s.As(decay_steps), rate = s.As(decay_rate);
   Output p = s.step() / steps;
@@ -82,7 +82,7 @@ Output InverseTimeDecay(const TensorArg& learning_rate, Output global_step,
 
 Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
                        const TensorArg& decay_steps, const PolynomialDecayOptions& options) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   const Schedule s(global_step, learning_rate, options.name, "PolynomialDecay");
   const Output end = s.As(options.end_learning_rate), power = s.As(options.power);
   Output step = s.step(), steps = s.As(decay_steps);
@@ -101,7 +101,7 @@ Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
 // exceed.
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
                          const std::vector<TensorArg>& values, absl::string_view name) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   Graph& graph = global_step.graph();
   if (boundaries.empty() || values.size() != boundaries.size() + 1) {
     graph.Fail(InvalidArgument(
@@ -130,7 +130,7 @@ Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundar
 
 Output CosineDecay(const TensorArg& learning_rate, Output global_step, const TensorArg& decay_steps,
                    const CosineDecayOptions& options) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   const Schedule s(global_step, learning_rate, options.name, "CosineDecay");
   const Output steps = s.As(decay_steps);
   const Output step = Minimum(s.step(), steps);
@@ -140,7 +140,7 @@ Output CosineDecay(const TensorArg& learning_rate, Output global_step, const Ten
 
 Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step,
                          const TensorArg& decay_steps, const LinearCosineDecayOptions& options) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   const Schedule s(global_step, learning_rate, options.name, "LinearCosineDecay");
   const Output steps = s.As(decay_steps);
   const Output step = Minimum(s.step(), steps);
@@ -154,7 +154,7 @@ Output LinearCosineDecay(const TensorArg& learning_rate, Output global_step,
 Output CosineDecayRestarts(const TensorArg& learning_rate, Output global_step,
                            const TensorArg& first_decay_steps,
                            const CosineDecayRestartsOptions& options) {
-  if (!global_step) return {};
+  if (!global_step.valid()) return {};
   const Schedule s(global_step, learning_rate, options.name, "SGDRDecay");
   const Output steps = s.As(first_decay_steps);
   const Output completed = s.step() / steps;

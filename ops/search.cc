@@ -20,7 +20,7 @@ Output UpperBound(Output sorted_inputs, Output values, DataType out_type, absl::
 
 Output SearchSorted(Output sorted_sequence, Output values, bool right, DataType out_type,
                     absl::string_view name) {
-  if (!sorted_sequence || !values) return {};
+  if (!sorted_sequence.valid() || !values.valid()) return {};
   Graph& g = values.graph();
   const auto rows = [&](const Output& x) {
     const Output length = StridedSlice(ShapeVector(x), {Index(-1)});
@@ -33,7 +33,7 @@ Output SearchSorted(Output sorted_sequence, Output values, bool right, DataType 
 }
 
 Output NthElement(Output x, const Ints& n, bool reverse, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   NameScope scope(x.graph(), name.empty() ? "NthElement" : name);
   return AddOp("NthElement", {x, n.In(x.graph(), "n", DT_INT32)}, {{"reverse", reverse}},
                scope.name());

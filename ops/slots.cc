@@ -9,7 +9,7 @@ namespace weir {
 
 Variable CreateSlot(const Variable& primary, absl::string_view name,
                     const Initializer& initializer) {
-  if (!primary) return {};
+  if (!primary.valid()) return {};
   Graph& graph = primary.graph();
   const VariableScope scope(graph, {.default_name = absl::StrCat(primary.op_name(), "/", name)});
   scope.scope()->partitioner = nullptr;
@@ -22,7 +22,7 @@ Variable CreateSlot(const Variable& primary, absl::string_view name,
   if (initializer.kind() == Initializer::Kind::kShaped) options.shape = primary.shape();
   Variable slot = GetVariable(graph, "", options);
   // A slot of lower rank than the part has the slice of as many dimensions.
-  if (slot && primary.save_slice() && !slot.shape().IsScalar()) {
+  if (slot.valid() && primary.save_slice() && !slot.shape().IsScalar()) {
     SaveSliceInfo part = *primary.save_slice();
     if (slot.shape().has_rank()) {
       for (auto* list : {&part.full_shape, &part.var_offset, &part.var_shape})

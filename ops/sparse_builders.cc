@@ -18,7 +18,7 @@ SparseTensor Cwise(absl::string_view op, const SparseTensor& x, Output dense) {
 
 SparseTensor Extreme(absl::string_view op, const SparseTensor& a, const SparseTensor& b,
                      absl::string_view name) {
-  if (!a.indices) return {};
+  if (!a.indices.valid()) return {};
   Node* node = nullptr;
   {
     const NameScope scope(a.indices.graph(), name.empty() ? op : name);
@@ -43,7 +43,7 @@ Output ReductionAxes(const SparseTensor& x, const std::optional<Ints>& axes,
 
 Node* Reduce(absl::string_view op, const SparseTensor& x, const std::optional<Ints>& axes,
              bool keep_dims, absl::string_view name) {
-  if (!x.indices) return nullptr;
+  if (!x.indices.valid()) return nullptr;
   const Output dims = ReductionAxes(x, axes, name.empty() ? op : name);
   return AddNode(op, {x.indices, x.values, x.dense_shape, dims}, {{"keep_dims", keep_dims}}, name);
 }
@@ -93,7 +93,7 @@ std::optional<Shape> StaticShape(Node* node, int i) {
 }
 
 SparseTensor MakeSparseTensor(Output indices, Output values, const Ints& dense_shape) {
-  if (!indices || !values) return {};
+  if (!indices.valid() || !values.valid()) return {};
   Graph& g = indices.graph();
   const NameScope scope(g, "SparseTensor");
   return {indices, values, dense_shape.In(g, "dense_shape", DT_INT64)};
@@ -101,8 +101,8 @@ SparseTensor MakeSparseTensor(Output indices, Output values, const Ints& dense_s
 
 Output SparseTensorToDense(const SparseTensor& x, Output default_value, bool validate_indices,
                            absl::string_view name) {
-  if (!x.values) return {};
-  if (!default_value) default_value = Zeros(x.values.graph(), Shape(), x.values.dtype());
+  if (!x.values.valid()) return {};
+  if (!default_value.valid()) default_value = Zeros(x.values.graph(), Shape(), x.values.dtype());
   return SparseToDense(x.indices, x.dense_shape, x.values, default_value, validate_indices, name);
 }
 
@@ -120,7 +120,7 @@ SparseTensor SparseReorder(const SparseTensor& x, absl::string_view name) {
 }
 
 SparseTensor SparseReshape(const SparseTensor& x, const Ints& shape, absl::string_view name) {
-  if (!x.indices) return {};
+  if (!x.indices.valid()) return {};
   Graph& g = x.indices.graph();
   Output target = shape.tensor();
   if (shape.is_tensor()) {
@@ -181,7 +181,7 @@ std::vector<SparseTensor> SparseSplit(const SparseTensor& x, int64_t num_split, 
                                       absl::string_view name) {
   const size_t n = static_cast<size_t>(std::max<int64_t>(num_split, 0));
   std::vector<SparseTensor> parts(n);
-  if (!x.indices) return parts;
+  if (!x.indices.valid()) return parts;
   const Output split_dim = axis.In(x.indices.graph(), "SparseSplit/split_dim", DT_INT64);
   const Outputs r =
       AllOutputs(AddNode("SparseSplit", {split_dim, x.indices, x.values, x.dense_shape},
@@ -193,7 +193,7 @@ std::vector<SparseTensor> SparseSplit(const SparseTensor& x, int64_t num_split, 
 
 SparseTensor SparseSlice(const SparseTensor& x, const Ints& start, const Ints& size,
                          absl::string_view name) {
-  if (!x.indices) return {};
+  if (!x.indices.valid()) return {};
   Graph& g = x.indices.graph();
   const Output from = start.In(g, "Const", DT_INT64), extent = size.In(g, "Const", DT_INT64);
   const NameScope scope(g, name.empty() ? "SparseSlice" : name);
@@ -203,7 +203,7 @@ SparseTensor SparseSlice(const SparseTensor& x, const Ints& start, const Ints& s
 
 FilledRows SparseFillEmptyRows(const SparseTensor& x, Output default_value,
                                absl::string_view name) {
-  if (!x.indices) return {};
+  if (!x.indices.valid()) return {};
   const NameScope scope(x.indices.graph(), name.empty() ? "SparseFillEmptyRows" : name);
   const Outputs r = AllOutputs(
       AddNode("SparseFillEmptyRows", {x.indices, x.values, x.dense_shape, default_value}), 4);
@@ -211,7 +211,7 @@ FilledRows SparseFillEmptyRows(const SparseTensor& x, Output default_value,
 }
 
 SparseTensor SparseAdd(const SparseTensor& a, const SparseTensor& b, const Literal& threshold) {
-  if (!a.values) return {};
+  if (!a.values.valid()) return {};
   const DataType type = a.values.dtype() == DT_COMPLEX64    ? DT_FLOAT
                         : a.values.dtype() == DT_COMPLEX128 ? DT_DOUBLE
                                                             : a.values.dtype();
@@ -264,7 +264,7 @@ SparseTensor SparseReduceMaxSparse(const SparseTensor& x, const std::optional<In
 }
 
 SparseTensor SparseSoftmax(const SparseTensor& x, absl::string_view name) {
-  if (!x.indices) return {};
+  if (!x.indices.valid()) return {};
   const NameScope scope(x.indices.graph(), name.empty() ? "SparseSoftmax" : name);
   const Output values = AddOp("SparseSoftmax", {x.indices, x.values, x.dense_shape});
   return MakeSparseTensor(x.indices, values, x.dense_shape);
@@ -273,7 +273,7 @@ SparseTensor SparseSoftmax(const SparseTensor& x, absl::string_view name) {
 Output SparseTensorDenseMatMul(const SparseTensor& a, Output b, const SparseMatMulOptions& options,
                                absl::string_view name) {
   const Attrs attrs = {{"adjoint_a", options.adjoint_a}, {"adjoint_b", options.adjoint_b}};
-  if (!a.indices) return {};
+  if (!a.indices.valid()) return {};
   const NameScope scope(a.indices.graph(), name.empty() ? "SparseTensorDenseMatMul" : name);
   return AddOp("SparseTensorDenseMatMul", {a.indices, a.values, a.dense_shape, b}, attrs);
 }

@@ -20,7 +20,7 @@ CrossArgs CrossArgsOf(const FeatureColumns& columns) {
   CrossArgs out;
   Outputs indices, values, shapes, dense;
   const auto feature = [&out](const Output& x) {
-    if (!x || x.dtype() == DT_STRING) return x;
+    if (!x.valid() || x.dtype() == DT_STRING) return x;
     out.only_texts = false;
     return Cast(x, DT_INT64);
   };
@@ -36,10 +36,10 @@ CrossArgs CrossArgsOf(const FeatureColumns& columns) {
 
 Graph* GraphOf(const FeatureColumns& columns) {
   for (const SparseTensor& x : columns.sparse) {
-    if (x.indices) return &x.indices.graph();
+    if (x.indices.valid()) return &x.indices.graph();
   }
   for (const Output& x : columns.dense) {
-    if (x) return &x.graph();
+    if (x.valid()) return &x.graph();
   }
   return nullptr;
 }

@@ -147,7 +147,7 @@ Grads MultiplyDenseGradient(GradContext& g) {
   const bool adjoint_a = g.attr<bool>("adjoint_a"), adjoint_b = g.attr<bool>("adjoint_b");
   Output b = AddOp("SparseTensorDenseMatMul", {g.x(0), g.x(1), g.x(2), g.dy()},
                    {{"adjoint_a", !adjoint_a}});
-  if (adjoint_b && b) {
+  if (adjoint_b && b.valid()) {
     const NameScope scope(g.graph(), "matrix_transpose");
     b = IsComplex(b.dtype()) ? ConjugateTranspose(b, {1, 0}, "transpose")
                              : Transpose(b, {1, 0}, "transpose");
@@ -215,14 +215,14 @@ class SparseMatMulGradients {
           {{"transpose_a", transpose_x}, {"a_is_sparse", sparse_x}, {"b_is_sparse", sparse_y}},
           "MatMul");
     }
-    return product ? Cast(product, type) : product;
+    return product.valid() ? Cast(product, type) : product;
   }
 
  private:
   bool IsSparse(const Output& x) const {
     if (x == g_.x(0)) return g_.attr<bool>("a_is_sparse");
     if (x == g_.x(1)) return g_.attr<bool>("b_is_sparse");
-    return x && x.node->op_name() == "ReluGrad";
+    return x.valid() && x.node->op_name() == "ReluGrad";
   }
   GradContext& g_;
 };

@@ -47,8 +47,8 @@ SparseConditionalAccumulator::SparseConditionalAccumulator(
 
 Operation SparseConditionalAccumulator::ApplyGradient(const IndexedSlices& gradient,
                                                       Output local_step, absl::string_view name) {
-  if (!handle_ || !gradient.indices) return {};
-  const bool has_shape = static_cast<bool>(gradient.dense_shape);
+  if (!handle_.valid() || !gradient.indices.valid()) return {};
+  const bool has_shape = gradient.dense_shape.valid();
   const Output indices = Cast(gradient.indices, DT_INT64);
   const Output shape = has_shape ? Cast(gradient.dense_shape, DT_INT64)
                                  : Const(handle_.graph(), Tensor(DT_INT64, Shape({0})), "Cast");
@@ -66,7 +66,7 @@ IndexedSlices SparseConditionalAccumulator::TakeGradient(Output num_required,
 }
 
 Output SparseConditionalAccumulator::NumAccumulated(absl::string_view name) {
-  if (!handle_) return {};
+  if (!handle_.valid()) return {};
   const std::string fallback = absl::StrCat(handle_.node->name(), "_NumAccumulated");
   return AddOp("AccumulatorNumAccumulated", {handle_}, {},
                name.empty() ? absl::string_view(fallback) : name);

@@ -43,7 +43,7 @@ Output VariableShape(Output resource, DataType out_type, absl::string_view name)
 }
 
 Output StaticVariableShape(Output resource, DataType out_type) {
-  if (!resource) return Output();
+  if (!resource.valid()) return Output();
   const HandleData* handle = resource.node->output_handle(resource.index);
   if (handle == nullptr || !handle->shape.IsFullyDefined())
     return VariableShape(resource, out_type);

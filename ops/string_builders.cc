@@ -11,7 +11,7 @@ const char* UnitName(StringUnit unit) { return unit == StringUnit::kBytes ? "BYT
 // A split inside a scope of its own, as Python's wrapper makes it.
 SparseTensor Split(const char* op, Output x, absl::string_view delimiter, const Attrs& attrs,
                    absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   const NameScope scope(g, name.empty() ? "StringSplit" : name);
   const Outputs r = AllOutputs(AddNode(op, {x, Const(g, std::string(delimiter))}, attrs), 3);
@@ -48,7 +48,7 @@ Output StringLength(Output x, StringUnit unit, absl::string_view name) {
 
 Output Substr(Output x, const Ints& position, const Ints& length, StringUnit unit,
               absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   const NameScope scope(g, name.empty() ? "Substr" : name);
   const Output from = position.In(g, "pos"), count = length.In(g, "len");
@@ -77,7 +77,7 @@ SparseTensor StringSplitV2(Output x, absl::string_view separator, int64_t limit,
 
 Output ReduceJoin(Output x, const Ints& axes, bool keep_dims, absl::string_view separator,
                   absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   const NameScope outer(g, "ReduceJoin");
   const NameScope scope(g, name.empty() ? "ReduceJoin" : name);
@@ -88,7 +88,7 @@ Output ReduceJoin(Output x, const Ints& axes, bool keep_dims, absl::string_view 
 
 Output UnsortedSegmentJoin(Output x, Output segment_ids, const Ints& num_segments,
                            absl::string_view separator, absl::string_view name) {
-  if (!x) return {};
+  if (!x.valid()) return {};
   Graph& g = x.graph();
   const NameScope scope(g, name.empty() ? "UnsortedSegmentJoin" : name);
   const Output count = num_segments.In(g, "num_segments");

@@ -28,7 +28,7 @@ std::string Clean(absl::string_view name) {
 Output Make(
     absl::string_view name, const Output& value, const Options& options,
     const std::function<Output(const std::string& tag, const std::string& node_name)>& make) {
-  if (!value) return Output();
+  if (!value.valid()) return Output();
   Graph& g = value.graph();
   const std::string family = Clean(options.family), base = Clean(name);
   NameScope scope(g, family.empty() ? base : absl::StrCat(family, "/", base));
@@ -36,7 +36,7 @@ Output Make(
   while (!tag.empty() && tag.back() == '/') tag.pop_back();
   if (!family.empty()) tag = absl::StrCat(family, "/", tag);
   Output node = make(tag, scope.name());
-  if (node) g.AddToCollections(options.collections, node);
+  if (node.valid()) g.AddToCollections(options.collections, node);
   return node;
 }
 
@@ -81,7 +81,7 @@ Output Text(absl::string_view name, Output tensor, const Options& options) {
 }
 
 Output Merge(const Outputs& inputs, absl::string_view name) {
-  if (inputs.empty() || !inputs[0]) return Output();
+  if (inputs.empty() || !inputs[0].valid()) return Output();
   NameScope scope(inputs[0].graph(), name.empty() ? "Merge" : name);
   return AddOp("MergeSummary", {inputs}, {}, name);
 }

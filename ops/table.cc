@@ -23,7 +23,7 @@ std::string SharedName(const TextFileTable& file) {
 
 Output StaticHandle(DataType key_type, const Output& default_value, absl::string_view shared_name,
                     absl::string_view name) {
-  if (!default_value) return {};
+  if (!default_value.valid()) return {};
   return Output(AddNode(default_value.graph(), "HashTableV2", {},
                         {{"shared_name", shared_name},
                          {"key_dtype", key_type},
@@ -32,7 +32,7 @@ Output StaticHandle(DataType key_type, const Output& default_value, absl::string
 }
 
 Output MutableHandle(DataType key_type, const Output& default_value, absl::string_view name) {
-  if (!default_value) return {};
+  if (!default_value.valid()) return {};
   const bool scalar = default_value.shape().IsScalar();
   Attrs attrs = {{"use_node_name_sharing", true},
                  {"key_dtype", key_type},
@@ -59,7 +59,7 @@ Output DenseHandle(const Output& default_value, const Output& empty_key, const O
 // The node in a scope that is named after the table.
 Node* Table::Add(absl::string_view op, std::vector<Arg> args, absl::string_view suffix,
                  absl::string_view name, bool colocate, Attrs attrs) const {
-  if (!handle_) return nullptr;
+  if (!handle_.valid()) return nullptr;
   Graph& graph = handle_.graph();
   args.insert(args.begin(), handle_);
   const NameScope scope(graph, name.empty()
@@ -77,7 +77,7 @@ Output Table::Size(absl::string_view name) const {
 Output Table::Find(Output keys, absl::string_view name) const {
   const Output values(Add("LookupTableFindV2", {keys, default_value_},
                           is_static_ ? "_Lookup" : "_lookup_table_find", name, !is_static_));
-  if (values && is_static_) {
+  if (values.valid() && is_static_) {
     Graph& graph = values.graph();
     graph.Fail(graph.RefineShape(values, keys.shape()));
   }
@@ -97,11 +97,11 @@ StaticHashTable::StaticHashTable(Output keys, Output values, Output default_valu
     : Table(StaticHandle(keys.dtype(), default_value, "", name), default_value,
             /*is_static=*/true),
       key_type_(keys.dtype()) {
-  if (!handle_) return;
+  if (!handle_.valid()) return;
   Graph& graph = handle_.graph();
   const NameScope scope(graph, "key_value_init");
   initializer_ = Operation(AddNode("LookupTableImportV2", {handle_, keys, values}));
-  if (initializer_) graph.AddToCollection(collections::kTableInitializers, initializer_);
+  if (initializer_.valid()) graph.AddToCollection(collections::kTableInitializers, initializer_);
 }
 
 StaticHashTable::StaticHashTable(const TextFileTable& file, Output default_value,
@@ -109,7 +109,7 @@ StaticHashTable::StaticHashTable(const TextFileTable& file, Output default_value
     : Table(StaticHandle(file.key_type, default_value, SharedName(file), name), default_value,
             /*is_static=*/true),
       key_type_(file.key_type) {
-  if (!handle_) return;
+  if (!handle_.valid()) return;
   Graph& graph = handle_.graph();
   const NameScope scope(graph, "text_file_init");
   const Output path = Const(graph, file.path, "asset_filepath");
@@ -119,7 +119,7 @@ StaticHashTable::StaticHashTable(const TextFileTable& file, Output default_value
                                     {"vocab_size", file.vocab_size},
                                     {"delimiter", std::string(1, file.delimiter)},
                                     {"offset", file.offset}}));
-  if (!initializer_) return;
+  if (!initializer_.valid()) return;
   graph.AddToCollection(collections::kTableInitializers, initializer_);
   graph.AddToCollection(collections::kAssetFilepaths, path);
 }

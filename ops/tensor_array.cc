@@ -71,7 +71,7 @@ void TensorArray::Beside(const Output& value, std::optional<ColocateWith>* scope
 // Write and Scatter: `argument` is the name of what says where to.
 TensorArray TensorArray::Written(absl::string_view op, const Ints& where, const char* argument,
                                  Output value, const Shape& element, absl::string_view name) const {
-  if (!*this || !value || !FitsElements(element)) return {};
+  if (!this->valid() || !value.valid() || !FitsElements(element)) return {};
   Graph& g = handle_.graph();
   const NameScope outer(g, name.empty() ? absl::StrCat("TensorArray", op) : std::string(name));
   std::optional<ColocateWith> beside;
@@ -92,7 +92,7 @@ TensorArray TensorArray::Scatter(const Ints& indices, Output value, absl::string
 }
 
 TensorArray TensorArray::Unstack(Output value, absl::string_view name) const {
-  if (!*this || !value) return {};
+  if (!this->valid() || !value.valid()) return {};
   Graph& g = handle_.graph();
   const NameScope scope(g, name.empty() ? "TensorArrayUnstack" : name);
   const Output rows = StridedSlice(ShapeTensor(value), {0});
@@ -100,24 +100,24 @@ TensorArray TensorArray::Unstack(Output value, absl::string_view name) const {
 }
 
 TensorArray TensorArray::Split(Output value, const Ints& lengths, absl::string_view name) const {
-  if (!*this || !value) return {};
+  if (!this->valid() || !value.valid()) return {};
   Graph& g = handle_.graph();
   const NameScope scope(g, name.empty() ? "TensorArraySplit" : name);
   std::optional<ColocateWith> beside;
   Beside(value, &beside);
   Output wide = lengths.In(g, "Cast/x");
-  if (!wide) return {};
+  if (!wide.valid()) return {};
   if (wide.dtype() != DT_INT64) wide = Cast(wide, DT_INT64);
   return WithFlow(AddOp(Versioned("Split"), {handle_, value, wide, flow_}));
 }
 
 Output TensorArray::Refined(Output value, const Shape& shape) const {
-  if (value) value.graph().Fail(value.graph().RefineShape(value, shape));
+  if (value.valid()) value.graph().Fail(value.graph().RefineShape(value, shape));
   return value;
 }
 
 Output TensorArray::Read(const Ints& index, absl::string_view name) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   Graph& g = handle_.graph();
   const NameScope scope(g, name.empty() ? Versioned("Read") : std::string(name));
   const Output value = AddOp(Versioned("Read"), {handle_, index.In(g, "index"), flow_},
@@ -126,7 +126,7 @@ Output TensorArray::Read(const Ints& index, absl::string_view name) const {
 }
 
 Output TensorArray::Gather(const Ints& indices, absl::string_view name) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   Graph& g = handle_.graph();
   const NameScope scope(g, name.empty() ? Versioned("Gather") : std::string(name));
   const Output value = AddOp(Versioned("Gather"), {handle_, indices.In(g, "indices"), flow_},
@@ -136,19 +136,19 @@ Output TensorArray::Gather(const Ints& indices, absl::string_view name) const {
 }
 
 Output TensorArray::Stack(absl::string_view name) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   Graph& g = handle_.graph();
   const ColocateWith beside(g, handle_.node);
   const NameScope scope(g, name.empty() ? "TensorArrayStack" : name);
   const Output size = Size();
-  if (!size) return {};
+  if (!size.valid()) return {};
   const Output value = Gather(RangeOp(g, 0, size, 1));
   if (!element_shape().has_rank() || dynamic_size_ || !has_size_ || size_.is_tensor()) return value;
   return Refined(value, Shape({size_.values()[0]}).Concatenate(element_shape()));
 }
 
 Output TensorArray::Concat(absl::string_view name) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   const Shape& element = element_shape();
   const Shape except0 = element.rank() > 0 ? element.Sub(1) : Shape::UnknownRank();
   const Output value = AddOp(Versioned("Concat"), {handle_, flow_},
@@ -159,23 +159,23 @@ Output TensorArray::Concat(absl::string_view name) const {
 
 // A constant where the size is one and does not change.
 Output TensorArray::Size(absl::string_view name) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   if (!dynamic_size_ && has_size_) return size_.In(handle_.graph(), "Const");
   return AddOp(Versioned("Size"), {handle_, flow_}, {}, name);
 }
 
 Operation TensorArray::Close(absl::string_view name) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   return Operation(AddNode(Versioned("Close"), {handle_}, {}, name));
 }
 
 TensorArray TensorArray::Gradient(absl::string_view source, Output flow) const {
-  if (!handle_ || !flow) return {};
+  if (!handle_.valid() || !flow.valid()) return {};
   Graph& g = handle_.graph();
   const NameScope scope(g, "TensorArrayGrad");
   const ColocateWith beside(g, handle_.node);
   const Output handle = AddOp(Versioned("Grad"), {handle_, flow}, {{"source", source}});
-  if (!handle) return {};
+  if (!handle.valid()) return {};
   const ControlDependencies after(g, {handle});
   TensorArray gradient(dtype_, handle, Identity(flow, "gradient_flow"));
   gradient.shared_->element_shape = element_shape();
@@ -256,19 +256,19 @@ TensorArray ReadersArray(GradContext& g, int flow) {
 
 Grads ReadGradient(GradContext& g) {
   const TensorArray array = ReadersArray(g, 2);
-  if (!array) return {};
+  if (!array.valid()) return {};
   return {Grad(), Grad(), array.Write(g.x(1), g.dy(0)).flow()};
 }
 
 Grads GatherGradient(GradContext& g) {
   const TensorArray array = ReadersArray(g, 2);
-  if (!array) return {};
+  if (!array.valid()) return {};
   return {Grad(), Grad(), array.Scatter(g.x(1), g.dy(0)).flow()};
 }
 
 Grads ConcatGradient(GradContext& g) {
   const TensorArray array = ReadersArray(g, 1);
-  if (!array) return {};
+  if (!array.valid()) return {};
   return {Grad(), array.Split(g.dy(0), g.y(1)).flow()};
 }
 
@@ -280,7 +280,7 @@ struct Barrier {
 };
 Barrier WritersArray(GradContext& g) {
   const Output written = Identity(g.y(0), "flow_out");
-  if (!written) return {};
+  if (!written.valid()) return {};
   const absl::StatusOr<std::string> source = GradientSourceOf(g.dy(0));
   Output flow;
   {

@@ -39,7 +39,7 @@ struct TensorArrayOptions {
 //   Output all = squares.WithFlow(r[1]).Stack();
 //
 // Gradients flow through it. Errors stick to the graph, and give an invalid array or Output.
-class TensorArray {
+class TensorArray : public NoTruthValue {
  public:
   TensorArray() = default;
   TensorArray(Graph& graph, DataType dtype, const Ints& size,
@@ -47,7 +47,7 @@ class TensorArray {
   // One that exists already.
   TensorArray(DataType dtype, Output handle, Output flow);
 
-  explicit operator bool() const { return handle_ && flow_; }
+  bool valid() const { return handle_.valid() && flow_.valid(); }
   const Output& handle() const { return handle_; }
   const Output& flow() const { return flow_; }
   DataType dtype() const { return dtype_; }

@@ -90,8 +90,9 @@ Output ShapeOf(const Output& list) {
 Output LengthOf(const Output& list) { return AddOp("TensorListLength", {list}); }
 
 Output ReserveLike(const Output& list, const Output& shape, const Output& size, DataType dtype) {
-  return list && shape ? AddOp("TensorListReserve", {shape, size}, {{"element_dtype", dtype}})
-                       : Output();
+  return list.valid() && shape.valid()
+             ? AddOp("TensorListReserve", {shape, size}, {{"element_dtype", dtype}})
+             : Output();
 }
 
 // The shape of the rows of t.
@@ -113,7 +114,7 @@ Grads PushBackGradient(GradContext& g) {
 
 Output EmptyLike(const Output& list, DataType dtype) {
   const Output shape = ShapeOf(list);
-  if (!shape) return {};
+  if (!shape.valid()) return {};
   const NameScope scope(list.graph(), "EmptyTensorList");
   return AddOp("EmptyTensorList", {shape, Ints(-1).In(list.graph(), "max_num_elements")},
                {{"element_dtype", dtype}}, scope.name());
@@ -121,8 +122,8 @@ Output EmptyLike(const Output& list, DataType dtype) {
 
 Grads PopBackGradient(GradContext& g) {
   Output dlist = g.dy(0), delement = g.dy(1);
-  if (!dlist) dlist = EmptyLike(g.y(0), g.y(1).dtype());
-  if (!delement) delement = ZerosLike(g.y(1));
+  if (!dlist.valid()) dlist = EmptyLike(g.y(0), g.y(1).dtype());
+  if (!delement.valid()) delement = ZerosLike(g.y(1));
   return {AddOp("TensorListPushBack", {dlist, delement})};
 }
 
@@ -135,7 +136,7 @@ Output StaticShape(const Shape& shape, Graph& graph) {
 
 Grads StackGradient(GradContext& g) {
   const Output dy = g.dy(0);
-  if (!dy) return {};
+  if (!dy.valid()) return {};
   const Shape element = dy.shape().rank() > 0 ? dy.shape().Sub(1) : Shape::UnknownRank();
   const NameScope scope(g.graph(), "TensorListFromTensor");
   return {AddOp("TensorListFromTensor", {dy, StaticShape(element, g.graph())}, {}, scope.name())};
@@ -147,7 +148,7 @@ Grads ConcatGradient(GradContext& g) {
 
 Grads SplitGradient(GradContext& g) {
   const Output rest = RowShape(g.x(0));
-  if (!rest) return {};
+  if (!rest.valid()) return {};
   const Output shape = Concat({Ints({-1}).In(g.graph(), "concat/values_0"), rest}, 0);
   return {
       AddOp("TensorListConcatV2", {g.dy(0), shape, g.x(2)}, {{"element_dtype", g.x(0).dtype()}})};
@@ -155,7 +156,7 @@ Grads SplitGradient(GradContext& g) {
 
 Grads FromTensorGradient(GradContext& g) {
   const Output t = g.x(0);
-  const Output dlist = g.dy(0) ? g.dy(0) : EmptyLike(g.y(0), t.dtype());
+  const Output dlist = g.dy(0).valid() ? g.dy(0) : EmptyLike(g.y(0), t.dtype());
   const int64_t rows = t.shape().rank() > 0 ? t.dim(0) : -1;
   return {AddOp("TensorListStack", {dlist, RowShape(t)},
                 {{"element_dtype", t.dtype()}, {"num_elements", rows}})};

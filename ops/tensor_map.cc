@@ -26,7 +26,7 @@ Grads InsertGradient(GradContext& g) {
   const Output dmap = g.dy(0), key = g.x(1), value = g.x(2);
   const DataType value_dtype = value.dtype();
   const Output has_key = AddOp("TensorMapHasKey", {dmap, key});
-  if (!has_key) return {};
+  if (!has_key.valid()) return {};
   const Outputs grads = Cond(
       has_key,
       [&] {
@@ -46,7 +46,7 @@ Grads EraseGradient(GradContext& g) {
   const Output dmap = g.dy(0), key = g.x(1);
   const DataType value_dtype = g.attr<DataType>("value_dtype");
   const Output has_key = AddOp("TensorMapHasKey", {dmap, key});
-  if (!has_key) return {};
+  if (!has_key.valid()) return {};
   const Outputs rest = Cond(
       has_key,
       [&] {

@@ -145,7 +145,7 @@ bool VariableMaking::MakeInitialValue() {
       value = initial_value_.tensor().In(g_, o_.dtype, "initial_value");
     }
   }
-  if (!value) {
+  if (!value.valid()) {
     if (g_.status().ok()) Fail("the initializer gave no tensor");
     return false;
   }
@@ -192,7 +192,7 @@ bool VariableMaking::MakeStorage() {
 bool VariableMaking::FinishRef() {
   Node* storage = info_->handle.node;
   const Output start = GuardInitialValue(info_->initial_value, scope_);
-  if (!start) return false;
+  if (!start.valid()) return false;
   {
     const PlaceWith place(g_, storage);
     info_->initializer =
@@ -206,7 +206,7 @@ bool VariableMaking::FinishRef() {
     const PlaceWith place(g_, storage);
     info_->snapshot = AddOp("Identity", {info_->handle}, {}, "read");
   }
-  return info_->initializer && info_->snapshot;
+  return info_->initializer.valid() && info_->snapshot.valid();
 }
 
 bool VariableMaking::FinishResource() {
@@ -216,7 +216,7 @@ bool VariableMaking::FinishResource() {
     AddOp("VarIsInitializedOp", {info_->handle});
   }
   const Output start = GuardInitialValue(info_->initial_value, scope_);
-  if (!start) return false;
+  if (!start.valid()) return false;
   {
     const PlaceWith nothing(g_, nullptr, true);
     info_->initializer = NodeBuilder(g_, "AssignVariableOp")
@@ -232,13 +232,13 @@ bool VariableMaking::FinishResource() {
                         .Attr("dtype", info_->dtype)
                         .Device(storage->device())
                         .BuildOutput();
-  if (o_.caching_device && info_->snapshot) {
+  if (o_.caching_device && info_->snapshot.valid()) {
     const PlaceWith nothing(g_, nullptr, true);
     const DeviceScope cache(g_, *o_.caching_device);
     info_->snapshot = AddOp("Identity", {info_->snapshot});
     info_->cached = true;
   }
-  return info_->initializer && info_->snapshot;
+  return info_->initializer.valid() && info_->snapshot.valid();
 }
 
 }  // namespace
@@ -261,7 +261,7 @@ Variable MakeVariable(Graph& graph, const Initializer& initial_value,
 }
 
 Variable MakeVariable(Output initial_value, const VariableOptions& options) {
-  if (!initial_value) return {};
+  if (!initial_value.valid()) return {};
   return MakeVariable(initial_value.graph(), initial_value, options);
 }
 
@@ -299,7 +299,7 @@ const Shape& Variable::shape() const {
 }
 
 void Variable::set_shape(const Shape& shape) {
-  if (!*this) return;
+  if (!this->valid()) return;
   absl::StatusOr<Shape> merged = info_->shape.MergeWith(shape);
   if (!merged.ok()) {
     graph().Fail(Annotate(merged.status(), absl::StrCat("set_shape of variable ", name(), ": ")));
@@ -347,21 +347,21 @@ std::string Variable::ToString() const {
 
 Output Variable::value() const {
   const Output read = *this;
-  if (read) graph().NameHere(read);
+  if (read.valid()) graph().NameHere(read);
   return read;
 }
 
 Variable::operator Output() const {
-  if (!*this) return is_partitioned() ? parts()[0].handle() : handle();  // expired, or none
+  if (!this->valid()) return is_partitioned() ? parts()[0].handle() : handle();  // expired, or none
   if (!info_->replicas.empty())
     return ReadReplicas(*this, [](const Variable& copy) { return copy.value(); });
   if (is_partitioned()) {
     const ClearControlDependencies no_controls(graph());
     return JoinParts(*this, [](const Variable& part) { return part.value(); });
   }
-  if ((!info_->is_resource || info_->cached) && info_->snapshot) return info_->snapshot;
+  if ((!info_->is_resource || info_->cached) && info_->snapshot.valid()) return info_->snapshot;
   if (!info_->is_resource) return read_value();
-  if (graph().finalized() && info_->snapshot) return info_->snapshot;  // it takes no other
+  if (graph().finalized() && info_->snapshot.valid()) return info_->snapshot;  // it takes no other
   const PlaceWith nothing(graph(), nullptr, true);
   return NodeBuilder(graph(), "ReadVariableOp")
       .Input(info_->handle)
@@ -371,7 +371,7 @@ Variable::operator Output() const {
 }
 
 Output Variable::read_value() const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   if (!info_->replicas.empty())
     return ReadReplicas(*this, [](const Variable& copy) { return copy.read_value(); });
   if (is_partitioned())
@@ -386,7 +386,7 @@ Output Variable::read_value() const {
 }
 
 Output Variable::is_initialized(absl::string_view name) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   if (is_partitioned() || !replicas().empty()) {
     Outputs all;
     for (const Variable& part : is_partitioned() ? parts() : replicas())
@@ -399,14 +399,14 @@ Output Variable::is_initialized(absl::string_view name) const {
 }
 
 Output Variable::SparseRead(Output indices, absl::string_view name) const {
-  if (!HasStorage(*this, "SparseRead") || !indices) return {};
+  if (!HasStorage(*this, "SparseRead") || !indices.valid()) return {};
   if (!info_->is_resource) return Gather(value(), indices, {}, name);
   return AddOp("ResourceGather", {info_->handle, indices}, {{"dtype", info_->dtype}},
                name.empty() ? "Gather" : name);
 }
 
 Output Variable::GatherNd(Output indices, absl::string_view name) const {
-  if (!HasStorage(*this, "GatherNd") || !indices) return {};
+  if (!HasStorage(*this, "GatherNd") || !indices.valid()) return {};
   if (!info_->is_resource) return weir::GatherNd(value(), indices, name);
   return AddOp("Identity", {AddOp("ResourceGatherNd", {info_->handle, indices},
                                   {{"dtype", info_->dtype}}, name.empty() ? "GatherNd" : name)});

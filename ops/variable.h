@@ -102,14 +102,14 @@ class VariableSlice;
 // Functions that write return the value after the write (an Output, which is also an Operation);
 // errors stick to the graph: INVALID_ARGUMENT for a value of another type or of a shape that can
 // never fit, naming the variable and both.
-class Variable {
+class Variable : public NoTruthValue {
  public:
   Variable() = default;
   explicit Variable(std::shared_ptr<VariableInfo> info) : info_(std::move(info)) {}
   // False once its graph is gone, too.
-  explicit operator bool() const {
-    if (info_ == nullptr || info_->partitions.empty()) return info_ && info_->handle;
-    return info_->parts.empty() || info_->parts[0];
+  bool valid() const {
+    if (info_ == nullptr || info_->partitions.empty()) return info_ && info_->handle.valid();
+    return info_->parts.empty() || info_->parts[0].valid();
   }
 
   std::string name() const {  // "hidden/w:0", of a partitioned one "hidden/w"
@@ -218,7 +218,7 @@ class Variable {
 
   // Identity: the same variable of the same graph.
   friend bool operator==(const Variable& a, const Variable& b) {
-    return a.handle() == b.handle() && (a.handle() || a.info_ == b.info_) &&
+    return a.handle() == b.handle() && (a.handle().valid() || a.info_ == b.info_) &&
            a.replicas().size() == b.replicas().size();
   }
   friend bool operator!=(const Variable& a, const Variable& b) { return !(a == b); }

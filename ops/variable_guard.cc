@@ -99,9 +99,9 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
   for (Node* node : PostOrder(initial_value.node)) {
     if (IsRefStorage(*node)) {
       const Variable v = ListedVariable(g, node);
-      if (!v) continue;
+      if (!v.valid()) continue;
       const Output guarded = v.initialized_value();
-      if (!guarded) return {};
+      if (!guarded.valid()) return {};
       replaced[node] = guarded.node;
       continue;
     }
@@ -125,10 +125,10 @@ Output GuardInitialValue(Output initial_value, const std::string& name_scope) {
 }
 
 Output Variable::initialized_value() const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   if (is_partitioned())
     return JoinParts(*this, [](const Variable& part) { return part.initialized_value(); });
-  if (!info_->initial_value) return {};
+  if (!info_->initial_value.valid()) return {};
   const ClearControlDependencies no_controls(graph());
   return Cond(
       is_initialized(), [this] { return read_value(); }, [this] { return info_->initial_value; });

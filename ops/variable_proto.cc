@@ -41,13 +41,13 @@ absl::StatusOr<std::optional<SaveSliceInfo>> SliceFromProto(const proto::Variabl
 
 bool Variable::ToProto(proto::VariableDef* def, absl::string_view export_scope) const {
   const std::string prefix = ScopePrefix(export_scope);
-  if (!*this || is_partitioned() || !absl::StartsWith(info_->name(), prefix)) return false;
+  if (!this->valid() || is_partitioned() || !absl::StartsWith(info_->name(), prefix)) return false;
   const auto strip = [&](std::string name) { return std::string(absl::StripPrefix(name, prefix)); };
   def->Clear();
   def->set_variable_name(strip(info_->name()));
-  if (info_->initial_value) def->set_initial_value_name(strip(info_->initial_value.name()));
-  if (info_->initializer) def->set_initializer_name(strip(info_->initializer.name()));
-  if (info_->snapshot) def->set_snapshot_name(strip(info_->snapshot.name()));
+  if (info_->initial_value.valid()) def->set_initial_value_name(strip(info_->initial_value.name()));
+  if (info_->initializer.valid()) def->set_initializer_name(strip(info_->initializer.name()));
+  if (info_->snapshot.valid()) def->set_snapshot_name(strip(info_->snapshot.name()));
   def->set_is_resource(info_->is_resource);
   def->set_trainable(info_->trainable);
   def->set_synchronization(static_cast<proto::VariableSynchronization>(info_->synchronization));
@@ -80,7 +80,7 @@ absl::StatusOr<Variable> Variable::FromProto(Graph& graph, const proto::Variable
   if (info->dtype == DT_INVALID) info->dtype = BaseType(type);
   const std::string initializer = prefix + def.initializer_name();
   info->initializer = graph.FindNode(initializer);
-  if (!info->initializer) {
+  if (!info->initializer.valid()) {
     return NotFound("The name '", initializer, "' refers to an Operation not in the graph.");
   }
   if (!def.initial_value_name().empty()) {

@@ -276,7 +276,7 @@ class VariableRequest {
     WEIR_ASSIGN_OR_RETURN(const Initializer start, StartOf(&made));
     made.name = name_;
     const Variable variable = MakeVariable(g_, start, made);
-    if (!variable) return variable;
+    if (!variable.valid()) return variable;
     store_.variables[name_] = {variable, MadeAt()};
     if (o_.regularizer) Regularize(variable);
     return variable;
@@ -288,7 +288,7 @@ class VariableRequest {
     const PlaceWith place(g_, variable.handle().node);
     const NameScope scope(g_, absl::StrCat(name_, "/Regularizer/"));
     const Output loss = o_.regularizer(variable);
-    if (loss) g_.AddToCollection(collections::kRegularizationLosses, loss);
+    if (loss.valid()) g_.AddToCollection(collections::kRegularizationLosses, loss);
   }
 
   Graph& g_;

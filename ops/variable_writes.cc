@@ -59,7 +59,7 @@ class WriteNode {
     NodeBuilder builder(v_.graph(), op_);
     builder.Name(name_).Input(v_.handle());
     for (const Output& in : inputs) {
-      if (!in) return {};
+      if (!in.valid()) return {};
       builder.Input(in);
     }
     for (auto& [name, value] : attrs_) builder.Attr(name, std::move(value));
@@ -92,13 +92,13 @@ Output AssignPart(const Variable& part, const TensorArg& value, const WriteOptio
 
 Output AssignDelta(const Variable& v, const TensorArg& delta, const WriteOptions& options,
                    absl::string_view op) {
-  if (!v) return {};
+  if (!v.valid()) return {};
   if (v.is_partitioned()) return WriteParts(v, delta, options, DeltaWriter(op));
   if (!v.replicas().empty()) return WriteReplicas(v, delta, options, DeltaWriter(op), false);
   WriteNode node(v, op, options);
   if (v.is_resource()) node.op(absl::StrCat(op, "VariableOp"));
   const Output value = node.Value(delta);
-  if (!value || !CheckAssignable(v, value)) return {};
+  if (!value.valid() || !CheckAssignable(v, value)) return {};
   if (!v.is_resource()) node.locking(false);
   return node.Build({value});
 }
@@ -120,13 +120,13 @@ Output ScatterNdWrite(const Variable& v, Output indices, Output updates,
 }  // namespace
 
 Output Variable::Assign(const TensorArg& value, const WriteOptions& options) const {
-  if (!*this) return {};
+  if (!this->valid()) return {};
   if (is_partitioned()) return WriteParts(*this, value, options, AssignPart);
   if (!replicas().empty()) return WriteReplicas(*this, value, options, AssignPart, true);
   WriteNode node(*this, "Assign", options);
   if (info_->is_resource) node.op("AssignVariableOp");
   const Output tensor = node.Value(value);
-  if (!tensor ||
+  if (!tensor.valid() ||
       ((options.validate_shape || info_->is_resource) && !CheckAssignable(*this, tensor)))
     return {};
   if (info_->is_resource) {
@@ -204,7 +204,8 @@ Output Variable::ScatterNdMin(Output indices, Output updates, const WriteOptions
 // ScatterNdUpdate at full indices: beside the given index of the last dimension stand the positions
 // along all others, each a range along its dimension, broadcast over the rest.
 Output Variable::BatchScatterUpdate(const IndexedSlices& rows, const WriteOptions& options) const {
-  if (!HasStorage(*this, "BatchScatterUpdate") || !rows.indices || !rows.values) return {};
+  if (!HasStorage(*this, "BatchScatterUpdate") || !rows.indices.valid() || !rows.values.valid())
+    return {};
   Graph& g = graph();
   const int rank = rows.indices.shape().rank();
   if (rank < 1) {
@@ -246,13 +247,13 @@ Output Variable::CountUpTo(int64_t limit, absl::string_view name) const {
 }
 
 VariableSlice Variable::Slice(const std::vector<Index>& indices) const {
-  return VariableSlice(*this, *this ? StridedSlice(value(), indices) : Output());
+  return VariableSlice(*this, this->valid() ? StridedSlice(value(), indices) : Output());
 }
 
 // The bounds and masks are those of the slice that was read; the node stands beside it,
 // "strided_slice/_assign".
 Output VariableSlice::Assign(const TensorArg& value, const WriteOptions& options) const {
-  if (!HasStorage(variable_, "Assign of a slice") || !slice_) return {};
+  if (!HasStorage(variable_, "Assign of a slice") || !slice_.valid()) return {};
   const Node& read = *slice_.node;
   WriteOptions named = options;
   if (named.name.empty()) named.name = absl::StrCat(read.name(), "/_assign/");
@@ -262,7 +263,7 @@ Output VariableSlice::Assign(const TensorArg& value, const WriteOptions& options
     node.attr(mask, read.attr<int64_t>(mask));
   }
   const Output tensor = node.Value(value);
-  if (!tensor) return {};
+  if (!tensor.valid()) return {};
   return node.Build({read.input(1), read.input(2), read.input(3), tensor});
 }
 

@@ -59,7 +59,7 @@ Variable FindVariable(Graph& graph, const Node* storage) {
 Operation VariablesInitializer(Graph& graph, const Variables& variables, absl::string_view name) {
   std::vector<Operation> initializers;
   for (const Variable& v : FlattenParts(variables)) {
-    if (v) initializers.push_back(v.initializer());
+    if (v.valid()) initializers.push_back(v.initializer());
   }
   return GroupOps(graph, initializers, name);
 }
@@ -86,7 +86,7 @@ Output ReportUninitializedVariables(Graph& graph, const std::optional<Variables>
   const DeviceScope cpu(graph, "/CPU:0");
   if (names.empty()) return Const(graph, Tensor(DT_STRING, Shape({0})));
   const Output missing = AddOp("LogicalNot", {Stack(initialized)});
-  if (!missing) return {};
+  if (!missing.valid()) return {};
   return BooleanMask(Const(graph, names), missing, "boolean_mask");
 }
 
@@ -103,7 +103,7 @@ Operation AssertVariablesInitialized(Graph& graph, const std::optional<Variables
 }
 
 Variable CreateGlobalStep(Graph& graph) {
-  if (GetGlobalStep(graph)) {
+  if (GetGlobalStep(graph).valid()) {
     graph.Fail(AlreadyExists("\"global_step\" already exists."));
     return {};
   }
@@ -130,7 +130,7 @@ Variable GetGlobalStep(Graph& graph) {
 
 Variable GetOrCreateGlobalStep(Graph& graph) {
   const Variable step = GetGlobalStep(graph);
-  return step ? step : CreateGlobalStep(graph);
+  return step.valid() ? step : CreateGlobalStep(graph);
 }
 
 }  // namespace weir

@@ -52,20 +52,20 @@ class LoopBuilder {
   bool EnterAll(const Outputs& loop_vars) {
     Outputs outer;
     for (const Output& v : loop_vars) {
-      if (!v) return false;
+      if (!v.valid()) return false;
       outer.push_back(stack_.See(context_->outer, v, Here()));
-      if (!outer.back()) return false;
+      if (!outer.back().valid()) return false;
     }
     for (size_t i = 0; i < outer.size(); ++i) {
       const Output enter = EnterVariable(i, outer[i]);
-      if (!enter) return false;
+      if (!enter.valid()) return false;
       // What enters comes from outside, and is not to be brought in once more.
       stack_.Assign(enter.node, context_);
       context_->enters.push_back(enter);
     }
     for (const Output& enter : context_->enters) {
       const Output merge = Merge({enter, enter}).output;
-      if (!merge) return false;
+      if (!merge.valid()) return false;
       merges_.push_back(merge);
     }
     context_->pivot = context_->pivot_for_pred = merges_[0].node;
@@ -76,7 +76,7 @@ class LoopBuilder {
     Output enter =
         Enter(value, context_->frame_name,
               {.is_constant = false, .parallel_iterations = options_.parallel_iterations});
-    if (!enter) return {};
+    if (!enter.valid()) return {};
     const Shape& initial = value.shape();
     const Shape& wanted = options_.shape_invariants ? (*options_.shape_invariants)[i] : initial;
     if (!Fits(initial, wanted)) {
@@ -107,14 +107,14 @@ class LoopBuilder {
 
   bool BuildCondition(const LoopCondFn& cond) {
     const Output condition = cond(merges_);
-    if (!condition) return false;
+    if (!condition.valid()) return false;
     const Output loop_cond = LoopCond(condition, "LoopCond");
-    if (!loop_cond) return false;
+    if (!loop_cond.valid()) return false;
     context_->condition = loop_cond;
     for (const Output& merge : merges_) {
       const PlaceWith beside(g_, merge.node, true);
       const SwitchResult sides = Switch(merge, loop_cond);
-      if (!sides.on_true) return false;
+      if (!sides.on_true.valid()) return false;
       switches_.push_back(sides);
     }
     return true;
@@ -124,7 +124,7 @@ class LoopBuilder {
     Outputs vars;
     for (const SwitchResult& sides : switches_) {
       vars.push_back(Identity(sides.on_true));
-      if (!vars.back()) return false;
+      if (!vars.back().valid()) return false;
     }
     stack_.Settle();
     context_->pivot = vars[0].node;
@@ -137,17 +137,17 @@ class LoopBuilder {
       return false;
     }
     for (size_t i = 0; i < next.size(); ++i) {
-      if (!next[i] || !GoRound(i, NextIteration(next[i]))) return false;
+      if (!next[i].valid() || !GoRound(i, NextIteration(next[i]))) return false;
     }
     for (const SwitchResult& sides : switches_) {
       context_->exits.push_back(Exit(sides.on_false));
-      if (!context_->exits.back()) return false;
+      if (!context_->exits.back().valid()) return false;
     }
     return true;
   }
 
   bool GoRound(size_t i, const Output& next) {
-    if (!next) return false;
+    if (!next.valid()) return false;
     if (!Fits(next.shape(), merges_[i].shape())) {
       const Output& input = context_->enters[i].node->input(0);
       g_.Fail(InvalidArgument(
@@ -197,8 +197,8 @@ Outputs CountedLoop(Graph& g, const LoopCondFn& cond, const LoopBodyFn& body,
 // WhileLoop; empty if it failed.
 Outputs Loop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,
              const WhileOptions& options) {
-  const auto valid = std::find_if(loop_vars.begin(), loop_vars.end(),
-                                  [](const Output& v) { return static_cast<bool>(v); });
+  const auto valid =
+      std::find_if(loop_vars.begin(), loop_vars.end(), [](const Output& v) { return v.valid(); });
   if (valid == loop_vars.end()) return {};
   Graph& g = valid->graph();
   const auto fail = [&g](const absl::Status& status) {

@@ -546,8 +546,9 @@ absl::StatusOr<std::unique_ptr<Graph>> FreezeGraph(Session& session, const Outpu
   std::vector<Operation> wanted(outputs.begin(), outputs.end());
   wanted.insert(wanted.end(), options.targets.begin(), options.targets.end());
   for (const Operation& each : wanted) {
-    if (!each || &each.node->graph() != &session.graph()) {
-      return InvalidArgument("Cannot freeze ", each ? each.name() : "an invalid element of a graph",
+    if (!each.valid() || &each.node->graph() != &session.graph()) {
+      return InvalidArgument("Cannot freeze ",
+                             each.valid() ? each.name() : "an invalid element of a graph",
                              ", which is not of the session's graph");
     }
   }

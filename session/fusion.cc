@@ -119,7 +119,7 @@ Graph& Fusion::made() {
 
 Output Fusion::Stand(DataType type) {
   Output& stand = stands_[type];
-  if (!stand)
+  if (!stand.valid())
     stand =
         NodeBuilder(made(), "Placeholder").Name("fused/argument").Attr("dtype", type).BuildOutput();
   return stand;
@@ -127,7 +127,7 @@ Output Fusion::Stand(DataType type) {
 
 Output Fusion::StandForVariable(DataType type) {
   Output& stand = stands_[MakeRef(type)];
-  if (!stand) {
+  if (!stand.valid()) {
     stand = NodeBuilder(made(), "VariableV2")
                 .Name("fused/variable")
                 .Attr("dtype", type)

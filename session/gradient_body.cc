@@ -73,7 +73,7 @@ absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, F
   Outputs differentiable_ys;
   for (const Output& y : ys) {
     const Output dy = AddArg(body, args.empty() ? y.dtype() : args[body->args.size()]);
-    if (!dy) return body->graph->status();
+    if (!dy.valid()) return body->graph->status();
     body->args.push_back(dy);
     if (!IsTrainable(y.dtype()) || dy.dtype() == DT_RESOURCE) continue;
     differentiable_ys.push_back(y);
@@ -95,7 +95,7 @@ absl::Status MakeGradientBody(const DataTypes& args, const DataTypes& results, F
   size_t next = 0;
   for (size_t i = 0; i < xs.size(); ++i) {
     const Output gradient = is_wanted(i) ? gradients[next++] : Output();
-    body->results.push_back(gradient ? gradient : ZerosFor(xs[i], type_of(i)));
+    body->results.push_back(gradient.valid() ? gradient : ZerosFor(xs[i], type_of(i)));
   }
   // What the function does besides was done when it was called.
   body->effects.clear();

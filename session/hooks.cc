@@ -88,8 +88,9 @@ class SummarySaverHook final : public SessionHook {
   }
 
   absl::Status BeforeRun(HookContext& context, HookRequest* request) override {
-    const Output op = options_.summary_op ? options_.summary_op : context.scaffold().summary_op;
-    if (!op) return absl::OkStatus();
+    const Output op =
+        options_.summary_op.valid() ? options_.summary_op : context.scaffold().summary_op;
+    if (!op.valid()) return absl::OkStatus();
     WEIR_ASSIGN_OR_RETURN(const int64_t step, context.GlobalStep());
     if (timer_.Due(step + 1)) request->fetches = {op};
     return absl::OkStatus();
@@ -201,8 +202,8 @@ class NanGuardHook final : public SessionHook {
   NanGuardHook(Output loss, bool fail) : loss_(loss), fail_(fail) {}
 
   absl::Status Begin(Graph&) override {
-    if (loss_ && IsFloating(loss_.dtype())) return absl::OkStatus();
-    return InvalidArgument("NanGuard: the tensor ", loss_ ? loss_.name() : "(invalid)",
+    if (loss_.valid() && IsFloating(loss_.dtype())) return absl::OkStatus();
+    return InvalidArgument("NanGuard: the tensor ", loss_.valid() ? loss_.name() : "(invalid)",
                            " is not floating");
   }
   absl::Status BeforeRun(HookContext&, HookRequest* request) override {

@@ -20,13 +20,13 @@ bool IsLoss(const absl::Status& status) {
 
 absl::Status Closed() { return FailedPrecondition("Session is already closed."); }
 
-std::string NameOf(const Operation& op) { return op ? op.name() : "none"; }
+std::string NameOf(const Operation& op) { return op.valid() ? op.name() : "none"; }
 
 // The node that was made with the variable, as a finalised graph can take no other.
 Output ReadOfGlobalStep(Graph& graph) {
   const Variable step = GetGlobalStep(graph);
-  if (!step) return {};
-  return step.info()->snapshot ? step.info()->snapshot : step.value();
+  if (!step.valid()) return {};
+  return step.info()->snapshot.valid() ? step.info()->snapshot : step.value();
 }
 
 }  // namespace
@@ -74,7 +74,8 @@ struct MonitoredSession::Impl final : public HookContext {
 
 absl::StatusOr<int64_t> MonitoredSession::Impl::GlobalStep() {
   if (known_step) return *known_step;
-  if (!global_step) return FailedPrecondition("The graph has no global step: CreateGlobalStep");
+  if (!global_step.valid())
+    return FailedPrecondition("The graph has no global step: CreateGlobalStep");
   if (!read_global_step) {
     WEIR_ASSIGN_OR_RETURN(read_global_step, live->Prepare({}, {global_step}));
   }

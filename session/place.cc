@@ -82,7 +82,7 @@ void Placement::Extend() {
 absl::Status Placement::Join(const Node& node) {
   for (int k = 0; k < node.num_inputs(); ++k) {
     const Output& in = node.input(k);
-    if (in && IsHandle(node.input_type(k)) && IsHandle(in.node->output_type(in.index)))
+    if (in.valid() && IsHandle(node.input_type(k)) && IsHandle(in.node->output_type(in.index)))
       WEIR_RETURN_IF_ERROR(Unite(in.node->id(), node.id()));
   }
   if (devices_.size() == 1) return absl::OkStatus();

@@ -83,7 +83,7 @@ Operation InitOp(const LoadedModel& model) {
 
 absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
   const Operation init = InitOp(model);
-  if (!init) return absl::OkStatus();
+  if (!init.valid()) return absl::OkStatus();
   Feeds feeds;
   for (const auto& [tensor, file] : AssetFiles(directory, model.meta)) {
     WEIR_ASSIGN_OR_RETURN(const Output output, model.graph->FindOutput(tensor));
@@ -155,7 +155,7 @@ absl::Status CheckAllAreSaved(const Graph& graph,
   }
   const Node* const restore = saver ? graph.FindNode(saver->restore_op_name) : nullptr;
   if (restore != nullptr) given.push_back(restore);
-  if (init_op) given.push_back(init_op.node);
+  if (init_op.valid()) given.push_back(init_op.node);
   const absl::flat_hash_set<const Node*> have = NodesBefore(given);
   for (const Node* variable : NodesBefore(results)) {
     if (!IsVariable(*variable) || have.contains(variable)) continue;
@@ -208,7 +208,7 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
                         .signatures = signatures,
                         .tags = options.tags,
                         .clear_devices = options.clear_devices};
-  if (options.init_op) meta.signatures[kInitOp].outputs[kInitOp] = options.init_op.name();
+  if (options.init_op.valid()) meta.signatures[kInitOp].outputs[kInitOp] = options.init_op.name();
   WEIR_ASSIGN_OR_RETURN(const auto files, AssetsOf(graph, options));
   WEIR_ASSIGN_OR_RETURN(meta.assets,
                         CopyAssets(files, JoinPath(directory, kAssets), options.durability));
@@ -216,7 +216,8 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
   model.set_saved_model_schema_version(1);
   proto::MetaGraphDef* const def = model.add_meta_graphs();
   ExportMetaGraph(graph, meta, def);
-  if (options.init_op) {  // as a signature since TensorFlow 1.13, and before in a collection
+  if (options.init_op
+          .valid()) {  // as a signature since TensorFlow 1.13, and before in a collection
     auto* const ops = (*def->mutable_collection_def())[kMainOp].mutable_node_list();
     ops->clear_value();
     ops->add_value(options.init_op.name());
@@ -283,7 +284,7 @@ absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& 
   WEIR_RETURN_IF_ERROR(graph.status());
   if (&session.graph() != &graph)
     return InvalidArgument("The graph to be saved is not that of the session");
-  if (options.init_op && &options.init_op.node->graph() != &graph)
+  if (options.init_op.valid() && &options.init_op.node->graph() != &graph)
     return InvalidArgument("The init op ", options.init_op.name(), " is not of the graph");
   for (const auto& [key, signature] : signatures) {
     for (const auto* tensors : {&signature.inputs, &signature.outputs}) {

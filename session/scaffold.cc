@@ -46,7 +46,7 @@ Output DefaultReady(Graph& graph, const std::optional<Variables>& variables) {
 // where there is none.
 template <class T, class Make>
 absl::Status Take(Graph& graph, const char* key, T* piece, const Make& make) {
-  if (*piece) return absl::OkStatus();
+  if (piece->valid()) return absl::OkStatus();
   const std::vector<CollectionItem> items = graph.collection(key);
   if (items.size() > 1) {
     return FailedPrecondition("More than one item in the collection \"", key,
@@ -54,7 +54,7 @@ absl::Status Take(Graph& graph, const char* key, T* piece, const Make& make) {
   }
   if (items.empty()) {
     *piece = make();
-    if (*piece) graph.AddToCollection(key, *piece);
+    if (piece->valid()) graph.AddToCollection(key, *piece);
     return graph.status();
   }
   const auto* output = std::get_if<Output>(&items[0]);
@@ -66,7 +66,7 @@ absl::Status Take(Graph& graph, const char* key, T* piece, const Make& make) {
     if (output != nullptr) *piece = *output;
     if (op != nullptr && op->node->num_outputs() > 0) *piece = Output(op->node);
   }
-  if (*piece) return absl::OkStatus();
+  if (piece->valid()) return absl::OkStatus();
   return FailedPrecondition("The item of the collection \"", key,
                             "\" is not what a Scaffold needs");
 }

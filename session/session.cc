@@ -22,7 +22,7 @@ namespace weir {
 Fetch::Fetch(const Variable& variable) {
   const bool is_read = variable.info() != nullptr && variable.replicas().empty();
   const Output& snapshot = is_read ? variable.info()->snapshot : *this;
-  static_cast<Output&>(*this) = snapshot ? snapshot : static_cast<Output>(variable);
+  static_cast<Output&>(*this) = snapshot.valid() ? snapshot : static_cast<Output>(variable);
 }
 
 namespace {

@@ -4,17 +4,18 @@ namespace weir {
 
 absl::StatusOr<Tensor> Eval(const Fetch& tensor, Session* session) {
   if (session == nullptr)
-    return FailedPrecondition("Cannot evaluate ", tensor ? tensor.name() : "a tensor",
+    return FailedPrecondition("Cannot evaluate ", tensor.valid() ? tensor.name() : "a tensor",
                               ": no session is given");
   WEIR_ASSIGN_OR_RETURN(Tensors out, session->Run({tensor}));
   return std::move(out[0]);
 }
 
 absl::Status Load(const Variable& variable, const Tensor& value, Session* session) {
-  if (variable.handle().expired() || (!variable && variable.is_partitioned()))
+  if (variable.handle().expired() || (!variable.valid() && variable.is_partitioned()))
     return FailedPrecondition("Cannot load a value into ", variable.name(),
                               ", whose graph is gone");
-  if (!variable) return InvalidArgument("Cannot load a value into a variable that is invalid");
+  if (!variable.valid())
+    return InvalidArgument("Cannot load a value into a variable that is invalid");
   if (session == nullptr)
     return FailedPrecondition("Cannot load a value into ", variable.name(),
                               ": no session is given");
@@ -22,7 +23,7 @@ absl::Status Load(const Variable& variable, const Tensor& value, Session* sessio
     return InvalidArgument("Cannot load a value into ", variable.name(),
                            ", which has several storages: load its parts() or replicas()");
   const Operation initializer = variable.initializer();
-  if (!initializer || initializer.node->num_inputs() < 2)
+  if (!initializer.valid() || initializer.node->num_inputs() < 2)
     return FailedPrecondition("Cannot load a value into ", variable.name(),
                               ": it has no initializer to feed");
   if (value.dtype() != variable.dtype() || !variable.shape().IsCompatibleWith(value.shape()))

@@ -283,7 +283,7 @@ absl::StatusOr<Tensors> Evaluate(const Graph& graph,
   Evaluator evaluator(feeds, resources == nullptr ? &own : resources);
   std::vector<Node*> wanted;
   for (const Output& fetch : fetches) {
-    if (!fetch) return InvalidArgument("a fetch is no output of the graph");
+    if (!fetch.valid()) return InvalidArgument("a fetch is no output of the graph");
     wanted.push_back(fetch.node);
   }
   WEIR_RETURN_IF_ERROR(evaluator.Run(wanted));
@@ -307,7 +307,7 @@ absl::Status EvaluateTargets(const Graph& graph, const std::vector<Operation>& t
   Evaluator evaluator({}, resources == nullptr ? &own : resources);
   std::vector<Node*> wanted;
   for (const Operation& target : targets) {
-    if (!target) return InvalidArgument("a target is no operation of the graph");
+    if (!target.valid()) return InvalidArgument("a target is no operation of the graph");
     wanted.push_back(target.node);
   }
   return evaluator.Run(wanted);

@@ -80,7 +80,7 @@ TEST(NodeBuilder, TypesComeFromTheInputs) {
   const Output x = Placeholder(g, DT_FLOAT, Shape({2, 3}));
   const Output w = Placeholder(g, DT_FLOAT, Shape({3, 4}));
   const Output y = AddOp("MatMul", {x, w}, {{"transpose_b", false}}, "y");
-  ASSERT_TRUE(y) << g.status();
+  ASSERT_TRUE(y.valid()) << g.status();
   EXPECT_EQ(y.node->attr<DataType>("T"), DT_FLOAT);
   EXPECT_EQ(y.node->attr<bool>("transpose_a"), false);
   EXPECT_EQ(y.dtype(), DT_FLOAT);
@@ -92,7 +92,7 @@ TEST(NodeBuilder, DisagreeingTypesNameBothArguments) {
   Graph g(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape({2, 3}));
   const Output w = Placeholder(g, DT_DOUBLE, Shape({3, 4}));
-  EXPECT_FALSE(AddOp("MatMul", {x, w}, {}, "y"));
+  EXPECT_FALSE(AddOp("MatMul", {x, w}, {}, "y").valid());
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(
       g.status().message(),
@@ -172,7 +172,7 @@ TEST(NodeBuilder, MessagesOfWrongArguments) {
     Graph g(TestOps());
     const Output f = Placeholder(g, DT_FLOAT, Shape({2, 2})),
                  i = Placeholder(g, DT_INT32, Shape({2}));
-    ASSERT_TRUE(f && i);
+    ASSERT_TRUE(f.valid() && i.valid());
     c.build(g, f, i);
     EXPECT_THAT(g.status().message(), HasSubstr(c.message));
   }
@@ -181,7 +181,7 @@ TEST(NodeBuilder, MessagesOfWrongArguments) {
 TEST(NodeBuilder, HugeOutputCountsAreRefused) {
   Graph g(TestOps());
   const Output f = Placeholder(g, DT_FLOAT, Shape({2})), i = Placeholder(g, DT_INT32, Shape());
-  EXPECT_FALSE(AddOp("Split", {i, f}, {{"num_split", int64_t{1} << 40}}));
+  EXPECT_FALSE(AddOp("Split", {i, f}, {{"num_split", int64_t{1} << 40}}).valid());
   EXPECT_THAT(g.status().message(), HasSubstr("num_split"));
 }
 
@@ -262,10 +262,10 @@ TEST(NodeBuilder, UnknownOpIsNotFound) {
 TEST(NodeBuilder, DeprecatedOpsAreForOldGraphs) {
   Graph g(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape());
-  EXPECT_FALSE(AddOp("OldAdd", {x, x}));
+  EXPECT_FALSE(AddOp("OldAdd", {x, x}).valid());
   EXPECT_EQ(g.TakeStatus().code(), absl::StatusCode::kUnimplemented);
   g.versions().producer = 8;
-  EXPECT_TRUE(AddOp("OldAdd", {x, x}));
+  EXPECT_TRUE(AddOp("OldAdd", {x, x}).valid());
 }
 
 TEST(NodeBuilder, ListArgumentsHaveRanges) {
@@ -287,12 +287,12 @@ TEST(NodeBuilder, ReferencesPassWhereTheSignatureAsksForThem) {
   Graph g(TestOps());
   const Output v =
       NodeBuilder(g, "VariableV2").Attr("dtype", DT_FLOAT).Attr("shape", Shape({2})).BuildOutput();
-  ASSERT_TRUE(v);
+  ASSERT_TRUE(v.valid());
   EXPECT_TRUE(v.is_ref());
   EXPECT_EQ(v.dtype(), DT_FLOAT);
   const Output value = Placeholder(g, DT_FLOAT, Shape({2}));
   const Output assigned = AddOp("Assign", {v, value});
-  ASSERT_TRUE(assigned) << g.status();
+  ASSERT_TRUE(assigned.valid()) << g.status();
   EXPECT_TRUE(IsRef(assigned.node->input_type(0)));
   EXPECT_FALSE(IsRef(assigned.node->input_type(1)));
   const Output read = AddOp("Identity", {v});
@@ -306,9 +306,9 @@ TEST(Graph, TheFirstErrorSticks) {
   Graph g(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape({2, 3}));
   const Output bad = AddOp("MatMul", {x, x}, {}, "first");
-  EXPECT_FALSE(bad);
-  EXPECT_FALSE(AddOp("Identity", {bad}, {}, "second"));
-  EXPECT_FALSE(AddOp("Nope", {x}, {}, "third"));
+  EXPECT_FALSE(bad.valid());
+  EXPECT_FALSE(AddOp("Identity", {bad}, {}, "second").valid());
+  EXPECT_FALSE(AddOp("Nope", {x}, {}, "third").valid());
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(g.status().message(), AllOf(HasSubstr("Dimensions must be equal, but are 3 and 2"),
                                           HasSubstr("first (MatMul)"), HasSubstr("[2,3], [2,3]")));
@@ -326,7 +326,7 @@ TEST(Graph, FinalizedRefusesNodes) {
 TEST(Graph, NodesOfAnotherGraphAreRefused) {
   Graph g(TestOps()), other(TestOps());
   const Output x = Placeholder(g, DT_FLOAT, Shape()), y = Placeholder(other, DT_FLOAT, Shape());
-  EXPECT_FALSE(AddOp("Add", {x, y}));
+  EXPECT_FALSE(AddOp("Add", {x, y}).valid());
   EXPECT_THAT(g.status().message(), HasSubstr("must be from the same graph"));
   EXPECT_FALSE(g.AddControlInput(x.node, y.node).ok());
 }
@@ -338,17 +338,17 @@ TEST(Graph, HandlesThatOutliveItAreInvalid) {
     Graph gone(TestOps());
     x = Placeholder(gone, DT_FLOAT, Shape(), "x");
     op = x;
-    EXPECT_TRUE(x && op);
+    EXPECT_TRUE(x.valid() && op.valid());
   }
   // New nodes may lie where it was.
   Graph g(TestOps());
   for (int i = 0; i < 200; ++i) Placeholder(g, DT_INT32, Shape({2}));
-  EXPECT_FALSE(x || op);
+  EXPECT_FALSE(x.valid() || op.valid());
   EXPECT_TRUE(x.expired() && op.expired());
   EXPECT_EQ(x.name(), "");
   EXPECT_EQ(x.dtype(), DT_INVALID);
   EXPECT_FALSE(x.shape().has_rank());
-  EXPECT_FALSE(AddOp("Identity", {x})) << "no graph could have the error";
+  EXPECT_FALSE(AddOp("Identity", {x}).valid()) << "no graph could have the error";
   EXPECT_TRUE(g.status().ok());
   EXPECT_EQ(NodeBuilder(g, "Identity").Input(x).Build(), nullptr);
   EXPECT_EQ(g.status().code(), absl::StatusCode::kFailedPrecondition);

@@ -629,7 +629,7 @@ TEST(ArrayBuilders, ConstantsTakeTheTypeOfWhatTheyStandBeside) {
   EXPECT_EQ(ConstLike(int_x, 3).node->attr<Tensor>("value").scalar<int64_t>(), 3);
   EXPECT_EQ(Ints(int64_t{1} << 40).In(g, "big").dtype(), DT_INT64);
   EXPECT_EQ(Ints({1, 2}).In(g, "small").dtype(), DT_INT32);
-  EXPECT_FALSE(ConstOf(g, DT_STRING, 1));
+  EXPECT_FALSE(ConstOf(g, DT_STRING, 1).valid());
   EXPECT_FALSE(g.TakeStatus().ok());
 }
 
@@ -658,7 +658,7 @@ TEST(ArrayShapes, FollowFromConstants) {
   EXPECT_EQ(Where(x).shape().ToString(), "[?,2]");
   EXPECT_EQ(TopK(x, 2).values.shape().ToString(), "[?,2]");
   EXPECT_EQ(EnsureShape(any, {2, -1}).shape().ToString(), "[2,?]");
-  EXPECT_FALSE(Fill(n, Const(g, 0.f)));
+  EXPECT_FALSE(Fill(n, Const(g, 0.f)).valid());
   EXPECT_FALSE(g.TakeStatus().ok());
   EXPECT_EQ(Fill(Placeholder(g, DT_INT32, {2}), Const(g, 0.f)).shape().ToString(), "[?,?]");
   EXPECT_TRUE(g.status().ok()) << g.status();
@@ -684,7 +684,7 @@ TEST(ArrayShapes, RefuseWhatCanNeverBeRight) {
   };
   for (size_t i = 0; i < mistakes.size(); ++i) {
     Graph g;
-    EXPECT_FALSE(mistakes[i](g, Placeholder(g, DT_FLOAT, {2, 3}))) << "mistake " << i;
+    EXPECT_FALSE(mistakes[i](g, Placeholder(g, DT_FLOAT, {2, 3})).valid()) << "mistake " << i;
     EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument)
         << "mistake " << i << ": " << g.status();
   }
@@ -736,7 +736,7 @@ TEST(ArrayGradients, OfRowsThroughAConcatOfColumnsStayRows) {
 TEST(ArrayGradients, StopAtStopGradientAndFailAtPreventGradient) {
   Graph g;
   const Output x = Placeholder(g, DT_FLOAT, {2});
-  EXPECT_FALSE(DenseGradients({StopGradient(x)}, Outputs{x})[0]);
+  EXPECT_FALSE(DenseGradients({StopGradient(x)}, Outputs{x})[0].valid());
   EXPECT_TRUE(g.status().ok()) << g.status();
   DenseGradients({PreventGradient(x, "not twice")}, Outputs{x});
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("not twice"));

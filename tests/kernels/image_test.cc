@@ -167,7 +167,7 @@ absl::StatusOr<Tensor> RunOld(absl::string_view op, const Tensors& inputs, const
   }
   for (const auto& [name, value] : attrs) builder.Attr(name, value);
   const Output y = builder.BuildOutput();
-  if (!y) return g.status();
+  if (!y.valid()) return g.status();
   WEIR_ASSIGN_OR_RETURN(const Tensors out, Evaluate(g, feeds, {y}));
   return out[0];
 }

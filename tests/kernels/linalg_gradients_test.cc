@@ -112,7 +112,7 @@ TEST(LinalgGradients, LeastSquaresOfUnknownShape) {
   const Output y = ReduceSum(MatrixSolveLs(a, b, 0.5), {0, 1});
   const Outputs grads = DenseGradients({y}, {a, b});
   ASSERT_TRUE(g.status().ok()) << g.status();
-  EXPECT_TRUE(grads[0] && grads[1]);
+  EXPECT_TRUE(grads[0].valid() && grads[1].valid());
 }
 
 }  // namespace

@@ -219,7 +219,8 @@ TEST(Conv2D, AttributesThatCannotBeAreRefusedWhenTheGraphIsBuilt) {
   const auto refused = [](const ConvOptions& options) {
     Graph g;
     EXPECT_FALSE(Conv2D(Placeholder(g, DT_FLOAT, {1, 4, 4, 1}),
-                        Placeholder(g, DT_FLOAT, {2, 2, 1, 1}), options));
+                        Placeholder(g, DT_FLOAT, {2, 2, 1, 1}), options)
+                     .valid());
     return std::string(g.status().message());
   };
   EXPECT_THAT(refused({.strides = {1, 0, 1, 1}}), HasSubstr("Stride must be > 0, but got 0"));

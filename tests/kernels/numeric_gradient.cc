@@ -66,7 +66,7 @@ void ExpectGradient(const std::function<Output(Output x)>& loss, const Shape& sh
     ASSERT_TRUE(g.status().ok()) << g.status();
     const Outputs dx = DenseGradients({y}, {x});
     ASSERT_TRUE(g.status().ok()) << g.status();
-    ASSERT_TRUE(dx.size() == 1 && dx[0]);
+    ASSERT_TRUE(dx.size() == 1 && dx[0].valid());
     Compare(g, x, at, y, dx[0], tolerance);
     y = WeightedSum(dx[0]);
   }

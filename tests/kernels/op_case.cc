@@ -686,7 +686,7 @@ class OpCaseRunner {
       if (testing::Test::HasFailure()) return;
       ys.clear();
       for (const Output& o : next) {
-        if (o) ys.push_back(o);
+        if (o.valid()) ys.push_back(o);
       }
       if (ys.empty()) return;
     }
@@ -728,7 +728,7 @@ class OpCaseRunner {
     for (size_t i = 0; i < xs.size(); ++i) {
       SCOPED_TRACE(absl::StrCat("with respect to input ", positions[i]));
       Tensor analytic = Tensor::Zeros(DT_DOUBLE, args->values[positions[i]].shape());
-      if (grads[i]) {
+      if (grads[i].valid()) {
         absl::StatusOr<Tensors> value = Evaluate(g, Feeds(inputs, *args), {grads[i]});
         if (!value.ok() || (*value)[0].shape() != analytic.shape()) {
           ADD_FAILURE() << (value.ok() ? "gradient has shape " + (*value)[0].shape().ToString()

@@ -152,7 +152,7 @@ TEST_F(TensorArrayTest, ElementsOfDifferentShapesAreNotPacked) {
 
 TEST_F(TensorArrayTest, BuildersRefuseShapesThatCannotFit) {
   const TensorArray a = TensorArray(g_, DT_FLOAT, 2).Write(0, Const(g_, {1.f}));
-  EXPECT_FALSE(a.Write(1, Const(g_, {1.f, 2.f})));
+  EXPECT_FALSE(a.Write(1, Const(g_, {1.f, 2.f})).valid());
   EXPECT_THAT(g_.TakeStatus().message(),
               HasSubstr("Inconsistent shapes: saw [2] but expected [1]"));
 }

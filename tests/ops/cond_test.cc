@@ -19,7 +19,7 @@ Session Start(const Graph& g, const Operation& init = {}) {
   EXPECT_TRUE(g.status().ok()) << g.status();
   absl::StatusOr<Session> session = Session::Create(g);
   EXPECT_TRUE(session.ok()) << session.status();
-  if (init) {
+  if (init.valid()) {
     EXPECT_TRUE(session->Run(init).ok());
   }
   return *std::move(session);
@@ -176,7 +176,8 @@ TEST(Cond, BranchesOfDifferentTypesAreRefused) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
   EXPECT_FALSE(Cond(
-      pred, [&] { return Const(g, 1.0f); }, [&] { return Const(g, 1); }));
+                   pred, [&] { return Const(g, 1.0f); }, [&] { return Const(g, 1); })
+                   .valid());
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("must have the same type"));
 }
@@ -185,7 +186,8 @@ TEST(Cond, ABranchThatFailsGivesNothing) {
   Graph g;
   const Output pred = Placeholder(g, DT_BOOL, Shape());
   EXPECT_FALSE(Cond(
-      pred, [&] { return Output(); }, [&] { return Const(g, 1); }));
+                   pred, [&] { return Output(); }, [&] { return Const(g, 1); })
+                   .valid());
 }
 
 TEST(AssertThat, FailsTheRunAndShowsItsData) {

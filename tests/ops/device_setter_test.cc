@@ -17,7 +17,7 @@ std::vector<std::string> Places(Graph& g, const std::vector<Shape>& shapes) {
   std::vector<std::string> places;
   for (const Shape& shape : shapes) {
     const Variable v = GetVariable(g, absl::StrCat("v", g.num_nodes()), shape, Zeros());
-    places.push_back(v ? v.device() : "none");
+    places.push_back(v.valid() ? v.device() : "none");
   }
   return places;
 }

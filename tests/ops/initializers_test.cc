@@ -26,7 +26,7 @@ class InitializersTest : public testing::Test {
   }
   void ExpectInvalid(const Initializer& initializer, const Shape& shape, DataType dtype,
                      absl::string_view part) {
-    EXPECT_FALSE(initializer.shaped()({g, shape, dtype}));
+    EXPECT_FALSE(initializer.shaped()({g, shape, dtype}).valid());
     const absl::Status status = g.TakeStatus();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(part)));

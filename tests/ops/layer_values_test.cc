@@ -67,7 +67,7 @@ Session Start(const Graph& g, const Operation& init) {
   EXPECT_TRUE(g.status().ok()) << g.status();
   absl::StatusOr<Session> session = Session::Create(g);
   EXPECT_TRUE(session.ok()) << session.status();
-  if (init) {
+  if (init.valid()) {
     EXPECT_TRUE(session->Run(init).ok());
   }
   return *std::move(session);

@@ -272,7 +272,8 @@ TEST(Losses, SayWhichWeightsDoNotFit) {
   for (const auto& row : rows) {
     Graph g;
     EXPECT_FALSE(
-        losses::MeanSquaredError(In(g, {4, 3}), In(g, {4, 3}), {.weights = In(g, row.weights)}));
+        (losses::MeanSquaredError(In(g, {4, 3}), In(g, {4, 3}), {.weights = In(g, row.weights)}))
+            .valid());
     ExpectInvalid(g.status(), row.message);
     EXPECT_TRUE(losses::GetLosses(g).empty());
   }

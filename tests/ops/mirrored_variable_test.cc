@@ -135,7 +135,7 @@ TEST_P(MirroredVariables, ValuesOfReplicasAreAggregated) {
 
 TEST_P(MirroredVariables, WithoutAggregationValuesMustBeTheSame) {
   const Variable w = Make({1.0});
-  EXPECT_FALSE(AssignPerReplica(w, {{8.0}, {2.0}}));
+  EXPECT_FALSE(AssignPerReplica(w, {{8.0}, {2.0}}).valid());
   ExpectInvalid("You must specify an aggregation method");
   const Output same = Const(g, {3.f});
   const Output written = AssignPerReplica(w, {same, same});
@@ -146,21 +146,22 @@ TEST_P(MirroredVariables, WithoutAggregationValuesMustBeTheSame) {
 
 TEST_P(MirroredVariables, WhatCannotBeIsInvalid) {
   const Variable w = Make({1.0});
-  EXPECT_FALSE(In(1, [&] { return w.Assign({2.0}); }));
+  EXPECT_FALSE(In(1, [&] { return w.Assign({2.0}); }).valid());
   ExpectInvalid("inside a replica it cannot be written");
-  EXPECT_FALSE(In(2, [&] { return w.value(); }));
+  EXPECT_FALSE(In(2, [&] { return w.value(); }).valid());
   ExpectInvalid("no copy for replica 2");
-  EXPECT_FALSE(AssignPerReplica(w, {{8.0}}));
+  EXPECT_FALSE(AssignPerReplica(w, {{8.0}}).valid());
   ExpectInvalid("2 replicas, but 1 values");
-  EXPECT_FALSE(In(0, [&] { return AssignPerReplica(w, {{8.0}, {8.0}}); }));
+  EXPECT_FALSE(In(0, [&] { return AssignPerReplica(w, {{8.0}, {8.0}}); }).valid());
   ExpectInvalid("outside of the replicas");
-  EXPECT_FALSE(w.ScatterAdd({.values = Const(g, {1.f}), .indices = Const<int32_t>(g, {0})}));
+  EXPECT_FALSE(
+      w.ScatterAdd({.values = Const(g, {1.f}), .indices = Const<int32_t>(g, {0})}).valid());
   ExpectInvalid("do it on its replicas()");
-  EXPECT_FALSE(MakeMirroredVariable(g, {1.0}, {}, {.name = "w"}));
+  EXPECT_FALSE(MakeMirroredVariable(g, {1.0}, {}, {.name = "w"}).valid());
   ExpectInvalid("a device for each replica");
-  EXPECT_FALSE(Make({1.0}, {.synchronization = VariableSynchronization::kNone}));
+  EXPECT_FALSE(Make({1.0}, {.synchronization = VariableSynchronization::kNone}).valid());
   ExpectInvalid("kNone is not supported");
-  EXPECT_FALSE(Make({1.0}, {.trainable = true, .synchronization = kOnRead}));
+  EXPECT_FALSE(Make({1.0}, {.trainable = true, .synchronization = kOnRead}).valid());
   ExpectInvalid("non-trainable");
 }
 
@@ -191,11 +192,11 @@ TEST_P(MirroredVariables, OnReadReplicasWriteTheirOwnAndTheWholeIsAggregated) {
 
 TEST_P(MirroredVariables, OnReadWithoutAggregationHasNoWhole) {
   const Variable w = Make({1.0}, {.synchronization = kOnRead});
-  EXPECT_FALSE(w.value());
+  EXPECT_FALSE(w.value().valid());
   ExpectInvalid("You must specify an aggregation method");
-  EXPECT_FALSE(w.Assign({1.0}));
+  EXPECT_FALSE(w.Assign({1.0}).valid());
   ExpectInvalid("other than kNone");
-  EXPECT_FALSE(w.AssignAdd({1.0}));
+  EXPECT_FALSE(w.AssignAdd({1.0}).valid());
   ExpectInvalid("only Assign");
   const Output written = AssignPerReplica(w, {{3.0}, {4.0}}, {.read_value = false});
   Initialize();

@@ -101,7 +101,7 @@ TEST(NnBuilders, DropoutOfNothingIsTheInputAndOfAllAnError) {
   Graph g;
   Output x = Input(g, {2});
   EXPECT_EQ(Dropout(x, 0), x);
-  EXPECT_FALSE(Dropout(x, 1));
+  EXPECT_FALSE(Dropout(x, 1).valid());
   EXPECT_THAT(std::string(g.status().message()), HasSubstr("in the range [0, 1)"));
 }
 
@@ -281,7 +281,7 @@ TEST(Summaries, TagsAreNamesWithTheirScopes) {
 
 TEST(Summaries, MergeAllTakesTheCollection) {
   Graph g;
-  EXPECT_FALSE(summary::MergeAll(g));
+  EXPECT_FALSE(summary::MergeAll(g).valid());
   Output x = Input(g, Shape());
   summary::Scalar("a", x);
   summary::Scalar("b", x, {.collections = {"others"}});

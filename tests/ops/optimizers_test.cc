@@ -356,7 +356,7 @@ TEST(Optimizer, SlotsAreFoundByNameAndSharedByASecondUse) {
   EXPECT_EQ(adam.GetSlotNames(), (std::vector<std::string>{"m", "v"}));
   EXPECT_EQ(adam.GetSlot(w, "m").name(), "w/Adam:0");
   EXPECT_EQ(adam.GetSlot(w, "v").name(), "w/Adam_1:0");
-  EXPECT_FALSE(adam.GetSlot(w, "momentum"));
+  EXPECT_FALSE(adam.GetSlot(w, "momentum").valid());
   EXPECT_FALSE(adam.GetSlot(w, "m").trainable());
   EXPECT_EQ(adam.variables(g).size(), 4u);
 }
@@ -374,7 +374,7 @@ TEST(Optimizer, WithoutAnyGradientNamesVariablesAndLoss) {
   Graph g;
   GetVariable(g, "lonely", {2}, {.initializer = Zeros()});
   const Output loss = Const(g, 1.f, "loss");
-  EXPECT_FALSE(GradientDescent(0.1).Minimize(loss));
+  EXPECT_FALSE(GradientDescent(0.1).Minimize(loss).valid());
   EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StrContains(g.status().message(), "lonely")) << g.status();
   EXPECT_TRUE(absl::StrContains(g.status().message(), "loss:0")) << g.status();

@@ -101,7 +101,7 @@ TEST_P(PartitionedVariables, CountsThatCannotBeAreInvalid) {
       {{3, 0}, {1, 1}, {"offset=0, shape=0", "full_shape=[3, 0]"}},
   };
   for (const auto& row : rows) {
-    EXPECT_FALSE(GetVariable(g, "w", row.shape, {.partitioner = Always(row.counts)}));
+    EXPECT_FALSE(GetVariable(g, "w", row.shape, {.partitioner = Always(row.counts)}).valid());
     ExpectInvalid(g, row.message);
     EXPECT_EQ(g.num_nodes(), 0);
   }
@@ -168,7 +168,7 @@ TEST_P(PartitionedVariables, ObjectHasThePlainNameAndTheFullShape) {
   EXPECT_EQ(w.is_resource(), GetParam());
   EXPECT_EQ(&w.graph(), &g);
   EXPECT_EQ(w.partitions(), Counts({3, 1}));
-  EXPECT_FALSE(w.handle());
+  EXPECT_FALSE(w.handle().valid());
   EXPECT_EQ(w.ToString(), std::string("<tf.PartitionedVariable 's/w' shape=(7, 2) dtype=float32") +
                               (GetParam() ? "" : "_ref") + " parts=3>");
   Variable(w.parts()[0]).set_shape({3, -1});
@@ -251,9 +251,9 @@ TEST_P(PartitionedVariables, AssignTakesOneValueAPart) {
 
 TEST_P(PartitionedVariables, ValuesThatDoNotFitAreInvalid) {
   const Variable w = Make("w", {5}, 2);
-  EXPECT_FALSE(w.Assign({1.0, 2.0}));
+  EXPECT_FALSE(w.Assign({1.0, 2.0}).valid());
   ExpectInvalid(g, {"to variable w ", "(5,)", "(2,)"});
-  EXPECT_FALSE(w.AssignAdd(Const<int32_t>(g, {1, 2, 3, 4, 5})));
+  EXPECT_FALSE(w.AssignAdd(Const<int32_t>(g, {1, 2, 3, 4, 5})).valid());
   ExpectInvalid(g, {"int32", "float"});
   EXPECT_THAT(w.AssignParts({{1.0, 2.0, 3.0}}), ElementsAre(Output(), Output()));
   ExpectInvalid(g, {"'w'", "2 parts", "1 values"});
@@ -286,10 +286,10 @@ TEST_P(PartitionedVariables, WhatNeedsOneStorageIsInvalid) {
        }},
   };
   for (const auto& [op, call] : calls) {
-    EXPECT_FALSE(call()) << op;
+    EXPECT_FALSE(call().valid()) << op;
     ExpectInvalid(g, {op, "partitioned variable 'w'", "[5,2]", "2 parts", "parts()"});
   }
-  EXPECT_TRUE(Output(w.Slice({0}))) << "reading a slice of the value is fine";
+  EXPECT_TRUE(Output(w.Slice({0})).valid()) << "reading a slice of the value is fine";
 }
 
 TEST_P(PartitionedVariables, InitializersOfThePartsAreTheWholesInitializer) {
@@ -383,11 +383,11 @@ TEST_P(PartitionedVariables, PartsMadeOneByOneMustAllBeThere) {
     return GetVariable(g, "w", {6},
                        {.partitioner = FixedSizePartitioner(parts), .reuse = Reuse::kAuto});
   };
-  EXPECT_FALSE(get(3));
+  EXPECT_FALSE(get(3).valid());
   ExpectInvalid(g, {"different partitioning", "3 shards", "w/part_2 was not"});
-  EXPECT_FALSE(get(1));
+  EXPECT_FALSE(get(1).valid());
   ExpectInvalid(g, {"different partitioning", "1 shards", "extra shard w/part_1"});
-  EXPECT_FALSE(get(2));
+  EXPECT_FALSE(get(2).valid());
   ExpectInvalid(g, {"w/part_0", "[3]", "[2]"});
 }
 
@@ -501,7 +501,7 @@ TEST_P(PartitionedVariables, OptimizersTrainThePartsAndTheirSlotsAreSlices) {
               ElementsAre("s/beta1_power:0", "s/beta2_power:0", "s/s/w/part_0/Adam:0",
                           "s/s/w/part_0/Adam_1:0", "s/s/w/part_1/Adam:0", "s/s/w/part_1/Adam_1:0"));
   const Variable slot = adam.GetSlot(w.parts()[1], "v");
-  ASSERT_TRUE(slot && slot.save_slice());
+  ASSERT_TRUE(slot.valid() && slot.save_slice());
   EXPECT_EQ(slot.save_slice()->full_name, "s/s/w/Adam_1");
   EXPECT_EQ(slot.save_slice()->Spec(), "5 2 3,2:0,2");
   Initialize();
@@ -515,9 +515,9 @@ TEST_P(PartitionedVariables, MovingAveragesAreKeptOfTheParts) {
   const Variable w = Make("w", {3}, 2);
   ExponentialMovingAverage average(0.5);
   const Operation update = average.Apply({w});
-  ASSERT_TRUE(update) << g.status();
+  ASSERT_TRUE(update.valid()) << g.status();
   const Variable shadow = average.Average(w.parts()[0]);
-  ASSERT_TRUE(shadow);
+  ASSERT_TRUE(shadow.valid());
   EXPECT_EQ(shadow.name(), "w/part_0/ExponentialMovingAverage:0");
   EXPECT_EQ(shadow.save_slice()->full_name, "w/ExponentialMovingAverage");
 }
@@ -615,14 +615,14 @@ TEST_P(PartitionedEmbeddings, TablesOfOtherKindsAreAccepted) {
 
 TEST_P(PartitionedEmbeddings, TablesThatCannotBeAreInvalid) {
   const Output ids = Const<int32_t>(g, {0});
-  EXPECT_FALSE(EmbeddingLookup(Outputs(), ids));
+  EXPECT_FALSE(EmbeddingLookup(Outputs(), ids).valid());
   ExpectInvalid(g, {"Need at least one param"});
-  EXPECT_FALSE(EmbeddingLookup(Make("w", {2, 6}, 3, 1), ids));
+  EXPECT_FALSE(EmbeddingLookup(Make("w", {2, 6}, 3, 1), ids).valid());
   ExpectInvalid(g, {"partitioned variable 'w'", "[2,6]", "not cut along axis 0"});
   const Output narrow = Placeholder(g, DT_FLOAT, {2, 2}), wide = Placeholder(g, DT_FLOAT, {2, 3});
-  EXPECT_FALSE(EmbeddingLookup(Outputs{narrow, wide}, ids));
+  EXPECT_FALSE(EmbeddingLookup(Outputs{narrow, wide}, ids).valid());
   ExpectInvalid(g, {"EmbeddingLookup", "[2]", "[3]"});
-  EXPECT_FALSE(EmbeddingLookup(Placeholder(g, DT_FLOAT, {}), ids));
+  EXPECT_FALSE(EmbeddingLookup(Placeholder(g, DT_FLOAT, {}), ids).valid());
   ExpectInvalid(g, {"scalar"});
 }
 

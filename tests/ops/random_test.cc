@@ -100,7 +100,7 @@ Output GoldenNode(Graph& g, const RandomGolden& row) {
   const Shape shape{absl::MakeConstSpan(row.shape)};
   const Output seed = Const<int64_t>(g, {-3, 4});
   const Attrs seeds = {{"seed", 7}, {"seed2", 11}};
-  if (const Output node = ParameterizedNode(g, row, dtype, seeds)) return node;
+  if (const Output node = ParameterizedNode(g, row, dtype, seeds); node.valid()) return node;
   if (op.find("Multinomial") != std::string::npos) {
     const Output logits = Const<float>(g, Shape({2, 4}), {0, 1, 2, -1, .5f, -INFINITY, .25f, 3});
     const Output count = Const(g, int32_t{9});

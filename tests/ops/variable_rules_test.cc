@@ -137,7 +137,8 @@ TEST_P(VariableRules, CallableIsCalledOnceWithoutControlsAndLivesWithTheVariable
   EXPECT_EQ(v.device(), "/device:CPU:0");
   EXPECT_THAT(made.node->colocations(), ElementsAre("v"));
   EXPECT_EQ(v.dtype(), DT_FLOAT);
-  EXPECT_FALSE(MakeVariable(g, [&] { return Const(g, 1); }, {.name = "w", .dtype = DT_FLOAT}));
+  EXPECT_FALSE(
+      MakeVariable(g, [&] { return Const(g, 1); }, {.name = "w", .dtype = DT_FLOAT}).valid());
   ExpectError(absl::StatusCode::kInvalidArgument, "int32");
 }
 
@@ -145,7 +146,7 @@ TEST_P(VariableRules, ControlDependenciesDoNotAttachToACachedRead) {
   const Operation before = NoOp(g, "before");
   const ControlDependencies after(g, {before});
   const Variable v = MakeVariable(g, 1.0, {.caching_device = "/cpu:0"});
-  EXPECT_TRUE(v.value());
+  EXPECT_TRUE(v.value().valid());
   for (const auto& node : g.nodes()) EXPECT_TRUE(node->control_inputs().empty()) << node->name();
 }
 
@@ -561,7 +562,7 @@ TEST_P(VariableRules, OperatorsMakeTheOpsOfTheTable) {
       {v.Slice({0}), "StridedSlice"},
   };
   for (const auto& [result, op] : rows) {
-    ASSERT_TRUE(result) << op << ": " << g.status();
+    ASSERT_TRUE(result.valid()) << op << ": " << g.status();
     EXPECT_EQ(result.node->op_name(), op);
   }
   const Output quotient = n / 2;
@@ -684,20 +685,20 @@ TEST_P(VariableRules, HandlesThatOutliveTheirGraphAreInvalid) {
     Graph gone({.use_resource = GetParam()});
     v = MakeVariable(gone, {1.0, 2.0}, {.name = "v"});
     parts = GetVariable(gone, "parts", {4}, {.partitioner = FixedSizePartitioner(2)});
-    EXPECT_TRUE(v && parts);
+    EXPECT_TRUE(v.valid() && parts.valid());
   }
   const Variable here = MakeVariable(g, {3.0, 4.0}, {.name = "here"});
   for (const Variable& stale : {v, parts}) {
-    EXPECT_FALSE(stale);
+    EXPECT_FALSE(stale.valid());
     for (const Output& made :
          {stale.value(), stale.read_value(), stale.initialized_value(), stale.is_initialized(),
           stale.Assign({5.0, 6.0}), stale.AssignAdd({1.0, 1.0}), Output(stale * 2.f)}) {
-      EXPECT_FALSE(made);
+      EXPECT_FALSE(made.valid());
     }
     EXPECT_TRUE(absl::IsFailedPrecondition(session().Run({stale}).status()));
   }
   EXPECT_TRUE(g.status().ok());
-  EXPECT_FALSE(here + v.initial_value());
+  EXPECT_FALSE((here + v.initial_value()).valid());
   ExpectError(absl::StatusCode::kFailedPrecondition, "of a graph that is gone");
   here.Assign(v);
   ExpectError(absl::StatusCode::kFailedPrecondition, "of a graph that is gone");

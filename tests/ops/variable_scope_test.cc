@@ -179,13 +179,13 @@ TEST(VariableScope, EmptyNameInsideNamesTheScopeItself) {
 TEST(GetVariable, FollowsTheDecisionTable) {
   Graph g;
   const Variable v = GetVariable(g, "v", {1});
-  EXPECT_FALSE(GetVariable(g, "v", {1}));
+  EXPECT_FALSE(GetVariable(g, "v", {1}).valid());
   ExpectError(g, absl::StatusCode::kAlreadyExists,
               {"Variable v already exists", "variable_scope_test.cc:"});
   {
     const VariableScope root(g, "", Reuse::kReuse);
     EXPECT_EQ(GetVariable(g, "v", {1}), v);
-    EXPECT_FALSE(GetVariable(g, "u", {1}));
+    EXPECT_FALSE(GetVariable(g, "u", {1}).valid());
     ExpectError(g, absl::StatusCode::kNotFound, {"Variable u does not exist", "AUTO_REUSE"});
   }
   const VariableScope root(g, "", Reuse::kAuto);
@@ -200,34 +200,34 @@ TEST(GetVariable, SharingChecksShapeAndDtypeOnly) {
   const VariableScope root(g, "", Reuse::kReuse);
   EXPECT_EQ(GetVariable(g, "v", VariableOptions{}), v);
   EXPECT_EQ(GetVariable(g, "v", {-1, 3}, {.initializer = Ones(), .trainable = false}), v);
-  EXPECT_FALSE(GetVariable(g, "v", {2, 4}));
+  EXPECT_FALSE(GetVariable(g, "v", {2, 4}).valid());
   ExpectError(g, kInvalid, {"v", "[2,4]", "[2,3]"});
-  EXPECT_FALSE(GetVariable(g, "v", {2, 3}, {.dtype = DT_FLOAT}));
+  EXPECT_FALSE(GetVariable(g, "v", {2, 3}, {.dtype = DT_FLOAT}).valid());
   ExpectError(g, kInvalid, {"v", "float", "int32"});
 }
 
 TEST(GetVariable, NeedsAShapeWhereTheInitializerDoes) {
   Graph g;
-  EXPECT_FALSE(GetVariable(g, "a", VariableOptions{}));
+  EXPECT_FALSE(GetVariable(g, "a", VariableOptions{}).valid());
   ExpectError(g, kInvalid,
               {"Variable a did not get an initializer", "`shape` argument must be specified"});
-  EXPECT_FALSE(GetVariable(g, "a", {-1, 2}, Zeros()));
+  EXPECT_FALSE(GetVariable(g, "a", {-1, 2}, Zeros()).valid());
   ExpectError(g, kInvalid, {"(a)", "[?,2]"});
-  EXPECT_FALSE(GetVariable(g, "a", {2}, Literal{1.0, 2.0}));
+  EXPECT_FALSE(GetVariable(g, "a", {2}, Literal{1.0, 2.0}).valid());
   ExpectError(g, kInvalid, {"If initializer is a constant, do not specify shape"});
-  EXPECT_FALSE(GetVariable(g, "a", {.initializer = Const(g, 1.0f), .dtype = DT_DOUBLE}));
+  EXPECT_FALSE(GetVariable(g, "a", {.initializer = Const(g, 1.0f), .dtype = DT_DOUBLE}).valid());
   ExpectError(g, kInvalid, {"double", "float"});
-  EXPECT_FALSE(GetVariable(g, "c", {2}, {.dtype = DT_COMPLEX64}));
+  EXPECT_FALSE(GetVariable(g, "c", {2}, {.dtype = DT_COMPLEX64}).valid());
   ExpectError(g, kInvalid, {"An initializer for variable c of complex64 is required"});
 }
 
 TEST(GetVariable, BadNamesAreInvalid) {
   Graph g;
   for (const char* name : {"_v", "/v", "a b", "-v"}) {
-    EXPECT_FALSE(GetVariable(g, name, {1})) << name;
+    EXPECT_FALSE(GetVariable(g, name, {1}).valid()) << name;
     ExpectError(g, kInvalid, {name, "[A-Za-z0-9.]"});
   }
-  EXPECT_TRUE(GetVariable(g, "ok/v.1-x", {1}));
+  EXPECT_TRUE(GetVariable(g, "ok/v.1-x", {1}).valid());
 }
 
 TEST(GetVariable, DoesNotSeePlainVariables) {
@@ -298,7 +298,7 @@ TEST(GetVariable, TheExampleOfTheSpecificationHolds) {
     return GetVariable(g, "biases", {3}, Constant(0.0));
   };
   layer();
-  EXPECT_FALSE(layer());
+  EXPECT_FALSE(layer().valid());
   ExpectError(g, absl::StatusCode::kAlreadyExists, {"weights"});
   const auto model = [&] {
     for (const char* conv : {"conv1", "conv2"}) {

@@ -97,7 +97,7 @@ TEST_P(VariablesTest, LiteralsTakeTensorFlowsTypes) {
 TEST_P(VariablesTest, BadInitialValuesAreInvalid) {
   const auto expect = [&](const Initializer& value, const VariableOptions& options,
                           std::vector<std::string> parts) {
-    EXPECT_FALSE(MakeVariable(g, value, options));
+    EXPECT_FALSE(MakeVariable(g, value, options).valid());
     ExpectStatus(g.TakeStatus(), kInvalid, parts);
   };
   expect(Initializer(), {.name = "w"}, {"'w'", "initial_value must be specified"});
@@ -128,7 +128,7 @@ TEST_P(VariablesTest, AVariableOfALoopsTensorIsRefusedByItsFullName) {
 TEST_P(VariablesTest, OnlyReferenceVariablesNeedAStaticShape) {
   const Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x");
   const Variable v = MakeVariable(g, x, {.name = "v"});
-  EXPECT_EQ(static_cast<bool>(v), GetParam());
+  EXPECT_EQ(v.valid(), GetParam());
   if (!GetParam())
     ExpectStatus(g.TakeStatus(), kInvalid, {"x:0", "initial_value must have a shape specified"});
 }
@@ -195,13 +195,13 @@ TEST_P(VariablesTest, ReadingWithoutAValueFailsWithItsName) {
 
 TEST_P(VariablesTest, WritesOfTheWrongTypeOrShapeAreInvalid) {
   const Variable v = MakeVariable(g, {1, 2}, {.name = "v"});
-  EXPECT_FALSE(v.Assign(1.5));
+  EXPECT_FALSE(v.Assign(1.5).valid());
   ExpectStatus(g.TakeStatus(), kInvalid, {"int32", "float"});
-  EXPECT_FALSE(v.AssignAdd(Const(g, {1.f, 2.f})));
+  EXPECT_FALSE(v.AssignAdd(Const(g, {1.f, 2.f})).valid());
   ExpectStatus(g.TakeStatus(), kInvalid, {"int32", "float"});
-  EXPECT_FALSE(v.Assign({1, 2, 3}));
+  EXPECT_FALSE(v.Assign({1, 2, 3}).valid());
   ExpectStatus(g.TakeStatus(), kInvalid, {"v:0", "(2,)", "(3,)"});
-  EXPECT_FALSE(v.AssignSub({1, 2, 3}));
+  EXPECT_FALSE(v.AssignSub({1, 2, 3}).valid());
   ExpectStatus(g.TakeStatus(), kInvalid, {"v:0", "(2,)", "(3,)"});
   Initialize();
   const Output x = Placeholder(g, DT_INT32);
@@ -300,18 +300,18 @@ TEST_P(VariablesTest, FilterThatIsNoPatternIsInvalid) {
 TEST_P(VariablesTest, InitializersOfNothingAreOpsToo) {
   EXPECT_EQ(GlobalVariablesInitializer(g).name(), "init");
   EXPECT_EQ(LocalVariablesInitializer(g).name(), "init_1");
-  EXPECT_FALSE(AssertVariablesInitialized(g));
+  EXPECT_FALSE(AssertVariablesInitialized(g).valid());
 }
 
 TEST_P(VariablesTest, TheGlobalStepIsMadeOnce) {
-  EXPECT_FALSE(GetGlobalStep(g));
+  EXPECT_FALSE(GetGlobalStep(g).valid());
   const Variable step = GetOrCreateGlobalStep(g);
   EXPECT_EQ(step.name(), "global_step:0");
   EXPECT_EQ(step.dtype(), DT_INT64);
   EXPECT_FALSE(step.trainable());
   EXPECT_EQ(GetOrCreateGlobalStep(g), step);
   EXPECT_THAT(VariablesIn(g, "global_step"), ElementsAre(step));
-  EXPECT_FALSE(CreateGlobalStep(g));
+  EXPECT_FALSE(CreateGlobalStep(g).valid());
   ExpectStatus(g.TakeStatus(), absl::StatusCode::kAlreadyExists, {"global_step"});
 }
 
@@ -344,13 +344,13 @@ TEST_P(VariablesTest, SurvivesTheWire) {
 
 TEST_P(VariablesTest, HandlesOfNothingGiveNothing) {
   const Variable none;
-  EXPECT_FALSE(none.value());
-  EXPECT_FALSE(none.Assign(1.0));
-  EXPECT_FALSE(none.AssignAdd(1.0));
-  EXPECT_FALSE(none.ScatterAdd({}));
-  EXPECT_FALSE(none.initialized_value());
-  EXPECT_FALSE(none.Slice({0}).Assign(1.0));
-  EXPECT_FALSE(MakeVariable(Output()));
+  EXPECT_FALSE(none.value().valid());
+  EXPECT_FALSE(none.Assign(1.0).valid());
+  EXPECT_FALSE(none.AssignAdd(1.0).valid());
+  EXPECT_FALSE(none.ScatterAdd({}).valid());
+  EXPECT_FALSE(none.initialized_value().valid());
+  EXPECT_FALSE(none.Slice({0}).Assign(1.0).valid());
+  EXPECT_FALSE(MakeVariable(Output()).valid());
   EXPECT_EQ(none.name(), "");
 }
 

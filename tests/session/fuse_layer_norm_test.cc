@@ -36,8 +36,8 @@ struct Form {
 };
 
 Output Scaled(Output y, Output scale, Output offset) {
-  if (scale) y = y * scale;
-  return offset ? y + offset : y;
+  if (scale.valid()) y = y * scale;
+  return offset.valid() ? y + offset : y;
 }
 Output Plain(Output x, Output scale, Output offset) {
   const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
@@ -50,9 +50,9 @@ Output AsBatchNorm(Output x, Output scale, Output offset) {
 Output ScaleFirst(Output x, Output scale, Output offset) {
   const MomentsResult m = Moments(x, {-1}, /*keep_dims=*/true);
   Output factor = Rsqrt(kEpsilon + m.variance);
-  if (scale) factor = scale * factor;
+  if (scale.valid()) factor = scale * factor;
   const Output y = factor * (x - m.mean);
-  return offset ? offset + y : y;
+  return offset.valid() ? offset + y : y;
 }
 Output OfDifferences(Output x, Output scale, Output offset) {
   const Output d = x - ReduceMean(x, {-1}, true);

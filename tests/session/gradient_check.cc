@@ -30,7 +30,7 @@ void GradientCheckTest::Compare(const Outputs& xs, const Feeds& feeds, const Out
   for (size_t i = 0; i < xs.size(); ++i) {
     const Shape& shape = feeds[i].second.shape();
     Tensor grad = Tensor::Zeros(DT_DOUBLE, shape);
-    if (grads[i]) {
+    if (grads[i].valid()) {
       const auto out = session.Run(feeds, {grads[i]});
       ASSERT_TRUE(out.ok()) << out.status();
       grad = (*out)[0];
@@ -65,7 +65,7 @@ void GradientCheckTest::Check(const std::vector<Shape>& shapes, const Program& p
     ASSERT_TRUE(g_.status().ok()) << g_.status();
     const Outputs grads = DenseGradients({y}, xs);
     ASSERT_TRUE(g_.status().ok()) << g_.status();
-    for (size_t i = 0; i < xs.size(); ++i) ASSERT_TRUE(grads[i] || order > 1) << i;
+    for (size_t i = 0; i < xs.size(); ++i) ASSERT_TRUE(grads[i].valid() || order > 1) << i;
     Compare(xs, feeds, y, grads);
     if (order == options.order) return;
     Outputs sums;

@@ -53,7 +53,7 @@ class InlineFunctions : public testing::Test {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     options.num_threads = 2;
     Session session = *Session::Create(g_, std::move(options));
-    if (init_) {
+    if (init_.valid()) {
       EXPECT_TRUE(session.Run({}, {}, {init_}).ok());
     }
     Tensors out(ys.size());

@@ -152,7 +152,7 @@ TEST(StringOps, JoinTakesScalarsWithAnyShape) {
   const Output joined = StringJoin({Const(g, "x"), names, Const(g, "y")}, "-");
   EXPECT_EQ(joined.shape(), Shape({2}));
   EXPECT_THAT(Strings(Fetch(g, joined)), ElementsAre("x-a-y", "x-b-y"));
-  EXPECT_FALSE(StringJoin({names, Const(g, std::vector<std::string>{"c"})}));
+  EXPECT_FALSE(StringJoin({names, Const(g, std::vector<std::string>{"c"})}).valid());
   EXPECT_TRUE(absl::IsInvalidArgument(g.TakeStatus()));
 }
 

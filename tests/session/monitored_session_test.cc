@@ -120,7 +120,7 @@ TEST(Scaffold, TakesWhatItIsGivenAndWhatCollectionsHave) {
   EXPECT_EQ(scaffold.init_op, init);
   EXPECT_TRUE(m.graph.collection("init_op").empty()) << "what is given is not put there";
   EXPECT_EQ(scaffold.local_init_op, local);
-  EXPECT_FALSE(scaffold.summary_op);
+  EXPECT_FALSE(scaffold.summary_op.valid());
   EXPECT_TRUE(m.graph.collection("summary_op").empty());
 }
 

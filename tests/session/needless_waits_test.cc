@@ -20,7 +20,7 @@ class NeedlessWaits : public testing::Test {
   Tensors Run(const Outputs& ys, SessionOptions options = {.num_threads = 2}) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
     Session session = *Session::Create(g_, std::move(options));
-    if (init_) {
+    if (init_.valid()) {
       EXPECT_TRUE(session.Run({}, {}, {init_}).ok());
     }
     ops_.clear();

@@ -33,7 +33,7 @@ class OutsideWaitsTest : public ::testing::TestWithParam<std::tuple<bool, bool>>
     Output taken;
     if (std::get<1>(GetParam())) taken = take();
     const Operation put = AssignAndPut();
-    if (!taken) taken = take();
+    if (!taken.valid()) taken = take();
     return Run(taken, put);
   }
   float Run(const Output& taken, const std::optional<Operation>& put) {
@@ -110,7 +110,7 @@ TEST_P(OutsideWaitsTest, AnIterationPutsBeforeItTakes) {
                                   Output taken;
                                   if (std::get<1>(GetParam())) taken = v_.read_value() + Taken();
                                   const Operation put = AssignAndPut();
-                                  if (!taken) taken = v_.read_value() + Taken();
+                                  if (!taken.valid()) taken = v_.read_value() + Taken();
                                   const ControlDependencies after(g_, {put});
                                   return Outputs{in[0] + 1, Identity(taken)};
                                 },

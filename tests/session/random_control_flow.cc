@@ -45,9 +45,9 @@ class RandomControlFlow {
     Outputs fetches = {v.ints.back(), v.floats.back(), v.matrices.back()};
     if (Draw(3) == 0) {
       const Output loss = ReduceSum(Square(v.matrices.back())) + v.floats.back();
-      const Outputs sources = square_ ? Outputs{x, square_, tall_} : Outputs{x};
+      const Outputs sources = square_.valid() ? Outputs{x, square_, tall_} : Outputs{x};
       for (const Output& gradient : DenseGradients({loss}, sources))
-        if (gradient) fetches.push_back(gradient);
+        if (gradient.valid()) fetches.push_back(gradient);
     }
     TestModel model;
     for (const Output& fetch : fetches)
@@ -138,7 +138,7 @@ class RandomControlFlow {
 
   Output Matrix(const Values& v) {
     const Output x = Any(v.matrices), y = Any(v.matrices);
-    switch (Draw(square_ ? 11 : 8)) {
+    switch (Draw(square_.valid() ? 11 : 8)) {
       case 8:
         return Tanh(MatMul(x, square_));
       case 9:  // a recurrent cell

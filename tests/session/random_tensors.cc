@@ -136,10 +136,10 @@ class RandomTensors {
     return at->second;
   }
   void Add(const Output& x, int shape) {
-    if (x && x.shape().has_rank()) values_.push_back({x, shape});
+    if (x.valid() && x.shape().has_rank()) values_.push_back({x, shape});
   }
   void Add(const Output& x) {
-    if (!x) return;
+    if (!x.valid()) return;
     int64_t elements = 1;
     for (int i = 0; i < x.shape().rank(); ++i) elements *= std::max<int64_t>(x.dim(i), 1);
     if (x.shape().has_rank() && x.shape().rank() <= 4 && elements <= 512) Add(x, ShapeOf(x));

@@ -62,21 +62,21 @@ class RandomTraining {
     for (const Outputs* values : {&matrices_, &columns_, &rows_, &scalars_})
       if (Draw(2)) fetches.push_back(Any(*values));
     for (size_t i = 0; i < gradients.size(); ++i)
-      if (gradients[i] && Draw(3) == 0) fetches.push_back(gradients[i]);
+      if (gradients[i].valid() && Draw(3) == 0) fetches.push_back(gradients[i]);
 
     if (type_ == DT_FLOAT && Draw(4) == 0) fed_ = Any(matrices_).name();
     TestModel model;
     std::vector<Operation> updates;
     std::vector<Operation> before;
     for (size_t i = 0; i < variables_.size(); ++i) {
-      const Output gradient = gradients[i] ? gradients[i] : ZerosLike(sources[i]);
+      const Output gradient = gradients[i].valid() ? gradients[i] : ZerosLike(sources[i]);
       const ControlDependencies after(g_, Draw(2) ? before : std::vector<Operation>());
       if (Draw(3) == 0) fetches.push_back(variables_[i].read_value());
       for (const Operation& update : Update(variables_[i], sources[i], gradient, i))
         updates.push_back(update);
       before.emplace_back(Draw(2) ? updates.back() : Operation(loss));
     }
-    if (table_) {
+    if (table_.valid()) {
       const Grad gradient = Gradients({loss}, {table_})[0];
       if (!gradient.none()) updates.push_back(Minimized(gradient, table_, variables_.size()));
     }

@@ -37,7 +37,7 @@ TEST_P(UninitializedTest, AllVariablesOfTheStepAreNamed) {
   const Variable a = Var("a"), b = Var("b"), c = Var("c"), d = Var("d");
   const Output sum = a + b + c;
   const Output update = b.AssignAdd(1.f);
-  ASSERT_TRUE(d) << g_.status();
+  ASSERT_TRUE(d.valid()) << g_.status();
   Session session = Start(g_);
   ASSERT_TRUE(session.Run(b.initializer()).ok());
   const absl::Status s = session.Run(Feeds{}, {sum}, {update}).status();
