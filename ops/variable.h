@@ -46,6 +46,7 @@ struct VariableInfo : public CollectionObject {
   Output initial_value;  // invalid if unknown
   Output snapshot;       // the read made with the variable
   bool cached = false;   // every reader uses the snapshot
+  Output fetched;        // where there is no snapshot: the read that all fetches share, once made
   std::optional<std::string> caching_device;
   bool is_resource = true;
   DataType dtype = DT_INVALID;

@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "weir/core/float_mode.h"
+#include "weir/core/scope.h"
 #include "weir/kernels/gpu.h"
 #include "weir/kernels/variable_access.h"
 #include "weir/session/executor.h"
@@ -20,9 +21,16 @@
 namespace weir {
 
 Fetch::Fetch(const Variable& variable) {
-  const bool is_read = variable.info() != nullptr && variable.replicas().empty();
-  const Output& snapshot = is_read ? variable.info()->snapshot : *this;
-  static_cast<Output&>(*this) = snapshot.valid() ? snapshot : static_cast<Output>(variable);
+  if (!variable.valid() || !variable.replicas().empty()) {
+    static_cast<Output&>(*this) = variable;
+    return;
+  }
+  VariableInfo& info = *variable.info();
+  if (!info.snapshot.valid() && !info.fetched.valid()) {
+    const ClearControlDependencies no_controls(variable.graph());
+    info.fetched = variable;
+  }
+  static_cast<Output&>(*this) = info.snapshot.valid() ? info.snapshot : info.fetched;
 }
 
 namespace {

@@ -96,7 +96,8 @@ using Feed = std::pair<Output, Tensor>;
 using Feeds = std::vector<Feed>;
 
 // One thing to fetch: a tensor, or a variable, whose value is fetched by the read that was made
-// with it. So to fetch a variable adds no node, and works in a finalized graph.
+// with it. So to fetch a variable adds no node, and works in a finalized graph. A partitioned
+// variable has no such read: the first fetch joins its parts, and the others share that.
 struct Fetch : public Output {
   using Output::Output;
   Fetch(const Variable& variable);

@@ -304,6 +304,23 @@ TEST(Session, FetchingAVariableAddsNoNodeAndWorksInAFinalizedGraph) {
   EXPECT_EQ(g.num_nodes(), nodes);
 }
 
+TEST(Session, FetchesOfAPartitionedVariableShareOneRead) {
+  Graph g;
+  const Variable v =
+      GetVariable(g, "v", {4}, {.initializer = Ones(), .partitioner = FixedSizePartitioner(2)});
+  Session session = Start(g);
+  ASSERT_TRUE(session.Run(v.initializer()).ok());
+  {
+    const ControlDependencies after(g, {v.Assign({2.f, 2.f, 3.f, 3.f})});
+    EXPECT_THAT((*session.Run({v}))[0].flat<float>(), testing::Each(1)) << "no part of the scope's";
+  }
+  const int nodes = g.num_nodes();
+  g.Finalize();
+  for (int i = 0; i < 3; ++i) EXPECT_THAT((*session.Run({v}))[0].flat<float>(), testing::Each(1));
+  EXPECT_EQ(g.num_nodes(), nodes);
+  EXPECT_TRUE(g.status().ok()) << g.status();
+}
+
 // More steps than a session keeps. One that somebody holds, or runs, goes on; state stays.
 TEST(Session, KeepsABoundedNumberOfSteps) {
   Graph g;
