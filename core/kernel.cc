@@ -11,46 +11,6 @@
 
 namespace weir {
 
-bool Cancellation::OnCancel(std::function<void()> fn, int64_t* token) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (cancelled()) return false;
-  *token = next_token_++;
-  callbacks_.emplace_back(*token, std::move(fn));
-  return true;
-}
-
-void Cancellation::Unregister(int64_t token) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const size_t erased =
-      std::erase_if(callbacks_, [token](const auto& c) { return c.first == token; });
-  if (erased > 0 || canceller_ == std::this_thread::get_id()) return;
-  ran_.wait(lock, [this] { return !running_; });
-}
-
-// A callback may well call Cancel again (a waiter that gives up fails its step): the second call
-// finds nothing to do.
-void Cancellation::Cancel(absl::Status why) {
-  std::vector<std::pair<int64_t, std::function<void()>>> callbacks;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (cancelled()) return;
-    running_ = true;
-    why_ = std::move(why);
-    canceller_ = std::this_thread::get_id();
-    cancelled_.store(true, std::memory_order_release);
-    callbacks.swap(callbacks_);
-  }
-  for (auto& [token, fn] : callbacks) fn();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  running_ = false;
-  ran_.notify_all();
-}
-
-absl::Status Cancellation::status() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return why_;
-}
-
 absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, const Shape& shape) {
   if (Tensor* planned = PlannedOutput(i, shape)) return planned;
   Tensor& slot = b_.slots[b_.outputs[i]];

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -16,6 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "weir/core/cancellation.h"
 #include "weir/core/device.h"
 #include "weir/core/graph.h"
 #include "weir/core/resource.h"
@@ -27,29 +26,6 @@ template <class Registry>
 class Families;
 class Functions;
 class KernelContext;
-
-// Tells those who wait that a step is over: time-out, error elsewhere, session closed. Thread-safe.
-class Cancellation {
- public:
-  // Runs `fn` when cancelled; false (and fn is not run) if that has happened already. `*token`
-  // unregisters it.
-  bool OnCancel(std::function<void()> fn, int64_t* token);
-  // Returns when `fn` will not run any more (it may be running on this very thread).
-  void Unregister(int64_t token);
-  void Cancel(absl::Status why);
-  bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
-  absl::Status status() const;
-
- private:
-  std::atomic<bool> cancelled_{false};
-  mutable std::mutex mutex_;
-  absl::Status why_;
-  int64_t next_token_ = 0;
-  std::vector<std::pair<int64_t, std::function<void()>>> callbacks_;
-  bool running_ = false;  // callbacks run, on this thread:
-  std::thread::id canceller_;
-  std::condition_variable ran_;
-};
 
 // A call of a function in progress: the node that calls, and the call that it is in itself.
 struct FunctionCall {

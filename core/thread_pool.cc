@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "weir/core/cancellation.h"
 #include "weir/core/float_mode.h"
 
 namespace weir {
@@ -37,12 +38,16 @@ namespace weir {
 // network on two processors got 51,000 results a second with helpers, and get 62,000.
 //
 // An exception of a piece (std::bad_alloc) ends its loop: pieces that nobody has begun are left
-// out, and once all threads are back it is thrown where the loop was started.
+// out, and once all threads are back it is thrown where the loop was started. In the same way a
+// loop ends whose step is cancelled: threads look before each piece. So pieces are also not longer
+// than kMaxPieceNs, even where one thread takes them all.
 
 namespace {
 
 constexpr double kMinLoopNs = 20e3;
 constexpr double kMinPieceNs = 10e3;
+// Estimates of cost may be a few times too low.
+constexpr double kMaxPieceNs = 10e6;
 constexpr int kPiecesPerThread = 4;
 constexpr std::chrono::microseconds kIdleSpin{150};
 // A caller that has ended its step counts for as long, in case that it begins the next one.
@@ -97,6 +102,7 @@ struct ThreadPool::Loop {
   const ThreadPool* const pool;
   const int64_t n, piece;
   const FloatMode mode = FloatMode::Current();
+  const Cancellation* const cancellation = ScopedCancellation::Current();
   const absl::FunctionRef<void(int64_t, int64_t)> body;
   int num_parts = 0;
   Part parts[kMaxParts];
@@ -223,6 +229,7 @@ bool ThreadPool::RunPiece(Loop& loop) {
     if (loop.failed.load(std::memory_order_relaxed)) return true;
     const int64_t begin = drawn * loop.piece;
     try {
+      ThrowIfCancelled();
       loop.body(begin, std::min(loop.n, begin + loop.piece));
     } catch (...) {
       loop.Fail(std::current_exception());
@@ -234,6 +241,7 @@ bool ThreadPool::RunPiece(Loop& loop) {
 
 void ThreadPool::RunLoop(Loop& loop) {
   const ScopedFloatMode as_started(loop.mode);
+  const ScopedCancellation of_its_step(loop.cancellation);
   while (RunPiece(loop)) {
   }
 }
@@ -241,27 +249,39 @@ void ThreadPool::RunLoop(Loop& loop) {
 void ThreadPool::ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body,
                              int64_t align) {
   if (n <= 0) return;
+  ThrowIfCancelled();
+  const bool alone = num_threads_ == 1;
   const double total = static_cast<double>(n) * cost;
-  if (num_threads_ == 1 || n <= align || total < kMinLoopNs) {
+  if (n <= align || total < (alone ? kMaxPieceNs : kMinLoopNs)) {
     body(0, n);
     return;
   }
-  const double pieces =
-      std::min(total / kMinPieceNs, static_cast<double>(num_threads_ * kPiecesPerThread));
+  const double for_threads =
+      alone ? 1
+            : std::min(total / kMinPieceNs, static_cast<double>(num_threads_ * kPiecesPerThread));
+  const double pieces = std::max(for_threads, total / kMaxPieceNs);
   int64_t piece = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(n) / pieces));
   piece = (piece + align - 1) / align * align;
+  if (alone) {
+    for (int64_t begin = 0; begin < n; begin += piece) {
+      ThrowIfCancelled();
+      body(begin, std::min(n, begin + piece));
+    }
+    return;
+  }
   Loop loop(this, n, piece, body);
   Share(loop);
 }
 
 void ThreadPool::ForEach(int n, absl::FunctionRef<void(int)> body) {
-  const auto one = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(static_cast<int>(i));
-  };
   if (num_threads_ == 1 || n <= 1) {
-    one(0, n);
+    for (int i = 0; i < n; ++i) {
+      ThrowIfCancelled();
+      body(i);
+    }
     return;
   }
+  const auto one = [&](int64_t begin, int64_t) { body(static_cast<int>(begin)); };
   Loop loop(this, n, 1, one);
   Share(loop);
 }
@@ -345,6 +365,7 @@ bool ThreadPool::HelpUntil(absl::FunctionRef<bool()> done,
       lock.unlock();
       {
         const ScopedFloatMode as_started(loop->mode);
+        const ScopedCancellation of_its_step(loop->cancellation);
         RunPiece(*loop);
       }
       loop->users.fetch_sub(1, std::memory_order_release);

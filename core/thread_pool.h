@@ -66,10 +66,13 @@ class ThreadPool {
 
   // Calls body(begin, end) for pieces that together cover [0, n), on several threads at once, and
   // returns when all are done. `cost` is an estimate of nanoseconds per index: loops under about 20
-  // us run inline, pieces are not smaller than about 10 us and not more than a few a thread. Pieces
+  // us run inline, pieces are not smaller than about 10 us and not more than a few a thread, unless
+  // they would take more than about 10 ms: then there are more of them, also on one thread. Pieces
   // begin at multiples of `align`. Each thread begins with its own part of [0, n): one loop after
   // another over the same range finds what the last one made in the caches of the same cores. The
-  // first exception of a piece is rethrown here, when no piece runs any more.
+  // first exception of a piece is rethrown here, when no piece runs any more; so is StepCancelled
+  // (core/cancellation.h), if the step that the calling thread works for is over before the last
+  // piece has begun.
   void ParallelFor(int64_t n, double cost, absl::FunctionRef<void(int64_t, int64_t)> body,
                    int64_t align = 1);
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 
+#include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
 // BMP files without compression: a header, then rows of BGR(A) or grey pixels, each filled up to
@@ -61,6 +62,7 @@ absl::Status DecodeBmp(absl::string_view file, int channels, AllocatePixels<uint
   if (channels == 0) channels = h.channels;
   WEIR_ASSIGN_OR_RETURN(uint8_t * to, allocate({1, h.height, h.width, channels}));
   for (int64_t y = 0; y < h.height; ++y) {
+    ThrowIfCancelled();
     const auto* from = reinterpret_cast<const uint8_t*>(file.data()) + h.pixels_at +
                        h.row() * (h.top_down ? y : h.height - 1 - y);
     for (int64_t x = 0; x < h.width; ++x, from += h.channels, to += channels) {

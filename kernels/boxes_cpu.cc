@@ -100,6 +100,7 @@ absl::Status DrawBoxes(KernelContext& c) {
   Canvas<T> canvas = {out->data<T>(), images.dim(1), images.dim(2), depth};
   const float* box = boxes.data<float>();
   for (int64_t b = 0; b < images.dim(0); ++b) {
+    ThrowIfCancelled();
     for (int64_t i = 0; i < boxes.dim(1); ++i, box += 4) {
       canvas.Outline(box, colors.data() + i % num_colors * depth);
     }

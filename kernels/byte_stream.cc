@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weir/core/cancellation.h"
 #include "weir/core/coding.h"
 #include "weir/core/crc32c.h"
 
@@ -20,6 +21,7 @@ class PlainStream final : public ByteStream {
   absl::StatusOr<size_t> Read(size_t size, char* out) override {
     size_t done = 0;
     while (done < size) {
+      ThrowIfCancelled();
       if (used_ == buffer_.size()) {
         WEIR_RETURN_IF_ERROR(Fill());
         if (buffer_.empty()) break;
@@ -62,6 +64,7 @@ class InflatingStream final : public ByteStream {
   absl::StatusOr<size_t> Read(size_t size, char* out) override {
     size_t done = 0;
     while (done < size) {
+      ThrowIfCancelled();
       if (z_.avail_in == 0) WEIR_RETURN_IF_ERROR(Fill());
       if (z_.avail_in == 0 && between_streams_) break;
       if (z_.avail_in == 0) return DataLoss(path_, ": compressed data is cut off");

@@ -130,20 +130,21 @@ float ExpectedCount(float p, int64_t drawn, int64_t tries) {
 }
 
 // Fills `out`; gives the number of tries.
-absl::StatusOr<int64_t> DrawClasses(const KernelContext& c, const ClassSampler& sampler,
-                                    bool unique, PhiloxWords& words, absl::Span<int64_t> out) {
+absl::StatusOr<int64_t> DrawClasses(const ClassSampler& sampler, bool unique, PhiloxWords& words,
+                                    absl::Span<int64_t> out) {
   if (!unique) {
-    for (int64_t& value : out) value = sampler.Draw(words);
+    for (int64_t& value : out) {
+      ThrowIfCancelled();
+      value = sampler.Draw(words);
+    }
     return static_cast<int64_t>(out.size());
   }
   std::unordered_set<int64_t> used;
   int64_t tries = 0;
-  constexpr int64_t kLook = 1 << 20;  // for a cancellation
   for (size_t picked = 0; picked < out.size(); ++tries) {
     if (tries == std::numeric_limits<int32_t>::max())
       return Internal("no unique candidates after ", tries, " tries");
-    if (tries % kLook == 0 && c.cancellation() != nullptr && c.cancellation()->cancelled())
-      return c.cancellation()->status();
+    ThrowIfCancelledAt(tries);
     const int64_t value = sampler.Draw(words);
     if (used.insert(value).second) out[picked++] = value;
   }
@@ -178,7 +179,7 @@ absl::Status RunSampler(KernelContext& c, const SamplerOptions& o, ClassSampler&
   constexpr uint64_t kWords = 2048;  // a sample, as TensorFlow counts
   PhiloxWords words(streams.Reserve(kWords * static_cast<uint64_t>(o.num_sampled) / 4));
   const absl::Span<int64_t> out = sampled->flat<int64_t>();
-  WEIR_ASSIGN_OR_RETURN(const int64_t tries, DrawClasses(c, sampler, o.unique, words, out));
+  WEIR_ASSIGN_OR_RETURN(const int64_t tries, DrawClasses(sampler, o.unique, words, out));
   const auto count = [&](int64_t value) {
     return ExpectedCount(sampler.Probability(value), o.num_sampled, tries);
   };

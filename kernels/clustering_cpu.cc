@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "weir/kernels/arguments.h"
-#include "weir/kernels/cancelled.h"
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/unigram.h"
@@ -71,7 +70,7 @@ absl::Status NearestNeighbors(KernelContext& c) {
   const int64_t block = std::clamp<int64_t>(kProducts / count, 1, n);
   WEIR_ASSIGN_OR_RETURN(Tensor products, c.AllocateTemp(DT_FLOAT, Shape({block, count})));
   for (int64_t first = 0; first < n; first += block) {
-    WEIR_RETURN_IF_ERROR(CheckCancelled(c));
+    ThrowIfCancelled();
     const int64_t rows = std::min(block, n - first);
     const float* const from = points.data<float>() + first * dims;
     WEIR_RETURN_IF_ERROR(RunMatMul(c.pool(), DT_FLOAT,
@@ -109,12 +108,12 @@ class Seeding {
         taken_(norms_.size()) {}
 
   // The best of 1 + `retries` draws: what brings the points nearest to what is drawn.
-  absl::StatusOr<int64_t> Next(const KernelContext& c, int64_t retries) {
+  int64_t Next(int64_t retries) {
     int64_t best = 0;
     float best_sum = 0;
     std::vector<float> best_nearest;
     for (int64_t i = 0; i <= retries; ++i) {
-      WEIR_RETURN_IF_ERROR(CheckCancelled(c));
+      ThrowIfCancelled();
       const int64_t drawn = Draw();
       std::vector<float> nearest = NearestWith(drawn);
       const float sum = std::accumulate(nearest.begin(), nearest.end(), 0.0f);
@@ -192,7 +191,7 @@ absl::Status KmeansPlusPlus(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor * samples, c.AllocateOutput(0, Shape({count, dims})));
   Seeding seeding(c.pool(), points, c.input(2).IntAt(0));
   for (int64_t i = 0; i < count; ++i) {
-    WEIR_ASSIGN_OR_RETURN(const int64_t next, seeding.Next(c, retries));
+    const int64_t next = seeding.Next(retries);
     std::copy_n(points.data<float>() + next * dims, dims, samples->data<float>() + i * dims);
   }
   return absl::OkStatus();

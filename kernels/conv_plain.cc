@@ -43,6 +43,7 @@ template <class F>
 inline void ForEachOutputPixel(const ConvShape& s, F&& fn) {
   for (int64_t z = 0; z < s.out[0]; ++z) {
     for (int64_t y = 0; y < s.out[1]; ++y) {
+      ThrowIfCancelled();
       for (int64_t x = 0; x < s.out[2]; ++x) fn(z, y, x);
     }
   }

@@ -135,6 +135,7 @@ absl::Status Decode(KernelContext& c, const Format& format) {
     WEIR_ASSIGN_OR_RETURN(outputs[f], c.AllocateOutput(f, records.shape()));
   }
   for (int64_t i = 0; i < records.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     WEIR_ASSIGN_OR_RETURN(std::vector<std::string> fields,
                           RecordReader(format, records.data<std::string>()[i]).Read());
     if (fields.size() != outputs.size()) {

@@ -58,6 +58,7 @@ class Aligner {
     std::fill_n(alpha, steps_ * count(), kNone);
     for (int64_t u = 0; u < std::min<int64_t>(2, count()); ++u) alpha[u] = log_y[symbol(u)];
     for (int64_t t = 1; t < steps_; ++t) {
+      ThrowIfCancelled();
       const double* before = alpha + (t - 1) * count();
       for (int64_t u = Begin(t); u < End(t); ++u) {
         double sum = Stays(u) ? before[u] : kNone;
@@ -77,6 +78,7 @@ class Aligner {
     for (int64_t u = std::max<int64_t>(0, count() - 2); u < count(); ++u) beta[u] = 0;
     visit(steps_ - 1, beta);
     for (int64_t t = steps_ - 2; t >= 0; --t) {
+      ThrowIfCancelled();
       for (int64_t u = 0; u < count(); ++u)
         after[u] = beta[u] + log_y[(t + 1) * classes + symbol(u)];
       std::fill(beta.begin(), beta.end(), kNone);
@@ -221,6 +223,7 @@ template <class T>
 std::vector<double> LogSoftmax(const T* x, const CtcSizes& s, int64_t b, int64_t steps) {
   std::vector<double> log_y(steps * s.classes);
   for (int64_t t = 0; t < steps; ++t) {
+    ThrowIfCancelled();
     const T* const row = x + (t * s.batch + b) * s.classes;
     const double max = *std::max_element(row, row + s.classes);
     double sum = 0;

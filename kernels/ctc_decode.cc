@@ -82,6 +82,7 @@ absl::Status RunGreedy(KernelContext& c, bool merge_repeated, int64_t blank_attr
       int64_t before = -1;
       T sum = 0;
       for (int64_t t = 0; t < c.input_data<int32_t>(1)[b]; ++t) {
+        ThrowIfCancelled();
         const T* const row = x + (t * s.batch + b) * s.classes;
         const int64_t best = std::max_element(row, row + s.classes) - row;
         sum += -row[best];
@@ -242,8 +243,10 @@ absl::Status RunBeamSearch(KernelContext& c, int64_t width, int paths, bool merg
   c.pool().ParallelFor(s.batch, cost, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       BeamSearch<T> search(s.classes, width);
-      for (int64_t t = 0; t < c.input_data<int32_t>(1)[b]; ++t)
+      for (int64_t t = 0; t < c.input_data<int32_t>(1)[b]; ++t) {
+        ThrowIfCancelled();
         search.Step(x + (t * s.batch + b) * s.classes);
+      }
       std::vector<std::vector<int>> sequences;
       std::vector<T> log_p;
       status[b] = search.Best(paths, merge_repeated, &sequences, &log_p);

@@ -21,6 +21,7 @@ absl::Status DynamicPartition(KernelContext& c) {
   const int32_t* of = partitions.data<int32_t>();
   std::vector<int64_t> counts(static_cast<size_t>(n));
   for (int64_t i = 0; i < partitions.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     if (of[i] < 0 || of[i] >= n) {
       return InvalidArgument("partitions", PositionText(partitions.shape(), i), " = ", of[i],
                              " is not in [0, ", n, ")");
@@ -38,6 +39,7 @@ absl::Status DynamicPartition(KernelContext& c) {
   const int64_t slice = data.num_elements() / partitions.num_elements();
   std::vector<int64_t> next(static_cast<size_t>(n));
   for (int64_t i = 0; i < partitions.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     const size_t p = static_cast<size_t>(of[i]);
     CopyElements(data.dtype(), ElementAt(data, i * slice),
                  ElementAt(*outputs[p], next[p]++ * slice), slice);
@@ -64,6 +66,7 @@ absl::Status CheckPieces(KernelContext& c, int n, Shape* tail, int64_t* rows) {
                              ", data[", i, "].shape = ", data.shape().ToString());
     }
     for (int64_t k = 0; k < indices.num_elements(); ++k) {
+      ThrowIfCancelledAt(k);
       const int32_t index = indices.data<int32_t>()[k];
       if (index < 0)
         return InvalidArgument("indices[", i, "] is out of range: it has the element ", index);
@@ -87,6 +90,7 @@ absl::Status DynamicStitch(KernelContext& c) {
   for (int i = 0; i < n; ++i) {
     const Tensor &indices = c.input(i), &data = c.input(n + i);
     for (int64_t k = 0; k < indices.num_elements(); ++k) {
+      ThrowIfCancelledAt(k);
       const int64_t row = indices.data<int32_t>()[k];
       CopyElements(data.dtype(), ElementAt(data, k * slice), ElementAt(*out, row * slice), slice);
       left -= written[static_cast<size_t>(row)] ? 0 : 1;
@@ -94,6 +98,7 @@ absl::Status DynamicStitch(KernelContext& c) {
     }
   }
   for (int64_t row = 0; left > 0 && row < rows; ++row) {
+    ThrowIfCancelledAt(row);
     if (written[static_cast<size_t>(row)]) continue;
     --left;
     Tensor gap = out->Slice(row, row + 1);

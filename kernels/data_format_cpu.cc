@@ -39,6 +39,7 @@ absl::StatusOr<Kernel> MakeDimMap(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * y, c.AllocateOutput(0, x.shape()));
     const int64_t rank = static_cast<int64_t>(places.size());
     for (int64_t i = 0; i < x.num_elements(); ++i) {
+      ThrowIfCancelledAt(i);
       const int64_t dim = (x.IntAt(i) % rank + rank) % rank;
       const bool below = x.IntAt(i) < -rank && dim != 0;
       y->SetIntAt(i, places[below ? rank - 1 : dim]);

@@ -36,7 +36,8 @@ class Dataset {
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
-// Both as functions: what comes next, and what makes an iterator.
+// Both as functions: what comes next, and what makes an iterator. The iterator ends with its step:
+// what skips elements, or takes many, need not look for that.
 using MaybeElement = absl::StatusOr<std::optional<Tensors>>;
 using MaybeIterator = absl::StatusOr<std::unique_ptr<DatasetIterator>>;
 template <class F>
@@ -44,7 +45,11 @@ std::unique_ptr<DatasetIterator> IteratorOf(F next) {
   class FunctionIterator final : public DatasetIterator {
    public:
     explicit FunctionIterator(F f) : next_(std::move(f)) {}
-    MaybeElement Next(const DatasetContext& context) override { return next_(context); }
+    MaybeElement Next(const DatasetContext& context) override {
+      const Cancellation* const cancellation = context.step.cancellation;
+      if (cancellation != nullptr && cancellation->cancelled()) return cancellation->status();
+      return next_(context);
+    }
 
    private:
     F next_;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "weir/core/exception.h"
 #include "weir/kernels/dataset_ahead.h"
 
 // Iterators that work ahead of those who ask, on the session's threads. What is read and computed
@@ -46,7 +47,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
           if (call->done) return std::move(call->result);
           call->taken = true;
           lock.unlock();
-          return f_(x, call->element);
+          return Apply(x, call->element);
         }
       } else if (ended_) {
         return std::nullopt;
@@ -85,10 +86,18 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
     ReadAhead();
   }
 
+  // An exception must neither pass the state above nor end a thread of the pool.
+  MaybeElement Read(const DatasetContext& x) {
+    return CatchExceptions("The data set", [&] { return input_->Next(x); });
+  }
+  MaybeElement Apply(const DatasetContext& x, const Tensors& element) {
+    return CatchExceptions("The data set", [&] { return f_(x, element); });
+  }
+
   MaybeElement ReadNow(const DatasetContext& x, std::unique_lock<std::mutex>* lock) {
     reading_ = true;
     lock->unlock();
-    MaybeElement element = input_->Next(x);
+    MaybeElement element = Read(x);
     lock->lock();
     reading_ = false;
     ended_ = element.ok() && !element->has_value();
@@ -96,24 +105,24 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
     ReadAhead();
     lock->unlock();
     if (!element.ok() || !element->has_value() || f_ == nullptr) return element;
-    return f_(x, **element);
+    return Apply(x, **element);
   }
 
   void ReadAhead() {
     const bool full = static_cast<int64_t>(calls_.size()) >= limit_;
     if (full || stopped_ || ended_ || reading_ || scheduled_) return;
     scheduled_ = true;
-    step_.pool->Schedule([self = shared_from_this()] { self->Read(); });
+    step_.pool->Schedule([self = shared_from_this()] { self->ReadNext(); });
   }
 
-  void Read() {
+  void ReadNext() {
     std::unique_lock<std::mutex> lock(mutex_);
     scheduled_ = false;
     if (stopped_ || ended_ || reading_) return;
     reading_ = true;
     ++running_;
     lock.unlock();
-    MaybeElement element = input_->Next({step_, *caller_});
+    MaybeElement element = Read({step_, *caller_});
     lock.lock();
     --running_;
     reading_ = false;
@@ -141,7 +150,7 @@ class Ahead : public std::enable_shared_from_this<Ahead> {
     call.taken = true;
     ++running_;
     lock.unlock();
-    MaybeElement result = f_({step_, *caller_}, call.element);
+    MaybeElement result = Apply({step_, *caller_}, call.element);
     lock.lock();
     --running_;
     call.result = std::move(result);

@@ -34,6 +34,7 @@ int64_t EditDistance(absl::Span<const int64_t> a, absl::Span<const int64_t> b,
   std::vector<int64_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), int64_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
+    ThrowIfCancelled();
     int64_t diagonal = row[0];
     row[0] = static_cast<int64_t>(i);
     for (size_t j = 1; j <= b.size(); ++j) {
@@ -51,6 +52,7 @@ using Sequences = std::unordered_map<int64_t, std::vector<int64_t>>;
 absl::StatusOr<Sequences> ReadSequences(const SparseValue& x, const Shape& groups) {
   Sequences sequences;
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     uint64_t at = 0;  // wraps around for indices that are far outside
     int outside = -1;
     for (int d = 0; d < groups.rank(); ++d) {

@@ -239,6 +239,7 @@ absl::Status WriteSparse(KernelContext& c, const Column& column, bool single, in
   int64_t* out = index->data<int64_t>();
   int64_t most_rows = 0, most_values = 0;
   for (int64_t example = 0; example < column.num_examples(); ++example) {
+    ThrowIfCancelledAt(example);
     const int64_t begin = column.ExampleBegin(example),
                   rows = column.example_ends()[example] - begin;
     most_rows = std::max(most_rows, rows);
@@ -264,6 +265,7 @@ absl::Status WriteDense(KernelContext& c, const DenseFeature& f, bool single, in
   const Column& column = f.column;
   int64_t most_rows = 0;
   for (int64_t e = 0; e < column.num_examples(); ++e) {
+    ThrowIfCancelledAt(e);
     most_rows = std::max(most_rows, f.NumRows(e));
   }
   Shape shape;
@@ -281,6 +283,7 @@ absl::Status WriteDense(KernelContext& c, const DenseFeature& f, bool single, in
     ClearElements(c.pool(), *out);
   }
   for (int64_t e = 0; e < column.num_examples(); ++e) {
+    ThrowIfCancelledAt(e);
     const int64_t begin = column.ExampleBegin(e), end = column.example_ends()[e];
     if (begin == end) continue;
     column.CopyTo(column.RowBegin(begin), column.row_ends()[end - 1], out,

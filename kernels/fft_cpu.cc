@@ -100,6 +100,7 @@ class Worker {
     Dims index(outer, 0);
     const int64_t rows = array_.empty() ? 0 : static_cast<int64_t>(array_.size()) / dims_.back();
     for (int64_t r = 0; r < rows; ++r) {
+      ThrowIfCancelled();
       int64_t at = 0;
       for (size_t d = 0; d < outer; ++d) at = at * tensor_dims[d] + index[d];
       row(r * dims_.back(), at * tensor_dims.back());
@@ -154,6 +155,7 @@ class Worker {
     for (size_t i = static_cast<size_t>(d) + 1; i < dims_.size(); ++i) stride *= dims_[i];
     const int64_t count = static_cast<int64_t>(array_.size()) / n;
     for (int64_t k = 0; k < count; ++k) {
+      ThrowIfCancelled();
       Number* at = array_.data() + k / stride * stride * n + k % stride;
       for (int64_t i = 0; i < n; ++i) line_[i] = at[i * stride];
       lines_[d].Run(line_.data(), result_.data());

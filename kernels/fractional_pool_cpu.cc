@@ -135,6 +135,7 @@ struct Cells {
     int64_t cell = 0;
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t i = 0; i < num_rows; ++i) {
+        ThrowIfCancelled();
         const auto [y0, y1] = Range(rows, i, height);
         for (int64_t j = 0; j < num_columns; ++j, cell += depth) {
           const auto [x0, x1] = Range(columns, j, width);
@@ -194,6 +195,7 @@ absl::Status Pool(KernelContext& c, const PoolingOptions& o) {
     }
   });
   for (int64_t i = 0; average && i < out->num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     to[i] /= static_cast<T>(counts[i / cells.depth]);
   }
   return absl::OkStatus();
@@ -263,6 +265,7 @@ absl::Status MaxGradient(KernelContext& c, bool overlapping) {
     }
   });
   for (int64_t i = 0; i < grads.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     if (!(from[maxima[i]] == pooled.data<T>()[i])) {
       return InvalidArgument(
           "tensor_out_dup is not the same as tensor_out: orig_output is not the "

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "weir/core/cancellation.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm.cc"
 #include "weir/kernels/highway_targets.h"
@@ -260,6 +262,7 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpack
     const auto first_run = straight ? &MultiplyBlock<true, kPacks> : &MultiplyBlock<false, kPacks>;
     if (k + deep == depth) end.bias = finish.bias;
     for (int64_t i = 0; i < rows; i += kRows) {
+      ThrowIfCancelled();
       const int64_t high = std::min(kRows, rows - i);
       const float* const from = a.data + i * a.row + k * a.column;
       Left left = {from, a.row, a.column};

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
 // GIF files by giflib, read piece by piece: its own reader of whole files believes their headers
@@ -58,6 +59,7 @@ class Reader {
     std::vector<Frame> frames;
     int transparent = NO_TRANSPARENT_COLOR;
     for (int64_t total = 0;;) {
+      ThrowIfCancelled();
       GifRecordType type = UNDEFINED_RECORD_TYPE;
       bool ok = DGifGetRecordType(gif_, &type) == GIF_OK;
       if (ok && type == TERMINATE_RECORD_TYPE) break;
@@ -117,6 +119,7 @@ class Reader {
     }
     std::vector<uint8_t> line(frame->width);
     for (const int64_t y : RowOrder(frame->height, image.Interlace)) {
+      ThrowIfCancelled();
       if (DGifGetLine(gif_, line.data(), static_cast<int>(frame->width)) != GIF_OK) return false;
       // Memory follows the data, not the header.
       const size_t end = static_cast<size_t>((y + 1) * frame->width);
@@ -135,6 +138,7 @@ class Reader {
 absl::Status Draw(const Frame& frame, int64_t height, int64_t width, uint8_t* pixels) {
   if (frame.colors.empty()) return InvalidArgument("missing color map for a frame");
   for (int64_t y = 0; y < std::min(frame.height, height - frame.top); ++y) {
+    ThrowIfCancelled();
     for (int64_t x = 0; x < std::min(frame.width, width - frame.left); ++x) {
       const size_t at = static_cast<size_t>(y * frame.width + x);
       const int index = at < frame.indices.size() ? frame.indices[at] : 0;

@@ -31,6 +31,7 @@ class HashTable final : public LookupTable {
     const bool one_each = !is_static_ && fallback.num_elements() == values->num_elements();
     const Key* const key = keys.data<Key>();
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
+      ThrowIfCancelledAt(i);
       const int64_t place = PlaceOf(key[i]);
       const void* const from = place >= 0 ? ElementAt(values_, place * value_size())
                                           : ElementAt(fallback, one_each ? i * value_size() : 0);

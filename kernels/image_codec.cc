@@ -284,6 +284,7 @@ absl::Status WritePng(KernelContext& c, int compression) {
   const size_t value = ElementSize(images.dtype());
   const size_t bytes = size.height * size.width * size.channels * value;
   for (int64_t i = 0; i < out->num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     WEIR_ASSIGN_OR_RETURN(out->data<std::string>()[i],
                           EncodePng(static_cast<const char*>(images.raw()) + i * bytes, size,
                                     static_cast<int>(8 * value), compression));

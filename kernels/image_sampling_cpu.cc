@@ -342,6 +342,7 @@ absl::Status ExtractGlimpse(KernelContext& c, const GlimpseOptions& o, RandomStr
   const int64_t rows = images.dim(1), columns = images.dim(2), count = height * width * channels;
   PhiloxWords words(stream.Reserve(static_cast<uint64_t>(out->num_elements())));
   for (int64_t b = 0; b < images.dim(0); ++b) {
+    ThrowIfCancelled();
     const float* image = images.data<float>() + b * rows * columns * channels;
     float* to = out->data<float>() + b * count;
     const int64_t y = o.Begin(offsets.data<float>()[2 * b], rows, height);

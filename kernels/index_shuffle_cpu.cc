@@ -85,6 +85,7 @@ absl::Status Run(KernelContext& c, int64_t rounds) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, scalar ? Shape() : Shape({n})));
   const bool is_signed = out->dtype() == DT_INT32 || out->dtype() == DT_INT64;
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t x = Value(index, i), max = Value(max_index, i);
     if (is_signed && x < 0) return InvalidArgument("index must be >= 0 but was ", x);
     if (is_signed && max < 0) return InvalidArgument("max_index must be >= 0 but was ", max);

@@ -10,6 +10,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
 // JPEG files by libjpeg-turbo.
@@ -206,6 +207,7 @@ absl::Status DecodeJpeg(absl::string_view file, const JpegDecodeOptions& o,
   JSAMPLE* samples = line.data();
   int64_t y = 0;
   for (; y < height; ++y) {
+    ThrowIfCancelled();
     JDIMENSION read = 0;
     WEIR_RETURN_IF_ERROR(decoder.Try([&] { read = jpeg_read_scanlines(&info, &samples, 1); }));
     if (read == 0) break;
@@ -259,6 +261,7 @@ class Encoder {
                           static_cast<unsigned>(packet.size()));
       }
       while (info_.next_scanline < info_.image_height) {
+        ThrowIfCancelled();
         auto* row = const_cast<JSAMPLE*>(pixels + info_.next_scanline * size.width * size.channels);
         jpeg_write_scanlines(&info_, &row, 1);
       }

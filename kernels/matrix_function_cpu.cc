@@ -23,6 +23,7 @@ Columns<C> SquareRootOfTriangular(const Columns<C>& t) {
   const int64_t n = t.rows;
   Columns<C> r(n, n);
   for (int64_t j = 0; j < n; ++j) {
+    ThrowIfCancelled();
     r(j, j) = std::sqrt(t(j, j));
     for (int64_t i = j - 1; i >= 0; --i) {
       C rest = t(i, j);

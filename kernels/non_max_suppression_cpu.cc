@@ -67,6 +67,7 @@ std::vector<Candidate> Suppress(const T* scores, int64_t n, const Similarity& si
   }
   std::vector<Candidate> chosen;
   while (static_cast<int64_t>(chosen.size()) < limits.count && !queue.empty()) {
+    ThrowIfCancelled();
     Candidate next = queue.top();
     queue.pop();
     const float before = next.score;
@@ -288,6 +289,7 @@ absl::Status Combined(KernelContext& c, bool pad_per_class, bool clip) {
   WEIR_ASSIGN_OR_RETURN(Tensor * valid, c.AllocateOutput(3, Shape({d.batch})));
   for (Tensor* t : {boxes, scores, classes}) std::fill_n(t->data<float>(), t->num_elements(), 0.0f);
   for (int64_t image = 0; image < d.batch; ++image) {
+    ThrowIfCancelled();
     const std::vector<Detection> found = DetectIn(d, image);
     valid->data<int32_t>()[image] = static_cast<int32_t>(found.size());
     int64_t at = image * d.per_image;

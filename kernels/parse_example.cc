@@ -37,6 +37,7 @@ absl::Status ParseExamples(KernelContext& c, const FeatureSignature& signature,
   WEIR_ASSIGN_OR_RETURN(FeatureSet set, signature.Begin(c));
   FeatureBytes features;
   for (int64_t e = 0; e < serialized.num_elements(); ++e) {
+    ThrowIfCancelledAt(e);
     features.clear();
     WEIR_RETURN_IF_ERROR(ReadExample(serialized.data<std::string>()[e], &features));
     WEIR_RETURN_IF_ERROR(set.AddExample(features, LabelOf(names, e)));
@@ -115,6 +116,7 @@ absl::Status ParseSequences(KernelContext& c, const SequenceSignature& signature
   WEIR_RETURN_IF_ERROR(ReadMayBeMissing(c, &lists.dense));
   FeatureBytes context_bytes, list_bytes;
   for (int64_t e = 0; e < serialized.num_elements(); ++e) {
+    ThrowIfCancelledAt(e);
     context_bytes.clear();
     list_bytes.clear();
     WEIR_RETURN_IF_ERROR(

@@ -64,6 +64,7 @@ absl::StatusOr<Kernel> MakeDecodeRaw(const KernelInit& init) {
     const auto strings = c.input(0).flat<std::string>();
     const size_t bytes = strings.empty() ? 0 : strings[0].size();
     for (size_t i = 0; i < strings.size(); ++i) {
+      ThrowIfCancelled();
       if (strings[i].size() == bytes) continue;
       return InvalidArgument(
           "DecodeRaw requires input strings to all be the same size, but element ", i, " has size ",
@@ -76,6 +77,7 @@ absl::StatusOr<Kernel> MakeDecodeRaw(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, AllocateRows(c, raw, bytes));
     char* to = static_cast<char*>(out->raw());
     for (const std::string& each : strings) {
+      ThrowIfCancelled();
       raw.Copy(each, to);
       to += bytes;
     }
@@ -97,6 +99,7 @@ absl::StatusOr<Kernel> MakeDecodePaddedRaw(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, AllocateRows(c, raw, bytes));
     char* to = static_cast<char*>(out->raw());
     for (const absl::string_view each : c.input(0).flat<std::string>()) {
+      ThrowIfCancelled();
       const absl::string_view there = each.substr(0, bytes);
       const size_t whole = there.size() - there.size() % raw.size();
       std::memset(to + whole, 0, bytes - whole);

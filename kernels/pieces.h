@@ -27,6 +27,13 @@ inline int64_t PiecesOfWork(double ns, int64_t most = kMostPieces) {
   return pieces;
 }
 
+// Columns that a piece of a ParallelFor over `columns` has at least, where each piece goes through
+// all rows: as few pieces as the threads want, also where more would look at cancellation more
+// often. Such a loop looks itself. A multiple of `least`.
+inline int64_t ColumnsOfPiece(int64_t columns, int threads, int64_t least) {
+  return std::max<int64_t>(1, columns / (4 * threads) / least) * least;
+}
+
 }  // namespace weir
 
 #endif  // WEIR_KERNELS_PIECES_H_

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
 // PNG files by libpng, which reports errors by a jump: as with libjpeg (jpeg.cc) it is entered only
@@ -137,6 +138,7 @@ absl::Status Decode(absl::string_view file, int channels, AllocatePixels<T> allo
   if (!decoder.narrow()) return absl::OkStatus();
   // Each row holds bytes in its first half; from the end, so that none is overwritten unread.
   for (int64_t y = 0; y < size.height; ++y) {
+    ThrowIfCancelled();
     for (int64_t i = size.width * size.channels - 1; i >= 0; --i) {
       pixels[y * size.width * size.channels + i] = static_cast<T>(bytes[y * row + i] * 0x101);
     }

@@ -67,6 +67,7 @@ absl::Status ToSparse(KernelContext& c) {
   std::vector<size_t> row(n, 0);  // in each ragged dimension, the row that the element is in
   int64_t* to = indices->data<int64_t>();
   for (int64_t at = 0; at < count / std::max<int64_t>(width, 1); ++at) {
+    ThrowIfCancelledAt(at);
     int64_t place = at;
     Dims index(n + 1);
     for (int k = n - 1; k >= 0; --k) {
@@ -139,6 +140,7 @@ absl::Status Range(KernelContext& c) {
   S* const ends = splits->data<S>();
   int64_t total = ends[0] = 0;
   for (int64_t r = 0; r < rows; ++r) {
+    ThrowIfCancelledAt(r);
     WEIR_ASSIGN_OR_RETURN(const int64_t size,
                           RangeSize(argument(0, r), argument(1, r), argument(2, r)));
     if (__builtin_add_overflow(total, size, &total) || total > std::numeric_limits<S>::max()) {
@@ -151,6 +153,7 @@ absl::Status Range(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const values, c.AllocateOutput(1, Shape({total})));
   T* to = values->data<T>();
   for (int64_t r = 0; r < rows; ++r) {
+    ThrowIfCancelledAt(r);
     Wide<T> value = argument(0, r);
     const Wide<T> delta = argument(2, r);
     for (S i = ends[r]; i < ends[r + 1]; ++i) {

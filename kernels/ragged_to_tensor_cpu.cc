@@ -156,6 +156,7 @@ absl::StatusOr<Places> PlacesOfSplits(const Dims& splits, const Places& parents,
                            parents.count);
   }
   for (int64_t i = 0; i < rows; ++i) {
+    ThrowIfCancelledAt(i);
     if (splits[0] != 0 || splits[i + 1] < splits[i])
       return InvalidArgument("Invalid row split size.");
   }
@@ -163,6 +164,7 @@ absl::StatusOr<Places> PlacesOfSplits(const Dims& splits, const Places& parents,
   WEIR_ASSIGN_OR_RETURN(Places places, MakePlaces(count, std::min(count, limit)));
   const absl::Span<int64_t> to = places.listed.flat<int64_t>();
   for (int64_t i = 0; i < rows; ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t parent = parents.at(i);
     const int64_t end = std::min<int64_t>(splits[i + 1], to.size());
     for (int64_t at = splits[i]; at < end; ++at) {
@@ -179,6 +181,7 @@ absl::StatusOr<Places> PlacesOfRowids(const Dims& ids, const Places& parents, in
   WEIR_ASSIGN_OR_RETURN(Places places, MakePlaces(count, count));
   int64_t column = 0;
   for (int64_t i = 0; i < count; ++i) {
+    ThrowIfCancelledAt(i);
     if (ids[i] < 0 || ids[i] >= parents.count) {
       return InvalidArgument("Got ", i == 0 ? "current" : "next", "_value_rowid=", ids[i],
                              " which is not less than ", parents.count);
@@ -254,6 +257,7 @@ absl::Status ToTensor(KernelContext& c, const std::vector<Partition>& kinds) {
   FillDefault(c, value, element, shape.Sub(0, depth + 1).num_elements(), out);
   WEIR_ASSIGN_OR_RETURN(const Places places, PlacesOfValues(ragged, dims, values.dim(0)));
   for (int64_t i = 0; i < std::min(places.listed.num_elements(), values.dim(0)); ++i) {
+    ThrowIfCancelledAt(i);
     if (places.at(i) < 0) continue;
     CopyElements(out->dtype(), ElementAt(values, i * size), ElementAt(*out, places.at(i) * size),
                  size);

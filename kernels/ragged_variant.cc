@@ -106,6 +106,7 @@ absl::Status ToVariant(KernelContext& c, bool batched) {
   const int64_t rows = depth == 0 ? x.values.dim(0) : x.splits[0].num_elements() - 1;
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({rows})));
   for (int64_t r = 0; r < rows; ++r) {
+    ThrowIfCancelledAt(r);
     RaggedValue row;
     if (depth == 0) {
       WEIR_ASSIGN_OR_RETURN(const Tensor one, CopyRows(x.values, r, r + 1));
@@ -166,6 +167,7 @@ absl::Status CheckExpected(const RaggedValue& x, const Expected& e, int64_t i) {
 absl::StatusOr<std::vector<RaggedValue>> DecodeAll(const Tensor& encoded, const Expected& e) {
   std::vector<RaggedValue> all;
   for (int64_t i = 0; i < encoded.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     WEIR_ASSIGN_OR_RETURN(RaggedValue x, Decode(encoded.data<Variant>()[i], i));
     WEIR_RETURN_IF_ERROR(CheckExpected(x, e, i));
     if (!all.empty() && all[0].values.shape().Sub(1) != x.values.shape().Sub(1)) {
@@ -271,6 +273,7 @@ absl::Status ToVariantGradient(KernelContext& c, DataType type) {
   std::vector<RaggedValue> parts;
   int64_t count = 0;
   for (int64_t i = 0; i < encoded.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     const Variant& variant = encoded.data<Variant>()[i];
     if (variant.type_name.empty()) continue;  // zeros: a gradient that nothing came to
     WEIR_ASSIGN_OR_RETURN(parts.emplace_back(), Decode(variant, i));

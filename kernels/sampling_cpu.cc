@@ -19,6 +19,7 @@ void CopyRows(const Tensor& from, const std::vector<int64_t>& order, Tensor* to)
   const int64_t row = from.num_elements() / from.dim(0);
   if (from.dtype() == DT_STRING) {
     for (size_t i = 0; i < order.size(); ++i) {
+      ThrowIfCancelled();
       std::copy_n(from.data<std::string>() + order[i] * row, row,
                   to->data<std::string>() + i * row);
     }
@@ -49,8 +50,10 @@ absl::StatusOr<Kernel> MakeRandomShuffle(const KernelInit& init) {
     PhiloxWords words(stream->Reserve(static_cast<uint64_t>((n - 1 + 3) / 4)));
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
-    for (int64_t i = 0; i + 1 < n; ++i)
+    for (int64_t i = 0; i + 1 < n; ++i) {
+      ThrowIfCancelledAt(i);
       std::swap(order[i], order[i + words() % static_cast<uint32_t>(n - i)]);
+    }
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, value.shape()));
     CopyRows(value, order, out);
     return absl::OkStatus();
@@ -67,6 +70,7 @@ void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream,
   std::vector<double> sums(classes);
   const auto finite = [](T x) { return std::isfinite(static_cast<double>(x)); };
   for (int64_t r = 0; r < rows; ++r) {
+    ThrowIfCancelled();
     const T* row = logits.data<T>() + r * classes;
     double max = std::numeric_limits<double>::lowest();
     for (int64_t j = 0; j < classes; ++j) {
@@ -78,6 +82,7 @@ void DrawCategories(const Tensor& logits, int64_t samples, const Philox& stream,
       sums[j] = total;
     }
     for (int64_t s = 0; s < samples; ++s) {
+      ThrowIfCancelledAt(s);
       const uint32_t high = words(), low = words();
       const double wanted = UnitDouble(high, low) * total;
       out->data<Index>()[r * samples + s] =

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <vector>
 
-#include "weir/kernels/cancelled.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_program.h"
 
@@ -32,7 +31,7 @@ struct ScalarLoop {
       }
       std::memcpy(&values[k], argument.raw(), ElementSize(program.type(k)));
     }
-    WEIR_RETURN_IF_ERROR(Iterate(c, values));
+    Iterate(values);
     for (int k = 0; k < num_variables; ++k) {
       Tensor* out = c.PlannedOutput(k, Shape());
       if (out == nullptr) {
@@ -43,18 +42,17 @@ struct ScalarLoop {
     return absl::OkStatus();
   }
 
-  absl::Status Iterate(const KernelContext& c, Cell* values) const {
-    constexpr int64_t kBetweenLooks = 1024;  // some ten microseconds
+  void Iterate(Cell* values) const {
     Cell moved[kMostScalars];
     for (int64_t i = 1;; ++i) {
       program.Run(0, num_condition_ops, values);
       uint8_t goes_on;
       std::memcpy(&goes_on, &values[condition], sizeof(goes_on));
-      if (goes_on == 0) return absl::OkStatus();
+      if (goes_on == 0) return;
       program.Run(num_condition_ops, program.num_ops(), values);
       for (int k = 0; k < num_variables; ++k) moved[k] = values[next[k]];
       std::copy_n(moved, num_variables, values);
-      if (i % kBetweenLooks == 0) WEIR_RETURN_IF_ERROR(CheckCancelled(c));
+      ThrowIfCancelledAt(i);
     }
   }
 };

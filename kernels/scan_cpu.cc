@@ -60,6 +60,7 @@ void ScanBlock(const T* x, T* y, int64_t length, int64_t inner, int64_t width, b
                bool reverse) {
   std::vector<Wide<T>> acc(width, F::Start());
   for (int64_t k = 0; k < length; ++k) {
+    ThrowIfCancelledAt(k);
     const int64_t at = (reverse ? length - 1 - k : k) * inner;
     for (int64_t i = 0; i < width; ++i) {
       const Wide<T> next = F::Step(acc[i], static_cast<Wide<T>>(x[at + i]));
@@ -119,6 +120,7 @@ void ArgExtreme(const T* x, int64_t length, int64_t inner, int64_t* index) {
   }
   std::vector<T> best(x, x + inner);
   for (int64_t k = 1; k < length; ++k) {
+    ThrowIfCancelledAt(k);
     const T* row = x + k * inner;
     for (int64_t i = 0; i < inner; ++i) {
       if (better(row[i], best[i]) || (best[i] != best[i] && row[i] == row[i])) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -63,6 +64,7 @@ absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, 
   const int64_t rows = outer.num_elements();
   slices.offsets.resize(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {
+    ThrowIfCancelledAt(r);
     int64_t offset = 0;
     for (int64_t d = 0; d < depth; ++d) {
       const int64_t index = indices.IntAt(r * depth + d);
@@ -92,6 +94,7 @@ void Apply(ThreadPool& pool, const Slices& slices, const Tensor& updates, Tensor
   T* to = out->data<T>();
   const auto apply = [&](int64_t begin, int64_t end) {
     for (size_t r = 0; r < slices.offsets.size(); ++r) {
+      ThrowIfCancelledAt(static_cast<int64_t>(r));
       if (slices.offsets[r] < 0) continue;
       const T* row = from + static_cast<int64_t>(r) * slices.inner;
       CombineRun<kHow>(row + begin, end - begin, to + slices.offsets[r] + begin);
@@ -100,12 +103,14 @@ void Apply(ThreadPool& pool, const Slices& slices, const Tensor& updates, Tensor
   if (slices.inner < kWide) {
     apply(0, slices.inner);
   } else {
-    pool.ParallelFor(slices.inner, static_cast<double>(slices.offsets.size()), apply, kWide);
+    pool.ParallelFor(slices.inner, static_cast<double>(slices.offsets.size()), apply,
+                     ColumnsOfPiece(slices.inner, pool.num_threads(), kWide));
   }
 }
 
 void Replace(const Slices& slices, const Tensor& updates, Tensor* out) {
   for (size_t r = 0; r < slices.offsets.size(); ++r) {
+    ThrowIfCancelled();
     if (slices.offsets[r] < 0) continue;
     CopyElements(updates.dtype(), ElementAt(updates, static_cast<int64_t>(r) * slices.inner),
                  ElementAt(*out, slices.offsets[r]), slices.inner);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 #include "weir/kernels/strided_copy.h"
@@ -101,6 +102,7 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   // this is called.
   out.count = count;
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t id = IdOf(ids, i), next = i + 1 < n ? IdOf(ids, i + 1) : id;
     if (next < id)
       return InvalidArgument("segment ids are not increasing: ", id, " is followed by ", next);
@@ -112,6 +114,7 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   out.first.resize(count + 1);
   int64_t row = 0;
   for (int64_t s = 0; s < count; ++s) {
+    ThrowIfCancelledAt(s);
     out.first[s] = row;
     while (row < n && IdOf(ids, row) == s) ++row;
   }
@@ -142,6 +145,7 @@ void CombineRows(const void* data, int64_t width, int64_t first, int64_t last,
     const T* x = row(first) + j;
     for (int64_t i = 0; i < m; ++i) acc[i] = static_cast<Acc>(x[i]);
     for (int64_t r = first + 1; r < last; ++r) {
+      ThrowIfCancelledAt(r);
       x = row(r) + j;
       for (int64_t i = 0; i < m; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
     }
@@ -221,6 +225,7 @@ void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
   if constexpr (std::is_same_v<Acc, T>) {
     for (int64_t s = 0; s < u.count; ++s) std::fill_n(y + s * u.width, m, F::Neutral());
     for (int64_t r = 0; r < u.rows; ++r) {
+      ThrowIfCancelledAt(r);
       const int64_t s = IdOf(u.ids, r);
       if (s < 0) continue;
       T* const to = y + s * u.width;
@@ -230,12 +235,14 @@ void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
   } else {
     std::vector<Acc> acc(u.count * m, F::Neutral());
     for (int64_t r = 0; r < u.rows; ++r) {
+      ThrowIfCancelledAt(r);
       const int64_t s = IdOf(u.ids, r);
       if (s < 0) continue;
       for (int64_t i = 0; i < m; ++i)
         acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * u.width + i]));
     }
     for (int64_t s = 0; s < u.count; ++s) {
+      ThrowIfCancelledAt(s);
       for (int64_t i = 0; i < m; ++i) y[s * u.width + i] = static_cast<T>(acc[s * m + i]);
     }
   }
@@ -253,6 +260,7 @@ absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
   }
   const int64_t rows = ids.num_elements(), width = WidthOf(data.shape(), ids.rank());
   for (int64_t i = 0; i < rows; ++i) {
+    ThrowIfCancelledAt(i);
     if (IdOf(ids, i) >= count) {
       return InvalidArgument("segment_ids", PositionText(ids.shape(), i), " = ", IdOf(ids, i),
                              " is out of range [0, ", count, ")");
@@ -264,7 +272,7 @@ absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
   c.pool().ParallelFor(
       width, static_cast<double>(rows + count),
       [&](int64_t begin, int64_t end) { combine(all, begin, end); },
-      /*align=*/16);
+      ColumnsOfPiece(width, c.pool().num_threads(), /*least=*/16));
   return absl::OkStatus();
 }
 
@@ -319,6 +327,7 @@ absl::Status RunSparse(KernelContext& c, Combine combine) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(RowsShape(data.shape(), count).dims()));
   std::vector<int64_t> places(n);
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     places[i] = IdOf(indices, i);
     if (places[i] < 0 || places[i] >= data.dim(0)) {
       return InvalidArgument("Bad: indices[", i, "] == ", places[i], " out of range [0, ",
@@ -345,6 +354,7 @@ absl::StatusOr<Scattered> ScatterRows(KernelContext& c, const Tensor& indices, i
   const int64_t n = indices.num_elements();
   Scattered out{.rows = rows, .places = std::vector<int64_t>(n)};
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     out.places[i] = IdOf(indices, i);
     if (out.places[i] < 0 || out.places[i] >= rows)
       return InvalidArgument("Index ", out.places[i], " out of range [0, ", rows, ").");
@@ -378,6 +388,7 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   }
   std::vector<int64_t> sizes(segments, 0);
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t s = IdOf(ids, i);
     if (s < 0 || s >= segments)
       return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
@@ -395,6 +406,7 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   std::vector<Acc> acc(scattered.rows * width, Acc(0));
   const T* const x = grad.data<T>();
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t s = IdOf(ids, i), row = scattered.places[i];
     const double size = static_cast<double>(sizes[s]);
     const Acc factor = static_cast<Acc>(scale == Scale::kNone   ? 1

@@ -84,6 +84,7 @@ void ChooseObjects(const Tensor& condition, const Tensor& t, const Tensor& e, Te
     if (n > 0) layout.Gather(k, positions.data(), sizeof(int64_t), 0, n, at[k].data());
   }
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     const bool c = condition.data<bool>()[at[0][i]];
     out->data<T>()[i] = c ? t.data<T>()[at[1][i]] : e.data<T>()[at[2][i]];
   }

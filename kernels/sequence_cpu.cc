@@ -37,6 +37,7 @@ absl::Status RunRange(KernelContext& c) {
   } else {
     T v = start;
     for (int64_t i = 0; i < n; ++i) {
+      ThrowIfCancelledAt(i);
       y[i] = v;
       v = static_cast<T>(v + delta);
     }
@@ -100,12 +101,14 @@ absl::Status RunBincount(KernelContext& c) {
   }
   const int32_t* const v = values.data<int32_t>();
   for (int64_t i = 0; i < values.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     if (v[i] < 0) return InvalidArgument("Input arr must be non-negative!");
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({n})));
   T* const bins = out->data<T>();
   std::fill_n(bins, n, T(0));
   for (int64_t i = 0; i < values.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     if (v[i] >= n) continue;
     bins[v[i]] = ScalarMath<T>::Add(bins[v[i]], weighted ? weights.data<T>()[i] : T(1));
   }
@@ -132,6 +135,7 @@ absl::Status RunHistogram(KernelContext& c) {
   std::vector<int64_t> counts(n, 0);
   const double scale = static_cast<double>(n) / (high - low);
   for (const T v : values.flat<T>()) {
+    ThrowIfCancelled();
     const double at = (static_cast<double>(v) - low) * scale;
     // NaN goes to the first part.
     ++counts[at > 0 ? std::min(n - 1, static_cast<int64_t>(std::min(at, 9e18))) : 0];

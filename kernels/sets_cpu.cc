@@ -38,6 +38,7 @@ absl::StatusOr<Sets<T>> SetsOf(const SparseValue& x, const Shape& groups, bool i
   WEIR_RETURN_IF_ERROR(CheckIndices(x, in_order));
   Sets<T> sets;
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     int64_t group = 0;
     for (int d = 0; d < groups.rank(); ++d) group = group * groups.dim(d) + x.row(i)[d];
     sets[group].insert(x.values.data<T>()[i]);
@@ -92,6 +93,7 @@ absl::Status WriteSparse(KernelContext& c, const Shape& groups,
   int64_t* row = indices->data<int64_t>();
   T* value = values->data<T>();
   for (const auto& [group, set] : sets) {
+    ThrowIfCancelled();
     for (size_t k = 0; k < set.size(); ++k, row += rank) {
       int64_t rest = group;
       for (int d = groups.rank() - 1; d >= 0; --d) {

@@ -59,6 +59,7 @@ absl::Status ToDense(KernelContext& c, bool in_order) {
   const Dims strides = StridesOf(shape);
   std::vector<int64_t> at(x.count(), 0);
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     for (int d = 0; d < x.rank(); ++d) at[i] += x.row(i)[d] * strides[d];
   }
   ScatterElements(x.values, at, *out);
@@ -137,6 +138,7 @@ void ReshapeRows(const int64_t* from, int64_t count, const Dims& from_dims, cons
   const Dims from_strides = StridesOf(from_dims), to_strides = StridesOf(to_dims);
   const size_t from_rank = from_dims.size(), to_rank = to_dims.size();
   for (int64_t i = 0; i < count; ++i, from += from_rank, to += to_rank) {
+    ThrowIfCancelledAt(i);
     uint64_t flat = 0;
     for (size_t d = 0; d < from_rank; ++d)
       flat += static_cast<uint64_t>(from[d]) * static_cast<uint64_t>(from_strides[d]);
@@ -194,6 +196,7 @@ absl::Status CountRows(const SparseValue& x, absl::Span<int64_t> counts) {
   }
   std::fill(counts.begin(), counts.end(), 0);
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t row = x.row(i)[0];
     if (row < 0 || row >= rows)
       return InvalidArgument("indices(", i, ", 0) is invalid: ", row, " >= ", rows);
@@ -246,6 +249,7 @@ absl::Status FillEmptyRows(KernelContext& c) {
     at += std::max<int64_t>(count, 1);
   }
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t place = next[x.row(i)[0]]++;
     places->data<int64_t>()[i] = place;
     std::copy_n(x.row(i), rank, to + place * rank);

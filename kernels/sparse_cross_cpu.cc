@@ -125,6 +125,7 @@ absl::Status Cross(KernelContext& c, const Columns& in, Emit emit) {
   for (const Run& run : crosses) {
     for (size_t k = 0; k < n; ++k) features[k] = in.columns[k].Of(run.example);
     for (int64_t i = 0; i < run.count; ++i) {
+      ThrowIfCancelledAt(i);
       int64_t rest = i;
       for (size_t k = n; k-- > 0; rest /= features[k].count)
         at[k] = features[k].begin + rest % features[k].count;

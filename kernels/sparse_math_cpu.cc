@@ -27,6 +27,7 @@ absl::Status CheckFits(const SparseValue& x, const Shape& dense) {
                            x.dims[d], " vs dense side ", dense.dim(d));
   }
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     for (int d = 0; d < x.rank(); ++d) {
       if (x.row(i)[d] >= 0 && x.row(i)[d] < x.dims[d]) continue;
       return InvalidArgument("Sparse tensor has an invalid index on dimension ", d, ": a_indices(",
@@ -48,6 +49,7 @@ absl::Status AddToDense(KernelContext& c) {
   const Dims strides = StridesOf(dense.shape());
   const T* const values = x.values.data<T>();
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     int64_t at = 0;
     for (int d = 0; d < x.rank(); ++d) at += x.row(i)[d] * strides[d];
     T& sum = out->data<T>()[at];
@@ -64,6 +66,7 @@ template <class F>
 void Merge(const SparseValue& a, const SparseValue& b, F&& f) {
   int64_t i = 0, j = 0;
   while (i < a.count() || j < b.count()) {
+    ThrowIfCancelled();
     const int order = i == a.count()   ? 1
                       : j == b.count() ? -1
                                        : CompareRows(a.row(i), b.row(j), a.rank());
@@ -163,6 +166,7 @@ absl::Status OutputPartGradient(KernelContext& c, int output, const Tensor& part
   const int64_t *x = part.data<int64_t>(), *y = sum.data<int64_t>();
   std::vector<int64_t> from, to;
   for (int64_t i = 0, k = 0; i < count && k < sum.dim(0);) {
+    ThrowIfCancelled();
     const int order = CompareRows(x + i * rank, y + k * rank, rank);
     if (order == 0) {
       to.push_back(i);
@@ -223,6 +227,7 @@ absl::StatusOr<std::vector<int64_t>> DensePlaces(const SparseValue& x, const Sha
   const Dims strides = StridesOf(dense);
   std::vector<int64_t> places(x.count(), 0);
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     for (int d = 0; d < dense.rank(); ++d) {
       if (dense.dim(d) != 1) places[i] += x.row(i)[lead + d] * strides[d];
     }
@@ -257,6 +262,7 @@ absl::Status WithDense(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.values.shape()));
   const T *const values = x.values.data<T>(), *const dense = c.input_data<T>(3);
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const T y = dense[places[i]];
     if (F::kDivides && y == T(0)) {
       return InvalidArgument(
@@ -284,6 +290,7 @@ absl::Status Softmax(KernelContext& c) {
   const T* const values = x.values.data<T>();
   T* const y = out->data<T>();
   for (int64_t begin = 0, end; begin < n; begin = end) {
+    ThrowIfCancelled();
     for (end = begin + 1; end < n; ++end) {
       if (CompareRows(x.row(order[begin]), x.row(order[end]), rank - 1) != 0) break;
     }

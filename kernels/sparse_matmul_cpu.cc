@@ -3,6 +3,7 @@
 
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/matmul.h"
+#include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/strided_copy.h"
@@ -71,6 +72,7 @@ absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
       s.cols, static_cast<double>(a.count()),
       [&](int64_t begin, int64_t end) {
         for (int64_t i = 0; i < a.count(); ++i) {
+          ThrowIfCancelledAt(i);
           const int64_t *const row = a.row(i), m = row[adjoint_a ? 1 : 0],
                                k = row[adjoint_a ? 0 : 1];
           const Acc v = conjugate(adjoint_a, static_cast<Acc>(values[i]));
@@ -82,7 +84,7 @@ absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
           }
         }
       },
-      /*align=*/16);
+      ColumnsOfPiece(s.cols, c.pool().num_threads(), /*least=*/16));
   for (int64_t i = 0; i < out->num_elements(); ++i) out->data<T>()[i] = static_cast<T>(acc[i]);
   return absl::OkStatus();
 }

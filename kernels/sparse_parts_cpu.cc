@@ -58,6 +58,7 @@ absl::Status ConcatSparse(KernelContext& c, int64_t attr_axis) {
   std::vector<int64_t> rows(count * rank);
   int64_t at = 0, offset = 0;
   for (const SparseValue& part : parts) {
+    ThrowIfCancelled();
     int64_t* const to = rows.data() + at * rank;
     std::copy_n(part.indices.data<int64_t>(), part.count() * rank, to);
     for (int64_t i = 0; i < part.count(); ++i) {
@@ -171,6 +172,7 @@ absl::Status SliceSparse(KernelContext& c) {
   }
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t* const row = x.row(i);
     bool inside = true;
     for (int64_t d = 0; d < rank; ++d) inside = inside && row[d] >= start[d] && row[d] < limit[d];
@@ -222,6 +224,7 @@ absl::Status SliceGrad(KernelContext& c) {
   const int64_t *x = input.data<int64_t>(), *y = output.data<int64_t>();
   std::vector<int64_t> places;
   for (int64_t i = 0; i < count && static_cast<int64_t>(places.size()) < kept; ++i, x += rank) {
+    ThrowIfCancelledAt(i);
     bool same = true;
     for (int64_t d = 0; d < rank; ++d) {
       same = same && static_cast<uint64_t>(x[d]) ==

@@ -71,6 +71,7 @@ absl::Status ReduceToDense(KernelContext& c, const SparseValue& x, const Reducti
   bool* const has = found.data<bool>();
   const T* const values = x.values.data<T>();
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const Dims index = r.Kept(x.row(i), 0);
     int64_t at = 0;
     for (int d = 0; d < shape.rank(); ++d) {
@@ -95,6 +96,7 @@ absl::Status ReduceToSparse(KernelContext& c, const SparseValue& x, const Reduct
   const int64_t rank = static_cast<int64_t>(dims.size());
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const Dims row = r.Kept(x.row(i), 0);
     rows.insert(rows.end(), row.begin(), row.end());
   }
@@ -103,6 +105,7 @@ absl::Status ReduceToSparse(KernelContext& c, const SparseValue& x, const Reduct
   const std::vector<int64_t> order = SortedOrder(rows.data(), x.count(), rank);
   const T* const values = x.values.data<T>();
   for (int64_t begin = 0, end; begin < x.count(); begin = end) {
+    ThrowIfCancelled();
     const int64_t* const row = rows.data() + order[begin] * rank;
     Acc acc = static_cast<Acc>(values[order[begin]]);
     for (end = begin + 1; end < x.count(); ++end) {

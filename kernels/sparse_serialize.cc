@@ -74,6 +74,7 @@ absl::Status SerializeMany(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckIndices(x, true));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({x.dims[0], 3})));
   for (int64_t r = 0, begin = 0, end; r < x.dims[0]; ++r, begin = end) {
+    ThrowIfCancelled();
     for (end = begin; end < x.count() && x.row(end)[0] == r;) ++end;
     WEIR_RETURN_IF_ERROR(PackSparse(c, SparseRow(x, begin, end), out->data<U>() + 3 * r));
   }
@@ -129,6 +130,7 @@ absl::StatusOr<SparseValue> SpreadFirst(SparseValue x, const Shape& lead) {
                         Tensor::Allocate(HostAllocator(), DT_INT64, Shape({x.count(), rank})));
   int64_t* to = indices.data<int64_t>();
   for (int64_t i = 0; i < x.count(); ++i, to += rank) {
+    ThrowIfCancelledAt(i);
     int64_t rest = x.row(i)[0];
     for (int d = lead.rank() - 1; d >= 0; --d) {
       to[d] = rest % lead.dim(d);
@@ -158,6 +160,7 @@ absl::Status Deserialize(KernelContext& c, DataType type) {
   }
   std::vector<SparseValue> parts;
   for (int64_t i = 0; i < count; ++i) {
+    ThrowIfCancelledAt(i);
     WEIR_ASSIGN_OR_RETURN(parts.emplace_back(), UnpackSparse(packed.data<U>() + 3 * i, i, type));
   }
   if (lead.rank() == 0) return OutputSparse(c, parts[0]);

@@ -31,6 +31,7 @@ std::string DimsText(const Dims& dims) { return RowText(dims.data(), dims.size()
 // The first row outside the extents; -1 if there is none.
 int64_t FindOutside(const SparseValue& x) {
   for (int64_t i = 0; i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t* row = x.row(i);
     for (int d = 0; d < x.rank(); ++d) {
       if (row[d] < 0 || row[d] >= x.dims[d]) return i;
@@ -100,6 +101,7 @@ absl::Status CheckIndices(const SparseValue& x, bool in_order) {
                            " is out of bounds: need 0 <= index < ", DimsText(x.dims));
   }
   for (int64_t i = 1; in_order && i < x.count(); ++i) {
+    ThrowIfCancelledAt(i);
     const int order = CompareRows(x.row(i - 1), x.row(i), x.rank());
     if (order < 0) continue;
     return InvalidArgument("indices[", i, "] = ", RowText(x.row(i), x.rank()),
@@ -140,7 +142,9 @@ int CompareRows(const int64_t* a, const int64_t* b, int64_t rank) {
 std::vector<int64_t> SortedOrder(const int64_t* rows, int64_t count, int64_t rank) {
   std::vector<int64_t> order(count);
   std::iota(order.begin(), order.end(), int64_t{0});
+  int64_t compared = 0;
   const auto less = [&](int64_t a, int64_t b) {
+    ThrowIfCancelledAt(++compared);
     return CompareRows(rows + a * rank, rows + b * rank, rank) < 0;
   };
   if (!std::is_sorted(order.begin(), order.end(), less))

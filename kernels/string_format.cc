@@ -112,6 +112,7 @@ absl::StatusOr<Kernel> MakeAsString(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
     DispatchType(in.dtype(), Encodable{}, [&]<class T>() {
       for (int64_t k = 0; k < in.num_elements(); ++k) {
+        ThrowIfCancelledAt(k);
         out->data<std::string>()[k] = Encode(format, in.data<T>()[k]);
       }
     });

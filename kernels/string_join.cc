@@ -32,6 +32,7 @@ absl::StatusOr<Kernel> MakeJoin(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
     std::vector<absl::string_view> parts(static_cast<size_t>(c.num_inputs()));
     for (int64_t k = 0; k < out->num_elements(); ++k) {
+      ThrowIfCancelledAt(k);
       for (int i = 0; i < c.num_inputs(); ++i) {
         parts[i] = c.input_data<std::string>(i)[c.input(i).shape().IsScalar() ? 0 : k];
       }
@@ -94,6 +95,7 @@ absl::Status ReduceJoin(KernelContext& c, absl::string_view separator, bool keep
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   std::vector<absl::string_view> parts(out->num_elements() == 0 ? 0 : joined.size());
   for (int64_t k = 0; k < out->num_elements(); ++k) {
+    ThrowIfCancelledAt(k);
     const std::string* const from = in.data<std::string>() + kept.Offset(k);
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i] = from[joined.Offset(static_cast<int64_t>(i))];
@@ -126,6 +128,7 @@ absl::StatusOr<Shape> SegmentsShape(const Tensor& in, const Tensor& ids, int64_t
                            ids.shape().ToString(), " vs. ", in.shape().ToString());
   }
   for (int64_t i = 0; i < ids.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     if (ids.IntAt(i) < 0 || ids.IntAt(i) >= num_segments) {
       return InvalidArgument(
           "segment_ids are not allowed to exceed num_segments or to have negative values.");
@@ -142,6 +145,7 @@ absl::Status SegmentJoin(KernelContext& c, const std::string& separator) {
   for (std::string& text : out->flat<std::string>()) text.clear();
   const int64_t row = ids.num_elements() == 0 ? 0 : in.num_elements() / ids.num_elements();
   for (int64_t i = 0; i < in.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     std::string& text = out->data<std::string>()[ids.IntAt(i / row) * row + i % row];
     if (!text.empty()) text += separator;
     text += in.data<std::string>()[i];

@@ -66,6 +66,7 @@ absl::Status SplitAll(KernelContext& c, F split) {
   std::vector<int64_t> ends;
   int64_t widest = 0;
   for (const std::string& text : in.flat<std::string>()) {
+    ThrowIfCancelled();
     const size_t before = words.size();
     split(text, &words);
     ends.push_back(static_cast<int64_t>(words.size()));
@@ -77,6 +78,7 @@ absl::Status SplitAll(KernelContext& c, F split) {
   WEIR_ASSIGN_OR_RETURN(Tensor * shape, c.AllocateOutput(2, Shape({2})));
   int64_t* index = indices->data<int64_t>();
   for (size_t row = 0, k = 0; row < ends.size(); ++row) {
+    ThrowIfCancelled();
     for (int64_t column = 0; static_cast<int64_t>(k) < ends[row]; ++column, ++k) {
       *index++ = static_cast<int64_t>(row);
       *index++ = column;
@@ -190,6 +192,7 @@ absl::Status Substr(KernelContext& c, bool characters) {
   const std::vector<int64_t> texts = Sources(shape, in.shape()),
                              ranges = Sources(shape, positions.shape());
   for (int64_t k = 0; k < out->num_elements(); ++k) {
+    ThrowIfCancelledAt(k);
     const std::string& text = in.data<std::string>()[texts[k]];
     const int64_t position = positions.IntAt(ranges[k]), length = lengths.IntAt(ranges[k]);
     const std::optional<absl::string_view> range =
@@ -231,6 +234,7 @@ struct NGrams {
     if (count == 0) return;
     Words parts(static_cast<size_t>(width));
     for (int64_t k = 0; k < count; ++k) {
+      ThrowIfCancelledAt(k);
       for (int64_t i = 0; i < width; ++i) {
         const int64_t at = k + i - padding;
         parts[i] = at < 0 ? left : at < static_cast<int64_t>(words.size()) ? words[at] : right;
@@ -281,6 +285,7 @@ absl::Status CheckSplits(const Tensor& splits, int64_t size) {
     return InvalidArgument("First split value must be 0, got ", splits.IntAt(0));
   }
   for (int64_t i = 1; i < count; ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t before = splits.IntAt(i - 1), split = splits.IntAt(i);
     if (split < before || split > size) {
       return InvalidArgument("Invalid split value ", split, ", must be in [", before, ", ", size,
@@ -301,6 +306,7 @@ absl::Status MakeAllNGrams(KernelContext& c, const NGrams& n) {
   std::vector<std::string> grams;
   if (splits.num_elements() > 0) ends->SetIntAt(0, 0);
   for (int64_t i = 1; i < splits.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t begin = splits.IntAt(i - 1);
     const auto row = data.flat<std::string>().subspan(begin, splits.IntAt(i) - begin);
     // Without any words there are no n-grams of pads alone either.

@@ -81,6 +81,7 @@ void FillHistogram(const std::vector<double>& values, proto::HistogramProto* out
   std::vector<double> counts(limits.size(), 0.0);
   double low = std::numeric_limits<double>::max(), high = -low, sum = 0, squares = 0;
   for (double v : values) {
+    ThrowIfCancelled();
     const size_t bucket = std::upper_bound(limits.begin(), limits.end(), v) - limits.begin();
     counts[std::min(bucket, limits.size() - 1)] += 1;
     low = std::min(low, v);
@@ -109,6 +110,7 @@ absl::Status HistogramSummary(KernelContext& ctx) {
   std::vector<double> values;
   values.reserve(from.num_elements());
   for (const T& element : from.flat<T>()) {
+    ThrowIfCancelled();
     const double v = AsDouble(element);
     if (std::isnan(v)) return InvalidArgument("Nan in summary histogram for: ", ctx.node().name());
     if (std::isinf(v)) return InvalidArgument("Infinity in Histogram for: ", ctx.node().name());

@@ -37,7 +37,11 @@ template <class T>
 void TopOfRow(const T* row, int64_t n, int64_t k, std::vector<int32_t>* order) {
   order->resize(static_cast<size_t>(n));
   std::iota(order->begin(), order->end(), 0);
-  const Larger<T> larger{row};
+  int64_t compared = 0;
+  const auto larger = [compare = Larger<T>{row}, &compared](int32_t a, int32_t b) {
+    ThrowIfCancelledAt(++compared);
+    return compare(a, b);
+  };
   if (k == 1) {
     std::iter_swap(order->begin(), std::min_element(order->begin(), order->end(), larger));
   } else if (k < n / 8) {

@@ -96,6 +96,7 @@ template <class T>
 void Substitute(const Banded<T>& a, bool adjoint, int64_t k, const T* b, T* x) {
   const bool forwards = a.lower != adjoint;
   for (int64_t step = 0; step < a.n; ++step) {
+    ThrowIfCancelled();
     const int64_t i = forwards ? step : a.n - 1 - step;
     const int64_t first = forwards ? std::max<int64_t>(0, i - a.bands + 1) : i + 1;
     const int64_t last = forwards ? i : std::min(a.n, i + a.bands);

@@ -41,6 +41,7 @@ bool Eliminate(const System<T>& s) {
   std::copy_n(s.b, n * k, s.x);
   T pivot = s.a.on[0];
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     if (i > 0) {
       pivot = s.a.on[i] - s.a.below[i] * upper[static_cast<size_t>(i - 1)];
       AddRow(s.row(i - 1), -s.a.below[i], k, s.row(i));
@@ -74,6 +75,7 @@ Upper<T> EliminateWithPivots(const System<T>& s, bool scaled) {
   if (n > 1) u.d1[0] = s.a.above[0];
   auto size = std::abs(u.d0[0]) + std::abs(u.d1[0]);
   for (int64_t i = 0; i + 1 < n; ++i) {
+    ThrowIfCancelledAt(i);
     const T below = s.a.below[i + 1], on = s.a.on[i + 1],
             above = i + 2 < n ? s.a.above[i + 1] : T(0);
     const auto next_size = std::abs(below) + std::abs(on) + std::abs(above);
@@ -104,6 +106,7 @@ template <class T, class F>
 void SubstituteBack(const System<T>& s, const Upper<T>& u, const F& divide) {
   const int64_t n = s.a.n;
   for (int64_t i = n - 1; i >= 0; --i) {
+    ThrowIfCancelledAt(i);
     if (i + 1 < n) AddRow(s.row(i + 1), -u.d1[i], s.k, s.row(i));
     if (i + 2 < n) AddRow(s.row(i + 2), -u.d2[i], s.k, s.row(i));
     divide(i, s.row(i));

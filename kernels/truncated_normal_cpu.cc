@@ -49,6 +49,7 @@ class TruncatedSampler {
       return done >= count;
     };
     while (done < count) {
+      ThrowIfCancelled();
       switch (way_) {
         case Way::kNormal:
           OfferNormals(stream, offer);

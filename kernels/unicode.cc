@@ -178,6 +178,7 @@ absl::Status DecodeAll(KernelContext& c, Decoder& decoder, const ErrorPolicy& po
   std::vector<int64_t> offsets;
   splits->SetIntAt(0, 0);
   for (int64_t i = 0; i < in.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     WEIR_RETURN_IF_ERROR(
         Decode(decoder, policy, in.data<std::string>()[i], [&](UChar32 character, int64_t offset) {
           characters.push_back(character);
@@ -215,6 +216,7 @@ absl::Status CheckSplits(const Tensor& values, const Tensor& splits) {
     return InvalidArgument("Last value in input_splits must be equal to length of input_tensor.");
   }
   for (int64_t i = 1; i < count; ++i) {
+    ThrowIfCancelledAt(i);
     if (splits.IntAt(i - 1) > splits.IntAt(i)) {
       return InvalidArgument("Values in input_splits must be equal or in ascending order.");
     }
@@ -246,6 +248,7 @@ absl::StatusOr<Kernel> MakeEncode(const KernelInit& init) {
     WEIR_RETURN_IF_ERROR(CheckSplits(values, splits));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape({splits.dim(0) - 1})));
     for (int64_t i = 0; i < out->num_elements(); ++i) {
+      ThrowIfCancelledAt(i);
       const int64_t begin = splits.IntAt(i), end = splits.IntAt(i + 1);
       WEIR_ASSIGN_OR_RETURN(
           out->data<std::string>()[i],
@@ -259,6 +262,7 @@ absl::Status Script(KernelContext& c) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, in.shape()));
   for (int64_t i = 0; i < in.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     UErrorCode status = U_ZERO_ERROR;
     const UScriptCode script = uscript_getScript(in.data<int32_t>()[i], &status);
     out->data<int32_t>()[i] = U_SUCCESS(status) ? script : -1;

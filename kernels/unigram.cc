@@ -43,6 +43,7 @@ AliasTable::AliasTable(const std::vector<float>& weights) : shares_(weights.size
   std::vector<double> share(weights.size());
   std::vector<int32_t> common, rare;
   for (size_t i = 0; i < weights.size(); ++i) {
+    ThrowIfCancelled();
     share[i] = weights[i] * static_cast<double>(weights.size()) / sum;
     (share[i] < 1 ? rare : common).push_back(static_cast<int32_t>(i));
   }
@@ -107,6 +108,7 @@ absl::StatusOr<UnigramWeights> UnigramWeights::Read(const KernelInit& init) {
   }
   out.weights.resize(own);
   for (size_t i = 0; i < given.size(); ++i) {
+    ThrowIfCancelled();
     // Counted from those of this shard, as TensorFlow does.
     if ((own + static_cast<int64_t>(i)) % shards != shard) continue;
     out.weights.push_back(std::pow(given[i], distortion));

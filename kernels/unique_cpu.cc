@@ -87,6 +87,7 @@ Classes ClassifyElements(const T* x, int64_t n) {
   classes.of.resize(static_cast<size_t>(n));
   PositionTable seen;  // of classes
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t next = static_cast<int64_t>(classes.first.size());
     const auto is_this = [&](int64_t k) {
       return KeyEqual<T>()(x[classes.first[static_cast<size_t>(k)]], x[i]);
@@ -115,6 +116,7 @@ Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
     return true;
   };
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelled();
     size_t hash = 0;
     const bool findable = each([&](int64_t at) {
       hash = hash * 1000003 + KeyHash<T>()(x[at + i * inner]);
@@ -145,6 +147,7 @@ absl::Status OutputClasses(KernelContext& c, const Classes& classes, int axis) {
   for (int i = axis + 1; i < in.rank(); ++i) inner *= in.dim(i);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t k = 0; k < count; ++k) {
+      ThrowIfCancelledAt(k);
       CopyElements(in.dtype(),
                    ElementAt(in, (o * n + classes.first[static_cast<size_t>(k)]) * inner),
                    ElementAt(*y, (o * count + k) * inner), inner);
@@ -209,11 +212,13 @@ absl::Status ListDiff(KernelContext& c, DataType index_type) {
     return [&y, &v](int64_t i) { return KeyEqual<T>()(KeysIn<T>(y)[i], v); };
   };
   for (int64_t i = 0; i < y.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     const T& v = KeysIn<T>(y)[i];
     if (EqualsItself(v)) excluded.FindOrAdd(KeyHash<T>()(v), i, is(v));
   }
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < x.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     const T& v = KeysIn<T>(x)[i];
     if (excluded.Find(KeyHash<T>()(v), is(v)) < 0) kept.push_back(i);
   }
@@ -263,6 +268,7 @@ absl::Status Where(KernelContext& c) {
   int64_t* row = out->data<int64_t>();
   Dims index(in.rank(), 0);
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     if (IsTrue(x[i])) row = std::copy(index.begin(), index.end(), row);
     for (int d = in.rank() - 1; d >= 0 && ++index[d] == in.dim(d); --d) index[d] = 0;
   }
@@ -289,6 +295,7 @@ absl::Status OneHot(KernelContext& c, int64_t axis) {
   const int64_t depth = layout.depth, inner = layout.inner;
   FillElements(c.pool(), out->dtype(), off.raw(), out->raw(), out->num_elements());
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
     const int64_t index = indices.IntAt(i);
     if (index < 0 || index >= depth) continue;
     CopyElements(out->dtype(), on.raw(),

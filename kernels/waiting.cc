@@ -43,6 +43,7 @@ void WaitingResource::Dismiss(int lane, const absl::Status& outcome) {
 }
 
 WaitingResource::Ready WaitingResource::Grant() {
+  const ScopedCancellation none(nullptr);  // wishes are of other steps than this thread's
   do {
     progress_ = false;
     for (std::list<Waiter>& lane : lanes_) GrantLane(&lane);

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "weir/core/exception.h"
 #include "weir/core/float_mode.h"
-#include "weir/session/exception.h"
 
 // How a step runs. Everything was decided by the plan: the items of a task are called one after
 // another, and all that is left to do between two of them is to look at a status and a flag or two.
@@ -34,7 +34,8 @@
 // Errors. The first one is kept, with the node's name, op and device. In a sequence the step ends
 // at once; with tasks the remaining items are skipped, waiters are told through the Cancellation,
 // and the step ends when every task has been counted off. Then all values the frame holds are
-// dropped, so that the next step starts clean.
+// dropped, so that the next step starts clean. A kernel that runs when its step is cancelled leaves
+// its loops by an exception (core/cancellation.h), unless it writes to a variable.
 //
 // Accelerators. To run an item of a device with a stream is to enqueue it. What comes after it in
 // the stream needs no waiting, memory included; only a copy to the host, an asynchronous item,
@@ -299,11 +300,15 @@ void Executor::GiveBack(Frame* frame) {
 absl::Status Executor::RunFrame(Frame& frame) {
   if (sequential_) {
     absl::Status status;
+    const ScopedCancellation of_step(frame.step.cancellation);
     try {  // out here: around each item it would take a tenth of a small one's time
       status = frame.step.trace != nullptr ? RunSequence<true>(frame) : RunSequence<false>(frame);
     } catch (...) {
       status = Thrown(frame, frame.running[0].load(std::memory_order_relaxed));
     }
+    // A kernel that gives up because the step is over only repeats why.
+    if (!status.ok() && frame.step.cancellation->cancelled())
+      status = frame.step.cancellation->status();
     return WaitForStreams(frame, std::move(status));
   }
   RunTasks(frame);
@@ -640,6 +645,7 @@ void Executor::Post(Frame& frame, int32_t task, int32_t item) {
 
 void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
   const ScopedFloatMode as_the_step(frame.float_mode);
+  const ScopedCancellation of_step(frame.step.cancellation);
   const Task& task = plan_->tasks[t];
   for (int32_t i = first; i < task.end;) {
     if (frame.failed.load(std::memory_order_acquire)) break;

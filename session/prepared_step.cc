@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "weir/session/exception.h"
+#include "weir/core/exception.h"
 
 namespace weir {
 

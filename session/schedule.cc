@@ -29,6 +29,15 @@ namespace {
 constexpr double kHeavyNs = 20e3;
 constexpr size_t kMaxTasks = 4096;  // reachability between tasks is a bit matrix
 
+// A kernel that writes a variable goes on when its step is cancelled: no variable is left updated
+// in part.
+Kernel::Run RunToEnd(Kernel::Run run) {
+  return [run = std::move(run)](KernelContext& c) {
+    const ScopedCancellation none(nullptr);
+    return run(c);
+  };
+}
+
 class Scheduler {
  public:
   Scheduler(PlanGraph graph, const PlanEnvironment& env, Plan* plan)
@@ -356,6 +365,7 @@ class Scheduler {
       };
     } else {
       item.run = std::move(kernel).run();
+      if (n.def != nullptr && !n.def->writes.empty()) item.run = RunToEnd(std::move(item.run));
     }
     item.inputs = static_cast<int32_t>(plan_.indices.size());
     item.num_inputs = static_cast<int32_t>(n.inputs.size());

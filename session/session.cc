@@ -4,6 +4,7 @@
 #include <shared_mutex>
 
 #include "absl/algorithm/container.h"
+#include "weir/core/exception.h"
 #include "weir/core/float_mode.h"
 #include "weir/core/scope.h"
 #include "weir/kernels/gpu.h"
@@ -175,7 +176,10 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
                             const RunOptions& options) {
     const auto step = std::make_shared<TimeLimitedStep>(feeds, options);
     session->step_threads.Run([self = shared_from_this(), step] {
-      step->End(self->RunHere(step->feeds(), step->fetches(), step->options(), step.get()));
+      const ScopedCancellation of_step(step->options().cancellation);  // also while it is prepared
+      step->End(CatchExceptions("The step", [&] {
+        return self->RunHere(step->feeds(), step->fetches(), step->options(), step.get());
+      }));
     });
     return step->Wait(fetches, options);
   }

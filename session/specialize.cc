@@ -5,9 +5,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
+#include "weir/core/exception.h"
 #include "weir/core/shape_context.h"
 #include "weir/session/disjoint_sets.h"
-#include "weir/session/exception.h"
 #include "weir/session/plan.h"
 
 // What is known once the shapes of the feeds are: most shapes, and with them the values of the
@@ -374,7 +374,8 @@ class Specializer {
     if (!n.node->op().shape_fn()) return;
     values_.set_current(&n);
     ShapeContext context(*n.node, inputs, handles, values_);
-    if (!n.node->op().shape_fn()(context).ok()) return;
+    const auto infer = [&] { return n.node->op().shape_fn()(context); };
+    if (!CatchExceptions("The shape function", infer).ok()) return;
     for (int i = 0; i < n.node->num_outputs(); ++i) {
       absl::StatusOr<Shape> merged = n.shapes[i].MergeWith(context.outputs()[i]);
       n.shapes[i] = merged.ok() ? *std::move(merged) : context.outputs()[i];
@@ -525,6 +526,8 @@ class Specializer {
     KernelContext context(*n.node, *env_.devices[0], step_, binding);
     try {
       if (!kernel->run()(context).ok()) return {};
+    } catch (const StepCancelled&) {
+      throw;  // or the plan, which is kept, would stay without the value
     } catch (...) {
       return {};  // the step will say so
     }

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/cancellation.h"
 
 namespace weir {
 namespace {
@@ -101,6 +102,64 @@ TEST(ThreadPool, WhatAPieceThrowsComesOutOfTheLoop) {
   std::atomic<int> ran{0};
   pool.ForEach(8, [&](int) { ++ran; });
   EXPECT_EQ(ran, 8);
+}
+
+// Half a second of work: whether one thread has all of it or two share it.
+TEST(ThreadPool, LongLoopsComeInShortPieces) {
+  for (const int threads : {1, 2}) {
+    ThreadPool pool(threads);
+    std::atomic<int64_t> covered{0}, longest{0};
+    pool.ParallelFor(1000, 0.5e6, [&](int64_t begin, int64_t end) {
+      covered += end - begin;
+      int64_t seen = longest;
+      while (seen < end - begin && !longest.compare_exchange_weak(seen, end - begin)) {
+      }
+    });
+    EXPECT_EQ(covered, 1000);
+    EXPECT_LE(longest, 25) << threads << " threads";
+  }
+}
+
+// Pieces that nobody has begun when the step ends are left out, on all threads.
+TEST(ThreadPool, TheLoopsOfACancelledStepEnd) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    Cancellation cancellation;
+    const ScopedCancellation of_step(&cancellation);
+    std::atomic<int> ran{0};
+    try {
+      pool.ForEach(1000, [&](int) {
+        ++ran;
+        cancellation.Cancel(absl::CancelledError("enough"));
+      });
+      ADD_FAILURE() << "no exception";
+    } catch (const StepCancelled& cancelled) {
+      EXPECT_EQ(cancelled.why, absl::CancelledError("enough"));
+    }
+    EXPECT_LE(ran, threads);
+    EXPECT_THROW(pool.ParallelFor(1, 1, [&](int64_t, int64_t) { ++ran; }), StepCancelled);
+    EXPECT_LE(ran, threads);
+  }
+}
+
+// A thread that helps looks at the step whose loop it is, not at its own.
+TEST(ThreadPool, WhoHelpsAnotherStepDoesNotEndIt) {
+  ThreadPool pool(2);
+  Cancellation cancellation;
+  cancellation.Cancel(absl::CancelledError("enough"));
+  const ScopedCancellation of_step(&cancellation);
+  std::atomic<int> started{0};
+  std::atomic<bool> over{false};
+  pool.Schedule([&] {
+    pool.ForEach(2, [&](int) {
+      ++started;
+      while (started < 2) std::this_thread::yield();
+    });
+    over = true;
+    pool.Wake();
+  });
+  EXPECT_TRUE(pool.HelpUntil([&] { return over.load(); }));
+  EXPECT_EQ(started, 2);
 }
 
 TEST(ThreadPool, WhoWaitsHelpsWithLoops) {

@@ -1,4 +1,4 @@
-#include "weir/session/exception.h"
+#include "weir/core/exception.h"
 
 #include <cxxabi.h>
 
@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "weir/core/cancellation.h"
 
 namespace weir {
 
@@ -19,6 +20,8 @@ absl::Status StatusOfException(absl::string_view what, absl::FunctionRef<void()>
     throw;
   } catch (const abi::__forced_unwind&) {
     throw;  // pthread_exit and the like: the thread is to end
+  } catch (const StepCancelled& cancelled) {
+    return cancelled.why;
   } catch (const std::bad_alloc&) {
     return no_memory();
   } catch (const std::length_error&) {

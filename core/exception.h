@@ -1,5 +1,5 @@
-#ifndef WEIR_SESSION_EXCEPTION_H_
-#define WEIR_SESSION_EXCEPTION_H_
+#ifndef WEIR_CORE_EXCEPTION_H_
+#define WEIR_CORE_EXCEPTION_H_
 
 #include <type_traits>
 
@@ -14,6 +14,7 @@ namespace weir {
 // To be called in a `catch (...)` block: what was thrown as an error.
 //
 // clang-format off
+//   why                 StepCancelled (core/cancellation.h)
 //   RESOURCE_EXHAUSTED  std::bad_alloc, std::length_error; `before_message` has been called first,
 //                       which may free memory for the message
 //   INTERNAL            anything else. "`what` threw an exception: ...", with its what() if it is a
@@ -34,4 +35,4 @@ std::invoke_result_t<F> CatchExceptions(absl::string_view what, F&& call) {
 
 }  // namespace weir
 
-#endif  // WEIR_SESSION_EXCEPTION_H_
+#endif  // WEIR_CORE_EXCEPTION_H_

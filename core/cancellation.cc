@@ -1,0 +1,52 @@
+#include "weir/core/cancellation.h"
+
+namespace weir {
+
+thread_local constinit const Cancellation* ScopedCancellation::current_ = nullptr;
+
+bool Cancellation::OnCancel(std::function<void()> fn, int64_t* token) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cancelled()) return false;
+  *token = next_token_++;
+  callbacks_.emplace_back(*token, std::move(fn));
+  return true;
+}
+
+void Cancellation::Unregister(int64_t token) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const size_t erased =
+      std::erase_if(callbacks_, [token](const auto& c) { return c.first == token; });
+  if (erased > 0 || canceller_ == std::this_thread::get_id()) return;
+  ran_.wait(lock, [this] { return !running_; });
+}
+
+// A callback may well call Cancel again (a waiter that gives up fails its step): the second call
+// finds nothing to do.
+void Cancellation::Cancel(absl::Status why) {
+  std::vector<std::pair<int64_t, std::function<void()>>> callbacks;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cancelled()) return;
+    running_ = true;
+    why_ = std::move(why);
+    canceller_ = std::this_thread::get_id();
+    cancelled_.store(true, std::memory_order_release);
+    callbacks.swap(callbacks_);
+  }
+  {
+    const ScopedCancellation none(nullptr);  // they work for other steps too
+    for (auto& [token, fn] : callbacks) fn();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  running_ = false;
+  ran_.notify_all();
+}
+
+absl::Status Cancellation::status() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return why_;
+}
+
+void ScopedCancellation::Throw() { throw StepCancelled{current_->status()}; }
+
+}  // namespace weir
