@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "weir/core/exception.h"
 #include "weir/core/shape_context.h"
 
 namespace weir {
@@ -293,7 +294,8 @@ absl::Status Graph::InferShapes(Node* node) {
                         absl::StrCat(s.message(), " for node ", node->Label(),
                                      " with input shapes: ", absl::StrJoin(inputs, ", "), "."));
   };
-  if (absl::Status s = fn(context); !s.ok()) return located(s);
+  const auto infer = [&] { return fn(context); };
+  if (absl::Status s = CatchExceptions("The shape function", infer); !s.ok()) return located(s);
   for (int i = 0; i < node->num_outputs(); ++i) {
     absl::StatusOr<Shape> merged = node->outputs_[i].shape.MergeWith(context.outputs()[i]);
     if (!merged.ok()) return located(merged.status());

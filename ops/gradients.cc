@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "weir/core/exception.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/backprop_internal.h"
@@ -193,7 +194,12 @@ absl::StatusOr<Grads> Backprop::Differentiate(Node* node, const GradientFn& rule
   }
   const NameScope scope(graph_, node->name() + "_grad");
   GradContext context(*node, std::move(dys));
-  Grads dxs = rule(context);
+  Grads dxs;
+  const absl::Status thrown = CatchExceptions("The gradient function", [&] {
+    dxs = rule(context);
+    return absl::OkStatus();
+  });
+  if (!thrown.ok()) return Annotate(thrown, node->Label());
   WEIR_RETURN_IF_ERROR(graph_.status());
   if (static_cast<int>(dxs.size()) > node->num_inputs()) {
     return Internal("Num gradients ", dxs.size(), " generated for op ", node->Label(),

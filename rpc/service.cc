@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "weir/core/exception.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/grpc_status.h"
 #include "weir/rpc/read_request.h"
@@ -35,8 +36,10 @@ void MasterService::Add(const char* path,
     google::protobuf::Arena arena(RequestArena());
     auto* const request = google::protobuf::Arena::CreateMessage<Message>(&arena);
     // gRPC has made the bytes for this call alone: they may be taken.
-    absl::Status status = ReadRequest(const_cast<grpc::ByteBuffer*>(bytes), arena, request);
-    if (status.ok()) status = (self->master_.*method)(*request, call.cancellation(), response);
+    const absl::Status status = CatchExceptions(name, [&]() -> absl::Status {
+      WEIR_RETURN_IF_ERROR(ReadRequest(const_cast<grpc::ByteBuffer*>(bytes), arena, request));
+      return (self->master_.*method)(*request, call.cancellation(), response);
+    });
     if (self->on_call_) self->on_call_(name, status, std::chrono::steady_clock::now() - start);
     return ToGrpc(status);
   };

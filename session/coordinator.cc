@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weir/core/exception.h"
+
 namespace weir {
 
 Coordinator::~Coordinator() {
@@ -14,7 +16,11 @@ void Coordinator::Start(std::string name, std::function<void()> body) {
   Worker& worker = workers_.emplace_back();
   worker.name = std::move(name);
   worker.thread = std::thread([this, &worker, body = std::move(body)] {
-    body();
+    const absl::Status thrown = CatchExceptions(worker.name, [&] {
+      body();
+      return absl::OkStatus();
+    });
+    if (!thrown.ok()) RequestStop(thrown);
     const std::lock_guard<std::mutex> done(mutex_);
     worker.is_running = false;
     changed_.notify_all();

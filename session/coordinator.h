@@ -36,7 +36,8 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // Runs `body` on a thread of its own.
+  // Runs `body` on a thread of its own. An exception that comes out of it requests a stop, with an
+  // error that names the thread.
   void Start(std::string name, std::function<void()> body);
   // The first error counts.
   void RequestStop(const absl::Status& why = absl::OkStatus());
