@@ -19,8 +19,8 @@ namespace weir {
 // another process sees is complete, and stays if this process ends.
 enum class Durability { kSynced, kUnsynced };
 
-// A file being written, from its start. For one thread at a time. Every Append is one system call:
-// see BufferedFile.
+// A file being written, from its start or (OpenAtEnd) its end. For one thread at a time. Every
+// Append is one system call: see BufferedFile.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
@@ -71,6 +71,11 @@ class FileSystem {
   // Makes the file, or empties the one there is.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
+  // To write at the end, also while others do; makes the file if there is none. UNIMPLEMENTED if
+  // the file system cannot.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenAtEnd(const std::string& path) {
+    return absl::UnimplementedError(absl::StrCat("cannot append to ", path));
+  }
   // Replaces `to` in one step.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // A second name for the same file. ALREADY_EXISTS if `to` is taken.

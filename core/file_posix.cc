@@ -132,13 +132,10 @@ bool IsSameFile(int fd, const std::string& path) {
 class PosixFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    // O_NONBLOCK: to open a pipe would wait for its reader; without one it is an error.
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
-    const int fd = Retry([&] { return open(path.c_str(), kFlags, 0666); });
-    if (fd < 0) return Failed("cannot create", path);
-    auto file = std::make_unique<PosixWritableFile>(path, fd);
-    if (fcntl(fd, F_SETFL, 0) != 0) return Failed("cannot create", path);
-    return file;
+    return OpenToWrite(path, O_TRUNC, "cannot create");
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenAtEnd(const std::string& path) override {
+    return OpenToWrite(path, O_APPEND, "cannot open");
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
@@ -227,6 +224,18 @@ class PosixFileSystem : public FileSystem {
   bool IsDirectory(const std::string& path) override {
     struct stat info;
     return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  }
+
+ private:
+  static absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path,
+                                                                   int flags, const char* error) {
+    // O_NONBLOCK: to open a pipe would wait for its reader; without one it is an error.
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+    const int fd = Retry([&] { return open(path.c_str(), kFlags | flags, 0666); });
+    if (fd < 0) return Failed(error, path);
+    auto file = std::make_unique<PosixWritableFile>(path, fd);
+    if (fcntl(fd, F_SETFL, flags & O_APPEND) != 0) return Failed(error, path);
+    return file;
   }
 };
 

@@ -109,25 +109,18 @@ absl::StatusOr<Kernel> MakePrint(const KernelInit& init) {
 
 constexpr absl::string_view kFilePrefix = "file://";
 
-// Files() does not append. It says whether this file may be used at all, which a server restricts.
-absl::Status MakeIfMissing(const std::string& path) {
-  const absl::Status there = Files().Open(path).status();
-  return absl::IsNotFound(there) ? Files().Create(path).status() : there;
-}
-
 absl::Status WriteText(const std::string& stream, const std::string& text) {
-  std::FILE* file = stream == "stdout" ? stdout : stderr;
-  absl::string_view rest = stream;
-  const bool to_file = absl::ConsumePrefix(&rest, kFilePrefix);
-  if (to_file) {
-    const std::string path(rest);
-    WEIR_RETURN_IF_ERROR(MakeIfMissing(path));
-    file = std::fopen(path.c_str(), "ae");
-    if (file == nullptr) return FailedPrecondition("Could not open file ", path, " for appending");
+  absl::string_view path = stream;
+  if (absl::ConsumePrefix(&path, kFilePrefix)) {
+    WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                          Files().OpenAtEnd(std::string(path)));
+    WEIR_RETURN_IF_ERROR(file->Append(text));
+    return file->Close();
   }
+  std::FILE* const file = stream == "stdout" ? stdout : stderr;
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool flushed = (to_file ? std::fclose(file) : std::fflush(file)) == 0;
-  return written && flushed ? absl::OkStatus() : DataLoss("Could not write to ", stream);
+  return written && std::fflush(file) == 0 ? absl::OkStatus()
+                                           : DataLoss("Could not write to ", stream);
 }
 
 absl::StatusOr<Kernel> MakePrintV2(const KernelInit& init) {

@@ -48,6 +48,10 @@ class RestrictedFiles final : public FileSystem {
     WEIR_RETURN_IF_ERROR(Check(path));
     return files_.Create(path);
   }
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenAtEnd(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(Check(path));
+    return files_.OpenAtEnd(path);
+  }
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
     WEIR_RETURN_IF_ERROR(Check(path));
     return files_.Open(path);

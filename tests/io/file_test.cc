@@ -43,6 +43,19 @@ TEST(File, ReadsAtAnyPlaceAndSaysWhereTheFileEnds) {
   EXPECT_EQ(*(*file)->ReadSome(UINT64_MAX - 2, 8, bytes), 0u);
 }
 
+TEST(File, OpenedAtItsEndIsContinued) {
+  const std::string path = MakeTempDirectory("file") + "/f";
+  const std::unique_ptr<WritableFile> first = *Files().OpenAtEnd(path),
+                                      second = *Files().OpenAtEnd(path);
+  ASSERT_TRUE(first->Append("one ").ok());
+  ASSERT_TRUE(second->Append("two ").ok());
+  ASSERT_TRUE(first->Append("three").ok());
+  EXPECT_TRUE(first->Close().ok());
+  EXPECT_TRUE(second->Close().ok());
+  EXPECT_EQ(ReadBytes(path), "one two three");
+  EXPECT_FALSE(Files().OpenAtEnd(path + "/below a file").ok());
+}
+
 // Room that was set aside is no part of the file, and what of it is left over is given back.
 TEST(File, ReservedRoomIsNoPartOfTheFile) {
   const std::string path = MakeTempDirectory("file") + "/f";

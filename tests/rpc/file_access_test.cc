@@ -32,6 +32,7 @@ TEST_F(FileAccessTest, InsideIsAsItWas) {
   EXPECT_TRUE(files_->Exists(inside_ + "/./file"));
   EXPECT_TRUE(files_->MakeDirectory(inside_ + "/new").ok());
   EXPECT_TRUE(files_->Create(inside_ + "/new/x").ok());
+  EXPECT_TRUE(files_->OpenAtEnd(inside_ + "/new/x").ok());
   EXPECT_EQ(files_->List(inside_ + "/new")->size(), 1u);
   EXPECT_TRUE(files_->IsDirectory(root_));  // on the way there
 }
@@ -42,6 +43,7 @@ TEST_F(FileAccessTest, OutsideIsNotThere) {
         std::string("/etc/passwd"), root_, inside_ + "x", std::string("/"), std::string()}) {
     EXPECT_TRUE(absl::IsPermissionDenied(files_->Open(path).status())) << path;
     EXPECT_TRUE(absl::IsPermissionDenied(files_->Create(path).status())) << path;
+    EXPECT_TRUE(absl::IsPermissionDenied(files_->OpenAtEnd(path).status())) << path;
     EXPECT_TRUE(absl::IsPermissionDenied(files_->Remove(path))) << path;
     EXPECT_FALSE(files_->Exists(path)) << path;
   }
