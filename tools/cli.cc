@@ -86,7 +86,21 @@ int RunWeir(const std::vector<std::string>& args, Console& console, AddCommand s
   return line.Run(args, console);
 }
 
+namespace {
+
+constexpr char kNoMemory[] = "weir: RESOURCE_EXHAUSTED: out of memory\n";
+
+// Ends the process: Abseil's hash tables do not survive an exception of operator new.
+[[noreturn]] void EndWithoutMemory() {
+  std::fputs(kNoMemory, stderr);
+  _exit(kNo);
+}
+
+}  // namespace
+
 int RunMain(int argc, char** argv, AddCommand serve) {
+  // A server goes on after a call that got no memory.
+  if (serve == DescribeServeCommand) std::set_new_handler(EndWithoutMemory);
   Console console{std::cout, std::cerr};
   if (isatty(STDOUT_FILENO) != 0) {
     console.color = std::getenv("NO_COLOR") == nullptr;
@@ -98,9 +112,9 @@ int RunMain(int argc, char** argv, AddCommand serve) {
   try {  // where there is no memory for what has no status: nodes of a graph, text
     status = RunWeir({argv + 1, argv + argc}, console, serve);
   } catch (const std::bad_alloc&) {
-    std::fputs("weir: RESOURCE_EXHAUSTED: out of memory\n", stderr);
+    std::fputs(kNoMemory, stderr);
   } catch (const std::length_error&) {
-    std::fputs("weir: RESOURCE_EXHAUSTED: out of memory\n", stderr);
+    std::fputs(kNoMemory, stderr);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "weir: INTERNAL: unexpected exception: %s\n", error.what());
   }

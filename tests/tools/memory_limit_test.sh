@@ -10,7 +10,7 @@ for ((i = 0; i < 150000; ++i)); do
 done >"$graph"
 
 failed=0 exhausted=0
-for megabytes in 60 80 100 140 200; do
+for megabytes in $(seq 60 8 220); do
   for command in show ops; do
     (ulimit -v $((megabytes * 1024)) && "$weir" graph $command "$graph") >/dev/null 2>"$scratch/err"
     status=$?
