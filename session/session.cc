@@ -156,7 +156,7 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
                        TimeLimitedStep* late) {
     const FloatMode now = FloatMode::Current();
     const ScopedFloatMode mode(session->options.flush_subnormals ? now.Flushing() : now);
-    return prepared->Run(feeds, [&](Executor& executor) {
+    const auto run = [&](Executor& executor) {
       // Whoever closes the session after this look cancels the executor that was found.
       if (session->closed.load(std::memory_order_acquire)) return ClosedMeanwhile();
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
@@ -169,6 +169,9 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
         return PreparePlan(prepared->request(), session->environment());
       };
       return NameUninitialized(status, session->graph, prepare, session->resources);
+    };
+    return prepared->Run(feeds, [&](Executor& executor) {
+      return CatchExceptions("The step", [&] { return run(executor); });
     });
   }
 
@@ -177,9 +180,7 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
     const auto step = std::make_shared<TimeLimitedStep>(feeds, options);
     session->step_threads.Run([self = shared_from_this(), step] {
       const ScopedCancellation of_step(step->options().cancellation);  // also while it is prepared
-      step->End(CatchExceptions("The step", [&] {
-        return self->RunHere(step->feeds(), step->fetches(), step->options(), step.get());
-      }));
+      step->End(self->RunHere(step->feeds(), step->fetches(), step->options(), step.get()));
     });
     return step->Wait(fetches, options);
   }
