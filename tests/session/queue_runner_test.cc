@@ -50,6 +50,15 @@ TEST(CoordinatorTest, TheFirstErrorCountsAndTheEndOfInputIsNone) {
   EXPECT_TRUE(coordinator.ShouldStop());
 }
 
+TEST(CoordinatorTest, AnExceptionOfAThreadStopsTheOthers) {
+  Coordinator coordinator;
+  coordinator.Start("thrower", [] { throw 42; });
+  coordinator.Start("other", [&] { coordinator.WaitForStop(); });
+  const absl::Status status = coordinator.Join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("thrower threw an exception"));
+}
+
 TEST(CoordinatorTest, SaysWhoDoesNotStop) {
   std::atomic<bool> go{false};
   Coordinator coordinator;

@@ -8,11 +8,14 @@
 #include "gtest/gtest.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array.h"
+#include "weir/ops/cond.h"
 #include "weir/ops/control_flow.h"
+#include "weir/ops/gradients.h"
 #include "weir/ops/math.h"
 #include "weir/ops/random.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/variables.h"
+#include "weir/ops/while_loop.h"
 
 namespace weir {
 namespace {
@@ -264,6 +267,53 @@ TEST(Session, WhateverAUsersFunctionThrowsIsAnErrorOfItsNode) {
     }
     EXPECT_TRUE(session.Run(feeds, {x * 2.f}).ok());
   }
+}
+
+TEST(Session, WhatShapeAndGradientFunctionsThrowIsAnErrorOfTheGraph) {
+  OpRegistry ops(&BuiltinOps());
+  ops.Add(OpSpec("ThrowShape")
+              .In("x: float")
+              .Out("y: float")
+              .Doc("Fails.")
+              .InferShape([](ShapeContext&) -> absl::Status { throw 42; }));
+  ops.Add(OpSpec("ThrowGradient")
+              .In("x: float")
+              .Out("y: float")
+              .InferShape(SameShape)
+              .Doc("Has no derivative.")
+              .Gradient([](GradContext&) -> std::vector<Grad> { throw std::runtime_error("no"); }));
+  Graph g(ops);
+  const Output x = Placeholder(g, DT_FLOAT, {2});
+  EXPECT_FALSE(AddOp("ThrowShape", {x}).valid());
+  const absl::Status shape = g.TakeStatus();
+  EXPECT_EQ(shape.code(), absl::StatusCode::kInternal) << shape;
+  EXPECT_THAT(std::string(shape.message()), HasSubstr("shape function threw an exception"));
+  EXPECT_THAT(std::string(shape.message()), HasSubstr("ThrowShape"));
+  const Outputs dx = DenseGradients({AddOp("ThrowGradient", {x})}, {x});
+  EXPECT_FALSE(dx[0].valid());
+  const absl::Status gradient = g.TakeStatus();
+  EXPECT_EQ(gradient.code(), absl::StatusCode::kInternal) << gradient;
+  EXPECT_THAT(std::string(gradient.message()), HasSubstr("gradient function threw an exception"));
+  EXPECT_THAT(std::string(gradient.message()), HasSubstr("ThrowGradient"));
+  EXPECT_TRUE((x * 2.f).valid());
+}
+
+// The bodies of loops and branches are called by the builder: what they throw reaches the caller,
+// and the graph goes on outside of them.
+TEST(Session, ExceptionsOfBodiesLeaveTheGraphUsable) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape());
+  const auto fail = []() -> Outputs { throw 42; };
+  EXPECT_THROW(Cond(Const(g, true), fail, [&] { return Outputs{x}; }), int);
+  EXPECT_THROW(WhileLoop([](const Outputs& v) { return v[0] < 3.f; },
+                         [](const Outputs&) -> Outputs { throw 42; }, {x}),
+               int);
+  const Output y = Multiply(x, 2.f, "after");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  EXPECT_EQ(y.node->name(), "after");
+  EXPECT_TRUE(y.node->control_inputs().empty());
+  Session session = Start(g);
+  EXPECT_EQ(session.Run({{x, Tensor::Scalar(2.f)}}, {y}).value()[0].scalar<float>(), 4);
 }
 
 TEST(Session, AnErrorOfTheGraphIsOneOfStepsThatNeedTheNode) {
