@@ -2,12 +2,14 @@
 
     python3 invalid_arguments.py RUN_MARKED_GRAPHS VALID_CALLS [--calls 200] [--seed 1] [--ops RE] [--kinds dies,...]
 
-VALID_CALLS (valid_calls.bin.gz) has graphs with valid calls of each op, taken from Weir's tests; mutations.py makes invalid
-ones of them. Both run each (peers.py). What differs is printed by op and kind with the seed of the first, and
-left out if explained_differences.txt has a line `OP KIND reason`, in which `*` stands for all ops.
+VALID_CALLS (valid_calls.bin.gz) has graphs with valid calls of each op, most of them taken from Weir's tests; mutations.py
+makes invalid ones of them. Both run each (peers.py). What differs is printed by op and kind with the seed of the first, and
+left out if a line `OP KIND /TEXT/ reason` of explained_differences.txt fits: OP is a pattern as of files' names, TEXT a
+regular expression that is searched in what would be printed.
 
-Kinds: `accepts` (TensorFlow refuses or dies, Weir does not), `refuses` (the other way round), `values`, `code` (both refuse,
-by other codes), `dies` (Weir crashes or hangs).
+Kinds: `accepts` (TensorFlow refuses or crashes, Weir does not), `refuses` (the other way round), `values`, `code` (both
+refuse, by other codes), `words` (both refuse by the same code, in words that have next to nothing in common), `dies` (Weir crashes
+or does not come back, whatever TensorFlow does).
 """
 
 import argparse
@@ -72,18 +74,47 @@ def _same_value(a, b):
     return all(parts)
 
 
-def difference(tensorflow, weir):
-    """Its kind and what to print; (None, '') for none."""
+_NO_WORDS = set("""node op for with the and but are not was has must from input inputs shape shapes got value valueerror error
+    graph execution this that have can cannot only should expected received dimension dimensions tensor""".split())
+
+# What shape rules and kernels say of shapes and of numbers, in other words.
+_SYNONYMS = [(re.compile(pattern), word) for pattern, word in (
+    (r'rank|scalar|vector|\bvec\b|matri|\d-?d(imensional)?\b|elements?\b|spatial dimensions|ndims|single (string|integer)'
+     r'|equal|same (number|size|shape|outer)|incompatible|match\b|mismatch|(have|with|as|of|to) shape|shape to be|incorrect size|size of'
+     r'|square|cannot (broadcast|be assigned)|!=|(start|starts) with|no prefix|must be \d but|as many biases|is \d+ while|divisible'
+     r'|fully defined|\d dimensions|dims? to', 'shape'),
+    (r'out of (range|bounds)|in the range|within the range|is not in \[|in \[\d|does not index|must be [<>]=?|negative'
+     r'|invalid (value|reduction)|too big|no greater|missing from|duplicated|at least', 'range'))]
+
+
+def _key_words(message, names):
+    """What a message says, without the names of nodes and the shapes."""
+    message = re.split(r" for '\{\{node| \[\[\{\{node|; NodeDef:| for node ", ' '.join(message.lower().split()))[0]
+    meant = {word for pattern, word in _SYNONYMS if pattern.search(message)}
+    words = re.findall('[a-z]{3,}', re.sub('[_`]', ' ', message))
+    return {word.rstrip('s') for word in words} - _NO_WORDS - {name.lower() for name in names}, meant
+
+
+def _say_the_same(theirs, ours, names):
+    (theirs, meant), (ours, also_meant) = _key_words(theirs, names), _key_words(ours, names)
+    common = len(theirs & ours)
+    return not theirs or meant & also_meant or common >= 2 or 2 * common >= len(theirs)
+
+
+def difference(tensorflow, weir, names=()):
+    """Its kind and what to print; (None, '') for none. `names` of nodes and ops say nothing about the error."""
     theirs, ours = error_of(tensorflow), error_of(weir)
     said = 'TensorFlow: %s %s\n      Weir: %s %s' % (_NAMES.get(theirs[0], theirs[0]), theirs[1][:300].replace('\n', ' '),
                                                   _NAMES.get(ours[0], ours[0]), ours[1][:300])
     if ours[0] == -1:
-        return (None, '') if ours == theirs == (-1, 'no answer') else ('dies', said)
-    if 'No OpKernel was registered' in theirs[1] or 'could not find registered' in theirs[1]:
-        return None, ''  # Weir has kernels for more types
+        return 'dies', said
+    if theirs == (-1, peers.NO_ANSWER) or (theirs[0] == 4 and ours[0] == 0):
+        return None, ''  # it may only be slow
     if theirs[0] and ours[0]:
-        same = theirs[0] in (-1, ours[0])
-        return (None, '') if same else ('code', said)
+        if theirs[0] not in (-1, ours[0]):
+            return 'code', said
+        same = theirs[0] in (-1, 4) or _say_the_same(theirs[1], ours[1], names)  # 4: out of time
+        return (None, '') if same else ('words', said)
     if theirs[0] or ours[0]:
         return ('accepts' if theirs[0] else 'refuses'), said
     for (_, _, a), (_, _, b) in zip(tensorflow['steps'], weir['steps']):
@@ -96,22 +127,26 @@ def difference(tensorflow, weir):
 
 
 def mutated(op, calls, seed):
-    """The same bytes for the same arguments."""
+    """(bytes of a graph, number of changes), the same for the same arguments."""
     rng = random.Random('%s %d' % (op, seed))
     call = Call(rng.choice(calls), op, rng)
-    call.change()
-    return call.bytes()
+    changes = call.change()
+    return call.bytes(), changes
 
 
 class Explained:
-    """The lines `OP KIND reason` of a file; OP is a pattern as of files' names."""
+    """The lines `OP KIND /TEXT/ reason` of a file."""
 
     def __init__(self, path):
-        lines = [line.split(None, 2) for line in open(path) if line.strip() and not line.startswith('#')]
-        self.rules = [(op, kind) for op, kind, _ in lines]
+        lines = [line for line in open(path) if line.strip() and not line.startswith('#')]
+        self.rules = [re.fullmatch(r'(\S+) (\S+) /(.*)/ (.+)\n?', line).groups()[:3] for line in lines]
 
-    def has(self, op, kind):
-        return any(fnmatch.fnmatchcase(op, pattern) and kind == k for pattern, k in self.rules)
+    def has(self, op, kind, text):
+        return any(kind == k and fnmatch.fnmatchcase(op, pattern) and re.search(words, text) for pattern, k, words in self.rules)
+
+
+def names_in(data):
+    return [name for node in peers.tf.compat.v1.GraphDef.FromString(data).node for name in (node.name, node.op)]
 
 
 def describe(data, op):
@@ -139,7 +174,7 @@ def main():
     parser.add_argument('--calls', type=int, default=200)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--ops', default='')
-    parser.add_argument('--kinds', default='accepts,refuses,values,code,dies')
+    parser.add_argument('--kinds', default='accepts,refuses,values,code,words,dies')
     args = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
     explained = Explained(os.path.join(here, 'explained_differences.txt'))
@@ -155,13 +190,16 @@ def main():
                 continue
             ops += 1
             for seed in range(args.seed, args.seed + args.calls):
-                data = mutated(op, valid[op], seed)
+                data, changes = mutated(op, valid[op], seed)
                 count += 1
-                kind, said = difference(tensorflow.run(data), weir.run(data))
-                if kind in kinds and not explained.has(op, kind):
+                kind, said = difference(tensorflow.run(data), weir.run(data), names_in(data))
+                if kind not in kinds or (kind == 'words' and changes > 1):
+                    continue  # of several faults each may name another
+                text = '%s %s %d\n      %s\n      %s' % (op, kind, seed, describe(data, op), said)
+                if not explained.has(op, kind, text):
                     found.setdefault((op, kind), []).append(seed)
                     if len(found[op, kind]) <= 3:
-                        print('%s %s %d\n      %s\n      %s' % (op, kind, seed, describe(data, op), said), flush=True)
+                        print(text, flush=True)
         tensorflow.stop()
         weir.stop()
     print('%d ops, %d calls, %d differences of %d kinds' % (ops, count, sum(map(len, found.values())), len(found)))

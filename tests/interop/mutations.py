@@ -9,6 +9,8 @@ _SIZES = (0, 1, 1, 2, 3, 4, 5)
 _INTEGERS = (-1, -1, 0, 0, 1, 2, 3, 5, -2, -7, 100, 2**31 - 1, -2**31, 2**31, 2**62)
 _FLOATS = (0.0, -1.0, 1.0, 0.5, 2.0, 1e30, -1e-30, float('nan'), float('inf'), float('-inf'))
 _STRINGS = (b'', b'x', b'SAME', b'VALID', b'EXPLICIT', b'NHWC', b'NCHW', b'-1', b'a/b', b'\xff\x00')
+_TEXTS = _STRINGS[:-1]  # Python reads no attributes that are no UTF-8
+_MOST_STEPS = 8  # tests/fuzz/mutate.h
 _SMALL = 4096  # elements: more say nothing new
 
 
@@ -113,7 +115,7 @@ def _change_attr(rng, value, spec):
         value.b = not value.b
     elif kind == 's':
         allowed = list(spec.allowed_values.list.s)
-        value.s = rng.choice(allowed) if allowed and rng.random() < 0.7 else rng.choice(_STRINGS)
+        value.s = rng.choice(allowed) if allowed and rng.random() < 0.7 else rng.choice(_TEXTS)
     elif kind == 'type':
         value.type = rng.choice(_types(spec))
     elif kind == 'shape':
@@ -134,7 +136,7 @@ def _change_list(rng, values, spec):
         else:
             i = rng.randrange(len(numbers))
             numbers[i] = {'i': lambda: _changed_integer(rng, numbers[i]) if abs(numbers[i]) < 2**40 else 1,
-                          'f': lambda: rng.choice(_FLOATS), 's': lambda: rng.choice(_STRINGS),
+                          'f': lambda: rng.choice(_FLOATS), 's': lambda: rng.choice(_TEXTS),
                           'type': lambda: rng.choice(_types(spec)), 'b': lambda: not numbers[i]}[field]()
         return
     if values.shape:
@@ -193,18 +195,27 @@ class Call:
                 outputs += len(node.attr[arg.type_list_attr].list.type)
             else:
                 outputs += node.attr[arg.number_attr].i if arg.number_attr else 1
-        for i in range(outputs):
+        for i in range(0 if self._makes_handle() else outputs):
             self.node.attr['_fetch.0.%d' % i].b = True
 
+    def _makes_handle(self):
+        """Of the kind that is a reference to strings: TensorFlow fetches them as text, Weir has none for them."""
+        return any(arg.is_ref and arg.type == types_pb2.DT_STRING for arg in self.op_def.output_arg)
+
     def _fetch(self):
-        """Sees to it that the node runs."""
-        if any(key.startswith(('_fetch', '_target')) for key in self.node.attr):
+        """Sees to it that the node runs: after all others, in a step of its own."""
+        marks = [(node, key, key.split('.')) for node in self.graph.node for key in node.attr
+                 if key.startswith(('_feed', '_fetch', '_target'))]
+        if any(node is self.node and parts[0] != '_feed' for node, _, parts in marks):
             return
-        steps = [int(key.split('.')[1]) for node in self.graph.node for key in node.attr
-                 if key.startswith(('_fetch', '_target'))]
-        self.node.attr['_target.%d' % max(steps, default=0)].b = True
-        if self.op_def.output_arg:
-            self.node.attr['_fetch.%d.0' % max(steps, default=0)].b = True
+        last = max((int(parts[1]) for _, _, parts in marks if parts[0] != '_feed'), default=0)
+        step = min(last + 1, _MOST_STEPS - 1)
+        for node, key, parts in marks:
+            if parts[0] == '_feed' and int(parts[1]) == last:
+                node.attr['_feed.%d.%s' % (step, parts[2])].CopyFrom(node.attr[key])
+        self.node.attr['_target.%d' % step].b = True
+        if self.op_def.output_arg and not self._makes_handle():
+            self.node.attr['_fetch.%d.0' % step].b = True
 
     def _change_input(self):
         rng = self.rng
@@ -263,8 +274,10 @@ class Call:
                     self.arrays[i] = self.arrays[i].astype(dtype)
 
     def change(self):
+        """Returns the number of changes."""
         rng = self.rng
-        for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
+        count = rng.choice((1, 1, 1, 2, 2, 3))
+        for _ in range(count):
             draw = rng.random()
             if draw < 0.65:
                 self._change_input()
@@ -272,6 +285,7 @@ class Call:
                 self._change_attr_of(self.node)
             else:
                 self._change_elsewhere()
+        return count
 
     def bytes(self):
         """Inputs are constants of the graph, or fed without the graph's knowing their shape."""
