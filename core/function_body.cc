@@ -4,11 +4,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "weir/core/function_library.h"
 #include "weir/core/graph_io.h"
 #include "weir/core/proto_values.h"
 #include "weir/core/signature.h"
+#include "weir/core/unknown_op.h"
 #include "weir/proto/function.pb.h"
 #include "weir/proto/graph.pb.h"
 
@@ -55,6 +57,7 @@ class Instantiation {
     inputs_left_ = kMaxNodeArity + static_cast<int64_t>(def_->ByteSizeLong());
     WEIR_RETURN_IF_ERROR(AddArgs());
     for (const proto::NodeDef& node : def_->node_def()) WEIR_RETURN_IF_ERROR(Declare(node));
+    DeclareUsed();
     for (const proto::NodeDef& node : def_->node_def()) {
       const absl::Status status = AddNode(node);
       if (!status.ok()) return Annotate(status, absl::StrCat("node '", node.name(), "'"));
@@ -63,11 +66,12 @@ class Instantiation {
     body_.name = function_.name;
     body_.graph = std::make_unique<Graph>(ops_);
     body_.graph->set_functions(library_);
-    WEIR_RETURN_IF_ERROR(
-        ImportGraphDef(*body_.graph, graph_def_, {.prefix = std::string(prefix_)}).status());
+    ImportOptions options{.prefix = std::string(prefix_)};
+    WEIR_ASSIGN_OR_RETURN(options.return_elements, ResultNames());
+    WEIR_ASSIGN_OR_RETURN(body_.results, ImportGraphDef(*body_.graph, graph_def_, options));
     for (const std::string& arg : arg_names_)
       body_.args.emplace_back(body_.graph->FindNode(InGraph(arg)));
-    WEIR_RETURN_IF_ERROR(FindResults());
+    WEIR_RETURN_IF_ERROR(CheckResults());
     WEIR_RETURN_IF_ERROR(FindEffects());
     return std::move(body_);
   }
@@ -101,10 +105,10 @@ class Instantiation {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<const OpSpec*> LookupOp(const std::string& name) const {
+  // Null if nobody knows it.
+  absl::StatusOr<const OpSpec*> FindOp(const std::string& name) const {
     if (const OpSpec* op = ops_.Find(name)) return op;
-    if (library_->FindDef(name) != nullptr) return library_->FindOp(name);
-    return ops_.Lookup(name);
+    return library_->FindDef(name) != nullptr ? library_->FindOp(name) : ClientOps().Find(name);
   }
 
   // Which outputs the names of a node's results stand for.
@@ -112,7 +116,12 @@ class Instantiation {
     proto::NodeDef& made = *graph_def_.add_node();
     made = node;
     for (auto& [name, value] : *made.mutable_attr()) WEIR_RETURN_IF_ERROR(Substitute(&value));
-    WEIR_ASSIGN_OR_RETURN(const OpSpec* op, LookupOp(node.op()));
+    nodes_.insert(node.name());
+    WEIR_ASSIGN_OR_RETURN(const OpSpec* op, FindOp(node.op()));
+    if (op == nullptr) {
+      unknown_.emplace(node.name(), 0);
+      return absl::OkStatus();
+    }
     AttrMap lengths;
     int64_t first = 0;
     for (const ArgSpec& arg : op->outputs()) {
@@ -133,8 +142,34 @@ class Instantiation {
       sources_[absl::StrCat(node.name(), ":", arg.name)] = {false, first, count};
       first += count;
     }
-    nodes_.insert(node.name());
     return absl::OkStatus();
+  }
+
+  // Of an op that nobody knows: the results are those that are named, in the order in which they
+  // first are. (Which outputs these are is for whoever can run it.)
+  void DeclareUsed() {
+    if (unknown_.empty()) return;
+    std::vector<std::string> keys;
+    const auto use = [&](absl::string_view text) {
+      const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+      if (parts.size() < 2 || !unknown_.contains(parts[0])) return;
+      const std::string key = absl::StrCat(parts[0], ":", parts[1]);
+      int64_t index = 0;
+      if (parts.size() > 2 && (!absl::SimpleAtoi(parts[2], &index) || index < 0)) return;
+      const auto [source, is_new] = sources_.try_emplace(key);
+      if (is_new) keys.push_back(key);
+      source->second.count = std::max(source->second.count, std::min(index + 1, kMaxNodeArity));
+    };
+    for (const proto::NodeDef& node : def_->node_def())
+      for (const std::string& input : node.input()) use(input);
+    for (const ArgSpec& arg : op_->outputs()) {
+      if (const auto ret = def_->ret().find(arg.name); ret != def_->ret().end()) use(ret->second);
+    }
+    for (const std::string& key : keys) {
+      int64_t& num_outputs = unknown_[key.substr(0, key.find(':'))];
+      sources_[key].first = num_outputs;
+      num_outputs += sources_[key].count;
+    }
   }
 
   absl::Status Substitute(proto::AttrValue* value) const {
@@ -221,9 +256,9 @@ class Instantiation {
     return prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, "/", name);
   }
 
-  absl::Status FindResults() {
-    WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
-                          ArgTypes(*op_, op_->outputs(), attrs_, kMaxNodeArity));
+  // In the graph, without the prefix.
+  absl::StatusOr<std::vector<std::string>> ResultNames() {
+    std::vector<std::string> names;
     for (const ArgSpec& arg : op_->outputs()) {
       const auto ret = def_->ret().find(arg.name);
       if (ret == def_->ret().end())
@@ -235,14 +270,22 @@ class Instantiation {
         return InvalidArgument("Return value '", arg.name, "' has ", tensors->size(),
                                " tensors instead of ", ArgLength(arg, attrs_));
       }
-      for (const std::string& tensor : *tensors) {
-        WEIR_ASSIGN_OR_RETURN(const Output value, body_.graph->FindOutput(InGraph(tensor)));
-        const DataType wanted = BaseType(types[body_.results.size()]);
-        if (value.dtype() != wanted) {
-          return InvalidArgument("Return value '", arg.name, "' is ", DataTypeName(value.dtype()),
-                                 " but the signature says ", DataTypeName(wanted));
-        }
-        body_.results.push_back(value);
+      names.insert(names.end(), tensors->begin(), tensors->end());
+    }
+    return names;
+  }
+
+  absl::Status CheckResults() const {
+    WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
+                          ArgTypes(*op_, op_->outputs(), attrs_, kMaxNodeArity));
+    size_t i = 0;
+    for (const ArgSpec& arg : op_->outputs()) {
+      for (int64_t k = 0; k < ArgLength(arg, attrs_); ++k, ++i) {
+        const Output& value = body_.results[i];
+        const DataType wanted = BaseType(types[i]);
+        if (value.dtype() == wanted || HasOpenOutputs(*value.node)) continue;
+        return InvalidArgument("Return value '", arg.name, "' is ", DataTypeName(value.dtype()),
+                               " but the signature says ", DataTypeName(wanted));
       }
     }
     return absl::OkStatus();
@@ -278,6 +321,8 @@ class Instantiation {
   std::vector<std::string> arg_names_;
   absl::flat_hash_map<std::string, Source> sources_;
   absl::flat_hash_set<std::string> nodes_;
+  absl::flat_hash_map<std::string, int64_t>
+      unknown_;  // nodes of such ops, and their outputs so far
   proto::GraphDef graph_def_;
   int next_node_ = 0;
   int64_t inputs_left_ = 0;

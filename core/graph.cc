@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/exception.h"
 #include "weir/core/shape_context.h"
+#include "weir/core/unknown_op.h"
 
 namespace weir {
 
@@ -130,6 +131,7 @@ absl::StatusOr<Output> Graph::FindOutput(absl::string_view name) const {
                     "' refers to a Tensor which does not exist. The operation, '", node_name,
                     "', does not exist in the graph.");
   }
+  if (index >= node->num_outputs() && HasOpenOutputs(*node)) return UnknownOpError(*node);
   if (index >= node->num_outputs()) {
     return NotFound("The name '", name,
                     "' refers to a Tensor which does not exist. The operation, '", node_name,

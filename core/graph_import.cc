@@ -15,7 +15,9 @@
 #include "weir/core/graph_io.h"
 #include "weir/core/proto_values.h"
 #include "weir/core/signature.h"
+#include "weir/core/unknown_op.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/proto/op_def.pb.h"
 
 namespace weir {
 
@@ -207,7 +209,9 @@ class GraphImporter {
       if (!status.ok()) return AtNode(i, status);
     }
     for (const int i : order) WEIR_RETURN_IF_ERROR(CloseLoops(i));
-    return FindReturned();
+    absl::StatusOr<Outputs> returned = FindReturned();
+    SettleTypes();
+    return returned;
   }
 
   absl::Status AtNode(int i, const absl::Status& status) const {
@@ -423,37 +427,43 @@ class GraphImporter {
         left_out > 0 ? " -> ..." : "");
   }
 
-  absl::StatusOr<const OpSpec*> LookupOp(const std::string& name) {
+  // Null if nobody knows it.
+  absl::StatusOr<const OpSpec*> FindOp(const std::string& name) const {
     if (const OpSpec* op = graph_.ops().Find(name)) return op;
     const bool is_function = functions_ != nullptr && functions_->FindDef(name) != nullptr;
-    return is_function ? functions_->FindOp(name) : graph_.ops().Lookup(name);
+    return is_function ? functions_->FindOp(name) : nullptr;
   }
 
   absl::Status AddNode(int i) {
     WEIR_ASSIGN_OR_RETURN(const proto::NodeDef* const given, DefOf(i));
     const proto::NodeDef& def = *given;
     auto node = std::make_unique<Node>();
-    WEIR_ASSIGN_OR_RETURN(node->op_, LookupOp(def.op()));
-    const OpSpec& op = *node->op_;
-    if (op.deprecated_version() > 0 && def_.versions().producer() >= op.deprecated_version()) {
-      return Unimplemented("Op ", op.name(), " is not available in GraphDef version ",
-                           def_.versions().producer(), ". It has been removed in version ",
-                           op.deprecated_version(), ". ", op.deprecation(), ".");
-    }
     node->graph_ = &graph_;
     node->id_ = graph_.num_nodes();
     node->name_ = prefix_ + def.name();
     graph_.GiveDevice(node.get(), def.device());
-    WEIR_RETURN_IF_ERROR(SetAttrs(def, node.get()));
-    WEIR_RETURN_IF_ERROR(SetOutputs(node.get()));
-    WEIR_RETURN_IF_ERROR(SetInputs(i, node.get()));
-    if (!HasDamagedValue(*node)) WEIR_RETURN_IF_ERROR(graph_.InferShapes(node.get()));
+    WEIR_ASSIGN_OR_RETURN(node->op_, FindOp(def.op()));
+    WEIR_RETURN_IF_ERROR(node->op_ != nullptr ? FillKnown(i, def, node.get())
+                                              : FillUnknown(i, def, node.get()));
     WEIR_RETURN_IF_ERROR(RefineShapes(def, node.get()));
     if (cleared_ != nullptr) cleared_->mutable_node(i)->clear_attr();
     nodes_[i] = node.get();
     graph_.names_.Add(node.get());
     graph_.nodes_.push_back(std::move(node));
     return absl::OkStatus();
+  }
+
+  absl::Status FillKnown(int i, const proto::NodeDef& def, Node* node) {
+    const OpSpec& op = *node->op_;
+    if (op.deprecated_version() > 0 && def_.versions().producer() >= op.deprecated_version()) {
+      return Unimplemented("Op ", op.name(), " is not available in GraphDef version ",
+                           def_.versions().producer(), ". It has been removed in version ",
+                           op.deprecated_version(), ". ", op.deprecation(), ".");
+    }
+    WEIR_RETURN_IF_ERROR(SetAttrs(def, node));
+    WEIR_RETURN_IF_ERROR(SetOutputs(node));
+    WEIR_RETURN_IF_ERROR(SetInputs(i, node));
+    return HasDamagedValue(*node) ? absl::OkStatus() : graph_.InferShapes(node);
   }
 
   absl::Status SetAttrs(const proto::NodeDef& def, Node* node) {
@@ -523,13 +533,9 @@ class GraphImporter {
     const OpSpec& op = *node->op_;
     WEIR_ASSIGN_OR_RETURN(node->input_types_,
                           ArgTypes(op, op.inputs(), node->attrs_, kMaxNodeArity));
-    absl::flat_hash_set<const Node*> controls;
+    SetControlInputs(i, node);
     for (const Edge& edge : EdgesOf(i)) {
-      if (edge.control) {
-        Node* const source = Source(edge);
-        if (controls.insert(source).second) node->control_inputs_.push_back(source);
-        continue;
-      }
+      if (edge.control) break;
       node->inputs_.emplace_back();
       if (node->inputs_.size() > node->input_types_.size()) continue;
       if (edge.back) continue;
@@ -544,24 +550,157 @@ class GraphImporter {
         "' do not match ", node->num_inputs(), " inputs specified; Op<", op.Signature(), ">");
   }
 
+  // They come after all other inputs.
+  void SetControlInputs(int i, Node* node) const {
+    absl::flat_hash_set<const Node*> controls;
+    for (const Edge& edge : EdgesOf(i)) {
+      if (!edge.control) continue;
+      Node* const source = Source(edge);
+      if (controls.insert(source).second) node->control_inputs_.push_back(source);
+    }
+  }
+
   Node* Source(const Edge& edge) const {
     return edge.mapped != nullptr ? edge.mapped : nodes_[edge.def];
   }
 
-  // The output that an edge comes from, fit to be input k.
-  absl::StatusOr<Output> CheckedSource(const Edge& edge, const Node& node, int k) const {
+  // False if the node has no such output, and is not one that gets it.
+  bool HasOutput(Node* node, int index) {
+    const int missing = index + 1 - node->num_outputs();
+    if (missing <= 0) return true;
+    if (!HasOpenOutputs(*node) || index >= kMaxNodeArity || missing > outputs_left_) return false;
+    outputs_left_ -= missing;
+    node->outputs_.resize(index + 1);
+    return true;
+  }
+
+  absl::StatusOr<Output> OutputOf(const Edge& edge) {
     Node* const source = Source(edge);
-    if (edge.index >= source->num_outputs()) {
-      return InvalidArgument("Connecting to invalid output ", edge.index, " of source node ",
-                             source->name(), " which has ", source->num_outputs(), " outputs.");
-    }
-    const DataType wanted = node.input_type(k), given = source->output_type(edge.index);
-    if (BaseType(wanted) != BaseType(given) || (IsRef(wanted) && !IsRef(given))) {
+    if (HasOutput(source, edge.index)) return Output(source, edge.index);
+    return InvalidArgument("Connecting to invalid output ", edge.index, " of source node ",
+                           source->name(), " which has ", source->num_outputs(), " outputs.");
+  }
+
+  static bool Accepts(DataType wanted, DataType given) {
+    return BaseType(wanted) == BaseType(given) && (IsRef(given) || !IsRef(wanted));
+  }
+
+  // The output that an edge comes from, fit to be input k.
+  absl::StatusOr<Output> CheckedSource(const Edge& edge, const Node& node, int k) {
+    WEIR_ASSIGN_OR_RETURN(const Output source, OutputOf(edge));
+    const DataType wanted = node.input_type(k);
+    DataType& given = source.node->outputs_[source.index].type;
+    if (given == DT_INVALID) given = wanted;  // nothing else tells the type
+    if (!Accepts(wanted, given)) {
       return InvalidArgument("Input ", k, " of node ", node.name(), " was passed ",
-                             DataTypeName(given), " from ", source->name(), ":", edge.index,
+                             DataTypeName(given), " from ", source.name(),
                              " incompatible with expected ", DataTypeName(wanted), ".");
     }
-    return Output(source, edge.index);
+    return source;
+  }
+
+  // ---- nodes whose op nobody knows
+
+  // An op by its definition, with the defaults of its attributes.
+  struct Definition {
+    OpSpec spec;
+    AttrMap defaults = {};
+  };
+
+  absl::Status FillUnknown(int i, const proto::NodeDef& def, Node* node) {
+    SetControlInputs(i, node);
+    for (const Edge& edge : EdgesOf(i)) {
+      if (edge.control) break;
+      WEIR_ASSIGN_OR_RETURN(node->inputs_.emplace_back(), OutputOf(edge));
+    }
+    node->attrs_ = ReadableAttrs(def);
+    if (node->FindAttr("_class") != nullptr) WEIR_RETURN_IF_ERROR(PrefixMarks(def, &node->attrs_));
+    const std::optional<Definition> found = DefinitionOf(def.op());
+    const bool fits = found && FitTypes(*found, node);
+    if (!fits) {
+      for (const Output& in : node->inputs_)
+        node->input_types_.push_back(in.node->output_type(in.index));
+    }
+    proto::NodeDef kept = def;
+    kept.clear_name();
+    kept.clear_op();
+    kept.clear_input();
+    kept.clear_device();
+    unknown_ops_.push_back(std::make_unique<const UnknownOp>(fits ? found->spec : OpSpec(def.op()),
+                                                             fits, DeterministicBytes(kept)));
+    node->op_ = unknown_ops_.back().get();
+    return absl::OkStatus();
+  }
+
+  // Export has the others as they were.
+  AttrMap ReadableAttrs(const proto::NodeDef& def) {
+    AttrMap attrs;
+    for (const auto& [name, value] : def.attr()) {
+      if (name == kOutputShapes) continue;
+      absl::StatusOr<AttrValue> attr = AttrFromProto(value, &expansion_left_);
+      if (attr.ok()) attrs.emplace(name, *std::move(attr));
+    }
+    return attrs;
+  }
+
+  std::optional<Definition> DefinitionOf(const std::string& name) {
+    if (const OpSpec* op = ClientOps().Find(name)) return Definition{*op};
+    if (op_list_ == nullptr) {
+      op_list_ = std::make_unique<proto::OpList>();
+      if (!ParseBytes(options_.op_list, op_list_.get()).ok()) op_list_->Clear();
+    }
+    const auto def = std::find_if(op_list_->op().begin(), op_list_->op().end(),
+                                  [&](const proto::OpDef& op) { return op.name() == name; });
+    if (def == op_list_->op().end()) return std::nullopt;
+    absl::StatusOr<OpSpec> spec = OpFromProto(*def);
+    if (!spec.ok()) return std::nullopt;
+    Definition found{*std::move(spec)};
+    for (const auto& attr : def->attr()) {
+      if (!attr.has_default_value()) continue;
+      absl::StatusOr<AttrValue> value = AttrFromProto(attr.default_value(), &expansion_left_);
+      if (value.ok()) found.defaults.emplace(attr.name(), *std::move(value));
+    }
+    return found;
+  }
+
+  // Types as the definition has them. False if the node is not as it says; nothing is set then.
+  bool FitTypes(const Definition& found, Node* node) {
+    AttrMap attrs = node->attrs_;
+    for (const auto& [name, value] : found.defaults) attrs.emplace(name, value);
+    if (!CompleteAttrs(found.spec, &attrs).ok()) return false;
+    const auto inputs = ArgTypes(found.spec, found.spec.inputs(), attrs, kMaxNodeArity);
+    const auto outputs =
+        ArgTypes(found.spec, found.spec.outputs(), attrs, std::min(kMaxNodeArity, outputs_left_));
+    if (!inputs.ok() || !outputs.ok() || inputs->size() != node->inputs_.size()) return false;
+    for (size_t k = 0; k < inputs->size(); ++k) {
+      const Output& in = node->inputs_[k];
+      const DataType given = in.node->output_type(in.index);
+      if (given != DT_INVALID && !Accepts((*inputs)[k], given)) return false;
+    }
+    node->input_types_ = *inputs;
+    outputs_left_ -= static_cast<int64_t>(outputs->size());
+    node->SetOutputTypes(*outputs);
+    return true;
+  }
+
+  // Of outputs that nobody takes who would tell.
+  void SettleTypes() {
+    if (unknown_ops_.empty()) return;
+    for (int i = first_new_; i < graph_.num_nodes(); ++i) {
+      Node& node = *graph_.nodes_[i];
+      for (int k = 0; k < node.num_outputs(); ++k) {
+        DataType& type = node.outputs_[k].type;
+        if (type == DT_INVALID) type = TypeFromAttrs(node, k);
+      }
+    }
+    for (int i = first_new_; i < graph_.num_nodes(); ++i) {
+      Node& node = *graph_.nodes_[i];
+      for (int k = 0; k < node.num_inputs(); ++k) {
+        const Output& in = node.inputs_[k];
+        if (node.input_types_[k] == DT_INVALID)
+          node.input_types_[k] = in.node->output_type(in.index);
+      }
+    }
   }
 
   absl::Status RefineShapes(const proto::NodeDef& def, Node* node) {
@@ -569,7 +708,7 @@ class GraphImporter {
     if (it == def.attr().end()) return absl::OkStatus();
     const auto& shapes = it->second.list().shape();
     if (shapes.empty() && node->num_outputs() > 0) return absl::OkStatus();
-    if (shapes.size() != node->num_outputs()) {
+    if (!HasOutput(node, shapes.size() - 1) || shapes.size() != node->num_outputs()) {
       return InvalidArgument("Node '", node->name(), "' has ", node->num_outputs(),
                              " outputs but the _output_shapes attribute specifies shapes for ",
                              shapes.size(), " outputs");
@@ -598,7 +737,7 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Outputs> FindReturned() const {
+  absl::StatusOr<Outputs> FindReturned() {
     Outputs out;
     for (const std::string& name : options_.return_elements) {
       const InputName element = ParseInput(name);
@@ -610,8 +749,7 @@ class GraphImporter {
       }
       const auto it = by_name_.find(element.node);
       Node* const node = it == by_name_.end() ? nullptr : nodes_[it->second];
-      if (node == nullptr || element.control ||
-          (is_tensor && element.index >= node->num_outputs())) {
+      if (node == nullptr || element.control || (is_tensor && !HasOutput(node, element.index))) {
         return InvalidArgument("Requested return_element '", name, "' not found in graph_def.");
       }
       out.emplace_back(node, element.index);
@@ -628,6 +766,9 @@ class GraphImporter {
   void Commit() {
     for (int i = first_new_; i < graph_.num_nodes(); ++i) MarkName(graph_.nodes_[i]->name_);
     graph_.set_functions(functions_);
+    if (unknown_ops_.empty()) return;
+    auto& ops = graph_.Extension<UnknownOps>().ops;
+    std::move(unknown_ops_.begin(), unknown_ops_.end(), std::back_inserter(ops));
   }
 
   // Takes the name and the scopes it lies in.
@@ -661,6 +802,8 @@ class GraphImporter {
   int64_t outputs_left_ = 0;
   int64_t expansion_left_ = kExpansionBudget;
   std::shared_ptr<const FunctionLibrary> functions_;
+  std::unique_ptr<proto::OpList> op_list_;  // of options_, once it is asked for
+  std::vector<std::unique_ptr<const UnknownOp>> unknown_ops_;
   std::vector<Head> heads_;  // by position in the GraphDef
   std::vector<absl::string_view> inputs_;
   absl::flat_hash_map<absl::string_view, int> by_name_;  // to positions in the GraphDef

@@ -11,11 +11,24 @@
 #include "weir/core/function_library.h"
 #include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
+#include "weir/core/unknown_op.h"
 #include "weir/proto/graph.pb.h"
 
 namespace weir {
 
+namespace {
+
+// One value has several forms on the wire.
+bool MeansTheSame(const proto::AttrValue& proto, const AttrValue& value) {
+  const absl::StatusOr<AttrValue> parsed = AttrFromProto(proto);
+  return parsed.ok() && AttrToBytes(*parsed) == AttrToBytes(value);
+}
+
+}  // namespace
+
 void NodeToProto(const Node& node, proto::NodeDef* def) {
+  const bool is_unknown = IsUnknownOp(node);
+  if (is_unknown) def->ParsePartialFromString(UnknownOpOf(node).node_def());
   def->set_name(node.name());
   def->set_op(node.op_name());
   def->set_device(node.device());
@@ -26,7 +39,10 @@ void NodeToProto(const Node& node, proto::NodeDef* def) {
   for (const Node* control : node.control_inputs()) controls.push_back("^" + control->name());
   std::sort(controls.begin(), controls.end());
   for (std::string& control : controls) def->add_input(std::move(control));
-  for (const auto& [name, value] : node.attrs()) AttrToProto(value, &(*def->mutable_attr())[name]);
+  for (const auto& [name, value] : node.attrs()) {
+    proto::AttrValue& attr = (*def->mutable_attr())[name];
+    if (!is_unknown || !MeansTheSame(attr, value)) AttrToProto(value, &attr);
+  }
 }
 
 namespace {

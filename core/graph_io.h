@@ -26,18 +26,23 @@ struct ImportOptions {
   // "name:0" or "name" in the imported graph -> an existing output to use instead.
   std::map<std::string, Output> input_map = {};
   // Tensors and nodes to return, by their names in the imported graph.
-  std::vector<std::string> return_elements;
+  std::vector<std::string> return_elements = {};
+  // The bytes of an OpList: definitions of ops that the graph's registry may lack
+  // (MetaGraphDef.meta_info_def.stripped_op_list).
+  std::string op_list = {};
 };
 
 // Adds the nodes of a GraphDef: any order of nodes, cycles only through NextIteration. Missing
 // default attributes are filled in, attributes checked, shapes inferred (a shape rule that refuses
 // is an error, with the node's name). A Const whose bytes make no tensor gets an uninitialized
 // value and the reason in the attribute `_value_error`: runs that need it fail. A function of the
-// library may be called as if it were an op; two that have one name and differ are an error. On an
-// error the graph keeps the nodes it had: nothing is half imported. Returns `return_elements`
-// (nodes as output 0). Codes: INVALID_ARGUMENT malformed (with node, missing inputs as well),
-// NOT_FOUND unknown op, ALREADY_EXISTS, UNIMPLEMENTED for an op that graphs of that version may no
-// longer use, RESOURCE_EXHAUSTED for tensors or outputs out of all proportion to the bytes.
+// library may be called as if it were an op; two that have one name and differ are an error. A node
+// of an op that the graph's registry lacks is kept, and exported with the same attributes; a step
+// that needs it is NOT_FOUND (core/unknown_op.h). On an error the graph keeps the nodes it had:
+// nothing is half imported. Returns `return_elements` (nodes as output 0). Codes: INVALID_ARGUMENT
+// malformed (with node, missing inputs as well), ALREADY_EXISTS, UNIMPLEMENTED for an op that
+// graphs of that version may no longer use, RESOURCE_EXHAUSTED for tensors or outputs out of all
+// proportion to the bytes.
 absl::StatusOr<Outputs> ImportGraphDef(Graph& graph, const proto::GraphDef& def,
                                        const ImportOptions& options = {});
 // The same from a GraphDef's bytes, of which one node after another is parsed: in half the time,

@@ -1,5 +1,7 @@
 #include "weir/core/op.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -98,6 +100,11 @@ std::string AttrText(const AttrSpec& attr) {
   if (attr.minimum) absl::StrAppend(&text, " >= ", *attr.minimum);
   if (attr.default_value) absl::StrAppend(&text, " = ", attr.default_value->ToString());
   return text;
+}
+
+std::string HostName() {
+  char name[256] = "";
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "this machine";
 }
 
 // How many letters must be changed, added or removed to make `b` of `a`, case ignored; `limit` if
@@ -280,7 +287,8 @@ absl::StatusOr<const OpSpec*> OpRegistry::Lookup(absl::string_view name) const {
                                                    absl::StrAppend(out, "'", c.second, "'");
                                                  }),
                                    "?");
-  return NotFound("Op type not registered '", name.substr(0, kLongestName), "'.", hint);
+  return NotFound("Op type not registered '", name.substr(0, kLongestName),
+                  "' in binary running on ", HostName(), ".", hint);
 }
 
 std::vector<const OpSpec*> OpRegistry::All() const {

@@ -28,6 +28,21 @@ absl::Status Switch(KernelContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status SwitchN(KernelContext& c) {
+  const Tensor& index = c.input(1);
+  if (index.rank() != 0) {
+    return InvalidArgument("The second input must be a scalar, but it has shape ",
+                           index.shape().ToString());
+  }
+  const int last = c.num_outputs() - 1, given = *index.data<int32_t>();
+  const int taken = given < 0 || given > last ? last : given;
+  for (int i = 0; i <= last; ++i) {
+    if (i != taken) c.SetOutputDead(i);
+  }
+  c.SetOutput(taken, c.input(0));
+  return absl::OkStatus();
+}
+
 // An output shares memory with one input at most as far as the Plan knows, so the value chosen is
 // copied if it lies in the step's arena.
 absl::Status Merge(KernelContext& c, const std::vector<Tensor>& indices) {
@@ -152,6 +167,7 @@ void AddControlFlowKernels(KernelRegistry* r) {
   r->Add("ControlTrigger", kCpu, NoOp).AcceptsDead().Cost(Tiny);
   r->Add("Switch", kCpu, Switch).Aliases({0, 0}).HostArgs({"pred"}).Cost(Tiny);
   r->Add("RefSwitch", kCpu, Switch).HostArgs({"pred"}).Cost(Tiny);
+  r->Add("_SwitchN", kCpu, SwitchN).HostArgs({"output_index"}).Cost(Tiny);
   r->Add("Merge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"});
   r->Add("RefMerge", kCpu, MakeMerge).AcceptsDead().HostArgs({"value_index"}).Cost(Tiny);
   r->Add("RefSelect", kCpu, RefSelect).HostArgs({"index"}).Cost(Tiny);

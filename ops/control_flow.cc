@@ -88,6 +88,15 @@ absl::Status SwitchShape(ShapeContext& c) {
   return IdentityShape(c);
 }
 
+absl::Status SwitchNShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(1, 0).status());
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    c.set_output(i, c.input(0));
+    if (c.handle(0) != nullptr) c.set_output_handle(i, *c.handle(0));
+  }
+  return absl::OkStatus();
+}
+
 // What all inputs agree on. Back edges of loops are not there yet when the node is made; they come
 // as unknown shapes.
 absl::Status MergeShape(ShapeContext& c) {
@@ -204,6 +213,14 @@ void AddControlFlowOps(OpRegistry* ops) {
                .InferShape(SwitchShape)
                .Gradient(SwitchGradient)
                .Doc("Passes a reference to one of two outputs; the other one is dead."));
+  ops->Add(OpSpec("_SwitchN")
+               .In("data: T, output_index: int32")
+               .Out("outputs: num_outs * T")
+               .Attr("num_outs: int >= 1")
+               .Attr("T: type")
+               .InferShape(SwitchNShape)
+               .Doc("Passes `data` to one of many outputs, the last one for an index out of range; "
+                    "the others are dead."));
   ops->Add(OpSpec("Merge")
                .In("inputs: N * T")
                .Out("output: T, value_index: int32")

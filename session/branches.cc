@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kMostConditions = 16;
 
-bool IsSwitch(const PlanNode& n) { return n.Is("Switch", "RefSwitch"); }
+bool IsSwitch(const PlanNode& n) { return n.Is("Switch", "RefSwitch", "_SwitchN"); }
 
 // Only the first iteration sees this value, and what is made from it: that is a condition of its
 // own.
@@ -133,7 +133,9 @@ class BranchFinder {
   Conditions ThereIf(const PlanValue& v) const {
     Conditions all = EndsIf(v.node);
     if (IsSwitch(plan_.nodes[v.node]))
-      Add({Condition{Source(plan_.nodes[v.node].inputs[1]), v.output}}, &all);
+      Add({Condition{Source(plan_.nodes[v.node].inputs[1]), v.output,
+                     plan_.nodes[v.node].num_outputs()}},
+          &all);
     return all;
   }
 
@@ -191,15 +193,7 @@ class BranchFinder {
     }
     constexpr size_t kMostWays = 16;
     if (ways.size() > kMostWays) return Own(id);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t a = 0; a < ways.size() && !changed; ++a) {
-        for (size_t b = 0; b < ways.size() && !changed; ++b) {
-          if (a == b || !Join(ways[b], &ways[a])) continue;
-          ways.erase(ways.begin() + b);
-          changed = true;
-        }
-      }
+    while (JoinSome(&ways)) {
     }
     if (ways.empty()) return Own(id);  // nothing enters: in the first iteration it is dead
     Conditions shared = ways[0];
@@ -213,17 +207,35 @@ class BranchFinder {
     return shared;
   }
 
-  // "a or b" as one list of conditions, in a; false if there is none.
-  static bool Join(const Conditions& b, Conditions* a) {
-    if (std::includes(b.begin(), b.end(), a->begin(), a->end())) return true;
-    if (a->size() != b.size()) return false;
-    int at = -1;
-    for (size_t i = 0; i < b.size(); ++i) {
-      if ((*a)[i] == b[i]) continue;
-      if (at >= 0 || (*a)[i].pred != b[i].pred) return false;
-      at = static_cast<int>(i);
+  // Makes one way of several that differ in nothing but all the sides of one predicate, or of two
+  // where one comprises the other; false if there are no such.
+  static bool JoinSome(std::vector<Conditions>* ways) {
+    for (size_t a = 0; a < ways->size(); ++a) {
+      for (size_t b = 0; b < ways->size(); ++b) {
+        if (a == b || !absl::c_includes((*ways)[b], (*ways)[a])) continue;
+        ways->erase(ways->begin() + b);
+        return true;
+      }
+      for (size_t at = 0; at < (*ways)[a].size(); ++at) {
+        if (JoinSides(a, at, ways)) return true;
+      }
     }
-    a->erase(a->begin() + at);
+    return false;
+  }
+
+  static bool JoinSides(size_t way, size_t at, std::vector<Conditions>* ways) {
+    Conditions side = (*ways)[way];
+    const Condition c = side[at];
+    if (c.pred.output < 0) return false;
+    std::vector<Conditions> all;
+    for (int s = 0; s < c.num_sides && s <= static_cast<int>(ways->size()); ++s) {
+      side[at].side = s;
+      if (!absl::c_linear_search(*ways, side)) return false;
+      all.push_back(side);
+    }
+    side.erase(side.begin() + at);
+    std::erase_if(*ways, [&](const Conditions& w) { return absl::c_linear_search(all, w); });
+    ways->push_back(std::move(side));
     return true;
   }
 

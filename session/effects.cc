@@ -2,6 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "weir/session/unknown_ops.h"
 
 namespace weir {
 
@@ -17,6 +18,7 @@ bool OnlyComputes(const PlanNode& n) {
   if (n.may_be_dead) return false;
   if (n.kind == PlanNode::Kind::kRead || n.kind == PlanNode::Kind::kCopy) return true;
   if (n.kind != PlanNode::Kind::kOp || HasEffect(n) || n.def->accepts_dead) return false;
+  if (HasUnknownOp(n)) return false;
   // Some are run for what they refuse, not for what they return.
   static constexpr absl::string_view kOthers[] = {"CheckNumerics", "EnsureShape", "Placeholder",
                                                   "PlaceholderV2", "ReadVariableOp"};

@@ -69,7 +69,7 @@ bool HandsOn(const proto::NodeDef& node) {
   if (!takes_reference && (type == node.attr().end() || !IsResource(type->second.type())))
     return false;
   return op == "Identity" || op == "Enter" || op == "Exit" || op == "NextIteration" ||
-         op == "Switch" || op == "Merge";
+         op == "Switch" || op == "_SwitchN" || op == "Merge";
 }
 
 // The functions that a node calls, and which of its inputs are their arguments.
@@ -288,6 +288,8 @@ class Freezer {
         } else if (hands_on && (i == 0 || absl::EndsWith(node.op(), "Merge"))) {
           from.push_back({&node, 0});
           if (absl::EndsWith(node.op(), "Switch")) from.push_back({&node, 1});
+          for (int k = 1; node.op() == "_SwitchN" && k < node.attr().at("num_outs").i(); ++k)
+            from.push_back({&node, k});
         }
       }
     }

@@ -8,6 +8,7 @@
 #include "weir/core/graph_io.h"
 #include "weir/core/proto_values.h"
 #include "weir/core/text_proto.h"
+#include "weir/core/unknown_op.h"
 #include "weir/ops/collections.h"
 #include "weir/ops/flow_context.h"
 #include "weir/ops/queue_runner.h"
@@ -187,7 +188,8 @@ void ExportMetaGraph(const Graph& graph, const MetaGraphOptions& options, proto:
   ExportGraphDef(graph, def->mutable_graph_def());
   std::map<std::string, const OpSpec*> used;
   for (const std::unique_ptr<Node>& node : graph.nodes()) {
-    if (InScope(node->name(), prefix)) used[node->op_name()] = &node->op();
+    if (InScope(node->name(), prefix) && !HasOpenOutputs(*node))
+      used[node->op_name()] = &node->op();
   }
   for (const auto& [name, op] : used)
     OpToProto(*op, def->mutable_meta_info_def()->mutable_stripped_op_list()->add_op());

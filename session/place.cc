@@ -4,7 +4,9 @@
 #include <cstdio>
 
 #include "absl/strings/str_join.h"
+#include "weir/core/unknown_op.h"
 #include "weir/session/plan.h"
+#include "weir/session/unknown_ops.h"
 #include "weir/session/variable_use.h"
 
 // Placement. Nodes that must share a device form groups: those with a common "loc:@name" mark,
@@ -132,6 +134,7 @@ bool Placement::AsksForDevice(int root) const {
 absl::StatusOr<const KernelDef*> Placement::FindKernel(const Node& node, int root,
                                                        const Device& device) const {
   const KernelDef* const kernel = kernels_.Find(node, device.place());
+  if (kernel == nullptr && IsUnknownOp(node)) return &UnknownOpKernel();
   if (kernel == nullptr) {
     const absl::Status none = kernels_.NoKernel(node, device.place());
     if (next_[node.id()] == node.id()) return none;

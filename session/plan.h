@@ -30,6 +30,7 @@
 //   -- what follows is done once for each set of feed shapes --
 //   RaiseLoops         while loops run as such, without the nodes that pass values    raise_loops.cc
 //   InlineFunctions    functions become parts of the plan, their loops among them     inline_functions.cc
+//   CheckUnknownOps    no node is sure to run whose op nobody knows                   unknown_ops.cc
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
 //   DropWaits          nobody waits where that orders nothing                         drop_waits.cc
 //   Simplify           one value for all that are equal                               simplify.cc

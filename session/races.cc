@@ -74,9 +74,8 @@ class RaceFinder {
   bool Exclusive(int a, int b) const {
     const Conditions& others = conditions_[b];
     return std::any_of(conditions_[a].begin(), conditions_[a].end(), [&](const Condition& c) {
-      const Condition opposite{c.pred, 1 - c.side};
-      return c.pred.output >= 0 &&
-             std::find(others.begin(), others.end(), opposite) != others.end();
+      const auto is_opposite = [&](const Condition& other) { return AreOpposite(c, other); };
+      return c.pred.output >= 0 && std::any_of(others.begin(), others.end(), is_opposite);
     });
   }
 

@@ -154,8 +154,8 @@ class Simplifier {
     for (int i = 0; i < n.node->num_outputs(); ++i) {
       if (!is_value(n.node->output_type(i))) return false;
     }
-    static constexpr absl::string_view kOthers[] = {"Switch", "NextIteration", "LoopCond",
-                                                    "Placeholder", "PlaceholderV2"};
+    static constexpr absl::string_view kOthers[] = {"Switch",   "_SwitchN",    "NextIteration",
+                                                    "LoopCond", "Placeholder", "PlaceholderV2"};
     return n.node->num_outputs() > 0 && !Contains(kOthers, n.node->op_name());
   }
 

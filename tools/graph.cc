@@ -14,6 +14,7 @@
 #include "weir/core/graph.h"
 #include "weir/core/graph_io.h"
 #include "weir/core/kernel.h"
+#include "weir/core/unknown_op.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/tools/command.h"
 #include "weir/tools/graph_diff.h"
@@ -50,10 +51,20 @@ absl::StatusOr<std::function<bool(const proto::NodeDef&)>> NameFilter(const std:
 // Types and shapes of the outputs, by importing the graph; nothing if it cannot be imported.
 class OutputTypes {
  public:
-  explicit OutputTypes(const proto::GraphDef& def) {
-    status_ = ImportGraphDef(graph_, def).status();
+  explicit OutputTypes(const proto::MetaGraphDef& meta) {
+    ImportOptions options;
+    options.op_list = meta.meta_info_def().stripped_op_list().SerializeAsString();
+    status_ = ImportGraphDef(graph_, meta.graph_def(), options).status();
   }
   const absl::Status& status() const { return status_; }
+  // Of nodes that are kept although nobody knows how to run them.
+  std::set<std::string> UnknownOps() const {
+    std::set<std::string> ops;
+    for (const auto& node : graph_.nodes()) {
+      if (IsUnknownOp(*node)) ops.insert(node->op_name());
+    }
+    return ops;
+  }
 
   std::vector<std::string> Of(const std::string& name) const {
     std::vector<std::string> out;
@@ -113,7 +124,7 @@ int Show(const GraphOptions& options, Console& console) {
   const auto keep = NameFilter(options.name);
   if (!keep.ok()) return Fail(console, keep.status());
   const proto::GraphDef& def = meta.graph_def();
-  const OutputTypes types(def);
+  const OutputTypes types(meta);
   Json nodes = Json::array();
   int shown = 0;
   for (const proto::NodeDef& node : def.node()) {
@@ -140,6 +151,10 @@ int Show(const GraphOptions& options, Console& console) {
   if (!types.status().ok()) {
     console.err << "weir: shapes are not shown, for the graph cannot be imported: "
                 << types.status().ToString() << "\n";
+  }
+  if (const std::set<std::string> unknown = types.UnknownOps(); !unknown.empty()) {
+    console.err << "weir: ops that are not registered, so that steps which need them fail: "
+                << absl::StrJoin(unknown, ", ") << "\n";
   }
   return kOk;
 }

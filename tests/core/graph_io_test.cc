@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "weir/core/proto_values.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/tests/core/test_ops.h"
 
@@ -138,8 +139,6 @@ TEST(ImportGraphDef, ErrorsHaveTensorFlowsCodesAndNameTheNode) {
       {Id("a", {"a"}), kInvalid, "1 node in a cycle: a -> a"},
       {NodeText("a", "NoOp", {"^b"}) + NodeText("b", "NoOp", {"^a"}), kInvalid,
        "2 nodes in a cycle"},
-      {NodeText("r", "Relu9000", {}), absl::StatusCode::kNotFound,
-       "Op type not registered 'Relu9000'"},
       {X() + NodeText("y", "MatMul", {"x"}, "T=DT_FLOAT"), kInvalid,
        "NodeDef expected inputs 'float, float' do not match 1 inputs specified; Op<MatMul("},
       {X() + Id("y", {"x", "x"}), kInvalid, "do not match 2 inputs specified"},
@@ -195,6 +194,100 @@ TEST(ImportGraphDef, ADamagedConstantIsAnErrorOfTheRunsThatNeedIt) {
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("w (Const)"), HasSubstr("Cannot parse tensor from proto"),
                     HasSubstr("has 3 bytes, not 12")));
+}
+
+// ---- ops that nobody knows
+
+// Two outputs are used; their types are those that the takers ask for.
+TEST(ImportGraphDef, AnUnknownOpHasTheOutputsThatAreUsed) {
+  Graph g(TestOps());
+  const proto::GraphDef def =
+      Def(X() + NodeText("r", "Relu9000", {"x", "^x"}) + Id("y", {"r:2"}) +
+          NodeText("i", "Identity", {"r"}, "T=DT_INT32") + NodeText("q", "Queer", {"r:1", "y"}));
+  const auto result = ImportGraphDef(g, def, {.return_elements = {"q:1"}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  const Node& r = *g.FindNode("r");
+  ASSERT_EQ(r.num_outputs(), 3);
+  EXPECT_EQ(r.output(0).dtype(), DT_INT32);
+  EXPECT_EQ(r.output(1).dtype(), DT_INVALID) << "nobody tells";
+  EXPECT_EQ(r.output(2).dtype(), DT_FLOAT);
+  EXPECT_FALSE(r.output(0).shape().has_rank());
+  EXPECT_EQ(g.FindNode("q")->num_outputs(), 2);
+  EXPECT_EQ(g.FindNode("q")->input_type(1), DT_FLOAT);
+}
+
+TEST(ImportGraphDef, AttributesTellTypesThatNobodyTakes) {
+  Graph g(TestOps());
+  const proto::GraphDef def =
+      Def("node { name: 'a' op: 'Relu9000' attr { key: 'Tout' value { list { type: [ DT_INT32, "
+          "DT_BOOL ] } } } attr { key: '_output_shapes' value { list { shape { dim { size: 3 } } "
+          "shape { } } } } }" +
+          NodeText("b", "Relu9000", {"a:1"}, "T=DT_DOUBLE"));
+  ASSERT_TRUE(ImportGraphDef(g, def, {.return_elements = {"b:0"}}).ok());
+  const Node& a = *g.FindNode("a");
+  ASSERT_EQ(a.num_outputs(), 2);
+  EXPECT_EQ(a.output(0).dtype(), DT_INT32);
+  EXPECT_EQ(a.output(0).shape(), Shape({3}));
+  EXPECT_EQ(a.output(1).dtype(), DT_BOOL);
+  EXPECT_EQ(g.FindNode("b")->output(0).dtype(), DT_DOUBLE);
+  EXPECT_EQ(g.FindNode("b")->input_type(0), DT_BOOL);
+}
+
+// What a known op's attributes would be written as, or refused for, stays as it is here.
+TEST(ImportGraphDef, AnUnknownOpIsExportedAsItWas) {
+  Graph g(TestOps());
+  const proto::GraphDef def =
+      Def(X() +
+          "node { name: 'r' op: 'Relu9000' input: ['x', 'x', '^x'] device: '/cpu:0'"
+          " attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } "
+          "float_val: 1 } } }"
+          " attr { key: 'broken' value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } "
+          "tensor_content: 'abc' } } }"
+          " attr { key: 'nothing' value { } } attr { key: 'T' value { type: 9999 } }"
+          " attr { key: 'f' value { placeholder: 'T' } }"
+          " attr { key: '_output_shapes' value { list { shape { unknown_rank: true } } } }"
+          " experimental_debug_info { original_node_names: 'was' } }");
+  ASSERT_TRUE(ImportGraphDef(g, def).ok());
+  proto::GraphDef out;
+  ExportGraphDef(g, &out);
+  EXPECT_EQ(DeterministicBytes(out.node(1)), DeterministicBytes(def.node(1)));
+  Graph again(TestOps());
+  ASSERT_TRUE(ImportGraph(again, SerializeGraph(g)).ok());
+  EXPECT_EQ(SerializeGraph(again), SerializeGraph(g));
+}
+
+TEST(ImportGraphDef, AnUnknownOpIsRenamedAndChangedLikeOthers) {
+  Graph g(TestOps());
+  const proto::GraphDef def =
+      Def(X() +
+          "node { name: 'r' op: 'Relu9000' input: 'x' attr { key: '_class' value { list { s: "
+          "'loc:@x' } } } attr { key: 'k' value { i: 1 } } }");
+  ASSERT_TRUE(ImportGraphDef(g, def, {.prefix = "in"}).ok());
+  Node* const r = g.FindNode("in/r");
+  EXPECT_THAT(r->colocations(), ElementsAre("in/x"));
+  g.SetAttr(r, "k", AttrValue(int64_t{2}));
+  proto::GraphDef out;
+  ExportGraphDef(g, &out);
+  EXPECT_EQ(out.node(1).input(0), "in/x");
+  EXPECT_EQ(out.node(1).attr().at("_class").list().s(0), "loc:@in/x");
+  EXPECT_EQ(out.node(1).attr().at("k").i(), 2);
+}
+
+TEST(ImportGraphDef, AnUnknownOpHasNoMoreOutputsThanBytesJustify) {
+  Graph g(TestOps());
+  const absl::Status status =
+      ImportGraphDef(g, Def(NodeText("r", "Relu9000", {}) + Id("y", {"r:2000000"}))).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("Connecting to invalid output 2000000"));
+}
+
+TEST(ImportGraphDef, TakersOfAnUnknownOpAgreeOnItsTypes) {
+  Graph g(TestOps());
+  const absl::Status status = ImportGraphDef(g, Def(NodeText("r", "Relu9000", {}) + Id("y", {"r"}) +
+                                                    NodeText("i", "Identity", {"r"}, "T=DT_INT32")))
+                                  .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("was passed float from r:0"));
 }
 
 TEST(ImportGraphDef, PrefixNamesNodesAndColocations) {

@@ -114,5 +114,100 @@ TEST(UnusedValues, ReadsOfVariablesStillReportThatThereIsNone) {
   EXPECT_EQ(session->Run({y}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+// ---- what is known of a value without it, and the checks before it (TensorFlow 2.21 fails too)
+
+absl::StatusCode Fetch(Graph& g, const Output& y) {
+  EXPECT_TRUE(g.status().ok()) << g.status();
+  absl::StatusOr<Session> session = Session::Create(g);
+  return session.ok() ? session->Run({y}).status().code() : session.status().code();
+}
+
+Output Of(const char* op, const Output& x) { return AddOp(op, {x}); }
+
+TEST(KeptChecks, AShapeThatIsKnownNeedsAVariableThatIsInitialized) {
+  const std::function<Output(const Output&)> kTakers[] = {
+      [](const Output& w) { return Of("Rank", w); },
+      [](const Output& w) { return Of("Size", w); },
+      [](const Output& w) { return Of("Shape", w); },
+      [](const Output& w) { return Of("Rank", Identity(Identity(w))); },
+      [](const Output& w) { return Of("Shape", w + 1.f); },
+      [](const Output& w) { return Of("Shape", MatMul(w, w)); },
+      [](const Output& w) { return Of("Rank", w) + 1; },
+      [](const Output& w) {
+        return Stack({Of("Rank", w), Of("Rank", w + 1.f)});
+      },
+      [](const Output& w) { return Fill(Of("Shape", w), Const(w.graph(), 3.f)); },
+      [](const Output& w) {
+        return Reshape(Placeholder(w.graph(), DT_FLOAT, Shape({4})), Of("Shape", w));
+      },
+  };
+  for (const auto& taker : kTakers) {
+    Graph g(GraphOptions{.use_resource = false});
+    const Variable v = GetVariable(g, "v", Shape({2, 2}), Zeros());
+    const Output y = taker(v.value());
+    Session session = *Session::Create(g);
+    Feeds feeds;
+    if (Node* const x = g.FindNode("Placeholder")) feeds = {{x->output(), Tensor(DT_FLOAT, {4})}};
+    const absl::Status status = session.Run(feeds, {y}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << y.name();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("v"));
+    ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g)).ok());
+    EXPECT_TRUE(session.Run(feeds, {y}).ok()) << y.name();
+  }
+}
+
+TEST(KeptChecks, AGroupOfWhatIsComputedFromAVariableNeedsIt) {
+  Graph g(GraphOptions{.use_resource = false});
+  const Variable v = GetVariable(g, "v", Shape({2, 2}), Zeros());
+  const Operation group = Group(g, {v.value() + 1.f});
+  const Operation ranks = Group(g, {Of("Rank", v.value())});
+  const Operation passed = Group(g, {Identity(Identity(v.read_value()))});
+  Session session = *Session::Create(g);
+  for (const Operation& each : {group, ranks, passed})
+    EXPECT_EQ(session.Run(each).code(), absl::StatusCode::kFailedPrecondition) << each.name();
+}
+
+TEST(KeptChecks, AssertVariablesInitializedFailsUntilTheyAre) {
+  for (const bool use_resource : {false, true}) {
+    for (const int count : {1, 2}) {
+      Graph g(GraphOptions{.use_resource = use_resource});
+      for (int i = 0; i < count; ++i) GetVariable(g, absl::StrCat("v", i), Shape({2}), Zeros());
+      const Operation check = AssertVariablesInitialized(g);
+      Output behind;
+      {
+        const ControlDependencies after(g, {check});
+        behind = Identity(Const(g, 3.f));
+      }
+      Session session = *Session::Create(g);
+      EXPECT_EQ(session.Run(check).code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_EQ(session.Run({behind}).status().code(), absl::StatusCode::kFailedPrecondition);
+      ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g)).ok());
+      EXPECT_TRUE(session.Run(check).ok());
+      EXPECT_TRUE(session.Run({behind}).ok());
+    }
+  }
+}
+
+// TensorFlow's sessions fold it without reading the variable.
+TEST(KeptChecks, TheShapeOfAResourceVariableIsKnownBeforeItIsInitialized) {
+  Graph g;
+  const Variable v = GetVariable(g, "v", Shape({2, 2}), Zeros());
+  EXPECT_EQ(Fetch(g, Of("Shape", v.value() + 1.f)), absl::StatusCode::kOk);
+}
+
+TEST(KeptChecks, APlaceholderWhoseShapeIsKnownIsFed) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, Shape({2, 3}), "x");
+  const Operation group = Group(g, {Of("Shape", x)});
+  for (const Output& y : {Of("Rank", x), Of("Shape", x), Of("Shape", x + 1.f)}) {
+    absl::StatusOr<Session> session = Session::Create(g);
+    const absl::Status status = session->Run({y}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << y.name();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("must feed a value"));
+    EXPECT_TRUE(session->Run({{x, Tensor(DT_FLOAT, {2, 3})}}, {y}).ok()) << y.name();
+  }
+  EXPECT_FALSE(Session::Create(g)->Run(group).ok());
+}
+
 }  // namespace
 }  // namespace weir

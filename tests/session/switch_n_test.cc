@@ -1,0 +1,116 @@
+// _SwitchN, which TensorFlow makes of Case when it lowers it. Right values are TensorFlow 2.21's.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "weir/core/function_library.h"
+#include "weir/core/scope.h"
+#include "weir/ops/array.h"
+#include "weir/ops/control_flow.h"
+#include "weir/ops/function.h"
+#include "weir/ops/math.h"
+#include "weir/ops/variables.h"
+#include "weir/session/session.h"
+
+namespace weir {
+namespace {
+
+Outputs SwitchN(const Output& data, const Output& index, int64_t count) {
+  Node* const node = NodeBuilder(data.graph(), "_SwitchN")
+                         .Input(data)
+                         .Input(index)
+                         .Attr("num_outs", count)
+                         .Build();
+  Outputs out;
+  for (int64_t i = 0; node != nullptr && i < count; ++i)
+    out.push_back(node->output(static_cast<int>(i)));
+  return out;
+}
+
+// -x, x * x, x + 1; for any other index the last.
+Output Choose(const Output& x, const Output& index) {
+  const Outputs sides = SwitchN(x, index, 3);
+  return Merge({Neg(sides[0]), Square(sides[1]), sides[2] + 1.f}).output;
+}
+
+TEST(SwitchN, TakesOneSide) {
+  Graph g;
+  const Output index = Placeholder(g, DT_INT32, Shape());
+  const Output y = Choose(Const(g, 3.f), index);
+  Session session = *Session::Create(g);
+  for (const auto& [i, right] : {std::pair(0, -3.f), {1, 9.f}, {2, 4.f}, {3, 4.f}, {-1, 4.f}}) {
+    const auto out = session.Run({{index, Tensor::Scalar<int32_t>(i)}}, {y});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].scalar<float>(), right) << i;
+  }
+}
+
+TEST(SwitchN, RunsInFunctions) {
+  for (const char* disabled : {"no_ops", "inlined_functions"}) {
+    Graph g, body;
+    const Outputs args = {Placeholder(body, DT_FLOAT, Shape()),
+                          Placeholder(body, DT_INT32, Shape())};
+    const Output chosen = Choose(args[0], args[1]);
+    ASSERT_TRUE(DefineFunction(g, "choose", body, args, {chosen}).ok());
+    const Output index = Placeholder(g, DT_INT32, Shape());
+    const Output y = Call(g, FunctionRef{"choose", nullptr}, {Const(g, 3.f), index})[0];
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    Session session = *Session::Create(g, {.disable = {disabled}});
+    for (const auto& [i, right] : {std::pair(0, -3.f), {1, 9.f}, {7, 4.f}}) {
+      const auto out = session.Run({{index, Tensor::Scalar<int32_t>(i)}}, {y});
+      ASSERT_TRUE(out.ok()) << out.status();
+      EXPECT_EQ((*out)[0].scalar<float>(), right) << i;
+    }
+  }
+}
+
+// An effect in one branch, and what comes after the Merge, which is there whichever was taken.
+TEST(SwitchN, OnlyTheBranchTakenHasAnEffect) {
+  Graph g;
+  const Variable v = MakeVariable(g, 1.f, {.name = "v"});
+  const Output index = Placeholder(g, DT_INT32, Shape());
+  const Outputs sides = SwitchN(Const(g, 5.f), index, 3);
+  Outputs values;
+  for (int i = 0; i < 3; ++i) {
+    const ControlDependencies after(g, {v.Assign(sides[i] * static_cast<float>(i))});
+    values.push_back(Identity(sides[i]));
+  }
+  const Output merged = Merge(values).output;
+  Output seen;
+  {
+    const ControlDependencies after(g, {merged});
+    seen = v.read_value();
+  }
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  Session session = *Session::Create(g, {.forbid_races = true});
+  ASSERT_TRUE(session.Run(GlobalVariablesInitializer(g)).ok());
+  for (int i = 0; i < 3; ++i) {
+    const auto out = session.Run({{index, Tensor::Scalar<int32_t>(i)}}, {seen});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ((*out)[0].scalar<float>(), 5.f * static_cast<float>(i));
+  }
+}
+
+// Of three sides two are not all.
+TEST(SwitchN, AMergeOfSomeSidesMayBeDead) {
+  Graph g;
+  const Output index = Placeholder(g, DT_INT32, Shape());
+  const Outputs sides = SwitchN(Const(g, 5.f), index, 3);
+  const Output two = Merge({sides[0], Neg(sides[1])}).output * 2.f;
+  Session session = *Session::Create(g);
+  EXPECT_EQ((*session.Run({{index, Tensor::Scalar<int32_t>(1)}}, {two}))[0].scalar<float>(), -10);
+  EXPECT_EQ(session.Run({{index, Tensor::Scalar<int32_t>(2)}}, {two}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SwitchN, TheIndexIsAScalar) {
+  Graph g;
+  const Output index = Placeholder(g, DT_INT32);
+  const Output y = SwitchN(Const(g, 5.f), index, 2)[0];
+  Session session = *Session::Create(g);
+  const absl::Status status = session.Run({{index, Tensor::Of<int32_t>({1}, {0})}}, {y}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("must be a scalar"));
+}
+
+}  // namespace
+}  // namespace weir
