@@ -256,8 +256,24 @@ class Instantiation {
     return prefix_.empty() ? std::string(name) : absl::StrCat(prefix_, "/", name);
   }
 
+  // An Identity behind an output of an op that nobody knows: it tells the output's type.
+  std::string Typed(const std::string& tensor, DataType type) {
+    const std::string node = tensor.substr(0, tensor.find(':'));
+    if (!unknown_.contains(node)) return tensor;
+    std::string name = absl::StrCat(node, "/result");
+    while (!nodes_.insert(name).second) name += "_";
+    proto::NodeDef* identity = graph_def_.add_node();
+    identity->set_name(name);
+    identity->set_op("Identity");
+    identity->add_input(tensor);
+    AttrToProto(AttrValue(BaseType(type)), &(*identity->mutable_attr())["T"]);
+    return absl::StrCat(name, ":0");
+  }
+
   // In the graph, without the prefix.
   absl::StatusOr<std::vector<std::string>> ResultNames() {
+    WEIR_ASSIGN_OR_RETURN(const NodeTypes types,
+                          ArgTypes(*op_, op_->outputs(), attrs_, kMaxNodeArity));
     std::vector<std::string> names;
     for (const ArgSpec& arg : op_->outputs()) {
       const auto ret = def_->ret().find(arg.name);
@@ -270,7 +286,8 @@ class Instantiation {
         return InvalidArgument("Return value '", arg.name, "' has ", tensors->size(),
                                " tensors instead of ", ArgLength(arg, attrs_));
       }
-      names.insert(names.end(), tensors->begin(), tensors->end());
+      for (const std::string& tensor : *tensors)
+        names.push_back(Typed(tensor, types[names.size()]));
     }
     return names;
   }
@@ -283,7 +300,7 @@ class Instantiation {
       for (int64_t k = 0; k < ArgLength(arg, attrs_); ++k, ++i) {
         const Output& value = body_.results[i];
         const DataType wanted = BaseType(types[i]);
-        if (value.dtype() == wanted || HasOpenOutputs(*value.node)) continue;
+        if (value.dtype() == wanted) continue;
         return InvalidArgument("Return value '", arg.name, "' is ", DataTypeName(value.dtype()),
                                " but the signature says ", DataTypeName(wanted));
       }

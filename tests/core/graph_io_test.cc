@@ -168,7 +168,7 @@ TEST(ImportGraphDef, ErrorsHaveTensorFlowsCodesAndNameTheNode) {
   };
   for (const auto& c : kCases) {
     Graph g(TestOps());
-    ASSERT_TRUE(Placeholder(g, DT_FLOAT, Shape(), "kept"));
+    ASSERT_TRUE(Placeholder(g, DT_FLOAT, Shape(), "kept").valid());
     const absl::Status status = ImportGraphDef(g, Def(c.def)).status();
     EXPECT_EQ(status.code(), c.code) << c.def << status;
     EXPECT_THAT(status.message(), HasSubstr(c.message));

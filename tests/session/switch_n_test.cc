@@ -14,22 +14,19 @@
 namespace weir {
 namespace {
 
-Outputs SwitchN(const Output& data, const Output& index, int64_t count) {
-  Node* const node = NodeBuilder(data.graph(), "_SwitchN")
-                         .Input(data)
-                         .Input(index)
-                         .Attr("num_outs", count)
-                         .Build();
-  Outputs out;
-  for (int64_t i = 0; node != nullptr && i < count; ++i)
-    out.push_back(node->output(static_cast<int>(i)));
+Outputs SwitchN(const Output& data, const Output& index, int count) {
+  NodeBuilder builder(data.graph(), "_SwitchN");
+  Node* const node = builder.Input(data).Input(index).Attr("num_outs", int64_t{count}).Build();
+  EXPECT_NE(node, nullptr) << data.graph().status();
+  Outputs out(count);
+  for (int i = 0; node != nullptr && i < count; ++i) out[i] = node->output(i);
   return out;
 }
 
 // -x, x * x, x + 1; for any other index the last.
 Output Choose(const Output& x, const Output& index) {
   const Outputs sides = SwitchN(x, index, 3);
-  return Merge({Neg(sides[0]), Square(sides[1]), sides[2] + 1.f}).output;
+  return Merge({-sides[0], Square(sides[1]), sides[2] + 1.f}).output;
 }
 
 TEST(SwitchN, TakesOneSide) {
@@ -95,7 +92,7 @@ TEST(SwitchN, AMergeOfSomeSidesMayBeDead) {
   Graph g;
   const Output index = Placeholder(g, DT_INT32, Shape());
   const Outputs sides = SwitchN(Const(g, 5.f), index, 3);
-  const Output two = Merge({sides[0], Neg(sides[1])}).output * 2.f;
+  const Output two = Merge({sides[0], -sides[1]}).output * 2.f;
   Session session = *Session::Create(g);
   EXPECT_EQ((*session.Run({{index, Tensor::Scalar<int32_t>(1)}}, {two}))[0].scalar<float>(), -10);
   EXPECT_EQ(session.Run({{index, Tensor::Scalar<int32_t>(2)}}, {two}).status().code(),
