@@ -24,7 +24,8 @@
 // anyway (outside_waits.h): the outside may wait for what comes after that node, and neither would
 // ever go on. So a writer does not wait for a user that takes an element of a queue, say, unless it
 // comes after that element itself: it copies the variable. The read comes first all the same.
-// Nodes that wait for less come earlier in the order, which is what runs in a loop.
+// Nodes that wait for less come earlier in the order, which is what runs in a loop; so do writers,
+// whose readers may come after other writers.
 //
 // Critical sections (from a MutexLock to its ConsumeMutexLock) are kept whole: while one has begun,
 // further locks wait, and those of the same mutex wait for its end.
@@ -206,9 +207,13 @@ class Orderer {
     ready_[queue].push(EntryOf(unit));
   }
 
-  // Where to take the next unit from; null if there is none.
+  // Where to take the next unit from; null if there is none. A writer goes before what waits for
+  // more than it does itself. The users that it waits for need none of that: those that are left
+  // come after a writer, itself perhaps.
   Queue* NextOf(int region) {
     Queue &ready = ready_[region + 1], &writers = writers_[region + 1], &locks = locks_[region + 1];
+    if (!ready.empty() && !writers.empty() && std::get<0>(writers.top()) < std::get<0>(ready.top()))
+      return &writers;
     if (!ready.empty()) return &ready;
     if (!locks.empty() && (sections_ == 0 || writers.empty())) return &locks;
     return writers.empty() ? nullptr : &writers;
