@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/strip.h"
 #include "weir/core/graph_io.h"
+#include "weir/core/unknown_op.h"
 #include "weir/proto/master.pb.h"
 #include "weir/rpc/run_metadata.h"
 
@@ -74,7 +75,13 @@ absl::StatusOr<std::map<std::string, Output>> EarlierNodes(const proto::GraphDef
         if (Node* found = graph.FindNode(name)) earlier.emplace(input, Output(found));
       } else if (const auto found = graph.FindOutput(name); found.ok()) {
         earlier.emplace(input, *found);
-      } else if (const Node* source = graph.FindNode(name.substr(0, name.find(':')))) {
+      } else if (Node* source = graph.FindNode(name.substr(0, name.find(':')))) {
+        int index = 0;
+        if (HasOpenOutputs(*source) && absl::SimpleAtoi(name.substr(name.find(':') + 1), &index) &&
+            index >= 0) {
+          earlier.emplace(input, Output(source, index));  // which it gets by being used
+          continue;
+        }
         // Gradients of a condition that has run already want it to have had more outputs.
         return InvalidArgument(
             "Node '", node.name(), "': Connecting to invalid output ",
