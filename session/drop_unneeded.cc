@@ -11,11 +11,11 @@
 // layer's input and of its weights are tied to finish together, and of the first layer's input
 // nobody wants the gradient.
 //
-// A read of a variable that has no value, and a placeholder that is not fed, refuse to run. Nobody
-// may lose that check with the value: tf.assert_variables_initialized is nothing but the ranks of
-// variables, which are known. So a check runs if anything that a step asks for was computed from
-// it. (Only the value of a ReadVariableOp is folded away without a check, as in TensorFlow's
-// sessions, unless the step asks for the end of what takes it: the assertion as a target.)
+// A read of a reference variable that has no value, and a placeholder that is not fed, refuse to
+// run, and the step must not lose that with the value: tf.assert_variables_initialized is nothing
+// but the ranks of variables, which are known. All such checks that Prune has kept are run. (Reads
+// of resource variables go with their values, as in TensorFlow's sessions, unless somebody waits
+// for the end of what takes them: the same assertion as a target.)
 namespace weir {
 
 namespace {
@@ -36,8 +36,6 @@ bool IsCheck(const PlanNode& n) {
   return n.kind == PlanNode::Kind::kRead || n.Is("Placeholder", "PlaceholderV2");
 }
 
-bool IsKnown(const PlanNode& n) { return !n.constants.empty() && n.is_constant(0); }
-
 class Needs {
  public:
   Needs(PlanGraph& plan, bool skip)
@@ -53,10 +51,11 @@ class Needs {
     for (const PlanValue& v : plan_.fetches) Need(v.node, kResult);
     for (const int target : plan_.targets) {
       Need(target, kResult);
-      NeedEndOfKnown(target);
+      if (IsKnown(target)) NeedEnd(target);
     }
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
-      if (HasEffect(plan_.nodes[i]) || plan_.nodes[i].must_run) Need(static_cast<int>(i), kResult);
+      const PlanNode& n = plan_.nodes[i];
+      if (HasEffect(n) || IsCheck(n) || n.must_run) Need(static_cast<int>(i), kResult);
     }
     while (!stack_.empty()) {
       const auto [id, what] = stack_.back();
@@ -68,7 +67,7 @@ class Needs {
   void Drop() {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       PlanNode& n = plan_.nodes[i];
-      if (needed_[i] <= kCheck) {
+      if (needed_[i] == kNo) {
         n.Remove();
       } else if (n.is_constant(0)) {
         n.LetGo();
@@ -79,8 +78,10 @@ class Needs {
   }
 
  private:
-  // What the step needs of a node: nothing, that the checks before it run, its end, its values.
-  enum What : uint8_t { kNo, kCheck, kEnd, kResult, kEndOfKnown };
+  // What the step needs of a node.
+  enum What : uint8_t { kNo, kEnd, kResult };
+
+  bool IsKnown(int id) const { return plan_.nodes[id].is_constant(0); }
 
   void Need(int id, What what) {
     if (id < 0 || needed_[id] >= what) return;
@@ -88,36 +89,28 @@ class Needs {
     stack_.push_back({id, what});
   }
 
+  // Of a known value that is when what it was computed from has ended.
   void NeedEnd(int id) {
     const PlanNode& n = plan_.nodes[id];
-    if (IsKnown(n)) return NeedEndOfKnown(id);
-    if (IsCheck(n)) return NeedCheck(id);
-    Need(id, skip_ && OnlyComputes(n) && !plan_.IsLoopVariable(n) ? kEnd : kResult);
-  }
-
-  // That of what it was computed from.
-  void NeedEndOfKnown(int id) {
-    if (!IsKnown(plan_.nodes[id]) || ended_[id]) return;
-    ended_[id] = true;
+    if (!IsKnown(id))
+      return Need(id, skip_ && OnlyComputes(n) && !plan_.IsLoopVariable(n) ? kEnd : kResult);
     Need(id, kEnd);
-    stack_.push_back({id, kEndOfKnown});
+    if (ended_[id]) return;
+    ended_[id] = true;
+    stack_.push_back({id, kEnd});
   }
-
-  void NeedCheck(int id) { Need(id, IsCheck(plan_.nodes[id]) ? kResult : kCheck); }
 
   void Visit(int id, What what) {
     const PlanNode& n = plan_.nodes[id];
-    if (what == kEndOfKnown) {
+    if (IsKnown(id)) {
+      if (!ended_[id]) return;
       for (const PlanValue& v : n.inputs) NeedEnd(v.node);
-    } else if (what == kCheck || IsKnown(n)) {
-      for (const PlanValue& v : n.inputs) NeedCheck(v.node);
-      for (const int control : n.controls) NeedCheck(control);
-    } else {
-      if (next_of_[id] >= 0) Need(next_of_[id], kResult);
-      NeedConditions(n.value_loop);
-      for (const PlanValue& v : n.inputs) what == kEnd ? NeedEnd(v.node) : Need(v.node, kResult);
-      for (const int control : n.controls) NeedEnd(control);
+      return;
     }
+    if (next_of_[id] >= 0) Need(next_of_[id], kResult);
+    NeedConditions(n.value_loop);
+    for (const PlanValue& v : n.inputs) what == kEnd ? NeedEnd(v.node) : Need(v.node, kResult);
+    for (const int control : n.controls) NeedEnd(control);
   }
 
   // How often its loop runs.
@@ -130,7 +123,7 @@ class Needs {
   PlanGraph& plan_;
   const bool skip_;
   std::vector<What> needed_;
-  std::vector<bool> ended_;  // known nodes whose end is asked for
+  std::vector<bool> ended_;  // known nodes whose end is needed
   std::vector<int> next_of_;
   std::vector<std::pair<int, What>> stack_;
 };

@@ -137,6 +137,9 @@ TEST(KeptChecks, AShapeThatIsKnownNeedsAVariableThatIsInitialized) {
         return Stack({Of("Rank", w), Of("Rank", w + 1.f)});
       },
       [](const Output& w) { return Fill(Of("Shape", w), Const(w.graph(), 3.f)); },
+      [](const Output& w) {  // the same value is there without the variable
+        return AddOp("BroadcastArgs", {Const(w.graph(), {2, 2}), Of("Shape", w)});
+      },
       [](const Output& w) {
         return Reshape(Placeholder(w.graph(), DT_FLOAT, Shape({4})), Of("Shape", w));
       },
