@@ -33,7 +33,7 @@ struct Builder {
 };
 
 const Builder kBuilders[] = {
-#include "failed_graph_calls.inc"
+#include "tests/ops/failed_graph_calls.inc"
 };
 
 std::string NameOf(const testing::TestParamInfo<Builder>& info) {
