@@ -243,6 +243,8 @@ class Encoder {
     info_.err = errors_.Init();
   }
   ~Encoder() {
+    // Where the data lie now: the library moves them when they grow, and says so at the end.
+    if (has_begun_) info_.dest->term_destination(&info_);
     jpeg_destroy_compress(&info_);
     std::free(data_);
   }
@@ -256,6 +258,7 @@ class Encoder {
       jpeg_mem_dest(&info_, &data_, &data_size_);
       Configure(size, o);
       jpeg_start_compress(&info_, TRUE);
+      has_begun_ = true;
       if (!packet.empty()) {
         jpeg_write_marker(&info_, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(packet.data()),
                           static_cast<unsigned>(packet.size()));
@@ -291,6 +294,7 @@ class Encoder {
   }
 
   Errors errors_;
+  bool has_begun_ = false;
   jpeg_compress_struct info_;
   unsigned char* data_ = nullptr;
   unsigned long data_size_ = 0;

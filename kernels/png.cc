@@ -178,7 +178,10 @@ class Encoder {
                    PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
       png_write_info(png_, info_);
       if (bits > 8) png_set_swap(png_);
-      for (int64_t y = 0; y < size.height; ++y) png_write_row(png_, pixels + y * row);
+      for (int64_t y = 0; y < size.height; ++y) {
+        ThrowIfCancelled();
+        png_write_row(png_, pixels + y * row);
+      }
       png_write_end(png_, nullptr);
     });
     if (!ok) return Internal("PNG encoding failed: ", transfer_.message);

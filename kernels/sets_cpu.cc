@@ -29,7 +29,10 @@ template <class T>
 Sets<T> ReadDense(const Tensor& x) {
   Sets<T> sets;
   const int64_t size = x.dim(-1);
-  for (int64_t i = 0; i < x.num_elements(); ++i) sets[i / size].insert(x.data<T>()[i]);
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    ThrowIfCancelledAt(i);
+    sets[i / size].insert(x.data<T>()[i]);
+  }
   return sets;
 }
 

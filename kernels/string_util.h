@@ -24,6 +24,7 @@ absl::Status MapStrings(KernelContext& c, F fn) {
   const std::string* const from = in.data<std::string>();
   T* const to = out->data<T>();
   for (int64_t k = 0; k < in.num_elements(); ++k) {
+    ThrowIfCancelledAt(k);
     if constexpr (std::is_same_v<decltype(fn(from[k])), absl::StatusOr<T>>) {
       WEIR_ASSIGN_OR_RETURN(to[k], fn(from[k]));
     } else {
