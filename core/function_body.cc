@@ -39,10 +39,7 @@ class Instantiation {
 
   absl::StatusOr<FunctionBody> Run() {
     def_ = library_ == nullptr ? nullptr : library_->FindDef(function_.name);
-    if (def_ == nullptr) {
-      return InvalidArgument("Failed to find function \"", function_.name,
-                             "\" in function library");
-    }
+    if (def_ == nullptr) return NotFound("Function ", function_.name, " is not defined.");
     absl::StatusOr<FunctionBody> body = Make();
     if (!body.ok()) {
       return Annotate(body.status(), absl::StrCat("In function '", function_.name, "'"));

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_cat.h"
 #include "weir/core/float_mode.h"
 #include "weir/core/function.h"
-#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 
 // Nodes that call functions. A callee is a plan of its own (session/functions.cc); what is here
@@ -40,34 +39,102 @@ DataTypes OutputTypes(const Node& node) {
   return types;
 }
 
-std::string TypesText(const DataTypes& types) {
-  return absl::StrCat(
-      "(",
-      absl::StrJoin(types, ", ", [](std::string* out, DataType t) { *out += DataTypeName(t); }),
-      ")");
+// Errors have TensorFlow's codes and words; CheckResults is INTERNAL there.
+absl::Status CheckArguments(const DataTypes& wanted, const DataTypes& given) {
+  if (wanted.size() != given.size()) {
+    return InvalidArgument("Expects ", wanted.size(), " arguments, but ", given.size(),
+                           " is provided");
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (wanted[i] == given[i]) continue;
+    return InvalidArgument("Expects arg[", i, "] to be ", DataTypeName(wanted[i]), " but ",
+                           DataTypeName(given[i]), " is provided");
+  }
+  return absl::OkStatus();
 }
 
-// The function, if it takes and gives these types.
-absl::StatusOr<Function*> FindFunction(const KernelInit& init, const FunctionRef& ref,
-                                       const DataTypes& args, const DataTypes& results) {
+absl::Status CheckResults(const DataTypes& wanted, const DataTypes& given) {
+  if (wanted.size() != given.size()) {
+    return Internal("Expect to produce ", wanted.size(), " tensors, but only get ", given.size());
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (wanted[i] == given[i]) continue;
+    return Internal("Expect ", i, "-th output is of type ", DataTypeName(wanted[i]), " but get ",
+                    DataTypeName(given[i]));
+  }
+  return absl::OkStatus();
+}
+
+// The results of a loop's body are the loop's next values.
+absl::Status CheckNextValues(absl::string_view loop, const DataTypes& wanted,
+                             const DataTypes& given) {
+  if (wanted.size() != given.size()) {
+    return InvalidArgument(loop, " loop body returned ", given.size(),
+                           " arguments. Expected: ", wanted.size());
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (wanted[i] == given[i]) continue;
+    return InvalidArgument("Expected type ", DataTypeName(wanted[i]), " for return value ", i,
+                           " but got ", DataTypeName(given[i]));
+  }
+  return absl::OkStatus();
+}
+
+// A function, and what is wrong with a call of it. As in TensorFlow a call fails when it is made:
+// a branch that is not taken may have any signature.
+struct Callee {
+  Function* function;
+  absl::Status mismatch;
+
+  absl::Status Call(KernelContext& c, absl::Span<const Tensor> args, Tensors* results) const {
+    WEIR_RETURN_IF_ERROR(mismatch);
+    return function->Call(c.step(), c.node(), args, results);
+  }
+};
+
+// `check_results` gets the types that the function gives.
+template <class CheckResults>
+absl::StatusOr<Callee> FindCallee(const KernelInit& init, const FunctionRef& ref,
+                                  const DataTypes& args, const CheckResults& check_results) {
   WEIR_ASSIGN_OR_RETURN(Function * function, FindFunction(init, ref));
-  if (function->arg_types() == args && function->result_types() == results) return function;
-  return InvalidArgument("Function '", ref.name, "' is called with arguments ", TypesText(args),
-                         " for results ", TypesText(results), ", but it takes ",
-                         TypesText(function->arg_types()), " and gives ",
-                         TypesText(function->result_types()));
+  absl::Status mismatch = CheckArguments(function->arg_types(), args);
+  if (mismatch.ok()) mismatch = check_results(function->result_types());
+  if (mismatch.ok()) return Callee{function, std::move(mismatch)};
+  const std::string where = absl::StrCat("Function '", ref.name, "' does not fit its call: ");
+  return Callee{function, absl::Status(mismatch.code(), absl::StrCat(where, mismatch.message()))};
 }
 
-absl::Status CallOnce(KernelContext& c, Function& f, absl::Span<const Tensor> args) {
+absl::StatusOr<Callee> FindCallee(const KernelInit& init, const FunctionRef& ref,
+                                  const DataTypes& args, const DataTypes& results) {
+  return FindCallee(init, ref, args,
+                    [&](const DataTypes& given) { return CheckResults(results, given); });
+}
+
+absl::StatusOr<Callee> FindBody(const KernelInit& init, absl::string_view loop,
+                                const DataTypes& args, const DataTypes& values) {
+  return FindCallee(init, init.attr<FunctionRef>("body"), args,
+                    [&](const DataTypes& given) { return CheckNextValues(loop, values, given); });
+}
+
+absl::StatusOr<Callee> FindCondition(const KernelInit& init, const DataTypes& values) {
+  return FindCallee(
+      init, init.attr<FunctionRef>("cond"), values, [](const DataTypes& given) -> absl::Status {
+        if (given.size() == 1) return absl::OkStatus();
+        return InvalidArgument("Expected a single scalar return value from WhileOp cond, got ",
+                               given.size(), " tensors.");
+      });
+}
+
+absl::Status CallOnce(KernelContext& c, const Callee& f, absl::Span<const Tensor> args) {
   Tensors results;
-  WEIR_RETURN_IF_ERROR(f.Call(c.step(), c.node(), args, &results));
+  WEIR_RETURN_IF_ERROR(f.Call(c, args, &results));
   SetOutputs(c, std::move(results));
   return absl::OkStatus();
 }
 
-Kernel CallKernel(const std::vector<Function*>& callees, Kernel::Run run) {
-  const bool may_wait =
-      std::any_of(callees.begin(), callees.end(), [](const Function* f) { return f->may_wait(); });
+Kernel CallKernel(const std::vector<Callee>& callees, Kernel::Run run) {
+  const bool may_wait = std::any_of(callees.begin(), callees.end(),
+                                    [](const Callee& f) { return f.function->may_wait(); });
   if (!may_wait) return Kernel(std::move(run));
   return Kernel([run = std::move(run)](KernelContext& c, Kernel::Done done) {
     std::thread([&run, &c, done = std::move(done), mode = FloatMode::Current()] {
@@ -78,9 +145,9 @@ Kernel CallKernel(const std::vector<Function*>& callees, Kernel::Run run) {
 }
 
 absl::StatusOr<Kernel> MakeCallOf(const KernelInit& init, const FunctionRef& ref) {
-  WEIR_ASSIGN_OR_RETURN(Function * f,
-                        FindFunction(init, ref, InputTypes(init.node, 0), OutputTypes(init.node)));
-  return CallKernel({f}, [f](KernelContext& c) { return CallOnce(c, *f, InputsFrom(c, 0)); });
+  WEIR_ASSIGN_OR_RETURN(const Callee f,
+                        FindCallee(init, ref, InputTypes(init.node, 0), OutputTypes(init.node)));
+  return CallKernel({f}, [f](KernelContext& c) { return CallOnce(c, f, InputsFrom(c, 0)); });
 }
 
 absl::StatusOr<Kernel> MakeCall(const KernelInit& init) {
@@ -93,20 +160,19 @@ absl::StatusOr<Kernel> MakeSymbolicGradient(const KernelInit& init) {
   const auto want = static_cast<size_t>(init.node.num_outputs()), got = f->result_types().size();
   if (got != want) {
     return InvalidArgument("SymGrad expects to return ", want, " tensor(s), but get ", got,
-                           " tensor(s) instead: the gradient function gives ",
-                           TypesText(f->result_types()));
+                           " tensor(s) instead.");
   }
   return MakeCallOf(init, ref);
 }
 
 absl::StatusOr<Kernel> MakeRemoteCall(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(Function * f,
-                        FindFunction(init, init.attr<FunctionRef>("f"), InputTypes(init.node, 1),
-                                     OutputTypes(init.node)));
+  WEIR_ASSIGN_OR_RETURN(const Callee f,
+                        FindCallee(init, init.attr<FunctionRef>("f"), InputTypes(init.node, 1),
+                                   OutputTypes(init.node)));
   return CallKernel({f}, [f, functions = init.functions](KernelContext& c) -> absl::Status {
     if (c.input(0).num_elements() != 1) return InvalidArgument("target must be a scalar");
     WEIR_RETURN_IF_ERROR(functions->CheckDevice(*c.input_data<std::string>(0)));
-    return CallOnce(c, *f, InputsFrom(c, 1));
+    return CallOnce(c, f, InputsFrom(c, 1));
   });
 }
 
@@ -124,48 +190,41 @@ absl::StatusOr<bool> IsTrue(const Tensor& value) {
 
 absl::StatusOr<Kernel> MakeIf(const KernelInit& init) {
   const DataTypes args = InputTypes(init.node, 1), results = OutputTypes(init.node);
-  WEIR_ASSIGN_OR_RETURN(Function * then_branch,
-                        FindFunction(init, init.attr<FunctionRef>("then_branch"), args, results));
-  WEIR_ASSIGN_OR_RETURN(Function * else_branch,
-                        FindFunction(init, init.attr<FunctionRef>("else_branch"), args, results));
+  WEIR_ASSIGN_OR_RETURN(const Callee then_branch,
+                        FindCallee(init, init.attr<FunctionRef>("then_branch"), args, results));
+  WEIR_ASSIGN_OR_RETURN(const Callee else_branch,
+                        FindCallee(init, init.attr<FunctionRef>("else_branch"), args, results));
   return CallKernel({then_branch, else_branch}, [=](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const bool is_true, IsTrue(c.input(0)));
-    return CallOnce(c, is_true ? *then_branch : *else_branch, InputsFrom(c, 1));
+    return CallOnce(c, is_true ? then_branch : else_branch, InputsFrom(c, 1));
   });
 }
 
 absl::StatusOr<Kernel> MakeCase(const KernelInit& init) {
   const DataTypes args = InputTypes(init.node, 1), results = OutputTypes(init.node);
-  std::vector<Function*> branches;
+  std::vector<Callee> branches;
   for (const FunctionRef& ref : init.attr<std::vector<FunctionRef>>("branches")) {
-    WEIR_ASSIGN_OR_RETURN(branches.emplace_back(), FindFunction(init, ref, args, results));
+    WEIR_ASSIGN_OR_RETURN(branches.emplace_back(), FindCallee(init, ref, args, results));
   }
   return CallKernel(branches, [branches](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(0), "branch_index"));
-    const auto last = static_cast<int64_t>(branches.size()) - 1;
-    return CallOnce(c, *branches[index < 0 || index > last ? last : index], InputsFrom(c, 1));
+    if (c.input(0).rank() > 0) return InvalidArgument("branch_index must be scalar");
+    const int32_t index = *c.input_data<int32_t>(0);
+    const auto last = static_cast<int32_t>(branches.size()) - 1;
+    return CallOnce(c, branches[index < 0 || index > last ? last : index], InputsFrom(c, 1));
   });
 }
 
 absl::StatusOr<Kernel> MakeWhile(const KernelInit& init) {
   const DataTypes types = InputTypes(init.node, 0);
-  const FunctionRef cond_ref = init.attr<FunctionRef>("cond");
-  WEIR_ASSIGN_OR_RETURN(Function * cond, FindFunction(init, cond_ref));
-  if (cond->arg_types() != types || cond->result_types().size() != 1) {
-    return InvalidArgument("The condition '", cond_ref.name, "' takes ",
-                           TypesText(cond->arg_types()), " and gives ",
-                           TypesText(cond->result_types()), ", but the loop has ", TypesText(types),
-                           " and needs one result");
-  }
-  WEIR_ASSIGN_OR_RETURN(Function * body,
-                        FindFunction(init, init.attr<FunctionRef>("body"), types, types));
+  WEIR_ASSIGN_OR_RETURN(const Callee cond, FindCondition(init, types));
+  WEIR_ASSIGN_OR_RETURN(const Callee body, FindBody(init, "While", types, types));
   return CallKernel({cond, body}, [cond, body](KernelContext& c) -> absl::Status {
     Tensors vars = InputsFrom(c, 0), next;
     for (;;) {
-      WEIR_RETURN_IF_ERROR(cond->Call(c.step(), c.node(), vars, &next));
+      WEIR_RETURN_IF_ERROR(cond.Call(c, vars, &next));
       WEIR_ASSIGN_OR_RETURN(const bool goes_on, IsTrue(next[0]));
       if (!goes_on) break;
-      WEIR_RETURN_IF_ERROR(body->Call(c.step(), c.node(), vars, &next));
+      WEIR_RETURN_IF_ERROR(body.Call(c, vars, &next));
       vars.swap(next);
     }
     SetOutputs(c, std::move(vars));
@@ -173,16 +232,20 @@ absl::StatusOr<Kernel> MakeWhile(const KernelInit& init) {
   });
 }
 
+absl::StatusOr<int64_t> ReadBound(const KernelContext& c, int i, absl::string_view name) {
+  if (c.input(i).rank() == 0) return *c.input_data<int32_t>(i);
+  return InvalidArgument(name, " must be a scalar, but ", c.input(i).shape().ToString());
+}
+
 absl::StatusOr<Kernel> MakeFor(const KernelInit& init) {
   const DataTypes types = InputTypes(init.node, 3);
   DataTypes args = {DT_INT32};
   args.insert(args.end(), types.begin(), types.end());
-  WEIR_ASSIGN_OR_RETURN(Function * body,
-                        FindFunction(init, init.attr<FunctionRef>("body"), args, types));
+  WEIR_ASSIGN_OR_RETURN(const Callee body, FindBody(init, "For", args, types));
   return CallKernel({body}, [body](KernelContext& c) -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const int64_t start, ReadInt(c.input(0), "start"));
-    WEIR_ASSIGN_OR_RETURN(const int64_t limit, ReadInt(c.input(1), "limit"));
-    WEIR_ASSIGN_OR_RETURN(const int64_t delta, ReadInt(c.input(2), "delta"));
+    WEIR_ASSIGN_OR_RETURN(const int64_t start, ReadBound(c, 0, "start"));
+    WEIR_ASSIGN_OR_RETURN(const int64_t limit, ReadBound(c, 1, "limit"));
+    WEIR_ASSIGN_OR_RETURN(const int64_t delta, ReadBound(c, 2, "delta"));
     const bool ends = start == limit || (start < limit ? delta > 0 : delta < 0);
     if (!ends) {
       return InvalidArgument("Invalid start/limit/delta: ", start, " ", limit, " ", delta);
@@ -190,7 +253,7 @@ absl::StatusOr<Kernel> MakeFor(const KernelInit& init) {
     Tensors vars = InputsFrom(c, 2), next;
     for (int64_t i = start; start < limit ? i < limit : i > limit; i += delta) {
       vars[0] = Tensor::Scalar(static_cast<int32_t>(i));
-      WEIR_RETURN_IF_ERROR(body->Call(c.step(), c.node(), vars, &next));
+      WEIR_RETURN_IF_ERROR(body.Call(c, vars, &next));
       std::move(next.begin(), next.end(), vars.begin() + 1);
     }
     for (size_t i = 1; i < vars.size(); ++i)
