@@ -16,11 +16,8 @@ ShapeContext::ShapeContext(const Node& node, absl::Span<const Shape> inputs,
 
 absl::StatusOr<Shape> ShapeContext::InputAsShape(int i, bool minus_one_is_unknown) {
   const Shape& vector = input(i);
-  if (vector.has_rank() && vector.rank() > 1) {
-    return InvalidArgument("Shape must be rank 1 but is rank ", vector.rank(),
-                           " for the shape at input ", i);
-  }
-  if (vector.rank() == 1 && vector.dim(0) > Shape::kMaxRank) {
+  WEIR_RETURN_IF_ERROR(WithRank(i, 1).status());
+  if (vector.has_rank() && vector.dim(0) > Shape::kMaxRank) {
     return InvalidArgument("Shape has rank ", vector.dim(0), "; at most ", Shape::kMaxRank,
                            " is supported");
   }

@@ -1,5 +1,6 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -522,7 +523,7 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .Out("output: T")
                .Attr("T: type")
                .Attr("index_type: {int32, int64} = DT_INT32")
-               .InferShape(FillShape)
+               .InferShape(Ranked("value: 0", FillShape))
                .Gradient(FillGradient)
                .Doc("A tensor of shape `dims` with `value` everywhere."));
   ops->Add(OpSpec("ZerosLike")
@@ -561,13 +562,13 @@ void AddArrayBasicOps(OpRegistry* ops) {
                .In("s0: T, s1: T")
                .Out("r0: T")
                .Attr("T: {int32, int64} = DT_INT32")
-               .InferShape(BroadcastArgsShape)
+               .InferShape(Ranked("s0: 1, s1: 1", BroadcastArgsShape))
                .Doc("The shape that two shapes broadcast to."));
   ops->Add(OpSpec("BroadcastGradientArgs")
                .In("s0: T, s1: T")
                .Out("r0: T, r1: T")
                .Attr("T: {int32, int64} = DT_INT32")
-               .InferShape(TwoVectorsShape)
+               .InferShape(Ranked("s0: 1, s1: 1", TwoVectorsShape))
                .NotDifferentiable()
                .Doc("For arguments of shapes s0 and s1: the dimensions along which the gradient of "
                     "each is "

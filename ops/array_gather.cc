@@ -1,5 +1,6 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -277,7 +278,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tindices: {int16, int32, int64}")
                .Attr("bad_indices_policy: string = ''")
-               .InferShape(ScatterNdShape)
+               .InferShape(Ranked("updates: >=1", ScatterNdShape))
                .Gradient(ScatterNdGradient)
                .Doc("Zeros of shape `shape` with `updates` added at `indices`."));
   ops->Add(OpSpec("ScatterNdNonAliasingAdd")
@@ -286,7 +287,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: {numbertype, bool}")
                .Attr("Tindices: {int32, int64}")
                .Attr("bad_indices_policy: string = ''")
-               .InferShape(TensorScatterShape)
+               .InferShape(Ranked("input: >=1", TensorScatterShape))
                .Gradient(ScatterNdAddGradient)
                .Doc("The input with `updates` added at `indices`."));
   ops->Add(OpSpec("TensorScatterUpdate")
@@ -295,7 +296,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tindices: {int16, int32, int64, uint16}")
                .Attr("bad_indices_policy: string = ''")
-               .InferShape(TensorScatterShape)
+               .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterUpdateGradient)
                .Doc("The tensor with `updates` in place of what was at `indices`."));
   ops->Add(OpSpec("TensorScatterAdd")
@@ -304,7 +305,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tindices: {int32, int64}")
                .Attr("bad_indices_policy: string = ''")
-               .InferShape(TensorScatterShape)
+               .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterAddGradient)
                .Doc("The tensor with `updates` added at `indices`."));
   ops->Add(OpSpec("TensorScatterSub")
@@ -313,7 +314,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tindices: {int32, int64}")
                .Attr("bad_indices_policy: string = ''")
-               .InferShape(TensorScatterShape)
+               .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterSubGradient)
                .Doc("The tensor with `updates` subtracted at `indices`."));
   ops->Add(OpSpec("TensorScatterMin")
@@ -322,7 +323,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tindices: {int32, int64}")
                .Attr("bad_indices_policy: string = ''")
-               .InferShape(TensorScatterShape)
+               .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterExtremeGradient)
                .Doc("The tensor with the minimum of itself and `updates` at `indices`."));
   ops->Add(OpSpec("TensorScatterMax")
@@ -331,7 +332,7 @@ void AddArrayGatherOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tindices: {int32, int64}")
                .Attr("bad_indices_policy: string = ''")
-               .InferShape(TensorScatterShape)
+               .InferShape(Ranked("tensor: >=1", TensorScatterShape))
                .Gradient(TensorScatterExtremeGradient)
                .Doc("The tensor with the maximum of itself and `updates` at `indices`."));
 }

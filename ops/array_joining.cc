@@ -93,8 +93,11 @@ absl::Status SplitVShape(ShapeContext& c) {
     return InvalidArgument("Length of size_splits should be equal to num_outputs, but is ",
                            sizes_shape.dim(0), " and not ", c.num_outputs());
   }
-  const Shape& in = c.input(0);
+  WEIR_ASSIGN_OR_RETURN(const Shape in, c.WithRankAtLeast(0, 1));
   const auto axis = KnownInts(c, 2);
+  if (axis.has_value() && c.input(2).rank() > 0) {
+    return InvalidArgument("Input must be scalar but has rank ", c.input(2).rank());
+  }
   if (!in.has_rank()) return absl::OkStatus();
   if (!axis.has_value() || axis->size() != 1) {
     c.set_all_outputs(UnknownDims(in.rank()));

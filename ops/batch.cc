@@ -1,6 +1,7 @@
 #include "absl/strings/str_cat.h"
 #include "weir/core/gradient.h"
 #include "weir/core/shape_context.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -16,7 +17,10 @@ Shape AnyRows(const Shape& shape) {
 }
 
 absl::Status BatchShape(ShapeContext& c) {
-  for (int i = 0; i < c.num_inputs(); ++i) c.set_output(i, AnyRows(c.input(i)));
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(i, 1).status());
+    c.set_output(i, AnyRows(c.input(i)));
+  }
   c.set_output(c.num_inputs(), Shape({Shape::kUnknown, 3}));
   c.set_output(c.num_inputs() + 1, Shape());
   return absl::OkStatus();
@@ -117,7 +121,7 @@ void AddBatchOps(OpRegistry* ops) {
   ops->Add(Named(unbatch)
                .Attr("T: type")
                .Stateful()
-               .InferShape(UnbatchShape)
+               .InferShape(Ranked("batched_tensor: >=1", UnbatchShape))
                .Gradient(UnbatchGradient)
                .Doc("Deals out what was made of a batch: the step with this id gets its rows."));
   OpSpec grad("UnbatchGrad");

@@ -1,4 +1,5 @@
 #include "weir/core/shape_context.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -18,10 +19,16 @@ absl::Status ElementShapes(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// What data sets are told in numbers and texts, each a scalar, whichever of them an op takes.
+constexpr char kScalars[] =
+    "batch_size: 0, drop_remainder: 0, buffer_size: 0, seed: 0, seed2: 0, seed_generator: 0, "
+    "count: 0, filename: 0, num_shards: 0, index: 0, start: 0, stop: 0, step: 0, "
+    "compression_type: 0, filenames: <=1";
+
 // What all ops have that make a data set: one scalar handle, and no gradient.
 OpSpec DatasetOp(absl::string_view name, absl::string_view doc) {
   OpSpec op(name);
-  op.Out("handle: variant").InferShape(ScalarShape).NotDifferentiable().Doc(doc);
+  op.Out("handle: variant").InferShape(Ranked(kScalars, ScalarShape)).NotDifferentiable().Doc(doc);
   return op;
 }
 
@@ -316,7 +323,8 @@ void AddIterators(OpRegistry* ops) {
                .InferShape(NoOutputs));
   for (const char* name : {"IteratorGetNext", "IteratorGetNextSync"}) {
     OpSpec op = IteratorOp(name, "The next element; OUT_OF_RANGE at the end.");
-    op.In("iterator: resource").Out("components: output_types").InferShape(ElementShapes);
+    op.In("iterator: resource").Out("components: output_types");
+    op.InferShape(Ranked("iterator: 0", ElementShapes));
     ops->Add(WithElements(op));
   }
   ops->Add(IteratorOp("IteratorToStringHandle",

@@ -10,6 +10,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -263,7 +264,7 @@ OpSpec AnyRankSpec(const char* name, const char* in, const char* out, bool real,
   spec.In(in).Out(out);
   if (real) spec.Attr("Treal: {float, double} = DT_FLOAT");
   spec.Attr("Tcomplex: {complex64, complex128} = DT_COMPLEX64")
-      .InferShape(std::move(shape))
+      .InferShape(Ranked("input: >=1", std::move(shape)))
       .Doc(
           "The discrete Fourier transform (or its inverse, I) of the dimensions `axes`, the last "
           "ones; of or to real numbers, R.");

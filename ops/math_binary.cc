@@ -313,10 +313,11 @@ absl::Status SelectV2Shape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// TensorFlow adds whatever inputs have one shape, another one in `shape` or not.
 absl::Status AccumulateShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(MergedShape(c));
-  WEIR_ASSIGN_OR_RETURN(Shape shape, c.outputs()[0].MergeWith(c.attr<Shape>("shape")));
-  c.set_output(0, std::move(shape));
+  absl::StatusOr<Shape> shape = c.outputs()[0].MergeWith(c.attr<Shape>("shape"));
+  if (shape.ok()) c.set_output(0, *std::move(shape));
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 
 #include "weir/ops/math_internal.h"
 #include "weir/ops/range_size.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -225,8 +226,8 @@ Grads MeanGradient(GradContext& g) {
   const Output sum = SumGradientDense(g), x = g.x(0);
   const std::optional<Shape> kept = StaticKeptShape(g);
   if (kept) {
-    const int64_t factor = std::max<int64_t>(x.shape().num_elements(), 1) /
-                           std::max<int64_t>(kept->num_elements(), 1);
+    const int64_t factor =
+        std::max<int64_t>(x.shape().num_elements(), 1) / std::max<int64_t>(kept->num_elements(), 1);
     return {sum / ScalarConst(sum, factor)};
   }
   // How many elements went into each mean.
@@ -385,7 +386,7 @@ void AddReductionOps(OpRegistry* ops) {
                .Attr(kArgTypes)
                .Attr("Tidx: {int16, int32, int64} = DT_INT32")
                .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64")
-               .InferShape(ArgShape)
+               .InferShape(Ranked("dimension: 0", ArgShape))
                .NotDifferentiable()
                .Doc("The index of the largest element along a dimension, the first of equals."));
   ops->Add(OpSpec("ArgMin")
@@ -394,7 +395,7 @@ void AddReductionOps(OpRegistry* ops) {
                .Attr(kArgTypes)
                .Attr("Tidx: {int32, int64} = DT_INT32")
                .Attr("output_type: {int32, int64} = DT_INT64")
-               .InferShape(ArgShape)
+               .InferShape(Ranked("dimension: 0", ArgShape))
                .NotDifferentiable()
                .Doc("The index of the smallest element along a dimension, the first of equals."));
   ops->Add(

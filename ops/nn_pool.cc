@@ -1,6 +1,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/nn_gradients.h"
 #include "weir/ops/nn_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/window.h"
 
@@ -128,7 +129,7 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr(kMaxPoolTypes)
                .Attr(kSameValid)
                .Attr(kFormatVect)
-               .InferShape(PoolShape)
+               .InferShape(Ranked("ksize: 1, strides: 1", PoolShape))
                .Gradient(MaxPoolGradient)
                .Doc("MaxPool with windows and strides that may be computed."));
   constexpr char kTensors[] = "orig_input: T, orig_output: T, grad: T";
@@ -167,7 +168,7 @@ void AddMaxPool(OpRegistry* ops) {
                .Attr(kSameValid)
                .Attr(kFormat)
                .Attr("T: realnumbertype")
-               .InferShape(MaxPoolGradGradShape)
+               .InferShape(Ranked("ksize: 1, strides: 1", MaxPoolGradGradShape))
                .Gradient(MaxPoolGradGradGradient)
                .Doc("MaxPoolGradGrad with windows and strides that may be computed."));
 }
@@ -203,7 +204,7 @@ void AddArgmaxPool(OpRegistry* ops) {
                .Attr(kBatch)
                .Attr("Targmax: {int32, int64}")
                .Attr("T: realnumbertype")
-               .InferShape(MaxPoolGradGradShape)
+               .InferShape(Ranked("argmax: 4", MaxPoolGradGradShape))
                .Doc("Picks the elements of `grad` where argmax says."));
 }
 

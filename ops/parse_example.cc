@@ -3,6 +3,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/parsing.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -248,7 +249,7 @@ void AddParseSequenceExampleV2(OpRegistry* ops) {
                .Attr("feature_list_ragged_value_types: " WEIR_EXAMPLE_TYPES " = []")
                .Attr("feature_list_ragged_split_types: " WEIR_SPLIT_TYPES " = []")
                .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
-               .InferShape(ParseSequenceShape<0, 1>)
+               .InferShape(Ranked("debug_name: <=1", ParseSequenceShape<0, 1>))
                .NotDifferentiable()
                .Doc("The features of serialized SequenceExamples, a vector or one."));
 }
@@ -279,7 +280,8 @@ void AddParseSingleSequenceExample(OpRegistry* ops) {
                .Attr("context_dense_shapes: list(shape) >= 0 = []")
                .Attr("feature_list_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
                .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
-               .InferShape(ParseSequenceShape<0, 0>)
+               .InferShape(
+                   Ranked("feature_list_dense_missing_assumed_empty: 1", ParseSequenceShape<0, 0>))
                .NotDifferentiable()
                .Doc("The features of one serialized SequenceExample."));
 }

@@ -104,6 +104,10 @@ absl::Status FakeQuantShape(ShapeContext& c) {
 
 template <bool kPerChannel>
 absl::Status FakeQuantGradShape(ShapeContext& c) {
+  if (kPerChannel) {
+    WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1).status());
+    WEIR_RETURN_IF_ERROR(c.WithRankAtMost(0, 4).status());
+  }
   WEIR_ASSIGN_OR_RETURN(const Shape range, FakeQuantRange(c, 1, kPerChannel));
   WEIR_ASSIGN_OR_RETURN(const Shape x, c.input(0).MergeWith(c.input(1)));
   c.set_output(0, x);

@@ -6,6 +6,7 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/quantize.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 // Records of ops on quantised tensors: each tensor comes and goes with the ends of its range.
@@ -208,19 +209,20 @@ void AddShapes(OpRegistry* ops) {
                .Out(out)
                .Attr("T: type")
                .Attr("Tshape: {int32, int64} = DT_INT32")
-               .InferShape(ReshapeShape)
+               .InferShape(Ranked("shape: 1, input_min: 0, input_max: 0", ReshapeShape))
                .Doc("Reshape of a quantised tensor."));
 }
 
 void AddPerChannel(OpRegistry* ops) {
   const std::string in = "input: T, input_min: float, input_max: float";
+  constexpr char kVectors[] = "input_min: 1, input_max: 1";
   ops->Add(Spec("RequantizePerChannel",
                 in + ", requested_output_min: float, requested_output_max: float",
                 "output: out_type, output_min: float, output_max: float",
-                {"T = DT_QINT32", "out_type = DT_QUINT8"}, PerChannelShape,
+                {"T = DT_QINT32", "out_type = DT_QUINT8"}, Ranked(kVectors, PerChannelShape),
                 "Requantize with a range for each channel of the input."));
   ops->Add(Spec("RequantizationRangePerChannel", in, "output_min: float, output_max: float",
-                {"T = DT_QINT32"}, PerChannelShape,
+                {"T = DT_QINT32"}, Ranked(kVectors, PerChannelShape),
                 "The range that quantised numbers use, with a range for each channel; at most "
                 "clip_value_max.")
                .Attr("clip_value_max: float"));

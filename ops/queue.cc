@@ -3,6 +3,7 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
 #include "weir/ops/queue_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -213,6 +214,10 @@ OpSpec UserOfHandle(absl::string_view op, const HandleForm& form, absl::string_v
   if (form.is_resource) spec.Stateful();
   spec.NotDifferentiable();
   return spec;
+}
+
+ShapeFn RankedOf(const HandleForm& form, absl::string_view ranks, ShapeFn rule) {
+  return form.is_resource ? Ranked(ranks, std::move(rule)) : rule;
 }
 
 OpSpec& SharedByName(OpSpec& spec) {

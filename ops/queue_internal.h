@@ -25,6 +25,9 @@ absl::Status HandleShape(ShapeContext& c);
 OpSpec MakerOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle);
 OpSpec UserOfHandle(absl::string_view op, const HandleForm& form, absl::string_view handle,
                     absl::string_view inputs = {});
+// Ranked (ranked_internal.h) for the form with a resource, whose handle is a scalar; the other form
+// is asked for nothing.
+ShapeFn RankedOf(const HandleForm& form, absl::string_view ranks, ShapeFn rule);
 // The attributes by which nodes share a resource.
 OpSpec& SharedByName(OpSpec& spec);
 

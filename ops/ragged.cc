@@ -4,6 +4,7 @@
 #include "weir/ops/array_internal.h"
 #include "weir/ops/boolean_mask.h"
 #include "weir/ops/math_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
@@ -83,6 +84,7 @@ absl::Status GatherShape(ShapeContext& c) {
   const int depth = c.num_inputs() - 2, splits = c.num_outputs() - 1;
   for (int k = 0; k < depth; ++k) WEIR_RETURN_IF_ERROR(c.WithRank(k, 1).status());
   WEIR_ASSIGN_OR_RETURN(const Shape values, c.WithRankAtLeast(depth, 1));
+  WEIR_RETURN_IF_ERROR(c.WithRank(depth + 1, splits - depth + 1).status());
   for (int k = 0; k < splits; ++k) c.set_output(k, UnknownDims(1));
   if (values.has_rank()) c.set_output(splits, Shape({Shape::kUnknown}).Concatenate(values.Sub(1)));
   return absl::OkStatus();
@@ -287,7 +289,7 @@ void AddVariantOps(OpRegistry* ops) {
                .Attr("Tvalues: type")
                .Attr(kTsplits)
                .Attr("batched_input: bool")
-               .InferShape(ToVariantShape)
+               .InferShape(Ranked("rt_dense_values: >=1", ToVariantShape))
                .Gradient(ToVariantGradient)
                .Doc("A ragged tensor in a variant, or each of its rows in one."));
   ops->Add(OpSpec("RaggedTensorFromVariant")

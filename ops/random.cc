@@ -5,6 +5,7 @@
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/random_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -245,7 +246,7 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr("dtype: {int32, int64}")
                .Attr("T: {int32, int64}")
                .Attr("Tseed: {int32, int64} = DT_INT64")
-               .InferShape(StatelessShape)
+               .InferShape(Ranked("minval: 0, maxval: 0", StatelessShape))
                .NotDifferentiable()
                .Doc("Integers drawn uniformly from [minval, maxval), from a seed alone."));
   ops->Add(OpSpec("StatelessRandomUniformIntV2")
@@ -254,7 +255,7 @@ void AddStatelessInts(OpRegistry* ops) {
                .Out("output: dtype")
                .Attr("dtype: {int32, int64, uint32, uint64}")
                .Attr("Tshape: {int32, int64} = DT_INT32")
-               .InferShape(KeyCounterShape)
+               .InferShape(Ranked("minval: 0, maxval: 0", KeyCounterShape))
                .NotDifferentiable()
                .Doc("Integers drawn uniformly from [minval, maxval), from a key and a counter."));
   ops->Add(OpSpec("StatelessRandomUniformFullInt")
@@ -281,7 +282,7 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr(kLogits)
                .Attr("Tseed: {int32, int64} = DT_INT64")
                .Attr("output_dtype: {int32, int64} = DT_INT64")
-               .InferShape(MultinomialShape)
+               .InferShape(Ranked("seed: 1", MultinomialShape))
                .NotDifferentiable()
                .Doc("Column numbers drawn for each row of unnormalised log-probabilities, from a "
                     "seed alone."));
@@ -293,7 +294,7 @@ void AddStreamStarts(OpRegistry* ops) {
           .In("seed: Tseed")
           .Out("key: uint64, counter: uint64")
           .Attr("Tseed: {int32, int64} = DT_INT64")
-          .InferShape(GetKeyCounterShape)
+          .InferShape(Ranked("seed: 1", GetKeyCounterShape))
           .Doc(
               "Scrambles a seed of two integers into the key and the counter of a Philox stream."));
   ops->Add(OpSpec("StatelessRandomGetAlg")
@@ -305,7 +306,7 @@ void AddStreamStarts(OpRegistry* ops) {
                .In("seed: Tseed")
                .Out("key: uint64, counter: uint64, alg: int32")
                .Attr("Tseed: {int32, int64} = DT_INT64")
-               .InferShape(GetKeyCounterShape)
+               .InferShape(Ranked("seed: 1", GetKeyCounterShape))
                .Doc("StatelessRandomGetKeyCounter and StatelessRandomGetAlg in one."));
 }
 
@@ -325,7 +326,7 @@ void AddRandomOps(OpRegistry* ops) {
                .Attr("Tout: {int32, int64}")
                .Attr("T: {int32, int64}")
                .Stateful()
-               .InferShape(ShapeFromInput0)
+               .InferShape(Ranked("minval: 0, maxval: 0", ShapeFromInput0))
                .Doc("Integers drawn uniformly from [minval, maxval)."));
   ops->Add(OpSpec("RandomShuffle")
                .In("value: T")

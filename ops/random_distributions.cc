@@ -1,5 +1,6 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/random_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 // Records of random numbers whose distribution has parameters.
@@ -156,7 +157,8 @@ void AddBounded(OpRegistry* ops) {
                .Attr("dtype: {half, bfloat16, float, double}")
                .Attr(Types("T", kSizes))
                .Stateful()
-               .InferShape(ShapeFromInput0)
+               .InferShape(
+                   Ranked("means: <=1, stdevs: <=1, minvals: <=1, maxvals: <=1", ShapeFromInput0))
                .NotDifferentiable()
                .Doc("Normal numbers between bounds; the parameters are scalars, or vary with the "
                     "first dimension."));

@@ -1,5 +1,6 @@
 #include "weir/core/shape_context.h"
 #include "weir/ops/random_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 // Records of random numbers by a generator that lives in a variable of three int64: two words of
@@ -32,7 +33,7 @@ void AddGenerated(OpRegistry* ops, const char* name, const char* range, const ch
                .Attr(type)
                .Attr("shape_dtype: type = DT_INT64")
                .Stateful()
-               .InferShape(GeneratedShape)
+               .InferShape(Ranked("minval: 0, maxval: 0", GeneratedShape))
                .Doc(doc));
 }
 
@@ -68,7 +69,7 @@ void AddGeneratorOps(OpRegistry* ops) {
                .Attr("dtype: type = DT_INT64")
                .Attr("shape_dtype: type = DT_INT64")
                .Stateful()
-               .InferShape(ShapeFromInput0)
+               .InferShape(Ranked("shape: 1", ShapeFromInput0))
                .Doc("Integers that are never the same again."));
 }
 

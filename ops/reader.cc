@@ -112,32 +112,34 @@ void AddReads(const HandleForm& form, OpRegistry* ops) {
   const std::string queue = absl::StrCat("queue_handle: ", form.handle);
   ops->Add(User("ReaderRead", form, queue)
                .Out("key: string, value: string")
-               .InferShape(ScalarShape)
+               .InferShape(RankedOf(form, "reader_handle: 0, queue_handle: 0", ScalarShape))
                .Doc("The next record. Takes the next unit of work from the queue where one is at "
                     "its end."));
   ops->Add(User("ReaderReadUpTo", form, queue + ", num_records: int64")
                .Out("keys: string, values: string")
-               .InferShape(ReadUpToShape)
+               .InferShape(RankedOf(form, "reader_handle: 0, queue_handle: 0", ReadUpToShape))
                .Doc("Up to `num_records` records, all of one unit of work."));
 }
 
 void AddStateOps(const HandleForm& form, OpRegistry* ops) {
   ops->Add(User("ReaderNumRecordsProduced", form)
                .Out("records_produced: int64")
-               .InferShape(ScalarShape)
+               .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
                .Doc("How many records a reader has given."));
   ops->Add(User("ReaderNumWorkUnitsCompleted", form)
                .Out("units_completed: int64")
-               .InferShape(ScalarShape)
+               .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
                .Doc("How many units of work a reader is through with."));
   ops->Add(User("ReaderSerializeState", form)
                .Out("state: string")
-               .InferShape(ScalarShape)
+               .InferShape(RankedOf(form, "reader_handle: 0", ScalarShape))
                .Doc("Where a reader stands, as a string."));
   ops->Add(User("ReaderRestoreState", form, "state: string")
-               .InferShape(RestoreShape)
+               .InferShape(RankedOf(form, "reader_handle: 0", RestoreShape))
                .Doc("Puts a reader where another stood."));
-  ops->Add(User("ReaderReset", form).InferShape(NoOutputs).Doc("Puts a reader where it began."));
+  ops->Add(User("ReaderReset", form)
+               .InferShape(RankedOf(form, "reader_handle: 0", NoOutputs))
+               .Doc("Puts a reader where it began."));
 }
 
 }  // namespace

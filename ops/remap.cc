@@ -1,4 +1,5 @@
 #include "weir/ops/remap.h"
+#include "weir/ops/ranked_internal.h"
 
 #include "weir/core/op.h"
 #include "weir/core/shape_context.h"
@@ -65,7 +66,7 @@ void AddRemapOps(OpRegistry* ops) {
                .Attr("num_cols: int >= 1")
                .Attr("max_rows_in_memory: int = -1")
                .Stateful()
-               .InferShape(MatrixShape)
+               .InferShape(Ranked("old_tensor_name: 0", MatrixShape))
                .Doc("A matrix from a checkpoint with its rows and columns in another order, and "
                     "given values where it has none."));
 }

@@ -1,4 +1,5 @@
 #include "weir/ops/rnn.h"
+#include "weir/ops/ranked_internal.h"
 
 #include "weir/core/gradient.h"
 #include "weir/core/shape_context.h"
@@ -102,11 +103,13 @@ void AddSequences(OpRegistry* ops) {
   for (const char* name : {"BlockLSTMGrad", "BlockLSTMGradV2"}) {
     OpSpec grad(name);
     grad.In("seq_len_max: int64").In(kCellInputs).In(kStates).In("cs_grad: T, h_grad: T");
-    ops->Add(grad.Out(kSequenceGrads)
-                 .Attr("use_peephole: bool")
-                 .Attr(kTypes)
-                 .InferShape(SequenceGradShape)
-                 .Doc("The gradients of all arguments of BlockLSTM (V2: of BlockLSTMV2)."));
+    ops->Add(
+        grad.Out(kSequenceGrads)
+            .Attr("use_peephole: bool")
+            .Attr(kTypes)
+            .InferShape(Ranked("x: 3, cs_prev: 2, h_prev: 2, w: 2, wci: 1, wcf: 1, wco: 1, b: 1",
+                               SequenceGradShape))
+            .Doc("The gradients of all arguments of BlockLSTM (V2: of BlockLSTMV2)."));
   }
 }
 
@@ -165,7 +168,7 @@ void AddRnnOps(OpRegistry* ops) {
                .In("x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T")
                .Out("d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T")
                .Attr("T: {float}")
-               .InferShape(GruCellGradShape)
+               .InferShape(Ranked("w_ru: 2", GruCellGradShape))
                .Doc("The gradients of GRUBlockCell's input and previous output, and of its "
                     "candidate and gates before their functions."));
 }

@@ -1,5 +1,6 @@
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 #include "weir/ops/sparse_internal.h"
 
@@ -134,14 +135,14 @@ void AddSparsePackOps(OpRegistry* ops) {
                .Out(kSparseOutput)
                .Attr("dtype: type")
                .Attr("Tserialized: {string, variant} = DT_STRING")
-               .InferShape(AnySparseOutputs)
+               .InferShape(Ranked("serialized_sparse: >=1", AnySparseOutputs))
                .Doc("The sparse tensors of SerializeSparse, stacked along the dimensions that the "
                     "input has but the last."));
   ops->Add(OpSpec("DeserializeManySparse")
                .In("serialized_sparse: string")
                .Out(kSparseOutput)
                .Attr("dtype: type")
-               .InferShape(AnySparseOutputs)
+               .InferShape(Ranked("serialized_sparse: 2", AnySparseOutputs))
                .Doc("The rows of SerializeManySparse, put together again."));
   ops->Add(MapSpec("AddSparseToTensorsMap", kSparseInput, "sparse_handle: int64", "T: type",
                    HandlesShape<0>, "Keeps a sparse tensor under a number."));
@@ -150,7 +151,7 @@ void AddSparsePackOps(OpRegistry* ops) {
                    "Keeps each row of a sparse tensor's first dimension under a number."));
   ops->Add(
       MapSpec("TakeManySparseFromTensorsMap", "sparse_handles: int64", kSparseOutput, "dtype: type",
-              AnySparseOutputs,
+              Ranked("sparse_handles: 1", AnySparseOutputs),
               "Takes the sparse tensors with these numbers out of their map and stacks them."));
 }
 

@@ -1,4 +1,5 @@
 #include "weir/ops/state.h"
+#include "weir/ops/ranked_internal.h"
 
 #include <algorithm>
 
@@ -376,7 +377,7 @@ void AddResourceScatters(OpRegistry* ops) {
                  .Attr("use_locking: bool = true")
                  .Attr("bad_indices_policy: string = ''")
                  .Stateful()
-                 .InferShape(ResourceScatterNdRule)
+                 .InferShape(Ranked("updates: >=1", ResourceScatterNdRule))
                  .Doc("Combines slices of the variable, addressed by vectors of indices, with "
                       "`updates`."));
   }

@@ -1,4 +1,5 @@
 #include "weir/ops/string.h"
+#include "weir/ops/ranked_internal.h"
 
 #include "absl/strings/str_split.h"
 #include "weir/ops/array_internal.h"
@@ -176,7 +177,7 @@ void AddJoinOps(OpRegistry* ops) {
                .Out("output: string")
                .Attr("keep_dims: bool = false")
                .Attr("separator: string = ''")
-               .InferShape(ReduceJoinShape)
+               .InferShape(Ranked("reduction_indices: <=1", ReduceJoinShape))
                .NotDifferentiable()
                .Doc("Strings joined over some dimensions."));
   ops->Add(OpSpec("UnsortedSegmentJoin")

@@ -1,4 +1,5 @@
 #include "weir/ops/table.h"
+#include "weir/ops/ranked_internal.h"
 
 #include <optional>
 
@@ -164,7 +165,9 @@ void AddMaker(const std::string& op, const char* handle, const char* inputs, boo
   if (is_dense) {
     spec.Attr("initial_num_buckets: int = 131072").Attr("max_load_factor: float = 0.8");
   }
-  ops->Add(spec.Stateful().InferShape(HandleShape).NotDifferentiable().Doc(doc));
+  const bool is_resource = absl::string_view(handle) == "resource";
+  spec.InferShape(is_resource ? Ranked("empty_key: <=1", HandleShape) : HandleShape);
+  ops->Add(spec.Stateful().NotDifferentiable().Doc(doc));
 }
 
 void AddMakers(OpRegistry* ops) {
@@ -198,7 +201,7 @@ void AddInitializers(const HandleForm& form, OpRegistry* ops) {
   ops->Add(User("InitializeTable", form, "keys: Tkey, values: Tval")
                .Attr("Tkey: type")
                .Attr("Tval: type")
-               .InferShape(NoOutputs)
+               .InferShape(RankedOf(form, "table_handle: 0, keys: 1, values: 1", NoOutputs))
                .Doc("Fills a table with the pairs of two vectors."));
   ops->Add(User("InitializeTableFromTextFile", form, "filename: string")
                .Attr("key_index: int >= -2")
@@ -206,7 +209,7 @@ void AddInitializers(const HandleForm& form, OpRegistry* ops) {
                .Attr("vocab_size: int >= -1 = -1")
                .Attr("delimiter: string = '\t'")
                .Attr("offset: int = 0")
-               .InferShape(NoOutputs)
+               .InferShape(RankedOf(form, "table_handle: 0, filename: 0", NoOutputs))
                .Doc("Fills a table with a pair from each line of a file: columns, the whole line, "
                     "or its number."));
 }
@@ -216,26 +219,28 @@ void AddUsers(const HandleForm& form, OpRegistry* ops) {
                .Out("values: Tout")
                .Attr("Tin: type")
                .Attr("Tout: type")
-               .InferShape(UnknownShape)
+               .InferShape(RankedOf(form, "table_handle: 0", UnknownShape))
                .Doc("The values of these keys; `default_value` for those that the table lacks."));
-  for (const auto& [op, doc] :
-       {std::pair("LookupTableInsert", "Puts keys with their values into a table."),
-        std::pair("LookupTableImport", "Replaces what a table holds.")}) {
+  for (const auto& [op, ranks, doc] :
+       {std::tuple("LookupTableInsert", "table_handle: 0",
+                   "Puts keys with their values into a table."),
+        std::tuple("LookupTableImport", "table_handle: 0, keys: 1, values: >=1",
+                   "Replaces what a table holds.")}) {
     ops->Add(User(op, form, "keys: Tin, values: Tout")
                  .Attr("Tin: type")
                  .Attr("Tout: type")
-                 .InferShape(NoOutputs)
+                 .InferShape(RankedOf(form, ranks, NoOutputs))
                  .Doc(doc));
   }
   ops->Add(User("LookupTableSize", form)
                .Out("size: int64")
-               .InferShape(ScalarShape)
+               .InferShape(RankedOf(form, "table_handle: 0", ScalarShape))
                .Doc("How many keys a table has."));
   ops->Add(User("LookupTableExport", form)
                .Out("keys: Tkeys, values: Tvalues")
                .Attr("Tkeys: type")
                .Attr("Tvalues: type")
-               .InferShape(UnknownShape)
+               .InferShape(RankedOf(form, "table_handle: 0", UnknownShape))
                .Doc("All keys and values of a table."));
 }
 
@@ -249,7 +254,7 @@ void AddTableOps(OpRegistry* ops) {
   }
   ops->Add(User("LookupTableRemove", kResourceForm, "keys: Tin")
                .Attr("Tin: type")
-               .InferShape(NoOutputs)
+               .InferShape(Ranked("table_handle: 0, keys: >=1", NoOutputs))
                .Doc("Removes keys from a table."));
 }
 

@@ -1,4 +1,5 @@
 #include "weir/ops/tensor_array.h"
+#include "weir/ops/ranked_internal.h"
 
 #include <optional>
 
@@ -342,26 +343,26 @@ void AddVersion(const Version& v, OpRegistry* ops) {
   ops->Add(spec("Write", ", index: int32, value: T, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
-               .InferShape(WriteShape)
+               .InferShape(Ranked("flow_in: 0", WriteShape))
                .Gradient(WriteGradient)
                .Doc("Writes an element of an array; each may be written once."));
   ops->Add(spec("Read", ", index: int32, flow_in: float")
                .Out("value: dtype")
                .Attr("dtype: type")
-               .InferShape(ElementAtShape)
+               .InferShape(Ranked("flow_in: 0", ElementAtShape))
                .Gradient(ReadGradient)
                .Doc("An element of an array."));
   ops->Add(spec("Gather", ", indices: int32, flow_in: float")
                .Out("value: dtype")
                .Attr("dtype: type")
                .Attr("element_shape: shape = { unknown_rank: true }")
-               .InferShape(GatherShape)
+               .InferShape(Ranked("flow_in: 0", GatherShape))
                .Gradient(GatherGradient)
                .Doc("Elements of an array along a new first dimension."));
   ops->Add(spec("Scatter", ", indices: int32, value: T, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
-               .InferShape(ScatterShape)
+               .InferShape(Ranked("value: >=1, flow_in: 0", ScatterShape))
                .Gradient(ScatterGradient)
                .Doc("Writes the rows of a tensor to these indices of an array."));
   ops->Add(
@@ -369,13 +370,13 @@ void AddVersion(const Version& v, OpRegistry* ops) {
           .Out("value: dtype, lengths: int64")
           .Attr("dtype: type")
           .Attr("element_shape_except0: shape = { unknown_rank: true }")
-          .InferShape(ConcatShape)
+          .InferShape(Ranked("flow_in: 0", ConcatShape))
           .Gradient(ConcatGradient)
           .Doc("All elements of an array joined along their first dimension, and its extents."));
   ops->Add(spec("Split", ", value: T, lengths: int64, flow_in: float")
                .Out("flow_out: float")
                .Attr("T: type")
-               .InferShape(ScalarShape)
+               .InferShape(Ranked("lengths: 1, flow_in: 0", ScalarShape))
                .Gradient(SplitGradient)
                .Doc("Writes so many rows of a tensor to each element of an array."));
   ops->Add(spec("Size", ", flow_in: float")
@@ -395,7 +396,7 @@ void AddTensorArrayOps(OpRegistry* ops) {
   const auto array = [](absl::string_view name) {
     OpSpec out(name);
     out.In("size: int32").Attr("dtype: type").Stateful();
-    return out.InferShape(NewArrayShape)
+    return out.InferShape(Ranked("size: 0", NewArrayShape))
         .NotDifferentiable()
         .Doc("An array of `size` tensors that the step has to itself; more if dynamic_size.");
   };

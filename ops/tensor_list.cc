@@ -4,6 +4,7 @@
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
 #include "weir/ops/array.h"
+#include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
 namespace weir {
@@ -17,13 +18,27 @@ absl::Status ListShape(ShapeContext& c) {
   return ScalarShape(c);
 }
 
-// What is known of the element shape at input i: a vector, or the scalar -1.
+// What is known of the element shape at input i: a vector, or the scalar -1, which must be known.
 absl::StatusOr<Shape> ElementShape(ShapeContext& c, int i) {
-  if (c.input(i).rank() != 1) {
-    WEIR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
-    return Shape::UnknownRank();
+  if (c.input(i).rank() == 1) return c.InputAsShape(i);
+  WEIR_RETURN_IF_ERROR(c.WithRankAtMost(i, 1).status());
+  if (!c.input(i).has_rank()) return Shape::UnknownRank();
+  const Tensor* scalar = c.input_value(i);
+  if (scalar == nullptr) {
+    return InvalidArgument(
+        "Received a shape scalar with unknown static value.  A static value of '-1' is required to "
+        "represent an unknown shape.");
   }
-  return c.InputAsShape(i);
+  if (scalar->IntAt(0) == -1) return Shape::UnknownRank();
+  return InvalidArgument("Received an invalid shape scalar with a static value that is not '-1': ",
+                         scalar->IntAt(0));
+}
+
+// An op that makes a list whose element shape is at this input.
+template <int kInput>
+absl::Status NewListShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(ElementShape(c, kInput).status());
+  return ScalarShape(c);
 }
 
 absl::Status StackShape(ShapeContext& c) {
@@ -51,7 +66,9 @@ absl::Status GetItemShape(ShapeContext& c) {
 absl::Status PopShape(ShapeContext& c) {
   WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
   c.set_output(0, Shape());
-  WEIR_ASSIGN_OR_RETURN(Shape element, ElementShape(c, 1));
+  WEIR_RETURN_IF_ERROR(c.WithRankAtMost(1, 1).status());
+  if (c.input(1).rank() != 1) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(Shape element, c.InputAsShape(1));
   c.set_output(1, std::move(element));
   return absl::OkStatus();
 }
@@ -207,12 +224,12 @@ void AddTensorListOps(OpRegistry* ops) {
   ops->Add(list_op("EmptyTensorList", "element_shape: shape_type, max_num_elements: int32",
                    "handle: variant")
                .Attr(kShapeType)
-               .InferShape(ScalarShape)
+               .InferShape(NewListShape<0>)
                .Doc("A list without elements, for tensors that fit `element_shape`."));
   ops->Add(list_op("TensorListReserve", "element_shape: shape_type, num_elements: int32",
                    "handle: variant")
                .Attr(kShapeType)
-               .InferShape(ScalarShape)
+               .InferShape(NewListShape<0>)
                .Doc("A list of so many elements, none of which is set."));
   ops->Add(list_op("TensorListPushBack", "input_handle: variant, tensor: element_dtype",
                    "output_handle: variant")
@@ -221,7 +238,7 @@ void AddTensorListOps(OpRegistry* ops) {
                .Doc("The list with one more element at its end."));
   ops->Add(list_op("TensorListPushBackBatch", "input_handles: variant, tensor: element_dtype",
                    "output_handles: variant")
-               .InferShape(BatchShape)
+               .InferShape(Ranked("tensor: >=1", BatchShape))
                .NotDifferentiable()
                .Doc("Each list with one more element, a row of `tensor`."));
   ops->Add(list_op("TensorListPopBack", "input_handle: variant, element_shape: int32",
@@ -264,7 +281,7 @@ void AddTensorListOps(OpRegistry* ops) {
   ops->Add(list_op("TensorListFromTensor", "tensor: element_dtype, element_shape: shape_type",
                    "output_handle: variant")
                .Attr(kShapeType)
-               .InferShape(ScalarShape)
+               .InferShape(NewListShape<1>)
                .Gradient(FromTensorGradient)
                .Doc("The list of the rows of a tensor."));
   ops->Add(list_op("TensorListGather",
@@ -277,7 +294,7 @@ void AddTensorListOps(OpRegistry* ops) {
                    "tensor: element_dtype, indices: int32, element_shape: shape_type",
                    "output_handle: variant")
                .Attr(kShapeType)
-               .InferShape(ScalarShape)
+               .InferShape(NewListShape<2>)
                .Gradient(ScatterGradient)
                .Doc("A list with the rows of a tensor at these indices, as long as needed."));
   ops->Add(list_op("TensorListScatterV2",
@@ -285,13 +302,13 @@ void AddTensorListOps(OpRegistry* ops) {
                    "num_elements: int32",
                    "output_handle: variant")
                .Attr(kShapeType)
-               .InferShape(ScalarShape)
+               .InferShape(NewListShape<2>)
                .Gradient(ScatterGradient)
                .Doc("A list of num_elements with the rows of a tensor at these indices."));
   ops->Add(list_op("TensorListScatterIntoExistingList",
                    "input_handle: variant, tensor: element_dtype, indices: int32",
                    "output_handle: variant")
-               .InferShape(ScalarShape)
+               .InferShape(Ranked("tensor: >=1, indices: 1", ScalarShape))
                .Gradient(ScatterIntoExistingGradient)
                .Doc("The list with the rows of a tensor at these indices."));
   ops->Add(
@@ -311,13 +328,13 @@ void AddTensorListOps(OpRegistry* ops) {
                    "tensor: element_dtype, element_shape: shape_type, lengths: int64",
                    "output_handle: variant")
                .Attr(kShapeType)
-               .InferShape(ScalarShape)
+               .InferShape(Ranked("tensor: >=1, lengths: 1", NewListShape<1>))
                .Gradient(SplitGradient)
                .Doc("The list of so many rows of a tensor each."));
   ops->Add(OpSpec("TensorListResize")
                .In("input_handle: variant, size: int32")
                .Out("output_handle: variant")
-               .InferShape(ScalarShape)
+               .InferShape(Ranked("size: 0", ScalarShape))
                .Gradient(ResizeGradient)
                .Doc("The list cut off, or with elements that are not set at its end."));
   ops->Add(list_op("TensorListConcatLists", "input_a: variant, input_b: variant", "output: variant")
