@@ -419,7 +419,7 @@ absl::StatusOr<std::unique_ptr<Task>> NewTask(KernelContext& c, int num_inputs,
 
 absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, Process process) {
   WEIR_ASSIGN_OR_RETURN(const BatchOptions options, BatchOptions::Of(init.node));
-  const ResourceName name = NameOfResource(init.node);
+  const ResourceName name = NameSharedByNode(init.node);
   auto batcher =
       name.HomeIn(init.resources).LookupOrCreate<Batcher>(name.container, name.name, [&] {
         return std::make_shared<Batcher>(name.name, options);

@@ -118,7 +118,7 @@ class SummaryWriterState final : public Resource {
 };
 
 absl::StatusOr<Kernel> MakeSummaryWriter(const KernelInit& init) {
-  const ResourceName name = NameOfResource(init.node);
+  const ResourceName name = NameSharedByNode(init.node);
   const auto writer = name.HomeIn(init.resources)
                           .LookupOrCreate<SummaryWriterState>(name.container, name.name, [&] {
                             return std::make_shared<SummaryWriterState>(name.name);

@@ -141,7 +141,7 @@ class MailState final : public WaitingResource {
 };
 
 std::shared_ptr<MailState> StateOf(const KernelInit& init, std::chrono::microseconds timeout) {
-  const ResourceName name = NameOfResource(init.node);
+  const ResourceName name = NameSharedByNode(init.node);
   return name.HomeIn(init.resources).LookupOrCreate<MailState>(name.container, name.name, [&] {
     return std::make_shared<MailState>(name.name, timeout);
   });

@@ -1,7 +1,11 @@
 """Small programs, one for each op that makes state: what changes it, and what shows it.
 
-The ops have an empty shared_name, so that only the names of nodes could join two sessions.
+The ops have an empty shared_name, so that only the names of nodes could join two sessions. What is run is a fetch, or
+a fetch with its feeds.
 """
+
+import os
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -11,12 +15,15 @@ raw = tf.raw_ops
 F = [tf.float32]
 
 CASES = {}
+AT_ONCE = set()  # the ops whose change lasts while what shows it is run
 
 
-def case(*ops):
+def case(*ops, at_once=False):
     def add(build):
         for op in ops:
             CASES[op] = lambda op=op: build(op)
+        if at_once:
+            AT_ONCE.update(ops)
         return build
     return add
 
@@ -27,6 +34,19 @@ def make(op, **attrs):
 
 def one():
     return tf.constant(1.0)
+
+
+def a_file(tfrecord=False):
+    """Of some lines, or records."""
+    path = os.path.join(tempfile.gettempdir(), "records" if tfrecord else "lines")
+    if tfrecord:
+        with tf.io.TFRecordWriter(path) as file:
+            for i in range(50):
+                file.write(b"%d" % i)
+    else:
+        with open(path, "w") as file:
+            file.write("line of text\n" * 3)
+    return path
 
 
 # Random ops show their second draw: a session that shares the stream sees the third.
@@ -52,6 +72,12 @@ def _(op):
 @case("RandomPoissonV2")
 def _(op):
     return drawn(make(op, shape=[40], rate=[20.0], seed=3, seed2=4))
+
+
+@case("RecordInput")
+def _(op):
+    return drawn(make(op, file_pattern=a_file(tfrecord=True), file_random_seed=3, file_buffer_size=1, file_parallelism=1,
+                      batch_size=1))
 
 
 @case("ParameterizedTruncatedNormal")
@@ -115,6 +141,37 @@ def _(op):
     return raw.QueueEnqueue(handle=q, components=put), raw.QueueSize(handle=q)
 
 
+@case("Unbatch")
+def _(op):
+    # The rows of step 2 come with those of step 1, and wait for it.
+    index = v1.placeholder(tf.int64, [None, 3])
+    identifier = v1.placeholder(tf.int64, [])
+    rows = v1.placeholder(tf.float32, [None])
+    node = make(op, batched_tensor=rows, batch_index=index, id=identifier, timeout_micros=1000000)
+    both, none = np.int64([[1, 0, 1], [2, 1, 2]]), np.zeros([0, 3])
+    return (node, {index: both, identifier: 1, rows: [5, 6]}), (node, {index: none, identifier: 2, rows: []})
+
+
+@case("MutexV2", at_once=True)
+def _(op):
+    # A step that holds the lock while it waits.
+    mutex = make(op)
+    lock = raw.MutexLock(mutex=mutex)
+    with tf.control_dependencies([lock]):
+        waits = raw.QueueDequeueV2(handle=raw.FIFOQueueV2(component_types=F, shared_name="waits"), component_types=F)
+    with tf.control_dependencies(waits):
+        held = raw.ConsumeMutexLock(mutex_lock=lock)
+    return held, raw.MutexLock(mutex=mutex).op
+
+
+@case("SummaryWriter")
+def _(op):
+    writer = make(op)
+    path = os.path.join(tempfile.gettempdir(), "summaries")
+    opened = raw.CreateSummaryFileWriter(writer=writer, logdir=path, max_queue=1, flush_millis=1, filename_suffix="")
+    return opened, raw.WriteScalarSummary(writer=writer, step=1, tag="a", value=1.0)
+
+
 @case("Barrier")
 def _(op):
     b = make(op, component_types=F, shapes=[[]])
@@ -172,6 +229,21 @@ def _(op):
     return put, raw.MapSize(dtypes=F, name="take")
 
 
+@case("Stage")
+def _(op):
+    # Two nodes of one name in two sessions fill one buffer.
+    put = make(op, values=[one()], name="put")
+    return put, raw.StageSize(dtypes=F, shared_name="put")
+
+
+@case("MapIncompleteSize", "OrderedMapIncompleteSize", "OrderedMapSize")
+def _(op):
+    stage = raw.OrderedMapStage if op.startswith("Ordered") else raw.MapStage
+    types = F * 2 if op.endswith("IncompleteSize") else F  # the second value is missing
+    put = stage(key=tf.constant(1, tf.int64), indices=[0], values=[one()], dtypes=types, shared_name=op)
+    return put, make(op, dtypes=types, name=op)
+
+
 @case("HashTableV2", "HashTableV2 (use_node_name_sharing)")
 def _(op):
     t = raw.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, use_node_name_sharing="(" in op)
@@ -212,15 +284,16 @@ def reader(op, **more):
     r = make(op, **more)
     v2 = op.endswith("V2")
     q = raw.FIFOQueueV2(component_types=[tf.string]) if v2 else raw.FIFOQueue(component_types=[tf.string])
-    put = (raw.QueueEnqueueV2 if v2 else raw.QueueEnqueue)(handle=q, components=[tf.constant("work")])
+    put = (raw.QueueEnqueueV2 if v2 else raw.QueueEnqueue)(handle=q, components=[tf.constant(a_file("TFRecord" in op))])
     with tf.control_dependencies([put]):
         read = (raw.ReaderReadV2 if v2 else raw.ReaderRead)(reader_handle=r, queue_handle=q)
     return read.key.op, (raw.ReaderNumRecordsProducedV2 if v2 else raw.ReaderNumRecordsProduced)(reader_handle=r)
 
 
-@case("IdentityReaderV2")
+@case("IdentityReaderV2", "WholeFileReaderV2", "WholeFileReader", "TextLineReaderV2", "FixedLengthRecordReaderV2",
+      "TFRecordReaderV2")
 def _(op):
-    return reader(op)
+    return reader(op, **({"record_bytes": 4} if op.startswith("Fixed") else {}))
 
 
 @case("AddSparseToTensorsMap", "AddManySparseToTensorsMap")
