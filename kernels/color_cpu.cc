@@ -40,21 +40,89 @@ Color<T> ToRgb(Color<T> c) {
           part(T(2) - std::abs(turn - T(4)))};
 }
 
+// AdjustHue and AdjustSaturation are TensorFlow's operation by operation, so that NaN and infinity
+// give what they give there; HSVToRGB has another formula. A hue counts sectors of the circle here:
+// in each of the six one component is the largest, one the smallest, and the third lies between.
+struct Extremes {
+  float largest, middle, smallest;
+  int sector;
+};
+Extremes ExtremesOf(const Color<float>& c) {
+  const float red = c.first, green = c.second, blue = c.third;
+  if (red < green) {
+    if (blue < red) return {green, red, blue, 1};
+    if (blue > green) return {blue, green, red, 3};
+    return {green, blue, red, 2};
+  }
+  if (blue < green) return {red, green, blue, 0};
+  if (blue > red) return {blue, red, green, 4};
+  return {red, blue, green, 5};
+}
+
+// Of a number of sectors, which may be NaN, within [0, 6).
+struct Hue {
+  explicit Hue(float sectors)
+      : sector(std::isnan(sectors) ? -1 : static_cast<int>(sectors)),
+        rest(std::isnan(sectors) ? sectors : sectors - static_cast<float>(sector)) {}
+  int sector;  // -1 for NaN
+  float rest;
+};
+
+// In which order the sectors have the components.
+Color<float> InSector(int sector, float largest, float middle, float smallest, Color<float> none) {
+  switch (sector) {
+    case 0:
+      return {largest, middle, smallest};
+    case 1:
+      return {middle, largest, smallest};
+    case 2:
+      return {smallest, largest, middle};
+    case 3:
+      return {smallest, middle, largest};
+    case 4:
+      return {middle, smallest, largest};
+    case 5:
+      return {largest, smallest, middle};
+    default:
+      return none;
+  }
+}
+
 // Turns the hue, and keeps the largest and the smallest component.
 Color<float> TurnHue(Color<float> c, float turns) {
-  const float low = std::min({c.first, c.second, c.third}),
-              high = std::max({c.first, c.second, c.third});
-  float hue = std::fmod(ToHsv(c).first + turns, 1.0f);
-  if (hue < 0) hue += 1;
-  const Color<float> pure = ToRgb(Color<float>{hue, 1, 1});
-  const auto part = [&](float share) { return low + share * (high - low); };
-  return {part(pure.first), part(pure.second), part(pure.third)};
+  const Extremes e = ExtremesOf(c);
+  float sectors = 0;
+  if (e.largest != e.smallest) {
+    const float ratio = (e.middle - e.smallest) / (e.largest - e.smallest);
+    sectors = static_cast<float>(e.sector) + (e.sector % 2 == 0 ? ratio : 1 - ratio);
+  }
+  sectors = std::fmod(sectors + turns * 6, 6.0f);
+  if (sectors < 0) sectors += 6;
+  if (sectors >= 6) sectors -= 6;
+  const Hue hue(sectors);
+  const float ratio = hue.sector % 2 == 1 ? 1 - hue.rest : hue.rest;
+  const float middle = e.smallest + ratio * (e.largest - e.smallest);
+  return InSector(hue.sector, e.largest, middle, e.smallest, {e.largest, e.smallest, middle});
 }
 
 Color<float> Saturate(Color<float> c, float scale) {
-  Color<float> hsv = ToHsv(c);
-  hsv.second = std::min(1.0f, std::max(0.0f, hsv.second * scale));
-  return ToRgb(hsv);
+  const float red = c.first, green = c.second, blue = c.third;
+  const float value = std::max(red, std::max(green, blue));
+  const float range = value - std::min(red, std::min(green, blue));
+  const float norm = 1.0f / (6.0f * range);
+  float hue = red == value     ? norm * (green - blue)
+              : green == value ? static_cast<float>(norm * (blue - red) + 2.0 / 6.0)
+                               : static_cast<float>(norm * (red - green) + 4.0 / 6.0);
+  if (range <= 0) hue = 0;
+  if (hue < 0) hue += 1;
+  const float saturation = value > 0 ? range / value : 0;
+  const float chroma = std::min(1.0f, std::max(0.0f, saturation * scale)) * value;
+  const float sectors = hue * 6;
+  const float between = chroma * (1 - std::abs(std::fmod(sectors, 2.0f) - 1));
+  const float smallest = value - chroma;
+  const int sector = sectors > -1 && sectors < 6 ? static_cast<int>(sectors) : -1;
+  const Color<float> above = InSector(sector, chroma, between, 0, {0, 0, 0});
+  return {above.first + smallest, above.second + smallest, above.third + smallest};
 }
 
 // Applies f to every pixel, in float for the narrow types.

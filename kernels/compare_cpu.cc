@@ -95,6 +95,8 @@ struct MakeComplex {
   }
 };
 
+// A difference that is the tolerance is within it, as in TensorFlow 2.21, whatever its
+// documentation says.
 template <class T>
 void ApproximateEqualLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
                           double tolerance) {
@@ -110,9 +112,9 @@ void ApproximateEqualLoop(const BinarySpan&, const void* xs, const void* ys, voi
       using U = std::make_unsigned_t<T>;
       const U d =
           x[i] > y[i] ? static_cast<U>(U(x[i]) - U(y[i])) : static_cast<U>(U(y[i]) - U(x[i]));
-      z[i] = static_cast<Difference>(d) < limit;
+      z[i] = static_cast<Difference>(d) <= limit;
     } else {
-      z[i] = std::abs(x[i] - y[i]) < limit;
+      z[i] = std::abs(x[i] - y[i]) <= limit;
     }
   }
 }

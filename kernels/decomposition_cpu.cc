@@ -61,6 +61,16 @@ void CholeskyBackward(Columns<T> l, const Columns<T>& gradient, Columns<T>* resu
   }
 }
 
+// Whatever stands above the diagonal, NaN too, is not looked at.
+template <class T>
+Columns<T> LowerTriangle(const T* matrix, int64_t n) {
+  Columns<T> out(matrix, n, n);
+  for (int64_t j = 1; j < n; ++j) {
+    for (int64_t i = 0; i < j; ++i) out(i, j) = T(0);
+  }
+  return out;
+}
+
 template <class T>
 absl::Status CholeskyGrad(KernelContext& c) {
   const Tensor &l = c.input(0), &gradient = c.input(1);
@@ -75,8 +85,8 @@ absl::Status CholeskyGrad(KernelContext& c) {
   if (output->num_elements() == 0) return absl::OkStatus();
   return ForEachMatrix(c, output->num_elements() / size, 3 * CubicCost(n, n), [&](int64_t b) {
     Columns<T> result(n, n);
-    CholeskyBackward(Columns<T>(l.data<T>() + b * size, n, n),
-                     Columns<T>(gradient.data<T>() + b * size, n, n), &result);
+    CholeskyBackward(LowerTriangle(l.data<T>() + b * size, n),
+                     LowerTriangle(gradient.data<T>() + b * size, n), &result);
     result.Write(output->data<T>() + b * size);
     return absl::OkStatus();
   });

@@ -109,7 +109,9 @@ absl::StatusOr<Kernel> MakeCheckNumerics(const KernelInit& init) {
 
 absl::StatusOr<Shape> ShapeOfFill(const KernelContext& c) {
   const Tensor &dims = c.input(0), &value = c.input(1);
-  WEIR_RETURN_IF_ERROR(CheckRank(dims, 1, "dims"));
+  if (dims.rank() > 1) {
+    return InvalidArgument("dims must represent a vector, got shape ", dims.shape().ToString());
+  }
   if (value.num_elements() != 1)
     return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
   return CheckedShape(ReadInts(dims));

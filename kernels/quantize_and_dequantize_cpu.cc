@@ -68,13 +68,24 @@ std::vector<std::pair<T, T>> DataRanges(const Channels& channels, const T* x) {
   return ranges;
 }
 
+// One end of the range: as many numbers as there are channels, or one; the third version takes that
+// one in a tensor of any rank.
+absl::Status CheckRange(const KernelContext& c, int i, int64_t axis, int64_t count,
+                        absl::string_view argument) {
+  if (axis >= 0) return CheckShape(c.input(i), Shape({count}), argument);
+  const bool any_rank = c.node().op_name() == "QuantizeAndDequantizeV3";
+  if (c.input(i).num_elements() == 1 && (any_rank || c.input(i).rank() == 0))
+    return absl::OkStatus();
+  return InvalidArgument(argument, " must be a scalar.");
+}
+
 // Inputs `first` and `first` + 1, if the range is given by tensors.
 template <class T>
 absl::StatusOr<std::vector<std::pair<T, T>>> GivenRanges(const KernelContext& c, int first,
                                                          int64_t axis, int64_t count) {
-  const Shape shape = axis < 0 ? Shape() : Shape({count});
-  WEIR_RETURN_IF_ERROR(CheckShape(c.input(first), shape, "input_min"));
-  WEIR_RETURN_IF_ERROR(CheckShape(c.input(first + 1), shape, "input_max"));
+  for (int i = 0; i < 2; ++i) {
+    WEIR_RETURN_IF_ERROR(CheckRange(c, first + i, axis, count, i == 0 ? "input_min" : "input_max"));
+  }
   std::vector<std::pair<T, T>> ranges;
   for (int64_t i = 0; i < count; ++i)
     ranges.emplace_back(c.input_data<T>(first)[i], c.input_data<T>(first + 1)[i]);

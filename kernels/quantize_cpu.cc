@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -41,13 +42,15 @@ absl::StatusOr<Mode> ParseMode(const std::string& mode) {
                          "'");
 }
 
-// Truncates as processors do: what does not fit 32 bits (or is NaN) is the smallest integer; of the
-// rest, the low bits count.
+// Truncates as processors do: what does not fit 32 bits (or is NaN) is the smallest integer. Of the
+// rest, the low bits count; in the signed types of 8 and 16 bits, the nearest integer.
 template <class T>
 T Truncate(float x) {
   const bool fits = x >= -2147483648.0f && x < 2147483648.0f;
-  return {
-      static_cast<Word<T>>(fits ? static_cast<int32_t>(x) : std::numeric_limits<int32_t>::min())};
+  const int32_t i = fits ? static_cast<int32_t>(x) : std::numeric_limits<int32_t>::min();
+  if constexpr (std::is_signed_v<Word<T>> && sizeof(T) < 4)
+    return {static_cast<Word<T>>(std::clamp<int32_t>(i, Limits<T>::min(), Limits<T>::max()))};
+  return {static_cast<Word<T>>(i)};
 }
 
 // The range of one channel, as it is used, and what follows for its numbers.
@@ -108,6 +111,13 @@ void QuantizeAll(ThreadPool& pool, const QuantizeOptions& o, const Channels& cha
         return scaled + 0.5f;
       });
     case Mode::kMinFirst:
+      // TensorFlow has a kernel of its own for quint8, which does not round the range's start.
+      if constexpr (std::is_same_v<T, quint8>) {
+        return each([&](float v, const Range& r) {
+          const float steps = std::nearbyint((v - r.min) * r.scale);
+          return steps < kHigh ? std::max(steps, kLow) : kHigh;
+        });
+      }
       return each([&](float v, const Range& r) {
         return std::min(std::max(std::round(v * r.scale) - r.offset, kLow), kHigh);
       });

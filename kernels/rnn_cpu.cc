@@ -79,8 +79,13 @@ absl::StatusOr<LstmArguments<T>> ReadArguments(const KernelContext& c, const Lst
       CheckShape(c.input(a.first + 3), Shape({a.input + a.width, 4 * a.width}), "w"));
   const char* const peepholes[] = {"wci", "wcf", "wco"};
   for (int k = 0; k < 3; ++k) {
-    if (!o.peephole && !o.sequence) break;  // a single cell does not look at what it does not use
-    WEIR_RETURN_IF_ERROR(CheckShape(c.input(a.first + 4 + k), gate, peepholes[k]));
+    const Tensor& peephole = c.input(a.first + 4 + k);
+    if (!o.peephole && !o.sequence) {  // a single cell does not look at what it does not use
+      if (peephole.rank() == 1) continue;
+      return InvalidArgument(peepholes[k], "_tensor must be rank 1 but is rank ", peephole.rank(),
+                             ".");
+    }
+    WEIR_RETURN_IF_ERROR(CheckShape(peephole, gate, peepholes[k]));
   }
   WEIR_RETURN_IF_ERROR(CheckShape(c.input(a.first + 7), Shape({4 * a.width}), "b"));
   const T** const pointers[] = {&a.x, &a.cs_prev, &a.h_prev, &a.w, &a.wci, &a.wcf, &a.wco, &a.b};

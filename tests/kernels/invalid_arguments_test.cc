@@ -108,6 +108,31 @@ TEST(InvalidArguments, LstmCellWithoutRowsIsRefused) {
                   "cs_prev_tensor is empty, has shape: "}});
 }
 
+TEST(InvalidArguments, LstmCellTakesVectorsForPeepholesThatItDoesNotUse) {
+  ExpectRefused({{"LSTMBlockCell",
+                  {Floats({2, 3}), Floats({2, 1}), Floats({2, 1}), Floats({4, 4}), Floats({1, 1}),
+                   Floats({1}), Floats({1}), Floats({4})},
+                  {},
+                  kInvalid,
+                  "wci_tensor must be rank 1 but is rank 2"}});
+}
+
+TEST(UnusualArguments, ADifferenceThatIsTheToleranceIsWithinIt) {
+  const auto equal =
+      RunFed("ApproximateEqual", {Tensor::Scalar(2.f), Tensor::Scalar(3.f)}, {{"tolerance", 1.f}});
+  ASSERT_TRUE(equal.ok()) << equal.status();
+  EXPECT_TRUE(*(*equal)[0].data<bool>());
+}
+
+TEST(UnusualArguments, AScalarIsAShapeOfOneDimension) {
+  const auto filled = RunFed("Fill", {Tensor::Scalar<int32_t>(3), Tensor::Scalar(1.f)});
+  ASSERT_TRUE(filled.ok()) << filled.status();
+  EXPECT_EQ((*filled)[0].shape(), Shape({3}));
+  const auto reshaped = RunFed("Reshape", {Floats({2, 2}), Tensor::Scalar<int32_t>(-1)});
+  ASSERT_TRUE(reshaped.ok()) << reshaped.status();
+  EXPECT_EQ((*reshaped)[0].shape(), Shape({4}));
+}
+
 TEST(InvalidArguments, GuaranteeConstTakesNoResource) {
   ExpectRefused({{"GuaranteeConst",
                   {Tensor::Scalar(ResourceHandle())},
