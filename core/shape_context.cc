@@ -16,6 +16,9 @@ ShapeContext::ShapeContext(const Node& node, absl::Span<const Shape> inputs,
 
 absl::StatusOr<Shape> ShapeContext::InputAsShape(int i, bool minus_one_is_unknown) {
   const Shape& vector = input(i);
+  const DataType type = BaseType(node_.input_type(i));
+  if (type != DT_INT32 && type != DT_INT64)
+    return InvalidArgument("Input tensor must be int32 or int64, but was ", DataTypeName(type));
   WEIR_RETURN_IF_ERROR(WithRank(i, 1).status());
   if (vector.has_rank() && vector.dim(0) > Shape::kMaxRank) {
     return InvalidArgument("Shape has rank ", vector.dim(0), "; at most ", Shape::kMaxRank,

@@ -104,6 +104,13 @@ template <class T>
 KernelFactory Factory(PoolKind kind) {
   return [kind](const KernelInit& init) -> absl::StatusOr<Kernel> {
     WEIR_ASSIGN_OR_RETURN(const PoolAttributes attributes, PoolAttributes::Read(init.node));
+    // Of MaxPool3DGrad, whose inputs may be of another type than the gradient: not here.
+    const DataType input = init.node.attr_or<DataType>("TInput", DataTypeOf<T>::value);
+    if (input != DataTypeOf<T>::value) {
+      return InvalidArgument("No OpKernel was registered to support Op '", init.node.op_name(),
+                             "' with TInput=", DataTypeName(input),
+                             " and T=", DataTypeName(DataTypeOf<T>::value));
+    }
     return Kernel([attributes, kind](KernelContext& ctx) -> absl::Status {
       return Pool<T>(ctx, attributes, kind);
     });

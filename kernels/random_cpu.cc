@@ -30,7 +30,7 @@ std::shared_ptr<RandomStream> RandomStream::Of(const KernelInit& init) {
 
 absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i) {
   const Tensor& dims = c.input(i);
-  if (dims.rank() != 1 || !IsInteger(dims.dtype())) {
+  if (dims.rank() != 1 || (dims.dtype() != DT_INT32 && dims.dtype() != DT_INT64)) {
     return InvalidArgument("shape must be a vector of {int32,int64}, got shape ",
                            dims.shape().ToString());
   }

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/ops/array.h"
 #include "weir/tests/evaluate.h"
 
 // Calls that TensorFlow 2.21 refuses, found by tests/interop/invalid_arguments.py, with its code
@@ -79,6 +80,28 @@ TEST(InvalidArguments, NamesOfShardsTakeScalarsOnly) {
        kInvalid,
        "num_shards must be a scalar"},
   });
+}
+
+// Types that an attribute allows and no kernel takes: refused when the graph is built, or run.
+TEST(InvalidArguments, ShapesOfOtherTypesThanIntegersAreRefused) {
+  const Tensor flags = Tensor::Of<bool>({2}, {true, true});
+  ExpectRefused({{"NonDeterministicInts", {flags}, {}, kInvalid, "int32"},
+                 {"NonDeterministicInts", {Floats({2})}, {}, kInvalid, "int32"}});
+  Graph g;
+  AddOp("NonDeterministicInts", {Const(g, flags)});
+  EXPECT_EQ(g.status().code(), kInvalid);
+  EXPECT_THAT(std::string(g.status().message()), HasSubstr("must be int32 or int64"));
+}
+
+TEST(InvalidArguments, MaxPool3DGradOfTwoTypesIsRefused) {
+  const Tensor x(DT_HALF, Shape({1, 2, 2, 2, 1}));
+  ExpectRefused({{"MaxPool3DGrad",
+                  {x, x, Floats({1, 2, 2, 2, 1})},
+                  {{"ksize", std::vector<int64_t>{1, 1, 1, 1, 1}},
+                   {"strides", std::vector<int64_t>{1, 1, 1, 1, 1}},
+                   {"padding", std::string("VALID")}},
+                  kInvalid,
+                  "No OpKernel was registered"}});
 }
 
 TEST(InvalidArguments, SubstrBroadcastsMatricesAtMost) {
