@@ -9,6 +9,7 @@
 
 #include "weir/core/allocator.h"
 #include "weir/core/bundle.h"
+#include "weir/core/cancellation.h"
 #include "weir/core/device.h"
 #include "weir/core/kernel.h"
 #include "weir/core/name_table.h"
@@ -54,6 +55,13 @@ const Use kCore[] = {
     {"weir/core/attr.h", [](Graph&) { return AttrValue(int64_t{1}) == AttrValue(int64_t{1}); }},
     {"weir/core/bundle.h",
      [](Graph&) { return !MergeBundles({Scratch("weir_none")}, Scratch("weir_none")).ok(); }},
+    {"weir/core/cancellation.h",
+     [](Graph&) {
+       Cancellation step;
+       const ScopedCancellation works_for(&step);
+       step.Cancel(absl::CancelledError("over"));
+       return ScopedCancellation::Current()->cancelled();
+     }},
     {"weir/core/checkpoint_state.h",
      [](Graph&) { return !ReadCheckpointState(Scratch("weir_none")).ok(); }},
     {"weir/core/device.h", [](Graph&) { return NewCpuDevice()->is_host(); }},
