@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "weir/core/float_mode.h"
 #include "weir/core/function.h"
+#include "weir/core/function_library.h"
 #include "weir/kernels/registry.h"
 
 // Nodes that call functions. A callee is a plan of its own (session/functions.cc); what is here
@@ -150,8 +151,14 @@ absl::StatusOr<Kernel> MakeCallOf(const KernelInit& init, const FunctionRef& ref
   return CallKernel({f}, [f](KernelContext& c) { return CallOnce(c, f, InputsFrom(c, 0)); });
 }
 
+// What is called by itself is missed in other words, and with another code, than branches and
+// loops.
 absl::StatusOr<Kernel> MakeCall(const KernelInit& init) {
-  return MakeCallOf(init, CalleeOf(init.node));
+  const FunctionRef ref = CalleeOf(init.node);
+  const auto& library = init.node.graph().functions();
+  if (library == nullptr || library->FindDef(ref.name) == nullptr)
+    return InvalidArgument("Failed to find function \"", ref.name, "\" in function library");
+  return MakeCallOf(init, ref);
 }
 
 absl::StatusOr<Kernel> MakeSymbolicGradient(const KernelInit& init) {

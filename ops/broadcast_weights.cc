@@ -110,7 +110,12 @@ Output BroadcastWeights(Output weights, Output values) {
 Output CastArg(Graph& graph, const TensorArg& value, DataType dtype) {
   if (!value.is_literal()) return value.output().valid() ? Cast(value.output(), dtype) : Output();
   const NameScope scope(graph, "Cast");
-  const Output x = value.In(graph, DT_INVALID, "x");
+  // An integer of any size is what Python's is, int32 where that holds it.
+  const Literal& literal = value.literal();
+  const absl::StatusOr<Tensor> own = literal.Make();
+  const bool is_int = literal.untyped() && own.ok() && own->dtype() == DT_INT64;
+  const bool is_small = is_int && literal.Make(DT_INT32).ok();
+  const Output x = value.In(graph, is_small ? DT_INT32 : DT_INVALID, "x");
   return x.valid() ? Cast(x, dtype, scope.name()) : Output();
 }
 

@@ -84,13 +84,17 @@ int ArgOf(const PlanGraph& plan, PlanValue v) {
   return feed == plan.feeds.end() ? -1 : static_cast<int>(feed - plan.feeds.begin());
 }
 
-// An error if the function is none, and nothing if it cannot be a part of a plan.
+// An error if the function is malformed, and nothing if it cannot be a part of a plan, or is not
+// there.
 absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionRef& ref,
                                              const PlanEnvironment& env, Room* room) {
   std::string key = FunctionKey(ref);
   if (room->around.size() == kDeepest || absl::c_linear_search(room->around, key))
     return std::nullopt;
-  WEIR_ASSIGN_OR_RETURN(FunctionBody function, env.functions->MakeBody(ref, caller.name()));
+  absl::StatusOr<FunctionBody> made = env.functions->MakeBody(ref, caller.name());
+  if (absl::IsNotFound(made.status())) return std::nullopt;  // an error of the call's kernel
+  WEIR_RETURN_IF_ERROR(made.status());
+  FunctionBody& function = *made;
   const auto& nodes = function.graph->nodes();
   if (nodes.size() >= room->nodes) return std::nullopt;
   room->nodes -= nodes.size() + 1;

@@ -47,6 +47,7 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   InsertCopies(plan, env);
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));
   FindBranches(plan);
+  WEIR_RETURN_IF_ERROR(CheckUnknownOps(plan));
   if (env.options.forbid_races) WEIR_RETURN_IF_ERROR(CheckRaces(plan));
   FreeConstants(plan);
   return plan;

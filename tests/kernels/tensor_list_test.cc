@@ -186,7 +186,11 @@ TEST_F(VariantsTest, ShapesOfElements) {
   };
   EXPECT_EQ(shape_of(Empty(Any())).scalar<int64_t>(), -1);
   EXPECT_THAT(shape_of(Empty(Const(g_, {-1, 2}))).flat<int64_t>(), ElementsAre(-1, 2));
-  ExpectError(Empty(Const(g_, 3)), "The only valid scalar shape tensor is the fully unknown shape");
+  const Output unknown = PlaceholderWithDefault(Const(g_, 3), Shape::UnknownRank());
+  ExpectError(Empty(unknown), "The only valid scalar shape tensor is the fully unknown shape");
+  Graph other;
+  AddOp("EmptyTensorList", {Const(other, 3), Const(other, -1)}, {{"element_dtype", DT_FLOAT}});
+  EXPECT_THAT(std::string(other.status().message()), testing::HasSubstr("that is not '-1': 3"));
 }
 
 TEST_F(VariantsTest, ListsAreAddedElementByElement) {

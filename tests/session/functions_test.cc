@@ -307,8 +307,18 @@ TEST_F(FunctionsTest, WrongCallsAreRefused) {
     return Try({node->output(0)}, {{node->input(0), Tensor::Zeros(in, {})}}).status();
   };
   EXPECT_THAT(call("nowhere", DT_FLOAT, DT_FLOAT).message(),
-              HasSubstr("Function nowhere is not defined."));
-  EXPECT_EQ(call("nowhere", DT_FLOAT, DT_FLOAT).code(), absl::StatusCode::kNotFound);
+              HasSubstr("Failed to find function \"nowhere\" in function library"));
+  EXPECT_EQ(call("nowhere", DT_FLOAT, DT_FLOAT).code(), absl::StatusCode::kInvalidArgument);
+  const Output x = Placeholder(g_, DT_FLOAT), chosen = Placeholder(g_, DT_BOOL);
+  const Output branch = AddNode(g_, "If", {chosen, Outputs{x}},
+                                {{"Tout", DataTypes{DT_FLOAT}},
+                                 {"then_branch", FunctionRef{"nowhere", nullptr}},
+                                 {"else_branch", square}})
+                            ->output(0);
+  const absl::Status missing =
+      Try({branch}, {{chosen, Tensor::Scalar(true)}, {x, Tensor::Scalar(1.f)}}).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound) << missing;
+  EXPECT_THAT(missing.message(), HasSubstr("Function nowhere is not defined."));
   EXPECT_THAT(call("square", DT_INT32, DT_FLOAT).message(),
               HasSubstr("Expects arg[0] to be float but int32 is provided"));
   EXPECT_EQ(call("square", DT_INT32, DT_FLOAT).code(), absl::StatusCode::kInvalidArgument);
