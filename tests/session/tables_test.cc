@@ -211,13 +211,17 @@ TEST_F(TablesTest, MalformedDenseTablesAreRefused) {
   const auto size = [&](Output empty, Output deleted, DenseHashTableOptions options) {
     return DenseHashTable(Const(g_, -1), empty, deleted, options).Size();
   };
+  // Of a shape that is not known before: otherwise it is refused when the graph is built.
+  const auto matrix = [&](int32_t value) {
+    return PlaceholderWithDefault(Const<int32_t>(g_, {1, 1}, {value}), Shape::UnknownRank());
+  };
   const Output sizes[] = {
       size(Const(g_, 1), Const(g_, 1), {}),
       size(Const(g_, 1), Const(g_, {1}), {}),
       size(Const(g_, 1), Const(g_, 2), {.initial_num_buckets = 5}),
       size(Const(g_, 1), Const(g_, 2), {.initial_num_buckets = -8}),
       size(Const(g_, 1), Const(g_, 2), {.max_load_factor = 1.5f}),
-      size(Const<int32_t>(g_, {1, 1}, {1}), Const<int32_t>(g_, {1, 1}, {2}), {}),
+      size(matrix(1), matrix(2), {}),
   };
   for (const Output& s : sizes) {
     const absl::Status status = session().Run({s}).status();
