@@ -114,7 +114,9 @@ TEST_P(LongOpTest, EndsSoonAfterItsTime) {
       const absl::Status status =
           session.Run(feeds_, {y}, {}, {.timeout = milliseconds(50)}).status();
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+#ifndef WEIR_SANITIZED  // whose steps may not have come to the node in that time
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(node late"));
+#endif
     }
 #ifndef WEIR_SANITIZED
     EXPECT_LT(ProcessorSeconds() - before, kMostSeconds) << threads << " threads";
