@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         const PlanEnvironment& env) {
   if (env.enabled("raised_loops")) RaiseLoops(graph);
   if (env.enabled("inlined_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
-  WEIR_RETURN_IF_ERROR(CheckUnknownOps(graph));
+  WEIR_RETURN_IF_ERROR(CheckUnknownOps(graph));  // again: now with functions inlined
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
   if (env.enabled("needless_waits"))
     DropWaits(graph, FindWaitingConstants(graph, feed_shapes, env));

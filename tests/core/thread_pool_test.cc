@@ -142,40 +142,39 @@ TEST(ThreadPool, TheLoopsOfACancelledStepEnd) {
   }
 }
 
+// A scheduled loop that ends only if two threads take part in it.
+struct LoopOfTwo {
+  explicit LoopOfTwo(ThreadPool& pool) {
+    pool.Schedule([this, &pool] {
+      pool.ForEach(2, [this](int) {
+        ++started;
+        while (started < 2) std::this_thread::yield();
+      });
+      over = true;
+      pool.Wake();
+    });
+  }
+  std::atomic<int> started{0};
+  std::atomic<bool> over{false};
+};
+
 // A thread that helps looks at the step whose loop it is, not at its own.
 TEST(ThreadPool, WhoHelpsAnotherStepDoesNotEndIt) {
   ThreadPool pool(2);
   Cancellation cancellation;
   cancellation.Cancel(absl::CancelledError("enough"));
   const ScopedCancellation of_step(&cancellation);
-  std::atomic<int> started{0};
-  std::atomic<bool> over{false};
-  pool.Schedule([&] {
-    pool.ForEach(2, [&](int) {
-      ++started;
-      while (started < 2) std::this_thread::yield();
-    });
-    over = true;
-    pool.Wake();
-  });
-  EXPECT_TRUE(pool.HelpUntil([&] { return over.load(); }));
-  EXPECT_EQ(started, 2);
+  LoopOfTwo loop(pool);
+  EXPECT_TRUE(pool.HelpUntil([&] { return loop.over.load(); }));
+  EXPECT_EQ(loop.started, 2);
 }
 
 TEST(ThreadPool, WhoWaitsHelpsWithLoops) {
   ThreadPool pool(2);
-  std::atomic<int> started{0};
-  std::atomic<bool> over{false};
-  pool.Schedule([&] {
-    pool.ForEach(2, [&](int) {
-      ++started;
-      while (started < 2) std::this_thread::yield();
-    });
-    over = true;
-    pool.Wake();
-  });
-  EXPECT_TRUE(pool.HelpUntil([&] { return over.load(); }, Clock::now() + std::chrono::minutes(1)));
-  EXPECT_TRUE(over);
+  LoopOfTwo loop(pool);
+  EXPECT_TRUE(
+      pool.HelpUntil([&] { return loop.over.load(); }, Clock::now() + std::chrono::minutes(1)));
+  EXPECT_TRUE(loop.over);
 }
 
 TEST(ThreadPool, WhoWaitsIsWokenFromSleep) {
