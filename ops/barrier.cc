@@ -11,8 +11,10 @@ OpSpec User(const char* op, absl::string_view inputs = {}) {
 }
 
 absl::Status InsertShape(ShapeContext& c) {
-  WEIR_RETURN_IF_ERROR(c.WithRank(1, 1).status());
-  return c.WithRankAtLeast(2, 1).status();
+  WEIR_ASSIGN_OR_RETURN(const Shape keys, c.WithRank(1, 1));
+  WEIR_ASSIGN_OR_RETURN(const Shape values, c.WithRankAtLeast(2, 1));
+  if (!values.has_rank()) return absl::OkStatus();
+  return MergeDims(keys.dim(0), values.dim(0)).status();
 }
 
 void AddMutexOps(OpRegistry* ops) {

@@ -138,6 +138,16 @@ absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin
                            end.has_value() ? end->size() : strides.size(), " and ", strides.size(),
                            " elements");
   }
+  const std::pair<absl::string_view, int64_t> all[] = {
+      {"begin_mask", masks.begin_mask},
+      {"end_mask", masks.end_mask},
+      {"ellipsis_mask", masks.ellipsis_mask},
+      {"new_axis_mask", masks.new_axis_mask},
+      {"shrink_axis_mask", masks.shrink_axis_mask}};
+  for (const auto& [name, mask] : all) {
+    if (mask == static_cast<int32_t>(mask)) continue;
+    return InvalidArgument("Attr ", name, " has value ", mask, " out of range for an int32");
+  }
   Resolver resolver(input, masks);
   WEIR_RETURN_IF_ERROR(resolver.Spread(begin, end, strides));
   return resolver.Finish();
