@@ -171,7 +171,7 @@ absl::StatusOr<Kernel> MakeAccumulator(const KernelInit& init) {
   }
   const Shape shape = init.attr<Shape>("shape");
   const bool mean = init.attr<std::string>("reduction_type") == "MEAN";
-  const ResourceName name = NameOfResource(node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(node));
   const auto state =
       name.HomeIn(init.resources).LookupOrCreate<Accumulator>(name.container, name.name, [&] {
         return std::make_shared<Accumulator>(name.name, dtype, shape, mean);

@@ -1,6 +1,9 @@
 #include "weir/kernels/arguments.h"
 
+#include <limits>
+
 #include "absl/strings/str_join.h"
+#include "weir/core/graph.h"
 
 namespace weir {
 
@@ -9,6 +12,10 @@ namespace {
 absl::Status NotOne(const Tensor& t, absl::string_view argument) {
   return InvalidArgument(argument, " must be a scalar, but has shape ", t.shape().ToString(),
                          ": it must have exactly one element");
+}
+
+int64_t FirstInt(const Tensor& t) {
+  return t.dtype() == DT_INT32 ? *t.data<int32_t>() : t.IntAt(0);
 }
 
 }  // namespace
@@ -23,12 +30,17 @@ Dims ReadInts(const Tensor& t) {
 }
 
 absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument) {
+  WEIR_RETURN_IF_ERROR(CheckRank(t, 0, argument));
+  return FirstInt(t);
+}
+
+absl::StatusOr<int64_t> ReadOneInt(const Tensor& t, absl::string_view argument) {
   if (t.num_elements() != 1) return NotOne(t, argument);
-  return t.dtype() == DT_INT32 ? *t.data<int32_t>() : t.IntAt(0);
+  return FirstInt(t);
 }
 
 absl::StatusOr<double> ReadReal(const Tensor& t, absl::string_view argument) {
-  if (t.num_elements() != 1) return NotOne(t, argument);
+  WEIR_RETURN_IF_ERROR(CheckRank(t, 0, argument));
   switch (t.dtype()) {
     case DT_FLOAT:
       return *t.data<float>();
@@ -44,6 +56,11 @@ absl::StatusOr<double> ReadReal(const Tensor& t, absl::string_view argument) {
 }
 
 absl::StatusOr<std::string> ReadString(const Tensor& t, absl::string_view argument) {
+  WEIR_RETURN_IF_ERROR(CheckRank(t, 0, argument));
+  return *t.data<std::string>();
+}
+
+absl::StatusOr<std::string> ReadOneString(const Tensor& t, absl::string_view argument) {
   if (t.num_elements() != 1) return NotOne(t, argument);
   return *t.data<std::string>();
 }
@@ -68,6 +85,21 @@ absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims) {
                            shape.ToString());
   }
   return shape;
+}
+
+absl::StatusOr<int> NarrowAttr(const Node& node, absl::string_view name) {
+  using Limits = std::numeric_limits<int32_t>;
+  const auto value = node.attr<int64_t>(name);
+  if (value >= Limits::min() && value <= Limits::max()) return static_cast<int>(value);
+  return InvalidArgument("Attr ", name, " has value ", value, " out of range for an int32");
+}
+
+absl::StatusOr<bool> IgnoresBadIndices(const Node& node) {
+  const std::string policy = node.attr_or<std::string>("bad_indices_policy", "");
+  if (policy == "IGNORE") return true;
+  if (policy == "" || policy == "DEFAULT" || policy == "ERROR") return false;
+  return InvalidArgument("Unknown bad indices handling attribute: ", policy,
+                         " (bad_indices_policy is ERROR or IGNORE)");
 }
 
 std::string PositionText(const Shape& shape, int64_t i) {

@@ -12,21 +12,31 @@
 // argument.
 namespace weir {
 
+class Node;
+
 using Dims = absl::InlinedVector<int64_t, 6>;
 
 // The elements of an integer tensor of any shape.
 Dims ReadInts(const Tensor& t);
-// The only element of a tensor of integers, of real numbers, of strings; an error if there is not
-// exactly one.
+// A scalar: an integer, a real number, a string.
 absl::StatusOr<int64_t> ReadInt(const Tensor& t, absl::string_view argument);
 absl::StatusOr<double> ReadReal(const Tensor& t, absl::string_view argument);
 absl::StatusOr<std::string> ReadString(const Tensor& t, absl::string_view argument);
+// The only element of a tensor of any rank, for the few arguments that TensorFlow reads so.
+absl::StatusOr<int64_t> ReadOneInt(const Tensor& t, absl::string_view argument);
+absl::StatusOr<std::string> ReadOneString(const Tensor& t, absl::string_view argument);
 // `axis` counted from the front; an error if it is outside [-rank, rank).
 absl::StatusOr<int> ReadAxis(int64_t axis, int rank);
 // The shape that a vector of integers tells: no dimension negative, the number of elements within
 // int64. Sizes that come from data go through one of these two before anything is allocated.
 absl::StatusOr<Shape> ReadShape(const Tensor& t, absl::string_view argument);
 absl::StatusOr<Shape> CheckedShape(absl::Span<const int64_t> dims);
+
+// An attribute that TensorFlow keeps in 32 bits: INVALID_ARGUMENT if it has more.
+absl::StatusOr<int> NarrowAttr(const Node& node, absl::string_view name);
+// What bad_indices_policy says: whether indices that are out of range are left out, where they are
+// an error else. INVALID_ARGUMENT for another policy than "", DEFAULT, ERROR and IGNORE.
+absl::StatusOr<bool> IgnoresBadIndices(const Node& node);
 
 // Where element i of a tensor of this shape is, for messages: "[0,1]", and "" in a scalar.
 std::string PositionText(const Shape& shape, int64_t i);

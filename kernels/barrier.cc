@@ -162,7 +162,7 @@ int64_t BarrierState::incomplete_size() {
 namespace {
 
 absl::StatusOr<Kernel> MakeBarrier(const KernelInit& init) {
-  const ResourceName name = NameOfResource(init.node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(init.node));
   const auto types = init.attr<DataTypes>("component_types");
   const auto shapes = init.attr<std::vector<Shape>>("shapes");
   if (shapes.size() != types.size())

@@ -86,13 +86,14 @@ struct BatchOptions {
 };
 
 absl::StatusOr<BatchOptions> BatchOptions::Of(const Node& node) {
-  constexpr int64_t kMostThreads = 16;
+  constexpr int kMostThreads = 16;
   BatchOptions o;
-  o.threads = static_cast<int>(
-      std::clamp<int64_t>(node.attr<int64_t>("num_batch_threads"), 1, kMostThreads));
-  o.max_batch_size = node.attr<int64_t>("max_batch_size");
-  o.max_enqueued_batches = node.attr<int64_t>("max_enqueued_batches");
-  o.timeout = Micros(node.attr<int64_t>("batch_timeout_micros"), 0);
+  WEIR_ASSIGN_OR_RETURN(const int threads, NarrowAttr(node, "num_batch_threads"));
+  o.threads = std::clamp(threads, 1, kMostThreads);
+  WEIR_ASSIGN_OR_RETURN(o.max_batch_size, NarrowAttr(node, "max_batch_size"));
+  WEIR_ASSIGN_OR_RETURN(o.max_enqueued_batches, NarrowAttr(node, "max_enqueued_batches"));
+  WEIR_ASSIGN_OR_RETURN(const int micros, NarrowAttr(node, "batch_timeout_micros"));
+  o.timeout = Micros(micros, 0);
   o.allowed_sizes = node.attr<std::vector<int64_t>>("allowed_batch_sizes");
   o.splits = node.attr_or<bool>("enable_large_batch_splitting", false);
   if (o.max_batch_size <= 0)
@@ -419,7 +420,7 @@ absl::StatusOr<std::unique_ptr<Task>> NewTask(KernelContext& c, int num_inputs,
 
 absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, Process process) {
   WEIR_ASSIGN_OR_RETURN(const BatchOptions options, BatchOptions::Of(init.node));
-  const ResourceName name = NameSharedByNode(init.node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   auto batcher =
       name.HomeIn(init.resources).LookupOrCreate<Batcher>(name.container, name.name, [&] {
         return std::make_shared<Batcher>(name.name, options);

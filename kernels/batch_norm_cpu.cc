@@ -221,6 +221,11 @@ absl::StatusOr<BatchNormMatrix> ReadBatchNorm(const KernelContext& c,
   WEIR_ASSIGN_OR_RETURN(const Matrix m, MatrixOf(c.input(0), a.layout));
   WEIR_RETURN_IF_ERROR(CheckVector("scale", c.input(1), m.channels));
   WEIR_RETURN_IF_ERROR(CheckVector("offset", c.input(2), m.channels));
+  for (const int i : {3, 4}) {  // whether they are used or not
+    if (c.input(i).rank() == 1) continue;
+    return InvalidArgument(i == 3 ? "estimated_mean" : "estimated_variance",
+                           " must be 1-dimensional", c.input(i).shape().ToString());
+  }
   if (a.is_training && a.factor == 1) return m;
   const absl::string_view when =
       a.is_training ? "When exponential_avg_factor != 1, " : "When is_training=false, ";

@@ -210,8 +210,8 @@ absl::StatusOr<std::shared_ptr<ClassSampler>> MakeClassSampler(const KernelInit&
 
 absl::StatusOr<Kernel> MakeSampler(const KernelInit& init) {
   SamplerOptions o;
-  o.num_true = init.attr<int64_t>("num_true");
-  o.num_sampled = init.attr<int64_t>("num_sampled");
+  WEIR_ASSIGN_OR_RETURN(o.num_true, NarrowAttr(init.node, "num_true"));
+  WEIR_ASSIGN_OR_RETURN(o.num_sampled, NarrowAttr(init.node, "num_sampled"));
   o.unique = init.attr<bool>("unique");
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<ClassSampler> sampler, MakeClassSampler(init));
   return Kernel([o, sampler, stream = RandomStream::Of(init)](KernelContext& c) {
@@ -221,8 +221,8 @@ absl::StatusOr<Kernel> MakeSampler(const KernelInit& init) {
 
 // Not a sample at all: every class once.
 absl::StatusOr<Kernel> MakeAllSampler(const KernelInit& init) {
-  const int64_t num_true = init.attr<int64_t>("num_true");
-  const int64_t range = init.attr<int64_t>("num_sampled");
+  WEIR_ASSIGN_OR_RETURN(const int64_t num_true, NarrowAttr(init.node, "num_true"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t range, NarrowAttr(init.node, "num_sampled"));
   return Kernel([=](KernelContext& c) -> absl::Status {
     WEIR_RETURN_IF_ERROR(TrueClasses(c, num_true, range).status());
     const Shape shapes[] = {Shape({range}), c.input(0).shape(), Shape({range})};
@@ -267,7 +267,7 @@ absl::Status RunAccidentalHits(KernelContext& c, int64_t num_true) {
 }
 
 absl::StatusOr<Kernel> MakeAccidentalHits(const KernelInit& init) {
-  const int64_t num_true = init.attr<int64_t>("num_true");
+  WEIR_ASSIGN_OR_RETURN(const int64_t num_true, NarrowAttr(init.node, "num_true"));
   return Kernel([num_true](KernelContext& c) { return RunAccidentalHits(c, num_true); });
 }
 

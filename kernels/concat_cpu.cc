@@ -47,7 +47,7 @@ absl::Status CheckJoin(const Tensor& first, const Tensor& t, int i, int axis) {
 }  // namespace
 
 absl::StatusOr<Joining> Joining::Of(const KernelContext& c, int first, int n, int axis_input) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(axis_input), "Concat dim tensor"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadOneInt(c.input(axis_input), "Concat dim tensor"));
   const Tensor& head = c.input(first);
   if (head.rank() == 0)
     return InvalidArgument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
@@ -96,7 +96,7 @@ absl::StatusOr<Kernel> MakeConcat(const KernelInit& init) {
 }
 
 absl::Status ConcatOffset(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(0), "concat_dim"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(0), "Concat dim tensor"));
   const Tensor& first = c.input(1);
   WEIR_RETURN_IF_ERROR(CheckRank(first, 1, "shape"));
   const Dims head = ReadInts(first);
@@ -202,7 +202,7 @@ absl::Status Split(KernelContext& c) {
 
 absl::Status SplitV(KernelContext& c) {
   const Tensor& in = c.input(0);
-  WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(2), "split_dim"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadOneInt(c.input(2), "split_dim"));
   WEIR_ASSIGN_OR_RETURN(const int axis, ReadAxis(named, in.rank()));
   Dims sizes = ReadInts(c.input(1));
   if (c.input(1).rank() != 1 || static_cast<int>(sizes.size()) != c.num_outputs()) {

@@ -18,7 +18,7 @@ namespace {
 absl::Status NoOp(KernelContext&) { return absl::OkStatus(); }
 absl::Status Switch(KernelContext& c) {
   const Tensor& pred = c.input(1);
-  if (pred.num_elements() != 1) {
+  if (pred.rank() != 0) {
     return InvalidArgument("The second input must be a scalar, but it has shape ",
                            pred.shape().ToString());
   }
@@ -73,7 +73,7 @@ absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
 }
 
 absl::Status RefSelect(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(0), "index"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(0), "Index"));
   if (index < 0 || index >= c.num_inputs() - 1) {
     return InvalidArgument("Index must be in the range [0, ", c.num_inputs() - 1, ") but got ",
                            index);
@@ -90,10 +90,10 @@ absl::Status Pass(KernelContext& c) {
 }
 
 absl::StatusOr<Kernel> MakeAssert(const KernelInit& init) {
-  const int64_t summarize = init.attr<int64_t>("summarize");
+  WEIR_ASSIGN_OR_RETURN(const int64_t summarize, NarrowAttr(init.node, "summarize"));
   return Kernel([summarize](KernelContext& c) -> absl::Status {
     const Tensor& condition = c.input(0);
-    if (condition.num_elements() != 1) {
+    if (condition.rank() != 0) {
       return InvalidArgument("In[0] should be a scalar: ", condition.shape().ToString());
     }
     if (*condition.data<bool>()) return absl::OkStatus();
@@ -107,8 +107,8 @@ absl::StatusOr<Kernel> MakeAssert(const KernelInit& init) {
 
 absl::StatusOr<Kernel> MakePrint(const KernelInit& init) {
   const std::string message = init.attr<std::string>("message");
-  const int64_t first_n = init.attr<int64_t>("first_n"),
-                summarize = init.attr<int64_t>("summarize");
+  const int64_t first_n = init.attr<int64_t>("first_n");
+  WEIR_ASSIGN_OR_RETURN(const int64_t summarize, NarrowAttr(init.node, "summarize"));
   const auto calls = std::make_shared<std::atomic<int64_t>>(0);
   return Kernel([=](KernelContext& c) -> absl::Status {
     c.SetOutput(0, c.input(0));
@@ -150,8 +150,8 @@ absl::StatusOr<Kernel> MakePrintV2(const KernelInit& init) {
         ", Valid streams are: stdout, stderr, log(info), log(warning), log(error), file://<path>");
   }
   return Kernel([stream, end](KernelContext& c) -> absl::Status {
-    if (c.input(0).num_elements() != 1) {
-      return InvalidArgument("input must be a scalar, but has shape ",
+    if (c.input(0).rank() != 0) {
+      return InvalidArgument("Input is expected to be scalar, but got ",
                              c.input(0).shape().ToString());
     }
     return WriteText(stream, *c.input(0).data<std::string>() + end);

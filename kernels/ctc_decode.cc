@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
+#include "weir/kernels/arguments.h"
 
 // From what a network says at each step to a sequence of symbols: the best path, symbol by symbol,
 // or a beam search for the best sequences, which sums over the paths that spell them. See ctc.cc
@@ -270,7 +271,7 @@ absl::StatusOr<Kernel> MakeGreedy(const KernelInit& init) {
 
 template <class T>
 absl::StatusOr<Kernel> MakeBeamSearch(const KernelInit& init) {
-  const int64_t width = init.attr<int64_t>("beam_width");
+  WEIR_ASSIGN_OR_RETURN(const int64_t width, NarrowAttr(init.node, "beam_width"));
   const int paths = static_cast<int>(init.attr<int64_t>("top_paths"));
   const bool merge_repeated = init.attr<bool>("merge_repeated");
   return Kernel(

@@ -36,8 +36,7 @@ struct BatchSize {
     WEIR_ASSIGN_OR_RETURN(batch.size, ReadInt(c.input(1), "batch_size"));
     if (batch.size <= 0) return InvalidArgument("Batch size must be greater than zero.");
     if (drop_input < c.num_inputs()) {
-      if (c.input(drop_input).num_elements() != 1)
-        return InvalidArgument("drop_remainder must be a scalar");
+      WEIR_RETURN_IF_ERROR(CheckRank(c.input(drop_input), 0, "drop_remainder"));
       batch.drop_remainder = *c.input_data<bool>(drop_input);
     }
     return batch;
@@ -113,7 +112,7 @@ absl::StatusOr<Padding> ReadPadding(const KernelContext& c) {
     if (shape.rank() != 1) return InvalidArgument("All padded shapes must be vectors");
     padding.shapes.push_back(ReadInts(shape));
     const Tensor& value = c.input(static_cast<int>(2 + n + k));
-    if (value.num_elements() != 1) return InvalidArgument("All padding values must be scalars");
+    if (value.rank() != 0) return InvalidArgument("All padding values must be scalars");
     WEIR_ASSIGN_OR_RETURN(padding.values.emplace_back(), c.Own(value));
   }
   return padding;

@@ -211,6 +211,32 @@ absl::Status CheckCycle(const Numbers& n) {
   if (n[1] <= 0) return InvalidArgument("`block_length` must be > 0");
   return absl::OkStatus();
 }
+// -1, "as seems best", is for the later ops only.
+absl::Status CheckBuffers(const Numbers& n, size_t first) {
+  if (n[0] <= 0) return InvalidArgument("`cycle_length` must be > 0");
+  WEIR_RETURN_IF_ERROR(CheckCycle(n));
+  if (n[first] <= 0) return InvalidArgument("`buffer_output_elements` must be > 0");
+  if (n[first + 1] < 0) return InvalidArgument("`prefetch_input_elements` must be >= 0");
+  return absl::OkStatus();
+}
+absl::Status CheckSloppy(const Numbers& n) { return CheckBuffers(n, 3); }
+absl::Status CheckLegacy(const Numbers& n) { return CheckBuffers(n, 2); }
+absl::Status CheckCallsOfCycle(const Numbers& n) {
+  const int64_t cycle = n[0], calls = n.back();
+  WEIR_RETURN_IF_ERROR(CheckCycle(n));
+  WEIR_RETURN_IF_ERROR(CheckCalls(calls));
+  if (cycle == -1 || calls <= cycle) return absl::OkStatus();
+  return InvalidArgument(
+      "If `cycle_length` is set to a fixed value, `num_parallel_calls` must be either -1 or a "
+      "value "
+      "less than or equal to `cycle_length`. However, `num_parallel_calls` is ",
+      calls, " and `cycle_length` is ", cycle);
+}
+absl::Status CheckAhead(const Numbers& n) {
+  if (n[2] <= 0 && n[2] != -1) return InvalidArgument("`buffer_output_elements` must be > 0");
+  if (n[3] < -1) return InvalidArgument("`prefetch_input_elements` must be >= 0");
+  return CheckCallsOfCycle(n);
+}
 absl::Status CheckBatch(const Numbers& n) {
   if (n[0] <= 0) return InvalidArgument("batch_size must be greater than zero.");
   return CheckCalls(n[1]);
@@ -222,6 +248,9 @@ absl::StatusOr<CapturedFunction> FunctionOf(const KernelInit& init) {
   CapturedFunction f;
   WEIR_ASSIGN_OR_RETURN(f.function, FindFunction(init, ref));
   f.preserve_cardinality = init.node.attr_or<bool>("preserve_cardinality", false);
+  const auto policy = init.node.attr_or<std::string>("deterministic", "default");
+  if (policy != "default" && policy != "true" && policy != "false")
+    return InvalidArgument("Unrecognized determinism policy: ", policy);
   return f;
 }
 
@@ -233,9 +262,8 @@ absl::Status Capture(const KernelContext& c, size_t first, size_t count, Tensors
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> Number(const Tensor& t) {
-  if (t.num_elements() != 1)
-    return InvalidArgument("An argument must be a scalar, not ", t.shape().ToString());
+absl::StatusOr<int64_t> Number(const Tensor& t, absl::string_view argument) {
+  WEIR_RETURN_IF_ERROR(CheckRank(t, 0, argument));
   return t.dtype() == DT_BOOL ? static_cast<int64_t>(*t.data<bool>()) : t.IntAt(0);
 }
 
@@ -248,8 +276,10 @@ absl::StatusOr<Kernel> MakeFunctional(const KernelInit& init) {
     CapturedFunction f = function;
     WEIR_RETURN_IF_ERROR(Capture(c, 1, num_captured, &f.captured));
     Numbers numbers;
+    const std::vector<ArgSpec>& args = c.node().op().inputs();
     for (int i = 1 + static_cast<int>(num_captured); i < c.num_inputs(); ++i) {
-      WEIR_ASSIGN_OR_RETURN(numbers.emplace_back(), Number(c.input(i)));
+      const std::string& name = args[2 + numbers.size()].name;
+      WEIR_ASSIGN_OR_RETURN(numbers.emplace_back(), Number(c.input(i), name));
     }
     WEIR_RETURN_IF_ERROR(kCheck(numbers));
     return WrapDataset(c,
@@ -328,11 +358,14 @@ void AddDatasetFunctionKernels(KernelRegistry* r) {
   r->Add("MapAndBatchDataset", kCpu, MakeFunctional<MapAndBatchIterator, CheckBatch>);
   r->Add("MapDataset", kCpu, MakeFunctional<MapIterator>);
   r->Add("ParallelFilterDataset", kCpu, MakeFunctional<ParallelFilterIterator, CheckFirst>);
-  for (const char* op : {"LegacyParallelInterleaveDatasetV2", "ParallelInterleaveDataset",
-                         "ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3",
-                         "ParallelInterleaveDatasetV4"}) {
-    r->Add(op, kCpu, MakeFunctional<ParallelInterleaveIterator, CheckCycle>);
-  }
+  r->Add("LegacyParallelInterleaveDatasetV2", kCpu,
+         MakeFunctional<ParallelInterleaveIterator, CheckLegacy>);
+  r->Add("ParallelInterleaveDataset", kCpu,
+         MakeFunctional<ParallelInterleaveIterator, CheckSloppy>);
+  for (const char* op : {"ParallelInterleaveDatasetV2", "ParallelInterleaveDatasetV3"})
+    r->Add(op, kCpu, MakeFunctional<ParallelInterleaveIterator, CheckCallsOfCycle>);
+  r->Add("ParallelInterleaveDatasetV4", kCpu,
+         MakeFunctional<ParallelInterleaveIterator, CheckAhead>);
   r->Add("ParallelMapDataset", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
   r->Add("ParallelMapDatasetV2", kCpu, MakeFunctional<ParallelMapIterator, CheckFirst>);
   r->Add("ReduceDataset", kCpu, MakeFolding<ReduceDataset>);

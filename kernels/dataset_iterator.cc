@@ -64,8 +64,8 @@ class IteratorState final : public Resource {
   std::unique_ptr<DatasetIterator> iterator_;
 };
 
-ResourceHandle HandleOf(const KernelInit& init) {
-  const ResourceName name = NameOfResource(init.node);
+absl::StatusOr<ResourceHandle> HandleOf(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(init.node));
   ResourceHandle handle;
   handle.device = init.device.text();
   handle.container = name.container;
@@ -78,18 +78,23 @@ ResourceHandle HandleOf(const KernelInit& init) {
 }
 
 absl::StatusOr<Kernel> MakeIteratorHandle(const KernelInit& init) {
-  return Kernel::Constant(Tensor::Scalar(HandleOf(init)));
+  WEIR_ASSIGN_OR_RETURN(ResourceHandle handle, HandleOf(init));
+  return Kernel::Constant(Tensor::Scalar(std::move(handle)));
 }
 
 // The data set comes from a function, which is called when the iterator is first wanted.
 absl::StatusOr<Kernel> MakeOneShotIterator(const KernelInit& init) {
+  if (!init.attr<std::string>("shared_name").empty()) {
+    return InvalidArgument("OneShotIteratorOp does not currently support the 'shared_name' attr.");
+  }
   const auto factory = init.attr<FunctionRef>("dataset_factory");
   WEIR_ASSIGN_OR_RETURN(Function * function, FindFunction(init, factory));
   if (function->result_types() != DataTypes{DT_VARIANT} || !function->arg_types().empty()) {
     return InvalidArgument("The `dataset_factory` function '", factory.name,
                            "' must take nothing and return a single dataset");
   }
-  return Kernel([function, handle = HandleOf(init)](KernelContext& c) -> absl::Status {
+  WEIR_ASSIGN_OR_RETURN(const ResourceHandle handle, HandleOf(init));
+  return Kernel([function, handle](KernelContext& c) -> absl::Status {
     auto* state = static_cast<IteratorState*>(handle.resource.get());
     WEIR_RETURN_IF_ERROR(state->StartOnce([&]() -> absl::StatusOr<DatasetPtr> {
       Tensors made;

@@ -113,6 +113,27 @@ absl::Status SameDataset(KernelContext& c) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Kernel> MakeModel(const KernelInit& init) {
+  for (const auto& [name, attr] :
+       {std::pair("CPU", "cpu_budget"), std::pair("RAM", "ram_budget")}) {
+    const auto budget = init.attr<int64_t>(attr);
+    if (budget < 0) return InvalidArgument(name, " budget must be positive but is ", budget, ".");
+  }
+  return Kernel([](KernelContext& c) { return SameDataset(c); });
+}
+
+absl::Status ThreadsDataset(KernelContext& c) {
+  const std::string& name = c.node().op().inputs()[1].name;
+  WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), name));
+  if (count < 0) return InvalidArgument("`", name, "` must be >= 0, not ", count);
+  return SameDataset(c);
+}
+
+absl::Status OptimizeDataset(KernelContext& c) {
+  WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 1, "optimizations"));
+  return SameDataset(c);
+}
+
 // Shuffling. A buffer is filled with the next elements; one is drawn from it, its place is taken by
 // the first of those left, and the buffer is filled up again behind them, as a ring. The numbers
 // are a Philox stream's, word by word, so the order is TensorFlow's for the same two seeds. With
@@ -269,10 +290,11 @@ void AddDatasetTransformKernels(KernelRegistry* r) {
   r->Add("CacheDataset", kCpu, CacheDataset);
   r->Add("ConcatenateDataset", kCpu, ConcatenateDataset);
   r->Add("DummySeedGenerator", kCpu, DummySeedGenerator);
-  for (const char* op : {"MaxIntraOpParallelismDataset", "ModelDataset", "OptimizeDataset",
-                         "OptionsDataset", "PrivateThreadPoolDataset"}) {
-    r->Add(op, kCpu, SameDataset);
-  }
+  r->Add("OptionsDataset", kCpu, SameDataset);
+  r->Add("ModelDataset", kCpu, MakeModel);
+  for (const char* op : {"MaxIntraOpParallelismDataset", "PrivateThreadPoolDataset"})
+    r->Add(op, kCpu, ThreadsDataset);
+  r->Add("OptimizeDataset", kCpu, OptimizeDataset);
   r->Add("PrefetchDataset", kCpu, PrefetchDataset);
   r->Add("RepeatDataset", kCpu, RepeatDataset);
   r->Add("ShardDataset", kCpu, ShardDataset);

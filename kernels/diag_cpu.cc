@@ -107,7 +107,7 @@ absl::Status CheckDiagonal(const Tensor& diagonal) {
 }
 
 absl::Status CheckPadding(const Tensor& padding) {
-  if (padding.num_elements() == 1) return absl::OkStatus();
+  if (padding.rank() == 0) return absl::OkStatus();
   return InvalidArgument("padding_value must be a scalar, got shape ", padding.shape().ToString());
 }
 

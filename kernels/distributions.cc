@@ -51,10 +51,12 @@ absl::StatusOr<SampleShape> SamplesOfEach(const KernelContext& c, const Shape& p
 absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
   const Tensor& algorithm = c.input(1);
   if (algorithm.rank() != 0)
-    return InvalidArgument("algorithm must be of shape [], not ", algorithm.shape().ToString());
-  constexpr int64_t kPhilox = 1;
-  if (algorithm.IntAt(0) != kPhilox)
-    return InvalidArgument("Unsupported algorithm id: ", algorithm.IntAt(0));
+    return InvalidArgument("input 1 (0-based), the algorithm, must have shape [], not ",
+                           algorithm.shape().ToString());
+  constexpr int64_t kPhilox = 1, kThreeFry = 2, kAutoSelect = 3;
+  const int64_t id = algorithm.IntAt(0);
+  if (id == kThreeFry) return Unimplemented("The ThreeFry algorithm is not supported");
+  if (id != kPhilox && id != kAutoSelect) return InvalidArgument("Unsupported algorithm id: ", id);
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> variable, c.variable(0));
   const std::lock_guard<std::mutex> lock(variable->mutex());
   if (variable->dtype() != DT_INT64 || !variable->initialized() || variable->value().rank() != 1 ||

@@ -183,7 +183,7 @@ struct ClipKernel {
   absl::Status operator()(KernelContext& c) const {
     const Tensor &t = c.input(0), &low = c.input(1), &high = c.input(2);
     for (const Tensor* bound : {&low, &high}) {
-      if (bound->num_elements() != 1 && bound->shape() != t.shape()) {
+      if (bound->rank() != 0 && bound->shape() != t.shape()) {
         return InvalidArgument(
             "clip_value_min and clip_value_max must be either of the same shape as input, or a "
             "scalar. input shape: ",

@@ -12,7 +12,13 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& c, absl::
                                                   size_t count) {
   auto keys = c.node().attr_or<std::vector<std::string>>(name, {});
   const auto [first, last] = c.node().InputRange(name);
+  // The other ops take vectors as well.
+  const bool scalars = c.node().op_name() == "ParseSingleSequenceExample";
   for (int i = first; i < last; ++i) {
+    if (scalars && c.input(i).rank() != 0) {
+      return InvalidArgument("Expected ", name, "[", i - first,
+                             "] to be a scalar, got shape: ", c.input(i).shape().ToString());
+    }
     const auto given = c.input(i).flat<std::string>();
     keys.insert(keys.end(), given.begin(), given.end());
   }

@@ -207,11 +207,7 @@ absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
 }
 
 absl::StatusOr<Kernel> MakeGatherNd(const KernelInit& init) {
-  const std::string policy = init.attr<std::string>("bad_indices_policy");
-  if (policy != "" && policy != "DEFAULT" && policy != "ERROR" && policy != "IGNORE") {
-    return InvalidArgument("Unknown bad_indices_policy: ", policy, ", use ERROR or IGNORE");
-  }
-  const bool ignore_bad = policy == "IGNORE";
+  WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBadIndices(init.node));
   return Kernel([ignore_bad](KernelContext& c) -> absl::Status { return GatherNd(c, ignore_bad); });
 }
 

@@ -247,8 +247,8 @@ absl::StatusOr<Kernel> MakeEncodeJpeg(const KernelInit& init) {
   o.optimize_size = init.attr<bool>("optimize_size");
   o.chroma_downsampling = init.attr<bool>("chroma_downsampling");
   o.density_unit = init.attr<std::string>("density_unit") == "in" ? 1 : 2;
-  o.x_density = static_cast<int>(init.attr<int64_t>("x_density"));
-  o.y_density = static_cast<int>(init.attr<int64_t>("y_density"));
+  WEIR_ASSIGN_OR_RETURN(o.x_density, NarrowAttr(init.node, "x_density"));
+  WEIR_ASSIGN_OR_RETURN(o.y_density, NarrowAttr(init.node, "y_density"));
   o.xmp_metadata = init.attr<std::string>("xmp_metadata");
   return Kernel([o, channels](KernelContext& c) { return WriteJpeg(c, o, channels); });
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "weir/core/bundle.h"
 #include "weir/core/file.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/remap.h"
 
@@ -78,7 +79,7 @@ absl::Status Save(KernelContext& c) {
 template <bool kSlices>
 absl::Status SaveV1(KernelContext& c) {
   constexpr int kFirst = kSlices ? 3 : 2;
-  WEIR_ASSIGN_OR_RETURN(const std::string path, ScalarString(c, 0, "filename"));
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "Input filename tensor"));
   const int count = c.num_inputs() - kFirst;
   WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
   const std::vector<std::string> whole(static_cast<size_t>(count));
@@ -141,6 +142,9 @@ absl::StatusOr<Kernel> MakeRestore(const KernelInit& init) {
 
 absl::StatusOr<Kernel> MakeRestoreOne(const KernelInit& init) {
   const auto dtype = init.attr<DataType>("dt");
+  WEIR_ASSIGN_OR_RETURN(const int shard, NarrowAttr(init.node, "preferred_shard"));
+  if (shard < -1)
+    return InvalidArgument("Attribute 'preferred_shard' must be greater or equal to -1");
   return Kernel([dtype](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const std::string pattern, ScalarString(c, 0, "file_pattern"));
     WEIR_ASSIGN_OR_RETURN(const std::string name, ScalarString(c, 1, "tensor_name"));
@@ -164,42 +168,28 @@ absl::Status SetString(KernelContext& c, std::string value) {
   return absl::OkStatus();
 }
 
-absl::Status NoScalar(absl::string_view what, const Tensor& t) {
-  return InvalidArgument(what, " must be a scalar, got shape ", t.shape().ToString());
-}
-
-absl::StatusOr<int32_t> ScalarInt(KernelContext& c, int i, absl::string_view what) {
-  if (c.input(i).rank() != 0) return NoScalar(what, c.input(i));
-  return c.input(i).scalar<int32_t>();
-}
-
-absl::StatusOr<std::string> ScalarBasename(KernelContext& c) {
-  if (c.input(0).rank() != 0) return NoScalar("basename", c.input(0));
-  return c.input(0).scalar<std::string>();
-}
-
 absl::Status ShardedName(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarBasename(c));
-  WEIR_ASSIGN_OR_RETURN(const int32_t shard, ScalarInt(c, 1, "shard"));
-  WEIR_ASSIGN_OR_RETURN(const int32_t num_shards, ScalarInt(c, 2, "num_shards"));
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ReadString(c.input(0), "basename"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t shard, ReadInt(c.input(1), "shard"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t num_shards, ReadInt(c.input(2), "num_shards"));
   return SetString(c, absl::StrFormat("%s-%05d-of-%05d", basename, shard, num_shards));
 }
 
 absl::Status ShardedSpec(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string basename, ScalarBasename(c));
-  WEIR_ASSIGN_OR_RETURN(const int32_t num_shards, ScalarInt(c, 1, "num_shards"));
+  WEIR_ASSIGN_OR_RETURN(const std::string basename, ReadString(c.input(0), "basename"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t num_shards, ReadInt(c.input(1), "num_shards"));
   return SetString(c, absl::StrFormat("%s-%s-of-%05d", basename, std::string(5, '?'), num_shards));
 }
 
 absl::Status Read(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string path, ScalarString(c, 0, "filename"));
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "Input filename tensor"));
   WEIR_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
   return SetString(c, std::move(contents));
 }
 
 absl::Status Write(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string path, ScalarString(c, 0, "filename"));
-  WEIR_ASSIGN_OR_RETURN(const std::string contents, ScalarString(c, 1, "contents"));
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "Input filename tensor"));
+  WEIR_ASSIGN_OR_RETURN(const std::string contents, ReadString(c.input(1), "Contents tensor"));
   WEIR_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, Files().Create(path));
   WEIR_RETURN_IF_ERROR(file->Append(contents));

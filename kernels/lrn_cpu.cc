@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "weir/kernels/image_operand.h"
@@ -18,6 +19,8 @@ struct Lrn {
   static absl::StatusOr<Lrn> Read(const KernelInit& init) {
     Lrn l{init.attr<int64_t>("depth_radius"), init.attr<float>("bias"), init.attr<float>("alpha"),
           init.attr<float>("beta")};
+    if (l.radius >= std::numeric_limits<int32_t>::max())
+      return InvalidArgument("depth_radius = ", l.radius, " larger than int max");
     if (l.radius < 0)
       return InvalidArgument("depth_radius must not be negative, but is ", l.radius);
     return l;

@@ -59,7 +59,7 @@ class HeldLock {
 };
 
 absl::StatusOr<Kernel> MakeMutex(const KernelInit& init) {
-  const ResourceName name = NameSharedByNode(init.node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   const auto mutex =
       name.HomeIn(init.resources).LookupOrCreate<MutexState>(name.container, name.name, [&] {
         return std::make_shared<MutexState>(name.name);

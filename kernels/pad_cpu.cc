@@ -59,11 +59,8 @@ absl::Status Pad(KernelContext& c) {
   const Tensor& in = c.input(0);
   WEIR_ASSIGN_OR_RETURN(const Border border, ReadPaddings(c.input(1), in.rank()));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, PaddedShape(in.shape(), border));
+  if (c.num_inputs() == 3) WEIR_RETURN_IF_ERROR(CheckRank(c.input(2), 0, "constant_values"));
   if (shape == in.shape()) return OutputRun(c, 0, in, 0, shape);
-  if (c.num_inputs() == 3 && c.input(2).num_elements() != 1) {
-    return InvalidArgument("Constant_values must be a scalar, but has shape ",
-                           c.input(2).shape().ToString());
-  }
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (c.num_inputs() == 3) {
     FillElements(c, in.dtype(), c.input(2).raw(), out->raw(), out->num_elements());

@@ -52,6 +52,15 @@ Raw RawOf(const KernelInit& init) {
 }
 
 // An output with `bytes` for each string, in a new last dimension.
+// Zeros, in pieces between which the step may end: a number in the graph says how many.
+void Clear(char* to, size_t count) {
+  constexpr size_t kPiece = 4 << 20;
+  for (size_t i = 0; i < count; i += kPiece) {
+    ThrowIfCancelled();
+    std::memset(to + i, 0, std::min(kPiece, count - i));
+  }
+}
+
 absl::StatusOr<Tensor*> AllocateRows(KernelContext& c, const Raw& raw, size_t bytes) {
   Shape shape = c.input(0).shape();
   shape.AddDim(static_cast<int64_t>(bytes / raw.size()));
@@ -102,7 +111,7 @@ absl::StatusOr<Kernel> MakeDecodePaddedRaw(const KernelInit& init) {
       ThrowIfCancelled();
       const absl::string_view there = each.substr(0, bytes);
       const size_t whole = there.size() - there.size() % raw.size();
-      std::memset(to + whole, 0, bytes - whole);
+      Clear(to + whole, bytes - whole);
       raw.Copy(there.substr(0, whole), to);
       if (std::string last(there.substr(whole)); !last.empty()) {
         last.resize(raw.size());

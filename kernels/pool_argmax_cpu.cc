@@ -34,6 +34,9 @@ absl::Status MaxPoolWithArgmax(KernelContext& ctx, const PoolAttributes& attribu
                                bool include_batch) {
   const Tensor& x = ctx.input(0);
   WEIR_ASSIGN_OR_RETURN(const PoolShape s, PoolShape::Make(ctx, attributes, x.shape()));
+  if (x.num_elements() == 0) {
+    return InvalidArgument("tensor_in must not be empty, but has shape ", x.shape().ToString());
+  }
   if (s.output.dim(3) != x.dim(3))
     return Unimplemented("MaxPoolWithArgmax does not pool across channels");
   if (x.num_elements() > std::numeric_limits<I>::max()) {

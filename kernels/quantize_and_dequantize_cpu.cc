@@ -68,23 +68,16 @@ std::vector<std::pair<T, T>> DataRanges(const Channels& channels, const T* x) {
   return ranges;
 }
 
-// One end of the range: as many numbers as there are channels, or one; the third version takes that
-// one in a tensor of any rank.
-absl::Status CheckRange(const KernelContext& c, int i, int64_t axis, int64_t count,
-                        absl::string_view argument) {
-  if (axis >= 0) return CheckShape(c.input(i), Shape({count}), argument);
-  const bool any_rank = c.node().op_name() == "QuantizeAndDequantizeV3";
-  if (c.input(i).num_elements() == 1 && (any_rank || c.input(i).rank() == 0))
-    return absl::OkStatus();
-  return InvalidArgument(argument, " must be a scalar.");
-}
-
-// Inputs `first` and `first` + 1, if the range is given by tensors.
+// Inputs 1 and 2, if the range is given by tensors. The third version, which has a fourth input,
+// takes one number of any rank, as in TensorFlow.
 template <class T>
-absl::StatusOr<std::vector<std::pair<T, T>>> GivenRanges(const KernelContext& c, int first,
-                                                         int64_t axis, int64_t count) {
-  for (int i = 0; i < 2; ++i) {
-    WEIR_RETURN_IF_ERROR(CheckRange(c, first + i, axis, count, i == 0 ? "input_min" : "input_max"));
+absl::StatusOr<std::vector<std::pair<T, T>>> GivenRanges(const KernelContext& c, int64_t axis,
+                                                         int64_t count) {
+  constexpr int first = 1;
+  const Shape shape = axis < 0 ? Shape() : Shape({count});
+  for (int i = first; i < first + 2; ++i) {
+    if (axis < 0 && c.num_inputs() == 4 && c.input(i).num_elements() == 1) continue;
+    WEIR_RETURN_IF_ERROR(CheckShape(c.input(i), shape, i == first ? "input_min" : "input_max"));
   }
   std::vector<std::pair<T, T>> ranges;
   for (int64_t i = 0; i < count; ++i)
@@ -113,7 +106,7 @@ absl::Status RunRound(KernelContext& c, const RoundOptions& o) {
   } else if (c.num_inputs() == 1) {
     ranges.emplace_back(static_cast<T>(o.min), static_cast<T>(o.max));
   } else {
-    WEIR_ASSIGN_OR_RETURN(ranges, GivenRanges<T>(c, 1, o.axis, channels.count));
+    WEIR_ASSIGN_OR_RETURN(ranges, GivenRanges<T>(c, o.axis, channels.count));
   }
   std::vector<Grid<T>> grids;
   for (const auto& [min, max] : ranges) grids.push_back(GridOf(o, min, max));
@@ -183,7 +176,7 @@ template <class T>
 absl::StatusOr<Kernel> MakeRound(const KernelInit& init) {
   const RoundOptions o = ReadOptions(init);
   WEIR_RETURN_IF_ERROR(CheckBits(o));
-  if (o.range_given && o.min > o.max)
+  if (o.range_given && !(o.min <= o.max))
     return InvalidArgument("Invalid range: input_min ", o.min, " > input_max ", o.max);
   return Kernel([o](KernelContext& c) { return RunRound<T>(c, o); });
 }

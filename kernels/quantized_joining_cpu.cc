@@ -37,13 +37,18 @@ class Rescale {
   float step_ = 0, offset_ = 0, scale_ = 0, shift_ = 0;
 };
 
-// Each input's range, scalars at `mins` and `maxes` on.
-absl::StatusOr<std::vector<NumberRange>> ReadRanges(const KernelContext& c, int mins, int n) {
+// Each input's range, of one number at `mins` and `mins + n` on: of any rank where the axis comes
+// first, else scalars, as in TensorFlow.
+absl::StatusOr<std::vector<NumberRange>> ReadRanges(const KernelContext& c, int mins, int n,
+                                                    bool any_rank) {
   std::vector<NumberRange> ranges;
+  const auto is_one = [any_rank](const Tensor& t) {
+    return any_rank ? t.num_elements() == 1 : t.rank() == 0;
+  };
   for (int i = 0; i < n; ++i) {
     const Tensor &min = c.input(mins + i), &max = c.input(mins + n + i);
-    if (min.rank() != 0 || max.rank() != 0) {
-      return InvalidArgument("QuantizedConcatOp : the ranges must be scalars, but those of input ",
+    if (!is_one(min) || !is_one(max)) {
+      return InvalidArgument("The ranges must be scalars, but input_mins and input_maxes of input ",
                              i, " have shapes ", min.shape().ToString(), " and ",
                              max.shape().ToString());
     }
@@ -65,7 +70,7 @@ NumberRange RangeOfAll(const std::vector<NumberRange>& ranges) {
 template <class T, bool kAxisFirst>
 absl::Status Concat(KernelContext& c) {
   const int n = (c.num_inputs() - 1) / 3, first = kAxisFirst ? 1 : 0;
-  WEIR_ASSIGN_OR_RETURN(const std::vector<NumberRange> ranges, ReadRanges(c, n + 1, n));
+  WEIR_ASSIGN_OR_RETURN(const std::vector<NumberRange> ranges, ReadRanges(c, n + 1, n, kAxisFirst));
   WEIR_ASSIGN_OR_RETURN(const Joining join, Joining::Of(c, first, n, kAxisFirst ? 0 : n));
   const NumberRange range = RangeOfAll<T>(ranges);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, join.shape));

@@ -37,8 +37,11 @@ absl::StatusOr<Kernel> MakeMatMul(const KernelInit& init) {
              transpose_b = init.attr<bool>("transpose_b");
   return Kernel([=](KernelContext& c) -> absl::Status {
     const Tensor &a = c.input(0), &b = c.input(1);
-    WEIR_ASSIGN_OR_RETURN(const NumberRange range_a, ReadWideRange(c, 2));
-    WEIR_ASSIGN_OR_RETURN(const NumberRange range_b, ReadWideRange(c, 4));
+    WEIR_RETURN_IF_ERROR(CheckRank(c.input(2), 0, "min_a"));
+    WEIR_ASSIGN_OR_RETURN(const NumberRange range_a, ReadSingleRange(c, 2));
+    WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 2, range_a));
+    WEIR_ASSIGN_OR_RETURN(const NumberRange range_b, ReadSingleRange(c, 4));
+    WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 4, range_b));
     WEIR_ASSIGN_OR_RETURN(const MatMulArgs args,
                           MatMulOf(a.shape(), b.shape(), transpose_a, transpose_b));
     WEIR_ASSIGN_OR_RETURN(const Tensor x, Centered<quint8>(c, a, range_a));
@@ -110,8 +113,10 @@ int32_t WrappingMul(int32_t a, int32_t b) {
 }
 
 absl::Status Mul(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const NumberRange range_x, ReadWideRange(c, 2));
-  WEIR_ASSIGN_OR_RETURN(const NumberRange range_y, ReadWideRange(c, 4));
+  WEIR_ASSIGN_OR_RETURN(const NumberRange range_x, ReadRange(c, 2));
+  WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 2, range_x));
+  WEIR_ASSIGN_OR_RETURN(const NumberRange range_y, ReadRange(c, 4));
+  WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 4, range_y));
   const auto centered = [](const NumberRange& range) {
     const int64_t zero = ZeroPoint<quint8>(range);
     return MakeTable<quint8>([&](int64_t q) { return q - zero; });
@@ -139,8 +144,10 @@ Table OneByOne(const NumberRange& from, const NumberRange& to) {
 }
 
 absl::Status Add(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const NumberRange range_x, ReadWideRange(c, 2));
-  WEIR_ASSIGN_OR_RETURN(const NumberRange range_y, ReadWideRange(c, 4));
+  WEIR_ASSIGN_OR_RETURN(const NumberRange range_x, ReadRange(c, 2));
+  WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 2, range_x));
+  WEIR_ASSIGN_OR_RETURN(const NumberRange range_y, ReadRange(c, 4));
+  WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 4, range_y));
   const NumberRange range = RangeOfSums(range_x, range_y, 14);
   const auto table = [&](int i, const NumberRange& from) {
     return c.input(i).rank() == 0 ? OneByOne<quint8>(from, range) : OnLine(from, range);

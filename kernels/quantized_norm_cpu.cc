@@ -18,7 +18,7 @@ namespace {
 // The numbers of a vector, and its range, at three inputs.
 absl::StatusOr<std::vector<float>> ReadVector(const KernelContext& c, int first, int64_t depth) {
   const Tensor& q = c.input(first);
-  WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadRange(c, first + 1));
+  WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadSingleRange(c, first + 1));
   if (q.rank() != 1 || q.dim(0) != depth) {
     return InvalidArgument(c.node().op().inputs()[static_cast<size_t>(first)].name,
                            " must be a vector of ", depth, " elements, one for each channel, not ",
@@ -53,7 +53,7 @@ absl::StatusOr<Kernel> MakeBatchNorm(const KernelInit& init) {
     const Tensor& x = c.input(0);
     WEIR_RETURN_IF_ERROR(CheckRank(x, 4, "t"));
     const int64_t depth = x.dim(3);
-    WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadRange(c, 1));
+    WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadSingleRange(c, 1));
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> mean, ReadVector(c, 3, depth));
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> variance, ReadVector(c, 6, depth));
     WEIR_ASSIGN_OR_RETURN(const std::vector<float> beta, ReadVector(c, 9, depth));

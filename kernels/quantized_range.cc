@@ -11,10 +11,19 @@ absl::StatusOr<NumberRange> ReadRange(const KernelContext& c, int first) {
   return NumberRange{c.input(first).scalar<float>(), c.input(first + 1).scalar<float>()};
 }
 
-absl::StatusOr<NumberRange> ReadWideRange(const KernelContext& c, int first) {
+absl::StatusOr<NumberRange> ReadSingleRange(const KernelContext& c, int first) {
   const std::vector<ArgSpec>& args = c.node().op().inputs();
-  WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadRange(c, first));
-  if (range.max > range.min) return range;
+  for (int i = first; i < first + 2; ++i) {
+    const Shape& shape = c.input(i).shape();
+    if (shape.num_elements() == 1) continue;
+    return InvalidArgument(args[i].name, " must be a scalar, but has shape ", shape.ToString());
+  }
+  return NumberRange{c.input(first).scalar<float>(), c.input(first + 1).scalar<float>()};
+}
+
+absl::Status CheckNotEmpty(const KernelContext& c, int first, const NumberRange& range) {
+  if (range.max > range.min) return absl::OkStatus();
+  const std::vector<ArgSpec>& args = c.node().op().inputs();
   return InvalidArgument(args[first + 1].name, " must be larger than ", args[first].name, ".");
 }
 

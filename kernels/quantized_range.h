@@ -21,8 +21,11 @@ struct NumberRange {
 
 // The range at inputs `first` and `first` + 1, scalars.
 absl::StatusOr<NumberRange> ReadRange(const KernelContext& c, int first);
-// The same, which must not be empty.
-absl::StatusOr<NumberRange> ReadWideRange(const KernelContext& c, int first);
+// The same of tensors of one element each, whatever their ranks: some ops take them, as in
+// TensorFlow.
+absl::StatusOr<NumberRange> ReadSingleRange(const KernelContext& c, int first);
+// INVALID_ARGUMENT if the range that was read at these inputs is empty.
+absl::Status CheckNotEmpty(const KernelContext& c, int first, const NumberRange& range);
 absl::Status WriteRange(KernelContext& c, int first, const NumberRange& range);
 
 template <class T>

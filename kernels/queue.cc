@@ -11,13 +11,13 @@ namespace {
 
 absl::StatusOr<Kernel> MakeQueue(const KernelInit& init) {
   const Node& node = init.node;
-  const ResourceName name = NameOfResource(node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(node));
   QueueSpec spec;
   spec.kind = std::string(absl::StripSuffix(node.op_name(), "V2"));
   spec.name = name.name;
   spec.types = init.attr<DataTypes>("component_types");
   spec.shapes = init.attr<std::vector<Shape>>("shapes");
-  const int64_t capacity = init.attr<int64_t>("capacity");
+  WEIR_ASSIGN_OR_RETURN(const int64_t capacity, NarrowAttr(node, "capacity"));
   if (capacity >= 0) spec.capacity = capacity;
   spec.min_after_dequeue = node.attr_or<int64_t>("min_after_dequeue", 0);
   spec.seed = node.attr_or<int64_t>("seed", 0);
@@ -84,7 +84,7 @@ void Dequeue(KernelContext& c, const DataTypes& types, Kernel::Done done) {
 void DequeueMany(KernelContext& c, const DataTypes& types, bool allow_fewer, Kernel::Done done) {
   const auto queue = QueueFor(c, types);
   if (!queue.ok()) return done(queue.status());
-  const absl::StatusOr<int64_t> n = ReadInt(c.input(1), "n");
+  const absl::StatusOr<int64_t> n = ReadOneInt(c.input(1), "n");
   if (!n.ok()) return done(n.status());
   if (*n < 0) {
     return done(InvalidArgument(allow_fewer ? "DequeueUpToOp" : "DequeueManyOp", " requested ", *n,

@@ -50,7 +50,7 @@ absl::StatusOr<Ragged> ReadRagged(const KernelContext& c, const std::vector<Part
   }
   Ragged ragged;
   if (kinds[0] == Partition::kFirstDimSize) {
-    WEIR_ASSIGN_OR_RETURN(ragged.first_dim, ReadInt(first, "the size of the first dimension"));
+    WEIR_ASSIGN_OR_RETURN(ragged.first_dim, ReadOneInt(first, "the size of the first dimension"));
   } else if (kinds[0] == Partition::kRowSplits) {
     ragged.first_dim = first.num_elements() - 1;
   } else {

@@ -269,7 +269,9 @@ absl::StatusOr<Kernel> MakeFromVariant(const KernelInit& init) {
 // The values of all variants, one after the other, in the shape of the values that were encoded.
 absl::Status ToVariantGradient(KernelContext& c, DataType type) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, ReadShape(c.input(2), "dense_values_shape"));
-  const Tensor& encoded = c.input(0);
+  const Tensor &encoded = c.input(0), &splits = c.input(1);
+  if (splits.rank() == 1 && splits.num_elements() > 0)
+    WEIR_RETURN_IF_ERROR(CheckSplits(splits, splits.IntAt(splits.num_elements() - 1)));
   std::vector<RaggedValue> parts;
   int64_t count = 0;
   for (int64_t i = 0; i < encoded.num_elements(); ++i) {

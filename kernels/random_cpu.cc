@@ -51,8 +51,9 @@ absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i) {
 
 absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c) {
   const Tensor &key = c.input(1), &counter = c.input(2), &alg = c.input(3);
-  if (alg.num_elements() != 1)
-    return InvalidArgument("algorithm must be of shape [], not ", alg.shape().ToString());
+  if (alg.rank() != 0)
+    return InvalidArgument("input 3 (0-based), the algorithm, must have shape [], not ",
+                           alg.shape().ToString());
   constexpr int kPhilox = 1, kAutoSelect = 3;
   const int algorithm = alg.scalar<int32_t>();
   if (algorithm != kPhilox && algorithm != kAutoSelect) {
@@ -142,8 +143,8 @@ absl::Status FillOutput(KernelContext& c, const Samples& distribution, const Sta
   WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, shape_input));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   const int64_t n = out->num_elements();
-  if (n == 0) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const Philox stream, start(n));
+  if (n == 0) return absl::OkStatus();
   if (void* const device_stream = c.device().stream()) {
     uint64_t low = 0, range = 0;
     if constexpr (Samples::kKind == RandomKind::kInteger) {
@@ -205,9 +206,10 @@ template <class T, class Start>
 absl::Status FillRange(KernelContext& c, int first, const Start& start, int shape_input = 0) {
   absl::StatusOr<IntegerSamples<T>> range = RangeInputs<T>(c, first);
   if (!range.ok()) {
-    // An empty output needs no range.
+    // An empty output needs no range, but scalars.
     WEIR_ASSIGN_OR_RETURN(const Shape shape, ShapeInput(c, shape_input));
-    if (shape.num_elements() != 0) return range.status();
+    const bool scalars = c.input(first).rank() == 0 && c.input(first + 1).rank() == 0;
+    if (!scalars || shape.num_elements() != 0) return range.status();
     range = IntegerSamples<T>();
   }
   return FillOutput(c, *range, start, shape_input);

@@ -9,7 +9,7 @@ namespace weir {
 namespace {
 
 absl::StatusOr<Kernel> MakeReader(const KernelInit& init) {
-  const ResourceName name = NameOfResource(init.node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(init.node));
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> source, MakeRecordSource(init.node));
   const auto reader =
       name.HomeIn(init.resources).LookupOrCreate<ReaderState>(name.container, name.name, [&] {
@@ -40,7 +40,7 @@ void Read(KernelContext& c, bool is_list, Kernel::Done done) {
     done(records.ok() ? PutOut(c, *std::move(records), is_list) : records.status());
   };
   if (!is_list) return (*reader)->Read(*queue, c.step(), std::move(put_out));
-  absl::StatusOr<int64_t> count = ReadInt(c.input(2), "num_records");
+  absl::StatusOr<int64_t> count = ReadOneInt(c.input(2), "num_records");
   if (count.ok() && *count < 0)
     count = InvalidArgument("num_records must not be negative, got ", *count);
   if (!count.ok()) return put_out(count.status());

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "absl/strings/strip.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/byte_stream.h"
 #include "weir/kernels/line_reader.h"
 #include "weir/kernels/reader.h"
@@ -162,7 +163,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> MakeRecordSource(const Node& node)
   if (kind == "TFRecordReader")
     return std::make_unique<TfRecordSource>(node.attr<std::string>("compression_type"));
   if (kind == "TextLineReader") {
-    const int64_t skipped = node.attr<int64_t>("skip_header_lines");
+    WEIR_ASSIGN_OR_RETURN(const int64_t skipped, NarrowAttr(node, "skip_header_lines"));
     if (skipped < 0) return InvalidArgument("skip_header_lines must be >= 0 not ", skipped);
     return std::make_unique<LineSource>(skipped);
   }

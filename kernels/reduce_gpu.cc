@@ -123,7 +123,7 @@ absl::Status RunBiasAddGrad(KernelContext& c, const Reducer& sum, bool channels_
 
 absl::Status RunArg(KernelContext& c, const Reducer& reducer) {
   const Tensor &x = c.input(0), &dimension = c.input(1);
-  if (dimension.num_elements() != 1) {
+  if (dimension.rank() != 0) {
     return InvalidArgument("dim must be a scalar, but received tensor of shape: ",
                            dimension.shape().ToString());
   }

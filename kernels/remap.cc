@@ -181,8 +181,8 @@ absl::Status RunMatrix(KernelContext& c, const MatrixOptions& o) {
   }
   WEIR_ASSIGN_OR_RETURN(const Remapping rows, Remapping::Of(old_rows.flat<int64_t>()));
   WEIR_ASSIGN_OR_RETURN(const Remapping columns, Remapping::Of(old_columns.flat<int64_t>()));
-  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadString(c.input(0), "ckpt_path"));
-  WEIR_ASSIGN_OR_RETURN(const std::string name, ReadString(c.input(1), "old_tensor_name"));
+  WEIR_ASSIGN_OR_RETURN(const std::string path, ReadOneString(c.input(0), "ckpt_path"));
+  WEIR_ASSIGN_OR_RETURN(const std::string name, ReadOneString(c.input(1), "old_tensor_name"));
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader,
                         CheckpointReader::Open(path));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckMatrix(*reader, name));
@@ -201,9 +201,10 @@ absl::Status RunMatrix(KernelContext& c, const MatrixOptions& o) {
 }
 
 absl::StatusOr<Kernel> MakeVocab(const KernelInit& init) {
-  const VocabOptions o = {init.attr<int64_t>("new_vocab_offset"),
-                          init.attr<int64_t>("num_new_vocab"),
-                          init.attr<int64_t>("old_vocab_size")};
+  WEIR_ASSIGN_OR_RETURN(const int offset, NarrowAttr(init.node, "new_vocab_offset"));
+  WEIR_ASSIGN_OR_RETURN(const int num_new, NarrowAttr(init.node, "num_new_vocab"));
+  WEIR_ASSIGN_OR_RETURN(const int old_size, NarrowAttr(init.node, "old_vocab_size"));
+  const VocabOptions o = {offset, num_new, old_size};
   return Kernel([o](KernelContext& c) { return RunVocab(c, o); });
 }
 

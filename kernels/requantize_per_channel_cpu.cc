@@ -34,7 +34,11 @@ template <class T>
 absl::Status Requantize(KernelContext& c) {
   const Tensor& x = c.input(0);
   WEIR_ASSIGN_OR_RETURN(const std::vector<float> limits, ReadLimits(c));
-  WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadRange(c, 3));
+  WEIR_ASSIGN_OR_RETURN(const NumberRange range, ReadSingleRange(c, 3));
+  if (std::is_same_v<T, qint8> && !(range.min < 0)) {
+    return InvalidArgument("If out_type is QINT8, requested_output_min must be negative, got ",
+                           range.min, " to requested_output_max ", range.max);
+  }
   const float limit = std::max(std::abs(range.min), std::abs(range.max));
   if (!(limit > 0)) {
     return InvalidArgument("requested_output_min and requested_output_max must not both be 0");

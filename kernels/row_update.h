@@ -40,12 +40,13 @@ void CombineRows(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64
 // long.
 absl::StatusOr<Shape> SlicesShape(const Tensor& indices, const Shape& shape);
 // Offsets, in elements, of the slices that the vectors along the last axis of `indices` address in
-// a tensor of this shape. INVALID_ARGUMENT naming the first vector that is out of range. `*width`
+// a tensor of this shape. A vector that is out of range has offset -1 with `ignore_bad`, else the
+// first is named by INVALID_ARGUMENT. `*width`
 // is the number of elements of a slice; no offsets if that is 0 and all slices are the whole
 // tensor. SlicesShape must have accepted the two; and as there are as many offsets as slices, let a
 // tensor of that shape exist before.
 absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape,
-                                                  int64_t* width);
+                                                  int64_t* width, bool ignore_bad = false);
 
 // Combines the slice at offsets[i] of `to` with slice i of `from`, in order.
 void CombineSlices(ThreadPool& pool, RowOp op, Tensor* to, const std::vector<int64_t>& offsets,

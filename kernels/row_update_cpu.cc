@@ -268,7 +268,7 @@ absl::StatusOr<Shape> SlicesShape(const Tensor& indices, const Shape& shape) {
 }
 
 absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const Shape& shape,
-                                                  int64_t* width) {
+                                                  int64_t* width, bool ignore_bad) {
   const int64_t depth = indices.dim(-1);
   *width = 1;
   for (int i = static_cast<int>(depth); i < shape.rank(); ++i) *width *= shape.dim(i);
@@ -284,14 +284,14 @@ absl::StatusOr<std::vector<int64_t>> SliceOffsets(const Tensor& indices, const S
       inside = inside && at >= 0 && at < shape.dim(static_cast<int>(k));
       if (inside) offset = offset * shape.dim(static_cast<int>(k)) + at;
     }
-    if (!inside) {
+    if (!inside && !ignore_bad) {
       std::vector<int64_t> at;
       for (int64_t k = 0; k < depth; ++k) at.push_back(indices.IntAt(i * depth + k));
       return InvalidArgument("indices", PositionText(indices.shape().Sub(0, -1), i), " = [",
                              absl::StrJoin(at, ", "), "] does not index into shape ",
                              shape.ToString());
     }
-    offsets[static_cast<size_t>(i)] = offset * *width;
+    offsets[static_cast<size_t>(i)] = inside ? offset * *width : -1;
   }
   return offsets;
 }

@@ -19,7 +19,7 @@ struct Axis {
 };
 
 absl::StatusOr<Axis> AxisOf(const Shape& shape, const Tensor& axis, const char* what) {
-  if (axis.num_elements() != 1) {
+  if (axis.rank() != 0) {
     return InvalidArgument(what, " must be a scalar, but has shape ", axis.shape().ToString());
   }
   const int64_t rank = shape.rank(), a = axis.IntAt(0);
@@ -134,7 +134,7 @@ void ArgExtreme(const T* x, int64_t length, int64_t inner, int64_t* index) {
 template <class T, bool kMax>
 absl::Status RunArg(KernelContext& c) {
   const Tensor& x = c.input(0);
-  if (c.input(1).num_elements() != 1) {
+  if (c.input(1).rank() != 0) {
     return InvalidArgument("dim must be a scalar, but received tensor of shape: ",
                            c.input(1).shape().ToString());
   }

@@ -1,6 +1,10 @@
+#include <algorithm>
+
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/inplace.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
+#include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
 
 // Scatters into variables: rows (ScatterX), or slices addressed by vectors of indices (ScatterNdX).
@@ -13,7 +17,17 @@ struct ScatterConfig {
   RowOp op;
   DataType dtype;
   bool is_ref;
+  bool ignore_bad = false;
 };
+
+bool HasZero(const Tensor& t) {
+  bool found = false;
+  DispatchType(t.dtype(), Numbers{}, [&]<class T>() {
+    found = std::find(t.data<T>(), t.data<T>() + t.num_elements(), T(0)) !=
+            t.data<T>() + t.num_elements();
+  });
+  return found;
+}
 
 absl::Status ScatterRows(const ScatterConfig& config, KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const LockedVariables locked, LockedVariables::Lock(c, 1, config.dtype));
@@ -32,10 +46,30 @@ absl::Status ScatterRows(const ScatterConfig& config, KernelContext& c) {
   }
   WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> rows, RowIndices(indices, shape.dim(0)));
   WEIR_RETURN_IF_ERROR(CheckDivisor(config.op, updates));
+  if (config.op == RowOp::kDiv && !config.is_ref && HasZero(updates))
+    return InvalidArgument("updates must not contain 0");
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
   CombineRows(c.pool(), config.op, value, rows, shape.Sub(1).num_elements(), updates, scalar);
   if (config.is_ref) c.SetOutput(0, c.input(0));
   return absl::OkStatus();
+}
+
+// The slices of `width` elements that have an offset; the offset of the others is -1, and goes.
+absl::StatusOr<Tensor> WithoutBad(KernelContext& c, const Tensor& slices, int64_t width,
+                                  std::vector<int64_t>* offsets) {
+  std::vector<int64_t> good;
+  for (size_t i = 0; i < offsets->size(); ++i) {
+    if ((*offsets)[i] >= 0) good.push_back(static_cast<int64_t>(i));
+  }
+  const auto count = static_cast<int64_t>(good.size());
+  WEIR_ASSIGN_OR_RETURN(Tensor kept, c.AllocateTemp(slices.dtype(), Shape({count, width})));
+  for (int64_t k = 0; k < count; ++k) {
+    CopyElements(slices.dtype(), ElementAt(slices, good[k] * width), ElementAt(kept, k * width),
+                 width);
+    (*offsets)[k] = (*offsets)[good[k]];
+  }
+  offsets->resize(good.size());
+  return kept;
 }
 
 absl::Status ScatterSlices(const ScatterConfig& config, KernelContext& c) {
@@ -44,6 +78,12 @@ absl::Status ScatterSlices(const ScatterConfig& config, KernelContext& c) {
   const Shape shape = locked[0].value().shape();
   const Tensor& indices = c.input(1);
   const Tensor& updates = c.input(2);
+  // TensorFlow takes a vector for one index a slice, and then applies the first update alone.
+  if (indices.rank() == 1) {
+    return InvalidArgument(
+        "indices must have at least rank 2, a vector for each slice, but have shape ",
+        indices.shape().ToString());
+  }
   WEIR_ASSIGN_OR_RETURN(const Shape wanted, SlicesShape(indices, shape));
   if (updates.shape() != wanted) {
     return InvalidArgument(
@@ -52,9 +92,14 @@ absl::Status ScatterSlices(const ScatterConfig& config, KernelContext& c) {
         indices.shape().ToString(), ", params.shape ", shape.ToString());
   }
   int64_t width = 0;
-  WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, SliceOffsets(indices, shape, &width));
+  WEIR_ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
+                        SliceOffsets(indices, shape, &width, config.ignore_bad));
+  Tensor slices = updates;
+  if (config.ignore_bad) {
+    WEIR_ASSIGN_OR_RETURN(slices, WithoutBad(c, updates, width, &offsets));
+  }
   WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, 0));
-  CombineSlices(c.pool(), config.op, value, offsets, width, updates);
+  CombineSlices(c.pool(), config.op, value, offsets, width, slices);
   if (config.is_ref) c.SetOutput(0, c.input(0));
   return absl::OkStatus();
 }
@@ -65,7 +110,8 @@ template <Scatter kScatter>
 KernelFactory Factory(RowOp op, absl::string_view type_attr, bool is_ref) {
   return [op, type_attr = std::string(type_attr),
           is_ref](const KernelInit& init) -> absl::StatusOr<Kernel> {
-    const ScatterConfig config{op, init.attr<DataType>(type_attr), is_ref};
+    WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBadIndices(init.node));
+    const ScatterConfig config{op, init.attr<DataType>(type_attr), is_ref, ignore_bad};
     if (!RowOpSupports(op, config.dtype)) {
       return Unimplemented("No OpKernel for ", init.node.Label(), " with ", type_attr, "=",
                            DataTypeName(config.dtype));

@@ -152,16 +152,8 @@ absl::StatusOr<Combiner> CombinerOf(Combine how, DataType type) {
   });
 }
 
-absl::StatusOr<bool> IgnoresBad(const KernelInit& init) {
-  const std::string policy = init.node.attr_or<std::string>("bad_indices_policy", "");
-  if (policy != "" && policy != "DEFAULT" && policy != "ERROR" && policy != "IGNORE") {
-    return InvalidArgument("Unknown bad_indices_policy: ", policy, ", use ERROR or IGNORE");
-  }
-  return policy == "IGNORE";
-}
-
 absl::StatusOr<Kernel> MakeScatterNd(const KernelInit& init) {
-  WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBad(init));
+  WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBadIndices(init.node));
   WEIR_ASSIGN_OR_RETURN(const Combiner combine,
                         CombinerOf(Combine::kAdd, init.attr<DataType>("T")));
   return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
@@ -177,7 +169,7 @@ absl::StatusOr<Kernel> MakeScatterNd(const KernelInit& init) {
 }
 
 absl::StatusOr<Kernel> MakeTensorScatter(const KernelInit& init, Combine how) {
-  WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBad(init));
+  WEIR_ASSIGN_OR_RETURN(const bool ignore_bad, IgnoresBadIndices(init.node));
   WEIR_ASSIGN_OR_RETURN(const Combiner combine, CombinerOf(how, init.attr<DataType>("T")));
   return Kernel([ignore_bad, combine](KernelContext& c) -> absl::Status {
     const Tensor& in = c.input(0);

@@ -250,7 +250,7 @@ void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
 
 absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
   const Tensor &data = c.input(0), &ids = c.input(1), &num = c.input(2);
-  if (num.num_elements() != 1)
+  if (num.rank() != 0)
     return InvalidArgument("num_segments should be a scalar, not shape ", num.shape().ToString());
   const int64_t count = num.IntAt(0);
   if (count < 0) return InvalidArgument("num_segments must be non-negative, but got: ", count);
@@ -308,7 +308,10 @@ absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor
 // The number of segments: what input 3 says, where there is one.
 absl::StatusOr<int64_t> ReadCount(const KernelContext& c, const Tensor& ids) {
   if (c.num_inputs() < 4) return CountSegments(ids);
-  if (c.input(3).num_elements() != 1) return InvalidArgument("num_segments should be a scalar");
+  if (c.input(3).rank() != 0) {
+    return InvalidArgument("num_segments should be a scalar, not shape ",
+                           c.input(3).shape().ToString());
+  }
   const int64_t count = c.input(3).IntAt(0), n = ids.num_elements();
   if (count < 0) return InvalidArgument("num_segments must be non-negative, but got: ", count);
   if (n > 0 && IdOf(ids, n - 1) >= count) {
@@ -378,7 +381,7 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   using Acc = Wide<T>;
   const Tensor &grad = c.input(0), &indices = c.input(1), &ids = c.input(2);
   WEIR_RETURN_IF_ERROR(CheckSparse(grad, indices, ids));
-  if (c.input(3).num_elements() != 1) return InvalidArgument("output_dim0 should be a scalar");
+  if (c.input(3).rank() != 0) return InvalidArgument("output_dim0 should be a scalar");
   const int64_t dense_rows = c.input(3).IntAt(0), n = ids.num_elements(), segments = grad.dim(0);
   if (dense_rows < 0)
     return InvalidArgument("output_dim0 must be non-negative, but got ", dense_rows);

@@ -12,10 +12,12 @@ namespace {
 
 // ---- Range, LinSpace
 
-absl::Status CheckScalars(KernelContext& c, std::initializer_list<const char*> names) {
+// Range takes vectors of one element as well.
+absl::Status CheckScalars(KernelContext& c, std::initializer_list<const char*> names,
+                          int most_rank) {
   int i = 0;
   for (const char* name : names) {
-    if (c.input(i).num_elements() != 1 || c.input(i).rank() > 1) {
+    if (c.input(i).num_elements() != 1 || c.input(i).rank() > most_rank) {
       return InvalidArgument(name, " must be a scalar, not shape ", c.input(i).shape().ToString());
     }
     ++i;
@@ -25,7 +27,7 @@ absl::Status CheckScalars(KernelContext& c, std::initializer_list<const char*> n
 
 template <class T>
 absl::Status RunRange(KernelContext& c) {
-  WEIR_RETURN_IF_ERROR(CheckScalars(c, {"start", "limit", "delta"}));
+  WEIR_RETURN_IF_ERROR(CheckScalars(c, {"start", "limit", "delta"}, 1));
   const T start = c.input(0).scalar<T>(), limit = c.input(1).scalar<T>(),
           delta = c.input(2).scalar<T>();
   WEIR_ASSIGN_OR_RETURN(const int64_t n, RangeSize<T>(start, limit, delta));
@@ -47,7 +49,7 @@ absl::Status RunRange(KernelContext& c) {
 
 template <class T>
 absl::Status RunLinSpace(KernelContext& c) {
-  WEIR_RETURN_IF_ERROR(CheckScalars(c, {"start", "stop", "num"}));
+  WEIR_RETURN_IF_ERROR(CheckScalars(c, {"start", "stop", "num"}, 0));
   const T start = c.input(0).scalar<T>(), stop = c.input(1).scalar<T>();
   const int64_t n = c.input(2).IntAt(0);
   if (n <= 0) return InvalidArgument("Requires num > 0: ", n);
@@ -122,7 +124,7 @@ absl::Status RunHistogram(KernelContext& c) {
     return InvalidArgument("value_range should be a vector of 2 elements, but is ",
                            range.shape().ToString());
   }
-  if (nbins.num_elements() != 1)
+  if (nbins.rank() != 0)
     return InvalidArgument("nbins should be a scalar, but has shape ", nbins.shape().ToString());
   const int64_t n = nbins.IntAt(0);
   const double low = static_cast<double>(range.data<T>()[0]),

@@ -171,7 +171,7 @@ namespace {
 
 absl::Status ExpandDims(KernelContext& c) {
   const Tensor& in = c.input(0);
-  WEIR_ASSIGN_OR_RETURN(const int64_t dim, ReadInt(c.input(1), "'dim'"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t dim, ReadOneInt(c.input(1), "'dim'"));
   if (dim < -in.rank() - 1 || dim > in.rank()) {
     return InvalidArgument("Tried to expand dim index ", dim, " for tensor with ", in.rank(),
                            " dimensions.");

@@ -136,12 +136,13 @@ absl::StatusOr<Kernel> MakeStridedSliceGrad(const KernelInit& init) {
 absl::Status AssignSlice(KernelContext& c, const ResolvedSlice& slice, const Tensor& value,
                          Tensor* target) {
   const Shape& final_shape = slice.final_shape;
+  if (final_shape.num_elements() == 0)
+    return absl::OkStatus();  // whatever the value, as in TensorFlow
   absl::StatusOr<Shape> together = BroadcastShapes(value.shape(), final_shape);
   if (!together.ok() || *together != final_shape) {
     return InvalidArgument("the value of shape ", value.shape().ToString(),
                            " cannot be assigned to a slice of shape ", final_shape.ToString());
   }
-  if (final_shape.num_elements() == 0) return absl::OkStatus();
   // The value in the final shape, repeated where it must be; then the final shape and the sizes
   // have the same elements.
   Tensor full = value;

@@ -220,7 +220,7 @@ absl::StatusOr<Kernel> MakeCrossHashed(const KernelInit& init) {
   return Kernel([n](KernelContext& c) -> absl::Status {
     const int last = c.num_inputs() - 1;
     const Tensor &strong = c.input(last - 1), &salt = c.input(last);
-    WEIR_ASSIGN_OR_RETURN(const int64_t num_buckets, ReadInt(c.input(last - 2), "num_buckets"));
+    WEIR_ASSIGN_OR_RETURN(const int64_t num_buckets, ReadOneInt(c.input(last - 2), "num_buckets"));
     if (strong.num_elements() != 1) return InvalidArgument("strong_hash must be a scalar");
     if (salt.num_elements() != 2) {
       return InvalidArgument("Input \"salt\" must have length 2 but has length ",

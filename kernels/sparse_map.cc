@@ -46,8 +46,8 @@ class SparseTensorsMap final : public Resource {
   std::unordered_map<int64_t, SparseValue> values_;
 };
 
-std::shared_ptr<SparseTensorsMap> FindMap(const KernelInit& init) {
-  const ResourceName name = NameSharedByNode(init.node);
+absl::StatusOr<std::shared_ptr<SparseTensorsMap>> FindMap(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   return name.HomeIn(init.resources)
       .LookupOrCreate<SparseTensorsMap>(
           name.container, name.name, [&] { return std::make_shared<SparseTensorsMap>(name.name); });
@@ -61,7 +61,8 @@ absl::StatusOr<SparseValue> ReadOwn(const KernelContext& c) {
 }
 
 absl::StatusOr<Kernel> MakeAdd(const KernelInit& init) {
-  return Kernel([map = FindMap(init)](KernelContext& c) -> absl::Status {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<SparseTensorsMap> map, FindMap(init));
+  return Kernel([map](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(SparseValue x, ReadOwn(c));
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape()));
     *out->data<int64_t>() = map->Add(std::move(x));
@@ -93,8 +94,8 @@ absl::Status AddRows(KernelContext& c, SparseTensorsMap& map) {
 }
 
 absl::StatusOr<Kernel> MakeAddMany(const KernelInit& init) {
-  return Kernel(
-      [map = FindMap(init)](KernelContext& c) -> absl::Status { return AddRows(c, *map); });
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<SparseTensorsMap> map, FindMap(init));
+  return Kernel([map](KernelContext& c) -> absl::Status { return AddRows(c, *map); });
 }
 
 absl::Status Take(KernelContext& c, SparseTensorsMap& map, DataType type) {
@@ -121,9 +122,8 @@ absl::Status Take(KernelContext& c, SparseTensorsMap& map, DataType type) {
 
 absl::StatusOr<Kernel> MakeTakeMany(const KernelInit& init) {
   const DataType type = init.attr<DataType>("dtype");
-  return Kernel([map = FindMap(init), type](KernelContext& c) -> absl::Status {
-    return Take(c, *map, type);
-  });
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<SparseTensorsMap> map, FindMap(init));
+  return Kernel([map, type](KernelContext& c) -> absl::Status { return Take(c, *map, type); });
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ double Digamma(double x) {
   if (x <= 0) {
     if (x == std::floor(x)) return kNan;
     // Reflection: psi(x) = psi(1 - x) - pi / tan(pi x)
-    result = -M_PI / std::tan(M_PI * (x - std::floor(x)));
+    result = -M_PI / std::tan(M_PI * (x - std::nearbyint(x)));  // exact near 0 too
     x = 1 - x;
   }
   for (; x < 10; x += 1) result -= 1 / x;

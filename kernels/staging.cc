@@ -10,8 +10,8 @@ namespace {
 
 // The area of a node: every node may be the one that makes it.
 template <class Area>
-std::shared_ptr<Area> AreaOf(const KernelInit& init) {
-  const ResourceName name = NameSharedByNode(init.node);
+absl::StatusOr<std::shared_ptr<Area>> AreaOf(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   const StagingLimits limits{init.attr<int64_t>("capacity"), init.attr<int64_t>("memory_limit")};
   return name.HomeIn(init.resources).LookupOrCreate<Area>(name.container, name.name, [&] {
     return std::make_shared<Area>(name.name, limits);
@@ -60,9 +60,9 @@ template <class Area>
 using WaitingRun = void (*)(KernelContext&, Area&, Kernel::Done);
 template <class Area, WaitingRun<Area> kRun>
 absl::StatusOr<Kernel> MakeWaiting(const KernelInit& init) {
-  return Kernel([area = AreaOf<Area>(init)](KernelContext& c, Kernel::Done done) -> void {
-    kRun(c, *area, std::move(done));
-  });
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Area> area, AreaOf<Area>(init));
+  return Kernel(
+      [area](KernelContext& c, Kernel::Done done) -> void { kRun(c, *area, std::move(done)); });
 }
 
 void Stage(KernelContext& c, StagingArea& area, Kernel::Done done) {
@@ -101,7 +101,7 @@ StagingMap::DoneTaking PutOutPart(KernelContext& c, bool with_key, Kernel::Done 
 
 absl::StatusOr<int64_t> ReadKey(const KernelContext& c) {
   const Tensor& key = c.input(0);
-  if (key.num_elements() == 1) return key.IntAt(0);
+  if (key.rank() == 0) return key.IntAt(0);
   return InvalidArgument("key must be an int64 scalar, got tensor with shape: ",
                          key.shape().ToString());
 }
@@ -135,14 +135,15 @@ void MapUnstageNoKey(KernelContext& c, StagingMap& map, Kernel::Done done) {
 
 template <class Area, int64_t (Area::*kCount)()>
 absl::StatusOr<Kernel> MakeCount(const KernelInit& init) {
-  return Kernel([area = AreaOf<Area>(init)](KernelContext& c) -> absl::Status {
-    return PutCount(c, (*area.*kCount)());
-  });
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Area> area, AreaOf<Area>(init));
+  return Kernel(
+      [area](KernelContext& c) -> absl::Status { return PutCount(c, (*area.*kCount)()); });
 }
 
 template <class Area>
 absl::StatusOr<Kernel> MakeClear(const KernelInit& init) {
-  return Kernel([area = AreaOf<Area>(init)](KernelContext&) -> absl::Status {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Area> area, AreaOf<Area>(init));
+  return Kernel([area](KernelContext&) -> absl::Status {
     area->Empty();
     return absl::OkStatus();
   });

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
 #include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
+#include "weir/kernels/waiting.h"
 
 // Variables: handles to them, reads and assignments. A resource handle and a reference are the same
 // thing here: a scalar DT_RESOURCE tensor that holds the variable's state. Consumers that want the
@@ -18,7 +20,11 @@ namespace {
 absl::StatusOr<Kernel> MakeVariable(const KernelInit& init) {
   const Node& node = init.node;
   ResourceHandle handle;
-  handle.container = node.attr_or<std::string>("container", "");
+  if (node.op_name() == "VarHandleOp") {
+    handle.container = node.attr_or<std::string>("container", "");
+  } else {
+    WEIR_ASSIGN_OR_RETURN(handle.container, ContainerOf(node));
+  }
   handle.name = node.attr_or<std::string>("shared_name", "");
   if (handle.name.empty()) handle.name = node.name();
   handle.device = init.device.text();
@@ -76,6 +82,16 @@ absl::Status DestroyResource(KernelContext& c, bool ignore_lookup_error) {
   if (resource == nullptr) {
     return ignore_lookup_error ? absl::OkStatus()
                                : NotFound("The resource to destroy does not exist");
+  }
+  if (!ignore_lookup_error && c.variable_or_null(0) != nullptr) {
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> variable, c.variable(0));
+    const std::lock_guard<std::mutex> lock(variable->mutex());
+    if (!variable->initialized()) {
+      const ResourceHandle& h = *handle.data<ResourceHandle>();
+      return NotFound("Resource ",
+                      h.container.empty() ? ResourceMap::kDefaultContainer : h.container, "/",
+                      h.name, " does not exist.");
+    }
   }
   resource->Clear();
   return absl::OkStatus();
@@ -211,10 +227,8 @@ absl::Status CountUpTo(KernelContext& c, T limit) {
 
 template <class T>
 absl::StatusOr<Kernel> MakeCountUpTo(const KernelInit& init) {
-  const int64_t limit = std::clamp<int64_t>(
-      init.attr<int64_t>("limit"), std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
-  return Kernel(
-      [limit](KernelContext& c) -> absl::Status { return CountUpTo<T>(c, static_cast<T>(limit)); });
+  WEIR_ASSIGN_OR_RETURN(const int limit, NarrowAttr(init.node, "limit"));
+  return Kernel([limit](KernelContext& c) -> absl::Status { return CountUpTo<T>(c, T{limit}); });
 }
 
 // Slice i of the output is the slice at offsets[i]. The variable stays locked: with a snapshot, a

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_split.h"
 #include "weir/core/variant.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/string_util.h"
 #include "weir/kernels/summarize.h"
@@ -130,7 +131,8 @@ absl::StatusOr<Kernel> MakeFormat(const KernelInit& init) {
     return InvalidArgument("num placeholders in template and num inputs must match: ", holes,
                            " vs. ", init.node.num_inputs());
   }
-  return Kernel([parts, edge = init.attr<int64_t>("summarize")](KernelContext& c) -> absl::Status {
+  WEIR_ASSIGN_OR_RETURN(const int64_t edge, NarrowAttr(init.node, "summarize"));
+  return Kernel([parts, edge](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
     std::string text = parts[0];
     for (int i = 0; i < c.num_inputs(); ++i) {

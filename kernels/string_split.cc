@@ -102,7 +102,7 @@ absl::StatusOr<Kernel> MakeSplit(const KernelInit& init) {
 }
 
 absl::StatusOr<Kernel> MakeSplitV2(const KernelInit& init) {
-  const auto limit = init.attr<int64_t>("maxsplit");
+  WEIR_ASSIGN_OR_RETURN(const int64_t limit, NarrowAttr(init.node, "maxsplit"));
   return Kernel([limit](KernelContext& c) -> absl::Status {
     WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 0, "sep"));
     const std::string& separator = c.input(1).scalar<std::string>();
@@ -320,11 +320,12 @@ absl::Status MakeAllNGrams(KernelContext& c, const NGrams& n) {
 }
 
 absl::StatusOr<Kernel> MakeNGrams(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t pad_width, NarrowAttr(init.node, "pad_width"));
   const NGrams n = {.separator = init.attr<std::string>("separator"),
                     .left = init.attr<std::string>("left_pad"),
                     .right = init.attr<std::string>("right_pad"),
                     .widths = init.attr<std::vector<int64_t>>("ngram_widths"),
-                    .pad = init.attr<int64_t>("pad_width"),
+                    .pad = pad_width,
                     .keep_short = init.attr<bool>("preserve_short_sequences")};
   for (const int64_t width : n.widths) {
     if (width <= 0) return InvalidArgument("ngram_widths must contain positive values");

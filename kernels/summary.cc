@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/core/graph_io.h"
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/proto/histogram.pb.h"
 #include "weir/proto/summary.pb.h"
@@ -22,12 +23,15 @@ absl::Status SetSummary(KernelContext& ctx, const proto::Summary& summary) {
 }
 
 absl::StatusOr<std::string> ScalarTag(const Tensor& tag) {
-  if (tag.num_elements() != 1)
-    return InvalidArgument("tags must be scalar, not ", tag.shape().ToString());
+  if (tag.rank() != 0) return InvalidArgument("tags must be scalar, not ", tag.shape().ToString());
   return *tag.data<std::string>();
 }
 
 namespace {
+
+absl::StatusOr<std::string> TagFor(SummarySink sink, const Tensor& tag) {
+  return sink == SetSummary ? ScalarTag(tag) : ReadOneString(tag, "tag");
+}
 
 template <class T>
 double AsDouble(T value) {
@@ -42,9 +46,10 @@ template <class T, SummarySink kSink>
 absl::Status ScalarSummary(KernelContext& ctx) {
   const Tensor& tags = ctx.input(FirstInput(kSink));
   const Tensor& values = ctx.input(FirstInput(kSink) + 1);
-  const bool one = tags.num_elements() == 1 && values.num_elements() == 1 && tags.rank() <= 1 &&
-                   values.rank() <= 1;
-  if (!one && tags.shape() != values.shape()) {
+  // The writer's op takes one of each, of any rank.
+  const bool fits = kSink == SetSummary ? tags.shape() == values.shape()
+                                        : tags.num_elements() == 1 && values.num_elements() == 1;
+  if (!fits) {
     return InvalidArgument("tags and values are not the same shape: ", tags.shape().ToString(),
                            " != ", values.shape().ToString());
   }
@@ -105,7 +110,7 @@ void FillHistogram(const std::vector<double>& values, proto::HistogramProto* out
 
 template <class T, SummarySink kSink>
 absl::Status HistogramSummary(KernelContext& ctx) {
-  WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(ctx.input(FirstInput(kSink))));
+  WEIR_ASSIGN_OR_RETURN(const std::string tag, TagFor(kSink, ctx.input(FirstInput(kSink))));
   const Tensor& from = ctx.input(FirstInput(kSink) + 1);
   std::vector<double> values;
   values.reserve(from.num_elements());
@@ -155,7 +160,7 @@ absl::Status TensorSummary(KernelContext& ctx) {
 absl::Status TensorSummaryV2(KernelContext& ctx) {
   const Tensor& metadata = ctx.input(2);
   WEIR_ASSIGN_OR_RETURN(const std::string tag, ScalarTag(ctx.input(0)));
-  if (metadata.num_elements() != 1) {
+  if (metadata.rank() != 0) {
     return InvalidArgument("serialized_summary_metadata must be scalar, not ",
                            metadata.shape().ToString());
   }

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "weir/kernels/arguments.h"
 #include "weir/kernels/image_codec.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/summary_writer.h"
@@ -85,9 +86,15 @@ absl::Status AddImages(const Tensor& tags, const Tensor& images, int64_t max_ima
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> MostImages(const Node& node) {
+  const auto most = node.attr<int64_t>("max_images");
+  if (most <= std::numeric_limits<int32_t>::max()) return most;
+  return InvalidArgument("max_images must be < 2^31");
+}
+
 template <class T>
 absl::StatusOr<Kernel> MakeImageSummary(const KernelInit& init) {
-  const int64_t max_images = init.attr<int64_t>("max_images");
+  WEIR_ASSIGN_OR_RETURN(const int64_t max_images, MostImages(init.node));
   Tensor bad_color = init.attr<Tensor>("bad_color");
   if (bad_color.dtype() != DT_UINT8 || bad_color.rank() != 1) {
     return InvalidArgument("expected bad_color to be a uint8 vector, but it is ",
@@ -102,13 +109,13 @@ absl::StatusOr<Kernel> MakeImageSummary(const KernelInit& init) {
 
 template <class T>
 absl::StatusOr<Kernel> MakeWriteImageSummary(const KernelInit& init) {
-  return Kernel(
-      [max_images = init.attr<int64_t>("max_images")](KernelContext& ctx) -> absl::Status {
-        proto::Summary summary;
-        WEIR_RETURN_IF_ERROR(
-            AddImages<T>(ctx.input(2), ctx.input(3), max_images, ctx.input(4), &summary));
-        return WriteSummaryEvent(ctx, summary);
-      });
+  WEIR_ASSIGN_OR_RETURN(const int64_t max_images, MostImages(init.node));
+  return Kernel([max_images](KernelContext& ctx) -> absl::Status {
+    proto::Summary summary;
+    WEIR_RETURN_IF_ERROR(
+        AddImages<T>(ctx.input(2), ctx.input(3), max_images, ctx.input(4), &summary));
+    return WriteSummaryEvent(ctx, summary);
+  });
 }
 
 // ---- sounds
@@ -172,14 +179,14 @@ absl::Status AddSounds(const Tensor& tags, const Tensor& sounds, const Tensor& r
 
 template <SummarySink kSink>
 absl::StatusOr<Kernel> MakeAudioSummary(const KernelInit& init) {
-  return Kernel(
-      [max_outputs = init.attr<int64_t>("max_outputs")](KernelContext& ctx) -> absl::Status {
-        proto::Summary summary;
-        const int first = FirstInput(kSink);
-        WEIR_RETURN_IF_ERROR(AddSounds(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2),
-                                       max_outputs, &summary));
-        return kSink(ctx, summary);
-      });
+  WEIR_ASSIGN_OR_RETURN(const int64_t max_outputs, NarrowAttr(init.node, "max_outputs"));
+  return Kernel([max_outputs](KernelContext& ctx) -> absl::Status {
+    proto::Summary summary;
+    const int first = FirstInput(kSink);
+    WEIR_RETURN_IF_ERROR(AddSounds(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2),
+                                   max_outputs, &summary));
+    return kSink(ctx, summary);
+  });
 }
 
 template <class... Ts>

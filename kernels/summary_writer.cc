@@ -118,7 +118,7 @@ class SummaryWriterState final : public Resource {
 };
 
 absl::StatusOr<Kernel> MakeSummaryWriter(const KernelInit& init) {
-  const ResourceName name = NameSharedByNode(init.node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   const auto writer = name.HomeIn(init.resources)
                           .LookupOrCreate<SummaryWriterState>(name.container, name.name, [&] {
                             return std::make_shared<SummaryWriterState>(name.name);
@@ -150,14 +150,14 @@ absl::Status Call(KernelContext& c) {
 // Writes an event of the step at input 1.
 absl::Status WriteEvent(KernelContext& c, proto::Event event) {
   WEIR_ASSIGN_OR_RETURN(const auto writer, c.resource<SummaryWriterState>(0));
-  WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadInt(c.input(1), "step"));
+  WEIR_ASSIGN_OR_RETURN(const int64_t step, ReadOneInt(c.input(1), "step"));
   event.set_step(step);
   return writer->Write(event);
 }
 
 absl::Status WriteTensor(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string tag, ReadString(c.input(3), "tag"));
-  WEIR_ASSIGN_OR_RETURN(const std::string metadata, ReadString(c.input(4), "summary_metadata"));
+  WEIR_ASSIGN_OR_RETURN(const std::string tag, ReadOneString(c.input(3), "tag"));
+  WEIR_ASSIGN_OR_RETURN(const std::string metadata, ReadOneString(c.input(4), "summary_metadata"));
   proto::Summary summary;
   proto::Summary::Value* value = summary.add_value();
   value->set_tag(tag);
@@ -168,6 +168,7 @@ absl::Status WriteTensor(KernelContext& c) {
 }
 
 absl::Status WriteRawProto(KernelContext& c) {
+  WEIR_RETURN_IF_ERROR(CheckRank(c.input(1), 0, "step"));
   proto::Summary summary;
   int64_t i = 0;
   for (const std::string& bytes : c.input(2).flat<std::string>()) {
@@ -181,7 +182,7 @@ absl::Status WriteRawProto(KernelContext& c) {
 }
 
 absl::Status WriteGraph(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadString(c.input(2), "tensor"));
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadOneString(c.input(2), "tensor"));
   if (!proto::GraphDef().ParseFromString(bytes))
     return absl::DataLossError("Bad tf.GraphDef binary proto tensor string");
   proto::Event event = NewEvent();
@@ -191,7 +192,7 @@ absl::Status WriteGraph(KernelContext& c) {
 
 absl::Status ImportEvent(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const auto writer, c.resource<SummaryWriterState>(0));
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadString(c.input(1), "event"));
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadOneString(c.input(1), "event"));
   proto::Event event;
   if (!event.ParseFromString(bytes))
     return absl::DataLossError("Bad tf.Event binary proto tensor string");

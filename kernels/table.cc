@@ -32,7 +32,7 @@ absl::StatusOr<LookupTable::Spec> SpecOf(const Node& node, absl::string_view nam
 template <class MakeTable>
 absl::StatusOr<Tensor> SharedTable(const Node& node, const Device& device, ResourceMap& resources,
                                    const MakeTable& make) {
-  const ResourceName name = NameOfResource(node);
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(node));
   WEIR_ASSIGN_OR_RETURN(const LookupTable::Spec spec, SpecOf(node, name.name));
   ResourceMap& home = name.HomeIn(resources);
   auto table = home.Lookup<LookupTable>(name.container, name.name);

@@ -231,10 +231,7 @@ absl::Status PopBack(KernelContext& c) {
 absl::Status GetItem(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const TensorList* list, InputList(c, 0));
   WEIR_RETURN_IF_ERROR(CheckListType(*list, OutputType(c, 0)));
-  if (c.input(1).num_elements() != 1) {  // of any rank, as in TensorFlow
-    return InvalidArgument("index must be a scalar, but got shape ", c.input(1).shape().ToString());
-  }
-  const int64_t index = *c.input_data<int32_t>(1);
+  WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadOneInt(c.input(1), "index"));
   if (index < 0 || index >= list->elements.size()) {
     return InvalidArgument("Trying to access element ", index, " in a list with ",
                            list->elements.size(), " elements.");

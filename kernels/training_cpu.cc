@@ -2,6 +2,7 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/row_update.h"
 #include "weir/kernels/stream_ops.h"
@@ -202,6 +203,33 @@ double ScalarOf(const Tensor& t) {
   return t.dtype() == DT_DOUBLE ? *t.data<double>() : value;
 }
 
+enum class Sign { kAny, kPositive, kNonNegative, kNonPositive };
+
+// What TensorFlow asks of a scalar: the proximal rules, and Ftrl of rows, look at its sign.
+Sign SignOf(const UpdateConfig& config, absl::string_view name) {
+  const bool is_ftrl = absl::StartsWith(config.rule, "Ftrl");
+  if (config.rule != "ProximalAdagrad" && !(is_ftrl && config.indices >= 0)) return Sign::kAny;
+  if (name == "lr_power") return Sign::kNonPositive;
+  return name == "lr" && !(is_ftrl && config.flag) ? Sign::kPositive : Sign::kNonNegative;
+}
+
+absl::Status CheckScalar(const UpdateConfig& config, absl::string_view name, const Tensor& t) {
+  const Sign sign = SignOf(config, name);
+  bool holds = t.rank() == 0;
+  if (holds && sign != Sign::kAny && t.host_accessible()) {
+    const double x = ScalarOf(t);
+    holds = sign == Sign::kPositive ? x > 0 : sign == Sign::kNonNegative ? x >= 0 : x <= 0;
+  }
+  if (holds) return absl::OkStatus();
+  static constexpr absl::string_view kSigns[] = {"", "positive ", "non-negative ", "non-positive "};
+  const absl::string_view what = name == "l1"             ? "l1 regularization strength"
+                                 : name == "l2"           ? "l2 regularization strength"
+                                 : name == "l2_shrinkage" ? "l2 shrinkage regularization strength"
+                                                          : name;
+  return InvalidArgument(what, " is not a ", kSigns[static_cast<int>(sign)],
+                         "scalar: ", t.shape().ToString());
+}
+
 // The scalars, as far as the host can read them; the others are noted in `update`, where they lie.
 absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const KernelContext& c,
                                           StreamUpdate* update) {
@@ -212,10 +240,8 @@ absl::StatusOr<UpdateScalars> ReadScalars(const UpdateConfig& config, const Kern
   for (int i = config.num_variables; i < config.num_inputs; ++i) {
     if (i == config.grad || i == config.indices) continue;
     const Tensor& t = c.input(i);
-    if (t.num_elements() != 1) {
-      return InvalidArgument(c.node().op().inputs()[static_cast<size_t>(i)].name,
-                             " is not a scalar: ", t.shape().ToString());
-    }
+    WEIR_RETURN_IF_ERROR(
+        CheckScalar(config, c.node().op().inputs()[static_cast<size_t>(i)].name, t));
     if (i == config.global_step) {
       if (t.host_accessible())
         s.global_step = *t.data<int64_t>();
@@ -261,6 +287,17 @@ absl::Status CheckShapes(const UpdateConfig& config, const KernelContext& c,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<int64_t>> RowsOf(const Tensor& indices, int64_t num_rows) {
+  std::vector<int64_t> rows(static_cast<size_t>(indices.num_elements()));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = indices.IntAt(static_cast<int64_t>(i));
+    if (rows[i] >= 0 && rows[i] < num_rows) continue;
+    return InvalidArgument("Index ", rows[i], " at offset ", i, " in indices is out of range [0, ",
+                           num_rows, ")");
+  }
+  return rows;
+}
+
 // See CombineRows: a thread owns some rows of the variable, so that repeated indices are applied in
 // order.
 void UpdateRows(ThreadPool& pool, const std::vector<int64_t>& rows, int64_t width,
@@ -289,7 +326,7 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   const Shape shape = locked[0].value().shape();
   std::vector<int64_t> rows;
   if (config.indices >= 0) {
-    WEIR_ASSIGN_OR_RETURN(rows, RowIndices(c.input(config.indices), shape.dim(0)));
+    WEIR_ASSIGN_OR_RETURN(rows, RowsOf(c.input(config.indices), shape.dim(0)));
   }
   UpdateSpan span{
       nullptr, {nullptr, nullptr, nullptr}, c.input(config.grad).raw(), shape.num_elements()};

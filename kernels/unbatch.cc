@@ -140,8 +140,9 @@ class MailState final : public WaitingResource {
   std::thread watch_;
 };
 
-std::shared_ptr<MailState> StateOf(const KernelInit& init, std::chrono::microseconds timeout) {
-  const ResourceName name = NameSharedByNode(init.node);
+absl::StatusOr<std::shared_ptr<MailState>> StateOf(const KernelInit& init,
+                                                   std::chrono::microseconds timeout) {
+  WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
   return name.HomeIn(init.resources).LookupOrCreate<MailState>(name.container, name.name, [&] {
     return std::make_shared<MailState>(name.name, timeout);
   });
@@ -159,7 +160,8 @@ absl::Status DealOut(KernelContext& c, MailState& state) {
 }
 
 absl::StatusOr<Kernel> MakeUnbatch(const KernelInit& init) {
-  const auto state = StateOf(init, Micros(init.attr<int64_t>("timeout_micros"), 1));
+  WEIR_ASSIGN_OR_RETURN(const int timeout, NarrowAttr(init.node, "timeout_micros"));
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<MailState> state, StateOf(init, Micros(timeout, 1)));
   return Kernel([state](KernelContext& c, Kernel::Done done) -> void {
     const absl::StatusOr<int64_t> id = ReadInt(c.input(2), "id");
     absl::Status status = id.status();
@@ -205,8 +207,9 @@ void JoinGradients(KernelContext& c, MailState& state, Kernel::Done done) {
 }
 
 absl::StatusOr<Kernel> MakeUnbatchGrad(const KernelInit& init) {
-  return Kernel([state = StateOf(init, std::chrono::microseconds(0))](KernelContext& c,
-                                                                      Kernel::Done done) -> void {
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<MailState> state,
+                        StateOf(init, std::chrono::microseconds(0)));
+  return Kernel([state](KernelContext& c, Kernel::Done done) -> void {
     JoinGradients(c, *state, std::move(done));
   });
 }

@@ -168,11 +168,14 @@ absl::Status Unique(KernelContext& c, DataType index_type) {
   const Tensor& in = c.input(0);
   WEIR_RETURN_IF_ERROR(CheckIndexable(in.num_elements(), index_type));
   int axis = 0;
+  if (c.num_inputs() == 2 && c.input(1).rank() != 1) {
+    return InvalidArgument("axis expects a 1D vector, got shape ", c.input(1).shape().ToString());
+  }
   if (c.num_inputs() == 1 || c.input(1).num_elements() == 0) {
     if (in.rank() != 1)
       return InvalidArgument("unique expects a 1D vector, got shape ", in.shape().ToString());
   } else {
-    WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadInt(c.input(1), "axis"));
+    WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadOneInt(c.input(1), "axis"));
     WEIR_ASSIGN_OR_RETURN(axis, ReadAxis(named, in.rank()));
   }
   if (in.rank() == 1)
@@ -315,7 +318,7 @@ absl::StatusOr<OneHotLayout> LayOutOneHot(const KernelContext& c, int64_t axis) 
   const Shape& indices = c.input(0).shape();
   const Tensor &on = c.input(2), &off = c.input(3);
   WEIR_ASSIGN_OR_RETURN(const int64_t depth, ReadInt(c.input(1), "depth"));
-  if (on.num_elements() != 1 || off.num_elements() != 1) {
+  if (on.rank() != 0 || off.rank() != 0) {
     return InvalidArgument("on_value and off_value must be scalars, but have shapes ",
                            on.shape().ToString(), " and ", off.shape().ToString());
   }

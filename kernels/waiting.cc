@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 
 namespace weir {
@@ -96,9 +98,19 @@ void WaitingResource::TakeBack(int lane, int64_t id) {
   Finish(std::move(ready));
 }
 
-ResourceName NameOfResource(const Node& node) {
-  ResourceName out{node.attr_or<std::string>("container", ""),
-                   node.attr_or<std::string>("shared_name", "")};
+absl::StatusOr<std::string> ContainerOf(const Node& node) {
+  std::string container = node.attr_or<std::string>("container", "");
+  const auto fits = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_.-/", c);
+  };
+  const bool begins_well = container.empty() || !absl::StrContains("_-/", container[0]);
+  if (begins_well && std::all_of(container.begin(), container.end(), fits)) return container;
+  return InvalidArgument("container contains invalid characters: ", container);
+}
+
+absl::StatusOr<ResourceName> NameOfResource(const Node& node) {
+  WEIR_ASSIGN_OR_RETURN(std::string container, ContainerOf(node));
+  ResourceName out{std::move(container), node.attr_or<std::string>("shared_name", "")};
   if (out.name.empty()) {
     const bool is_shared = node.attr_or<bool>("use_node_name_sharing", false);
     out.is_own = !is_shared;
@@ -107,9 +119,9 @@ ResourceName NameOfResource(const Node& node) {
   return out;
 }
 
-ResourceName NameSharedByNode(const Node& node) {
-  ResourceName out{node.attr_or<std::string>("container", ""),
-                   node.attr_or<std::string>("shared_name", "")};
+absl::StatusOr<ResourceName> NameSharedByNode(const Node& node) {
+  WEIR_ASSIGN_OR_RETURN(std::string container, ContainerOf(node));
+  ResourceName out{std::move(container), node.attr_or<std::string>("shared_name", "")};
   if (out.name.empty()) out.name = node.name();
   return out;
 }

@@ -92,10 +92,14 @@ struct ResourceName {
     return is_own ? session : SharedState(session);
   }
 };
-// shared_name; or, for a resource that is the node's own, a name that no shared one has.
-ResourceName NameOfResource(const Node& node);
+// shared_name; or, for a resource that is the node's own, a name that no shared one has. As below,
+// INVALID_ARGUMENT for a container that cannot be.
+absl::StatusOr<ResourceName> NameOfResource(const Node& node);
 // shared_name, or the node's name: for ops that TensorFlow shares by node name.
-ResourceName NameSharedByNode(const Node& node);
+absl::StatusOr<ResourceName> NameSharedByNode(const Node& node);
+// The container that a node names: "", or letters, digits and "_.-/", of which the first is a
+// letter, a digit or a dot.
+absl::StatusOr<std::string> ContainerOf(const Node& node);
 // The handle, as a scalar.
 Tensor HandleTo(const Device& device, const ResourceName& name, std::shared_ptr<Resource> resource);
 

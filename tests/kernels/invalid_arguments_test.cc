@@ -59,6 +59,143 @@ void ExpectRefused(const std::vector<Refused>& rows) {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
+TEST(InvalidArguments, VectorOfOneElementIsNoScalar) {
+  const Tensor zero = Tensor::Scalar<int32_t>(0), two = Tensor::Scalar<int32_t>(2);
+  const Tensor half = Tensor::Scalar(0.5f);
+  ExpectRefused({
+      {"ArgMax", {Floats({3, 2}), One<int32_t>(1)}, {}, kInvalid, "dim must be a scalar"},
+      {"ArgMin", {Floats({3, 2}), One<int32_t>(1)}, {}, kInvalid, "dim must be a scalar"},
+      {"Cumsum", {Floats({3}), One<int32_t>(0)}, {}, kInvalid, "axis must be a scalar"},
+      {"Cumprod", {Floats({3}), One<int32_t>(0)}, {}, kInvalid, "axis must be a scalar"},
+      {"LinSpace", {One(0.f), half, two}, {}, kInvalid, "start must be a scalar"},
+      {"LinSpace", {half, One(0.f), two}, {}, kInvalid, "stop must be a scalar"},
+      {"LinSpace", {half, half, One<int32_t>(2)}, {}, kInvalid, "num must be a scalar"},
+      {"OneHot", {zero, One<int32_t>(2), half, half}, {}, kInvalid, "depth must be a scalar"},
+      {"OneHot", {zero, two, One(1.f), half}, {}, kInvalid, "on_value"},
+      {"OneHot", {zero, two, half, One(1.f)}, {}, kInvalid, "off_value"},
+      {"TopKV2", {Floats({3}), One<int32_t>(1)}, {}, kInvalid, "k must be"},
+      {"MatrixBandPart",
+       {Floats({2, 2}), One<int64_t>(0), Tensor::Scalar<int64_t>(0)},
+       {},
+       kInvalid,
+       "num_lower must be"},
+      {"MatrixBandPart",
+       {Floats({2, 2}), Tensor::Scalar<int64_t>(0), One<int64_t>(0)},
+       {},
+       kInvalid,
+       "num_upper must be"},
+      {"PadV2",
+       {Floats({1}), Ints({1, 2}), One(1.f)},
+       {},
+       kInvalid,
+       "constant_values must be a scalar"},
+      {"GatherV2", {Floats({3}), zero, One<int32_t>(0)}, {}, kInvalid, "axis must be"},
+      {"Split",
+       {One<int32_t>(0), Floats({2})},
+       {{"num_split", int64_t{2}}},
+       kInvalid,
+       "split_dim must be a scalar"},
+      {"ScalarSummary",
+       {Text("a"), One(1.f)},
+       {},
+       kInvalid,
+       "tags and values are not the same shape"},
+      {"ScalarSummary",
+       {OneText("a"), half},
+       {},
+       kInvalid,
+       "tags and values are not the same shape"},
+      {"HistogramSummary", {OneText("a"), Floats({2})}, {}, kInvalid, "tags must be scalar"},
+      {"RegexFullMatch", {Text("a"), OneText("a")}, {}, kInvalid, "Pattern must be"},
+      {"RegexReplace", {Text("a"), Text("a"), OneText("a")}, {}, kInvalid, "Rewrite must be"},
+      {"Switch",
+       {half, Tensor::Scalar(true).Reshaped(Shape({1}))},
+       {},
+       kInvalid,
+       "must be a scalar"},
+  });
+}
+
+// What a graph says elsewhere of a scalar holds here as well: TensorFlow takes these.
+TEST(InvalidArguments, SomeArgumentsMayBeVectorsOfOneElement) {
+  EXPECT_TRUE(RunFed("ExpandDims", {Floats({3}), One<int32_t>(0)}).ok());
+  EXPECT_TRUE(RunFed("ConcatV2", {Floats({2}), Floats({3}), One<int32_t>(0)}, {}, 2).ok());
+  EXPECT_TRUE(RunFed("Range", {One<int32_t>(0), One<int32_t>(4), One<int32_t>(2)}).ok());
+  EXPECT_TRUE(RunFed("UniqueV2", {Floats({2, 2}), One<int32_t>(0)}).ok());
+}
+
+TEST(InvalidArguments, NarrowAttributesHaveThirtyTwoBits) {
+  constexpr int64_t kWide = int64_t{1} << 40;
+  const Tensor half = Tensor::Scalar(0.5f);
+  ExpectRefused({
+      {"StringFormat",
+       {half},
+       {{"template", "%s"}, {"summarize", kWide}},
+       kInvalid,
+       "Attr summarize has value 1099511627776 out of range for an int32"},
+      {"StridedSlice",
+       {Floats({3}), Ints({1}), Ints({1}), Ints({1})},
+       {{"end_mask", kWide}},
+       kInvalid,
+       "Attr end_mask has value 1099511627776 out of range for an int32"},
+      {"StringSplitV2",
+       {Texts({1}), Text("l")},
+       {{"maxsplit", kWide}},
+       kInvalid,
+       "Attr maxsplit has value 1099511627776 out of range for an int32"},
+      {"LRN",
+       {Floats({1, 1, 1, 2})},
+       {{"depth_radius", int64_t{2147483647}}},
+       kInvalid,
+       "larger than int max"},
+  });
+}
+
+TEST(InvalidArguments, ContainersHaveLettersDigitsAndAFewSigns) {
+  const Attrs queue = {{"component_types", DataTypes{DT_FLOAT}}};
+  for (const char* good : {"", "a", "A.b-c_d/1", ".a", "0"}) {
+    Attrs attrs = queue;
+    attrs.emplace_back("container", good);
+    EXPECT_TRUE(RunFed("FIFOQueueV2", {}, attrs).ok()) << good;
+  }
+  for (const char* bad : {"-1", "/a", "_a", "a b", "a:b"}) {
+    Attrs attrs = queue;
+    attrs.emplace_back("container", bad);
+    ExpectRefused(
+        {{"FIFOQueueV2", {}, attrs, kInvalid, "container contains invalid characters: "}});
+  }
+}
+
+TEST(InvalidArguments, OpsLookAtArgumentsThatTheyDoNotUse) {
+  const Tensor seed = Ints({3}), none = Tensor::Of<int32_t>({2}, {0, 2});
+  ExpectRefused({
+      {"StatelessRandomNormal", {none, seed}, {}, kInvalid, "seed must have shape [2], not [3]"},
+      {"FusedBatchNorm",
+       {Floats({1, 2, 2, 2}), Floats({2}), Floats({2}), Floats({5, 5}), Floats({2})},
+       {},
+       kInvalid,
+       "estimated_mean must be 1-dimensional"},
+      {"MaxPoolWithArgmax",
+       {Floats({0, 4, 4, 1})},
+       {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
+        {"strides", std::vector<int64_t>{1, 2, 2, 1}},
+        {"padding", "SAME"}},
+       kInvalid,
+       "tensor_in must not be empty"},
+      {"UniqueV2", {Floats({2, 2}), Ints({1, 1})}, {}, kInvalid, "axis expects a 1D vector"},
+      {"QuantizeAndDequantize",
+       {Floats({2})},
+       {{"range_given", true}, {"input_min", std::numeric_limits<float>::quiet_NaN()}},
+       kInvalid,
+       "Invalid range"},
+      {"RangeDataset",
+       {One<int64_t>(0), Tensor::Scalar<int64_t>(3), Tensor::Scalar<int64_t>(1)},
+       {{"output_types", DataTypes{DT_INT64}}, {"output_shapes", std::vector<Shape>{Shape()}}},
+       kInvalid,
+       "start must be a scalar"},
+  });
+}
+
 TEST(InvalidArguments, NamesOfShardsTakeScalarsOnly) {
   const Tensor zero = Tensor::Scalar<int32_t>(0), two = Tensor::Scalar<int32_t>(2);
   ExpectRefused({

@@ -31,9 +31,10 @@ class StateTest : public testing::TestWithParam<bool> {
     return Operation(
         AddNode(resource() ? absl::StrCat(op, "VariableOp") : std::string(op), {v, c}));
   }
-  Operation Scatter(absl::string_view op, Output v, Tensor indices, Tensor updates) {
+  Operation Scatter(absl::string_view op, Output v, Tensor indices, Tensor updates,
+                    Attrs attrs = {}) {
     const Output i = Const(g_, std::move(indices)), u = Const(g_, std::move(updates));
-    return Operation(AddNode(absl::StrCat(resource() ? "Resource" : "", op), {v, i, u}));
+    return Operation(AddNode(absl::StrCat(resource() ? "Resource" : "", op), {v, i, u}, attrs));
   }
   Output Read(Output v) {
     return resource() ? AddOp("ReadVariableOp", {v}, {{"dtype", v.node->attr<DataType>("dtype")}})
@@ -232,6 +233,32 @@ TEST_P(StateTest, ScattersSlicesByVectorsOfIndices) {
   ExpectError(Do(Scatter("ScatterNdSub", v, Tensor::Of<int32_t>({1, 2}, {1, 3}),
                          Tensor::Vector<float>({1}))),
               C::kInvalidArgument, {"indices[0] = [1, 3] does not index into shape [2,3]"});
+}
+
+TEST_P(StateTest, LeavesOutSlicesThatDoNotExistIfTold) {
+  const Output v = Make(DT_FLOAT, {3});
+  ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2, 3}))).ok());
+  const Tensor indices = Tensor::Of<int32_t>({3, 1}, {0, 9, 2});
+  const Tensor updates = Tensor::Vector<float>({10, 20, 30});
+  ASSERT_TRUE(
+      Do(Scatter("ScatterNdAdd", v, indices, updates, {{"bad_indices_policy", "IGNORE"}})).ok());
+  ExpectValue(v, Tensor::Vector<float>({11, 2, 33}));
+  ExpectError(Do(Scatter("ScatterNdAdd", v, indices, updates, {{"bad_indices_policy", "ERROR"}})),
+              C::kInvalidArgument, {"does not index into shape [3]"});
+  ExpectError(Do(Scatter("ScatterNdAdd", v, indices, updates, {{"bad_indices_policy", "NCHW"}})),
+              C::kInvalidArgument, {"Unknown bad indices handling attribute: NCHW"});
+}
+
+TEST_P(StateTest, DividesByZeroInReferencesOnly) {
+  const Output v = Make(DT_FLOAT, {2});
+  ASSERT_TRUE(Do(Assign(v, Tensor::Vector<float>({1, 2}))).ok());
+  const absl::Status divided =
+      Do(Scatter("ScatterDiv", v, Tensor::Vector<int32_t>({0}), Tensor::Vector<float>({0})));
+  if (resource()) {
+    ExpectError(divided, C::kInvalidArgument, {"updates must not contain 0"});
+  } else {
+    EXPECT_TRUE(divided.ok()) << divided;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(BothKinds, StateTest, testing::Bool(),

@@ -432,6 +432,21 @@ TEST_F(BadUpdate, NamesWhatDoesNotFit) {
   EXPECT_TRUE(absl::StrContains(s.message(), "var and accum do not have the same shape")) << s;
   s = Apply("ResourceApplyAdagrad", {2, 2}, {Hidden(Tensor::Vector<float>({1, 2})), good});
   EXPECT_TRUE(absl::StrContains(s.message(), "lr is not a scalar")) << s;
+  s = Apply("ResourceApplyAdagrad", {2, 2}, {Hidden(Tensor::Vector<float>({1})), good});
+  EXPECT_TRUE(absl::StrContains(s.message(), "lr is not a scalar: [1]")) << s;
+}
+
+// As TensorFlow does: the proximal rules look at signs, the others take any number.
+TEST_F(BadUpdate, ProximalRulesLookAtSigns) {
+  const Output good = Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2}));
+  const Output one = Const(g_, 1.0f), zero = Const(g_, 0.0f), minus = Const(g_, -1.0f);
+  absl::Status s = Apply("ResourceApplyProximalAdagrad", {2, 2}, {zero, one, one, good});
+  EXPECT_TRUE(absl::StrContains(s.message(), "lr is not a positive scalar")) << s;
+  s = Apply("ResourceApplyProximalAdagrad", {2, 2}, {one, minus, one, good});
+  EXPECT_TRUE(
+      absl::StrContains(s.message(), "l1 regularization strength is not a non-negative scalar"))
+      << s;
+  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(BadUpdate, RefusesSparseIndicesOutOfRange) {
@@ -439,7 +454,8 @@ TEST_F(BadUpdate, RefusesSparseIndicesOutOfRange) {
       "ResourceSparseApplyAdagrad", {2, 2},
       {Const(g_, 0.1f), Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2})), Const<int32_t>(g_, {0, 2})});
   EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(absl::StrContains(s.message(), "indices[1] = 2 is not in [0, 2)")) << s;
+  EXPECT_TRUE(absl::StrContains(s.message(), "Index 2 at offset 1 in indices is out of range"))
+      << s;
 }
 
 }  // namespace
