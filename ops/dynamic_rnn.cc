@@ -202,7 +202,8 @@ RnnCell BasicLstmCell(int64_t units, const LstmOptions& options) {
 
 RnnStep DynamicRnn(const RnnCell& cell, Output inputs, const Outputs& initial_state,
                    const DynamicRnnOptions& options) {
-  if (!inputs.valid()) return {};
+  const RnnStep failed = {Output(), Outputs(initial_state.size())};
+  if (!inputs.valid()) return failed;
   // Variables are read once a step, where the loop around does not change them.
   Graph& g = inputs.graph();
   VariableScopeOptions variables;
@@ -212,8 +213,9 @@ RnnStep DynamicRnn(const RnnCell& cell, Output inputs, const Outputs& initial_st
   }
   const VariableScope scope(g, options.name, variables);
   const Output rows = options.time_major ? inputs : Swapped(inputs);
-  if (!rows.valid()) return {};
+  if (!rows.valid()) return failed;
   RnnStep result = RnnBuilder(cell, rows, options).Build(initial_state);
+  if (result.state.empty()) return failed;
   if (!options.time_major) result.output = Swapped(result.output);
   return result;
 }

@@ -39,6 +39,7 @@ Output ZerosForSwitch(const Output& y) {
 }  // namespace
 
 Output ZerosForOutput(const Output& y) {
+  if (!y.valid()) return {};
   if (y.node->op_name() == "Switch") return ZerosForSwitch(y);
   if (y.dtype() == DT_RESOURCE) {
     const HandleData* handle = y.node->output_handle(y.index);

@@ -123,6 +123,8 @@ ReplicaScope::ReplicaScope(Graph& graph, int replica, absl::string_view device)
 ReplicaScope::~ReplicaScope() { graph_.Extension<CurrentReplica>().index = outer_; }
 
 Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read) {
+  if (!v.valid()) return {};
+  if (v.replicas().empty()) return read(v);
   const Here here = FindHere(v);
   if (here.inside) return here.copy.valid() ? read(here.copy) : Output();
   if (!IsOnRead(v)) return read(v.replicas()[0]);

@@ -61,7 +61,7 @@ Output AssignPerReplica(const Variable& v, const std::vector<TensorArg>& values,
 
 // ---- for variable.cc, variable_writes.cc and saver.cc
 
-// What reading `v`, which has replicas, gives here; `read` reads a copy.
+// What reading `v` gives here; `read` reads a copy, or `v` itself where it has no replicas.
 Output ReadReplicas(const Variable& v, const std::function<Output(const Variable&)>& read);
 // What of a stored (or assigned) value each copy gets.
 Output ReplicaShare(const Variable& v, const Output& value);

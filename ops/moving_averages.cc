@@ -70,6 +70,7 @@ Written UnbiasedAverage(const Variable& v, const std::function<Output()>& value,
 
 Written MovingAverage(const Variable& variable, const std::function<Output()>& value,
                       const TensorArg& decay, bool zero_debias, absl::string_view name) {
+  if (!variable.valid()) return {};
   Graph& graph = variable.graph();
   const NameScope scope(graph, name.empty() ? "AssignMovingAvg" : name);
   Output rest;
@@ -92,7 +93,7 @@ Written MovingAverage(const Variable& variable, const std::function<Output()>& v
 
 Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,
                            bool zero_debias, absl::string_view name) {
-  if (!variable.valid() || !value.valid()) return {};
+  if (!value.valid()) return {};
   return MovingAverage(
              variable, [&value] { return value; }, decay, zero_debias, name)
       .value;
@@ -185,7 +186,7 @@ Operation ExponentialMovingAverage::Update(Graph& graph,
 }
 
 Variable ExponentialMovingAverage::Average(const Variable& variable) const {
-  return Average(variable.handle());
+  return variable.valid() ? Average(variable.handle()) : Variable();
 }
 
 Variable ExponentialMovingAverage::Average(const Output& tensor) const {
@@ -194,6 +195,7 @@ Variable ExponentialMovingAverage::Average(const Output& tensor) const {
 }
 
 std::string ExponentialMovingAverage::AverageName(const Variable& variable) const {
+  if (!variable.valid()) return {};
   const Variable average = Average(variable);
   if (average.valid()) return average.op_name();
   return variable.graph().UniqueName(absl::StrCat(variable.op_name(), "/", options_.name),
@@ -207,7 +209,9 @@ std::map<std::string, Variable> ExponentialMovingAverage::VariablesToRestore(
     for (const Variable& v : MovingAverageVariables(graph)) with_average.push_back(v);
   }
   std::map<std::string, Variable> names;
-  for (const Variable& v : with_average) names[AverageName(v)] = v;
+  for (const Variable& v : with_average) {
+    if (v.valid()) names[AverageName(v)] = v;
+  }
   for (const Variable& v : GlobalVariables(graph)) {
     const bool has_average =
         std::find(with_average.begin(), with_average.end(), v) != with_average.end();

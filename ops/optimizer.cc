@@ -59,10 +59,16 @@ Operation Optimizer::Minimize(const Output& loss, const MinimizeOptions& options
 
 GradsAndVariables Optimizer::ComputeGradients(const Output& loss,
                                               const ComputeGradientsOptions& options) {
-  if (!CheckTrainable(loss)) return {};
+  Variables variables;
+  if (options.var_list) {
+    variables = FlattenParts(*options.var_list);
+  } else if (loss.valid()) {
+    variables = TrainableVariables(loss.graph());
+  }
+  GradsAndVariables items;
+  for (const Variable& v : variables) items.push_back({Grad(), v});
+  if (!CheckTrainable(loss)) return items;
   Graph& graph = loss.graph();
-  const Variables variables =
-      options.var_list ? FlattenParts(*options.var_list) : TrainableVariables(graph);
   if (variables.empty()) {
     graph.Fail(InvalidArgument("No variables to optimize: the graph has no trainable variables."));
     return {};
@@ -73,15 +79,14 @@ GradsAndVariables Optimizer::ComputeGradients(const Output& loss,
                            .gate_gradients = options.gate_gradients == GateGradients::kOp,
                            .aggregation = options.aggregation});
   if (options.gate_gradients == GateGradients::kGraph) grads = GateGrads(graph, grads);
-  GradsAndVariables items;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!grads[i].none() && !IsFloating(variables[i].dtype())) {
       graph.Fail(InvalidArgument("Invalid type ", DataTypeName(variables[i].dtype()), " for ",
                                  variables[i].name(),
                                  ", expected: half, bfloat16, float or double."));
-      return {};
+      return items;
     }
-    items.push_back({grads[i], variables[i]});
+    items[i].grad = grads[i];
   }
   return items;
 }

@@ -35,7 +35,11 @@ std::vector<std::string> KeysOf(const std::vector<Feature>& features) {
 ParsedExamples ParseExample(Output serialized, const std::vector<FixedLenFeature>& dense,
                             const std::vector<VarLenFeature>& sparse, absl::string_view name) {
   ParsedExamples parsed;
-  if (!serialized.valid()) return parsed;
+  if (!serialized.valid()) {
+    parsed.dense.resize(dense.size());
+    parsed.sparse.resize(sparse.size());
+    return parsed;
+  }
   Graph& g = serialized.graph();
   const NameScope outer(g, name.empty() ? "ParseExample" : name);
   Outputs defaults;

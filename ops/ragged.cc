@@ -40,7 +40,7 @@ SparseTensor RaggedToSparse(const RaggedTensor& x, absl::string_view name) {
 }
 
 RaggedTensor RaggedGather(const RaggedTensor& params, Output indices, absl::string_view name) {
-  if (!indices.valid()) return {};
+  if (!indices.valid()) return {Outputs(params.nested_splits.size()), Output()};
   const size_t depth = params.nested_splits.size() + std::max(indices.shape().rank(), 0) - 1;
   Node* const node = AddNode("RaggedGather", {params.nested_splits, params.values, indices},
                              {{"OUTPUT_RAGGED_RANK", static_cast<int64_t>(depth)}}, name);
