@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/bundle.h"
+#include "weir/core/crc32c.h"
 #include "weir/core/file.h"
 #include "weir/session/saver.h"
 #include "weir/tools/case_collections.h"
@@ -61,6 +62,16 @@ struct PreparedStep {
   std::vector<std::pair<std::string, std::string>>
       expected;  // name, file: one for each fetch but the last ones
 };
+
+// The checksum goes on over the elements of a tensor.
+uint32_t ExtendCrc32c(uint32_t crc, const Tensor& tensor) {
+  if (tensor.dtype() != DT_STRING) return weir::ExtendCrc32c(crc, tensor.raw(), tensor.num_bytes());
+  for (const std::string& s : tensor.flat<std::string>()) {
+    const uint64_t size = s.size();
+    crc = weir::ExtendCrc32c(weir::ExtendCrc32c(crc, &size, sizeof(size)), s);
+  }
+  return crc;
+}
 
 class CaseRun {
  public:
@@ -179,6 +190,7 @@ class CaseRun {
     tolerance.atol = NumberMember(step, "atol", NumberMember(spec_, "atol", tolerance.atol));
     for (size_t i = 0; i < prepared.expected.size(); ++i) {
       const auto& [name, file] = prepared.expected[i];
+      result_.bits = ExtendCrc32c(result_.bits, (*got)[i]);
       const absl::StatusOr<Tensor> want = ReadValueFile(JoinPath(folder_, file));
       std::string why = want.ok() ? CompareTensors((*got)[i], *want, tolerance)
                                   : std::string(want.status().message());

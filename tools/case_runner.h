@@ -1,6 +1,7 @@
 #ifndef WEIR_TOOLS_CASE_RUNNER_H_
 #define WEIR_TOOLS_CASE_RUNNER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,6 +35,7 @@ struct CaseResult {
   std::string why;                 // the first complaint, or why it was skipped
   std::vector<std::string> more;   // further complaints
   std::vector<std::string> notes;  // steps that were left out
+  uint32_t bits = 0;               // CRC-32C of all that was fetched and compared
 };
 
 struct CaseOptions {

@@ -13,25 +13,47 @@
 namespace weir::tools {
 namespace {
 
-void ExpectAllPass(const std::vector<std::string>& names) {
-  const char* root = std::getenv("WEIR_CASES");
-  if (root == nullptr || access(root, R_OK) != 0) {
-    GTEST_SKIP() << "WEIR_CASES does not say where the recorded cases are";
+class CaseFolders : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* root = std::getenv("WEIR_CASES");
+    if (root == nullptr || access(root, R_OK) != 0) {
+      GTEST_SKIP() << "WEIR_CASES does not say where the recorded cases are";
+    }
+    root_ = root;
   }
-  std::vector<std::string> roots;
-  for (const std::string& name : names) roots.push_back(std::string(root) + "/" + name);
-  const auto folders = FindCases(roots);
-  ASSERT_TRUE(folders.ok()) << folders.status();
-  for (const std::string& folder : *folders) {
-    const CaseResult result = RunCase(folder);
-    EXPECT_EQ(result.outcome, CaseResult::kPassed) << folder << ": " << result.why;
-    for (const std::string& more : result.more) ADD_FAILURE() << folder << ": " << more;
+
+  // The cases of a category, by their folders.
+  std::vector<std::string> In(const std::string& category) {
+    const auto folders = FindCases({root_ + "/" + category});
+    EXPECT_TRUE(folders.ok()) << folders.status();
+    return folders.ok() ? *folders : std::vector<std::string>();
+  }
+
+  void ExpectAllPass(const std::string& category) {
+    for (const std::string& folder : In(category)) {
+      const CaseResult result = RunCase(folder);
+      EXPECT_EQ(result.outcome, CaseResult::kPassed) << folder << ": " << result.why;
+      for (const std::string& more : result.more) ADD_FAILURE() << folder << ": " << more;
+    }
+  }
+
+ private:
+  std::string root_;
+};
+
+class Cases : public CaseFolders, public testing::WithParamInterface<const char*> {};
+
+TEST_P(Cases, AllPass) { ExpectAllPass(GetParam()); }
+
+TEST_P(Cases, GiveTheSameBitsOnAnyNumberOfThreads) {
+  for (const std::string& folder : In(GetParam())) {
+    const uint32_t bits = RunCase(folder, {.num_threads = 1}).bits;
+    for (const int threads : {2, 3, 4, 7})
+      EXPECT_EQ(RunCase(folder, {.num_threads = threads}).bits, bits)
+          << folder << ", " << threads << " threads";
   }
 }
-
-class Cases : public testing::TestWithParam<const char*> {};
-
-TEST_P(Cases, AllPass) { ExpectAllPass({GetParam()}); }
 
 INSTANTIATE_TEST_SUITE_P(Categories, Cases,
                          testing::Values("bad_input", "checkpoints", "control", "functions",
@@ -41,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Categories, Cases,
 
 // Not "merged": its mean of twenty floats is added up in double here, and comes out three units in
 // the last place from TensorFlow's.
-TEST(SummaryCases, Text) { ExpectAllPass({"summaries/print_and_py_free"}); }
+TEST_F(CaseFolders, TextSummariesPass) { ExpectAllPass("summaries/print_and_py_free"); }
 
 }  // namespace
 }  // namespace weir::tools
