@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
+#include "weir/core/float_mode.h"
 #include "weir/session/unknown_ops.h"
 
 // The table of contents of the runtime: what happens to a graph before it runs.
@@ -56,6 +57,8 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         absl::Span<const Shape> feed_shapes,
                                                         const PlanEnvironment& env) {
+  const FloatMode now = FloatMode::Current();  // what is computed here comes out as in the step
+  const ScopedFloatMode mode(env.options.flush_subnormals ? now.Flushing() : now);
   if (env.enabled("raised_loops")) RaiseLoops(graph);
   if (env.enabled("inlined_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
   WEIR_RETURN_IF_ERROR(CheckUnknownOps(graph));  // again: now with functions inlined

@@ -391,6 +391,9 @@ class Plan {
   std::vector<int32_t> reset_slots;    // emptied when the step is over
   std::vector<int32_t> dynamic_slots;  // all that are emptied some time; after an error all at once
   bool may_have_dead = false;
+  // Kernels take subnormal floats for zero. Also false where none computes: to set the processor's
+  // mode and to set it back takes a tenth of the time of a step that reads a variable.
+  bool flushes_subnormals = false;
   std::vector<Device*> streams;  // devices with a stream: a step ends when they have come so far
 
   // The arena: slot -> (device, offset), its dtype and shape.

@@ -342,6 +342,9 @@ class Scheduler {
 
   absl::Status EmitItem(int i) {
     const PlanNode& n = graph_.nodes[i];
+    const bool computes = n.kind == PlanNode::Kind::kOp && !n.kernel.is_constant() &&
+                          !n.Is("Identity", "ReadVariableOp");
+    if (computes) plan_.flushes_subnormals = env_.options.flush_subnormals;
     Item item;
     item.node = n.node;
     item.named = n.kind == PlanNode::Kind::kRead ? ReadFor(i) : n.node;

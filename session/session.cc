@@ -1,6 +1,7 @@
 #include "weir/session/session.h"
 
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 
 #include "absl/algorithm/container.h"
@@ -154,9 +155,9 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
   // `late` is told of the executor while it runs, unless it is null.
   absl::Status RunHere(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
                        TimeLimitedStep* late) {
-    const FloatMode now = FloatMode::Current();
-    const ScopedFloatMode mode(session->options.flush_subnormals ? now.Flushing() : now);
     const auto run = [&](Executor& executor) {
+      std::optional<ScopedFloatMode> flushing;
+      if (executor.plan().flushes_subnormals) flushing.emplace(FloatMode::Current().Flushing());
       // Whoever closes the session after this look cancels the executor that was found.
       if (session->closed.load(std::memory_order_acquire)) return ClosedMeanwhile();
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);

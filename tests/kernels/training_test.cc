@@ -436,8 +436,8 @@ TEST_F(BadUpdate, NamesWhatDoesNotFit) {
   EXPECT_TRUE(absl::StrContains(s.message(), "lr is not a scalar: [1]")) << s;
 }
 
-// As TensorFlow does: the proximal rules look at signs, the others take any number. (On the CPU: what
-// lies in a GPU's memory is not read back for it.)
+// As TensorFlow does: the proximal rules look at signs, the others take any number. (On the CPU:
+// what lies in a GPU's memory is not read back for it.)
 TEST_F(BadUpdate, ProximalRulesLookAtSigns) {
   const EvaluateOnCpu on_cpu;
   const Output good = Const(g_, Tensor::Zeros(DT_FLOAT, {2, 2}));
