@@ -309,7 +309,7 @@ absl::Status Executor::RunFrame(Frame& frame) {
     // A kernel that gives up because the step is over only repeats why.
     if (!status.ok() && frame.step.cancellation->cancelled())
       status = frame.step.cancellation->status();
-    return WaitForStreams(frame, std::move(status));
+    return plan_->streams.empty() ? status : WaitForStreams(frame, std::move(status));
   }
   RunTasks(frame);
   return WaitForStreams(frame, std::exchange(frame.status, absl::OkStatus()));
@@ -368,10 +368,12 @@ absl::Status Executor::TimedOut(int64_t step_id) {
 template <bool kTrace>
 absl::Status Executor::RunSequence(Frame& frame) {
   const int32_t count = static_cast<int32_t>(plan_->items.size());
+  const Cancellation& cancellation = *frame.step.cancellation;
+  std::atomic<int32_t>& running = frame.running[0];
   for (int32_t i = 0; i < count;) {
-    if (frame.step.cancellation->cancelled()) return frame.step.cancellation->status();
+    if (cancellation.cancelled()) return cancellation.status();
     if (IsLate(frame)) return TimedOut(frame, 0);
-    frame.running[0].store(i, std::memory_order_relaxed);
+    running.store(i, std::memory_order_relaxed);
     if (plan_->items[i].mark != Item::Mark::kNone) {
       WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
       continue;
@@ -386,7 +388,7 @@ absl::Status Executor::RunSequence(Frame& frame) {
     ++i;
   }
   // The last kernel may have failed by cancelling (KernelContext::SetOutput has no status).
-  if (frame.step.cancellation->cancelled()) return frame.step.cancellation->status();
+  if (cancellation.cancelled()) return cancellation.status();
   return IsLate(frame) ? TimedOut(frame, 0) : absl::OkStatus();
 }
 
