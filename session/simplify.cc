@@ -18,10 +18,10 @@
 //   arithmetic_identities    x * 1, x / 1, x - 0, not(not x), transposed there and back, ...
 //   common_subexpressions    an earlier node does the same to the same inputs
 //
-// What takes the output is given the other value instead, and that is all: a node that nobody uses
-// any more falls to DropUnneeded; one that is fetched, is a target or is waited for stays what it
-// is. One walk in topological order does it, since a node's inputs are replaced before it is looked
-// at, and so equal trees fold from their leaves.
+// What takes the output, or fetches it, is given the other value instead, and that is all: a node
+// that nobody uses any more falls to DropUnneeded; one that is a target or is waited for stays what
+// it is. One walk in topological order does it, since a node's inputs are replaced before it is
+// looked at, and so equal trees fold from their leaves.
 //
 // Results stay what they were, bit for bit. So x + 0 is left alone in floating point (it makes 0 of
 // -0), and values are taken for equal only where they lie in the same memory and neither a control
@@ -140,6 +140,7 @@ class Simplifier {
       }
     }
     for (PlanGraph::Carry& c : plan_.carries) c.next = Replaced(c.next);
+    for (PlanValue& v : plan_.fetches) v = Replaced(v);
   }
 
  private:
