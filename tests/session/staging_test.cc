@@ -294,7 +294,10 @@ TEST_F(BarrierTest, RefusesWhatDoesNotFit) {
   const Operation bad[] = {
       Insert(b, 2, {"x"}, {1}),
       Insert(b, -1, {"x"}, {1}),
-      Insert(b, 0, {"x", "y"}, {1}),
+      Operation(AddNode("BarrierInsertMany",
+                        {b, Const(g_, Strings{"x", "y"}),
+                         PlaceholderWithDefault(Const(g_, {1.0f}), Shape::UnknownRank())},
+                        {{"component_index", 0}})),
       Insert(b, 0, {"x", "x"}, {1, 2}),
       Operation(AddNode("BarrierInsertMany", {b, Const(g_, Strings{"q"}), Const(g_, {1})},
                         {{"component_index", 0}})),
