@@ -1,3 +1,10 @@
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
@@ -107,9 +114,43 @@ absl::Status DynamicStitch(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// ---- temporary variables
+// ---- temporary variables: the handle keeps one alive as long as the step needs it
 
-// A new variable in every step, which the handle keeps alive as long as the step needs it.
+// The temporary variables of the steps in flight. A step is told by its Cancellation, which it has
+// for itself.
+class TemporaryVariables : public Resource {
+ public:
+  std::string Describe() const override { return "the temporary variables of steps"; }
+  void Clear() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    made_.clear();
+  }
+
+  // ALREADY_EXISTS if another node has made one of that name in this step, and none has destroyed
+  // it. The node itself makes one for each iteration of a loop.
+  absl::Status Add(const KernelContext& c, const std::shared_ptr<VariableState>& variable) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::erase_if(made_, [](const auto& made) { return made.second.variable.expired(); });
+    Made& made = made_[{c.step().cancellation, variable->name()}];
+    const std::shared_ptr<VariableState> other = made.variable.lock();
+    if (other != nullptr && made.node != &c.node() && other->IsInitialized()) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "Resource tmp_var/", variable->name(), " already exists: node '", made.node->name(),
+          "' has made a temporary variable of this var_name in this step"));
+    }
+    made = {&c.node(), variable};
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Made {
+    const Node* node = nullptr;
+    std::weak_ptr<VariableState> variable;
+  };
+  std::mutex mutex_;
+  std::map<std::pair<const Cancellation*, std::string>, Made> made_;
+};
+
 absl::StatusOr<Kernel> MakeTemporaryVariable(const KernelInit& init) {
   const DataType dtype = init.attr<DataType>("dtype");
   const Shape shape = init.attr<Shape>("shape");
@@ -119,35 +160,38 @@ absl::StatusOr<Kernel> MakeTemporaryVariable(const KernelInit& init) {
   }
   std::string name = init.attr<std::string>("var_name");
   if (name.empty()) name = init.node.name();
+  const auto all = init.resources.LookupOrCreate<TemporaryVariables>(
+      ResourceMap::kDefaultContainer, "temporary variables",
+      [] { return std::make_shared<TemporaryVariables>(); });
   return Kernel([=](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(Tensor value, c.AllocateTemp(dtype, shape));
     if (value.host_accessible()) ClearElements(c.pool(), value);
-    const auto state = std::make_shared<VariableState>(name, dtype, shape);
+    const auto variable = std::make_shared<VariableState>(name, dtype, shape);
     {
-      const std::lock_guard<std::mutex> lock(state->mutex());
-      state->Set(std::move(value));
+      const std::lock_guard<std::mutex> lock(variable->mutex());
+      variable->Set(std::move(value));
     }
+    WEIR_RETURN_IF_ERROR(all->Add(c, variable));
     ResourceHandle handle;
     handle.name = name;
-    handle.resource = state;
+    handle.resource = variable;
     c.SetOutput(0, Tensor::Scalar(std::move(handle)));
     return absl::OkStatus();
   });
 }
 
-absl::Status DestroyTemporaryVariable(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> v, c.variable(0));
-  const std::string name = c.node().attr<std::string>("var_name");
-  bool exists = v->name() == name;
-  if (exists) {
-    const std::lock_guard<std::mutex> lock(v->mutex());
-    exists = v->initialized();
-  }
-  if (!exists) return NotFound("Resource ", name, ", a temporary variable, does not exist.");
-  WEIR_ASSIGN_OR_RETURN(Tensor value, v->Read());
-  v->Clear();
-  c.SetOutput(0, std::move(value));
-  return absl::OkStatus();
+absl::StatusOr<Kernel> MakeDestroyTemporaryVariable(const KernelInit& init) {
+  const std::string name = init.attr<std::string>("var_name");
+  if (name.empty()) return InvalidArgument("Missing var_name attribute");
+  return Kernel([name](KernelContext& c) -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> v, c.variable(0));
+    if (v->name() != name || !v->IsInitialized())
+      return NotFound("Resource ", name, ", a temporary variable, does not exist.");
+    WEIR_ASSIGN_OR_RETURN(Tensor value, v->Read());
+    v->Clear();
+    c.SetOutput(0, std::move(value));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace
@@ -157,7 +201,7 @@ void AddDataFlowKernels(KernelRegistry* r) {
   r->Add("DynamicStitch", kCpu, DynamicStitch);
   r->Add("ParallelDynamicStitch", kCpu, DynamicStitch);
   r->Add("TemporaryVariable", kCpu, MakeTemporaryVariable);
-  r->Add("DestroyTemporaryVariable", kCpu, DestroyTemporaryVariable).Writes({0});
+  r->Add("DestroyTemporaryVariable", kCpu, MakeDestroyTemporaryVariable).Writes({0});
 }
 
 }  // namespace weir
