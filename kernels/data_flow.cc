@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -27,13 +28,14 @@ absl::Status DynamicPartition(KernelContext& c) {
   }
   const int32_t* of = partitions.data<int32_t>();
   std::vector<int64_t> counts(static_cast<size_t>(n));
-  for (int64_t i = 0; i < partitions.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    if (of[i] < 0 || of[i] >= n) {
-      return InvalidArgument("partitions", PositionText(partitions.shape(), i), " = ", of[i],
-                             " is not in [0, ", n, ")");
+  for (const auto [begin, end] : CancellableBlocks(partitions.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (of[i] < 0 || of[i] >= n) {
+        return InvalidArgument("partitions", PositionText(partitions.shape(), i), " = ", of[i],
+                               " is not in [0, ", n, ")");
+      }
+      ++counts[static_cast<size_t>(of[i])];
     }
-    ++counts[static_cast<size_t>(of[i])];
   }
   std::vector<Tensor*> outputs;
   for (int p = 0; p < n; ++p) {
@@ -45,11 +47,12 @@ absl::Status DynamicPartition(KernelContext& c) {
   if (data.num_elements() == 0) return absl::OkStatus();
   const int64_t slice = data.num_elements() / partitions.num_elements();
   std::vector<int64_t> next(static_cast<size_t>(n));
-  for (int64_t i = 0; i < partitions.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    const size_t p = static_cast<size_t>(of[i]);
-    CopyElements(data.dtype(), ElementAt(data, i * slice),
-                 ElementAt(*outputs[p], next[p]++ * slice), slice);
+  for (const auto [begin, end] : CancellableBlocks(partitions.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      const size_t p = static_cast<size_t>(of[i]);
+      CopyElements(data.dtype(), ElementAt(data, i * slice),
+                   ElementAt(*outputs[p], next[p]++ * slice), slice);
+    }
   }
   return absl::OkStatus();
 }
@@ -72,12 +75,13 @@ absl::Status CheckPieces(KernelContext& c, int n, Shape* tail, int64_t* rows) {
                              prefix, ":], got data[0].shape = ", c.input(n).shape().ToString(),
                              ", data[", i, "].shape = ", data.shape().ToString());
     }
-    for (int64_t k = 0; k < indices.num_elements(); ++k) {
-      ThrowIfCancelledAt(k);
-      const int32_t index = indices.data<int32_t>()[k];
-      if (index < 0)
-        return InvalidArgument("indices[", i, "] is out of range: it has the element ", index);
-      *rows = std::max<int64_t>(*rows, int64_t{index} + 1);
+    for (const auto [begin, end] : CancellableBlocks(indices.num_elements())) {
+      for (int64_t k = begin; k < end; ++k) {
+        const int32_t index = indices.data<int32_t>()[k];
+        if (index < 0)
+          return InvalidArgument("indices[", i, "] is out of range: it has the element ", index);
+        *rows = std::max<int64_t>(*rows, int64_t{index} + 1);
+      }
     }
   }
   return absl::OkStatus();
@@ -96,12 +100,13 @@ absl::Status DynamicStitch(KernelContext& c) {
   int64_t left = rows;
   for (int i = 0; i < n; ++i) {
     const Tensor &indices = c.input(i), &data = c.input(n + i);
-    for (int64_t k = 0; k < indices.num_elements(); ++k) {
-      ThrowIfCancelledAt(k);
-      const int64_t row = indices.data<int32_t>()[k];
-      CopyElements(data.dtype(), ElementAt(data, k * slice), ElementAt(*out, row * slice), slice);
-      left -= written[static_cast<size_t>(row)] ? 0 : 1;
-      written[static_cast<size_t>(row)] = true;
+    for (const auto [begin, end] : CancellableBlocks(indices.num_elements())) {
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t row = indices.data<int32_t>()[k];
+        CopyElements(data.dtype(), ElementAt(data, k * slice), ElementAt(*out, row * slice), slice);
+        left -= written[static_cast<size_t>(row)] ? 0 : 1;
+        written[static_cast<size_t>(row)] = true;
+      }
     }
   }
   for (int64_t row = 0; left > 0 && row < rows; ++row) {

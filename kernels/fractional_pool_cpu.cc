@@ -9,6 +9,7 @@
 
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/image.h"
 #include "weir/kernels/philox.h"
 
@@ -264,15 +265,16 @@ absl::Status MaxGradient(KernelContext& c, bool overlapping) {
       if (best < 0 || from[best] < from[pixel + d]) best = pixel + d;
     }
   });
-  for (int64_t i = 0; i < grads.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    if (!(from[maxima[i]] == pooled.data<T>()[i])) {
-      return InvalidArgument(
-          "tensor_out_dup is not the same as tensor_out: orig_output is not the "
-          "pooled orig_input");
+  for (const auto [begin, end] : CancellableBlocks(grads.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (!(from[maxima[i]] == pooled.data<T>()[i])) {
+        return InvalidArgument(
+            "tensor_out_dup is not the same as tensor_out: orig_output is not the "
+            "pooled orig_input");
+      }
+      T& to = out->data<T>()[maxima[i]];
+      to = Add(to, grads.data<T>()[i]);
     }
-    T& to = out->data<T>()[maxima[i]];
-    to = Add(to, grads.data<T>()[i]);
   }
   return absl::OkStatus();
 }

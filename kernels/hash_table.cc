@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/lookup_table.h"
 #include "weir/kernels/position_table.h"
 #include "weir/kernels/strided_copy.h"
@@ -30,12 +31,13 @@ class HashTable final : public LookupTable {
     if (!filled_) return FailedPrecondition("Table not initialized.");
     const bool one_each = !is_static_ && fallback.num_elements() == values->num_elements();
     const Key* const key = keys.data<Key>();
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      ThrowIfCancelledAt(i);
-      const int64_t place = PlaceOf(key[i]);
-      const void* const from = place >= 0 ? ElementAt(values_, place * value_size())
-                                          : ElementAt(fallback, one_each ? i * value_size() : 0);
-      CopyElements(values->dtype(), from, ElementAt(*values, i * value_size()), value_size());
+    for (const auto [begin, end] : CancellableBlocks(keys.num_elements())) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t place = PlaceOf(key[i]);
+        const void* const from = place >= 0 ? ElementAt(values_, place * value_size())
+                                            : ElementAt(fallback, one_each ? i * value_size() : 0);
+        CopyElements(values->dtype(), from, ElementAt(*values, i * value_size()), value_size());
+      }
     }
     return absl::OkStatus();
   }

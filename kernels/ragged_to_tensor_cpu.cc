@@ -3,6 +3,7 @@
 #include <string>
 
 #include "weir/core/allocator.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/ragged.h"
 #include "weir/kernels/sparse_value.h"
 #include "weir/kernels/strided_copy.h"
@@ -155,21 +156,23 @@ absl::StatusOr<Places> PlacesOfSplits(const Dims& splits, const Places& parents,
     return InvalidArgument("Row partition size is greater than output size: ", rows, " > ",
                            parents.count);
   }
-  for (int64_t i = 0; i < rows; ++i) {
-    ThrowIfCancelledAt(i);
-    if (splits[0] != 0 || splits[i + 1] < splits[i])
-      return InvalidArgument("Invalid row split size.");
+  for (const auto [begin, end] : CancellableBlocks(rows)) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (splits[0] != 0 || splits[i + 1] < splits[i])
+        return InvalidArgument("Invalid row split size.");
+    }
   }
   const int64_t count = rows < 1 ? 0 : splits[rows];
   WEIR_ASSIGN_OR_RETURN(Places places, MakePlaces(count, std::min(count, limit)));
   const absl::Span<int64_t> to = places.listed.flat<int64_t>();
-  for (int64_t i = 0; i < rows; ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t parent = parents.at(i);
-    const int64_t end = std::min<int64_t>(splits[i + 1], to.size());
-    for (int64_t at = splits[i]; at < end; ++at) {
-      const int64_t column = at - splits[i];
-      to[at] = parent >= 0 && column < width ? parent + column * stride : -1;
+  for (const auto [first, last] : CancellableBlocks(rows)) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t parent = parents.at(i);
+      const int64_t end = std::min<int64_t>(splits[i + 1], to.size());
+      for (int64_t at = splits[i]; at < end; ++at) {
+        const int64_t column = at - splits[i];
+        to[at] = parent >= 0 && column < width ? parent + column * stride : -1;
+      }
     }
   }
   return places;
@@ -180,16 +183,17 @@ absl::StatusOr<Places> PlacesOfRowids(const Dims& ids, const Places& parents, in
   const int64_t count = static_cast<int64_t>(ids.size());
   WEIR_ASSIGN_OR_RETURN(Places places, MakePlaces(count, count));
   int64_t column = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    ThrowIfCancelledAt(i);
-    if (ids[i] < 0 || ids[i] >= parents.count) {
-      return InvalidArgument("Got ", i == 0 ? "current" : "next", "_value_rowid=", ids[i],
-                             " which is not less than ", parents.count);
+  for (const auto [begin, end] : CancellableBlocks(count)) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (ids[i] < 0 || ids[i] >= parents.count) {
+        return InvalidArgument("Got ", i == 0 ? "current" : "next", "_value_rowid=", ids[i],
+                               " which is not less than ", parents.count);
+      }
+      column = i > 0 && ids[i] == ids[i - 1] ? column + 1 : 0;
+      const int64_t parent = parents.at(ids[i]);
+      places.listed.data<int64_t>()[i] =
+          parent >= 0 && column < width ? parent + column * stride : -1;
     }
-    column = i > 0 && ids[i] == ids[i - 1] ? column + 1 : 0;
-    const int64_t parent = parents.at(ids[i]);
-    places.listed.data<int64_t>()[i] =
-        parent >= 0 && column < width ? parent + column * stride : -1;
   }
   return places;
 }
@@ -256,11 +260,13 @@ absl::Status ToTensor(KernelContext& c, const std::vector<Partition>& kinds) {
   const int64_t size = element.num_elements();
   FillDefault(c, value, element, shape.Sub(0, depth + 1).num_elements(), out);
   WEIR_ASSIGN_OR_RETURN(const Places places, PlacesOfValues(ragged, dims, values.dim(0)));
-  for (int64_t i = 0; i < std::min(places.listed.num_elements(), values.dim(0)); ++i) {
-    ThrowIfCancelledAt(i);
-    if (places.at(i) < 0) continue;
-    CopyElements(out->dtype(), ElementAt(values, i * size), ElementAt(*out, places.at(i) * size),
-                 size);
+  for (const auto [begin, end] :
+       CancellableBlocks(std::min(places.listed.num_elements(), values.dim(0)))) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (places.at(i) < 0) continue;
+      CopyElements(out->dtype(), ElementAt(values, i * size), ElementAt(*out, places.at(i) * size),
+                   size);
+    }
   }
   return absl::OkStatus();
 }

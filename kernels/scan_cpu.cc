@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 
@@ -59,13 +60,14 @@ template <class F, class T>
 void ScanBlock(const T* x, T* y, int64_t length, int64_t inner, int64_t width, bool exclusive,
                bool reverse) {
   std::vector<Wide<T>> acc(width, F::Start());
-  for (int64_t k = 0; k < length; ++k) {
-    ThrowIfCancelledAt(k);
-    const int64_t at = (reverse ? length - 1 - k : k) * inner;
-    for (int64_t i = 0; i < width; ++i) {
-      const Wide<T> next = F::Step(acc[i], static_cast<Wide<T>>(x[at + i]));
-      y[at + i] = static_cast<T>(exclusive ? acc[i] : next);
-      acc[i] = next;
+  for (const auto [begin, end] : CancellableBlocks(length)) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t at = (reverse ? length - 1 - k : k) * inner;
+      for (int64_t i = 0; i < width; ++i) {
+        const Wide<T> next = F::Step(acc[i], static_cast<Wide<T>>(x[at + i]));
+        y[at + i] = static_cast<T>(exclusive ? acc[i] : next);
+        acc[i] = next;
+      }
     }
   }
 }
@@ -103,30 +105,39 @@ void AddScans(KernelRegistry* r, const char* op, List<Ts...>) {
 
 // ---- ArgMax, ArgMin
 
+// Whether b takes the place of a. A NaN in front gives way to any number.
+template <class T, bool kMax>
+bool IsBetter(T a, T b) {
+  return (kMax ? b > a : b < a) || (a != a && b == b);
+}
+
+template <class T, bool kMax>
+int64_t ArgExtremeOfRow(const T* x, int64_t length) {
+  T best = x[0];
+  int64_t index = 0;
+  for (int64_t k = 1; k < length; ++k) {
+    if (!IsBetter<T, kMax>(best, x[k])) continue;
+    best = x[k];
+    index = k;
+  }
+  return index;
+}
+
 template <class T, bool kMax>
 void ArgExtreme(const T* x, int64_t length, int64_t inner, int64_t* index) {
-  const auto better = [](T a, T b) { return kMax ? a > b : a < b; };
-  std::fill_n(index, inner, 0);
   if (inner == 1) {
-    T best = x[0];
-    for (int64_t k = 1; k < length; ++k) {
-      // A NaN in front gives way to any number.
-      if (better(x[k], best) || (best != best && x[k] == x[k])) {
-        best = x[k];
-        *index = k;
-      }
-    }
+    *index = ArgExtremeOfRow<T, kMax>(x, length);
     return;
   }
+  std::fill_n(index, inner, 0);
   std::vector<T> best(x, x + inner);
   for (int64_t k = 1; k < length; ++k) {
     ThrowIfCancelledAt(k);
     const T* row = x + k * inner;
     for (int64_t i = 0; i < inner; ++i) {
-      if (better(row[i], best[i]) || (best[i] != best[i] && row[i] == row[i])) {
-        best[i] = row[i];
-        index[i] = k;
-      }
+      if (!IsBetter<T, kMax>(best[i], row[i])) continue;
+      best[i] = row[i];
+      index[i] = k;
     }
   }
 }

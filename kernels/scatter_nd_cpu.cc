@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
@@ -63,24 +64,26 @@ absl::StatusOr<Slices> ReadSlices(const Tensor& indices, const Tensor& updates, 
   const Dims strides = StridesOf(shape);
   const int64_t rows = outer.num_elements();
   slices.offsets.resize(static_cast<size_t>(rows));
-  for (int64_t r = 0; r < rows; ++r) {
-    ThrowIfCancelledAt(r);
-    int64_t offset = 0;
-    for (int64_t d = 0; d < depth; ++d) {
-      const int64_t index = indices.IntAt(r * depth + d);
-      if (index < 0 || index >= shape.dim(static_cast<int>(d))) {
-        if (!ignore_bad) {
-          std::vector<int64_t> at;
-          for (int64_t k = 0; k < depth; ++k) at.push_back(indices.IntAt(r * depth + k));
-          return InvalidArgument("indices", PositionText(outer, r), " = [", absl::StrJoin(at, ", "),
-                                 "] does not index into shape ", shape.ToString());
+  for (const auto [begin, end] : CancellableBlocks(rows)) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t offset = 0;
+      for (int64_t d = 0; d < depth; ++d) {
+        const int64_t index = indices.IntAt(r * depth + d);
+        if (index < 0 || index >= shape.dim(static_cast<int>(d))) {
+          if (!ignore_bad) {
+            std::vector<int64_t> at;
+            for (int64_t k = 0; k < depth; ++k) at.push_back(indices.IntAt(r * depth + k));
+            return InvalidArgument("indices", PositionText(outer, r), " = [",
+                                   absl::StrJoin(at, ", "), "] does not index into shape ",
+                                   shape.ToString());
+          }
+          offset = -1;
+          break;
         }
-        offset = -1;
-        break;
+        offset += index * strides[d];
       }
-      offset += index * strides[d];
+      slices.offsets[static_cast<size_t>(r)] = offset;
     }
-    slices.offsets[static_cast<size_t>(r)] = offset;
   }
   return slices;
 }
@@ -92,12 +95,14 @@ void Apply(ThreadPool& pool, const Slices& slices, const Tensor& updates, Tensor
   constexpr int64_t kWide = 64;
   const T* from = updates.data<T>();
   T* to = out->data<T>();
-  const auto apply = [&](int64_t begin, int64_t end) {
-    for (size_t r = 0; r < slices.offsets.size(); ++r) {
-      ThrowIfCancelledAt(static_cast<int64_t>(r));
-      if (slices.offsets[r] < 0) continue;
-      const T* row = from + static_cast<int64_t>(r) * slices.inner;
-      CombineRun<kHow>(row + begin, end - begin, to + slices.offsets[r] + begin);
+  const int64_t* const offsets = slices.offsets.data();
+  const int64_t rows = static_cast<int64_t>(slices.offsets.size()), inner = slices.inner;
+  const auto apply = [=](int64_t begin, int64_t end) {
+    for (const auto [first, last] : CancellableBlocks(rows)) {
+      for (int64_t r = first; r < last; ++r) {
+        if (offsets[r] < 0) continue;
+        CombineRun<kHow>(from + r * inner + begin, end - begin, to + offsets[r] + begin);
+      }
     }
   };
   if (slices.inner < kWide) {

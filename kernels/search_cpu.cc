@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 
 // Looking for values in sorted rows, selecting by rank, and counting.
@@ -73,10 +74,8 @@ absl::Status NthElement(KernelContext& c, bool reverse) {
     std::vector<T> row(static_cast<size_t>(columns));
     for (int64_t r = begin; r < end; ++r) {
       std::copy_n(input.data<T>() + r * columns, columns, row.begin());
-      int64_t compared = 0;
-      std::nth_element(row.begin(), row.begin() + place, row.end(), [&](T a, T b) {
-        ThrowIfCancelledAt(++compared);
-        return Less(a, b);
+      SortCancellably(columns, Less<T>, [&](const auto& less) {
+        std::nth_element(row.begin(), row.begin() + place, row.end(), less);
       });
       output->data<T>()[r] = row[static_cast<size_t>(place)];
     }
@@ -117,13 +116,14 @@ absl::Status ApproxTopK(KernelContext& c, const TopKOptions& o) {
       const int64_t outer = r / stride, inner = r % stride;
       const T* const row = input.data<T>() + outer * n * stride + inner;
       std::iota(order.begin(), order.end(), 0);
-      int64_t compared = 0;
-      std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int32_t a, int32_t b) {
-        ThrowIfCancelledAt(++compared);
+      const auto comes_first = [&](int32_t a, int32_t b) {
         const T &x = row[a * stride], &y = row[b * stride];
         if (Less(x, y)) return !o.largest;
         if (Less(y, x)) return o.largest;
         return a < b;
+      };
+      SortCancellably(n, comes_first, [&](const auto& less) {
+        std::partial_sort(order.begin(), order.begin() + k, order.end(), less);
       });
       for (int64_t i = 0; i < k; ++i) {
         const int64_t to = (outer * k + i) * stride + inner;
@@ -172,13 +172,14 @@ absl::Status UnravelIndex(KernelContext& c) {
   Shape shape({rank});
   if (indices.rank() == 1) shape.AddDim(count);
   WEIR_ASSIGN_OR_RETURN(Tensor * output, c.AllocateOutput(0, shape));
-  for (int64_t i = 0; i < count; ++i) {
-    ThrowIfCancelledAt(i);
-    T rest = indices.data<T>()[i];
-    if (rest >= size) return InvalidArgument("index is out of bound as with dims");
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      output->data<T>()[d * count + i] = rest % extents[d];
-      rest /= extents[d];
+  for (const auto [begin, end] : CancellableBlocks(count)) {
+    for (int64_t i = begin; i < end; ++i) {
+      T rest = indices.data<T>()[i];
+      if (rest >= size) return InvalidArgument("index is out of bound as with dims");
+      for (int64_t d = rank - 1; d >= 0; --d) {
+        output->data<T>()[d * count + i] = rest % extents[d];
+        rest /= extents[d];
+      }
     }
   }
   return absl::OkStatus();
@@ -249,10 +250,12 @@ class Bins {
 template <class Index>
 absl::Status CheckNotNegative(const Tensor& values) {
   const Index* v = values.data<Index>();
-  for (int64_t i = 0; i < values.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    if (v[i] < 0) {
-      return InvalidArgument("Input arr must be non-negative! Negative input value found: ", v[i]);
+  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (v[i] < 0) {
+        return InvalidArgument("Input arr must be non-negative! Negative input value found: ",
+                               v[i]);
+      }
     }
   }
   return absl::OkStatus();
@@ -271,9 +274,10 @@ absl::Status DenseBincount(KernelContext& c, bool binary) {
   const int64_t columns = matrix ? values.dim(1) : values.num_elements();
   WEIR_RETURN_IF_ERROR(
       bins.Allocate(c, matrix ? std::optional(values.dim(0)) : std::nullopt, binary));
-  for (int64_t i = 0; i < values.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    bins.Count(i / columns, values.data<Index>()[i], i);
+  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      bins.Count(i / columns, values.data<Index>()[i], i);
+    }
   }
   return absl::OkStatus();
 }
@@ -289,11 +293,12 @@ absl::Status CheckSparse(const Tensor& indices, const Tensor& values, const Tens
   }
   WEIR_RETURN_IF_ERROR(ReadShape(shape, "dense_shape").status());
   const int64_t* const at = indices.data<int64_t>();
-  for (int64_t i = 0; i < indices.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    if (at[i] < 0 || at[i] >= shape.data<int64_t>()[i % shape.dim(0)]) {
-      return InvalidArgument("Sparse index tuple indices[", i / shape.dim(0),
-                             ", :] is out of bounds");
+  for (const auto [begin, end] : CancellableBlocks(indices.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (at[i] < 0 || at[i] >= shape.data<int64_t>()[i % shape.dim(0)]) {
+        return InvalidArgument("Sparse index tuple indices[", i / shape.dim(0),
+                               ", :] is out of bounds");
+      }
     }
   }
   return absl::OkStatus();
@@ -309,10 +314,11 @@ absl::Status SparseBincount(KernelContext& c, bool binary) {
   if (rank == 1) WEIR_RETURN_IF_ERROR(CheckNotNegative<Index>(values));
   WEIR_RETURN_IF_ERROR(
       bins.Allocate(c, rank == 1 ? std::nullopt : std::optional(shape.data<int64_t>()[0]), binary));
-  for (int64_t i = 0; i < values.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t row = rank == 1 ? 0 : indices.data<int64_t>()[i * rank];
-    bins.Count(row, values.data<Index>()[i], i);
+  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = rank == 1 ? 0 : indices.data<int64_t>()[i * rank];
+      bins.Count(row, values.data<Index>()[i], i);
+    }
   }
   return absl::OkStatus();
 }
@@ -335,10 +341,11 @@ absl::Status RaggedBincount(KernelContext& c, bool binary) {
   WEIR_RETURN_IF_ERROR(bins.Allocate(c, rows, binary));
   // The last split is beyond every i, so that the search ends there whatever lies between.
   int64_t next = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    ThrowIfCancelledAt(i);
-    while (i >= ends[next]) ++next;
-    bins.Count(next - 1, values.data<Index>()[i], i);
+  for (const auto [begin, end] : CancellableBlocks(count)) {
+    for (int64_t i = begin; i < end; ++i) {
+      while (i >= ends[next]) ++next;
+      bins.Count(next - 1, values.data<Index>()[i], i);
+    }
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
@@ -101,22 +102,24 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
   // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before
   // this is called.
   out.count = count;
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t id = IdOf(ids, i), next = i + 1 < n ? IdOf(ids, i + 1) : id;
-    if (next < id)
-      return InvalidArgument("segment ids are not increasing: ", id, " is followed by ", next);
-    if (id < 0 || id >= count) {
-      return InvalidArgument("Segment id ", id, " out of range [0, ", count,
-                             "), possibly because 'segment_ids' input is not sorted.");
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t id = IdOf(ids, i), next = i + 1 < n ? IdOf(ids, i + 1) : id;
+      if (next < id)
+        return InvalidArgument("segment ids are not increasing: ", id, " is followed by ", next);
+      if (id < 0 || id >= count) {
+        return InvalidArgument("Segment id ", id, " out of range [0, ", count,
+                               "), possibly because 'segment_ids' input is not sorted.");
+      }
     }
   }
   out.first.resize(count + 1);
   int64_t row = 0;
-  for (int64_t s = 0; s < count; ++s) {
-    ThrowIfCancelledAt(s);
-    out.first[s] = row;
-    while (row < n && IdOf(ids, row) == s) ++row;
+  for (const auto [begin, end] : CancellableBlocks(count)) {
+    for (int64_t s = begin; s < end; ++s) {
+      out.first[s] = row;
+      while (row < n && IdOf(ids, row) == s) ++row;
+    }
   }
   out.first[count] = n;
   return out;
@@ -144,10 +147,11 @@ void CombineRows(const void* data, int64_t width, int64_t first, int64_t last,
     const int64_t m = std::min(kBlock, width - j);
     const T* x = row(first) + j;
     for (int64_t i = 0; i < m; ++i) acc[i] = static_cast<Acc>(x[i]);
-    for (int64_t r = first + 1; r < last; ++r) {
-      ThrowIfCancelledAt(r);
-      x = row(r) + j;
-      for (int64_t i = 0; i < m; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
+    for (const auto [begin, end] : CancellableBlocks(last - first - 1)) {
+      for (int64_t r = first + 1 + begin; r < first + 1 + end; ++r) {
+        x = row(r) + j;
+        for (int64_t i = 0; i < m; ++i) acc[i] = F::Step(acc[i], static_cast<Acc>(x[i]));
+      }
     }
     for (int64_t i = 0; i < m; ++i) y[j + i] = static_cast<T>(F::Scaled(acc[i], last - first));
   }
@@ -224,26 +228,29 @@ void CombineUnsorted(const UnsortedRows& u, int64_t begin, int64_t end) {
   const int64_t m = end - begin;
   if constexpr (std::is_same_v<Acc, T>) {
     for (int64_t s = 0; s < u.count; ++s) std::fill_n(y + s * u.width, m, F::Neutral());
-    for (int64_t r = 0; r < u.rows; ++r) {
-      ThrowIfCancelledAt(r);
-      const int64_t s = IdOf(u.ids, r);
-      if (s < 0) continue;
-      T* const to = y + s * u.width;
-      const T* const from = x + r * u.width;
-      for (int64_t i = 0; i < m; ++i) to[i] = F::Step(to[i], from[i]);
+    for (const auto [begin, end] : CancellableBlocks(u.rows)) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t s = IdOf(u.ids, r);
+        if (s < 0) continue;
+        T* const to = y + s * u.width;
+        const T* const from = x + r * u.width;
+        for (int64_t i = 0; i < m; ++i) to[i] = F::Step(to[i], from[i]);
+      }
     }
   } else {
     std::vector<Acc> acc(u.count * m, F::Neutral());
-    for (int64_t r = 0; r < u.rows; ++r) {
-      ThrowIfCancelledAt(r);
-      const int64_t s = IdOf(u.ids, r);
-      if (s < 0) continue;
-      for (int64_t i = 0; i < m; ++i)
-        acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * u.width + i]));
+    for (const auto [begin, end] : CancellableBlocks(u.rows)) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t s = IdOf(u.ids, r);
+        if (s < 0) continue;
+        for (int64_t i = 0; i < m; ++i)
+          acc[s * m + i] = F::Step(acc[s * m + i], static_cast<Acc>(x[r * u.width + i]));
+      }
     }
-    for (int64_t s = 0; s < u.count; ++s) {
-      ThrowIfCancelledAt(s);
-      for (int64_t i = 0; i < m; ++i) y[s * u.width + i] = static_cast<T>(acc[s * m + i]);
+    for (const auto [begin, end] : CancellableBlocks(u.count)) {
+      for (int64_t s = begin; s < end; ++s) {
+        for (int64_t i = 0; i < m; ++i) y[s * u.width + i] = static_cast<T>(acc[s * m + i]);
+      }
     }
   }
 }
@@ -259,11 +266,12 @@ absl::Status RunUnsorted(KernelContext& c, CombineColumns combine) {
                            " does not start with segment_ids.shape = ", ids.shape().ToString());
   }
   const int64_t rows = ids.num_elements(), width = WidthOf(data.shape(), ids.rank());
-  for (int64_t i = 0; i < rows; ++i) {
-    ThrowIfCancelledAt(i);
-    if (IdOf(ids, i) >= count) {
-      return InvalidArgument("segment_ids", PositionText(ids.shape(), i), " = ", IdOf(ids, i),
-                             " is out of range [0, ", count, ")");
+  for (const auto [begin, end] : CancellableBlocks(rows)) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (IdOf(ids, i) >= count) {
+        return InvalidArgument("segment_ids", PositionText(ids.shape(), i), " = ", IdOf(ids, i),
+                               " is out of range [0, ", count, ")");
+      }
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out,
@@ -329,12 +337,13 @@ absl::Status RunSparse(KernelContext& c, Combine combine) {
   // Before anything else, as what the ids ask for may be too much for any index to be right.
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(RowsShape(data.shape(), count).dims()));
   std::vector<int64_t> places(n);
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    places[i] = IdOf(indices, i);
-    if (places[i] < 0 || places[i] >= data.dim(0)) {
-      return InvalidArgument("Bad: indices[", i, "] == ", places[i], " out of range [0, ",
-                             data.dim(0), ")");
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      places[i] = IdOf(indices, i);
+      if (places[i] < 0 || places[i] >= data.dim(0)) {
+        return InvalidArgument("Bad: indices[", i, "] == ", places[i], " out of range [0, ",
+                               data.dim(0), ")");
+      }
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
@@ -356,11 +365,12 @@ absl::StatusOr<Scattered> ScatterRows(KernelContext& c, const Tensor& indices, i
                                       bool only_present) {
   const int64_t n = indices.num_elements();
   Scattered out{.rows = rows, .places = std::vector<int64_t>(n)};
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    out.places[i] = IdOf(indices, i);
-    if (out.places[i] < 0 || out.places[i] >= rows)
-      return InvalidArgument("Index ", out.places[i], " out of range [0, ", rows, ").");
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      out.places[i] = IdOf(indices, i);
+      if (out.places[i] < 0 || out.places[i] >= rows)
+        return InvalidArgument("Index ", out.places[i], " out of range [0, ", rows, ").");
+    }
   }
   if (!only_present) return out;
   std::vector<int64_t> present = out.places;
@@ -390,12 +400,13 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
                            ", but the gradient has ", segments, " rows");
   }
   std::vector<int64_t> sizes(segments, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t s = IdOf(ids, i);
-    if (s < 0 || s >= segments)
-      return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
-    ++sizes[s];
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t s = IdOf(ids, i);
+      if (s < 0 || s >= segments)
+        return InvalidArgument("Segment id ", s, " out of range [0, ", segments, ").");
+      ++sizes[s];
+    }
   }
   WEIR_ASSIGN_OR_RETURN(const Scattered scattered,
                         ScatterRows(c, indices, dense_rows, c.num_outputs() == 2));
@@ -408,15 +419,16 @@ absl::Status RunSparseGrad(KernelContext& c, Scale scale) {
   }
   std::vector<Acc> acc(scattered.rows * width, Acc(0));
   const T* const x = grad.data<T>();
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t s = IdOf(ids, i), row = scattered.places[i];
-    const double size = static_cast<double>(sizes[s]);
-    const Acc factor = static_cast<Acc>(scale == Scale::kNone   ? 1
-                                        : scale == Scale::kMean ? 1 / size
-                                                                : 1 / std::sqrt(size));
-    for (int64_t j = 0; j < width; ++j)
-      acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t s = IdOf(ids, i), row = scattered.places[i];
+      const double size = static_cast<double>(sizes[s]);
+      const Acc factor = static_cast<Acc>(scale == Scale::kNone   ? 1
+                                          : scale == Scale::kMean ? 1 / size
+                                                                  : 1 / std::sqrt(size));
+      for (int64_t j = 0; j < width; ++j)
+        acc[row * width + j] += factor * static_cast<Acc>(x[s * width + j]);
+    }
   }
   T* const y = out->data<T>();
   for (int64_t i = 0; i < scattered.rows * width; ++i) y[i] = static_cast<T>(acc[i]);

@@ -4,6 +4,7 @@
 
 #include "weir/core/resource_handle.h"
 #include "weir/core/variant.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/spans.h"
@@ -83,10 +84,11 @@ void ChooseObjects(const Tensor& condition, const Tensor& t, const Tensor& e, Te
     at[k].resize(n);
     if (n > 0) layout.Gather(k, positions.data(), sizeof(int64_t), 0, n, at[k].data());
   }
-  for (int64_t i = 0; i < n; ++i) {
-    ThrowIfCancelledAt(i);
-    const bool c = condition.data<bool>()[at[0][i]];
-    out->data<T>()[i] = c ? t.data<T>()[at[1][i]] : e.data<T>()[at[2][i]];
+  for (const auto [begin, end] : CancellableBlocks(n)) {
+    for (int64_t i = begin; i < end; ++i) {
+      const bool c = condition.data<bool>()[at[0][i]];
+      out->data<T>()[i] = c ? t.data<T>()[at[1][i]] : e.data<T>()[at[2][i]];
+    }
   }
 }
 

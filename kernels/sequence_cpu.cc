@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/scalar_math.h"
 #include "weir/ops/range_size.h"
@@ -38,10 +39,11 @@ absl::Status RunRange(KernelContext& c) {
     for (int64_t i = 0; i < n; ++i, v += static_cast<uint64_t>(delta)) y[i] = static_cast<T>(v);
   } else {
     T v = start;
-    for (int64_t i = 0; i < n; ++i) {
-      ThrowIfCancelledAt(i);
-      y[i] = v;
-      v = static_cast<T>(v + delta);
+    for (const auto [begin, end] : CancellableBlocks(n)) {
+      for (int64_t i = begin; i < end; ++i) {
+        y[i] = v;
+        v = static_cast<T>(v + delta);
+      }
     }
   }
   return absl::OkStatus();
@@ -102,17 +104,19 @@ absl::Status RunBincount(KernelContext& c) {
                            weights.shape().ToString(), " and ", values.shape().ToString());
   }
   const int32_t* const v = values.data<int32_t>();
-  for (int64_t i = 0; i < values.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    if (v[i] < 0) return InvalidArgument("Input arr must be non-negative!");
+  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (v[i] < 0) return InvalidArgument("Input arr must be non-negative!");
+    }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({n})));
   T* const bins = out->data<T>();
   std::fill_n(bins, n, T(0));
-  for (int64_t i = 0; i < values.num_elements(); ++i) {
-    ThrowIfCancelledAt(i);
-    if (v[i] >= n) continue;
-    bins[v[i]] = ScalarMath<T>::Add(bins[v[i]], weighted ? weights.data<T>()[i] : T(1));
+  for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (v[i] >= n) continue;
+      bins[v[i]] = ScalarMath<T>::Add(bins[v[i]], weighted ? weights.data<T>()[i] : T(1));
+    }
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/sparse_value.h"
@@ -58,9 +59,10 @@ absl::Status ToDense(KernelContext& c, bool in_order) {
   if (x.count() == 0) return absl::OkStatus();
   const Dims strides = StridesOf(shape);
   std::vector<int64_t> at(x.count(), 0);
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    for (int d = 0; d < x.rank(); ++d) at[i] += x.row(i)[d] * strides[d];
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int d = 0; d < x.rank(); ++d) at[i] += x.row(i)[d] * strides[d];
+    }
   }
   ScatterElements(x.values, at, *out);
   return absl::OkStatus();
@@ -195,12 +197,13 @@ absl::Status CountRows(const SparseValue& x, absl::Span<int64_t> counts) {
                            x.count());
   }
   std::fill(counts.begin(), counts.end(), 0);
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t row = x.row(i)[0];
-    if (row < 0 || row >= rows)
-      return InvalidArgument("indices(", i, ", 0) is invalid: ", row, " >= ", rows);
-    ++counts[row];
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = x.row(i)[0];
+      if (row < 0 || row >= rows)
+        return InvalidArgument("indices(", i, ", 0) is invalid: ", row, " >= ", rows);
+      ++counts[row];
+    }
   }
   return absl::OkStatus();
 }
@@ -248,11 +251,12 @@ absl::Status FillEmptyRows(KernelContext& c) {
     }
     at += std::max<int64_t>(count, 1);
   }
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t place = next[x.row(i)[0]]++;
-    places->data<int64_t>()[i] = place;
-    std::copy_n(x.row(i), rank, to + place * rank);
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t place = next[x.row(i)[0]]++;
+      places->data<int64_t>()[i] = place;
+      std::copy_n(x.row(i), rank, to + place * rank);
+    }
   }
   ScatterElements(x.values, places->flat<int64_t>(), *values);
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/strided_copy.h"
@@ -26,13 +27,14 @@ absl::Status CheckFits(const SparseValue& x, const Shape& dense) {
                            " does not equal (no broadcasting is supported): sparse side ",
                            x.dims[d], " vs dense side ", dense.dim(d));
   }
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    for (int d = 0; d < x.rank(); ++d) {
-      if (x.row(i)[d] >= 0 && x.row(i)[d] < x.dims[d]) continue;
-      return InvalidArgument("Sparse tensor has an invalid index on dimension ", d, ": a_indices(",
-                             i, ",", d, ") = ", x.row(i)[d],
-                             ", dense tensor shape: ", dense.ToString());
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int d = 0; d < x.rank(); ++d) {
+        if (x.row(i)[d] >= 0 && x.row(i)[d] < x.dims[d]) continue;
+        return InvalidArgument("Sparse tensor has an invalid index on dimension ", d,
+                               ": a_indices(", i, ",", d, ") = ", x.row(i)[d],
+                               ", dense tensor shape: ", dense.ToString());
+      }
     }
   }
   return absl::OkStatus();
@@ -48,12 +50,13 @@ absl::Status AddToDense(KernelContext& c) {
     CopyElements(dense.dtype(), dense.raw(), out->raw(), dense.num_elements());
   const Dims strides = StridesOf(dense.shape());
   const T* const values = x.values.data<T>();
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    int64_t at = 0;
-    for (int d = 0; d < x.rank(); ++d) at += x.row(i)[d] * strides[d];
-    T& sum = out->data<T>()[at];
-    sum = Add(sum, values[i]);
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t at = 0;
+      for (int d = 0; d < x.rank(); ++d) at += x.row(i)[d] * strides[d];
+      T& sum = out->data<T>()[at];
+      sum = Add(sum, values[i]);
+    }
   }
   return absl::OkStatus();
 }
@@ -226,10 +229,11 @@ absl::StatusOr<std::vector<int64_t>> DensePlaces(const SparseValue& x, const Sha
   }
   const Dims strides = StridesOf(dense);
   std::vector<int64_t> places(x.count(), 0);
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    for (int d = 0; d < dense.rank(); ++d) {
-      if (dense.dim(d) != 1) places[i] += x.row(i)[lead + d] * strides[d];
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int d = 0; d < dense.rank(); ++d) {
+        if (dense.dim(d) != 1) places[i] += x.row(i)[lead + d] * strides[d];
+      }
     }
   }
   return places;
@@ -261,14 +265,15 @@ absl::Status WithDense(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> places, DensePlaces(x, c.input(3).shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, x.values.shape()));
   const T *const values = x.values.data<T>(), *const dense = c.input_data<T>(3);
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    const T y = dense[places[i]];
-    if (F::kDivides && y == T(0)) {
-      return InvalidArgument(
-          "SparseDenseCwiseDiv cannot divide by zero, but input dense tensor contains zero");
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T y = dense[places[i]];
+      if (F::kDivides && y == T(0)) {
+        return InvalidArgument(
+            "SparseDenseCwiseDiv cannot divide by zero, but input dense tensor contains zero");
+      }
+      out->data<T>()[i] = F::Apply(values[i], y);
     }
-    out->data<T>()[i] = F::Apply(values[i], y);
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #include <complex>
 
 #include "weir/kernels/accumulate.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
@@ -71,16 +72,17 @@ absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
   c.pool().ParallelFor(
       s.cols, static_cast<double>(a.count()),
       [&](int64_t begin, int64_t end) {
-        for (int64_t i = 0; i < a.count(); ++i) {
-          ThrowIfCancelledAt(i);
-          const int64_t *const row = a.row(i), m = row[adjoint_a ? 1 : 0],
-                               k = row[adjoint_a ? 0 : 1];
-          const Acc v = conjugate(adjoint_a, static_cast<Acc>(values[i]));
-          Acc* const to = acc + m * s.cols;
-          const T* const from = x + k * inner_stride;
-          for (int64_t j = begin; j < end; ++j) {
-            const Acc y = conjugate(adjoint_b, static_cast<Acc>(from[j * col_stride]));
-            to[j] = Add(to[j], ScalarMath<Acc>::Mul(v, y));
+        for (const auto [first, last] : CancellableBlocks(a.count())) {
+          for (int64_t i = first; i < last; ++i) {
+            const int64_t *const row = a.row(i), m = row[adjoint_a ? 1 : 0],
+                                 k = row[adjoint_a ? 0 : 1];
+            const Acc v = conjugate(adjoint_a, static_cast<Acc>(values[i]));
+            Acc* const to = acc + m * s.cols;
+            const T* const from = x + k * inner_stride;
+            for (int64_t j = begin; j < end; ++j) {
+              const Acc y = conjugate(adjoint_b, static_cast<Acc>(from[j * col_stride]));
+              to[j] = Add(to[j], ScalarMath<Acc>::Mul(v, y));
+            }
           }
         }
       },

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/strided_copy.h"
@@ -171,12 +172,13 @@ absl::Status SliceSparse(KernelContext& c) {
     dims[d] = end > start[d] ? end - start[d] : 0;
   }
   std::vector<int64_t> kept;
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t* const row = x.row(i);
-    bool inside = true;
-    for (int64_t d = 0; d < rank; ++d) inside = inside && row[d] >= start[d] && row[d] < limit[d];
-    if (inside) kept.push_back(i);
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t* const row = x.row(i);
+      bool inside = true;
+      for (int64_t d = 0; d < rank; ++d) inside = inside && row[d] >= start[d] && row[d] < limit[d];
+      if (inside) kept.push_back(i);
+    }
   }
   const int64_t count = static_cast<int64_t>(kept.size());
   WEIR_ASSIGN_OR_RETURN(Tensor* const indices, c.AllocateOutput(0, Shape({count, rank})));

@@ -1,4 +1,5 @@
 #include "weir/kernels/sparse_value.h"
+#include "weir/kernels/blocks.h"
 
 #include <algorithm>
 #include <numeric>
@@ -30,11 +31,12 @@ std::string DimsText(const Dims& dims) { return RowText(dims.data(), dims.size()
 
 // The first row outside the extents; -1 if there is none.
 int64_t FindOutside(const SparseValue& x) {
-  for (int64_t i = 0; i < x.count(); ++i) {
-    ThrowIfCancelledAt(i);
-    const int64_t* row = x.row(i);
-    for (int d = 0; d < x.rank(); ++d) {
-      if (row[d] < 0 || row[d] >= x.dims[d]) return i;
+  for (const auto [begin, end] : CancellableBlocks(x.count())) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t* row = x.row(i);
+      for (int d = 0; d < x.rank(); ++d) {
+        if (row[d] < 0 || row[d] >= x.dims[d]) return i;
+      }
     }
   }
   return -1;

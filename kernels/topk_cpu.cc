@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "weir/kernels/arguments.h"
+#include "weir/kernels/blocks.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -37,19 +38,17 @@ template <class T>
 void TopOfRow(const T* row, int64_t n, int64_t k, std::vector<int32_t>* order) {
   order->resize(static_cast<size_t>(n));
   std::iota(order->begin(), order->end(), 0);
-  int64_t compared = 0;
-  const auto larger = [compare = Larger<T>{row}, &compared](int32_t a, int32_t b) {
-    ThrowIfCancelledAt(++compared);
-    return compare(a, b);
-  };
-  if (k == 1) {
-    std::iter_swap(order->begin(), std::min_element(order->begin(), order->end(), larger));
-  } else if (k < n / 8) {
-    std::partial_sort(order->begin(), order->begin() + k, order->end(), larger);
-  } else {
-    if (k < n) std::nth_element(order->begin(), order->begin() + k, order->end(), larger);
-    std::sort(order->begin(), order->begin() + k, larger);
-  }
+  SortCancellably(n, Larger<T>{row}, [&](const auto& larger) {
+    const auto begin = order->begin(), end = order->end();
+    if (k == 1) {
+      std::iter_swap(begin, std::min_element(begin, end, larger));
+    } else if (k < n / 8) {
+      std::partial_sort(begin, begin + k, end, larger);
+    } else {
+      if (k < n) std::nth_element(begin, begin + k, end, larger);
+      std::sort(begin, begin + k, larger);
+    }
+  });
 }
 
 template <class T>
