@@ -111,22 +111,24 @@ bool IsBetter(T a, T b) {
   return (kMax ? b > a : b < a) || (a != a && b == b);
 }
 
+// The index is stored at once: to choose between two in each iteration takes four times as long as
+// to guess that none is better.
 template <class T, bool kMax>
-int64_t ArgExtremeOfRow(const T* x, int64_t length) {
+void ArgExtremeOfRow(const T* x, int64_t length, int64_t* index) {
   T best = x[0];
-  int64_t index = 0;
+  *index = 0;
   for (int64_t k = 1; k < length; ++k) {
-    if (!IsBetter<T, kMax>(best, x[k])) continue;
-    best = x[k];
-    index = k;
+    if (IsBetter<T, kMax>(best, x[k])) {
+      best = x[k];
+      *index = k;
+    }
   }
-  return index;
 }
 
 template <class T, bool kMax>
 void ArgExtreme(const T* x, int64_t length, int64_t inner, int64_t* index) {
   if (inner == 1) {
-    *index = ArgExtremeOfRow<T, kMax>(x, length);
+    ArgExtremeOfRow<T, kMax>(x, length, index);
     return;
   }
   std::fill_n(index, inner, 0);

@@ -67,7 +67,7 @@ absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
   ClearElements(c.pool(), sums);
   Acc* const acc = sums.data<Acc>();
   const T *const values = a.values.data<T>(), *const x = b.data<T>();
-  const int64_t inner_stride = adjoint_b ? 1 : s.cols, col_stride = adjoint_b ? s.inner : 1;
+  const int64_t inner_stride = adjoint_b ? 1 : s.cols;
   const auto conjugate = [](bool yes, Acc v) { return yes ? ScalarMath<Acc>::Conj(v) : v; };
   c.pool().ParallelFor(
       s.cols, static_cast<double>(a.count()),
@@ -79,9 +79,14 @@ absl::Status MultiplyDense(KernelContext& c, bool adjoint_a, bool adjoint_b) {
             const Acc v = conjugate(adjoint_a, static_cast<Acc>(values[i]));
             Acc* const to = acc + m * s.cols;
             const T* const from = x + k * inner_stride;
-            for (int64_t j = begin; j < end; ++j) {
-              const Acc y = conjugate(adjoint_b, static_cast<Acc>(from[j * col_stride]));
+            const auto add = [&](int64_t j, T factor) {
+              const Acc y = conjugate(adjoint_b, static_cast<Acc>(factor));
               to[j] = Add(to[j], ScalarMath<Acc>::Mul(v, y));
+            };
+            if (adjoint_b) {
+              for (int64_t j = begin; j < end; ++j) add(j, from[j * s.inner]);
+            } else {  // apart, for the vectorizer
+              for (int64_t j = begin; j < end; ++j) add(j, from[j]);
             }
           }
         }

@@ -53,7 +53,7 @@ absl::Status TimeLimitedStep::Wait(Tensors* fetches, const RunOptions& options) 
   }
   if (options.trace != nullptr) *options.trace = std::move(trace_);
   if (status_.ok() && fetches != nullptr) *fetches = std::move(fetches_);
-  return status_;
+  return std::move(status_);
 }
 
 StepThreads::~StepThreads() {
