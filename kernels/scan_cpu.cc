@@ -114,7 +114,7 @@ bool IsBetter(T a, T b) {
 // The index is stored at once: to choose between two in each iteration takes four times as long as
 // to guess that none is better.
 template <class T, bool kMax>
-void ArgExtremeOfRow(const T* x, int64_t length, int64_t* index) {
+ABSL_ATTRIBUTE_NOINLINE void ArgExtremeOfRow(const T* x, int64_t length, int64_t* index) {
   T best = x[0];
   *index = 0;
   for (int64_t k = 1; k < length; ++k) {
