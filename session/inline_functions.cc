@@ -25,7 +25,8 @@
 // condition, a LoopCond, and the nodes of the body; the arguments of both are the variables, and
 // the body's results what these are next. A variable that the body hands on as it is needs no
 // Enter: it is the value that enters. Effects are run whatever is made of the results, as targets;
-// those and reads of variables wait for what the call waits for.
+// those and reads of variables wait for what the call waits for, its arguments included, whether the
+// function uses them or not.
 //
 // Nodes are named as a call's errors name them, "caller/node". What stays a call:
 //
@@ -188,6 +189,13 @@ class FunctionInliner : public Fusion {
     results_[{static_cast<int>(ends_.size()), static_cast<int>(k)}] = value;
   }
 
+  // What a call waits for: its arguments too.
+  static decltype(PlanNode::controls) AllBefore(const PlanNode& n) {
+    auto before = n.controls;
+    for (const PlanValue& v : n.inputs) before.push_back(v.node);
+    return before;
+  }
+
   // ---- calls
 
   bool InlineCall(const PlanNode& n) {
@@ -203,10 +211,10 @@ class FunctionInliner : public Fusion {
     const Node* const group = NodeBuilder(made(), "NoOp").Name(n.node->name()).Build();
     PlanNode end = Make(n, *group, n.loop);
     end.in_body = n.in_body;
-    end.controls = n.controls;
-    for (const PlanValue& v : args) end.controls.push_back(v.node);
+    const auto before = AllBefore(n);
+    end.controls = before;
     const std::vector<int> places =
-        Splice(part, args, {.loop = n.loop, .in_body = n.in_body, .controls = n.controls});
+        Splice(part, args, {.loop = n.loop, .in_body = n.in_body, .controls = before});
     for (const int target : part.plan.targets) {
       if (places[target] >= 0) end.controls.push_back(places[target]);
     }
@@ -243,7 +251,8 @@ class FunctionInliner : public Fusion {
     const int loop = static_cast<int>(plan_.loops.size());
     plan_.loops.push_back({.parent = n.loop, .frame_name = n.node->name(), .in_body = n.in_body});
     std::vector<PlanValue> variables(n.inputs.begin(), n.inputs.end());
-    for (const int k : changed) variables[k] = {AddEnter(n, k, loop), 0};
+    for (const int k : changed)
+      variables[k] = {AddEnter(n, k, loop, /*waits_for_all=*/k == changed[0]), 0};
     std::vector<int> places = Splice(condition, variables, {.loop = loop, .in_body = false});
     const int end = AddCondition(n, ResultOf(condition, 0, places, variables), loop);
     places = Splice(body, variables, {.loop = loop, .in_body = true});
@@ -254,8 +263,9 @@ class FunctionInliner : public Fusion {
     return true;
   }
 
-  // The loop waits for its Enters, and these for what the While waited for.
-  int AddEnter(const PlanNode& n, int k, int loop) {
+  // The loop waits for its Enters, and these for what the While waited for: one of them for all of
+  // its variables.
+  int AddEnter(const PlanNode& n, int k, int loop, bool waits_for_all) {
     const Node* const enter = NodeBuilder(made(), "Enter")
                                   .Name(absl::StrCat(n.node->name(), "/Enter_", k))
                                   .Input(Stand(BaseType(n.node->input_type(k))))
@@ -264,7 +274,7 @@ class FunctionInliner : public Fusion {
     PlanNode entering = Make(n, *enter, n.loop, {n.inputs[k]});
     entering.value_loop = loop;
     entering.in_body = n.in_body;
-    entering.controls = n.controls;
+    entering.controls = waits_for_all ? AllBefore(n) : n.controls;
     return Add(std::move(entering));
   }
 
