@@ -25,8 +25,8 @@
 // condition, a LoopCond, and the nodes of the body; the arguments of both are the variables, and
 // the body's results what these are next. A variable that the body hands on as it is needs no
 // Enter: it is the value that enters. Effects are run whatever is made of the results, as targets;
-// those and reads of variables wait for what the call waits for, its arguments included, whether the
-// function uses them or not.
+// those and reads of variables wait for what the call waits for, its arguments included, whether
+// the function uses them or not.
 //
 // Nodes are named as a call's errors name them, "caller/node". What stays a call:
 //
