@@ -2,7 +2,7 @@
 // and training_cpu.cc once more inside each of Highway's target namespaces, because functions over
 // vectors must be compiled for their target.
 //
-// Needs UpdateScalars, std::sqrt, std::cosh, std::sinh and WEIR_HD.
+// Needs UpdateScalars, std::sqrt, std::exp and WEIR_HD.
 
 // The proximal step of L1 and L2 regularization with rate `rate`: shrinks towards zero by rate *
 // l1, then scales.
@@ -287,18 +287,18 @@ template <class M>
 struct PowerSign {
   using V = typename M::V;
   static constexpr int kSlots = 1;
-  V lr, middle, half_range, beta, rest;
+  V lr, agreeing, disagreeing, beta, rest;
   WEIR_HD explicit PowerSign(const UpdateScalars& s)
       : lr(M::Set(s.at[0])),
-        middle(M::Set(std::cosh(s.at[1] * s.at[2]))),
-        half_range(M::Set(std::sinh(s.at[1] * s.at[2]))),
+        agreeing(M::Set(std::exp(s.at[1] * s.at[2]))),
+        disagreeing(M::Set(std::exp(-s.at[1] * s.at[2]))),
         beta(M::Set(s.at[3])),
         rest(M::Set(1 - s.at[3])) {}
   WEIR_HD void operator()(V g, V& var, V* slot) const {
     slot[0] = slot[0] * beta + g * rest;
     const V one = M::Set(1);
     const V agrees = M::WithSign(M::WithSign(one, g), slot[0]);
-    const V scale = one + agrees * half_range + agrees * agrees * (middle - one);
+    const V scale = M::BySign(agrees, agreeing, disagreeing, one + agrees);
     var = var - lr * scale * g;
   }
 };

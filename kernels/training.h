@@ -40,8 +40,12 @@ struct UpdateMath {
   WEIR_HD static T Abs(T x) { return x < T(0) ? -x : x; }
   WEIR_HD static T Max(T x, T y) { return x < y ? y : x; }
   WEIR_HD static T Min(T x, T y) { return y < x ? y : x; }
-  // x with the sign of s; 0 if s is 0.
-  WEIR_HD static T WithSign(T x, T s) { return s > T(0) ? x : s < T(0) ? -x : T(0); }
+  // One of three by the sign of s; `rest` if s is 0 or NaN.
+  WEIR_HD static T BySign(T s, T positive, T negative, T rest) {
+    return s > T(0) ? positive : s < T(0) ? negative : rest;
+  }
+  // x with the sign of s; s itself if it is 0 or NaN.
+  WEIR_HD static T WithSign(T x, T s) { return BySign(s, x, -x, s); }
 };
 
 namespace functor {

@@ -67,12 +67,15 @@ struct VectorMath {
   static V Set(double x) { return hn::Set(D(), static_cast<T>(x)); }
   static V Sqrt(V x) { return hn::Sqrt(x); }
   static V Abs(V x) { return hn::Abs(x); }
-  static V Max(V x, V y) { return hn::Max(x, y); }
+  // A NaN in x stays one.
+  static V Max(V x, V y) { return hn::IfThenElse(hn::Lt(x, y), y, x); }
   static V Min(V x, V y) { return hn::Min(x, y); }
-  static V WithSign(V x, V s) {
+  static V BySign(V s, V positive, V negative, V rest) {
     const V zero = hn::Zero(D());
-    return hn::IfThenElse(hn::Gt(s, zero), x, hn::IfThenElse(hn::Lt(s, zero), hn::Neg(x), zero));
+    return hn::IfThenElse(hn::Gt(s, zero), positive,
+                          hn::IfThenElse(hn::Lt(s, zero), negative, rest));
   }
+  static V WithSign(V x, V s) { return BySign(s, x, hn::Neg(x), s); }
 };
 
 // One vector of elements, wherever they are.

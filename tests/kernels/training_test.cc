@@ -2,6 +2,7 @@
 // against its formula in double.
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "absl/strings/match.h"
@@ -420,6 +421,50 @@ class BadUpdate : public testing::Test {
   }
   Graph g_;
 };
+
+// What TensorFlow 2.21 makes of gradients and options that are not finite.
+TEST(TrainingOps, NotANumberStaysOne) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  struct Row {
+    const char* op;
+    std::vector<float> scalars;
+    float gradient, result;
+    bool has_slot;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"ApplyProximalGradientDescent", {0.5f, 0.5f, 0.5f}, nan, nan, false},
+           {"ApplyProximalGradientDescent", {inf, 0.5f, 0.5f}, 0.25f, nan, false},
+           {"ApplyProximalAdagrad", {0.5f, 0.5f, 0.5f}, nan, nan, true},
+           {"ApplyAddSign", {0.5f, 0.5f, 0.5f, -inf}, 0.25f, nan, true},
+           {"ApplyPowerSign", {0.5f, -inf, 0.5f, 0.5f}, 0.25f, 1, true},
+       }) {
+    Graph g;
+    const std::vector<float> ones(9, 1), gradient(9, row.gradient);
+    std::vector<Output> variables;
+    std::vector<Operation> inits;
+    for (const char* name : {"v", "s"}) {
+      variables.push_back(VariableV2(g, DT_FLOAT, Shape({9}), {.name = name}));
+      inits.push_back(AddNode("Assign", {variables.back(), Const(g, Tensor::Vector<float>(ones))}));
+    }
+    NodeBuilder builder(g, row.op);
+    builder.Input(variables[0]);
+    if (row.has_slot) builder.Input(variables[1]);
+    for (const float scalar : row.scalars) builder.Input(Const(g, scalar));
+    builder.Input(Const(g, Tensor::Vector<float>(gradient)));
+    const Operation update = builder.Build();
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    ResourceMap resources;
+    ASSERT_TRUE(EvaluateTargets(g, inits, &resources).ok());
+    ASSERT_TRUE(EvaluateTargets(g, {update}, &resources).ok());
+    const auto value = Evaluate(g, {AddOp("Identity", {variables[0]})}, &resources);
+    ASSERT_TRUE(value.ok()) << value.status();
+    for (const float x : (*value)[0].flat<float>()) {
+      EXPECT_TRUE(x == row.result || (std::isnan(x) && std::isnan(row.result)))
+          << row.op << ": " << x;
+    }
+  }
+}
 
 TEST_F(BadUpdate, NamesWhatDoesNotFit) {
   const Output lr = Const(g_, 0.1f);
