@@ -18,6 +18,15 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(const Tensor& t, int rank, absl::
   return out;
 }
 
+absl::StatusOr<std::vector<int64_t>> NarrowList(const Node& node, absl::string_view name) {
+  const auto list = node.attr_or<std::vector<int64_t>>(name, {});
+  for (const int64_t value : list) {
+    if (value == static_cast<int32_t>(value)) continue;
+    return InvalidArgument("Attr ", name, " has value ", value, " out of range for an int32");
+  }
+  return list;
+}
+
 absl::Status CheckSizes(const PoolAttributes& a, const std::vector<int64_t>& ksize,
                         const std::vector<int64_t>& strides) {
   const size_t rank = a.layout.rank;
@@ -32,13 +41,13 @@ absl::Status CheckSizes(const PoolAttributes& a, const std::vector<int64_t>& ksi
           absl::StrJoin(ksize, ","));
     }
   }
+  if (ksize[a.layout.batch] != 1 || strides[a.layout.batch] != 1) {
+    return Unimplemented("Pooling is not yet supported on the batch dimension.");
+  }
   for (int64_t s : strides) {
     if (s <= 0)
       return InvalidArgument("Sliding window strides must be positive, not ",
                              absl::StrJoin(strides, ","));
-  }
-  if (ksize[a.layout.batch] != 1 || strides[a.layout.batch] != 1) {
-    return Unimplemented("Pooling is not yet supported on the batch dimension.");
   }
   return absl::OkStatus();
 }
@@ -110,8 +119,8 @@ absl::StatusOr<PoolAttributes> PoolAttributes::Read(const Node& node) {
   if (sizes.first != sizes.second) {
     a.sizes_input = sizes.first;
   } else {
-    a.ksize = node.attr_or<std::vector<int64_t>>("ksize", {});
-    a.strides = node.attr_or<std::vector<int64_t>>("strides", {});
+    WEIR_ASSIGN_OR_RETURN(a.ksize, NarrowList(node, "ksize"));
+    WEIR_ASSIGN_OR_RETURN(a.strides, NarrowList(node, "strides"));
     WEIR_RETURN_IF_ERROR(CheckSizes(a, a.ksize, a.strides));
   }
   // The checks of explicit padding are those of convolutions.

@@ -17,7 +17,7 @@ absl::StatusOr<Shape> Convolved(const ConvAttributes& a, const Shape& input, con
     Window w = WindowAlong(dim, a.strides, a.dilations, a.explicit_paddings);
     w.input = input.dim(dim);
     w.size = filter.dim(i);
-    WEIR_RETURN_IF_ERROR(Slide(a.padding, &w));
+    WEIR_RETURN_IF_ERROR(SlideInside(a.padding, &w));
     out.set_dim(dim, w.output);
   }
   return out;

@@ -32,10 +32,10 @@ absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
   if (ksize.empty() || strides.empty()) {
     if (c.node().InputRange("ksize").first != c.node().InputRange("ksize").second) return out;
   }
-  if (static_cast<int>(ksize.size()) != layout.rank ||
-      static_cast<int>(strides.size()) != layout.rank) {
-    return InvalidArgument("Sliding window ksize and strides fields must specify ", layout.rank,
-                           " dimensions");
+  for (const auto& [name, list] : {std::pair("stride", &strides), {"ksize", &ksize}}) {
+    if (static_cast<int>(list->size()) == layout.rank) continue;
+    return InvalidArgument(c.node().op_name(), " requires the ", name, " attribute to contain ",
+                           layout.rank, " values, but got: ", list->size());
   }
   if (padding == "EXPLICIT" && pads.size() != 2 * ksize.size()) {
     return InvalidArgument("explicit_paddings attribute must contain ", 2 * ksize.size(),
@@ -47,10 +47,14 @@ absl::StatusOr<Shape> Pooled(ShapeContext& c, const Shape& input) {
           "Sliding window ksize must be positive. The specified ksize of dimension ", dim, " is ",
           ksize[dim]);
     }
+    if (dim == layout.batch) {
+      out.set_dim(dim, input.dim(dim));  // the kernel says that it does not pool this one
+      continue;
+    }
     Window w = WindowAlong(dim, strides, {}, padding == "EXPLICIT" ? pads : std::vector<int64_t>());
     w.input = input.dim(dim);
     w.size = ksize[dim];
-    WEIR_RETURN_IF_ERROR(Slide(padding, &w));
+    WEIR_RETURN_IF_ERROR(SlideInside(padding, &w));
     out.set_dim(dim, w.output);
   }
   return out;

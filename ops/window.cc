@@ -54,6 +54,15 @@ absl::Status Slide(absl::string_view padding, Window* w) {
   return absl::OkStatus();
 }
 
+absl::Status SlideInside(absl::string_view padding, Window* w) {
+  WEIR_RETURN_IF_ERROR(Slide(padding, w));
+  if (padding == "SAME" || w->input < 0 || w->size < 0) return absl::OkStatus();
+  const int64_t room = w->input + w->pad_before + w->pad_after;
+  const int64_t extent = (w->size - 1) * w->dilation + 1;
+  if (extent <= room) return absl::OkStatus();
+  return InvalidArgument("Negative dimension size caused by subtracting ", extent, " from ", room);
+}
+
 Window WindowAlong(int dim, const std::vector<int64_t>& strides,
                    const std::vector<int64_t>& dilations,
                    const std::vector<int64_t>& explicit_paddings) {

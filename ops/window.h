@@ -42,6 +42,10 @@ struct Window {
 // negative.
 absl::Status Slide(absl::string_view padding, Window* window);
 
+// The same for a shape rule: unless padding is SAME, a window larger than the padded input is
+// INVALID_ARGUMENT. TensorFlow's kernels take one that is larger by less than the stride.
+absl::Status SlideInside(absl::string_view padding, Window* window);
+
 // What the attributes `strides`, `dilations` (empty: ones) and `explicit_paddings` of a convolution
 // or pooling say of dimension `dim` of its input. The lists must have passed CheckWindowAttrs.
 Window WindowAlong(int dim, const std::vector<int64_t>& strides,
