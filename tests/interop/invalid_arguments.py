@@ -16,6 +16,7 @@ import argparse
 import collections
 import fnmatch
 import gzip
+import itertools
 import os
 import random
 import re
@@ -74,6 +75,15 @@ def _same_value(a, b):
     return all(parts)
 
 
+def _first_differences(a, b):
+    """The first elements that are not the same, as text."""
+    if a is None or b is None or a.shape != b.shape or a.dtype == object:
+        return ''
+    a, b = a.reshape(-1), b.reshape(-1)
+    differ = (i for i in range(a.size) if not _same_value(a[i:i + 1], b[i:i + 1]))
+    return ', '.join('[%d] %s and %s' % (i, a[i], b[i]) for i in itertools.islice(differ, 4))
+
+
 _NO_WORDS = set("""node op for with the and but are not was has must from input inputs shape shapes got value valueerror error
     graph execution this that have can cannot only should expected received dimension dimensions tensor""".split())
 
@@ -121,8 +131,8 @@ def difference(tensorflow, weir, names=()):
         for name in sorted(a):
             x, y = a[name], b.get(name)
             if not _same_value(x, y):
-                return 'values', 'TensorFlow: %s\n      Weir: %s' % tuple(
-                    ' '.join(repr(v).split())[:300] + str(v.shape) for v in (x, y))
+                texts = [' '.join(repr(v).split())[:300] + str(v.shape) for v in (x, y)]
+                return 'values', 'TensorFlow: %s\n      Weir: %s\n      %s' % (*texts, _first_differences(x, y))
     return None, ''
 
 
