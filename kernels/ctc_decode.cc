@@ -121,13 +121,18 @@ class BeamSearch {
     for (int l = 0; l < classes_; ++l) sum += std::exp(logits[l] - max);
     const T norm = max + std::log(sum);
     std::vector<Entry*> branches = std::exchange(leaves_, {});
-    std::stable_sort(branches.begin(), branches.end(), Better);
+    std::stable_sort(branches.begin(), branches.end(), [this](const Entry* a, const Entry* b) {
+      ThrowIfCancelledAt(++looked_at_);
+      return Better(a, b);
+    });
     for (Entry* e : branches) e->old = e->now;
     for (Entry* e : branches) {
+      ThrowIfCancelledAt(++looked_at_);
       Update(*e, logits, norm);
       Push(e);
     }
     for (Entry* e : branches) {
+      ThrowIfCancelledAt(++looked_at_);
       if (IsCandidate(e->old.total)) Grow(*e, logits, norm);
     }
   }
@@ -168,6 +173,7 @@ class BeamSearch {
 
   // The heap's front is the worst.
   void Push(Entry* e) {
+    ThrowIfCancelledAt(++looked_at_);
     leaves_.push_back(e);
     std::push_heap(leaves_.begin(), leaves_.end(), Better);
   }
@@ -226,6 +232,7 @@ class BeamSearch {
 
   const int classes_, blank_;
   const int64_t width_;
+  int64_t looked_at_ = 0;  // entries, again and again
   std::deque<Entry> entries_;
   using Child = std::pair<const Entry*, int>;
   std::unordered_map<Child, Entry*, absl::Hash<Child>> children_;
