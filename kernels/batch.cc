@@ -89,6 +89,8 @@ absl::StatusOr<BatchOptions> BatchOptions::Of(const Node& node) {
   constexpr int kMostThreads = 16;
   BatchOptions o;
   WEIR_ASSIGN_OR_RETURN(const int threads, NarrowAttr(node, "num_batch_threads"));
+  if (threads <= 0 && node.op_name() == "Batch")
+    return InvalidArgument("num_batch_threads must be positive; was ", threads);
   o.threads = std::clamp(threads, 1, kMostThreads);
   WEIR_ASSIGN_OR_RETURN(o.max_batch_size, NarrowAttr(node, "max_batch_size"));
   WEIR_ASSIGN_OR_RETURN(o.max_enqueued_batches, NarrowAttr(node, "max_enqueued_batches"));
@@ -100,6 +102,7 @@ absl::StatusOr<BatchOptions> BatchOptions::Of(const Node& node) {
     return InvalidArgument("max_batch_size must be positive; was ", o.max_batch_size);
   if (o.max_enqueued_batches <= 0)
     return InvalidArgument("max_enqueued_batches must be positive; was ", o.max_enqueued_batches);
+  if (micros < 0) return InvalidArgument("batch_timeout_micros must be non-negative; was ", micros);
   for (size_t i = 0; i < o.allowed_sizes.size(); ++i) {
     if (o.allowed_sizes[i] <= (i == 0 ? 0 : o.allowed_sizes[i - 1]))
       return InvalidArgument("allowed_batch_sizes entries must be monotonically increasing");
@@ -418,6 +421,13 @@ absl::StatusOr<std::unique_ptr<Task>> NewTask(KernelContext& c, int num_inputs,
   return task;
 }
 
+// A step without rows waits for nobody. TensorFlow gives it vectors, whatever it had.
+absl::Status SetEmptyOutputs(KernelContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i)
+    WEIR_RETURN_IF_ERROR(c.AllocateOutput(i, Shape({0})).status());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, Process process) {
   WEIR_ASSIGN_OR_RETURN(const BatchOptions options, BatchOptions::Of(init.node));
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameSharedByNode(init.node));
@@ -431,6 +441,7 @@ absl::StatusOr<Kernel> MakeBatching(const KernelInit& init, size_t num_inputs, P
                                                                    Kernel::Done done) -> void {
     absl::StatusOr<std::unique_ptr<Task>> task = NewTask(c, num_inputs, options, shared.get());
     if (!task.ok()) return done(task.status());
+    if ((*task)->size == 0) return done(SetEmptyOutputs(c));
     (*task)->done = std::move(done);
     batcher->Submit(queue, *std::move(task));
   });

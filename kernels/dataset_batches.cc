@@ -72,7 +72,7 @@ absl::StatusOr<Shape> PaddedShape(const Padding& padding, const std::vector<Tens
       if (padding.shapes[k][d] < 0) {
         dims[d] = std::max(dims[d], t.dim(d));
       } else if (t.dim(d) > dims[d]) {
-        return InvalidArgument("Attempted to pad to a smaller size than the input element.");
+        return absl::DataLossError("Attempted to pad to a smaller size than the input element.");
       }
     }
   }

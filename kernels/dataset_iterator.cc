@@ -154,12 +154,23 @@ absl::Status FromStringHandle(KernelContext& c) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Kernel> MakeFromStringHandle(const KernelInit& init) {
+  const size_t types = init.attr<DataTypes>("output_types").size();
+  const size_t shapes = init.attr<std::vector<Shape>>("output_shapes").size();
+  if (types != shapes && types != 0 && shapes != 0) {
+    return InvalidArgument(
+        "If both 'output_types' and 'output_shapes' are set, they must have the same length, not ",
+        types, " and ", shapes);
+  }
+  return Kernel(FromStringHandle);
+}
+
 }  // namespace
 
 void AddDatasetIteratorKernels(KernelRegistry* r) {
   r->Add("Iterator", kCpu, MakeIteratorHandle);
-  r->Add("IteratorFromStringHandle", kCpu, FromStringHandle);
-  r->Add("IteratorFromStringHandleV2", kCpu, FromStringHandle);
+  r->Add("IteratorFromStringHandle", kCpu, MakeFromStringHandle);
+  r->Add("IteratorFromStringHandleV2", kCpu, MakeFromStringHandle);
   r->Add("IteratorGetNext", kCpu, MakeGetNext);
   r->Add("IteratorGetNextSync", kCpu, MakeGetNext);
   r->Add("IteratorToStringHandle", kCpu, ToStringHandle);

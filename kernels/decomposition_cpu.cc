@@ -1,3 +1,4 @@
+#include <cmath>
 #include <vector>
 
 #include "weir/kernels/linalg.h"
@@ -113,9 +114,10 @@ absl::Status Lu(KernelContext& c) {
   return ForEachMatrix(c, lu->num_elements() / size, CubicCost(n, n), [&](int64_t b) {
     Columns<T> a(input.data<T>() + b * size, n, n);
     std::vector<int> pivots(static_cast<size_t>(n));
-    if (lapack::LuFactor(static_cast<int>(n), a.data(), pivots.data()) != 0) {
+    const int zero_pivot = lapack::LuFactor(static_cast<int>(n), a.data(), pivots.data());
+    // TensorFlow finds a NaN among the pivots if it is the first.
+    if (zero_pivot != 0 || std::isnan(std::abs(a(0, 0))))
       return InvalidArgument("Input is not invertible.");
-    }
     a.Write(lu->data<T>() + b * size);
     WritePermutation(pivots, p->data<Index>() + b * n);
     return absl::OkStatus();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -166,9 +167,10 @@ absl::Status GatherNd(KernelContext& c, bool ignore_bad) {
                            indices.dim(-1), " vs. ", params.rank());
   }
   Shape shape = indices.shape().Sub(0, indices.rank() - 1);
+  const bool wants_slices = std::count(shape.dims().begin(), shape.dims().end(), 0) == 0;
   for (int i = depth; i < params.rank(); ++i) shape.AddDim(params.dim(i));
   WEIR_ASSIGN_OR_RETURN(shape, CheckedShape(shape.dims()));
-  if (shape.num_elements() > 0 && params.num_elements() == 0) {
+  if (wants_slices && params.num_elements() == 0) {
     return InvalidArgument("Requested more than 0 entries, but params is empty.  Params shape: ",
                            params.shape().ToString());
   }

@@ -197,6 +197,10 @@ absl::Status Write(KernelContext& c) {
 }
 
 absl::Status Match(KernelContext& c) {
+  if (c.input(0).rank() > 1) {
+    return InvalidArgument("Input patterns tensor must be scalar or vector, but had shape: ",
+                           c.input(0).shape().ToString());
+  }
   std::set<std::string> found;
   for (const std::string& pattern : c.input(0).flat<std::string>()) {
     WEIR_ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(pattern));

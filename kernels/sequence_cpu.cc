@@ -99,15 +99,16 @@ absl::Status RunBincount(KernelContext& c) {
   const int64_t n = size.IntAt(0);
   if (n < 0) return InvalidArgument("size (", n, ") must be non-negative");
   const bool weighted = weights.num_elements() > 0;
-  if (weighted && weights.shape() != values.shape()) {
-    return InvalidArgument("weights must have the shape of arr or be empty; shapes are ",
-                           weights.shape().ToString(), " and ", values.shape().ToString());
-  }
   const int32_t* const v = values.data<int32_t>();
   for (const auto [begin, end] : CancellableBlocks(values.num_elements())) {
     for (int64_t i = begin; i < end; ++i) {
       if (v[i] < 0) return InvalidArgument("Input arr must be non-negative!");
     }
+  }
+  if (weighted && weights.num_elements() != values.num_elements()) {
+    return InvalidArgument(
+        "Input indices and weights must have the same size; weights may also be empty. Shapes: ",
+        values.shape().ToString(), " and ", weights.shape().ToString());
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({n})));
   T* const bins = out->data<T>();
@@ -143,7 +144,7 @@ absl::Status RunHistogram(KernelContext& c) {
   for (const T v : values.flat<T>()) {
     ThrowIfCancelled();
     const double at = (static_cast<double>(v) - low) * scale;
-    // NaN goes to the first part.
+    if (std::isnan(at)) return InvalidArgument("Histogram values must not contain NaN");
     ++counts[at > 0 ? std::min(n - 1, static_cast<int64_t>(std::min(at, 9e18))) : 0];
   }
   if (out->dtype() == DT_INT32) {

@@ -19,6 +19,11 @@ struct Factors {
   explicit Factors(Columns<T> a) : lu(std::move(a)), pivots(static_cast<size_t>(lu.rows)) {
     singular = lapack::LuFactor(static_cast<int>(lu.rows), lu.data(), pivots.data()) != 0;
   }
+  // TensorFlow's test: the smallest pivot is positive. A NaN is never found to be the smallest,
+  // unless it is the first.
+  bool is_invertible() const {
+    return !singular && !(lu.rows > 0 && std::isnan(std::abs(lu(0, 0))));
+  }
   Columns<T> lu;
   std::vector<int> pivots;
   bool singular;
@@ -48,7 +53,7 @@ absl::StatusOr<Kernel> MakeMatrixSolve(const KernelInit& init) {
     return ForEachMatrix(c, count, CubicCost(n, n) + CubicCost(n, k),
                          [&](int64_t b) -> absl::Status {
                            const Factors<T> a(Columns<T>(matrix.data<T>() + b * n * n, n, n));
-                           if (a.singular)
+                           if (!a.is_invertible())
                              return InvalidArgument("Input matrix is not invertible.");
                            Columns<T> x(rhs.data<T>() + b * n * k, n, k);
                            lapack::LuSolve(form, static_cast<int>(n), static_cast<int>(k),
@@ -72,7 +77,8 @@ absl::StatusOr<Kernel> MakeMatrixInverse(const KernelInit& init) {
     return ForEachMatrix(c, input.num_elements() / size, 3 * CubicCost(n, n),
                          [&](int64_t b) -> absl::Status {
                            const Factors<C> a(Columns<C>(input.data<T>() + b * size, n, n));
-                           if (a.singular) return InvalidArgument("Input is not invertible.");
+                           if (!a.is_invertible())
+                             return InvalidArgument("Input is not invertible.");
                            Columns<C> x(n, n);
                            for (int64_t i = 0; i < n; ++i) x(i, i) = C(1);
                            lapack::LuSolve(form, static_cast<int>(n), static_cast<int>(n),

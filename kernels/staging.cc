@@ -106,8 +106,10 @@ absl::StatusOr<int64_t> ReadKey(const KernelContext& c) {
                          key.shape().ToString());
 }
 
+// As in TensorFlow, the key may be a vector of one element here, and not where tuples are taken.
 void MapStage(KernelContext& c, StagingMap& map, Kernel::Done done) {
-  const absl::StatusOr<int64_t> key = ReadKey(c);
+  const Tensor& keys = c.input(0);
+  const absl::StatusOr<int64_t> key = keys.num_elements() == 1 ? keys.IntAt(0) : ReadKey(c);
   if (!key.ok()) return done(key.status());
   absl::StatusOr<Tensors> parts = OwnInputs(c, 2);
   if (!parts.ok()) return done(parts.status());

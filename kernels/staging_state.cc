@@ -117,12 +117,12 @@ void StagingArea::Forget() {
 void StagingMap::Put(int64_t key, Indices indices, Tensors parts, size_t arity,
                      Cancellation* cancellation, Done done) {
   absl::Status fits = CheckOrder(indices);
+  if (fits.ok()) fits = limits_.Check(BytesOf(parts));
   if (fits.ok() && indices.size() != parts.size()) {
     fits = InvalidArgument("There are ", indices.size(), " indices for ", parts.size(), " values");
   }
   for (size_t i = 0; fits.ok() && i < indices.size(); ++i)
     fits = CheckIndex(key, indices[i], arity);
-  if (fits.ok()) fits = limits_.Check(BytesOf(parts));
   if (!fits.ok()) return done(fits);
   Wait(kPut, {.attempt = [this, key, indices = std::move(indices), parts = std::move(parts),
                           arity] { return TryPut(key, indices, parts, arity); },

@@ -101,9 +101,11 @@ std::string PrintfFormat(const FormatOptions& o) {
 }
 
 absl::StatusOr<Kernel> MakeAsString(const KernelInit& init) {
+  WEIR_ASSIGN_OR_RETURN(const int precision, NarrowAttr(init.node, "precision"));
+  WEIR_ASSIGN_OR_RETURN(const int width, NarrowAttr(init.node, "width"));
   const FormatOptions options = {.type = init.attr<DataType>("T"),
-                                 .precision = init.attr<int64_t>("precision"),
-                                 .width = init.attr<int64_t>("width"),
+                                 .precision = precision,
+                                 .width = width,
                                  .scientific = init.attr<bool>("scientific"),
                                  .shortest = init.attr<bool>("shortest"),
                                  .fill = init.attr<std::string>("fill")};

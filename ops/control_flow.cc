@@ -125,6 +125,11 @@ absl::Status RefSelectShape(ShapeContext& c) {
 // A loop variable may change its shape from one iteration to the next; a constant of the loop may
 // not.
 absl::Status EnterShape(ShapeContext& c) {
+  const auto parallel = c.attr<int64_t>("parallel_iterations");
+  if (parallel != static_cast<int32_t>(parallel)) {
+    return InvalidArgument("Attr parallel_iterations has value ", parallel,
+                           " out of range for an int32");
+  }
   if (c.attr<bool>("is_constant")) return IdentityShape(c);
   if (c.handle(0) != nullptr) c.set_output_handle(0, *c.handle(0));
   return absl::OkStatus();

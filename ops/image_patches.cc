@@ -19,6 +19,10 @@ using Longs = std::vector<int64_t>;
 
 absl::StatusOr<Longs> WindowList(const ShapeContext& c, absl::string_view name, size_t rank) {
   Longs list = c.node().attr_or<Longs>(name, Longs(rank, 1));
+  for (const int64_t value : list) {
+    if (value == static_cast<int32_t>(value)) continue;
+    return InvalidArgument("Attr ", name, " has value ", value, " out of range for an int32");
+  }
   if (list.size() == rank) return list;
   return InvalidArgument(c.node().op_name(), " requires the ", name, " attribute to contain ", rank,
                          " values, but got: ", list.size());
@@ -35,6 +39,7 @@ absl::Status PatchesShape(ShapeContext& c) {
   int64_t depth = in.dim(-1);
   for (int i = 1; i + 1 < rank; ++i) {
     if (sizes[i] < 1) return OutOfRange("ksizes is out of range: ", sizes[i]);
+    if (rates[i] < 1) return OutOfRange("rates is out of range: ", rates[i]);
     WEIR_ASSIGN_OR_RETURN(depth, MulDims(depth, sizes[i]));
     Window w;
     w.input = in.dim(i);

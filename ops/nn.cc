@@ -92,9 +92,10 @@ void AddActivations(OpRegistry* ops) {
 // The dimension that the bias belongs to; "NCHW" puts it second, of whatever rank.
 absl::StatusOr<int> BiasDim(const ShapeContext& c, const Shape& value) {
   const bool second = c.node().attr_or<std::string>("data_format", "NHWC") == "NCHW";
-  const int min_rank = 2;
-  if (value.rank() < min_rank)
-    return InvalidArgument("Shape must be at least rank 2 but is rank ", value.rank());
+  const int min_rank = second ? 3 : 2;
+  if (value.rank() < min_rank) {
+    return InvalidArgument("Shape must be at least rank ", min_rank, " but is rank ", value.rank());
+  }
   return second ? 1 : value.rank() - 1;
 }
 

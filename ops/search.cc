@@ -85,6 +85,10 @@ absl::Status NthElementShape(ShapeContext& c) {
 
 absl::Status ApproxTopKShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(Shape s, c.WithRankAtLeast(0, 1));
+  const float recall = c.attr<float>("recall_target");
+  if (!(recall > 0 && recall <= 1)) {
+    return InvalidArgument("Invalid recall target: ", recall, ". Valid value range in : [0, 1.0].");
+  }
   if (!s.has_rank()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const int axis,
                         CheckedAxis(c.attr<int64_t>("reduction_dimension"), s.rank()));

@@ -277,11 +277,228 @@ TEST(InvalidArguments, LstmCellTakesVectorsForPeepholesThatItDoesNotUse) {
                   "wci_tensor must be rank 1 but is rank 2"}});
 }
 
+// Shapes that are known, so that the shape rule looks at them.
+TEST(InvalidArguments, ShapeRulesRefuseWindowsThatStickOut) {
+  const Attrs window = {{"ksize", std::vector<int64_t>{1, 2, 2, 1}},
+                        {"strides", std::vector<int64_t>{1, 2, 2, 1}},
+                        {"padding", "VALID"}};
+  const Attrs strides = {{"strides", std::vector<int64_t>{1, 2, 2, 1}}, {"padding", "VALID"}};
+  for (const char* op : {"MaxPool", "AvgPool", "MaxPoolWithArgmax"}) {
+    Graph g;
+    AddOp(op, {Const(g, Floats({1, 1, 4, 1}))}, window);
+    EXPECT_EQ(g.status().code(), kInvalid) << op;
+    EXPECT_THAT(std::string(g.status().message()),
+                HasSubstr("Negative dimension size caused by subtracting 2 from 1"));
+  }
+  for (const char* op : {"Conv2D", "DepthwiseConv2dNative"}) {
+    Graph g;
+    AddOp(op, {Const(g, Floats({1, 1, 4, 1})), Const(g, Floats({2, 2, 1, 1}))}, strides);
+    EXPECT_EQ(g.status().code(), kInvalid) << op;
+    EXPECT_THAT(std::string(g.status().message()),
+                HasSubstr("Negative dimension size caused by subtracting 2 from 1"));
+  }
+  const auto fed = RunFed("AvgPool", {Floats({1, 1, 4, 1})}, window);
+  ASSERT_TRUE(fed.ok()) << fed.status();
+  EXPECT_EQ((*fed)[0].shape(), Shape({1, 0, 2, 1}));
+}
+
+TEST(InvalidArguments, ShapeRulesRefuse) {
+  struct Row {
+    const char* op;
+    Tensors inputs;
+    Attrs attrs;
+    absl::StatusCode code;
+    const char* words;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"BiasAdd",
+            {Floats({3, 5}), Floats({5})},
+            {{"data_format", "NCHW"}},
+            kInvalid,
+            "Shape must be at least rank 3 but is rank 2"},
+           {"BiasAddGrad",
+            {Floats({3, 5})},
+            {{"data_format", "NCHW"}},
+            kInvalid,
+            "Shape must be at least rank 3 but is rank 2"},
+           {"Enter",
+            {Floats({1})},
+            {{"frame_name", "loop"}, {"parallel_iterations", int64_t{1} << 40}},
+            kInvalid,
+            "Attr parallel_iterations has value 1099511627776 out of range for an int32"},
+           {"ApproxTopK",
+            {Floats({2, 4})},
+            {{"k", int64_t{3}}, {"recall_target", -1.f}},
+            kInvalid,
+            "Invalid recall target: -1"},
+           {"ExtractImagePatches",
+            {Floats({2, 5, 6, 3})},
+            {{"ksizes", std::vector<int64_t>{int64_t{1} << 40, 3, 2, 1}},
+             {"strides", std::vector<int64_t>{1, 2, 3, 1}},
+             {"rates", std::vector<int64_t>{1, 1, 1, 1}},
+             {"padding", "VALID"}},
+            kInvalid,
+            "Attr ksizes has value 1099511627776 out of range for an int32"},
+           {"ExtractImagePatches",
+            {Floats({2, 5, 6, 3})},
+            {{"ksizes", std::vector<int64_t>{1, 3, 2, 1}},
+             {"strides", std::vector<int64_t>{1, 2, 3, 1}},
+             {"rates", std::vector<int64_t>{1, 0, 1, 1}},
+             {"padding", "VALID"}},
+            absl::StatusCode::kOutOfRange,
+            "rates is out of range"},
+       }) {
+    Graph g;
+    NodeBuilder builder(g, row.op);
+    for (const Tensor& t : row.inputs) builder.Input(Const(g, t));
+    for (const auto& [name, value] : row.attrs) builder.Attr(name, value);
+    builder.Build();
+    EXPECT_EQ(g.status().code(), row.code) << row.op << ": " << g.status();
+    EXPECT_THAT(std::string(g.status().message()), HasSubstr(row.words)) << row.op;
+  }
+}
+
+TEST(InvalidArguments, PoolingNamesTheBatchBeforeOtherStrides) {
+  const std::vector<int64_t> window = {1, 2, 2, 1};
+  ExpectRefused({
+      {"MaxPool",
+       {Floats({2, 5, 2, 6})},
+       {{"ksize", window}, {"strides", std::vector<int64_t>{-1, 1, 1, 1}}, {"padding", "VALID"}},
+       absl::StatusCode::kUnimplemented,
+       "Pooling is not yet supported on the batch dimension."},
+      {"AvgPool",
+       {Floats({2, 5, 2, 6})},
+       {{"ksize", window},
+        {"strides", std::vector<int64_t>{int64_t{1} << 40, 1, 1, 1}},
+        {"padding", "VALID"}},
+       kInvalid,
+       "Attr strides has value 1099511627776 out of range for an int32"},
+  });
+}
+
+TEST(InvalidArguments, OptionsAndElementsOutOfRange) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  ExpectRefused({
+      {"AsString",
+       {Floats({2})},
+       {{"width", int64_t{1} << 40}},
+       kInvalid,
+       "Attr width has value 1099511627776 out of range for an int32"},
+      {"MatchingFiles",
+       {Texts({2, 1})},
+       {},
+       kInvalid,
+       "Input patterns tensor must be scalar or vector, but had shape: [2,1]"},
+      {"HistogramFixedWidth",
+       {Tensor::Of<float>({2}, {1, nan}), Tensor::Of<float>({2}, {0, 5}),
+        Tensor::Scalar<int32_t>(5)},
+       {},
+       kInvalid,
+       "Histogram values must not contain NaN"},
+      {"GatherNd",
+       {Floats({0, 4}), Ints({2, 0})},
+       {},
+       kInvalid,
+       "Requested more than 0 entries, but params is empty."},
+      {"Bincount",
+       {Ints({4}), Tensor::Scalar<int32_t>(1), Ints({2})},
+       {},
+       kInvalid,
+       "Input indices and weights must have the same size"},
+      {"IteratorFromStringHandle",
+       {Text("x")},
+       {{"output_types", DataTypes{DT_INT64, DT_INT64}},
+        {"output_shapes", std::vector<Shape>{Shape()}}},
+       kInvalid,
+       "must have the same length"},
+      {"Batch",
+       {Floats({3})},
+       {{"num_batch_threads", int64_t{0}},
+        {"max_batch_size", int64_t{3}},
+        {"batch_timeout_micros", int64_t{1}},
+        {"grad_timeout_micros", int64_t{1}}},
+       kInvalid,
+       "num_batch_threads must be positive; was 0",
+       1},
+      {"Batch",
+       {Floats({3})},
+       {{"num_batch_threads", int64_t{1}},
+        {"max_batch_size", int64_t{3}},
+        {"batch_timeout_micros", int64_t{-1}},
+        {"grad_timeout_micros", int64_t{1}}},
+       kInvalid,
+       "batch_timeout_micros must be non-negative; was -1",
+       1},
+  });
+  EXPECT_TRUE(RunFed("Bincount", {Ints({2, 1}), Tensor::Scalar<int32_t>(2), Ints({2})}).ok());
+}
+
+// Of a NaN among the pivots TensorFlow sees the first alone.
+TEST(InvalidArguments, MatricesWhoseFirstPivotIsNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor first = Tensor::Of<double>({2, 2}, {nan, 0, 0, 1});
+  const Tensor second = Tensor::Of<double>({2, 2}, {1, 0, 0, nan});
+  ExpectRefused({
+      {"Lu", {first}, {}, kInvalid, "Input is not invertible."},
+      {"MatrixInverse", {first}, {}, kInvalid, "Input is not invertible."},
+      {"MatrixSolve", {first, second}, {}, kInvalid, "Input matrix is not invertible."},
+  });
+  for (const char* op : {"Lu", "MatrixInverse"}) EXPECT_TRUE(RunFed(op, {second}).ok()) << op;
+}
+
+absl::Status StagePart(const Tensor& key, int32_t index, int64_t memory_limit) {
+  Graph g;
+  NodeBuilder builder(g, "MapStage");
+  builder.Input(Const(g, key)).Input(Const(g, Tensor::Of<int32_t>({1}, {index})));
+  builder.InputList({Const(g, Floats({1}))});
+  builder.Attr("dtypes", DataTypes{DT_FLOAT, DT_FLOAT}).Attr("memory_limit", memory_limit);
+  const Operation stage = builder.Build();
+  ResourceMap resources;
+  return g.status().ok() ? EvaluateTargets(g, {stage}, &resources) : g.TakeStatus();
+}
+
+TEST(InvalidArguments, StagingLooksAtTheMemoryLimitBeforeTheIndices) {
+  EXPECT_EQ(StagePart(One<int64_t>(3), -1, 2).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(StagePart(One<int64_t>(3), -1, 0).code(), kInvalid);
+  EXPECT_EQ(StagePart(Tensor::Of<int64_t>({2}, {1, 2}), 0, 0).code(), kInvalid);
+  EXPECT_TRUE(StagePart(One<int64_t>(3), 0, 0).ok());
+}
+
+TEST(InvalidArguments, ATemporaryVariableIsDestroyedByItsName) {
+  Graph g;
+  NodeBuilder make(g, "TemporaryVariable");
+  make.Attr("shape", Shape({1})).Attr("dtype", DT_FLOAT);
+  const Output made = make.Build()->output(0);
+  const Output gone = AddOp("DestroyTemporaryVariable", {made}, {{"var_name", ""}});
+  const absl::Status status = Evaluate(g, {gone}).status();
+  EXPECT_EQ(status.code(), kInvalid) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Missing var_name attribute"));
+}
+
+TEST(UnusualArguments, ABatchWithoutRowsWaitsForNobody) {
+  const auto batch = RunFed("Batch", {Floats({0, 3})},
+                            {{"num_batch_threads", int64_t{1}},
+                             {"max_batch_size", int64_t{3}},
+                             {"batch_timeout_micros", int64_t{60000000}},
+                             {"grad_timeout_micros", int64_t{1}}},
+                            1);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  for (const Tensor& t : *batch) EXPECT_EQ(t.shape(), Shape({0}));
+}
+
 TEST(UnusualArguments, ADifferenceThatIsTheToleranceIsWithinIt) {
   const auto equal =
       RunFed("ApproximateEqual", {Tensor::Scalar(2.f), Tensor::Scalar(3.f)}, {{"tolerance", 1.f}});
   ASSERT_TRUE(equal.ok()) << equal.status();
   EXPECT_TRUE(*(*equal)[0].data<bool>());
+}
+
+TEST(UnusualArguments, ThePaddingOfDiagonalsMayBeAVector) {
+  const Tensor x = Floats({2, 4}), k = Tensor::Scalar<int32_t>(0);
+  for (const char* op : {"MatrixDiagPartV2", "MatrixDiagPartV3"}) {
+    EXPECT_TRUE(RunFed(op, {x, k, One(0.f)}).ok()) << op;
+    ExpectRefused({{op, {x, k, Floats({2})}, {}, kInvalid, "padding_value must be a scalar"}});
+  }
 }
 
 TEST(UnusualArguments, AScalarIsAShapeOfOneDimension) {

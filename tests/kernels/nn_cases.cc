@@ -130,7 +130,7 @@ std::vector<OpCase> BiasCases() {
       BiasCase("BiasAdd", {2, 3, 4, 37}, "NHWC", "images"),
       BiasCase("BiasAdd", {0, 4}, "NHWC", "empty"),
       BiasCase("BiasAdd", {2, 5, 3, 7}, "NCHW", "channels_first"),
-      BiasCase("BiasAdd", {4, 6}, "NCHW", "channels_first_matrix"),
+      BiasCase("BiasAdd", {4, 6, 3}, "NCHW", "channels_first_rows"),
       BiasCase("BiasAddV1", {2, 3, 9}, "NHWC", "images"),
       BiasGradCase({3, 5}, "NHWC", "matrix"),
       BiasGradCase({900, 3}, "NHWC", "narrow"),

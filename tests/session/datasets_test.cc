@@ -197,6 +197,7 @@ TEST_F(DatasetsTest, PaddedBatchesAreAsLongAsTheLongest) {
   EXPECT_TRUE(IdenticalTensors(batches[1][0], Tensor::Of<int64_t>({2, 3}, {2, 2, -1, 3, 3, 3})));
   EXPECT_EQ(Elements(padded(4))[0][0].shape(), Shape({2, 4}));
   EXPECT_EQ(Elements(padded(2)).size(), 1u);
+  EXPECT_EQ(last_.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(last_.message(), HasSubstr("Attempted to pad to a smaller size"));
 }
 
