@@ -48,7 +48,8 @@ absl::StatusOr<Shape> ElementShape(const KernelContext& c, const TensorList& lis
 }
 
 absl::StatusOr<Shape> MergeElements(const TensorList& list, Shape shape) {
-  if (shape.IsFullyDefined()) return shape;
+  // No element has another shape than the list.
+  if (list.element_shape.IsFullyDefined()) return shape;
   WEIR_RETURN_IF_ERROR(list.elements.ForEach([&](int64_t, const Tensor& t) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(shape, MergeListShapes(shape, t.shape()));
     return absl::OkStatus();
@@ -238,7 +239,9 @@ absl::Status GetItem(KernelContext& c) {
   }
   if (list->elements.at(index) != nullptr) return OutputElement(c, 0, *list, index, Shape());
   WEIR_ASSIGN_OR_RETURN(Shape shape, ElementShape(c, *list, 2));
-  WEIR_ASSIGN_OR_RETURN(shape, MergeElements(*list, std::move(shape)));
+  if (!shape.IsFullyDefined()) {
+    WEIR_ASSIGN_OR_RETURN(shape, MergeElements(*list, std::move(shape)));
+  }
   return OutputElement(c, 0, *list, index, shape);
 }
 

@@ -17,7 +17,7 @@ absl::StatusOr<Shape> ReadElementShape(const Tensor& t);
 absl::StatusOr<Shape> MergeListShapes(const Shape& a, const Shape& b);
 // The shape at input i and that of the list's elements, merged.
 absl::StatusOr<Shape> ElementShape(const KernelContext& c, const TensorList& list, int i);
-// `shape` merged with the shapes of the elements there are, if it is not fully defined.
+// `shape` merged with the shapes of the elements there are, where the list leaves those open.
 absl::StatusOr<Shape> MergeElements(const TensorList& list, Shape shape);
 // Sets element i, which is below the list's size.
 absl::Status PutElement(KernelContext& c, TensorList* list, int64_t i, const Tensor& value);

@@ -301,7 +301,9 @@ absl::Status Concat(KernelContext& c, const TensorList& list, const Shape& eleme
     return InvalidArgument("All except the first dimension must be fully defined when concating ",
                            "an empty tensor list. element_shape: ", rest.ToString());
   }
-  RowCounts counts(list, element.has_rank() ? element.dim(0) : -1, leading_dims);
+  // The first version has no use for the first dimension.
+  const bool rows_known = leading_dims != nullptr && element.has_rank();
+  RowCounts counts(list, rows_known ? element.dim(0) : -1, leading_dims);
   WEIR_RETURN_IF_ERROR(counts.MergeShapes(&rest));
   if (!rest.IsFullyDefined()) {
     return InvalidArgument(

@@ -48,6 +48,25 @@ class VariantsTest : public GraphFixture {
   }
 };
 
+TEST_F(VariantsTest, StackRefusesElementsOfAnotherShapeThanTheOneAskedFor) {
+  const Output list = Push(Empty(Any()), Const<float>(g_, {1, 2}));
+  for (const std::vector<int32_t>& shape : {std::vector<int32_t>{}, {1}, {1 << 20}}) {
+    const absl::Status status =
+        Evaluate(g_, {Stack(list, Const(g_, Tensor::Vector<int32_t>(shape)))}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << shape.size();
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("during merge"));
+  }
+}
+
+TEST_F(VariantsTest, TheFirstConcatHasNoUseForTheFirstDimension) {
+  const Output list = Push(Empty(Any()), Const(g_, Tensor::Of<float>({1, 2}, {1, 2})));
+  const Node* joined = AddNode("TensorListConcat", {list},
+                               {{"element_dtype", DT_FLOAT}, {"element_shape", Shape({5, 2})}});
+  const auto rows = Evaluate(g_, {joined->output(0)});
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ((*rows)[0].shape(), Shape({1, 2}));
+}
+
 TEST_F(VariantsTest, SequencesTakeOverWhatNobodyElseHas) {
   TensorSequence a = TensorSequence().Resized(300);
   for (int i = 0; i < 300; ++i) a = std::move(a).With(i, Tensor::Scalar<int32_t>(i));
