@@ -111,6 +111,9 @@ absl::StatusOr<Padding> ReadPadding(const KernelContext& c) {
     const Tensor& shape = c.input(static_cast<int>(2 + k));
     if (shape.rank() != 1) return InvalidArgument("All padded shapes must be vectors");
     padding.shapes.push_back(ReadInts(shape));
+    for (const int64_t d : padding.shapes.back()) {
+      if (d < -1) return InvalidArgument("Dimension ", d, " must be >= -1");
+    }
     const Tensor& value = c.input(static_cast<int>(2 + n + k));
     if (value.rank() != 0) return InvalidArgument("All padding values must be scalars");
     WEIR_ASSIGN_OR_RETURN(padding.values.emplace_back(), c.Own(value));

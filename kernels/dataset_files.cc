@@ -75,14 +75,12 @@ template <class Reader>
 absl::Status FileDataset(KernelContext& c) {
   if (c.input(0).rank() > 1) return InvalidArgument("`filenames` must be a scalar or a vector.");
   WEIR_ASSIGN_OR_RETURN(const std::string compression, ReadString(c.input(1), "compression_type"));
-  // TensorFlow looks at neither with TFRecordDataset.
+  WEIR_ASSIGN_OR_RETURN(const int64_t buffer_size, ReadInt(c.input(2), "buffer_size"));
+  if (buffer_size < 0) return InvalidArgument("`buffer_size` must be >= 0 (0 == default)");
+  // TensorFlow does not look at it with TFRecordDataset.
   if (std::is_same_v<Reader, Lines>) {
-    WEIR_ASSIGN_OR_RETURN(const int64_t buffer_size, ReadInt(c.input(2), "buffer_size"));
-    if (buffer_size < 0) return InvalidArgument("`buffer_size` must be >= 0 (0 == default)");
     if (compression != "" && compression != "ZLIB" && compression != "GZIP")
       return InvalidArgument("Unsupported compression_type: ", compression);
-  } else {
-    WEIR_RETURN_IF_ERROR(CheckRank(c.input(2), 0, "buffer_size"));
   }
   const auto flat = c.input(0).flat<std::string>();
   const std::vector<std::string> files(flat.begin(), flat.end());

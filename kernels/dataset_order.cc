@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <random>
 #include <utility>
@@ -126,6 +127,9 @@ absl::Status ThreadsDataset(KernelContext& c) {
   const std::string& name = c.node().op().inputs()[1].name;
   WEIR_ASSIGN_OR_RETURN(const int64_t count, ReadInt(c.input(1), name));
   if (count < 0) return InvalidArgument("`", name, "` must be >= 0, not ", count);
+  constexpr int64_t kThreadLimit = 65536;
+  if (name == "num_threads" && count >= kThreadLimit)
+    return InvalidArgument("`num_threads` must be < ", kThreadLimit, ", not ", count);
   return SameDataset(c);
 }
 
@@ -196,10 +200,13 @@ class Seeds {
 };
 
 absl::Status ShuffleDataset(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(const int64_t size, ReadInt(c.input(1), "buffer_size"));
+  constexpr int64_t kUnknownCardinality = -2;  // all elements
+  WEIR_ASSIGN_OR_RETURN(int64_t size, ReadInt(c.input(1), "buffer_size"));
   WEIR_ASSIGN_OR_RETURN(int64_t seed, ReadInt(c.input(2), "seed"));
   WEIR_ASSIGN_OR_RETURN(int64_t seed2, ReadInt(c.input(3), "seed2"));
-  if (size <= 0) return InvalidArgument("buffer_size must be greater than zero.");
+  if (size == kUnknownCardinality) size = std::numeric_limits<int64_t>::max();
+  if (size <= 0)
+    return InvalidArgument("buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
   if (seed == 0 && seed2 == 0) {
     std::random_device random;
     seed = random();

@@ -281,6 +281,9 @@ TEST_F(DatasetsTest, ShufflesAsTensorFlowDoes) {
               ElementsAre(0, 2, 1, 3, 5, 8, 6, 4, 7, 9, 3, 0, 2, 1, 4, 5, 6, 7, 9, 8));
   EXPECT_THAT(Numbers(By("RepeatDataset", shuffled(4, 1, 2, false), {Number(2)})),
               ElementsAre(3, 4, 1, 2, 7, 0, 5, 8, 9, 6, 3, 4, 1, 2, 7, 0, 5, 8, 9, 6));
+  constexpr int64_t kUnknownCardinality = -2;
+  EXPECT_THAT(Numbers(shuffled(kUnknownCardinality, 1, 2, true)),
+              ElementsAre(2, 6, 1, 3, 9, 5, 0, 8, 7, 4));
   const Output dummy = AddNode(g_, "DummySeedGenerator", {})->output(0);
   EXPECT_THAT(Numbers(By("ShuffleDatasetV3", Range(0, 10),
                          {Number(int64_t{1} << 40), Number(7), Number(0), dummy})),
