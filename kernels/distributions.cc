@@ -59,7 +59,11 @@ absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
   if (id != kPhilox && id != kAutoSelect) return InvalidArgument("Unsupported algorithm id: ", id);
   WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<VariableState> variable, c.variable(0));
   const std::lock_guard<std::mutex> lock(variable->mutex());
-  if (variable->dtype() != DT_INT64 || !variable->initialized() || variable->value().rank() != 1 ||
+  if (!variable->initialized()) {
+    return NotFound("Could not find resource: the generator's state, ", variable->Describe(),
+                    ", has not been initialized");
+  }
+  if (variable->dtype() != DT_INT64 || variable->value().rank() != 1 ||
       variable->value().dim(0) < 3) {
     return InvalidArgument("the state of a Philox generator is a vector of 3 or more int64, not ",
                            variable->Describe());

@@ -10,6 +10,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/fft.h"
 #include "weir/kernels/registry.h"
+#include "weir/kernels/strided_copy.h"
 
 // Fourier transforms of the last dimensions.
 namespace weir {
@@ -224,7 +225,8 @@ absl::StatusOr<Grid> GridOf(const KernelContext& c, const Options& o, int rank) 
   if (o.kind == Kind::kToReal) wanted.back() = HalfOf(grid.lengths.back());
   for (int i = 0; i < rank; ++i) {
     grid.in.push_back(input.dim(i - rank));
-    if (grid.in[i] < wanted[i]) {
+    // What has no elements is filled up with zeros.
+    if (grid.in[i] < wanted[i] && grid.in[i] > 0) {
       return InvalidArgument("Input dimension ", input.rank() - rank + i,
                              " must have length of at least ", wanted[i], " but got: ", grid.in[i]);
     }
@@ -245,6 +247,10 @@ absl::Status Transform(KernelContext& c, const Options& o, Transforms* transform
       Tensor * output,
       c.AllocateOutput(0, batch.Concatenate(Shape(absl::MakeConstSpan(grid.out)))));
   if (output->num_elements() == 0) return absl::OkStatus();
+  if (input.num_elements() == 0) {
+    ClearElements(c.pool(), *output);
+    return absl::OkStatus();
+  }
   const auto kept = transforms->Get(grid.lengths, o.inverse);
   const int64_t in_size = grid.size(grid.in), out_size = grid.size(grid.out);
   const double points = static_cast<double>(grid.size(grid.lengths));

@@ -98,8 +98,10 @@ absl::StatusOr<Kernel> MakeRandomPoisson(const KernelInit& init) {
 
 absl::Status RunStateless(KernelContext& c) {
   const Tensor& rate = c.input(2);
+  // Looked at where no number is drawn too.
+  WEIR_ASSIGN_OR_RETURN(const Philox start, SeedInput(c, 1));
   WEIR_ASSIGN_OR_RETURN(const SampleShape shape, SamplesOf(c, rate.shape()));
-  return WritePoisson(c, rate, shape, [&](int64_t) { return SeedInput(c, 1); });
+  return WritePoisson(c, rate, shape, [&](int64_t) { return absl::StatusOr<Philox>(start); });
 }
 
 }  // namespace

@@ -60,6 +60,10 @@ absl::StatusOr<Kernel> MakeConv(const KernelInit& init) {
     WEIR_ASSIGN_OR_RETURN(const NumberRange filter_range, ReadRange(c, 4));
     WEIR_ASSIGN_OR_RETURN(const ConvArguments args,
                           ReadConvArguments(c, attributes, ConvPass::kForward));
+    if (c.input(0).dim(3) != c.input(1).dim(2)) {
+      return InvalidArgument("input and filter must have the same depth: ", c.input(0).dim(3),
+                             " vs ", c.input(1).dim(2));
+    }
     WEIR_ASSIGN_OR_RETURN(const Tensor x, Centered<quint8>(c, c.input(0), range));
     WEIR_ASSIGN_OR_RETURN(const Tensor filter, Centered<Filter>(c, c.input(1), filter_range));
     WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, args.output));
@@ -150,7 +154,7 @@ absl::Status Add(KernelContext& c) {
   WEIR_RETURN_IF_ERROR(CheckNotEmpty(c, 4, range_y));
   const NumberRange range = RangeOfSums(range_x, range_y, 14);
   const auto table = [&](int i, const NumberRange& from) {
-    return c.input(i).rank() == 0 ? OneByOne<quint8>(from, range) : OnLine(from, range);
+    return c.input(i).num_elements() == 1 ? OneByOne<quint8>(from, range) : OnLine(from, range);
   };
   const Table x = table(0, range_x), y = table(1, range_y);
   WEIR_RETURN_IF_ERROR(Combine(c, [&](uint8_t a, uint8_t b) { return WrappingAdd(x[a], y[b]); }));

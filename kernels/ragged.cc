@@ -212,7 +212,10 @@ absl::StatusOr<std::vector<Dims>> ReadParams(const KernelContext& c, int ragged)
   const Tensor& values = c.input(ragged);
   if (values.rank() == 0) return InvalidArgument("params.rank must be nonzero");
   std::vector<Dims> splits;
-  for (int k = 0; k < ragged; ++k) splits.push_back(ReadInts(c.input(k)));
+  for (int k = 0; k < ragged; ++k) {
+    if (c.input(k).rank() == 0) return InvalidArgument("Split tensors must not be scalars");
+    splits.push_back(ReadInts(c.input(k)));
+  }
   for (int k = 0; k < ragged; ++k) {
     const int64_t rows =
         k + 1 < ragged ? static_cast<int64_t>(splits[k + 1].size()) - 1 : values.dim(0);

@@ -40,11 +40,6 @@ struct Ragged {
 constexpr int kFirstPartition = 3;
 
 absl::StatusOr<Ragged> ReadRagged(const KernelContext& c, const std::vector<Partition>& kinds) {
-  if (kinds.empty()) return InvalidArgument("No row_partition_types given.");
-  if (static_cast<int>(kinds.size()) != c.num_inputs() - kFirstPartition) {
-    return InvalidArgument("there are ", kinds.size(), " row_partition_types for ",
-                           c.num_inputs() - kFirstPartition, " row_partition_tensors");
-  }
   const Tensor& first = c.input(kFirstPartition);
   if (first.num_elements() == 0) {
     return InvalidArgument("Invalid first partition input. Tensor requires at least one element.");

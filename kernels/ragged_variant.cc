@@ -270,8 +270,10 @@ absl::StatusOr<Kernel> MakeFromVariant(const KernelInit& init) {
 absl::Status ToVariantGradient(KernelContext& c, DataType type) {
   WEIR_ASSIGN_OR_RETURN(const Shape shape, ReadShape(c.input(2), "dense_values_shape"));
   const Tensor &encoded = c.input(0), &splits = c.input(1);
-  if (splits.rank() == 1 && splits.num_elements() > 0)
-    WEIR_RETURN_IF_ERROR(CheckSplits(splits, splits.IntAt(splits.num_elements() - 1)));
+  const int64_t n = splits.num_elements();
+  // A scalar stands for none.
+  if (splits.rank() > 1 || (splits.rank() == 1 && n > 0))
+    WEIR_RETURN_IF_ERROR(CheckSplits(splits, n > 0 ? splits.IntAt(n - 1) : 0));
   std::vector<RaggedValue> parts;
   int64_t count = 0;
   for (int64_t i = 0; i < encoded.num_elements(); ++i) {

@@ -46,6 +46,8 @@ absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i) {
   const Tensor& seed = c.input(i);
   if (seed.shape() != Shape({2}))
     return InvalidArgument("seed must have shape [2], not ", seed.shape().ToString());
+  if (seed.dtype() != DT_INT32 && seed.dtype() != DT_INT64)
+    return InvalidArgument("Invalid seed type: ", DataTypeName(seed.dtype()));
   return PhiloxFromSeed(static_cast<uint64_t>(seed.IntAt(0)), static_cast<uint64_t>(seed.IntAt(1)));
 }
 

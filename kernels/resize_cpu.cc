@@ -67,9 +67,26 @@ absl::StatusOr<Resizing> ReadGradient(const KernelContext& c) {
 using MakeTaps = std::function<absl::StatusOr<Taps>(const KernelContext&, int dimension,
                                                     int64_t original, int64_t resized)>;
 
+// Inputs 2 and 3, where there are any, are scales and translations, of rows and of columns.
+absl::Status CheckSampling(const KernelContext& c) {
+  if (c.num_inputs() < 4) return absl::OkStatus();
+  for (int i = 2; i < 4; ++i) {
+    if (c.input(i).rank() != 1 || c.input(i).num_elements() != 2) {
+      return InvalidArgument(i == 2 ? "scale" : "translation",
+                             " must be 1-dimensional and have two elements, but has shape ",
+                             c.input(i).shape().ToString());
+    }
+  }
+  const float* const scale = c.input_data<float>(2);
+  if (!(scale[0] > 0) || !(scale[1] > 0))
+    return InvalidArgument("Scale must be greater than zero.");
+  return absl::OkStatus();
+}
+
 template <class T>
 absl::Status RunForward(KernelContext& c, const MakeTaps& taps) {
   WEIR_ASSIGN_OR_RETURN(const Resizing r, ReadForward(c));
+  WEIR_RETURN_IF_ERROR(CheckSampling(c));
   WEIR_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({r.batch, r.resized.height, r.resized.width,
                                                          r.image.channels}));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
@@ -83,6 +100,7 @@ absl::Status RunForward(KernelContext& c, const MakeTaps& taps) {
 template <class T>
 absl::Status RunGradient(KernelContext& c, const MakeTaps& taps) {
   WEIR_ASSIGN_OR_RETURN(const Resizing r, ReadGradient(c));
+  WEIR_RETURN_IF_ERROR(CheckSampling(c));
   WEIR_ASSIGN_OR_RETURN(const Shape shape,
                         CheckedShape({r.batch, r.image.height, r.image.width, r.image.channels}));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
@@ -106,23 +124,13 @@ absl::StatusOr<MakeTaps> GridTaps(const KernelInit& init,
   });
 }
 
-// Inputs 2 and 3 are scales and translations, of rows and of columns.
 absl::StatusOr<MakeTaps> SampledTaps(const KernelInit& init) {
   const std::string kernel = init.attr<std::string>("kernel_type");
   const bool antialias = init.attr<bool>("antialias");
   return MakeTaps([kernel, antialias](const KernelContext& c, int dimension, int64_t original,
                                       int64_t resized) -> absl::StatusOr<Taps> {
-    for (int i = 2; i < 4; ++i) {
-      if (c.input(i).rank() != 1 || c.input(i).num_elements() != 2) {
-        return InvalidArgument(i == 2 ? "scale" : "translation",
-                               " must have two elements, but has shape ",
-                               c.input(i).shape().ToString());
-      }
-    }
-    const float scale = c.input_data<float>(2)[dimension];
-    if (!(scale > 0)) return InvalidArgument("Scale must be greater than zero.");
-    return KernelTaps(kernel, antialias, scale, c.input_data<float>(3)[dimension], original,
-                      resized);
+    return KernelTaps(kernel, antialias, c.input_data<float>(2)[dimension],
+                      c.input_data<float>(3)[dimension], original, resized);
   });
 }
 

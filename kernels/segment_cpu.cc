@@ -96,12 +96,8 @@ absl::StatusOr<int64_t> CountSegments(const Tensor& ids) {
   return last + 1;
 }
 
-absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
+absl::Status CheckSorted(const Tensor& ids, int64_t count) {
   const int64_t n = ids.num_elements();
-  Segments out;
-  // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before
-  // this is called.
-  out.count = count;
   for (const auto [begin, end] : CancellableBlocks(n)) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t id = IdOf(ids, i), next = i + 1 < n ? IdOf(ids, i + 1) : id;
@@ -113,6 +109,15 @@ absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
       }
     }
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Segments> SortedSegments(const Tensor& ids, int64_t count) {
+  WEIR_RETURN_IF_ERROR(CheckSorted(ids, count));
+  const int64_t n = ids.num_elements();
+  // Ids that no row has cost memory, so what they may ask for is bounded by the allocator before
+  // this is called.
+  Segments out{.count = count};
   out.first.resize(count + 1);
   int64_t row = 0;
   for (const auto [begin, end] : CancellableBlocks(count)) {
@@ -196,7 +201,7 @@ absl::Status RunSegment(KernelContext& c, Combine combine, float fill) {
   }
   WEIR_ASSIGN_OR_RETURN(const int64_t count, CountSegments(ids));
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, RowsShape(data.shape(), count)));
-  if (out->num_elements() == 0) return absl::OkStatus();
+  if (out->num_elements() == 0) return CheckSorted(ids, count);
   return CombineSegments(c, ids, count, nullptr, combine, fill, out);
 }
 
@@ -315,7 +320,15 @@ absl::Status CheckSparse(const Tensor& data, const Tensor& indices, const Tensor
 
 // The number of segments: what input 3 says, where there is one.
 absl::StatusOr<int64_t> ReadCount(const KernelContext& c, const Tensor& ids) {
-  if (c.num_inputs() < 4) return CountSegments(ids);
+  if (c.num_inputs() < 4) {
+    const int64_t limit = c.input(1).dtype() == DT_INT32 ? INT32_MAX : INT64_MAX;
+    const int64_t rows = ids.num_elements();
+    if (rows > 0 && IdOf(ids, rows - 1) >= limit) {
+      return InvalidArgument("Last segment id must be < kintmax, got ", IdOf(ids, rows - 1),
+                             " limit ", limit);
+    }
+    return CountSegments(ids);
+  }
   if (c.input(3).rank() != 0) {
     return InvalidArgument("num_segments should be a scalar, not shape ",
                            c.input(3).shape().ToString());
@@ -347,7 +360,7 @@ absl::Status RunSparse(KernelContext& c, Combine combine) {
     }
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape));
-  if (out->num_elements() == 0) return absl::OkStatus();
+  if (out->num_elements() == 0) return CheckSorted(ids, count);
   return CombineSegments(c, ids, count, places.data(), combine, 0, out);
 }
 

@@ -159,6 +159,7 @@ absl::Status CheckLength(const Tensor& t, absl::string_view name, int64_t rank) 
 
 absl::Status SliceSparse(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadSparse(c, 0));
+  WEIR_RETURN_IF_ERROR(CheckedShape(x.dims).status());
   const int64_t rank = x.rank();
   WEIR_RETURN_IF_ERROR(CheckLength(c.input(3), "start", rank));
   WEIR_RETURN_IF_ERROR(CheckLength(c.input(4), "size", rank));
@@ -219,6 +220,11 @@ absl::Status SliceGrad(KernelContext& c) {
         "# elements of backprop_val_grad and # rows of output_indices should match (#nnz of sum): "
         "got ",
         grad.dim(0), " and ", kept);
+  }
+  if (kept > count) {
+    return InvalidArgument(
+        "# rows of output_indices should be not greater than of input_indices, got ", kept, " and ",
+        count);
   }
   WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, Shape({count})));
   ClearElements(c.pool(), *out);

@@ -128,6 +128,7 @@ absl::StatusOr<Kernel> MakeReduce(const KernelInit& init) {
   const bool to_sparse = init.node.num_outputs() == 3;
   return Kernel([keep_dims, to_sparse](KernelContext& c) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const SparseValue x, ReadSparse(c, 0));
+    WEIR_RETURN_IF_ERROR(CheckedShape(x.dims).status());
     WEIR_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(c.input(3), x.rank(), keep_dims));
     return to_sparse ? ReduceToSparse<F, T>(c, x, r) : ReduceToDense<F, T>(c, x, r);
   });

@@ -86,6 +86,11 @@ absl::Status SetOutputs(ShapeContext& c, const std::string& prefix, const Shape&
     const auto [first, last] = c.node().OutputRange(prefix + name);
     for (int i = first; i < last; ++i) c.set_output(i, shape);
   };
+  const auto count = [&](const char* types) {
+    return c.node().attr_or<DataTypes>(prefix + types, {}).size();
+  };
+  if (count("ragged_value_types") != count("ragged_split_types"))
+    return InvalidArgument("len(", prefix, "ragged_keys) != len(", prefix, "ragged_split_types)");
   const int64_t rank = batch.has_rank() ? batch.rank() + (is_sequence ? 2 : 1) : Shape::kUnknown;
   const Shape vector({Shape::kUnknown});
   each("sparse_indices", Shape({Shape::kUnknown, rank}));
@@ -126,6 +131,21 @@ absl::Status ParseShape(ShapeContext& c) {
   return SetOutputs(c, "", batch, false);
 }
 
+// The keys, where they are attributes, are as many as other attributes say.
+absl::Status CheckKeyCounts(const ShapeContext& c) {
+  for (const char* const kind :
+       {"context_sparse", "context_dense", "feature_list_sparse", "feature_list_dense"}) {
+    const std::string keys_name = absl::StrCat(kind, "_keys"), count_name = absl::StrCat("N", kind);
+    const std::vector<std::string> none;
+    const auto keys = c.node().attr_or<std::vector<std::string>>(keys_name, none);
+    const auto count = c.node().attr_or<int64_t>(count_name, 0);
+    if (count == static_cast<int64_t>(keys.size())) continue;
+    return InvalidArgument("num_", kind, " (", count, ") must match the size of ", keys_name, " (",
+                           keys.size(), ")");
+  }
+  return absl::OkStatus();
+}
+
 template <int kLeast, int kMost>
 absl::Status ParseSequenceShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(const Shape batch, (BatchShape<kLeast, kMost>(c)));
@@ -149,7 +169,7 @@ void AddParseExamples(OpRegistry* ops) {
                .Attr("sparse_types: " WEIR_EXAMPLE_TYPES)
                .Attr("Tdense: " WEIR_EXAMPLE_TYPES)
                .Attr("dense_shapes: list(shape) >= 0")
-               .InferShape(ParseShape<1, 1>)
+               .InferShape(Ranked("names: 1", ParseShape<1, 1>))
                .NotDifferentiable()
                .Doc("The features of a vector of serialized Examples."));
   ops->Add(OpSpec("ParseExampleV2")
@@ -164,7 +184,7 @@ void AddParseExamples(OpRegistry* ops) {
                .Attr("ragged_value_types: " WEIR_EXAMPLE_TYPES)
                .Attr("ragged_split_types: " WEIR_SPLIT_TYPES)
                .Attr("dense_shapes: list(shape) >= 0")
-               .InferShape(ParseShape<0, 1>)
+               .InferShape(Ranked("names: <=1", ParseShape<0, 1>))
                .NotDifferentiable()
                .Doc("The features of serialized Examples, a vector or one."));
 }
@@ -213,7 +233,11 @@ void AddParseSequenceExample(OpRegistry* ops) {
                .Attr("context_dense_shapes: list(shape) >= 0 = []")
                .Attr("feature_list_sparse_types: " WEIR_EXAMPLE_TYPES " = []")
                .Attr("feature_list_dense_shapes: list(shape) >= 0 = []")
-               .InferShape(ParseSequenceShape<1, 1>)
+               .InferShape(Ranked("debug_name: 1",
+                                  [](ShapeContext& c) -> absl::Status {
+                                    WEIR_RETURN_IF_ERROR(CheckKeyCounts(c));
+                                    return ParseSequenceShape<1, 1>(c);
+                                  }))
                .NotDifferentiable()
                .Doc("The features of a vector of serialized SequenceExamples."));
 }

@@ -90,9 +90,29 @@ absl::Status GatherShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPartitions(const ShapeContext& c, const std::vector<std::string>& types) {
+  constexpr int kFirst = 3;
+  const int count = c.num_inputs() - kFirst;
+  if (static_cast<int>(types.size()) != count) {
+    return InvalidArgument("Number of row partition tensors (", count,
+                           ") does not equal the number of row partition types(", types.size(),
+                           ").");
+  }
+  for (int k = 0; k < count; ++k) {
+    const bool is_size = types[k] == kFirstDimSize;
+    if (is_size && k > 0) return InvalidArgument(kFirstDimSize, " must be first");
+    const Shape& partition = c.input(kFirst + k);
+    if (!partition.has_rank() || partition.rank() == (is_size ? 0 : 1)) continue;
+    return is_size ? InvalidArgument(kFirstDimSize, " must be a scalar.")
+                   : InvalidArgument("Row partition must be a vector.");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ToTensorShape(ShapeContext& c) {
   const auto types = c.attr<std::vector<std::string>>("row_partition_types");
   if (types.empty()) return InvalidArgument("No row_partition_types given.");
+  WEIR_RETURN_IF_ERROR(CheckPartitions(c, types));
   const int depth = static_cast<int>(types.size()) - (types[0] == kFirstDimSize ? 1 : 0);
   const Shape& values = c.input(1);
   Shape shape = Shape::UnknownRank();

@@ -1,6 +1,7 @@
 #include "weir/ops/strided_slice.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace weir {
 
@@ -42,7 +43,6 @@ absl::Status Resolver::Spread(KnownBounds begin, KnownBounds end,
   int ellipsis = -1, new_after = 0;
   for (int i = 0; i < n; ++i) {
     if (Bit(masks_.ellipsis_mask, i)) {
-      if (ellipsis >= 0) return InvalidArgument("Multiple ellipses in slice spec not allowed");
       ellipsis = i;
     } else if (ellipsis >= 0 && Bit(masks_.new_axis_mask, i)) {
       ++new_after;
@@ -148,6 +148,9 @@ absl::StatusOr<ResolvedSlice> ResolveSlice(const Shape& input, KnownBounds begin
     if (mask == static_cast<int32_t>(mask)) continue;
     return InvalidArgument("Attr ", name, " has value ", mask, " out of range for an int32");
   }
+  // Bits beyond the indices count too.
+  if (std::popcount(static_cast<uint32_t>(masks.ellipsis_mask)) > 1)
+    return InvalidArgument("Multiple ellipses in slice spec not allowed");
   Resolver resolver(input, masks);
   WEIR_RETURN_IF_ERROR(resolver.Spread(begin, end, strides));
   return resolver.Finish();

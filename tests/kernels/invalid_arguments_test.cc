@@ -1,4 +1,5 @@
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <string>
 #include <vector>
@@ -549,6 +550,260 @@ TEST(Determinant, OfInfinitiesAndOfProductsThatOverflowOnTheWay) {
   const auto product = RunFed("MatrixDeterminant", {wide});
   ASSERT_TRUE(product.ok());
   EXPECT_NEAR(*(*product)[0].data<double>() / 1e100, 1, 1e-10);
+}
+
+TEST(InvalidArguments, SeedsOfUnsignedIntegersAreRefused) {
+  const Tensor seed = Tensor::Of<uint64_t>({2}, {1, 2});
+  ExpectRefused({{"StatelessRandomUniformFullInt",
+                  {Ints({2}), seed},
+                  {{"dtype", DT_INT32}},
+                  kInvalid,
+                  "Invalid seed type: uint64"}});
+}
+
+TEST(InvalidArguments, SeedsAreLookedAtWhereNothingIsDrawn) {
+  ExpectRefused({{"StatelessRandomPoisson",
+                  {Tensor::Of<int32_t>({1}, {0}), Tensor::Scalar<int32_t>(1), Floats({0})},
+                  {{"dtype", DT_FLOAT}},
+                  kInvalid,
+                  "seed must have shape [2], not []"}});
+}
+
+TEST(InvalidArguments, SetsLookAtIndicesThatNobodyValidates) {
+  const Tensor indices = Tensor::Of<int64_t>({1, 2}, {0, 5}),
+               shape = Tensor::Of<int64_t>({2}, {2, 3});
+  ExpectRefused({{"SetSize",
+                  {indices, Ints({1}), shape},
+                  {{"validate_indices", false}},
+                  absl::StatusCode::kInternal,
+                  "is out of bounds"},
+                 {"SetSize", {indices, Ints({1}), shape}, {}, kInvalid, "is out of bounds"}});
+}
+
+TEST(InvalidArguments, SegmentIdsOfRowsWithoutElementsAreSortedToo) {
+  const Tensor rows = Floats({3, 0}), fall = Tensor::Of<int32_t>({3}, {0, 2, 1}),
+               below = Tensor::Of<int32_t>({3}, {-1, 0, 1}), four = Tensor::Scalar<int32_t>(4);
+  ExpectRefused({
+      {"SegmentSum", {rows, fall}, {}, kInvalid, "segment ids are not increasing"},
+      {"SegmentMean", {rows, below}, {}, kInvalid, "Segment id -1 out of range"},
+      {"SparseSegmentSum", {rows, Ints({3}), fall}, {}, kInvalid, "segment ids are not increasing"},
+      {"SparseSegmentSumWithNumSegments",
+       {rows, Ints({3}), fall, four},
+       {},
+       kInvalid,
+       "segment ids are not increasing"},
+  });
+}
+
+TEST(InvalidArguments, SparseSliceOfMoreElementsThanInt64CountsIsRefused) {
+  const Tensor dims = Tensor::Of<int64_t>({2}, {int64_t{1} << 62, 7});
+  const Tensor zero = Tensor::Of<int64_t>({2}, {0, 0}), two = Tensor::Of<int64_t>({2}, {2, 2});
+  ExpectRefused({{"SparseSlice",
+                  {Tensor::Of<int64_t>({1, 2}, {0, 1}), Floats({1}), dims, zero, two},
+                  {},
+                  kInvalid,
+                  ""}});
+}
+
+TEST(InvalidArguments, ScaleAndTranslateLooksAtNumbersThatNoPixelNeeds) {
+  const Tensor image = Floats({0, 2, 2, 1}), size = Tensor::Of<int32_t>({2}, {2, 2}),
+               pair = Tensor::Of<float>({2}, {1, 1});
+  ExpectRefused({
+      {"ScaleAndTranslate", {image, size, pair, One(1.f)}, {}, kInvalid, "1-dimensional"},
+      {"ScaleAndTranslateGrad",
+       {image, image, pair, Tensor::Scalar(1.f)},
+       {},
+       kInvalid,
+       "1-dimensional"},
+  });
+}
+
+// Bits of a mask that no index has.
+TEST(InvalidArguments, StridedSliceTakesOneEllipsisAtMost) {
+  const Tensor one = Ints({1});
+  for (const int64_t mask : {3, 6, -1}) {
+    ExpectRefused({{"StridedSlice",
+                    {Floats({3}), one, Tensor::Of<int32_t>({1}, {2}), one},
+                    {{"ellipsis_mask", mask}},
+                    kInvalid,
+                    "Multiple ellipses in slice spec not allowed"}});
+  }
+}
+
+// What RaggedTensorToTensor's shape rule says of row partitions.
+TEST(InvalidArguments, RowPartitionsFitTheirTypes) {
+  using Types = std::vector<std::string>;
+  const Tensor splits = Tensor::Of<int64_t>({3}, {0, 1, 3}), size = Tensor::Scalar<int64_t>(2);
+  struct Row {
+    Types types;
+    Tensors partitions;
+    const char* words;
+  };
+  for (const Row& row : std::vector<Row>{
+           {{"ROW_SPLITS"}, {size}, "Row partition must be a vector."},
+           {{"ROW_SPLITS"}, {splits.Reshaped(Shape({1, 3}))}, "Row partition must be a vector."},
+           {{"FIRST_DIM_SIZE", "VALUE_ROWIDS"},
+            {splits, splits},
+            "FIRST_DIM_SIZE must be a scalar."},
+           {{"ROW_SPLITS", "FIRST_DIM_SIZE"}, {splits, size}, "FIRST_DIM_SIZE must be first"},
+           {{"ROW_SPLITS"}, {splits, splits}, "Number of row partition tensors (2)"}}) {
+    Graph g;
+    Outputs partitions;
+    for (const Tensor& t : row.partitions) partitions.push_back(Const(g, t));
+    AddOp("RaggedTensorToTensor",
+          {Const(g, int64_t{-1}), Const(g, Floats({3})), Const(g, 0.f), partitions},
+          {{"row_partition_types", row.types}});
+    EXPECT_EQ(g.status().code(), kInvalid) << row.words;
+    EXPECT_THAT(std::string(g.status().message()), HasSubstr(row.words));
+  }
+}
+
+TEST(InvalidArguments, QuantizedConvolutionsHaveNoGroups) {
+  const Tensor zero = Tensor::Scalar(0.f), one = Tensor::Scalar(1.f);
+  ExpectRefused({{"QuantizedConv2D",
+                  {Tensor(DT_QUINT8, Shape({1, 2, 2, 2})), Tensor(DT_QUINT8, Shape({1, 1, 1, 2})),
+                   zero, one, zero, one},
+                  {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "VALID"}},
+                  kInvalid,
+                  "input and filter must have the same depth: 2 vs 1"}});
+}
+
+TEST(UnusualArguments, FourierTransformsFillUpWhatHasNoElements) {
+  const auto line = RunFed("RFFT", {Floats({1, 6, 0}), Tensor::Of<int32_t>({1}, {6})});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ((*line)[0].shape(), Shape({1, 6, 4}));
+  EXPECT_EQ((*line)[0].data<std::complex<float>>()[23], std::complex<float>());
+  const auto plane = RunFed("RFFT2D", {Floats({0, 5}), Tensor::Of<int32_t>({2}, {3, 5})});
+  ASSERT_TRUE(plane.ok()) << plane.status();
+  EXPECT_EQ((*plane)[0].shape(), Shape({3, 3}));
+}
+
+TEST(InvalidArguments, DataSetsLookAtNumbersOfThreadsAndPaddedShapes) {
+  const Attrs out = {{"output_types", DataTypes{DT_INT64}},
+                     {"output_shapes", std::vector<Shape>{Shape::UnknownRank()}}};
+  const auto status_of = [&](const char* op, const auto& inputs_after, Attrs attrs) {
+    Graph g;
+    const auto number = [&](int64_t n) { return Const(g, n); };
+    const Output range = AddOp("RangeDataset", {number(0), number(3), number(1)}, out);
+    const Output data = AddOp(op, inputs_after(g, range), attrs);
+    return Evaluate(g, {data}).status();
+  };
+  const absl::Status threads = status_of(
+      "PrivateThreadPoolDataset",
+      [](Graph& g, const Output& in) {
+        return std::vector<Arg>{in, Const(g, int64_t{65536})};
+      },
+      out);
+  EXPECT_EQ(threads.code(), kInvalid);
+  EXPECT_THAT(std::string(threads.message()), HasSubstr("`num_threads` must be < 65536"));
+  const absl::Status padded = status_of("PaddedBatchDataset",
+                                        [](Graph& g, const Output& in) {
+                                          return std::vector<Arg>{in, Const(g, int64_t{2}),
+                                                                  Outputs{Const<int64_t>(g, {-2})},
+                                                                  Outputs{Const(g, int64_t{0})}};
+                                        },
+                                        {out[1]});
+  EXPECT_EQ(padded.code(), kInvalid);
+  EXPECT_THAT(std::string(padded.message()), HasSubstr("Dimension -2 must be >= -1"));
+}
+
+// What the shape rules of parsing ops say of keys, types and names.
+TEST(InvalidArguments, ParsedFeaturesHaveOneTypeAndOneKeyEach) {
+  const std::vector<Shape> no_shapes;
+  const auto refused = [&](const char* op, const auto& inputs, const Attrs& attrs) {
+    Graph g;
+    AddNode(g, op, inputs(g), attrs);
+    return g.status();
+  };
+  const auto texts = [](Graph& g, std::vector<int64_t> dims) { return Const(g, Texts(dims)); };
+  const absl::Status split =
+      refused("ParseExampleV2",
+              [&](Graph& g) {
+                return std::vector<Arg>{texts(g, {1}), texts(g, {0}), texts(g, {0}),
+                                        texts(g, {0}), texts(g, {1}), Outputs()};
+              },
+              {{"num_sparse", int64_t{0}},
+               {"sparse_types", DataTypes()},
+               {"ragged_value_types", DataTypes{DT_INT64}},
+               {"ragged_split_types", DataTypes()},
+               {"dense_shapes", no_shapes}});
+  EXPECT_EQ(split.code(), kInvalid);
+  EXPECT_THAT(std::string(split.message()),
+              HasSubstr("len(ragged_keys) != len(ragged_split_types)"));
+  const absl::Status keys =
+      refused("ParseSequenceExample",
+              [&](Graph& g) {
+                return std::vector<Arg>{texts(g, {1}), texts(g, {0}), Outputs()};
+              },
+              {{"Ncontext_dense", int64_t{2}},
+               {"feature_list_dense_missing_assumed_empty", std::vector<std::string>()},
+               {"context_sparse_keys", std::vector<std::string>()},
+               {"context_dense_keys", std::vector<std::string>()},
+               {"feature_list_sparse_keys", std::vector<std::string>()},
+               {"feature_list_dense_keys", std::vector<std::string>()}});
+  EXPECT_EQ(keys.code(), kInvalid);
+  EXPECT_THAT(std::string(keys.message()),
+              HasSubstr("num_context_dense (2) must match the size of context_dense_keys (0)"));
+}
+
+TEST(InvalidArguments, SparseReductionsOfMoreElementsThanInt64CountsAreRefused) {
+  const Tensor dims = Tensor::Of<int64_t>({2}, {9, int64_t{1} << 62});
+  for (const char* op : {"SparseReduceSum", "SparseReduceMaxSparse"}) {
+    ExpectRefused({{op,
+                    {Tensor::Of<int64_t>({1, 2}, {0, 1}), Floats({1}), dims, Ints({1})},
+                    {},
+                    kInvalid,
+                    ""}});
+  }
+}
+
+TEST(InvalidArguments, SparseSegmentsAreCountedByTheTypeOfTheIndices) {
+  const Tensor last = Tensor::Of<int32_t>({1}, {std::numeric_limits<int32_t>::max()});
+  ExpectRefused({{"SparseSegmentSum",
+                  {Floats({2, 3}), Tensor::Of<int32_t>({1}, {0}), last},
+                  {},
+                  kInvalid,
+                  "Last segment id must be < kintmax, got 2147483647"}});
+}
+
+TEST(InvalidArguments, SlicesOfSparseTensorsHaveNoMoreElementsThanThese) {
+  const Tensor one = Tensor::Of<int64_t>({1, 1}, {0}), two = Tensor::Of<int64_t>({2, 1}, {0, 1});
+  ExpectRefused({{"SparseSliceGrad",
+                  {Floats({2}), one, Tensor::Of<int64_t>({1}, {0}), two},
+                  {},
+                  kInvalid,
+                  "should be not greater than of input_indices, got 2 and 1"}});
+}
+
+TEST(InvalidArguments, RaggedGatherTakesNoScalarsForSplits) {
+  ExpectRefused({{"RaggedGather",
+                  {Tensor::Scalar<int64_t>(0), Floats({3}), Ints({1})},
+                  {{"OUTPUT_RAGGED_RANK", int64_t{1}}},
+                  kInvalid,
+                  "Split tensors must not be scalars",
+                  1}});
+}
+
+// A single number is rounded by itself, whatever its rank.
+TEST(UnusualArguments, QuantizedAddOfASingleNumber) {
+  Tensor x(DT_QUINT8, Shape({2, 3})), one(DT_QUINT8, Shape({1, 1, 1}));
+  const uint8_t values[] = {155, 70, 89, 107, 138, 185};
+  std::copy_n(values, 6, static_cast<uint8_t*>(x.raw()));
+  *static_cast<uint8_t*>(one.raw()) = 255;
+  const auto sum = RunFed("QuantizedAdd", {x, one, Tensor::Scalar(-1.f), Tensor::Scalar(1.f),
+                                           Tensor::Scalar(0.f), Tensor::Scalar(6.f)});
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  const int32_t expected[] = {135972, 121352, 124620, 127716, 133048, 141132};
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(static_cast<const int32_t*>((*sum)[0].raw())[i], expected[i]);
+}
+
+TEST(InvalidArguments, NothingHasNoRangePerChannel) {
+  ExpectRefused({{"RequantizationRangePerChannel",
+                  {Tensor(DT_QINT32, Shape({2, 0, 2, 3})), Floats({3}), Floats({3})},
+                  {{"clip_value_max", 0.25f}},
+                  kInvalid,
+                  "input must not be empty"}});
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ std::vector<OpCase> ConversionRows() {
           .Input(I64({-1, 2, 2, -1}))
           .Input({6, 2})
           .Input(Shape({1}))
-          .GivenList({I64({4}), I64({0, 0, 2, 2, 2}), I64({0, 0, 0, 2, 3, 4})})
+          .GivenList({Tensor::Scalar<int64_t>(4), I64({0, 0, 2, 2, 2}), I64({0, 0, 0, 2, 3, 4})})
           .ShapesDependOnValues()
           .Reference(ToTensorReference));
   return rows;

@@ -110,6 +110,7 @@ TEST(Random, GeneratorsSkipAndRefuseOtherAlgorithms) {
   const Output never =
       AddOp("NonDeterministicInts", {Const<int32_t>(g, {3})}, {{"dtype", DT_UINT64}});
   ASSERT_TRUE(g.status().ok()) << g.status();
+  EXPECT_EQ(Evaluate(g, {state}).status().code(), absl::StatusCode::kNotFound);
   ResourceMap resources;
   ASSERT_TRUE(EvaluateTargets(g, {Operation(init)}, &resources).ok());
   ASSERT_TRUE(EvaluateTargets(g, {Operation(skip)}, &resources).ok());
