@@ -90,11 +90,12 @@ _NO_WORDS = set("""node op for with the and but are not was has must from input 
 # What shape rules and kernels say of shapes and of numbers, in other words.
 _SYNONYMS = [(re.compile(pattern), word) for pattern, word in (
     (r'rank|scalar|vector|\bvec\b|matri|\d-?d(imensional)?\b|elements?\b|spatial dimensions|ndims|single (string|integer)'
-     r'|equal|same (number|size|shape|outer)|incompatible|match\b|mismatch|(have|with|as|of|to) shape|shape to be|incorrect size|size of'
-     r'|square|cannot (broadcast|be assigned)|!=|(start|starts) with|no prefix|must be \d but|as many biases|is \d+ while|divisible'
+     r'|equal|same (number|size|shape|outer|depth)|incompatible|not compatible|match\b|mismatch|(have|with|as|of|to) shape|shape to be|incorrect size|size of'
+     r'|square|broadcastable|cannot (broadcast|be assigned)|(start|starts) with|no prefix|must be \d but|[!=]=|must have \w+\.shape|wrong shape|first dimension|as many biases|is \d+ while|divisible'
      r'|fully defined|\d dimensions|dims? to', 'shape'),
-    (r'out of (range|bounds)|in the range|within the range|is not in \[|in \[\d|does not index|must be [<>]=?|negative'
-     r'|invalid (value|reduction)|too big|no greater|missing from|duplicated|at least', 'range'))]
+    (r'out of (range|bounds)|in the range|within the range|is not in \[|in (range )?\[-?\d|does not index|must be [<>]=?|<= \w+ <|negative'
+     r'|invalid (value|reduction)|must be positive|too big|no greater|missing from|duplicated|at least', 'range'),
+    (r'must not be empty|non-zero size|have pixels|dimension cannot be 0', 'empty'))]
 
 
 def _key_words(message, names):
@@ -159,6 +160,16 @@ def names_in(data):
     return [name for node in peers.tf.compat.v1.GraphDef.FromString(data).node for name in (node.name, node.op)]
 
 
+def _special_numbers(array):
+    """Infinities, NaN and 1e30 among an array's numbers, as texts."""
+    if array.dtype == object or array.dtype.kind in 'biu' or array.dtype.names:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        return sorted({str(x) for part in (array.astype(np.complex128).real, array.astype(np.complex128).imag)
+                       for x in part.reshape(-1).tolist() if not abs(x) < 1e29})
+
+
 def describe(data, op):
     graph = peers.tf.compat.v1.GraphDef.FromString(data)
     arguments = {}
@@ -166,8 +177,9 @@ def describe(data, op):
         tensors = [v.tensor for k, v in node.attr.items() if k.startswith('_feed') or k == 'value']
         if tensors:
             array = peers.tf.make_ndarray(tensors[0])
-            arguments[node.name] = '%s%s %s' % (peers.tf.as_dtype(tensors[0].dtype).name, list(array.shape),
-                                                array.reshape(-1)[:8].tolist())
+            rest = _special_numbers(array.reshape(-1)[8:])
+            arguments[node.name] = '%s%s %s%s' % (peers.tf.as_dtype(tensors[0].dtype).name, list(array.shape),
+                                                  array.reshape(-1)[:8].tolist(), rest and ' with ' + ', '.join(rest) or '')
     text = []
     for node in graph.node:
         if node.op != op:
