@@ -90,8 +90,10 @@ _NO_WORDS = set("""node op for with the and but are not was has must from input 
 # What shape rules and kernels say of shapes and of numbers, in other words.
 _SYNONYMS = [(re.compile(pattern), word) for pattern, word in (
     (r'rank|scalar|vector|\bvec\b|matri|\d-?d(imensional)?\b|elements?\b|spatial dimensions|ndims|single (string|integer)'
-     r'|equal|same (number|size|shape|outer|depth)|incompatible|not compatible|match\b|mismatch|(have|with|as|of|to) shape|shape to be|incorrect size|size of'
-     r'|square|broadcastable|cannot (broadcast|be assigned)|(start|starts) with|no prefix|must be \d but|[!=]=|must have \w+\.shape|wrong shape|first dimension|as many biases|is \d+ while|divisible'
+     r'|equal|same (number|size|shape|outer|depth)|(in|not )compatible'
+     r'|match\b|mismatch|(have|with|as|of|to) shape|shape to be|incorrect size|size of'
+     r'|square|broadcastable|cannot (broadcast|be assigned)|(start|starts) with|no prefix|must be \d but|[!=]='
+     r'|must have \w+\.shape|wrong shape|first dimension|as many biases|is \d+ while|divisible'
      r'|fully defined|\d dimensions|dims? to', 'shape'),
     (r'out of (range|bounds)|in the range|within the range|is not in \[|in (range )?\[-?\d|does not index|must be [<>]=?|<= \w+ <|negative'
      r'|invalid (value|reduction)|must be positive|too big|no greater|missing from|duplicated|at least', 'range'),
