@@ -21,6 +21,7 @@ template <class In, class Out>
 void FitRow(const In* x, int64_t n, std::vector<Block<Out>>* blocks, Out* y, int32_t* segments) {
   blocks->clear();
   for (int64_t i = 0; i < n; ++i) {
+    ThrowIfCancelledAt(i);
     Block<Out> block = {static_cast<Out>(x[i]), static_cast<Out>(x[i]), 1};
     while (!blocks->empty() && blocks->back().mean < block.mean) {
       block.sum = static_cast<Out>(blocks->back().sum + block.sum);
