@@ -261,6 +261,47 @@ TEST_F(InlinedEffects, ACallWaitsForWhatComesBeforeIt) {
   EXPECT_EQ(Run({read}, {})[0].scalar<float>(), 22);
 }
 
+// Whether the function uses them or not: what it does comes after its arguments.
+TEST_F(InlinedEffects, WaitForAllArguments) {
+  const auto define_read_beside = [&] {
+    Graph body;
+    const Output handle = Placeholder(body, DT_RESOURCE), x = Placeholder(body, DT_FLOAT);
+    const Output value =
+        NodeBuilder(body, "ReadVariableOp").Input(handle).Attr("dtype", DT_FLOAT).BuildOutput();
+    return DefineFunction(g_, "read_beside", body, {handle, x}, {value});
+  };
+  ASSERT_TRUE(define_read_beside().ok());
+  const Output written = v_.AssignAdd(Input({}, 10));
+  const Output late = Reshape(written * 0.0f, {});
+  const Output unused = Call(g_, {"read_beside", nullptr}, {v_.handle(), late})[0];
+  const Outputs added = Call(g_, {"add", nullptr}, {v_.handle(), unused});  // doubles it
+  const Output last = Call(g_, {"read_beside", nullptr}, {v_.handle(), added[0]})[0];
+  Compare({unused, last});
+  EXPECT_FALSE(Called());
+  const Tensors got = Run({unused, last}, {});  // of the second step
+  EXPECT_EQ(got[0].scalar<float>(), 30);
+  EXPECT_EQ(got[1].scalar<float>(), 60);
+}
+
+TEST_F(InlinedEffects, OfALoopWaitForAllThatEnters) {
+  const DataTypes types = {DT_INT32, DT_RESOURCE, DT_FLOAT, DT_FLOAT};
+  const FunctionRef cond = Define("cond", types, Below10());
+  Graph body;
+  const Output i = Placeholder(body, DT_INT32), handle = Placeholder(body, DT_RESOURCE),
+               unused = Placeholder(body, DT_FLOAT), sum = Placeholder(body, DT_FLOAT);
+  const Output value =
+      NodeBuilder(body, "ReadVariableOp").Input(handle).Attr("dtype", DT_FLOAT).BuildOutput();
+  ASSERT_TRUE(DefineFunction(g_, "body", body, {i, handle, unused, sum},
+                             {i + 1, handle, unused, sum + value})
+                  .ok());
+  const Output late = v_.Assign(Const(g_, 7.f)) * 0.0f;
+  const Outputs loop =
+      FunctionalWhile({Number(0), v_.handle(), late, Const(g_, 0.f)}, cond, {"body", nullptr});
+  Compare({loop[3]});
+  EXPECT_FALSE(Called());
+  EXPECT_EQ(Run({loop[3]}, {})[0].scalar<float>(), 70);
+}
+
 TEST_F(InlinedEffects, AreRunForACallThatIsOnlyATarget) {
   const Operation added(Add(Const(g_, 3.f))[0]);
   Session session = *Session::Create(g_, {.num_threads = 2});
