@@ -89,7 +89,7 @@ std::string JoinPath(absl::string_view directory, absl::string_view path) {
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
   std::string contents;
-  constexpr size_t kPiece = size_t{1} << 16;
+  constexpr size_t kPiece = size_t{1} << 16, kMostWithoutSize = size_t{1} << 31;
   // The size is a hint only: pipes have none, and a file may grow.
   for (size_t want = std::max<size_t>(file->size() + 1, kPiece);; want = kPiece) {
     const size_t have = contents.size();
@@ -97,6 +97,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     WEIR_ASSIGN_OR_RETURN(const size_t got, file->ReadSome(have, want, contents.data() + have));
     contents.resize(have + got);
     if (got < want) return contents;
+    if (file->size() == 0 && contents.size() >= kMostWithoutSize) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path, " has no size, and does not end within 2 GiB"));
+    }
   }
 }
 

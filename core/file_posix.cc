@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "absl/strings/escaping.h"
 #include "weir/core/file.h"
 
 // The operating system's files.
@@ -129,6 +130,20 @@ bool IsSameFile(int fd, const std::string& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+// INVALID_ARGUMENT for a path that the system would cut.
+absl::Status CheckPath(const std::string& path) {
+  if (path.find('\0') == std::string::npos) return absl::OkStatus();
+  return InvalidArgument("the path '", absl::CHexEscape(path), "' contains a zero byte");
+}
+
+// INVALID_ARGUMENT if a file is there that is a device, a pipe or a socket, or a link to one.
+absl::Status CheckReplaceable(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
+    return absl::OkStatus();
+  return InvalidArgument(path, " is no regular file, and is not replaced by one");
+}
+
 class PosixFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
@@ -139,6 +154,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     // O_NONBLOCK: to open a pipe would wait for its writer.
     const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
     if (fd < 0) return Failed("cannot open", path);
@@ -155,22 +171,29 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(from));
+    WEIR_RETURN_IF_ERROR(CheckPath(to));
+    WEIR_RETURN_IF_ERROR(CheckReplaceable(to));
     return rename(from.c_str(), to.c_str()) == 0
                ? absl::OkStatus()
                : Failed(absl::StrCat("cannot rename ", from, " to"), to);
   }
 
   absl::Status Link(const std::string& from, const std::string& to) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(from));
+    WEIR_RETURN_IF_ERROR(CheckPath(to));
     return link(from.c_str(), to.c_str()) == 0
                ? absl::OkStatus()
                : Failed(absl::StrCat("cannot link ", from, " as"), to);
   }
 
   absl::Status Remove(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     return unlink(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove", path);
   }
 
   absl::Status SyncDirectory(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return Failed("cannot open directory", path);
     const int result = Retry([&] { return fsync(fd); });
@@ -182,16 +205,19 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status MakeDirectory(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus()
                                           : Failed("cannot make directory", path);
   }
 
   absl::Status RemoveDirectory(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     return rmdir(path.c_str()) == 0 ? absl::OkStatus() : Failed("cannot remove directory", path);
   }
 
   // A file whose name its last holder has removed is locked for nothing: another one has it by now.
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     for (;;) {
       const int fd = Retry(
           [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); });
@@ -207,6 +233,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     DIR* directory = opendir(path.c_str());
     if (directory == nullptr) return Failed("cannot list", path);
     std::vector<std::string> names;
@@ -219,16 +246,19 @@ class PosixFileSystem : public FileSystem {
     return names;
   }
 
-  bool Exists(const std::string& path) override { return access(path.c_str(), F_OK) == 0; }
+  bool Exists(const std::string& path) override {
+    return CheckPath(path).ok() && access(path.c_str(), F_OK) == 0;
+  }
 
   bool IsDirectory(const std::string& path) override {
     struct stat info;
-    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+    return CheckPath(path).ok() && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   }
 
  private:
   static absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path,
                                                                    int flags, const char* error) {
+    WEIR_RETURN_IF_ERROR(CheckPath(path));
     // O_NONBLOCK: to open a pipe would wait for its reader; without one it is an error.
     constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
     const int fd = Retry([&] { return open(path.c_str(), kFlags | flags, 0666); });

@@ -28,6 +28,35 @@ TEST(File, ErrorsNameThePathAndHaveTheCodeOfErrno) {
   EXPECT_FALSE(Files().Create(dir).ok());
 }
 
+TEST(File, APathIsNotCutAtAZeroByte) {
+  const std::string dir = MakeTempDirectory("file");
+  WriteBytes(dir + "/a", "old");
+  const std::string path = dir + std::string("/a\0b", 4);
+  FileSystem& files = Files();
+  for (const absl::Status& s :
+       {files.Open(path).status(), files.Create(path).status(), files.OpenAtEnd(path).status(),
+        files.Lock(path).status(), files.Remove(path), files.MakeDirectory(path),
+        files.Rename(path, dir + "/c"), files.Rename(dir + "/a", path), files.List(path).status(),
+        ReadFile(path).status(), WriteFileAtomically(path, "new", Durability::kUnsynced)}) {
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+    EXPECT_THAT(std::string(s.message()), HasSubstr("zero byte"));
+  }
+  EXPECT_FALSE(files.Exists(path));
+  EXPECT_THAT(*files.List(dir), ElementsAre("a"));
+  EXPECT_EQ(ReadBytes(dir + "/a"), "old");
+}
+
+TEST(WriteFileAtomically, ReplacesNoPipeOrDevice) {
+  const std::string dir = MakeTempDirectory("file");
+  ASSERT_EQ(mkfifo((dir + "/pipe").c_str(), 0600), 0);
+  ASSERT_EQ(symlink("/dev/null", (dir + "/link").c_str()), 0);
+  for (const char* name : {"/pipe", "/link"}) {
+    const absl::Status s = WriteFileAtomically(dir + name, "new", Durability::kUnsynced);
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << s;
+  }
+  EXPECT_THAT(*Files().List(dir), ElementsAre("link", "pipe"));
+}
+
 TEST(File, ReadsAtAnyPlaceAndSaysWhereTheFileEnds) {
   const std::string path = MakeTempDirectory("file") + "/f";
   WriteBytes(path, "0123456789");
