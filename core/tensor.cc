@@ -117,8 +117,20 @@ void Tensor::FailCountCheck(int64_t expected) const {
   std::abort();
 }
 
+namespace {
+
+void CheckIndex(const Tensor& t, int64_t i) {
+  if (i >= 0 && i < t.num_elements()) [[likely]]
+    return;
+  std::fprintf(stderr, "Tensor: a %s has no element %lld\n", t.Description().c_str(),
+               static_cast<long long>(i));
+  std::abort();
+}
+
+}  // namespace
+
 int64_t Tensor::IntAt(int64_t i) const {
-  assert(i >= 0 && i < num_elements_);
+  CheckIndex(*this, i);
   int64_t value = 0;
   const bool is_integer = DispatchType(
       dtype_, Integers{}, [&]<class T>() { value = static_cast<int64_t>(data<T>()[i]); });
@@ -127,7 +139,7 @@ int64_t Tensor::IntAt(int64_t i) const {
 }
 
 void Tensor::SetIntAt(int64_t i, int64_t value) {
-  assert(i >= 0 && i < num_elements_);
+  CheckIndex(*this, i);
   const bool is_integer =
       DispatchType(dtype_, Integers{}, [&]<class T>() { data<T>()[i] = static_cast<T>(value); });
   if (!is_integer) FailTypeCheck(DT_INT64);
@@ -157,7 +169,12 @@ Tensor Tensor::Row(int64_t i) const {
 }
 
 Tensor Tensor::BitcastTo(DataType dtype) const {
-  assert(IsPlain(dtype) && IsPlain(dtype_) && ElementSize(dtype) == ElementSize(dtype_));
+  if (!IsPlain(dtype) || !IsPlain(dtype_) || ElementSize(dtype) != ElementSize(dtype_))
+      [[unlikely]] {
+    std::fprintf(stderr, "Tensor: a %s cannot be taken for %s\n", Description().c_str(),
+                 DataTypeName(dtype).c_str());
+    std::abort();
+  }
   return Tensor(dtype, shape_, buffer_, data_);
 }
 
