@@ -96,7 +96,12 @@ absl::StatusOr<DeviceName> DeviceName::Parse(absl::string_view text) {
   absl::string_view rest = text;
   absl::ConsumePrefix(&rest, "/");
   if (rest.empty()) return name;
+  bool has_type = false;
   for (const absl::string_view part : absl::StrSplit(rest, '/')) {
+    const bool is_type = absl::StartsWith(part, "device:") || IsShortForm(part);
+    if (is_type && has_type)
+      return InvalidArgument("Multiple device types are not allowed: '", text, "'");
+    has_type = has_type || is_type;
     if (!ParsePart(part, &name)) {
       const std::string unknown =
           HasUnknownKey(part)

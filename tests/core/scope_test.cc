@@ -193,7 +193,8 @@ TEST(DeviceName, ParsesFullAndShortForms) {
 
 TEST(DeviceName, RefusesOtherText) {
   for (const char* name : {"/job:", "/job:a b", "/task:x", "/task:-1", "//", "/cpu:0/", "cpu:1:2",
-                           "/device:", "/task:99999999999", "\xff"}) {
+                           "/device:", "/task:99999999999", "\xff", "/cpu:0/cpu:1",
+                           "/job:a/cpu:0/gpu:0", "/device:GPU:0/cpu"}) {
     EXPECT_EQ(DeviceName::Parse(name).status().code(), absl::StatusCode::kInvalidArgument) << name;
   }
 }
