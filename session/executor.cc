@@ -397,12 +397,33 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
   const Item& item = plan_->items[i];
   if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
-    if (absl::Status s = item.run(frame.contexts[i]); !s.ok())
-      return AtNode(*item.named, *item.device, s, frame.step.call);
+    absl::Status s = item.run(frame.contexts[i]);
+    if (item.is_users && s.ok()) [[unlikely]]
+      s = CheckOutputs(frame, item);
+    if (!s.ok()) return AtNode(*item.named, *item.device, s, frame.step.call);
     NoteDead(frame, item);
   }
   if (item.num_releases_after > 0) {
     Empty(frame, item.releases + item.num_releases_before, item.num_releases_after);
+  }
+  return absl::OkStatus();
+}
+
+// INTERNAL unless a kernel that is not Weir's has set all outputs, to tensors of their types.
+absl::Status Executor::CheckOutputs(const Frame& frame, const Item& item) const {
+  for (int k = 0; k < item.num_outputs; ++k) {
+    const int32_t slot = plan_->indices[item.outputs() + k];
+    if (!frame.dead.empty() && frame.dead[slot] != 0) continue;
+    const Tensor& value = frame.slots[slot];
+    if (!value.initialized())
+      return absl::InternalError(
+          absl::StrCat("Missing ", k, "-th output: the kernel has set none"));
+    const DataType type = BaseType(item.node->output_type(k));
+    if (value.dtype() != type && !IsRef(item.node->output_type(k))) {
+      return absl::InternalError(absl::StrCat("Output ", k, " of the kernel is ",
+                                              value.Description(), ", but must be of type ",
+                                              DataTypeName(type)));
+    }
   }
   return absl::OkStatus();
 }
@@ -708,6 +729,7 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const auto done = [this, &frame, t, i, came, release](absl::Status s) {
     if (came->load(std::memory_order_acquire) == Came::kException) return;
     const Item& done_item = plan_->items[i];
+    if (done_item.is_users && s.ok()) s = CheckOutputs(frame, done_item);
     if (!s.ok()) {
       Fail(frame, AtNode(*done_item.named, *done_item.device, s, frame.step.call));
     } else {

@@ -97,6 +97,7 @@ class Executor {
   static bool IsLate(const Frame& frame);
   absl::Status TimedOut(const Frame& frame, int32_t task) const;
   absl::Status RunItem(Frame& frame, int32_t item);
+  absl::Status CheckOutputs(const Frame& frame, const Item& item) const;
   absl::StatusOr<int32_t> PassMark(Frame& frame, int32_t item) const;
   absl::StatusOr<int32_t> EndIteration(Frame& frame, int32_t item) const;
   static void MoveVariables(Frame& frame, const Loop& loop);

@@ -140,7 +140,9 @@ absl::Status MonitoredSession::Impl::StartAsChief() {
 }
 
 absl::Status MonitoredSession::Impl::WaitForChief() {
-  const auto deadline = std::chrono::steady_clock::now() + options.max_wait;
+  constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // beyond, clocks overflow
+  const auto deadline = std::chrono::steady_clock::now() +
+                        std::min<std::chrono::nanoseconds>(options.max_wait, kForever);
   for (;;) {
     WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatChiefOwes());
     if (missing.empty()) return absl::OkStatus();

@@ -328,6 +328,7 @@ struct alignas(64) Item {
   int32_t loop = -1;
   int32_t run_async = -1;  // position in Plan::run_async
   bool has_items = false;  // of a plan of its own, which are traced instead
+  bool is_users = false;   // the kernel is none of Weir's: its outputs are looked at
   uint64_t host_outputs = 0;
   const Node* node = nullptr;
   // What errors name: the node itself, or the one for whose sake a pass has put it in.

@@ -340,6 +340,15 @@ class Scheduler {
         .node;
   }
 
+  // Of a registry that the session was given.
+  bool IsUsers(const PlanNode& n) const {
+    if (&env_.kernels == &BuiltinKernels() || n.kind != PlanNode::Kind::kOp || n.def == nullptr)
+      return false;
+    const auto place = n.device->place();
+    return n.def == env_.kernels.Find(*n.node, place) &&
+           n.def != BuiltinKernels().Find(*n.node, place);
+  }
+
   absl::Status EmitItem(int i) {
     const PlanNode& n = graph_.nodes[i];
     const bool computes = n.kind == PlanNode::Kind::kOp && !n.kernel.is_constant() &&
@@ -357,6 +366,7 @@ class Scheduler {
         n.kind == PlanNode::Kind::kOp ? std::move(graph_.nodes[i].kernel) : InternalKernel(n);
     item.is_async = kernel.is_async();
     item.has_items = n.def == &SlicedStep::Def() || n.def == &KeptStep::Def();
+    item.is_users = IsUsers(n);
     if (item.is_async) {
       item.run_async = static_cast<int32_t>(plan_.run_async.size());
       plan_.run_async.push_back(std::move(kernel).run_async());

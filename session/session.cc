@@ -93,6 +93,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // With the session's time limit where they have none.
   RunOptions WithTimeLimit(RunOptions run) const {
     if (run.timeout.count() <= 0) run.timeout = options.operation_timeout;
+    constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // beyond, clocks overflow
+    if (run.timeout > kForever) run.timeout = {};
     return run;
   }
   // As many as there are now. Who calls them must not hold the mutex: a step that is being compiled
@@ -396,6 +398,11 @@ Session::~Session() {
 absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {
   WEIR_RETURN_IF_ERROR(graph.status());
   WEIR_RETURN_IF_ERROR(CheckOptimisations(options.disable));
+  constexpr int kMostThreads = 1024;
+  if (options.num_threads < 0 || options.num_threads > kMostThreads) {
+    return InvalidArgument("SessionOptions::num_threads must be from 0 (one a processor) to ",
+                           kMostThreads, ", got ", options.num_threads);
+  }
   auto impl = std::make_shared<Impl>(graph, std::move(options));
   if (!impl->options.target.empty()) {
     WEIR_ASSIGN_OR_RETURN(impl->remote, ConnectSession(impl->graph, impl->options));

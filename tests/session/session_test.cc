@@ -227,6 +227,61 @@ TEST(Session, ExceptionsOfKernelsAreErrorsOfTheirNodes) {
   }
 }
 
+TEST(Session, AUsersKernelMustSetItsOutputsToTheirTypes) {
+  OpRegistry ops(&BuiltinOps());
+  KernelRegistry kernels(&BuiltinKernels());
+  for (const char* op : {"SetsNone", "SetsNoneLater", "SetsIntegers"}) {
+    ops.Add(
+        OpSpec(op).In("x: float").Out("y: float").Stateful().InferShape(SameShape).Doc("Fails."));
+  }
+  kernels.Add("SetsNone", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext&) { return absl::OkStatus(); });
+  });
+  kernels.Add("SetsNoneLater", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext&, const Kernel::Done& done) { done(absl::OkStatus()); });
+  });
+  kernels.Add("SetsIntegers", kCpu, [](const KernelInit&) -> absl::StatusOr<Kernel> {
+    return Kernel([](KernelContext& c) {
+      c.SetOutput(0, Tensor::Vector<int32_t>({1, 2}));
+      return absl::OkStatus();
+    });
+  });
+  Graph g(ops);
+  const Output x = Placeholder(g, DT_FLOAT, {2});
+  for (const char* op : {"SetsNone", "SetsNoneLater", "SetsIntegers"}) {
+    const Output y = AddOp(op, {x});
+    Session session = Start(g, {.kernels = &kernels});
+    for (const Output& fetch : {y, y + 1.0f}) {
+      const absl::Status s =
+          session.Run(Feeds{{x, Tensor::Vector<float>({1, 2})}}, {fetch}).status();
+      EXPECT_EQ(s.code(), absl::StatusCode::kInternal) << s;
+      EXPECT_THAT(std::string(s.message()), HasSubstr(absl::StrCat("(node ", op, ")")));
+    }
+  }
+}
+
+TEST(Session, RefusesNumbersOfThreadsThatNoMachineHas) {
+  Graph g;
+  for (const int threads : {-1, 1025, 1000000, std::numeric_limits<int>::max()}) {
+    const absl::Status s = Session::Create(g, {.num_threads = threads}).status();
+    EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument) << threads;
+    EXPECT_THAT(std::string(s.message()), HasSubstr(absl::StrCat(threads)));
+  }
+}
+
+TEST(Session, ATimeLimitBeyondTheClockIsNone) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {});
+  Session session = Start(g);
+  for (const auto limit : {std::chrono::milliseconds::max(),
+                           std::chrono::milliseconds(std::chrono::hours(24 * 365 * 300))}) {
+    const auto got =
+        session.Run(Feeds{{x, Tensor::Scalar(1.0f)}}, {x + 1.0f}, {}, {.timeout = limit});
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ((*got)[0].scalar<float>(), 2);
+  }
+}
+
 // What is thrown need not be a std::exception, and may come from a thread of the pool.
 TEST(Session, WhateverAUsersFunctionThrowsIsAnErrorOfItsNode) {
   OpRegistry ops(&BuiltinOps());
