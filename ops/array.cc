@@ -1,6 +1,9 @@
 #include "weir/ops/array.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "weir/core/scope.h"
 #include "weir/ops/array_internal.h"
@@ -118,12 +121,16 @@ absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value) {
     *t.data<bool>() = value != 0;
     return t;
   }
+  bool fits = true;
   const bool done = DispatchType(dtype, Numbers{}, [&]<class T>() {
     if constexpr (std::is_same_v<T, std::complex<float>> ||
                   std::is_same_v<T, std::complex<double>>) {
       *t.data<T>() = T(static_cast<typename T::value_type>(value));
     } else if constexpr (std::is_integral_v<T>) {
-      *t.data<T>() = static_cast<T>(static_cast<int64_t>(value));
+      using Limits = std::numeric_limits<T>;
+      fits = value == std::trunc(value) && value >= static_cast<double>(Limits::lowest()) &&
+             value < std::ldexp(1.0, Limits::digits);
+      if (fits) *t.data<T>() = static_cast<T>(value);
     } else {
       *t.data<T>() = static_cast<T>(static_cast<float>(value));
     }
@@ -131,6 +138,7 @@ absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value) {
   });
   if (!done)
     return InvalidArgument("a number cannot become a constant of type ", DataTypeName(dtype));
+  if (!fits) return InvalidArgument(value, " is no number of type ", DataTypeName(dtype));
   return t;
 }
 
@@ -302,9 +310,24 @@ Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name)
   return AllOutputs(AddNode("ConcatOffset", {axis, shapes}, {}, name), shapes.size());
 }
 
+namespace {
+
+// A list of more tensors than a node can have is no list.
+constexpr int64_t kMostParts = int64_t{1} << 20;
+
+// INVALID_ARGUMENT on the graph, and false, for so many parts.
+bool CheckParts(Graph& graph, absl::string_view builder, int64_t num) {
+  if (num <= kMostParts) return true;
+  graph.Fail(InvalidArgument(builder, ": ", num, " parts are more than the ", kMostParts,
+                             " that there may be"));
+  return false;
+}
+
+}  // namespace
+
 Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
-  const int64_t count = std::max<int64_t>(num, 0);
-  if (!x.valid()) return Outputs(count);
+  const int64_t count = std::clamp<int64_t>(num, 0, kMostParts);
+  if (!x.valid() || !CheckParts(x.graph(), "Split", num)) return Outputs(count);
   NodeScope scope(x.graph(), name, "split");
   Node* n =
       AddNode("Split", {axis.In(x.graph(), "split_dim"), x}, {{"num_split", num}}, scope.name());
@@ -314,7 +337,7 @@ Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view name) {
   const int64_t promised =
       sizes.is_tensor()
-          ? (sizes.tensor().shape().rank() == 1 ? std::max<int64_t>(sizes.tensor().dim(0), 0) : 0)
+          ? (sizes.tensor().shape().rank() == 1 ? std::max<int64_t>(sizes.tensor().dim(0), 1) : 1)
           : static_cast<int64_t>(sizes.values().size());
   if (!x.valid()) return Outputs(promised);
   Graph& g = x.graph();
@@ -325,7 +348,7 @@ Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view 
     g.Fail(InvalidArgument(
         "SplitV: the number of parts must be known when the graph is built, but the sizes are ",
         lengths.name(), " of shape ", lengths.shape().ToString()));
-    return {};
+    return Outputs(promised);
   }
   NodeScope scope(g, name, "split");
   Node* n = AddNode("SplitV", {x, lengths, axis.In(g, "split_dim")}, {{"num_split", count}},
@@ -338,7 +361,7 @@ Output Stack(const Outputs& xs, int64_t axis, absl::string_view name) {
 }
 
 Outputs Unstack(Output x, int64_t axis, int64_t num, absl::string_view name) {
-  if (!x.valid()) return Outputs(num < 0 ? 1 : num);
+  if (!x.valid()) return Outputs(num < 0 ? 1 : std::min(num, kMostParts));
   if (num < 0 && x.shape().has_rank()) {
     absl::StatusOr<int> dim = CheckedAxis(axis, x.shape().rank());
     if (dim.ok()) num = x.dim(*dim);
@@ -348,6 +371,7 @@ Outputs Unstack(Output x, int64_t axis, int64_t num, absl::string_view name) {
                                    x.shape().ToString(), " along axis ", axis, "; give `num`"));
     return Outputs(1);
   }
+  if (!CheckParts(x.graph(), "Unstack", num)) return Outputs(kMostParts);
   Node* n = AddNode("Unpack", {x}, {{"num", num}, {"axis", axis}}, name.empty() ? "unstack" : name);
   return AllOutputs(n, num);
 }

@@ -90,6 +90,10 @@ class CondBuilder {
 
 Outputs Cond(Output pred, const BranchListFn& if_true, const BranchListFn& if_false,
              absl::string_view name) {
+  if (if_true == nullptr || if_false == nullptr) {
+    if (pred.valid()) pred.graph().Fail(InvalidArgument("Cond: a branch's function is empty"));
+    return {};
+  }
   if (!pred.valid()) return Outputs(if_true().size());
   return CondBuilder(pred, name.empty() ? "cond" : name)
       .Build([&if_true](Output) { return if_true(); }, [&if_false](Output) { return if_false(); });
@@ -97,9 +101,10 @@ Outputs Cond(Output pred, const BranchListFn& if_true, const BranchListFn& if_fa
 
 Output Cond(Output pred, const BranchFn& if_true, const BranchFn& if_false,
             absl::string_view name) {
-  const Outputs outputs = Cond(
-      pred, [&if_true] { return Outputs{if_true()}; }, [&if_false] { return Outputs{if_false()}; },
-      name);
+  BranchListFn true_list, false_list;
+  if (if_true != nullptr) true_list = [&if_true] { return Outputs{if_true()}; };
+  if (if_false != nullptr) false_list = [&if_false] { return Outputs{if_false()}; };
+  const Outputs outputs = Cond(pred, true_list, false_list, name);
   return outputs.empty() ? Output() : outputs[0];
 }
 

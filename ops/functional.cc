@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/scope.h"
 #include "weir/core/shape_context.h"
@@ -130,7 +131,12 @@ Outputs Mapped(const RowFn& fn, const Outputs& elems, const MapOptions& options)
 }  // namespace
 
 Outputs MapFn(const RowFn& fn, const Outputs& elems, const MapOptions& options) {
-  Outputs results = Mapped(fn, elems, options);
+  Outputs results;
+  if (fn != nullptr) {
+    results = Mapped(fn, elems, options);
+  } else if (Graph* const graph = GraphOf(elems)) {
+    graph->Fail(InvalidArgument("'", options.name, "': the function is empty"));
+  }
   results.resize(options.dtypes ? options.dtypes->size() : elems.size());
   return results;
 }
@@ -208,8 +214,14 @@ class Scanner {
 Outputs Scan(const ScanFn& fn, const Outputs& elems, const Outputs& initial,
              const ScanOptions& options) {
   const Outputs failed(initial.empty() ? elems.size() : initial.size());
-  Graph* const graph = GraphOf(elems);
+  Graph* const graph = GraphOf(elems.empty() ? initial : elems);
   if (graph == nullptr) return failed;
+  if (elems.empty() || fn == nullptr) {
+    graph->Fail(InvalidArgument(
+        "'", options.name,
+        "': ", elems.empty() ? "there must be an elems to scan over" : "the function is empty"));
+    return failed;
+  }
   const NameScope scope(*graph, options.name);
   const std::optional<Ints> n = RowCount(*graph, elems, options.name);
   if (!n) return failed;
@@ -247,7 +259,18 @@ Outputs Case(const std::vector<std::pair<Output, BranchListFn>>& cases,
   Outputs preds;
   for (const auto& [pred, fn] : cases) preds.push_back(pred);
   Graph* const graph = GraphOf(preds);
-  if (graph == nullptr) return Outputs(otherwise().size());
+  if (graph == nullptr) {
+    const Outputs outputs = otherwise != nullptr ? otherwise() : Outputs();
+    Graph* const of_outputs = GraphOf(outputs);
+    if (cases.empty() && of_outputs != nullptr) {
+      of_outputs->Fail(InvalidArgument("'", options.name, "': there must be a case at least"));
+    }
+    return Outputs(outputs.size());
+  }
+  if (otherwise == nullptr || absl::c_any_of(cases, [](const auto& c) { return !c.second; })) {
+    graph->Fail(InvalidArgument("'", options.name, "': a branch's function is empty"));
+    return {};
+  }
   const NameScope scope(*graph, options.name);
   if (!options.exclusive) return CaseFrom(cases, 0, otherwise);
   const ControlDependencies after(*graph, {AtMostOne(*graph, preds)});

@@ -30,6 +30,10 @@ std::string Names(const GradsAndVariables& items) {
   });
 }
 
+Graph& GraphOf(const Grad& grad) {
+  return (grad.is_slices() ? grad.slices().values : grad.dense()).graph();
+}
+
 bool AnyGradient(const GradsAndVariables& items) {
   return std::any_of(items.begin(), items.end(),
                      [](const GradAndVariable& item) { return !item.grad.none(); });
@@ -96,6 +100,9 @@ Operation Optimizer::ApplyGradients(const GradsAndVariables& items,
   Variables updated;
   Graph* graph = nullptr;
   for (const GradAndVariable& item : items) {
+    if (!item.variable.valid() && !item.grad.none())
+      GraphOf(item.grad).Fail(
+          InvalidArgument("ApplyGradients: a gradient's variable is not valid"));
     if (!HasStorage(item.variable, "ApplyGradients")) return {};
     graph = &item.variable.graph();
     if (!item.grad.none()) updated.push_back(item.variable);

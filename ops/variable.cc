@@ -293,6 +293,16 @@ std::string SaveSliceInfo::Spec() const {
   return absl::StrCat(absl::StrJoin(full_shape, " "), " ", absl::StrJoin(ranges, ":"));
 }
 
+const VariableInfo& Variable::facts() const {
+  static const VariableInfo* const none = new VariableInfo;
+  return info_ ? *info_ : *none;
+}
+
+const std::string& Variable::device() const {
+  static const std::string* const none = new std::string;
+  return valid() ? storage().node->device() : *none;
+}
+
 const Shape& Variable::shape() const {
   static const Shape* const unknown = new Shape(Shape::UnknownRank());
   return info_ ? info_->shape : *unknown;

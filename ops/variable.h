@@ -120,8 +120,8 @@ class Variable : public NoTruthValue {
   DataType dtype() const { return info_ ? info_->dtype : DT_INVALID; }
   const Shape& shape() const;
   Graph& graph() const { return storage().graph(); }
-  // Of a partitioned variable: the first part's.
-  const std::string& device() const { return storage().node->device(); }
+  // Of a partitioned variable: the first part's. Empty for an invalid one.
+  const std::string& device() const;
   // The storage node's output: a reference, or a resource handle. Invalid if partitioned.
   Output handle() const { return info_ ? info_->handle : Output(); }
   bool is_resource() const { return info_ && info_->is_resource; }
@@ -131,11 +131,11 @@ class Variable : public NoTruthValue {
   // The tensor the initializer assigns; not the current value.
   Output initial_value() const { return info_ ? info_->initial_value : Output(); }
   bool trainable() const { return info_ && info_->trainable; }
-  VariableSynchronization synchronization() const { return info_->synchronization; }
-  VariableAggregation aggregation() const { return info_->aggregation; }
+  VariableSynchronization synchronization() const { return facts().synchronization; }
+  VariableAggregation aggregation() const { return facts().aggregation; }
   // What optimizers pass the value through after an update; empty for none.
-  const std::function<Output(Output)>& constraint() const { return info_->constraint; }
-  const std::optional<SaveSliceInfo>& save_slice() const { return info_->save_slice; }
+  const std::function<Output(Output)>& constraint() const { return facts().constraint; }
+  const std::optional<SaveSliceInfo>& save_slice() const { return facts().save_slice; }
   bool is_partitioned() const { return info_ && !info_->partitions.empty(); }
   // In the order of the rows (or columns) that they hold; empty if it is not partitioned.
   const std::vector<Variable>& parts() const;
@@ -230,6 +230,8 @@ class Variable : public NoTruthValue {
 
  private:
   const Output& storage() const { return (is_partitioned() ? parts()[0].info_ : info_)->handle; }
+  // What is known of it; of an invalid one nothing.
+  const VariableInfo& facts() const;
 
   std::shared_ptr<VariableInfo> info_;
 };

@@ -80,6 +80,12 @@ VariableScope::VariableScope(Graph& graph, const VariableScopeOptions& options)
 VariableScope::VariableScope(Graph& graph, const VariableScopeRef& scope,
                              const VariableScopeOptions& options)
     : graph_(graph), saved_(VariableStore::ScopesOf(graph).current), by_object_(true) {
+  if (scope == nullptr) {
+    graph.Fail(InvalidArgument("VariableScope: the scope to enter is null"));
+    saved_counts_ = VariableStore::ScopesOf(graph).counts;
+    scope_ = saved_;
+    return;
+  }
   const std::vector<std::string> parts = absl::StrSplit(scope->name, '/');
   OpenNameScope(parts.back(), options);
   saved_counts_ = VariableStore::ScopesOf(graph).counts;

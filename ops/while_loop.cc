@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "weir/core/scope.h"
 #include "weir/ops/array.h"
 #include "weir/ops/control_flow.h"
@@ -223,7 +224,14 @@ Outputs Loop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop
 
 Outputs WhileLoop(const LoopCondFn& cond, const LoopBodyFn& body, const Outputs& loop_vars,
                   const WhileOptions& options) {
-  Outputs results = Loop(cond, body, loop_vars, options);
+  Outputs results;
+  const auto valid = absl::c_find_if(loop_vars, [](const Output& v) { return v.valid(); });
+  if (cond != nullptr && body != nullptr) {
+    results = Loop(cond, body, loop_vars, options);
+  } else if (valid != loop_vars.end()) {
+    valid->graph().Fail(
+        InvalidArgument("'", options.name, "': ", cond == nullptr ? "cond" : "body", " is empty"));
+  }
   results.resize(loop_vars.size());
   return results;
 }

@@ -83,5 +83,46 @@ TEST(FailedGraph, ErrorsOfTheirOwnGiveAsMany) {
   EXPECT_FALSE(g.TakeStatus().ok());
 }
 
+TEST(FailedGraph, SizesThatNoListHasAreErrors) {
+  Graph g;
+  const Output x = Const(g, {1.0f, 2.0f});
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  EXPECT_FALSE(Split(x, kHuge)[0].valid());
+  EXPECT_EQ(g.TakeStatus().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Unstack(x, 0, kHuge)[0].valid());
+  EXPECT_EQ(g.TakeStatus().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Unstack(Output(), 0, kHuge)[0].valid());
+  ExpectInvalid(SplitV(x, Placeholder(g, DT_INT32)), 1);
+  EXPECT_EQ(g.TakeStatus().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(FailedGraph, EmptyFunctionsAreErrors) {
+  Graph g;
+  const Output x = Const(g, {1.0f, 2.0f}), scalar = Const(g, 1.0f);
+  const auto fails = [&g] { return g.TakeStatus().code() == absl::StatusCode::kInvalidArgument; };
+  ExpectInvalid(MapFn(RowFn(), {x}), 1);
+  EXPECT_TRUE(fails());
+  ExpectInvalid(Scan(ScanFn(), {x}, {scalar}), 1);
+  EXPECT_TRUE(fails());
+  ExpectInvalid(Scan([](const Outputs& s, const Outputs&) { return s; }, {}, {scalar}), 1);
+  EXPECT_TRUE(fails());
+  ExpectInvalid(WhileLoop(LoopCondFn(), [](const Outputs& v) { return v; }, {scalar}), 1);
+  EXPECT_TRUE(fails());
+  ExpectInvalid(WhileLoop([](const Outputs& v) { return v[0] < 1.0f; }, LoopBodyFn(), {scalar}), 1);
+  EXPECT_TRUE(fails());
+  EXPECT_FALSE(Cond(Const(g, true), BranchFn(), [&] { return x; }).valid());
+  EXPECT_TRUE(fails());
+  ExpectInvalid(Case({}, [&] { return Outputs{x}; }), 1);
+  EXPECT_TRUE(fails());
+}
+
+TEST(FailedGraph, InvalidVariablesTellNothing) {
+  const Variable none;
+  EXPECT_EQ(none.device(), "");
+  EXPECT_FALSE(none.constraint());
+  EXPECT_FALSE(none.save_slice().has_value());
+  EXPECT_FALSE(none.trainable());
+}
+
 }  // namespace
 }  // namespace weir
