@@ -14,6 +14,14 @@ namespace {
 
 Initializer Uniform(double min, double max, Seed seed) {
   return [=](const InitializerArgs& a) {
+    // Below the default limit there is no whole number but zero.
+    if (IsInteger(a.dtype) && min == 0 && max == 1) {
+      a.graph.Fail(
+          InvalidArgument("RandomUniformInitializer: Must specify maxval for integer "
+                          "dtype ",
+                          DataTypeName(a.dtype)));
+      return Output();
+    }
     return RandomUniform(a.graph, a.shape,
                          {.min = min, .max = max, .dtype = a.dtype, .seed = seed});
   };

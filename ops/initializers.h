@@ -86,7 +86,7 @@ Initializer Ones();
 // A scalar, or a list: row by row, its last value repeated. With `verify_shape` a list of another
 // shape is INVALID_ARGUMENT.
 Initializer Constant(Literal value, bool verify_shape = false);
-// Uniform in [min, max).
+// Uniform in [min, max). INVALID_ARGUMENT for integers of which no maximum is given.
 Initializer RandomUniformInitializer(float min = 0, float max = 1, Seed seed = {});
 Initializer RandomNormalInitializer(float mean = 0, float stddev = 1, Seed seed = {});
 // Normal, redrawn beyond two standard deviations.

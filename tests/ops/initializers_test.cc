@@ -74,6 +74,7 @@ TEST_F(InitializersTest, RandomOnesNeedFloatingTypes) {
     ExpectInvalid(i, {2, 2}, DT_INT32, "Expected floating point type, got int32");
   }
   ExpectInvalid(VarianceScaling({.scale = -1}), {2}, DT_FLOAT, "positive");
+  ExpectInvalid(RandomUniformInitializer(), {2}, DT_INT64, "Must specify maxval for integer dtype");
 }
 
 TEST_F(InitializersTest, TruncatedNormalScalingKeepsTheVariance) {
