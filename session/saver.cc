@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "weir/core/file.h"
 #include "weir/ops/variables.h"
 #include "weir/session/meta_graph.h"
@@ -59,13 +61,22 @@ absl::StatusOr<Saver> Saver::Create(Graph& graph, const SaverOptions& options) {
 
 Saver Saver::FromDef(const SaverDef& def) { return Saver(def); }
 
+namespace {
+
+// Whether a checkpoint of this name has a file of that name.
+bool IsFileOf(absl::string_view checkpoint, absl::string_view file) {
+  return absl::ConsumePrefix(&file, checkpoint) &&
+         (file.empty() || file == ".index" || file == ".meta" || absl::StartsWith(file, ".data-"));
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& path,
                                         const SaveOptions& options) {
   if (path.empty()) return InvalidArgument("no path specified to save to");
-  if (BaseName(path) == options.latest_filename) {
-    return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename,
-                           "' and '", path, "'");
-  }
+  const absl::string_view name = BaseName(path);
+  if (name.empty() || name == "." || name == "..")
+    return InvalidArgument("'", path, "' names a directory, and no checkpoint in it");
   if (!Files().IsDirectory(DirectoryOf(path))) {
     return NotFound("Parent directory of ", path, " doesn't exist, can't save.");
   }
@@ -73,6 +84,10 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   if (options.global_step) {
     prefix += pad_step_number_ ? absl::StrFormat("-%08d", *options.global_step)
                                : absl::StrCat("-", *options.global_step);
+  }
+  if (options.latest_filename == name || IsFileOf(BaseName(prefix), options.latest_filename)) {
+    return InvalidArgument("latest_filename collides with save_path: '", options.latest_filename,
+                           "' and '", path, "'");
   }
   WEIR_ASSIGN_OR_RETURN(const Tensors saved,
                         session.Run({{def_.filename_tensor_name, Tensor::Scalar(prefix)}},

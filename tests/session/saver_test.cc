@@ -204,6 +204,16 @@ TEST(Saver, SaveErrorsSayWhatIsWrong) {
   Init(session, g);
   EXPECT_TRUE(absl::IsInvalidArgument(saver.Save(session, "").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(saver.Save(session, dir + "/checkpoint").status()));
+  for (const char* directory : {"/", "/.", "/.."})
+    EXPECT_TRUE(absl::IsInvalidArgument(saver.Save(session, dir + directory).status()))
+        << directory;
+  EXPECT_TRUE(absl::IsInvalidArgument(saver.Save(session, dir + std::string("/a\0b", 4)).status()));
+  for (const char* own : {"m.index", "m.meta", "m.data-00000-of-00001"}) {
+    EXPECT_TRUE(
+        absl::IsInvalidArgument(saver.Save(session, dir + "/m", {.latest_filename = own}).status()))
+        << own;
+  }
+  EXPECT_THAT(*Files().List(dir), ::testing::IsEmpty());
   const absl::Status missing = saver.Save(session, dir + "/no/m").status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_THAT(missing.message(), HasSubstr(dir + "/no/m"));
