@@ -56,7 +56,10 @@ Put ToText(const std::string& key, const std::string& text, absl::string_view pr
 Put ToBytes(const std::string& key, const CollectionItem& item, absl::string_view prefix,
             std::string* bytes) {
   if (const auto* text = std::get_if<std::string>(&item)) return ToText(key, *text, prefix, bytes);
-  const auto& object = std::get<std::shared_ptr<CollectionObject>>(item);
+  const auto* const held = std::get_if<std::shared_ptr<CollectionObject>>(&item);
+  if (held == nullptr || *held == nullptr)
+    return Put::kUnfit;  // a tensor or operation that is none
+  const std::shared_ptr<CollectionObject>& object = *held;
   if (const auto context = std::dynamic_pointer_cast<FlowContext>(object))
     return ToText(key, context->Serialize(), prefix, bytes);
   if (auto variable = std::dynamic_pointer_cast<VariableInfo>(object)) {

@@ -249,6 +249,19 @@ TEST(MetaGraph, VariablesOfACollectionWithoutAProtoTypeAreWrittenByName) {
   }
 }
 
+TEST(MetaGraph, ACollectionWithAnInvalidElementIsDropped) {
+  Graph g;
+  g.AddToCollection("tensors", Output());
+  g.AddToCollection("operations", Operation());
+  g.AddToCollection("objects", std::shared_ptr<CollectionObject>());
+  g.AddToCollection("kept", std::string("text"));
+  proto::MetaGraphDef def;
+  std::vector<std::string> dropped;
+  ExportMetaGraph(g, {}, &def, &dropped);
+  EXPECT_EQ(def.collection_def().size(), 1u);
+  EXPECT_THAT(dropped, ::testing::ElementsAre("objects", "operations", "tensors"));
+}
+
 TEST(MetaGraph, ContextsOfControlFlowTakeTheNewNames) {
   proto::CondContextDef context;
   context.set_context_name("net/cond/cond_text");
