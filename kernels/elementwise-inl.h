@@ -311,6 +311,7 @@ struct Div {
 };
 struct RealDiv : Div {
   static constexpr char kOp[] = "RealDiv";
+  using Types = FloatsAndComplexes;  // of integers it would be rounded
 };
 struct DivNoNan {
   static constexpr char kOp[] = "DivNoNan";
