@@ -1,6 +1,7 @@
 #include "weir/tools/command.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
@@ -73,6 +74,28 @@ Option& Option::AtLeast(int64_t least) {
   return *this;
 }
 
+namespace {
+
+// An empty value is a variable of the shell's that is not set.
+CLI::Validator NotEmpty() {
+  return CLI::Validator(
+      [](std::string& text) { return text.empty() ? std::string("the value is empty") : ""; }, "");
+}
+
+// CLI11 takes what is empty for zero, and cuts what does not fit.
+CLI::Validator IsWhole() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (text.empty()) return "the value is empty";
+        errno = 0;
+        std::strtoll(text.c_str(), nullptr, 0);
+        return errno == ERANGE ? text + " is too large" : "";
+      },
+      "");
+}
+
+}  // namespace
+
 Command Command::Add(const char* name, const char* description, const char* example) {
   app_->require_subcommand(1);
   CLI::App* command = app_->add_subcommand(name, description);
@@ -93,19 +116,19 @@ Option Command::Arguments(const char* word, std::vector<std::string>* values, co
 }
 
 Option Command::Value(const char* names, std::string* value, const char* help) {
-  return Option(app_->add_option(names, *value, help));
+  return Option(app_->add_option(names, *value, help)->check(NotEmpty()));
 }
 
 Option Command::Value(const char* names, int* value, const char* help) {
-  return Option(app_->add_option(names, *value, help));
+  return Option(app_->add_option(names, *value, help)->check(IsWhole()));
 }
 
 Option Command::Value(const char* names, int64_t* value, const char* help) {
-  return Option(app_->add_option(names, *value, help));
+  return Option(app_->add_option(names, *value, help)->check(IsWhole()));
 }
 
 Option Command::Value(const char* names, double* value, const char* help) {
-  return Option(app_->add_option(names, *value, help));
+  return Option(app_->add_option(names, *value, help)->check(NotEmpty()));
 }
 
 void Command::Flag(const char* names, bool* value, const char* help) {

@@ -48,6 +48,7 @@ absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path, proto::Met
     return InvalidArgument(path, ": no node has a name and an op");
   }
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  if (bytes.empty()) return InvalidArgument(path, " is empty");
   const auto parse = [&](google::protobuf::Message* message) -> absl::Status {
     if (is_text) return ParseTextProto(bytes, path, message);
     if (message->ParseFromString(bytes)) return absl::OkStatus();

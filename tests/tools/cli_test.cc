@@ -27,6 +27,10 @@ TEST(Weir, WrongUsageIsStatusTwo) {
                                              {"graph", "show"},
                                              {"run"},
                                              {"run", "g.pb", "--repeat", "0"},
+                                             {"run", "g.pb", "--repeat", "99999999999999999999"},
+                                             {"run", "g.pb", "--repeat", ""},
+                                             {"run", "g.pb", "--timeout", ""},
+                                             {"run", "g.pb", "--checkpoint", ""},
                                              {"help", "nonsense"},
                                              {"events", "plot", "x", "--smooth", "2"}}) {
     EXPECT_EQ(Weir(args).status, kUsage) << testing::PrintToString(args);
