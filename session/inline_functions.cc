@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,8 @@
 // the body's results what these are next. A variable that the body hands on as it is needs no
 // Enter: it is the value that enters. Effects are run whatever is made of the results, as targets;
 // those and reads of variables wait for what the call waits for, its arguments included, whether
-// the function uses them or not.
+// the function uses them or not. A result that does not come after all of them by itself is an
+// Identity that does, for a call gives none before it is over.
 //
 // Nodes are named as a call's errors name them, "caller/node". What stays a call:
 //
@@ -213,13 +215,15 @@ class FunctionInliner : public Fusion {
     end.in_body = n.in_body;
     const auto before = AllBefore(n);
     end.controls = before;
+    const int first = static_cast<int>(plan_.nodes.size());
     const std::vector<int> places =
         Splice(part, args, {.loop = n.loop, .in_body = n.in_body, .controls = before});
     for (const int target : part.plan.targets) {
       if (places[target] >= 0) end.controls.push_back(places[target]);
     }
+    const std::set<int> effects = EffectsOf(places, n.loop);
     for (size_t k = 0; k < num_results; ++k) {
-      const PlanValue value = ResultOf(part, k, places, args);
+      const PlanValue value = After(effects, n, k, ResultOf(part, k, places, args), first);
       end.controls.push_back(value.node);
       SetResult(k, value);
     }
@@ -255,10 +259,15 @@ class FunctionInliner : public Fusion {
       variables[k] = {AddEnter(n, k, loop, /*waits_for_all=*/k == changed[0]), 0};
     std::vector<int> places = Splice(condition, variables, {.loop = loop, .in_body = false});
     const int end = AddCondition(n, ResultOf(condition, 0, places, variables), loop);
+    std::set<int> effects = EffectsOf(places, n.loop);
     places = Splice(body, variables, {.loop = loop, .in_body = true});
+    effects.merge(EffectsOf(places, n.loop));
     for (const int k : changed)
       plan_.carries.push_back({variables[k].node, ResultOf(body, k, places, variables)});
-    for (size_t k = 0; k < num_variables; ++k) SetResult(k, variables[k]);
+    for (size_t k = 0; k < num_variables; ++k) {
+      const bool is_changed = body.results[k].arg != static_cast<int>(k);  // then it waits anyway
+      SetResult(k, is_changed ? variables[k] : After(effects, n, k, variables[k], end));
+    }
     ends_.push_back(end);
     return true;
   }
@@ -343,6 +352,52 @@ class FunctionInliner : public Fusion {
     plan_.graphs.insert(plan_.graphs.end(), inner.graphs.begin(), inner.graphs.end());
     if (inner.made != nullptr) plan_.graphs.push_back(inner.made);
     return places;
+  }
+
+  // Of a part that was put into `loop`: where what it reads and writes besides computing is over.
+  std::set<int> EffectsOf(const std::vector<int>& places, int loop) const {
+    std::set<int> effects;
+    for (const int place : places) {
+      if (place < 0) continue;
+      const PlanNode& n = plan_.nodes[place];
+      if (!HasEffect(n) && !n.Is("ReadVariableOp")) continue;
+      int over = place;
+      for (int l = n.loop; l >= 0 && l != loop; l = plan_.loops[l].parent)
+        over = plan_.loops[l].condition;
+      effects.insert(over);
+    }
+    return effects;
+  }
+
+  // A result of a call, which is there once the call is over: the value, if it comes after all of
+  // the call's effects. The call's nodes are those from `first` on.
+  PlanValue After(std::set<int> effects, const PlanNode& call, size_t k, const PlanValue& value,
+                  int first) {
+    if (effects.empty() || TypeOf(value) == DT_RESOURCE) return value;
+    std::vector<int> left = {value.node};
+    std::set<int> seen(left.begin(), left.end());
+    while (!left.empty() && !effects.empty()) {
+      const int i = left.back();
+      left.pop_back();
+      effects.erase(i);
+      if (i < first) continue;
+      const PlanNode& n = plan_.nodes[i];
+      if (plan_.IsLoopVariable(n)) effects.erase(plan_.loops[n.value_loop].condition);
+      const auto visit = [&](int before) {
+        if (before >= 0 && seen.insert(before).second) left.push_back(before);
+      };
+      for (const PlanValue& v : n.inputs) visit(v.node);
+      for (const int control : n.controls) visit(control);
+    }
+    if (effects.empty()) return value;
+    const Node* const identity = NodeBuilder(made(), "Identity")
+                                     .Name(absl::StrCat(call.node->name(), "/result_", k))
+                                     .Input(Stand(TypeOf(value)))
+                                     .Build();
+    PlanNode result = Make(call, *identity, call.loop, {value});
+    result.in_body = call.in_body;
+    result.controls.assign(effects.begin(), effects.end());
+    return {Add(std::move(result)), 0};
   }
 
   static PlanValue ResultOf(const Part& part, size_t k, const std::vector<int>& places,

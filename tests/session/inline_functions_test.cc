@@ -302,6 +302,31 @@ TEST_F(InlinedEffects, OfALoopWaitForAllThatEnters) {
   EXPECT_EQ(Run({loop[3]}, {})[0].scalar<float>(), 70);
 }
 
+// Of a loop, too, which hands on a value as it was.
+TEST_F(InlinedEffects, ComeBeforeWhatTakesAnyResult) {
+  const DataTypes types = {DT_INT32, DT_RESOURCE, DT_FLOAT};
+  const FunctionRef cond = Define("cond", types, Below10());
+  Graph body;
+  body.set_functions(g_.functions());
+  const Output i = Placeholder(body, DT_INT32), handle = Placeholder(body, DT_RESOURCE),
+               kept = Placeholder(body, DT_FLOAT);
+  const Outputs call = Call(body, {"add", nullptr}, {handle, Cast(i, DT_FLOAT)});
+  ASSERT_TRUE(DefineFunction(g_, "body", body, {i, handle, kept}, {i + 1, handle, kept},
+                             {Operation(call[0])})
+                  .ok());
+  Graph beside;
+  const Output of = Placeholder(beside, DT_RESOURCE), x = Placeholder(beside, DT_FLOAT);
+  const Output value =
+      NodeBuilder(beside, "ReadVariableOp").Input(of).Attr("dtype", DT_FLOAT).BuildOutput();
+  ASSERT_TRUE(DefineFunction(g_, "read_beside", beside, {of, x}, {value}).ok());
+  const Outputs loop =
+      FunctionalWhile({Number(0), v_.handle(), Input({}, 3)}, cond, {"body", nullptr});
+  const Output read = Call(g_, {"read_beside", nullptr}, {v_.handle(), loop[2] * 2.0f})[0];
+  Compare({read});
+  EXPECT_FALSE(Called());
+  EXPECT_EQ(Run({read}, {})[0].scalar<float>(), 90);
+}
+
 TEST_F(InlinedEffects, AreRunForACallThatIsOnlyATarget) {
   const Operation added(Add(Const(g_, 3.f))[0]);
   Session session = *Session::Create(g_, {.num_threads = 2});
