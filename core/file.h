@@ -148,11 +148,13 @@ absl::string_view BaseName(absl::string_view path);
 // With one '/' between; an absolute `path` is returned as it is.
 std::string JoinPath(absl::string_view directory, absl::string_view path);
 
+// RESOURCE_EXHAUSTED for what has no size, as a device, and does not end within 2 GiB.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Makes missing parents too.
 absl::Status MakeDirectories(const std::string& path);
 // Replaces the file's contents so that after a crash there are the old or the new ones: writes
 // aside, syncs, renames, syncs the directory. Unsynced, a power failure may leave neither.
+// INVALID_ARGUMENT where a device, a pipe or a socket is.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view contents,
                                  Durability durability = Durability::kSynced);
 // The same for contents that `write` appends.

@@ -53,7 +53,7 @@ class Ints {
 // ---- constants
 
 // A one-element tensor of any numeric or boolean dtype with this value, converted (true, 1, 1.0,
-// 1+0i). INVALID_ARGUMENT for other dtypes.
+// 1+0i). INVALID_ARGUMENT for other dtypes, and for integers that do not have the value.
 absl::StatusOr<Tensor> ScalarTensor(DataType dtype, double value);
 
 // The graph shares the tensor's memory, and so may variables that start from it: nobody may write
@@ -221,8 +221,8 @@ Output Slice(Output x, const Ints& begin, const Ints& size, absl::string_view na
 // Joined along a dimension that exists already (one tensor: an Identity).
 Output Concat(const Outputs& xs, const Ints& axis, absl::string_view name = {});
 Outputs ConcatOffset(Output axis, const Outputs& shapes, absl::string_view name = {});
-// `num` equal parts; or parts of the sizes given, one of which may be -1. The number of sizes must
-// be static.
+// `num` equal parts, a million at most; or parts of the sizes given, one of which may be -1. The
+// number of sizes must be static, else the graph has the error, and there is one invalid Output.
 Outputs Split(Output x, int64_t num, const Ints& axis = 0, absl::string_view name = {});
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis = 0, absl::string_view name = {});
 // Joined along a new dimension, and taken apart along one (`num` -1: its static extent). Where that

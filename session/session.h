@@ -22,6 +22,7 @@ namespace weir {
 
 struct SessionOptions {
   // Threads that kernels and the executor use, the calling one included; 0: one a processor.
+  // INVALID_ARGUMENT if they are more than 1024.
   int num_threads = 0;
   // A node whose device is missing, or has no kernel for it, goes to the CPU, with a line in the
   // log; off: an error.
@@ -45,9 +46,10 @@ struct SessionOptions {
   // graph orders the two are INVALID_ARGUMENT, naming both nodes. Off: the read comes first, and
   // writes come one after the other (docs/how_a_run_works.md).
   bool forbid_races = false;
-  // Default time limit of a run; zero is none.
+  // Default time limit of a run; zero is none, and so is a century.
   std::chrono::milliseconds operation_timeout{0};
-  // Kernels to use; null for the built-in ones.
+  // Kernels to use; null for the built-in ones. A step is INTERNAL, with the node, if a kernel that
+  // is not built in sets no output, or one of another type.
   const KernelRegistry* kernels = nullptr;
   // Devices besides the CPU; null for every GPU that can be used. Shared with nobody else while the
   // session lives.
