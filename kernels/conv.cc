@@ -112,6 +112,10 @@ absl::StatusOr<ConvArguments> ReadConvArguments(const KernelContext& ctx, const 
   if (pass == ConvPass::kForward) {
     WEIR_ASSIGN_OR_RETURN(args.shape,
                           ConvShape::Make(a, ctx.input(0).shape(), ctx.input(1).shape()));
+    if (ctx.input(1).num_elements() == 0) {
+      return InvalidArgument(
+          "filter must not have zero elements (i.e. all dimensions must be non-zero)");
+    }
     args.output = args.shape.OutputShape(a.layout);
     return args;
   }
