@@ -335,10 +335,12 @@ Outputs Split(Output x, int64_t num, const Ints& axis, absl::string_view name) {
 }
 
 Outputs SplitV(Output x, const Ints& sizes, const Ints& axis, absl::string_view name) {
-  const int64_t promised =
-      sizes.is_tensor()
-          ? (sizes.tensor().shape().rank() == 1 ? std::max<int64_t>(sizes.tensor().dim(0), 1) : 1)
-          : static_cast<int64_t>(sizes.values().size());
+  int64_t promised = 1;  // where the number of sizes is not known
+  if (!sizes.is_tensor()) {
+    promised = static_cast<int64_t>(sizes.values().size());
+  } else if (sizes.tensor().shape().rank() == 1 && sizes.tensor().dim(0) >= 0) {
+    promised = sizes.tensor().dim(0);
+  }
   if (!x.valid()) return Outputs(promised);
   Graph& g = x.graph();
   const Output lengths = sizes.In(g, "Const");

@@ -92,6 +92,8 @@ TEST(FailedGraph, SizesThatNoListHasAreErrors) {
   EXPECT_FALSE(Unstack(x, 0, kHuge)[0].valid());
   EXPECT_EQ(g.TakeStatus().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(Unstack(Output(), 0, kHuge)[0].valid());
+  ExpectInvalid(SplitV(Output(), Placeholder(g, DT_INT32, {0})), 0);
+  ExpectInvalid(SplitV(Output(), Placeholder(g, DT_INT32, {-1})), 1);
   ExpectInvalid(SplitV(x, Placeholder(g, DT_INT32)), 1);
   EXPECT_EQ(g.TakeStatus().code(), absl::StatusCode::kInvalidArgument);
 }
