@@ -142,7 +142,7 @@ absl::Status MonitoredSession::Impl::StartAsChief() {
 absl::Status MonitoredSession::Impl::WaitForChief() {
   constexpr auto kForever = std::chrono::hours(24 * 365 * 100);  // beyond, clocks overflow
   const auto deadline = std::chrono::steady_clock::now() +
-                        std::min<std::chrono::nanoseconds>(options.max_wait, kForever);
+                        std::min<std::chrono::milliseconds>(options.max_wait, kForever);
   for (;;) {
     WEIR_ASSIGN_OR_RETURN(const std::string missing, WhatChiefOwes());
     if (missing.empty()) return absl::OkStatus();

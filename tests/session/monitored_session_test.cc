@@ -695,7 +695,9 @@ TEST(Chief, AnotherSessionWaitsForItAndRunsLocalInit) {
       second.graph, "mine", Shape(),
       {.initializer = Ones(), .trainable = false, .collections = {{"local_variables"}}});
   absl::StatusOr<MonitoredSession> worker = absl::InternalError("not started");
-  std::thread waits([&] { worker = second.Start(Sharing(state, false)); });
+  MonitoredSessionOptions patient = Sharing(state, false);
+  patient.max_wait = milliseconds::max();  // more than the clock counts
+  std::thread waits([&] { worker = second.Start(patient); });
   std::this_thread::sleep_for(milliseconds(50));
   EXPECT_EQ(worker.status().message(), "not started");
   auto chief = first.Start(Sharing(state, true));
