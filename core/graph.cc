@@ -34,7 +34,7 @@ std::string Operation::name() const { return valid() ? node->name() : ""; }
 
 namespace {
 
-// Nodes lie in blocks that are never given back, each behind the number of its use (NodeUse): odd
+// Nodes lie in blocks that are never given back, each behind the number of its use (Generation): odd
 // while there is a node, so that a handle to an earlier one sees another number for ever.
 class NodeMemory {
  public:

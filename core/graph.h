@@ -34,12 +34,12 @@ class Node;
 // Which of the nodes that lie at an address, one after another, a handle means: nodes are made in
 // memory that is only ever used for nodes, and counts its uses (Node::operator new). So a handle
 // can tell that its graph is gone, for the price of reading a number beside the node.
-class NodeUse {
+class Generation {
  public:
-  NodeUse() = default;
-  explicit NodeUse(const Node* node) : use_(node == nullptr ? 0 : Of(node)) {}
+  Generation() = default;
+  explicit Generation(const Node* node) : use_(node == nullptr ? 0 : Of(node)) {}
   bool IsOf(const Node* node) const { return node != nullptr && Of(node) == use_; }
-  friend bool operator==(NodeUse a, NodeUse b) { return a.use_ == b.use_; }
+  friend bool operator==(Generation a, Generation b) { return a.use_ == b.use_; }
 
  private:
   friend class Node;
@@ -69,7 +69,7 @@ struct NoTruthValue {
 struct Output : NoTruthValue {
   Node* node = nullptr;
   int index = 0;
-  NodeUse use;
+  Generation use;
 
   Output() = default;
   Output(Node* n, int i = 0) : node(n), index(i), use(n) {}
@@ -97,7 +97,7 @@ using Outputs = std::vector<Output>;
 // A node run for its effect: an initializer, a training step.
 struct Operation : NoTruthValue {
   Node* node = nullptr;
-  NodeUse use;
+  Generation use;
   Operation() = default;
   Operation(Node* n) : node(n), use(n) {}
   Operation(const Output& o) : node(o.node), use(o.use) {}
@@ -120,7 +120,7 @@ struct HandleData {
 // graph's life.
 class Node {
  public:
-  // From memory that is kept for nodes for ever; see NodeUse.
+  // From memory that is kept for nodes for ever; see Generation.
   static void* operator new(size_t bytes);
   static void operator delete(void* memory);
 

@@ -59,13 +59,13 @@ struct KernelInit {
   // By input, or empty if nothing is known: it is probably the same in each step, and stays as it
   // is for as long as somebody holds the tensor. So are constants, and the variables of a step
   // that writes to none; what is fed is not.
-  absl::Span<const bool> lasting_inputs = {};
+  absl::Span<const bool> step_invariant_inputs = {};
   // Whether it may take an algorithm with fewer operations that rounds otherwise than the
   // definition, like Winograd's for convolutions (SessionOptions::disable).
   bool fast_algorithms = true;
 
   bool is_lasting(int input) const {
-    return input < static_cast<int>(lasting_inputs.size()) && lasting_inputs[input];
+    return input < static_cast<int>(step_invariant_inputs.size()) && step_invariant_inputs[input];
   }
 
   template <class T>

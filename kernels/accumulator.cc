@@ -8,7 +8,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 namespace weir {
 

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "weir/kernels/activation.h"
-#include "weir/kernels/span_loops.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_kernels.h"
+#include "weir/kernels/elementwise_loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/activation_cpu.cc"
@@ -21,13 +21,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 #include "weir/kernels/vector_math-inl.h"
 
 #include "weir/kernels/activation-inl.h"
-#include "weir/kernels/spans-inl.h"
+#include "weir/kernels/elementwise_loops-inl.h"
 
-void AddActivationVectors(SpanTable* t) {
+void AddActivationVectors(LoopRegistry* t) {
   AddUnaryVectors<Relu, Relu6, Elu, Selu, Softplus, Softsign>(t);
   AddBinaryVectors<ReluGrad, Relu6Grad, EluGrad, SeluGrad, SoftplusGrad, SoftsignGrad>(t);
-  AddUnaryLinks<Relu, Relu6>(t);
-  AddBinaryLinks<ReluGrad, Relu6Grad>(t);
+  AddUnaryStages<Relu, Relu6>(t);
+  AddBinaryStages<ReluGrad, Relu6Grad>(t);
   t->AddUnary(LeakyRelu::kOp, DT_FLOAT, DT_FLOAT, UnaryVectorLoopP<LeakyRelu, float>).param =
       "alpha";
   t->AddUnary(LeakyRelu::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoopP<LeakyRelu, double>).param =
@@ -50,15 +50,15 @@ HWY_EXPORT(AddActivationVectors);
 
 // Gradients take tensors of one shape.
 template <class... Ts>
-void RefuseBroadcasting(SpanTable* t, const char* op, List<Ts...>) {
+void RefuseBroadcasting(LoopRegistry* t, const char* op, List<Ts...>) {
   for (const DataType type : {DataTypeOf<Ts>::value...}) {
-    if (BinarySpan* span = t->FindBinary(op, type)) span->broadcasts = false;
+    if (BinaryLoop* loop = t->FindBinary(op, type)) loop->broadcasts = false;
   }
 }
 
 }  // namespace
 
-void AddActivationSpans(SpanTable* t) {
+void AddActivationLoops(LoopRegistry* t) {
   using namespace functor;
   HWY_DYNAMIC_DISPATCH(AddActivationVectors)(t);
   AddUnaryOtherTypes<Relu, Relu6, Elu, Selu, Softplus, Softsign>(t);

@@ -15,7 +15,7 @@ namespace weir {
 // is complete goes to a queue, by the order in which keys were first seen. Thread-safe.
 class BarrierState final : public Resource {
  public:
-  using Done = WaitingResource::Done;
+  using Done = WaitableResource::Done;
 
   BarrierState(std::string name, DataTypes types, std::vector<Shape> shapes);
 

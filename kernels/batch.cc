@@ -17,7 +17,7 @@
 #include "weir/kernels/batch.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 // Batching: calls of one node in several steps wait for each other, and their rows are computed
 // together. A task joins the open batch of its queue. The batch is closed when the next task does

@@ -8,7 +8,7 @@
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/rows.h"
+#include "weir/kernels/channel_ops.h"
 
 // Batch normalisation treats images as a matrix with a row a pixel and a column a channel. Sums
 // over the rows are cut into pieces (pieces.h), each with sums of its own. The variance is computed
@@ -70,13 +70,13 @@ Moments MomentsOf(ThreadPool& pool, const float* x, const Matrix& m) {
   Moments out;
   const int64_t c = m.channels;
   out.mean = SumOverRows(pool, m, c, [&](int64_t begin, int64_t end, float* sums) {
-    rows::AddColumns(x + begin * c, end - begin, c, sums);
+    channel_ops::AddColumns(x + begin * c, end - begin, c, sums);
   });
   const float n = static_cast<float>(m.rows);
   for (float& v : out.mean) v /= n;
   const std::vector<float> sums =
       SumOverRows(pool, m, 2 * c, [&](int64_t begin, int64_t end, float* both) {
-        rows::AddMoments(x + begin * c, out.mean.data(), end - begin, c, both, both + c);
+        channel_ops::AddMoments(x + begin * c, out.mean.data(), end - begin, c, both, both + c);
       });
   out.variance.resize(c);
   for (int64_t k = 0; k < c; ++k) {
@@ -97,7 +97,7 @@ void Normalize(ThreadPool& pool, const Matrix& m, const float* x, const float* m
   }
   pool.ParallelFor(m.rows, 0.3 * m.channels, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * m.channels;
-    rows::ScaleRows(x + at, factor.data(), term.data(), y + at, end - begin, m.channels);
+    channel_ops::ScaleRows(x + at, factor.data(), term.data(), y + at, end - begin, m.channels);
   });
 }
 
@@ -169,7 +169,7 @@ absl::Status Backward(KernelContext& ctx, const Attributes& attributes) {
   const float *scale = ctx.input_data<float>(2), *mean = ctx.input_data<float>(3);
   const std::vector<float> sums =
       SumOverRows(ctx.pool(), m, 2 * c, [&](int64_t begin, int64_t end, float* both) {
-        rows::AddProducts(dy.data() + begin * c, x.data() + begin * c, mean, end - begin, c, both,
+        channel_ops::AddProducts(dy.data() + begin * c, x.data() + begin * c, mean, end - begin, c, both,
                           both + c);
       });
   std::vector<float> a(c), b(c, 0.0f), d(c, 0.0f);
@@ -185,7 +185,7 @@ absl::Status Backward(KernelContext& ctx, const Attributes& attributes) {
   }
   ctx.pool().ParallelFor(m.rows, 0.4 * c, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * c;
-    rows::CombineRows(dy.data() + at, x.data() + at, a.data(), b.data(), d.data(), dx.data() + at,
+    channel_ops::CombineRows(dy.data() + at, x.data() + at, a.data(), b.data(), d.data(), dx.data() + at,
                       end - begin, c);
   });
   return dx.Write(ctx, *output, turned, m.batch, c);

@@ -6,7 +6,7 @@
 #include "weir/kernels/accumulate.h"
 #include "weir/kernels/pieces.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/rows.h"
+#include "weir/kernels/channel_ops.h"
 
 namespace weir {
 namespace {
@@ -41,12 +41,12 @@ void AddToRows(ThreadPool& pool, const T* x, const T* bias, T* y, int64_t rows, 
     const int64_t tail = rows % times;
     rows /= times;
     const int64_t whole = rows * times * channels;
-    rows::AddRow(x + whole, bias, y + whole, tail, channels);
+    channel_ops::AddRow(x + whole, bias, y + whole, tail, channels);
     channels *= times;
     bias = repeated.data();
   }
   pool.ParallelFor(rows, 0.15 * channels * sizeof(T) / 4, [&](int64_t begin, int64_t end) {
-    rows::AddRow(x + begin * channels, bias, y + begin * channels, end - begin, channels);
+    channel_ops::AddRow(x + begin * channels, bias, y + begin * channels, end - begin, channels);
   });
 }
 
@@ -86,7 +86,7 @@ absl::Status BiasAdd(KernelContext& ctx, bool channels_first) {
 template <class T>
 void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Wide<T>* sums) {
   if constexpr (kVectorised<T>) {
-    rows::AddColumns(x + begin * c.channels, end - begin, c.channels, sums);
+    channel_ops::AddColumns(x + begin * c.channels, end - begin, c.channels, sums);
   } else {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t k = 0; k < c.channels; ++k)
@@ -165,7 +165,7 @@ absl::Status L2Loss(KernelContext& ctx) {
   ctx.pool().ForEach(static_cast<int>(pieces), [&](int i) {
     const int64_t begin = n * i / pieces, end = n * (i + 1) / pieces;
     if constexpr (kVectorised<T>) {
-      sums[i] = rows::SumOfSquares(data + begin, end - begin);
+      sums[i] = channel_ops::SumOfSquares(data + begin, end - begin);
     } else {
       for (int64_t k = begin; k < end; ++k)
         sums[i] += static_cast<double>(float(data[k])) * float(data[k]);

@@ -6,8 +6,8 @@
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/compare.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/span_loops.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_kernels.h"
+#include "weir/kernels/elementwise_loops.h"
 
 // Comparisons, logic, bits, and the parts of complex numbers: functions whose results are of
 // another type, or that only integers have. Plain loops, which the compiler vectorises.
@@ -98,7 +98,7 @@ struct MakeComplex {
 // A difference that is the tolerance is within it, as in TensorFlow 2.21, whatever its
 // documentation says.
 template <class T>
-void ApproximateEqualLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n,
+void ApproximateEqualLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
                           double tolerance) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   bool* z = static_cast<bool*>(zs);
@@ -120,13 +120,13 @@ void ApproximateEqualLoop(const BinarySpan&, const void* xs, const void* ys, voi
 }
 
 template <class F, class... Ts>
-void AddBinaryPlain(SpanTable* t, const char* op, List<Ts...>) {
+void AddBinaryPlain(LoopRegistry* t, const char* op, List<Ts...>) {
   (t->AddBinary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts(), Ts()))>::value,
                 BinaryPlainLoop<F, Ts>, 0.3),
    ...);
 }
 template <class F, class... Ts>
-void AddUnaryPlain(SpanTable* t, const char* op, List<Ts...>) {
+void AddUnaryPlain(LoopRegistry* t, const char* op, List<Ts...>) {
   (t->AddUnary(op, DataTypeOf<Ts>::value, DataTypeOf<decltype(F::Apply(Ts()))>::value,
                UnaryPlainLoop<F, Ts>, 0.3),
    ...);
@@ -136,13 +136,13 @@ using Native =
     List<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 
 template <class F>
-void AddOrder(SpanTable* t, const char* op) {
+void AddOrder(LoopRegistry* t, const char* op) {
   AddBinaryPlain<F>(t, op, Native{});
   t->WidenBinary(op, DT_HALF);
   t->WidenBinary(op, DT_BFLOAT16);
 }
 template <class F>
-void AddEquality(SpanTable* t, const char* op) {
+void AddEquality(LoopRegistry* t, const char* op) {
   AddOrder<F>(t, op);
   AddBinaryPlain<F>(t, op, List<bool, std::complex<float>, std::complex<double>>{});
   // Carriers of bits are equal if the bits are.
@@ -152,11 +152,11 @@ void AddEquality(SpanTable* t, const char* op) {
   t->AddBinary(op, DT_QUINT16, DT_BOOL, BinaryPlainLoop<F, uint16_t>);
   t->AddBinary(op, DT_QINT32, DT_BOOL, BinaryPlainLoop<F, int32_t>);
   for (int type = DT_FLOAT; type <= DT_UINT64; ++type) {
-    if (BinarySpan* span = t->FindBinary(op, static_cast<DataType>(type))) span->own_kernel = true;
+    if (BinaryLoop* loop = t->FindBinary(op, static_cast<DataType>(type))) loop->own_kernel = true;
   }
 }
 template <class F>
-void AddTest(SpanTable* t, const char* op) {
+void AddTest(LoopRegistry* t, const char* op) {
   AddUnaryPlain<F>(t, op, List<float, double>{});
   t->WidenUnary(op, DT_HALF);
   t->WidenUnary(op, DT_BFLOAT16);
@@ -164,7 +164,7 @@ void AddTest(SpanTable* t, const char* op) {
 
 }  // namespace
 
-void AddCompareSpans(SpanTable* t) {
+void AddCompareLoops(LoopRegistry* t) {
   AddOrder<Less>(t, "Less");
   AddOrder<LessEqual>(t, "LessEqual");
   AddOrder<Greater>(t, "Greater");
@@ -190,10 +190,10 @@ void AddCompareSpans(SpanTable* t) {
   AddUnaryPlain<ComplexAbs>(t, "ComplexAbs", Complexes{});
   AddBinaryPlain<MakeComplex>(t, "Complex", List<float, double>{});
   const auto add_approximate = [t]<class... Ts>(List<Ts...>) {
-    for (BinarySpan* span : {&t->AddBinary("ApproximateEqual", DataTypeOf<Ts>::value, DT_BOOL,
+    for (BinaryLoop* loop : {&t->AddBinary("ApproximateEqual", DataTypeOf<Ts>::value, DT_BOOL,
                                            ApproximateEqualLoop<Ts>)...}) {
-      span->broadcasts = false;
-      span->param = "tolerance";
+      loop->broadcasts = false;
+      loop->param = "tolerance";
     }
   };
   add_approximate(Native{});
@@ -226,12 +226,12 @@ void ForEachPair(const Tensor& x, const Tensor& y, const Shape& result, Fn fn) {
 // Equal and NotEqual. With incompatible_shape_error off, shapes that do not broadcast make the
 // tensors unequal as a whole.
 struct EqualityKernel {
-  const BinarySpan* span;  // null for strings
+  const BinaryLoop* loop;  // null for strings
   bool not_equal, refuses;
 
   absl::Status operator()(KernelContext& c) const {
     const Tensor &x = c.input(0), &y = c.input(1);
-    if (refuses && span != nullptr) return RunBinary(c, *span, 0);
+    if (refuses && loop != nullptr) return RunBinary(c, *loop, 0);
     const absl::StatusOr<Shape> shape = BroadcastShapes(x.shape(), y.shape());
     if (!shape.ok() && refuses) return shape.status();
     WEIR_ASSIGN_OR_RETURN(Tensor* const out, c.AllocateOutput(0, shape.ok() ? *shape : Shape()));
@@ -239,7 +239,7 @@ struct EqualityKernel {
       *out->data<bool>() = not_equal;
       return absl::OkStatus();
     }
-    if (span != nullptr) return RunBinary(c.pool(), *span, 0, x, y, out);
+    if (loop != nullptr) return RunBinary(c.pool(), *loop, 0, x, y, out);
     bool* const z = out->data<bool>();
     ForEachPair(x, y, *shape, [&](int64_t i, const std::string& a, const std::string& b) {
       z[i] = (a == b) != not_equal;
@@ -265,10 +265,10 @@ void AddEqualityCpu(KernelRegistry* r) {
     const bool not_equal = op[0] == 'N';
     for (int t = DT_FLOAT; t <= DT_UINT64; ++t) {
       const DataType type = static_cast<DataType>(t);
-      const BinarySpan* span = Spans().FindBinary(op, type);
-      if (span == nullptr && type != DT_STRING) continue;
+      const BinaryLoop* loop = ElementwiseLoops().FindBinary(op, type);
+      if (loop == nullptr && type != DT_STRING) continue;
       r->Add(op, kCpu, type, [=](const KernelInit& init) -> absl::StatusOr<Kernel> {
-        return Kernel(EqualityKernel{span, not_equal,
+        return Kernel(EqualityKernel{loop, not_equal,
                                      init.node.attr_or<bool>("incompatible_shape_error", true)});
       });
     }

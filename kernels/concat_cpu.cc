@@ -1,10 +1,10 @@
-#include "weir/kernels/joining.h"
+#include "weir/kernels/concat_layout.h"
 
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
-// Joining tensors along a dimension and cutting them up again. Seen from the axis, a tensor is a
+// ConcatLayout tensors along a dimension and cutting them up again. Seen from the axis, a tensor is a
 // matrix: as many rows as the dimensions before it have elements, each row the elements from the
 // axis on; a part is some columns of it.
 namespace weir {
@@ -46,7 +46,7 @@ absl::Status CheckJoin(const Tensor& first, const Tensor& t, int i, int axis) {
 
 }  // namespace
 
-absl::StatusOr<Joining> Joining::Of(const KernelContext& c, int first, int n, int axis_input) {
+absl::StatusOr<ConcatLayout> ConcatLayout::Of(const KernelContext& c, int first, int n, int axis_input) {
   WEIR_ASSIGN_OR_RETURN(const int64_t named, ReadOneInt(c.input(axis_input), "Concat dim tensor"));
   const Tensor& head = c.input(first);
   if (head.rank() == 0)
@@ -55,7 +55,7 @@ absl::StatusOr<Joining> Joining::Of(const KernelContext& c, int first, int n, in
     return InvalidArgument("ConcatOp : Expected concatenating dimensions in the range [",
                            -head.rank(), ", ", head.rank(), "), but got ", named);
   }
-  Joining join;
+  ConcatLayout join;
   const int axis = static_cast<int>(named < 0 ? named + head.rank() : named);
   join.shape = head.shape();
   for (int i = 0; i < n; ++i) {
@@ -74,7 +74,7 @@ namespace {
 
 // Inputs [first, first + n) joined along the axis that another input names.
 absl::Status Concat(KernelContext& c, int first, int n, int axis_input) {
-  WEIR_ASSIGN_OR_RETURN(const Joining join, Joining::Of(c, first, n, axis_input));
+  WEIR_ASSIGN_OR_RETURN(const ConcatLayout join, ConcatLayout::Of(c, first, n, axis_input));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, join.shape));
   int64_t column = 0;
   for (int i = 0; i < n; ++i) {

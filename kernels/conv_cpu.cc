@@ -5,7 +5,7 @@
 #include "weir/kernels/conv.h"
 #include "weir/kernels/conv_dnnl.h"
 #include "weir/kernels/conv_plain.h"
-#include "weir/kernels/conv_product.h"
+#include "weir/kernels/conv_im2col.h"
 #include "weir/kernels/conv_winograd.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/image_operand.h"
@@ -52,7 +52,7 @@ class FastConv {
 
   const bool fast_;
   WinogradConv winograd_;
-  ProductConv product_;
+  Im2colConv product_;
   DnnlConv<float> floats_;
   DnnlConv<bfloat16> bfloats_;
 };

@@ -8,7 +8,7 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/conv.h"
 #include "weir/kernels/conv_operands.h"
-#include "weir/kernels/kept_weight.h"
+#include "weir/kernels/packed_weight_cache.h"
 
 namespace weir {
 
@@ -24,7 +24,7 @@ template <class T>
 class DnnlConv {
  public:
   // `lasting_filter`: the filter is mostly the same tensor as in the run before, and nobody writes
-  // to it while it is held here (KernelInit::lasting_inputs), so that it stays packed. An epilogue
+  // to it while it is held here (KernelInit::step_invariant_inputs), so that it stays packed. An epilogue
   // is for the forward pass of floats.
   DnnlConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
   ~DnnlConv();
@@ -44,7 +44,7 @@ class DnnlConv {
   const Epilogue epilogue_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const DnnlConvPlan<T>>> plans_;  // most recently made last
-  KeptWeight kept_;                                            // packed for one of them
+  PackedWeightCache kept_;                                            // packed for one of them
 };
 
 }  // namespace weir

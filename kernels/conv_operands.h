@@ -10,7 +10,7 @@ namespace weir {
 // the pass computes is written. Images are [batch, depth, height, width, channels].
 template <class T>
 struct ConvOperands {
-  const Tensor* filter = nullptr;  // where it is an input: identifies it when it lasts
+  const Tensor* filter = nullptr;  // where it is an input: identifies it when it is step-invariant
   T* input = nullptr;
   T* filter_data = nullptr;
   T* output = nullptr;

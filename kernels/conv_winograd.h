@@ -4,7 +4,7 @@
 #include "weir/core/kernel.h"
 #include "weir/kernels/conv.h"
 #include "weir/kernels/conv_operands.h"
-#include "weir/kernels/kept_weight.h"
+#include "weir/kernels/packed_weight_cache.h"
 
 namespace weir {
 
@@ -25,7 +25,7 @@ class WinogradConv {
   const ConvPass pass_;
   const bool lasting_filter_;
   const Epilogue epilogue_;
-  KeptWeight kept_;
+  PackedWeightCache kept_;
 };
 
 }  // namespace weir

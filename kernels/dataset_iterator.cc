@@ -6,7 +6,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/dataset.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 // Iterators as resources of a session.
 namespace weir {

@@ -9,7 +9,7 @@
 // few rows as its batch has, which reads and writes the whole sum. So _DeferMatMul collects the
 // rows of x and of y, and multiplies when it has some hundred of them, deep enough for a product to
 // be bounded by arithmetic and few enough to lie in the caches; _FinishMatMul multiplies what is
-// left after the loop. (session/defer_products.cc puts them where they pay.)
+// left after the loop. (session/defer_matmuls.cc puts them where they pay.)
 //
 // What is collected goes round the loop with the sum: `left` and `right` hold x's and y's rows, one
 // step's below the other's, of which the first `rows` are in use. Each output takes over the memory

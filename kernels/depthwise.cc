@@ -57,11 +57,11 @@ HWY_INLINE void Multiply3x3(const float* a, const float* b, const float* e, int6
 
 // One pixel, from those of its taps that are inside.
 HWY_INLINE void MultiplyPixel(const Geometry& g, const float* const* in, const float* filter,
-                              const gemm::Finish& finish, int64_t x, float* out) {
+                              const gemm::Epilogue& epilogue, int64_t x, float* out) {
   const FloatTag d;
   const int64_t left = x * g.stride - g.pad;
   ForEachVector(g.channels, [&](int64_t c) HWY_ATTR {
-    Floats y = hn::LoadU(d, finish.bias + c);
+    Floats y = hn::LoadU(d, epilogue.bias + c);
     const float* f = filter + c;
     for (int64_t i = 0; i < g.kernel_height; ++i) {
       if (in[i] == nullptr) {
@@ -74,13 +74,13 @@ HWY_INLINE void MultiplyPixel(const Geometry& g, const float* const* in, const f
           y = hn::MulAdd(hn::LoadU(d, f), hn::LoadU(d, in[i] + at * g.in_pixel + c), y);
       }
     }
-    y = Clamp(y, hn::Set(d, finish.low), hn::Set(d, finish.high));
+    y = Clamp(y, hn::Set(d, epilogue.low), hn::Set(d, epilogue.high));
     hn::StoreU(y, d, out + x * g.out_pixel + c);
   });
 }
 
 void MultiplyRow(const Geometry& g, const float* const* in, const float* filter,
-                 const gemm::Finish& finish, float* out) {
+                 const gemm::Epilogue& epilogue, float* out) {
   // Pixels from `first` on, before `end`, have all taps inside.
   const int64_t reach = (g.kernel_width - 1) * g.dilation;
   const int64_t last = g.in_width - 1 - reach + g.pad;  // x * stride of the last such pixel
@@ -89,18 +89,18 @@ void MultiplyRow(const Geometry& g, const float* const* in, const float* filter,
   const bool is_whole = g.kernel_height == 3 && g.kernel_width == 3 && in[0] != nullptr &&
                         in[1] != nullptr && in[2] != nullptr;
   if (!is_whole || first >= end) first = end = g.out_width;
-  for (int64_t x = 0; x < first; ++x) MultiplyPixel(g, in, filter, finish, x, out);
+  for (int64_t x = 0; x < first; ++x) MultiplyPixel(g, in, filter, epilogue, x, out);
   const FloatTag d;
-  const Floats low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
+  const Floats low = hn::Set(d, epilogue.low), high = hn::Set(d, epilogue.high);
   for (int64_t x = first; x < end; x += kPixels) {
     const int64_t at = (x * g.stride - g.pad) * g.in_pixel, count = std::min(kPixels, end - x);
     ForEachVector(g.channels, [&](int64_t c) HWY_ATTR {
       Multiply3x3(in[0] + at + c, in[1] + at + c, in[2] + at + c, g.stride * g.in_pixel,
-                  g.dilation * g.in_pixel, filter + c, g.tap, hn::LoadU(d, finish.bias + c), low,
+                  g.dilation * g.in_pixel, filter + c, g.tap, hn::LoadU(d, epilogue.bias + c), low,
                   high, out + x * g.out_pixel + c, g.out_pixel, count);
     });
   }
-  for (int64_t x = end; x < g.out_width; ++x) MultiplyPixel(g, in, filter, finish, x, out);
+  for (int64_t x = end; x < g.out_width; ++x) MultiplyPixel(g, in, filter, epilogue, x, out);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -115,8 +115,8 @@ HWY_EXPORT(MultiplyRow);
 
 int64_t FewestChannels() { return HWY_DYNAMIC_DISPATCH(FloatLanes)(); }
 void MultiplyRow(const Geometry& g, const float* const* in, const float* filter,
-                 const gemm::Finish& finish, float* out) {
-  HWY_DYNAMIC_DISPATCH(MultiplyRow)(g, in, filter, finish, out);
+                 const gemm::Epilogue& epilogue, float* out) {
+  HWY_DYNAMIC_DISPATCH(MultiplyRow)(g, in, filter, epilogue, out);
 }
 
 }  // namespace weir::depthwise

@@ -21,10 +21,10 @@ struct Geometry {
   int64_t in_pixel = 0, out_pixel = 0, tap = 0;  // floats from one to the next
 };
 
-// One row of the result, and what `finish` does to it, which has a bias. `in`: by row of the filter
+// One row of the result, and what `epilogue` does to it, which has a bias. `in`: by row of the filter
 // the row of the image under it, null where that lies outside.
 void MultiplyRow(const Geometry& g, const float* const* in, const float* filter,
-                 const gemm::Finish& finish, float* out);
+                 const gemm::Epilogue& epilogue, float* out);
 
 }  // namespace weir::depthwise
 

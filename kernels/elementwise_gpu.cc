@@ -2,11 +2,11 @@
 #include <vector>
 
 #include "weir/kernels/gpu_kernels.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_loops.h"
 #include "weir/kernels/stream_ops.h"
 
 // Element-wise kernels of GPUs. What the ops accept and the words of their errors are those of the
-// CPU's kernels (spans.cc, select_cpu.cc, bias_cpu.cc, cast_cpu.cc).
+// CPU's kernels (elementwise_loops.cc, select_cpu.cc, bias_cpu.cc, cast_cpu.cc).
 namespace weir {
 
 bool CombineOnStream(void* stream, RowOp op, DataType type, void* to, const void* from,
@@ -82,8 +82,8 @@ double ParamOf(const char* param, const Node& node) {
 // Parameters, and whether shapes may differ, are written down with the CPU's functions.
 void AddUnaries(KernelRegistry* r) {
   for (const Elementwise<Unary>& e : Unaries()) {
-    const UnarySpan* const span = Spans().FindUnary(e.op, e.in);
-    const char* const param = span == nullptr ? nullptr : span->param;
+    const UnaryLoop* const loop = ElementwiseLoops().FindUnary(e.op, e.in);
+    const char* const param = loop == nullptr ? nullptr : loop->param;
     KernelDef& def =
         r->Add(e.op, kGpu, e.in == DT_BOOL ? TypeConstraints{} : TypeConstraints{{"T", e.in}},
                [run = e.run, param](const KernelInit& init) -> absl::StatusOr<Kernel> {
@@ -95,8 +95,8 @@ void AddUnaries(KernelRegistry* r) {
 
 void AddBinaries(KernelRegistry* r) {
   for (const Elementwise<Binary>& e : Binaries()) {
-    const BinarySpan* const span = Spans().FindBinary(e.op, e.in);
-    if (span == nullptr || e.in == DT_INT32) continue;  // int32 stays with the host
+    const BinaryLoop* const loop = ElementwiseLoops().FindBinary(e.op, e.in);
+    if (loop == nullptr || e.in == DT_INT32) continue;  // int32 stays with the host
     const absl::string_view op = e.op;
     if (op == "Equal" || op == "NotEqual") {
       r->Add(op, kGpu, e.in,
@@ -110,8 +110,8 @@ void AddBinaries(KernelRegistry* r) {
     const bool typed = op != "LogicalAnd" && op != "LogicalOr";
     KernelDef& def = r->Add(
         op, kGpu, typed ? TypeConstraints{{"T", e.in}} : TypeConstraints{},
-        [run = e.run, span](const KernelInit& init) -> absl::StatusOr<Kernel> {
-          return Kernel(BinaryKernel{run, ParamOf(span->param, init.node), span->broadcasts});
+        [run = e.run, loop](const KernelInit& init) -> absl::StatusOr<Kernel> {
+          return Kernel(BinaryKernel{run, ParamOf(loop->param, init.node), loop->broadcasts});
         });
     if (e.in == e.out) def.InPlace({0, 1});
   }

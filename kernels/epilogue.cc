@@ -14,8 +14,8 @@ absl::StatusOr<Epilogue> Epilogue::Read(const Node& node) {
   e.bias = take("BiasAdd");
   e.add = take("Add");
   for (const char* op : {"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}) {
-    if (e.span_ != nullptr || !take(op)) continue;
-    e.span_ = Spans().FindUnary(op, DT_FLOAT);
+    if (e.loop_ != nullptr || !take(op)) continue;
+    e.loop_ = ElementwiseLoops().FindUnary(op, DT_FLOAT);
     e.clip_ = ClipOf(op);
   }
   if (next < ops.size()) return Unimplemented("fusing ", ops[next], " is not supported");
@@ -52,15 +52,15 @@ absl::StatusOr<Epilogue::Operands> Epilogue::ReadOperands(const KernelContext& c
   return operands;
 }
 
-std::optional<gemm::Finish> Epilogue::AsFinish(const Operands& operands) const {
+std::optional<gemm::Epilogue> Epilogue::AsGemmEpilogue(const Operands& operands) const {
   if (!clip_ || (has_activation() && operands.bias == nullptr)) return std::nullopt;
-  return gemm::Finish{operands.bias, clip_->low, clip_->high};
+  return gemm::Epilogue{operands.bias, clip_->low, clip_->high};
 }
 
-std::optional<gemm::Finish> Epilogue::ClipOf(absl::string_view activation) {
-  if (activation.empty()) return gemm::Finish();
-  if (activation == "Relu") return gemm::Finish{.low = 0};
-  if (activation == "Relu6") return gemm::Finish{.low = 0, .high = 6};
+std::optional<gemm::Epilogue> Epilogue::ClipOf(absl::string_view activation) {
+  if (activation.empty()) return gemm::Epilogue();
+  if (activation == "Relu") return gemm::Epilogue{.low = 0};
+  if (activation == "Relu6") return gemm::Epilogue{.low = 0, .high = 6};
   return std::nullopt;
 }
 
@@ -73,7 +73,7 @@ absl::StatusOr<Tensor> Epilogue::PutAside(KernelContext& ctx, const Shape& shape
 }
 
 void Epilogue::Add(float* x, const float* y, int64_t n) {
-  static const BinarySpan& sum = *Spans().FindBinary("AddV2", DT_FLOAT);
+  static const BinaryLoop& sum = *ElementwiseLoops().FindBinary("AddV2", DT_FLOAT);
   sum.run(sum, x, y, x, n, 0);
 }
 

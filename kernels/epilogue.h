@@ -5,7 +5,7 @@
 
 #include "weir/core/kernel.h"
 #include "weir/kernels/gemm.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_loops.h"
 
 namespace weir {
 
@@ -39,21 +39,21 @@ struct Epilogue {
              int64_t stride) const;
   // The same for our own products, which add what is there already: the addend. Nothing if they
   // cannot do it.
-  std::optional<gemm::Finish> AsFinish(const Operands& operands) const;
+  std::optional<gemm::Epilogue> AsGemmEpilogue(const Operands& operands) const;
   // What an activation clips to, if that is all that it does; an empty name is none.
-  static std::optional<gemm::Finish> ClipOf(absl::string_view activation);
+  static std::optional<gemm::Epilogue> ClipOf(absl::string_view activation);
   // x += y, of elements side by side.
   static void Add(float* x, const float* y, int64_t n);
   // The activation alone, likewise.
   void Activate(float* x, int64_t n) const {
-    if (span_ != nullptr) span_->run(*span_, x, x, n, alpha_);
+    if (loop_ != nullptr) loop_->run(*loop_, x, x, n, alpha_);
   }
-  bool has_activation() const { return span_ != nullptr; }
+  bool has_activation() const { return loop_ != nullptr; }
 
  private:
-  const UnarySpan* span_ = nullptr;  // the activation
+  const UnaryLoop* loop_ = nullptr;  // the activation
   float alpha_ = 0;                  // of LeakyRelu
-  std::optional<gemm::Finish> clip_ = gemm::Finish();
+  std::optional<gemm::Epilogue> clip_ = gemm::Epilogue();
 };
 
 }  // namespace weir

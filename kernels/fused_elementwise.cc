@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "weir/kernels/registry.h"
-#include "weir/kernels/streamed.h"
+#include "weir/kernels/non_temporal.h"
 #include "weir/kernels/tile_program.h"
 #include "weir/kernels/variable_access.h"
 
@@ -30,9 +30,9 @@ void RunTiles(ThreadPool& pool, const TileProgram& program, const TileLayout& la
   const int64_t n = layout.result.num_elements();
   const size_t size = program.element_size();
   // Large tiles are for tensors that have some for each thread.
-  const bool large = layout.is_one_chain && n >= 4 * TileProgram::kChainTile &&
-                     (!streams || streamed::IsAligned(results[0], 0));
-  const int64_t tile = large ? TileProgram::kChainTile : program.TileSize(layout, streams);
+  const bool large = layout.is_one_pipeline && n >= 4 * TileProgram::kPipelineTile &&
+                     (!streams || non_temporal::IsAligned(results[0], 0));
+  const int64_t tile = large ? TileProgram::kPipelineTile : program.TileSize(layout, streams);
   const auto run = [&](int64_t begin, int64_t end) {
     TileRunner runner(program, layout, argument, std::min(tile, end - begin), streams);
     char* to[kMostFusedResults];
@@ -42,7 +42,7 @@ void RunTiles(ThreadPool& pool, const TileProgram& program, const TileLayout& la
       runner.Run(i, std::min(tile, end - i), {to, results.size()});
     }
     runner.Finish();
-    if (streams) streamed::Finish();
+    if (streams) non_temporal::Finish();
   };
   if (n <= tile) {
     run(0, n);
@@ -71,7 +71,7 @@ struct FusedElementwise {
     const int64_t n = layout->result.num_elements();
     if (n == 0) return absl::OkStatus();
     const bool streams =
-        streamed::Pays(static_cast<size_t>(n * num_results) * program->element_size());
+        non_temporal::Pays(static_cast<size_t>(n * num_results) * program->element_size());
     RunTiles(
         c.pool(), *program, *layout, [&](int k) { return c.input(k).raw(); },
         {results, static_cast<size_t>(num_results)}, streams);
@@ -193,14 +193,14 @@ absl::StatusOr<Kernel> MakeUpdate(const KernelInit& init) {
 
 std::optional<FusableOp> FindFusableOp(absl::string_view op, size_t num_arguments, DataType type) {
   if (num_arguments == 1) {
-    const UnarySpan* const span = FusableUnary(op, type);
-    if (span == nullptr) return std::nullopt;
-    return FusableOp{true, span->param, span->cost};
+    const UnaryLoop* const loop = FusableUnary(op, type);
+    if (loop == nullptr) return std::nullopt;
+    return FusableOp{true, loop->param, loop->cost};
   }
   if (num_arguments != 2) return std::nullopt;
-  const BinarySpan* const span = FusableBinary(op, type);
-  if (span == nullptr) return std::nullopt;
-  return FusableOp{span->broadcasts, span->param, span->cost};
+  const BinaryLoop* const loop = FusableBinary(op, type);
+  if (loop == nullptr) return std::nullopt;
+  return FusableOp{loop->broadcasts, loop->param, loop->cost};
 }
 
 void AddFusedElementwiseKernels(KernelRegistry* r) {

@@ -3,7 +3,7 @@
 
 #include "weir/kernels/fused_elementwise.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/streamed.h"
+#include "weir/kernels/non_temporal.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/fused_layer_norm.cc"
@@ -208,14 +208,14 @@ struct LayerNorm {
     if (y->num_elements() == 0) return absl::OkStatus();
     rows.x = x.data<float>();
     rows.y = y->data<float>();
-    rows.streams = rows.y != rows.x && streamed::Pays(y->num_bytes()) &&
-                   streamed::IsAligned(rows.y, static_cast<size_t>(rows.n) * sizeof(float));
+    rows.streams = rows.y != rows.x && non_temporal::Pays(y->num_bytes()) &&
+                   non_temporal::IsAligned(rows.y, static_cast<size_t>(rows.n) * sizeof(float));
     if (has_scale) rows.scale = c.input_data<float>(1);
     if (has_offset) rows.offset = c.input_data<float>(has_scale ? 2 : 1);
     c.pool().ParallelFor(y->num_elements() / rows.n, kNsPerElement * static_cast<double>(rows.n),
                          [&](int64_t begin, int64_t end) {
                            HWY_DYNAMIC_DISPATCH(Run)(rows, begin, end);
-                           if (rows.streams) streamed::Finish();
+                           if (rows.streams) non_temporal::Finish();
                          });
     return absl::OkStatus();
   }

@@ -33,7 +33,7 @@ HWY_INLINE void Prefetch(const float* from) {
   for (int64_t i = 0; i < 2 * FloatLanes(); i += kLine) __builtin_prefetch(from + i);
 }
 
-// What becomes of a tile's elements: see gemm::Finish, whose bias this points to for the tile's
+// What becomes of a tile's elements: see gemm::Epilogue, whose bias this points to for the tile's
 // first column. Without a bias there is nothing to do.
 struct TileEnd {
   bool adds = false;

@@ -248,10 +248,10 @@ void MultiplyBlock(const Left& a, int64_t rows, int64_t depth, const Matrix& b, 
 // `unpacked`, unless null, is packed on the way.
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpacked,
               const float* packed, int64_t columns, bool adds, float* c, int64_t c_row,
-              float* scratch, const Finish& finish) {
+              float* scratch, const Epilogue& epilogue) {
   const int64_t panel_floats = depth * 2 * FloatLanes();
   const bool straight = a.column == 1;
-  TileEnd end = {adds, nullptr, finish.low, finish.high};
+  TileEnd end = {adds, nullptr, epilogue.low, epilogue.high};
   for (int64_t k = 0; k < depth; k += kDepth) {
     const int64_t deep = std::min(kDepth, depth - k);
     const bool ahead = AsksAhead(deep, columns);
@@ -260,7 +260,7 @@ void Multiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix* unpack
                          ? (ahead ? &MultiplyBlock<true, kAsks> : &MultiplyBlock<true, kNothing>)
                          : (ahead ? &MultiplyBlock<false, kAsks> : &MultiplyBlock<false, kNothing>);
     const auto first_run = straight ? &MultiplyBlock<true, kPacks> : &MultiplyBlock<false, kPacks>;
-    if (k + deep == depth) end.bias = finish.bias;
+    if (k + deep == depth) end.bias = epilogue.bias;
     for (int64_t i = 0; i < rows; i += kRows) {
       ThrowIfCancelled();
       const int64_t high = std::min(kRows, rows - i);
@@ -473,21 +473,21 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
   HWY_DYNAMIC_DISPATCH(PackPanels)(b, rows, first, columns, packed);
 }
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
-              bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish) {
+              bool adds, float* c, int64_t c_row, float* scratch, const Epilogue& epilogue) {
   HWY_DYNAMIC_DISPATCH(Multiply)
-  (a, rows, depth, nullptr, packed, columns, adds, c, c_row, scratch, finish);
+  (a, rows, depth, nullptr, packed, columns, adds, c, c_row, scratch, epilogue);
 }
 
 void PackAndMultiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t first,
                      int64_t columns, float* packed, bool adds, float* c, int64_t c_row,
-                     float* scratch, const Finish& finish) {
+                     float* scratch, const Epilogue& epilogue) {
   if (b.column != 1) {
     Pack(b, depth, first, columns, packed);
-    return Multiply(a, rows, depth, packed, columns, adds, c, c_row, scratch, finish);
+    return Multiply(a, rows, depth, packed, columns, adds, c, c_row, scratch, epilogue);
   }
   const Matrix unpacked = {b.data + first, b.row, 1};
   HWY_DYNAMIC_DISPATCH(Multiply)
-  (a, rows, depth, &unpacked, packed, columns, adds, c, c_row, scratch, finish);
+  (a, rows, depth, &unpacked, packed, columns, adds, c, c_row, scratch, epilogue);
 }
 
 void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t columns,

@@ -23,13 +23,13 @@ void Pack(const Matrix& b, int64_t rows, int64_t first, int64_t columns, float* 
 
 // What becomes of the elements of a finished product, if there is a bias: that of its column, the
 // first one's first, is added, and what is below or above the bounds becomes them. A NaN stays one.
-struct Finish {
+struct Epilogue {
   const float* bias = nullptr;
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
 
   // The same for what begins `column` columns further on.
-  Finish At(int64_t column) const { return {bias == nullptr ? nullptr : bias + column, low, high}; }
+  Epilogue At(int64_t column) const { return {bias == nullptr ? nullptr : bias + column, low, high}; }
 };
 
 // C[rows, columns] = A[rows, depth] B[depth, columns], or is added to, on this thread. A begins at
@@ -37,12 +37,12 @@ struct Finish {
 // of ScratchFloats(), which is 0 where A is taken as it lies.
 int64_t ScratchFloats(const Matrix& a, int64_t rows, int64_t depth);
 void Multiply(const Matrix& a, int64_t rows, int64_t depth, const float* packed, int64_t columns,
-              bool adds, float* c, int64_t c_row, float* scratch, const Finish& finish = {});
+              bool adds, float* c, int64_t c_row, float* scratch, const Epilogue& epilogue = {});
 
 // The same with columns [first, first + columns) of B as it lies, which it packs.
 void PackAndMultiply(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t first,
                      int64_t columns, float* packed, bool adds, float* c, int64_t c_row,
-                     float* scratch, const Finish& finish = {});
+                     float* scratch, const Epilogue& epilogue = {});
 
 // The same of few rows with B as it lies, which is read once.
 void MultiplyFewRows(const Matrix& a, int64_t rows, int64_t depth, const Matrix& b, int64_t columns,

@@ -6,7 +6,7 @@
 #include "absl/hash/hash.h"
 #include "weir/kernels/blocks.h"
 #include "weir/kernels/lookup_table.h"
-#include "weir/kernels/position_table.h"
+#include "weir/kernels/hash_index.h"
 #include "weir/kernels/strided_copy.h"
 
 namespace weir {
@@ -173,7 +173,7 @@ class HashTable final : public LookupTable {
   const bool is_static_;
   std::shared_mutex mutex_;
   bool filled_;
-  PositionTable places_;
+  HashIndex places_;
   std::vector<Key> keys_;
   Tensor values_;  // [capacity, value_size]
 };

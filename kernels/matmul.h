@@ -13,7 +13,7 @@
 #include "weir/core/tensor.h"
 #include "weir/core/thread_pool.h"
 #include "weir/kernels/gemm.h"
-#include "weir/kernels/kept_bytes.h"
+#include "weir/kernels/cache_budget.h"
 
 namespace weir {
 
@@ -61,7 +61,7 @@ using FinishBlock =
     absl::FunctionRef<void(int64_t row, int64_t column, int64_t rows, int64_t columns)>;
 inline constexpr auto kAsItIs = [](int64_t, int64_t, int64_t, int64_t) {};
 struct ProductEnd {
-  std::optional<gemm::Finish> tiles = {};
+  std::optional<gemm::Epilogue> tiles = {};
   FinishBlock blocks = kAsItIs;
 };
 
@@ -76,7 +76,7 @@ absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& args, const floa
 class PackedMatMul {
  public:
   // What is known of B: it may come twice in a step, in a loop, and is packed once it has; or it
-  // lasts (KernelInit::lasting_inputs), and is packed when it comes first.
+  // is step-invariant (KernelInit::step_invariant_inputs), and is packed when it comes first.
   enum class Weight { kInLoop, kLasting };
 
   explicit PackedMatMul(Weight weight);
@@ -95,7 +95,7 @@ class PackedMatMul {
                                          const Tensor& b);
 
   // What a step has brought last: between steps a program may write to a tensor that it feeds, so
-  // that nothing is known of one from the step before. If B lasts, all steps count as one.
+  // that nothing is known of one from the step before. If B is step-invariant, all steps count as one.
   struct Seen {
     int64_t step_id = -1;
     MatMulArgs args;
@@ -113,7 +113,7 @@ class PackedMatMul {
   std::mutex packing_;    // held while B is packed: who needs it as well waits
   std::mutex mutex_;      // guards what follows
   bool refused_ = false;  // a lasting weight could not be packed, or is not worth keeping
-  KeptUses uses_;         // of a lasting weight
+  ReuseTracker uses_;         // of a lasting weight
   std::array<Seen, kMostSteps> seen_;
   unsigned next_ = 0;
 };

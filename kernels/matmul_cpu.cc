@@ -289,7 +289,7 @@ gemm::Matrix AsMatrix(const float* data, int64_t stride, bool transposed) {
 // to stay in the second-level cache beside A; but of shallow ones it has many columns, since A is
 // brought into order for each block.
 absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a, const float* b,
-                             bool adds, const std::optional<gemm::Finish>& end, float* c) {
+                             bool adds, const std::optional<gemm::Epilogue>& end, float* c) {
   constexpr int64_t kDepth = 512, kFewestColumns = 64, kBlockFloats = 32 << 10;
   const Strides strides = StridesOf(g);
   const gemm::Matrix left = AsMatrix(p.Left(g, a), strides.a, g.transpose_a);
@@ -313,7 +313,7 @@ absl::Status MultiplyPacking(const MatMulArgs& g, const Piece& p, const float* a
     const int64_t columns = std::min(wide, p.columns - j);
     for (int64_t k = 0; k < g.k; k += depth) {
       const int64_t deep = std::min(depth, g.k - k);
-      const gemm::Finish finish = k + deep == g.k && end ? end->At(p.column + j) : gemm::Finish();
+      const gemm::Epilogue finish = k + deep == g.k && end ? end->At(p.column + j) : gemm::Epilogue();
       gemm::PackAndMultiply({left.data + k * left.column, left.row, left.column}, p.rows, deep,
                             {right.data + k * right.row, right.row, right.column}, j, columns,
                             block, adds || k > 0, result + j, strides.c, block + block_floats,
@@ -549,7 +549,7 @@ struct FusedMatMulKernel {
       return absl::OkStatus();
     }
     ProductEnd end = {.blocks = finish};
-    if (operands.addend == nullptr) end.tiles = epilogue.AsFinish(operands);
+    if (operands.addend == nullptr) end.tiles = epilogue.AsGemmEpilogue(operands);
     if (packed != nullptr && !IsSmall(args)) {
       WEIR_ASSIGN_OR_RETURN(
           const bool done, packed->Run(c.pool(), c.step().step_id, args, a.data<float>(), b, result,

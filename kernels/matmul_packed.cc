@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "weir/kernels/gemm.h"
-#include "weir/kernels/kept_bytes.h"
+#include "weir/kernels/cache_budget.h"
 #include "weir/kernels/matmul.h"
 
 // A product of few rows spends most of its time on bringing B into the order in which the inner
@@ -16,9 +16,9 @@
 // others hold. Memory of a step's arena, which has no such owners, is not held. A tensor that does
 // not come again in the next iteration is let go there, and the last one with the next step.
 //
-// A weight that lasts from step to step is packed at once, so that the first step rounds as all
+// A weight that is step-invariant from step to step is packed at once, so that the first step rounds as all
 // others do, and let go when another one comes; where that happens all the time, none is kept
-// (KeptUses). Plans for other shapes have kernels of their own,
+// (ReuseTracker). Plans for other shapes have kernels of their own,
 // which pack it once more: what all of them keep is bounded. Products of any number of rows take it
 // as it is packed for one of them.
 namespace weir {
@@ -27,7 +27,7 @@ namespace {
 
 // Of pieces.
 constexpr int64_t kMinRows = 24, kMinColumns = 64;
-// Of a product whose weight lasts: with fewer rows all the time goes into reading B, packed or not,
+// Of a product whose weight is step-invariant: with fewer rows all the time goes into reading B, packed or not,
 // and with more of them into multiplications.
 constexpr int64_t kFewestRows = 8, kMostRows = 1024;
 // Of one weight, packed.
@@ -81,7 +81,7 @@ absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* 
     const int64_t row = g.m * r / rows, height = g.m * (r + 1) / rows - row;
     const int64_t panel = num_panels * p / columns, column = panel * width;
     const int64_t wide = std::min(g.n, num_panels * (p + 1) / columns * width) - column;
-    const gemm::Finish tiles = end.tiles.value_or(gemm::Finish()).At(column);
+    const gemm::Epilogue tiles = end.tiles.value_or(gemm::Epilogue()).At(column);
     gemm::Multiply({left.data + row * left.row, left.row, left.column}, height, g.k,
                    panels.data<float>() + panel * g.k * width, wide, adds, c + row * g.n + column,
                    g.n, scratch.data<float>() + piece * scratch_floats, tiles);
@@ -92,7 +92,7 @@ absl::Status MultiplyPacked(ThreadPool& pool, const MatMulArgs& g, const float* 
 
 struct PackedMatMul::Packed {
   Tensor panels;  // none: there is no room for it
-  KeptBytes kept;
+  CacheBudget kept;
 };
 
 PackedMatMul::PackedMatMul(Weight weight) : weight_(weight) {}
@@ -103,7 +103,7 @@ std::shared_ptr<const PackedMatMul::Packed> PackedMatMul::Pack(ThreadPool& pool,
                                                                const Tensor& b) const {
   auto packed = std::make_shared<Packed>();
   if (weight_ == Weight::kLasting) {
-    packed->kept = KeptBytes(PackedBytes(g));
+    packed->kept = CacheBudget(PackedBytes(g));
     if (packed->kept.bytes() == 0) return packed;
   }
   absl::StatusOr<Tensor> panels = PackB(pool, g, b.data<float>());
@@ -148,10 +148,10 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
                                        const float* a, const Tensor& b, float* c, bool adds,
                                        const ProductEnd& end) {
   if (!b.buffer() || b.buffer()->transient()) return false;
-  const bool lasts = weight_ == Weight::kLasting;
+  const bool step_invariant = weight_ == Weight::kLasting;
   if (g.n < gemm::PanelColumns() || PackedBytes(g) > kMostBytes) return false;
-  if (lasts && (g.m < kFewestRows || g.m > kMostRows)) return false;
-  if (lasts) step_id = 0;
+  if (step_invariant && (g.m < kFewestRows || g.m > kMostRows)) return false;
+  if (step_invariant) step_id = 0;
   std::shared_ptr<const Packed> packed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -161,9 +161,9 @@ absl::StatusOr<bool> PackedMatMul::Run(ThreadPool& pool, int64_t step_id, const 
       uses_.Use();
     } else {
       uses_.Change();
-      refused_ = lasts && !uses_.pays();
+      refused_ = step_invariant && !uses_.pays();
       seen = refused_ ? Seen{} : Seen{step_id, g, b, nullptr};
-      if (refused_ || !lasts) return false;
+      if (refused_ || !step_invariant) return false;
     }
     packed = seen.packed;
   }

@@ -3,7 +3,7 @@
 
 #include "weir/core/variant.h"
 #include "weir/kernels/barrier.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 // Locks that steps take (critical sections). A lock is held by a value: it is given back when the
 // value is consumed, or else when the last copy of it is gone.
@@ -11,10 +11,10 @@ namespace weir {
 
 namespace {
 
-class MutexState final : public WaitingResource {
+class MutexState final : public WaitableResource {
  public:
   explicit MutexState(std::string name)
-      : WaitingResource(/*lanes=*/1, /*in_order=*/true), name_(std::move(name)) {}
+      : WaitableResource(/*lanes=*/1, /*in_order=*/true), name_(std::move(name)) {}
 
   std::string Describe() const override { return "mutex '" + name_ + "'"; }
   void Lock(Cancellation* cancellation, Done done) {

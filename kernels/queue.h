@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 namespace weir {
 
@@ -42,7 +42,7 @@ class QueueOrder {
 
 // A queue: who finds it full or empty waits, in the order of arrival. Elements are lost only with
 // the queue: a step that ends while it waits puts back what it has taken. Thread-safe.
-class QueueState final : public WaitingResource {
+class QueueState final : public WaitableResource {
  public:
   using DoneTaking = std::function<void(absl::StatusOr<Tensors>)>;
 

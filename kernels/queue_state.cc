@@ -96,7 +96,7 @@ absl::Status QueueSpec::Check() const {
 }
 
 QueueState::QueueState(QueueSpec spec)
-    : WaitingResource(/*lanes=*/2, /*in_order=*/true),
+    : WaitableResource(/*lanes=*/2, /*in_order=*/true),
       spec_(std::move(spec)),
       order_(QueueOrder::Make(spec_)) {}
 

@@ -29,14 +29,14 @@ class RecordSource {
 
 // Reads records from a source, and the names of what to read from a queue. Calls are served one
 // after the other; one that waits for the queue holds no thread. Thread-safe.
-class ReaderState final : public WaitingResource {
+class ReaderState final : public WaitableResource {
  public:
   using Record = RecordSource::Record;
   using Records = std::vector<Record>;
   using DoneReading = std::function<void(absl::StatusOr<Records>)>;
 
   ReaderState(std::string name, std::unique_ptr<RecordSource> source)
-      : WaitingResource(/*lanes=*/1, /*in_order=*/true),
+      : WaitableResource(/*lanes=*/1, /*in_order=*/true),
         name_(std::move(name)),
         source_(std::move(source)) {}
 

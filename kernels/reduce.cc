@@ -137,7 +137,7 @@ void ReduceKept(ThreadPool& pool, const Gathering& g) {
   });
 }
 
-// Few results, long sums: threads take pieces.
+// IndexList results, long sums: threads take pieces.
 void ReducePieces(ThreadPool& pool, const Gathering& g) {
   std::vector<char> partial(g.pieces * g.acc_bytes());
   for (int64_t k = 0; k < g.loops.kept_count; ++k) {

@@ -9,7 +9,7 @@
 namespace weir {
 
 void AddAccumulatorKernels(KernelRegistry* r);     // accumulator.cc
-void AddActivationKernels(KernelRegistry* r);      // spans.cc
+void AddActivationKernels(KernelRegistry* r);      // elementwise_loops.cc
 void AddBarrierKernels(KernelRegistry* r);         // barrier.cc
 void AddBatchKernels(KernelRegistry* r);           // batch.cc
 void AddBatchNormCpu(KernelRegistry* r);           // batch_norm_cpu.cc
@@ -17,7 +17,7 @@ void AddBetaincCpu(KernelRegistry* r);             // betainc_cpu.cc
 void AddBiasCpu(KernelRegistry* r);                // bias_cpu.cc
 void AddCastCpu(KernelRegistry* r);                // cast_cpu.cc
 void AddClusteringCpu(KernelRegistry* r);          // clustering_cpu.cc
-void AddCompareKernels(KernelRegistry* r);         // spans.cc
+void AddCompareKernels(KernelRegistry* r);         // elementwise_loops.cc
 void AddConcatCpu(KernelRegistry* r);              // concat_cpu.cc
 void AddControlFlowKernels(KernelRegistry* r);     // control_flow.cc
 void AddConvCpu(KernelRegistry* r);                // conv_cpu.cc
@@ -39,7 +39,7 @@ void AddIsotonicCpu(KernelRegistry* r);            // isotonic_cpu.cc
 void AddLinalgCpu(KernelRegistry* r);              // linalg.cc
 void AddLrnCpu(KernelRegistry* r);                 // lrn_cpu.cc
 void AddMatMulCpu(KernelRegistry* r);              // matmul_cpu.cc
-void AddMathKernels(KernelRegistry* r);            // spans.cc
+void AddMathKernels(KernelRegistry* r);            // elementwise_loops.cc
 void AddOptionalKernels(KernelRegistry* r);        // optional.cc
 void AddPadCpu(KernelRegistry* r);                 // pad_cpu.cc
 void AddParsingKernels(KernelRegistry* r);         // parsing.cc
@@ -70,7 +70,7 @@ void AddSpaceBatchCpu(KernelRegistry* r);          // space_batch_cpu.cc
 void AddSparseCpu(KernelRegistry* r);              // sparse_cpu.cc
 void AddSparseMapKernels(KernelRegistry* r);       // sparse_map.cc
 void AddSparseMathCpu(KernelRegistry* r);          // sparse_math_cpu.cc
-void AddSpecialKernels(KernelRegistry* r);         // spans.cc
+void AddSpecialKernels(KernelRegistry* r);         // elementwise_loops.cc
 void AddStackKernels(KernelRegistry* r);           // stack.cc
 void AddStagingKernels(KernelRegistry* r);         // staging.cc
 void AddStateCpu(KernelRegistry* r);               // state.cc
@@ -84,7 +84,7 @@ void AddTensorListKernels(KernelRegistry* r);      // tensor_list.cc
 void AddTensorMapKernels(KernelRegistry* r);       // tensor_map.cc
 void AddTopKCpu(KernelRegistry* r);                // topk_cpu.cc
 void AddTrainingCpu(KernelRegistry* r);            // training_cpu.cc
-void AddTranscendentalKernels(KernelRegistry* r);  // spans.cc
+void AddTranscendentalKernels(KernelRegistry* r);  // elementwise_loops.cc
 void AddTransposeCpu(KernelRegistry* r);           // transpose_cpu.cc
 void AddUnicodeKernels(KernelRegistry* r);         // unicode.cc
 void AddUniqueCpu(KernelRegistry* r);              // unique_cpu.cc

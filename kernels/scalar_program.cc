@@ -5,22 +5,22 @@
 #include "weir/kernels/cast.h"
 #include "weir/kernels/compare.h"
 #include "weir/kernels/elementwise.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_loops.h"
 
 namespace weir {
 
 namespace {
 
 // Those of the table that compute all values they are given, with results of a size that is known.
-const UnarySpan* FindUnary(absl::string_view op, DataType type, DataType result) {
-  const UnarySpan* const span = Spans().FindUnary(op, type);
-  return span != nullptr && span->out_size == ElementSize(result) ? span : nullptr;
+const UnaryLoop* FindUnary(absl::string_view op, DataType type, DataType result) {
+  const UnaryLoop* const loop = ElementwiseLoops().FindUnary(op, type);
+  return loop != nullptr && loop->out_size == ElementSize(result) ? loop : nullptr;
 }
-const BinarySpan* FindBinary(absl::string_view op, DataType type, DataType result) {
-  const BinarySpan* const span = Spans().FindBinary(op, type);
+const BinaryLoop* FindBinary(absl::string_view op, DataType type, DataType result) {
+  const BinaryLoop* const loop = ElementwiseLoops().FindBinary(op, type);
   const bool fits =
-      span != nullptr && span->check == nullptr && span->out_size == ElementSize(result);
-  return fits ? span : nullptr;
+      loop != nullptr && loop->check == nullptr && loop->out_size == ElementSize(result);
+  return fits ? loop : nullptr;
 }
 
 }  // namespace
@@ -41,15 +41,15 @@ std::optional<ScalarOp> FindScalarOp(const Node& node) {
     return ScalarOp{};
   }
   if (count == 1) {
-    const UnarySpan* const span = FindUnary(node.op_name(), a, result);
-    return span == nullptr ? std::nullopt : std::optional(ScalarOp{span->param});
+    const UnaryLoop* const loop = FindUnary(node.op_name(), a, result);
+    return loop == nullptr ? std::nullopt : std::optional(ScalarOp{loop->param});
   }
-  const BinarySpan* const span = FindBinary(node.op_name(), a, result);
-  return span == nullptr ? std::nullopt : std::optional(ScalarOp{span->param});
+  const BinaryLoop* const loop = FindBinary(node.op_name(), a, result);
+  return loop == nullptr ? std::nullopt : std::optional(ScalarOp{loop->param});
 }
 
-// Steps that call a functor instead of a span, whose loads and stores for a part of a vector cost
-// more than a sum: the functor that the span calls, for one element, gives the same bits.
+// Steps that call a functor instead of a loop, whose loads and stores for a part of a vector cost
+// more than a sum: the functor that the loop calls, for one element, gives the same bits.
 template <class T>
 struct ScalarProgram::Direct {
   template <class R, class F>
@@ -89,8 +89,8 @@ decltype(ScalarProgram::Step::run) ScalarProgram::BinaryStep(absl::string_view o
   }
   if (direct != nullptr) return direct;
   return [](const Step& s, const Cell* x, const Cell* y, Cell* z) {
-    const auto& span = *static_cast<const BinarySpan*>(s.fn);
-    span.run(span, x, y, z, 1, s.p);
+    const auto& loop = *static_cast<const BinaryLoop*>(s.fn);
+    loop.run(loop, x, y, z, 1, s.p);
   };
 }
 
@@ -106,8 +106,8 @@ absl::Status ScalarProgram::Resolve(absl::string_view op, DataType a, DataType b
   } else if (fits) {
     step->fn = FindUnary(op, a, result);
     step->run = [](const Step& s, const Cell* x, const Cell*, Cell* z) {
-      const auto& span = *static_cast<const UnarySpan*>(s.fn);
-      span.run(span, x, z, 1, s.p);
+      const auto& loop = *static_cast<const UnaryLoop*>(s.fn);
+      loop.run(loop, x, z, 1, s.p);
     };
   }
   if (step->fn != nullptr || step->convert != nullptr) return absl::OkStatus();

@@ -28,7 +28,7 @@ void AddScalarLoopKernels(KernelRegistry* r);  // scalar_loop.cc
 
 // Ops on single numbers, one after the other. As nodes of a step each would cost twenty times its
 // arithmetic: a kernel is called, looks at its inputs' shapes and finds its output's memory. Here a
-// step is a call of the span (kernels/spans.h) that the op's own kernel calls, for one element, so
+// step is a call of the loop (kernels/elementwise_loops.h) that the op's own kernel calls, for one element, so
 // that each result is the same, bit for bit. Immutable.
 class ScalarProgram {
  public:
@@ -56,7 +56,7 @@ class ScalarProgram {
  private:
   struct Step {
     void (*run)(const Step&, const Cell* a, const Cell* b, Cell* result) = nullptr;
-    const void* fn = nullptr;  // a BinarySpan or UnarySpan
+    const void* fn = nullptr;  // a BinaryLoop or UnaryLoop
     void (*convert)(const void* from, void* to, int64_t n) = nullptr;
     double p = 0;
     int a = 0, b = 0, result = 0;

@@ -7,7 +7,7 @@
 #include "weir/kernels/blocks.h"
 #include "weir/kernels/broadcast.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_loops.h"
 
 // Choosing between tensors, clipping, and sums of many tensors.
 namespace weir {
@@ -146,7 +146,7 @@ KernelFactory SelectFactory(SelectFn run) {
 
 // min, then max, as TensorFlow: where the bounds cross, the lower one wins.
 struct ClipKernel {
-  const BinarySpan *minimum, *maximum;
+  const BinaryLoop *minimum, *maximum;
   absl::Status operator()(KernelContext& c) const {
     const Tensor &t = c.input(0), &low = c.input(1), &high = c.input(2);
     for (const Tensor* bound : {&low, &high}) {
@@ -169,7 +169,7 @@ struct ClipKernel {
 
 // All inputs are added tile by tile, so that each is read once and the sum stays in the cache.
 struct AddNKernel {
-  const BinarySpan* add;
+  const BinaryLoop* add;
   absl::Status operator()(KernelContext& c) const {
     const Tensor& first = c.input(0);
     const int count = c.num_inputs();
@@ -214,14 +214,14 @@ void AddSelectCpu(KernelRegistry* r) {
   r->Add("SelectV2", kCpu, SelectFactory(RunSelectV2)).InPlace({1, 2});
   for (int t = DT_FLOAT; t <= DT_UINT64; ++t) {
     const DataType type = static_cast<DataType>(t);
-    const BinarySpan *minimum = Spans().FindBinary("Minimum", type),
-                     *maximum = Spans().FindBinary("Maximum", type);
+    const BinaryLoop *minimum = ElementwiseLoops().FindBinary("Minimum", type),
+                     *maximum = ElementwiseLoops().FindBinary("Maximum", type);
     if (minimum != nullptr && maximum != nullptr) {
       r->Add("ClipByValue", kCpu, type, [=](const KernelInit&) -> absl::StatusOr<Kernel> {
          return Kernel(ClipKernel{minimum, maximum});
        }).InPlace({0});
     }
-    if (const BinarySpan* add = Spans().FindBinary("AddV2", type)) {
+    if (const BinaryLoop* add = ElementwiseLoops().FindBinary("AddV2", type)) {
       for (const char* op : {"AddN", "AccumulateNV2"}) {
         r->Add(op, kCpu, type, [=](const KernelInit&) -> absl::StatusOr<Kernel> {
            return Kernel(AddNKernel{add});

@@ -9,7 +9,7 @@
 #include "weir/kernels/depthwise.h"
 #include "weir/kernels/epilogue.h"
 #include "weir/kernels/gemm.h"
-#include "weir/kernels/kept_weight.h"
+#include "weir/kernels/packed_weight_cache.h"
 #include "weir/kernels/matmul.h"
 #include "weir/kernels/registry.h"
 
@@ -36,7 +36,7 @@ constexpr double kMinPieceNs = 20e3, kFlopsPerNs = 80;
 // Packed 1x1 filters, and what becomes of their results.
 struct Pointwise {
   Tensor packed;
-  gemm::Finish finish = {};
+  gemm::Epilogue finish = {};
 };
 
 struct Problem {
@@ -45,7 +45,7 @@ struct Problem {
   bool expands = false;
   const float *input = nullptr, *filter = nullptr, *addend = nullptr;
   Pointwise expand, project;
-  gemm::Finish finish;  // of the filters between
+  gemm::Epilogue finish;  // of the filters between
   float* output = nullptr;
 
   int64_t channels() const { return depthwise.in_channels; }
@@ -252,7 +252,7 @@ absl::Status RunProblem(KernelContext& ctx, const Problem& p) {
 // ---- the kernel
 
 struct Weights {
-  KeptWeight expand, project;
+  PackedWeightCache expand, project;
 };
 
 class SeparableConv {
@@ -270,7 +270,7 @@ class SeparableConv {
     const auto activations = init.attr<std::vector<std::string>>("activations");
     if (activations.size() != 3) return InvalidArgument("activations must be three");
     for (int i = 0; i < 3; ++i) {
-      const std::optional<gemm::Finish> clip = Epilogue::ClipOf(activations[i]);
+      const std::optional<gemm::Epilogue> clip = Epilogue::ClipOf(activations[i]);
       if (!clip) return Unimplemented("fusing ", activations[i], " is not supported");
       c.finishes_[i] = *clip;
     }
@@ -301,7 +301,7 @@ class SeparableConv {
     return InvalidArgument("1x1 filters of ", in, " channels must have shape [1,1,", in, ",", out,
                            "], not ", filter.shape().ToString());
   }
-  static absl::Status ReadBias(const Tensor& bias, int64_t channels, gemm::Finish* finish) {
+  static absl::Status ReadBias(const Tensor& bias, int64_t channels, gemm::Epilogue* finish) {
     if (bias.shape() != Shape({channels})) {
       return InvalidArgument("bias must be a vector of ", channels, " floats, not ",
                              bias.Description());
@@ -310,7 +310,7 @@ class SeparableConv {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Tensor> Packed(KernelContext& ctx, int input, KeptWeight& kept) const {
+  absl::StatusOr<Tensor> Packed(KernelContext& ctx, int input, PackedWeightCache& kept) const {
     const Tensor& filter = ctx.input(input);
     const auto pack = [&] {
       return PackB(ctx.pool(), {.n = filter.dim(3), .k = filter.dim(2)}, filter.data<float>());
@@ -343,7 +343,7 @@ class SeparableConv {
     if (expanded.num_elements() > kMostElements || s.out_elements() > kMostElements)
       return absl::ResourceExhaustedError("images are too large");
     WEIR_RETURN_IF_ERROR(CheckChannels(p.channels()));
-    gemm::Finish finishes[3] = {finishes_[0], finishes_[1], finishes_[2]};
+    gemm::Epilogue finishes[3] = {finishes_[0], finishes_[1], finishes_[2]};
     if (expands_)
       WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(expand() + 1), p.channels(), &finishes[0]));
     WEIR_RETURN_IF_ERROR(ReadBias(ctx.input(depthwise() + 1), p.channels(), &finishes[1]));
@@ -377,7 +377,7 @@ class SeparableConv {
 
   ConvAttributes attributes_;
   bool expands_ = false, adds_ = false;
-  gemm::Finish finishes_[3];
+  gemm::Epilogue finishes_[3];
   bool lasting_[6] = {};  // by input
 };
 

@@ -9,7 +9,7 @@
 namespace weir::softmax {
 
 // y = exp(x) / sum(exp(x)) for each row. With a buffer for two rows, y is written past the
-// caches (streamed.h): its rows begin at lines then, there is one at least, and x is other memory.
+// caches (non_temporal.h): its rows begin at lines then, there is one at least, and x is other memory.
 void Softmax(const float* x, float* y, int64_t rows, int64_t n, float* buffer = nullptr);
 void Softmax(const double* x, double* y, int64_t rows, int64_t n, double* buffer = nullptr);
 // y = x - log(sum(exp(x))) for each row.

@@ -4,7 +4,7 @@
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/softmax.h"
-#include "weir/kernels/streamed.h"
+#include "weir/kernels/non_temporal.h"
 
 namespace weir {
 namespace {
@@ -24,16 +24,16 @@ absl::Status RunSoftmax(KernelContext& ctx, bool log) {
   WEIR_RETURN_IF_ERROR(x.Read(ctx, logits, false, 1, 1));
   WEIR_RETURN_IF_ERROR(result.Prepare(ctx, *y, false));
   const size_t row_bytes = static_cast<size_t>(n) * sizeof(C);
-  const bool streams = !log && x.data() != result.data() && row_bytes <= streamed::kTileBytes &&
-                       streamed::Pays(static_cast<size_t>(rows) * row_bytes) &&
-                       streamed::IsAligned(result.data(), row_bytes);
+  const bool streams = !log && x.data() != result.data() && row_bytes <= non_temporal::kTileBytes &&
+                       non_temporal::Pays(static_cast<size_t>(rows) * row_bytes) &&
+                       non_temporal::IsAligned(result.data(), row_bytes);
   ctx.pool().ParallelFor(rows, kNsPerLogit * n, [&](int64_t begin, int64_t end) {
     const C* from = x.data() + begin * n;
     C* to = result.data() + begin * n;
-    alignas(64) C buffer[2 * streamed::kTileBytes / sizeof(C)];
+    alignas(64) C buffer[2 * non_temporal::kTileBytes / sizeof(C)];
     log ? softmax::LogSoftmax(from, to, end - begin, n)
         : softmax::Softmax(from, to, end - begin, n, streams ? buffer : nullptr);
-    if (streams) streamed::Finish();
+    if (streams) non_temporal::Finish();
   });
   return result.Write(ctx, *y, false, 1, 1);
 }

@@ -4,7 +4,7 @@
 
 #include "weir/kernels/registry.h"
 #include "weir/kernels/sparse_kernels.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 // Sparse tensors kept aside under numbers, so that queues and batches, which hold dense tensors
 // only, can pass them on.

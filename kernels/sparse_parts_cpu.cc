@@ -6,7 +6,7 @@
 #include "weir/kernels/sparse_kernels.h"
 #include "weir/kernels/strided_copy.h"
 
-// Joining sparse tensors along a dimension, and cutting them into parts.
+// ConcatLayout sparse tensors along a dimension, and cutting them into parts.
 namespace weir {
 
 namespace {

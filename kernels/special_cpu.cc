@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "weir/kernels/bessel.h"
-#include "weir/kernels/span_loops.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_kernels.h"
+#include "weir/kernels/elementwise_loops.h"
 #include "weir/kernels/special_functions.h"
 
 // Functions that are computed one element at a time, in double: gamma functions, error functions,
@@ -12,29 +12,29 @@ namespace weir {
 namespace {
 
 template <double (*kFunction)(double), class T>
-void UnaryLoop(const UnarySpan&, const void* xs, void* ys, int64_t n, double) {
+void EachElement(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
   const T* x = static_cast<const T*>(xs);
   T* y = static_cast<T*>(ys);
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(kFunction(x[i]));
 }
 template <double (*kFunction)(double, double), class T>
-void BinaryLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+void EachPair(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n, double) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   T* z = static_cast<T*>(zs);
   for (int64_t i = 0; i < n; ++i) z[i] = static_cast<T>(kFunction(x[i], y[i]));
 }
 
 template <double (*kFunction)(double)>
-void AddUnary(SpanTable* t, const char* op, double cost) {
-  t->AddUnary(op, DT_FLOAT, DT_FLOAT, UnaryLoop<kFunction, float>, cost);
-  t->AddUnary(op, DT_DOUBLE, DT_DOUBLE, UnaryLoop<kFunction, double>, cost);
+void AddUnary(LoopRegistry* t, const char* op, double cost) {
+  t->AddUnary(op, DT_FLOAT, DT_FLOAT, EachElement<kFunction, float>, cost);
+  t->AddUnary(op, DT_DOUBLE, DT_DOUBLE, EachElement<kFunction, double>, cost);
   t->WidenUnary(op, DT_HALF);
   t->WidenUnary(op, DT_BFLOAT16);
 }
 template <double (*kFunction)(double, double)>
-void AddBinary(SpanTable* t, const char* op, double cost, bool narrow) {
-  t->AddBinary(op, DT_FLOAT, DT_FLOAT, BinaryLoop<kFunction, float>, cost);
-  t->AddBinary(op, DT_DOUBLE, DT_DOUBLE, BinaryLoop<kFunction, double>, cost);
+void AddBinary(LoopRegistry* t, const char* op, double cost, bool narrow) {
+  t->AddBinary(op, DT_FLOAT, DT_FLOAT, EachPair<kFunction, float>, cost);
+  t->AddBinary(op, DT_DOUBLE, DT_DOUBLE, EachPair<kFunction, double>, cost);
   if (!narrow) return;
   t->WidenBinary(op, DT_HALF);
   t->WidenBinary(op, DT_BFLOAT16);
@@ -42,7 +42,7 @@ void AddBinary(SpanTable* t, const char* op, double cost, bool narrow) {
 
 // The neighbour in the number's own type.
 template <class T>
-void NextAfterLoop(const BinarySpan&, const void* xs, const void* ys, void* zs, int64_t n, double) {
+void NextAfterLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n, double) {
   const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
   T* z = static_cast<T*>(zs);
   for (int64_t i = 0; i < n; ++i) z[i] = std::nextafter(x[i], y[i]);
@@ -52,7 +52,7 @@ double Erf(double x) { return std::erf(x); }
 double Erfc(double x) { return std::erfc(x); }
 double Atan2(double y, double x) { return std::atan2(y, x); }
 
-void AddBesselSpans(SpanTable* t) {
+void AddBesselLoops(LoopRegistry* t) {
   AddUnary<BesselI0>(t, "BesselI0", 60);
   AddUnary<BesselI1>(t, "BesselI1", 60);
   AddUnary<BesselI0e>(t, "BesselI0e", 60);
@@ -69,8 +69,8 @@ void AddBesselSpans(SpanTable* t) {
 
 }  // namespace
 
-void AddSpecialSpans(SpanTable* t) {
-  AddBesselSpans(t);
+void AddSpecialLoops(LoopRegistry* t) {
+  AddBesselLoops(t);
   AddUnary<Dawsn>(t, "Dawsn", 250);
   AddUnary<Expint>(t, "Expint", 100);
   AddUnary<FresnelCos>(t, "FresnelCos", 300);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 namespace weir {
 
@@ -27,11 +27,11 @@ int64_t BytesOf(const Tensors& tuple);
 
 // Tuples on their way from one step to another, first in, first out. Whoever finds no room, or
 // nothing, waits. Thread-safe.
-class StagingArea final : public WaitingResource {
+class StagingArea final : public WaitableResource {
  public:
   using DoneTaking = std::function<void(absl::StatusOr<Tensors>)>;
   StagingArea(std::string name, StagingLimits limits)
-      : WaitingResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
+      : WaitableResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
 
   std::string Describe() const override { return "staging area '" + name_ + "'"; }
   void Put(Tensors tuple, Cancellation* cancellation, Done done);
@@ -54,14 +54,14 @@ class StagingArea final : public WaitingResource {
 
 // Tuples by integer keys. A tuple may come in parts, and is there once it is whole; it may be taken
 // in parts too. Thread-safe.
-class StagingMap final : public WaitingResource {
+class StagingMap final : public WaitableResource {
  public:
   // A key, and the parts asked for.
   using Part = std::pair<int64_t, Tensors>;
   using DoneTaking = std::function<void(absl::StatusOr<Part>)>;
   using Indices = std::vector<int64_t>;
   StagingMap(std::string name, StagingLimits limits)
-      : WaitingResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
+      : WaitableResource(/*lanes=*/2, /*in_order=*/false), name_(std::move(name)), limits_(limits) {}
 
   std::string Describe() const override { return "staging map '" + name_ + "'"; }
   // Parts `indices` of a tuple that has `arity` of them.

@@ -11,7 +11,7 @@ constexpr char kTakeCancelled[] = "Unstage operation was cancelled";
 
 // A callback for a result that the attempt leaves in `result`.
 template <class T, class DoneTaking>
-WaitingResource::Done TakeResult(std::shared_ptr<T> result, DoneTaking done) {
+WaitableResource::Done TakeResult(std::shared_ptr<T> result, DoneTaking done) {
   return [result, done = std::move(done)](absl::Status status) {
     if (status.ok()) {
       done(std::move(*result));

@@ -7,7 +7,7 @@
 #include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 #include "weir/kernels/variable_access.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 // Variables: handles to them, reads and assignments. A resource handle and a reference are the same
 // thing here: a scalar DT_RESOURCE tensor that holds the variable's state. Consumers that want the
@@ -117,7 +117,7 @@ absl::Status VariableShapeKernel(KernelContext& c) {
   return absl::OkStatus();
 }
 
-// Whether the variable may share a value that lasts (KernelInit::lasting_inputs) until its next
+// Whether the variable may share a value that is step-invariant (KernelInit::step_invariant_inputs) until its next
 // write, which makes a copy: what is initialised from constants and never trained has no memory of
 // its own. It is shared by a variable that has none yet (one that is reset in each step keeps what
 // it has), and only if it is memory as a variable would get it: wrapped memory may be the same
@@ -128,11 +128,11 @@ bool MayShare(const KernelContext& c, const VariableState& v, const Tensor& valu
          buffer->allocator() == &c.device().allocator() && !v.value().OwnsBufferAlone();
 }
 
-// The value's memory becomes the variable's if nobody but this step holds it or it `lasts` and may
+// The value's memory becomes the variable's if nobody but this step holds it or it `step_invariant` and may
 // be shared; else the value is copied, into the variable's own memory if it fits there and
 // nobody reads it.
-absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value, bool lasts) {
-  const bool takes = value.OwnsBufferAlone() || (lasts && MayShare(c, v, value));
+absl::Status Store(KernelContext& c, VariableState& v, const Tensor& value, bool step_invariant) {
+  const bool takes = value.OwnsBufferAlone() || (step_invariant && MayShare(c, v, value));
   if (!takes && IsPlain(value.dtype())) return v.Assign(value, c.device());
   WEIR_ASSIGN_OR_RETURN(Tensor own, c.Own(value));
   v.Set(std::move(own));

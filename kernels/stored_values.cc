@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_loops.h"
 #include "weir/kernels/stream_ops.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -187,7 +187,7 @@ absl::StatusOr<Tensor> SumOf(ThreadPool& pool, const Tensor& a, const Tensor& b)
     }
     return sum;
   }
-  const BinarySpan* add = Spans().FindBinary("AddV2", a.dtype());
+  const BinaryLoop* add = ElementwiseLoops().FindBinary("AddV2", a.dtype());
   if (add == nullptr) return InvalidArgument("cannot add values of ", DataTypeName(a.dtype()));
   WEIR_RETURN_IF_ERROR(RunBinary(pool, *add, 0, a, b, &sum));
   return sum;

@@ -15,7 +15,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/summary_writer.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 #include "weir/proto/event.pb.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/summary.pb.h"

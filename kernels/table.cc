@@ -2,7 +2,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/lookup_table.h"
 #include "weir/kernels/registry.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 // Lookup tables, by a resource handle or a reference: both are the same scalar handle here.
 namespace weir {

@@ -25,7 +25,7 @@ absl::Status PutElement(KernelContext& c, TensorList* list, int64_t i, const Ten
 absl::Status PutRows(KernelContext& c, TensorList* list, const Tensor& value,
                      absl::Span<const int64_t> at);
 
-// Lists made of tensors and tensors made of lists (tensor_list_joining.cc): a part of
+// Lists made of tensors and tensors made of lists (tensor_list_concat.cc): a part of
 // AddTensorListKernels.
 void AddTensorListJoining(KernelRegistry* r);
 

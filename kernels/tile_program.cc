@@ -6,19 +6,19 @@
 #include <cstring>
 #include <utility>
 
-#include "weir/kernels/streamed.h"
+#include "weir/kernels/non_temporal.h"
 #include "weir/kernels/strided_copy.h"
 
-// Several element-wise ops as one. Run one by one, each walks memory from end to end, and a chain
-// of ten on large tensors waits for memory ten times. Here the whole chain is computed for a tile
+// Several element-wise ops as one. Run one by one, each walks memory from end to end, and a pipeline
+// of ten on large tensors waits for memory ten times. Here the whole pipeline is computed for a tile
 // of a few hundred elements at a time: what lies between two steps stays in buffers in the
-// first-level cache, and memory is read and written once. A step is a call of the span
-// (kernels/spans.h) that the op's own kernel would have called for the whole tensor, so each
+// first-level cache, and memory is read and written once. A step is a call of the loop
+// (kernels/elementwise_loops.h) that the op's own kernel would have called for the whole tensor, so each
 // element's result is the same, bit for bit, and no code is made for the combination. Where cheap
 // steps follow on each other, what goes from one to the next does not even leave the registers
-// (kernels/chain.h).
+// (kernels/register_fusion.h).
 //
-// A buffer is free again after the last step that reads it, so that a chain needs two or three,
+// A buffer is free again after the last step that reads it, so that a pipeline needs two or three,
 // however long it is. Steps whose values are results write them to where these lie, which may be
 // the memory of an argument of the same shape. Nothing of an argument's tile is read after the last
 // step; what an earlier one would write over an argument that is still needed stays in its buffer
@@ -43,16 +43,16 @@ bool IsFusableType(DataType type) {
 
 }  // namespace
 
-const UnarySpan* FusableUnary(absl::string_view op, DataType type) {
-  const UnarySpan* const span = IsFusableType(type) ? Spans().FindUnary(op, type) : nullptr;
-  return span != nullptr && span->out_size == ElementSize(type) ? span : nullptr;
+const UnaryLoop* FusableUnary(absl::string_view op, DataType type) {
+  const UnaryLoop* const loop = IsFusableType(type) ? ElementwiseLoops().FindUnary(op, type) : nullptr;
+  return loop != nullptr && loop->out_size == ElementSize(type) ? loop : nullptr;
 }
 
-const BinarySpan* FusableBinary(absl::string_view op, DataType type) {
-  const BinarySpan* const span = IsFusableType(type) ? Spans().FindBinary(op, type) : nullptr;
-  const bool fits = span != nullptr && span->out_size == ElementSize(type) && !span->own_kernel &&
-                    span->check == nullptr;
-  return fits ? span : nullptr;
+const BinaryLoop* FusableBinary(absl::string_view op, DataType type) {
+  const BinaryLoop* const loop = IsFusableType(type) ? ElementwiseLoops().FindBinary(op, type) : nullptr;
+  const bool fits = loop != nullptr && loop->out_size == ElementSize(type) && !loop->own_kernel &&
+                    loop->check == nullptr;
+  return fits ? loop : nullptr;
 }
 
 absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(const TileOps& from) {
@@ -60,7 +60,7 @@ absl::StatusOr<std::shared_ptr<const TileProgram>> TileProgram::Read(const TileO
   const auto& [type, num_arguments, ops, operands, params, others_of] = from;
   program->num_arguments_ = num_arguments;
   program->size_ = ElementSize(type);
-  program->chain_ends_ = FindChainEnds(type);
+  program->pipeline_ends_ = FindPipelineEnds(type);
   if (ops.empty() || operands.size() != 2 * ops.size() || params.size() != ops.size() ||
       ops.size() > kMostFusedOps || num_arguments > kMostFusedArguments ||
       others_of.size() >= kMostFusedResults) {
@@ -167,7 +167,7 @@ void TileProgram::ChooseCalls(TileLayout* layout) const {
   for (size_t s = 0; s < steps_.size(); ++s) {
     const Step& step = steps_[s];
     const bool first = IsNumber(*layout, step.a), second = IsNumber(*layout, step.b);
-    BinarySpan::Fn& call = layout->calls[s];
+    BinaryLoop::Fn& call = layout->calls[s];
     if (step.binary != nullptr) call = step.binary->FormFor(first, second);
     if (call != nullptr) continue;
     if (step.binary != nullptr) call = step.binary->run;
@@ -181,40 +181,40 @@ int TileProgram::FirstOf(const TileLayout& layout, const Step& step) {
   return IsNumber(layout, step.a) && !IsNumber(layout, step.b) ? step.b : step.a;
 }
 
-TileLayout::Chained TileProgram::LinkOf(const TileLayout& layout, const Step& step, int value) {
-  if (step.unary != nullptr) return {.link = step.unary->link};
+TileLayout::StageUse TileProgram::StageOf(const TileLayout& layout, const Step& step, int value) {
+  if (step.unary != nullptr) return {.stage = step.unary->stage};
   const bool is_first = step.a == value;
   const int other = is_first ? step.b : step.a;
-  const BinaryLinks& links = step.binary->links;
+  const BinaryStages& stages = step.binary->stages;
   if (IsNumber(layout, other))
-    return {.link = is_first ? links.number_second : links.number_first, .other = other};
-  return {.link = is_first ? links.elements_second : links.elements_first, .other = other};
+    return {.stage = is_first ? stages.number_second : stages.number_first, .other = other};
+  return {.stage = is_first ? stages.elements_second : stages.elements_first, .other = other};
 }
 
-// A chain goes on as long as a step takes the value of the one before it, once.
+// A pipeline goes on as long as a step takes the value of the one before it, once.
 void TileProgram::FindChains(TileLayout* layout) const {
-  if (chain_ends_ == nullptr || layout->result.num_elements() < chain_ends_->width) return;
+  if (pipeline_ends_ == nullptr || layout->result.num_elements() < pipeline_ends_->width) return;
   const int num_steps = static_cast<int>(steps_.size());
-  layout->chained.resize(steps_.size());
-  TileLayout::Chained* const chained = layout->chained.data();
+  layout->stages.resize(steps_.size());
+  TileLayout::StageUse* const stages = layout->stages.data();
   for (int begin = 0, end; begin < num_steps; begin = end) {
-    chained[begin] = LinkOf(*layout, steps_[begin], FirstOf(*layout, steps_[begin]));
-    for (end = begin + 1; chained[end - 1].link != nullptr && end < num_steps; ++end) {
+    stages[begin] = StageOf(*layout, steps_[begin], FirstOf(*layout, steps_[begin]));
+    for (end = begin + 1; stages[end - 1].stage != nullptr && end < num_steps; ++end) {
       const Step& step = steps_[end];
       const int last = num_arguments_ + end - 1;
       const bool first = step.a == last, second = step.binary != nullptr && step.b == last;
       if (first == second) break;
-      chained[end] = LinkOf(*layout, step, last);
-      if (chained[end].link == nullptr) break;
+      stages[end] = StageOf(*layout, step, last);
+      if (stages[end].stage == nullptr) break;
     }
-    for (int s = begin; s < end; ++s) chained[s].end = end;
-    layout->has_chains |= end > begin + 1;
+    for (int s = begin; s < end; ++s) stages[s].end = end;
+    layout->has_pipelines |= end > begin + 1;
   }
   const auto is_kept = [this](int step) { return last_use_[num_arguments_ + step] > step + 1; };
-  layout->is_one_chain =
-      layout->has_chains && layout->chained[0].end == num_steps && num_results_ == 1 &&
+  layout->is_one_pipeline =
+      layout->has_pipelines && layout->stages[0].end == num_steps && num_results_ == 1 &&
       std::count(layout->spelled_out.begin(), layout->spelled_out.end(), true) == 0;
-  for (int s = 0; s + 1 < num_steps; ++s) layout->is_one_chain &= !is_kept(s);
+  for (int s = 0; s + 1 < num_steps; ++s) layout->is_one_pipeline &= !is_kept(s);
 }
 
 absl::StatusOr<const TileLayout*> TileProgram::LayoutFor(
@@ -276,14 +276,14 @@ bool TileRunner::IsNeededAfter(int step, const char* place) const {
   return false;
 }
 
-// Where a step's value goes: to the place of a result, or to a buffer. What is streamed goes to its
-// place at once if a chain `ends` with it, no other step takes it, and it is whole lines.
+// Where a step's value goes: to the place of a result, or to a buffer. What is stored non-temporally goes to its
+// place at once if a pipeline `ends` with it, no other step takes it, and it is whole lines.
 char* TileRunner::PlaceOf(int s, bool ends, absl::Span<char* const> to) {
   const TileProgram::Step& step = program_.steps_[s];
   if (step.result < 0) return Buffer(step.buffer);
   char* const place = to[step.result];
   const bool is_free = !IsNeededAfter(s, place);
-  if (is_free && (!streams_ || (ends && streamed::IsAligned(place, 0)))) return place;
+  if (is_free && (!streams_ || (ends && non_temporal::IsAligned(place, 0)))) return place;
   char* const buffer = Buffer(streams_ ? own_ + step.result : step.buffer);
   made_[num_made_++] = {buffer, place};
   return buffer;
@@ -300,15 +300,15 @@ inline void TileRunner::RunStep(int s, int64_t n, absl::Span<char* const> to) {
   values_[program_.num_arguments_ + s] = result;
 }
 
-// Steps [begin, end), which are a chain.
+// Steps [begin, end), which are a pipeline.
 void TileRunner::RunChain(int begin, int end, int64_t n, absl::Span<char* const> to) {
-  ChainStep chain[2 * kMostFusedOps + 1];
-  ChainStep* next = chain;
-  const ChainEnds& ends = *program_.chain_ends_;
+  FusedStage pipeline[2 * kMostFusedOps + 1];
+  FusedStage* next = pipeline;
+  const PipelineEnds& ends = *program_.pipeline_ends_;
   *next++ = {ends.load, values_[TileProgram::FirstOf(layout_, program_.steps_[begin])]};
   for (int s = begin; s < end; ++s) {
-    const TileLayout::Chained& link = layout_.chained[s];
-    *next++ = {link.link, link.other < 0 ? nullptr : values_[link.other]};
+    const TileLayout::StageUse& stage = layout_.stages[s];
+    *next++ = {stage.stage, stage.other < 0 ? nullptr : values_[stage.other]};
     const bool is_last = s + 1 == end;
     const int result = program_.steps_[s].result, value = program_.num_arguments_ + s;
     const bool is_taken = program_.last_use_[value] > s;
@@ -321,22 +321,22 @@ void TileRunner::RunChain(int begin, int end, int64_t n, absl::Span<char* const>
       *next++ = {ends.keep, place};
     }
   }
-  ends.run(chain, n);
+  ends.run(pipeline, n);
 }
 
 // Chains take whole widths, a power of two; what is left is a tile of its own.
 void TileRunner::Run(int64_t begin, int64_t n, absl::Span<char* const> to) {
-  const int64_t whole = layout_.has_chains ? n & -program_.chain_ends_->width : 0;
-  if (whole == 0) return RunTile(begin, n, /*chains=*/false, to);
-  RunTile(begin, whole, /*chains=*/true, to);
+  const int64_t whole = layout_.has_pipelines ? n & -program_.pipeline_ends_->width : 0;
+  if (whole == 0) return RunTile(begin, n, /*pipelines=*/false, to);
+  RunTile(begin, whole, /*pipelines=*/true, to);
   if (whole == n) return;
   char* behind[kMostFusedResults];
   for (size_t k = 0; k < to.size(); ++k)
     behind[k] = to[k] + static_cast<size_t>(whole) * program_.size_;
-  RunTile(begin + whole, n - whole, /*chains=*/false, {behind, to.size()});
+  RunTile(begin + whole, n - whole, /*pipelines=*/false, {behind, to.size()});
 }
 
-void TileRunner::RunTile(int64_t begin, int64_t n, bool chains, absl::Span<char* const> to) {
+void TileRunner::RunTile(int64_t begin, int64_t n, bool pipelines, absl::Span<char* const> to) {
   for (int k = 0; k < program_.num_arguments_; ++k) {
     if (layout_.broadcast.kind(k) == Broadcast::Kind::kConstant) continue;
     values_[k] =
@@ -348,7 +348,7 @@ void TileRunner::RunTile(int64_t begin, int64_t n, bool chains, absl::Span<char*
   const size_t share =
       num_kept_ == 0 ? 0 : 2 * num_kept_ * kept_bytes_ / static_cast<size_t>(num_steps);
   for (int s = 0, end; s < num_steps; s = end) {
-    end = chains ? layout_.chained[s].end : s + 1;
+    end = pipelines ? layout_.stages[s].end : s + 1;
     end > s + 1 ? RunChain(s, end, n, to) : RunStep(s, n, to);
     if (share > 0 && s % 2 == 0) Stream(share);
   }
@@ -366,11 +366,11 @@ void TileRunner::RunTile(int64_t begin, int64_t n, bool chains, absl::Span<char*
 
 // So many bytes more, about, of what is kept, in whole lines.
 void TileRunner::Stream(size_t bytes) {
-  bytes = (bytes + streamed::kLine - 1) / streamed::kLine * streamed::kLine;
+  bytes = (bytes + non_temporal::kLine - 1) / non_temporal::kLine * non_temporal::kLine;
   while (bytes > 0 && num_kept_ > 0) {
     const Kept& last = kept_[num_kept_ - 1];
     const size_t some = std::min(bytes, kept_bytes_ - streamed_);
-    streamed::Copy(last.from + streamed_, last.to + streamed_, some);
+    non_temporal::Copy(last.from + streamed_, last.to + streamed_, some);
     bytes -= some;
     streamed_ += some;
     if (streamed_ < kept_bytes_) continue;

@@ -8,10 +8,10 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/kernel.h"
 #include "weir/kernels/broadcast.h"
-#include "weir/kernels/chain.h"
+#include "weir/kernels/register_fusion.h"
 #include "weir/kernels/fused_elementwise.h"
-#include "weir/kernels/spans.h"
-#include "weir/kernels/streamed.h"
+#include "weir/kernels/elementwise_loops.h"
+#include "weir/kernels/non_temporal.h"
 
 namespace weir {
 
@@ -20,20 +20,20 @@ struct TileLayout {
   std::vector<Shape> arguments;
   Shape result;
   Broadcast broadcast;
-  std::vector<BinarySpan::Fn> calls = {};  // of steps with two arguments
+  std::vector<BinaryLoop::Fn> calls = {};  // of steps with two arguments
   std::vector<bool> spelled_out = {};      // by argument: it is copied for each tile, or repeated
 
-  // A step as a part of a chain: what it takes beside the vectors that are handed on.
-  struct Chained {
-    Link link = nullptr;
+  // A step as a part of a pipeline: what it takes beside the vectors that are handed on.
+  struct StageUse {
+    StageFn stage = nullptr;
     int other = -1;  // a value, if the op has two arguments
-    int end = 0;     // the step behind the last one of the chain
+    int end = 0;     // the step behind the last one of the pipeline
   };
-  std::vector<Chained> chained = {};  // by step
-  bool has_chains = false;            // of more than one step
+  std::vector<StageUse> stages = {};  // by step
+  bool has_pipelines = false;            // of more than one step
   // All steps are one, and nothing of whole tiles is ever in a buffer, so that they may be larger.
-  // (What is streamed has to lie at lines then.)
-  bool is_one_chain = false;
+  // (What is stored non-temporally has to lie at lines then.)
+  bool is_one_pipeline = false;
 };
 
 // What a TileProgram is made of, as nodes like _FusedElementwise have it in their attributes.
@@ -65,11 +65,11 @@ class TileProgram {
                                               std::shared_ptr<const TileLayout>* made) const;
 
   // Elements that go through the program at once: a multiple of 64, at most kLargestTile. Results
-  // that are streamed (TileRunner) need buffers too. A layout that is one chain may be given tiles
-  // of kChainTile instead.
+  // that are stored non-temporally (TileRunner) need buffers too. A layout that is one pipeline may be given tiles
+  // of kPipelineTile instead.
   int64_t TileSize(const TileLayout& layout, bool streams = false) const;
-  static constexpr int64_t kChainTile = 8192;
-  static_assert(kChainTile % streamed::kLine == 0);  // tiles begin at lines if the result does
+  static constexpr int64_t kPipelineTile = 8192;
+  static_assert(kPipelineTile % non_temporal::kLine == 0);  // tiles begin at lines if the result does
   size_t element_size() const { return size_; }
   int num_arguments() const { return num_arguments_; }
   int num_results() const { return num_results_; }
@@ -84,8 +84,8 @@ class TileProgram {
   friend class TileRunner;
 
   struct Step {
-    const UnarySpan* unary = nullptr;  // or
-    const BinarySpan* binary = nullptr;
+    const UnaryLoop* unary = nullptr;  // or
+    const BinaryLoop* binary = nullptr;
     double p = 0;
     int a = 0, b = 0;  // values: the arguments, then the results of the steps
     int result = -1;   // of the program, if it is one
@@ -96,16 +96,16 @@ class TileProgram {
   void ChooseCalls(TileLayout* layout) const;
   void FindChains(TileLayout* layout) const;
   static bool IsNumber(const TileLayout& layout, int value);
-  // The operand that a chain which begins with the step loads.
+  // The operand that a pipeline which begins with the step loads.
   static int FirstOf(const TileLayout& layout, const Step& step);
-  // The step as a part of a chain that hands it operand `value`.
-  static TileLayout::Chained LinkOf(const TileLayout& layout, const Step& step, int value);
+  // The step as a part of a pipeline that hands it operand `value`.
+  static TileLayout::StageUse StageOf(const TileLayout& layout, const Step& step, int value);
 
   int num_arguments_ = 0;
   size_t size_ = 0;
   std::vector<Step> steps_;
   std::vector<int> last_use_;              // by value: a step
-  const ChainEnds* chain_ends_ = nullptr;  // null: no chains of this type
+  const PipelineEnds* pipeline_ends_ = nullptr;  // null: no pipelines of this type
   int num_results_ = 1;
   int num_buffers_ = 0;
   double cost_ = 0;
@@ -115,12 +115,12 @@ class TileProgram {
 class TileRunner {
  public:
   // On these arguments, in tiles of at most `most` elements. With `streams`, results are written
-  // past the caches (streamed.h).
+  // past the caches (non_temporal.h).
   TileRunner(const TileProgram& program, const TileLayout& layout,
              absl::FunctionRef<const void*(int)> argument, int64_t most, bool streams = false);
 
   // Elements [begin, begin + n) of result k go to `to[k]`, which may be the same elements of an
-  // argument of the result's shape. What is streamed is there after Finish.
+  // argument of the result's shape. What is stored non-temporally is there after Finish.
   void Run(int64_t begin, int64_t n, absl::Span<char* const> to);
   void Finish();
 
@@ -133,7 +133,7 @@ class TileRunner {
 
   bool IsNeededAfter(int step, const char* place) const;
   char* PlaceOf(int step, bool ends, absl::Span<char* const> to);
-  void RunTile(int64_t begin, int64_t n, bool chains, absl::Span<char* const> to);
+  void RunTile(int64_t begin, int64_t n, bool pipelines, absl::Span<char* const> to);
   void RunStep(int step, int64_t n, absl::Span<char* const> to);
   void RunChain(int begin, int end, int64_t n, absl::Span<char* const> to);
   char* Buffer(int i) { return scratch_ + static_cast<size_t>(i) * buffer_bytes_; }
@@ -164,8 +164,8 @@ class TileRunner {
 };
 
 // What a step can be; null for ops that cannot.
-const UnarySpan* FusableUnary(absl::string_view op, DataType type);
-const BinarySpan* FusableBinary(absl::string_view op, DataType type);
+const UnaryLoop* FusableUnary(absl::string_view op, DataType type);
+const BinaryLoop* FusableBinary(absl::string_view op, DataType type);
 
 }  // namespace weir
 

@@ -27,13 +27,13 @@
 namespace weir {
 
 // A stretch of elements to update.
-struct UpdateSpan {
+struct UpdateLoopArgs {
   void* var;
   void* slots[3];
   const void* grad;
   int64_t count;
 
-  UpdateSpan At(int64_t var_offset, int64_t grad_offset, int64_t n, size_t size) const {
+  UpdateLoopArgs At(int64_t var_offset, int64_t grad_offset, int64_t n, size_t size) const {
     const auto move = [size](const void* p, int64_t by) {
       return p == nullptr
                  ? nullptr
@@ -46,7 +46,7 @@ struct UpdateSpan {
   }
 };
 
-using SpanFn = void (*)(const UpdateScalars&, const UpdateSpan&);
+using LoopFn = void (*)(const UpdateScalars&, const UpdateLoopArgs&);
 
 }  // namespace weir
 #endif  // WEIR_KERNELS_TRAINING_CPU_ONCE_
@@ -91,24 +91,24 @@ HWY_INLINE void UpdateAt(const Rule& rule, T* var, T* const* slots, const T* gra
 }
 
 template <template <class> class Rule, class T>
-void UpdateVectors(const UpdateScalars& scalars, const UpdateSpan& span) {
+void UpdateVectors(const UpdateScalars& scalars, const UpdateLoopArgs& loop) {
   using D = hn::ScalableTag<T>;
   using One = hn::CappedTag<T, 1>;
   const Rule<VectorMath<D>> rule(scalars);
   const Rule<VectorMath<One>> rest(scalars);
-  T* var = static_cast<T*>(span.var);
-  T* const slots[3] = {static_cast<T*>(span.slots[0]), static_cast<T*>(span.slots[1]),
-                       static_cast<T*>(span.slots[2])};
-  const T* grad = static_cast<const T*>(span.grad);
+  T* var = static_cast<T*>(loop.var);
+  T* const slots[3] = {static_cast<T*>(loop.slots[0]), static_cast<T*>(loop.slots[1]),
+                       static_cast<T*>(loop.slots[2])};
+  const T* grad = static_cast<const T*>(loop.grad);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(D()));
   int64_t i = 0;
-  for (; i + lanes <= span.count; i += lanes) UpdateAt<D>(rule, var, slots, grad, i);
-  for (; i < span.count; ++i) UpdateAt<One>(rest, var, slots, grad, i);
+  for (; i + lanes <= loop.count; i += lanes) UpdateAt<D>(rule, var, slots, grad, i);
+  for (; i < loop.count; ++i) UpdateAt<One>(rest, var, slots, grad, i);
 }
 
 // For float or double.
-SpanFn VectorRule(absl::string_view name, bool wide) {
-  SpanFn found = nullptr;
+LoopFn VectorRule(absl::string_view name, bool wide) {
+  LoopFn found = nullptr;
   functor::ForEachRule([&]<template <class> class Rule>(absl::string_view rule) {
     if (rule == name) found = wide ? UpdateVectors<Rule, double> : UpdateVectors<Rule, float>;
   });
@@ -128,24 +128,24 @@ namespace {
 
 // Types that are computed in another one: half and bfloat16 in float. And rules that need pow.
 template <template <class> class Rule, class T, class C>
-void UpdateScalarwise(const UpdateScalars& scalars, const UpdateSpan& span) {
+void UpdateScalarwise(const UpdateScalars& scalars, const UpdateLoopArgs& loop) {
   const Rule<UpdateMath<C>> rule(scalars);
-  T* var = static_cast<T*>(span.var);
-  const T* grad = static_cast<const T*>(span.grad);
-  for (int64_t i = 0; i < span.count; ++i) {
+  T* var = static_cast<T*>(loop.var);
+  const T* grad = static_cast<const T*>(loop.grad);
+  for (int64_t i = 0; i < loop.count; ++i) {
     C x = static_cast<C>(var[i]);
     C s[3] = {};
-    for (int k = 0; k < rule.kSlots; ++k) s[k] = static_cast<C>(static_cast<T*>(span.slots[k])[i]);
+    for (int k = 0; k < rule.kSlots; ++k) s[k] = static_cast<C>(static_cast<T*>(loop.slots[k])[i]);
     rule(static_cast<C>(grad[i]), x, s);
     var[i] = T(x);
-    for (int k = 0; k < rule.kSlots; ++k) static_cast<T*>(span.slots[k])[i] = T(s[k]);
+    for (int k = 0; k < rule.kSlots; ++k) static_cast<T*>(loop.slots[k])[i] = T(s[k]);
   }
 }
 
 // For half or bfloat16.
 template <class T>
-SpanFn NarrowRule(absl::string_view name) {
-  SpanFn found = nullptr;
+LoopFn NarrowRule(absl::string_view name) {
+  LoopFn found = nullptr;
   functor::ForEachRule([&]<template <class> class Rule>(absl::string_view rule) {
     if (rule == name) found = UpdateScalarwise<Rule, T, float>;
   });
@@ -153,12 +153,12 @@ SpanFn NarrowRule(absl::string_view name) {
 }
 
 template <class T, class C>
-SpanFn PowerRule(bool shrinkage) {
+LoopFn PowerRule(bool shrinkage) {
   return shrinkage ? UpdateScalarwise<functor::FtrlV2Power, T, C>
                    : UpdateScalarwise<functor::FtrlPower, T, C>;
 }
 
-SpanFn FindRule(absl::string_view name, DataType type) {
+LoopFn FindRule(absl::string_view name, DataType type) {
   switch (type) {
     case DT_HALF:
       return NarrowRule<half>(name);
@@ -170,7 +170,7 @@ SpanFn FindRule(absl::string_view name, DataType type) {
 }
 
 // Of Ftrl, for exponents that need pow.
-SpanFn FindPowerRule(bool shrinkage, DataType type) {
+LoopFn FindPowerRule(bool shrinkage, DataType type) {
   switch (type) {
     case DT_HALF:
       return PowerRule<half, float>(shrinkage);
@@ -185,8 +185,8 @@ SpanFn FindPowerRule(bool shrinkage, DataType type) {
 
 struct UpdateConfig {
   absl::string_view rule;  // of UpdateRules()
-  SpanFn update = nullptr;
-  SpanFn power_update = nullptr;  // of Ftrl
+  LoopFn update = nullptr;
+  LoopFn power_update = nullptr;  // of Ftrl
   int power_scalar = -1;          // where Ftrl's lr_power is among the scalars
   int num_variables;
   int grad, indices, global_step;  // positions of inputs; -1 for none
@@ -331,36 +331,36 @@ absl::Status Run(const UpdateConfig& config, KernelContext& c) {
   if (config.indices >= 0) {
     WEIR_ASSIGN_OR_RETURN(rows, RowsOf(c.input(config.indices), shape.dim(0)));
   }
-  UpdateSpan span{
+  UpdateLoopArgs loop{
       nullptr, {nullptr, nullptr, nullptr}, c.input(config.grad).raw(), shape.num_elements()};
   for (int i = 0; i < config.num_variables; ++i) {
     WEIR_ASSIGN_OR_RETURN(Tensor * value, locked.Writable(c, i));
-    (i == 0 ? span.var : span.slots[i - 1]) = value->raw();
+    (i == 0 ? loop.var : loop.slots[i - 1]) = value->raw();
   }
   const size_t size = ElementSize(config.type);
   const bool power = NeedsPower(config, scalars);
-  const SpanFn update = power ? config.power_update : config.update;
+  const LoopFn update = power ? config.power_update : config.update;
   if (void* const stream = c.device().stream()) {
     on_stream.rule = config.rule;
     on_stream.power = power;
     on_stream.type = config.type;
-    on_stream.count = span.count;
-    on_stream.var = span.var;
-    std::copy(std::begin(span.slots), std::end(span.slots), on_stream.slots);
-    on_stream.grad = span.grad;
+    on_stream.count = loop.count;
+    on_stream.var = loop.var;
+    std::copy(std::begin(loop.slots), std::end(loop.slots), on_stream.slots);
+    on_stream.grad = loop.grad;
     on_stream.given = scalars;
     UpdateOnStream(stream, on_stream);
   } else if (config.indices >= 0) {
     const int64_t width = shape.Sub(1).num_elements();
     UpdateRows(c.pool(), rows, width, [&](int64_t row, int64_t i) {
-      update(scalars, span.At(row * width, i * width, width, size));
+      update(scalars, loop.At(row * width, i * width, width, size));
     });
   } else {
     const double cost = (power || size == 2 ? 10.0 : 0.3) * (1 + config.num_variables);
     c.pool().ParallelFor(
-        span.count, cost,
+        loop.count, cost,
         [&](int64_t begin, int64_t end) {
-          update(scalars, span.At(begin, begin, end - begin, size));
+          update(scalars, loop.At(begin, begin, end - begin, size));
         },
         64);
   }

@@ -1,8 +1,8 @@
 #include <limits>
 
 #include "weir/kernels/elementwise.h"
-#include "weir/kernels/span_loops.h"
-#include "weir/kernels/spans.h"
+#include "weir/kernels/elementwise_kernels.h"
+#include "weir/kernels/elementwise_loops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/transcendental_cpu.cc"
@@ -21,9 +21,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 #include "weir/kernels/vector_math-inl.h"
 
 #include "weir/kernels/elementwise-inl.h"
-#include "weir/kernels/spans-inl.h"
+#include "weir/kernels/elementwise_loops-inl.h"
 
-void AddElementaryVectors(SpanTable* t) {
+void AddElementaryVectors(LoopRegistry* t) {
   AddUnaryVectors<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh,
                   Acosh, Atanh, Sigmoid>(t);
   AddBinaryVectors<Xlogy, Xlog1py>(t);
@@ -39,7 +39,7 @@ namespace {
 HWY_EXPORT(AddElementaryVectors);
 }  // namespace
 
-void AddTranscendentalSpans(SpanTable* t) {
+void AddTranscendentalLoops(LoopRegistry* t) {
   using namespace functor;
   HWY_DYNAMIC_DISPATCH(AddElementaryVectors)(t);
   AddUnaryOtherTypes<Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh,

@@ -12,7 +12,7 @@
 
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/batch.h"
-#include "weir/kernels/waiting.h"
+#include "weir/kernels/waiter_queue.h"
 
 // Dealing out what was made of a batch, and joining the gradients of the parts. One of the steps
 // that were batched has the whole and a table of whose rows are where; the others wait for theirs.
@@ -46,10 +46,10 @@ absl::StatusOr<std::vector<Part>> ReadParts(const Tensor& index, int64_t rows) {
 }
 
 // Tensors by the ids of the steps that they are for or from.
-class MailState final : public WaitingResource {
+class MailState final : public WaitableResource {
  public:
   MailState(std::string name, std::chrono::microseconds timeout)
-      : WaitingResource(/*lanes=*/1, /*in_order=*/false),
+      : WaitableResource(/*lanes=*/1, /*in_order=*/false),
         name_(std::move(name)),
         timeout_(timeout) {}
   ~MailState() override {
@@ -79,8 +79,8 @@ class MailState final : public WaitingResource {
     const Clock::time_point due =
         timeout_.count() == 0 ? Clock::time_point::max() : Clock::now() + timeout_;
     if (timeout_.count() != 0) Watch();
-    Wish wish;
-    wish.attempt = [this, ids = std::move(ids), found, due]() -> std::optional<absl::Status> {
+    WaitRequest request;
+    request.attempt = [this, ids = std::move(ids), found, due]() -> std::optional<absl::Status> {
       const bool all =
           std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return tensors_.count(id) > 0; });
       if (!all && Clock::now() < due) return std::nullopt;
@@ -94,14 +94,14 @@ class MailState final : public WaitingResource {
       }
       return absl::OkStatus();
     };
-    wish.give_back = [] {};
-    wish.cancelled = "Waiting for a part of a batch was cancelled";
-    wish.cancellation = cancellation;
-    wish.done = [found, done = std::move(done)](const absl::Status& status) {
+    request.give_back = [] {};
+    request.cancelled = "Waiting for a part of a batch was cancelled";
+    request.cancellation = cancellation;
+    request.done = [found, done = std::move(done)](const absl::Status& status) {
       if (!status.ok()) return done(status);
       done(std::move(*found));
     };
-    Wait(0, std::move(wish));
+    Wait(0, std::move(request));
   }
 
  private:

@@ -6,7 +6,7 @@
 #include "absl/hash/hash.h"
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/fill_shapes.h"
-#include "weir/kernels/position_table.h"
+#include "weir/kernels/hash_index.h"
 #include "weir/kernels/registry.h"
 #include "weir/kernels/strided_copy.h"
 
@@ -85,7 +85,7 @@ template <class T>
 Classes ClassifyElements(const T* x, int64_t n) {
   Classes classes;
   classes.of.resize(static_cast<size_t>(n));
-  PositionTable seen;  // of classes
+  HashIndex seen;  // of classes
   for (int64_t i = 0; i < n; ++i) {
     ThrowIfCancelledAt(i);
     const int64_t next = static_cast<int64_t>(classes.first.size());
@@ -106,7 +106,7 @@ template <class T>
 Classes ClassifySlices(const T* x, int64_t outer, int64_t n, int64_t inner) {
   Classes classes;
   classes.of.resize(static_cast<size_t>(n));
-  PositionTable seen;  // of classes
+  HashIndex seen;  // of classes
   const auto each = [&](auto&& fn) {
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t k = 0; k < inner; ++k) {
@@ -210,7 +210,7 @@ absl::Status ListDiff(KernelContext& c, DataType index_type) {
   if (y.rank() != 1)
     return InvalidArgument("y should be a 1D vector, got shape ", y.shape().ToString());
   WEIR_RETURN_IF_ERROR(CheckIndexable(x.num_elements(), index_type));
-  PositionTable excluded;
+  HashIndex excluded;
   const auto is = [&y](const T& v) {
     return [&y, &v](int64_t i) { return KeyEqual<T>()(KeysIn<T>(y)[i], v); };
   };

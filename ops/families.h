@@ -9,7 +9,7 @@ namespace weir {
 // What BuiltinOps() is made of: the functions of ops/registry.h, and which ops each adds. An op is
 // of one family.
 absl::Span<const Families<OpRegistry>::Add> OpFamilies();
-// Written by write_index.cc when Weir is built.
+// Written by generate_family_index.cc when Weir is built.
 FamilyIndex OpFamilyIndex();
 
 }  // namespace weir

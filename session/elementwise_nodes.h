@@ -19,7 +19,7 @@ struct Masked {
   bool is_cast;
   // Of a Select: what it takes, and where the comparison is false. None: zero.
   std::optional<PlanValue> chosen = {}, other = {};
-  Few spared = {};  // nodes whose values are not taken: zeros, as tensors
+  IndexList spared = {};  // nodes whose values are not taken: zeros, as tensors
 };
 
 // Which nodes of a plan can be steps of a _FusedElementwise, or the reduction of a _FusedReduction,

@@ -108,7 +108,7 @@ struct Executor::Frame {
 Executor::Executor(std::unique_ptr<const Plan> plan, ThreadPool& pool, ResourceMap& resources)
     : plan_(std::move(plan)), pool_(pool), resources_(resources) {
   sequential_ = plan_->tasks.size() == 1 && std::none_of(plan_->items.begin(), plan_->items.end(),
-                                                         [](const Item& i) { return i.is_async; });
+                                                         [](const Instruction& i) { return i.is_async; });
 }
 
 Executor::~Executor() {
@@ -148,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Executor::Frame>> Executor::NewFrame() {
   }
   for (const auto& [slot, value] : plan_->constants) frame->slots[slot] = value;
   frame->contexts.reserve(plan_->items.size());
-  for (const Item& item : plan_->items) {
+  for (const Instruction& item : plan_->items) {
     frame->contexts.emplace_back(
         *item.node, *item.device, frame->step,
         KernelContext::Binding{.slots = frame->slots.data(),
@@ -246,7 +246,7 @@ absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
     status = RunFilled(frame, feeds, fetches);
   }
   frame->id.store(0, std::memory_order_relaxed);
-  GiveBack(frame);
+  ReleaseFrame(frame);
   if (status.ok()) return status;
   status.ErasePayload(kInFunction);
   return status;
@@ -269,7 +269,7 @@ absl::Status Executor::RunWithin(const TracedStep& step, absl::Span<const Tensor
   frame->step = step;
   if (step.cancellation == nullptr) frame->step.cancellation = own;
   absl::Status status = RunFilled(frame, feeds, fetches);
-  GiveBack(frame);
+  ReleaseFrame(frame);
   if (!status.ok()) status.SetPayload(kInFunction, absl::Cord());
   return status;
 }
@@ -288,7 +288,7 @@ absl::Status Executor::RunFilled(Frame* frame, absl::Span<const Tensor> feeds, T
   return status;
 }
 
-void Executor::GiveBack(Frame* frame) {
+void Executor::ReleaseFrame(Frame* frame) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (frame->cancellation->cancelled()) frame->cancellation = std::make_unique<Cancellation>();
   frame->step.cancellation = frame->cancellation.get();
@@ -333,7 +333,7 @@ absl::Status Executor::Thrown(const Frame& frame, int32_t item) const {
   const absl::Status status =
       StatusOfException("The kernel", /*before_message=*/[] { Reserve().Release(); });
   if (item < 0) return status;
-  const Item& failed = plan_->items[item];
+  const Instruction& failed = plan_->items[item];
   return AtNode(*failed.named, *failed.device, status, frame.step.call);
 }
 
@@ -352,7 +352,7 @@ absl::Status Executor::TimedOut(const Frame& frame, int32_t task) const {
   }
   std::string message = TookTooLong(frame.step.timeout);
   if (found < 0) return absl::DeadlineExceededError(message);
-  const Item& late = plan_->items[found];
+  const Instruction& late = plan_->items[found];
   if (late.is_async) absl::StrAppend(&message, WaitsFor(*late.named));
   return AtNode(*late.named, *late.device, absl::DeadlineExceededError(message), frame.step.call);
 }
@@ -374,16 +374,16 @@ absl::Status Executor::RunSequence(Frame& frame) {
     if (cancellation.cancelled()) return cancellation.status();
     if (IsLate(frame)) return TimedOut(frame, 0);
     running.store(i, std::memory_order_relaxed);
-    if (plan_->items[i].mark != Item::Mark::kNone) {
-      WEIR_ASSIGN_OR_RETURN(i, PassMark(frame, i));
+    if (plan_->items[i].mark != Instruction::Mark::kNone) {
+      WEIR_ASSIGN_OR_RETURN(i, RunMarker(frame, i));
       continue;
     }
     if constexpr (kTrace) {
       std::optional<NodeTrace> record = BeginTrace(frame, i);
-      if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
+      if (absl::Status s = RunInstruction(frame, i); !s.ok()) return s;
       EndTrace(frame, i, std::move(record));
     } else {
-      if (absl::Status s = RunItem(frame, i); !s.ok()) return s;
+      if (absl::Status s = RunInstruction(frame, i); !s.ok()) return s;
     }
     ++i;
   }
@@ -393,9 +393,9 @@ absl::Status Executor::RunSequence(Frame& frame) {
 }
 
 // A synchronous item, start to end.
-inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
-  const Item& item = plan_->items[i];
-  if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
+inline absl::Status Executor::RunInstruction(Frame& frame, int32_t i) {
+  const Instruction& item = plan_->items[i];
+  if (item.num_releases_before > 0) ReleaseSlots(frame, item.releases, item.num_releases_before);
   if (item.dead_slot < 0 || !SkipDead(frame, item)) {
     absl::Status s = item.run(frame.contexts[i]);
     if (item.is_users && s.ok()) [[unlikely]]
@@ -404,13 +404,13 @@ inline absl::Status Executor::RunItem(Frame& frame, int32_t i) {
     NoteDead(frame, item);
   }
   if (item.num_releases_after > 0) {
-    Empty(frame, item.releases + item.num_releases_before, item.num_releases_after);
+    ReleaseSlots(frame, item.releases + item.num_releases_before, item.num_releases_after);
   }
   return absl::OkStatus();
 }
 
 // INTERNAL unless a kernel that is not Weir's has set all outputs, to tensors of their types.
-absl::Status Executor::CheckOutputs(const Frame& frame, const Item& item) const {
+absl::Status Executor::CheckOutputs(const Frame& frame, const Instruction& item) const {
   for (int k = 0; k < item.num_outputs; ++k) {
     const int32_t slot = plan_->indices[item.outputs() + k];
     if (!frame.dead.empty() && frame.dead[slot] != 0) continue;
@@ -429,10 +429,10 @@ absl::Status Executor::CheckOutputs(const Frame& frame, const Item& item) const 
 }
 
 // The item to go on with.
-absl::StatusOr<int32_t> Executor::PassMark(Frame& frame, int32_t i) const {
-  const Item& item = plan_->items[i];
+absl::StatusOr<int32_t> Executor::RunMarker(Frame& frame, int32_t i) const {
+  const Instruction& item = plan_->items[i];
   const Loop& loop = plan_->loops[item.loop];
-  if (item.mark == Item::Mark::kTest) {
+  if (item.mark == Instruction::Mark::kTest) {
     const Tensor& goes_on = frame.slots[plan_->indices[item.inputs]];
     if (goes_on.num_elements() != 1) {
       const absl::Status error = InvalidArgument("The input must be a scalar, but it has shape ",
@@ -440,31 +440,31 @@ absl::StatusOr<int32_t> Executor::PassMark(Frame& frame, int32_t i) const {
       return AtNode(*item.named, *item.device, error, frame.step.call);
     }
     const bool is_over = !*goes_on.data<bool>();
-    if (item.num_releases_after > 0) Empty(frame, item.releases, item.num_releases_after);
+    if (item.num_releases_after > 0) ReleaseSlots(frame, item.releases, item.num_releases_after);
     if (!is_over) return i + 1;
-    const Item& end = plan_->items[loop.end];
-    Empty(frame, end.releases, end.num_releases_after);
+    const Instruction& end = plan_->items[loop.end];
+    ReleaseSlots(frame, end.releases, end.num_releases_after);
     return loop.end + 1;
   }
-  if (item.mark == Item::Mark::kEnd) return EndIteration(frame, i);
+  if (item.mark == Instruction::Mark::kEnd) return EndIteration(frame, i);
   for (const Loop::Carry& c : loop.carries) frame.dead[c.to] = 1;
   for (const int32_t slot : loop.entered_always) frame.dead[slot] = 0;
   return i + 1;
 }
 
 absl::StatusOr<int32_t> Executor::EndIteration(Frame& frame, int32_t i) const {
-  const Item& item = plan_->items[i];
+  const Instruction& item = plan_->items[i];
   const Loop& loop = plan_->loops[item.loop];
   std::vector<uint8_t>& dead = frame.dead;
-  if (loop.is_raised) {
+  if (loop.is_structured) {
     MoveVariables(frame, loop);
-    if (loop.slots.first < loop.slots.second) ForgetDead(frame, loop);
+    if (loop.slots.first < loop.slots.second) ClearDeadFlags(frame, loop);
     return loop.begin;
   }
   const bool over = std::all_of(loop.carries.begin(), loop.carries.end(),
                                 [&](const Loop::Carry& c) { return dead[c.from] != 0; });
   if (over) {
-    Empty(frame, item.releases, item.num_releases_after);
+    ReleaseSlots(frame, item.releases, item.num_releases_after);
     return i + 1;
   }
   for (const Loop::Carry& c : loop.carries) {
@@ -478,12 +478,12 @@ absl::StatusOr<int32_t> Executor::EndIteration(Frame& frame, int32_t i) const {
       frame.slots[c.to] = std::move(frame.slots[c.from]);
     }
   }
-  ForgetDead(frame, loop);
+  ClearDeadFlags(frame, loop);
   for (const int32_t slot : loop.entered) dead[slot] = 1;
   return loop.begin;
 }
 
-void Executor::ForgetDead(Frame& frame, const Loop& loop) {
+void Executor::ClearDeadFlags(Frame& frame, const Loop& loop) {
   const auto forget = [&](const std::pair<int32_t, int32_t>& range) {
     std::fill(frame.dead.begin() + range.first, frame.dead.begin() + range.second, 0);
   };
@@ -507,7 +507,7 @@ void Executor::MoveVariables(Frame& frame, const Loop& loop) {
   for (size_t k = 0; k < shared.size(); ++k) frame.slots[loop.shared[k].to] = std::move(shared[k]);
 }
 
-bool Executor::SkipDead(Frame& frame, const Item& item) const {
+bool Executor::SkipDead(Frame& frame, const Instruction& item) const {
   const int32_t* indices = plan_->indices.data();
   bool dead = false;
   if (!item.accepts_dead) {
@@ -524,12 +524,12 @@ bool Executor::SkipDead(Frame& frame, const Item& item) const {
 }
 
 // A Merge none of whose inputs is alive is as dead as what it makes.
-inline void Executor::NoteDead(Frame& frame, const Item& item) const {
+inline void Executor::NoteDead(Frame& frame, const Instruction& item) const {
   if (item.accepts_dead && item.dead_slot >= 0 && item.num_outputs > 0)
     frame.dead[item.dead_slot] = frame.dead[plan_->indices[item.outputs()]];
 }
 
-void Executor::Empty(Frame& frame, int32_t offset, int count) const {
+void Executor::ReleaseSlots(Frame& frame, int32_t offset, int count) const {
   for (int k = 0; k < count; ++k) frame.slots[plan_->indices[offset + k]] = Tensor();
 }
 
@@ -586,7 +586,7 @@ std::vector<NodeTrace::Value> Describe(absl::Span<const int32_t> slots, const Te
 }  // namespace
 
 std::optional<NodeTrace> Executor::BeginTrace(const Frame& frame, int32_t i) const {
-  const Item& item = plan_->items[i];
+  const Instruction& item = plan_->items[i];
   if (frame.step.trace == nullptr || item.has_items) return std::nullopt;
   const absl::Span<const int32_t> inputs(&plan_->indices[item.inputs], item.num_inputs);
   NodeTrace record{.node = item.node->name(),
@@ -601,7 +601,7 @@ std::optional<NodeTrace> Executor::BeginTrace(const Frame& frame, int32_t i) con
 void Executor::EndTrace(Frame& frame, int32_t i, std::optional<NodeTrace> record) const {
   if (!record) return;
   record->end_ns = NowNs();
-  const Item& item = plan_->items[i];
+  const Instruction& item = plan_->items[i];
   record->outputs = Describe(
       {&plan_->indices[item.outputs()], static_cast<size_t>(item.num_outputs)}, frame.slots);
   record->thread =
@@ -678,8 +678,8 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
     }
     if (IsLate(frame)) break;
     frame.running[t].store(i, std::memory_order_relaxed);
-    if (plan_->items[i].mark != Item::Mark::kNone) {
-      const absl::StatusOr<int32_t> next = PassMark(frame, i);
+    if (plan_->items[i].mark != Instruction::Mark::kNone) {
+      const absl::StatusOr<int32_t> next = RunMarker(frame, i);
       if (!next.ok()) {
         Fail(frame, next.status());
         break;
@@ -694,7 +694,7 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
     }
     std::optional<NodeTrace> record = BeginTrace(frame, i);
     try {
-      if (absl::Status s = RunItem(frame, i); !s.ok()) Fail(frame, s);
+      if (absl::Status s = RunInstruction(frame, i); !s.ok()) Fail(frame, s);
     } catch (...) {
       Fail(frame, Thrown(frame, i));
     }
@@ -710,15 +710,15 @@ void Executor::RunTask(Frame& frame, int32_t t, int32_t first) {
 // the task. Which of the two comes second, the return of the kernel or the call of `done`, goes on:
 // the exchange decides. A kernel that has thrown an exception is done, whatever it calls later.
 bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
-  const Item& item = plan_->items[i];
-  if (item.num_releases_before > 0) Empty(frame, item.releases, item.num_releases_before);
+  const Instruction& item = plan_->items[i];
+  if (item.num_releases_before > 0) ReleaseSlots(frame, item.releases, item.num_releases_before);
   std::shared_ptr<const NodeTrace> record;
   if (std::optional<NodeTrace> begun = BeginTrace(frame, i))
     record = std::make_shared<const NodeTrace>(*std::move(begun));
-  const auto release = [this, &frame, i, record](const Item& finished) {
+  const auto release = [this, &frame, i, record](const Instruction& finished) {
     NoteDead(frame, finished);
     if (record) EndTrace(frame, i, *record);
-    Empty(frame, finished.releases + finished.num_releases_before, finished.num_releases_after);
+    ReleaseSlots(frame, finished.releases + finished.num_releases_before, finished.num_releases_after);
   };
   if (item.dead_slot >= 0 && SkipDead(frame, item)) {
     release(item);
@@ -728,7 +728,7 @@ bool Executor::StartAsync(Frame& frame, int32_t t, int32_t i) {
   const auto came = std::make_shared<std::atomic<Came>>(Came::kNone);
   const auto done = [this, &frame, t, i, came, release](absl::Status s) {
     if (came->load(std::memory_order_acquire) == Came::kException) return;
-    const Item& done_item = plan_->items[i];
+    const Instruction& done_item = plan_->items[i];
     if (done_item.is_users && s.ok()) s = CheckOutputs(frame, done_item);
     if (!s.ok()) {
       Fail(frame, AtNode(*done_item.named, *done_item.device, s, frame.step.call));

@@ -88,7 +88,7 @@ class Executor {
   absl::StatusOr<std::unique_ptr<Frame>> NewFrame();
 
   absl::Status RunFilled(Frame* frame, absl::Span<const Tensor> feeds, Tensors* fetches);
-  void GiveBack(Frame* frame);
+  void ReleaseFrame(Frame* frame);
   absl::Status RunFrame(Frame& frame);
   absl::Status WaitForStreams(Frame& frame, absl::Status status) const;
   template <bool kTrace>
@@ -96,12 +96,12 @@ class Executor {
   absl::Status Thrown(const Frame& frame, int32_t item) const;
   static bool IsLate(const Frame& frame);
   absl::Status TimedOut(const Frame& frame, int32_t task) const;
-  absl::Status RunItem(Frame& frame, int32_t item);
-  absl::Status CheckOutputs(const Frame& frame, const Item& item) const;
-  absl::StatusOr<int32_t> PassMark(Frame& frame, int32_t item) const;
+  absl::Status RunInstruction(Frame& frame, int32_t item);
+  absl::Status CheckOutputs(const Frame& frame, const Instruction& item) const;
+  absl::StatusOr<int32_t> RunMarker(Frame& frame, int32_t item) const;
   absl::StatusOr<int32_t> EndIteration(Frame& frame, int32_t item) const;
   static void MoveVariables(Frame& frame, const Loop& loop);
-  static void ForgetDead(Frame& frame, const Loop& loop);
+  static void ClearDeadFlags(Frame& frame, const Loop& loop);
   void RunTasks(Frame& frame);
   void RunTask(Frame& frame, int32_t task, int32_t item);
   bool StartAsync(Frame& frame, int32_t task, int32_t item);
@@ -110,9 +110,9 @@ class Executor {
   bool RunPosted(Frame& frame);
   void Fail(Frame& frame, const absl::Status& status);
 
-  bool SkipDead(Frame& frame, const Item& item) const;
-  void NoteDead(Frame& frame, const Item& item) const;
-  void Empty(Frame& frame, int32_t offset, int count) const;
+  bool SkipDead(Frame& frame, const Instruction& item) const;
+  void NoteDead(Frame& frame, const Instruction& item) const;
+  void ReleaseSlots(Frame& frame, int32_t offset, int count) const;
   // A record with what is known before the item runs; the rest of it.
   std::optional<NodeTrace> BeginTrace(const Frame& frame, int32_t item) const;
   void EndTrace(Frame& frame, int32_t item, std::optional<NodeTrace> record) const;

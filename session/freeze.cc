@@ -17,7 +17,7 @@
 #include "weir/core/proto_values.h"
 #include "weir/core/resource.h"
 #include "weir/proto/graph.pb.h"
-#include "weir/session/nodes_before.h"
+#include "weir/session/ancestors.h"
 #include "weir/session/variable_use.h"
 
 // A frozen graph is the old one's message with other nodes in it. What changes are the nodes that a
@@ -191,7 +191,7 @@ class Freezer {
     std::vector<const Node*> roots;
     for (const Operation& each : wanted) roots.push_back(each.node);
     absl::flat_hash_set<std::string> needed;
-    for (const Node* node : NodesBefore(roots)) needed.insert(node->name());
+    for (const Node* node : Ancestors(roots)) needed.insert(node->name());
     google::protobuf::RepeatedPtrField<proto::NodeDef> kept;
     for (proto::NodeDef& node : *def->mutable_node()) {
       if (!needed.contains(node.name())) continue;

@@ -8,7 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "weir/session/descents.h"
+#include "weir/session/interval_reachability.h"
 #include "weir/session/elementwise_nodes.h"
 
 // Element-wise neighbours become one node, _FusedElementwise, whose kernel computes them tile by
@@ -40,7 +40,7 @@
 // wait for a control edge begin regions or stay as they are.
 //
 // A Cast or Select by a comparison of such values computes the comparison as well, as bits as wide
-// as the elements (kernels/mask_spans_cpu.cc): in a region every value has one type. Gradients of
+// as the elements (kernels/mask_loops_cpu.cc): in a region every value has one type. Gradients of
 // maxima, of what is clipped and of what a condition has chosen are made of these.
 //
 // The kernel calls the same functions for the same elements as the kernels of the single nodes
@@ -66,9 +66,9 @@ constexpr int64_t kCachedBytes = 3 << 19;
 // Element-wise nodes, and what goes into them.
 struct Part {
   Shape shape;                          // of all nodes
-  Few nodes;                            // users before what they use
+  IndexList nodes;                            // users before what they use
   size_t steps = 0;                     // that they are
-  Few values;                           // nodes outside, output 0 of which is an argument so far
+  IndexList values;                           // nodes outside, output 0 of which is an argument so far
   std::vector<PlanValue> other_values;  // arguments that are other outputs
 
   size_t num_arguments() const { return values.size() + other_values.size(); }
@@ -76,7 +76,7 @@ struct Part {
 
 struct Region : Part {
   int result = -1;     // the node: the first of the last part, or the reduction
-  Few others;          // more results, of `nodes`
+  IndexList others;          // more results, of `nodes`
   int reduction = -1;  // what they go into, if anything
   int end = 0;         // what follows on that, among all ends; the first is empty
 };
@@ -101,7 +101,7 @@ class ElementwiseFusion : public ElementwiseNodes {
       }
     }
     for (const Region& region : regions_) {
-      const Few repeats = RepeatsInto(region);
+      const IndexList repeats = RepeatsInto(region);
       const size_t nodes = region.nodes.size() + repeats.size() + ends_[region.end].nodes.size() +
                            (region.reduction >= 0 ? 1 : 0) + NumMasked(region);
       if (nodes >= (region.shape.num_elements() >= kLarge ? 2 : kFewestOfSmall))
@@ -119,12 +119,12 @@ class ElementwiseFusion : public ElementwiseNodes {
 
   // Its users compute it. What goes into it may join their region, if that is one.
   void PlaceComparison(int id) {
-    const Few regions = RegionsOfUsers(id);
+    const IndexList regions = RegionsOfUsers(id);
     if (regions.size() > 1) return PlaceInSeveral(id, regions);
     if (!regions.empty()) region_of_[id] = regions[0];
   }
 
-  void PlaceInSeveral(int id, const Few& regions) {
+  void PlaceInSeveral(int id, const IndexList& regions) {
     region_of_[id] = kSeveral;
     several_.emplace(id, Several{regions, CostOfSeveral(id)});
   }
@@ -140,8 +140,8 @@ class ElementwiseFusion : public ElementwiseNodes {
   }
 
   // None unless all users are in some.
-  Few RegionsOfUsers(int id) const {
-    Few regions;
+  IndexList RegionsOfUsers(int id) const {
+    IndexList regions;
     const auto add = [&regions](int region) {
       if (!absl::c_linear_search(regions, region)) regions.push_back(region);
     };
@@ -158,7 +158,7 @@ class ElementwiseFusion : public ElementwiseNodes {
   }
   // kNone unless all users are in one.
   int RegionOfUsers(int id) const {
-    const Few regions = RegionsOfUsers(id);
+    const IndexList regions = RegionsOfUsers(id);
     return regions.size() == 1 ? regions[0] : kNone;
   }
 
@@ -253,7 +253,7 @@ class ElementwiseFusion : public ElementwiseNodes {
   // Joins the regions of all its users, if these are several. Each takes one whole tensor for it at
   // most, as it did before.
   bool JoinEach(int id) {
-    const Few regions = RegionsOfUsers(id);
+    const IndexList regions = RegionsOfUsers(id);
     if (regions.size() < 2 || CostOfSeveral(id) > kCheap || BytesOf(id) <= kCachedBytes)
       return false;
     for (const int number : regions) {
@@ -276,7 +276,7 @@ class ElementwiseFusion : public ElementwiseNodes {
   // Joins the region of some of its users. It would be dead with the region's other arguments, so
   // nothing may be.
   bool JoinAsResult(int id) {
-    Few tried;
+    IndexList tried;
     for (const int user : successors_[id]) {
       const int number = region_of_[user];
       if (number < 0 || absl::c_linear_search(tried, number)) continue;
@@ -300,7 +300,7 @@ class ElementwiseFusion : public ElementwiseNodes {
   // out of one waits for all of it.
   bool LeadsBack(int id, int number) const {
     const int result = regions_[number].result, loop = plan_.nodes[result].loop;
-    const Descents& descents = descents_[loop + 1];
+    const IntervalReachability& descents = descents_[loop + 1];
     absl::flat_hash_set<int> seen;  // nodes, or the results of their regions
     std::vector<int> stack;
     const auto follow = [&](int node, int own_region) {
@@ -330,8 +330,8 @@ class ElementwiseFusion : public ElementwiseNodes {
 
   // The arguments of a region whose input it can take instead: what is left tells how often the
   // input is repeated.
-  Few RepeatsInto(const Region& region) const {
-    Few repeats;
+  IndexList RepeatsInto(const Region& region) const {
+    IndexList repeats;
     for (const int value : region.values) {
       if (Repeats(value, region) && BroadcastsEverywhere(value, region)) repeats.push_back(value);
     }
@@ -340,7 +340,7 @@ class ElementwiseFusion : public ElementwiseNodes {
   }
 
   // What the arguments broadcast to if some are what they repeat.
-  Shape ShapeWithout(const Few& repeats, const Region& region) const {
+  Shape ShapeWithout(const IndexList& repeats, const Region& region) const {
     std::vector<PlanValue> arguments = ArgumentsOf(region);
     for (PlanValue& v : arguments) {
       if (v.output == 0 && absl::c_linear_search(repeats, v.node))
@@ -469,7 +469,7 @@ class ElementwiseFusion : public ElementwiseNodes {
     return arguments;
   }
 
-  void Fuse(const Region& region, const Few& repeats) {
+  void Fuse(const Region& region, const IndexList& repeats) {
     PlanNode& result = plan_.nodes[region.result];
     const DataType type = result.node->output_type(0);
     const bool reduces = region.reduction >= 0;
@@ -486,7 +486,7 @@ class ElementwiseFusion : public ElementwiseNodes {
     }
     NodeBuilder builder(made(), reduces ? "_FusedReduction" : "_FusedElementwise");
     builder.Name(result.node->name())
-        .InputList(Outputs(arguments.size(), Stand(type)))
+        .InputList(Outputs(arguments.size(), MakePlaceholder(type)))
         .Attr("operands", steps.operands)
         .Attr("params", steps.params);
     if (reduces) {
@@ -497,7 +497,7 @@ class ElementwiseFusion : public ElementwiseNodes {
       std::vector<PlanValue> of_end = end_arguments;
       of_end.insert(of_end.begin(), {region.reduction, 0});
       const Steps end = StepsOf(ends_[region.end], std::move(of_end));
-      builder.InputList(Outputs(end_arguments.size(), Stand(type)))
+      builder.InputList(Outputs(end_arguments.size(), MakePlaceholder(type)))
           .Attr("end_operands", end.operands)
           .Attr("end_params", end.params)
           .Attr("axes", list)
@@ -514,8 +514,8 @@ class ElementwiseFusion : public ElementwiseNodes {
     for (const int repeat : repeats)
       *absl::c_find(arguments, PlanValue{repeat, 0}) = RepeatedBy(plan_.nodes[repeat]);
     arguments.insert(arguments.end(), end_arguments.begin(), end_arguments.end());
-    Few nodes = region.nodes;
-    const Few& end_nodes = ends_[region.end].nodes;
+    IndexList nodes = region.nodes;
+    const IndexList& end_nodes = ends_[region.end].nodes;
     nodes.insert(nodes.end(), end_nodes.begin(), end_nodes.end());
     if (reduces) nodes.push_back(region.reduction);
     double cost_ns = 0;
@@ -583,12 +583,12 @@ class ElementwiseFusion : public ElementwiseNodes {
   std::vector<int> region_of_;  // by node; or kNone, kSeveral
   std::vector<int> spared_;     // nodes that RemoveUntaken looks at
   struct Several {
-    Few regions;
+    IndexList regions;
     float cost_ns;
   };
   absl::flat_hash_map<int, Several> several_;  // by node, if that is in several regions
-  std::vector<Few> successors_;                // by node: who takes a value of it or waits for it
-  std::vector<Descents> descents_;  // by loop + 1: among the nodes that are directly in it
+  std::vector<IndexList> successors_;                // by node: who takes a value of it or waits for it
+  std::vector<IntervalReachability> descents_;  // by loop + 1: among the nodes that are directly in it
   std::vector<double> ready_;       // by node, as FindReady says; empty if nobody has asked
   absl::flat_hash_map<int, PlanValue> moved_;  // by node: the result of a region that it is now
 };

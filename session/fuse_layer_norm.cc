@@ -373,11 +373,11 @@ class LayerNormFusion : public Fusion {
   Node* Make(const std::string& name, const Statistics& s,
              const std::vector<PlanValue>& scale_and_offset, bool gives_statistics) {
     const auto stands = [&](const PlanValue& v) {
-      return Outputs(v.node < 0 ? 0 : 1, Stand(DT_FLOAT));
+      return Outputs(v.node < 0 ? 0 : 1, MakePlaceholder(DT_FLOAT));
     };
     NodeBuilder builder(made(), "_FusedLayerNorm");
     builder.Name(name)
-        .Input(Stand(DT_FLOAT))
+        .Input(MakePlaceholder(DT_FLOAT))
         .InputList(stands(scale_and_offset[0]))
         .InputList(stands(scale_and_offset[1]))
         .Attr("T", DT_FLOAT)

@@ -8,7 +8,7 @@
 #include "weir/kernels/scalar_program.h"
 #include "weir/session/fusion.h"
 
-// A raised loop (raise_loops.cc) all of whose values are scalars becomes one node, _ScalarLoop,
+// A raised loop (structure_loops.cc) all of whose values are scalars becomes one node, _ScalarLoop,
 // which runs all of its iterations: a search for a root, a power by squaring, a schedule. What an
 // iteration of such a loop costs otherwise is calls of kernels and the executor's marks.
 //
@@ -33,7 +33,7 @@ class ScalarLoopFusion : public Fusion {
     FindMembers();
     bool changed = false;
     for (int l = static_cast<int>(plan_.loops.size()) - 1; l >= 0; --l) {
-      if (plan_.loops[l].is_raised()) changed |= Fuse(l);
+      if (plan_.loops[l].is_structured()) changed |= Fuse(l);
     }
     if (!changed) return absl::OkStatus();
     DropRemoved(plan_);
@@ -44,10 +44,10 @@ class ScalarLoopFusion : public Fusion {
 
  private:
   struct Parts {
-    Few variables;  // Enters
-    Few ops;        // those that the condition needs first
+    IndexList variables;  // Enters
+    IndexList ops;        // those that the condition needs first
     int num_condition_ops = 0;
-    Few waits_for;  // what the Enters wait for
+    IndexList waits_for;  // what the Enters wait for
   };
 
   void FindMembers() {
@@ -76,7 +76,7 @@ class ScalarLoopFusion : public Fusion {
 
   // False if something of the loop is no part of such a node.
   bool Collect(int l, Parts* parts) const {
-    Few body;
+    IndexList body;
     for (const int i : members_[l]) {
       const PlanNode& n = plan_.nodes[i];
       if (n.removed || n.is_constant(0) || !IsIn(i, l)) continue;
@@ -154,7 +154,7 @@ class ScalarLoopFusion : public Fusion {
       const DataType type = plan_.nodes[values[k].node].type(values[k].output);
       const bool is_variable = k < parts.variables.size();
       (is_variable ? variable_types : invariant_types).push_back(type);
-      (is_variable ? entering : invariants).push_back(Stand(type));
+      (is_variable ? entering : invariants).push_back(MakePlaceholder(type));
     }
     std::vector<std::string> ops;
     std::vector<int64_t> operands, next_values;

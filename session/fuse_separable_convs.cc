@@ -14,7 +14,7 @@
 // one node of the three, or of the last two, _FusedDepthwiseSeparableConv2D, whose kernel keeps
 // what stands between in the cache.
 //
-// It comes after FuseProducts, which has taken up batch norms, biases, activations and shortcuts,
+// It comes after FuseEpilogues, which has taken up batch norms, biases, activations and shortcuts,
 // and wants what that leaves of such networks: a bias in each, Relu, Relu6 or no activation,
 // channels last, one filter a channel, and values between that nobody else needs. The filters must
 // last from step to step, as those of inference do: they are kept packed. Sums are made in another
@@ -64,7 +64,7 @@ class SeparableFusion : public Fusion {
   bool Fits(const PlanNode& n) const {
     return IsFusable(n) && n.node->output_type(0) == DT_FLOAT && n.controls.empty() &&
            n.node->attr_or<std::string>("data_format", "NHWC") == "NHWC" &&
-           plan_.IsLasting(n.inputs[1]) && ShapeOf(n.inputs[1]).IsFullyDefined() &&
+           plan_.IsStepInvariant(n.inputs[1]) && ShapeOf(n.inputs[1]).IsFullyDefined() &&
            ShapeOf(n.inputs[1]).rank() == 4;
   }
   bool IsPointwise(const PlanNode& n) const {
@@ -124,11 +124,11 @@ class SeparableFusion : public Fusion {
 
   const Node* MakeNode(const PlanNode& middle, const PlanNode& project,
                        const std::optional<End>& expanded, const End& filtered, const End& end) {
-    const auto stands = [&](bool any) { return any ? Outputs{Stand(DT_FLOAT)} : Outputs{}; };
+    const auto stands = [&](bool any) { return any ? Outputs{MakePlaceholder(DT_FLOAT)} : Outputs{}; };
     NodeBuilder builder(made(), "_FusedDepthwiseSeparableConv2D");
-    builder.Name(absl::StrCat(project.node->name(), "/separable")).Input(Stand(DT_FLOAT));
+    builder.Name(absl::StrCat(project.node->name(), "/separable")).Input(MakePlaceholder(DT_FLOAT));
     builder.InputList(stands(expanded.has_value())).InputList(stands(expanded.has_value()));
-    for (int i = 0; i < 4; ++i) builder.Input(Stand(DT_FLOAT));
+    for (int i = 0; i < 4; ++i) builder.Input(MakePlaceholder(DT_FLOAT));
     builder.InputList(stands(end.adds));
     for (const char* name : {"strides", "padding", "explicit_paddings", "dilations"}) {
       if (const AttrValue* value = middle.node->FindAttr(name)) builder.Attr(name, *value);

@@ -112,7 +112,7 @@ class SoftmaxFusion : public Fusion {
     if (users_.empty()) FindUsers();
     if (!AreNeededOnlyFor(nodes, result)) return;
     NodeBuilder builder(made(), op);
-    builder.Name(n.node->name()).Input(Stand(n.node->output_type(0)));
+    builder.Name(n.node->name()).Input(MakePlaceholder(n.node->output_type(0)));
     const Node* const node = builder.Build();
     if (!made().TakeStatus().ok() || node == nullptr) return;
     if (Replace(result, *node, {x}, nodes)) users_[x.node].push_back(result);
@@ -170,7 +170,7 @@ class SoftmaxFusion : public Fusion {
     };
     NodeBuilder builder(made(), "_SoftmaxParts");
     builder.Name(n.node->name())
-        .Input(Stand(n.type(0)))
+        .Input(MakePlaceholder(n.type(0)))
         .Attr("num_exponentials", int64_t{others_take_e ? 1 : 0})
         .Attr("keep_sum_dims", keeps_dims(sum))
         .Attr("keep_max_dims", keeps_dims(m->max))

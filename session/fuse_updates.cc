@@ -47,7 +47,7 @@ class UpdateFusion : public Fusion {
     int variable = -1;
     // Arguments that are the variable's value, for this node alone, and the nodes that they come
     // from; and one that others take too, or -1.
-    Few own = {};
+    IndexList own = {};
     std::vector<int> reads = {};
     int shared = -1;
 
@@ -278,9 +278,9 @@ class UpdateFusion : public Fusion {
     }
     NodeBuilder builder(made(), "_FusedUpdate");
     builder.Name(was.name())
-        .InputList(Outputs(num_variables - num_refs, Stand(DT_RESOURCE)))
+        .InputList(Outputs(num_variables - num_refs, MakePlaceholder(DT_RESOURCE)))
         .InputList(num_refs == 0 ? Outputs() : Outputs(num_refs, StandForVariable(type)))
-        .InputList(Outputs(args.size(), Stand(type)))
+        .InputList(Outputs(args.size(), MakePlaceholder(type)))
         .Attr("T", type)
         .Attr("reads", reads)
         .Attr("shape", n.shapes[0])

@@ -117,7 +117,7 @@ Graph& Fusion::made() {
   return *plan_.made;
 }
 
-Output Fusion::Stand(DataType type) {
+Output Fusion::MakePlaceholder(DataType type) {
   Output& stand = stands_[type];
   if (!stand.valid())
     stand =
@@ -177,7 +177,7 @@ bool Fusion::Replace(int result, const Node& node, absl::Span<const PlanValue> i
   PlanNode& n = plan_.nodes[result];
   std::vector<Shape> shapes;
   for (const PlanValue& v : inputs) shapes.push_back(ShapeOf(v));
-  const PlanGraph::Flags lasting = plan_.LastingOf(inputs);
+  const PlanGraph::Flags lasting = plan_.StepInvariantsOf(inputs);
   const KernelInit init = env_.InitFor(node, *n.device, shapes, lasting);
   absl::StatusOr<Kernel> kernel = def->make(init);
   if (!kernel.ok()) return false;
@@ -201,13 +201,13 @@ bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last) {
 absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env) {
   WEIR_RETURN_IF_ERROR(SinkTiles(plan, env));
   WEIR_RETURN_IF_ERROR(SinkSlices(plan, env));
-  FuseProducts(plan, env);
+  FuseEpilogues(plan, env);
   FuseSeparableConvs(plan, env);
   WEIR_RETURN_IF_ERROR(FuseLayerNorms(plan, env));
   WEIR_RETURN_IF_ERROR(FuseSoftmaxes(plan, env));
   FuseElementwise(plan, env);
   WEIR_RETURN_IF_ERROR(FuseUpdates(plan, env));
-  return DeferProducts(plan, env);
+  return DeferMatMuls(plan, env);
 }
 
 }  // namespace weir

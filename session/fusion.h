@@ -49,7 +49,7 @@ class Fusion {
   // The graph of made nodes.
   Graph& made();
   // What stands for an argument there, for kernels that look at nothing of it but the type.
-  Output Stand(DataType type);
+  Output MakePlaceholder(DataType type);
   // The same, a reference to a variable of the type.
   Output StandForVariable(DataType type);
   // A Const there.
@@ -79,7 +79,7 @@ class Fusion {
   PlanGraph& plan_;
   const PlanEnvironment& env_;
   // By node: those that take its output 0, once for each time; two of -1 if it must stay.
-  std::vector<Few> users_;
+  std::vector<IndexList> users_;
   std::vector<bool> uses_others_;  // by node: somebody takes another output
 
  private:
@@ -94,13 +94,13 @@ bool HasOnlyDims(const Shape& shape, const Shape& x, int first, int last);
 
 absl::Status SinkTiles(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status SinkSlices(PlanGraph& plan, const PlanEnvironment& env);
-void FuseProducts(PlanGraph& plan, const PlanEnvironment& env);
+void FuseEpilogues(PlanGraph& plan, const PlanEnvironment& env);
 void FuseSeparableConvs(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseLayerNorms(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseSoftmaxes(PlanGraph& plan, const PlanEnvironment& env);
 void FuseElementwise(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseUpdates(PlanGraph& plan, const PlanEnvironment& env);
-absl::Status DeferProducts(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status DeferMatMuls(PlanGraph& plan, const PlanEnvironment& env);
 
 }  // namespace weir
 

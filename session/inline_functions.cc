@@ -15,7 +15,7 @@
 
 // Calls of functions, and loops whose condition and body are functions, as TensorFlow 2 writes all
 // of its models, become a part of the plan: the nodes of the function stand where the call did, and
-// a While is a raised loop (raise_loops.cc). A call costs two steps' beginnings and ends, which an
+// a While is a raised loop (structure_loops.cc). A call costs two steps' beginnings and ends, which an
 // iteration pays twice, and nothing that is done to graphs goes through it: here the shapes of
 // what goes in are known inside, values lie in one arena, a loop over scalars becomes one node, and
 // a profile tells what the time went to.
@@ -117,7 +117,7 @@ absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionR
                               env.options,     placement,       env.functions};
   Part part;
   WEIR_ASSIGN_OR_RETURN(part.plan, PreparePlan(request, inner));
-  if (env.enabled("raised_loops")) RaiseLoops(part.plan);
+  if (env.enabled("structure_loops")) StructureLoops(part.plan);
   room->around.push_back(std::move(key));
   const absl::Status status = InlineFunctions(part.plan, inner, room);
   room->around.pop_back();
@@ -132,7 +132,7 @@ absl::StatusOr<std::optional<Part>> MakePart(const Node& caller, const FunctionR
   }
   part.plan.graphs.push_back(std::move(function.graph));
   const bool is_regular =
-      absl::c_all_of(part.plan.loops, [](const PlanLoop& l) { return l.is_raised(); }) &&
+      absl::c_all_of(part.plan.loops, [](const PlanLoop& l) { return l.is_structured(); }) &&
       absl::c_none_of(part.plan.nodes, [](const PlanNode& n) { return n.may_be_dead; });
   return is_regular ? std::optional(std::move(part)) : std::nullopt;
 }
@@ -160,7 +160,7 @@ class FunctionInliner : public Fusion {
     }
     for (size_t l = 0; l < num_loops; ++l) {
       PlanLoop& loop = plan_.loops[l];
-      if (loop.is_raised()) loop.condition = ends_[loop.condition];
+      if (loop.is_structured()) loop.condition = ends_[loop.condition];
     }
   }
 
@@ -174,8 +174,8 @@ class FunctionInliner : public Fusion {
 
   // False if it remains what it is.
   bool Inline(const PlanNode& n) {
-    if (n.may_be_dead || (n.loop >= 0 && !plan_.loops[n.loop].is_raised())) return false;
-    if (IsLoop(n)) return env_.enabled("raised_loops") && InlineLoop(n);
+    if (n.may_be_dead || (n.loop >= 0 && !plan_.loops[n.loop].is_structured())) return false;
+    if (IsLoop(n)) return env_.enabled("structure_loops") && InlineLoop(n);
     return IsCall(n) && InlineCall(n);
   }
 
@@ -245,7 +245,7 @@ class FunctionInliner : public Fusion {
   bool Raise(const PlanNode& n, Part& condition, Part& body) {
     const size_t num_variables = n.inputs.size();
     if (condition.results.size() != 1 || body.results.size() != num_variables) return false;
-    Few changed;
+    IndexList changed;
     for (size_t k = 0; k < num_variables; ++k) {
       if (TypeOf(body, k, n) != BaseType(n.node->input_type(static_cast<int>(k)))) return false;
       if (body.results[k].arg != static_cast<int>(k)) changed.push_back(static_cast<int>(k));
@@ -277,7 +277,7 @@ class FunctionInliner : public Fusion {
   int AddEnter(const PlanNode& n, int k, int loop, bool waits_for_all) {
     const Node* const enter = NodeBuilder(made(), "Enter")
                                   .Name(absl::StrCat(n.node->name(), "/Enter_", k))
-                                  .Input(Stand(BaseType(n.node->input_type(k))))
+                                  .Input(MakePlaceholder(BaseType(n.node->input_type(k))))
                                   .Attr("frame_name", n.node->name())
                                   .Build();
     PlanNode entering = Make(n, *enter, n.loop, {n.inputs[k]});
@@ -291,7 +291,7 @@ class FunctionInliner : public Fusion {
   int AddCondition(const PlanNode& n, const PlanValue& value, int loop) {
     Node* const to_bool = NodeBuilder(made(), "ToBool")
                               .Name(absl::StrCat(n.node->name(), "/ToBool"))
-                              .Input(Stand(TypeOf(value)))
+                              .Input(MakePlaceholder(TypeOf(value)))
                               .Build();
     const Node* const condition = NodeBuilder(made(), "LoopCond")
                                       .Name(absl::StrCat(n.node->name(), "/LoopCond"))
@@ -392,7 +392,7 @@ class FunctionInliner : public Fusion {
     if (effects.empty()) return value;
     const Node* const identity = NodeBuilder(made(), "Identity")
                                      .Name(absl::StrCat(call.node->name(), "/result_", k))
-                                     .Input(Stand(TypeOf(value)))
+                                     .Input(MakePlaceholder(TypeOf(value)))
                                      .Build();
     PlanNode result = Make(call, *identity, call.loop, {value});
     result.in_body = call.in_body;

@@ -85,7 +85,7 @@ void InsertReads(PlanGraph& plan) {
            std::any_of(n.inputs.begin(), n.inputs.end(),
                        [&](const PlanValue& v) { return IsRef(TypeOf(plan, v)); });
   };
-  if (std::any_of(plan.nodes.begin(), plan.nodes.end(), merges_reference)) FindBranches(plan);
+  if (std::any_of(plan.nodes.begin(), plan.nodes.end(), merges_reference)) AnalyzeDeadness(plan);
   const auto read = [&](const PlanValue& ref, const PlanNode* consumer) {
     PlanNode node;
     node.kind = PlanNode::Kind::kRead;

@@ -8,7 +8,7 @@
 // Exit takes one out again, and all other nodes work in the frame that their inputs are in. So the
 // frames follow from the edges, and an edge that joins two frames without an Enter or an Exit
 // between them is an error. A frame and everything in it is reached through its Enters alone, which
-// makes it one unit of the order around it (order.cc). (raise_loops.cc takes Enters out again, once
+// makes it one unit of the order around it (order.cc). (structure_loops.cc takes Enters out again, once
 // the loops are known.)
 //
 // The value of a NextIteration is in the loop of whatever takes it, but is met before that: such

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "weir/session/outside_waits.h"
+#include "weir/session/external_waits.h"
 #include "weir/session/plan.h"
 #include "weir/session/variable_use.h"
 
@@ -21,7 +21,7 @@
 // that waits for another of them), the first goes, and the readers that it overtook come after it.
 //
 // None of this makes a node wait for something outside of the step that it would not wait for
-// anyway (outside_waits.h): the outside may wait for what comes after that node, and neither would
+// anyway (external_waits.h): the outside may wait for what comes after that node, and neither would
 // ever go on. So a writer does not wait for a user that takes an element of a queue, say, unless it
 // comes after that element itself: it copies the variable. The read comes first all the same.
 // Nodes that wait for less come earlier in the order, which is what runs in a loop; so do writers,
@@ -31,7 +31,7 @@
 // further locks wait, and those of the same mutex wait for its end.
 //
 // A loop is one unit of the order around it, and has an order of its own inside. What takes up the
-// values of the iteration before comes first in it; in a raised loop (raise_loops.cc) all that must
+// values of the iteration before comes first in it; in a raised loop (structure_loops.cc) all that must
 // run before it is known whether the iteration takes place, then the LoopCond, then the body. A
 // graph may have no cycle of nodes and yet one of units, where a value that enters a loop waits for
 // another that leaves it: no iteration could end.
@@ -174,7 +174,7 @@ class Orderer {
     }
     const PlanNode& n = graph_.nodes[unit];
     if (n.loop >= 0 && StartsIteration(graph_, n)) return {-1, unit, unit};
-    return {2 * outside_.Count(unit) + (OutsideWaits::Takes(n) ? 1 : 0), unit, unit};
+    return {2 * outside_.Count(unit) + (ExternalWaits::Takes(n) ? 1 : 0), unit, unit};
   }
 
   // It does not wait for itself to have read the variable.
@@ -298,7 +298,7 @@ class Orderer {
 
   void NoteWrite(int i, int variable) {
     if (readers_[variable] > 0) written_early_[variable] = i;
-    Few& users = users_[variable];
+    IndexList& users = users_[variable];
     for (const int user : users) {
       if (user != i && outside_.MayOrder(user, i)) out_.overtaken[i].push_back(user);
     }
@@ -311,7 +311,7 @@ class Orderer {
     if (Writes(i, variable)) return;
     users_[variable].push_back(i);
     if (--readers_[variable] > 0 && outside_.empty()) return;
-    Few& waiting = waiting_[variable];
+    IndexList& waiting = waiting_[variable];
     for (const int w : std::exchange(waiting, {})) {
       if (WaitsForReaders(w, variable)) {
         waiting.push_back(w);
@@ -323,11 +323,11 @@ class Orderer {
 
   const PlanGraph& graph_;
   const int count_;
-  const OutsideWaits outside_;
+  const ExternalWaits outside_;
   NodeOrder out_;
-  std::vector<Few> read_by_;                    // by node: variables
+  std::vector<IndexList> read_by_;                    // by node: variables
   std::vector<int> pending_;                    // by unit
-  std::vector<Few> successors_;                 // by unit
+  std::vector<IndexList> successors_;                 // by unit
   std::vector<int> first_node_;                 // by loop
   std::vector<Queue> ready_, writers_, locks_;  // by region + 1
   // By region + 1, of a raised loop: its LoopCond and units of its body, ready but for the order.
@@ -336,9 +336,9 @@ class Orderer {
   // By mutex: the end of the last one.
   std::map<std::pair<std::string, std::string>, int> unlocked_;
   std::vector<int> readers_;        // by variable: users of its value not yet in the order
-  std::vector<Few> all_readers_;    // by variable, if something waits: in the order or not
-  std::vector<Few> users_;          // by variable: those in the order
-  std::vector<Few> waiting_;        // by variable: ready writers that wait for readers
+  std::vector<IndexList> all_readers_;    // by variable, if something waits: in the order or not
+  std::vector<IndexList> users_;          // by variable: those in the order
+  std::vector<IndexList> waiting_;        // by variable: ready writers that wait for readers
   std::vector<int> written_early_;  // by variable: by whom while readers were waited for
 };
 

@@ -45,7 +45,7 @@ class ReadOrder {
     ListSuccessors();
     FindLateUses();
     if (late_.empty()) return absl::OkStatus();
-    FindBranches(plan_);
+    AnalyzeDeadness(plan_);
     OrderFetches();
     for (const auto& [user, input] : late_) WEIR_RETURN_IF_ERROR(TakeReference(user, input));
     RemoveUnused();
@@ -288,12 +288,12 @@ class ReadOrder {
   const PlanEnvironment& env_;
   VariableValues variables_;
   std::vector<int> variable_;              // by node: that it reads or routes the value of; or -1
-  absl::flat_hash_map<int, Few> writers_;  // by variable
-  std::vector<Few> successors_, by_control_;    // by node
-  absl::flat_hash_map<int, Few> next_;          // by NextIteration
+  absl::flat_hash_map<int, IndexList> writers_;  // by variable
+  std::vector<IndexList> successors_, by_control_;    // by node
+  absl::flat_hash_map<int, IndexList> next_;          // by NextIteration
   std::map<std::pair<int, int>, Nodes> after_;  // by node and loop
   std::vector<std::pair<int, int>> late_;       // users, and their inputs
-  absl::flat_hash_map<int, Few> missed_;        // by route: writes before late users
+  absl::flat_hash_map<int, IndexList> missed_;        // by route: writes before late users
   absl::flat_hash_map<int, int> references_;    // by route
   std::shared_ptr<Graph> made_;
 };

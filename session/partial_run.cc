@@ -23,7 +23,7 @@ absl::StatusOr<Pieces> Pieces::Make(PlanRequest whole, const Graph& graph) {
   p.whole_ = std::move(whole);
   WEIR_ASSIGN_OR_RETURN(p.plan_, Prune(p.whole_, graph));
   WEIR_RETURN_IF_ERROR(FindLoops(p.plan_));
-  FindBranches(p.plan_);
+  AnalyzeDeadness(p.plan_);
   const int count = static_cast<int>(p.plan_.nodes.size());
   p.states_.assign(count, State::kWaiting);
   p.users_.resize(count);

@@ -10,30 +10,30 @@
 // The table of contents of the runtime: what happens to a graph before it runs.
 namespace weir {
 
-const std::set<std::string>& Optimisations() {
-  static const auto* const names = new std::set<std::string>{"arithmetic_identities",
-                                                             "batch_slices",
-                                                             "common_subexpressions",
+const std::set<std::string>& OptimizationNames() {
+  static const auto* const names = new std::set<std::string>{"algebraic_simplification",
+                                                             "tile_batch",
+                                                             "common_subexpression_elimination",
                                                              "constant_folding",
                                                              "fast_algorithms",
                                                              "fusion",
                                                              "in_place",
-                                                             "inlined_functions",
-                                                             "lasting_values",
-                                                             "memory_plan",
-                                                             "needless_waits",
+                                                             "inline_functions",
+                                                             "cache_step_invariants",
+                                                             "plan_memory",
+                                                             "prune_control_edges",
                                                              "no_ops",
-                                                             "parallel_tasks",
-                                                             "raised_loops",
-                                                             "unused_values"};
+                                                             "partition_tasks",
+                                                             "structure_loops",
+                                                             "eliminate_dead_nodes"};
   return *names;
 }
 
-absl::Status CheckOptimisations(const std::set<std::string>& names) {
+absl::Status CheckOptimizations(const std::set<std::string>& names) {
   for (const std::string& name : names) {
-    if (Optimisations().contains(name)) continue;
+    if (OptimizationNames().contains(name)) continue;
     return InvalidArgument("No optimisation is called '", name,
-                           "'; there are: ", absl::StrJoin(Optimisations(), ", "));
+                           "'; there are: ", absl::StrJoin(OptimizationNames(), ", "));
   }
   return absl::OkStatus();
 }
@@ -47,10 +47,10 @@ absl::StatusOr<PlanGraph> PreparePlan(const PlanRequest& request, const PlanEnvi
   InsertReads(plan);
   InsertCopies(plan, env);
   WEIR_RETURN_IF_ERROR(SortTopologically(plan));
-  FindBranches(plan);
+  AnalyzeDeadness(plan);
   WEIR_RETURN_IF_ERROR(CheckUnknownOps(plan));
   if (env.options.forbid_races) WEIR_RETURN_IF_ERROR(CheckRaces(plan));
-  FreeConstants(plan);
+  HoistConstants(plan);
   return plan;
 }
 
@@ -59,16 +59,16 @@ absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,
                                                         const PlanEnvironment& env) {
   const FloatMode now = FloatMode::Current();  // what is computed here comes out as in the step
   const ScopedFloatMode mode(env.options.flush_subnormals ? now.Flushing() : now);
-  if (env.enabled("raised_loops")) RaiseLoops(graph);
-  if (env.enabled("inlined_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
+  if (env.enabled("structure_loops")) StructureLoops(graph);
+  if (env.enabled("inline_functions")) WEIR_RETURN_IF_ERROR(InlineFunctions(graph, env));
   WEIR_RETURN_IF_ERROR(CheckUnknownOps(graph));  // again: now with functions inlined
   WEIR_RETURN_IF_ERROR(Specialize(graph, feed_shapes, env));
-  if (env.enabled("needless_waits"))
-    DropWaits(graph, FindWaitingConstants(graph, feed_shapes, env));
+  if (env.enabled("prune_control_edges"))
+    PruneControlEdges(graph, FindControlledConstants(graph, feed_shapes, env));
   Simplify(graph, env);
-  DropUnneeded(graph, env);
-  if (env.enabled("lasting_values")) WEIR_RETURN_IF_ERROR(KeepLasting(graph, env));
-  if (env.enabled("batch_slices")) WEIR_RETURN_IF_ERROR(SliceBatches(graph, env));
+  EliminateDeadNodes(graph, env);
+  if (env.enabled("cache_step_invariants")) WEIR_RETURN_IF_ERROR(CacheStepInvariants(graph, env));
+  if (env.enabled("tile_batch")) WEIR_RETURN_IF_ERROR(TileBatch(graph, env));
   return FinishPlan(std::move(graph), feed_shapes, env);
 }
 
@@ -115,7 +115,7 @@ void Renumber(PlanGraph& plan, const std::vector<int>& renumbered) {
     renumber(c.next);
   }
   for (PlanLoop& loop : plan.loops) {
-    if (loop.is_raised()) loop.condition = renumbered[loop.condition];
+    if (loop.is_structured()) loop.condition = renumbered[loop.condition];
   }
 }
 
@@ -175,7 +175,7 @@ absl::Status SortTopologically(PlanGraph& plan) {
   if (IsInOrder(plan)) return absl::OkStatus();
   const int count = static_cast<int>(plan.nodes.size());
   std::vector<int> pending(count, 0);
-  std::vector<Few> successors(count);
+  std::vector<IndexList> successors(count);
   for (int i = 0; i < count; ++i) {
     const auto depend = [&](int on) {
       ++pending[i];

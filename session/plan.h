@@ -24,29 +24,29 @@
 //   OrderReads         users of a shared read see the writes that they run after      order_reads.cc
 //   InsertReads        a value where an op takes the value of a reference             insert_copies.cc
 //   InsertCopies       a copy wherever a tensor crosses devices                       insert_copies.cc
-//   FindBranches       which nodes may stand in a branch that is not taken            branches.cc
+//   AnalyzeDeadness       which nodes may stand in a branch that is not taken            deadness.cc
 //   CheckRaces         if asked for: no unordered uses of a variable that is written  races.cc
-//   FreeConstants      constants of a branch that are there anyway                    branches.cc
+//   HoistConstants      constants of a branch that are there anyway                    deadness.cc
 //   -- what follows is done once for each set of feed shapes --
-//   RaiseLoops         while loops run as such, without the nodes that pass values    raise_loops.cc
+//   StructureLoops         while loops run as such, without the nodes that pass values    structure_loops.cc
 //   InlineFunctions    functions become parts of the plan, their loops among them     inline_functions.cc
 //   CheckUnknownOps    no node is sure to run whose op nobody knows                   unknown_ops.cc
 //   Specialize         shapes, constants and kernels, as far as they are known        specialize.cc
-//   DropWaits          nobody waits where that orders nothing                         drop_waits.cc
+//   PruneControlEdges          nobody waits where that orders nothing                         prune_control_edges.cc
 //   Simplify           one value for all that are equal                               simplify.cc
-//   DropUnneeded       no more is run than somebody uses                              drop_unneeded.cc
-//   KeepLasting        what depends on nothing but weights is computed once           keep_lasting.cc
-//   SliceBatches       layers take one slice of a batch after the other               slice_batches.cc
+//   EliminateDeadNodes       no more is run than somebody uses                              eliminate_dead_nodes.cc
+//   CacheStepInvariants        what depends on nothing but weights is computed once           cache_step_invariants.cc
+//   TileBatch       layers take one slice of a batch after the other               tile_batch.cc
 //   FuseScalarLoops    raised loops over scalars become one node                      fuse_scalar_loops.cc
 //   Fuse               what is spread out is computed before,                         sink_tiles.cc
 //                      what is cut from a product is cut before,                      sink_slices.cc
-//                      products take up what is done to their elements next,          fuse_products.cc
+//                      products take up what is done to their elements next,          fuse_epilogues.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
 //                      element-wise neighbours become one node,                       fuse_elementwise.cc
-//                      products that a loop adds up are multiplied together           defer_products.cc
+//                      products that a loop adds up are multiplied together           defer_matmuls.cc
 //   OrderNodes         one static order                                               order.cc
 //   Schedule           tasks that may run side by side; the items of a step           schedule.cc
-//   PlanMemory         where in the step's arena each value lies; in-place reuse      memory_plan.cc
+//   PlanMemory         where in the step's arena each value lies; in-place reuse      plan_memory.cc
 // clang-format on
 //
 // and executor.cc runs the result. Each pass is one function from plan to plan.
@@ -54,7 +54,7 @@ namespace weir {
 
 // Numbers of nodes, slots or variables, where nearly always there are one or two: as large as a
 // vector, without memory of its own.
-using Few = absl::InlinedVector<int, 4>;
+using IndexList = absl::InlinedVector<int, 4>;
 
 // One output of a node of the plan.
 struct PlanValue {
@@ -78,7 +78,7 @@ struct PlanNode {
   bool removed = false;
   bool in_body = false;   // in a raised loop: runs only if the LoopCond has been true
   bool must_run = false;  // even if nobody takes its value any more
-  bool lasts = false;     // of a feed, or what is computed from lasting values (IsLasting)
+  bool step_invariant = false;     // of a feed, or what is computed from lasting values (IsStepInvariant)
   // The loop that the node runs in, and the one that its outputs belong to (they differ for Enter
   // and Exit): positions in PlanGraph::loops, -1 for none.
   int loop = -1, value_loop = -1;
@@ -112,13 +112,13 @@ struct PlanNode {
   // Something is done for it in a step: it is not fed, and not known.
   bool runs() const;
   // Neither takes nor waits for anything from now on: has been removed, or is known.
-  void LetGo() {
+  void DropEdges() {
     inputs.clear();
     controls.clear();
   }
   void Remove() {
     removed = true;
-    LetGo();
+    DropEdges();
   }
   // In the same iterations of the same loop, if in any.
   bool runs_with(const PlanNode& other) const {
@@ -146,11 +146,11 @@ struct PlanNode {
 struct PlanLoop {
   int parent = -1;
   std::string frame_name;
-  // Of a raised loop (raise_loops.cc): its LoopCond. Its Enters are its variables; what closes it
+  // Of a raised loop (structure_loops.cc): its LoopCond. Its Enters are its variables; what closes it
   // is in PlanGraph::carries, and its values are used outside of it where they are.
   int condition = -1;
   bool in_body = false;  // of the raised loop around it: PlanNode::in_body of the loop as a whole
-  bool is_raised() const { return condition >= 0; }
+  bool is_structured() const { return condition >= 0; }
 };
 
 // Nodes in topological order (inputs and controls come before), and what goes in and out. The edges
@@ -180,10 +180,10 @@ struct PlanGraph {
   int CommonLoop(int a, int b) const;
   // The outermost loop that `node` is in and `loop` is neither nor in; -1 if there is none.
   int LoopAround(int node, int loop) const;
-  // What their kernels are told of inputs: KernelInit::lasting_inputs.
+  // What their kernels are told of inputs: KernelInit::step_invariant_inputs.
   using Flags = absl::InlinedVector<bool, 4>;
-  Flags LastingOf(absl::Span<const PlanValue> inputs) const;
-  bool IsLasting(PlanValue value) const;
+  Flags StepInvariantsOf(absl::Span<const PlanValue> inputs) const;
+  bool IsStepInvariant(PlanValue value) const;
   bool writes_state = false;  // some node writes to a variable, or to what is used like one
   // The nodes that passes have made for this plan; null as long as there are none.
   std::shared_ptr<Graph> made;
@@ -225,13 +225,13 @@ struct PlanEnvironment {
   }
   // What the kernel of a node is told when it is made.
   KernelInit InitFor(const Node& node, Device& device, absl::Span<const Shape> input_shapes,
-                     absl::Span<const bool> lasting_inputs = {}) const {
+                     absl::Span<const bool> step_invariant_inputs = {}) const {
     return {node,
             device,
             resources,
             input_shapes,
             functions,
-            lasting_inputs,
+            step_invariant_inputs,
             enabled("fast_algorithms")};
   }
 };
@@ -249,15 +249,15 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                         const PlanEnvironment& env);
 // The values, by node, of constants that are not taken for such because they wait for something,
 // and of what is computed from them and constants alone.
-using WaitingConstants = std::map<int, std::vector<Tensor>>;
-WaitingConstants FindWaitingConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
+using ControlledConstants = std::map<int, std::vector<Tensor>>;
+ControlledConstants FindControlledConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                                       const PlanEnvironment& env);
 // Takes away control edges that no order of effects depends on. What need not wait any more is a
 // constant then.
-void DropWaits(PlanGraph& plan, const WaitingConstants& waiting);
+void PruneControlEdges(PlanGraph& plan, const ControlledConstants& waiting);
 // Gives users of a value an equal one that is there already.
 void Simplify(PlanGraph& plan, const PlanEnvironment& env);
-void DropUnneeded(PlanGraph& plan, const PlanEnvironment& env);
+void EliminateDeadNodes(PlanGraph& plan, const PlanEnvironment& env);
 // Makes one node of a raised loop all of whose values are scalars.
 absl::Status FuseScalarLoops(PlanGraph& plan, const PlanEnvironment& env);
 // Computes what is spread out before it is, makes one node of a convolution or matrix product and
@@ -267,17 +267,17 @@ absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
 // Makes one node of those that depend on nothing but lasting values, after making more of them; it
 // runs them when a value has changed.
-absl::Status KeepLasting(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status CacheStepInvariants(PlanGraph& plan, const PlanEnvironment& env);
 
 // Makes one node of those that work on each row of a batch by itself; it runs them slice by slice.
-absl::Status SliceBatches(PlanGraph& plan, const PlanEnvironment& env);
+absl::Status TileBatch(PlanGraph& plan, const PlanEnvironment& env);
 
 // Sets `may_be_dead` of all nodes.
-void FindBranches(PlanGraph& plan);
+void AnalyzeDeadness(PlanGraph& plan);
 // Python ties each constant of a branch or loop to it by a control edge. Takes the edge away, and
 // `may_be_dead`, where whoever takes the constant is dead with the branch by another input.
-void FreeConstants(PlanGraph& plan);
-void RaiseLoops(PlanGraph& plan);
+void HoistConstants(PlanGraph& plan);
+void StructureLoops(PlanGraph& plan);
 // Puts functions that nodes call into the plan, those of While and StatelessWhile as raised loops.
 absl::Status InlineFunctions(PlanGraph& plan, const PlanEnvironment& env);
 
@@ -299,7 +299,7 @@ void DropRemoved(PlanGraph& plan);
 
 // One node ready to run: its kernel in one of the two forms. Indices of slots stand in
 // Plan::indices. What every run looks at fills the first cache line.
-struct alignas(64) Item {
+struct alignas(64) Instruction {
   Kernel::Run run;  // none in marks, and where `is_async`
   int32_t num_releases_before = 0, num_releases_after = 0;
   int32_t releases = 0;  // offset; slots emptied before this item runs, then those emptied after it
@@ -355,7 +355,7 @@ struct Loop {
   struct Move {
     int32_t from, to;
   };
-  bool is_raised = false;
+  bool is_structured = false;
   int32_t end = 0;            // the item that ends an iteration
   std::vector<Move> shared;   // both have the value afterwards
   std::vector<Move> moved;    // the value is not needed where it was
@@ -376,7 +376,7 @@ class Plan {
   std::vector<Shape> feed_shapes;
   // Those that have nodes of items, besides the session's.
   std::vector<std::shared_ptr<const Graph>> graphs;
-  std::vector<Item> items;
+  std::vector<Instruction> items;
   std::vector<Kernel::RunAsync> run_async;  // of the few items that have one
   std::vector<int32_t> indices;
   std::vector<Task>
@@ -419,9 +419,9 @@ struct NodeOrder {
   // By loop: its first and last position; -1 if none of it runs.
   std::vector<std::pair<int, int>> loops;
   // By node: those that the order has put before it because of a variable that both use.
-  std::vector<Few> overtaken;
+  std::vector<IndexList> overtaken;
   std::vector<int> value_of;    // by node: the variable whose value output 0 shares; or -1
-  std::vector<Few> written_by;  // by node: variables
+  std::vector<IndexList> written_by;  // by node: variables
 };
 // INVALID_ARGUMENT if what goes into a loop waits for what comes out of it.
 absl::StatusOr<NodeOrder> OrderNodes(const PlanGraph& graph);
@@ -437,9 +437,9 @@ void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const P
                 Plan* plan);
 
 // The names of all optimisations, as in SessionOptions::disable.
-const std::set<std::string>& Optimisations();
+const std::set<std::string>& OptimizationNames();
 // INVALID_ARGUMENT for a name that no optimisation has.
-absl::Status CheckOptimisations(const std::set<std::string>& names);
+absl::Status CheckOptimizations(const std::set<std::string>& names);
 
 // All passes after InsertCopies.
 absl::StatusOr<std::unique_ptr<const Plan>> CompilePlan(PlanGraph graph,

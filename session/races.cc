@@ -2,7 +2,7 @@
 #include <map>
 
 #include "absl/strings/str_join.h"
-#include "weir/session/branches.h"
+#include "weir/session/deadness.h"
 #include "weir/session/variable_use.h"
 
 // Finds two accesses to one variable, at least one of them a write, that no path of the plan
@@ -14,7 +14,7 @@
 // have added by then (initializers in dependency order, shared reads after writes): what these
 // order is no race.
 //
-// Two branches of one condition never run both (branches.cc): accesses in opposite ones are no
+// Two branches of one condition never run both (deadness.cc): accesses in opposite ones are no
 // race. Nor are those of different iterations of a loop, which run one after another; the edges
 // from one to the next are not in the plan.
 namespace weir {
@@ -127,7 +127,7 @@ class RaceFinder {
   const PlanGraph& plan_;
   const size_t count_;
   std::map<int, std::vector<VariableAccess>> by_variable_;
-  std::vector<Few> successors_;
+  std::vector<IndexList> successors_;
   std::vector<Conditions> conditions_;  // by node
   std::vector<std::string> races_;
 };

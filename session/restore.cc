@@ -19,7 +19,7 @@ namespace weir {
 // taken from the constants that say so, or else fetched; what the checkpoint's index says of the
 // tensors is compared with the variables they flow to (restore_plan.h), and every byte is read and
 // checked. Only then is anything written:
-// - A value whose one way leads to a variable that nothing else touches here, and that has a value
+// - A value whose one path leads to a variable that nothing else touches here, and that has a value
 //   of its shape in host memory that nobody shares, is only checked at first, in a small buffer,
 //   and read a second time into that memory. Files are open since before the first reading, and a
 //   file that a writer replaces stays what it was for who has it open; so the second reading finds
@@ -47,7 +47,7 @@ struct Wanted {
   absl::string_view name, slice;
   size_t checkpoint = 0;  // of those that are read
   Shape shape;
-  absl::Span<const RestorePlan::Way> ways;
+  absl::Span<const RestorePlan::AssignPath> paths;
   VariableState* variable = nullptr;  // whose value it becomes; null: it is fed
   absl::Status status;
 };
@@ -69,10 +69,10 @@ absl::Status CheckAssignment(const Node& assign, const Shape& shape, absl::strin
       name, " of the checkpoint; nothing was restored");
 }
 
-// The value fits where its way leads.
-absl::Status CheckWay(const Wanted& w, const RestorePlan::Way& way) {
+// The value fits where its path leads.
+absl::Status CheckWay(const Wanted& w, const RestorePlan::AssignPath& path) {
   const Shape* shape = &w.shape;
-  for (const Node* reshape : way.reshapes) {
+  for (const Node* reshape : path.reshapes) {
     const Shape& target = reshape->output_shape(0);
     if (target.IsFullyDefined() && target.num_elements() != shape->num_elements()) {
       return InvalidArgument("tensor ", w.name, " of the checkpoint has shape ", shape->ToString(),
@@ -81,7 +81,7 @@ absl::Status CheckWay(const Wanted& w, const RestorePlan::Way& way) {
     }
     shape = &target;
   }
-  return CheckAssignment(*way.assign, *shape, w.name);
+  return CheckAssignment(*path.assign, *shape, w.name);
 }
 
 // The variable has a value of this type and shape, or none yet. Needs its mutex, as HasRoom does.
@@ -125,7 +125,7 @@ class Restoring {
     WEIR_RETURN_IF_ERROR(ListWanted());
     WEIR_RETURN_IF_ERROR(FindAll());
     for (const Wanted& w : wanted_) {
-      for (const RestorePlan::Way& way : w.ways) WEIR_RETURN_IF_ERROR(CheckWay(w, way));
+      for (const RestorePlan::AssignPath& path : w.paths) WEIR_RETURN_IF_ERROR(CheckWay(w, path));
     }
     ChooseMemory();
     return ReadAll();
@@ -207,7 +207,7 @@ class Restoring {
         if (node->num_inputs() > 2) w.slice = in[2].data<std::string>()[k];
         w.checkpoint = checkpoint;
         const int* const first = &plan_.first_way[wanted_.size() - 1];
-        w.ways = absl::MakeConstSpan(plan_.ways).subspan(first[0], first[1] - first[0]);
+        w.paths = absl::MakeConstSpan(plan_.paths).subspan(first[0], first[1] - first[0]);
       }
       in += node->num_inputs();
     }
@@ -271,9 +271,9 @@ class Restoring {
 
   // The one that this value is for, as a whole; null if there is more to it.
   VariableState* OnlyVariable(const Wanted& w) const {
-    if (!w.slice.empty() || w.ways.size() != 1) return nullptr;
-    const RestorePlan::Way& way = w.ways[0];
-    return way.stands_alone && way.reshapes.empty() ? plan_.states[way.variable].get() : nullptr;
+    if (!w.slice.empty() || w.paths.size() != 1) return nullptr;
+    const RestorePlan::AssignPath& path = w.paths[0];
+    return path.stands_alone && path.reshapes.empty() ? plan_.states[path.variable].get() : nullptr;
   }
 
   absl::Status ReadAll() {
@@ -347,13 +347,13 @@ class Restoring {
 
   // The nodes that the restore op stands for, but for assignments that will be made here.
   absl::Status RunTheRest() {
-    std::vector<bool> made(plan_.ways.size());
+    std::vector<bool> made(plan_.paths.size());
     for (const Wanted& w : wanted_) {
-      if (w.variable != nullptr) made[w.ways.data() - plan_.ways.data()] = true;
+      if (w.variable != nullptr) made[w.paths.data() - plan_.paths.data()] = true;
     }
     std::vector<Operation> targets;
     for (const RestorePlan::Last& last : plan_.lasts) {
-      if (last.way < 0 || !made[last.way]) targets.emplace_back(last.node);
+      if (last.path < 0 || !made[last.path]) targets.emplace_back(last.node);
     }
     if (targets.empty()) return absl::OkStatus();
     Feeds feeds = {{filename_, path_}};

@@ -79,15 +79,15 @@ class Planner {
     CountUses();
     for (const Node* reader : plan_->readers) {
       for (int i = 0; i < reader->num_outputs(); ++i) {
-        plan_->first_way.push_back(static_cast<int>(plan_->ways.size()));
+        plan_->first_way.push_back(static_cast<int>(plan_->paths.size()));
         Follow({reader->output(i), Count(reader->output(i)) == 1, {}});
       }
     }
-    plan_->first_way.push_back(static_cast<int>(plan_->ways.size()));
+    plan_->first_way.push_back(static_cast<int>(plan_->paths.size()));
     ListLasts();
     auto names = std::make_shared<std::vector<std::string>>();
-    for (const RestorePlan::Way& way : plan_->ways)
-      names->push_back(way.assign->input(0).node->name());
+    for (const RestorePlan::AssignPath& path : plan_->paths)
+      names->push_back(path.assign->input(0).node->name());
     plan_->assigned = std::move(names);
     plan_->restore = Operation(restore_);
     plan_->changes_seen = graph_.changes().size();
@@ -103,9 +103,9 @@ class Planner {
     bool visited = false;
     bool awaited = false;  // by control edges, perhaps of groups, to other nodes
     int first_output = -1;
-    int number = -1;  // of a variable among variables, of an assignment among ways
+    int number = -1;  // of a variable among variables, of an assignment among paths
   };
-  // A value that was read, on its way.
+  // A value that was read, on its path.
   struct Flowing {
     Output value;
     bool only_way = false;  // it goes nowhere else
@@ -212,8 +212,8 @@ class Planner {
         const Node& taker = *takers_[i];
         Seen& seen = Of(&taker);
         if (seen.kind == Kind::kAssign) {
-          seen.number = static_cast<int>(plan_->ways.size());
-          plan_->ways.push_back({&taker, Of(taker.input(0).node).number,
+          seen.number = static_cast<int>(plan_->paths.size());
+          plan_->paths.push_back({&taker, Of(taker.input(0).node).number,
                                  value.only_way && IsAlone(taker), value.reshapes});
           continue;
         }
@@ -274,9 +274,9 @@ void FindShared(RestorePlan* plan) {
   for (const auto& state : plan->states)
     if (state != nullptr && !found.insert(state.get()).second) shared.insert(state.get());
   if (shared.empty()) return;
-  for (RestorePlan::Way& way : plan->ways) {
-    if (way.variable >= 0 && shared.contains(plan->states[way.variable].get()))
-      way.stands_alone = false;
+  for (RestorePlan::AssignPath& path : plan->paths) {
+    if (path.variable >= 0 && shared.contains(plan->states[path.variable].get()))
+      path.stands_alone = false;
   }
 }
 

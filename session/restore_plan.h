@@ -15,24 +15,24 @@ namespace weir {
 // What restoring does, as far as the graph and the session's variables say: which nodes read from a
 // checkpoint, and which variables their values go to. Not changed once it is made.
 struct RestorePlan {
-  // A value's way to an assignment.
-  struct Way {
+  // A value's path to an assignment.
+  struct AssignPath {
     const Node* assign = nullptr;
     int variable = -1;                  // whose handle the assignment takes as it is made
     bool stands_alone = false;          // to set the variable comes to the same
     std::vector<const Node*> reshapes;  // in the order in which the value passes them
   };
-  // A node that the restore op stands for, and the way that ends there, if any.
+  // A node that the restore op stands for, and the path that ends there, if any.
   struct Last {
     Node* node = nullptr;
-    int way = -1;
+    int path = -1;
   };
 
   Operation restore;
   size_t changes_seen = 0;     // of the graph
   std::vector<Node*> readers;  // RestoreV2 and its like
-  std::vector<Way> ways;
-  // By output of the readers, one reader's after another: its first way. One more ends the last
+  std::vector<AssignPath> paths;
+  // By output of the readers, one reader's after another: its first path. One more ends the last
   // one's.
   std::vector<int> first_way;
   std::vector<Last> lasts;

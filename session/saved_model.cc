@@ -10,7 +10,7 @@
 #include "weir/ops/collections.h"
 #include "weir/ops/variables.h"
 #include "weir/proto/saved_model.pb.h"
-#include "weir/session/nodes_before.h"
+#include "weir/session/ancestors.h"
 #include "weir/session/saver.h"
 #include "weir/session/variable_use.h"
 
@@ -156,8 +156,8 @@ absl::Status CheckAllAreSaved(const Graph& graph,
   const Node* const restore = saver ? graph.FindNode(saver->restore_op_name) : nullptr;
   if (restore != nullptr) given.push_back(restore);
   if (init_op.valid()) given.push_back(init_op.node);
-  const absl::flat_hash_set<const Node*> have = NodesBefore(given);
-  for (const Node* variable : NodesBefore(results)) {
+  const absl::flat_hash_set<const Node*> have = Ancestors(given);
+  for (const Node* variable : Ancestors(results)) {
     if (!IsVariable(*variable) || have.contains(variable)) continue;
     return FailedPrecondition("What the signatures give depends on the variable ",
                               variable->Label(),

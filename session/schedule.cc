@@ -5,14 +5,14 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "weir/kernels/variable_access.h"
-#include "weir/session/kept_step.h"
+#include "weir/session/cached_subplan.h"
 #include "weir/session/plan.h"
-#include "weir/session/sliced_step.h"
+#include "weir/session/tiled_subplan.h"
 
 // Which parts of the static order (order.cc) may run side by side, and the items that are run.
 //
 // A loop's items lie between two marks, and the mark at the end goes back to the beginning
-// (executor.cc). A raised loop (raise_loops.cc) needs no mark at the beginning, its variables being
+// (executor.cc). A raised loop (structure_loops.cc) needs no mark at the beginning, its variables being
 // there when it is reached; its LoopCond is the mark that ends it. A loop runs in one task.
 //
 // Tasks. A hand-over between threads costs about a microsecond, a small node a hundredth of that;
@@ -120,11 +120,11 @@ class Scheduler {
       }
     }
     for (size_t l = 0; l < plan_.loops.size(); ++l)
-      plan_.loops[l].is_raised = graph_.loops[l].is_raised();
+      plan_.loops[l].is_structured = graph_.loops[l].is_structured();
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = graph_.nodes[i];
       if (n.removed || !n.is_enter() || n.node->attr<bool>("is_constant")) continue;
-      if (plan_.loops[n.value_loop].is_raised) continue;
+      if (plan_.loops[n.value_loop].is_structured) continue;
       plan_.loops[n.value_loop].entered.push_back(scheduled_.slot_of[i]);
       if (!n.may_be_dead) plan_.loops[n.value_loop].entered_always.push_back(scheduled_.slot_of[i]);
     }
@@ -165,8 +165,8 @@ class Scheduler {
   }
 
   // Nodes whose completion node i waits for.
-  Few Predecessors(int i) const {
-    Few out = scheduled_.overtaken[i];
+  IndexList Predecessors(int i) const {
+    IndexList out = scheduled_.overtaken[i];
     const PlanNode& n = graph_.nodes[i];
     const auto need = [&](int on) {
       if (runs(on)) out.push_back(on);
@@ -197,7 +197,7 @@ class Scheduler {
       ++heavy;
       for (const PlanValue& v : n.inputs) ++heavy_users[v.node];
     }
-    const bool want = heavy > 1 && env_.pool.num_threads() > 1 && env_.enabled("parallel_tasks");
+    const bool want = heavy > 1 && env_.pool.num_threads() > 1 && env_.enabled("partition_tasks");
     if ((must || want) && Partition(heavy_users)) return;
     for (const int i : scheduled_.order) scheduled_.task_of[i] = 0;
     scheduled_.task_predecessors.assign(1, {});
@@ -301,8 +301,8 @@ class Scheduler {
     }
     for (auto l = begun.rbegin(); l != begun.rend(); ++l) {
       Loop& loop = plan_.loops[*l];
-      if (!loop.is_raised) {
-        EmitMark(*l, Item::Mark::kBegin);
+      if (!loop.is_structured) {
+        EmitMark(*l, Instruction::Mark::kBegin);
         plan_.may_have_dead = true;
       }
       loop.begin = static_cast<int32_t>(plan_.items.size());
@@ -317,14 +317,14 @@ class Scheduler {
       loop.slots.second = scheduled_.slot_of[i] + graph_.nodes[i].num_outputs();
       loop.dead_slots.second = plan_.num_dead_slots;
       // Only then has a raised loop anything to forget.
-      if (loop.is_raised && loop.dead_slots.first == loop.dead_slots.second)
+      if (loop.is_structured && loop.dead_slots.first == loop.dead_slots.second)
         loop.slots.second = loop.slots.first;
       loop.end = end_of_loop_[l] = static_cast<int>(plan_.items.size());
-      EmitMark(l, Item::Mark::kEnd);
+      EmitMark(l, Instruction::Mark::kEnd);
     }
   }
-  void EmitMark(int loop, Item::Mark mark) {
-    Item item;
+  void EmitMark(int loop, Instruction::Mark mark) {
+    Instruction item;
     item.mark = mark;
     item.loop = loop;
     item.node = item.named = &InternalNode("_Wait", DT_FLOAT);
@@ -354,18 +354,18 @@ class Scheduler {
     const bool computes = n.kind == PlanNode::Kind::kOp && !n.kernel.is_constant() &&
                           !n.Is("Identity", "ReadVariableOp");
     if (computes) plan_.flushes_subnormals = env_.options.flush_subnormals;
-    Item item;
+    Instruction item;
     item.node = n.node;
     item.named = n.kind == PlanNode::Kind::kRead ? ReadFor(i) : n.node;
     item.device = n.device;
     if (graph_.EndsLoop(i)) {
-      item.mark = Item::Mark::kTest;
+      item.mark = Instruction::Mark::kTest;
       item.loop = n.loop;
     }
     Kernel kernel =
         n.kind == PlanNode::Kind::kOp ? std::move(graph_.nodes[i].kernel) : InternalKernel(n);
     item.is_async = kernel.is_async();
-    item.has_items = n.def == &SlicedStep::Def() || n.def == &KeptStep::Def();
+    item.has_items = n.def == &TiledSubplan::Def() || n.def == &CachedSubplan::Def();
     item.is_users = IsUsers(n);
     if (item.is_async) {
       item.run_async = static_cast<int32_t>(plan_.run_async.size());
@@ -428,12 +428,12 @@ class Scheduler {
         plan_.dynamic_slots.push_back(c.from);
       }
     }
-    std::vector<Few> users(plan_.num_slots);
+    std::vector<IndexList> users(plan_.num_slots);
     for (const int i : scheduled_.order) {
       for (const PlanValue& v : graph_.nodes[i].inputs) users[slot(v)].push_back(i);
     }
     const std::vector<bool> handed_on = KeepWhatGoesRound(&keep, &users);
-    std::vector<Few> after(plan_.items.size()), before(plan_.items.size());
+    std::vector<IndexList> after(plan_.items.size()), before(plan_.items.size());
     for (int i = 0; i < count_; ++i) {
       const PlanNode& n = graph_.nodes[i];
       if (n.removed || graph_.EndsLoop(i)) continue;
@@ -459,7 +459,7 @@ class Scheduler {
       }
     }
     for (size_t k = 0; k < plan_.items.size(); ++k) {
-      Item& item = plan_.items[k];
+      Instruction& item = plan_.items[k];
       item.releases = static_cast<int32_t>(plan_.indices.size());
       item.num_releases_before = static_cast<int32_t>(before[k].size());
       item.num_releases_after = static_cast<int32_t>(after[k].size());
@@ -485,7 +485,7 @@ class Scheduler {
 
   // What the iterations of raised loops hand on must be there when they end. By slot: whether it is
   // handed on.
-  std::vector<bool> KeepWhatGoesRound(std::vector<bool>* keep, std::vector<Few>* users) {
+  std::vector<bool> KeepWhatGoesRound(std::vector<bool>* keep, std::vector<IndexList>* users) {
     std::vector<bool> handed_on(plan_.num_slots, false);
     // After the step nothing may be left that came in from elsewhere.
     const auto keep_for_step = [&](int32_t s) {
@@ -511,13 +511,13 @@ class Scheduler {
 
   // A variable of a raised loop is needed no more once the body has used it, unless it is handed on
   // as it is; and its last value once the loop is over, unless somebody uses it there.
-  void ReleaseVariable(int i, const Few& users, bool handed_on, const std::vector<int>& item_of,
-                       std::vector<Few>* after) {
+  void ReleaseVariable(int i, const IndexList& users, bool handed_on, const std::vector<int>& item_of,
+                       std::vector<IndexList>* after) {
     const int loop = graph_.nodes[i].value_loop;
     const int32_t s = scheduled_.slot_of[i];
     const int end = scheduled_.loops[loop].second;
     int last = -1;
-    Few outside;
+    IndexList outside;
     for (const int u : users) {
       if (scheduled_.position[u] > end) {
         outside.push_back(u);
@@ -542,13 +542,13 @@ class Scheduler {
 
   // Which inputs the kernel of node i may write over: those that are dropped after it. What lies in
   // the arena PlanMemory has seen to.
-  void NoteLastUses(int i, const Few& dropped, int item) {
+  void NoteLastUses(int i, const IndexList& dropped, int item) {
     const PlanNode& n = graph_.nodes[i];
     if (n.def == nullptr || !n.device->is_host()) return;
     const auto overwritten = [&](size_t in) {
       return absl::c_linear_search(n.def->in_place, static_cast<int>(in));
     };
-    Few last_uses;
+    IndexList last_uses;
     for (size_t in = 0; in < n.inputs.size(); ++in) {
       const int32_t s = slot(n.inputs[in]);
       if (!overwritten(in) || !absl::c_linear_search(dropped, s)) continue;
@@ -564,7 +564,7 @@ class Scheduler {
 
   // The user that runs last, if the order of all users is known; an unused value is dropped by the
   // node that made it. -1 if it is not known, or for feeds that nobody uses.
-  int LastUser(const Few& users, int producer) const {
+  int LastUser(const IndexList& users, int producer) const {
     if (users.empty()) return runs(producer) ? producer : -1;
     const int task = scheduled_.task_of[users[0]];
     int last = users[0];
@@ -576,10 +576,10 @@ class Scheduler {
   }
 
   // A writer of the variable that runs after all these users.
-  int WriterAfter(int variable, const Few& users) const {
+  int WriterAfter(int variable, const IndexList& users) const {
     if (variable < 0) return -1;
     for (const int i : scheduled_.order) {
-      const Few& written = scheduled_.written_by[i];
+      const IndexList& written = scheduled_.written_by[i];
       if (std::find(written.begin(), written.end(), variable) == written.end()) continue;
       const auto& extra = scheduled_.overtaken[i];
       const bool after_all = std::all_of(users.begin(), users.end(), [&](int u) {

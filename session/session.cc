@@ -397,7 +397,7 @@ Session::~Session() {
 
 absl::StatusOr<Session> Session::Create(const Graph& graph, SessionOptions options) {
   WEIR_RETURN_IF_ERROR(graph.status());
-  WEIR_RETURN_IF_ERROR(CheckOptimisations(options.disable));
+  WEIR_RETURN_IF_ERROR(CheckOptimizations(options.disable));
   constexpr int kMostThreads = 1024;
   if (options.num_threads < 0 || options.num_threads > kMostThreads) {
     return InvalidArgument("SessionOptions::num_threads must be from 0 (one a processor) to ",

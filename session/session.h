@@ -29,13 +29,13 @@ struct SessionOptions {
   bool allow_soft_placement = true;
   // Prints `name: (Op): /job:.../device:...` for every node when a Plan is made.
   bool log_device_placement = false;
-  // Optimisations by name that are not to be applied: "arithmetic_identities", "batch_slices"
-  // (layers take one slice of a batch after the other), "common_subexpressions",
+  // OptimizationNames by name that are not to be applied: "algebraic_simplification", "tile_batch"
+  // (layers take one slice of a batch after the other), "common_subexpression_elimination",
   // "constant_folding", "fast_algorithms" (of convolutions: Winograd's), "fusion", "in_place",
-  // "inlined_functions" (what functions do is a part of the step that calls them), "lasting_values"
-  // (what is computed from weights alone is computed once), "memory_plan", "needless_waits"
-  // (control edges that order no effects), "no_ops", "parallel_tasks", "raised_loops",
-  // "unused_values". Results do not depend on them, but for the rounding of filters that take up
+  // "inline_functions" (what functions do is a part of the step that calls them), "cache_step_invariants"
+  // (what is computed from weights alone is computed once), "plan_memory", "prune_control_edges"
+  // (control edges that order no effects), "no_ops", "partition_tasks", "structure_loops",
+  // "eliminate_dead_nodes". Results do not depend on them, but for the rounding of filters that take up
   // factors, and of sums that are fused, made of fewer rows, or computed by such an algorithm. On
   // any number of threads they are the same, bit for bit.
   std::set<std::string> disable = {};

@@ -15,11 +15,11 @@
 //
 //   no_ops                   a node passes its input on: Identity, a Cast to the same type, a
 //                            Reshape, Transpose, Slice or Pad that changes nothing, AddN of one
-//   arithmetic_identities    x * 1, x / 1, x - 0, not(not x), transposed there and back, ...
-//   common_subexpressions    an earlier node does the same to the same inputs
+//   algebraic_simplification    x * 1, x / 1, x - 0, not(not x), transposed there and back, ...
+//   common_subexpression_elimination    an earlier node does the same to the same inputs
 //
 // What takes the output, or fetches it, is given the other value instead, and that is all: a node
-// that nobody uses any more falls to DropUnneeded; one that is a target or is waited for stays what
+// that nobody uses any more falls to EliminateDeadNodes; one that is a target or is waited for stays what
 // it is. One walk in topological order does it, since a node's inputs are replaced before it is
 // looked at, and so equal trees fold from their leaves.
 //
@@ -123,8 +123,8 @@ class Simplifier {
   Simplifier(PlanGraph& plan, const PlanEnvironment& env)
       : plan_(plan),
         no_ops_(env.enabled("no_ops")),
-        identities_(env.enabled("arithmetic_identities")),
-        common_(env.enabled("common_subexpressions")) {}
+        identities_(env.enabled("algebraic_simplification")),
+        common_(env.enabled("common_subexpression_elimination")) {}
 
   void Run() {
     same_.resize(plan_.nodes.size());

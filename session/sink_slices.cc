@@ -13,7 +13,7 @@
 // or rows of `a`, as long as the product is needed for nothing else. It is done where the slice of
 // the factor lies together in memory and begins at a line, which are rows of an `a` that is not
 // transposed and columns of a `b` that is; and where the factor has memory of its own: then Slice
-// gives a part of that, and copies nothing. A factor that lasts from step to step is better kept
+// gives a part of that, and copies nothing. A factor that is step-invariant from step to step is better kept
 // packed as a whole. Results differ by rounding, since a product's size decides how it is computed.
 namespace weir {
 
@@ -55,7 +55,7 @@ class SliceSinking : public Fusion {
     Node* const size_node = MakeConst(name + "/size", size_of);
     if (begin_node == nullptr || size_node == nullptr) return;
     const Node* const part =
-        AddNode(made(), "Slice", {Stand(before.type(0)), begin_node->output(), size_node->output()},
+        AddNode(made(), "Slice", {MakePlaceholder(before.type(0)), begin_node->output(), size_node->output()},
                 {}, name + "/part");
     if (part == nullptr) return;
     const PlanValue begin = AddConstant(*begin_node, begin_at),
@@ -110,7 +110,7 @@ class SliceSinking : public Fusion {
 
   // It comes from a variable, a feed, or where it was put before, not from the step's arena.
   bool HasOwnMemory(PlanValue v) const {
-    if (plan_.IsLasting(v)) return false;
+    if (plan_.IsStepInvariant(v)) return false;
     while (plan_.nodes[v.node].Is("Identity") && IsFusable(plan_.nodes[v.node]))
       v = plan_.nodes[v.node].inputs[0];
     const PlanNode& n = plan_.nodes[v.node];

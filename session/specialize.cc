@@ -126,12 +126,12 @@ class Specializer {
   }
 
   // Loops that are not raised are left out: a constant is there in an iteration because it waits.
-  WaitingConstants FindWaiting() {
-    WaitingConstants waiting;
+  ControlledConstants FindWaiting() {
+    ControlledConstants waiting;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       const PlanNode& n = plan_.nodes[i];
       if (n.kind != PlanNode::Kind::kOp || n.may_be_dead || n.is_constant(0)) continue;
-      if (n.loop >= 0 && !plan_.loops[n.loop].is_raised()) continue;
+      if (n.loop >= 0 && !plan_.loops[n.loop].is_structured()) continue;
       if (n.kernel.is_constant()) {
         waiting[static_cast<int>(i)] = {n.kernel.constant()};
       } else if (fold_ && !waiting.empty() && Foldable(n, &waiting)) {
@@ -341,7 +341,7 @@ class Specializer {
     InferShapes(n, inputs, handles);
     if (fold_ && !n.may_be_dead && n.controls.empty() && FoldShapeOf(n, inputs))
       return absl::OkStatus();
-    const PlanGraph::Flags lasting = plan_.LastingOf(n.inputs);
+    const PlanGraph::Flags lasting = plan_.StepInvariantsOf(n.inputs);
     const KernelInit init = env_.InitFor(*n.node, *n.device, inputs, lasting);
     absl::StatusOr<Kernel> kernel =
         CatchExceptions("Making the kernel", [&] { return n.def->make(init); });
@@ -440,7 +440,7 @@ class Specializer {
            });
   }
 
-  // Whether a node's values end in assignments and nowhere else. Few plans ask.
+  // Whether a node's values end in assignments and nowhere else. IndexList plans ask.
   bool IsAssigned(int i) {
     if (assigned_.empty()) FindAssigned();
     return assigned_[i];
@@ -462,7 +462,7 @@ class Specializer {
   }
 
   // Null if it is not known; what only waits counts as known if `waiting` has it.
-  const Tensor* KnownOf(const PlanValue& v, const WaitingConstants* waiting) const {
+  const Tensor* KnownOf(const PlanValue& v, const ControlledConstants* waiting) const {
     const PlanNode& n = plan_.nodes[v.node];
     if (n.is_constant(v.output)) return &n.constants[v.output];
     if (waiting == nullptr) return nullptr;
@@ -471,7 +471,7 @@ class Specializer {
   }
 
   // What calls functions is left to the step: to fold it would be to plan inside of a plan.
-  bool Foldable(const PlanNode& n, const WaitingConstants* waiting = nullptr) {
+  bool Foldable(const PlanNode& n, const ControlledConstants* waiting = nullptr) {
     if (n.may_be_dead || !n.controls.empty() || n.node->op().stateful()) return false;
     if (plan_.IsLoopVariable(n) || plan_.EndsLoop(IndexOf(n))) return false;
     if (n.inputs.empty() || n.node->num_outputs() == 0 || !n.def->writes.empty()) return false;
@@ -504,7 +504,7 @@ class Specializer {
   }
 
   // The node's values; none if its kernel refuses, or leaves one out.
-  std::vector<Tensor> Folded(const PlanNode& n, const WaitingConstants* waiting = nullptr) {
+  std::vector<Tensor> Folded(const PlanNode& n, const ControlledConstants* waiting = nullptr) {
     const int num_inputs = static_cast<int>(n.inputs.size()), num_outputs = n.node->num_outputs();
     std::vector<Tensor> slots(num_inputs + num_outputs);
     std::vector<int32_t> indices(slots.size());
@@ -552,13 +552,13 @@ class Specializer {
 
 }  // namespace
 
-PlanGraph::Flags PlanGraph::LastingOf(absl::Span<const PlanValue> inputs) const {
+PlanGraph::Flags PlanGraph::StepInvariantsOf(absl::Span<const PlanValue> inputs) const {
   Flags lasting;
-  for (const PlanValue& v : inputs) lasting.push_back(IsLasting(v));
+  for (const PlanValue& v : inputs) lasting.push_back(IsStepInvariant(v));
   return lasting;
 }
 
-bool PlanGraph::IsLasting(PlanValue value) const {
+bool PlanGraph::IsStepInvariant(PlanValue value) const {
   // Python puts two Identities before a value or three. A chain of thousands is not followed from
   // each of its nodes.
   constexpr int kMostIdentities = 64;
@@ -571,7 +571,7 @@ bool PlanGraph::IsLasting(PlanValue value) const {
       return !writes_state &&
              (variable.is_constant(n.inputs[0].output) || variable.kind == PlanNode::Kind::kFeed);
     }
-    if (!n.Is("Identity")) return n.lasts;
+    if (!n.Is("Identity")) return n.step_invariant;
     value = n.inputs[0];
   }
   return false;
@@ -584,7 +584,7 @@ absl::Status Specialize(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
   return Specializer(plan, feed_shapes, env).Run();
 }
 
-WaitingConstants FindWaitingConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
+ControlledConstants FindControlledConstants(PlanGraph& plan, absl::Span<const Shape> feed_shapes,
                                       const PlanEnvironment& env) {
   return Specializer(plan, feed_shapes, env).FindWaiting();
 }

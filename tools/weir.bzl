@@ -113,18 +113,18 @@ def weir_cc_test(name, copts = [], deps = [], **kwargs):
 
 def family_index(deps):
     """:index, which says what op is in which family (core/families.h): its source is written by the
-    folder's write_index.cc, linked with `deps`, which makes all families. That program is an input
+    folder's generate_family_index.cc, linked with `deps`, which makes all families. That program is an input
     of the rule, not a tool, so that nothing is compiled for it a second time."""
     weir_cc_binary(
-        name = "write_index",
-        srcs = ["write_index.cc"],
+        name = "generate_family_index",
+        srcs = ["generate_family_index.cc"],
         deps = deps + ["//core:family_index"],
     )
     native.genrule(
         name = "index_source",
-        srcs = [":write_index"],
+        srcs = [":generate_family_index"],
         outs = ["index.cc"],
-        cmd = "$(location :write_index) > $@",
+        cmd = "$(location :generate_family_index) > $@",
     )
     weir_cc_library(
         name = "index",

@@ -17,10 +17,10 @@ def embedding(vocabulary):
 
 # Weir computes what depends on variables alone when one of them has changed, so that most steps of
 # a chain or of the wide graph would compute nothing.
-ANEW = ["--disable=lasting_values"]
+ANEW = ["--disable=cache_step_invariants"]
 # What makes each program run a graph node by node: a chain of sums is one sum to TensorFlow's
 # optimiser, and a few fused nodes to Weir's.
-NODE_BY_NODE = (["--disable=lasting_values,fusion"], ["--noopt"])
+NODE_BY_NODE = (["--disable=cache_step_invariants,fusion"], ["--noopt"])
 REWRITTEN = (ANEW, [])
 # TensorFlow's optimiser takes half a minute for the large graph, and gains nothing.
 NOOPT = ([], ["--noopt"])

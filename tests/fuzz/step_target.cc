@@ -31,7 +31,7 @@ SessionOptions OptionsFor(absl::string_view bytes) {
   options.num_threads = 2;
   options.make_devices = [] { return std::vector<std::unique_ptr<Device>>(); };
   if (bytes.size() % 2 == 0) {
-    options.disable = {"arithmetic_identities", "common_subexpressions", "constant_folding",
+    options.disable = {"algebraic_simplification", "common_subexpression_elimination", "constant_folding",
                        "fusion", "in_place"};
   }
   return options;

@@ -103,7 +103,7 @@ TEST(Gemm, PacksOnTheWay) {
                        static_cast<size_t>(gemm::ScratchFloats(p.Left(), p.g.m, p.g.k)));
                    const std::vector<float> bias = Random(columns, 4);
                    for (const bool adds : {false, true}) {
-                     const gemm::Finish finish = {bias.data(), -2, 2};
+                     const gemm::Epilogue finish = {bias.data(), -2, 2};
                      std::vector<float> c = p.c, expected = p.c;
                      gemm::Multiply(p.Left(), p.g.m, p.g.k, packed.data(), columns, adds,
                                     expected.data(), p.g.n, scratch.data(), finish);

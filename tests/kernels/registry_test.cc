@@ -65,14 +65,14 @@ TEST(BuiltinKernels, FindsTheKernelsOfAllFamilies) {
   EXPECT_EQ(NumCpuKernels(BuiltinKernels()), in_families);
 }
 
-TEST(Spans, IndexSaysWhatTheFamiliesHave) {
+TEST(Loops, IndexSaysWhatTheFamiliesHave) {
   std::set<std::pair<std::string, int>> have;
-  for (size_t i = 0; i < SpanFamilies().size(); ++i) {
-    SpanTable family;
-    SpanFamilies()[i](&family);
+  for (size_t i = 0; i < LoopFamilies().size(); ++i) {
+    LoopRegistry family;
+    LoopFamilies()[i](&family);
     for (const std::string& op : family.Ops()) have.emplace(op, static_cast<int>(i));
   }
-  EXPECT_EQ(Entries(SpanFamilyIndex()), have);
+  EXPECT_EQ(Entries(LoopFamilyIndex()), have);
 }
 
 // What a start costs: no family drags many others' records in.

@@ -125,11 +125,11 @@ TEST(Accelerator, DependsOnNoOptimisation) {
   ASSERT_TRUE(want.ok()) << want.status();
   for (const std::set<std::string>& disable : std::vector<std::set<std::string>>{
            {"constant_folding"},
-           {"memory_plan"},
+           {"plan_memory"},
            {"in_place"},
-           {"parallel_tasks"},
-           {"unused_values"},
-           {"constant_folding", "memory_plan", "in_place", "parallel_tasks", "unused_values"}}) {
+           {"partition_tasks"},
+           {"eliminate_dead_nodes"},
+           {"constant_folding", "plan_memory", "in_place", "partition_tasks", "eliminate_dead_nodes"}}) {
     Session late = Start(g, WithLateDevices({.num_threads = 2, .disable = disable}));
     const auto got = RunModel(late, model, batches);
     ASSERT_TRUE(got.ok()) << got.status();

@@ -72,10 +72,10 @@ absl::StatusOr<std::vector<Tensors>> Results(uint32_t seed, int length, uint32_t
 
 // What is apart, in words; empty if nothing is.
 std::string Apart(uint32_t seed, int length, uint32_t noise, bool use_resource, double tolerance) {
-  const auto want = Results(seed, length, noise, use_resource, {"without any", 1, Optimisations()});
+  const auto want = Results(seed, length, noise, use_resource, {"without any", 1, OptimizationNames()});
   if (!want.ok()) return absl::StrCat("without any: ", want.status().message());
   std::set<std::string> some;
-  for (uint32_t bits = seed * 2654435761u; const std::string& name : Optimisations()) {
+  for (uint32_t bits = seed * 2654435761u; const std::string& name : OptimizationNames()) {
     if (bits & 0x10000) some.insert(name);
     bits = bits * 1664525u + 1013904223u;
   }

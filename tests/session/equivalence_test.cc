@@ -86,24 +86,24 @@ class Equivalence : public ::testing::TestWithParam<bool> {
 
 TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
   const std::vector<std::set<std::string>> disabled = {
-      {"arithmetic_identities"},
-      {"batch_slices"},
-      {"common_subexpressions"},
+      {"algebraic_simplification"},
+      {"tile_batch"},
+      {"common_subexpression_elimination"},
       {"constant_folding"},
       {"fast_algorithms"},
       {"in_place"},
-      {"inlined_functions"},
-      {"lasting_values"},
-      {"memory_plan"},
-      {"needless_waits"},
+      {"inline_functions"},
+      {"cache_step_invariants"},
+      {"plan_memory"},
+      {"prune_control_edges"},
       {"no_ops"},
-      {"parallel_tasks"},
-      {"raised_loops"},
-      {"raised_loops", "memory_plan"},
-      {"unused_values"},
-      {"arithmetic_identities", "common_subexpressions", "constant_folding", "in_place",
-       "inlined_functions", "memory_plan", "needless_waits", "no_ops", "parallel_tasks",
-       "raised_loops", "unused_values"}};
+      {"partition_tasks"},
+      {"structure_loops"},
+      {"structure_loops", "plan_memory"},
+      {"eliminate_dead_nodes"},
+      {"algebraic_simplification", "common_subexpression_elimination", "constant_folding", "in_place",
+       "inline_functions", "plan_memory", "prune_control_edges", "no_ops", "partition_tasks",
+       "structure_loops", "eliminate_dead_nodes"}};
   ForEachModel([&](const TestModel& model, const Graph& g, const std::vector<int64_t>& batches,
                    const std::vector<Tensors>& want) {
     // Fusion rounds otherwise; the others change no bit.
@@ -127,7 +127,7 @@ TEST_P(Equivalence, OfConvNetsForEachOptimisation) {
     ASSERT_TRUE(g.status().ok()) << g.status();
     const std::vector<Tensors> want = MustRun(g, model, {3, 9, 9}, {});
     for (const char* name :
-         {"batch_slices", "fast_algorithms", "fusion", "lasting_values", "memory_plan"}) {
+         {"tile_batch", "fast_algorithms", "fusion", "cache_step_invariants", "plan_memory"}) {
       const std::vector<Tensors> got = MustRun(g, model, {3, 9, 9}, {.disable = {name}});
       EXPECT_EQ(Difference(got, want, kRounding), "") << "without " << name;
     }

@@ -519,7 +519,7 @@ TEST_F(FunctionsTest, CalledAndBuiltInPlaceTheSameComesOut) {
   const Output inlined = WhileLoop([&](const Outputs& v) { return goes_on(v); },
                                    [&](const Outputs& v) { return step(v); }, {Const(g_, 0), x})[1];
   const Tensor fed = Tensor::Vector({-0.5f, 0.f, 0.25f, 3.f});
-  for (const char* off : {"", "constant_folding", "memory_plan", "parallel_tasks"}) {
+  for (const char* off : {"", "constant_folding", "plan_memory", "partition_tasks"}) {
     SessionOptions options{.num_threads = 2};
     if (*off != '\0') options.disable.insert(off);
     Session session = *Session::Create(g_, options);

@@ -120,7 +120,7 @@ TEST_F(FuseElementwise, AChainIsOneNode) {
   }
 }
 
-// Cheap ops that follow on each other go through registers (kernels/chain.h), as many elements at a
+// Cheap ops that follow on each other go through registers (kernels/register_fusion.h), as many elements at a
 // time as eight vectors have; each op with a number and with elements on either side, what others
 // take too, and what is no link in between.
 TEST_F(FuseElementwise, ChainsOfCheapOpsGiveTheSameBits) {

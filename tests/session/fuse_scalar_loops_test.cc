@@ -42,7 +42,7 @@ class FuseScalarLoops : public testing::Test {
   // How often each op ran, after the results have been compared with those of native loops.
   std::map<std::string, int> OpsFor(const Outputs& ys) {
     EXPECT_TRUE(g_.status().ok()) << g_.status();
-    const Tensors want = Run(ys, {.disable = {"raised_loops", "fusion"}});
+    const Tensors want = Run(ys, {.disable = {"structure_loops", "fusion"}});
     std::vector<NodeTrace> trace;
     const Tensors got = Run(ys, {}, &trace);
     for (size_t i = 0; i < ys.size(); ++i) {

@@ -76,12 +76,12 @@ class InlineFunctions : public testing::Test {
   // With and without it come the same bits. The ops that ran with it are in ops_.
   void Compare(const Outputs& ys, const std::vector<Operation>& targets = {}) {
     const Tensors want =
-        Run(ys, {.disable = {"inlined_functions", "fusion", "raised_loops"}}, targets);
+        Run(ys, {.disable = {"inline_functions", "fusion", "structure_loops"}}, targets);
     const std::vector<std::set<std::string>> ways = {
-        {"fusion", "raised_loops"},
-        {"fusion", "memory_plan"},
+        {"fusion", "structure_loops"},
+        {"fusion", "plan_memory"},
         {"fusion", "in_place"},
-        {"fusion", "common_subexpressions", "no_ops", "needless_waits"},
+        {"fusion", "common_subexpression_elimination", "no_ops", "prune_control_edges"},
         {"fusion"},
         {}};
     for (const std::set<std::string>& off : ways) {

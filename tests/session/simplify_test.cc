@@ -166,7 +166,7 @@ TEST_F(Simplify, EqualExpressionsAreComputedOnce) {
   const Output sum = f("one") + f("two");
   EXPECT_THAT(NodesFor(sum), Not(Contains("two")));
   EXPECT_EQ(value_.flat<float>()[0], 2 * (1 + 4 + 9));
-  EXPECT_THAT(NodesFor(sum, {"common_subexpressions"}), Contains("two"));
+  EXPECT_THAT(NodesFor(sum, {"common_subexpression_elimination"}), Contains("two"));
 }
 
 TEST_F(Simplify, DifferentAttributesAreDifferent) {

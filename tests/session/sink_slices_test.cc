@@ -38,7 +38,7 @@ class SinkSlices : public testing::Test {
     const Tensors want = Run(ys, {.num_threads = 1, .disable = {"fusion"}});
     const Tensors plain =
         Run(ys, {.num_threads = 1,
-                 .disable = {"fusion", "needless_waits", "raised_loops", "constant_folding"}});
+                 .disable = {"fusion", "prune_control_edges", "structure_loops", "constant_folding"}});
     std::vector<NodeTrace> trace;
     const Tensors got = Run(ys, {.num_threads = 2}, &trace);
     for (size_t k = 0; k < ys.size(); ++k) {

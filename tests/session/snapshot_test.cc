@@ -205,7 +205,7 @@ TEST_P(Snapshot, StaysWhatItWasThroughAnyView) {
 TEST_P(Snapshot, DependsOnNoOptimisation) {
   const std::vector<Writer> writers = Writers();
   for (const char* optimisation :
-       {"constant_folding", "memory_plan", "in_place", "parallel_tasks", "unused_values"}) {
+       {"constant_folding", "plan_memory", "in_place", "partition_tasks", "eliminate_dead_nodes"}) {
     for (const View& view : Views()) {
       SCOPED_TRACE(absl::StrCat(view.name, " without ", optimisation));
       Check(view, writers[1], {optimisation});

@@ -42,7 +42,7 @@ TEST(SwitchN, TakesOneSide) {
 }
 
 TEST(SwitchN, RunsInFunctions) {
-  for (const char* disabled : {"no_ops", "inlined_functions"}) {
+  for (const char* disabled : {"no_ops", "inline_functions"}) {
     Graph g, body;
     const Outputs args = {Placeholder(body, DT_FLOAT, Shape()),
                           Placeholder(body, DT_INT32, Shape())};

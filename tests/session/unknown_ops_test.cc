@@ -154,7 +154,7 @@ const std::string kFunctions = absl::StrCat(
     "node { name: 'calls_f' op: 'f' input: 'x' } node { name: 'calls_g' op: 'g' input: 'x' }");
 
 TEST(UnknownOps, InAFunctionTheyAreNeededIfItsResultIsComputedFromThem) {
-  for (const char* disabled : {"no_ops", "inlined_functions"}) {
+  for (const char* disabled : {"no_ops", "inline_functions"}) {
     Loaded line(kFunctions);
     line.session.emplace(*Session::Create(line.graph, {.disable = {disabled}}));
     EXPECT_TRUE(line.Run({"y:0"}).ok());

@@ -36,7 +36,7 @@ struct Fixture {
 TEST(UnusedValues, AreNotComputed) { EXPECT_EQ(Fixture().Run({}), absl::OkStatus()); }
 
 TEST(UnusedValues, AreComputedIfTheOptimisationIsOff) {
-  const absl::Status status = Fixture().Run({.disable = {"needless_waits", "unused_values"}});
+  const absl::Status status = Fixture().Run({.disable = {"prune_control_edges", "eliminate_dead_nodes"}});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("bad"));
 }

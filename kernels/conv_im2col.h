@@ -1,0 +1,32 @@
+#ifndef WEIR_KERNELS_CONV_IM2COL_H_
+#define WEIR_KERNELS_CONV_IM2COL_H_
+
+#include "weir/core/kernel.h"
+#include "weir/kernels/conv.h"
+#include "weir/kernels/conv_operands.h"
+#include "weir/kernels/packed_weight_cache.h"
+
+namespace weir {
+
+// Float convolutions whose filters last and skip pixels, as products of the patches that the
+// filters see (gemm.h), for one node. Thread-safe.
+class Im2colConv {
+ public:
+  // See DnnlConv.
+  Im2colConv(ConvPass pass, bool lasting_filter, const Epilogue& epilogue = {});
+
+  // False, and nothing has been done, for convolutions of another kind.
+  absl::StatusOr<bool> Run(KernelContext& ctx, const ConvShape& shape,
+                           const ConvOperands<float>& operands);
+
+ private:
+  bool IsFor(const ConvShape& shape) const;
+
+  const bool applies_;
+  const Epilogue epilogue_;
+  PackedWeightCache kept_;
+};
+
+}  // namespace weir
+
+#endif  // WEIR_KERNELS_CONV_IM2COL_H_

@@ -1,0 +1,156 @@
+// Loops over vectors for functors. A textual header without a guard, included inside each of
+// Highway's target namespaces after vector_math-inl.h and elementwise-inl.h:
+//
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "kernels/xxx_cpu.cc"
+//   #include "hwy/foreach_target.h"
+//   #include "hwy/highway.h"
+//   #include "hwy/contrib/math/math-inl.h"
+//   HWY_BEFORE_NAMESPACE();
+//   namespace weir {
+//   namespace HWY_NAMESPACE {
+//   namespace hn = hwy::HWY_NAMESPACE;
+//   #include "weir/kernels/vector_math-inl.h"
+//   #include "weir/kernels/elementwise-inl.h"
+//   #include "weir/kernels/elementwise_loops-inl.h"
+//   void AddXxx(LoopRegistry* t) { AddUnaryVectors<Exp, Log>(t); }
+//   ...
+//   HWY_EXPORT(AddXxx), and HWY_DYNAMIC_DISPATCH(AddXxx)(t) from AddXxxLoops, under #if HWY_ONCE
+
+#include "weir/kernels/register_fusion-inl.h"
+#include "weir/kernels/partial_vectors-inl.h"
+
+// What is left after the last whole vector is computed in one more, filled up with ones.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadLast(D d, const T* x, int64_t n) {
+  return LoadRest(d, x, n, T(1));
+}
+
+template <class F, class T>
+void UnaryVectorLoop(const UnaryLoop&, const void* xs, void* ys, int64_t n, double) {
+  using D = hn::ScalableTag<T>;
+  using M = VectorMath<D>;
+  const D d;
+  const T* x = static_cast<const T*>(xs);
+  T* y = static_cast<T*>(ys);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = F::template Apply<M>(hn::LoadU(d, x + i));
+    const auto b = F::template Apply<M>(hn::LoadU(d, x + i + lanes));
+    hn::StoreU(a, d, y + i);
+    hn::StoreU(b, d, y + i + lanes);
+  }
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i)), d, y + i);
+  if (i < n) StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i)), y + i, n - i);
+}
+
+template <class F, class T>
+void BinaryVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
+                      double) {
+  using D = hn::ScalableTag<T>;
+  using M = VectorMath<D>;
+  const D d;
+  const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+  T* z = static_cast<T*>(zs);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i));
+    const auto b = F::template Apply<M>(hn::LoadU(d, x + i + lanes), hn::LoadU(d, y + i + lanes));
+    hn::StoreU(a, d, z + i);
+    hn::StoreU(b, d, z + i + lanes);
+  }
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
+  }
+  if (i < n)
+    StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), LoadLast(d, y + i, n - i)), z + i,
+              n - i);
+}
+
+// One argument is a single number.
+template <class F, class T, bool kFirst>
+void NumberVectorLoop(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
+                      double) {
+  using D = hn::ScalableTag<T>;
+  using M = VectorMath<D>;
+  const D d;
+  const T* in = static_cast<const T*>(kFirst ? ys : xs);
+  T* z = static_cast<T*>(zs);
+  const hn::Vec<D> number = hn::Set(d, *static_cast<const T*>(kFirst ? xs : ys));
+  const auto apply = [number](hn::Vec<D> v) HWY_ATTR {
+    return kFirst ? F::template Apply<M>(number, v) : F::template Apply<M>(v, number);
+  };
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = apply(hn::LoadU(d, in + i)), b = apply(hn::LoadU(d, in + i + lanes));
+    hn::StoreU(a, d, z + i);
+    hn::StoreU(b, d, z + i + lanes);
+  }
+  for (; i + lanes <= n; i += lanes) hn::StoreU(apply(hn::LoadU(d, in + i)), d, z + i);
+  if (i < n) StoreRest(d, apply(LoadLast(d, in + i, n - i)), z + i, n - i);
+}
+
+// With the op's parameter as a further argument: Apply<M>(x, p), Apply<M>(x, y, p).
+template <class F, class T>
+void UnaryVectorLoopP(const UnaryLoop&, const void* xs, void* ys, int64_t n, double p) {
+  using D = hn::ScalableTag<T>;
+  using M = VectorMath<D>;
+  const D d;
+  const T* x = static_cast<const T*>(xs);
+  T* y = static_cast<T*>(ys);
+  const hn::Vec<D> param = M::Num(p);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), param), d, y + i);
+  if (i < n) StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), param), y + i, n - i);
+}
+template <class F, class T>
+void BinaryVectorLoopP(const BinaryLoop&, const void* xs, const void* ys, void* zs, int64_t n,
+                       double p) {
+  using D = hn::ScalableTag<T>;
+  using M = VectorMath<D>;
+  const D d;
+  const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+  T* z = static_cast<T*>(zs);
+  const hn::Vec<D> param = M::Num(p);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(F::template Apply<M>(hn::LoadU(d, x + i), hn::LoadU(d, y + i), param), d, z + i);
+  }
+  if (i < n) {
+    StoreRest(d, F::template Apply<M>(LoadLast(d, x + i, n - i), LoadLast(d, y + i, n - i), param),
+              z + i, n - i);
+  }
+}
+
+// Entries for float and double.
+template <class... Fs>
+void AddUnaryVectors(LoopRegistry* t) {
+  (t->AddUnary(Fs::kOp, DT_FLOAT, DT_FLOAT, UnaryVectorLoop<Fs, float>, LoopCost<Fs>()), ...);
+  (t->AddUnary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, UnaryVectorLoop<Fs, double>, 2 * LoopCost<Fs>()),
+   ...);
+}
+// Forms for a single number, of entries that are there already.
+template <class F, class T>
+void AddNumberForm(LoopRegistry* t) {
+  BinaryLoop* const loop = t->FindBinary(F::kOp, DataTypeOf<T>::value);
+  loop->number_first = NumberVectorLoop<F, T, true>;
+  loop->number_second = NumberVectorLoop<F, T, false>;
+}
+template <class... Fs>
+void AddNumberForms(LoopRegistry* t) {
+  (AddNumberForm<Fs, float>(t), ...);
+  (AddNumberForm<Fs, double>(t), ...);
+}
+template <class... Fs>
+void AddBinaryVectors(LoopRegistry* t) {
+  (t->AddBinary(Fs::kOp, DT_FLOAT, DT_FLOAT, BinaryVectorLoop<Fs, float>, LoopCost<Fs>()), ...);
+  (t->AddBinary(Fs::kOp, DT_DOUBLE, DT_DOUBLE, BinaryVectorLoop<Fs, double>, 2 * LoopCost<Fs>()),
+   ...);
+}

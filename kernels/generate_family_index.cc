@@ -1,0 +1,49 @@
+#include <iostream>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "weir/core/family_index.h"
+#include "weir/kernels/families.h"
+
+// Writes the source of KernelFamilyIndex() and LoopFamilyIndex() to standard output.
+namespace weir {
+
+// For the registries that this program is linked with: none.
+FamilyIndex KernelFamilyIndex() { return {}; }
+FamilyIndex LoopFamilyIndex() { return {}; }
+
+namespace {
+
+FamilyOps OpsOfKernels() {
+  FamilyOps ops;
+  for (const auto add : KernelFamilies()) {
+    KernelRegistry family;
+    add(&family);
+    std::set<std::string> names;
+    for (const Place place : {kCpu, kGpu}) {
+      for (std::string& op : family.Ops(place)) names.insert(std::move(op));
+    }
+    ops.emplace_back(names.begin(), names.end());
+  }
+  return ops;
+}
+
+FamilyOps OpsOfLoops() {
+  FamilyOps ops;
+  for (const auto add : LoopFamilies()) {
+    LoopRegistry family;
+    add(&family);
+    ops.push_back(family.Ops());
+  }
+  return ops;
+}
+
+}  // namespace
+
+}  // namespace weir
+
+int main() {
+  std::cout << weir::FamilyIndexSource(weir::OpsOfKernels(), "KernelFamilyIndex")
+            << weir::FamilyIndexSource(weir::OpsOfLoops(), "LoopFamilyIndex");
+}

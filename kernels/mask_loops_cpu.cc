@@ -1,0 +1,136 @@
+#include <utility>
+
+#include "weir/kernels/elementwise_kernels.h"
+#include "weir/kernels/elementwise_loops.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/mask_loops_cpu.cc"
+#include "weir/kernels/highway_targets.h"
+
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include "hwy/contrib/math/math-inl.h"
+
+// Comparisons inside a fused node, where every value has one type: the result is a mask, all bits
+// of an element or none. A Cast of it to numbers, and what a Select chooses, are the bits of the
+// mask and of elements, so that NaNs and signs of zeros stay what they are. No graph has these ops;
+// session/fuse_elementwise.cc makes them of Equal, Less and the like, Cast and Select.
+HWY_BEFORE_NAMESPACE();
+namespace weir {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+#include "weir/kernels/vector_math-inl.h"
+
+#include "weir/kernels/elementwise_loops-inl.h"
+
+template <class M>
+HWY_INLINE typename M::V MaskOf(typename M::Mask m) {
+  return hn::VecFromMask(hn::DFromV<typename M::V>(), m);
+}
+
+struct MaskEqual {
+  static constexpr char kOp[] = "_MaskEqual";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
+    return MaskOf<M>(hn::Eq(x, y));
+  }
+};
+// Set where one is a NaN, which Highway's Ne says of some processors only.
+struct MaskNotEqual {
+  static constexpr char kOp[] = "_MaskNotEqual";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
+    return MaskOf<M>(hn::Not(hn::Eq(x, y)));
+  }
+};
+struct MaskLess {
+  static constexpr char kOp[] = "_MaskLess";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
+    return MaskOf<M>(hn::Lt(x, y));
+  }
+};
+struct MaskLessEqual {
+  static constexpr char kOp[] = "_MaskLessEqual";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
+    return MaskOf<M>(hn::Le(x, y));
+  }
+};
+struct MaskGreater {
+  static constexpr char kOp[] = "_MaskGreater";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
+    return MaskOf<M>(hn::Gt(x, y));
+  }
+};
+struct MaskGreaterEqual {
+  static constexpr char kOp[] = "_MaskGreaterEqual";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
+    return MaskOf<M>(hn::Ge(x, y));
+  }
+};
+// 1 where the mask is set, else 0.
+struct MaskedOne {
+  static constexpr char kOp[] = "_MaskedOne";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V mask) {
+    return hn::And(mask, M::Num(1));
+  }
+};
+// x where the mask is set, else 0.
+struct Masked {
+  static constexpr char kOp[] = "_Masked";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V mask, typename M::V x) {
+    return hn::And(mask, x);
+  }
+};
+// 0 where the mask is set, else x.
+struct Unmasked {
+  static constexpr char kOp[] = "_Unmasked";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V mask, typename M::V x) {
+    return hn::AndNot(mask, x);
+  }
+};
+// Whichever is not 0: of a masked value and an unmasked one.
+struct Either {
+  static constexpr char kOp[] = "_Either";
+  template <class M>
+  static HWY_INLINE typename M::V Apply(typename M::V x, typename M::V y) {
+    return hn::Or(x, y);
+  }
+};
+
+template <class... Fs>
+void AddBinaryInAllForms(LoopRegistry* t) {
+  AddBinaryVectors<Fs...>(t);
+  AddNumberForms<Fs...>(t);
+  AddBinaryStages<Fs...>(t);
+}
+
+void AddMasks(LoopRegistry* t) {
+  AddBinaryInAllForms<MaskEqual, MaskNotEqual, MaskLess, MaskLessEqual, MaskGreater,
+                      MaskGreaterEqual, Masked, Unmasked, Either>(t);
+  AddUnaryVectors<MaskedOne>(t);
+  AddUnaryStages<MaskedOne>(t);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weir
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weir {
+
+namespace {
+HWY_EXPORT(AddMasks);
+}  // namespace
+
+void AddMaskLoops(LoopRegistry* t) { HWY_DYNAMIC_DISPATCH(AddMasks)(t); }
+
+}  // namespace weir
+#endif  // HWY_ONCE

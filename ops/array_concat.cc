@@ -1,0 +1,395 @@
+#include "weir/core/scope.h"
+#include "weir/ops/array_internal.h"
+#include "weir/ops/registry.h"
+
+// ConcatLayout tensors, cutting them into parts, and repeating them.
+namespace weir {
+
+// ---- shape rules
+
+absl::Status JoinedShape(ShapeContext& c, int first, int last, int axis_input) {
+  WEIR_RETURN_IF_ERROR(c.WithRankAtMost(axis_input, 0).status());
+  int rank = -1;
+  for (int i = first; i < last; ++i) {
+    const int r = c.input(i).rank();
+    if (r < 0) continue;
+    if (r == 0) {
+      return InvalidArgument("Can't concatenate scalars (use tf.stack instead): input ", i - first,
+                             " is a scalar");
+    }
+    if (rank >= 0 && r != rank) {
+      return InvalidArgument("Ranks of all input tensors should match: shape of input ", i - first,
+                             " is ", c.input(i).ToString(), ", others have rank ", rank);
+    }
+    rank = r;
+  }
+  if (rank < 0) return absl::OkStatus();
+  const auto axis = KnownInts(c, axis_input);
+  if (!axis.has_value() || axis->size() != 1) {
+    c.set_output(0, UnknownDims(rank));
+    return absl::OkStatus();
+  }
+  WEIR_ASSIGN_OR_RETURN(const int dim, CheckedAxis((*axis)[0], rank));
+  Shape out = UnknownDims(rank);
+  out.set_dim(dim, 0);
+  for (int i = first; i < last; ++i) {
+    const Shape in = c.input(i).has_rank() ? c.input(i) : UnknownDims(rank);
+    for (int d = 0; d < rank; ++d) {
+      if (d == dim) {
+        WEIR_ASSIGN_OR_RETURN(const int64_t sum, AddDims(out.dim(d), in.dim(d)));
+        out.set_dim(d, sum);
+      } else {
+        absl::StatusOr<int64_t> merged = MergeDims(out.dim(d), in.dim(d));
+        if (!merged.ok()) {
+          return InvalidArgument("Dimension ", d, " in both shapes must be equal, but are ",
+                                 out.dim(d), " and ", in.dim(d), ": input ", i - first,
+                                 " has shape ", in.ToString(), ", joined along axis ", dim);
+        }
+        out.set_dim(d, *merged);
+      }
+    }
+  }
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::Status ConcatShape(ShapeContext& c) { return JoinedShape(c, 1, c.num_inputs(), 0); }
+absl::Status ConcatV2Shape(ShapeContext& c) {
+  return JoinedShape(c, 0, c.num_inputs() - 1, c.num_inputs() - 1);
+}
+
+absl::Status ConcatOffsetShape(ShapeContext& c) {
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    WEIR_ASSIGN_OR_RETURN(Shape shape, c.WithRank(i, 1));
+    c.set_output(i - 1, std::move(shape));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SplitShape(ShapeContext& c) {
+  WEIR_RETURN_IF_ERROR(c.WithRank(0, 0).status());
+  WEIR_ASSIGN_OR_RETURN(Shape part, c.WithRankAtLeast(1, 1));
+  const auto axis = KnownInts(c, 0);
+  if (!part.has_rank()) return absl::OkStatus();
+  if (!axis.has_value()) {
+    c.set_all_outputs(UnknownDims(part.rank()));
+    return absl::OkStatus();
+  }
+  WEIR_ASSIGN_OR_RETURN(const int dim, CheckedAxis((*axis)[0], part.rank()));
+  const int64_t num = c.attr<int64_t>("num_split"), extent = part.dim(dim);
+  if (extent >= 0 && extent % num != 0) {
+    return InvalidArgument("Dimension size must be evenly divisible by ", num, " but is ", extent);
+  }
+  part.set_dim(dim, extent < 0 ? extent : extent / num);
+  c.set_all_outputs(part);
+  return absl::OkStatus();
+}
+
+absl::Status SplitVShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const Shape sizes_shape, c.WithRank(1, 1));
+  if (sizes_shape.dim(0) >= 0 && sizes_shape.dim(0) != c.num_outputs()) {
+    return InvalidArgument("Length of size_splits should be equal to num_outputs, but is ",
+                           sizes_shape.dim(0), " and not ", c.num_outputs());
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape in, c.WithRankAtLeast(0, 1));
+  const auto axis = KnownInts(c, 2);
+  if (axis.has_value() && c.input(2).rank() > 0) {
+    return InvalidArgument("Input must be scalar but has rank ", c.input(2).rank());
+  }
+  if (!in.has_rank()) return absl::OkStatus();
+  if (!axis.has_value() || axis->size() != 1) {
+    c.set_all_outputs(UnknownDims(in.rank()));
+    return absl::OkStatus();
+  }
+  WEIR_ASSIGN_OR_RETURN(const int dim, CheckedAxis((*axis)[0], in.rank()));
+  auto sizes = KnownInts(c, 1);
+  if (!sizes.has_value()) sizes.emplace(c.num_outputs(), Shape::kUnknown);
+  int64_t rest = in.dim(dim);
+  int unknown = 0;
+  for (int64_t s : *sizes) {
+    if (s < 0) ++unknown;
+    if (rest >= 0 && s >= 0) rest = std::max<int64_t>(rest - s, 0);
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    Shape part = in;
+    const int64_t s = (*sizes)[i];
+    part.set_dim(dim, s >= 0 ? s : unknown == 1 ? rest : Shape::kUnknown);
+    c.set_output(i, std::move(part));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PackShape(ShapeContext& c) {
+  Shape merged = c.input(0);
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    absl::StatusOr<Shape> next = merged.MergeWith(c.input(i));
+    if (!next.ok()) {
+      return InvalidArgument("Shapes must be equal rank and extents: input 0 has ",
+                             merged.ToString(), ", input ", i, " has ", c.input(i).ToString());
+    }
+    merged = *std::move(next);
+  }
+  if (!merged.has_rank()) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const int axis, CheckedAxis(c.attr<int64_t>("axis"), merged.rank() + 1));
+  merged.InsertDim(axis, c.num_inputs());
+  c.set_output(0, std::move(merged));
+  return absl::OkStatus();
+}
+
+absl::Status UnpackShape(ShapeContext& c) {
+  Shape part = c.input(0);
+  if (!part.has_rank()) return absl::OkStatus();
+  WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(0, 1).status());
+  WEIR_ASSIGN_OR_RETURN(const int axis, CheckedAxis(c.attr<int64_t>("axis"), part.rank()));
+  const int64_t num = c.attr<int64_t>("num");
+  if (part.dim(axis) >= 0 && part.dim(axis) != num) {
+    return InvalidArgument("Dimension must be ", num, " but is ", part.dim(axis), ": axis ", axis,
+                           " of shape ", part.ToString());
+  }
+  part.RemoveDim(axis);
+  c.set_all_outputs(part);
+  return absl::OkStatus();
+}
+
+absl::Status TileShape(ShapeContext& c) {
+  WEIR_ASSIGN_OR_RETURN(const int64_t n, VectorLength(c, 1));
+  Shape out = c.input(0).has_rank() ? c.input(0) : UnknownDims(n);
+  if (!out.has_rank()) return absl::OkStatus();
+  if (n >= 0 && n != out.rank()) {
+    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
+                           " but got length ", n);
+  }
+  WEIR_ASSIGN_OR_RETURN(const Shape multiples, RequestedShape(c, 1));
+  if (multiples.has_rank() && multiples.rank() != out.rank()) {
+    return InvalidArgument("Expected multiples argument to be a vector of length ", out.rank(),
+                           " but got length ", multiples.rank());
+  }
+  for (int i = 0; i < out.rank(); ++i) {
+    const int64_t times = multiples.has_rank() ? multiples.dim(i) : Shape::kUnknown;
+    WEIR_ASSIGN_OR_RETURN(const int64_t extent, MulDims(out.dim(i), times));
+    out.set_dim(i, extent);
+  }
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status TileGradShape(ShapeContext& c) {
+  c.set_output(0, UnknownDims(c.input(0).rank()));
+  return absl::OkStatus();
+}
+
+// ---- gradients
+
+// The shapes of the joined tensors: constants if all are known.
+Outputs PartShapes(const Outputs& values) {
+  Outputs sizes;
+  for (const Output& x : values) {
+    sizes.push_back(ShapeTensor(x));
+    if (!x.shape().IsFullyDefined()) return ShapeN(values);
+  }
+  return sizes;
+}
+
+Grads JoinedDenseGradients(GradContext& g, const Outputs& values, Output axis) {
+  constexpr size_t kManyParts = 16;
+  const Outputs sizes = PartShapes(values);
+  Grads out;
+  if (sizes.size() > kManyParts) {
+    Graph& graph = g.graph();
+    const Output stacked = Stack(sizes, 1);
+    NameScope scope(graph, "Slice");
+    Output begin;
+    {
+      NameScope inner(graph, "begin");
+      begin = AddOp("Pack", {Outputs{axis, Ints(0).In(graph, "1")}}, {}, inner.name());
+    }
+    const Output row =
+        AddOp("Slice", {stacked, begin, Ints({1, -1}).In(graph, "size")}, {}, scope.name());
+    const Output lengths = Squeeze(row);
+    Node* split = AddNode("SplitV", {g.dy(), lengths, axis},
+                          {{"num_split", static_cast<int64_t>(sizes.size())}}, "split");
+    for (const Output& part : AllOutputs(split, sizes.size())) out.push_back(part);
+    return out;
+  }
+  const Outputs offsets = ConcatOffset(axis, sizes);
+  for (size_t i = 0; i < sizes.size(); ++i) out.push_back(Slice(g.dy(), offsets[i], sizes[i]));
+  return out;
+}
+
+// Rows of the joined tensor, given to the parts they came from. Along dimension 0 a part takes the
+// rows with indices in its range; along another one every part takes its columns of all rows.
+Grads JoinedSlicesGradients(GradContext& g, const Outputs& values, Output axis, bool along_rows) {
+  const IndexedSlices& dy = g.dy_grad().slices();
+  Graph& graph = g.graph();
+  const DataType type = dy.indices.dtype();
+  Outputs sizes;
+  for (const Output& x : values) sizes.push_back(ShapeTensor(x));
+  Grads out;
+  Output start = along_rows ? ConstOf(graph, type, 0, "Const") : Output();
+  Output column;
+  if (!along_rows) {
+    column = AddOp("ZerosLike", {sizes[0]});
+  }
+  for (const Output& size : sizes) {
+    if (!along_rows) {
+      const Output rest = Slice(size, {1}, {-1});
+      const Output all = Ints({-1}).In(graph, "concat/values_0");
+      const Output part = Slice(dy.values, column, Concat({all, rest}, 0));
+      out.push_back(IndexedSlices{part, dy.indices, size});
+      const Output depth = ShapeTensor(size);
+      const Output mask = OneHot(axis, StridedSlice(depth, {0}), {.dtype = DT_INT32});
+      column = AddV2Op(column, MulOp(size, mask), "Add");
+      continue;
+    }
+    const Output end = AddV2Op(start, Cast(Gather(size, axis), type));
+    const Output inside = AddOp("LogicalAnd", {AddOp("GreaterEqual", {dy.indices, start}),
+                                               AddOp("Less", {dy.indices, end})});
+    const Output chosen = Squeeze(Where(inside), {1});
+    const Output indices = SubOp(Gather(dy.indices, chosen), start);
+    out.push_back(IndexedSlices{Gather(dy.values, chosen), indices, size});
+    start = end;
+  }
+  return out;
+}
+
+Grads JoinedGradient(GradContext& g, int first, int last, int axis_input) {
+  Grads parts;
+  if (last - first == 1) {
+    parts = {g.dy_grad()};
+  } else {
+    Outputs values;
+    for (int i = first; i < last; ++i) values.push_back(g.x(i));
+    const Output axis = ModOp(g.x(axis_input), Rank(values[0]));
+    const Node* axis_node = g.x(axis_input).node;
+    const bool is_static =
+        axis_node->op_name() == "Const" && axis_node->attr<Tensor>("value").num_elements() == 1;
+    if (g.dy_grad().is_slices() && is_static && values[0].shape().has_rank()) {
+      const int64_t at = axis_node->attr<Tensor>("value").IntAt(0);
+      parts = JoinedSlicesGradients(g, values, axis, at == 0 || at == -values[0].shape().rank());
+    } else {
+      parts = JoinedDenseGradients(g, values, axis);
+    }
+  }
+  if (axis_input < first) parts.insert(parts.begin(), Grad());
+  return parts;
+}
+
+Grads ConcatGradient(GradContext& g) { return JoinedGradient(g, 1, g.num_inputs(), 0); }
+Grads ConcatV2Gradient(GradContext& g) {
+  return JoinedGradient(g, 0, g.num_inputs() - 1, g.num_inputs() - 1);
+}
+
+Outputs DenseGrads(GradContext& g) {
+  Outputs dys;
+  for (int i = 0; i < g.node().num_outputs(); ++i) dys.push_back(g.dy(i));
+  return dys;
+}
+
+Grads SplitGradient(GradContext& g) { return {Grad(), Concat(DenseGrads(g), g.x(0))}; }
+Grads SplitVGradient(GradContext& g) { return {Concat(DenseGrads(g), g.x(2))}; }
+Grads UnpackGradient(GradContext& g) { return {Stack(DenseGrads(g), g.attr<int64_t>("axis"))}; }
+
+Grads PackGradient(GradContext& g) {
+  Grads out;
+  for (const Output& part : Unstack(g.dy(), g.attr<int64_t>("axis"), g.num_inputs()))
+    out.push_back(part);
+  return out;
+}
+
+// The tiled tensor in the shape [m0, d0, m1, d1, ...], summed over the multiples.
+Grads TileGradient(GradContext& g) {
+  const Output shape = ShapeTensor(g.x(0), g.x(1).dtype());
+  const Output split = Reshape(Transpose(Stack({g.x(1), shape})), {-1});
+  const Output axes = RangeOp(g.graph(), 0, Size(split), 2);
+  const Output dx = ReduceSum(Reshape(g.dy(), split), axes);
+  if (dx.valid()) {
+    if (absl::Status s = g.graph().RefineShape(dx, g.x(0).shape()); !s.ok()) g.graph().Fail(s);
+  }
+  return {dx};
+}
+
+}  // namespace
+
+void AddArrayJoiningOps(OpRegistry* ops) {
+  ops->Add(OpSpec("Concat")
+               .In("concat_dim: int32, values: N * T")
+               .Out("output: T")
+               .Attr("N: int >= 2")
+               .Attr("T: type")
+               .InferShape(ConcatShape)
+               .Gradient(ConcatGradient)
+               .Doc("Joins tensors along a dimension."));
+  ops->Add(OpSpec("ConcatV2")
+               .In("values: N * T, axis: Tidx")
+               .Out("output: T")
+               .Attr("N: int >= 2")
+               .Attr("T: type")
+               .Attr("Tidx: {int32, int64} = DT_INT32")
+               .InferShape(ConcatV2Shape)
+               .Gradient(ConcatV2Gradient)
+               .Doc("Joins tensors along a dimension."));
+  ops->Add(OpSpec("ConcatOffset")
+               .In("concat_dim: int32, shape: N * shape_type")
+               .Out("offset: N * shape_type")
+               .Attr("N: int >= 2")
+               .Attr("shape_type: {int32, int64} = DT_INT32")
+               .InferShape(ConcatOffsetShape)
+               .NotDifferentiable()
+               .Doc("Where each of the tensors of these shapes begins in their concatenation."));
+  ops->Add(OpSpec("Split")
+               .In("split_dim: int32, value: T")
+               .Out("output: num_split * T")
+               .Attr("num_split: int >= 1")
+               .Attr("T: type")
+               .InferShape(SplitShape)
+               .Gradient(SplitGradient)
+               .Doc("Cuts a tensor into equal parts along a dimension."));
+  ops->Add(OpSpec("SplitV")
+               .In("value: T, size_splits: Tlen, split_dim: int32")
+               .Out("output: num_split * T")
+               .Attr("num_split: int >= 1")
+               .Attr("T: type")
+               .Attr("Tlen: {int8, int32, int64} = DT_INT64")
+               .InferShape(SplitVShape)
+               .Gradient(SplitVGradient)
+               .Doc("Cuts a tensor into parts of given sizes along a dimension; one size may be "
+                    "-1: what is "
+                    "left."));
+  ops->Add(OpSpec("Pack")
+               .In("values: N * T")
+               .Out("output: T")
+               .Attr("N: int >= 1")
+               .Attr("T: type")
+               .Attr("axis: int = 0")
+               .InferShape(PackShape)
+               .Gradient(PackGradient)
+               .Doc("Joins tensors of one shape along a new dimension."));
+  ops->Add(OpSpec("Unpack")
+               .In("value: T")
+               .Out("output: num * T")
+               .Attr("num: int >= 0")
+               .Attr("T: type")
+               .Attr("axis: int = 0")
+               .InferShape(UnpackShape)
+               .Gradient(UnpackGradient)
+               .Doc("The slices of a tensor along a dimension, without that dimension."));
+  ops->Add(OpSpec("Tile")
+               .In("input: T, multiples: Tmultiples")
+               .Out("output: T")
+               .Attr("T: type")
+               .Attr("Tmultiples: {int32, int64} = DT_INT32")
+               .InferShape(TileShape)
+               .Gradient(TileGradient)
+               .Doc("The input repeated `multiples` times in each dimension."));
+  ops->Add(OpSpec("TileGrad")
+               .In("input: T, multiples: int32")
+               .Out("output: T")
+               .Attr("T: type")
+               .Deprecated(3, "Sum of a Reshape does the same")
+               .InferShape(TileGradShape)
+               .Doc("The sum over the repetitions of a tiled tensor."));
+}
+
+}  // namespace weir

@@ -1,0 +1,460 @@
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "absl/container/flat_hash_set.h"
+#include "weir/session/disjoint_sets.h"
+#include "weir/session/plan.h"
+
+// Where values lie. Every value whose shape is known before the step gets a place in an arena that
+// a step in flight owns, so a step allocates nothing for it. Values that share memory by
+// construction (an Identity, a Reshape) form a class with one place, which lives from the class's
+// first definition to its last use.
+//
+// The arena is cut into blocks. Walking the static order, a new value takes over
+//   1. the block of an input that dies with this very node, if the kernel may write over it (in
+//   place);
+//   2. else the smallest block that fits and whose last tenant is dead, unless that would waste
+//   more than half of it;
+//   3. else a new block.
+// "Dead" must hold for every interleaving of parallel tasks: all users of the old tenant come
+// before the new value's node, by their order in one task or by the order of tasks. The latter is
+// looked up in a bit matrix of which task comes after which. Values that leave the step (fetched
+// ones and what they share memory with) get memory of their own; so do values of unknown size,
+// strings and handles, and large ones that are assigned to a variable, which takes over their
+// memory. Others that a variable or a queue keeps are copied by the kernel that keeps them.
+//
+// Loops run the same stretch of the order many times. What comes from outside and is used inside is
+// needed until the loop ends. What goes round must outlast the end of an iteration: it gets a block
+// that nothing else uses, and so does the Merge that takes it up, which copies it there before
+// anything else of the iteration runs (bigger values get memory of their own instead, and are not
+// copied). A Merge's own value that is to be another one's next value is copied between iterations.
+//
+// A raised loop copies nothing. A small variable and what is to be its next value get a block each,
+// and between two iterations the two are swapped, values and blocks. Everything else that goes
+// round, big or handed on by more than one, has memory of its own. At first a variable is what
+// entered, wherever that lies; so whatever its value may lie in is needed as long as it is used.
+namespace weir {
+
+namespace {
+
+constexpr size_t kMostCopied = 65536;  // bytes of a value that a Merge copies in every iteration
+constexpr size_t kLargeValue = 65536;  // that is assigned
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const PlanGraph& graph, const ScheduledOrder& s, const PlanEnvironment& env,
+                Plan* plan)
+      : graph_(graph), s_(s), env_(env), plan_(*plan) {}
+
+  void Run() {
+    FindClasses();
+    plan_.placements.reserve(classes_.size());
+    FindReachable();
+    for (const int i : s_.order) {
+      Expire(s_.position[i]);
+      for (int k = 0; k < graph_.nodes[i].num_outputs(); ++k) PlaceOutput(i, k);
+    }
+    LayOut();
+  }
+
+ private:
+  struct Class {
+    bool escapes = false;
+    bool alone = false;                         // its block has no other tenant
+    bool apart = false;                         // does not lie in the arena
+    int32_t root = -1;                          // the slot of the node that makes it
+    bool is_variable = false, swapped = false;  // of a raised loop; with its next value
+    int merged_by = -1;     // the Merge whose output it is, if that takes up what goes round
+    int loop = -1;          // of the node that makes it
+    int rewritten_in = -1;  // the loop whose iterations give it another value
+    int last_position = -1;
+    absl::InlinedVector<std::pair<int, int>, 2> users;  // task -> last position in it
+    int block = -1;
+  };
+  struct Block {
+    Device* device;
+    size_t bytes;
+    int tenant;  // class
+  };
+
+  int32_t slot(int node, int output) const { return s_.slot_of[node] + output; }
+
+  int AliasedInput(const PlanNode& n, int output) const {
+    const int k = n.def == nullptr ? -1 : n.def->AliasedInput(output);
+    return k < static_cast<int>(n.inputs.size()) ? k : -1;
+  }
+
+  void FindClasses() {
+    class_of_.assign(plan_.num_slots, -1);
+    classes_.reserve(plan_.num_slots);
+    const auto use = [&](int c, int node) {
+      if (c >= 0) Use(classes_[c], s_.task_of[node], LastUse(classes_[c].loop, node));
+    };
+    for (const int i : s_.order) {
+      const PlanNode& n = graph_.nodes[i];
+      for (const PlanValue& v : n.inputs) use(class_of_[slot(v.node, v.output)], i);
+      for (int k = 0; k < n.num_outputs(); ++k) {
+        int& c = class_of_[slot(i, k)];
+        if (const int in = AliasedInput(n, k); in >= 0 && !graph_.IsLoopVariable(n)) {
+          c = class_of_[slot(n.inputs[in].node, n.inputs[in].output)];
+        } else {
+          c = static_cast<int>(classes_.size());
+          classes_.emplace_back();
+          classes_[c].loop = n.loop;
+          classes_[c].root = slot(i, k);
+          classes_[c].is_variable = graph_.IsLoopVariable(n);
+          classes_[c].rewritten_in = classes_[c].is_variable ? n.value_loop : n.loop;
+          if (StartsIteration(graph_, n)) {
+            classes_[c].alone = true;
+            classes_[c].merged_by = i;
+          }
+        }
+        use(c, i);
+      }
+    }
+    PlaceVariables();
+    for (const int i : s_.order) {
+      for (const PlanValue& v : graph_.nodes[i].inputs) {
+        if (graph_.nodes[v.node].kind == PlanNode::Kind::kCarry)
+          takers_[slot(v.node, 0)].push_back(i);
+      }
+    }
+    for (const PlanGraph::Carry& carry : graph_.carries) {
+      if (!graph_.IsLoopVariable(graph_.nodes[carry.carry])) KeepCarried(carry);
+    }
+    for (const int32_t s : plan_.fetch_slots) {
+      if (class_of_[s] >= 0) classes_[class_of_[s]].escapes = true;
+    }
+    if (graph_.writes_state) {
+      for (const int i : s_.order) DropEdges(graph_.nodes[i]);
+    }
+    if (num_groups_ > 0) JoinUses();
+  }
+
+  // What a node assigns, if it is large.
+  void DropEdges(const PlanNode& n) {
+    if (n.loop >= 0 || n.inputs.size() != 2 || (!n.Is("Assign") && !n.Is("AssignVariableOp")))
+      return;
+    const PlanValue& v = n.inputs[1];
+    const PlanNode& maker = graph_.nodes[v.node];
+    const int c = class_of_[slot(v.node, v.output)];
+    if (c >= 0 && CanPlace(maker, v.output) && Bytes(maker, v.output) >= kLargeValue)
+      classes_[c].escapes = true;
+  }
+
+  static void Use(Class& cls, int task, int position) {
+    cls.last_position = std::max(cls.last_position, position);
+    for (auto& [t, p] : cls.users) {
+      if (t == task) {
+        p = std::max(p, position);
+        return;
+      }
+    }
+    cls.users.emplace_back(task, position);
+  }
+
+  // The position until which `node` may use a value made in `loop`: the end of the outermost loop
+  // that has the one and not the other.
+  int LastUse(int loop, int node) const {
+    const int around = graph_.LoopAround(node, loop);
+    return around >= 0 ? s_.loops[around].second : s_.position[node];
+  }
+
+  struct Variable {
+    const PlanGraph::Carry* carry;
+    int loop, self, next;  // classes
+  };
+
+  // Which variables of raised loops lie in the arena.
+  void PlaceVariables() {
+    std::vector<Variable> variables;
+    for (const PlanGraph::Carry& c : graph_.carries) {
+      const PlanNode& n = graph_.nodes[c.carry];
+      if (n.removed || !graph_.IsLoopVariable(n)) continue;
+      variables.push_back({&c, n.value_loop, class_of_[slot(c.carry, 0)],
+                           class_of_[slot(c.next.node, c.next.output)]});
+    }
+    if (variables.empty()) return;
+    MakeGroups(variables);
+    KeepApart(variables);
+    std::vector<int> handed_on(classes_.size(), 0);
+    for (const Variable& v : variables) {
+      if (v.next >= 0) ++handed_on[v.next];
+    }
+    std::vector<bool> is_swapped(plan_.num_slots, false);  // by slot of the variable
+    for (const Variable& v : variables) {
+      if (v.next == v.self) continue;
+      Class& self = classes_[v.self];
+      const bool made_inside = v.next >= 0 && graph_.IsInside(classes_[v.next].loop, v.loop);
+      if (made_inside && handed_on[v.next] == 1 && CanSwap(*v.carry, self, classes_[v.next])) {
+        self.alone = self.swapped = true;
+        classes_[v.next].alone = classes_[v.next].swapped = true;
+        is_swapped[self.root] = true;
+        plan_.loops[v.loop].swapped.push_back({classes_[v.next].root, self.root});
+      } else {
+        self.apart = true;
+        if (made_inside) classes_[v.next].apart = true;
+      }
+    }
+    for (Loop& loop : plan_.loops)
+      std::erase_if(loop.moved, [&](const Loop::Move& m) { return is_swapped[m.to]; });
+  }
+
+  // A group is a variable and all that its value may lie in: what enters, and what is to be its
+  // next value, which may be another variable.
+  void MakeGroups(const std::vector<Variable>& variables) {
+    DisjointSets sets(static_cast<int>(classes_.size()));
+    const auto unite = [&](int a, int b) {
+      if (b >= 0) sets.Join(a, b);
+    };
+    for (const Variable& v : variables) {
+      const PlanValue& init = graph_.nodes[v.carry->carry].inputs[0];
+      unite(v.self, class_of_[slot(init.node, init.output)]);
+      unite(v.self, v.next);
+    }
+    group_of_.assign(classes_.size(), -1);
+    std::vector<int> number(classes_.size(), -1);
+    for (const Variable& v : variables) {
+      int& n = number[sets.Find(v.self)];
+      if (n < 0) n = num_groups_++;
+    }
+    for (size_t c = 0; c < classes_.size(); ++c)
+      group_of_[c] = number[sets.Find(static_cast<int>(c))];
+  }
+
+  // Where a variable takes over the value of another one, that value must not lie in a place that
+  // the next iteration writes to. It may be what entered the other one, where that is a variable of
+  // a loop in this loop and has not gone round; so whatever of the group gets another value in each
+  // iteration of this loop has memory of its own.
+  void KeepApart(const std::vector<Variable>& variables) {
+    absl::flat_hash_set<std::pair<int, int>> taken_over;  // group and loop
+    for (const Variable& v : variables) {
+      if (v.next < 0 || v.next == v.self || !classes_[v.next].is_variable) continue;
+      classes_[v.next].apart = true;
+      taken_over.emplace(group_of_[v.next], v.loop);
+    }
+    for (size_t c = 0; c < classes_.size() && !taken_over.empty(); ++c) {
+      if (group_of_[c] < 0) continue;
+      for (int l = classes_[c].rewritten_in; l >= 0; l = graph_.loops[l].parent) {
+        if (taken_over.contains({group_of_[c], l})) classes_[c].apart = true;
+      }
+    }
+  }
+
+  bool CanSwap(const PlanGraph::Carry& carry, const Class& self, const Class& next) const {
+    const PlanNode &variable = graph_.nodes[carry.carry], &n = graph_.nodes[carry.next.node];
+    return !self.apart && !next.apart && !next.is_variable &&
+           next.root == slot(carry.next.node, carry.next.output) && variable.device == n.device &&
+           CanPlace(variable, 0) && CanPlace(n, carry.next.output) &&
+           variable.shapes[0] == n.shapes[carry.next.output] && Bytes(variable, 0) <= kMostCopied;
+  }
+
+  // All of a group is needed as long as any of it is, for all that is known here. What is made in a
+  // loop around the user's is needed until the user's loop ends.
+  void JoinUses() {
+    std::vector<Class> groups(num_groups_);
+    std::vector<bool> has_loop(num_groups_, false);
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      const int g = group_of_[c];
+      if (g < 0) continue;
+      groups[g].loop =
+          has_loop[g] ? graph_.CommonLoop(groups[g].loop, classes_[c].loop) : classes_[c].loop;
+      has_loop[g] = true;
+    }
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      if (group_of_[c] < 0) continue;
+      Class& group = groups[group_of_[c]];
+      group.escapes |= classes_[c].escapes;
+      int end = -1;
+      for (int l = classes_[c].loop; l != group.loop; l = graph_.loops[l].parent)
+        end = s_.loops[l].second;
+      for (const auto& [task, position] : classes_[c].users)
+        Use(group, task, std::max(position, end));
+    }
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      if (group_of_[c] < 0) continue;
+      classes_[c].escapes = groups[group_of_[c]].escapes;
+      for (const auto& [task, position] : groups[group_of_[c]].users)
+        Use(classes_[c], task, position);
+    }
+  }
+
+  void KeepCarried(const PlanGraph::Carry& carry) {
+    const int next = carry.next.node, from = slot(next, 0), to = slot(carry.carry, 0);
+    if (s_.position[next] < 0 || class_of_[from] < 0) return;
+    Class& cls = classes_[class_of_[from]];
+    const int loop = graph_.nodes[next].loop;
+    if (graph_.LoopAround(next, cls.loop) >= 0) return;  // from outside: it stays as it is
+    const int end = s_.loops[loop].second;
+    cls.last_position = std::max(cls.last_position, end);
+    for (auto& [task, position] : cls.users) {
+      if (task == s_.task_of[next]) position = std::max(position, end);
+    }
+    // Its own Merge takes an unchanged value where it lies.
+    const std::vector<int>& takers = takers_[to];
+    const bool merged = cls.merged_by >= 0 && cls.loop == loop;
+    const bool copied = !std::all_of(takers.begin(), takers.end(), [&](int i) {
+      return merged ? i == cls.merged_by : StartsIteration(graph_, graph_.nodes[i]);
+    });
+    if (!copied) cls.alone = true;
+    for (Loop::Carry& c : plan_.loops[loop].carries) {
+      if (c.to == to) c.copied = copied;
+    }
+  }
+
+  void FindReachable() {
+    const size_t n = s_.task_predecessors.size();
+    if (n < 2) return;
+    before_.assign(n, std::vector<bool>(n, false));
+    for (size_t t = 1; t < n; ++t) {  // predecessors have smaller numbers
+      before_[t][0] = true;
+      for (const int p : s_.task_predecessors[t]) {
+        before_[t][p] = true;
+        for (size_t q = 0; q < n; ++q) {
+          if (before_[p][q]) before_[t][q] = true;
+        }
+      }
+    }
+  }
+
+  // True if every user of the class has finished when node i starts; `self` allows node i itself to
+  // be one.
+  bool DeadBefore(const Class& c, int i, bool self) const {
+    const int task = s_.task_of[i], position = s_.position[i];
+    return std::all_of(c.users.begin(), c.users.end(), [&](const std::pair<int, int>& u) {
+      if (u.first == task) return u.second < position || (self && u.second == position);
+      return before_[task][u.first];
+    });
+  }
+
+  bool CanPlace(const PlanNode& n, int k) const {
+    if (n.kind == PlanNode::Kind::kRead) return false;
+    if (n.kind == PlanNode::Kind::kOp) {
+      if (n.node->op_name() == "ReadVariableOp" || n.step_invariant) return false;
+      if (AliasedInput(n, k) >= 0 && !graph_.IsLoopVariable(n)) return false;
+      if (!IsPlain(n.node->output_type(k)) || IsRef(n.node->output_type(k))) return false;
+      if (n.is_host_output(k) && !n.device->is_host()) return false;
+    }
+    // What no machine holds is left to the kernel, whose allocation says so.
+    constexpr int64_t kMostElements = int64_t{1} << 40;
+    return n.shapes[k].IsFullyDefined() && n.shapes[k].num_elements() <= kMostElements &&
+           Bytes(n, k) > 0;
+  }
+
+  static DataType TypeOf(const PlanNode& n, int k) { return n.node->output_type(k); }
+  static size_t Bytes(const PlanNode& n, int k) {
+    return static_cast<size_t>(n.shapes[k].num_elements()) * ElementSize(TypeOf(n, k));
+  }
+
+  void PlaceOutput(int i, int k) {
+    const PlanNode& n = graph_.nodes[i];
+    const int c = class_of_[slot(i, k)];
+    if (c < 0 || classes_[c].apart || !CanPlace(n, k)) return;
+    if (classes_[c].escapes && !classes_[c].swapped) return;
+    const size_t bytes =
+        (Bytes(n, k) + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
+    const bool alone = classes_[c].alone;
+    if (alone && bytes > kMostCopied) return;
+    int block = alone ? -1 : InPlace(i, k);
+    if (block < 0 && !alone) block = Reuse(i, n.device, bytes);
+    if (block < 0) {
+      block = static_cast<int>(blocks_.size());
+      blocks_.push_back({n.device, bytes, c});
+    }
+    blocks_[block].tenant = c;
+    classes_[c].block = block;
+    if (!alone) expiry_.push({classes_[c].last_position, block, c});
+    plan_.placements.push_back(
+        {slot(i, k), n.device, static_cast<size_t>(block), TypeOf(n, k), n.shapes[k]});
+  }
+
+  int InPlace(int i, int k) const {
+    const PlanNode& n = graph_.nodes[i];
+    if (n.def == nullptr || !env_.enabled("in_place")) return -1;
+    for (const int in : n.def->in_place) {
+      if (in >= static_cast<int>(n.inputs.size())) continue;
+      const PlanValue& v = n.inputs[in];
+      const int c = class_of_[slot(v.node, v.output)];
+      if (c < 0 || classes_[c].block < 0 || blocks_[classes_[c].block].tenant != c) continue;
+      if (classes_[c].alone) continue;
+      const PlanNode& producer = graph_.nodes[v.node];
+      if (producer.device != n.device || !DeadBefore(classes_[c], i, true)) continue;
+      if (!producer.shapes[v.output].IsFullyDefined() || Bytes(producer, v.output) != Bytes(n, k))
+        continue;
+      bool read_otherwise = false;
+      for (size_t other = 0; other < n.inputs.size(); ++other) {
+        const bool listed = std::find(n.def->in_place.begin(), n.def->in_place.end(),
+                                      static_cast<int>(other)) != n.def->in_place.end();
+        read_otherwise |=
+            !listed && class_of_[slot(n.inputs[other].node, n.inputs[other].output)] == c;
+      }
+      if (!read_otherwise) return classes_[c].block;
+    }
+    return -1;
+  }
+
+  // Blocks whose tenant is over by the static order; parallel tasks are asked about one by one.
+  void Expire(int position) {
+    while (!expiry_.empty() && expiry_.top().position < position) {
+      const Expiry e = expiry_.top();
+      expiry_.pop();
+      if (blocks_[e.block].tenant == e.tenant) free_.emplace(blocks_[e.block].bytes, e.block);
+    }
+  }
+
+  int Reuse(int i, Device* device, size_t bytes) {
+    constexpr int kMaxTries = 16;
+    constexpr size_t kSmall = 4096;
+    int tries = 0;
+    for (auto it = free_.lower_bound(bytes); it != free_.end() && ++tries <= kMaxTries; ++it) {
+      if (it->first > std::max(2 * bytes, kSmall)) break;
+      const Block& block = blocks_[it->second];
+      if (block.device != device || !DeadBefore(classes_[block.tenant], i, false)) continue;
+      const int found = it->second;
+      free_.erase(it);
+      return found;
+    }
+    return -1;
+  }
+
+  // Blocks become offsets, device by device.
+  void LayOut() {
+    std::vector<size_t> offsets(blocks_.size());
+    std::map<Device*, size_t> used;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      offsets[b] = used[blocks_[b].device];
+      used[blocks_[b].device] += blocks_[b].bytes;
+    }
+    for (Plan::Placement& p : plan_.placements) p.offset = offsets[p.offset];
+    plan_.arenas.assign(used.begin(), used.end());
+  }
+
+  struct Expiry {
+    int position, block, tenant;
+    bool operator<(const Expiry& o) const { return position > o.position; }
+  };
+
+  const PlanGraph& graph_;
+  const ScheduledOrder& s_;
+  const PlanEnvironment& env_;
+  Plan& plan_;
+  std::vector<int> class_of_;  // by slot; -1: not a value of this step's own (constants, feeds)
+  std::vector<Class> classes_;
+  std::vector<int> group_of_;  // by class; -1: of none
+  int num_groups_ = 0;
+  std::map<int32_t, std::vector<int>> takers_;  // of what goes round, by its slot
+  std::vector<Block> blocks_;
+  std::vector<std::vector<bool>> before_;  // [task][other]: other comes before task
+  std::priority_queue<Expiry> expiry_;
+  std::multimap<size_t, int> free_;
+};
+
+}  // namespace
+
+void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
+                Plan* plan) {
+  if (env.enabled("plan_memory")) MemoryPlanner(graph, scheduled, env, plan).Run();
+}
+
+}  // namespace weir

@@ -1,0 +1,388 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "weir/session/deadness.h"
+#include "weir/session/plan.h"
+
+// While loops that run as loops.
+//
+// Old control flow spells a loop out in nodes that pass values: of each variable an Enter, a Merge,
+// a Switch, a NextIteration and an Exit, one LoopCond for all, and everything in the body has to
+// look whether it is dead. Nearly all loops are made by one pattern (Python's while_loop, Weir's
+// WhileLoop), which is recognised here:
+//
+//   * each non-constant Enter leads to one Merge with one NextIteration, and nowhere else;
+//   * one LoopCond decides all Switches whose values leave the loop or go round;
+//   * what is sent out when it is false goes to Exits alone;
+//   * what goes round stands under no other condition, and the loop itself under none that is left.
+//
+// Such a loop is raised: it has variables, a condition and a body. An Enter is a variable that
+// holds its value over the iterations; who took the Merge, the Switch or the Exit takes the
+// variable, or whatever value went into the Switch, and these nodes are gone. Only the LoopCond
+// stays, where the order has a mark that ends the loop: what makes the condition comes before it
+// (order.cc), and the body, that is whatever depended on a Switch having gone to the side of true,
+// comes after it and is never dead because of the loop. NextIterations are what the carries say,
+// and a variable that each iteration hands on unchanged is the value that enters. So is a constant
+// Enter.
+//
+// Values of a raised loop are used outside of it without an Exit: they are the last ones. Loops in
+// loops are raised from the outside in; one in a branch that may not be taken is left as it is, and
+// so is everything that does not fit. Native frames are the path that is always right.
+namespace weir {
+
+bool PlanGraph::IsLoopVariable(const PlanNode& node) const {
+  return node.is_enter() && node.value_loop >= 0 && loops[node.value_loop].is_structured() &&
+         !node.node->attr<bool>("is_constant");
+}
+
+int PlanGraph::LoopLeft(const PlanNode& variable, const PlanNode& user) const {
+  return !IsLoopVariable(variable) || IsInside(user.loop, variable.value_loop)
+             ? -1
+             : variable.value_loop;
+}
+
+namespace {
+
+class LoopStructurer {
+ public:
+  explicit LoopStructurer(PlanGraph& plan) : plan_(plan), count_(static_cast<int>(plan.nodes.size())) {}
+
+  void Run() {
+    conditions_ = FindConditions(plan_);
+    FindUsers();
+    for (size_t l = 0; l < plan_.loops.size(); ++l) {
+      const int condition = LoopCondOf(static_cast<int>(l));
+      if (condition >= 0 && IsRegular(static_cast<int>(l), condition))
+        plan_.loops[l].condition = condition;
+    }
+    if (absl::c_none_of(plan_.loops, [](const PlanLoop& l) { return l.is_structured(); })) return;
+    if (!FindBodies()) return;
+    for (int i = 0; i < count_; ++i) Pass(i);
+    CloseLoops();
+    for (int i = 0; i < count_; ++i) Rewire(i);
+    for (PlanValue& v : plan_.fetches) v = Resolve(v);
+    for (int& target : plan_.targets) target = EndOf(target);
+    DropRemoved(plan_);
+  }
+
+ private:
+  struct Use {
+    int node, input;
+  };
+
+  void FindUsers() {
+    users_.resize(count_);
+    waiters_.resize(count_);
+    members_.resize(plan_.loops.size());
+    next_of_.assign(count_, PlanValue());
+    for (int i = 0; i < count_; ++i) {
+      const PlanNode& n = plan_.nodes[i];
+      for (size_t k = 0; k < n.inputs.size(); ++k)
+        users_[n.inputs[k].node].push_back({i, static_cast<int>(k)});
+      for (const int control : n.controls) waiters_[control].push_back(i);
+      if (n.loop >= 0) members_[n.loop].push_back(i);
+      if (n.is_enter() && n.value_loop >= 0) members_[n.value_loop].push_back(i);
+    }
+    for (const PlanGraph::Carry& c : plan_.carries) next_of_[c.carry] = c.next;
+  }
+
+  bool IsWaitedFor(int i) const { return !waiters_[i].empty(); }
+
+  bool IsCarry(const PlanValue& v) const {
+    return plan_.nodes[v.node].kind == PlanNode::Kind::kCarry;
+  }
+
+  // ---- which loops are regular
+
+  // The only one; -1 if there is another or none.
+  int LoopCondOf(int l) const {
+    int found = -1;
+    for (const int i : members_[l]) {
+      if (!plan_.nodes[i].Is("LoopCond")) continue;
+      if (found >= 0) return -1;
+      found = i;
+    }
+    return found;
+  }
+
+  bool IsRegular(int l, int condition) const {
+    if (plan_.loops[l].parent >= 0 && !plan_.loops[plan_.loops[l].parent].is_structured()) return false;
+    if (IsWaitedFor(condition) || !OnlyDecides(condition)) return false;
+    if (!IsUnconditional(conditions_[condition], {})) return false;
+    const auto goes_round = [&](int i) { return plan_.nodes[i].kind == PlanNode::Kind::kCarry; };
+    if (absl::c_none_of(members_[l], goes_round)) return false;
+    return absl::c_all_of(members_[l],
+                          [&](int i) { return Fits(plan_.nodes[i], i, l, condition); });
+  }
+
+  bool OnlyDecides(int condition) const {
+    return absl::c_all_of(users_[condition], [&](const Use& use) {
+      return plan_.nodes[use.node].Is("Switch") && use.input == 1;
+    });
+  }
+
+  bool Fits(const PlanNode& n, int i, int l, int condition) const {
+    if (n.kind == PlanNode::Kind::kCarry) {
+      return users_[i].size() == 1 && plan_.nodes[users_[i][0].node].Is("Merge");
+    }
+    if (n.kind != PlanNode::Kind::kOp) return true;
+    const std::string& op = n.node->op_name();
+    if (n.is_enter() && n.value_loop == l) {
+      if (n.node->attr<bool>("is_constant")) return true;
+      return op == "Enter" && !IsWaitedFor(i) && users_[i].size() == 1 &&
+             IsVariable(users_[i][0].node);
+    }
+    if (absl::c_any_of(n.inputs, [&](const PlanValue& v) { return IsCarry(v); }))
+      return IsVariable(i) && IsUnconditional(conditions_[i], {});
+    if (op == "RefSwitch") return n.inputs[1].node != condition;
+    if (op == "ControlTrigger") {
+      return absl::c_all_of(waiters_[i], [&](int waiter) {
+        return plan_.nodes[waiter].Is("NextIteration") || IsInBody(waiter, condition);
+      });
+    }
+    if (op == "Switch" && n.inputs[1].node == condition) return Divides(n, i);
+    if (op == "Exit") {
+      return n.controls.empty() && Leaves(n.inputs[0], condition) &&
+             IsSamePlace({i, 0}, n.inputs[0]);
+    }
+    if (op == "NextIteration") {
+      return !IsWaitedFor(i) && users_[i].empty() && IsSamePlace({i, 0}, n.inputs[0]) &&
+             IsUnconditional(conditions_[i], {PlanValue{condition, 0}, 1});
+    }
+    return op != "RefExit" && op != "RefNextIteration";
+  }
+
+  // A Merge of the value that enters and the one that comes round.
+  bool IsVariable(int i) const {
+    const PlanNode& n = plan_.nodes[i];
+    if (!n.Is("Merge") || n.inputs.size() != 2 || !n.controls.empty()) return false;
+    const int at = IsCarry(n.inputs[0]) ? 1 : 0;
+    const PlanNode& enter = plan_.nodes[n.inputs[at].node];
+    const PlanValue& carry = n.inputs[1 - at];
+    if (!enter.Is("Enter") || enter.value_loop != n.loop || !IsCarry(carry)) return false;
+    if (enter.node->attr<bool>("is_constant")) return false;
+    const PlanValue next = next_of_[carry.node];
+    return IsSamePlace({i, 0}, n.inputs[at]) && IsSamePlace({i, 0}, next) &&
+           absl::c_all_of(users_[i], [&](const Use& use) {
+             return plan_.nodes[use.node].inputs[use.input].output == 0;
+           });
+  }
+
+  // What is switched is there whatever the condition, and the side of false leads to Exits alone.
+  bool Divides(const PlanNode& n, int i) const {
+    if (!n.controls.empty() || IsRef(n.node->output_type(0))) return false;
+    const int condition = n.inputs[1].node;
+    const auto goes_on = [&](int waiter) { return IsInBody(waiter, condition); };
+    if (!absl::c_all_of(waiters_[i], [&](int waiter) {
+          return plan_.nodes[waiter].Is("NoOp") && absl::c_all_of(waiters_[waiter], goes_on);
+        })) {
+      return false;
+    }
+    const PlanValue& value = n.inputs[0];
+    if (!IsSamePlace({i, 0}, value) || !IsUnconditional(conditions_[value.node], {})) return false;
+    if (plan_.nodes[value.node].Is("Switch")) return false;
+    return absl::c_all_of(users_[i], [&](const Use& use) {
+      return plan_.nodes[use.node].inputs[use.input].output == 1 || OnlyLeaves(use.node);
+    });
+  }
+
+  // An Exit, or an Identity that leads to nothing else, as Python's gradients put there.
+  bool OnlyLeaves(int i) const {
+    const PlanNode& n = plan_.nodes[i];
+    if (n.Is("Exit")) return true;
+    return n.Is("Identity") && !IsWaitedFor(i) && IsSamePlace({i, 0}, n.inputs[0]) &&
+           absl::c_all_of(users_[i],
+                          [&](const Use& use) { return plan_.nodes[use.node].Is("Exit"); });
+  }
+
+  // A Switch's side of false, perhaps handed on once.
+  bool Leaves(PlanValue v, int condition) const {
+    if (plan_.nodes[v.node].Is("Identity")) v = plan_.nodes[v.node].inputs[0];
+    const PlanNode& n = plan_.nodes[v.node];
+    return n.Is("Switch") && v.output == 0 && n.inputs[1].node == condition;
+  }
+
+  // Takes a value that is there if the condition has been found true, or lets one out.
+  bool IsInBody(int i, int condition) const {
+    return absl::c_any_of(plan_.nodes[i].inputs, [&](const PlanValue& v) {
+      const PlanNode& n = plan_.nodes[v.node];
+      return n.Is("Switch") && n.inputs[1].node == condition && (v.output == 1 || OnlyLeaves(i));
+    });
+  }
+
+  // What is fed has no device, and lies in host memory.
+  bool IsSamePlace(const PlanValue& a, const PlanValue& b) const {
+    const PlanNode &x = plan_.nodes[a.node], &y = plan_.nodes[b.node];
+    const auto is_host = [](const PlanNode& n) {
+      return n.device == nullptr || n.device->is_host();
+    };
+    return (x.device == y.device || (is_host(x) && is_host(y))) &&
+           x.is_on_accelerator(a.output) == y.is_on_accelerator(b.output);
+  }
+
+  // Nothing but `allowed` and the LoopConds of loops that are raised already.
+  bool IsUnconditional(const Conditions& conditions, const Condition& allowed) const {
+    return absl::c_all_of(conditions,
+                          [&](const Condition& c) { return c == allowed || IsRaised(c); });
+  }
+  bool IsRaised(const Condition& c) const {
+    if (c.pred.output < 0 || c.side != 1 || !plan_.nodes[c.pred.node].Is("LoopCond")) return false;
+    const int loop = plan_.nodes[c.pred.node].loop;
+    return loop >= 0 && plan_.loops[loop].condition == c.pred.node;
+  }
+
+  // ---- what becomes of their nodes
+
+  bool IsDivider(const PlanNode& n) const {
+    return n.Is("Switch") && n.loop >= 0 && plan_.loops[n.loop].is_structured() &&
+           n.inputs[1].node == plan_.loops[n.loop].condition;
+  }
+
+  // What an iteration does only once the condition has been found true. A loop is in the body if
+  // one of its Enters is, which may be met after something that has left it: then once more. False
+  // if this does not end soon; no loop is raised then.
+  bool FindBodies() {
+    constexpr int kMostPasses = 8;
+    for (int pass = 0; pass < kMostPasses; ++pass) {
+      bool changed = false;
+      for (int i = 0; i < count_; ++i) changed |= FindBody(i);
+      if (!changed) return true;
+    }
+    for (PlanNode& n : plan_.nodes) n.in_body = false;
+    for (PlanLoop& l : plan_.loops) l.condition = -1, l.in_body = false;
+    return false;
+  }
+
+  // True if a loop has been found to be in the body.
+  bool FindBody(int i) {
+    PlanNode& n = plan_.nodes[i];
+    if (n.loop < 0 || !plan_.loops[n.loop].is_structured()) return false;
+    const auto follows = [&](int id) {
+      const PlanNode& before = plan_.nodes[id];
+      if (before.value_loop != n.loop) return false;
+      return before.is_exit() ? plan_.loops[before.loop].in_body
+                              : !before.is_enter() && before.in_body;
+    };
+    n.in_body =
+        absl::c_any_of(n.controls, follows) || absl::c_any_of(n.inputs, [&](const PlanValue& v) {
+          return follows(v.node) || (v.output == 1 && IsDivider(plan_.nodes[v.node]));
+        });
+    if (!n.is_enter() || !n.in_body) return false;
+    return !std::exchange(plan_.loops[n.value_loop].in_body, true);
+  }
+
+  // Takes out the node if all it does is to pass a value in a raised loop.
+  void Pass(int i) {
+    PlanNode& n = plan_.nodes[i];
+    const int loop = n.is_enter() ? n.value_loop : n.loop;
+    if (loop < 0 || !plan_.loops[loop].is_structured()) return;
+    if (n.kind == PlanNode::Kind::kCarry) {
+      n.removed = true;
+    } else if (n.Is("Merge") && absl::c_any_of(n.inputs, [&](auto& v) { return IsCarry(v); })) {
+      const int at = IsCarry(n.inputs[0]) ? 1 : 0;
+      const PlanNode& next = plan_.nodes[next_of_[n.inputs[1 - at].node].node];
+      variables_.push_back({n.inputs[at].node, next.inputs[0]});
+      TakeOut(i, 1, n.inputs[at]);
+    } else if (IsDivider(n)) {
+      TakeOut(i, 2, n.inputs[0]);
+    } else if (n.Is("Exit") ||
+               (n.Is("Identity") && Leaves(n.inputs[0], plan_.loops[loop].condition))) {
+      TakeOut(i, 1, n.inputs[0]);
+    } else if (n.Is("NextIteration")) {
+      n.removed = true;
+      // An iteration ends when all of it has run; this is to be run, too.
+      for (const int control : n.controls) plan_.targets.push_back(control);
+    } else if (n.Is("Enter") && n.node->attr<bool>("is_constant")) {
+      if (CanGo(i)) TakeOut(i, 1, n.inputs[0]);
+    }
+  }
+
+  // An Enter need not stand between the value and its users. (One that takes what leaves its own
+  // loop stays, for OrderNodes to find the cycle.)
+  bool CanGo(int i) const {
+    const PlanNode &n = plan_.nodes[i], &source = plan_.nodes[n.inputs[0].node];
+    return n.controls.empty() && !IsWaitedFor(i) && !absl::c_linear_search(plan_.targets, i) &&
+           !(source.is_exit() && source.loop == n.value_loop) && IsSamePlace({i, 0}, n.inputs[0]);
+  }
+
+  void TakeOut(int i, int num_outputs, const PlanValue& value) {
+    plan_.nodes[i].removed = true;
+    for (int k = 0; k < num_outputs; ++k) instead_[{i, k}] = value;
+  }
+
+  PlanValue Resolve(PlanValue v) const {
+    for (auto it = instead_.find({v.node, v.output}); it != instead_.end();
+         it = instead_.find({v.node, v.output}))
+      v = it->second;
+    return v;
+  }
+
+  // The same, through nodes that pass values on.
+  PlanValue Origin(PlanValue v) const {
+    for (v = Resolve(v);; v = Resolve(plan_.nodes[v.node].inputs[0])) {
+      const PlanNode& n = plan_.nodes[v.node];
+      if (!n.Is("Identity") || !n.controls.empty() || !IsSamePlace(v, n.inputs[0])) return v;
+    }
+  }
+
+  void CloseLoops() {
+    std::vector<PlanGraph::Carry> carries;
+    for (const PlanGraph::Carry& c : plan_.carries) {
+      if (!plan_.nodes[c.carry].removed) carries.push_back(c);
+    }
+    for (const PlanGraph::Carry& v : variables_) {
+      if (Origin(v.next) == PlanValue{v.carry, 0} && CanGo(v.carry)) {
+        TakeOut(v.carry, 1, plan_.nodes[v.carry].inputs[0]);
+      } else {
+        carries.push_back(v);
+      }
+    }
+    for (PlanGraph::Carry& c : carries) c.next = Resolve(c.next);
+    plan_.carries = std::move(carries);
+  }
+
+  // What ends when the node did.
+  int EndOf(int i) const {
+    const PlanNode& n = plan_.nodes[i];
+    return n.removed ? plan_.loops[n.is_enter() ? n.value_loop : n.loop].condition : i;
+  }
+
+  void Rewire(int i) {
+    PlanNode& n = plan_.nodes[i];
+    if (n.removed) return;
+    for (PlanValue& v : n.inputs) v = Resolve(v);
+    // In a loop, what waited for the first value of an iteration waits for nothing any more.
+    absl::flat_hash_set<int> controls;
+    for (const int control : n.controls) {
+      const PlanNode& before = plan_.nodes[control];
+      if (!before.removed || n.loop != before.loop) controls.insert(EndOf(control));
+    }
+    n.controls.assign(controls.begin(), controls.end());
+    absl::c_sort(n.controls);
+    const Conditions& conditions = conditions_[i];
+    n.may_be_dead = n.may_be_dead &&
+                    (n.Is("Switch") || n.Is("RefSwitch") ||
+                     absl::c_any_of(conditions, [&](const Condition& c) { return !IsRaised(c); }));
+  }
+
+  PlanGraph& plan_;
+  const int count_;
+  std::vector<Conditions> conditions_;       // by node
+  std::vector<std::vector<Use>> users_;      // by node
+  std::vector<IndexList> waiters_;                 // by node: who waits for it by a control edge
+  std::vector<std::vector<int>> members_;    // by loop, with its Enters
+  std::vector<PlanValue> next_of_;           // by kCarry
+  std::vector<PlanGraph::Carry> variables_;  // of raised loops, and what they are to be next
+  absl::flat_hash_map<std::pair<int, int>, PlanValue> instead_;  // of an output of a node taken out
+};
+
+}  // namespace
+
+void StructureLoops(PlanGraph& plan) {
+  if (!plan.loops.empty()) LoopStructurer(plan).Run();
+}
+
+}  // namespace weir

@@ -1,0 +1,101 @@
+#include "weir/session/tiled_subplan.h"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+namespace weir {
+
+namespace {
+
+// What runs side by side are the slices.
+PlanEnvironment WithOneThread(const PlanEnvironment& env) {
+  return {env.graph,   env.graph_mutex, env.kernels,
+          env.devices, env.resources,   ThreadPool::ForPieces(),
+          env.options, env.placement,   env.functions};
+}
+
+}  // namespace
+
+const KernelDef& TiledSubplan::Def() {
+  static const KernelDef* const def = [] {
+    auto* const made = new KernelDef;
+    made->op = "_TiledSubplan";
+    return made;
+  }();
+  return *def;
+}
+
+TiledSubplan::TiledSubplan(std::unique_ptr<const Plan> plan, const PlanEnvironment& env, Layout layout)
+    : layout_(std::move(layout)),
+      graph_(SubplanOps()),
+      executor_(std::move(plan), ThreadPool::ForPieces(), env.resources) {}
+
+absl::StatusOr<std::shared_ptr<TiledSubplan>> TiledSubplan::Make(PlanGraph slice,
+                                                             absl::Span<const Shape> feed_shapes,
+                                                             const PlanEnvironment& env,
+                                                             Layout layout, const SubplanSignature& face) {
+  const PlanEnvironment alone = WithOneThread(env);
+  WEIR_RETURN_IF_ERROR(Specialize(slice, feed_shapes, alone));
+  for (size_t k = 0; k < layout.results.size(); ++k) {
+    Shape want = layout.results[k];
+    want.set_dim(0, layout.rows);
+    const PlanValue& v = slice.fetches[k];
+    const Shape& is = slice.nodes[v.node].shapes[v.output];
+    if (is != want) {
+      return absl::InternalError(absl::StrCat("A slice of ", layout.rows, " rows has shape ",
+                                              is.ToString(), " and not ", want.ToString()));
+    }
+  }
+  WEIR_ASSIGN_OR_RETURN(std::unique_ptr<const Plan> plan,
+                        FinishPlan(std::move(slice), feed_shapes, alone));
+  std::shared_ptr<TiledSubplan> step(new TiledSubplan(std::move(plan), env, std::move(layout)));
+  WEIR_ASSIGN_OR_RETURN(step->node_, MakeSubplanNode(face, step->graph_));
+  return step;
+}
+
+absl::Status TiledSubplan::Run(KernelContext& c) {
+  std::vector<Tensor*> results;
+  for (size_t k = 0; k < layout_.results.size(); ++k) {
+    WEIR_ASSIGN_OR_RETURN(Tensor* const result,
+                          c.AllocateOutput(static_cast<int>(k), layout_.results[k]));
+    results.push_back(result);
+  }
+  TracedStep step = static_cast<const TracedStep&>(c.step());
+  step.pool = &ThreadPool::ForPieces();
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  absl::Status status;
+  const auto run = [&](int slice) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    const absl::Status s = RunSlice(c, step, slice, results);
+    if (s.ok()) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!failed.exchange(true)) status = s;
+  };
+  const auto slices = static_cast<int>(layout_.results[0].dim(0) / layout_.rows);
+  c.pool().ForEach(slices, run);
+  return status;
+}
+
+absl::Status TiledSubplan::RunSlice(const KernelContext& c, const TracedStep& step, int64_t slice,
+                                  absl::Span<Tensor* const> results) {
+  const int64_t begin = slice * layout_.rows, end = begin + layout_.rows;
+  Tensors args, made;
+  for (size_t k = 0; k < layout_.cut.size(); ++k) {
+    const Tensor& whole = c.input(static_cast<int>(k));
+    args.push_back(layout_.cut[k] ? whole.Slice(begin, end) : whole);
+  }
+  WEIR_RETURN_IF_ERROR(executor_.RunWithin(step, args, &made));
+  for (size_t k = 0; k < results.size(); ++k) {
+    Tensor rows = results[k]->Slice(begin, end);
+    if (made[k].shape() != rows.shape()) {
+      return absl::InternalError(absl::StrCat("A slice has shape ", made[k].shape().ToString(),
+                                              " and not ", rows.shape().ToString()));
+    }
+    std::memcpy(rows.raw(), made[k].raw(), rows.num_bytes());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace weir
