@@ -19,7 +19,7 @@ class Allocator {
 
   virtual ~Allocator() = default;
   virtual absl::string_view name() const = 0;
-  // At least `bytes` bytes aligned to kAlignment, uninitialised; nullptr when there is no room
+  // At least `bytes` bytes aligned to kAlignment, uninitialized; nullptr when there is no room
   // (never throws).
   virtual void* Allocate(size_t bytes) = 0;
   // `bytes` is what Allocate was asked for.

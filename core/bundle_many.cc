@@ -83,7 +83,7 @@ absl::Status BundleReader::FindMany(absl::Span<const absl::string_view> names, F
   return absl::OkStatus();
 }
 
-// Whether the tensor is read together with its neighbours: its bytes are its elements, and few.
+// Whether the tensor is read together with its neighbors: its bytes are its elements, and few.
 bool BundleReader::IsSmall(const BundleEntry& entry) const {
   return entry.slices.empty() && entry.size <= kSmall && !header_.big_endian &&
          IsPlain(entry.dtype) &&
@@ -93,7 +93,7 @@ bool BundleReader::IsSmall(const BundleEntry& entry) const {
 void BundleReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPool& pool,
                             Take take) {
   const BundleIndex* const index = WholeIndex(names.size());
-  std::vector<Neighbour> small;
+  std::vector<Neighbor> small;
   std::vector<size_t> others;
   size_t hint = 0;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -104,7 +104,7 @@ void BundleReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPoo
       others.push_back(i);
     }
   }
-  const auto lies_before = [](const Neighbour& a, const Neighbour& b) {
+  const auto lies_before = [](const Neighbor& a, const Neighbor& b) {
     return std::tie(a.entry->shard, a.entry->offset) < std::tie(b.entry->shard, b.entry->offset);
   };
   if (!std::is_sorted(small.begin(), small.end(), lies_before))
@@ -120,7 +120,7 @@ void BundleReader::ReadMany(absl::Span<const absl::string_view> names, ThreadPoo
 
 // Cuts what is sorted by place wherever another file or a gap comes, or enough is together. Entries
 // may overlap (in a damaged index): then what is read is still no more than that.
-std::vector<BundleReader::Run> BundleReader::FindRuns(absl::Span<const Neighbour> tensors) {
+std::vector<BundleReader::Run> BundleReader::FindRuns(absl::Span<const Neighbor> tensors) {
   std::vector<Run> runs;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const BundleEntry& entry = *tensors[i].entry;
@@ -150,7 +150,7 @@ void BundleReader::ReadRun(const Run& run, Take take) {
     const auto offset = static_cast<uint64_t>(run.offset);
     if ((*file)->Read(offset, room->num_bytes(), out).ok()) bytes = out;
   }
-  for (const Neighbour& tensor : run.tensors) {
+  for (const Neighbor& tensor : run.tensors) {
     const BundleEntry& entry = *tensor.entry;
     absl::string_view own;
     if (bytes != nullptr)

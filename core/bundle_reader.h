@@ -74,7 +74,7 @@ class BundleReader : public CheckpointReader {
   absl::StatusOr<Tensor> ReadParts(absl::string_view name, const BundleEntry& entry,
                                    const Box& want);
   // What ReadMany reads in one go: bytes [offset, end) of a data file, and the tensors there.
-  struct Neighbour {
+  struct Neighbor {
     size_t number;  // of the name
     absl::string_view name;
     const BundleEntry* entry;
@@ -82,10 +82,10 @@ class BundleReader : public CheckpointReader {
   struct Run {
     int shard;
     int64_t offset, end;
-    absl::Span<const Neighbour> tensors;
+    absl::Span<const Neighbor> tensors;
   };
   bool IsSmall(const BundleEntry& entry) const;
-  static std::vector<Run> FindRuns(absl::Span<const Neighbour> tensors);
+  static std::vector<Run> FindRuns(absl::Span<const Neighbor> tensors);
   void ReadRun(const Run& run, Take take);
 
   const std::string prefix_;

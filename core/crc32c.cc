@@ -19,7 +19,7 @@ namespace {
 // bytes a round.
 //
 // Three streams: the instruction takes 3 cycles but can start every cycle, so three checksums of
-// three neighbouring blocks are computed side by side. To join them, crc(A B) = shift(crc(A),
+// three neighboring blocks are computed side by side. To join them, crc(A B) = shift(crc(A),
 // length of B) ^ crc(B) with a register that started at 0 for B. `shift` feeds that many zero
 // bytes; as a linear map it is four look-ups for a fixed length, made at compile time by squaring
 // the map of one zero byte.
@@ -28,7 +28,7 @@ namespace {
 // Instruction", Intel 2009): 16 bytes that are followed by D further bits may be replaced by their
 // product with x^D, reduced, added to the 16 bytes that end D bits later: two multiplications
 // without carries of 64 bits by 32. AVX-512 does four of these pairs with two instructions; sixteen
-// neighbouring places of 16 bytes are folded 256 bytes ahead at a time, into one another at the
+// neighboring places of 16 bytes are folded 256 bytes ahead at a time, into one another at the
 // end, and what is left is fed to the instruction above. In reflected order a product of two
 // 64-bit polynomials comes out multiplied by x once more, so that the lower half, which stands for
 // the higher powers, is multiplied by x^(D + 63), the upper one by x^(D - 1).

@@ -30,11 +30,11 @@ class EventWriter {
 
   const std::string& path() const { return path_; }
 
-  // A serialised Summary, as summary ops give. A tag's metadata is kept with its first value only.
+  // A serialized Summary, as summary ops give. A tag's metadata is kept with its first value only.
   // INVALID_ARGUMENT if it cannot be parsed.
   absl::Status AddSummary(absl::string_view summary, int64_t step);
   absl::Status AddScalar(absl::string_view tag, float value, int64_t step);
-  // A serialised GraphDef (SerializeGraph), for the graph page; MetaGraphDef; RunMetadata of a step
+  // A serialized GraphDef (SerializeGraph), for the graph page; MetaGraphDef; RunMetadata of a step
   // under a tag of its own.
   absl::Status AddGraph(absl::string_view graph_def, int64_t step = 0);
   absl::Status AddMetaGraph(absl::string_view meta_graph_def, int64_t step = 0);

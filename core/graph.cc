@@ -171,7 +171,7 @@ void Graph::AddUnclaimed(Unclaimed unclaimed) {
 }
 
 // Names are given as if those that are still unclaimed had none: all give theirs back first, the
-// latest one first, and take the next free ones afterwards.
+// latest one first, and take the next free ones afterward.
 void Graph::Claim(absl::Span<const Output> inputs, const std::string& user) {
   std::vector<std::pair<Node*, std::string>> names;
   for (const Output& in : inputs) {

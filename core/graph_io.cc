@@ -95,7 +95,7 @@ absl::Status WriteGraphFile(const Graph& graph, const std::string& path) {
       proto::NodeDef def;
       NodeToProto(*node, &def);
       if (def.ByteSizeLong() > std::numeric_limits<int>::max())
-        return InvalidArgument(node->Label(), " is too large to be serialised (2 GiB)");
+        return InvalidArgument(node->Label(), " is too large to be serialized (2 GiB)");
       const std::string bytes = DeterministicBytes(def);
       std::string head(1, kTag);
       PutVarint64(&head, bytes.size());

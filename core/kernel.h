@@ -178,7 +178,7 @@ class KernelContext {
   }
 
   // The tensor to write output i into: the planned memory if the shape is as planned, else new
-  // memory. Its elements are uninitialised; for kernels registered InPlace it may be an input's
+  // memory. Its elements are uninitialized; for kernels registered InPlace it may be an input's
   // memory, element for element.
   absl::StatusOr<Tensor*> AllocateOutput(int i, const Shape& shape);
   // The planned memory of output i if it is of this shape, else null (then AllocateOutput): for

@@ -8,7 +8,7 @@
 // Arrays in NumPy's .npy files (format versions 1, 2 and 3): one array a file, of a plain element
 // type.
 //
-// NumPy has no bfloat16: by convention a file named *.bf16.npy holds its bits as uint16. Quantised
+// NumPy has no bfloat16: by convention a file named *.bf16.npy holds its bits as uint16. Quantized
 // integers, 8-bit floats and 4-bit integers are stored as integers of the same size, and come back
 // as those.
 namespace weir {

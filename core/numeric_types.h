@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-// Element types that C++ lacks: half (IEEE binary16), bfloat16, the quantised integers, the 8-bit
+// Element types that C++ lacks: half (IEEE binary16), bfloat16, the quantized integers, the 8-bit
 // floats and the 4-bit integers (one value a byte). The first two compute by widening to float and
 // rounding to nearest even on the way back; the others only carry their bits. This header is read
 // by nvcc too, so it includes nothing heavy.

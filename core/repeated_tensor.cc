@@ -69,7 +69,7 @@ void Unmap(void* mapping) {
   munmap(owned->data, owned->bytes);
 }
 
-// Not initialised if it cannot be had.
+// Not initialized if it cannot be had.
 Tensor MappedTensor(const Tensor& value, const Shape& shape, size_t bytes) {
   const size_t piece = (bytes / kPieces + kGranule) / kGranule * kGranule;
   const int file = RepeatedFile(value, piece);

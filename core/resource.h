@@ -31,7 +31,7 @@ class Resource {
 // The storage of one variable, of either kind: a tensor and a lock.
 //
 // Reads hand out the tensor itself, sharing its buffer; so a value once read never changes. A
-// writer that finds the buffer shared copies it first, and otherwise writes in place. Uninitialised
+// writer that finds the buffer shared copies it first, and otherwise writes in place. Uninitialized
 // until the first assignment.
 class VariableState final : public Resource {
  public:
@@ -47,7 +47,7 @@ class VariableState final : public Resource {
   // Values lie in host memory, not in an accelerator's.
   bool on_host() const { return on_host_; }
 
-  // Serialises writers; readers of the value take it too, briefly. Updates (Apply*, Scatter*) hold
+  // Serializes writers; readers of the value take it too, briefly. Updates (Apply*, Scatter*) hold
   // it while they write.
   std::mutex& mutex() { return mutex_; }
 

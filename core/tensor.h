@@ -43,7 +43,7 @@ class Tensor {
     buffer_ = std::move(o.buffer_);
     return *this;
   }
-  // Uninitialised elements in host memory (strings and handles are default-constructed). Running
+  // Uninitialized elements in host memory (strings and handles are default-constructed). Running
   // out of memory is fatal here; sizes that come from users or files go through Allocate.
   Tensor(DataType dtype, Shape shape);
   // RESOURCE_EXHAUSTED with dtype, shape and allocator when there is no room, INVALID_ARGUMENT for

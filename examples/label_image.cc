@@ -1,5 +1,5 @@
 // Names what is in a picture: runs a frozen image graph on a JPEG, PNG, GIF or BMP file and prints
-// the labels with the highest scores, beside a thumbnail where the terminal has the colours.
+// the labels with the highest scores, beside a thumbnail where the terminal has the colors.
 
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ absl::StatusOr<Tensor> Load(const Tensor& contents, int64_t height, int64_t widt
   return Compute(file, contents, ResizeArea(ExpandDims(pixels, 0), {height, width}));
 }
 
-// Two pixels a character: the upper half in the foreground's colour, the lower in the background's.
+// Two pixels a character: the upper half in the foreground's color, the lower in the background's.
 absl::Status PrintThumbnail(const Tensor& contents) {
   Graph g;
   const Output file = Placeholder(g, DT_STRING, {}, "file");

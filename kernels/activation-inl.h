@@ -1,7 +1,7 @@
 // The mathematics of activations, as kernels/elementwise-inl.h has it for arithmetic. A textual
 // header without a guard.
 
-// The constants of self-normalising networks (Klambauer et al. 2017): scale, and scale * alpha.
+// The constants of self-normalizing networks (Klambauer et al. 2017): scale, and scale * alpha.
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 constexpr double kSeluScaleAlpha = 1.7580993408473768599402175208123;
 

@@ -10,7 +10,7 @@
 #include "weir/kernels/registry.h"
 #include "weir/kernels/channel_ops.h"
 
-// Batch normalisation treats images as a matrix with a row a pixel and a column a channel. Sums
+// Batch normalization treats images as a matrix with a row a pixel and a column a channel. Sums
 // over the rows are cut into pieces (pieces.h), each with sums of its own. The variance is computed
 // in a second pass, from the differences to the mean: the mean of squares minus the square of the
 // mean would lose it where the mean is large.

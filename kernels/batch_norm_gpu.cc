@@ -5,7 +5,7 @@
 #include "weir/kernels/gpu_kernels.h"
 #include "weir/kernels/stream_ops.h"
 
-// Batch normalisation on a GPU; see batch_norm_cpu.cc for the formulas. Sums over the pixels of a
+// Batch normalization on a GPU; see batch_norm_cpu.cc for the formulas. Sums over the pixels of a
 // channel are reductions, in double; what goes into them beside x and dy themselves is spelled out
 // in a temporary of floats.
 namespace weir {

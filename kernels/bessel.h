@@ -31,7 +31,7 @@ double FresnelCos(double x);
 double FresnelSin(double x);
 // Spence's integral, of -log(t) / (t - 1) from 1 to x >= 0: the dilogarithm of 1 - x.
 double Spence(double x);
-// The regularised incomplete beta function for a, b > 0 and x in [0, 1].
+// The regularized incomplete beta function for a, b > 0 and x in [0, 1].
 double Betainc(double a, double b, double x);
 
 }  // namespace weir

@@ -12,7 +12,7 @@ namespace weir {
 namespace {
 
 template <class T>
-inline constexpr bool kVectorised = std::is_same_v<T, float> || std::is_same_v<T, double>;
+inline constexpr bool kVectorized = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 // A tensor as [outer, channels, inner].
 struct Channels {
@@ -52,7 +52,7 @@ void AddToRows(ThreadPool& pool, const T* x, const T* bias, T* y, int64_t rows, 
 
 template <class T>
 void AddBias(ThreadPool& pool, const T* x, const T* bias, T* y, const Channels& c) {
-  if constexpr (kVectorised<T>) {
+  if constexpr (kVectorized<T>) {
     if (c.inner == 1) return AddToRows(pool, x, bias, y, c.outer, c.channels);
   }
   pool.ParallelFor(c.outer * c.channels, 0.5 * c.inner, [&](int64_t begin, int64_t end) {
@@ -85,7 +85,7 @@ absl::Status BiasAdd(KernelContext& ctx, bool channels_first) {
 // Adds rows [begin, end), each `channels` wide, to the sums.
 template <class T>
 void AddRows(const T* x, const Channels& c, int64_t begin, int64_t end, Wide<T>* sums) {
-  if constexpr (kVectorised<T>) {
+  if constexpr (kVectorized<T>) {
     channel_ops::AddColumns(x + begin * c.channels, end - begin, c.channels, sums);
   } else {
     for (int64_t r = begin; r < end; ++r) {
@@ -164,7 +164,7 @@ absl::Status L2Loss(KernelContext& ctx) {
   std::vector<double> sums(pieces, 0.0);
   ctx.pool().ForEach(static_cast<int>(pieces), [&](int i) {
     const int64_t begin = n * i / pieces, end = n * (i + 1) / pieces;
-    if constexpr (kVectorised<T>) {
+    if constexpr (kVectorized<T>) {
       sums[i] = channel_ops::SumOfSquares(data + begin, end - begin);
     } else {
       for (int64_t k = begin; k < end; ++k)

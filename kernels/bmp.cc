@@ -5,7 +5,7 @@
 #include "weir/core/cancellation.h"
 #include "weir/kernels/image_codec.h"
 
-// BMP files without compression: a header, then rows of BGR(A) or grey pixels, each filled up to
+// BMP files without compression: a header, then rows of BGR(A) or gray pixels, each filled up to
 // four bytes, the lowest row first unless the height is negative.
 namespace weir {
 

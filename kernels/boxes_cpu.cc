@@ -9,13 +9,13 @@ namespace weir {
 
 namespace {
 
-// Without colours given: yellow, blue, red, lime, purple, olive, maroon, navy, aqua and fuchsia, in
+// Without colors given: yellow, blue, red, lime, purple, olive, maroon, navy, aqua and fuchsia, in
 // turn. Images of one channel get white.
 constexpr float kPalette[][4] = {
     {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
     {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
-// One colour after the other, `depth` numbers each.
+// One color after the other, `depth` numbers each.
 absl::StatusOr<std::vector<float>> Colors(const KernelContext& c, int64_t depth) {
   std::vector<float> colors;
   if (c.num_inputs() > 2) {

@@ -9,7 +9,7 @@
 
 namespace weir {
 
-// How several tensors are laid over one result shape, by NumPy's rule, with neighbouring dimensions
+// How several tensors are laid over one result shape, by NumPy's rule, with neighboring dimensions
 // merged where all arguments treat them alike. Made for one run; arguments are told apart by
 // position.
 class Broadcast {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// Vectorised loops over the rows of matrices [rows, cols], for ops that treat all channels alike.
+// Vectorized loops over the rows of matrices [rows, cols], for ops that treat all channels alike.
 // One thread each.
 namespace weir::channel_ops {
 

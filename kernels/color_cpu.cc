@@ -5,7 +5,7 @@
 
 #include "weir/kernels/image.h"
 
-// Colours: hue, saturation and value of RGB pixels, and what changes them.
+// Colors: hue, saturation and value of RGB pixels, and what changes them.
 namespace weir {
 
 namespace {
@@ -15,8 +15,8 @@ struct Color {
   T first, second, third;  // red, green, blue; or hue, saturation, value
 };
 
-// Hue is the angle on the colour circle as a fraction of a turn, from red (0) over green (1/3) to
-// blue (2/3); grey has hue and saturation 0. Source: Smith, "Color gamut transform pairs", 1978.
+// Hue is the angle on the color circle as a fraction of a turn, from red (0) over green (1/3) to
+// blue (2/3); gray has hue and saturation 0. Source: Smith, "Color gamut transform pairs", 1978.
 template <class T>
 Color<T> ToHsv(Color<T> c) {
   const T red = c.first, green = c.second, blue = c.third;

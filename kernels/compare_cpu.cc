@@ -10,7 +10,7 @@
 #include "weir/kernels/elementwise_loops.h"
 
 // Comparisons, logic, bits, and the parts of complex numbers: functions whose results are of
-// another type, or that only integers have. Plain loops, which the compiler vectorises.
+// another type, or that only integers have. Plain loops, which the compiler vectorizes.
 namespace weir {
 
 namespace {

@@ -8,7 +8,7 @@
 
 // All three passes walk the same triples (output pixel, tap, input pixel under it) and keep the
 // innermost loop on contiguous output channels, a row of the filter, so that the compiler
-// vectorises it:
+// vectorizes it:
 //   forward          y[o]    += x[i] * f[tap, i, o]
 //   backprop input   dx[i]   += sum over o of dy[o] * f[tap, i, o]
 //   backprop filter  df[tap, i, o] += x[i] * dy[o]

@@ -7,7 +7,7 @@
 
 // Regions of images cut out and resized to one size (the region pooling of Mask R-CNN, He et al.,
 // 2017), and the gradients. A box is [y1, x1, y2, x2] in units of the image's sides less one pixel,
-// so that 0 and 1 are the centres of the outermost pixels; what lies outside of the image is
+// so that 0 and 1 are the centers of the outermost pixels; what lies outside of the image is
 // extrapolated. With y2 < y1 the crop is flipped.
 namespace weir {
 

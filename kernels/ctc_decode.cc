@@ -97,7 +97,7 @@ absl::Status RunGreedy(KernelContext& c, bool merge_repeated, int64_t blank_attr
   return WriteSequences(c, sequences, 0, 1);
 }
 
-// Prefix beam search. Source: Graves, "Supervised sequence labelling with recurrent neural
+// Prefix beam search. Source: Graves, "Supervised sequence labeling with recurrent neural
 // networks", 2012, section 7.5.
 //
 // The beam holds the likeliest sequences so far. For each, two probabilities are kept: of the paths

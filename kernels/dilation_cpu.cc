@@ -8,7 +8,7 @@
 #include "weir/kernels/image.h"
 #include "weir/ops/window.h"
 
-// Greyscale dilation: out = max over the window of in + filter, channel by channel; and its
+// Grayscale dilation: out = max over the window of in + filter, channel by channel; and its
 // gradients, which go to where the (first) maximum was.
 namespace weir {
 

@@ -8,11 +8,11 @@
 #include "weir/kernels/elementwise_loops.h"
 
 // Loops over single elements for functors, and entries for the types that vectors are not used for.
-// The compiler vectorises the simple ones.
+// The compiler vectorizes the simple ones.
 namespace weir {
 
 // fn(i) for every i in [0, n), which touches elements i only. In blocks of a length that is known:
-// at -O2 GCC vectorises no other loop (a comparison of floats takes 0.1 ns an element instead of
+// at -O2 GCC vectorizes no other loop (a comparison of floats takes 0.1 ns an element instead of
 // 0.46).
 template <class Fn>
 void ForEachInBlocks(int64_t n, Fn fn) {

@@ -160,8 +160,8 @@ void RunTiles(ThreadPool& pool, const BinaryLoop& loop, double p, const Broadcas
 struct PlannedBroadcast {
   Shape x, y, z;
   Broadcast layout;
-  // Results of one tile: a strided argument is copied in units of so many bytes (neighbours that
-  // stay neighbours), each from the place given here, counted in units.
+  // Results of one tile: a strided argument is copied in units of so many bytes (neighbors that
+  // stay neighbors), each from the place given here, counted in units.
   size_t unit[2] = {0, 0};
   std::vector<int32_t> sources[2];
 };

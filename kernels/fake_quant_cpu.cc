@@ -6,7 +6,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/quantize.h"
 
-// What quantisation does to numbers, for training with it: float in, float out. Source: Jacob et
+// What quantization does to numbers, for training with it: float in, float out. Source: Jacob et
 // al., "Quantization and training of neural networks for efficient integer-arithmetic-only
 // inference", CVPR 2018.
 //

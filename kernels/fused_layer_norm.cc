@@ -13,7 +13,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// The normalisation of rows as one op (Ba et al. 2016, section 3; session/fuse_layer_norm.cc makes
+// The normalization of rows as one op (Ba et al. 2016, section 3; session/fuse_layer_norm.cc makes
 // it of small ops):
 //
 //   y = (x - mean) / sqrt(variance + epsilon) * scale + offset
@@ -148,7 +148,7 @@ void EachRow(const Rows& r, int64_t begin, int64_t end) {
         r.streams ? &Normalize<kScale, kOffset, true> : &Normalize<kScale, kOffset, false>;
     normalize(r, x, mean, static_cast<float>(rest) * factor, factor, row + 1 < end ? x + r.n : x,
               r.y + row * r.n);
-    // Afterwards: for rows of one element this may be where x is.
+    // Afterward: for rows of one element this may be where x is.
     if (r.means != nullptr) {
       r.means[row] = static_cast<float>(mean + rest);
       r.factors[row] = factor;

@@ -21,7 +21,7 @@
 // rows of A in the second-level one, from where elements are broadcast one by one. A whose columns
 // lie along memory would touch a cache line, or a page, for each of them: it is copied, a block at
 // a time, to where the elements that a tile takes together lie together. Only where few columns
-// would use the copy, and A's are so short that a tile's neighbours find its lines in the cache, is
+// would use the copy, and A's are so short that a tile's neighbors find its lines in the cache, is
 // it taken as it lies.
 //
 // All panels pass through the second-level cache once for each block of A, and out of it again if

@@ -18,7 +18,7 @@ struct Frame {
   int64_t left = 0, top = 0, width = 0, height = 0;
   int transparent = NO_TRANSPARENT_COLOR;
   std::vector<std::array<uint8_t, 3>> colors;
-  std::vector<uint8_t> indices;  // into the colours; rows that are missing are zeros
+  std::vector<uint8_t> indices;  // into the colors; rows that are missing are zeros
 };
 
 // The order in which the rows of an interlaced frame come.
@@ -90,7 +90,7 @@ class Reader {
     return InvalidArgument(what, ": ", why != nullptr ? why : "Unknown error");
   }
 
-  // Extensions are skipped, but for the one that says which colour is transparent in the next
+  // Extensions are skipped, but for the one that says which color is transparent in the next
   // frame.
   bool ReadExtension(int* transparent) {
     int code = 0;

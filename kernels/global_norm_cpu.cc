@@ -5,7 +5,7 @@
 
 #include "weir/kernels/arguments.h"
 
-// Batch normalisation with moments given, as the oldest graphs have it, and its gradient. With
+// Batch normalization with moments given, as the oldest graphs have it, and its gradient. With
 // r = 1 / sqrt(v + epsilon), s = r gamma (or r):
 //   y = (t - m) s + beta
 //   dt = dy s    dm = -sum(dy) s    dv = -sum(dy (t - m)) s / (2 (v + epsilon))

@@ -43,7 +43,7 @@ class CudaDevice : public Device {
   void CopyToHost(const Tensor& from, const Tensor& to, Done done) override;
   absl::Status CopyOnDevice(const Tensor& from, const Tensor& to) override;
   absl::Status Synchronize() override;
-  // Makes the GPU the thread's current one, and looks for errors of launches afterwards.
+  // Makes the GPU the thread's current one, and looks for errors of launches afterward.
   Kernel Wrap(const KernelInit& init, Kernel kernel) override;
 
   // OK, or the error with the function's and the device's name in front.

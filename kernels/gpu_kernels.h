@@ -48,7 +48,7 @@ absl::StatusOr<GridIndex<kN>> LayOver(const Shape& result, const Shape* const (&
 }
 
 // A reduction of what is seen as [kept, reduced], in passes; see reduce_gpu.cc. `reduced_inside`:
-// neighbours in memory are neighbours in the reduced dimensions.
+// neighbors in memory are neighbors in the reduced dimensions.
 struct Reduction {
   const Reducer* reducer = nullptr;
   GridIndex<1> kept, reduced;

@@ -85,7 +85,7 @@ struct ReducePass {
   const void* in = nullptr;  // elements, or (from_partials) accumulators
   void* out = nullptr;
   bool from_partials = false, to_results = false;
-  // Neighbouring threads take neighbouring positions of the reduced dimensions (else of the kept
+  // Neighboring threads take neighboring positions of the reduced dimensions (else of the kept
   // ones); accumulators lie in the same order.
   bool reduced_inside = true;
   int64_t splits = 1;

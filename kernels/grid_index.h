@@ -11,7 +11,7 @@ inline constexpr int kMaxGridDims = 8;
 
 // Where element i of a grid, counted in row-major order, lies in each of kN tensors that are laid
 // over the grid with strides of their own (in elements; 0 where one is repeated, negative where it
-// is reversed). Handed to GPU kernels by value. Dimensions of extent 1 are left out, and neighbours
+// is reversed). Handed to GPU kernels by value. Dimensions of extent 1 are left out, and neighbors
 // that all tensors walk in one stride are one dimension; so most grids have one dimension, which
 // costs no division.
 template <int kN>

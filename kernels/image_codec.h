@@ -44,7 +44,7 @@ struct JpegEncodeOptions {
   int x_density = 300, y_density = 300;
   std::string xmp_metadata;
 };
-// Grey (1 channel) or RGB (3).
+// Gray (1 channel) or RGB (3).
 absl::StatusOr<std::string> EncodeJpeg(const uint8_t* pixels, const DecodedSize& size,
                                        const JpegEncodeOptions& options);
 

@@ -18,7 +18,7 @@ namespace weir {
 
 namespace {
 
-// An integer in [0, n) without bias: words that would favour small ones are thrown away.
+// An integer in [0, n) without bias: words that would favor small ones are thrown away.
 uint32_t UniformBelow(PhiloxWords& words, uint32_t n) {
   if ((n & (n - 1)) == 0) return words() & (n - 1);
   const uint32_t rejected = ~uint32_t{0} % n + 1;
@@ -260,7 +260,7 @@ struct GlimpseOptions {
   Noise noise = Noise::kUniform;
 
   // Where a glimpse of `size` pixels begins along a side of the image. Version 2 no longer moves
-  // by half the glimpse where coordinates are not normalised and centred both.
+  // by half the glimpse where coordinates are not normalized and centered both.
   int64_t Begin(float offset, int64_t side, int64_t size) const {
     const float length = static_cast<float>(side), half = static_cast<float>(size) / 2;
     if (normalized) offset *= length;

@@ -131,7 +131,7 @@ class Decoder {
   jpeg_progress_mgr progress_ = {};
 };
 
-// One row of CMYK as RGB. Files by Adobe hold the colours inverted.
+// One row of CMYK as RGB. Files by Adobe hold the colors inverted.
 void CmykToRgb(const JSAMPLE* from, int64_t pixels, bool inverted, uint8_t* to) {
   for (int64_t i = 0; i < pixels; ++i, from += 4) {
     const int k = inverted ? from[3] : 255 - from[3];

@@ -67,7 +67,7 @@ int Eigen(bool vectors, int n, T* a, std::complex<Real<T>>* e, std::complex<Real
 template <class T>
 int Schur(int n, T* a, T* z);
 
-// The x of least norm among those that minimise |a x - b|, a m x n of any rank; b has max(m, n)
+// The x of least norm among those that minimize |a x - b|, a m x n of any rank; b has max(m, n)
 // rows, of which x takes the first n.
 template <class T>
 void LeastSquares(int m, int n, int columns, T* a, T* b);

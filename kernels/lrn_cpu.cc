@@ -6,7 +6,7 @@
 #include "weir/kernels/image_operand.h"
 #include "weir/kernels/registry.h"
 
-// Local response normalisation. With n_c = bias + alpha * sum of x_k^2 over |k - c| <= radius:
+// Local response normalization. With n_c = bias + alpha * sum of x_k^2 over |k - c| <= radius:
 //   y_c = x_c * n_c^-beta
 //   dx_c = dy_c * n_c^-beta - 2 alpha beta x_c * sum over |k - c| <= radius of dy_k y_k / n_k
 namespace weir {
@@ -27,7 +27,7 @@ struct Lrn {
   }
 
   // to[c] = the sum of from[k] over |k - c| <= radius.
-  void SumNeighbours(const float* from, float* to, int64_t n) const {
+  void SumNeighbors(const float* from, float* to, int64_t n) const {
     const int64_t reach = std::min(radius, n);
     for (int64_t c = 0; c < n; ++c) {
       const int64_t begin = std::max<int64_t>(0, c - reach), end = std::min(n, c + reach + 1);
@@ -39,7 +39,7 @@ struct Lrn {
   // norm[c] = n_c, with `squares` for scratch.
   void Norms(const float* x, float* squares, float* norm, int64_t n) const {
     for (int64_t c = 0; c < n; ++c) squares[c] = x[c] * x[c];
-    SumNeighbours(squares, norm, n);
+    SumNeighbors(squares, norm, n);
     for (int64_t c = 0; c < n; ++c) norm[c] = bias + alpha * norm[c];
   }
   float Power(float norm) const {
@@ -99,7 +99,7 @@ absl::Status Backward(KernelContext& ctx, const Lrn& l) {
       const float *xs = x.data() + r * n, *ys = y.data() + r * n, *dys = dy.data() + r * n;
       l.Norms(xs, ratio.data(), norm.data(), n);
       for (int64_t c = 0; c < n; ++c) ratio[c] = dys[c] * ys[c] / norm[c];
-      l.SumNeighbours(ratio.data(), sum.data(), n);
+      l.SumNeighbors(ratio.data(), sum.data(), n);
       for (int64_t c = 0; c < n; ++c) {
         dx.data()[r * n + c] = dys[c] * l.Power(norm[c]) - 2 * l.alpha * l.beta * xs[c] * sum[c];
       }

@@ -13,7 +13,7 @@
 // roots until T is near the identity, uses that log T = 2^k log T^(1/2^k), and there the Pade
 // approximant of degree 7 of log(I + X), which is Gauss' quadrature of the integral of
 // X (I + tX)^-1 over t in [0, 1]: seven triangular systems. For |X| < 0.26 that is exact to double
-// precision. The diagonal is put in afterwards, as the logarithms of T's.
+// precision. The diagonal is put in afterward, as the logarithms of T's.
 namespace weir {
 
 namespace {

@@ -136,7 +136,7 @@ class Inflater {
   // All that `bytes` hold; what is there of a stream that is cut off. gzip's streams may follow one
   // another.
   absl::StatusOr<std::string> Inflate(const std::string& bytes, bool several) {
-    if (!ok_) return Internal("zlib cannot be initialised");
+    if (!ok_) return Internal("zlib cannot be initialized");
     if (bytes.size() > INT32_MAX) return InvalidArgument("more than 2 GB to decompress");
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());

@@ -55,7 +55,7 @@ struct Patches {
       w.stride = o.strides[i];
       w.dilation = o.rates[i];
       WEIR_RETURN_IF_ERROR(Slide(o.padding, &w));
-      // Volumes are centred under their patches even where these leave gaps (negative padding).
+      // Volumes are centered under their patches even where these leave gaps (negative padding).
       if (rank == 5 && o.padding == "SAME") {
         w.pad_before = ((w.output - 1) * w.stride + w.size - w.input) / 2;
       }

@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace weir::pool::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One element at a time: for tails, and for types that are not vectorised.
+// One element at a time: for tails, and for types that are not vectorized.
 template <class T>
 struct OneLane {
   using Element = T;

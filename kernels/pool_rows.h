@@ -3,7 +3,7 @@
 
 #include "weir/kernels/pool.h"
 
-// The inner loops of pooling, on images with the channels last, vectorised across the channels
+// The inner loops of pooling, on images with the channels last, vectorized across the channels
 // (float and double; the integer types are scalar).
 namespace weir {
 

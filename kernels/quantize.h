@@ -6,7 +6,7 @@
 
 #include "weir/core/kernel.h"
 
-// What the kernels that quantise share: numbers of a range [min, max] become integers, with one
+// What the kernels that quantize share: numbers of a range [min, max] become integers, with one
 // range for a whole tensor or one for each channel.
 namespace weir {
 

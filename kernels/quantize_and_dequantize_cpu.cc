@@ -6,7 +6,7 @@
 #include "weir/kernels/arguments.h"
 #include "weir/kernels/quantize.h"
 
-// Rounding to what a quantised number could be, without ever having one: the range, given or that
+// Rounding to what a quantized number could be, without ever having one: the range, given or that
 // of the data, is scaled to integers of `num_bits`, 0 to 0; numbers are clamped, rounded, scaled
 // back.
 namespace weir {

@@ -6,7 +6,7 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/quantized_range.h"
 
-// Quantised tensors joined, each brought to a range that has room for all, and reshaped.
+// Quantized tensors joined, each brought to a range that has room for all, and reshaped.
 namespace weir {
 
 namespace {

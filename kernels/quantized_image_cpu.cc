@@ -9,7 +9,7 @@
 #include "weir/kernels/quantized_range.h"
 #include "weir/kernels/resample.h"
 
-// Pooling and resizing of quantised images: the integers themselves, whose range stays.
+// Pooling and resizing of quantized images: the integers themselves, whose range stays.
 namespace weir {
 
 namespace {

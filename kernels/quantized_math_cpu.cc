@@ -9,7 +9,7 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/quantized_range.h"
 
-// Sums and products of quantised numbers, as 32-bit integers of a range that follows from the
+// Sums and products of quantized numbers, as 32-bit integers of a range that follows from the
 // inputs' ranges. Sums bring both inputs to that range first; products need no scaling at all, only
 // the zero points taken off.
 namespace weir {

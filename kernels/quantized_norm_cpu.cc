@@ -7,7 +7,7 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/quantized_range.h"
 
-// Normalised quantised images: by given means and variances of the channels, or by those of each
+// Normalized quantized images: by given means and variances of the channels, or by those of each
 // channel of each image.
 namespace weir {
 
@@ -81,7 +81,7 @@ struct InstanceNormOptions {
   float epsilon = 0, min_separation = 0;
 };
 
-// The integers of one channel of one image, normalised: (q - mean) * scale.
+// The integers of one channel of one image, normalized: (q - mean) * scale.
 struct Line {
   double mean = 0, scale = 0;
   double At(int64_t q) const { return (static_cast<double>(q) - mean) * scale; }

@@ -29,7 +29,7 @@ struct Reducer {
 // Null if there is none. Ops: Sum, Mean, Prod, Max, Min, EuclideanNorm, All, Any.
 const Reducer* FindReducer(absl::string_view op, DataType type);
 
-// The reduction of dimensions: neighbours that are both kept, or both reduced, are merged, and
+// The reduction of dimensions: neighbors that are both kept, or both reduced, are merged, and
 // extents of 1 left out.
 struct ReductionPlan {
   std::vector<int64_t> dims;  // alternately kept and reduced

@@ -5,8 +5,8 @@
 #include "weir/kernels/gpu_kernels.h"
 
 // Reductions on a GPU. What is reduced is cut into as many splits as it takes to keep the GPU busy:
-// a thread for each (result, split) accumulates every splits-th element, so that neighbouring
-// threads read neighbouring elements, and leaves its accumulator in memory. The accumulators are
+// a thread for each (result, split) accumulates every splits-th element, so that neighboring
+// threads read neighboring elements, and leaves its accumulator in memory. The accumulators are
 // then reduced in the same way, until one thread for each result makes it. With at least 32
 // elements a thread there are few passes (four for 10^6 elements), and no thread waits for another:
 // the result depends on the sizes alone, and is the same in every run.

@@ -17,7 +17,7 @@
 // cut to their width at the end, which is the same as wrapping around all the way.
 namespace weir {
 
-// Which of the vectorised loops over floats and doubles computes it, if any.
+// Which of the vectorized loops over floats and doubles computes it, if any.
 enum class RowKind { kNone, kSum, kSquares, kMax, kMin };
 
 namespace internal {

@@ -276,7 +276,7 @@ typename F::Acc Row(const T* x, int64_t n) {
   return acc;
 }
 
-// The vectorised loop over columns of floats, for rules that have one.
+// The vectorized loop over columns of floats, for rules that have one.
 template <class F>
 constexpr auto Columns() {
   if constexpr (F::kRow == RowKind::kSum) return &RowFunctions::sum_columns_f32;

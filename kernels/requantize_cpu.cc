@@ -5,7 +5,7 @@
 #include "weir/kernels/quantize.h"
 #include "weir/kernels/quantized_range.h"
 
-// 32-bit results of quantised sums and products as 8-bit numbers of another range, in fixed-point
+// 32-bit results of quantized sums and products as 8-bit numbers of another range, in fixed-point
 // arithmetic with 16 bits after the point: number for number that of TensorFlow.
 namespace weir {
 

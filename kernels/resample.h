@@ -42,7 +42,7 @@ struct ResizeGrid {
 // Linear interpolation between the two nearest pixels.
 Taps BilinearTaps(const ResizeGrid& grid, int64_t original, int64_t resized);
 // Cubic convolution (Keys, 1981) over four pixels, with the coefficient -0.75; with half-pixel
-// centres -0.5, and what lies outside of the image does not count. Positions are rounded to
+// centers -0.5, and what lies outside of the image does not count. Positions are rounded to
 // 1/1024 of a pixel.
 Taps BicubicTaps(const ResizeGrid& grid, int64_t original, int64_t resized);
 // The mean over the stretch that a resized pixel covers.

@@ -158,7 +158,7 @@ void AddGradients(KernelRegistry* r, absl::string_view op, List<Ts...>, TapsFact
    ...);
 }
 
-// ---- nearest neighbours
+// ---- nearest neighbors
 
 // For each pixel of the resized image the one of the original that it is.
 std::vector<int64_t> NearestPixels(const ResizeGrid& grid, int64_t original, int64_t resized) {

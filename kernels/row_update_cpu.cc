@@ -105,7 +105,7 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<std::complex<T>> = true;
 
-// Signed integers wrap, as they do in TensorFlow's compiled code, but without undefined behaviour.
+// Signed integers wrap, as they do in TensorFlow's compiled code, but without undefined behavior.
 template <RowOp kOp, class T>
 T Apply(T a, T b) {
   if constexpr (kOp == RowOp::kMin || kOp == RowOp::kMax) {

@@ -63,7 +63,7 @@ struct ScalarMath {
     else
       return static_cast<T>(a * b);
   }
-  // Integers: towards zero; b must not be 0.
+  // Integers: toward zero; b must not be 0.
   WEIR_HD static T Div(T a, T b) {
     if constexpr (kInteger && std::is_signed_v<T>)
       return b == T(-1) ? Neg(a) : static_cast<T>(a / b);

@@ -21,7 +21,7 @@
 // thread takes rows of the result, in bands that fit the second-level cache: it expands the rows of
 // the image that the band's filters see and that it does not have yet, into a ring of rows; filters
 // them; and multiplies these into the result. Where its part begins and ends, it computes rows that
-// a neighbour computes too.
+// a neighbor computes too.
 //
 // Small images have few rows and many channels, so that the filters are what does not fit. There
 // threads take channels of what is between, each its own part of the filters, and then channels of

@@ -5,7 +5,7 @@
 
 #include "weir/core/shape.h"
 
-// Softmax of rows of n logits, vectorised; T is float or double. x and y may be the same memory.
+// Softmax of rows of n logits, vectorized; T is float or double. x and y may be the same memory.
 namespace weir::softmax {
 
 // y = exp(x) / sum(exp(x)) for each row. With a buffer for two rows, y is written past the

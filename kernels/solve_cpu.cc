@@ -156,7 +156,7 @@ absl::Status LogMatrixDeterminant(KernelContext& c) {
 
 // ---- least squares
 
-// With G = A* A + r I, the x that minimises |A x - b|^2 + r |x|^2 is G^-1 A* b; if A has fewer rows
+// With G = A* A + r I, the x that minimizes |A x - b|^2 + r |x|^2 is G^-1 A* b; if A has fewer rows
 // than columns, it is A* G^-1 b with G = A A* + r I (and for r = 0 the x of least norm that solves
 // the system). G^-1 comes from Cholesky's decomposition, which fails if A is far from full rank.
 template <class T>

@@ -13,7 +13,7 @@ double Digamma(double x);
 double Zeta(double x, double q);
 // Derivative n (a whole number >= 0) of the digamma function.
 double Polygamma(double n, double x);
-// The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x) for a > 0, x >= 0,
+// The regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x) for a > 0, x >= 0,
 // and dP/da.
 double Igamma(double a, double x);
 double Igammac(double a, double x);

@@ -118,7 +118,7 @@ absl::Status VariableShapeKernel(KernelContext& c) {
 }
 
 // Whether the variable may share a value that is step-invariant (KernelInit::step_invariant_inputs) until its next
-// write, which makes a copy: what is initialised from constants and never trained has no memory of
+// write, which makes a copy: what is initialized from constants and never trained has no memory of
 // its own. It is shared by a variable that has none yet (one that is reset in each step keeps what
 // it has), and only if it is memory as a variable would get it: wrapped memory may be the same
 // pages over and over.

@@ -34,7 +34,7 @@ void DispatchMover(DataType dtype, F&& f) {
   }
 }
 
-// How the copy runs. First the grid is simplified: dimensions of extent 1 go, and neighbours that
+// How the copy runs. First the grid is simplified: dimensions of extent 1 go, and neighbors that
 // both sides walk in one stride become one. The last dimension (of the destination) is then the
 // inner loop: a run of bytes, a fill, or single steps. If the source's own run lies along another
 // dimension (a transpose), the two are walked together in square tiles, so that each cache line

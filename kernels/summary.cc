@@ -18,7 +18,7 @@ namespace weir {
 absl::Status SetSummary(KernelContext& ctx, const proto::Summary& summary) {
   WEIR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
   if (!summary.SerializeToString(out->data<std::string>()))
-    return Internal("a summary cannot be serialised");
+    return Internal("a summary cannot be serialized");
   return absl::OkStatus();
 }
 
@@ -169,7 +169,7 @@ absl::Status TensorSummaryV2(KernelContext& ctx) {
   value->set_tag(tag);
   TensorToProto(ctx.input(1), value->mutable_tensor());
   if (!value->mutable_metadata()->ParseFromString(*metadata.data<std::string>())) {
-    return InvalidArgument("serialized_summary_metadata is no serialised SummaryMetadata");
+    return InvalidArgument("serialized_summary_metadata is no serialized SummaryMetadata");
   }
   return SetSummary(ctx, summary);
 }

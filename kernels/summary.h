@@ -12,7 +12,7 @@ class Summary;
 // What the kernels of summary ops share.
 namespace weir {
 
-// Output 0 becomes the summary, serialised.
+// Output 0 becomes the summary, serialized.
 absl::Status SetSummary(KernelContext& ctx, const proto::Summary& summary);
 // The tag of a summary that has one.
 absl::StatusOr<std::string> ScalarTag(const Tensor& tag);

@@ -16,7 +16,7 @@ namespace {
 
 // Maps the finite values to bytes: from [0, max] to [0, 255], or, if there are negative ones, from
 // [-m, m] to [1, 255] with 0 at 128. A pixel that is not finite in some channel gets the bad
-// colour.
+// color.
 std::vector<uint8_t> ToBytes(const std::vector<float>& image, int64_t depth,
                              const uint8_t* bad_color) {
   float low = std::numeric_limits<float>::infinity(), high = -low;

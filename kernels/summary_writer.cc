@@ -163,7 +163,7 @@ absl::Status WriteTensor(KernelContext& c) {
   value->set_tag(tag);
   TensorToProto(c.input(2), value->mutable_tensor());
   if (!metadata.empty() && !value->mutable_metadata()->ParseFromString(metadata))
-    return InvalidArgument("summary_metadata is no serialised SummaryMetadata");
+    return InvalidArgument("summary_metadata is no serialized SummaryMetadata");
   return WriteSummaryEvent(c, summary);
 }
 

@@ -5,7 +5,7 @@
 
 namespace weir {
 
-// Where a kernel's summary goes: to output 0, serialised (SetSummary), or into a file of events.
+// Where a kernel's summary goes: to output 0, serialized (SetSummary), or into a file of events.
 using SummarySink = absl::Status (*)(KernelContext& ctx, const proto::Summary& summary);
 
 // The writer is at input 0, the step at input 1.

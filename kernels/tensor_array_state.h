@@ -62,7 +62,7 @@ class TensorArrayState final : public Resource {
 
  private:
   struct Element {
-    Tensor value;  // not initialised: zeros
+    Tensor value;  // not initialized: zeros
     Shape shape;
     bool written = false, read = false, cleared = false;
   };

@@ -4,7 +4,7 @@
 //
 // Needs UpdateScalars, std::sqrt, std::exp and WEIR_HD.
 
-// The proximal step of L1 and L2 regularization with rate `rate`: shrinks towards zero by rate *
+// The proximal step of L1 and L2 regularization with rate `rate`: shrinks toward zero by rate *
 // l1, then scales.
 template <class M>
 WEIR_HD typename M::V Proximal(typename M::V x, typename M::V rate, typename M::V l1,

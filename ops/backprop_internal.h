@@ -64,7 +64,7 @@ class Backprop {
   Grad Sum(Node* node, const Grads& parts);
   absl::Status NoGradient(const Node* node) const;
   std::vector<std::string> PathTo(const Node* from, const std::function<bool(const Node*)>& done,
-                                  bool towards_ys) const;
+                                  bool toward_ys) const;
   absl::Status CheckAllVisited() const;
   Grads Results();
 

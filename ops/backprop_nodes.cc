@@ -126,12 +126,12 @@ void Backprop::FindStops() {
 // Names on a shortest way from `from` to a node that satisfies `done`, along the nodes between.
 std::vector<std::string> Backprop::PathTo(const Node* from,
                                           const std::function<bool(const Node*)>& done,
-                                          bool towards_ys) const {
+                                          bool toward_ys) const {
   absl::flat_hash_map<const Node*, std::vector<const Node*>> edges;
   for (const Node* node : between_) {
     for (const Output& in : node->inputs()) {
       if (!Has(in.node, kBetween)) continue;
-      if (towards_ys) {
+      if (toward_ys) {
         edges[in.node].push_back(node);
       } else {
         edges[node].push_back(in.node);
@@ -161,8 +161,8 @@ absl::Status Backprop::NoGradient(const Node* node) const {
       return std::any_of(list.begin(), list.end(), [&](const Output& o) { return o.node == n; });
     };
   };
-  std::vector<std::string> path = PathTo(node, is_one_of(ys_), /*towards_ys=*/true);
-  std::vector<std::string> to_x = PathTo(node, is_one_of(xs_), /*towards_ys=*/false);
+  std::vector<std::string> path = PathTo(node, is_one_of(ys_), /*toward_ys=*/true);
+  std::vector<std::string> to_x = PathTo(node, is_one_of(xs_), /*toward_ys=*/false);
   path.insert(path.end(), to_x.rbegin() + 1, to_x.rend());
   constexpr size_t kShown = 12;
   if (path.size() > kShown) path.erase(path.begin() + kShown / 2, path.end() - kShown / 2);

@@ -14,7 +14,7 @@ namespace {
 
 Output Binary(absl::string_view op, Output a, Output b) { return AddOp(op, {a, b}); }
 
-// The derivatives of a fused batch normalisation as a graph of simple ops, so that they can be
+// The derivatives of a fused batch normalization as a graph of simple ops, so that they can be
 // differentiated again.
 struct BatchNormDerivatives {
   Output x, scale, offset;
@@ -77,8 +77,8 @@ BatchNormDerivatives InferenceDerivatives(const BatchNormInputs& in) {
       "Rsqrt", {WithScalar("AddV2", AlongChannels(in.variance, in.layout), in.epsilon, "add")});
   BatchNormDerivatives out;
   out.offset = ReduceSum(in.dy, axes, false);
-  Output centred = AddOp("Mul", {in.dy, AddOp("Sub", {in.x, mean}, {}, "sub")}, {}, "mul");
-  out.scale = ReduceSum(AddOp("Mul", {centred, inverse}, {}, "mul"), axes, false);
+  Output centered = AddOp("Mul", {in.dy, AddOp("Sub", {in.x, mean}, {}, "sub")}, {}, "mul");
+  out.scale = ReduceSum(AddOp("Mul", {centered, inverse}, {}, "mul"), axes, false);
   out.x = AddOp("Mul", {AddOp("Mul", {in.dy, scale}, {}, "mul"), inverse}, {}, "mul");
   return out;
 }

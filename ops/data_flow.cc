@@ -289,7 +289,7 @@ void AddDataFlowOps(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("var_name: string")
                .InferShape(IdentityShape)
-               .Doc("The last value of a temporary variable, which is gone afterwards."));
+               .Doc("The last value of a temporary variable, which is gone afterward."));
 }
 
 }  // namespace weir

@@ -10,7 +10,7 @@
 #include "weir/ops/variable_store.h"
 
 // The nodes of a branch or a loop are built as anywhere else, and get their edges across its border
-// afterwards, when the context is closed or another one is opened.
+// afterward, when the context is closed or another one is opened.
 //
 // A value from outside is replaced: in a branch by the branch's side of a Switch on it, which is
 // dead if the branch is not taken, and so is all that depends on it; in a loop by a constant Enter.

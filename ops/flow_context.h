@@ -9,7 +9,7 @@
 #include "weir/core/graph.h"
 
 // Branches (ops/cond.h) and loops (ops/while_loop.h): which node belongs to which, while they are
-// built and afterwards, when their gradients are.
+// built and afterward, when their gradients are.
 namespace weir {
 
 class GradientLoop;  // ops/gradient_loops_internal.h

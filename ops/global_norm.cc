@@ -56,7 +56,7 @@ OpSpec NormSpec(const char* name, const char* in, const char* out) {
 
 }  // namespace
 
-// Batch normalisation as the oldest graphs have it; new ones cannot hold it.
+// Batch normalization as the oldest graphs have it; new ones cannot hold it.
 void AddGlobalNormOps(OpRegistry* ops) {
   ops->Add(NormSpec("BatchNormWithGlobalNormalization", "t: T, m: T, v: T, beta: T, gamma: T",
                     "result: T")

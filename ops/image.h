@@ -16,7 +16,7 @@ namespace weir {
 // (DecodeBmp: BMP alone), and gives uint8 unless it says otherwise.
 
 struct DecodeJpegOptions {
-  int channels = 0;  // 1 grey, 3 RGB; 0: what the file has
+  int channels = 0;  // 1 gray, 3 RGB; 0: what the file has
   int ratio = 1;     // shrinks by 1, 2, 4 or 8
   bool fancy_upscaling = true, try_recover_truncated = false;
   float acceptable_fraction = 1;  // of the lines that must be there
@@ -39,11 +39,11 @@ Output EncodeJpeg(Output image, int quality = 95, absl::string_view name = {});
 Output EncodePng(Output image, int compression = -1, absl::string_view name = {});
 
 // ---- other sizes: `size` is {height, width}. The results are float, but for the nearest
-// neighbour's.
+// neighbor's.
 
 struct ResizeOptions {
-  bool align_corners = false;       // corners' centres stay where they are
-  bool half_pixel_centers = false;  // pixels are squares around their centres, as elsewhere
+  bool align_corners = false;       // corners' centers stay where they are
+  bool half_pixel_centers = false;  // pixels are squares around their centers, as elsewhere
 };
 Output ResizeBilinear(Output images, const Ints& size, const ResizeOptions& options = {},
                       absl::string_view name = {});
@@ -62,7 +62,7 @@ struct CropAndResizeOptions {
 Output CropAndResize(Output images, Output boxes, Output box_indices, const Ints& crop_size,
                      const CropAndResizeOptions& options = {}, absl::string_view name = {});
 
-// ---- colours: the last dimension is 3
+// ---- colors: the last dimension is 3
 
 Output RgbToHsv(Output images, absl::string_view name = {});  // from 0 to 1, all of them
 Output HsvToRgb(Output images, absl::string_view name = {});

@@ -156,13 +156,13 @@ void AddBoxOps(OpRegistry* ops) {
                .Out("output: T")
                .Attr("T: {float, half} = DT_FLOAT")
                .InferShape(DrawShape)
-               .Doc("Images with boxes drawn into them, in colours that take turns."));
+               .Doc("Images with boxes drawn into them, in colors that take turns."));
   ops->Add(OpSpec("DrawBoundingBoxesV2")
                .In("images: T, boxes: float, colors: float")
                .Out("output: T")
                .Attr("T: {float, half} = DT_FLOAT")
                .InferShape(DrawShape)
-               .Doc("DrawBoundingBoxes with given colours."));
+               .Doc("DrawBoundingBoxes with given colors."));
 }
 
 }  // namespace weir

@@ -143,7 +143,7 @@ void AddImageCodecOps(OpRegistry* ops) {
                .Attr("xmp_metadata: string = ''")
                .InferShape(EncodeShape)
                .NotDifferentiable()
-               .Doc("A JPEG file of a grey or RGB image."));
+               .Doc("A JPEG file of a gray or RGB image."));
   ops->Add(OpSpec("EncodeJpegVariableQuality")
                .In("images: uint8, quality: int32")
                .Out("contents: string")

@@ -2,7 +2,7 @@
 #include "weir/ops/image_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of what changes colours.
+// Records of what changes colors.
 namespace weir {
 
 namespace {

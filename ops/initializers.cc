@@ -34,7 +34,7 @@ bool CheckFloating(const InitializerArgs& a, absl::string_view what) {
   return false;
 }
 
-// The full variable's shape, where only a part of it is initialised.
+// The full variable's shape, where only a part of it is initialized.
 const Shape& ScalingShape(const InitializerArgs& a) {
   return a.partition ? a.partition->full_shape : a.shape;
 }

@@ -15,7 +15,7 @@ namespace weir {
 
 class Variable;
 
-// Where in a bigger, partitioned variable the part to be initialised lies.
+// Where in a bigger, partitioned variable the part to be initialized lies.
 struct PartitionInfo {
   Shape full_shape;
   std::vector<int64_t> offset;

@@ -23,7 +23,7 @@
 // name the layers are "conv2d", "conv2d_1", ... They come from GetVariable: scopes, reuse, custom
 // getters and the scope's initializer, regularizer and partitioner apply. Nodes have TensorFlow's
 // names. What regularizers give is in the collection "regularization_losses", what a batch
-// normalisation has to do after a step in "update_ops":
+// normalization has to do after a step in "update_ops":
 //
 //   ControlDependencies after(g, g.collection_as<Operation>("update_ops"));
 //   Operation train = Adam(1e-3).Minimize(losses::GetTotalLoss(g));
@@ -164,7 +164,7 @@ Output SeparableConv2D(Output inputs, int64_t filters, const Ints& kernel_size,
 Output DepthwiseConv2D(Output inputs, const Ints& kernel_size,
                        const SeparableConvOptions& options = {});
 
-// ---- normalisation
+// ---- normalization
 
 struct BatchNormalizationOptions {
   int64_t axis = -1;  // of the channels
@@ -180,8 +180,8 @@ struct BatchNormalizationOptions {
   Regularizer gamma_regularizer = {};
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
-  // True: normalises by the batch's mean and variance, and adds ops to "update_ops" that let
-  // "moving_mean" and "moving_variance" follow these. False: normalises by the moving ones.
+  // True: normalizes by the batch's mean and variance, and adds ops to "update_ops" that let
+  // "moving_mean" and "moving_variance" follow these. False: normalizes by the moving ones.
   Training training = false;
   // False: "gamma" and "beta" are not trained, and nothing goes to "update_ops".
   bool trainable = true;

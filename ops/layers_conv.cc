@@ -10,7 +10,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// Of numbers that decide shapes: their products of two fit, and so do shapes spelt out as int32.
+// Of numbers that decide shapes: their products of two fit, and so do shapes spelled out as int32.
 constexpr int64_t kMaxExtent = std::numeric_limits<int32_t>::max();
 
 // What the options of a convolution say, checked.

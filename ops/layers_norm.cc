@@ -6,10 +6,10 @@ namespace weir::layers {
 
 namespace {
 
-// Longer vectors are not spelt out in the graph.
+// Longer vectors are not spelled out in the graph.
 constexpr int64_t kMaxConstant = 1 << 20;
 
-// One batch normalisation under construction.
+// One batch normalization under construction.
 class BatchNorm {
  public:
   BatchNorm(Layer& layer, const Output& x, int axis, const BatchNormalizationOptions& o)
@@ -95,7 +95,7 @@ class BatchNorm {
     return Const(g_, t);
   }
 
-  // y, and the mean and variance that it was normalised by.
+  // y, and the mean and variance that it was normalized by.
   Outputs FusedOp(const Output& beta, const Output& gamma, bool is_training) {
     const Output scale = gamma_.valid() ? gamma_.value() : gamma;
     const Output offset = beta_.valid() ? beta_.value() : beta;

@@ -63,7 +63,7 @@ Output BandedTriangularSolve(Output bands, Output rhs, bool lower = true, bool a
                              absl::string_view name = {});
 // Solves A x = rhs, given A's lower factor of Cholesky.
 Output CholeskySolve(Output chol, Output rhs, absl::string_view name = "cholesky_solve");
-// Least squares: minimises |matrix x - rhs|^2 + l2_regularizer |x|^2. `fast` goes by Cholesky's
+// Least squares: minimizes |matrix x - rhs|^2 + l2_regularizer |x|^2. `fast` goes by Cholesky's
 // decomposition and wants full rank; else the regularizer is not used.
 Output MatrixSolveLs(Output matrix, Output rhs, double l2_regularizer = 0, bool fast = true,
                      absl::string_view name = {});

@@ -60,11 +60,11 @@ Output MeanSquaredError(Output labels, Output predictions, const LossOptions& op
 // the mean over examples with weights that are not 0. `reduction` plays no part.
 Output MeanPairwiseSquaredError(Output labels, Output predictions, const LossOptions& options = {});
 
-// Labels are numbers in [0, 1], independent of each other; smoothing moves them towards 1/2.
+// Labels are numbers in [0, 1], independent of each other; smoothing moves them toward 1/2.
 Output SigmoidCrossEntropy(Output multi_class_labels, Output logits,
                            const LossOptions& options = {}, double label_smoothing = 0);
 // Labels are distributions over the last dimension, through which no gradient goes; smoothing moves
-// them towards 1/classes. Weights are for examples.
+// them toward 1/classes. Weights are for examples.
 Output SoftmaxCrossEntropy(Output onehot_labels, Output logits, const LossOptions& options = {},
                            double label_smoothing = 0);
 // Labels are class numbers; weights are for examples. A last dimension of 1 is taken off labels and

@@ -27,7 +27,7 @@ Output Multiply(const TensorArg& x, const TensorArg& y, absl::string_view name =
 // True division: integers become float64 first (8- and 16-bit ones float32).
 Output Divide(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output RealDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
-// Rounds towards minus infinity; towards zero.
+// Rounds toward minus infinity; toward zero.
 Output FloorDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 Output TruncateDiv(const TensorArg& x, const TensorArg& y, absl::string_view name = {});
 // 0 where y is 0; where x is 0 even if y is infinite or NaN (MulNoNan: where y is 0).

@@ -364,14 +364,14 @@ void AddArithmetic(OpRegistry* ops) {
   ops->Add(BinarySpec("Mul", kDivisionTypes).Commutative().Gradient(MulGradient).Doc("x * y."));
   ops->Add(BinarySpec("Div", kDivisionTypes)
                .Gradient(DivGradient)
-               .Doc("x / y; of integers, rounded towards zero."));
+               .Doc("x / y; of integers, rounded toward zero."));
   ops->Add(BinarySpec("RealDiv", kDivisionTypes).Gradient(RealDivGradient).Doc("x / y."));
   ops->Add(BinarySpec("FloorDiv", kDivisionTypes)
                .NotDifferentiable()
-               .Doc("x / y, rounded towards minus infinity."));
+               .Doc("x / y, rounded toward minus infinity."));
   ops->Add(BinarySpec("TruncateDiv", kDivisionTypes)
                .NotDifferentiable()
-               .Doc("x / y, rounded towards zero."));
+               .Doc("x / y, rounded toward zero."));
   ops->Add(BinarySpec("DivNoNan", "T: {half, float, bfloat16, double, complex64, complex128}")
                .Gradient(DivNoNanGradient)
                .Doc("x / y, and 0 where y is 0."));
@@ -420,10 +420,10 @@ void AddFunctionsOfTwo(OpRegistry* ops) {
                .Doc("x log(1 + y), and 0 where x is 0."));
   ops->Add(BinarySpec("Igamma", kFloatTypes, "a: T, x: T")
                .Gradient(IgammaGradient)
-               .Doc("The lower regularised incomplete gamma function P(a, x)."));
+               .Doc("The lower regularized incomplete gamma function P(a, x)."));
   ops->Add(BinarySpec("Igammac", kFloatTypes, "a: T, x: T")
                .Gradient(IgammacGradient)
-               .Doc("The upper regularised incomplete gamma function Q(a, x) = 1 - P(a, x)."));
+               .Doc("The upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."));
   ops->Add(BinarySpec("IgammaGradA", "T: {float, double}", "a: T, x: T")
                .Doc("The derivative of P(a, x) in a."));
   ops->Add(BinarySpec("Zeta", "T: {float, double}", "x: T, q: T")

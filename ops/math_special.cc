@@ -169,7 +169,7 @@ void AddSpecialMathOps(OpRegistry* ops) {
                .Attr("T: {float, double}")
                .InferShape(BetaincShape)
                .Gradient(BetaincGradient)
-               .Doc("The regularised incomplete beta function."));
+               .Doc("The regularized incomplete beta function."));
   ops->Add(OpSpec("NextAfter")
                .In("x1: T, x2: T")
                .Out("output: T")

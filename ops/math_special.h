@@ -33,7 +33,7 @@ Output FresnelCos(Output x, absl::string_view name = {});
 Output FresnelSin(Output x, absl::string_view name = {});
 // The dilogarithm of 1 - x.
 Output Spence(Output x, absl::string_view name = {});
-// The regularised incomplete beta function. Arguments have one shape, or are scalars.
+// The regularized incomplete beta function. Arguments have one shape, or are scalars.
 Output Betainc(Output a, Output b, Output x, absl::string_view name = {});
 // The next number after x1 in the direction of x2.
 Output NextAfter(const Output& x1, const Output& x2, absl::string_view name = {});

@@ -212,7 +212,7 @@ Output AllButLast(const Output& x, int64_t n) {
 }
 Output AllButFirst(const Output& x) { return StridedSlice(x, {Index::Range(1, std::nullopt)}); }
 
-// The area under precision against recall between neighbouring thresholds, where true and false
+// The area under precision against recall between neighboring thresholds, where true and false
 // positives are interpolated, and precision is their quotient.
 Output InterpolatePr(const Source& tp, const Source& fp, const Source& fn, int64_t n) {
   const Output tp_left = AllButLast(tp(), n);

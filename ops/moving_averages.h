@@ -13,7 +13,7 @@
 
 namespace weir {
 
-// variable -= (1 - decay) * (variable - value). With `zero_debias` the bias towards the variable's
+// variable -= (1 - decay) * (variable - value). With `zero_debias` the bias toward the variable's
 // start at zero is taken out (two more variables, "<variable>/biased" and "<variable>/local_step",
 // in the current variable scope).
 Output AssignMovingAverage(const Variable& variable, Output value, const TensorArg& decay,

@@ -53,7 +53,7 @@ void AddActivations(OpRegistry* ops) {
                .Gradient(EluGradient)
                .Doc("scale * alpha * (exp(features) - 1) where negative, else scale * features, "
                     "with the constants "
-                    "of self-normalising networks."));
+                    "of self-normalizing networks."));
   ops->Add(
       ActivationGrad("SeluGrad", "outputs", kFloats)
           .Gradient(EluGradGradient)

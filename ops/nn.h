@@ -63,7 +63,7 @@ struct FusedBatchNormOptions {
 struct FusedBatchNormResult {
   Output y, batch_mean, batch_variance;
 };
-// Batch normalisation of a 4-D (5-D with "NDHWC" and "NCDHW") tensor over all but the channels in
+// Batch normalization of a 4-D (5-D with "NDHWC" and "NCDHW") tensor over all but the channels in
 // one op (FusedBatchNormV3). scale, offset and the results but y are float vectors. batch_variance
 // is the unbiased one.
 FusedBatchNormResult FusedBatchNorm(Output x, Output scale, Output offset,

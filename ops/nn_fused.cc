@@ -2,9 +2,9 @@
 #include "weir/ops/nn_internal.h"
 #include "weir/ops/registry.h"
 
-// Products together with what is done to their elements: ops that a graph optimiser makes of
+// Products together with what is done to their elements: ops that a graph optimizer makes of
 // several nodes. Sessions make them of their own graphs (session/fuse_epilogues.cc), and files that
-// TensorFlow's optimiser has written hold them: _FusedConv2D, _FusedDepthwiseConv2dNative and
+// TensorFlow's optimizer has written hold them: _FusedConv2D, _FusedDepthwiseConv2dNative and
 // _FusedMatMul. The others are Weir's own.
 namespace weir {
 

@@ -160,8 +160,8 @@ Output LogitsGradient(GradContext& c) {
   Output softmax = Op("Softmax", c.x(0), "Softmax");
   Output product =
       AddOp("BatchMatMulV2", {ExpandDims(c.dy(1), 1), ExpandDims(softmax, 2)}, {}, "MatMul");
-  Output centred = Op("Sub", c.dy(1), Squeeze(product, {1}), "sub");
-  return Op("AddV2", grad, Op("Mul", centred, softmax, "mul"), "add");
+  Output centered = Op("Sub", c.dy(1), Squeeze(product, {1}), "sub");
+  return Op("AddV2", grad, Op("Mul", centered, softmax, "mul"), "add");
 }
 
 }  // namespace

@@ -73,11 +73,11 @@ void AddBatchNormAttrs(OpSpec* spec, bool forward, bool with_volumes) {
 }
 
 constexpr char kForwardDoc[] =
-    "Batch normalisation over all dimensions but the channels: (x - mean) / sqrt(variance + "
+    "Batch normalization over all dimensions but the channels: (x - mean) / sqrt(variance + "
     "epsilon) * scale + offset. "
     "In training mean and variance are the batch's, and batch_mean and batch_variance the running "
     "values moved "
-    "towards them by exponential_avg_factor (the variance unbiased); else they are the given ones. "
+    "toward them by exponential_avg_factor (the variance unbiased); else they are the given ones. "
     "The reserve spaces "
     "are for the gradient.";
 
@@ -111,7 +111,7 @@ OpSpec BatchNormGrad(absl::string_view op, absl::string_view scale, absl::string
 }
 
 constexpr char kBackwardDoc[] =
-    "The gradients of a fused batch normalisation. In training the reserve spaces are those of the "
+    "The gradients of a fused batch normalization. In training the reserve spaces are those of the "
     "forward op, else "
     "the mean and the variance it was given.";
 
@@ -159,7 +159,7 @@ void AddNormOps(OpRegistry* ops) {
   OpSpec lrn("LRN");
   ops->Add(WithLrnAttrs(lrn.In("input: T").Out("output: T"))
                .Gradient(LrnGradient)
-               .Doc("Local response normalisation: input / (bias + alpha * s) ^ beta, where s sums "
+               .Doc("Local response normalization: input / (bias + alpha * s) ^ beta, where s sums "
                     "the squares over the "
                     "channels within depth_radius."));
   OpSpec grad("LRNGrad");

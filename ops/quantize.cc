@@ -82,7 +82,7 @@ absl::Status FakeQuantArgsGradShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// `first` is the input that is quantised; the range follows it.
+// `first` is the input that is quantized; the range follows it.
 absl::StatusOr<Shape> FakeQuantRange(ShapeContext& c, int first, bool per_channel) {
   const Shape& x = c.input(first);
   if (per_channel) WEIR_RETURN_IF_ERROR(c.WithRankAtLeast(first, 1).status());
@@ -204,7 +204,7 @@ void AddQuantized(OpRegistry* ops) {
                .Out("output_min: float, output_max: float")
                .Attr(kInputTypes)
                .InferShape(RequantizeShape)
-               .Doc("The range that quantised numbers use."));
+               .Doc("The range that quantized numbers use."));
 }
 
 OpSpec RoundSpec(const char* name, const char* inputs) {
@@ -236,7 +236,7 @@ void AddQuantizeAndDequantize(OpRegistry* ops) {
                  .InferShape(QuantizeAndDequantizeShape)
                  .Gradient(v4 ? QuantizeAndDequantizeV4Gradient : StraightThroughGradient)
                  .Doc(v4 ? "QuantizeAndDequantizeV2 whose gradient stops outside the range."
-                         : "Numbers rounded as if quantised to num_bits; the range is given, or "
+                         : "Numbers rounded as if quantized to num_bits; the range is given, or "
                            "that of the input."));
   }
   ops->Add(

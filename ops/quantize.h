@@ -27,7 +27,7 @@ QuantizedTensor QuantizeV2(Output input, Output min_range, Output max_range, Dat
 Output Dequantize(const QuantizedTensor& input, const QuantizeOptions& options = {},
                   absl::string_view name = {});
 
-// Options of the ops that round to what a quantised number could be.
+// Options of the ops that round to what a quantized number could be.
 struct FakeQuantOptions {
   int num_bits = 8;  // 2 to 16
   bool narrow_range = false;

@@ -9,7 +9,7 @@
 #include "weir/ops/ranked_internal.h"
 #include "weir/ops/registry.h"
 
-// Records of ops on quantised tensors: each tensor comes and goes with the ends of its range.
+// Records of ops on quantized tensors: each tensor comes and goes with the ends of its range.
 namespace weir {
 
 namespace {
@@ -110,35 +110,35 @@ void AddArithmetic(OpRegistry* ops) {
   const std::vector<std::string> types = {"T1", "T2", "Toutput = DT_QINT32"};
   ops->Add(Spec("QuantizedMatMul", "a: T1, b: T2, " + Ends("a", "b"),
                 "out: Toutput, " + Ends("out"), types, ShapeOf("MatMul", 2),
-                "MatMul of quantised matrices, with a range that has room for every sum.")
+                "MatMul of quantized matrices, with a range that has room for every sum.")
                .Attr("transpose_a: bool = false")
                .Attr("transpose_b: bool = false")
                .Attr(absl::StrCat("Tactivation", kTypes, " = DT_QUINT8")));
   for (const bool add : {true, false}) {
     ops->Add(Spec(add ? "QuantizedAdd" : "QuantizedMul", "x: T1, y: T2, " + Ends("x", "y"),
                   "z: Toutput, " + Ends("z"), types, BinaryShape,
-                  add ? "x + y of quantised tensors, which broadcast."
-                      : "x * y of quantised tensors, which broadcast."));
+                  add ? "x + y of quantized tensors, which broadcast."
+                      : "x * y of quantized tensors, which broadcast."));
   }
   ops->Add(Spec("QuantizedConv2D", "input: Tinput, filter: Tfilter, " + Ends("input", "filter"),
                 "output: out_type, " + Ends("output"),
                 {"Tinput", "Tfilter", "out_type = DT_QINT32"}, ShapeOf("Conv2D", 2),
-                "Conv2D of quantised images and filters. Padding is 0.")
+                "Conv2D of quantized images and filters. Padding is 0.")
                .Attr("strides: list(int)")
                .Attr("padding: {'SAME', 'VALID'}")
                .Attr("dilations: list(int) = [1, 1, 1, 1]"));
   ops->Add(Spec("QuantizedBiasAdd", "input: T1, bias: T2, " + Ends("input", "bias"),
                 "output: out_type, " + Ends("out"), {"T1", "T2", "out_type"}, ShapeOf("BiasAdd", 2),
-                "BiasAdd of quantised tensors, along the last dimension."));
+                "BiasAdd of quantized tensors, along the last dimension."));
   for (const std::string limit : {"", "6", "X"}) {
     const std::string value = limit == "X" ? "max_value: float, " : "";
     ops->Add(Spec(absl::StrCat("QuantizedRelu", limit).c_str(),
                   absl::StrCat("features: Tinput, ", value, Ends("features")),
                   "activations: out_type, " + Ends("activations"),
                   {"Tinput", "out_type = DT_QUINT8"}, UnaryShape,
-                  limit.empty()  ? "Quantised numbers, at least 0; the range stays."
-                  : limit == "6" ? "Quantised numbers between 0 and 6; the range stays."
-                                 : "Quantised numbers between 0 and max_value; the range stays."));
+                  limit.empty()  ? "Quantized numbers, at least 0; the range stays."
+                  : limit == "6" ? "Quantized numbers between 0 and 6; the range stays."
+                                 : "Quantized numbers between 0 and max_value; the range stays."));
   }
 }
 
@@ -146,7 +146,7 @@ void AddImages(OpRegistry* ops) {
   for (const bool max : {true, false}) {
     ops->Add(Spec(max ? "QuantizedMaxPool" : "QuantizedAvgPool", "input: T, " + Ends("input"),
                   "output: T, " + Ends("output"), {"T"}, ShapeOf(max ? "MaxPool" : "AvgPool", 1),
-                  max ? "MaxPool of quantised images." : "AvgPool of quantised images.")
+                  max ? "MaxPool of quantized images." : "AvgPool of quantized images.")
                  .Attr("ksize: list(int)")
                  .Attr("strides: list(int)")
                  .Attr("padding: {'SAME', 'VALID'}"));
@@ -158,7 +158,7 @@ void AddImages(OpRegistry* ops) {
                .Attr("align_corners: bool = false")
                .Attr("half_pixel_centers: bool = false")
                .InferShape(ShapeOf("ResizeBilinear", 2))
-               .Doc("ResizeBilinear of quantised images, in fixed-point arithmetic."));
+               .Doc("ResizeBilinear of quantized images, in fixed-point arithmetic."));
   const auto triple = [](const std::string& x) {
     return absl::StrCat(x, ": Tinput, ", x, "_min: float, ", x, "_max: float");
   };
@@ -167,13 +167,13 @@ void AddImages(OpRegistry* ops) {
                     {triple("t"), triple("m"), triple("v"), triple("beta"), triple("gamma")}, ", "),
                 "result: out_type, result_min: float, result_max: float", {"Tinput", "out_type"},
                 BatchNormShape,
-                "Quantised images normalised by means and variances of the channels, in "
+                "Quantized images normalized by means and variances of the channels, in "
                 "fixed-point arithmetic.")
                .Attr("variance_epsilon: float")
                .Attr("scale_after_normalization: bool"));
   ops->Add(Spec("QuantizedInstanceNorm", "x: T, x_min: float, x_max: float",
                 "y: T, y_min: float, y_max: float", {"T"}, InstanceNormShape,
-                "Quantised images normalised to mean 0 and variance 1 in each channel of each.")
+                "Quantized images normalized to mean 0 and variance 1 in each channel of each.")
                .Attr("output_range_given: bool = false")
                .Attr("given_y_min: float = 0")
                .Attr("given_y_max: float = 0")
@@ -185,7 +185,7 @@ void AddShapes(OpRegistry* ops) {
   const char* const out = "output: T, output_min: float, output_max: float";
   const char* const ends = "input_mins: N * float, input_maxes: N * float";
   const char* const doc =
-      "Quantised tensors joined along a dimension, in a range that has room for all.";
+      "Quantized tensors joined along a dimension, in a range that has room for all.";
   ops->Add(OpSpec("QuantizedConcat")
                .In(absl::StrCat("concat_dim: int32, values: N * T, ", ends))
                .Out(out)
@@ -207,7 +207,7 @@ void AddShapes(OpRegistry* ops) {
                .Attr("T: type")
                .Attr("Tshape: {int32, int64} = DT_INT32")
                .InferShape(Ranked("shape: 1, input_min: 0, input_max: 0", ReshapeShape))
-               .Doc("Reshape of a quantised tensor."));
+               .Doc("Reshape of a quantized tensor."));
 }
 
 void AddPerChannel(OpRegistry* ops) {
@@ -220,7 +220,7 @@ void AddPerChannel(OpRegistry* ops) {
                 "Requantize with a range for each channel of the input."));
   ops->Add(Spec("RequantizationRangePerChannel", in, "output_min: float, output_max: float",
                 {"T = DT_QINT32"}, Ranked(kVectors, PerChannelShape),
-                "The range that quantised numbers use, with a range for each channel; at most "
+                "The range that quantized numbers use, with a range for each channel; at most "
                 "clip_value_max.")
                .Attr("clip_value_max: float"));
 }

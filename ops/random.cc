@@ -284,7 +284,7 @@ void AddStatelessInts(OpRegistry* ops) {
                .Attr("output_dtype: {int32, int64} = DT_INT64")
                .InferShape(Ranked("seed: 1", MultinomialShape))
                .NotDifferentiable()
-               .Doc("Column numbers drawn for each row of unnormalised log-probabilities, from a "
+               .Doc("Column numbers drawn for each row of unnormalized log-probabilities, from a "
                     "seed alone."));
 }
 
@@ -348,7 +348,7 @@ void AddRandomOps(OpRegistry* ops) {
                .Stateful()
                .InferShape(MultinomialShape)
                .NotDifferentiable()
-               .Doc("Column numbers drawn for each row of unnormalised log-probabilities."));
+               .Doc("Column numbers drawn for each row of unnormalized log-probabilities."));
   AddStateless(ops, "StatelessRandomUniform", "Numbers drawn uniformly from [0, 1).");
   AddStateless(ops, "StatelessRandomNormal",
                "Numbers drawn from the normal distribution of mean 0 and deviation 1.");

@@ -39,7 +39,7 @@ struct MultinomialOptions {
   DataType output_dtype = DT_INT64;
   std::optional<int64_t> seed = {};
 };
-// For each row of the matrix `logits` (unnormalised log-probabilities) num_samples column numbers.
+// For each row of the matrix `logits` (unnormalized log-probabilities) num_samples column numbers.
 Output Multinomial(Output logits, const Ints& num_samples, const MultinomialOptions& options = {},
                    absl::string_view name = {});
 

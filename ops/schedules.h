@@ -40,7 +40,7 @@ Output PolynomialDecay(const TensorArg& learning_rate, Output global_step,
                        const TensorArg& decay_steps, const PolynomialDecayOptions& options = {});
 
 // values[0] up to and including step boundaries[0], values[1] up to boundaries[1], ...,
-// values.back() afterwards. INVALID_ARGUMENT on the graph unless there is one value more than
+// values.back() afterward. INVALID_ARGUMENT on the graph unless there is one value more than
 // boundaries, boundaries ascend, and all values have the type of the first.
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
                          const std::vector<TensorArg>& values, absl::string_view name = {});

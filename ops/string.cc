@@ -168,7 +168,7 @@ void AddSplitOps(OpRegistry* ops) {
                .Attr("Tsplits: {int32, int64} = DT_INT64")
                .InferShape(NGramsShape)
                .NotDifferentiable()
-               .Doc("Runs of neighbouring strings of each row, joined."));
+               .Doc("Runs of neighboring strings of each row, joined."));
 }
 
 void AddJoinOps(OpRegistry* ops) {

@@ -7,7 +7,7 @@
 
 #include "weir/core/graph.h"
 
-// Summaries: string tensors that each hold one serialised Summary message, for event files
+// Summaries: string tensors that each hold one serialized Summary message, for event files
 // (TensorFlow's tf.summary of version 1). A summary's tag is its node's name; characters that no
 // name may have become '_'.
 namespace weir::summary {
@@ -23,7 +23,7 @@ struct Options {
 Output Scalar(absl::string_view name, Output tensor, const Options& options = {});
 // The distribution of all elements.
 Output Histogram(absl::string_view name, Output values, const Options& options = {});
-// Up to max_outputs images of a tensor [batch, height, width, channels], with 1 (grey), 3 (RGB) or
+// Up to max_outputs images of a tensor [batch, height, width, channels], with 1 (gray), 3 (RGB) or
 // 4 (RGBA) channels, of type uint8, float, half or double. Floating images are scaled to fit
 // 0..255.
 Output Image(absl::string_view name, Output tensor, int64_t max_outputs = 3,

@@ -34,16 +34,16 @@ void AddSummaryWriterOps(OpRegistry* ops) {
   ops->Add(WriterOp("FlushSummaryWriter", "writer: resource", "Hands all events to the system."));
   ops->Add(WriterOp("CloseSummaryWriter", "writer: resource", "Closes a writer's file."));
   ops->Add(
-      WriterOp("ImportEvent", "writer: resource, event: string", "Writes a serialised Event."));
+      WriterOp("ImportEvent", "writer: resource, event: string", "Writes a serialized Event."));
   ops->Add(WriterOp("WriteSummary",
                     "writer: resource, step: int64, tensor: T, tag: string, "
                     "summary_metadata: string",
                     "Writes a tensor, with metadata for the one who shows it.")
                .Attr("T: type"));
   ops->Add(WriterOp("WriteRawProtoSummary", "writer: resource, step: int64, tensor: string",
-                    "Writes the values of serialised Summaries."));
+                    "Writes the values of serialized Summaries."));
   ops->Add(WriterOp("WriteGraphSummary", "writer: resource, step: int64, tensor: string",
-                    "Writes a serialised GraphDef."));
+                    "Writes a serialized GraphDef."));
   ops->Add(WriterOp("WriteScalarSummary", "writer: resource, step: int64, tag: string, value: T",
                     "Writes a number.")
                .Attr("T: realnumbertype"));

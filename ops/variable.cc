@@ -45,7 +45,7 @@ class VariableMaking {
         !initial_value_.tensor().is_literal() && IsInFlow(initial_value_.tensor().output())) {
       Fail(
           "the initial value is made in a branch or a loop, which need not run when the variable "
-          "is initialised; give a callable that makes it");
+          "is initialized; give a callable that makes it");
       return {};
     }
     const OutsideFlow outside(g_);

@@ -67,7 +67,7 @@ struct VariableInfo : public CollectionObject {
   std::string name() const override { return partitions.empty() ? op + ":0" : op; }
 };
 
-// Options of the functions that write a variable. Designated initialisers: `v.AssignAdd(1,
+// Options of the functions that write a variable. Designated initializers: `v.AssignAdd(1,
 // {.use_locking = true})`.
 struct WriteOptions {
   // Reference variables: the kernel holds the lock while it writes (resource variables always do).

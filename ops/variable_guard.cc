@@ -7,7 +7,7 @@
 // TensorFlow.
 //
 // The walk goes up from the initial value in post-order, without recursion, because graphs may be
-// deep. It stops at variables, and at nodes that are safe on an uninitialised variable. A value
+// deep. It stops at variables, and at nodes that are safe on an uninitialized variable. A value
 // with a cycle in it (a loop) stays as it is.
 
 #include <vector>

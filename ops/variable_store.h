@@ -13,7 +13,7 @@
 
 namespace weir {
 
-// What variables.cc and its neighbours keep for one graph.
+// What variables.cc and its neighbors keep for one graph.
 struct VariableStore {
   struct Entry {
     Variable variable;

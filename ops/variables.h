@@ -27,7 +27,7 @@ Variables MetricVariables(const Graph& graph, absl::string_view scope = {});
 // invalid if there is none.
 Variable FindVariable(Graph& graph, const Node* storage);
 
-// A NoOp that runs all initializers; what one of them reads of another variable is initialised
+// A NoOp that runs all initializers; what one of them reads of another variable is initialized
 // first when both run in one step. An empty list gives an op too.
 Operation VariablesInitializer(Graph& graph, const Variables& variables,
                                absl::string_view name = "init");

@@ -11,7 +11,7 @@
 
 // How functions run. A body is a graph of its own, whose arguments are fed and whose results are
 // fetched; a call runs its plan within the step of the caller: same step id, same cancellation,
-// same time limit. A body is specialised for the shapes it is called with, as a step is for its
+// same time limit. A body is specialized for the shapes it is called with, as a step is for its
 // feeds. Recursion, branches and data sets need this; what can be a part of the caller's plan is
 // one, and is never called (inline_functions.cc).
 //

@@ -11,7 +11,7 @@
 #include "weir/session/interval_reachability.h"
 #include "weir/session/elementwise_nodes.h"
 
-// Element-wise neighbours become one node, _FusedElementwise, whose kernel computes them tile by
+// Element-wise neighbors become one node, _FusedElementwise, whose kernel computes them tile by
 // tile (kernels/tile_program.cc): memory is walked once, and a step has fewer nodes. A reduction
 // that they go into, a mean of squares say, ends the node, which is a _FusedReduction then.
 //

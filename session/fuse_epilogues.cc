@@ -8,7 +8,7 @@
 #include "weir/session/fusion.h"
 
 // Networks multiply, and then do something small to each element of the product: add a bias,
-// normalise, add what a shortcut brings, clip. Node by node, each of these walks memory once more,
+// normalize, add what a shortcut brings, clip. Node by node, each of these walks memory once more,
 // and for a convolution of few channels they take as long as the product itself. Here the product
 // takes them up: Conv2D, DepthwiseConv2dNative or MatMul becomes TensorFlow's _FusedConv2D,
 // _FusedDepthwiseConv2dNative or _FusedMatMul, whose kernels finish each piece of the result while

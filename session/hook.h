@@ -42,7 +42,7 @@ class SessionHook {
 
   // Once, at first; nodes can still be added.
   virtual absl::Status Begin(Graph& /*graph*/) { return absl::OkStatus(); }
-  // The session has values in its variables; again after each recovery. The graph is finalised.
+  // The session has values in its variables; again after each recovery. The graph is finalized.
   virtual absl::Status AfterCreateSession(HookContext& /*context*/) { return absl::OkStatus(); }
   // Before a step. A step that no hook adds anything to runs as the caller prepared it.
   virtual absl::Status BeforeRun(HookContext& /*context*/, HookRequest* /*request*/) {

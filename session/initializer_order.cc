@@ -7,10 +7,10 @@
 
 // Initializers in dependency order. A graph puts no order among initializers: `init` is one NoOp
 // that depends on all of them. Yet the initial value of one variable may read another one, guarded
-// by "is it initialised?" (initialized_value) or not. So in a step that runs several initializers,
+// by "is it initialized?" (initialized_value) or not. So in a step that runs several initializers,
 // whatever reads variable u on behalf of v's initial value (the read, and the guard) is made to run
 // after u's initializer, if that is in the step. Both then see the same value, random draws
-// included, and an imported graph of TensorFlow's initialises right as well.
+// included, and an imported graph of TensorFlow's initializes right as well.
 //
 // The initializer of variable `w` is the assignment named `w/Assign`, which is how TensorFlow names
 // it; other assignments get no order from this pass, so a step that swaps two variables stays
@@ -119,7 +119,7 @@ class InitializerOrder {
     }
     names.push_back(plan_.nodes[again].node->name());
     return FailedPrecondition(
-        "The initial values of these variables need each other, so none can be initialised first: ",
+        "The initial values of these variables need each other, so none can be initialized first: ",
         absl::StrJoin(names, " -> "));
   }
 

@@ -228,7 +228,7 @@ absl::Status WriteMetaGraph(const Graph& graph, const std::string& path,
   if (IsText(path)) {
     bytes = PrintTextProto(def);
   } else if (!def.SerializeToString(&bytes)) {
-    return InvalidArgument(path, ": the meta graph is too large to be serialised (2 GiB)");
+    return InvalidArgument(path, ": the meta graph is too large to be serialized (2 GiB)");
   }
   return WriteFileAtomically(path, bytes, durability);
 }

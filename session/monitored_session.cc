@@ -22,7 +22,7 @@ absl::Status Closed() { return FailedPrecondition("Session is already closed.");
 
 std::string NameOf(const Operation& op) { return op.valid() ? op.name() : "none"; }
 
-// The node that was made with the variable, as a finalised graph can take no other.
+// The node that was made with the variable, as a finalized graph can take no other.
 Output ReadOfGlobalStep(Graph& graph) {
   const Variable step = GetGlobalStep(graph);
   if (!step.valid()) return {};
@@ -237,7 +237,7 @@ absl::Status MonitoredSession::Impl::NotReady(absl::string_view what, const std:
   const Scaffold& s = options.scaffold;
   if (!restored.empty()) {
     return FailedPrecondition("Restoring ", restored, " did not make ", what, ". Its saver does ",
-                              "not restore all variables: initialise the others in local_init_op, ",
+                              "not restore all variables: initialize the others in local_init_op, ",
                               "or save and restore them too. ", missing);
   }
   return FailedPrecondition("Init operations did not make ", what,

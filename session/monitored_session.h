@@ -57,8 +57,8 @@ class MonitoredStep {
 //     WEIR_RETURN_IF_ERROR(session.Run(feeds, {}, {train}).status());
 //   return session.Close();
 //
-// Creation calls the hooks' Begin, completes the scaffold, and finalises the graph. Then variables
-// are restored from a checkpoint, or else initialised; local variables are initialised; and if
+// Creation calls the hooks' Begin, completes the scaffold, and finalizes the graph. Then variables
+// are restored from a checkpoint, or else initialized; local variables are initialized; and if
 // something still has no value, that is FAILED_PRECONDITION and names it. A session that is not the
 // chief waits instead until another one has done this. A chief that finds values in shared state
 // replaces them, as TensorFlow's does, and a warning names their variables.

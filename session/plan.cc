@@ -32,7 +32,7 @@ const std::set<std::string>& OptimizationNames() {
 absl::Status CheckOptimizations(const std::set<std::string>& names) {
   for (const std::string& name : names) {
     if (OptimizationNames().contains(name)) continue;
-    return InvalidArgument("No optimisation is called '", name,
+    return InvalidArgument("No optimization is called '", name,
                            "'; there are: ", absl::StrJoin(OptimizationNames(), ", "));
   }
   return absl::OkStatus();

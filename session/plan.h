@@ -42,7 +42,7 @@
 //                      what is cut from a product is cut before,                      sink_slices.cc
 //                      products take up what is done to their elements next,          fuse_epilogues.cc
 //                      layer norms and softmaxes in small ops become one node,        fuse_layer_norm.cc, fuse_softmax.cc
-//                      element-wise neighbours become one node,                       fuse_elementwise.cc
+//                      element-wise neighbors become one node,                       fuse_elementwise.cc
 //                      products that a loop adds up are multiplied together           defer_matmuls.cc
 //   OrderNodes         one static order                                               order.cc
 //   Schedule           tasks that may run side by side; the items of a step           schedule.cc
@@ -93,7 +93,7 @@ struct PlanNode {
 
   // Known after Specialize.
   absl::InlinedVector<Shape, 1> shapes;  // by output
-  // By output, in host memory; empty, or uninitialised tensors where nothing is known.
+  // By output, in host memory; empty, or uninitialized tensors where nothing is known.
   std::vector<Tensor> constants;
   Kernel kernel;
   double cost_ns = 0;
@@ -220,8 +220,8 @@ struct PlanEnvironment {
   Placement& placement;
   Functions* functions = nullptr;
 
-  bool enabled(absl::string_view optimisation) const {
-    return options.disable.find(std::string(optimisation)) == options.disable.end();
+  bool enabled(absl::string_view optimization) const {
+    return options.disable.find(std::string(optimization)) == options.disable.end();
   }
   // What the kernel of a node is told when it is made.
   KernelInit InitFor(const Node& node, Device& device, absl::Span<const Shape> input_shapes,
@@ -262,7 +262,7 @@ void EliminateDeadNodes(PlanGraph& plan, const PlanEnvironment& env);
 absl::Status FuseScalarLoops(PlanGraph& plan, const PlanEnvironment& env);
 // Computes what is spread out before it is, makes one node of a convolution or matrix product and
 // those after it that work on its elements, one of a layer norm or softmax that is spelled out, and
-// one of element-wise neighbours.
+// one of element-wise neighbors.
 absl::Status Fuse(PlanGraph& plan, const PlanEnvironment& env);
 
 // Makes one node of those that depend on nothing but lasting values, after making more of them; it
@@ -357,7 +357,7 @@ struct Loop {
   };
   bool is_structured = false;
   int32_t end = 0;            // the item that ends an iteration
-  std::vector<Move> shared;   // both have the value afterwards
+  std::vector<Move> shared;   // both have the value afterward
   std::vector<Move> moved;    // the value is not needed where it was
   std::vector<Move> swapped;  // with the places that the arena has for the two
 };
@@ -436,9 +436,9 @@ struct ScheduledOrder : public NodeOrder {
 void PlanMemory(const PlanGraph& graph, const ScheduledOrder& scheduled, const PlanEnvironment& env,
                 Plan* plan);
 
-// The names of all optimisations, as in SessionOptions::disable.
+// The names of all optimizations, as in SessionOptions::disable.
 const std::set<std::string>& OptimizationNames();
-// INVALID_ARGUMENT for a name that no optimisation has.
+// INVALID_ARGUMENT for a name that no optimization has.
 absl::Status CheckOptimizations(const std::set<std::string>& names);
 
 // All passes after InsertCopies.

@@ -31,7 +31,7 @@ namespace weir {
 //   is left of the step are assignments that have been checked.
 namespace {
 
-// Whether a tensor is worth reading together with its neighbours (CheckpointReader::ReadMany).
+// Whether a tensor is worth reading together with its neighbors (CheckpointReader::ReadMany).
 bool IsSmall(DataType dtype, const Shape& shape) {
   constexpr int64_t kSmallBytes = int64_t{1} << 16;
   return IsPlain(dtype) &&

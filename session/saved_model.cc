@@ -226,7 +226,7 @@ absl::Status WriteInto(Session& session, Graph& graph, const std::string& direct
   if (options.as_text) {
     bytes = PrintTextProto(model);
   } else if (!model.SerializeToString(&bytes)) {
-    return InvalidArgument(directory, ": the graph is too large to be serialised (2 GiB)");
+    return InvalidArgument(directory, ": the graph is too large to be serialized (2 GiB)");
   }
   return WriteFileAtomically(JoinPath(directory, options.as_text ? kTextFile : kBinaryFile), bytes,
                              options.durability);

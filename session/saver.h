@@ -76,7 +76,7 @@ class Saver {
   absl::StatusOr<std::string> Save(Session& session, const std::string& path,
                                    const SaveOptions& options = {});
 
-  // Gives all variables their values from a checkpoint; they need not be initialised before. All or
+  // Gives all variables their values from a checkpoint; they need not be initialized before. All or
   // nothing: everything is read and checked before the first variable is written, so after an error
   // every variable is as it was. (If the disk fails after that, while values are read again into
   // their variables, those are left without a value: DATA_LOSS, with the name.)

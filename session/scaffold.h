@@ -38,7 +38,7 @@ struct Scaffold {
   // Stays null if the graph has no variables.
   std::shared_ptr<Saver> saver = {};
 
-  // Fills in what is not set, as tf.train.Scaffold.finalize does, node for node; finalises the
+  // Fills in what is not set, as tf.train.Scaffold.finalize does, node for node; finalizes the
   // graph. FAILED_PRECONDITION if a collection has several pieces to choose from.
   absl::Status Complete(Graph& graph);
 };

@@ -180,7 +180,7 @@ std::string FailedNode(const absl::Status& error);
 // that has run the session refuses to go on. Safe to use from many threads. Movable.
 class Session {
  public:
-  // The graph's own error if it has one. State is new: every variable is uninitialised. An error
+  // The graph's own error if it has one. State is new: every variable is uninitialized. An error
   // that the graph gets later (a builder call that fails) is that of steps that need the node.
   static absl::StatusOr<Session> Create(const Graph& graph, SessionOptions options = {});
   Session(Session&&) noexcept;
@@ -188,13 +188,13 @@ class Session {
   ~Session();
 
   // Runs the part of the graph that the fetches and targets need. Feeds replace the tensors they
-  // name. Returns the fetched values in order; they never change afterwards. They may share memory
+  // name. Returns the fetched values in order; they never change afterward. They may share memory
   // with variables and constants: who wants to write to one takes its DeepCopy.
   //
   // clang-format off
   //   INVALID_ARGUMENT     feed of the wrong dtype or shape, tensor fed twice or both fed and fetched,
   //                        placeholder not fed, element of another graph
-  //   FAILED_PRECONDITION  uninitialised variable; names all that the step reads. A node that had
+  //   FAILED_PRECONDITION  uninitialized variable; names all that the step reads. A node that had
   //                        run was changed. An element of a graph that is gone
   //   CANCELLED            session closed
   //   DEADLINE_EXCEEDED    took too long (the session stays usable); names the node that ran, or

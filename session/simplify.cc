@@ -10,7 +10,7 @@
 
 // Values that a step has already. Graphs, as people and gradient rules write them, ask for one
 // value under many names: a variable's read is an Identity, each layer's loss is multiplied by one,
-// the same constant stands in a hundred places and with it the same Reshape. Three optimisations
+// the same constant stands in a hundred places and with it the same Reshape. Three optimizations
 // find an output that equals another one, each under its own name in SessionOptions::disable:
 //
 //   no_ops                   a node passes its input on: Identity, a Cast to the same type, a

@@ -12,7 +12,7 @@
 // Old control flow spells a loop out in nodes that pass values: of each variable an Enter, a Merge,
 // a Switch, a NextIteration and an Exit, one LoopCond for all, and everything in the body has to
 // look whether it is dead. Nearly all loops are made by one pattern (Python's while_loop, Weir's
-// WhileLoop), which is recognised here:
+// WhileLoop), which is recognized here:
 //
 //   * each non-constant Enter leads to one Merge with one NextIteration, and nowhere else;
 //   * one LoopCond decides all Switches whose values leave the loop or go round;

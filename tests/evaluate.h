@@ -14,12 +14,12 @@
 namespace weir {
 
 // Computes `fetches` with the kernels of the CPU, one node after the other in an order that
-// respects data and control edges: no session, no plan, no optimisation. For tests of ops, kernels
+// respects data and control edges: no session, no plan, no optimization. For tests of ops, kernels
 // and gradients, and as the slow truth that sessions are compared with. Loops and branches not
 // taken (Switch, Merge, NextIteration) are beyond it.
 //
 // A fed output replaces the node that makes it. A reference that goes to an input which wants a
-// value is read on the way. State lives in `resources`, so that one call can initialise a variable
+// value is read on the way. State lives in `resources`, so that one call can initialize a variable
 // and the next one read it; null: in a map that is gone when the call returns. Errors have the
 // node's name and op in front, as a session's have.
 absl::StatusOr<Tensors> Evaluate(const Graph& graph,

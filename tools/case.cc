@@ -129,7 +129,7 @@ void AddCaseCommand(Command& weir) {
   command.Value("--jobs,-j", &options->jobs, "cases at a time; default: as many as processors")
       .AtLeast(0);
   command.Value("--threads", &options->run.num_threads, "threads of each session").AtLeast(0);
-  command.List("--disable", &options->run.disable, "optimisations to leave out, by name")
+  command.List("--disable", &options->run.disable, "optimizations to leave out, by name")
       .Word("NAME,...");
   command.Value("--limit", &options->limit_s, "seconds that a case may take").Range(0.001, 86400);
   command.Flag("--verbose,-v", &options->verbose,

@@ -40,7 +40,7 @@ struct CaseResult {
 
 struct CaseOptions {
   int num_threads = 0;               // of the session; 0: one a processor
-  std::vector<std::string> disable;  // optimisations, as SessionOptions::disable
+  std::vector<std::string> disable;  // optimizations, as SessionOptions::disable
   std::function<std::vector<std::unique_ptr<Device>>()> make_devices;  // the same
 };
 

@@ -22,7 +22,7 @@ struct ChartOptions {
 };
 
 // Draws lines with Braille dots (eight a character) between axes, and below them a legend: each
-// line's least, greatest and last value. Several lines are told apart by colour; without colour
+// line's least, greatest and last value. Several lines are told apart by color; without color
 // each is drawn with a letter of its own.
 void DrawChart(const std::vector<ChartLine>& lines, const ChartOptions& options, Console& console);
 

@@ -13,7 +13,7 @@ step_format() {
 step_layering() { python3 tests/layering_test.py; }
 step_wire() { python3 tests/proto/descriptor_check.py; }
 step_tests() { tools/test.sh; }
-# One build for the sanitizers of addresses and of undefined behaviour.
+# One build for the sanitizers of addresses and of undefined behavior.
 step_asan() { tools/test.sh --config=asan --config=ubsan //tests/...; }
 step_tsan() { tools/test.sh --config=tsan //tests/core/... //tests/session/...; }
 

@@ -25,10 +25,10 @@ enum class Style { kPlain, kBold, kDim, kGood, kBad, kNote };
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  bool color = false;  // `out` is a terminal that shows colours
+  bool color = false;  // `out` is a terminal that shows colors
   int width = 80;      // columns
 
-  // The text between the escape codes of a style, or as it is without colour.
+  // The text between the escape codes of a style, or as it is without color.
   std::string Paint(Style style, absl::string_view text) const;
 };
 

@@ -15,7 +15,7 @@ struct Tolerance {
 
 // Empty if `got` is what was wanted, else a sentence: another type or shape, or how many elements
 // differ, where first and by how much. Integers, booleans and strings are equal exactly, but for
-// zero bytes that the record of a string scalar lost at its end. A quantised `got` is compared with
+// zero bytes that the record of a string scalar lost at its end. A quantized `got` is compared with
 // its plain integers.
 std::string CompareTensors(const Tensor& got, const Tensor& want, const Tolerance& tolerance);
 

@@ -12,7 +12,7 @@ class NodeDef;
 namespace weir::tools {
 
 // The graph in Graphviz's language: a box around each name scope, control edges dashed, edges that
-// carry another output than the first labelled with its number. Only nodes that `keep` accepts, and
+// carry another output than the first labeled with its number. Only nodes that `keep` accepts, and
 // the edges between them.
 std::string GraphToDot(const proto::GraphDef& def,
                        const std::function<bool(const proto::NodeDef&)>& keep);

@@ -16,7 +16,7 @@ struct Model {
   std::shared_ptr<const proto::MetaGraphDef> file;  // of a MetaGraphDef's file only
   std::unique_ptr<Graph> graph;
   MetaGraph meta;
-  std::unique_ptr<Session> session;  // of a SavedModel: restored and initialised
+  std::unique_ptr<Session> session;  // of a SavedModel: restored and initialized
 };
 
 struct ModelOptions {

@@ -391,7 +391,7 @@ double Flops(const NodeTrace& run, const Node* node) {
 NodeCost CostOf(const NodeTrace& run, const Node* node) {
   NodeCost cost;
   if (IsDead(run)) return cost;
-  if (node != nullptr && node->op_name() != run.op) node = nullptr;  // fused into its neighbours
+  if (node != nullptr && node->op_name() != run.op) node = nullptr;  // fused into its neighbors
   cost.estimated = UpdatesVariables(run.op);
   cost.bytes = cost.estimated ? UpdateBytes(run) : MovedBytes(run);
   const double flops = Flops(run, node);

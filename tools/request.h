@@ -13,7 +13,7 @@ namespace weir::tools {
 
 struct RequestOptions {
   std::string file, checkpoint, signature;
-  std::string save;  // a checkpoint to write afterwards, for which there need be nothing to run
+  std::string save;  // a checkpoint to write afterward, for which there need be nothing to run
   std::vector<std::string> feeds, fetches, targets, inits;  // as on the command line
   ModelOptions model;
 };

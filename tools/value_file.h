@@ -19,7 +19,7 @@ absl::Status WriteValueFile(const std::string& path, const Tensor& tensor);
 // unequal length and for numbers that `dtype` cannot hold.
 absl::StatusOr<Tensor> ParseValue(const std::string& text, DataType dtype);
 
-// A tensor of integers as the quantised type (or 8-bit float) `dtype` of the same element size, for
+// A tensor of integers as the quantized type (or 8-bit float) `dtype` of the same element size, for
 // .npy has none of those. Other tensors come back as they are.
 Tensor AsCarrier(const Tensor& tensor, DataType dtype);
 

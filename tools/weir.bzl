@@ -38,7 +38,7 @@ def visible_from(folder):
     after = _ORDER[_ORDER.index(folder):] if folder in _ORDER else [folder]
     return ["//%s:__subpackages__" % f for f in depset(after + _TOP).to_list()]
 
-# Tests are not optimised: half of the sources are tests, and none of their time is their own code's.
+# Tests are not optimized: half of the sources are tests, and none of their time is their own code's.
 TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
 
 # Nor are records and rules of ops much, which run once a node while a graph is built, and commands

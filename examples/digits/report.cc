@@ -43,11 +43,11 @@ void PrintConfusion(const Tensor& labels, const Tensor& predictions) {
   std::printf("\nis \\ read as");
   for (int c = 0; c < kClasses; ++c) std::printf("%4d", c);
   std::printf("\n");
-  const bool colour = isatty(STDOUT_FILENO) != 0;
+  const bool color = isatty(STDOUT_FILENO) != 0;
   for (int r = 0; r < kClasses; ++r) {
     std::printf("%12d", r);
     for (int c = 0; c < kClasses; ++c) {
-      const char* on = !colour || counts[r][c] == 0 ? "" : r == c ? "\x1b[32m" : "\x1b[31;1m";
+      const char* on = !color || counts[r][c] == 0 ? "" : r == c ? "\x1b[32m" : "\x1b[31;1m";
       counts[r][c] == 0 ? std::printf("   .")
                         : std::printf("%s%4d%s", on, counts[r][c], *on ? "\x1b[0m" : "");
     }

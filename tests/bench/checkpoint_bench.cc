@@ -43,7 +43,7 @@ absl::Status Run(const std::string& workload, int64_t count, int64_t elements,
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
   start = Now();
   WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, Outputs{}, {init}).status());
-  Emit({workload, "initialise", Now() - start, "s"});
+  Emit({workload, "initialize", Now() - start, "s"});
 
   std::vector<double> saves, unsynced_saves, restores;
   double save_peak = 0, restore_peak = 0;

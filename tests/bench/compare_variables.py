@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times Weir and TensorFlow making and initialising 10,000 variables of 1 KiB, in turn, and prints a table.
+"""Times Weir and TensorFlow making and initializing 10,000 variables of 1 KiB, in turn, and prints a table.
 
     bazel build //tests/bench:variables_bench && python3 tests/bench/compare_variables.py --rounds 3
 
@@ -34,9 +34,9 @@ def peer(count, use_resource):
         built = time.perf_counter()
         with tf.Session() as session:
             session.run(init)
-            initialised = time.perf_counter()
+            initialized = time.perf_counter()
             check = float(session.run(last)[255])
-    figures = {"build": built - start, "init": initialised - built, "memory": megabytes() - before, "check": check}
+    figures = {"build": built - start, "init": initialized - built, "memory": megabytes() - before, "check": check}
     for metric, value in figures.items():
         print(json.dumps({"metric": metric, "value": value}))
 

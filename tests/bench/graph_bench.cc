@@ -22,7 +22,7 @@ ABSL_FLAG(uint32_t, int_range, 10, "integers that are fed lie below it");
 ABSL_FLAG(int64_t, chain, 0, "instead of a file: a chain of so many random ops");
 ABSL_FLAG(uint32_t, seed, 1, "of the chain");
 ABSL_FLAG(std::string, write, "", "write the graph to this file");
-ABSL_FLAG(std::vector<std::string>, disable, {}, "optimisations to leave out");
+ABSL_FLAG(std::vector<std::string>, disable, {}, "optimizations to leave out");
 
 namespace weir::bench {
 namespace {

@@ -10,7 +10,7 @@
 ABSL_FLAG(std::string, only, "", "cases whose names contain this");
 ABSL_FLAG(double, budget, 2, "seconds for each");
 ABSL_FLAG(int, threads, 2, "of the session");
-ABSL_FLAG(std::vector<std::string>, disable, {}, "optimisations to leave out");
+ABSL_FLAG(std::vector<std::string>, disable, {}, "optimizations to leave out");
 
 namespace weir::bench {
 namespace {

@@ -64,7 +64,7 @@ absl::Status Run() {
     per_node("memory_per_node", before);
     start = Now();
     bytes = SerializeGraph(g);
-    rate("serialise", Now() - start);
+    rate("serialize", Now() - start);
   }
   Graph g;
   double start = Now();

@@ -1,4 +1,4 @@
-// Makes many variables and initialises them: 10,000 of 1 KiB each by get_variable with constant
+// Makes many variables and initializes them: 10,000 of 1 KiB each by get_variable with constant
 // initializers, global_variables_initializer, one run. Prints JSON lines as graph_bench does.
 
 #include <cstdio>
@@ -26,11 +26,11 @@ absl::Status Run(int64_t count, bool reference) {
   const double built = Now();
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g));
   WEIR_RETURN_IF_ERROR(session.Run(Feeds{}, Outputs{}, {init}).status());
-  const double initialised = Now();
+  const double initialized = Now();
   // The last one has the value that it was given.
   WEIR_ASSIGN_OR_RETURN(const Tensors last, session.Run(Feeds{}, {GlobalVariables(g).back()}));
   Emit({kWorkload, "build", built - start, "s"});
-  Emit({kWorkload, "init", initialised - built, "s"});
+  Emit({kWorkload, "init", initialized - built, "s"});
   Emit({kWorkload, "memory", PeakMegabytes() - before_mb, "MiB"});
   Emit({kWorkload, "check", last[0].data<float>()[255], ""});
   return absl::OkStatus();
@@ -41,7 +41,7 @@ absl::Status Run(int64_t count, bool reference) {
 
 int main(int argc, char** argv) {
   weir::bench::ParseFlags(
-      argc, argv, "Makes and initialises variables.\nExample: variables_bench --count=10000");
+      argc, argv, "Makes and initializes variables.\nExample: variables_bench --count=10000");
   return weir::bench::ExitCode(
       weir::bench::Run(absl::GetFlag(FLAGS_count), absl::GetFlag(FLAGS_reference)));
 }

@@ -19,10 +19,10 @@ def embedding(vocabulary):
 # a chain or of the wide graph would compute nothing.
 ANEW = ["--disable=cache_step_invariants"]
 # What makes each program run a graph node by node: a chain of sums is one sum to TensorFlow's
-# optimiser, and a few fused nodes to Weir's.
+# optimizer, and a few fused nodes to Weir's.
 NODE_BY_NODE = (["--disable=cache_step_invariants,fusion"], ["--noopt"])
 REWRITTEN = (ANEW, [])
-# TensorFlow's optimiser takes half a minute for the large graph, and gains nothing.
+# TensorFlow's optimizer takes half a minute for the large graph, and gains nothing.
 NOOPT = ([], ["--noopt"])
 AS_IT_IS = ([], [])
 

@@ -40,7 +40,7 @@ TEST(TextProto, NestingHasALimit) {
 }
 
 TEST(TextProto, UnknownFieldsAreSkippedOnRequest) {
-  const std::string text = "versions { producer: 7 } colour: 'green'";
+  const std::string text = "versions { producer: 7 } color: 'green'";
   proto::GraphDef def;
   EXPECT_FALSE(ParseTextProto(text, "memory", &def).ok());
   ASSERT_TRUE(ParseTextProto(text, "memory", &def, {.allow_unknown_fields = true}).ok());

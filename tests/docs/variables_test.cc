@@ -18,7 +18,7 @@ struct Section {
   absl::Status (*run)(Graph& g, const std::string& dir);
 };
 
-// A session with initialised variables.
+// A session with initialized variables.
 #define ASSIGN_SESSION(session, g)                            \
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(g)); \
   WEIR_RETURN_IF_ERROR(session.Run(GlobalVariablesInitializer(g)))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# examples/label_image names the colour of a picture by a graph of three nodes, draws the picture, and says what is wrong.
+# examples/label_image names the color of a picture by a graph of three nodes, draws the picture, and says what is wrong.
 set -eu
 label_image=$1
 cd "${TEST_TMPDIR:-$(mktemp -d)}"

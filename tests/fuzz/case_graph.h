@@ -8,7 +8,7 @@
 
 namespace weir::fuzz {
 
-// The graph of a recorded case (tools/case_runner.h), serialised, with marks (mutate.h) that say
+// The graph of a recorded case (tools/case_runner.h), serialized, with marks (mutate.h) that say
 // what its first steps feed, fetch and run. UNIMPLEMENTED for a case that is no graph alone.
 absl::StatusOr<std::string> CaseGraph(const std::string& folder);
 

@@ -10,7 +10,7 @@
 #include "weir/tests/fuzz/targets.h"
 
 // Requests to a server: several in one input, on one session. Each gives a response or an error,
-// and a plain step goes well afterwards.
+// and a plain step goes well afterward.
 namespace weir::fuzz {
 
 namespace {
@@ -29,7 +29,7 @@ class Client {
       const uint8_t method = in.Byte();
       Send(method % 7, in.Piece());
     }
-    Require(PlainStepGoesWell(), "a plain step goes well afterwards");
+    Require(PlainStepGoesWell(), "a plain step goes well afterward");
     proto::CloseSessionRequest close;
     close.set_session_handle(handle_);
     proto::CloseSessionResponse closed;

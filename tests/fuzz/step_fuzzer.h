@@ -24,7 +24,7 @@ struct FuzzReport {
   std::vector<std::string> finds;
 };
 
-// Imports and runs mutations of `graphs` (serialised GraphDefs) until the time is over: mutation by
+// Imports and runs mutations of `graphs` (serialized GraphDefs) until the time is over: mutation by
 // mutation, seed by seed, in processes forked for some hundred of them, so that a crash, a hang, or
 // memory beyond the limit ends that process only and is told with its seed. A leak is memory in use
 // that grows each time the same graph is run. The caller has one thread.

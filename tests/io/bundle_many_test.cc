@@ -119,7 +119,7 @@ std::vector<std::string> NamesOf(const std::vector<std::pair<std::string, Tensor
   return names;
 }
 
-TEST_F(Many, NeighboursAreReadInOneGo) {
+TEST_F(Many, NeighborsAreReadInOneGo) {
   const auto rows = SmallRows(1000);
   Save(rows);
   const auto reader = Open();

@@ -38,7 +38,7 @@ def check(prefix, at_least):
             got = reader.get_tensor(name)
         except tf.errors.UnimplementedError:  # of V1, the op reads more types than this interface
             got = tf.raw_ops.Restore(file_pattern=prefix, tensor_name=name, dt=dtype).numpy()
-        except Exception as error:  # quantised types do not go through this interface
+        except Exception as error:  # quantized types do not go through this interface
             if "q" in dtype.name and "NumPy" in str(error):
                 continue
             raise

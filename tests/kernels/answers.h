@@ -22,7 +22,7 @@ struct Answer {
 // 89504e47".
 std::vector<Answer> ReadAnswers(const std::string& path);
 
-// The plain integer type that a quantised one is stored as; other types themselves.
+// The plain integer type that a quantized one is stored as; other types themselves.
 DataType StoredAs(DataType type);
 
 }  // namespace weir

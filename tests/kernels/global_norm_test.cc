@@ -7,7 +7,7 @@
 #include "weir/ops/gradients.h"
 #include "weir/tests/evaluate.h"
 
-// The batch normalisation of the oldest graphs, in a graph that is old enough.
+// The batch normalization of the oldest graphs, in a graph that is old enough.
 namespace weir {
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "weir/tests/kernels/pick.h"
 
-// Resizing, crops, colours and projections against their definitions, in double.
+// Resizing, crops, colors and projections against their definitions, in double.
 namespace weir {
 namespace {
 
@@ -237,7 +237,7 @@ void AddCrops(std::vector<OpCase>* all) {
   }
 }
 
-// ---- colours
+// ---- colors
 
 // Source: the hexagon of hues, in degrees (en.wikipedia.org/wiki/HSL_and_HSV).
 Tensors RgbToHsvReference(const Node&, const Tensors& in) {

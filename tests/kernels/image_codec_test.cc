@@ -110,7 +110,7 @@ TEST(ImageFiles, ATruncatedJpegCanBeRecovered) {
   EXPECT_EQ((*part)[0].IntAt(64 * 64 - 1), 0);
 }
 
-// A frame of 3 x 2 pixels in four colours. Each code is preceded by one that empties the table, so
+// A frame of 3 x 2 pixels in four colors. Each code is preceded by one that empties the table, so
 // that all have three bits.
 std::string Gif() {
   std::string file("GIF89a\3\0\2\0\x91\0\0\0\0\0\xff\0\0\0\xff\0\0\0\xff,\0\0\0\0\3\0\2\0\0\2", 36);

@@ -206,21 +206,21 @@ def files():
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(
             ">I", zlib.crc32(kind + data))
-    grey = np.arange(20, dtype=np.uint8).reshape(4, 5, 1) * 12
+    gray = np.arange(20, dtype=np.uint8).reshape(4, 5, 1) * 12
     color = (np.indices((6, 7)).sum(0)[..., None] * [9, 17, 3] % 256).astype(np.uint8)
-    jpeg_grey = ask("EncodeJpeg", [grey], {"quality": 80})[0]
+    jpeg_gray = ask("EncodeJpeg", [gray], {"quality": 80})[0]
     with tf.Graph().as_default(), tf.Session() as session:
         jpeg = session.run(tf.raw_ops.EncodeJpeg(image=color, quality=70, progressive=True))
     ROWS.pop()  # other builds of the library may write other bytes
-    ask("DecodeJpeg", [jpeg_grey])
-    ask("DecodeJpeg", [jpeg_grey], {"channels": 3})
+    ask("DecodeJpeg", [jpeg_gray])
+    ask("DecodeJpeg", [jpeg_gray], {"channels": 3})
     for attrs in ({}, {"ratio": 2}, {"dct_method": "INTEGER_ACCURATE"}, {"channels": 1},
                   {"fancy_upscaling": False}):
         ask("DecodeJpeg", [jpeg], attrs)
     ask("DecodeAndCropJpeg", [jpeg, ints(1, 2, 3, 4)])
     ask("ExtractJpegShape", [jpeg])
-    ask("DecodeImage", [jpeg_grey], {"dtype": tf.float32})
-    ask("DecodeImage", [jpeg_grey], {"dtype": tf.uint16})
+    ask("DecodeImage", [jpeg_gray], {"dtype": tf.float32})
+    ask("DecodeImage", [jpeg_gray], {"dtype": tf.uint16})
     palette = png(5, 2, 2, 3, [bytes([0x1b, 0x40]), bytes([0xe4, 0x80])],
                   chunk(b"PLTE", bytes([1, 2, 3, 40, 50, 60, 7, 8, 9, 100, 200, 250])) +
                   chunk(b"tRNS", bytes([255, 100])))
@@ -239,7 +239,7 @@ def files():
     ask("DecodeGif", [moving])
     ask("DecodeImage", [moving], {"expand_animations": False})
     ask("DecodePng", [still])
-    ask("DecodeGif", [jpeg_grey])
+    ask("DecodeGif", [jpeg_gray])
     for channels, top_down in ((1, False), (3, True), (4, False)):
         ask("DecodeBmp", [bmp(3, 2, channels, top_down)])
     ask("DecodeBmp", [bmp(3, 2, 3, False)], {"channels": 4})

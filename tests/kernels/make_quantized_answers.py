@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks TensorFlow (2.21 on an x86 processor) what ops on quantised tensors answer, for quantized_test.
+"""Asks TensorFlow (2.21 on an x86 processor) what ops on quantized tensors answer, for quantized_test.
 
     python3 tests/kernels/make_quantized_answers.py > tests/kernels/golden/quantized_answers.txt
 

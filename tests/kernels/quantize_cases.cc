@@ -6,7 +6,7 @@ namespace weir {
 
 namespace {
 
-// ---- rounding to what a quantised number could be
+// ---- rounding to what a quantized number could be
 
 // How many inner elements a channel has, and how many channels.
 struct Layout {
@@ -75,7 +75,7 @@ OpCase Rounding(const char* op, const char* label, bool given, bool per_channel)
   return row.Input(range, {-2, -1}).Input(range, {1, 2});
 }
 
-// ---- fake quantisation
+// ---- fake quantization
 
 struct FakeRange {
   bool empty;

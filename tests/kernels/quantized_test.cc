@@ -11,7 +11,7 @@
 #include "weir/tests/kernels/answers.h"
 #include "weir/tests/kernels/recorded.h"
 
-// Ops on quantised tensors against TensorFlow's recorded answers.
+// Ops on quantized tensors against TensorFlow's recorded answers.
 namespace weir {
 
 namespace {
@@ -190,7 +190,7 @@ TEST(Quantized, OddRangesGiveSomething) {
   }
 }
 
-// Empty images are normalised to empty ones, where TensorFlow ends.
+// Empty images are normalized to empty ones, where TensorFlow ends.
 TEST(Quantized, EmptyImagesHaveARange) {
   const auto out = RunOn(
       "QuantizedInstanceNorm",

@@ -276,7 +276,7 @@ TEST(ImageSummary, ScalesFloatsToTheLargest) {
               ElementsAre(0, 63, 255));
 }
 
-TEST(ImageSummary, CentresNegativeImagesAndMarksWhatIsNotFinite) {
+TEST(ImageSummary, CentersNegativeImagesAndMarksWhatIsNotFinite) {
   const auto s = RunOn("ImageSummary", Tensor::Scalar("im"),
                        Tensor::Of<float>({1, 2, 2, 1}, {-1, 0.5f, std::nanf(""), 1}));
   ASSERT_TRUE(s.ok()) << s.status();

@@ -324,7 +324,7 @@ TEST_P(LayerValues, OutputsAndGradientsAreTensorFlows) {
   ExpectGolden(std::string("layer ") + row.name, values, 1e-4);
 }
 
-// In double, so that differences say something. (That takes the batch normalisation of simple ops.)
+// In double, so that differences say something. (That takes the batch normalization of simple ops.)
 TEST_P(LayerValues, GradientIsThatOfTheOutputs) {
   const auto& [row, use_resource] = GetParam();
   Graph g({.use_resource = use_resource});

@@ -146,7 +146,7 @@ def layers():
     }
 
 
-# ---- a small network in training: the total loss for each step, the moving averages, the outputs afterwards
+# ---- a small network in training: the total loss for each step, the moving averages, the outputs afterward
 
 
 def training():

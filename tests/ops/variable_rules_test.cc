@@ -364,7 +364,7 @@ TEST_P(VariableRules, CollectionsMayBeUsedFromManyThreads) {
   EXPECT_EQ(g.collection("n").size(), static_cast<size_t>(kThreads * kItems));
 }
 
-// ---- initialisation, reading
+// ---- initialization, reading
 
 TEST_P(VariableRules, AnyAssignmentInitializes) {
   const Variable v = MakeVariable(g, {1.0, 2.0}, {.name = "v"});

@@ -116,7 +116,7 @@ TEST(Accelerator, RunsRandomOpsLikeTheCpu) {
   }
 }
 
-TEST(Accelerator, DependsOnNoOptimisation) {
+TEST(Accelerator, DependsOnNoOptimization) {
   Graph g;
   const TestModel model = AddConvNet(g);
   const std::vector<int64_t> batches = {4, 4, 4};

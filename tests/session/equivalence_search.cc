@@ -13,7 +13,7 @@
 #include "weir/tests/gpu/test_gpu.h"
 #include "weir/tests/session/random_models.h"
 
-// Searches for steps whose results depend on optimisations; CONTRIBUTING.md says how.
+// Searches for steps whose results depend on optimizations; CONTRIBUTING.md says how.
 namespace weir {
 namespace {
 
@@ -112,7 +112,7 @@ void Keep(const std::string& folder, uint32_t seed, int length, bool use_resourc
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Runs random models with and without optimisations until the time is over");
+  CLI::App app("Runs random models with and without optimizations until the time is over");
   uint32_t first = 1, step = 1;
   int seconds = 60;
   std::string keep;

@@ -11,7 +11,7 @@
 #include "weir/tests/session/random_models.h"
 #include "weir/tests/session/test_models.h"
 
-// Results do not depend on how a graph is run: on optimisations, on threads, on what shapes the
+// Results do not depend on how a graph is run: on optimizations, on threads, on what shapes the
 // session has met before, on whether the graph was written and read back. Every sum is made in the
 // same order on any number of threads, so results are equal bit for bit there.
 namespace weir {
@@ -119,7 +119,7 @@ TEST_P(Equivalence, OfEachOptimisationOnAndOff) {
 }
 
 // Layers that take up factors, and faster algorithms, round otherwise.
-TEST_P(Equivalence, OfConvNetsForEachOptimisation) {
+TEST_P(Equivalence, OfConvNetsForEachOptimization) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     Graph g(GraphOptions{.use_resource = GetParam()});

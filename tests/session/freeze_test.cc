@@ -42,7 +42,7 @@ std::vector<std::string> VariableOps(const Graph& graph) {
   return ops;
 }
 
-// Freezes the outputs and expects of the frozen graph, in a session that has initialised nothing,
+// Freezes the outputs and expects of the frozen graph, in a session that has initialized nothing,
 // the same values to the bit.
 std::unique_ptr<Graph> FreezeAndCompare(Session& session, const Feeds& feeds,
                                         const Outputs& outputs) {

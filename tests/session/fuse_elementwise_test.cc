@@ -15,7 +15,7 @@
 #include "weir/ops/while_loop.h"
 #include "weir/session/session.h"
 
-// What becomes of element-wise neighbours, and of reductions behind them: the ops that a traced
+// What becomes of element-wise neighbors, and of reductions behind them: the ops that a traced
 // step runs, and that not a bit of the results changes, but for the rounding of sums.
 namespace weir {
 namespace {

@@ -173,7 +173,7 @@ TEST_F(FuseLayerNorm, EveryFormIsOneNode) {
   }
 }
 
-TEST_F(FuseLayerNorm, RowsOfAnyLengthAreNormalised) {
+TEST_F(FuseLayerNorm, RowsOfAnyLengthAreNormalized) {
   for (const Form& form : {kForms[0], kForms[1]}) {
     for (const int64_t n : {1, 2, 7, 31, 1000, 1025, 9001}) {
       for (const Shape& shape : {Shape({5, n}), Shape({2, 3, n}), Shape({1, n}), Shape({n})}) {

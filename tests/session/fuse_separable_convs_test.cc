@@ -132,7 +132,7 @@ TEST_F(FuseSeparableConvs, FewChannelsToManyOfSmallImages) {
 }
 
 TEST_F(FuseSeparableConvs, BatchNormsAreTakenUpBefore) {
-  const auto normalised = [&](const Output& x) {
+  const auto normalized = [&](const Output& x) {
     const Shape channels({x.shape().dim(3)});
     return AddNode("FusedBatchNormV3",
                    {x, Const(g_, Random(channels, 0.5f)), Const(g_, Random(channels)),
@@ -141,9 +141,9 @@ TEST_F(FuseSeparableConvs, BatchNormsAreTakenUpBefore) {
         ->output(0);
   };
   const Output x = Image({1, 12, 12, 16});
-  Output y = Relu6(normalised(Conv2D(x, Const(g_, Random({1, 1, 16, 64})))));
-  y = Relu6(normalised(DepthwiseConv2dNative(y, Const(g_, Random({3, 3, 64, 1})))));
-  y = normalised(Conv2D(y, Const(g_, Random({1, 1, 64, 24}))));
+  Output y = Relu6(normalized(Conv2D(x, Const(g_, Random({1, 1, 16, 64})))));
+  y = Relu6(normalized(DepthwiseConv2dNative(y, Const(g_, Random({3, 3, 64, 1})))));
+  y = normalized(Conv2D(y, Const(g_, Random({1, 1, 64, 24}))));
   EXPECT_THAT(OpsFor(y), ElementsAre(Pair(kSeparable, 1)));
 }
 

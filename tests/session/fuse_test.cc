@@ -43,7 +43,7 @@ class Fuse : public testing::Test {
                   {"data_format", format}});
   }
   // In inference, with constants of this many channels.
-  Output Normalised(const Output& x, int64_t channels, bool training = false) {
+  Output Normalized(const Output& x, int64_t channels, bool training = false) {
     Node* node =
         AddNode("FusedBatchNormV3",
                 {x, Const(g_, Numbers({channels}, 0.5f, 2)), Const(g_, Numbers({channels}, -2, 2)),
@@ -106,20 +106,20 @@ TEST_F(Fuse, ItIsTurnedOffByName) {
 }
 
 TEST_F(Fuse, BatchNormIsFoldedIntoTheFilter) {
-  const Output conv = Relu6(Normalised(Conv(Image(), Filter({3, 3, 3, 8})), 8));
+  const Output conv = Relu6(Normalized(Conv(Image(), Filter({3, 3, 3, 8})), 8));
   const Output depthwise =
       AddOp("DepthwiseConv2dNative", {conv, Filter({3, 3, 8, 2})},
             {{"strides", std::vector<int64_t>{1, 2, 2, 1}},
              {"padding", "EXPLICIT"},
              {"explicit_paddings", std::vector<int64_t>{0, 0, 1, 1, 1, 1, 0, 0}}});
-  EXPECT_THAT(OpsFor(Normalised(depthwise, 16)),
+  EXPECT_THAT(OpsFor(Normalized(depthwise, 16)),
               testing::ElementsAre(testing::Pair("_FusedConv2D", 1),
                                    testing::Pair("_FusedDepthwiseConv2dNative", 1)));
 }
 
 TEST_F(Fuse, BiasAndBatchNormAreOneBias) {
   const Output biased = BiasAdd(Conv(Image(), Filter({3, 3, 3, 8})), Const(g_, Numbers({8})));
-  EXPECT_THAT(OpsFor(Normalised(biased, 8)),
+  EXPECT_THAT(OpsFor(Normalized(biased, 8)),
               testing::ElementsAre(testing::Pair("_FusedConv2D", 1)));
 }
 
@@ -135,8 +135,8 @@ TEST_F(Fuse, AnAddNOfTwoIsASum) {
 // The shortcut of a residual network, from either side.
 TEST_F(Fuse, ASumIsMadeWhereTheOtherTensorLies) {
   const Output x = Image({1, 8, 8, 16});
-  const Output left = Normalised(Conv(x, Filter({3, 3, 16, 16})), 16);
-  const Output right = Normalised(Conv(x, Filter({1, 1, 16, 16})), 16);
+  const Output left = Normalized(Conv(x, Filter({3, 3, 16, 16})), 16);
+  const Output right = Normalized(Conv(x, Filter({1, 1, 16, 16})), 16);
   for (const Output& sum : {left + right, right + left})
     EXPECT_THAT(OpsFor(Relu(sum)), testing::ElementsAre(testing::Pair("_FusedConv2D", 2)));
   EXPECT_THAT(OpsFor(Relu(left + x) + x), Not(Contains(Key("Relu"))));
@@ -149,15 +149,15 @@ TEST_F(Fuse, AFilterThatSkipsPixels) {
     return AddOp("Conv2D", {x, Filter({1, 1, 24, 40})},
                  {{"strides", std::vector<int64_t>{1, 2, 2, 1}}, {"padding", "SAME"}});
   };
-  const Output left = Normalised(skipping(), 40), right = Normalised(skipping(), 40);
+  const Output left = Normalized(skipping(), 40), right = Normalized(skipping(), 40);
   for (const Output& y : {left, Relu(left), Elu(left), Relu6(left + right), left + right})
     EXPECT_THAT(OpsFor(y), Contains(Key("_FusedConv2D")));
 }
 
 TEST_F(Fuse, FiltersThatAreLargerThanTheirImagesAreCutByChannels) {
   const Output x = Image({1, 7, 7, 64});
-  const Output conv = Normalised(Conv(x, Filter({3, 3, 64, 384})), 384);
-  const Output other = Normalised(Conv(x, Filter({1, 1, 64, 384})), 384);
+  const Output conv = Normalized(Conv(x, Filter({3, 3, 64, 384})), 384);
+  const Output other = Normalized(Conv(x, Filter({1, 1, 64, 384})), 384);
   EXPECT_THAT(OpsFor(Relu(conv + other)), testing::ElementsAre(testing::Pair("_FusedConv2D", 2)));
 }
 
@@ -174,7 +174,7 @@ TEST_F(Fuse, VariablesAreNoConstants) {
   inits_ = {GlobalVariablesInitializer(g_)};
   const Output biased = BiasAdd(Conv(Image(), w.value()), b.value());
   EXPECT_THAT(OpsFor(Relu(biased)), Contains(testing::Pair("_FusedConv2D", 1)));
-  EXPECT_THAT(OpsFor(Normalised(biased, 8)), Contains(testing::Pair("FusedBatchNormV3", 1)));
+  EXPECT_THAT(OpsFor(Normalized(biased, 8)), Contains(testing::Pair("FusedBatchNormV3", 1)));
 }
 
 TEST_F(Fuse, ChannelsFirst) {
@@ -193,7 +193,7 @@ TEST_F(Fuse, WhatIsNeededOtherwiseStays) {
   const Output biased = BiasAdd(conv, Const(g_, Numbers({8})));
   EXPECT_THAT(OpsFor(Relu(biased) + biased), Contains(Key("_FusedElementwise")));
   EXPECT_THAT(OpsFor(Relu(biased) + conv), Contains(Key("Conv2D")));
-  EXPECT_THAT(OpsFor(Normalised(conv, 8, /*training=*/true)), Contains(Key("FusedBatchNormV3")));
+  EXPECT_THAT(OpsFor(Normalized(conv, 8, /*training=*/true)), Contains(Key("FusedBatchNormV3")));
   Output after;
   {
     const ControlDependencies order(g_, {biased});
@@ -204,7 +204,7 @@ TEST_F(Fuse, WhatIsNeededOtherwiseStays) {
 }
 
 TEST_F(Fuse, ABatchNormWhoseStatisticsAreTakenStays) {
-  const Output y = Normalised(Conv(Image(), Filter({3, 3, 3, 8})), 8);
+  const Output y = Normalized(Conv(Image(), Filter({3, 3, 3, 8})), 8);
   const Output mean = y.node->output(1);
   EXPECT_THAT(OpsFor(y + mean), Contains(Key("FusedBatchNormV3")));
   EXPECT_THAT(OpsFor(mean), Contains(Key("FusedBatchNormV3")));
@@ -228,7 +228,7 @@ TEST_F(Fuse, ANaNStaysOne) {
   const Output x = Image();
   fed_.data<float>()[100] = std::numeric_limits<float>::quiet_NaN();
   fed_.data<float>()[200] = -std::numeric_limits<float>::infinity();
-  const Output y = Normalised(Conv(x, Filter({3, 3, 3, 8})), 8);
+  const Output y = Normalized(Conv(x, Filter({3, 3, 3, 8})), 8);
   OpsFor(Relu(y));
   OpsFor(Relu6(y));
 }

@@ -46,7 +46,7 @@ class FuseUpdates : public testing::TestWithParam<bool> {
     EXPECT_TRUE(session.Run(GlobalVariablesInitializer(g_)).ok());
     return session;
   }
-  // The ops of a step, which is run three times. The fetches and afterwards the variables are what
+  // The ops of a step, which is run three times. The fetches and afterward the variables are what
   // they are without fusion.
   std::map<std::string, int> OpsFor(const Operation& target, const Outputs& fetches = {}) {
     GlobalVariablesInitializer(g_);

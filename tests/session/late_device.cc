@@ -104,7 +104,7 @@ size_t LateMemory::Rounded(size_t bytes) {
   return (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// First fit; neighbours join again when they are given back.
+// First fit; neighbors join again when they are given back.
 void* LateMemory::Allocate(size_t bytes) {
   if (bytes > bytes_) return nullptr;
   const size_t wanted = Rounded(bytes);

@@ -65,7 +65,7 @@ bool TouchesNoElement(const std::string& op) {
 
 bool InHostMemory(DataType type) { return IsRef(type) || !IsPlain(type); }
 
-// What stands in for a variable on the stream, and where its value must still lie afterwards.
+// What stands in for a variable on the stream, and where its value must still lie afterward.
 struct StandIn {
   std::shared_ptr<VariableState> variable;
   const void* data = nullptr;

@@ -67,7 +67,7 @@ TEST_F(LoopGradientsTest, OfVariablesThatChangePlaces) {
   });
 }
 
-// Of two variables only one is used afterwards; one is given a new value in every iteration.
+// Of two variables only one is used afterward; one is given a new value in every iteration.
 TEST_F(LoopGradientsTest, OfVariablesThatDoNotDependOnThemselves) {
   Check({{2}, {2}}, [&](const Outputs& x) {
     return Repeat(

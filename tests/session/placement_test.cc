@@ -120,7 +120,7 @@ TEST(Placement, UsersOfAVariableFollowIt) {
     }
     Output added;
     {
-      ControlDependencies initialised(g, {v.initializer()});
+      ControlDependencies initialized(g, {v.initializer()});
       added = v.AssignAdd(Source(g));
     }
     const Outcome o = Place(g, added);
@@ -167,7 +167,7 @@ TEST(Placement, ContradictingRequestsAreAnErrorWithoutSoftPlacement) {
   Output read;
   {
     DeviceScope gpu(g, "/gpu:0");
-    ControlDependencies initialised(g, {v.initializer()});
+    ControlDependencies initialized(g, {v.initializer()});
     read = AddOp("ReadVariableOp", {v.handle()}, {{"dtype", DT_FLOAT}}, "read");
   }
   const Outcome hard = Place(g, read, {.allow_soft_placement = false});

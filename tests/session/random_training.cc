@@ -286,7 +286,7 @@ class RandomTraining {
     }
   }
 
-  Output Centred(const Output& x) { return x - ReduceMean(x, {1}, true); }
+  Output Centered(const Output& x) { return x - ReduceMean(x, {1}, true); }
 
   // Softmaxes and layer norms, spelled out.
   Output Normed(const Output& x) {
@@ -309,8 +309,8 @@ class RandomTraining {
         return e / ReduceSum(e, {1}, true);
       }
       case 4: {
-        const Output centred = Centred(x), variance = ReduceMean(Square(centred), {1}, true);
-        return Tanh(centred * Rsqrt(variance + 0.1f) * Any(rows_) + Any(rows_));
+        const Output centered = Centered(x), variance = ReduceMean(Square(centered), {1}, true);
+        return Tanh(centered * Rsqrt(variance + 0.1f) * Any(rows_) + Any(rows_));
       }
       case 5: {
         const Output mean = ReduceMean(x, {1}, true);
@@ -328,7 +328,7 @@ class RandomTraining {
       case 8:
         return Softmax(x) + LogSoftmax(x) * 0.1f;
       default:
-        return Centred(x);
+        return Centered(x);
     }
   }
 

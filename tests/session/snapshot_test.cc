@@ -202,13 +202,13 @@ TEST_P(Snapshot, StaysWhatItWasThroughAnyView) {
   }
 }
 
-TEST_P(Snapshot, DependsOnNoOptimisation) {
+TEST_P(Snapshot, DependsOnNoOptimization) {
   const std::vector<Writer> writers = Writers();
-  for (const char* optimisation :
+  for (const char* optimization :
        {"constant_folding", "plan_memory", "in_place", "partition_tasks", "eliminate_dead_nodes"}) {
     for (const View& view : Views()) {
-      SCOPED_TRACE(absl::StrCat(view.name, " without ", optimisation));
-      Check(view, writers[1], {optimisation});
+      SCOPED_TRACE(absl::StrCat(view.name, " without ", optimization));
+      Check(view, writers[1], {optimization});
     }
   }
 }

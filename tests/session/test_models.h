@@ -19,7 +19,7 @@ namespace weir {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct TestModel {
-  std::string init;                           // run first; empty: nothing to initialise
+  std::string init;                           // run first; empty: nothing to initialize
   std::vector<std::string> fetches, targets;  // of each step
   std::vector<std::string> state;             // fetched after the last step
   std::function<NamedTensors(int step, int64_t batch)> feeds;

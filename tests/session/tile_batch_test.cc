@@ -172,8 +172,8 @@ TEST(BatchSlices, EndWhereRowsMeet) {
   const Output y = Layer(Layer(Layer(x, Filter(g, 2)), Filter(g, 3)), Filter(g, 4));
   const Output rows = ReduceMean(y, {1, 2});
   // The mean of the batch goes out of the layers and back.
-  const Output centred = rows - ReduceMean(rows, {0});
-  const Output product = MatMul(centred, Const(g, Random({kChannels, 5}, 5)));
+  const Output centered = rows - ReduceMean(rows, {0});
+  const Output product = MatMul(centered, Const(g, Random({kChannels, 5}, 5)));
   Check(g, {{x, Images()}}, {product}, "Conv2D", 3 * static_cast<int>(kImages));
   Check(g, {{x, Images()}}, {product}, "MatMul", 1);
   // A row of one value meets all rows of another.

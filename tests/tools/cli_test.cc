@@ -149,7 +149,7 @@ TEST(WeirRun, MistakesAreToldByName) {
   EXPECT_THAT(error({"--fetch", "y", "--feed", "x=[1, [2]]"}), HasSubstr("differ in depth"));
   EXPECT_THAT(error({"--fetch", "y=y.txt"}), HasSubstr(".npy"));
   EXPECT_THAT(error({"--fetch", "y", "--signature", "s"}), HasSubstr("No signature 's'"));
-  EXPECT_THAT(error({"--fetch", "y", "--feed", "x=[[1, 2]]"}), HasSubstr("w"));  // not initialised
+  EXPECT_THAT(error({"--fetch", "y", "--feed", "x=[[1, 2]]"}), HasSubstr("w"));  // not initialized
 }
 
 // ---- ckpt

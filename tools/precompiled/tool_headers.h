@@ -1,2 +1,2 @@
-// What commands and examples start from: as kernels, but optimised less.
+// What commands and examples start from: as kernels, but optimized less.
 #include "kernel_headers.h"
